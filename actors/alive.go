@@ -29,6 +29,7 @@ func (s *Server) isRemote() bool {
 
 // armProbe arms the timer for the moment at which the server may have been silent for ProbeEvery.
 func (s *Server) armProbe() {
+	// A child process needs no probe: its exit is noticed at once.
 	every := s.cfg.Timing.ProbeEvery
 	if !s.isRemote() || every < 0 {
 		return
@@ -47,6 +48,7 @@ func (s *Server) silentFor() time.Duration {
 	if s.sess == nil {
 		return 0
 	}
+	// The session notes the time of every message, of every kind.
 	heard := s.sess.LastMessageAt()
 	if heard.IsZero() {
 		return 0
@@ -84,6 +86,7 @@ func (s *Server) handleProbeDone(m probeDone) {
 		return
 	}
 	s.probing = false
+	// The cases go from the certain to the doubtful: broken, silent, refused, alive.
 	class := messages.ClassOf(m.err)
 	switch class {
 	case messages.ClassNetwork, messages.ClassSession:
@@ -94,6 +97,7 @@ func (s *Server) handleProbeDone(m probeDone) {
 			s.strikes = 0
 			break
 		}
+		// Silence after several pings is taken for death; each ping has its own timeout.
 		s.strikes++
 		if s.strikes >= s.cfg.Timing.ProbeStrikes {
 			s.applyEvent(lifecycle.Lost{Epoch: m.epoch, Cause: lifecycle.Cause{
@@ -144,6 +148,7 @@ func (s *Server) idleDue(epoch uint64) {
 	if !s.isCurrent(epoch) || s.state.Phase != messages.Connected {
 		return
 	}
+	// lastUse is written by callers without a message, so it is only read when the timer rings.
 	limit := time.Duration(s.spec.IdleTimeout)
 	quiet := time.Since(processStart) - time.Duration(s.lastUse.Load())
 	if s.att.inFlight() > 0 || s.cfg.Cell.callQueue.waitingCalls() > 0 || quiet < limit {

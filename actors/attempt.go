@@ -118,6 +118,7 @@ var endedContext = func() context.Context {
 
 // runStep performs one step in a goroutine of its own and posts its message, or a stepFailed. A panic counts as the step's failure.
 func (a *attempt) runStep(step string, f func() (any, error)) {
+	// The bound is read once: a step that begins within it is judged by it.
 	a.runningSteps.Add(1)
 	bound := a.boundContext()
 	go func() {
@@ -132,6 +133,7 @@ func (a *attempt) runStep(step string, f func() (any, error)) {
 			return f()
 		}()
 		if err != nil {
+			// The actor learns with the failure what the next attempt should do differently.
 			failed := stepFailed{epoch: a.epoch, step: step, err: a.explainTimeout(bound, step, err)}
 			a.mu.Lock()
 			if a.sess != nil {
@@ -149,6 +151,7 @@ func (a *attempt) runStep(step string, f func() (any, error)) {
 // explainTimeout replaces the error of a step that the bound ended: the layers below only know that a context ended, and the person
 // wants to know what had not happened by when.
 func (a *attempt) explainTimeout(bound context.Context, step string, err error) error {
+	// Another error came first, and says more than the bound.
 	if !errors.Is(context.Cause(bound), context.DeadlineExceeded) || messages.ClassOf(err) != messages.ClassTimeout &&
 		messages.ClassOf(err) != messages.ClassCanceled {
 		return err
@@ -174,6 +177,7 @@ func (a *attempt) startDial(open func() (transports.Transport, error), cfg sessi
 		if err != nil {
 			return nil, err
 		}
+		// The transport is kept for a second dial within this attempt; eraKnown decides what a failure means.
 		a.mu.Lock()
 		a.transport, a.cfg, a.eraKnown = t, &cfg, cfg.Known == messages.EraLegacy
 		a.mu.Unlock()
@@ -215,12 +219,14 @@ func (a *attempt) startHandshake() {
 	a.runStep("handshake", func() (any, error) {
 		sess := a.currentSession()
 		_, err := sess.Handshake(a.boundContext())
+		// The process has ended or the connection is closed: it must be released before another one begins.
 		if errors.Is(err, session.ErrOnProbe) && a.boundContext().Err() == nil {
 			a.closeSession(sess)
 			a.mu.Lock()
 			a.diedOnProbe = true
 			t, cfg := a.transport, *a.cfg
 			a.mu.Unlock()
+			// Told that the server is of the legacy era, the session does not ask the question again.
 			cfg.Known = messages.EraLegacy
 			if sess, err = a.dialSession(t, cfg); err != nil {
 				return nil, err
@@ -247,6 +253,7 @@ func (a *attempt) startListing(spec *messages.Spec, first bool, timeout time.Dur
 	a.runStep(step, func() (any, error) {
 		ctx := a.boundContext()
 		if !first {
+			// A later list is not part of the attempt's bound, which has ended.
 			var cancel context.CancelFunc
 			ctx, cancel = context.WithTimeout(context.Background(), timeout)
 			defer cancel()
@@ -271,12 +278,14 @@ func (a *attempt) isWorthKeeping(err error) bool {
 	if err == nil || said == nil || !said.Capabilities.Resources && !said.Capabilities.Prompts {
 		return false
 	}
+	// A dead connection is no server to keep.
 	select {
 	case <-sess.Dead():
 		return false
 	default:
 	}
 	switch messages.ClassOf(err) {
+	// These errors are about the list alone; others, such as refused credentials, concern the whole connection.
 	case messages.ClassRejected, messages.ClassProtocol, messages.ClassTimeout:
 		return true
 	}
@@ -316,6 +325,7 @@ func (a *attempt) currentSession() *session.Session {
 func (a *attempt) openGate() *session.Gate {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	// Gates whose calls have ended need no drain.
 	gate := a.sess.OpenGate()
 	a.gates = append(slices.DeleteFunc(a.gates, func(g *session.Gate) bool { return g.InFlight() == 0 }), gate)
 	return gate
@@ -330,7 +340,7 @@ func (a *attempt) closeGate() {
 	}
 }
 
-// shutDown ends the attempt at whatever point it is. It returns at once; when everything is released, it reports to the supervisor
+// shutDown ends the attempt at any point. It returns at once; when everything is released, it reports to the supervisor
 // and posts connClosed. drain > 0 lets admitted calls finish for so long. Only the first call counts.
 func (a *attempt) shutDown(drain time.Duration) {
 	a.once.Do(func() {
@@ -349,6 +359,7 @@ func (a *attempt) shutDown(drain time.Duration) {
 			if drain > 0 {
 				a.drainGates(drain)
 			}
+			// The calls are drained; from here on every step is to end.
 			a.endBound()
 			// A dial that still runs ends with the bound, and may have produced a session all the same: closing that one ends every
 			// other step, and the second look below finds one that came later.
@@ -369,6 +380,7 @@ func (a *attempt) drainGates(most time.Duration) {
 	a.mu.Lock()
 	gates := slices.Clone(a.gates)
 	a.mu.Unlock()
+	// One bound for all gates together.
 	timer := time.NewTimer(most)
 	defer timer.Stop()
 	for _, gate := range gates {
@@ -401,6 +413,7 @@ func causeOf(err error, conn transports.Info) lifecycle.Cause {
 	if errors.As(err, &e) {
 		c.RetryAfter, c.Challenge = e.RetryAfter, e.Challenge
 	}
+	// A child that was killed, or a server without stderr, has written nothing that explains the error.
 	said := failure.Cause{}
 	switch {
 	case c.Class == messages.ClassTimeout:

@@ -13,6 +13,7 @@ import (
 // limitsFor returns how long an attempt at a spec may take. A spec's own connectTimeout is exact; the default one grows with the
 // number of attempts in a row that took too long.
 func limitsFor(spec *messages.Spec, timeouts int) opening.Limits {
+	// A connectTimeout of the spec is the person's word, so nothing prolongs it.
 	l := opening.Limits{Silence: time.Duration(spec.ConnectTimeout), Most: opening.MaxAttempt, Exact: spec.ConnectTimeout != 0}
 	if !l.Exact {
 		l.Silence = opening.Grown(DefaultConnectTimeout, timeouts)
@@ -51,6 +52,7 @@ func (a *attempt) startBound() {
 func (a *attempt) endBound() {
 	a.mu.Lock()
 	cancel, alarm := a.cancel, a.checkTimer
+	// The fields are replaced, so that the context's memory is freed while the server is connected.
 	a.ctx, a.cancel, a.checkTimer = endedContext, func(error) {}, nil
 	a.mu.Unlock()
 	if alarm != nil {
@@ -69,6 +71,7 @@ func (a *attempt) checkProgress() {
 			a.cancel(context.DeadlineExceeded)
 		}
 	}()
+	// The observation reads files and may take a while: the lock is taken afterwards.
 	seen := a.observeProgress()
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -100,6 +103,7 @@ func (a *attempt) observeProgress() opening.Observation {
 	if sess == nil { // the dial is not done: no process runs yet
 		return opening.Observation{At: time.Now()}
 	}
+	// Any message counts, also a log message before the answer.
 	k := opening.Observation{Heard: sess.LastMessageAt()}
 	if w, err := sess.Work(); err == nil {
 		k.Seen, k.CPU, k.Waited, k.Moved = true, w.CPU, w.CPUWait, w.IOBytes
@@ -115,6 +119,7 @@ func (a *attempt) observeProgress() opening.Observation {
 func (a *attempt) tooLong(what string) *messages.Error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	// Before the dial the kind is not known; the advice for a child is then shown.
 	kind := messages.Stdio
 	if a.transport != nil {
 		kind = a.transport.Kind()

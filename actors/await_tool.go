@@ -14,6 +14,7 @@ import (
 // server is configured, so the call waits for it to connect, for Wait at most, and fails with the server's state if it
 // does not. remaining is what is left of Wait.
 func (c *Calls) awaitTool(ctx context.Context, qualified, server, tool string) (_ *catalog.Entry, remaining time.Duration, _ error) {
+	// A refusal is final, so it comes before any wait.
 	if c.Refuse != nil {
 		if err := c.Refuse(qualified, server, tool); err != nil {
 			return nil, 0, err
@@ -31,6 +32,7 @@ func (c *Calls) awaitTool(ctx context.Context, qualified, server, tool string) (
 			return nil, 0, c.unknownNameError(qualified)
 		}
 	}
+	// A lazy server whose tools are unknown must connect to show them.
 	if err := c.wakeServer(ctx, server, tool); err != nil {
 		return nil, 0, err
 	}
@@ -50,6 +52,7 @@ func (c *Calls) awaitTool(ctx context.Context, qualified, server, tool string) (
 		}
 		remaining -= time.Since(began)
 	}
+	// Now the catalog has the tools of every server that was seen as connected.
 	entry, ok := c.Catalog.Snapshot().LookupTool(server, tool)
 	if tool == "" {
 		entry, ok = c.Catalog.Snapshot().Lookup(qualified)
@@ -81,11 +84,13 @@ func (c *Calls) unknownToolError(server, tool string, v *View) error {
 	}
 	e := &messages.Error{Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassInvalid, Server: server, Tool: tool,
 		Text: "the server offers no such tool", Fix: "list its tools to see the names", Err: messages.ErrUnknownTool}
+	// A tool that the spec itself keeps out is named with the key to change.
 	if rule := ToolRule(v.Spec, tool); rule != "" {
 		e.Class, e.Text, e.Fix = messages.ClassDenied, rule+" of its configuration keeps this tool from being offered", "change "+rule
 		e.Err = messages.ErrDenied
 	}
 	if v.Tools != nil {
+		// A quarantined tool has its own reason: a rule, a pin, or a faulty definition.
 		for _, q := range v.Tools.Quarantined {
 			switch {
 			case q.Name != tool:

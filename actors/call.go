@@ -26,13 +26,13 @@ type Calls struct {
 	// Allow refuses a call before it is sent; nil allows everything. It is called before the call's own timeout begins, and may
 	// take as long as a person does.
 	Allow func(ctx context.Context, tool *messages.Tool, args json.RawMessage) error
-	// Refuse returns why a tool that is not in the catalog may not be called, whatever the state of its server: by its qualified
+	// Refuse returns why a tool that is not in the catalog may not be called in any state of its server: by its qualified
 	// name, or by server and name if that is empty. A nil Refuse, or a nil error, knows of no reason.
 	Refuse func(qualified, server, tool string) error
 	// ResolveName returns the server to which a qualified name belongs that is not in the catalog, and the tool's own name if it
 	// can be known; empty if it belongs to no configured server. A nil ResolveName finds none.
 	ResolveName func(qualified string) (server, tool string)
-	// Wait is how long a call that has not been sent may wait for its server to connect again; 0 means not at all for a
+	// Wait bounds the wait of a call that has not been sent for its server to connect again; 0 means not at all for a
 	// lost server. RetryWait bounds the wait before the one repetition that is allowed.
 	Wait, RetryWait time.Duration
 	// Traced says that a context may hold a Trace; with false no call looks for one.
@@ -45,6 +45,7 @@ type Calls struct {
 // Call runs a tool by its qualified name. The error, if any, is a *messages.Error with the call's outcome.
 // o may be nil.
 func (c *Calls) Call(ctx context.Context, qualified string, args json.RawMessage, o *session.Options) (session.Result, error) {
+	// Nearly every call finds its tool here, without a lock.
 	entry, ok := c.Catalog.Snapshot().Lookup(qualified)
 	wait := c.Wait
 	if !ok {
@@ -88,6 +89,7 @@ func (c *Calls) runPublished(
 	ctx context.Context, entry *catalog.Entry, wait time.Duration, args json.RawMessage, o *session.Options,
 ) (res session.Result, err error) {
 	server, tool := entry.Tool.Server, entry.Tool.Name
+	// The id joins the two events of one call.
 	id, start := c.ids.Add(1), time.Now()
 	c.Hub.Publish(messages.Event{Kind: messages.EventCallStarted, Server: server, Tool: tool, CallID: id})
 	defer func() {
@@ -107,6 +109,7 @@ func (c *Calls) runTraced(
 ) (session.Result, error) {
 	var trace *Trace
 	if c.Traced {
+		// The trace names the tool even if the rules then refuse the call.
 		trace = TraceOf(ctx)
 		trace.Found(entry.Tool.Server, entry.Tool.Name)
 	}
@@ -128,6 +131,7 @@ func (c *Calls) sendCall(
 			return session.Result{}, err
 		}
 	}
+	// A lost server may return within wait; a cached one is woken.
 	link, err := c.linkForEntry(ctx, entry, 0, wait)
 	if err != nil {
 		return session.Result{}, err
@@ -139,6 +143,7 @@ func (c *Calls) sendCall(
 	}
 	trace.noteConnection(link)
 	res, err := link.callTool(ctx, entry.Tool.Name, args, o)
+	// A caller that has gone wants no second attempt.
 	if err == nil || ctx.Err() != nil || !mayRepeatCall(err, link, entry.Tool) {
 		return res, err
 	}
@@ -159,6 +164,7 @@ func (c *Calls) repeatCall(ctx context.Context, entry *catalog.Entry, args json.
 	if until := time.Now().Add(wait); !link.stillServes(ctx, err, wait) {
 		link, repeatErr = c.linkForEntry(ctx, entry, link.Epoch, time.Until(until))
 	}
+	// There is no connection for a second attempt.
 	if repeatErr != nil {
 		if messages.OutcomeOf(err) == messages.OutcomeNotSent && messages.ClassOf(err) == messages.ClassCanceled {
 			// A closed gate has no reason to give; the server's status has.
@@ -186,6 +192,7 @@ func stillUnknown(err error) error {
 	if !errors.As(err, &e) {
 		return err // never: every error with such an outcome is a *messages.Error
 	}
+	// The error is copied, because the original may be shared.
 	unknown := *e
 	unknown.Outcome = messages.OutcomeUnknown
 	unknown.Text = "it was sent twice, the first one may have run, and of the second: " + e.Text
@@ -200,6 +207,7 @@ func mayRepeatCall(err error, link *Link, tool *messages.Tool) bool {
 		return false // the next connection uses the same queue
 	}
 	switch messages.ClassOf(err) {
+	// Another attempt would be refused for the same reason.
 	case messages.ClassInvalid, messages.ClassDenied, messages.ClassUnauthorized:
 		return false
 	}
@@ -211,6 +219,7 @@ func mayRepeatCall(err error, link *Link, tool *messages.Tool) bool {
 		if messages.ClassOf(err) == messages.ClassProtocol && link.gate.Open() {
 			return false
 		}
+		// The annotations are the server's claims: they count only for servers that the user trusts.
 		a := tool.Annotations
 		return link.Spec.Trusted && a != nil && (a.ReadOnly != nil && *a.ReadOnly || a.Idempotent != nil && *a.Idempotent)
 	}
@@ -223,6 +232,7 @@ func (c *Calls) linkForEntry(ctx context.Context, entry *catalog.Entry, after ui
 	if link, ok := entry.Route.(*Link); ok && entry.State == catalog.Live && entry.Epoch > after {
 		return link, nil
 	}
+	// The entry is from a snapshot; the server may have connected again since.
 	server, tool := entry.Tool.Server, entry.Tool.Name
 	if entry.State == catalog.Cached && after == 0 {
 		if err := c.wakeServer(ctx, server, tool); err != nil {
@@ -306,6 +316,7 @@ func (c *Calls) wakeServer(ctx context.Context, server, tool string) error {
 		return nil
 	}
 	v := cell.View()
+	// Only a lazy server that is not connected needs a call to connect.
 	if v.State.Phase != messages.Pending || v.Spec.Connect != messages.Lazy {
 		return nil
 	}
@@ -322,6 +333,7 @@ func (c *Calls) wakeServer(ctx context.Context, server, tool string) error {
 
 // withCallTimeout returns a context with the timeouts of the server's spec. The caller stops it; nil if the spec has no bound.
 func withCallTimeout(ctx context.Context, spec *messages.Spec) *session.CallTimeout {
+	// A negative value in a spec means no bound.
 	timeout := max(orDefault(spec.CallTimeout, DefaultCallTimeout), 0)
 	most := time.Duration(spec.MaxCallTimeout)
 	if most == 0 && timeout > 0 {
@@ -344,6 +356,7 @@ func (c *Calls) completeError(err error, server, tool string) error {
 		return &messages.Error{Op: "call", Outcome: messages.OutcomeUnknown, Class: messages.ClassOf(err), Server: server,
 			Tool: tool, Text: messages.Line(hide(err.Error()), 400), Err: err}
 	}
+	// An error that names its server is complete already.
 	if e.Server != "" {
 		return e
 	}
@@ -362,6 +375,7 @@ func (c *Calls) notConnectedError(server, tool string, cause error) error {
 		return e
 	}
 	v := cell.View()
+	// Each phase has its own reason and its own advice.
 	s := v.State
 	switch s.Phase {
 	case messages.Disabled:

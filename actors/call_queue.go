@@ -12,7 +12,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
-// callQueue is where calls wait for a slot when a server has a bound of concurrent calls (Spec.MaxInFlight). It belongs to the
+// callQueue lets calls wait for a slot when a server has a bound of concurrent calls (Spec.MaxInFlight). It belongs to the
 // server and outlives its connections. Package queue decides the order; callQueue adds the lock, and a channel for each waiting
 // call. A server without a bound has no callQueue, and its calls take no lock here.
 //
@@ -41,6 +41,7 @@ func limitsOf(spec *messages.Spec, inFlight, queued int) (queue.Limits, bool) {
 	if spec.MaxQueued != 0 {
 		queued = spec.MaxQueued
 	}
+	// Without a word of the spec or the program the queue has its default length.
 	if queued == 0 {
 		queued = messages.DefaultMaxQueued
 	}
@@ -52,12 +53,14 @@ var unboundedLimits = queue.Limits{InFlight: math.MaxInt}
 
 // setCallLimits puts bounds in force, and admits or displaces waiting calls as they require. Only the server's actor calls it.
 func (c *Cell) setCallLimits(l queue.Limits) *callQueue {
+	// The first bound makes the queue, which then stays: calls may hold it.
 	if c.callQueue == nil {
 		c.callQueue = &callQueue{q: queue.New[admission](l)}
 		return c.callQueue
 	}
 	t := c.callQueue
 	t.mu.Lock()
+	// The channels have room for one word each, so sending after the lock never blocks.
 	admitted, displaced := t.q.SetLimits(l)
 	t.mu.Unlock()
 	for _, w := range admitted {
@@ -84,6 +87,7 @@ func (t *callQueue) waitingCalls() int {
 func (t *callQueue) acquireSlot(ctx context.Context, gate *session.Gate) (in bool, err error) {
 	t.mu.Lock()
 	answer, w, displaced := t.q.Enter(messages.CallerOf(ctx), newAdmission)
+	// The limits of this moment are those that an error names.
 	limits := t.q.Limits()
 	t.mu.Unlock()
 	// A caller with many waiting calls gives up one of them when the queue is full and another caller has fewer.
@@ -133,6 +137,7 @@ const roomFix = "call again when some of them have ended, or raise maxInFlight o
 
 // queueFullError is the error of a call that found the queue full.
 func queueFullError(l queue.Limits) error {
+	// The text names both bounds, because either may be raised.
 	text := fmt.Sprintf("as many calls are in flight as may be (%d), and as many wait for their turn as may (%d)",
 		l.InFlight, l.Waiting)
 	if l.Waiting == 0 {
@@ -149,6 +154,7 @@ func displacedError(l queue.Limits) error {
 
 // waitEndedError is the error of a call whose context ended while it waited.
 func waitEndedError(ctx context.Context, l queue.Limits) error {
+	// A CallTimeout ends its context with a cause of its own.
 	cause := context.Cause(ctx)
 	class, text := messages.ClassCanceled, "the caller gave up"
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) || errors.Is(cause, context.DeadlineExceeded) {

@@ -19,7 +19,7 @@ type View struct {
 	Name  string
 	Spec  *messages.Spec
 	State lifecycle.State
-	// Since is when the phase began. Restarts counts the connections after the first.
+	// Since is the beginning of the phase. Restarts counts the connections after the first.
 	Since    time.Time
 	Restarts int
 	// Attempts counts consecutive failures, as the supervisor last reported them.
@@ -55,7 +55,7 @@ type Cell struct {
 	// before the cell is published.
 	GivenSecrets func() []string
 
-	// callQueue is where calls wait for a slot, nil if the server never had a bound. Only the server's actor sets it.
+	// callQueue lets calls wait for a slot; nil if the server never had a bound. Only the server's actor sets it.
 	callQueue *callQueue
 
 	// answers counts the answers to questions of the server that may have belonged to any of its requests: see NoteAnswer.
@@ -79,6 +79,7 @@ func (c *Cell) RedactText(text string) string { return c.redactFor(c.View().Spec
 
 // redactFor uses the given spec's secrets: the actor's spec may be newer than the published one.
 func (c *Cell) redactFor(spec *messages.Spec, text string) string {
+	// Tokens from a store or a helper stand in no spec.
 	if c.GivenSecrets != nil {
 		for _, secret := range c.GivenSecrets() {
 			text = strings.ReplaceAll(text, secret, "[redacted]")
@@ -114,6 +115,7 @@ func (c *Cell) Wait(ctx context.Context, ok func(*View) bool) (*View, error) {
 		return v, nil
 	}
 	for {
+		// The channel is made under the lock and taken before the view is read.
 		c.mu.Lock()
 		if c.changed == nil {
 			c.changed = make(chan struct{})

@@ -71,6 +71,7 @@ type coalescer struct {
 func (p *coalescer) addChange(what string, must bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	// A thing that waits already will be published with all changes until then.
 	if _, known := p.pending[what]; known || len(p.order) >= maxCoalesced && !must {
 		return
 	}
@@ -82,6 +83,7 @@ func (p *coalescer) addChange(what string, must bool) {
 	if p.timerRuns {
 		return
 	}
+	// The first change after a quiet time is published at once, because most changes come alone.
 	if wait := coalesceEvery - time.Since(p.lastPublished); !p.lastPublished.IsZero() && wait > 0 {
 		p.timerRuns = true
 		time.AfterFunc(wait, func() { // the timer ends by itself; an event after the manager's end reaches no watcher

@@ -40,6 +40,7 @@ func offeredTools(list *session.ToolList, spec *messages.Spec) *session.ToolList
 	if spec.AllowedTools == nil && len(spec.DeniedTools) == 0 {
 		return list
 	}
+	// The session's list is kept whole: a later spec may offer other tools of it.
 	some := *list
 	some.Tools = slices.DeleteFunc(slices.Clone(list.Tools), func(t messages.Tool) bool {
 		return ToolRule(spec, t.Name) != ""

@@ -8,7 +8,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// historySize is how many entries of a server's history are kept: an afternoon of failures, about 20 KB.
+// historySize bounds the entries of a server's history: an afternoon of failures, about 20 KB.
 const historySize = 64
 
 // Entry is one sentence about what happened to a server.
@@ -34,6 +34,7 @@ func (h *History) Add(e Entry) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if n := len(h.entries); n > 0 {
+		// A server that fails in the same way again and again makes one entry per attempt, not several.
 		if last := h.entries[n-1]; last.Text == e.Text && last.Epoch == e.Epoch && last.Phase == e.Phase {
 			return
 		}

@@ -10,10 +10,10 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// DefaultWatchBuffer is how many events wait for a slow watcher before the oldest are dropped.
+// DefaultWatchBuffer bounds the events that wait for a slow watcher; above it the oldest are dropped.
 const DefaultWatchBuffer = 256
 
-// callLag is how long a waiting watcher may be left asleep if the only events are about calls. A server with a thousand
+// callLag bounds the time that a waiting watcher is left asleep if the only events are about calls. A server with a thousand
 // calls a second would otherwise wake every watcher two thousand times, on the processors that the calls need.
 const callLag = time.Millisecond
 
@@ -46,7 +46,7 @@ type segment struct {
 	shared bool
 }
 
-// segmentSize is how many events the ring grows by.
+// segmentSize is the number of events by which the ring grows.
 const segmentSize = 32
 
 // NewHub makes a hub without watchers.
@@ -57,6 +57,7 @@ func (h *Hub) Watched() bool { return h.watching.Load() > 0 }
 
 // Publish gives e the next sequence number and, if it has none, the time, and makes it readable for every watcher.
 func (h *Hub) Publish(e messages.Event) {
+	// The load is atomic; a watcher that is added at this moment may miss the event, which happened before it.
 	if !h.Watched() {
 		return
 	}
@@ -74,6 +75,7 @@ func (h *Hub) Publish(e messages.Event) {
 		h.beginSegment()
 	}
 	*h.eventAt(h.seq) = e
+	// Waiting watchers are woken at once, except for events of calls: those wait for callLag, and are then read together.
 	switch {
 	case h.asleep == 0:
 	case e.Kind != messages.EventCallStarted && e.Kind != messages.EventCallEnded:
@@ -98,6 +100,7 @@ func (s *segment) eventAt(seq uint64) *messages.Event { return &s.events[seq%seg
 // beginSegment makes room for the segment of the newest event: in the place of one that no watcher may read any more, or in a longer
 // ring. The caller holds h.mu, as for all that follows.
 func (h *Hub) beginSegment() {
+	// The slowest watcher decides how many segments must be kept, within its buffer.
 	oldest, most := h.seq, 0
 	for w := range h.watchers {
 		oldest, most = min(oldest, w.firstSeq()), max(most, w.limit)
@@ -142,6 +145,7 @@ func (h *Hub) Watch(buffer int) *Watcher {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	// A watcher of a closed hub ends with its first Next.
 	w := &Watcher{hub: h, limit: buffer, wake: make(chan struct{}, 1), next: h.seq + 1, closed: h.closed}
 	if h.closed {
 		return w
@@ -171,6 +175,7 @@ func (h *Hub) dropWatcher(w *Watcher) {
 	}
 	w.missed += w.skipLost()
 	w.closed, w.last = true, h.seq
+	// The segments that hold its unread events are marked, so that no later event overwrites them.
 	for seq := w.next; seq <= w.last; seq += segmentSize - seq%segmentSize {
 		kept := h.segmentOf(seq)
 		kept.shared = true
@@ -187,7 +192,7 @@ func (h *Hub) dropWatcher(w *Watcher) {
 // Watcher receives events in the order in which they happened. Only one goroutine may call Next; Close may come from any.
 type Watcher struct {
 	hub *Hub
-	// limit is how many events may wait; wake has room for one signal, so the hub never blocks on it.
+	// limit bounds the events that wait; wake has room for one signal, so the hub never blocks on it.
 	limit int
 	wake  chan struct{}
 
@@ -203,11 +208,12 @@ type Watcher struct {
 	missed uint64 // how many events were lost before those
 }
 
-// batchSize is how many events a reader takes at once, under one lock. They no longer count against the watcher's buffer.
+// batchSize bounds the events that a reader takes at once, under one lock. They no longer count against the watcher's buffer.
 const batchSize = 32
 
 // firstSeq returns the sequence number of the oldest event that the watcher may still read.
 func (w *Watcher) firstSeq() uint64 {
+	// More events than the buffer holds: the oldest are lost for this watcher.
 	if lag := w.hub.seq + 1 - w.next; lag > uint64(w.limit) {
 		return w.hub.seq + 1 - uint64(w.limit)
 	}
@@ -274,6 +280,7 @@ func (w *Watcher) takeBatch() (gap messages.Event, over bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if w.closed {
+		// A closed watcher's losses were counted when it was closed.
 		lost := w.missed
 		w.missed = 0
 		if lost > 0 {

@@ -23,6 +23,7 @@ func labelGoroutine(name string, spec *messages.Spec) {
 	if spec != nil {
 		kind = string(spec.Kind())
 	}
+	// The labels come from an empty context: the caller's own do not belong to this work.
 	pprof.SetGoroutineLabels(pprof.WithLabels(context.Background(), pprof.Labels(LabelServer, name, LabelTransport, kind)))
 }
 

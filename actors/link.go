@@ -13,14 +13,16 @@ import (
 // Link leads from a catalog entry to the connection that serves it. It holds what a call needs and nothing that changes, so a call
 // takes no lock. It is the Route of the server's catalog entries; each connection, and each change of the spec, makes a new one.
 type Link struct {
+	// Server, Epoch and Spec say whose connection it is; Spec is the one in force when the link was made.
 	Server string
 	Epoch  uint64
 	Spec   *messages.Spec
 
+	// gate admits calls to the session, until the actor or the death of the connection closes it.
 	gate *session.Gate
-	// callQueue is where calls wait before the gate, nil if the number of concurrent calls has no bound.
+	// callQueue lets calls wait before the gate; nil if the number of concurrent calls has no bound.
 	callQueue *callQueue
-	// lastUse is when a call last began, in nanoseconds since processStart; nil if the server is never disconnected for idleness.
+	// lastUse is the time at which a call last began, in nanoseconds since processStart; nil if the server is never disconnected for idleness.
 	lastUse *atomic.Int64
 	// reportError sends the server's actor an error that says something about the connection.
 	reportError func(error)
@@ -32,7 +34,7 @@ type Link struct {
 // processStart is the zero of lastUse, on the monotonic clock: the wall clock may be set while a server is idle.
 var processStart = time.Now()
 
-// maxSilent is how many calls in a row may time out without any message of the server before the actor probes the connection.
+// maxSilent is the number of calls in a row that time out without any message of the server before the actor probes it.
 const maxSilent = 2
 
 // noteUse notes that the connection is used, and returns when the server's last message came.
@@ -47,10 +49,12 @@ func (l *Link) noteUse() (heard time.Time) {
 // shows that the server is alive, however slow.
 func (l *Link) noteResult(err error, before time.Time) {
 	switch messages.ClassOf(err) {
+	// Refused credentials, or a request that could not be sent, concern every later call: the actor decides.
 	case messages.ClassUnauthorized, messages.ClassNetwork:
 		l.reportError(err)
 	case messages.ClassTimeout:
 		switch {
+		// A message came meanwhile, so the server is alive and only this call is slow.
 		case l.lastHeard().After(before):
 			l.silent.Store(0)
 		case l.silent.Add(1) >= maxSilent:
@@ -71,6 +75,7 @@ func (l *Link) stillServes(ctx context.Context, lost error, wait time.Duration) 
 	if messages.ClassOf(lost) != messages.ClassNetwork || messages.OutcomeOf(lost) != messages.OutcomeUnknown {
 		return false
 	}
+	// A ping that is not answered in time counts as no answer: the caller then waits for the next connection.
 	bounded, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	return isAnswer(l.gate.Do(func(s *session.Session) error { return s.Ping(bounded) }))
@@ -108,6 +113,7 @@ func (l *Link) callQueued(ctx context.Context, tool string, args json.RawMessage
 }
 
 func (l *Link) callNow(ctx context.Context, tool string, args json.RawMessage, o *session.Options) (session.Result, error) {
+	// The gate may be closed by now; its error then says that nothing was sent.
 	before := l.noteUse()
 	res, err := l.gate.CallWith(ctx, tool, args, o)
 	l.noteResult(err, before)

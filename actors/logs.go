@@ -14,7 +14,7 @@ const (
 	maxLogLines = 1_000
 	maxLogBytes = 1 << 20
 	maxLogData  = 16 << 10
-	// maxLogEvents is how many log messages of one server become events in a second. The others are only kept: a storm of
+	// maxLogEvents bounds the log messages of one server that become events in a second. The others are only kept: a storm of
 	// them would push more important events out of the watchers' queues.
 	maxLogEvents = 64
 )
@@ -49,6 +49,7 @@ func (l *Logs) Add(line LogLine) (event bool) {
 	for len(l.lines) > 0 && (len(l.lines) >= maxLogLines || l.bytes+size > maxLogBytes) {
 		l.dropOldest()
 	}
+	// First the bounds of this server, then the budget that it shares with all servers.
 	taken := l.Share.Take(int64(size)) == nil
 	// The budget refuses: old messages make room for new ones, which are more useful.
 	for !taken && len(l.lines) > 0 {
@@ -59,6 +60,7 @@ func (l *Logs) Add(line LogLine) (event bool) {
 		l.lines = append(l.lines, line)
 		l.bytes += size
 	}
+	// Events are counted per second of the clock, which needs no timer.
 	if s := line.Time.Unix(); s != l.second {
 		l.second, l.eventCount = s, 0
 	}
@@ -88,6 +90,7 @@ func (l *LogLine) size() int { return len(l.Level) + len(l.Logger) + len(l.Data)
 // logEntry returns a log message fit to be kept: bounded, and without the server's secrets.
 func logEntry(hide func(string) string, level, logger string, data json.RawMessage) messages.LogEntry {
 	e := messages.LogEntry{Level: messages.Line(level, 40), Logger: messages.Line(hide(logger), 200)}
+	// The secrets are removed before the text is cut, so that no half of one remains.
 	text := hide(string(data))
 	if len(text) > maxLogData {
 		text = quoteJSON(messages.Line(text, maxLogData/8) + " (cut)")

@@ -34,6 +34,7 @@ func orDefault(d messages.Duration, def time.Duration) time.Duration {
 // performEffect carries out one effect of the state machine. Effects that are work only begin here; their end comes as a message.
 func (s *Server) performEffect(effect lifecycle.Effect) {
 	switch e := effect.(type) {
+	// These effects are decided by the supervisor; the actor only names itself and its newest attempt.
 	case lifecycle.Ask, lifecycle.Unask, lifecycle.Report, lifecycle.Answer, lifecycle.Install, lifecycle.Decline, lifecycle.Gone:
 		s.root.Send(s.sup, FromServer{s.cfg.Name, s.cfg.Epoch, s.state.Epoch, effect})
 	case lifecycle.Up:
@@ -42,6 +43,7 @@ func (s *Server) performEffect(effect lifecycle.Effect) {
 		s.connectCount++
 		s.root.Send(s.sup, FromServer{s.cfg.Name, s.cfg.Epoch, s.state.Epoch, effect})
 		s.armProbe()
+		// The goroutine that subscribes again must not read the actor's fields.
 		cell, spec := s.cfg.Cell, s.spec
 		s.att.resubscribeAll(s.sess, &cell.Subscriptions, s.cfg.Timing.ListTimeout,
 			func(text string) string { return cell.redactFor(spec, text) }, s.cfg.Log)
@@ -53,8 +55,10 @@ func (s *Server) performEffect(effect lifecycle.Effect) {
 		s.att.startListing(s.spec, e.First, s.cfg.Timing.ListTimeout)
 	case lifecycle.Coalesce:
 		s.scheduleRelist(e)
+	// The timers belong to the connection and would only produce stale messages.
 	case lifecycle.Shut:
 		s.stopTimers()
+		// Without a drain, calls end when their session is closed, as outcome unknown.
 		drain := time.Duration(0)
 		if e.Drain {
 			drain = s.drainTime
@@ -68,6 +72,7 @@ func (s *Server) performEffect(effect lifecycle.Effect) {
 		s.hideTools(catalog.Change{Kind: catalog.Lose, Epoch: e.Epoch, Rev: e.Rev})
 	case lifecycle.Withdraw:
 		s.hideTools(catalog.Change{Kind: catalog.Withdraw, Epoch: e.Epoch, Rev: e.Rev})
+	// The tools stay visible as cached, without a route: a call wakes the server.
 	case lifecycle.Rest:
 		change := catalog.Change{Kind: catalog.Cache, Epoch: e.Epoch, Rev: e.Rev}
 		if s.tools != nil {
@@ -81,6 +86,7 @@ func (s *Server) performEffect(effect lifecycle.Effect) {
 // the Holder first, so that the supervisor can end it if this actor dies.
 func (s *Server) startAttempt(epoch uint64) {
 	root, self, sup, name, spec := s.root, s.self, s.sup, s.cfg.Name, s.spec
+	// The functions work from any goroutine, also after this actor has ended.
 	a := newAttempt(name, spec, epoch, limitsFor(spec, s.timeouts),
 		func(m any) { root.Send(self, m) },
 		func(epoch uint64) { root.Send(sup, AttemptReleased{name, epoch}) })
@@ -91,6 +97,7 @@ func (s *Server) startAttempt(epoch uint64) {
 	s.cfg.Holder.current.Store(a)
 
 	// What an earlier connection has learned (the era, the order of questions, the list) saves this one a round trip or a failure.
+	// The template is copied: each session has its own functions and its own random source.
 	cfg := s.cfg.Session
 	cfg.Rand, cfg.Listed, cfg.Share = s.cfg.Rand, s.list, s.cfg.Cell.Share
 	cfg.Era, cfg.Known, cfg.LogLevel = spec.Era, s.cfg.Holder.Era(), spec.LogLevel
@@ -118,6 +125,7 @@ func (s *Server) hookNotifications(cfg *session.Config, epoch uint64) {
 			root.Send(self, toolsChanged{epoch})
 		}
 	}
+	// A new connection begins with empty coalescers: nothing of the old one waits.
 	notifier := &changeNotifier{hub: hub, name: name}
 	cfg.OnResourcesChanged = notifier.noteResources
 	cfg.OnPromptsChanged = notifier.notePrompts
@@ -142,6 +150,7 @@ func (s *Server) hookNotifications(cfg *session.Config, epoch uint64) {
 // Some servers announce a change whenever they are listed. With Quiet alone they would be listed twenty times a second, for ever;
 // so Quiet doubles with each list that brought nothing, until the server has announced nothing for MaxWait.
 func (s *Server) scheduleRelist(e lifecycle.Coalesce) {
+	// dirtySince is the beginning of the burst: MaxWait counts from there, however often more changes come.
 	now, most := time.Now(), s.cfg.Timing.MaxWait
 	if s.dirtySince.IsZero() {
 		s.dirtySince = now
@@ -150,9 +159,11 @@ func (s *Server) scheduleRelist(e lifecycle.Coalesce) {
 		}
 	}
 	quiet := s.cfg.Timing.Quiet
+	// Each list without a change doubles the quiet time.
 	for range s.futileLists {
 		quiet = min(2*quiet, max(quiet, most))
 	}
+	// After a failure the wait is longer, because the server may be overloaded.
 	wait := min(quiet, s.dirtySince.Add(most).Sub(now))
 	if e.Failures > 0 {
 		wait = time.Second << min(e.Failures-1, 6)
@@ -168,6 +179,7 @@ func (s *Server) scheduleRelist(e lifecycle.Coalesce) {
 
 // showTools opens a new admission gate and announces the tools behind it.
 func (s *Server) showTools(epoch, rev uint64) {
+	// The link is made before the announcement, in which it is the route.
 	link := &Link{Server: s.cfg.Name, Epoch: epoch, gate: s.att.openGate(), lastHeard: s.sess.LastMessageAt}
 	root, self := s.root, s.self
 	link.reportError = func(err error) { root.Send(self, linkFailed{epoch, err}) }
@@ -181,6 +193,7 @@ func (s *Server) useLink(link *Link) {
 	if s.idle != nil {
 		s.idle.Stop()
 	}
+	// A link belongs to one spec; another spec gets another link to the same gate.
 	link.Spec, link.lastUse, link.callQueue = s.spec, nil, nil
 	if limits, some := limitsOf(s.spec, s.cfg.MaxInFlight, s.cfg.MaxQueued); some {
 		link.callQueue = s.cfg.Cell.setCallLimits(limits)
@@ -198,6 +211,7 @@ func (s *Server) useLink(link *Link) {
 // updateTools announces a list that has changed; an unchanged one costs no message.
 func (s *Server) updateTools(epoch, rev uint64) {
 	s.listed = time.Now()
+	// The hash covers all that the registry would be sent.
 	if s.tools.Hash == s.shownHash {
 		s.futileLists = min(s.futileLists+1, 16)
 		return
@@ -210,6 +224,7 @@ func (s *Server) updateTools(epoch, rev uint64) {
 // only when the catalog shows its tools.
 func (s *Server) announceTools(epoch, rev uint64) {
 	s.shownHash = s.tools.Hash
+	// The revision tells the registry which of two changes of one epoch is the newer.
 	change := catalog.Change{Kind: catalog.Announce, Epoch: epoch, Rev: rev, Tools: s.tools.Tools, Route: s.link}
 	if s.registering {
 		root, self, link := s.root, s.self, s.link
@@ -240,6 +255,7 @@ func (s *Server) hideTools(c catalog.Change) {
 // before: the successor makes every server announce its tools again.
 func (s *Server) sendToRegistry(c catalog.Change, seen func()) {
 	c.Server = s.cfg.Name
+	// If the registry has just died the message is lost, and its successor asks for everything.
 	pid, _ := s.cfg.Registry.PID()
 	if seen != nil {
 		s.root.Send(pid, announcement{c, seen})
@@ -252,6 +268,7 @@ func (s *Server) sendToRegistry(c catalog.Change, seen func()) {
 // state is withheld while the tools are not in the catalog yet; the one before stays visible until then.
 func (s *Server) publishView(before lifecycle.State) {
 	now := s.state
+	// The first withheld state remembers what was visible before it, for the event that follows later.
 	if now.Phase == messages.Connected && s.registering {
 		if !s.withheld {
 			s.withheld, s.lastSeenState = true, &before
@@ -267,6 +284,7 @@ func (s *Server) publishView(before lifecycle.State) {
 		Session: s.sess, Info: s.info, Last: s.last, Tools: s.tools,
 		Unlisted: s.unlisted,
 	}
+	// Callers reach the connection through the view's link or the catalog's route; both are the same.
 	if now.Phase == messages.Connected {
 		v.Link = s.link
 	}
@@ -277,6 +295,7 @@ func (s *Server) publishView(before lifecycle.State) {
 // visible in the view only.
 func (s *Server) publishChange(v *View, before lifecycle.State) {
 	now := s.state
+	// Only differences that people follow make an entry, an audit record or an event.
 	if now.Phase == before.Phase && now.Step == before.Step && now.Retry == before.Retry && now.NextAt.Equal(before.NextAt) &&
 		now.Warm() == before.Warm() {
 		return
@@ -285,6 +304,7 @@ func (s *Server) publishChange(v *View, before lifecycle.State) {
 	if s.cfg.PhaseChanged != nil && now.Phase != before.Phase {
 		s.cfg.PhaseChanged(v, before.Phase)
 	}
+	// A status is expensive to build, so it is built only if a watcher exists.
 	if s.cfg.Hub.Watched() {
 		st := v.Status()
 		s.cfg.Hub.Publish(messages.Event{Kind: messages.EventPhase, Server: s.cfg.Name, Status: &st})
@@ -299,6 +319,7 @@ func (s *Server) publishChange(v *View, before lifecycle.State) {
 func (s *Server) recordChange(before lifecycle.State) {
 	now := s.state
 	e := Entry{Time: time.Now(), Epoch: now.Epoch, Phase: now.Phase, Step: now.Step}
+	// The cases are ordered: a planned attempt says more than the phase that led to it.
 	level := zap.DebugLevel
 	switch {
 	case now.Retry != before.Retry && !now.NextAt.IsZero():
@@ -328,6 +349,7 @@ func (s *Server) recordChange(before lifecycle.State) {
 	case now.Cause != nil && now.Phase != messages.Pending, now.Cause != nil && now.Step == messages.Restarting:
 		level = zap.WarnLevel
 		e.Text = now.Cause.Text
+		// The end of stderr usually has the reason; it is kept with the failure that it explains.
 		e.Stderr = lastBytes(messages.Printable(s.last.StderrTail), 2000)
 	case now.Phase == messages.Disabled:
 		e.Text = "disabled"

@@ -30,7 +30,7 @@ func (c *Catalog) Snapshot() *catalog.Snapshot { return c.snapshot.Load() }
 type RegistryConfig struct {
 	Catalog *Catalog
 	Hub     *Hub
-	// WithdrawAfter is how long the tools of a lost connection stay visible; 0 is 5 s.
+	// WithdrawAfter is the time for which the tools of a lost connection stay visible; 0 is 5 s.
 	WithdrawAfter time.Duration
 }
 
@@ -74,6 +74,7 @@ func NewRegistry(cfg RegistryConfig) *Registry {
 func (r *Registry) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case catalog.Change:
+		// The mailbox may hold hundreds of changes after a reload: they become one snapshot.
 		r.pending = append(r.pending, m)
 		r.schedulePublish(ctx)
 		if m.Kind == catalog.Lose {
@@ -91,6 +92,7 @@ func (r *Registry) Receive(ctx actor.Context) {
 	case flushDue:
 		r.flushing = false
 		r.publishPending()
+	// What is pending is published first, since the sender waits for it.
 	case Sync:
 		r.publishPending()
 		m.Done()
@@ -103,6 +105,7 @@ func (r *Registry) schedulePublish(ctx actor.Context) {
 		return
 	}
 	r.flushing = true
+	// A cheap snapshot is published behind the messages of this moment; before an expensive one the registry waits longer for more.
 	gap := min(4*r.cost, maxPublishGap)
 	if gap < time.Millisecond {
 		ctx.Send(ctx.Self(), flushDue{})

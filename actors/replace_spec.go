@@ -18,11 +18,13 @@ type ReplaceSpec struct {
 // replaceSpec puts another spec in force. If the connection fits it, only what the spec says about calls and tools changes;
 // otherwise everything that was learned under the old spec is forgotten, since it may be another server.
 func (s *Server) replaceSpec(m ReplaceSpec) {
+	// The history says which of the two happened.
 	text := "its configuration was changed: it begins anew"
 	if s.state.Keeps(m.Event) {
 		text = "its configuration was changed: its connection goes on"
 		s.adjustSpec(m.Spec)
 	} else {
+		// Nothing that was learned of the old server is true of the new one.
 		s.spec, s.list, s.tools, s.attempts, s.timeouts = m.Spec, nil, nil, 0, 0
 		s.initializeFirst = false
 		s.cfg.Cell.Share.Keep(0, 0)

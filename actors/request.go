@@ -31,6 +31,7 @@ type Request struct {
 // it wakes a lazy server, waits for one that is restarting (Wait), and is bounded by the server's call timeouts. The
 // error, if any, is a *messages.Error with Op "read".
 func (c *Calls) SendRequest(ctx context.Context, q Request) error {
+	// A question of the server about this request reaches the program with this context, and NoteAnswer sets the flag.
 	answered := new(atomic.Bool)
 	err := c.sendOrRepeat(context.WithValue(ctx, answeredKey{}, answered), q, answered)
 	if err == nil {
@@ -39,6 +40,7 @@ func (c *Calls) SendRequest(ctx context.Context, q Request) error {
 	err = c.completeError(err, q.Server, "")
 	var e *messages.Error
 	if errors.As(err, &e) {
+		// The error is copied, because the original may be shared; only the word of the operation differs from a call's.
 		read := *e
 		read.Op = "read"
 		return &read
@@ -57,6 +59,7 @@ func (c *Calls) sendOrRepeat(ctx context.Context, q Request, answered *atomic.Bo
 		defer p.Stop()
 		ctx = p
 	}
+	// The timeout bounds both attempts together.
 	ask := func(s *session.Session) error { return q.Send(ctx, s) }
 	// In the legacy era an answer may belong to any request that the server has; the count shows whether one was given meanwhile.
 	answers, before := new(atomic.Uint64), uint64(0)
@@ -70,6 +73,7 @@ func (c *Calls) sendOrRepeat(ctx context.Context, q Request, answered *atomic.Bo
 		return err
 	}
 	wait := max(c.Wait, c.RetryWait)
+	// A session that the server has ended is replaced at once; a closed gate says nothing about when another opens.
 	class := messages.ClassOf(err)
 	closed := messages.OutcomeOf(err) == messages.OutcomeNotSent && class != messages.ClassSession
 	if closed {
@@ -98,10 +102,12 @@ func mayRepeatRequest(err error, harmless bool) bool {
 	}
 	class := messages.ClassOf(err)
 	switch messages.OutcomeOf(err) {
+	// The request did not reach the server, so only refusals that would repeat are final.
 	case messages.OutcomeNotSent:
 		return class != messages.ClassInvalid && class != messages.ClassDenied && class != messages.ClassUnauthorized
 	case messages.OutcomeUnknown:
 		switch class {
+		// The connection went while the request ran: the server may have answered a lost message.
 		case messages.ClassNetwork, messages.ClassExited, messages.ClassSession, messages.ClassCanceled:
 			return harmless
 		}
@@ -129,6 +135,7 @@ func NoteAnswer(ctx context.Context) {
 
 // trackAnswers returns h with contexts in which NoteAnswer finds the server's count.
 func trackAnswers(h session.Handlers, answers *atomic.Uint64) session.Handlers {
+	// Roots need no mark: no person answers them.
 	mark := func(ctx context.Context) context.Context { return context.WithValue(ctx, answersKey{}, answers) }
 	if sample := h.Sample; sample != nil {
 		h.Sample = func(ctx context.Context, r messages.SampleRequest) (json.RawMessage, error) {
@@ -150,6 +157,7 @@ func (c *Calls) linkOf(ctx context.Context, server string, after uint64, wait ti
 	if cell == nil {
 		return nil, c.notConnectedError(server, "", nil)
 	}
+	// Nearly every request finds its connection here, without a lock.
 	if v := cell.View(); connectedSince(v, after) && v.Link != nil {
 		return v.Link, nil
 	}

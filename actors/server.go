@@ -23,7 +23,7 @@ type Timing struct {
 	Quiet, MaxWait time.Duration
 	// ListTimeout bounds a list after the first one, which the connect timeout bounds; 30 s.
 	ListTimeout time.Duration
-	// Drain is how long admitted calls may continue when a server is removed, reconnected or loses its credentials; 5 s.
+	// Drain bounds the time for which admitted calls continue when a server is removed, reconnected or loses its credentials; 5 s.
 	Drain time.Duration
 	// ProbeEvery is the silence after which a remote connection is pinged; 15 s, negative never. Any message of the server ends
 	// the silence. ProbeTimeout bounds the answer; 10 s. A refused connection is lost at once, a silent one after ProbeStrikes (3)
@@ -56,6 +56,7 @@ func (t Timing) WithDefaults() Timing {
 type ServerConfig struct {
 	Name string
 	Spec *messages.Spec
+	// Init is the first event; it has the spec's flags and the ticket of the callers that wait.
 	Init lifecycle.Init
 	*Common
 	// Epoch is higher than every epoch of an earlier actor of this server, and lower than every epoch to come.
@@ -116,6 +117,7 @@ func (r *Ref) Set(pid *actor.PID) {
 	if r.replaced != nil {
 		close(r.replaced)
 	}
+	// Callers that wait for an answer of the old actor begin again with the new one.
 	r.pid, r.replaced = pid, make(chan struct{})
 }
 
@@ -246,7 +248,7 @@ type Server struct {
 	registering, withheld bool
 	lastSeenState         *lifecycle.State
 
-	// since is when the phase began; connectCount counts the connections, attempts the failures as the supervisor reports them.
+	// since is the beginning of the phase; connectCount counts the connections, attempts the failures as the supervisor reports them.
 	since        time.Time
 	connectCount int
 	attempts     int
@@ -272,7 +274,7 @@ type Server struct {
 	probing bool
 	// probing says that a ping runs; strikes counts the pings in a row without any sign of life.
 	strikes         int
-	lastProbeAnswer time.Time // when a ping was last answered, with whatever outcome
+	lastProbeAnswer time.Time // the time at which a ping was last answered, by a result or an error
 
 	cancelAwait context.CancelFunc // ends the goroutine that waits for other credentials; nil while there is none
 	awaitCount  int                // numbers those waits, so that a late message of an earlier one is ignored
@@ -297,6 +299,7 @@ func (s *Server) Receive(ctx actor.Context) {
 		s.applyEvent(s.cfg.Init)
 	case *actor.Stopped:
 		s.releaseAll()
+	// The count is stored before the event, so that the history's sentence has the new number.
 	case Scheduled:
 		s.attempts = m.Attempts
 		s.applyEvent(m.Scheduled)
@@ -304,11 +307,13 @@ func (s *Server) Receive(ctx actor.Context) {
 		s.replaceSpec(m)
 	case RefilterTools:
 		s.refilterTools()
+	// The message may arrive after the answer to the handshake: displaceAttempt checks.
 	case Displace:
 		s.displaceAttempt(m.Epoch)
 	case Barrier:
 		s.seen = m.Ticket
 		s.publishView(s.state)
+	// The bound of the drain must be known before the machine orders the end.
 	case Stop:
 		s.drainTime = m.Drain
 		s.applyEvent(lifecycle.Remove{})
@@ -318,6 +323,7 @@ func (s *Server) Receive(ctx actor.Context) {
 		s.applyEvent(m)
 	case lifecycle.Event:
 		s.applyEvent(m)
+	// The session belongs to the actor from here on; a stale one is closed by its attempt.
 	case dialDone:
 		if s.isCurrent(m.epoch) {
 			s.sess = m.sess
@@ -345,6 +351,7 @@ func (s *Server) Receive(ctx actor.Context) {
 			s.last = m.conn
 		}
 		s.applyEvent(lifecycle.Lost{Epoch: m.epoch, Cause: s.causeOf(m.err, m.conn)})
+	// The attempt has released everything; lifecycle may now request the next start.
 	case connClosed:
 		// A connection that was never opened has no process to report about: the last one's stays visible.
 		if s.isCurrent(m.epoch) {
@@ -354,11 +361,13 @@ func (s *Server) Receive(ctx actor.Context) {
 			s.sess, s.att = nil, nil
 		}
 		s.applyEvent(lifecycle.Closed{Epoch: m.epoch})
+	// From here on another notification may be queued.
 	case toolsChanged:
 		if s.isCurrent(m.epoch) {
 			s.changeNoted.Store(false)
 		}
 		s.applyEvent(lifecycle.ToolsChanged{Epoch: m.epoch})
+	// A timer that was replaced may have fired already: its round is old.
 	case relistDue:
 		if m.round == s.relistRound {
 			s.dirtySince = time.Time{}
@@ -378,6 +387,7 @@ func (s *Server) Receive(ctx actor.Context) {
 		s.handleLinkFailed(m)
 	case credentialsChanged:
 		s.retryCredentials(m)
+	// Only now is the server published as connected, because its tools can be found.
 	case linkRegistered:
 		if s.registering && m.link == s.link {
 			s.registering = false
@@ -400,6 +410,7 @@ func (s *Server) applyEvent(e lifecycle.Event) {
 	for _, effect := range effects {
 		s.performEffect(effect)
 	}
+	// The wait for credentials follows the phase, whichever event changed it.
 	s.awaitCredentials()
 	s.publishView(before)
 }
@@ -408,6 +419,7 @@ func (s *Server) applyEvent(e lifecycle.Event) {
 func (s *Server) handleStepFailed(m stepFailed) {
 	if s.isCurrent(m.epoch) {
 		s.last = m.conn
+		// Timeouts in a row make the next default bound longer: see opening.Grown.
 		if m.step != "relist" && messages.ClassOf(m.err) == messages.ClassTimeout {
 			s.timeouts++
 		}
@@ -424,6 +436,7 @@ func (s *Server) handleStepFailed(m stepFailed) {
 			s.initializeFirst = !s.initializeFirst && messages.ClassOf(m.err) == messages.ClassTimeout
 		}
 	}
+	// The cause is shown to people and models, so it has no secrets.
 	cause := s.causeOf(m.err, m.conn)
 	switch m.step {
 	case "relist":
@@ -450,6 +463,7 @@ func (s *Server) handleListDone(m listDone) {
 		s.applyEvent(lifecycle.Listed{Epoch: m.epoch})
 		return
 	}
+	// Even an empty list is one: the server is connected with what it has.
 	if s.list == nil {
 		s.list = &m.list
 		s.filterTools()
@@ -479,6 +493,7 @@ func (s *Server) displaceAttempt(epoch uint64) {
 
 // rememberEra stores the era that the present attempt has found, unless the spec was replaced since: then it may be another server.
 func (s *Server) rememberEra(era messages.Era) {
+	// Eras belong to a server; the Holder keeps them over actors, and replaceSpec clears them.
 	if s.attSpec == s.spec {
 		s.cfg.Holder.era.Store(era)
 	}

@@ -16,6 +16,7 @@ func (v *View) Status() messages.Status {
 		Epoch: s.Epoch, Warm: s.Warm(), Attempts: v.Attempts, Restarts: v.Restarts, Since: v.Since,
 	}
 	st.Remark = v.Spec.Remark
+	// The spec is shown without the values of its headers, environment and auth.
 	config := v.Spec.Redacted()
 	st.Config = &config
 	// The process and its stderr belong to the open connection, or else to the one before it.
@@ -23,7 +24,9 @@ func (v *View) Status() messages.Status {
 	if v.Session != nil {
 		conn = v.Session.Conn()
 	}
+	// The child writes to stderr what it likes, so control characters are made visible.
 	st.StderrTail, st.Noise = messages.Printable(conn.StderrTail), conn.Noise
+	// A process that has ended keeps its text and loses its number, which another process may have by now.
 	if v.Session != nil && conn.Exit == "" {
 		st.PID, st.Isolation = conn.PID, conn.Isolation
 	}
@@ -34,18 +37,22 @@ func (v *View) Status() messages.Status {
 		st.InFlight, st.Queued = v.Link.gate.InFlight(), v.Link.callQueue.waitingCalls()
 	}
 	if !s.NextAt.IsZero() {
+		// A copy, because the view must not be reachable through the status.
 		at := s.NextAt
 		st.NextAttempt = &at
 	}
 	if v.Info != nil && v.Info.ServerInfo.Name != "" {
 		info := v.Info.ServerInfo
+		// The server chose these texts; they stand in one line of a terminal.
 		info.Name, info.Version, info.Title =
 			messages.Line(info.Name, 200), messages.Line(info.Version, 100), messages.Line(info.Title, 200)
 		st.ServerInfo = &info
 	}
+	// What an ended connection had negotiated says nothing about the next one.
 	if v.Info != nil && (s.Phase == messages.Connected || s.Warm()) {
 		st.ProtocolVersion, st.Era, st.Instructions = v.Info.ProtocolVersion, v.Info.Era, hide(v.Info.Instructions)
 	}
+	// A server that rests offers the tools of its last list.
 	if v.Tools != nil && (s.Phase == messages.Connected || s.Step == messages.Idle) {
 		st.Quarantined, st.ChangedTools = v.Tools.Quarantined, v.Tools.Changed
 		st.Tools = make([]messages.ToolInfo, 0, len(v.Tools.Tools))
@@ -67,6 +74,7 @@ func (v *View) Status() messages.Status {
 // Reason returns the reason of the phase in a few words, for a person; empty where the phase says all.
 func (v *View) Reason() string {
 	s := v.State
+	// Without a planned attempt there is no time to name.
 	at := func(word string) string {
 		if s.NextAt.IsZero() {
 			return ""
@@ -83,6 +91,7 @@ func (v *View) Reason() string {
 		}
 		return string(s.Step)
 	case messages.Failed:
+		// A failure without a cause cannot occur; the text would then be "none".
 		class := messages.ClassNone
 		if s.Cause != nil {
 			class = s.Cause.Class

@@ -29,6 +29,7 @@ type Subscriptions struct {
 func (w *Subscriptions) addURI(uri string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	// A second subscription to a resource costs no place.
 	if _, known := w.uris[uri]; known {
 		return true
 	}
@@ -87,6 +88,7 @@ func (c *Calls) Subscribe(ctx context.Context, server, uri string) error {
 		return &messages.Error{Op: "read", Outcome: messages.OutcomeNotSent, Class: messages.ClassExhausted, Server: server,
 			Text: "1,024 of its resources are watched already", Fix: "unsubscribe from others first"}
 	}
+	// A subscription takes no slot: it costs the server nothing, and must not wait behind calls.
 	err := c.SendRequest(ctx, Request{Server: server, Repeatable: true, SkipsQueue: true, Send: func(ctx context.Context, s *session.Session) error {
 		return s.Subscribe(ctx, uri)
 	}})
@@ -99,6 +101,7 @@ func (c *Calls) Subscribe(ctx context.Context, server, uri string) error {
 // Unsubscribe ends what Subscribe began. A server that is not connected need not be asked: no connection has the subscription.
 func (c *Calls) Unsubscribe(ctx context.Context, server, uri string) error {
 	cell := c.Cell(server)
+	// The resource is removed first, so that a connection which opens now does not subscribe again.
 	if cell != nil {
 		cell.Subscriptions.removeURI(uri)
 		if cell.View().State.Phase != messages.Connected {
@@ -133,6 +136,7 @@ func (a *attempt) resubscribeAll(
 			}
 		}()
 		for _, uri := range uris {
+			// One resource that the server does not answer for must not keep the others from their turn.
 			ctx, cancel := context.WithTimeout(context.Background(), timeout)
 			err := sess.Subscribe(ctx, uri)
 			cancel()

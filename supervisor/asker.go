@@ -30,7 +30,7 @@ type AskRequest struct {
 	// Rule is the allow rule that would make the question unnecessary for ever: for this tool and no other. It is empty if no rule
 	// of the person's would change anything, because an ask rule or the managed default requires the question.
 	Rule string `json:"rule,omitempty"`
-	// Waiting is how many calls with the same arguments wait for this question, this one included, when it is asked. More may
+	// Waiting counts the calls with the same arguments that wait for this question, this one included, when it is asked. More may
 	// join while it is open: Count returns their number now; nil where the question came from another process.
 	Waiting int        `json:"waiting,omitempty"`
 	Count   func() int `json:"-"`
@@ -103,7 +103,7 @@ type openQuestion struct {
 	err    error
 	// callerLeft says that the call that opened the question ended before there was an answer.
 	callerLeft bool
-	// waiting is how many calls wait, the one that asks included. rejoining are those of them that waited for an earlier equal
+	// waiting counts the calls that wait, the one that asks included. rejoining are those of them that waited for an earlier equal
 	// question and have not joined this one yet: they count already, so that the person sees the true number. asker.mu guards both.
 	waiting, rejoining int
 }

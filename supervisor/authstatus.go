@@ -12,7 +12,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/auth/oauth"
 )
 
-// AuthState is what is known of a server's credentials, without asking the server.
+// AuthState describes a server's credentials as far as they are known without a request to the server.
 type AuthState string
 
 const (

@@ -121,7 +121,7 @@ type credential struct {
 	refusedHeader atomic.Pointer[http.Header]
 }
 
-// inner is what the spec or the program asks for; authorizer is nil where requests carry nothing.
+// inner has the Authorizer that the spec or the program asks for; nil where requests carry nothing.
 type inner struct {
 	authorizer transports.Authorizer
 	// program says that Config.AuthProvider gave it.

@@ -23,7 +23,7 @@
 //     answer to a form fits the form's schema or is not sent.
 //   - A resource that was subscribed to stays so over reconnects, until it is unsubscribed or the server removed.
 //   - Reading (Tools, Status, Server) and calling take no lock that a slow server could hold, and ask no actor.
-//   - At most one connection per server, whatever is asked of it at the same time.
+//   - At most one connection per server, however many commands come at the same time.
 //   - A server that cannot be reached is tried again for ever, at the times of package restart, and never in between.
 //     One that needs credentials, or whose specification cannot work, is not tried again by itself.
 //   - When Toggle(false), Disconnect or Remove has returned, no new call reaches the server and the catalog does not show

@@ -23,7 +23,7 @@ type managedServer struct {
 
 	pid        *actor.PID // nil while the server has no actor
 	actorEpoch uint64     // tells this actor's messages from those of its predecessors
-	// cell is where the server's state is published, holder keeps its attempt: both outlive the actor.
+	// cell publishes the server's state, holder keeps its attempt: both outlive the actor.
 	cell   *actors.Cell
 	holder *actors.Holder
 

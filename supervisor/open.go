@@ -31,7 +31,7 @@ func (c *Config) openTransport(name string, spec *Spec, share *budget.Share) (tr
 // newTransport makes the transport that a spec describes. The bytes that it holds count in share.
 func (c *Config) newTransport(name string, spec *Spec, share *budget.Share) (transports.Transport, error) {
 	// The last check before anything of the server runs. A managed policy may have changed since the start was granted.
-	if rule := c.refusingRule(*spec); rule != "" { // nothing starts that the policy refuses, whoever asks
+	if rule := c.refusingRule(*spec); rule != "" { // a start that came before a new policy is refused as well
 		return nil, &Error{Op: "connect", Class: messages.ClassDenied, Text: rule}
 	}
 	// The program's own transport comes before the known kinds, which it may replace.

@@ -200,7 +200,7 @@ func (p *permissions) reportChanges(name, policy string, fresh []pins.Change, al
 	}
 }
 
-// pinsEvery is how often the manager checks whether another process has changed the store.
+// pinsEvery is the period in which the manager checks whether another process has changed the store.
 const pinsEvery = 250 * time.Millisecond
 
 // followPins filters the tools again when another process has approved a definition. It is a goroutine of the manager and ends

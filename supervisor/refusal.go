@@ -7,7 +7,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// refusedByProgram returns the error of a call that Config.Allow refused: always denied and not sent, whatever error Allow gave.
+// refusedByProgram returns the error of a call that Config.Allow refused: always denied and not sent, with every error of Allow.
 func refusedByProgram(cause error) error {
 	e := &Error{Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassDenied, Text: "the program refused it",
 		Err: refusal{cause}}

@@ -80,7 +80,7 @@ func (k *credentials) mayHoldSignIn() bool {
 	return err == nil
 }
 
-// storeCheckEvery is how often, at most, requests check whether the first sign-in of this machine was made, by another process.
+// storeCheckEvery is the least time between two checks of requests whether the first sign-in of this machine was made, by another process.
 // It bounds how long they are sent without it; a request that the server refuses checks at once.
 const storeCheckEvery = time.Second
 

@@ -225,7 +225,7 @@ func (s *supervisor) grantStarts(_ actor.Context) {
 		return
 	}
 	now := time.Now()
-	// Every grant gets a new epoch: whatever arrives later with another one belongs to an attempt that is over.
+	// Every grant gets a new epoch: a message that arrives later with another one belongs to an attempt that is over.
 	granted, wake := s.gate.Next(now)
 	for _, name := range granted {
 		r := s.servers[name]

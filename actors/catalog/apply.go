@@ -84,6 +84,7 @@ type edit struct {
 
 // applyChange applies one change, if it is newer than the last one that was applied for the server.
 func (e *edit) applyChange(c Change) {
+	// A server may occur several times in a batch: the latest state counts.
 	old, known := e.touched[c.Server]
 	if !known {
 		old = e.base.servers.get(c.Server)
@@ -132,6 +133,7 @@ func (e *edit) putServer(id string, old, now *server) {
 	e.touched[id] = now
 	if old != nil {
 		for _, entry := range old.entries {
+			// Names are entered as gone, and entered again below if the new state has them.
 			e.names[entry.Name] = nil
 		}
 	}
@@ -155,6 +157,7 @@ func (e *edit) entryNamed(name string) *Entry {
 // is taken is left out, with the reason.
 func (e *edit) buildServer(c Change, state State) *server {
 	out := &server{mark: mark{c.Epoch, c.Rev}, state: state, entries: make([]*Entry, 0, len(c.Tools))}
+	// The comparison is with the base and not with the batch, so that equal content shares its pointers.
 	before := e.base.servers.get(c.Server)
 	mine := make(map[string]bool, len(c.Tools))
 	for i := range c.Tools {
@@ -173,6 +176,7 @@ func (e *edit) buildServer(c Change, state State) *server {
 			out.addRefused(t.Name, "the server lists two tools under this name; the first one is offered")
 			continue
 		}
+		// Two tools of different servers have one name only if their hashes collide.
 		if h := e.entryNamed(name); h != nil && h.Tool.Server != c.Server {
 			out.addRefused(t.Name,
 				fmt.Sprintf("its qualified name %s is that of server %q, tool %q", name, h.Tool.Server, h.Tool.Name))
@@ -210,6 +214,7 @@ func loseServer(old *server, at mark) *server {
 	if old == nil {
 		return out
 	}
+	// A lost server keeps its reasons too.
 	out.refused = old.refused
 	if old.state == Lost {
 		out.lost, out.entries = old.lost, old.entries
@@ -224,6 +229,7 @@ func loseServer(old *server, at mark) *server {
 // buildSnapshot returns the result of the batch, and whether its content differs.
 func (e *edit) buildSnapshot() (*Snapshot, bool) {
 	base := e.base
+	// A mark alone changes nothing that a reader sees, but must be kept.
 	servers, marks, refusals := base.servers.startEdit(), false, false
 	for id, srv := range e.touched {
 		before := base.servers.get(id)
@@ -258,6 +264,7 @@ func (e *edit) buildSnapshot() (*Snapshot, bool) {
 		changed = append(changed, nameChange{name, entry})
 	}
 	if len(changed) > 0 {
+		// The changed names are merged into the sorted list in one pass.
 		slices.SortFunc(changed, func(a, b nameChange) int { return strings.Compare(a.name, b.name) })
 		next.byName, next.sorted = byName.next, mergeSorted(base.sorted, changed)
 	}

@@ -12,6 +12,7 @@ func (s *Snapshot) Check() error {
 	fail := func(number, format string, args ...any) {
 		errs = append(errs, fmt.Errorf(number+": "+format, args...))
 	}
+	// Every entry by name must be in the sorted list, and the other way round.
 	named := 0
 	for range s.byName.all {
 		named++
@@ -30,6 +31,7 @@ func (s *Snapshot) Check() error {
 			fail("C4", "%s is of server %q, which is not known", e.Name, e.Tool.Server)
 		}
 	}
+	// Every entry of a server must be in both, under the name that the naming gives it.
 	owned := 0
 	for id, srv := range s.servers.all {
 		owned += len(srv.entries)

@@ -23,6 +23,7 @@ func (d Delta) Empty() bool { return len(d.Added)+len(d.Removed)+len(d.Changed)+
 // Diff compares two snapshots. Entries that both share cost a comparison of pointers only.
 func Diff(old, new *Snapshot) Delta {
 	var d Delta
+	// Both lists are sorted by name, so one walk compares them.
 	a, b := old.sorted, new.sorted
 	for len(a) > 0 && len(b) > 0 {
 		if a[0] == b[0] {

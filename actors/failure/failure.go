@@ -72,6 +72,7 @@ func ExplainSilence(stderr string) Cause { return explainText(stderr, true) }
 func explainText(stderr string, silent bool) Cause {
 	t := readLines(stderr)
 	c := Cause{}
+	// The line that looks like the reason limits where rows may match, and is the answer if none does.
 	reason := t.reasonLine()
 	if reason >= 0 {
 		c.Line = t.displayLine(reason)
@@ -79,6 +80,7 @@ func explainText(stderr string, silent bool) Cause {
 	for _, table := range knownFailures {
 		for i := range table.rows {
 			if k := &table.rows[i]; silent || !k.silent {
+				// The first row that matches wins: the tables go from the exact to the general.
 				if line, found := k.findLine(t, reason, table.near); found != nil {
 					c = Cause{Line: t.displayLine(line), Name: k.name, Reason: fillGroups(k.reason, found), Fix: fillGroups(k.fix, found)}
 					if k.reason == "" {
@@ -112,6 +114,7 @@ type knownFailure struct {
 
 // findLine searches for the row's failure from the last line back: a program survived what stands before a later error.
 func (k *knownFailure) findLine(t *text, reason int, near bool) (line int, groups []string) {
+	// Nearly every row ends here, with one search in the whole text.
 	if !strings.Contains(t.whole, k.sign) {
 		return 0, nil
 	}
@@ -120,6 +123,7 @@ func (k *knownFailure) findLine(t *text, reason int, near bool) (line int, group
 		if !strings.Contains(t.lines[i], k.sign) {
 			continue
 		}
+		// A line is skipped if the row demands to be alone, if the program survived it, or if a near row is too far from the reason.
 		switch far := i < reason-nearby || i > reason+nearby; {
 		case k.alone && i != reason, !near && t.wasSurvived(i, reason), near && !k.silent && (far || i != reason && t.lineKind(i) == stackFrame):
 			continue
@@ -145,6 +149,7 @@ func compilePattern(pattern string) *regexp.Regexp {
 	if re, ok := patterns.Load(pattern); ok {
 		return re.(*regexp.Regexp)
 	}
+	// The patterns are constants, and a test compiles all of them.
 	re := regexp.MustCompile(pattern)
 	patterns.Store(pattern, re)
 	return re

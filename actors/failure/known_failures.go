@@ -11,5 +11,5 @@ var knownFailures = [...]struct {
 	{npm, false}, {node, false}, {python, false}, {otherLanguages, false}, {containers, false}, {system, true}, {programs, true},
 }
 
-// nearby is how many lines before and after the reason count as next to it.
+// nearby is the number of lines before and after the reason that count as next to it.
 const nearby = 3

@@ -3,12 +3,14 @@ package failure
 // otherLanguages are the failures of programs in Go, Java, Ruby, Rust, Perl and .NET, and of the tools that start them.
 var otherLanguages = []knownFailure{
 	{
+		// go run with a path: these are the words of the go command and not of the program.
 		name: "go-missing-folder", sign: "directory not found",
 		pattern: `^stat (.*): directory not found`,
 		reason:  "go finds no folder {1}",
 		fix:     "correct the path in \"args\", or \"cwd\"",
 	},
 	{
+		// go run of a package needs a module, unless the argument names a version.
 		name: "go-no-module", sign: "go.mod file not found",
 		pattern: `go\.mod file not found in current directory or any parent directory`,
 		reason:  "go run was started outside of a Go module",
@@ -21,12 +23,14 @@ var otherLanguages = []knownFailure{
 		fix:     "run go mod tidy in the server's folder",
 	},
 	{
+		// Programs that use Go's package flag print this line, and then their usage.
 		name: "go-unknown-flag", sign: "flag provided but not defined: ",
 		pattern: `flag provided but not defined: (\S+)`,
 		reason:  "the program does not know the flag {1}",
 		fix:     "correct \"args\": -help of the program shows what it takes",
 	},
 	{
+		// A panic of the runtime, such as a nil pointer, is always a defect of the program.
 		name: "go-defect", sign: "panic: runtime error: ",
 		pattern: `^panic: runtime error: (.*)`,
 		reason:  "the program has a defect (<1>)",
@@ -51,12 +55,14 @@ var otherLanguages = []knownFailure{
 		fix:     "correct its name, or the class path (-cp) in \"args\"",
 	},
 	{
+		// Class files have a version; the numbers of common ones stand in the advice.
 		name: "java-too-old", sign: "has been compiled by a more recent version",
 		pattern: `class file version (\d+)\.\d+\), this version of the Java Runtime only recognizes class file versions up to (\d+)`,
 		reason:  "the server was made for a newer Java (class file version <1>, this one reads up to <2>)",
 		fix:     "install that Java (52 is Java 8, 61 is 17, 65 is 21), and let \"command\" name it",
 	},
 	{
+		// The exception that ends the program, not one that it caught and printed: the pattern demands its beginning.
 		name: "java-missing-class", sign: "ClassNotFoundException: ",
 		pattern: `^(?:Caused by|Exception in thread "[^"]*"):? ?java\.lang\.ClassNotFoundException: (\S+)`,
 		reason:  "java does not find the class {1} of a library",
@@ -69,6 +75,7 @@ var otherLanguages = []knownFailure{
 		fix:     "allow more with -Xmx in \"args\", before -jar",
 	},
 	{
+		// Ruby prints the stack after this line.
 		name: "ruby-missing-gem", sign: "cannot load such file -- ",
 		pattern: `cannot load such file -- (\S+) \(LoadError\)`,
 		reason:  "Ruby does not find {1}",
@@ -88,6 +95,7 @@ var otherLanguages = []knownFailure{
 		fix:     "if that is an environment variable, as its name says, set it: \"env\": {\"<1>\": \"${<1>}\"}",
 	},
 	{
+		// Perl's own proposal in parentheses has the module's name.
 		name: "perl-missing-module", sign: "you may need to install the ",
 		pattern: `you may need to install the ([\w:]+) module`,
 		reason:  "Perl does not find the module {1}",
@@ -100,6 +108,7 @@ var otherLanguages = []knownFailure{
 		fix:     "set \"cwd\" to the server's folder",
 	},
 	{
+		// The version and the framework stand in the lines below this one.
 		name: "dotnet-missing-framework", sign: "You must install or update .NET",
 		pattern: `You must install or update \.NET to run this application`,
 		reason:  "the version of .NET that the server asks for is not installed",

@@ -27,18 +27,21 @@ var node = []knownFailure{
 		fix:     "install what the server depends on (npm install in its folder); if npx fetched it, its package is faulty: try another version",
 	},
 	{
+		// node: modules such as node:sqlite appeared in a certain version.
 		name: "node-unknown-builtin", sign: "No such built-in module: ",
 		pattern: `No such built-in module: (\S+)`,
 		reason:  "this version of node has no module {1}",
 		fix:     otherNode,
 	},
 	{
+		// The option may stand in NODE_OPTIONS as well as in "args".
 		name: "node-bad-option", sign: "node: bad option: ",
 		pattern: `node: bad option: (\S+)`,
 		reason:  "this version of node does not know the option {1}",
 		fix:     "correct it, or install the version of node that it needs",
 	},
 	{
+		// Node decides by the file's extension and the nearest package.json.
 		name: "node-module-as-script", sign: "Cannot use import statement outside a module",
 		pattern: `SyntaxError: Cannot use import statement outside a module`,
 		reason:  "node takes an ES module for CommonJS",
@@ -51,12 +54,14 @@ var node = []knownFailure{
 		fix:     "rename the file to .cjs, or remove \"type\": \"module\" from the server's package.json",
 	},
 	{
+		// Newer versions of Node can require an ES module, unless that one awaits at its top level (ASYNC_MODULE).
 		name: "node-require-of-module", sign: "ERR_REQUIRE_",
 		pattern: `\[ERR_REQUIRE_(?:ESM|ASYNC_MODULE)\]`,
 		reason:  "the program requires a package that is an ES module, which this version of node does not do",
 		fix:     "install a newer node or an older version of the server",
 	},
 	{
+		// An import that a newer version of a dependency has renamed or removed.
 		name: "node-missing-export", sign: "does not provide an export named ",
 		pattern: `The requested module '(.*?)' does not provide an export named '(.*?)'`,
 		reason:  "{1} has nothing of the name {2}: two versions do not fit each other",
@@ -69,6 +74,7 @@ var node = []knownFailure{
 		fix:     "install the server again with the versions that it asks for, or an older or newer one of it",
 	},
 	{
+		// This row stands before node-syntax, because both begin with SyntaxError.
 		name: "node-not-json", sign: "SyntaxError: ",
 		pattern: `^SyntaxError: (Unexpected token .*, .*|Unexpected (?:end of|non-whitespace).* JSON.*|.* in JSON at position.*|.*is not valid JSON.*)`,
 		reason:  "the program reads something that is not JSON (<1>)",
@@ -81,6 +87,7 @@ var node = []knownFailure{
 		fix:     "see the place in standard error; TypeScript must be built, or started with tsx",
 	},
 	{
+		// NODE_MODULE_VERSION is the binary interface of a Node version, which native modules are built for.
 		name: "node-native-module", sign: "NODE_MODULE_VERSION",
 		pattern: `NODE_MODULE_VERSION (\d+)`,
 		reason:  "a native module was built for another version of node",
@@ -93,6 +100,7 @@ var node = []knownFailure{
 		fix:     "install the server again on this machine: it may have been copied from another one",
 	},
 	{
+		// OpenSSL 3, which Node has since version 17, no longer offers MD4.
 		name: "node-old-hash", sign: "digital envelope routines::unsupported",
 		pattern: `digital envelope routines::unsupported`,
 		reason:  "the program uses a method of encryption that this version of node has switched off",
@@ -106,6 +114,7 @@ var node = []knownFailure{
 		fix:     "allow more: \"env\": {\"NODE_OPTIONS\": \"--max-old-space-size=4096\"} (MB)",
 	},
 	{
+		// Node brings its own list of authorities and ignores that of the system.
 		name: "node-untrusted-certificate", sign: "certificate",
 		pattern: `^(?:\s+\[cause\]: )?Error: ((?:self.signed certificate|unable to (?:get|verify)|certificate has expired)[\w ,-]*)`,
 		reason:  "the program does not trust the certificate of a host that it asks (<1>)",

@@ -15,6 +15,7 @@ const (
 // npm are the failures of npx and npm, before the server itself has started.
 var npm = []knownFailure{
 	{
+		// The registry answers 404 for a private package as well as for a missing one.
 		name: "npm-unknown-package", sign: " 404 ",
 		pattern: `404\s+(?:The requested resource )?'(.+?)@[^@']*' (?:could not be found|is not in this registry)`,
 		reason:  "npm finds no package {1}, or may not see it",
@@ -27,6 +28,7 @@ var npm = []knownFailure{
 		fix:     "choose a version that exists (npm view PACKAGE versions), or leave it out of \"args\"",
 	},
 	{
+		// A package that is a library has no program in its package.json.
 		name: "npm-no-executable", sign: "could not determine executable to run",
 		pattern: `could not determine executable to run`,
 		reason:  "npx was not told which program to start: the package has none, or several and none of the package's name",
@@ -40,18 +42,21 @@ var npm = []knownFailure{
 		fix:     "put \"-y\" first in \"args\"",
 	},
 	{
+		// npm says this for a token in .npmrc that has expired, and for none.
 		name: "npm-cannot-authenticate", sign: "Unable to authenticate",
 		pattern: `Unable to authenticate`,
 		reason:  "the npm registry does not accept the login of this machine, or misses one",
 		fix:     "sign in with npm login to the registry that .npmrc names",
 	},
 	{
+		// A registry of a company answers 403 for blocked packages.
 		name: "npm-forbidden", sign: "403 ",
 		pattern: `403 (?:403 )?Forbidden - GET (\S+)`,
 		reason:  "the npm registry refuses {1} (403)",
 		fix:     "ask whoever runs that registry whether the package is blocked, or you may not see it",
 	},
 	{
+		// 5xx is the registry's own trouble, or that of a proxy before it.
 		name: "npm-registry-fails", sign: " - GET ",
 		pattern: `(5\d\d [A-Z][\w ]+) - GET (\S+)`,
 		reason:  "the npm registry cannot answer {2} (<1>)",
@@ -71,6 +76,7 @@ var npm = []knownFailure{
 		fix:     netFix,
 	},
 	{
+		// npm was started with --offline, or its configuration says so.
 		name: "npm-offline", sign: "only-if-cached",
 		pattern: `request to (\S+) failed: cache mode is 'only-if-cached'`,
 		reason:  "npm is told to stay offline, and its cache does not hold {1}",
@@ -83,12 +89,14 @@ var npm = []knownFailure{
 		fix:     "make room, or see what npm cache clean --force gives back",
 	},
 	{
+		// sudo npm leaves files of root in the user's cache.
 		name: "npm-foreign-cache", sign: "Your cache folder contains root-owned files",
 		pattern: `Your cache folder contains root-owned files`,
 		reason:  "npm may not write to its cache: files in it belong to root",
 		fix:     "give them back: sudo chown -R $(id -u):$(id -g) ~/.npm",
 	},
 	{
+		// The reason follows the URL that npm was fetching, which is of no interest here.
 		name: "npm-cache-unwritable", sign: "Invalid response body while trying to fetch",
 		pattern: `Invalid response body while trying to fetch .*: (E[A-Z]+: [a-z ,-]+, (?:mkdir|open|write|rename|symlink|link)(?: '.*')?)`,
 		reason:  "npm cannot write to its cache (<1>)",
@@ -107,6 +115,7 @@ var npm = []knownFailure{
 		fix:     cutShortFix,
 	},
 	{
+		// npm run and npm start look for it in their working directory only.
 		name: "npm-no-package-json", sign: "Could not read package.json",
 		pattern: `Could not read package\.json: Error: ENOENT: .* open '(.*)[/\\]package\.json'`,
 		reason:  "npm finds no package.json in {1}",
@@ -125,12 +134,14 @@ var npm = []knownFailure{
 		fix:     "npm run shows those that it has; correct \"args\", or \"cwd\" if it is another project's",
 	},
 	{
+		// A dependency with a git URL is cloned.
 		name: "npm-no-git", sign: "syscall spawn git",
 		pattern: `syscall spawn git`,
 		reason:  "npm needs git to fetch this package, and does not find it",
 		fix:     "install git, or take the package from a registry",
 	},
 	{
+		// npm refuses only with engine-strict; otherwise it warns and the program fails later.
 		name: "npm-wrong-engine", sign: "Not compatible with your version",
 		pattern: `notsup Not compatible with your version of node/npm: (\S+)`,
 		reason:  "{1} asks for another version of node",
@@ -144,6 +155,7 @@ var npm = []knownFailure{
 		fix:     "choose a package for this one (<3>)",
 	},
 	{
+		// The script's own error stands above this line, because npm prints the command last.
 		name: "npm-install-script", sign: " command sh -c ",
 		pattern: `npm (?:error|ERR!) command sh -c (.*)`,
 		reason:  "a script of a package failed while npm installed it: {1}",

@@ -11,30 +11,35 @@ var programs = []knownFailure{
 		fix: variableFix,
 	},
 	{
+		// pydantic prints the class first and one line for each field after it.
 		name: "pydantic-settings", sign: "validation error",
 		pattern: `ValidationError: \d+ validation errors? for (\w+)`,
 		reason:  "a setting of the program ({1}) is missing or not valid",
 		fix:     "the lines below it in standard error name the fields; set them in \"env\"",
 	},
 	{
+		// Libraries for options in many languages use these words.
 		name: "unknown-option", sign: "option",
 		pattern: `(?i)unknown option:? ['"]?(--?[\w-]+)`,
 		reason:  "the program does not know the option {1}",
 		fix:     "correct \"args\": --help of the program shows what it takes",
 	},
 	{
+		// cobra and pflag of Go.
 		name: "unknown-option", sign: "unknown flag: ",
 		pattern: `unknown flag: (--?[\w-]+)`,
 		reason:  "the program does not know the option {1}",
 		fix:     "correct \"args\": --help of the program shows what it takes",
 	},
 	{
+		// The reference server for files says this of a folder in its arguments.
 		name: "missing-folder", sign: "annot access directory ",
 		pattern: `[Cc]annot access directory (.*?)(?:, skipping)?$`,
 		reason:  "the program cannot use the folder {1}",
 		fix:     "make it, or correct its path in \"args\"; see whether you may read it",
 	},
 	{
+		// The line itself says best what is missing, so there is no reason of ours.
 		name: "missing-argument", sign: "rgument",
 		pattern: `(?i)^(?:error: )?(?:please )?(?:provide|specify|pass|missing) .{0,80}\barguments?\b`,
 		fix:     "add it to \"args\"",
@@ -47,6 +52,7 @@ var programs = []knownFailure{
 	},
 	// The next rows are about programs that run and are silent: they explain a timeout, not an end.
 	{
+		// A program that prints an address and waits, as mcp-remote does.
 		name: "waits-for-sign-in", sign: "uthori", silent: true,
 		pattern: `(?i)\bauthori[sz]e\b.{0,40}\b(?:visit|open|brows|url|link|http)`,
 		reason:  "the program may wait for somebody to sign in",
@@ -59,6 +65,7 @@ var programs = []knownFailure{
 		fix:     signInFix,
 	},
 	{
+		// A server for HTTP never answers on standard output, so the handshake times out.
 		name: "speaks-http", sign: "http", silent: true,
 		pattern: `(?i)\b(?:listening|running|started|serving|available)\b.{0,60}?(https?://(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::\]):\d+[^\s"'<>]*)`,
 		reason:  "the program seems to be an HTTP server: it says that it listens on {1}",
@@ -81,6 +88,7 @@ const (
 
 // missingVariable returns the name of an environment variable in a line that also has a word of demand; nil if it lacks either.
 func missingVariable(line string) (groups []string) {
+	// The first name of a variable in the line, if any other word asks for something.
 	name, asks := "", false
 	for word := range strings.FieldsFuncSeq(line, func(r rune) bool { return !isWord(r) && r != '_' }) {
 		if name == "" && isVariableName(word) {

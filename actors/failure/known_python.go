@@ -9,6 +9,7 @@ const (
 // python are the failures of Python, pip and uv.
 var python = []knownFailure{
 	{
+		// Errno 2 is ENOENT; the path is relative to "cwd".
 		name: "python-missing-file", sign: "can't open file",
 		pattern: `can't open file '(.*)': \[Errno 2\]`,
 		reason:  "Python finds no file {1}",
@@ -16,18 +17,21 @@ var python = []knownFailure{
 	},
 	// The row stands before python-missing-module, whose pattern matches this text as well.
 	{
+		// python -m of a package runs its __main__ module.
 		name: "python-not-executable-package", sign: ".__main__; ",
 		pattern: `No module named (\S+)\.__main__; `,
 		reason:  "the package {1} cannot be started with -m",
 		fix:     "name the module of it that is the server, or its program",
 	},
 	{
+		// The module may be the server itself or something that it imports.
 		name: "python-missing-module", sign: "No module named ",
 		pattern: `No module named '?([\w.]+)'?`,
 		reason:  "Python does not find the module {1}",
 		fix:     installPip,
 	},
 	{
+		// A dependency has another version than the server was written for.
 		name: "python-missing-name", sign: "cannot import name ",
 		pattern: `ImportError: cannot import name '(.*?)' from '(.*?)'`,
 		reason:  "the module {2} has nothing of the name {1}: two versions do not fit each other",
@@ -48,12 +52,14 @@ var python = []knownFailure{
 		fix:     otherPython,
 	},
 	{
+		// A newer syntax, such as match, is a syntax error for an older Python.
 		name: "python-syntax", sign: "SyntaxError: ",
 		pattern: `^SyntaxError: (invalid syntax|expected .*|f-string: .*|invalid decimal literal.*)`,
 		reason:  "Python cannot read the program (<1>): the file is faulty, or written for another version",
 		fix:     "see the place in standard error; if the server asks for a newer Python, let \"command\" name one",
 	},
 	{
+		// argparse prints the usage first and this line last.
 		name: "python-missing-argument", sign: "the following arguments are required: ",
 		pattern: `error: the following arguments are required: (.*)`,
 		reason:  "the program misses the arguments {1}",
@@ -72,6 +78,7 @@ var python = []knownFailure{
 		fix:     "if the host is right, name its authority's file: \"env\": {\"SSL_CERT_FILE\": \"FILE\"}",
 	},
 	{
+		// Without a terminal Python chooses its encoding by the locale, which may be ASCII.
 		name: "python-encoding", sign: "UnicodeEncodeError: ",
 		pattern: `UnicodeEncodeError: '(.*?)' codec can't encode`,
 		reason:  "Python writes in the encoding <1>, which has no sign for what it writes",
@@ -84,12 +91,14 @@ var python = []knownFailure{
 		fix:     "give the machine, the container or \"isolation\" more memory, or let the server do less",
 	},
 	{
+		// PEP 668: distributions mark their Python so that pip does not change it.
 		name: "python-managed-environment", sign: "externally-managed-environment",
 		pattern: `error: externally-managed-environment`,
 		reason:  "pip may not install into the Python of this system",
 		fix:     "start the server with uvx or pipx run, or from a virtual environment",
 	},
 	{
+		// pip says the same for a name that does not exist and for a package without a version for this Python.
 		name: "pip-no-distribution", sign: "No matching distribution found for ",
 		pattern: `No matching distribution found for (\S+)`,
 		reason:  "pip finds no package {1} that fits this Python",
@@ -102,6 +111,7 @@ var python = []knownFailure{
 		fix:     "correct its name in \"args\"",
 	},
 	{
+		// uvx runs the program that has the package's name, unless --from names another package.
 		name: "uv-no-executable", sign: "An executable named ",
 		pattern: "An executable named `(.*?)` is not provided by package `(.*?)`",
 		reason:  "the package {2} has no program {1}",

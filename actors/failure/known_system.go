@@ -1,20 +1,23 @@
 package failure
 
-// system are messages of shells, the dynamic linker and the kernel, in whatever language the program is written.
+// system are messages of shells, the dynamic linker and the kernel, which come from programs in all languages.
 var system = []knownFailure{
 	{
+		// The dynamic linker (ld.so) ends the program before its first instruction.
 		name: "linker-library", sign: "error while loading shared libraries: ",
 		pattern: `error while loading shared libraries: (\S+?): cannot open`,
 		reason:  "the shared library {1} is not installed",
 		fix:     "install the package of this system that holds it",
 	},
 	{
+		// The reason names the version that the program was linked against, such as GLIBC_2.38.
 		name: "linker-newer-glibc", sign: "GLIBC",
 		pattern: "version [`'](GLIBC\\w*_[\\d.]+)' not found",
 		reason:  "the program was made for a newer system ({1})",
 		fix:     "take one that is made for this system, or run it in a container",
 	},
 	{
+		// A library that is loaded later, by dlopen: the language's own error stands around the text.
 		name: "shared-library", sign: "cannot open shared object file",
 		pattern: `(\S+?\.so[.\d]*): cannot open shared object file: No such file`,
 		reason:  "the shared library {1} is not installed",
@@ -28,12 +31,14 @@ var system = []knownFailure{
 		fix:     "see its first line (#!) and install that, or start it with the interpreter that you have",
 	},
 	{
+		// The first line #!/usr/bin/env PROGRAM leads here; GNU and BusyBox quote the name differently.
 		name: "env-missing-interpreter", sign: "env: ",
 		pattern: `^(?:/usr/bin/|/bin/)?env: (?:‘|'|")?(.+?)(?:’|'|")?: No such file or directory`,
 		reason:  "the program {1} is not installed, or not in PATH",
 		fix:     "install it, or give its full path",
 	},
 	{
+		// The pattern demands the name of a shell at the beginning: other programs say "not found" of many things.
 		name: "shell-missing-command", sign: "not found",
 		pattern: `^\S*(?:sh|bash|dash|zsh|ash): (?:line \d+: |\d+: )?(?:exec: )?(\S+): (?:command )?not found$`,
 		reason:  "the program {1} is not installed, or not in PATH",
@@ -46,6 +51,7 @@ var system = []knownFailure{
 		fix:     "correct the path in \"args\"",
 	},
 	{
+		// A binary of another processor or system.
 		name: "shell-wrong-format", sign: "Exec format error",
 		pattern: `(\S+): cannot execute binary file: Exec format error`,
 		reason:  "{1} is not made for this system",
@@ -59,12 +65,14 @@ var system = []knownFailure{
 	},
 	// EADDRINUSE and the next three rows are one failure in the words of Node, Go, Python and other languages.
 	{
+		// Node.
 		name: "port-taken", sign: "EADDRINUSE",
 		pattern: `EADDRINUSE: address already in use (\S+)`,
 		reason:  "the program listens on {1}, which is taken",
 		fix:     takenFix,
 	},
 	{
+		// Go.
 		name: "port-taken", sign: "bind: address already in use",
 		pattern: `listen \w+ (\S+): bind: address already in use`,
 		reason:  "the program listens on {1}, which is taken",
@@ -83,6 +91,7 @@ var system = []knownFailure{
 		fix:     takenFix,
 	},
 	{
+		// Ports below 1024 need a privilege on most systems.
 		name: "port-denied", sign: "listen EACCES",
 		pattern: `listen EACCES: permission denied (\S+)`,
 		reason:  "the program may not listen on {1}",
@@ -90,6 +99,7 @@ var system = []knownFailure{
 	},
 	// The next three rows are one failure too; the last has no address, because the words carry none.
 	{
+		// Node; the next two rows are Go and all others.
 		name: "connection-refused", sign: "ECONNREFUSED",
 		pattern: `connect ECONNREFUSED (\S+)`,
 		reason:  "nothing answers at {1}, which the program needs",
@@ -108,6 +118,7 @@ var system = []knownFailure{
 		fix:     "standard error names it; start it, or correct its address in \"env\" or \"args\"",
 	},
 	{
+		// ENOTFOUND and EAI_AGAIN of Node; then Go, and Python by the numbers of getaddrinfo.
 		name: "unknown-host", sign: "getaddrinfo ",
 		pattern: `getaddrinfo (?:ENOTFOUND|EAI_AGAIN) (\S+)`,
 		reason:  "the host {1}, which the program asks, cannot be looked up",
@@ -126,6 +137,7 @@ var system = []knownFailure{
 		fix:     "correct its name in \"env\" or \"args\", or see whether this machine has a network",
 	},
 	{
+		// Only the uncaught error and its cause: a program may look for many files that need not exist.
 		name: "missing-file", sign: "ENOENT: no such file or directory, ",
 		pattern: `^(?:\s+\[cause\]: )?Error: ENOENT: no such file or directory, (?:open|stat|lstat|scandir|access|read|realpath) '(.*)'`,
 		reason:  "the program needs {1}, which is not there",
@@ -144,6 +156,7 @@ var system = []knownFailure{
 		fix:     "make it (often a file of credentials, or the result of a first sign-in), or correct the path in \"env\" or \"args\"",
 	},
 	{
+		// Node, then Python.
 		name: "file-denied", sign: "EACCES: permission denied, ",
 		pattern: `EACCES: permission denied, \w+ '(.*)'`,
 		reason:  "the program may not use {1}",
@@ -162,12 +175,14 @@ var system = []knownFailure{
 		fix:     "let the program write elsewhere (\"env\", \"args\"), or allow it in \"isolation\"",
 	},
 	{
+		// ENOSPC has the same text in all languages.
 		name: "disk-full", sign: "o space left on device",
 		pattern: `[Nn]o space left on device`,
 		reason:  "there is no room left on the disk",
 		fix:     "make room, and connect again",
 	},
 	{
+		// EMFILE; the limit is that of the process which started the child.
 		name: "too-many-files", sign: "oo many open files",
 		pattern: `[Tt]oo many open files`,
 		reason:  "the program has more files open than it may",

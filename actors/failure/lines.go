@@ -32,6 +32,7 @@ var colours = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("
 
 // readLines splits the end of a text. The first line is dropped if it was cut in the middle.
 func readLines(stderr string) *text {
+	// The reason of an end is near the end.
 	if len(stderr) > textSize {
 		stderr = stderr[len(stderr)-textSize:]
 		if i := strings.IndexByte(stderr, '\n'); i >= 0 && i < len(stderr)-1 {
@@ -46,6 +47,7 @@ func readLines(stderr string) *text {
 		if strings.ContainsAny(line, "\x1b\ufffd") {
 			line = colours().ReplaceAllString(line, "")
 		}
+		// A long line is usually data; its beginning says what it is.
 		if len(line) > lineSize {
 			line = line[:lineSize]
 		}
@@ -63,6 +65,7 @@ func readLines(stderr string) *text {
 func (t *text) lineKind(i int) kind {
 	if t.kinds[i] == unclassified {
 		line := t.lines[i]
+		// Only usage lines, and what stands below them, change their kind by their place.
 		switch t.kinds[i] = kindOf(line); {
 		case t.usage == i+1, t.usage > 0 && i >= t.usage && (strings.TrimLeft(line, " \t-") != line || strings.HasSuffix(line, ":")):
 			t.kinds[i] = stackFrame
@@ -77,6 +80,7 @@ func (t *text) lineKind(i int) kind {
 // that sounds like an error; else the last plain line; else the line that shows the usage.
 func (t *text) reasonLine() int {
 	last, lastSounds, after := -1, -1, 0
+	// From the last line back: what a program wrote last is the likeliest reason.
 	for i := len(t.kinds) - 1; i >= 0 && i >= len(t.kinds)-reasonLines; i-- {
 		switch t.lineKind(i) {
 		case uncaught, errorSounding:
@@ -104,10 +108,10 @@ func (t *text) reasonLine() int {
 	return last
 }
 
-// reasonLines is how many lines from the end are searched for the reason.
+// reasonLines bounds the lines from the end that are searched for the reason.
 const reasonLines = 250
 
-// survivedAfter is how many lines may follow the head of an error that ends the program: they are its own text.
+// survivedAfter bounds the lines behind the head of an error that ends the program: they are its own text.
 const survivedAfter = 4
 
 // errorLine returns the line that names an error whose head only names its kind: for a panic of Rust or an exception of C++ the
@@ -116,10 +120,12 @@ func (t *text) errorLine(head int) int {
 	line := t.lines[head]
 	next := min(head+1, len(t.lines)-1)
 	switch {
+	// Rust and C++ write the message on the next line.
 	case strings.HasPrefix(line, "thread '"), strings.HasPrefix(line, "terminate called after"):
 		if t.lines[next] != "" {
 			return next
 		}
+	// Node prints an error object over several lines.
 	case strings.HasSuffix(line, "["), strings.HasSuffix(line, "{"):
 		for i := next; i < min(next+objectLines, len(t.lines)); i++ {
 			if message().MatchString(t.lines[i]) {
@@ -130,7 +136,7 @@ func (t *text) errorLine(head int) int {
 	return head
 }
 
-// objectLines is how far below its first line the message of an object is searched for.
+// objectLines bounds the lines below the first one in which the message of an object is searched for.
 const objectLines = 20
 
 // wasSurvived reports whether another error, up to the line reason, came after the one at line i.
@@ -152,6 +158,7 @@ func (t *text) displayLine(i int) string {
 	for _, front := range []string{"[cause]: ", "npm error ", "npm ERR! ", "| ", "╰─▶ ", "╰─> ", "├─▶ ", "× ", "what():  "} {
 		line = strings.TrimSpace(strings.TrimPrefix(line, front))
 	}
+	// Of an object's line only the text of its message is shown.
 	if m := message().FindStringSubmatch(line); m != nil {
 		line = m[1]
 	}
@@ -167,6 +174,7 @@ func kindOf(line string) kind {
 	switch {
 	case !strings.ContainsFunc(bare, isWord), hasAnyPrefix(bare, frames...), line != bare && inner().MatchString(line):
 		return stackFrame
+	// npm begins every line with its own mark, so the mark alone says nothing.
 	case hasAnyPrefix(bare, "npm error ", "npm ERR! ", "npm error", "npm ERR!"):
 		_, rest, _ := strings.Cut(bare, " ")
 		_, rest, _ = strings.Cut(rest, " ")
@@ -174,6 +182,7 @@ func kindOf(line string) kind {
 			return stackFrame
 		}
 		return errorSounding
+	// The expression is slow; the signs rule nearly every line out before it.
 	case containsAny(line, headSigns...) && head().MatchString(line):
 		return uncaught
 	case (line == bare || hasAnyPrefix(bare, "╰", "├", "│", "×")) && soundsBad(bare):
@@ -184,6 +193,7 @@ func kindOf(line string) kind {
 
 // soundsBad reports whether a line has a word, or two words in a row, with which programs say that something is wrong.
 func soundsBad(line string) bool {
+	// Words are compared one by one and in pairs.
 	before := ""
 	for word := range strings.FieldsFuncSeq(strings.ToLower(line), func(r rune) bool { return !isWord(r) && r != '\'' }) {
 		word = strings.Trim(word, "'")

@@ -36,7 +36,7 @@ type Cause struct {
 
 // State is everything that decides about a server's next step. It is a value; the zero State is a server before Init.
 type State struct {
-	// Wanted is what was commanded; Removing says that the server ends for ever.
+	// Wanted is set by commands; Removing says that the server ends for ever.
 	Wanted, Removing bool
 	// Lazy servers are dialled by their first use. Blocked, if not nil, is why the spec cannot be tried at all.
 	Lazy    bool

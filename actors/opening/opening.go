@@ -10,7 +10,7 @@
 //   - Two things do not count as silence: time in which its processes wanted a processor and had none, and, for a runner of
 //     packages (npx, uvx) that has sent no message yet, time in which its processes work.
 //   - No attempt lasts longer than Limits.Most.
-//   - With Limits.Exact, a person chose Silence: then it bounds the whole attempt, whatever is observed.
+//   - With Limits.Exact, a person chose Silence: then it bounds the whole attempt, and observations do not count.
 //
 // Less formally: a slow first "npx -y" is not killed in the middle of its installation, forty servers that start on half a
 // core do not time out together, and one that hangs is given up as early as ever.
@@ -32,16 +32,16 @@ const (
 	// MaxAttempt is the default of Limits.Most: 10 min. A longer one lets a larger package be installed over a slow line, and
 	// a server that burns a processor do so for longer.
 	MaxAttempt = 10 * time.Minute
-	// CheckEvery is how often a silent runner is observed: 2 s. One observation reads a few files of /proc for each process.
+	// CheckEvery is the period in which a silent runner is observed: 2 s. One observation reads a few files of /proc for each process.
 	CheckEvery = 2 * time.Second
-	// FirstCheck is when a silent process is observed first: after 1.5 s. That is before the start gate takes its
+	// FirstCheck is the time after which a silent process is observed first: 1.5 s. That is before the start gate takes its
 	// slot back, and after most servers have answered.
 	FirstCheck = 1500 * time.Millisecond
-	// StarvedEvery is how often a process is observed as long as it mostly waits for a processor: 1 s.
+	// StarvedEvery is the period in which a process is observed that mostly waits for a processor: 1 s.
 	StarvedEvery = time.Second
-	// StarvedMost is how long those observations go on at most: 20 s, as no slot is held for longer.
+	// StarvedMost bounds the time of those observations: 20 s, as no slot is held for longer.
 	StarvedMost = 20 * time.Second
-	// InstallingAfter is how long a runner must work before that counts as an installation: 5 s. A package that is installed already
+	// InstallingAfter is the time of a runner's work that counts as an installation: 5 s. A package that is installed already
 	// starts sooner than that on most machines.
 	InstallingAfter = 5 * time.Second
 	// UnseenFactor times Silence is what a runner has where its work cannot be observed: 4, so 2 min.
@@ -59,7 +59,7 @@ const (
 
 // Limits describe an attempt before it begins.
 type Limits struct {
-	// Silence is how long the server may send nothing.
+	// Silence is the longest time without a message of the server.
 	Silence time.Duration
 	// Most bounds the whole attempt.
 	Most time.Duration
@@ -82,10 +82,10 @@ func Grown(base time.Duration, timeouts int) time.Duration {
 	return grown
 }
 
-// Observation is what was seen of an attempt at one time.
+// Observation describes an attempt at one time.
 type Observation struct {
 	At time.Time
-	// Heard is when the server's last message came, zero if none has.
+	// Heard is the time of the server's last message, zero if none has come.
 	Heard time.Time
 	// Seen says that the counters below could be read: what the processes have done since they began.
 	Seen        bool
@@ -95,7 +95,7 @@ type Observation struct {
 	Elsewhere bool
 }
 
-// State is what is kept between two observations. It is a value.
+// State holds what matters between two observations. It is a value.
 type State struct {
 	// silentSince is the beginning of the silence that counts; grantTime moves it.
 	startedAt, silentSince time.Time
@@ -104,11 +104,11 @@ type State struct {
 	Installing bool
 	// Starved says that the processes spent most of the time between the last two observations waiting for a processor.
 	Starved bool
-	// Waited is how long the processes waited for a processor, as far as that prolonged the attempt.
+	// Waited is the time that the processes waited for a processor, as far as that prolonged the attempt.
 	Waited time.Duration
 }
 
-// Decision is what follows from an observation.
+// Decision follows from an observation.
 type Decision struct {
 	// Over says that the attempt is given up. Otherwise it is to be observed again at At.
 	Over bool

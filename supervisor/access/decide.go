@@ -11,9 +11,9 @@ import (
 // Set has the rules of one level.
 type Set struct {
 	Rules []Rule
-	// Default decides about a call that no rule matches. Empty is allow, and, for managed rules, whatever the other level says.
+	// Default decides about a call that no rule matches. Empty is allow, and, for managed rules, the decision of the other level.
 	Default Verdict
-	// DefaultSource is where the default stands, for a decision's Why.
+	// DefaultSource is the place of the default, for a decision's Why.
 	DefaultSource Source
 }
 
@@ -54,7 +54,7 @@ type Decision struct {
 	Verdict Verdict `json:"verdict"`
 	// Rule is the rule that decided, as it was written; empty if none did.
 	Rule string `json:"rule,omitempty"`
-	// Source is where the rule, or the default, stands.
+	// Source is the place of the rule, or of the default.
 	Source Source `json:"source"`
 	// Why gives the reason in a clause: "the rule deny mcp__github (mcp.json:3:14, user)".
 	Why string `json:"why"`

@@ -7,7 +7,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// Verdict is what happens to a call: it is sent, refused, or the person is asked.
+// Verdict decides about a call: it is sent, refused, or the person is asked.
 type Verdict string
 
 // The verdicts. The empty one is no verdict.

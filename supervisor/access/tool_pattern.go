@@ -117,7 +117,7 @@ func (n *toolPattern) matchesTool(server, tool, qualified string) bool {
 		matchPattern(n.qualified, prefix+sanitizeName(server)+"__"+sanitizeName(tool)) || matchPattern(n.qualified, qualified)
 }
 
-// coversServer reports whether a rule without conditions concerns every tool of a server, whatever their names.
+// coversServer reports whether a rule without conditions concerns every tool of a server, under all names.
 func (n *toolPattern) coversServer(server string) bool {
 	switch {
 	case n.all:

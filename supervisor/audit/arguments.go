@@ -42,26 +42,29 @@ func ParseArguments(s string) (Arguments, error) {
 }
 
 const (
-	// maxValueBytes is how many bytes of a text Redacted keeps, maxElements how many elements of a list or an object.
+	// maxValueBytes bounds the bytes of a text that Redacted keeps, maxElements the elements of a list or an object.
 	maxValueBytes, maxElements = 200, 50
 	// maxRedacted and maxFull bound the arguments of a record, in bytes; longer ones are left out.
 	maxRedacted, maxFull = 4 << 10, 1 << 20
-	// maxLevels is how many levels of nesting are searched; deeper values are left out whole.
+	// maxLevels bounds the levels of nesting that are searched; deeper values are left out whole.
 	maxLevels = 64
 )
 
 // AddTo adds the arguments to the record in the chosen form. hide removes the server's secrets from a text; only Redacted and
 // Full need it.
 func (a Arguments) AddTo(r *Record, args json.RawMessage, hide func(string) string) {
+	// The length is recorded in every form, as it reveals nothing.
 	r.Sent = len(args)
 	if a == None {
 		return
 	}
+	// A call without arguments and one with an empty object are the same to a server.
 	if len(bytes.TrimSpace(args)) == 0 {
 		args = json.RawMessage("{}")
 	}
 	r.ArgsSHA256 = hashOf(args)
 	most := maxFull
+	// Decoding costs more than hashing, so it is done only where the arguments are shown.
 	var value any
 	if a == Redacted || a == Full {
 		value = decodeArguments(args)
@@ -96,6 +99,7 @@ func hashOf(args []byte) string {
 
 // decodeArguments returns the decoded arguments; nil if they are no JSON, or more than one value.
 func decodeArguments(args json.RawMessage) (value any) {
+	// Numbers stay as they were written: a large one would lose digits as a float.
 	d := json.NewDecoder(bytes.NewReader(args))
 	d.UseNumber()
 	if d.Decode(&value) != nil || d.InputOffset() != int64(len(bytes.TrimRight(args, " \t\r\n"))) {

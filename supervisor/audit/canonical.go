@@ -36,7 +36,7 @@ type node struct {
 const (
 	// maxDepth bounds the nesting, as in encoding/json.
 	maxDepth = 10_000
-	// piece is how many bytes of the form are gathered for one call of the hash.
+	// piece bounds the bytes of the form that are gathered for one call of the hash.
 	piece = 4 << 10
 	// keptNodes bounds the memory that is kept for the next text.
 	keptNodes = 1 << 12
@@ -44,6 +44,7 @@ const (
 
 // hash returns the SHA-256 of the canonical form of src, or of src itself if that is no JSON.
 func (c *canonicalHasher) hash(src []byte) (sum [sha256.Size]byte) {
+	// A text that is no JSON has no canonical form; its own bytes are hashed.
 	if !c.parseText(src) {
 		sum = sha256.Sum256(src)
 	} else {
@@ -66,6 +67,7 @@ func (c *canonicalHasher) hash(src []byte) (sum [sha256.Size]byte) {
 // parseText notes all values of src, the outermost first. It reports false for a text that is no JSON.
 func (c *canonicalHasher) parseText(src []byte) bool {
 	c.src, c.nodes, c.out = src, c.nodes[:0], c.out[:0]
+	// The offsets of nodes have 32 bits.
 	if len(src) > math.MaxInt32 {
 		return false
 	}
@@ -87,10 +89,12 @@ func (c *canonicalHasher) noteValue(at, depth int) (end int, ok bool) {
 	if at >= len(c.src) {
 		return at, false
 	}
+	// The node is reserved first, so that the outermost value is node 0.
 	self := len(c.nodes)
 	c.nodes = append(c.nodes, node{start: int32(at)}) //nolint:gosec // parse bounds it
 	escaped := false
 	switch b := c.src[at]; b {
+	// Arrays and objects recurse; maxDepth bounds the stack.
 	case '{', '[':
 		if depth == maxDepth {
 			return at, false
@@ -119,6 +123,7 @@ func (c *canonicalHasher) matchWord(at int, word string) (end int, ok bool) {
 // noteMembers notes the values between the brackets of an array or an object, whose node is self. Members that are in order
 // already, as most programs write them, need no sorting.
 func (c *canonicalHasher) noteMembers(self, at, depth int, object bool) (end int, ok bool) {
+	// Objects differ from arrays only in their names and their closing bracket.
 	closing := byte(']')
 	if object {
 		closing = '}'
@@ -146,8 +151,10 @@ func (c *canonicalHasher) noteMembers(self, at, depth int, object bool) (end int
 		if at, ok = c.noteValue(at, depth); !ok {
 			return at, false
 		}
+		// noteValue has made the node; append may have moved it since, so it is addressed anew.
 		current := &c.nodes[n]
 		current.name, current.colon, current.nameEscaped = member.name, member.colon, member.nameEscaped
+		// Node 0 is the outermost value and no member, so 0 can stand for none.
 		if last == 0 {
 			c.nodes[self].first = int32(n) //nolint:gosec // no more than bytes
 		} else {
@@ -181,9 +188,11 @@ func (c *canonicalHasher) sortMembers(object int) {
 		if d := c.compareNames(&c.nodes[a], &c.nodes[b]); d != 0 {
 			return d
 		}
+		// Equal names stay in the order of the text, so that the last of them can be chosen.
 		return cmp.Compare(a, b)
 	})
 	next := int32(0)
+	// From the last one back: of members with equal names the first one met is the last in the text.
 	for i := len(c.order) - 1; i >= 0; i-- {
 		n := c.order[i]
 		if next != 0 && c.compareNames(&c.nodes[n], &c.nodes[next]) == 0 {
@@ -200,6 +209,7 @@ func (c *canonicalHasher) compareNames(a, b *node) int {
 	if !a.nameEscaped && !b.nameEscaped {
 		return bytes.Compare(x, y)
 	}
+	// Escaped and plain characters are compared by what they mean.
 	for len(x) > 0 && len(y) > 0 {
 		r, n := decodeChar(x)
 		s, m := decodeChar(y)
@@ -237,6 +247,7 @@ func (c *canonicalHasher) writeValue(n int32) {
 // writeScalar writes a text, number or word. A long one that needs no change goes to the hash directly.
 func (c *canonicalHasher) writeScalar(raw []byte, escaped bool) {
 	if !escaped {
+		// A short value is gathered with others; a long one goes to the hash without a copy.
 		if len(raw) < piece {
 			c.out = append(c.out, raw...)
 		} else {
@@ -244,6 +255,7 @@ func (c *canonicalHasher) writeScalar(raw []byte, escaped bool) {
 			c.sum.Write(raw)
 		}
 	} else {
+		// Each escape is replaced by its character, and only what JSON demands is escaped again.
 		c.out = append(c.out, '"')
 		for raw = raw[1 : len(raw)-1]; len(raw) > 0; {
 			r, n := decodeChar(raw)

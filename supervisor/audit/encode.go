@@ -21,6 +21,7 @@ type recordLine []byte
 // encoding/json, at a tenth of the cost, because every call pays for it.
 func appendRecord(to []byte, r *Record) []byte {
 	l := recordLine(to)
+	// The order of the fields is that of Record, so that a line reads like the struct.
 	l = append(l, `{"v":`...)
 	l = strconv.AppendInt(l, Version, 10)
 	l = l.appendTime("time", r.Time)
@@ -31,6 +32,7 @@ func appendRecord(to []byte, r *Record) []byte {
 	l = l.appendText("uri", r.URI).appendText("prompt", r.Prompt)
 	l = l.appendCount("epoch", r.Epoch)
 
+	// Arguments that are no JSON would break the line; they are left out and marked.
 	cut := r.Cut
 	l = l.appendWord("argsSha256", r.ArgsSHA256)
 	if len(r.Args) > 0 {
@@ -53,6 +55,7 @@ func appendRecord(to []byte, r *Record) []byte {
 	l = l.appendList("added", r.Added).appendList("removed", r.Removed).appendList("adjusted", r.Adjusted)
 	l = l.appendNumber("pid", r.PID).appendWord("program", r.Program).appendWord("project", r.Project)
 	if r.Lost != nil {
+		// Lost records are rare, so the general encoder serves.
 		if lost, err := json.Marshal(r.Lost); err == nil {
 			l = append(append(l, `,"lost":`...), lost...)
 		}
@@ -101,6 +104,7 @@ func (l recordLine) appendMillis(name string, ms float64) recordLine {
 		return l
 	}
 	if micros := math.Round(ms * 1000); ms > 0 && ms < 1e9 && micros/1000 == ms { // true for all durations that are measured here
+		// Whole microseconds need no float formatting: digits and at most three decimals.
 		n := uint64(micros)
 		l = strconv.AppendUint(l.appendKey(name), n/1000, 10)
 		if n %= 1000; n > 0 {
@@ -148,6 +152,7 @@ func compactJSON(raw json.RawMessage) []byte {
 
 // appendNumbered appends a line that appendRecord made, with its number and its end.
 func appendNumbered(to, line []byte, seq uint64) []byte {
+	// Seq comes last, because the line was encoded before its number was known.
 	to = append(append(to, line...), `,"seq":`...)
 	return append(strconv.AppendUint(to, seq, 10), '}', '\n')
 }

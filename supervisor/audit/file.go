@@ -17,15 +17,15 @@ import (
 )
 
 const (
-	// DefaultMaxSize is how large a file grows before it is rotated: some 30,000 calls.
+	// DefaultMaxSize is the size in bytes at which a file is rotated: some 30,000 calls.
 	DefaultMaxSize = 10 << 20
-	// DefaultKeep is how many rotated files are kept.
+	// DefaultKeep is the number of rotated files that are kept.
 	DefaultKeep = 5
 	// lockTime bounds the wait for the lock that another process holds.
 	lockTime = 2 * time.Second
-	// lockEvery is how often the lock is tried.
+	// lockEvery is the wait between two tries of the lock.
 	lockEvery = 2 * time.Millisecond
-	// sweepEvery is how often files that are too old are searched for.
+	// sweepEvery is the least time between two searches for files that are too old.
 	sweepEvery = time.Hour
 )
 
@@ -40,14 +40,14 @@ type File struct {
 	Path string
 	// MaxSize is the size in bytes at which it is renamed to Path.1, and the file of that name to Path.2; DefaultMaxSize if 0.
 	MaxSize int64
-	// Keep is how many such files are kept; DefaultKeep if 0, none if negative. KeepFor, unless it is 0, is how long one is
+	// Keep is the number of such files that are kept; DefaultKeep if 0, none if negative. KeepFor, unless it is 0, bounds the time that one is
 	// kept after its last write; old ones are removed when one is rotated, and once an hour while lines are written.
 	Keep    int
 	KeepFor time.Duration
 	// Sync makes every write wait until it is on the disk.
 	Sync bool
 
-	// lastSweep is when old files were last searched for, nil for never.
+	// lastSweep is the time of the last search for old files, nil for never.
 	lastSweep atomic.Pointer[time.Time]
 }
 
@@ -62,6 +62,7 @@ func (f *File) Write(p []byte) (n int, err error) {
 	if len(p) == 0 {
 		return 0, nil
 	}
+	// The lock is held for one write: rotation, repair of a torn end, and the lines themselves.
 	unlock, err := f.lockFile()
 	if err != nil {
 		return 0, err
@@ -74,6 +75,7 @@ func (f *File) Write(p []byte) (n int, err error) {
 	if err := f.makeRoom(int64(len(p))); err != nil {
 		return 0, err
 	}
+	// The sweep runs here because only a process that writes has the lock.
 	if at := f.lastSweep.Load(); f.KeepFor > 0 && (at == nil || time.Since(*at) > sweepEvery) {
 		now := time.Now()
 		f.lastSweep.Store(&now)
@@ -88,6 +90,7 @@ func (f *File) Write(p []byte) (n int, err error) {
 			n, err = 0, e
 		}
 	}()
+	// A line that begins with a newline was prepared by the Log for a torn end.
 	if tornEnd(out) && p[0] != '\n' {
 		if _, err := out.Write([]byte{'\n'}); err != nil {
 			return 0, err
@@ -111,6 +114,7 @@ func (f *File) openFlags() (int, error) {
 	if err != nil || info.Mode()&os.ModeSymlink == 0 {
 		return flags | noFollow, nil //nolint:nilerr
 	}
+	// Following a link to a regular file would let its author choose which file is written.
 	if end, err := os.Stat(f.Path); err != nil || end.Mode().IsRegular() {
 		return 0, errors.New("it is a symbolic link; name the file itself")
 	}
@@ -125,6 +129,7 @@ func OpenTo(path string) string {
 		return ""
 	}
 	switch mode := info.Mode().Perm(); {
+	// A file that others can write is no evidence.
 	case mode&0o022 != 0:
 		return "others may write it (" + mode.String() + ")"
 	case mode&0o004 != 0:
@@ -141,6 +146,7 @@ func (f *File) lockFile() (unlock func(), err error) {
 	l := flock.New(f.Path+".lock", flock.SetFlag(os.O_CREATE|os.O_RDWR|noFollow), flock.SetPermissions(0o600))
 	ctx, cancel := context.WithTimeout(context.Background(), lockTime)
 	defer cancel()
+	// The lock is tried every 2 ms: the system offers no wait with a bound.
 	ok, err := l.TryLockContext(ctx, lockEvery)
 	if err != nil && ctx.Err() == nil {
 		return nil, err
@@ -157,6 +163,7 @@ func tornEnd(f *os.File) bool {
 	if err != nil || info.Size() == 0 {
 		return false
 	}
+	// One byte decides: every whole line ends with a newline.
 	var end [1]byte
 	_, err = f.ReadAt(end[:], info.Size()-1)
 	return err == nil && end[0] != '\n'
@@ -164,6 +171,7 @@ func tornEnd(f *os.File) bool {
 
 // makeRoom rotates the file if so many more bytes would make it too large. The caller holds the lock.
 func (f *File) makeRoom(more int64) error {
+	// A file that is empty is never rotated, even if the lines are larger than MaxSize.
 	most, keep := f.MaxSize, f.keepCount()
 	if most <= 0 {
 		most = DefaultMaxSize
@@ -182,6 +190,7 @@ func (f *File) makeRoom(more int64) error {
 		return os.Remove(f.Path)
 	}
 	free := 1 // the first free name, or the last that is kept
+	// Renaming stops at the first free number, so that a gap is filled and fewer files are touched.
 	for free < keep {
 		if _, err := os.Lstat(rotatedPath(f.Path, free)); err != nil {
 			break
@@ -219,6 +228,7 @@ func (f *File) removeOld(keep int) {
 
 // lastRotated returns the highest number of a rotated file. Numbers may be missing in between, up to 64 of them.
 func lastRotated(path string) (last int) {
+	// The user may have removed some of them.
 	for i := 1; i-last <= 64; i++ {
 		if _, err := os.Stat(rotatedPath(path, i)); err == nil {
 			last = i
@@ -238,6 +248,7 @@ func rotatedPath(path string, i int) string {
 // fileError translates an error of the file system, without the path that it repeats.
 func fileError(text string, err error) error {
 	reason := err
+	// The path is in the text already, neutralised.
 	var path *fs.PathError
 	if errors.As(err, &path) {
 		reason = path.Err

@@ -8,6 +8,7 @@ import (
 // textEnd returns the end of the text whose quote is at a place. escaped says that it is not in canonical form: it has an
 // escape, or bytes that are no UTF-8.
 func textEnd(src []byte, at int) (end int, escaped, ok bool) {
+	// A text of ASCII needs no check for valid UTF-8.
 	ascii := true
 	for i := at + 1; i < len(src); i++ {
 		switch b := src[i]; {
@@ -18,6 +19,7 @@ func textEnd(src []byte, at int) (end int, escaped, ok bool) {
 			if i++; i >= len(src) {
 				return i, escaped, false
 			}
+			// The escapes of JSON, and no others.
 			switch src[i] {
 			case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
 			case 'u':
@@ -28,6 +30,7 @@ func textEnd(src []byte, at int) (end int, escaped, ok bool) {
 			default:
 				return i, escaped, false
 			}
+		// JSON forbids control characters in texts.
 		case b < ' ':
 			return i, escaped, false
 		case b >= utf8.RuneSelf:
@@ -60,6 +63,7 @@ func numberEnd(src []byte, at int) (end int, ok bool) {
 	if next('.') && !digits() {
 		return at, false
 	}
+	// The exponent may have a sign of its own.
 	if next('e') || next('E') {
 		if !next('+') {
 			next('-')
@@ -81,6 +85,7 @@ func decodeChar(raw []byte) (r rune, size int) {
 			return r, 6
 		}
 		if len(raw) >= 12 && raw[6] == '\\' && raw[7] == 'u' {
+			// Two surrogates in a row are one character; a lone one is invalid.
 			low, _ := hex4(raw[8:])
 			if r := utf16.DecodeRune(r, low); r != utf8.RuneError {
 				return r, 12

@@ -33,6 +33,7 @@ type Options struct {
 
 // Log queues records for a writer. Safe for concurrent use.
 type Log struct {
+	// Only writeLoop calls writer.
 	writer io.Writer
 	opts   Options
 	run    string
@@ -87,6 +88,7 @@ func New(w io.Writer, o Options) *Log {
 	if o.Logger == nil {
 		o.Logger = zap.NewNop()
 	}
+	// The id of the run is random, so that runs of different machines can be told apart in one collected log.
 	var id [8]byte
 	_, _ = rand.Read(id[:]) // it never fails
 	l := &Log{writer: w, opts: o, run: hex.EncodeToString(id[:]), wake: make(chan struct{}, 1), flushAsked: make(chan struct{}, 1),
@@ -115,6 +117,7 @@ func (l *Log) Add(r Record) {
 	line := p.line
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	// A lost record gets its number too, so that a reader sees the gap.
 	if l.closed || !l.hasRoom(r.Kind, len(line)) || l.gap != nil && !l.queueGap(len(line)) {
 		l.seq++
 		l.stats.Added++
@@ -126,6 +129,7 @@ func (l *Log) Add(r Record) {
 
 // hasRoom reports whether a record fits into the queue. Frequent kinds get seven eighths of it. The caller holds mu.
 func (l *Log) hasRoom(kind Kind, size int) bool {
+	// What the goroutine has taken counts until it is written: it is in memory as well.
 	records, bytes := l.opts.MaxRecords, l.opts.MaxBytes
 	if kind == KindCall || kind == KindRead || kind == KindPrompt || kind == KindPhase {
 		records, bytes = records-records/8, bytes-bytes/8
@@ -150,6 +154,7 @@ func (l *Log) countLost(kind Kind, at time.Time) {
 		l.stats.Kinds = map[Kind]uint64{}
 	}
 	l.stats.Kinds[kind]++
+	// The gap is written to the log, where a monotonic reading means nothing.
 	at = at.UTC().Round(0)
 	if l.gap == nil {
 		l.gap = &Lost{From: l.seq, Since: at, Until: at, Kinds: map[Kind]uint64{}}
@@ -171,6 +176,7 @@ func (l *Log) countLost(kind Kind, at time.Time) {
 // queueGap queues the record that describes the gap, if it and another record of this size fit: otherwise the next record would be
 // lost at once and begin a new gap. The caller holds mu.
 func (l *Log) queueGap(size int) bool {
+	// The gap's own record needs a place, and the record that follows it another.
 	line := appendRecord(nil, &Record{Time: time.Now(), Kind: KindLost, Run: l.run, Lost: l.gap})
 	if l.queued+l.takenRecords+1 >= l.opts.MaxRecords ||
 		len(l.queue)+l.takenBytes+len(line)+size+2*numberSize > l.opts.MaxBytes {
@@ -197,6 +203,7 @@ func (l *Log) Stats() Stats {
 // Flush returns when all records that were added before are written, or lost with a record that says so, or with ctx's error.
 func (l *Log) Flush(ctx context.Context) error {
 	l.mu.Lock()
+	// Records that are added later need not be waited for.
 	want := l.accepted
 	l.mu.Unlock()
 	// Both signals are repeated, because the goroutine may have consumed them for an earlier batch.
@@ -228,6 +235,7 @@ func (l *Log) Flush(ctx context.Context) error {
 // return, the goroutine ends when the writer does. It is idempotent.
 func (l *Log) Close(ctx context.Context) error {
 	l.mu.Lock()
+	// The goroutine notices the closed channel after its present batch.
 	if !l.closed {
 		l.closed = true
 		close(l.closing)
@@ -255,6 +263,7 @@ func (l *Log) unwrittenError(cause error) error {
 	if s.Waiting == 0 && gapTold {
 		return nil
 	}
+	// The text has the numbers, because the program may only log it.
 	text := "records are not written: " + formatCount(s.Waiting) + " wait, " + formatCount(s.Lost) + " are lost"
 	if s.Failing != "" {
 		text += "; the writer says: " + s.Failing

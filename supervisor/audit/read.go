@@ -19,6 +19,7 @@ const longestLine = 4 << 20
 // Read calls f with each record that r holds, in order, until f returns false. torn counts the lines that are no record,
 // empty ones excepted. The last line counts also without a newline. The error is that of r.
 func Read(r io.Reader, f func(Record) bool) (torn int, err error) {
+	// Files may be large: one line is in memory at a time.
 	in := bufio.NewReaderSize(r, chunk)
 	for {
 		line, _, err := readLine(in)
@@ -29,6 +30,7 @@ func Read(r io.Reader, f func(Record) bool) (torn int, err error) {
 				return torn, nil
 			}
 		}
+		// The last line has been handed over above.
 		if errors.Is(err, io.EOF) {
 			return torn, nil
 		}
@@ -57,6 +59,7 @@ func readLine(in *bufio.Reader) (line []byte, size int, err error) {
 // ReadFiles reads the records at a path, oldest first: the rotated files, then the one that is written, as they
 // are at this moment. A path without files has no records.
 func ReadFiles(path string, f func(Record) bool) (torn int, err error) {
+	// All files are opened first, so that a rotation while they are read loses none.
 	files, err := openAll(path)
 	defer closeAll(files)
 	if err != nil {
@@ -87,6 +90,7 @@ func openAll(path string) (files []*os.File, err error) {
 			defer unlock()
 		}
 	}
+	// The highest number is the oldest; 0 is the file that is written.
 	for i := lastRotated(path); i >= 0; i-- {
 		file, err := os.Open(rotatedPath(path, i))
 		if errors.Is(err, fs.ErrNotExist) {
@@ -106,7 +110,7 @@ func closeAll(files []*os.File) {
 	}
 }
 
-// followEvery is how often a followed record is checked for new lines.
+// followEvery is the period in which a followed record is checked for new lines.
 const followEvery = 200 * time.Millisecond
 
 // Follow reads the records at a path as ReadFiles does and continues with those that are added, until f returns false or ctx ends:
@@ -115,6 +119,7 @@ func Follow(ctx context.Context, path string, f func(Record) bool) (torn int, er
 	w := follower{path: path, f: f}
 	defer func() { closeAll(w.open) }()
 	for {
+		// The files are opened anew each time: the path may lead to a new file.
 		files, err := openAll(path)
 		if err != nil {
 			closeAll(files)
@@ -138,13 +143,14 @@ type follower struct {
 	path string
 	f    func(Record) bool
 	open []*os.File // the last one that was read; an open file's identity cannot be given to another
-	// offset is where the next read of that file begins.
+	// offset is the place in that file at which the next read begins.
 	offset int64
 	torn   int
 }
 
 // readNew reads the new lines of files, oldest first, and keeps the last file open.
 func (w *follower) readNew(files []*os.File) (going bool, err error) {
+	// The first call reads all files from their beginning.
 	begin, at := 0, int64(0)
 	if len(w.open) > 0 {
 		if begin, at, going, err = w.findResume(files); err != nil || !going || begin == len(files) {
@@ -179,6 +185,7 @@ func (w *follower) findResume(files []*os.File) (begin int, at int64, going bool
 	}
 	begin = len(files)
 	for i, file := range files {
+		// Files are compared by identity, because a rotation changes their names.
 		info, err := file.Stat()
 		switch {
 		case err != nil:
@@ -191,6 +198,7 @@ func (w *follower) findResume(files []*os.File) (begin int, at int64, going bool
 			begin = i
 		}
 	}
+	// The file was rotated out of reach; its last lines are still readable through the open file.
 	w.offset, going, err = w.readLinesFrom(w.open[0], w.offset, true)
 	return begin, 0, going, err
 }
@@ -203,6 +211,7 @@ func (w *follower) readLinesFrom(file *os.File, at int64, grows bool) (end int64
 	}
 	in := bufio.NewReaderSize(file, chunk)
 	for {
+		// A line without an end is not counted while the file may grow.
 		line, size, err := readLine(in)
 		if err != nil && (grows || len(line) == 0) {
 			if errors.Is(err, io.EOF) {

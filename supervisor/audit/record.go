@@ -73,14 +73,14 @@ type Record struct {
 	ArgsSHA256 string          `json:"argsSha256,omitempty"`
 	Args       json.RawMessage `json:"args,omitempty"`
 	Cut        bool            `json:"argsCut,omitempty"`
-	// Outcome is how the call ended, Millis how long it took, waiting and questions included, Attempts how often it was sent.
+	// Outcome is the end of the call, Millis its time in ms, waiting and questions included, Attempts the number of times it was sent.
 	Outcome  messages.Outcome `json:"outcome,omitempty"`
 	Millis   float64          `json:"ms,omitempty"`
 	Attempts int              `json:"attempts,omitempty"`
 	// Sent and Received are the sizes of the arguments and of the result, in bytes.
 	Sent     int `json:"sent,omitempty"`
 	Received int `json:"received,omitempty"`
-	// Decision is what the rules decided (allow, ask, deny) if there are any, Rule the rule that did, if one did, Source where
+	// Decision is that of the rules (allow, ask, deny) if there are any, Rule the rule that decided, if one did, Source the place where
 	// it is written. Answer is the person's if they asked: no, once, session, always, or "granted" by an earlier answer.
 	Decision string `json:"decision,omitempty"`
 	Rule     string `json:"rule,omitempty"`

@@ -26,14 +26,17 @@ const redactedText = "[redacted]"
 // redactValue returns a value without secrets. name is the member's, or the one of the list that has it: values are secret by their
 // names too. Lists and objects are shortened, unless whole is set.
 func (c redactor) redactValue(name string, v any, depth int) any {
+	// Deeper values are left out, because nothing could be said about their secrets.
 	if depth > maxLevels {
 		return redactedText
 	}
+	// Full arguments lose the known secrets only.
 	secret := !c.whole && name != "" && messages.SecretName(name)
 	switch v := v.(type) {
 	case string:
 		return c.redactText(v, secret)
 	case json.Number:
+		// A number may be a PIN, or a secret that consists of digits.
 		if secret || c.redact(v.String()) != v.String() {
 			return redactedText
 		}
@@ -48,6 +51,7 @@ func (c redactor) redactValue(name string, v any, depth int) any {
 		}
 		return out
 	case map[string]any:
+		// A large object is data; its number of members suffices.
 		if !c.whole && len(v) > maxElements {
 			return fmt.Sprintf("[an object with %d members]", len(v))
 		}
@@ -62,6 +66,7 @@ func (c redactor) redactValue(name string, v any, depth int) any {
 				under = pair
 			}
 			// Two keys that are redacted must not become one member.
+			// Keys are texts of the model as well.
 			shown := c.redactText(k, false)
 			for n := 2; out[shown] != nil; n++ {
 				shown = fmt.Sprintf("%s %d", redactedText, n)
@@ -99,6 +104,7 @@ func (c redactor) redactText(s string, secret bool) string {
 	if c.whole {
 		return s
 	}
+	// The length that is shown is that of the whole text.
 	length := len(s)
 	s = redactLookalikes(cutAt(s, searchedBytes))
 	if length > maxValueBytes {
@@ -142,6 +148,7 @@ var (
 // redactLookalikes replaces what looks like a credential: private keys, values behind the name of a credential, random words, and
 // the secrets of URLs.
 func redactLookalikes(s string) string {
+	// Keys come first, because their lines look like other secrets.
 	s = privateKey().ReplaceAllString(s, redactedText)
 	var out strings.Builder
 	done := 0
@@ -149,6 +156,7 @@ func redactLookalikes(s string) string {
 		if at[0] < done {
 			continue // inside of a part that is replaced already
 		}
+		// The prefix holds the name and its separator; SecretName looks for words in it.
 		name := s[at[0]:at[1]]
 		if !messages.SecretName(name) && !authScheme().MatchString(name) {
 			continue
@@ -160,6 +168,7 @@ func redactLookalikes(s string) string {
 		}
 	}
 	out.WriteString(s[done:])
+	// What remains is searched for random words that no name announces.
 	s = base64Word().ReplaceAllStringFunc(out.String(), func(word string) string {
 		if looksRandom(word) {
 			return redactedText
@@ -172,6 +181,7 @@ func redactLookalikes(s string) string {
 // looksRandom reports whether a word may be the base64 of a key: it has letters of both cases, digits, and a character that names
 // and paths lack, or the length of an AWS secret.
 func looksRandom(word string) bool {
+	// Names in programs rarely have all three, and hardly ever a + or =.
 	var lower, upper, digit bool
 	for _, c := range []byte(word) {
 		lower, upper, digit = lower || 'a' <= c && c <= 'z', upper || 'A' <= c && c <= 'Z', digit || '0' <= c && c <= '9'

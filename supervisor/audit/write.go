@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// gatherTime is how long records gather before they are written: a write for each record would cost more than the call.
+	// gatherTime is the wait for further records before the first is written: a write for each record would cost more than the call.
 	gatherTime = 10 * time.Millisecond
-	// chunk is how many bytes the writer gets at once, unless one line alone is longer.
+	// chunk bounds the bytes that the writer gets at once, unless one line alone is longer.
 	chunk = 64 << 10
 	// maxSpare bounds the buffer that is kept for the next queue.
 	maxSpare = 1 << 20
@@ -30,6 +30,7 @@ func formatCount(n uint64) string { return strconv.FormatUint(n, 10) }
 // log; a panic of the writer is caught in writeOnce.
 func (l *Log) writeLoop() {
 	defer close(l.done)
+	// The state of the writer belongs to this goroutine and needs no lock.
 	w := &batchWriter{Log: l}
 	defer func() {
 		if p := recover(); p != nil {
@@ -44,6 +45,7 @@ func (l *Log) writeLoop() {
 		select {
 		case <-l.wake:
 			w.gatherRecords()
+		// The queue is written once more below, and then the goroutine ends.
 		case <-l.closing:
 			over = true
 		}
@@ -94,6 +96,7 @@ func (l *Log) takeQueue() []byte {
 		return nil
 	}
 	batch := l.queue
+	// The taken records still count against the bounds until they are written.
 	l.takenRecords, l.takenBytes = l.queued, len(batch)
 	l.queue, l.spareBuffer, l.queued = l.spareBuffer[:0], nil, 0
 	return batch
@@ -115,6 +118,7 @@ func (w *batchWriter) writeBatch(batch []byte) (rest []byte) {
 	last := false
 	partial := 0 // how much of the first line the writer has, if only its end is missing
 	for len(batch) > 0 {
+		// The writer may take any number of bytes: whole lines count as written, and the rest is tried again.
 		n, err := w.writeOnce(wholeLines(batch)[partial:])
 		n += partial
 		whole := bytes.LastIndexByte(batch[:n], '\n') + 1
@@ -135,6 +139,7 @@ func (w *batchWriter) writeBatch(batch []byte) (rest []byte) {
 		if last {
 			return batch
 		}
+		// A closed log does not wait: it tries once more and ends.
 		t := time.NewTimer(w.wait)
 		select {
 		case <-t.C:
@@ -151,6 +156,7 @@ func wholeLines(batch []byte) []byte {
 	if len(batch) <= chunk {
 		return batch
 	}
+	// The last newline within the chunk; a first line that is longer than a chunk goes alone.
 	if n := bytes.LastIndexByte(batch[:chunk], '\n'); n >= 0 {
 		return batch[:n+1]
 	}
@@ -162,6 +168,7 @@ func wholeLines(batch []byte) []byte {
 func (w *batchWriter) writeOnce(p []byte) (n int, err error) {
 	lead := 0
 	if w.torn {
+		// One write, so that no other process can come between the newline and the lines.
 		w.scratch = append(append(w.scratch[:0], '\n'), p...)
 		p, lead = w.scratch, 1
 	}
@@ -172,6 +179,7 @@ func (w *batchWriter) writeOnce(p []byte) (n int, err error) {
 		}
 	}()
 	n, err = w.writer.Write(p)
+	// A writer with a defect may return any number.
 	n = min(max(n, 0), len(p))
 	if err == nil && n < len(p) {
 		err = io.ErrShortWrite
@@ -208,6 +216,7 @@ func (l *Log) dropUnwritten(rest []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, lines := range [][]byte{rest, l.queue} {
+		// The lines are decoded again for their kinds, which the lost record counts.
 		for line := range bytes.Lines(lines) {
 			kind := KindCall
 			if r, ok := decodeRecord(line); ok {
@@ -225,6 +234,7 @@ func (l *Log) dropUnwritten(rest []byte) {
 // noteFailure records the writer's error and doubles the wait. Only the first failure in a row is logged.
 func (w *batchWriter) noteFailure(err error) {
 	text := messages.Line(err.Error(), 300)
+	// The wait is zero only while the writer works.
 	first := w.wait == 0
 	w.wait = min(max(2*w.wait, firstRetry), lastRetry)
 	w.mu.Lock()

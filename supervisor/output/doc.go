@@ -5,7 +5,7 @@
 // Clients SHOULD validate structured results against this schema."
 //
 // Guarantees: an answer is read and never changed. Nothing is fetched: a reference to another document makes a
-// schema unusable. Whatever a server sends as a schema or as an answer, a check ends within bounds of its size, depth,
+// schema unusable. With every schema and every answer of a server, a check ends within bounds of its size, depth,
 // work and time, and its outcome is a line of at most 600 characters that is fit for a terminal.
 //
 // # How it fits

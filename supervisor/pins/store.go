@@ -292,7 +292,7 @@ func (s *Store) FlushWithin(ctx context.Context) error {
 	}
 }
 
-// retryAfter is how long a failed write waits before Reread tries it again.
+// retryAfter is the wait after a failed write, before Reread tries it again.
 const retryAfter = 5 * time.Second
 
 // Reread takes over what another process has written, and tries failed writes again. It reports whether Compare would answer

@@ -11,23 +11,23 @@ import (
 // Limits bound what the gate grants. Every field below 1 (or 1 ns) counts as the default, so the zero value is
 // DefaultLimits(1).
 type Limits struct {
-	// Processes is how many process starts may hold a slot; 4 for each processor. A start is CPU: more at once make every
+	// Processes bounds the process starts that hold a slot; 4 for each processor. A start is CPU: more at once make every
 	// one of them slower, until all miss their timeouts together; fewer leave the processors waiting for disks.
 	Processes int
-	// PerOrigin is how many dials to one origin may hold a slot; 16. It is politeness: one host that serves a hundred
+	// PerOrigin bounds the dials to one origin that hold a slot; 16. It is politeness: one host that serves a hundred
 	// configured servers is not dialled a hundred times in one instant.
 	PerOrigin int
-	// Network is how many dials may hold a slot in all; 64. It bounds handshakes and sockets, not CPU.
+	// Network bounds all dials that hold a slot; 64. It bounds handshakes and sockets, not CPU.
 	Network int
-	// InProcess is how many in-process servers may hold a slot; 64.
+	// InProcess bounds the in-process servers that hold a slot; 64.
 	InProcess int
-	// Hold is how long a slot is held at most, not counting the time in which its process waited for a processor; 2 s. A shorter
+	// Hold is the longest time for a slot, not counting the time in which its process waited for a processor; 2 s. A shorter
 	// one lets silent servers block less and slow ones overlap more.
 	Hold time.Duration
 	// UnansweredFactor × Processes is how many processes there may be that have neither answered nor closed; 8. It bounds
 	// what servers that never answer cost until their connect timeout ends them, or until Displace passes their places on.
 	UnansweredFactor int
-	// Age is how long a request waits to rise by one class; 10 s. A longer one keeps the classes apart, a shorter one is fairer to
+	// Age is the wait after which a request rises by one class; 10 s. A longer one keeps the classes apart, a shorter one is fairer to
 	// servers that have not been used yet.
 	Age time.Duration
 }

@@ -25,7 +25,7 @@ type Policy struct {
 	// Floor is the shortest delay of all that are drawn from an interval; 200 ms. Full jitter alone could draw zero,
 	// several times in a row.
 	Floor time.Duration
-	// Stable is how long a connection must have lasted, handshake and first list done, for its end to count as no failure
+	// Stable is the time that a connection must have lasted, handshake and first list done, for its end to count as no failure
 	// and for the count to return to zero; 60 s. Shorter lets a server that dies regularly loop at Quick; longer parks
 	// servers that mostly work.
 	Stable time.Duration
@@ -83,7 +83,7 @@ func (p Policy) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Record is what the policy remembers of one server. The zero value is a server that was never tried; a
+// Record has the policy's memory of one server. The zero value is a server that was never tried; a
 // changed spec begins with it too, because the new one has never connected.
 type Record struct {
 	// Attempts counts consecutive failures since the last stable connection.
@@ -125,9 +125,9 @@ func (r Record) Displaces() bool {
 type Down struct {
 	Kind  messages.TransportKind
 	Class messages.Class
-	// RetryAfter is what the server asked for, 0 if nothing.
+	// RetryAfter is the wait that the server asked for, 0 if it asked for none.
 	RetryAfter time.Duration
-	// Connected is how long the connection had lasted, from the first list on; 0 if the attempt never came so far.
+	// Connected is the time that the connection had lasted, from the first list on; 0 if the attempt never came so far.
 	Connected time.Duration
 }
 

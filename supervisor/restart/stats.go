@@ -12,7 +12,7 @@ type Stats struct {
 	Waiting, Due int
 	// Processes, Network and InProcess count the slots in use.
 	Processes, Network, InProcess int
-	// Width is how many slots of processes there are now: less than Limits.Processes while the machine is starved.
+	// Width is the number of slots for processes now: less than Limits.Processes while the machine is starved.
 	Width int
 	// Unanswered counts processes that have neither answered nor closed, with a slot or without. Installing counts apart those
 	// that fetch the program they run.

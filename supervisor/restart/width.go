@@ -13,7 +13,7 @@ const (
 	longestHold = 10
 )
 
-// width is how many of a pool's slots may be used now. It is halved when a start is starved, and grows by one with each start
+// width is the number of a pool's slots that may be used now. It is halved when a start is starved, and grows by one with each start
 // that is not, as the congestion window of TCP does.
 type width struct {
 	now, most int

@@ -21,7 +21,7 @@ type Limiter struct {
 	bySubject map[string]*subjectState
 }
 
-// subjectState is when a line last passed, and how many were held back since.
+// subjectState has the time at which a line last passed, and the number of those held back since.
 type subjectState struct {
 	lastAllowed time.Time
 	skipped     int

@@ -7,6 +7,7 @@ func (q *Queue[V]) Check() error {
 	if q.waiting > 0 && q.inFlight < q.limits.InFlight {
 		return fmt.Errorf("Q2: %d wait while %d of %d are in flight", q.waiting, q.inFlight, q.limits.InFlight)
 	}
+	// The ring is walked once; every line and every waiter in it must agree with the counters.
 	sum, lines := 0, 0
 	if q.nextLine != nil {
 		for l := q.nextLine; ; l = l.next {

@@ -2,7 +2,7 @@ package queue
 
 // Limits are the two bounds of a queue; values below the least count as the least.
 type Limits struct {
-	// InFlight is how many calls may run at once, at least 1. Waiting is how many may wait; 0: none.
+	// InFlight bounds the calls that run at once, at least 1. Waiting bounds those that wait; 0: none.
 	InFlight, Waiting int
 }
 
@@ -69,6 +69,7 @@ func (q *Queue[V]) Enter(key string, v func() V) (answer Answer, waiter, displac
 		q.inFlight++
 		return Go, nil, nil
 	}
+	// No place: a key with many waiters may have to give one up.
 	if q.waiting >= q.limits.Waiting {
 		if displaced = q.displaceableFor(key); displaced == nil {
 			return Full, nil, nil
@@ -86,6 +87,7 @@ func (q *Queue[V]) displaceableFor(key string) *Waiter[V] {
 	if q.nextLine == nil {
 		return nil
 	}
+	// A key without waiters has a line of length zero.
 	own := 0
 	if l := q.lines[key]; l != nil {
 		own = l.length
@@ -129,6 +131,7 @@ func (q *Queue[V]) Drop(w *Waiter[V]) bool {
 // SetLimits changes the bounds. admitted are the waiters that now have room, in order; displaced those that lose their place, the
 // newest of the longest lines.
 func (q *Queue[V]) SetLimits(l Limits) (admitted, displaced []*Waiter[V]) {
+	// First those who now have room, then those who no longer have a place.
 	q.limits = l.clamped()
 	for w := q.admitNext(); w != nil; w = q.admitNext() {
 		admitted = append(admitted, w)
@@ -203,6 +206,7 @@ func (q *Queue[V]) removeWaiter(w *Waiter[V]) {
 	if l.length > 0 {
 		return
 	}
+	// An empty line is forgotten, so that keys which never return cost nothing.
 	delete(q.lines, l.key)
 	if l.next == l {
 		q.nextLine = nil

@@ -61,7 +61,7 @@ func (f *Files) removeMatching(pattern string, age time.Duration) {
 	}
 }
 
-// Known reports whether there is a file of a server, under whatever context.
+// Known reports whether there is a file of a server, under any context.
 func (f *Files) Known(server string) bool { return len(f.filesOf(server)) > 0 }
 
 // Load returns what was saved for a server under a context; nil if nothing was, or nothing can be kept.

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// maxLinks is how many symbolic links are followed on the way to one file, as systems do.
+	// maxLinks bounds the symbolic links that are followed on the way to one file, as systems do.
 	maxLinks = 40
 	// maxFolders bounds what is watched.
 	maxFolders = 128

@@ -61,7 +61,7 @@ type trackedFile struct {
 	sum    [sha256.Size]byte
 	// inForce is the content that counts; nil for a file that appeared broken.
 	inForce *config.Parsed
-	// since is when it became broken or missing; zero while it is neither. graceOver says that its Grace has passed.
+	// since is the time at which it became broken or missing; zero while it is neither. graceOver says that its Grace has passed.
 	since     time.Time
 	missing   bool
 	graceOver bool
