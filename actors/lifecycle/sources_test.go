@@ -34,10 +34,10 @@ func TestNotationKnowsEveryKind(t *testing.T) {
 	for _, e := range effectKinds {
 		effects = append(effects, kindOf(e))
 	}
-	if got, want := names(events), implementers(t, "event.go", "event"); !slices.Equal(got, want) {
+	if got, want := names(events), implementers(t, "event.go", "isEvent"); !slices.Equal(got, want) {
 		t.Errorf("events of the tests %v\nevents of the sources %v", got, want)
 	}
-	if got, want := names(effects), implementers(t, "effect.go", "effect"); !slices.Equal(got, want) {
+	if got, want := names(effects), implementers(t, "effect.go", "isEffect"); !slices.Equal(got, want) {
 		t.Errorf("effects of the tests %v\neffects of the sources %v", got, want)
 	}
 }

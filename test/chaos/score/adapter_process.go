@@ -123,11 +123,18 @@ func (d *adapterProcess) sendCommand(c adapter.Command) <-chan answer {
 	}
 	d.mu.Unlock()
 	began := time.Now()
+	bound := time.Duration(c.TimeoutMs)*time.Millisecond + slack
 	if err != nil {
-		result <- answer{Answer: adapter.Answer{Error: "the adapter does not read any more: " + err.Error()}}
+		// Mostly the adapter is about to end, and what it wrote about the reason is complete only when it has.
+		go func() {
+			select {
+			case <-d.exited:
+			case <-time.After(bound):
+			}
+			result <- answer{Answer: adapter.Answer{Error: "the adapter does not read any more: " + err.Error()}}
+		}()
 		return result
 	}
-	bound := time.Duration(c.TimeoutMs)*time.Millisecond + slack
 	// The goroutine ends with the answer, with the adapter, or with the limit.
 	go func() {
 		t := time.NewTimer(bound)
