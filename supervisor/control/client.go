@@ -195,6 +195,7 @@ func (c *Client) sendRequest(ctx context.Context, method, path string, q url.Val
 	if err != nil {
 		return response{}, socketError(ctx, err)
 	}
+	// Every other status has a failure as its body.
 	if resp.StatusCode == http.StatusOK {
 		return response{answer}, nil
 	}

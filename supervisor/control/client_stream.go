@@ -249,6 +249,7 @@ func (c *Client) streamFrames(ctx context.Context, method, path string, v url.Va
 	// One reader for lines and raw bytes: the bytes after a result's line may be in its buffer already.
 	lines := bufio.NewReaderSize(resp.Body, 64<<10)
 	for {
+		// Each round reads one frame; a stream that ends without a last frame ends with an error here.
 		line, err := readLine(lines)
 		if err != nil {
 			return result{}, nil, socketError(ctx, err)

@@ -33,6 +33,7 @@ func acquireLock(path string) (*lock, int, error) {
 			f.Close()
 			return nil, pid, nil
 		}
+		// The lock is on the file that the path names now, so no other process can hold another one.
 		if isSameFile(f, path) {
 			l := &lock{f}
 			if err := l.writePID(); err != nil {

@@ -184,6 +184,7 @@ func (in *inboundStream) resolveEnvelope(b *protoremote.MessageBatch, e *protore
 		e.GetSender() < 0 || int(e.GetSender()) > len(b.GetSenders()) || e.GetSerializerId() != 0 {
 		return envelope{}, false
 	}
+	// Names come from tables of the frame, so that a name of many messages travels once.
 	m := envelope{name: b.GetTypeNames()[e.GetTypeId()], target: b.GetTargets()[e.GetTarget()], request: e.GetTargetRequestId()}
 	if in.transport.authorizerID != "" && m.target != in.transport.authorizerID && m.name != "actor.Terminated" {
 		return envelope{}, false
@@ -216,6 +217,7 @@ func (in *inboundStream) deliverMessage(
 ) (bool, int) {
 	switch m.name {
 	case "actor.Watch":
+		// A watch needs a watcher at the peer's own address, and room among its watches.
 		var w actor.Watch
 		fieldsLeft, err := decodeBounded(&w, data, fieldsLeft)
 		if err != nil || !in.isAtPeer(w.GetWatcher()) || !in.transport.registry.addWatcher(in.binding, watchKey{w.GetWatcher().GetId(), m.target}, w.GetWatcher()) {

@@ -373,6 +373,7 @@ func (f *Flow) Inspect(toServer bool, scope string, body []byte, record bool) []
 		}
 		s := MessageInfo{m.id, m.method, m.tool, m.answer, m.answer && isFailedAnswer(p)}
 		switch {
+		// A request is remembered without the rules being asked: none was in force.
 		case toServer && !m.answer && m.id != "" && record:
 			f.rememberCall(scope, &m)
 		case !toServer && m.answer:

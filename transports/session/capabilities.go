@@ -42,6 +42,8 @@ func readCapabilities(raw []byte) (c Capabilities) {
 	m := rawjson.ObjectAt(raw, 0, 0)
 	for m.Next() {
 		value := m.Skip()
+		// A server may declare a capability and no announcements of changes; announcements without the capability
+		// count as none.
 		declared := !rawjson.IsNull(value) && string(value) != "false"
 		changes := declared && isTrue(rawjson.Member(value, "listChanged"))
 		switch string(m.Name) {
@@ -57,6 +59,7 @@ func readCapabilities(raw []byte) (c Capabilities) {
 			c.Resources, c.ResourcesListChanged = declared, changes
 			c.ResourcesSubscribe = declared && isTrue(rawjson.Member(value, "subscribe"))
 		case "tasks":
+			// The path of the legacy era: tasks.requests.tools.call.
 			call := rawjson.Member(rawjson.Member(rawjson.Member(value, "requests"), "tools"), "call")
 			c.tasks, c.coreTasks = declared, !rawjson.IsNull(call)
 			c.ToolTasks = c.ToolTasks || c.coreTasks
@@ -110,6 +113,7 @@ func readIcons(raw []byte) (icons []messages.Icon) {
 	list := rawjson.ArrayAt(raw, 0, 0)
 	for list.Next() {
 		value := list.Skip()
+		// One broken icon does not cost the others.
 		if !rawjson.IsObject(value) || len(icons) == maxIcons {
 			continue
 		}

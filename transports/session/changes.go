@@ -87,6 +87,7 @@ func (s *Session) notifyResourceUpdated(uri string) {
 		return
 	}
 	u := &s.notifications.updates
+	// Before u.mu is taken: isSubscribed takes a lock that comes earlier in the order.
 	subscribed := s.isSubscribed(uri)
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -17,6 +17,7 @@ func (s *Session) answerElicitation(ctx context.Context, params []byte) ([]byte,
 	if !rawjson.IsObject(params) {
 		return nil, &responseError{codeInvalidParams, "params is not an object"}
 	}
+	// The form is the mode of a request that names none.
 	r := messages.ElicitRequest{Mode: messages.ElicitForm, Params: params}
 	m := rawjson.ObjectAt(params, 0, 0)
 	for m.Next() {
@@ -63,6 +64,7 @@ func encodeElicitResult(r messages.ElicitRequest, res messages.ElicitResult) ([]
 	default:
 		return nil, &responseError{codeInternal, "the request could not be answered"}
 	}
+	// The answer to a URL has no content: the person gave it to the page.
 	if r.Mode != messages.ElicitForm {
 		return []byte(`{"action":"accept"}`), nil
 	}

@@ -64,6 +64,7 @@ func (e *envelope) classify() messageKind {
 // holds the members before the fault. depth is the nesting of the object in what surrounds it (1 in a batch), because the
 // nesting of a message is bounded.
 func scanEnvelope(b []byte, i, depth int) (e envelope, end int) {
+	// Members that a message may have and the session does not need are skipped without being decoded.
 	m := rawjson.ObjectAt(b, i, depth)
 	for m.Next() {
 		switch string(m.Name) {
@@ -75,6 +76,7 @@ func scanEnvelope(b []byte, i, depth int) (e envelope, end int) {
 		case "params":
 			e.params = m.Skip()
 		case "result":
+			// scanResult moves m behind the value itself.
 			e.scanResult(b, &m)
 		case "error":
 			if e.errorObject = m.Skip(); rawjson.IsNull(e.errorObject) {

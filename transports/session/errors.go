@@ -34,6 +34,7 @@ func translateError(op string, err error) *messages.Error {
 		}
 		if f, ok := findRPCError(te.Body); ok {
 			e.Code, e.Data = f.code, f.data
+			// Some transports put the words into the text already.
 			if !strings.Contains(e.Text, f.message) {
 				e.Text += ": " + f.message
 			}

@@ -11,6 +11,7 @@ import "github.com/mcpvisor/mcpvisor/messages/rawjson"
 func findAnsweredID(head, tail []byte) (id int64, certain bool) {
 	// evidence is true once a member shows that this is an answer at all, and not a log line with an id.
 	found, evidence := int64(0), false
+	// A method decides: the message is a request or a notification, and an id in it is the server's own.
 	note := func(key, value []byte) {
 		switch string(key) {
 		case "method":
@@ -28,6 +29,7 @@ func findAnsweredID(head, tail []byte) (id int64, certain bool) {
 	if certain {
 		return 0, true
 	}
+	// Without evidence an id could be that of a log line.
 	if found > 0 && evidence {
 		return found, true
 	}

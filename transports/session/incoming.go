@@ -33,6 +33,7 @@ func (k *sink) MessageOn(id int64, body []byte) {
 	s.lastHeard.Store(int64(monotimeNow()))
 	// Some programs write a byte order mark before their output.
 	body = bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))
+	// Each round reads one value. After an invalid one the rest of the body cannot be split, so it is given up.
 	for i := rawjson.SkipSpace(body, 0); i < len(body); i = rawjson.SkipSpace(body, i) {
 		switch body[i] {
 		case '{':
@@ -63,6 +64,7 @@ func (s *Session) readBatch(body []byte, i int, streamID int64) (end int) {
 	for elements.Next() {
 		empty = false
 		start := elements.Position()
+		// An element that is no object is noise, and the batch goes on behind it.
 		if start >= len(body) || body[start] != '{' {
 			if elements.Skip() != nil {
 				s.countNoise(body[start:elements.Position()])
@@ -178,6 +180,7 @@ func (s *Session) handleNotification(e *envelope) {
 		s.handleCancelled(e.params)
 	case "notifications/elicitation/complete":
 		s.handleElicitComplete(e.params)
+	// Log messages are dropped here if the owner does not want them: the queue would only fill.
 	case "notifications/message":
 		if s.cfg.OnLog == nil || !rawjson.IsObject(e.params) {
 			return

@@ -149,6 +149,7 @@ func (l *pageCollector[T]) addPage(raw []byte, now time.Time) (next []byte, prob
 		}
 	}
 	switch {
+	// A page without the array is no page: treating it as empty would hide all tools of a broken server.
 	case !rawjson.IsArray(entries):
 		return nil, "has a page without an array of " + l.kind.plural
 	case rawjson.IsNull(next):
@@ -159,6 +160,7 @@ func (l *pageCollector[T]) addPage(raw []byte, now time.Time) (next []byte, prob
 		return nil, fmt.Sprintf("has a cursor of more than %d KiB", maxCursor>>10)
 	}
 	l.noteFreshness(ttl, scope, now)
+	// The first page is kept for emptyCursorMeansEnd only.
 	if l.firstPage == nil {
 		l.firstPage = entries
 	} else if l.emptyCursorMeansEnd(entries, next) {
@@ -209,6 +211,7 @@ func (l *pageCollector[T]) addEntries(entries []byte) (problem string) {
 			return fmt.Sprintf("has more than %d %s", l.maxEntries, l.kind.plural)
 		}
 		fresh := l.newCount
+		// The reasons are collected in a fixed order, so that the same definition always gets the same one.
 		entry, key, reason := l.readEntry(raw)
 		// An entry that shares the memory of an earlier list is already paid for.
 		if l.findKnown == nil || l.newCount > fresh {
@@ -227,6 +230,7 @@ func (l *pageCollector[T]) addEntries(entries []byte) (problem string) {
 			l.definitions = append(l.definitions, definition{raw, reason})
 		}
 		if reason != "" {
+			// The name goes into a status, so it is neutralised; a definition without one is named by its position.
 			name := messages.Line(key, 128)
 			if name == "" {
 				name = fmt.Sprintf("(%s %d of the list)", l.kind.singular, l.entriesSeen)

@@ -72,6 +72,8 @@ func (h *listCache[T]) get(ctx context.Context) (Listing[T], error) {
 		e.Op = "read"
 		return Listing[T]{}, e
 	}
+	// A fetch that began before a change is waited for as well, and its list is dropped: the next round begins or
+	// finds a newer one.
 	for {
 		cached, f, current := h.findOrFetch()
 		if cached != nil {

@@ -145,6 +145,7 @@ func readResource(raw []byte) (r messages.Resource, uri, reason string) {
 			r.Annotations = readResourceAnnotations(value)
 		}
 	}
+	// The size is checked last: a definition without a usable URI is reported as that.
 	r.URI, reason = readKey(address, "URI", maxURI)
 	return r, r.URI, tooLarge(raw, reason)
 }
@@ -203,6 +204,7 @@ func readPrompt(raw []byte) (p messages.Prompt, name, reason string) {
 			p.Arguments = readPromptArguments(value)
 		}
 	}
+	// The bound in bytes comes first, so that the characters of a huge name are not counted.
 	if p.Name, reason = readKey(key, "name", maxURI); reason == "" && utf8.RuneCountInString(p.Name) > maxPromptName {
 		reason = "the name is longer than " + strconv.Itoa(maxPromptName) + " characters"
 	}
@@ -236,6 +238,7 @@ func readPromptArguments(raw []byte) (args []messages.PromptArgument) {
 				a.Required = isTrue(value)
 			}
 		}
+		// A name with a replacement character could not be sent back as the server wrote it.
 		if a.Name != "" && !strings.ContainsRune(a.Name, utf8.RuneError) {
 			args = append(args, a)
 		}
@@ -305,6 +308,7 @@ func readResourceAnnotations(raw []byte) *messages.ResourceAnnotations {
 				return role != "user" && role != "assistant"
 			})
 		case "priority":
+			// If the member stands twice, the last one counts, also if it is invalid.
 			a.Priority = nil
 			if p, err := strconv.ParseFloat(string(value), 64); err == nil && p >= 0 && p <= 1 {
 				a.Priority = &p

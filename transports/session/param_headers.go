@@ -167,6 +167,8 @@ func (r *headerSchemaReader) readSchema(raw []byte, path []string, reachable boo
 			r.readNamedSchemas(value, path, reachable)
 		case holdNamed[key]:
 			r.readNamedSchemas(value, nil, false)
+		// Below these keywords an annotation is not reachable, and so makes the tool invalid; it must be found all
+		// the same.
 		case holdSchema[key] && rawjson.IsObject(value):
 			r.readSchema(value, nil, false)
 		case holdSchemas[key] && rawjson.IsArray(value):
@@ -270,6 +272,7 @@ func (m paramHeaders) headerValues(args []byte) (h map[string]string, tooLong *m
 	size := 0
 	for _, p := range m {
 		value := args
+		// A missing member on the way gives nil, and so no header.
 		for _, name := range p.path {
 			value = memberAt(value, name)
 		}

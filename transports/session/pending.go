@@ -71,13 +71,15 @@ const (
 	maxIdleRequests = 64
 )
 
-// registerRequest makes a request with a fresh id and registers it with the reader, or returns the reason for which nothing
-// can be sent any more (a not-sent error). allowQuestions keeps ctx, so that a question of the server finds its caller.
+// registerRequest makes a request with a fresh id and registers it with the reader, or returns the reason for which
+// nothing can be sent any more (a not-sent error). With mayAsk the request keeps ctx, so that a question of the
+// server finds its caller.
 //
-// Idle requests are kept per session and not in a sync.Pool of the package: a channel that was made inside a testing/synctest
-// bubble must not be used by another one.
+// Idle requests are kept per session and not in a sync.Pool of the package: a channel that was made inside a
+// testing/synctest bubble must not be used by another one.
 func (s *Session) registerRequest(ctx context.Context, p *progressReporter, mayAsk bool) (*pendingRequest, *messages.Error) {
 	timeout := callTimeoutOf(ctx)
+	// A context that is only derived from a CallTimeout may end for other reasons, so its Done must be listened to.
 	_, watched := ctx.(*CallTimeout)
 	s.mu.Lock()
 	if s.pending == nil || s.closing {
@@ -90,6 +92,7 @@ func (s *Session) registerRequest(ctx context.Context, p *progressReporter, mayA
 	} else {
 		f = &pendingRequest{answer: make(chan answer, 1)}
 	}
+	// Ids are never reused, so the answer to an abandoned request cannot end a later one.
 	s.lastID++
 	f.id, f.timeout, f.progress, f.watched = s.lastID, timeout, p, watched
 	if mayAsk {

@@ -65,6 +65,7 @@ func (s *Session) GetPrompt(ctx context.Context, name string, args map[string]st
 	if e == nil {
 		return raw, nil
 	}
+	// Only the server's own refusal can say that there is no such prompt.
 	if e.Outcome == messages.OutcomeRejected && namesNoPrompt(e, name) {
 		e.Err = joinCause(messages.ErrUnknownPrompt, e.Err)
 	}
@@ -99,6 +100,7 @@ const maxCompletions = 100
 //
 // An error is a *messages.Error with Op "read" and an Outcome.
 func (s *Session) Complete(ctx context.Context, r messages.CompleteRequest) (messages.Completion, error) {
+	// The prompt or the template is checked like the subject of any other read.
 	what, subject := "prompt", r.Prompt
 	if r.URITemplate != "" {
 		what, subject = "URI template", r.URITemplate

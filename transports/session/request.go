@@ -126,9 +126,11 @@ func (r *request) appendTo(b []byte, id int64, m *modernParams, extra []byte) []
 	b = strconv.AppendInt(b, id, 10)
 	b = append(b, `,"method":`...)
 	b = appendString(b, r.method)
+	// before and empty are the lengths with and without an empty params, so that it can be cut off again.
 	before := len(b)
 	b = append(b, `,"params":{`...)
 	empty := len(b)
+	// tools/call is written member by member, so that a call needs no buffer for its params.
 	if r.method == "tools/call" {
 		b = append(b, `"name":`...)
 		b = appendString(b, r.name)

@@ -148,6 +148,7 @@ func isUnknownMethod(e *messages.Error) bool {
 // caller's context and no timeout: ctx ends with the stream.
 func (st *subscriptionStream) listenOnce(ctx context.Context) *messages.Error {
 	s := st.session
+	// No caller's context: the request must not end with the caller that opened the stream.
 	f, e := s.registerRequest(context.Background(), nil, false)
 	if e != nil {
 		return e
@@ -170,6 +171,7 @@ func (st *subscriptionStream) listenOnce(ctx context.Context) *messages.Error {
 		delete(s.streams.byID, id)
 		s.streams.mu.Unlock()
 	}()
+	// Streams exist in the modern era only, so m is not nil.
 	m := s.modern.Load()
 	r := request{method: "subscriptions/listen", fields: st.filterParams()}
 	f.body = r.appendTo(f.body, id, m, nil)

@@ -67,18 +67,21 @@ func (s *Session) changeSubscription(ctx context.Context, uri string, want bool)
 	if e := s.checkReadRequest("resources.subscribe", "URI of the resource", uri, declared); e != nil {
 		return e
 	}
+	// Nothing was sent while this caller waited for another one's change.
 	if !s.subscriptions.changeLock.lock(ctx) {
 		e := asNotSent(contextError(ctx, "before the request was sent"))
 		e.Op = "read"
 		return e
 	}
 	defer s.subscriptions.changeLock.unlock()
+	// The state is looked at under the lock: the change before may have been the same.
 	if s.isSubscribed(uri) == want {
 		return nil
 	}
 	if want && len(s.subscribedURIs()) >= maxSubscriptions {
 		return invalidReadError("the session has " + strconv.Itoa(maxSubscriptions) + " subscriptions already")
 	}
+	// The two eras differ only in how the server is asked.
 	ask := s.requestSubscription
 	if s.modern.Load() != nil {
 		ask = s.listenToResource
@@ -182,6 +185,7 @@ func (st *subscriptionStream) openAgreed(ctx context.Context, uri string, want b
 			Text: "the server does not know subscriptions/listen",
 		}
 	}
+	// A stream that no caller waits for must not be opened.
 	if e := callerLeftError(ctx); e != nil {
 		e.Op = "read"
 		return e
@@ -189,6 +193,7 @@ func (st *subscriptionStream) openAgreed(ctx context.Context, uri string, want b
 	if !st.open(false) {
 		return asNotSent(s.endedError("read"))
 	}
+	// The stream itself has no end, so the wait for the agreement needs a bound of its own.
 	ctx, stop := context.WithTimeout(ctx, ownRequestTimeout)
 	defer stop()
 	var e *messages.Error

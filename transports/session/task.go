@@ -64,6 +64,7 @@ func (s *Session) augmentWithTask(ctx context.Context, r *request) {
 		return
 	}
 	word := (*support)[r.name]
+	// Without a wish only a tool that requires a task gets one.
 	var wanted TaskOptions
 	if r.opts != nil && r.opts.Task != nil {
 		wanted = *r.opts.Task
@@ -91,6 +92,7 @@ func readTask(raw []byte) (t messages.TaskStatus, problem string) {
 		return t, "has a task that is not an object"
 	}
 	t.Raw = raw
+	// The members of both eras are read together: their names do not collide.
 	hasID, state := false, ""
 	m := rawjson.ObjectAt(raw, 0, 0)
 	for m.Next() {
@@ -116,6 +118,7 @@ func readTask(raw []byte) (t messages.TaskStatus, problem string) {
 	switch {
 	case !hasID || t.ID == "":
 		return t, "has a task without an id"
+	// The id is sent back with every poll, so it is bounded before the first.
 	case len(t.ID) > maxTaskID:
 		return t, "has a task whose id is longer than 4 KiB"
 	case !t.State.Known():

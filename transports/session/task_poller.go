@@ -304,6 +304,7 @@ func (p *taskPoller) checkAnswer(ctx context.Context, a answer, e *messages.Erro
 			return false, p.interruptedError(ctx)
 		}
 		switch e.Class {
+		// These may pass; every other failure would repeat.
 		case messages.ClassNetwork, messages.ClassThrottled, messages.ClassTimeout:
 			retry = true
 		}
@@ -346,6 +347,7 @@ func (p *taskPoller) provideInput(ctx context.Context) *messages.Error {
 	if !p.detailed {
 		return nil // the answer that creates a task does not list its input requests; the next poll does
 	}
+	// The same question is in every poll until the server has taken the answer.
 	inputRequests, problem := p.newInputRequests()
 	if problem != "" {
 		return p.taskError(messages.ClassProtocol, "the task "+problem)
@@ -411,6 +413,7 @@ func (p *taskPoller) newInputRequests() (inputRequests []byte, problem string) {
 	if n == 0 {
 		return nil, ""
 	}
+	// Only polls with new questions count: a task may be polled for hours.
 	if p.rounds++; p.rounds > maxRounds {
 		return nil, fmt.Sprintf("asked for input more than %d times", maxRounds)
 	}

@@ -65,11 +65,13 @@ func (s *Session) TaskResult(ctx context.Context, id string, o *Options) (Result
 		return Result{}, e
 	}
 	f := &followedTask{}
+	// From here on notifications about the task hasten the next poll.
 	s.beginFollowing(ctx, f)
 	defer s.endFollowing(f)
 	t, e := s.getTask(ctx, id)
 	if e != nil {
 		e.Op = "call"
+		// A server that rejects the id does not know the task; after any other failure the caller can ask again.
 		if e.Class != messages.ClassRejected {
 			e.Outcome, e.Task = messages.OutcomeUnknown, id
 		}

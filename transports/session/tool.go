@@ -42,6 +42,7 @@ func readTool(raw []byte) (tool messages.Tool, reason string) {
 		case "inputSchema":
 			schema = value
 		case "outputSchema":
+			// If the member stands twice, the last one counts, also if it is no schema.
 			tool.OutputSchema = nil
 			if rawjson.IsObject(value) {
 				tool.OutputSchema = value
@@ -54,6 +55,7 @@ func readTool(raw []byte) (tool messages.Tool, reason string) {
 			tool.TaskSupport = readTaskSupport(rawjson.Member(value, "taskSupport"))
 		}
 	}
+	// The cheap checks come first; CheckDoubled reads the whole definition again.
 	if tool.Name, reason = readToolName(name); reason != "" {
 		return tool, reason
 	}

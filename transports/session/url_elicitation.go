@@ -140,6 +140,7 @@ func (s *Session) watchCompletions(elicitations []urlElicitation) (done []<-chan
 	if s.completions == nil {
 		s.completions = make(map[string]*elicitationCompletion)
 	}
+	// Several requests may wait for one elicitation: they share the channel.
 	for _, p := range elicitations {
 		v := s.completions[p.id]
 		if v == nil {
@@ -154,6 +155,7 @@ func (s *Session) watchCompletions(elicitations []urlElicitation) (done []<-chan
 		defer s.mu.Unlock()
 		for _, p := range elicitations {
 			if v := s.completions[p.id]; v != nil {
+				// The last one that leaves removes the entry; a later notification then finds none and is ignored.
 				if v.waiting--; v.waiting == 0 {
 					delete(s.completions, p.id)
 				}

@@ -101,6 +101,7 @@ func Decide(p Peer, own OwnProcesses) Decision {
 	if p.Unsupported {
 		return Decision{Right: FullAccess}
 	}
+	// The entry of the child decides, and no other sign.
 	if c, found := owningChild(p, own); found {
 		return decideForChild(c)
 	}
@@ -112,6 +113,7 @@ func Decide(p Peer, own OwnProcesses) Decision {
 		}
 	}
 	switch {
+	// An isolated peer counts as a server only while this program has isolated servers: other sandboxes exist, too.
 	case p.Isolation != "" && own.Isolates:
 		return Decision{Reason: "it is isolated as servers are (" + p.Isolation + "), and this mcpvisor up has isolated servers",
 			Fix: "run it outside of the sandbox"}
