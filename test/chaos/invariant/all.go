@@ -7,7 +7,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 )
 
-// All is every check: I1 to I22 in their order, then whether what can be asked to happen sometimes did.
+// All returns every check: I1 to I22 in their order, then the occasions that a scenario can require.
 func All() []Check {
 	return append([]Check{
 		liveCheck, outcomeCheck, onceCheck, lateSendCheck, generationCheck, singleConnCheck, retryDelayCheck, edgeCheck, boundedWorkCheck, canaryCheck, healCheck, cleanupCheck, probeCheck, listCheck, fairnessCheck,
@@ -15,7 +15,7 @@ func All() []Check {
 	}, occasionChecks...)
 }
 
-// Find finds a check by its ID.
+// Find returns the check with an ID, false if there is none.
 func Find(id string) (Check, bool) {
 	all := All()
 	if i := slices.IndexFunc(all, func(c Check) bool { return c.ID == id }); i >= 0 {
@@ -24,10 +24,10 @@ func Find(id string) (Check, bool) {
 	return Check{}, false
 }
 
-// Judge asks the checks that the scenario wants judged (all invariants, if it names none), then those of the occasions that it says must
-// happen, and for each of its faults whether it had an effect. The verdicts are in that order.
+// Judge runs the checks that the scenario asks for (all invariants, if it names none), then those of the occasions that it
+// requires, and for each of its faults whether it had an effect. The verdicts are in that order.
 //
-// Of a run that hangs there is one verdict, Hung: what the others ask about had no time to happen.
+// For a run that hangs there is only the verdict Hung, because what the other checks judge had no time to happen.
 func Judge(h *history.History) []Verdict {
 	if v, hangs := hangVerdict(h); hangs {
 		return []Verdict{v}

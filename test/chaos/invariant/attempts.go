@@ -10,24 +10,26 @@ import (
 )
 
 // attempt is one try to reach a server, from its dial to the moment at which nothing of it was left, as the server saw it.
-// Mostly it is one connection. It is two if the server ended on the question which era it speaks: then it is "opened a
+// Usually it is one connection. It is two if the server ended on the probe for its era: the manager then opens the server "a
 // second time, at once and within the same attempt".
 type attempt struct {
 	conns []*history.ConnRecord
-	// open, greeted, listed and end are event indices: of the first dial, of the answer to the handshake, of the end of the
-	// first tool list, of the end of everything. -1 for what did not happen.
+	// These are indices of events: the first dial, the answer to the handshake, the end of the first tool list, the end of the
+	// attempt. -1 stands for what did not happen.
 	open, initialized, listed, end int
-	// down is the server's own end, -1 if the manager ended the connection.
+	// down is the event of the server's own end, -1 if the manager ended the connection.
 	down int
-	// class and retryAfter are what the server said when it refused or ended, or in its last answer before the handshake.
+	// class and retryAfter are what the server gave when it refused or ended the connection, or in its last answer before the
+	// first list. refusedBy is the event with that demand, -1 without one.
 	class      messages.Class
 	retryAfter time.Duration
-	refusedBy  int // the event that demanded retryAfter
+	refusedBy  int
 }
 
+// lastConn returns the last connection of the attempt.
 func (a *attempt) lastConn() *history.ConnRecord { return a.conns[len(a.conns)-1] }
 
-// attemptsOf is every try to reach a server, in order.
+// attemptsOf returns every attempt to reach a server, in order. The result is cached for the checker.
 func (c *checker) attemptsOf(server string) []*attempt {
 	if known, ok := c.attemptCache[server]; ok {
 		return known
@@ -72,10 +74,12 @@ func (c *checker) addConnEvents(a *attempt, conn *history.ConnRecord) {
 				if a.refusedBy < 0 || c.x.Event(a.refusedBy).T < e.T {
 					a.retryAfter, a.class = 0, ""
 				}
-			case a.retryAfter > 0 && e.RetryAfter == 0 && c.x.Event(a.refusedBy).T == e.T: // of one instant the demand counts
+			// Of two refusals in one instant the one with a demand counts.
+			case a.retryAfter > 0 && e.RetryAfter == 0 && c.x.Event(a.refusedBy).T == e.T:
 			case a.retryAfter > 0 && e.Method == "server/discover" && e.Code < 0 && c.x.Event(a.refusedBy).Method == "initialize":
-				// It does not know the question, whenever it says so. What counts is what it says to the other one.
-			case a.listed < 0 && (e.ID != "" || e.RetryAfter > 0): // what is refused before the first list is in ends the attempt
+				// A legacy server does not know server/discover and may say so late. Its answer to initialize counts.
+			// A refusal before the end of the first list ends the attempt.
+			case a.listed < 0 && (e.ID != "" || e.RetryAfter > 0):
 				a.retryAfter, a.refusedBy, a.class = e.RetryAfter, i, ""
 				if e.Code == http.StatusUnauthorized && !c.wasRepeated(conn, e) {
 					a.class = messages.ClassUnauthorized
@@ -102,11 +106,12 @@ func (c *checker) addConnEvents(a *attempt, conn *history.ConnRecord) {
 		a.end = conn.Refused
 	}
 	if a.refusedBy >= 0 && a.end >= 0 && c.x.Event(a.end).T-c.x.Event(a.refusedBy).T > stopLadder+c.slack {
-		a.class, a.retryAfter = c.serverClass(conn), 0 // it went on after the refusal, and ended of something else
+		// The connection went on after the refusal, and ended for another reason.
+		a.class, a.retryAfter = c.serverClass(conn), 0
 	}
 }
 
-// wasRepeated reports whether a question that was refused was put again at once: the client had other credentials.
+// wasRepeated reports whether a refused request was sent again at once: the client had renewed its credentials.
 func (c *checker) wasRepeated(conn *history.ConnRecord, refused *history.Event) bool {
 	for _, i := range conn.Events {
 		if e := c.x.Event(i); e.Kind == history.Received && e.Method == refused.Method && e.ID != refused.ID && e.T >= refused.T &&
@@ -117,7 +122,7 @@ func (c *checker) wasRepeated(conn *history.ConnRecord, refused *history.Event) 
 	return false
 }
 
-// serverClass is how a server ended a connection by its own word.
+// serverClass returns the class with which a server refused or ended a connection.
 func (c *checker) serverClass(conn *history.ConnRecord) messages.Class {
 	for _, i := range []int{conn.Refused, conn.Down} {
 		if i >= 0 {
@@ -127,7 +132,7 @@ func (c *checker) serverClass(conn *history.ConnRecord) messages.Class {
 	return ""
 }
 
-// attemptStarts is when the manager began an attempt, by the epochs that it published.
+// attemptStarts returns the times at which the manager began attempts, by the epochs that it published.
 func (c *checker) attemptStarts(server string) []time.Duration {
 	var out []time.Duration
 	var epoch uint64
@@ -140,8 +145,8 @@ func (c *checker) attemptStarts(server string) []time.Duration {
 	return out
 }
 
-// startedIn reports whether another attempt was begun between the dial of the last one and a connection: then that is its own.
-// Several can begin in one instant; each has a dial.
+// startedIn reports whether the manager began another attempt between the dial of the last one and a connection, to which that
+// connection then belongs. Several attempts can begin in one instant; each has a dial.
 func (c *checker) startedIn(starts []time.Duration, out []*attempt, conn *history.ConnRecord) bool {
 	from, to := c.x.Event(out[len(out)-1].open).T, c.x.Event(conn.Open).T
 	started, dialled := 0, 0
@@ -156,9 +161,9 @@ func (c *checker) startedIn(starts []time.Duration, out []*attempt, conn *histor
 	return started > dialled
 }
 
-// isSecondOpening reports whether conn goes on with an attempt whose server ended on server/discover. Both are within one
-// moment, and it happens once: what is opened again is asked to initialize. A server that ended before it heard anything may have
-// ended on the question too: its client cannot know.
+// isSecondOpening reports whether conn continues an attempt whose server ended on server/discover. Both connections lie within
+// skew, and it happens once, because the second opening sends initialize. A server that ended before it received anything may
+// have ended on the probe too: the client cannot tell.
 func (c *checker) isSecondOpening(a *attempt, conn *history.ConnRecord) bool {
 	if len(a.conns) != 1 || a.end < 0 || conn.Open < 0 {
 		return false
@@ -171,7 +176,8 @@ func (c *checker) isSecondOpening(a *attempt, conn *history.ConnRecord) bool {
 		if e := c.x.Event(i); e.Kind == history.Received {
 			heard = true
 			discovered = discovered || e.Method == "server/discover"
-			done = done || e.Method == "tools/list" // the handshake was complete
+			// A request for the list shows that the handshake was complete.
+			done = done || e.Method == "tools/list"
 		}
 	}
 	return !done && (discovered || !heard)

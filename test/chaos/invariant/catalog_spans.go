@@ -6,20 +6,25 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 )
 
-// catalogSpan is how long the catalog showed the same of one server: all of its entries have one state, or it has none.
+// catalogSpan is a stretch of time in which the catalog showed the same of one server: entries that share state and epoch, or
+// none.
 type catalogSpan struct {
 	from, to time.Duration
-	state    string // live, cached, lost; empty if there are none
-	epoch    uint64
-	count    int
-	hash     string
-	tools    string // the names, where some are denied
-	event    int    // the snapshot that began it
-	endEvent int    // the one that ended it, -1 if the history ended first
-	mixed    bool
+	// state is live, cached or lost; empty if there are no entries.
+	state string
+	epoch uint64
+	count int
+	hash  string
+	// tools are the sorted names; set only where the plan denies some.
+	tools string
+	// event is the snapshot that began the span, endEvent the one that ended it, -1 if the history ended first.
+	event    int
+	endEvent int
+	// mixed is set if the entries of one snapshot differ in state or epoch.
+	mixed bool
 }
 
-// catalogSpans is what the catalog showed of every server over time, from its first entry on.
+// catalogSpans returns what the catalog showed of every server over time, from its first entry on.
 func (c *checker) catalogSpans() map[string][]catalogSpan {
 	out := map[string][]catalogSpan{}
 	for _, i := range c.x.ServerEvents("") {
@@ -52,14 +57,15 @@ func (c *checker) catalogSpans() map[string][]catalogSpan {
 	return out
 }
 
-// phasePiece is a stretch of time in which the catalog shows one thing and the manager says one phase; phase is nil while the
-// server has none: before its first word, or after its removal.
+// phasePiece is a stretch of time in which neither the catalog nor the published phase of a server changed. phase is nil while
+// the manager publishes none: before its first event, or after the removal.
 type phasePiece struct {
 	from, to time.Duration
 	phase    *phaseSpan
 }
 
-// splitByPhase cuts a stretch of time by the phases of a server. It goes on from *k, the first stay that can matter.
+// splitByPhase cuts a stretch of time by the phases of a server. *k is the first span that can matter; it advances, so that a
+// caller with rising times reads the spans once.
 func splitByPhase(stays []phaseSpan, k *int, from, to time.Duration) []phasePiece {
 	for *k < len(stays) && stays[*k].to <= from && stays[*k].endEvent >= 0 {
 		*k++

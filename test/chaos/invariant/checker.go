@@ -12,22 +12,24 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
-// checker hears one check: it holds the history with what the checks share, counts what was looked at, and keeps the earliest
-// violation. One violation is told in full, because it is usually the cause of the rest; of the others there is a count.
+// checker runs one check: it holds the history and what several checks compute from it, counts the judged cases, and keeps the
+// earliest violation. Only one violation is described in full, because it usually causes the others; these are counted.
 type checker struct {
 	h    *history.History
 	x    *history.Index
 	plan *scenario.Plan
 	*tolerance
 
-	judged          int
-	emptyReason     string // why nothing can be said, if nothing was looked at
+	judged int
+	// emptyReason is the verdict's reason if no case was judged.
+	emptyReason     string
 	violationText   string
 	violationServer string
 	violationTime   time.Duration
 	evidence        []int
 	violations      int
-	// undecidedCases are cases that could not be decided; the first of them is told if nothing is violated and nothing was looked at.
+	// undecidedCases counts the cases that this history cannot decide; the first of them becomes the reason of an inconclusive
+	// verdict.
 	undecidedCases   int
 	firstUndecided   string
 	spec             map[string]*scenario.Server
@@ -39,12 +41,12 @@ type checker struct {
 	specVersionCache map[string][]specVersion
 }
 
-// tolerance is how exact the times of a run are. In virtual time an instant is an instant. In a run of real processes what
-// happened is seen a moment later, more so when five hundred processes share two processors.
+// tolerance says how exact the times of a run are. In virtual time only the manager's own delays count. In a run of real
+// processes an event is seen a moment later, more so when five hundred processes share two processors.
 type tolerance struct {
-	// skew is how far apart two sides may see what happens at once; late is added to every bound.
+	// skew is how far apart two sides may see one event; slack is added to every bound.
 	skew, slack time.Duration
-	// busyLatency is by how much a call may be late because the machine was busy: twice the lateness that was measured.
+	// busyLatency is how late a call may be because the machine was busy: twice the measured lag.
 	busyLatency time.Duration
 	real        bool
 }
@@ -52,6 +54,7 @@ type tolerance struct {
 // publishGap is how long the registry may wait for more changes before it publishes a snapshot: 25 ms, as its comment says.
 const publishGap = 25 * time.Millisecond
 
+// newChecker prepares a history for one check.
 func newChecker(h *history.History) *checker {
 	c := &checker{h: h, x: h.Index(), plan: &h.Plan, tolerance: &tolerance{skew: publishGap, slack: publishGap}}
 	if h.Plan.Tier == scenario.Real {
@@ -65,7 +68,7 @@ func newChecker(h *history.History) *checker {
 	return c
 }
 
-// newCheck makes a Check of a function that takes down what it finds.
+// newCheck makes a Check of a function that reports what it finds. nothing is the reason if the function judges no case.
 func newCheck(id, title, text, nothing string, judge func(*checker)) Check {
 	return Check{ID: id, Title: title, Text: text, Judge: func(h *history.History) Verdict {
 		c := newChecker(h)
@@ -76,12 +79,12 @@ func newCheck(id, title, text, nothing string, judge func(*checker)) Check {
 	}}
 }
 
-// reportViolation takes down a violation that event at shows; evidence are the events that lead to it.
+// reportViolation reports a violation that the event at shows; evidence are the events that lead to it.
 func (c *checker) reportViolation(server string, at int, evidence []int, format string, args ...any) {
 	c.reportViolationAt(c.x.Event(at).T, server, at, evidence, format, args...)
 }
 
-// reportViolationAt is violated for what no event shows but that none has come by a time.
+// reportViolationAt is reportViolation at a time at which no event came although one was due.
 func (c *checker) reportViolationAt(t time.Duration, server string, at int, evidence []int, format string, args ...any) {
 	c.violations++
 	if c.violations > 1 && t >= c.violationTime {
@@ -96,14 +99,14 @@ func (c *checker) reportViolationAt(t time.Duration, server string, at int, evid
 	}
 }
 
-// reportUndecided takes down a case that this history says too little about.
+// reportUndecided reports a case for which this history holds too little.
 func (c *checker) reportUndecided(format string, args ...any) {
 	if c.undecidedCases++; c.undecidedCases == 1 {
 		c.firstUndecided = fmt.Sprintf(format, args...)
 	}
 }
 
-// addHarnessFindings takes over what only the harness could see while it happened: Violation events that name this invariant.
+// addHarnessFindings adds what only the harness could see while it happened: Violation events that name this invariant.
 func (c *checker) addHarnessFindings(id string) {
 	for _, server := range append([]string{""}, c.x.Servers()...) {
 		for _, i := range c.x.ServerEvents(server) {
@@ -116,6 +119,7 @@ func (c *checker) addHarnessFindings(id string) {
 	}
 }
 
+// buildVerdict makes the verdict: a violation wins over everything, and a check without a judged case is inconclusive.
 func (c *checker) buildVerdict(id, title string) Verdict {
 	v := Verdict{ID: id, Title: title, Looked: c.judged, Answer: Holds}
 	switch {
@@ -141,7 +145,7 @@ func (c *checker) buildVerdict(id, title string) Verdict {
 	return v
 }
 
-// endTime is the time of the last event.
+// endTime returns the time of the last event.
 func (c *checker) endTime() time.Duration {
 	if order := c.x.Order(); len(order) > 0 {
 		return c.x.Event(order[len(order)-1]).T
@@ -149,7 +153,7 @@ func (c *checker) endTime() time.Duration {
 	return 0
 }
 
-// closeTime is when the manager began to close; the end of the history if it never did.
+// closeTime returns when the manager began to close; the end of the history if it never did.
 func (c *checker) closeTime() time.Duration {
 	for _, i := range c.x.ServerEvents("") {
 		if e := c.x.Event(i); e.Kind == history.Closing {
@@ -159,7 +163,7 @@ func (c *checker) closeTime() time.Duration {
 	return c.endTime()
 }
 
-// healTime is when every fault had ended.
+// healTime returns when every fault had ended, false if that time was not reached.
 func (c *checker) healTime() (time.Duration, bool) {
 	for _, i := range c.x.ServerEvents("") {
 		if e := c.x.Event(i); e.Kind == history.Heal {
@@ -169,7 +173,7 @@ func (c *checker) healTime() (time.Duration, bool) {
 	return 0, false
 }
 
-// serverSpec is the plan of a server. A history may hold one that the plan does not know: it has the defaults.
+// serverSpec returns the plan's description of a server. A history may hold a server that the plan lacks; it has the defaults.
 func (c *checker) serverSpec(name string) *scenario.Server {
 	if s := c.spec[name]; s != nil {
 		return s
@@ -179,15 +183,15 @@ func (c *checker) serverSpec(name string) *scenario.Server {
 	return s
 }
 
-// timeText is a time as a person reads it.
+// timeText formats a time for people.
 func timeText(t time.Duration) string { return t.Round(time.Millisecond).String() }
 
-// subjectPattern is what a reason begins with that does not say of which server it speaks.
+// subjectPattern matches the beginning of a reason that does not name its server.
 var subjectPattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(The server|Connection \d+|(A caller made call|Call) \S+ of tool [^ ,]+)`)
 })
 
-// nameServer is a reason that names the server.
+// nameServer inserts the server's name into such a reason.
 func nameServer(why, server string) string {
 	at := subjectPattern().FindString(why)
 	switch {

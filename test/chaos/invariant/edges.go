@@ -6,8 +6,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// phaseNode is where a server can be seen to be: a phase, with the step if it is pending. "" is before its first word and after
-// its removal.
+// phaseNode is a published state of a server: its phase, with the step if it is pending. Empty stands for the time before its
+// first event and after its removal.
 type phaseNode string
 
 const (
@@ -27,16 +27,17 @@ const (
 	needsAuth     phaseNode = "needs-auth"
 )
 
-// automaticEdges is the documented relation (package lifecycle, "all other edges"), as far as nobody asks for anything: what can
-// follow what because of what happens to the server. A phase that is said again with another schedule or class is no edge.
+// automaticEdges is the documented relation (package lifecycle, "all other edges") without commands: which state may follow
+// which because of what happens to the server. Publishing a phase again with another schedule or class is no edge.
 //
-// Within one instant a server can go through more than is published: what is connected and lost before its tools are in
-// the catalog is never seen as connected.
+// Within one instant a server can go through more states than are published: a server that is lost before its tools are in the
+// catalog is never published as connected.
 var automaticEdges = map[phaseNode][]phaseNode{
-	absent:        {disabled, resting, queued, failed, needsAuth},
-	disabled:      {},
-	warm:          {disabled},
-	resting:       {queued, closing}, // by use
+	absent:   {disabled, resting, queued, failed, needsAuth},
+	disabled: {},
+	warm:     {disabled},
+	// A lazy server leaves the rest by use.
+	resting:       {queued, closing},
 	queued:        {dialing},
 	dialing:       {handshaking, failed, needsAuth},
 	handshaking:   {installing, listing, failed, needsAuth},
@@ -49,8 +50,8 @@ var automaticEdges = map[phaseNode][]phaseNode{
 	needsAuth:     {},
 }
 
-// commandEdges is what can follow because somebody asks: from every phase "Disable leads to disabled, Remove to the end, Respec to what
-// the new spec says". Enable leads out of disabled, Reconnect to a new start.
+// commandEdges maps each command to the states to which it may lead: from every phase "Disable leads to disabled, Remove to the
+// end, Respec to what the new spec says". Enable leads out of disabled, Reconnect to a new start.
 var commandEdges = map[string][]phaseNode{
 	"disable":    {disabled, warm},
 	"disconnect": {disabled},
@@ -62,7 +63,7 @@ var commandEdges = map[string][]phaseNode{
 	"respec":     {disabled, resting, queued, closing, failed, needsAuth},
 }
 
-// commandOrigins is where a wish can begin. What is not named can begin everywhere.
+// commandOrigins limits the states in which a command may lead elsewhere. Commands without an entry may do so from every state.
 var commandOrigins = map[string][]phaseNode{
 	"enable": {disabled, warm},
 	"reconnect": {
@@ -70,15 +71,17 @@ var commandOrigins = map[string][]phaseNode{
 	},
 }
 
-// keptConnEdges is what can follow because a wish goes on with the connection that there is. A warm one is connected again, once it
-// has been listed if its list had changed; if it is lost before its tools are in the catalog, it is never seen as connected. Add is
-// in sim and live a Connect with the spec that the server has, so that it enables and disables as that spec says.
+// keptConnEdges are the edges by which a command continues with the existing connection. A warm server is connected again,
+// after a new list if its list had changed; if it is lost before its tools are in the catalog, it is never published as
+// connected. In sim and live, add is a Connect with the spec that the server has, so that it enables and disables as that spec
+// says.
 var keptConnEdges = map[string]map[phaseNode][]phaseNode{
 	"enable": {warm: {connectedNode, listing, restarting}},
 	"add":    {warm: {connectedNode, listing, restarting}, connectedNode: {warm}, listing: {warm}},
 	"adjust": {warm: {connectedNode, listing, restarting}, connectedNode: {warm}, listing: {warm}},
 }
 
+// nodeOf returns the state of a span.
 func nodeOf(s *phaseSpan) phaseNode {
 	switch s.Phase {
 	case messages.Pending:
@@ -92,12 +95,12 @@ func nodeOf(s *phaseSpan) phaseNode {
 	return phaseNode(s.Phase)
 }
 
-// canFollow reports whether to can follow from by what happens to a server.
+// canFollow reports whether to may follow from without a command.
 func canFollow(from, to phaseNode) bool {
 	return from == to || slices.Contains(automaticEdges[from], to)
 }
 
-// commandAllows reports whether to can follow from because of one command.
+// commandAllows reports whether to may follow from because of one command.
 func commandAllows(do string, from, to phaseNode) bool {
 	if slices.Contains(keptConnEdges[do][from], to) {
 		return true

@@ -12,11 +12,12 @@ type faultWindow struct {
 	from, to time.Duration
 	fault    string
 	id       int
-	planned  bool // in the plan, not only in the history
+	// planned is set if the fault stands in the plan, and not only in the history.
+	planned bool
 }
 
-// faultWindows is every window over a server, those of the machine included, by their begin. What the plan says and what was done
-// (fault-on, fault-off) are joined: in a real run the second is a little later.
+// faultWindows returns every window over a server, sorted by begin, including faults of the whole machine. A window joins the
+// plan's times with those of the fault-on and fault-off events, which are a little later in a real run.
 func (c *checker) faultWindows(server string) []faultWindow {
 	if c.windows == nil {
 		c.windows = map[string][]faultWindow{}
@@ -28,6 +29,7 @@ func (c *checker) faultWindows(server string) []faultWindow {
 	return c.windows[server]
 }
 
+// collectWindows computes the windows of all servers.
 func (c *checker) collectWindows() {
 	byID := map[int]*faultWindow{}
 	where := map[int]string{}
@@ -67,8 +69,8 @@ func (c *checker) collectWindows() {
 	slices.SortFunc(c.machineWindows, byBegin)
 }
 
-// underFault reports whether one of the named faults (any, if none is named) had power over a server at some moment between two
-// times. An instant counts for as long as its first consequences last.
+// underFault reports whether one of the named faults (any, if none is named) had power over a server at some time between from
+// and to, with skew on both sides. An instant fault counts for as long as its first consequences may take.
 func (c *checker) underFault(server string, from, to time.Duration, names ...string) bool {
 	for _, w := range c.faultWindows(server) {
 		if w.from > to+c.skew {
@@ -81,6 +83,6 @@ func (c *checker) underFault(server string, from, to time.Duration, names ...str
 	return false
 }
 
-// slowReadFaults are the faults under which a server reads what was written to it long after: bytes that lie in a pipe or a
-// socket buffer were written in time.
+// slowReadFaults are the faults under which a server may read long after it was written to, because the bytes lie in a pipe or
+// a socket buffer.
 var slowReadFaults = []string{"stop", "deaf", "half-open", "black-hole", "partition", "slow-drip", "sleep", "throttle", "refuse"}

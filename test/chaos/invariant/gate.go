@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// fullness is when a pool of the gate let nobody through, as the servers saw it: every slot was held, or too many processes
-// had neither answered nor ended.
+// fullness holds the stretches of time in which a pool of the gate let no start through, as the servers saw it: every slot was
+// held, or too many processes had neither answered nor ended.
 type fullness struct{ from, to []time.Duration }
 
-// poolFullness computes when the pool was full.
+// poolFullness computes when a pool was full. The result is cached for the checker.
 func (c *checker) poolFullness(pool string) *fullness {
 	if known := c.fullnessCache[pool]; known != nil {
 		return known
@@ -59,10 +59,11 @@ func (c *checker) poolFullness(pool string) *fullness {
 	return f
 }
 
-// firstFree is the first moment between two times at which the pool was not full for longer than slack; ok is false if there is
-// none. Who waits is let through in that moment.
+// firstFree returns the first time between from and to from which the pool stays free for longer than slack; ok is false if
+// there is none. A start that waits is let through then.
 func (f *fullness) firstFree(from, to, slack time.Duration) (at time.Duration, ok bool) {
-	i, _ := slices.BinarySearch(f.to, from) // the first that has not ended before
+	// The first stretch that does not end before from.
+	i, _ := slices.BinarySearch(f.to, from)
 	for ; i < len(f.from) && f.from[i] < to; i++ {
 		if f.from[i]-from > slack {
 			return from, true

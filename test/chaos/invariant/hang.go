@@ -6,13 +6,13 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 )
 
-// Hung is the ID of the verdict on a run that did not come to its end.
+// Hung is the ID of the verdict on a run that did not end by itself.
 const Hung = history.Hung
 
-// maxWaiters is how many groups of waiting goroutines the verdict names; the history has all of them.
+// maxWaiters bounds the groups of waiting goroutines that the verdict names; the history has all of them.
 const maxWaiters = 4
 
-// hangVerdict is the verdict on a run that hangs; false if it came to its end.
+// hangVerdict returns the verdict on a run that hangs, false if the run ended.
 func hangVerdict(h *history.History) (Verdict, bool) {
 	for i := range h.Events {
 		e := &h.Events[i]

@@ -6,16 +6,16 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// I1: what the catalog shows of a server agrees with what the manager says of it, at every quiet point.
+// I1: what the catalog shows of a server agrees with the manager's phase of it, whenever both stay for a while.
 //
-//   - live: connected, enabled and of this epoch. A server is seen as connected when its tools are in the catalog and not
-//     before, so that entries may be live a moment before the phase says so.
-//   - lost: its connection ended, at most WithdrawAfter ago; and not shorter, so that a blip does not make tools flap, unless
-//     somebody disabled, removed or changed it or it needs credentials.
-//   - cached: a lazy server that rests or is on its way.
+//   - live: connected, enabled and of this epoch. The manager publishes a server as connected when its tools are in the
+//     catalog, so that entries may be live a moment before the phase says so.
+//   - lost: the connection ended, at most WithdrawAfter ago. The entries stay for that long, so that a short interruption does
+//     not make tools flap, unless the owner disabled, removed or changed the server, or it needs credentials.
+//   - cached: a lazy server that rests or is being started.
 //
-// A quiet point is one that lasts for longer than the registry waits before it publishes. What is wrong for less than that
-// cannot be told from what is being put right.
+// A state is judged only if it lasts longer than the registry waits before it publishes. A shorter disagreement cannot be told
+// from one that is being corrected.
 var liveCheck = newCheck("I1", "live, lost and cached tools",
 	"A live tool in the snapshot belongs to a connected, enabled server and to the same epoch; cached and lost entries are "+
 		"marked, and lost ones gone in time.",
@@ -45,7 +45,8 @@ var liveCheck = newCheck("I1", "live, lost and cached tools",
 					}
 				}
 				if s.state == "lost" {
-					// One that was connected again and lost again within one publication is lost anew: its entries have another epoch.
+					// A server that was connected and lost again within one publication is lost anew: its entries have another
+					// epoch.
 					if i == 0 || shows[server][i-1].state != "lost" || shows[server][i-1].epoch != s.epoch {
 						lostSince = s.from
 					}
@@ -62,7 +63,7 @@ var liveCheck = newCheck("I1", "live, lost and cached tools",
 		}
 	})
 
-// checkCatalogPiece judges one piece of time in which both the entries and the phase stay as they are.
+// checkCatalogPiece judges a stretch of time in which neither the entries nor the phase change.
 func (c *checker) checkCatalogPiece(server string, s catalogSpan, p phasePiece, wishes []wantedSince) {
 	if s.state == "" || p.to-p.from <= c.skew {
 		return
@@ -105,7 +106,8 @@ func (c *checker) checkCatalogPiece(server string, s catalogSpan, p phasePiece, 
 		}
 	case "cached":
 		switch {
-		case !c.isLazy(server, s.from, p.to): // one that is eager from now on keeps them until it is connected
+		// A server that has become eager keeps its cached tools until it is connected.
+		case !c.isLazy(server, s.from, p.to):
 			c.reportViolationAt(p.from, server, at, evidence, "The tools are marked cached at %s, and the server is not lazy.", timeText(p.from))
 		case connected:
 			c.reportViolationAt(p.from, server, at, evidence, "The tools are marked cached from %s to %s while the server is connected.", timeText(p.from),
@@ -119,7 +121,7 @@ func (c *checker) checkCatalogPiece(server string, s catalogSpan, p phasePiece, 
 	}
 }
 
-// checkWithdrawal judges tools that went: after a drop they stay in sight, marked lost, for as long as was said.
+// checkWithdrawal judges tools that disappeared: after the end of a connection they stay for WithdrawAfter, marked lost.
 func (c *checker) checkWithdrawal(server string, s, next catalogSpan, lostSince time.Duration, stays []phaseSpan, commands []ownerCommand) {
 	if next.state != "" || s.state != "live" && s.state != "lost" || len(stays) == 0 {
 		return
@@ -144,7 +146,8 @@ func (c *checker) checkWithdrawal(server string, s, next catalogSpan, lostSince 
 			return
 		}
 		if p.Phase == messages.Connected && p.to > s.to+c.skew && s.state == "live" && c.plan.Denies(server) {
-			return // nothing was lost: all that it lists now is denied
+			// The tools are not lost: the server is connected, and all that it lists now is denied.
+			return
 		}
 	}
 	c.reportViolation(server, next.event, []int{s.event}, "The connection was lost and its tools were taken away at %s, after %s instead of %s: a blip "+

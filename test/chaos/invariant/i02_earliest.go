@@ -9,8 +9,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 )
 
-// instantBound is how long what happens at once may take: in virtual time nothing but the few nanoseconds that the simulation keeps two
-// events apart, in a run of real processes as long as two sides may see one thing apart.
+// instantBound is the time that an immediate reaction may take: in virtual time only the nanoseconds by which the simulation
+// keeps two events apart, in a run of real processes the time by which two sides may see one event apart.
 func (c *checker) instantBound() time.Duration {
 	if c.real {
 		return c.skew + deadlineTolerance
@@ -18,29 +18,31 @@ func (c *checker) instantBound() time.Duration {
 	return time.Millisecond
 }
 
-// checkEarliest is I2 for the moment of an outcome: a caller is told when the truth is known, and not when a clock rings later.
+// checkEarliest is I2 for the time of an outcome: the caller gets it when it is known, not when some later timer fires.
 //
 //   - The answer has arrived: the call ends with it.
 //   - The connection that carries it has died: the call ends with that, unless it may be sent again.
-//   - It can be sent to nobody, and may not wait for that: it ends where it began.
+//   - It can be sent to no server, and may not wait for one: it ends where it began.
 //   - Its own time has passed: it ends then.
 func (c *checker) checkEarliest(call *history.CallRecord) {
 	begin, end := c.x.Event(call.Begin), c.x.Event(call.Ends[0])
-	if c.real && c.underFault("", begin.T, end.T) { // what breaks the machine breaks whoever keeps the record
+	// A fault of the whole machine also delays the record.
+	if c.real && c.underFault("", begin.T, end.T) {
 		return
 	}
 	_ = c.checkAnswerTime(call, begin, end) && c.checkRefusalTime(call, begin, end) && c.checkCallBound(call, begin, end)
 }
 
-// checkAnswerTime judges a call whose answer was given to the connection. An answer in parts, or one that lies in a buffer of a
-// connection that is not read, arrives later than the server gives it.
+// checkAnswerTime judges a call whose answer was written to the connection. An answer that is sent in parts, or lies in the
+// buffer of a connection that is not read, arrives later than the server writes it.
 func (c *checker) checkAnswerTime(call *history.CallRecord, begin, end *history.Event) bool {
 	if len(call.Answered) == 0 || len(call.Received) == 0 {
 		return true
 	}
 	answer := c.x.Event(call.Answered[len(call.Answered)-1])
 	last := c.x.Event(call.Received[len(call.Received)-1])
-	status := answer.Code >= http.StatusContinue && answer.Code < 600 // of HTTP: it may be tried again, with other credentials or a new session
+	// An HTTP status may be followed by another attempt, with other credentials or a new session.
+	status := answer.Code >= http.StatusContinue && answer.Code < 600
 	if answer.T < last.T || answer.Conn != last.Conn || status || end.T <= answer.T+c.instantBound() {
 		return true
 	}
@@ -53,25 +55,27 @@ func (c *checker) checkAnswerTime(call *history.CallRecord, begin, end *history.
 	return false
 }
 
-// answerDelayFaults are the faults under which what a server says arrives later than it says it, or never.
+// answerDelayFaults are the faults under which an answer arrives later than the server writes it, or never.
 var answerDelayFaults = append(slices.Clone(hiddenEndFaults), "slow-drip", "cut-stream", "truncate", "wrong-content-type", "half-line", "deaf", "late-response",
 	"huge-line", "endless-line", "big-result", "era-flip")
 
-// checkRefusalTime judges a call that nobody received: where nothing is waited for, neither the server nor a place among the calls in
-// flight, that is known when it begins.
+// checkRefusalTime judges a call that no server received. If it may wait neither for the server nor for a slot among the calls
+// in flight, the manager knows that when the call begins.
 func (c *checker) checkRefusalTime(call *history.CallRecord, begin, end *history.Event) bool {
 	if len(call.Received) > 0 || end.Outcome != messages.OutcomeNotSent || end.Class == messages.ClassTimeout || end.T <= begin.T+c.instantBound() {
 		return true
 	}
 	if c.plan.CallWait > 0 || slices.ContainsFunc(c.specVersionsIn(call.Server, begin.T, end.T), func(d specVersion) bool {
-		return d.Connect == messages.Lazy || d.MaxInFlight > 0 // it may wait for its turn
+		// The call may wait for a slot.
+		return d.Connect == messages.Lazy || d.MaxInFlight > 0
 	}) {
 		return true
 	}
 	if lost, yes := c.sessionLostAt(call.Server, begin.T, end.T); yes && end.T <= lost+c.plan.WithdrawAfter+c.slack {
 		return true
 	}
-	if c.underFault(call.Server, begin.T, end.T, slowReadFaults...) { // it may wait for room in a pipe
+	// The call may wait for room in a pipe.
+	if c.underFault(call.Server, begin.T, end.T, slowReadFaults...) {
 		return true
 	}
 	c.reportViolation(call.Server, call.Ends[0], []int{call.Begin}, "Call %s of tool %s began at %s and reached no server, and its caller was told "+
@@ -79,7 +83,7 @@ func (c *checker) checkRefusalTime(call *history.CallRecord, begin, end *history
 	return false
 }
 
-// checkCallBound judges a call whose caller said how long it waits.
+// checkCallBound judges a call with a limit of its own.
 func (c *checker) checkCallBound(call *history.CallRecord, begin, end *history.Event) bool {
 	bound, source := c.callBound(begin)
 	if bound == 0 || source == longestSource || source != "its deadline" && c.plan.CallWait > 0 || end.T <= bound+c.instantBound() {

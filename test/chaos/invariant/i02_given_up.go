@@ -8,8 +8,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 )
 
-// checkGivenUp is I2 for a caller who gives his call up: he is told at once, that he did so, and whether it may run. It was not sent if no server
-// had received it, and is unknown otherwise; see I3. An answer, or an end, of the same instant may come first.
+// checkGivenUp is I2 for a call that its caller gives up: the call ends at once as cancelled, not sent if no server had
+// received it, otherwise with an unknown outcome (see I3). An answer, or another end, of the same instant may come first.
 func (c *checker) checkGivenUp(call *history.CallRecord) {
 	if call.GivenUp < 0 {
 		return
@@ -41,13 +41,13 @@ func (c *checker) checkGivenUp(call *history.CallRecord) {
 		describeClass(end.Class))
 }
 
-// wasGivenUp reports whether a call had ended, at a time, because its caller gave it up.
+// wasGivenUp reports whether the caller of a call had given it up by a time.
 func (c *checker) wasGivenUp(call *history.CallRecord, t time.Duration) bool {
 	at, ok := c.x.Time(call.GivenUp)
 	return ok && at <= t
 }
 
-// mayHaveEnded reports whether something else may have ended a call in the moment in which its caller gave it up.
+// mayHaveEnded reports whether something else may have ended a call at the time at which its caller gave it up.
 func (c *checker) mayHaveEnded(call *history.CallRecord, begin, givenUp *history.Event) bool {
 	from := givenUp.T - c.skew
 	if begin.Deadline > 0 && begin.Deadline <= givenUp.T+c.skew || begin.T >= from || c.underFault(call.Server, from, givenUp.T) || givenUp.T >= c.closeTime()-c.skew {
@@ -58,13 +58,14 @@ func (c *checker) mayHaveEnded(call *history.CallRecord, begin, givenUp *history
 		if e.T < begin.T || e.T > givenUp.T+c.skew {
 			return false
 		}
-		// Who waits to be sent a second time is told why it was not well the first time.
+		// A call that waits to be sent a second time ends with the reason of its first failure.
 		if e.Kind == history.Down || e.Kind == history.Answered && e.Call == call.ID {
 			return true
 		}
 		switch e.Kind {
 		case history.Answered:
-			return e.T >= from && e.Call == "" // what is said of a task is said in answers to other requests
+			// An event of a task arrives in the answer to another request, which names no call.
+			return e.T >= from && e.Call == ""
 		case history.Refused, history.Command, history.Done, history.Phase, history.Removed:
 			return e.T >= from
 		default:
@@ -73,6 +74,7 @@ func (c *checker) mayHaveEnded(call *history.CallRecord, begin, givenUp *history
 	})
 }
 
+// describeClass names a class of errors for a reason.
 func describeClass(class messages.Class) string {
 	if class == messages.ClassNone {
 		return "no error"

@@ -11,25 +11,26 @@ import (
 )
 
 const (
-	// deadlineTolerance is how far from its deadline a call may end: R1, "timeout error at deadline ±100 ms".
+	// deadlineTolerance is how far from its deadline a call may end: fault report R1, "timeout error at deadline ±100 ms".
 	deadlineTolerance = 100 * time.Millisecond
-	// longestCall bounds a call whatever progress it makes: messages.Spec.MaxCallTimeout, 10 min.
+	// longestCall bounds a call regardless of its progress: messages.Spec.MaxCallTimeout, 10 min.
 	longestCall   = 10 * time.Minute
 	longestSource = "the longest time of a call"
-	// connDeathBound is how long a call may go on after its server's end could be seen. On a child's exit its standard output is
-	// drained to its end or for 20 ms, and given up after 1 s if a grandchild holds it; then every waiting call ends.
+	// connDeathBound is how long a call may go on after the end of its server could be noticed. When a child exits, the manager
+	// reads its standard output to the end or for 20 ms, and gives up after 1 s if a grandchild holds it open; then every call
+	// under way ends.
 	connDeathBound  = 1500 * time.Millisecond
 	outputDrainTime = 20 * time.Millisecond
 )
 
-// knownOutcomes are the outcomes that there are.
+// knownOutcomes are all outcomes.
 var knownOutcomes = []messages.Outcome{
 	messages.OutcomeResult, messages.OutcomeToolError, messages.OutcomeRejected, messages.OutcomeNotSent, messages.OutcomeUnknown,
 }
 
-// I2: every call that was accepted ends once: not never, not twice, not later than its deadline, not before it by a clock,
-// and soon after the connection that carries it has died; at the earliest moment at which the truth is known, see earliest. The
-// result that it is given is its own.
+// I2: every accepted call ends once: not never, not twice, not after its deadline, not before it by a timer, and soon after the
+// connection that carries it has died; at the earliest time at which the outcome is known (see checkEarliest). The result that
+// its caller gets is its own.
 var outcomeCheck = newCheck("I2", "one outcome per call",
 	"Every accepted call has exactly one outcome, at the earliest moment at which it is known: when it is answered, when its connection "+
 		"has died, when its caller gives it up, at the latest at its deadline.",
@@ -65,7 +66,7 @@ var outcomeCheck = newCheck("I2", "one outcome per call",
 		c.checkReleasedCalls()
 	})
 
-// checkUnended judges a call without an end: it is fine as long as its time has not passed and the manager has not closed.
+// checkUnended judges a call without an end: that is right as long as its time has not passed and the manager has not closed.
 func (c *checker) checkUnended(call *history.CallRecord) {
 	begin := c.x.Event(call.Begin)
 	bound, source := c.callBound(begin)
@@ -86,12 +87,12 @@ func (c *checker) hasClosed() bool {
 	return slices.ContainsFunc(c.x.ServerEvents(""), func(i int) bool { return c.x.Event(i).Kind == history.Closed })
 }
 
-// callBound is when a call must have ended and what says so; 0 if nothing does.
+// callBound returns when a call must have ended and the reason; 0 if nothing bounds it.
 //
-// The server's timeout counts from when the call has a connection: a call to a lost server waits callWait for it before, and one to a
-// lazy server as long as its start takes, so that for a lazy one only the caller's own deadline is judged.
+// The server's timeout counts from when the call has a connection: a call to a lost server waits for CallWait before, and one
+// to a lazy server for its start, so that a lazy server's calls are judged by the caller's own deadline only.
 //
-// Who adjusts the server while a call is on its way changes that for the call or does not: the later bound counts.
+// If the owner adjusts the server during a call, the old or the new timeout may count; the later bound is taken.
 func (c *checker) callBound(begin *history.Event) (bound time.Duration, source string) {
 	all := c.specVersionsOfCall(begin)
 	for i, d := range all {
@@ -102,23 +103,24 @@ func (c *checker) callBound(begin *history.Event) (bound time.Duration, source s
 	return bound, source
 }
 
-// specVersionsOfCall is every description of its server by which a call may have been bound: each that was in force until it was sent, which is at
-// the latest when the connection has come back that it may wait for.
+// specVersionsOfCall returns every description of its server by which a call may be bounded: each that was in force until the
+// call was sent, at the latest when the connection that it may wait for is back.
 func (c *checker) specVersionsOfCall(begin *history.Event) []specVersion {
 	return c.specVersionsIn(begin.Server, begin.T, begin.T+c.plan.CallWait+c.plan.WithdrawAfter+c.slack)
 }
 
-// boundFor is the bound of a call by one description of its server, of all that may count.
+// boundFor returns the bound of a call by one description of its server; all are those that may count.
 func (c *checker) boundFor(begin *history.Event, s *scenario.Server, all []specVersion) (bound time.Duration, source string) {
 	if s.CallTimeout > 0 && s.Connect != messages.Lazy {
 		bound, source = begin.T+c.plan.CallWait+s.CallTimeout, "the server's call timeout"
-		// Progress begins the timeout anew, as does each word of a task, and it stands still while the caller is asked something.
+		// Progress restarts the timeout, and so does each status of a task; it stands still while the caller is asked
+		// something.
 		if s.Tasks != "" || s.Offers || c.underFault(begin.Server, begin.T, bound, "endless-progress") {
 			bound, source = begin.T+c.plan.CallWait+longestOf(s), longestSource
 		}
 	}
-	// A caller who only repeats the server's timeout has none of its own. The simulation takes off a little of each, so that
-	// no two end in one instant.
+	// A caller whose deadline only repeats the server's timeout has none of its own. The simulation shortens each limit a
+	// little, so that no two end in one instant.
 	own := !slices.ContainsFunc(all, func(d specVersion) bool {
 		return d.CallTimeout > 0 && begin.Deadline >= begin.T+d.CallTimeout-time.Millisecond
 	})
@@ -128,12 +130,12 @@ func (c *checker) boundFor(begin *history.Event, s *scenario.Server, all []specV
 	return bound, source
 }
 
-// longestOf is how long a call may take whatever happens.
+// longestOf returns how long a call may take regardless of its progress.
 func longestOf(s *scenario.Server) time.Duration {
 	return cmp.Or(s.MaxCallTimeout, max(longestCall, s.CallTimeout))
 }
 
-// checkEndTime judges the time and the word of a call's first end.
+// checkEndTime judges time and outcome of a call's first end.
 func (c *checker) checkEndTime(call *history.CallRecord) {
 	begin, end := c.x.Event(call.Begin), c.x.Event(call.Ends[0])
 	evidence := append([]int{call.Begin}, call.Received...)
@@ -154,11 +156,13 @@ func (c *checker) checkEndTime(call *history.CallRecord) {
 			"with %s.", call.ID, begin.Tool, timeText(begin.T), timeText(bound), source, timeText(end.T), end.Outcome)
 	}
 	waited := end.Outcome == messages.OutcomeUnknown && end.Class == messages.ClassTimeout
-	if source == longestSource { // progress that comes more seldom than the timeout does not prolong it
+	// Progress that comes less often than the timeout does not extend it.
+	if source == longestSource {
 		bound, source = begin.T+c.plan.CallWait+c.serverSpec(begin.Server).CallTimeout, "the server's call timeout"
 	}
 	if all := c.specVersionsOfCall(begin); len(all) > 1 || all[0].event >= 0 {
-		for _, d := range all { // the earliest that any of them allows
+		// The earliest time that any description allows.
+		for _, d := range all {
 			bound = min(bound, begin.T+c.plan.CallWait+d.CallTimeout)
 		}
 	}
@@ -168,7 +172,7 @@ func (c *checker) checkEndTime(call *history.CallRecord) {
 	}
 }
 
-// checkConnDeath judges a call whose connection ended under it. One that may be sent again waits for the next connection.
+// checkConnDeath judges a call whose connection ended under it. A call that may be sent again waits for the next connection.
 func (c *checker) checkConnDeath(call *history.CallRecord) {
 	end := c.x.Event(call.Ends[0])
 	if len(call.Received) != 1 {
@@ -176,25 +180,28 @@ func (c *checker) checkConnDeath(call *history.CallRecord) {
 	}
 	s, sent := c.serverSpec(call.Server), c.x.Event(call.Received[0])
 	conn := c.connByNumber(call.Server, sent.Conn)
-	// Who follows a task over HTTP asks again and again, and learns of the end by that.
+	// A caller that follows a task over HTTP polls, and notices the end only by that.
 	if conn == nil || conn.Down < 0 || s.Tasks != "" && poolOf(s.Kind) == network || c.mayRepeat(call.Server, sent.Tool, end.Tool) {
 		return
 	}
 	for _, i := range call.Answered {
 		if c.x.Event(i).Code != 0 {
-			return // refused before it ran: it may be sent again
+			// The server refused the call before it ran, so that it may be sent again.
+			return
 		}
 	}
 	down := c.x.Event(conn.Down)
 	if down.T == sent.T && c.serverSpec(call.Server).Kind == messages.HTTP {
-		return // it may have been sent after the crash, and whoever is there then answers where the server was
+		// The call may have been sent after the crash, and the restarted server answers at the same address.
+		return
 	}
 	if down.T < sent.T || down.Class == messages.ClassSession || c.underFault(call.Server, down.T, down.T, hiddenEndFaults...) {
 		return
 	}
 	bound := connDeathBound + c.slack
 	if !c.real {
-		bound = outputDrainTime + c.instantBound() // nobody else holds the output of a process that is simulated
+		// No grandchild holds the output of a simulated process open.
+		bound = outputDrainTime + c.instantBound()
 	}
 	if end.T > down.T+bound {
 		c.reportViolation(call.Server, call.Ends[0], []int{call.Begin, call.Received[0], conn.Down}, "Call %s of tool %s was on connection %d, "+
@@ -203,18 +210,19 @@ func (c *checker) checkConnDeath(call *history.CallRecord) {
 	}
 }
 
-// hiddenEndFaults are the faults under which the end of a server is not seen by the other side.
+// hiddenEndFaults are the faults under which the manager cannot see the end of a server.
 var hiddenEndFaults = []string{"half-open", "black-hole", "partition", "sleep", "stop"}
 
-// mayRepeat reports whether a tool of a server may be run twice: the server is trusted and says so of the tool.
+// mayRepeat reports whether a call may run twice: its server is trusted and marks the tool read-only or idempotent.
 func (c *checker) mayRepeat(server string, tools ...string) bool {
 	return c.serverSpec(server).Trusted && (slices.Contains(tools, "read") || slices.Contains(tools, "put"))
 }
 
-// connByNumber is one opening of a server, nil if nothing is known of it.
+// connByNumber returns one connection of a server, nil if the history lacks it.
 func (c *checker) connByNumber(server string, number int) *history.ConnRecord {
 	conns := c.x.Conns(server)
-	if number >= 1 && number <= len(conns) && conns[number-1].Conn == number { // mostly they are all there
+	// Usually the history has all of them, and the number is the place.
+	if number >= 1 && number <= len(conns) && conns[number-1].Conn == number {
 		return conns[number-1]
 	}
 	for _, conn := range conns {
@@ -225,13 +233,13 @@ func (c *checker) connByNumber(server string, number int) *history.ConnRecord {
 	return nil
 }
 
-// execution names one execution: the tool of a server that ran for the value-th time.
+// execution names one run of a tool: the value-th at its server.
 type execution struct {
 	server, tool string
 	value        int
 }
 
-// executionEvents finds every execution by what its result says.
+// executionEvents finds every execution by the value in its result.
 func (c *checker) executionEvents() map[execution]int {
 	out := map[execution]int{}
 	for _, call := range c.x.Calls() {
@@ -243,7 +251,7 @@ func (c *checker) executionEvents() map[execution]int {
 	return out
 }
 
-// checkOwnResult judges whether the result that a call was given belongs to it.
+// checkOwnResult judges whether the result of a call comes from its own execution.
 func (c *checker) checkOwnResult(call *history.CallRecord, ran map[execution]int) {
 	end := c.x.Event(call.Ends[0])
 	if end.Outcome != messages.OutcomeResult || end.Value == 0 {

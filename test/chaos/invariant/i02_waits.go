@@ -9,12 +9,13 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 )
 
-// checkCallWait is I2 for calls that may wait for their server (CallWait), and that no server received.
+// checkCallWait is I2 for calls that may wait for their server (CallWait) and that no server received.
 //
-//   - One whose server is on its way, or to be tried again by itself, is not refused before CallWait has passed: whether its tools are still
-//     shown, or are withdrawn already, or the connection ended under a call that had not been sent.
-//   - One whose server is not connected in that time is refused when CallWait has passed, and not later.
-//   - One whose server cannot come in that time (disabled, without credentials, not tried again, or parked until later) is refused at once.
+//   - A call whose server is being started, or will be retried by itself, is not refused before CallWait has passed: whether
+//     the tools are still shown or withdrawn already, or the connection ended under a call that had not been sent.
+//   - A call whose server is not connected in that time is refused when CallWait has passed, and not later.
+//   - A call whose server cannot come in that time (disabled, without credentials, not retried, or parked until later) is
+//     refused at once.
 func (c *checker) checkCallWait() {
 	if c.plan.CallWait <= 0 {
 		return
@@ -40,8 +41,8 @@ func (c *checker) checkCallWait() {
 	}
 }
 
-// checkReleasedCalls judges I2 for calls that wait for their turn when the connection ends: who waits is told, or goes to the next connection, which he waits
-// for as long as he may.
+// checkReleasedCalls is I2 for calls that wait for a slot when their connection ends: the call ends, or goes to the next
+// connection, for which it waits as long as it may.
 func (c *checker) checkReleasedCalls() {
 	for _, call := range c.x.Calls() {
 		if call.Begin < 0 || len(call.Received) > 0 || c.spec[call.Server] == nil {
@@ -67,7 +68,7 @@ func (c *checker) checkReleasedCalls() {
 	}
 }
 
-// waitsLongEnough judges that a call is not refused too early.
+// waitsLongEnough judges that a call is not refused too early. It returns false after a violation.
 func (c *checker) waitsLongEnough(call *history.CallRecord, stays []phaseSpan, all []catalogSpan) bool {
 	begin, end := c.x.Event(call.Begin), c.x.Event(call.Ends[0])
 	from, to := begin.T-c.skew, end.T+c.skew
@@ -83,7 +84,7 @@ func (c *checker) waitsLongEnough(call *history.CallRecord, stays []phaseSpan, a
 	if !mine {
 		return true
 	}
-	// The connection ended under it: then it waits from that moment on.
+	// The connection ended under the call, which then waits from that time on.
 	for _, u := range connectedSpans(stays) {
 		if u.from > begin.T-c.skew || u.to < begin.T || u.to > end.T+c.skew || u.endEvent < 0 {
 			continue
@@ -104,7 +105,8 @@ func (c *checker) waitsNoLonger(call *history.CallRecord, stays []phaseSpan) {
 	k := 0
 	for _, p := range splitByPhase(stays, &k, begin.T-c.skew, end.T) {
 		if p.phase == nil || p.phase.Phase == messages.Connected {
-			return // what it met there is another matter
+			// The call met a connection; other checks judge what it met there.
+			return
 		}
 		s := p.phase
 		hopeless := s.Phase == messages.Disabled || s.Phase == messages.NeedsAuth || s.Retry == messages.RetryNever ||
@@ -122,7 +124,7 @@ func (c *checker) waitsNoLonger(call *history.CallRecord, stays []phaseSpan) {
 	}
 }
 
-// listHolds reports whether what is shown of a server holds a tool.
+// listHolds reports whether the shown list of a server holds a tool.
 func (c *checker) listHolds(server string, s catalogSpan, tool string) bool {
 	if s.tools != "" {
 		return slices.Contains(strings.Split(s.tools, ","), tool)
@@ -133,7 +135,7 @@ func (c *checker) listHolds(server string, s catalogSpan, tool string) bool {
 	})
 }
 
-// isComingBack reports whether a server was being started anew, or was to be, over a whole stretch of time.
+// isComingBack reports whether a server was being restarted, or waited for a retry, during the whole time between from and to.
 func (c *checker) isComingBack(stays []phaseSpan, from, to time.Duration) bool {
 	covered := false
 	for i := range stays {

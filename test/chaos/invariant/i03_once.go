@@ -9,14 +9,14 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 )
 
-// I3: a call reaches the connection that it was admitted to and no other, and what runs at the server is what its caller is told.
+// I3: a call reaches the connection to which it was admitted and no other, and its outcome agrees with what the server did.
 //
-//   - It is executed at most once. Twice only if the server is trusted and marks the tool read-only or idempotent.
+//   - It is executed at most once; twice only if the server is trusted and marks the tool read-only or idempotent.
 //   - It is sent a second time only in that case, or if the server refused the first one before running it.
-//   - What did not run is not told as unknown: see refused.
+//   - A call that did not run does not end with an unknown outcome (see checkRefusedCall).
 //   - Not sent and rejected mean that it did not run; a result comes from the execution and the connection that it names.
 //   - All results of a server together are those of one counter that was used one call after the other, over connections that
-//     followed each other: see serial.
+//     followed each other (see checkSerialOrder).
 var onceCheck = newCheck("I3", "calls and their executions",
 	"No call reaches another epoch than it was admitted to; a non-idempotent call is executed at most once.",
 	"No call reached a server.",
@@ -43,9 +43,11 @@ var onceCheck = newCheck("I3", "calls and their executions",
 		c.checkSerialOrder()
 	})
 
+// toolOf returns the tool of a call.
 func (c *checker) toolOf(call *history.CallRecord) string { return c.x.Event(call.Begin).Tool }
 
-// checkExecutions counts the executions. What ran too often is not told a second time because it was sent too often.
+// checkExecutions counts the executions of a call. It returns false after a violation, so that a call that ran too often is not
+// reported again for being sent too often.
 func (c *checker) checkExecutions(call *history.CallRecord) bool {
 	tool := c.toolOf(call)
 	most := 1
@@ -55,7 +57,8 @@ func (c *checker) checkExecutions(call *history.CallRecord) bool {
 	for n, i := range call.Executed {
 		e := c.x.Event(i)
 		if conn := c.connByNumber(call.Server, e.Conn); conn != nil && conn.Down >= 0 && e.T > c.x.Event(conn.Down).T+c.serverDelay() &&
-			c.serverSpec(call.Server).Kind != messages.HTTP { // a server of HTTP that was started again goes on where it was
+			// A restarted server over HTTP continues at the same address.
+			c.serverSpec(call.Server).Kind != messages.HTTP {
 			c.reportViolation(call.Server, i, []int{call.Begin, conn.Down}, "Call %s was executed at %s on connection %d, which had ended at %s.",
 				call.ID, timeText(e.T), e.Conn, timeText(c.x.Event(conn.Down).T))
 		}
@@ -94,7 +97,7 @@ func (c *checker) placesText(events []int) string {
 	return text
 }
 
-// connEndText says what had become of the connection of the first of two events of a call before the second.
+// connEndText says whether the connection of the first of two events had ended before the second.
 func (c *checker) connEndText(server string, first, second int) string {
 	a, b := c.x.Event(first), c.x.Event(second)
 	conn := c.connByNumber(server, a.Conn)
@@ -108,7 +111,7 @@ func (c *checker) connEndText(server string, first, second int) string {
 	return fmt.Sprintf(" Connection %d had ended at %s (%s).", a.Conn, timeText(down.T), endReason(down))
 }
 
-// checkSends judges what was sent again, whether it ran or not: "Nothing that may already have run is replayed".
+// checkSends judges repeated sends, whether the call ran or not: "Nothing that may already have run is replayed".
 func (c *checker) checkSends(call *history.CallRecord) {
 	for n := 1; n < len(call.Received); n++ {
 		before, e := c.x.Event(call.Received[n-1]), c.x.Event(call.Received[n])
@@ -128,8 +131,8 @@ func (c *checker) checkSends(call *history.CallRecord) {
 	}
 }
 
-// checkAdmission judges that a call went to a connection that was there when it began. Another one is right if the call may
-// wait for it (CallWait, a lazy server), or if the first one refused it.
+// checkAdmission judges that a call went to a connection that existed when the call began. Another connection is right if the
+// call may wait for it (CallWait, a lazy server), or if the first one refused it.
 func (c *checker) checkAdmission(call *history.CallRecord) {
 	if len(call.Received) != 1 || c.plan.CallWait > 0 || c.isLazy(call.Server, c.x.Event(call.Begin).T, c.endTime()) {
 		return
@@ -149,9 +152,9 @@ func (c *checker) checkAdmission(call *history.CallRecord) {
 	}
 }
 
-// sessionLostAt is when a server's session was forgotten between two times: the server ended it, did not know it in its answer to any request
-// (404), or the manager says that it was connected until then. A call that was admitted to it and not written goes to the next connection once, if that comes soon enough
-// (actors.Calls.RetryWait). One that begins later does not wait.
+// sessionLostAt returns when a server's session was lost between two times: the server ended it, answered any request with 404,
+// or the manager says that it was connected until then. A call that was admitted to it and not written goes to the next
+// connection once, if that comes soon enough (actors.Calls.RetryWait); a call that begins later does not wait.
 func (c *checker) sessionLostAt(server string, from, to time.Duration) (lost time.Duration, yes bool) {
 	up := false
 	for _, i := range c.x.ServerEvents(server) {
@@ -209,7 +212,7 @@ func (c *checker) checkOutcome(call *history.CallRecord) {
 	}
 }
 
-// checkNotSent judges a call of which no byte was written, by its outcome. A server may have refused it before it ran.
+// checkNotSent judges a call that by its outcome was never written. Its server may have refused it before it ran.
 func (c *checker) checkNotSent(call *history.CallRecord, end *history.Event, at int) {
 	refused := 0
 	for _, i := range call.Answered {

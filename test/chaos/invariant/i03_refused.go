@@ -9,12 +9,13 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 )
 
-// checkRefusedCall is I3 for calls that did not run, and of which that is known: who is told "unknown" must not call again, and
-// has to find out by hand what became of nothing. And for the opposite: rejected is what the server has said.
+// checkRefusedCall is I3 for calls that did not run, when that is known. A caller with an unknown outcome must not repeat the
+// call and has to find out by hand what happened; here nothing did. It also judges the opposite: rejected means that the server
+// refused the call.
 //
 //   - A call that reached no server is not sent.
-//   - One that its server refused, each time that it was sent, is rejected or not sent.
-//   - One that is told to be rejected was refused by its server.
+//   - A call that its server refused each time that it was sent is rejected or not sent.
+//   - A rejected call was refused by its server.
 func (c *checker) checkRefusedCall(call *history.CallRecord) {
 	if len(call.Ends) == 0 || len(call.Executed) > 0 {
 		return
@@ -22,7 +23,8 @@ func (c *checker) checkRefusedCall(call *history.CallRecord) {
 	begin, end := c.x.Event(call.Begin), c.x.Event(call.Ends[0])
 	switch {
 	case end.Outcome == messages.OutcomeUnknown && len(call.Received) == 0:
-		// In a run of real processes bytes may lie where nobody sees them, and what is given up is taken back from a socket.
+		// In a run of real processes unread bytes may lie in a pipe where no event shows them, and the manager can take back
+		// what it wrote to a socket.
 		if !c.real || !c.wasGivenUp(call, end.T) && !c.underFault(call.Server, begin.T, end.T) {
 			c.reportViolation(call.Server, call.Ends[0], []int{call.Begin}, "Call %s of tool %s ended with unknown at %s, and no server received it: "+
 				"it was not sent, and may be called again.", call.ID, begin.Tool, timeText(end.T))
@@ -33,7 +35,7 @@ func (c *checker) checkRefusedCall(call *history.CallRecord) {
 				"had refused it before it ran (%d): who is told so may call again.", call.ID, begin.Tool, timeText(end.T), c.x.Event(at[0]).Code)
 		}
 	case end.Outcome == messages.OutcomeRejected && len(c.refusalEvents(call, end.T)) == 0 && len(call.Received) > 0:
-		// What a server says of a task that it does not know, or that was cancelled, is said in the answer to another request.
+		// A server says of a task that it is unknown or cancelled in the answer to another request.
 		if c.serverSpec(call.Server).Tasks == "" && !c.underFault(call.Server, begin.T, end.T, lossyFaults...) {
 			c.reportViolation(call.Server, call.Ends[0], append([]int{call.Begin}, call.Received...), "Call %s of tool %s ended with rejected at %s, and "+
 				"its server had received it and not refused it: it may run yet.", call.ID, begin.Tool, timeText(end.T))
@@ -41,8 +43,8 @@ func (c *checker) checkRefusedCall(call *history.CallRecord) {
 	}
 }
 
-// refusalEvents are the answers by which a server said, before a time, that a call does not run: an error of JSON-RPC, or a status that
-// puts the blame on the request. One that took too long (408) may run.
+// refusalEvents returns the answers before a time by which a server said that a call does not run: a JSON-RPC error, or a
+// status that blames the request. A request that timed out (408) may run.
 func (c *checker) refusalEvents(call *history.CallRecord, before time.Duration) (at []int) {
 	for _, i := range call.Answered {
 		e := c.x.Event(i)
@@ -54,7 +56,7 @@ func (c *checker) refusalEvents(call *history.CallRecord, before time.Duration) 
 	return at
 }
 
-// lossyFaults are the faults under which what was written does not arrive, or what the server answers is not what it meant, or comes in
-// pieces, of which none is seen as the answer.
+// lossyFaults are the faults under which what was written does not arrive, or the answer is not the one that the server meant,
+// or arrives in parts that no event shows as the answer.
 var lossyFaults = append(slices.Clone(slowReadFaults), "half-line", "wrong-content-type", "truncate", "cut-stream", "server-error", "redirect", "era-flip", "reset",
 	"lose-session")

@@ -8,20 +8,20 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 )
 
-// cancelBound is how long a cancellation may take: it is written in the background, within 5 s.
+// cancelBound bounds the time until a cancellation is written: the manager writes it in the background, within 5 s.
 const cancelBound = 5 * time.Second
 
-// I4: what is said to a server about a call after its caller has left. Nothing is sent any more: neither a first request nor
-// a repetition. And the one thing that must be said is said: that nobody waits, if the caller left because the time had
-// passed and the session lives on. That belongs here, and not to I2, because it is the other half of the same rule: the
-// server must be able to rely on what it hears about who waits.
+// I4: what the manager sends about a call after its caller has an outcome. It sends neither a first request nor a repetition.
+// It does send a cancellation, if the call ended by its timeout or its caller and the session lives on. That belongs here and
+// not to I2, because both halves are one rule: the server can rely on which calls a caller waits for.
 //
 // Over streamable HTTP in the modern era the end of the exchange is the cancellation, and no message is due.
 var lateSendCheck = newCheck("I4", "nothing is sent for a caller who has left",
 	"No request is first written after its caller has an outcome; a call that was given up is cancelled at its server.",
 	"No call of a server was received and ended.",
 	func(c *checker) {
-		givenUp := map[string][]*history.CallRecord{} // up, by server
+		// givenUp are the calls that need a cancellation, by server.
+		givenUp := map[string][]*history.CallRecord{}
 		for _, call := range c.x.Calls() {
 			if call.Begin < 0 || len(call.Ends) == 0 || len(call.Received) == 0 {
 				continue
@@ -49,7 +49,7 @@ var lateSendCheck = newCheck("I4", "nothing is sent for a caller who has left",
 		}
 	})
 
-// checkCancellation judges that each call that was given up on a connection that lived on was followed by a cancellation there.
+// checkCancellation judges that each call that was given up on a surviving connection was followed by a cancellation there.
 func (c *checker) checkCancellation(server string, givenUp []*history.CallRecord) {
 	s := c.serverSpec(server)
 	if len(givenUp) == 0 || s.Era == messages.EraModern && poolOf(s.Kind) == network && s.Kind != messages.WebSocket && s.Kind != messages.SSE {
@@ -70,7 +70,7 @@ func (c *checker) checkCancellation(server string, givenUp []*history.CallRecord
 		last := call.Received[len(call.Received)-1]
 		conn := c.connByNumber(server, c.x.Event(last).Conn)
 		until := end.T + cancelBound + c.slack
-		if conn == nil || until > closing || c.underFault(server, c.x.Event(last).T, until, unheardCancelFaults...) || c.answeredBefore(call, end.T) || s.Tasks != "" && len(call.Executed) > 0 { // a task that has ended needs no end
+		if conn == nil || until > closing || c.underFault(server, c.x.Event(last).T, until, unheardCancelFaults...) || c.answeredBefore(call, end.T) || s.Tasks != "" && len(call.Executed) > 0 {
 			continue
 		}
 		if t, ok := c.x.Time(conn.Down); ok && t <= until {
@@ -81,7 +81,8 @@ func (c *checker) checkCancellation(server string, givenUp []*history.CallRecord
 		}
 		connCancels := cancels[conn.Conn]
 		for len(connCancels) > 0 && c.x.Event(connCancels[0]).T < end.T-c.skew {
-			connCancels = connCancels[1:] // that of another request
+			// An earlier cancellation belongs to another request.
+			connCancels = connCancels[1:]
 		}
 		if len(connCancels) == 0 || c.x.Event(connCancels[0]).T > until {
 			c.reportViolation(server, call.Ends[0], []int{call.Begin, last}, "Call %s of tool %s was given up at %s while connection %d lived on, and "+
@@ -92,11 +93,11 @@ func (c *checker) checkCancellation(server string, givenUp []*history.CallRecord
 	}
 }
 
-// unheardCancelFaults are the faults under which a server does not see what is written to it, or the other side does not write.
+// unheardCancelFaults are the faults under which a server does not see what is written to it, or the manager cannot write.
 var unheardCancelFaults = append(slices.Clone(slowReadFaults), "silent-discover", "era-flip", "unauthorized", "forbidden", "server-error", "redirect",
 	"wrong-content-type", "truncate", "cut-stream", "lose-session", "stale-session-400")
 
-// answeredBefore reports whether the server had answered a call by then: there was nothing to cancel.
+// answeredBefore reports whether the server had answered a call by a time, so that there was nothing to cancel.
 func (c *checker) answeredBefore(call *history.CallRecord, t time.Duration) bool {
 	return slices.ContainsFunc(call.Answered, func(i int) bool { return c.x.Event(i).T <= t+c.skew })
 }

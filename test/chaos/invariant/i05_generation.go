@@ -4,10 +4,10 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 )
 
-// I5: whoever has seen a snapshot of a generation knows all there is to know of it. So a snapshot with other content has a
+// I5: a reader who has seen a snapshot of a generation has seen all of its content. So a snapshot with other content has a
 // higher generation, and no snapshot has a lower one than an earlier one.
 //
-// A generation may rise although no entry is another one: the catalog also says which tools it refused.
+// A generation may rise although no entry differs, because the catalog also holds the refused tools.
 var generationCheck = newCheck("I5", "generations of the snapshot",
 	"Snapshot generations rise strictly; equal generation, equal content.",
 	"No snapshot was published.",
@@ -34,7 +34,7 @@ var generationCheck = newCheck("I5", "generations of the snapshot",
 		}
 	})
 
-// firstServer is a server that a snapshot differs in from the one before.
+// firstServer returns a server in which a snapshot differs from the one before.
 func firstServer(e *history.Event) string {
 	if len(e.Entries) > 0 {
 		return e.Entries[0].Server

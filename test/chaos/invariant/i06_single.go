@@ -8,11 +8,11 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 )
 
-// I6: a server has one process or session at a time, is dialled once per epoch, and no more start at once than the gate has
-// slots. All of it is counted at the servers.
+// I6: a server has one process or session at a time, is dialed once per epoch, and no more servers start at once than the gate
+// has slots. The servers' events count, not the manager's.
 //
-// A slot is held from the dial until the handshake is answered, until everything is released, or for Limits.Hold (2 s).
-// Within one instant what ends is counted before what begins.
+// A slot is held from the dial until the handshake is answered, until everything is released, or for Limits.Hold (2 s). Within
+// one instant ends count before begins.
 var singleConnCheck = newCheck("I6", "one connection per server, and the gate",
 	"At most one live process or session per server; at most gate slots held, and 8×gate processes without a handshake.",
 	"No server was dialled.",
@@ -43,13 +43,14 @@ var singleConnCheck = newCheck("I6", "one connection per server, and the gate",
 			"may.", processes)
 	})
 
-// The three kinds of slots.
+// The three pools of the gate.
 const (
 	processes = "processes"
 	network   = "network"
 	inProcess = "in-process servers"
 )
 
+// poolOf returns the pool of a kind of transport.
 func poolOf(kind messages.TransportKind) string {
 	switch kind {
 	case messages.Stdio, "":
@@ -68,7 +69,7 @@ type change struct {
 	event int
 }
 
-// checkLimit counts what there is at once. The format takes the count, the pool, the time and the limit.
+// checkLimit counts how many exist at once. format takes the count, the pool, the time and the limit.
 func (c *checker) checkLimit(changes []change, limit int, format, pool string) {
 	if limit <= 0 {
 		return
@@ -77,12 +78,14 @@ func (c *checker) checkLimit(changes []change, limit int, format, pool string) {
 		if a.t != b.t {
 			return int(a.t - b.t)
 		}
-		return a.delta - b.delta // what ends is counted before what begins
+		// Ends count before begins.
+		return a.delta - b.delta
 	})
 	count := 0
 	slack := 0
 	if c.real {
-		slack = limit / 2 // a slot is given on before its server has told that it is free
+		// The gate passes a slot on before the server has recorded that it is free.
+		slack = limit / 2
 	}
 	for _, ch := range changes {
 		if count += ch.delta; ch.delta > 0 && count > limit+slack {
@@ -93,7 +96,7 @@ func (c *checker) checkLimit(changes []change, limit int, format, pool string) {
 	}
 }
 
-// handshakeEnd is when an attempt had answered its handshake or had ended; the end of the history if neither happened.
+// handshakeEnd returns when an attempt had answered its handshake or had ended; the end of the history if neither happened.
 func (c *checker) handshakeEnd(a *attempt) time.Duration {
 	to := c.endTime() + 1
 	for _, i := range []int{a.initialized, a.end} {
@@ -130,7 +133,7 @@ func (c *checker) checkOneConn(server string) {
 	}
 }
 
-// serverDelay is how much later than the manager a server may tell of its own end: nothing in virtual time.
+// serverDelay is how much later than the manager a server may record its own end: nothing in virtual time.
 func (c *checker) serverDelay() time.Duration {
 	if c.real {
 		return c.skew
@@ -138,11 +141,12 @@ func (c *checker) serverDelay() time.Duration {
 	return 0
 }
 
-// checkDialsPerEpoch judges that one start is one dial: a second attempt without another start in between is nobody's decision.
+// checkDialsPerEpoch judges that each dial belongs to an attempt that the manager had begun.
 func (c *checker) checkDialsPerEpoch(server string) {
 	starts := c.attemptStarts(server)
 	if len(starts) == 0 {
-		return // what the manager publishes is not in the history
+		// The history lacks what the manager published.
+		return
 	}
 	dials, started := 0, 0
 	for _, a := range c.attemptsOf(server) {

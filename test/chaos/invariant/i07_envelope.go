@@ -8,14 +8,14 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// I7: how long a server is left alone after its end. The envelope is computed from what the servers saw and from the numbers
-// of the policy; then what the manager published must agree with it, and the next dial with both.
+// I7: how long a server is left alone after its end. The envelope is computed from what the servers saw and from the numbers of
+// the policy; the manager's published schedule must agree with it, and the next dial with both.
 //
-//   - Nothing begins earlier than the policy lets it, unless somebody asked; nothing later than the policy and the gate.
-//   - Failures in a row are counted by ends, whatever was connected in between for less than Stable: so a server that
-//     connects and drops is parked like one that never connects.
-//   - Classes that only a person can do something about are not tried again.
-//   - The jitter is jitter: the delays of many fill their envelopes evenly, and those who died together do not come back
+//   - No attempt begins earlier than the policy allows, unless the owner asked for it; none later than policy and gate allow.
+//   - Failures in a row are counted by ends, whatever was connected in between for less than Stable: so a server that connects
+//     and drops is parked like one that never connects.
+//   - Classes that only a person can mend are not retried.
+//   - The jitter is random: the delays of many servers fill their envelopes evenly, and servers that end together do not return
 //     together.
 var retryDelayCheck = newCheck("I7", "the gaps between attempts",
 	"The gaps between attempts lie inside the policy's envelope; Retry-After is respected.",
@@ -31,7 +31,8 @@ var retryDelayCheck = newCheck("I7", "the gaps between attempts",
 					continue
 				}
 				if w, _ := wantedThroughout(wishes, e.t, e.t+c.skew); w == wantDisabled || w == wantRemoved {
-					continue // I8
+					// I8 judges what the owner does not want.
+					continue
 				}
 				c.judged++
 				if e.neverRetried {
@@ -46,7 +47,7 @@ var retryDelayCheck = newCheck("I7", "the gaps between attempts",
 		c.checkJitter(drawn)
 	})
 
-// checkNeverRetried judges that what only a person can mend is left alone.
+// checkNeverRetried judges that the manager leaves alone what only a person can mend.
 func (c *checker) checkNeverRetried(e *attemptEnd) {
 	if e.next == nil || e.machineWoke {
 		return
@@ -63,6 +64,7 @@ func (c *checker) timePrecision() time.Duration {
 	return time.Millisecond
 }
 
+// checkTooEarly judges that the next attempt does not begin before the policy allows it.
 func (c *checker) checkTooEarly(e *attemptEnd) {
 	if e.next == nil {
 		return
@@ -86,7 +88,7 @@ func (c *checker) checkTooEarly(e *attemptEnd) {
 	}
 }
 
-// checkTooLate judges that what is due begins as soon as the gate lets it.
+// checkTooLate judges that a due attempt begins as soon as the gate has a slot.
 func (c *checker) checkTooLate(e *attemptEnd, wishes []wantedSince) {
 	due := e.t + e.latest
 	if e.retryPhase != nil && e.retryPhase.Next > 0 && !e.machineWoke {
@@ -108,14 +110,16 @@ func (c *checker) checkTooLate(e *attemptEnd, wishes []wantedSince) {
 	}
 	for _, w := range append(slices.Clone(c.faultWindows(e.server)), c.machineWindows...) {
 		if c.real && w.fault == "exhausted" && w.from <= due && due <= w.to {
-			return // a real start without descriptors fails before there is a process that could see it
+			// A real start without descriptors fails before there is a process that could record it.
+			return
 		}
 	}
 	if w, _ := wantedThroughout(wishes, e.t, until); w != wantConnected {
 		return
 	}
 	if e.next == nil && e.mayPark {
-		return // I13
+		// I13 judges parked servers.
+		return
 	}
 	at, free := c.poolFullness(poolOf(c.serverSpec(e.server).Kind)).firstFree(due, until, slack)
 	if !free {
@@ -134,13 +138,13 @@ func (c *checker) checkTooLate(e *attemptEnd, wishes []wantedSince) {
 		"had a slot at %s.", timeText(e.t), timeText(due), timeText(until), timeText(at))
 }
 
-// delaySample is one delay, as a part of its envelope.
+// delaySample is one delay, as a fraction of its envelope.
 type delaySample struct {
 	fraction float64
 	event    int
 }
 
-// checkPublished compares what the manager said with what follows from what the server saw.
+// checkPublished compares the manager's published schedule with what follows from the servers' events.
 func (c *checker) checkPublished(e *attemptEnd, drawn *[]delaySample) {
 	v := e.retryPhase
 	if v == nil {
@@ -186,14 +190,14 @@ func (c *checker) checkPublished(e *attemptEnd, drawn *[]delaySample) {
 }
 
 const (
-	// minSamples is how many delays must be there before their distribution is judged.
+	// minSamples is the number of delays below which their distribution is not judged.
 	minSamples = 12
-	// falseAlarmRate is the probability of calling an even distribution uneven, per history.
+	// falseAlarmRate is the probability per history of calling an even distribution uneven.
 	falseAlarmRate = 1e-10
 )
 
-// checkJitter judges the jitter. The parts of their envelopes that delays take are even between 0 and 1 (Kolmogorov and Smirnov), and no
-// two of them are equal.
+// checkJitter judges the jitter: the fractions of their envelopes that delays take are even between 0 and 1 (Kolmogorov–Smirnov
+// test), and no quarter of them is equal.
 func (c *checker) checkJitter(drawn []delaySample) {
 	if len(drawn) < minSamples {
 		return

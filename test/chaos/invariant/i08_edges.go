@@ -8,13 +8,13 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 )
 
-// I8: what the manager publishes goes along the documented edges, for the reasons that are documented; and it does not contradict
-// what the servers see.
+// I8: the published phases follow the documented edges, for the documented reasons, and do not contradict what the servers see.
 //
-//   - An edge that needs a wish has one: nothing leaves disabled or needs-auth by itself, and what was removed says nothing more.
-//   - Wishes win: what was disabled or removed is not dialled, and is published as disabled when the command is answered.
-//   - Connected means that the handshake was answered and the first list was sent; and a server that has ended is not
-//     connected for longer than the rule of liveness needs to notice it (L5), nor is a remote one that says nothing.
+//   - An edge that needs a command has one: a server leaves disabled or needs-auth by a command only, and a removed server
+//     publishes nothing more.
+//   - Commands win: a disabled or removed server is not dialed, and is published as disabled when the command is answered.
+//   - Connected means that the handshake was answered and the first list was sent; and a server that has ended is not published
+//     as connected for longer than the probes need to notice it (L5), nor is a remote one that is silent.
 //   - Epochs rise.
 var edgeCheck = newCheck("I8", "the state machine",
 	"Only edges of the documented state machine; none out of disabled or needs-auth by itself.",
@@ -48,7 +48,8 @@ func (c *checker) checkEdges(server string, stays []phaseSpan, commands []ownerC
 			from, before = nodeOf(&stays[i-1]), stays[i-1].event
 		}
 		if i == 0 {
-			continue // where the history of phases begins need not be where the server begins
+			// The history of phases may begin in the middle of the server's life.
+			continue
 		}
 		at := nodeOf(to)
 		if to.Class == messages.ClassUnauthorized && (at == failed || at == restarting) {
@@ -83,7 +84,8 @@ func (c *checker) checkEdges(server string, stays []phaseSpan, commands []ownerC
 	}
 }
 
-// commandActive reports whether a command was being carried out at a time: also one that was answered and waits for a removal before it.
+// commandActive reports whether a command that ok accepts was being carried out at a time. A command that was answered may
+// still wait for an earlier removal.
 func (c *checker) commandActive(server string, commands []ownerCommand, t time.Duration, ok func(ownerCommand) bool) bool {
 	for _, a := range commands {
 		if a.begin > t+c.skew {
@@ -96,9 +98,10 @@ func (c *checker) commandActive(server string, commands []ownerCommand, t time.D
 	return false
 }
 
-// drainTime is how long calls may go on that were admitted before a removal: what is added again waits for them.
+// drainTime is how long calls that were admitted before a removal may go on; a server that is added again waits for them.
 const drainTime = 5 * time.Second
 
+// signedInDuring reports whether a server got other credentials between two times.
 func signedInDuring(auth []time.Duration, from, to time.Duration) bool {
 	for _, t := range auth {
 		if t >= from && t <= to {
@@ -108,8 +111,8 @@ func signedInDuring(auth []time.Duration, from, to time.Duration) bool {
 	return false
 }
 
-// checkUnwanted judges that wishes win: while a server is disabled or removed by its owner's word it is not dialled, and the
-// manager says so.
+// checkUnwanted judges that commands win: while the owner has disabled or removed a server it is not dialed, and the manager
+// publishes that.
 func (c *checker) checkUnwanted(server string, wishes []wantedSince, stays []phaseSpan) {
 	end := c.closeTime()
 	for i, w := range wishes {
@@ -149,7 +152,7 @@ func (c *checker) checkUnwanted(server string, wishes []wantedSince, stays []pha
 	}
 }
 
-// checkNotDialed judges that nobody is dialled who needs credentials, or of whom it was said that nothing is tried again.
+// checkNotDialed judges that a server is not dialed that needs credentials, or that the manager says it will not retry.
 func (c *checker) checkNotDialed(server string, stays []phaseSpan, commands []ownerCommand, auth []time.Duration) {
 	conns := c.x.Conns(server)
 	k := 0
@@ -179,7 +182,7 @@ func (c *checker) checkNotDialed(server string, stays []phaseSpan, commands []ow
 	}
 }
 
-// checkLiveness compares one time of being connected with what its server saw.
+// checkLiveness compares one connected span with what the server saw.
 func (c *checker) checkLiveness(server string, u connectedSpan) {
 	conn := c.connOf(server, u)
 	if conn == nil {
@@ -188,7 +191,8 @@ func (c *checker) checkLiveness(server string, u connectedSpan) {
 		}
 		return
 	}
-	initialized, sent := false, c.serverSpec(server).Offers // which is enough to be connected, where the list takes too long
+	// A server that offers more than tools may be connected without its list, if that takes too long.
+	initialized, sent := false, c.serverSpec(server).Offers
 	for _, i := range conn.Events {
 		e := c.x.Event(i)
 		if e.T > u.from+c.serverDelay() {
@@ -217,8 +221,8 @@ func (c *checker) checkLiveness(server string, u connectedSpan) {
 		"said that the server is connected until %s.", conn.Conn, timeText(dead), timeText(bound), timeText(dead+bound), timeText(end))
 }
 
-// checkSilence judges that a remote server's silence is noticed: it is asked after ProbeEvery without a message, and given up after
-// ProbeStrikes questions without an answer.
+// checkSilence judges that the manager notices a remote server's silence: it probes after ProbeEvery without a message, and
+// gives up after ProbeStrikes unanswered probes.
 func (c *checker) checkSilence(server string, u connectedSpan) {
 	conn := c.connOf(server, u)
 	if conn == nil || poolOf(c.serverSpec(server).Kind) != network || c.plan.ProbeEvery <= 0 {
@@ -240,7 +244,8 @@ func (c *checker) checkSilence(server string, u connectedSpan) {
 		if e.T > end {
 			break
 		}
-		question := e.Kind == history.Received && e.Method == "" // it is answered what it had asked, a moment ago
+		// The server answers a request with an empty method only to something that it had asked a moment ago.
+		question := e.Kind == history.Received && e.Method == ""
 		if e.Kind != history.Answered && e.Kind != history.Notified && e.Kind != history.Listed && !question || e.T < last {
 			continue
 		}
@@ -252,8 +257,8 @@ func (c *checker) checkSilence(server string, u connectedSpan) {
 	checkGap(end, at)
 }
 
-// connOf is the connection that stood when a server was published as connected: the last one that was opened before. Within one
-// instant a server can be connected and dialled anew (enabled and reconnected, say): then it is the one from before that instant.
+// connOf returns the connection behind a connected span: the last one that was opened before. Within one instant a server can
+// be connected and dialed again (enabled and reconnected, say); then it is the one from before that instant.
 func (c *checker) connOf(server string, u connectedSpan) *history.ConnRecord {
 	var found *history.ConnRecord
 	for _, conn := range c.x.Conns(server) {
@@ -272,8 +277,9 @@ func (c *checker) connOf(server string, u connectedSpan) *history.ConnRecord {
 	return found
 }
 
-// deadSince is when a connection ended for good, the event, and how long that may go unnoticed: a child's exit and the end of a stream are
-// seen, a remote server's silence is asked about: ProbeEvery + ProbeStrikes × ProbeTimeout. by is -1 if it did not end.
+// deadSince returns when a connection ended for good, the event, and how long that may go unnoticed. A child's exit and the end
+// of a stream are seen at once; a remote server's silence is probed: ProbeEvery + ProbeStrikes × ProbeTimeout. endEvent is -1
+// if the connection did not end.
 func (c *checker) deadSince(server string, conn *history.ConnRecord) (t time.Duration, endEvent int, bound time.Duration) {
 	endEvent, bound = -1, connDeathBound
 	kind := c.serverSpec(server).Kind
@@ -287,7 +293,7 @@ func (c *checker) deadSince(server string, conn *history.ConnRecord) (t time.Dur
 		return d, conn.Released, connDeathBound
 	}
 	if endEvent >= 0 && kind == messages.HTTP {
-		// A server of HTTP that was started again answers where it was, if only with a refusal, and tells what was subscribed to: then
+		// A restarted server over HTTP answers at the same address, if only with a refusal, and notifies its subscribers: then
 		// nothing has ended.
 		for _, i := range conn.Events {
 			if e := c.x.Event(i); e.T > t && (e.Kind == history.Answered || e.Kind == history.Notified) && e.T-t < bound {
@@ -301,14 +307,14 @@ func (c *checker) deadSince(server string, conn *history.ConnRecord) (t time.Dur
 	return t, endEvent, bound
 }
 
-// livenessBound is how long a peer that vanished may go unnoticed. Its last message may have come while a question was under way,
-// which is waited for first.
+// livenessBound is how long a vanished peer may go unnoticed. Its last message may have come during a probe, whose time counts
+// first.
 func (c *checker) livenessBound() time.Duration {
 	return max(c.plan.ProbeEvery, c.plan.ProbeTimeout) + time.Duration(max(c.plan.ProbeStrikes, 1))*c.plan.ProbeTimeout
 }
 
-// faultsEnd is when the last fault that hides an end from the manager ended, of those that had power over a server at a time, or
-// came on top of one that had.
+// faultsEnd returns when the last of the faults had ended that hide an end from the manager, of those that were active at a
+// time, or began while one was.
 func (c *checker) faultsEnd(server string, t time.Duration) time.Duration {
 	for _, w := range c.faultWindows(server) {
 		if slices.Contains(hiddenEndFaults, w.fault) && w.from <= t+c.skew {

@@ -13,18 +13,18 @@ const (
 	mostPages = 1000
 	// listTimeout bounds a list after the first one: actors.Timing.ListTimeout.
 	listTimeout = 30 * time.Second
-	// extraRequests is how many requests a connection may see beside those that have a reason: the handshake in two eras, the level
-	// of the log, subscriptions and their repetition.
+	// extraRequests is the number of requests that a connection may see without another reason: the handshake in two eras, the
+	// log level, subscriptions and their renewal.
 	extraRequests = 24
 )
 
-// I9: what one event can cause is bounded. Memory and lines are measured by the harness while it runs (Violation events);
-// here it is the work that a server is given.
+// I9: the work that one event can cause is bounded. The harness measures memory and lines while it runs (Violation events);
+// this check judges the requests that a server gets.
 //
-//   - After list_changed the list is asked for when the server has been quiet for Quiet, or MaxWait after the first: at most twice
-//     per burst, whatever is announced.
+//   - After list_changed the manager lists when the server has been quiet for Quiet, or MaxWait after the first announcement:
+//     at most twice per burst, however much is announced.
 //   - A list has at most 1,000 pages, so that a cursor that leads back ends.
-//   - A connection sees no more requests than calls, lists, looks for life and the handshake account for: nothing feeds on itself.
+//   - A connection sees no more requests than calls, lists, probes and the handshake explain: nothing feeds on itself.
 var boundedWorkCheck = newCheck("I9", "work per event",
 	"Memory, line length, pages and notification work are bounded per event.",
 	"No server was asked for anything.",
@@ -41,20 +41,23 @@ var boundedWorkCheck = newCheck("I9", "work per event",
 	})
 
 // listRequest is one tools/list with its pages, as its server saw it.
+// firstEvent and lastEvent are the first and the last request.
 type listRequest struct {
 	firstEvent, lastEvent int // the first and the last request
 	from, to              time.Duration
 	pages                 int
-	failed                bool // refused, or not answered
-	done                  bool
-	code                  int // with which it was refused last
+	// failed is set if the list was refused or not answered.
+	failed bool
+	done   bool
+	// code is that of the last refusal.
+	code int
 }
 
-// taskPollInterval is how often the servers of a scenario want to be asked after a task.
+// taskPollInterval is the poll interval that the servers of a scenario ask for.
 const taskPollInterval = 400 * time.Millisecond
 
-// allowedPolls is how often a call may be asked after that has become a task: until it ends as its server wishes, then for its result, and
-// to cancel it. A hint of the server hastens one question.
+// allowedPolls returns how often the manager may ask for the task of a call: until its end as often as its server wishes, then
+// for the result, and to cancel it. A notification of the server may cause one more.
 func (c *checker) allowedPolls(sent *history.Event) int {
 	call := c.x.Call(sent.Call)
 	if call == nil || c.serverSpec(sent.Server).Tasks == "" {
@@ -67,13 +70,13 @@ func (c *checker) allowedPolls(sent *history.Event) int {
 	return int((end-sent.T)/taskPollInterval) + 5
 }
 
-// isReadMethod says which requests are reads, which callers make for themselves and nobody counts.
+// isReadMethod reports whether a method is a read, which callers cause and the history does not count.
 func isReadMethod(method string) bool {
 	return strings.HasPrefix(method, "resources/") || strings.HasPrefix(method, "prompts/") || method == "completion/complete" ||
 		method == "tasks/list"
 }
 
-// checkTraffic judges one connection.
+// checkTraffic judges the requests of one connection.
 func (c *checker) checkTraffic(server string, conn *history.ConnRecord) {
 	lists, announced, further := c.listsOf(conn)
 	requests, calls, pages, polls, maxPolls := 0, 0, 0, 0, 0
@@ -81,7 +84,8 @@ func (c *checker) checkTraffic(server string, conn *history.ConnRecord) {
 	for _, i := range conn.Events {
 		e := c.x.Event(i)
 		if e.Kind == history.Received && e.Method == "tasks/list" {
-			maxPolls++ // who reads which tasks there are asks after the last of them
+			// A caller of tasks/list polls once more.
+			maxPolls++
 		}
 		if e.Kind == history.Received && e.ID != "" && !isReadMethod(e.Method) {
 			requests++
@@ -128,8 +132,10 @@ func (c *checker) checkTraffic(server string, conn *history.ConnRecord) {
 	}
 }
 
+// isWithin reports whether two times are at most within apart.
 func isWithin(a, b, within time.Duration) bool { return a-b <= within && b-a <= within }
 
+// commandRequests returns how many requests the owner's commands between two times may cause.
 func (c *checker) commandRequests(server string, from, to time.Duration) (count int) {
 	for _, a := range c.ownerCommands(server) {
 		if a.begin >= from-c.slack && a.begin <= to {
@@ -139,7 +145,8 @@ func (c *checker) commandRequests(server string, from, to time.Duration) (count 
 	return count
 }
 
-// checkCoalescing judges each list after the first: it has a reason, and what announced it had been waited for.
+// checkCoalescing judges each list after the first: it has a reason, and the manager waited for the end of the burst that
+// announced it.
 func (c *checker) checkCoalescing(server string, lists []listRequest, announced, further []time.Duration) {
 	commands := c.ownerCommands(server)
 	for n := 1; n < len(lists); n++ {
@@ -147,18 +154,19 @@ func (c *checker) checkCoalescing(server string, lists []listRequest, announced,
 		if _, found := c.anyCommandIn(commands, before.from, l.from); found {
 			continue
 		}
-		// A server that offers more than tools is connected although the time for the list has run out.
+		// A server that offers more than tools is connected even if the time for the list has run out.
 		if before.failed || !before.done && c.serverSpec(server).Offers || c.isHindered(server, before.from, l.from) || c.mayHaveReopened(server, before.from, l.from) {
-			continue // it is tried again by itself; or the stream was opened anew, and whatever was said meanwhile is missing
+			// A failed list is repeated by itself; a reopened stream may have missed announcements.
+			continue
 		}
 		first, last := time.Duration(-1), time.Duration(-1)
-		// On real wires what a server says and what it is asked cross each other: it may have said it before it was asked, to
-		// somebody who had asked before it was said.
+		// On real wires an announcement and a request cross: the server may have announced before the request reached it.
 		for k, _ := slices.BinarySearch(announced, before.from-c.serverDelay()); k < len(announced) && announced[k] <= l.from; k++ {
 			if first < 0 {
 				first = announced[k]
 			}
-			if announced[k] < l.from || last < 0 { // of what is said in the instant of the request, none can tell whether it came before
+			// For an announcement in the instant of the request the order is unknown.
+			if announced[k] < l.from || last < 0 {
 				last = announced[k]
 			}
 		}
@@ -171,7 +179,7 @@ func (c *checker) checkCoalescing(server string, lists []listRequest, announced,
 				"%s.", timeText(l.from), timeText(before.from))
 			continue
 		}
-		// What is announced while a list is under way is waited for when that list is in.
+		// An announcement during a list counts from the end of that list.
 		waited := min(l.from-max(last, before.to), l.from-last)
 		if since := l.from - max(first, min(before.to, l.from)); waited < c.plan.Quiet-c.timePrecision()-c.skew/5 && since < c.plan.MaxWait-c.timePrecision()-c.skew/5 &&
 			l.from-first < c.plan.MaxWait-c.timePrecision() {
@@ -181,12 +189,12 @@ func (c *checker) checkCoalescing(server string, lists []listRequest, announced,
 	}
 }
 
-// reopenTime is how long it takes at most until a stream that was cut is open again, the server being well, and the list that is
-// asked for then: its pause, and what a burst is waited for.
+// reopenTime bounds the time until a cut stream of a healthy server is open again and the list that is then due was asked for:
+// the pause, and the wait for the end of a burst.
 const reopenTime = time.Second
 
-// mayHaveReopened reports whether a stream that was cut can have been opened again between two lists: what was said while there was none
-// is missing, so that the second has a reason. The cut itself may lie before the first, and the fault may be over.
+// mayHaveReopened reports whether a cut stream can have been reopened between two lists: announcements in the meantime are
+// lost, which is a reason for the second list. The cut may lie before the first list, and the fault may have ended.
 func (c *checker) mayHaveReopened(server string, from, to time.Duration) bool {
 	for _, i := range c.x.ServerEvents(server) {
 		e := c.x.Event(i)
@@ -197,7 +205,7 @@ func (c *checker) mayHaveReopened(server string, from, to time.Duration) bool {
 	return false
 }
 
-// anyCommandIn is commandIn with those who ask for the list alone.
+// anyCommandIn is commandIn including commands that only ask for the list.
 func (c *checker) anyCommandIn(all []ownerCommand, from, to time.Duration) (ownerCommand, bool) {
 	for _, a := range all {
 		if a.begin > to+c.skew {

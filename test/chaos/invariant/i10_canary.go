@@ -6,8 +6,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 )
 
-// I10: the harness gives every manager secrets that nothing else holds, lets servers say them and characters that act on a
-// terminal, and looks for both in all that comes out. A Log event is recorded only if it holds one.
+// I10: the harness gives every manager secrets that no other place holds, makes servers reveal them and characters that act on
+// a terminal, and looks for both in everything that the manager shows. A Log event is recorded only if it holds one.
 var canaryCheck = newCheck("I10", "secrets and control characters",
 	"No canary secret and no control character in any output.",
 	"No server was made to say a secret or a control character (leak-canary, control-characters).",
@@ -23,7 +23,7 @@ var canaryCheck = newCheck("I10", "secrets and control characters",
 				continue
 			}
 			c.judged++
-			// The text itself may hold what must not come out: it is named by its place only.
+			// The text itself may hold the secret, so the reason names only its place.
 			where := "an output"
 			if e.Kind == history.Log {
 				where = "the log"

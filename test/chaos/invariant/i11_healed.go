@@ -10,18 +10,18 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
-// recoveryReserve is the part of the bound of I11 that covers everything that is not counted one by one.
+// recoveryReserve is the part of the bound of I11 for everything that is not counted separately.
 const recoveryReserve = 5 * time.Second
 
-// I11: once nothing is broken any more, every server is connected again, within what the policy and the gate allow:
+// I11: once every fault has ended, every server is connected again within what the policy and the gate allow:
 //
-//	the cap of the interval, or the probe interval with its jitter if it was parked, or what it asked for itself (Retry-After)
+//	the cap of the interval, or the probe interval with its jitter if it was parked, or the server's own Retry-After
 //	+ the connect timeout × ⌈servers / gate⌉
-//	+ how long a remote server's silence may go unnoticed, if something lasted that can silence one
+//	+ how long a remote server's silence may go unnoticed, if a lasting fault can have silenced one
 //	+ 5 s
 //
-// Not asked of: what its owner disabled or removed, what needs credentials, what is never tried again by itself, and a
-// lazy server that rests.
+// It is not required of servers that the owner has disabled or removed, that need credentials or are never retried, and of lazy
+// servers at rest.
 var healCheck = newCheck("I11", "connected after the heal",
 	"Every healed server is connected within (60 s cap, or the probe interval and its jitter if parked) + connect timeout × "+
 		"⌈N/gate⌉ + 5 s.",
@@ -39,7 +39,7 @@ var healCheck = newCheck("I11", "connected after the heal",
 		}
 	})
 
-// checkRecovery judges one server after the heal.
+// checkRecovery judges one server after the end of the faults.
 func (c *checker) checkRecovery(server string, heal time.Duration) {
 	end := c.closeTime()
 	stays := c.phaseSpans(server)
@@ -48,17 +48,20 @@ func (c *checker) checkRecovery(server string, heal time.Duration) {
 	}
 	commands := c.ownerCommands(server)
 	if w, _ := wantedThroughout(c.wantedStates(server), heal, end); w != wantConnected {
-		return // disabled or removed, or its owner was still at it
+		// The server is disabled or removed, or a command to it came after the faults.
+		return
 	}
 	from := heal
-	for _, a := range commands { // a command after the heal begins anew
+	// A command after the end of the faults starts the time anew.
+	for _, a := range commands {
 		if a.begin > heal && a.action != "refresh" && a.action != "configure" {
 			from = a.begin
 		}
 	}
 	bound, why := c.recoveryBound(server, stays, from)
 	deadline := from + bound
-	// Once connected after the heal, it stays so until the manager closes: nothing breaks any more.
+	// Once connected after the faults, the server must stay connected until the manager closes, because nothing breaks any
+	// more.
 	at, since := -1, time.Duration(0)
 	for i := range stays {
 		s := &stays[i]
@@ -68,7 +71,8 @@ func (c *checker) checkRecovery(server string, heal time.Duration) {
 		switch {
 		case s.Phase == messages.NeedsAuth, s.Retry == messages.RetryNever:
 			if s.to >= end || s.endEvent < 0 {
-				return // only a person can help
+				// Only a person can help this server.
+				return
 			}
 		case s.Step == messages.Idle && c.isLazy(server, max(s.T, heal), s.to):
 			return
@@ -91,7 +95,7 @@ func (c *checker) checkRecovery(server string, heal time.Duration) {
 		return
 	}
 	c.judged++
-	// What the manager says while it closes is no answer to the question.
+	// Phases that the manager publishes while it closes do not count.
 	last := -1
 	for i := range stays {
 		if stays[i].T < end {
@@ -103,7 +107,8 @@ func (c *checker) checkRecovery(server string, heal time.Duration) {
 	}
 	switch {
 	case at < 0 || since > deadline+c.slack:
-		then := max(last, 0) // what it was when its time was over
+		// The phase at the end of the allowed time.
+		then := max(last, 0)
 		for then > 0 && stays[then].T > deadline {
 			then--
 		}
@@ -122,7 +127,7 @@ func (c *checker) checkRecovery(server string, heal time.Duration) {
 	}
 }
 
-// healEvent is the event at which every fault had ended.
+// healEvent returns the event at which every fault had ended, -1 if there is none.
 func (c *checker) healEvent() int {
 	for _, i := range c.x.ServerEvents("") {
 		if c.x.Event(i).Kind == history.Heal {
@@ -132,7 +137,7 @@ func (c *checker) healEvent() int {
 	return -1
 }
 
-// describeSpan tells of a stay: what it was, since when, why, and what was to follow.
+// describeSpan describes a phase: since when, why, and the next attempt.
 func (c *checker) describeSpan(s *phaseSpan) string {
 	text := fmt.Sprintf("%s since %s", describePhase(s.Event), timeText(s.T))
 	if s.Attempts > 0 {
@@ -147,12 +152,12 @@ func (c *checker) describeSpan(s *phaseSpan) string {
 	return text
 }
 
-// recoveryBound is how long a server may take after the heal, and why.
+// recoveryBound returns how long a server may take after the faults, and why.
 func (c *checker) recoveryBound(server string, stays []phaseSpan, heal time.Duration) (bound time.Duration, why string) {
 	spec, policy := c.serverSpec(server), c.plan.Policy
 	bound, why = policy.Cap, "the cap of the interval, "+timeText(policy.Cap)
 	parked := scaleDuration(policy.Probe, 1+policy.ProbeJitter)
-	// An attempt that was under way may be the one that parks it.
+	// An attempt under way at that time may be the one that parks the server.
 	soon := heal + spec.ConnectTimeout + stopLadder + c.slack
 	for i := range stays {
 		s := &stays[i]

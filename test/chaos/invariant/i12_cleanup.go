@@ -7,21 +7,22 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 )
 
-// What a real process may hold after a run beyond what it held before: descriptors and goroutines that the Go runtime and
-// its network poller begin with the first child or socket and keep. The simulation may keep nothing.
+// These are what a real process may hold after a run beyond what it held before: the Go runtime and its network poller create
+// descriptors and goroutines with the first child or socket and keep them. The simulation may keep nothing.
 const (
 	keptDescriptors = 4
 	keptGoroutines  = 8
 	keptHeap        = 64 << 20
 )
 
-// I12: after Close nothing is left: no process, descriptor or goroutine beyond what there was before the manager, and
-// every connection that a server saw has been released.
+// I12: after Close nothing is left: no process, descriptor or goroutine beyond those before the manager, and every connection
+// that a server saw has been released.
 var cleanupCheck = newCheck("I12", "a clean house",
 	"Processes, file descriptors, goroutines and timers are back at the baseline.",
 	"The run did not reach the end of Close, so nothing can be said of what it leaves.",
 	func(c *checker) {
-		baseline := &history.Event{House: &history.ResourceUsage{}} // virtual time begins with an empty house
+		// Virtual time begins with nothing.
+		baseline := &history.Event{House: &history.ResourceUsage{}}
 		var after *history.Event
 		measured := !c.real
 		afterAt, closed := -1, -1
@@ -59,7 +60,7 @@ var cleanupCheck = newCheck("I12", "a clean house",
 		}
 	})
 
-// excessText says what there is more of than before, empty if nothing is.
+// excessText describes what there is more of than before, empty if nothing is.
 func (c *checker) excessText(before, after *history.ResourceUsage) string {
 	descriptors, goroutines := 0, 0
 	if c.real {

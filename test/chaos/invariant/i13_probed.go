@@ -6,7 +6,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// I13: parked is not dead. A parked server is probed for as long as the manager runs, and when it is well again a probe connects it.
+// I13: parking is not the end. The manager probes a parked server for as long as it runs, and a probe connects the server once
+// it is healthy.
 var probeCheck = newCheck("I13", "parked servers are probed for ever",
 	"Parked probes resumed: a parked server goes on being probed, and is connected by a probe after the heal.",
 	"No server was parked.",
@@ -38,7 +39,8 @@ var probeCheck = newCheck("I13", "parked servers are probed for ever",
 					continue
 				}
 				if e.next == nil && closing <= due+slack {
-					continue // it was not due before the end
+					// The probe was not due before the end of the run.
+					continue
 				}
 				c.judged++
 				if until > due+slack {
@@ -58,7 +60,7 @@ var probeCheck = newCheck("I13", "parked servers are probed for ever",
 		}
 	})
 
-// checkUnparked judges that a server that was parked at the heal is connected by a probe.
+// checkUnparked judges that a probe connects a server that was parked when the faults ended.
 func (c *checker) checkUnparked(server string, heal, closing time.Duration) {
 	stays := c.phaseSpans(server)
 	parked := -1

@@ -9,18 +9,18 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 )
 
-// relistBackoff is the longest pause after lists that failed: they are tried again after 1 s, doubling, up to 64 s.
+// relistBackoff is the longest pause after failed lists: they are repeated after 1 s, doubling, up to 64 s.
 const relistBackoff = 64 * time.Second
 
-// I14: the catalog shows the servers' true lists, those of the connected and enabled ones, no more and no less. It is judged
-// at the end, and all along after everything that a server announced:
+// I14: the catalog shows the true lists of the connected and enabled servers, no more and no less. It is judged at the end, and
+// during the run after everything that a server announced:
 //
-//   - What was true before a connection asked for its first list is shown as soon as it is connected.
-//   - What was announced before a server was enabled is shown as soon as it is connected again.
-//   - A change that was announced is shown within the coalescing (MaxWait and Quiet) and two lists: one that may be under
-//     way, and its own. The last change of a storm is not lost.
-//   - What a server changed without a word may be shown or not.
-//   - What its owner denies is not shown and reaches no server, from the moment at which he is answered.
+//   - A list that was true before a connection asked for its first list is shown as soon as the server is connected.
+//   - A change that was announced before a server was enabled is shown as soon as it is connected again.
+//   - An announced change is shown within the coalescing (MaxWait and Quiet) and two lists: one that may be under way, and its
+//     own. The last change of a storm is not lost.
+//   - An unannounced change may be shown or not.
+//   - A tool that the owner denies is not shown and reaches no server, from the answer to the command on.
 var listCheck = newCheck("I14", "the servers' true lists",
 	"The final snapshot equals the union of the servers' true lists.",
 	"No server that announced its list was connected for long enough.",
@@ -42,12 +42,13 @@ var listCheck = newCheck("I14", "the servers' true lists",
 		}
 	})
 
-// listChanges is what a server listed truly over time, and when it said so.
+// listChanges holds the changes of a server's true list over time, and its announcements, as indices of events in order.
 type listChanges struct {
-	changes       []int // Changed events, in order
-	announcements []int // announcements, in order
+	changes       []int
+	announcements []int
 }
 
+// listChangesOf returns the changes and announcements of a server.
 func (c *checker) listChangesOf(server string) listChanges {
 	var l listChanges
 	for _, i := range c.x.ServerEvents(server) {
@@ -61,13 +62,13 @@ func (c *checker) listChangesOf(server string) listChanges {
 	return l
 }
 
-// changeBefore is the place in revs of the last change at or before a time, -1 if there was none.
+// changeBefore returns the index of the last change at or before a time, -1 if there was none.
 func (c *checker) changeBefore(l listChanges, t time.Duration) int {
 	n, _ := slices.BinarySearchFunc(l.changes, t+1, func(i int, t time.Duration) int { return int(c.x.Event(i).T - t) })
 	return n - 1
 }
 
-// checkCatalog judges one time of being connected.
+// checkCatalog judges one connected span.
 func (c *checker) checkCatalog(server string, u connectedSpan, l listChanges, all []catalogSpan) {
 	conn := c.connOf(server, u)
 	if conn == nil {
@@ -79,9 +80,9 @@ func (c *checker) checkCatalog(server string, u connectedSpan, l listChanges, al
 		within += 2 * c.slack
 	}
 	end := min(u.to, c.closeTime())
-	// The list that made it connected began after the dial. A process that this dial starts says what it offers first a moment
-	// later: nothing older can have been listed.
-	// A server that offers more than tools is connected without its list, if that takes too long or cannot be read.
+	// The list that made the server connected began after the dial. A process that this dial starts announces its first list a
+	// moment later, so that nothing older can have been listed. A server that offers more than tools may be connected without
+	// its list, if that takes too long or cannot be read.
 	without := spec.Offers && (c.underFault(server, c.x.Event(conn.Events[0]).T, u.from, unreadable...) ||
 		!slices.ContainsFunc(conn.Events, func(i int) bool {
 			e := c.x.Event(i)
@@ -98,8 +99,7 @@ func (c *checker) checkCatalog(server string, u connectedSpan, l listChanges, al
 		}
 		due := max(e.T, u.from) + within
 		if c.isHindered(server, e.T-listTimeout-relistBackoff, due) {
-			// A list whose answer was lost is waited for, and one that failed is tried again, at the latest so long after the
-			// last fault.
+			// A lost answer is waited for, and a failed list is repeated, at the latest this long after the last fault.
 			heal := c.hindranceEnd(server, e.T)
 			due = max(due, heal+relistBackoff+listTimeout+within)
 			if c.isHindered(server, heal+c.skew+1, due) {
@@ -115,7 +115,8 @@ func (c *checker) checkCatalog(server string, u connectedSpan, l listChanges, al
 	}
 }
 
-// enabledAnew judges a server that was disabled and kept its connection: "it is re-listed before its tools return" if its list has changed.
+// enabledAnew judges a server that was disabled and kept its connection: "it is re-listed before its tools return" if its list
+// has changed.
 func (c *checker) enabledAnew(server string, u connectedSpan, stays []phaseSpan, l listChanges, all []catalogSpan) {
 	k := slices.IndexFunc(stays, func(s phaseSpan) bool { return s.event == u.event })
 	for k > 0 && stays[k-1].endEvent == stays[k].event && stays[k-1].Epoch == u.epoch && stays[k-1].Phase == messages.Pending {
@@ -137,20 +138,21 @@ func (c *checker) enabledAnew(server string, u connectedSpan, stays []phaseSpan,
 			c.judged++
 			c.checkListShown(server, all, l, known, u.from+c.skew, u.event, i, "and it was announced at "+timeText(e.T)+", before it was enabled at "+timeText(enabled))
 		}
-		return // the last one says all
+		// Only the last announcement matters.
+		return
 	}
 }
 
-// listFaults are the faults that are about lists and do not keep a list from being had.
+// listFaults are the faults that concern lists and do not prevent the manager from getting one.
 var listFaults = []string{"list-changed", "list-storm", "quiet-change", "rug-pull", "long-names", "duplicate-names", "bad-schema",
 	"control-characters", "leak-canary", "change-during-list", "tool-error", "bad-output", "hang-call", "ignore-cancel",
 	"big-result", "endless-progress", "ignore-eof", "ignore-term", "duplicate-response", "unknown-response"}
 
-// unreadable are the faults under which what a server answers is not what reaches its client.
+// unreadable are the faults under which the client does not get what the server answers.
 var unreadable = []string{"wrong-content-type", "truncate", "cut-stream", "server-error", "redirect", "half-line", "huge-line",
 	"endless-line"}
 
-// isHindered reports whether a fault had power over a server that may keep it from telling its list.
+// isHindered reports whether a fault that may keep a server from sending its list was active between two times.
 func (c *checker) isHindered(server string, from, to time.Duration) bool {
 	for _, w := range c.faultWindows(server) {
 		if w.from <= to && w.to+c.skew >= from && !slices.Contains(listFaults, w.fault) {
@@ -160,7 +162,7 @@ func (c *checker) isHindered(server string, from, to time.Duration) bool {
 	return false
 }
 
-// hindranceEnd is when the faults that hinder a server at a time, or follow on such ones, have ended.
+// hindranceEnd returns when the faults had ended that hinder a server at a time, or follow closely on such faults.
 func (c *checker) hindranceEnd(server string, t time.Duration) time.Duration {
 	for _, w := range c.faultWindows(server) {
 		if !slices.Contains(listFaults, w.fault) && w.from <= t+c.skew+listTimeout+relistBackoff {
@@ -170,7 +172,7 @@ func (c *checker) hindranceEnd(server string, t time.Duration) time.Duration {
 	return t
 }
 
-// checkListShown judges that the catalog shows, at a time, the list as it was after the known change, or after a later one.
+// checkListShown judges that the catalog shows, at a time, the list after the known change, or after a later one.
 func (c *checker) checkListShown(server string, all []catalogSpan, l listChanges, known int, t time.Duration, at, announcement int, when string) {
 	n, _ := slices.BinarySearchFunc(all, t+1, func(s catalogSpan, t time.Duration) int { return int(s.from - t) })
 	e := c.x.Event(l.changes[known])

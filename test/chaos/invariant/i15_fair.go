@@ -9,16 +9,16 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 )
 
-// minCalls is how many calls a 99th percentile needs at least, before and during the faults.
+// minCalls is the number of calls that a 99th percentile needs at least, before and during the faults.
 const minCalls = 200
 
-// callerMargin is what a caller must give a server beyond twice the mean of its answers to count on one.
+// callerMargin is what a caller's deadline must exceed twice the mean latency of a server by to be sure of an answer.
 const callerMargin = 100 * time.Millisecond
 
-// I15: who is well is served as before while others are not. Latencies count from when a call was planned (open loop), so that
-// one slow answer cannot hide behind the calls that it kept from being made. The baseline is the same servers' time before
-// the first fault. In a run of real processes everybody has the same processors: what is above the bound by no more than the
-// machine's own lateness, once on the way there and once on the way back, is not judged.
+// I15: healthy servers are served as before while others are not. Latencies count from the planned time of a call (open loop),
+// so that one slow answer cannot hide behind the calls that it delayed. The baseline is the latency of the same servers before
+// the first fault. In a run of real processes all share the processors: an excess that the machine's own lag explains, once on
+// the way to the server and once on the way back, is not judged.
 var fairnessCheck = newCheck("I15", "healthy servers are served as before",
 	"With F faulty servers, the healthy ones' p99 call latency stays within 1.5 × baseline + 5 ms, open loop, and all their "+
 		"calls succeed.",
@@ -31,11 +31,11 @@ var fairnessCheck = newCheck("I15", "healthy servers are served as before",
 		}
 		healthy := map[string]bool{}
 		for _, s := range c.plan.Servers {
-			// A lazy server is started by its calls, and what a start takes is no latency; nor is waiting for one's turn.
+			// The start of a lazy server and the wait for a slot are no latency of the server.
 			healthy[s.Name] = !s.Disabled && s.MaxInFlight == 0 && s.Tasks == "" && !s.Offers && s.Connect != messages.Lazy && len(c.faultWindows(s.Name)) == 0 && !slices.ContainsFunc(c.ownerCommands(s.Name),
 				func(a ownerCommand) bool { return a.action != "configure" })
 		}
-		// By how long their servers take for an answer: a burst of calls to a slower server is no sign of anything.
+		// Grouped by the servers' mean latency, because a burst of calls to a slower server would shift a common percentile.
 		before, during := map[time.Duration][]latencySample{}, map[time.Duration][]latencySample{}
 		for _, call := range c.x.Calls() {
 			if call.Begin < 0 || !healthy[call.Server] || len(call.Ends) == 0 || c.wasGivenUp(call, c.x.Event(call.Ends[0]).T) {
@@ -53,7 +53,7 @@ var fairnessCheck = newCheck("I15", "healthy servers are served as before",
 				before[alike] = append(before[alike], latencySample{took, call.Ends[0]})
 			case begin.T >= first && begin.T < last:
 				during[alike] = append(during[alike], latencySample{took, call.Ends[0]})
-				// A caller who gives less time than a well server needs does not succeed at the best of times.
+				// A caller with a shorter deadline than a healthy server needs fails at the best of times.
 				hasty := begin.Deadline > 0 && begin.Deadline-begin.T < 2*c.serverSpec(call.Server).Latency+callerMargin
 				if !hasty && end.Outcome != messages.OutcomeResult && end.Outcome != messages.OutcomeToolError {
 					c.judged++
@@ -83,21 +83,22 @@ var fairnessCheck = newCheck("I15", "healthy servers are served as before",
 		}
 	})
 
+// latencySample is the latency of one call with its end.
 type latencySample struct {
 	took  time.Duration
 	event int
 }
 
-// latencyText is a latency as a person reads it.
+// latencyText formats a latency for people.
 func latencyText(d time.Duration) string { return d.Round(10 * time.Microsecond).String() }
 
-// percentile99 is the 99th, by the nearest rank.
+// percentile99 returns the 99th percentile by the nearest rank.
 func percentile99(all []latencySample) latencySample {
 	slices.SortStableFunc(all, func(a, b latencySample) int { return int(a.took - b.took) })
 	return all[(len(all)*99+99)/100-1]
 }
 
-// faultPeriod is when the first fault began and the last one ended.
+// faultPeriod returns when the first fault began and the last one ended.
 func (c *checker) faultPeriod() (first, last time.Duration, any bool) {
 	addWindows := func(all []faultWindow) {
 		for _, w := range all {
@@ -115,7 +116,7 @@ func (c *checker) faultPeriod() (first, last time.Duration, any bool) {
 	return first, last, any
 }
 
-// firstConnected is when a server was first published as connected: what is called before cannot succeed.
+// firstConnected returns when a server was first published as connected; earlier calls cannot succeed.
 func (c *checker) firstConnected(server string) time.Duration {
 	if c.readyAt == nil {
 		c.readyAt = map[string]time.Duration{}

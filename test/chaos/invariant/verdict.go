@@ -1,4 +1,19 @@
-// Package invariant judges the history of a run: each invariant is a function that answers true, false or inconclusive.
+// Package invariant judges the history of a run: each check is a function of the history and answers holds, violated or
+// inconclusive.
+//
+//	for _, v := range invariant.Judge(h) { fmt.Println(v.ID, v.Answer, v.Why) }
+//
+// # How it fits
+//
+// Packages campaign, live's callers and the command "mcpvisor chaos" call [Judge] after a run; reports print the verdicts. The
+// checks read the history through history.Index, and compute from the plan and from what the servers and callers saw what the
+// manager must have done. They never ask the manager's own arithmetic, so that a mistake there cannot hide itself.
+//
+//	history.History -> checker (index, spans, attempts, tolerance) -> 22 invariants, occasions, effects of faults -> []Verdict
+//
+// Each invariant stands in a file iNN_*.go with its sentence; the other files compute what several share: attempts and their
+// ends, phase and catalog spans, what the owner wants, the windows of faults. A checker belongs to one check and one goroutine;
+// only the index is shared.
 package invariant
 
 import (
@@ -7,28 +22,29 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 )
 
-// Answer is what a check found.
+// Answer is the result of a check.
 type Answer string
 
 const (
 	Holds    Answer = "holds"
 	Violated Answer = "violated"
-	// Inconclusive: what the invariant is about did not happen in this run.
+	// Inconclusive means that this run holds no case to judge.
 	Inconclusive Answer = "inconclusive"
 )
 
 // Verdict is the answer of one check on one history.
 type Verdict struct {
-	// ID is "I1" …, or the name of a coverage ("sometimes …").
+	// ID is "I1" to "I22", "sometimes …" for an occasion or the effect of a fault, or "hung".
 	ID     string `json:"id"`
 	Title  string `json:"title"`
 	Answer Answer `json:"answer"`
-	// Why is one or two sentences: what was expected and what was seen, or why nothing can be said.
+	// Why is one or two sentences: what was expected and what happened, or why nothing can be concluded.
 	Why string `json:"why,omitempty"`
-	// Before is what happened to the server before it was violated: what broke, what its owner asked for, what the manager said.
+	// Before lists what happened to the server before the violation: faults, the owner's commands, the end of its last
+	// connection, the manager's phase.
 	Before string `json:"before,omitempty"`
-	// Server, At and Evidence say where, if it is violated: Evidence are indices into History.Events, the last one is the
-	// event that shows it.
+	// Server, At and Evidence locate a violation. Evidence holds indices into History.Events; the last one is the event that
+	// shows it.
 	Server   string        `json:"server,omitempty"`
 	At       time.Duration `json:"at,omitempty"`
 	Evidence []int         `json:"evidence,omitempty"`
@@ -39,7 +55,7 @@ type Verdict struct {
 // Check is one invariant.
 type Check struct {
 	ID string
-	// Title is a few words, Text the invariant's sentence.
+	// Title is a few words, Text the sentence of the invariant.
 	Title, Text string
 	Judge       func(h *history.History) Verdict
 }
