@@ -25,6 +25,7 @@ func checkNames(data []byte, fold bool) error {
 	end, fault := c.checkValue(SkipSpace(data, 0), 0)
 	switch {
 	case fault == nil:
+		// Bytes after the value would be read by another program.
 		if end = SkipSpace(data, end); end != len(data) {
 			return &Error{Offset: int64(end), Reason: "it is not valid JSON"}
 		}

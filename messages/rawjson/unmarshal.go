@@ -17,6 +17,7 @@ import (
 //
 // All other errors are, or wrap, an [*Error].
 func Unmarshal(data []byte, v any) error {
+	// The defaults of version 2 of encoding/json are the strict rules above.
 	if err := json.Unmarshal(data, v); err != nil {
 		return convertError(err)
 	}

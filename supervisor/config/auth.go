@@ -192,10 +192,12 @@ func (r *reader) authKey(e *Entry, a *messages.Auth) func(string, Pos, value) {
 			}
 		case "timeout":
 			r.readDuration(m, &a.Timeout)
+		// The OAuth parameter is called scope, and many files use its name.
 		case "scope", "scopes":
 			r.readScopes(m, a)
 		case "callbackPort", "callback_port":
 			r.readPort(m, &a.CallbackPort)
+		// Other clients have keys of their own here, which change no request.
 		default:
 			r.warnUnknown(m.key, key, at, authNames)
 		}
@@ -239,6 +241,7 @@ func (r *reader) readScopes(v value, a *messages.Auth) {
 
 // readPort reads a whole number from 1 to 65535.
 func (r *reader) readPort(v value, into *int) {
+	// A port in quotes is refused like any other text.
 	l, ok := literalOf(v.Value)
 	var f float64
 	if !ok || l.Kind() != '0' || json.Unmarshal(l, &f) != nil || f != math.Trunc(f) || f < 1 || f > 65535 {
@@ -258,6 +261,7 @@ func impliedAuth(a *messages.Auth) string {
 		return messages.AuthBearer
 	case a.TokenPath != "":
 		return messages.AuthTokenFile
+	// Only a sign-in of a person uses these keys; a lone client id is a public client's.
 	case a.AuthURL != "" || a.ClientMetadataURL != "" || a.ClientID != "" && a.ClientSecret == "" && a.ClientKeyFile == "":
 		return messages.AuthOAuth
 	}

@@ -98,6 +98,7 @@ func checkAuthURLs(a *messages.Auth) (key, text, fix string) {
 		if !t.url || v == "" || strings.Contains(v, "${") {
 			continue
 		}
+		// http is accepted here: PlainCredentials and the transports decide whether a secret may go there.
 		if u, err := url.Parse(v); err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
 			return "auth." + t.keys[0], "this is no https URL", "write https://host/path"
 		}
@@ -145,6 +146,7 @@ func PlainCredentials(s messages.Spec) string {
 
 // isCredentialName reports whether the name of a header suggests that its value is a secret.
 func isCredentialName(header string) bool {
+	// The words are parts of names: X-Api-Key, Proxy-Authorization.
 	h := strings.ToLower(header)
 	return slices.ContainsFunc([]string{"auth", "cookie", "token", "secret", "key", "password", "credential"},
 		func(word string) bool { return strings.Contains(h, word) })

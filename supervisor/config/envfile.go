@@ -31,9 +31,11 @@ func (r *resolver) addEnvFile(s *messages.Spec) {
 	if r.expandField("envFile", &path); len(r.problems) > before {
 		return
 	}
+	// No shell reads the path, so that "~/" is replaced here.
 	if home, under := strings.CutPrefix(path, "~/"); under && r.ctx.HomeDir != "" {
 		path = filepath.Join(r.ctx.HomeDir, home)
 	}
+	// A relative path begins at the project, also in the person's own file.
 	if !filepath.IsAbs(path) && r.ctx.ProjectDir != "" {
 		path = filepath.Join(r.ctx.ProjectDir, path)
 	}
@@ -47,11 +49,13 @@ func (r *resolver) addEnvFile(s *messages.Spec) {
 		r.addProblem("envFile", "the file of variables cannot be read: "+why, "make it, or remove the key")
 		return
 	}
+	// A line that is no assignment makes the whole file unusable, because the rest may be misread.
 	values, line := parseEnvFile(string(data))
 	if line > 0 {
 		r.addProblem("envFile", fmt.Sprintf("line %d of the file of variables is no NAME=VALUE", line), "mend it")
 		return
 	}
+	// The map of the entry stays as it was written.
 	if s.Env = maps.Clone(s.Env); s.Env == nil {
 		s.Env = map[string]string{}
 	}

@@ -16,13 +16,16 @@ var isolationKeys = []string{"privateTemp", "noNewPrivileges", "readOnly", "writ
 
 // notIsolated maps keys that other sandboxes have to the advice what to write here.
 var notIsolated = map[string]string{
+	// A limit of this kind in another sandbox suggests one here.
 	"processes": "the system counts the processes of a user, not of a server; there is no such limit here",
+	// The lists here name what is allowed, and not what is denied.
 	"hide":      `write "read": [ … ] with what it may read instead`,
 	"denyRead":  `write "read": [ … ] with what it may read instead`,
 	"denyWrite": `write "write": [ … ] with what it may write instead`,
-	"strict":    `it is always so; "bestEffort": true is the opposite`,
-	"required":  `it is always so; "bestEffort": true is the opposite`,
-	"cpu":       `write "cpuTime": "10m"`,
+	// Restrictions that cannot be enforced always keep the server from starting.
+	"strict":   `it is always so; "bestEffort": true is the opposite`,
+	"required": `it is always so; "bestEffort": true is the opposite`,
+	"cpu":      `write "cpuTime": "10m"`,
 }
 
 // isolationForm is the fix for a value of the wrong type.
@@ -98,7 +101,7 @@ func readIsolation(r *reader, e *Entry, v value) {
 		r.addProblem(e.posOf("isolation.readOnly"), "isolation.readOnly", "a list of what may be written makes it read-only",
 			"remove one")
 	}
-	// What is wrong whatever the variables hold is reported now, with its place in the file.
+	// Faults that no variable can repair are reported now, with their places in the file.
 	for _, f := range isolation.Check(withoutVariables(i)) {
 		r.addProblem(e.posOf("isolation."+f.Key), "isolation."+f.Key, f.Text, f.Fix)
 	}

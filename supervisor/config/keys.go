@@ -119,18 +119,23 @@ var unsupportedKeys = map[string]string{
 	"default_tools_approval_mode": permissionHint,
 	"approval_mode":               permissionHint,
 	"trust":                       permissionHint,
-	"authProviderType":            "write auth",
-	"targetAudience":              "write auth",
-	"targetServiceAccount":        "write auth",
-	"experimental_environment":    "it runs on this machine",
-	"watchPaths":                  "a changed file restarts nothing",
-	"dev":                         "a changed file restarts nothing",
-	"authServerMetadataUrl":       "the authorization server is discovered; write authUrl and tokenUrl if it cannot be",
-	"tools":                       "write allowedTools",
-	"available_tools":             "write allowedTools",
-	"env_vars":                    `write env: {"NAME": "${NAME}"}`,
-	"env_keys":                    `write env: {"NAME": "${NAME}"}`,
-	"env_http_headers":            `write headers: {"NAME": "${VARIABLE}"}`,
-	"sandbox":                     "nothing of it is enforced; write isolation",
-	"sandboxEnabled":              "nothing of it is enforced; write isolation",
+	// Google's ways to sign in, which Gemini CLI has built in.
+	"authProviderType":         "write auth",
+	"targetAudience":           "write auth",
+	"targetServiceAccount":     "write auth",
+	"experimental_environment": "it runs on this machine",
+	// Other programs restart a server in development when its files change.
+	"watchPaths":            "a changed file restarts nothing",
+	"dev":                   "a changed file restarts nothing",
+	"authServerMetadataUrl": "the authorization server is discovered; write authUrl and tokenUrl if it cannot be",
+	// Lists of tools under other names; a word is not translated silently, because some programs mean all tools by it.
+	"tools":           "write allowedTools",
+	"available_tools": "write allowedTools",
+	// Names of variables that the other program passes on.
+	"env_vars":         `write env: {"NAME": "${NAME}"}`,
+	"env_keys":         `write env: {"NAME": "${NAME}"}`,
+	"env_http_headers": `write headers: {"NAME": "${VARIABLE}"}`,
+	// Other programs' sandboxes have rules of their own, which isolation does not copy.
+	"sandbox":        "nothing of it is enforced; write isolation",
+	"sandboxEnabled": "nothing of it is enforced; write isolation",
 }

@@ -17,11 +17,13 @@ func (p Policy) RefusesURL(raw string) string {
 		// An address that cannot be parsed is refused elsewhere, as one that cannot be dialled.
 		return ""
 	}
+	// A denied address stays denied whatever the other list allows.
 	for _, pattern := range p.DenyURLs {
 		if matchURL(pattern, u, false) {
 			return "denyURLs" + p.originText() + " refuses " + quoteShort(u.Host) + " by " + quoteShort(messages.RedactURL(pattern))
 		}
 	}
+	// Without the list every address is allowed; an empty one allows none.
 	if p.AllowURLs == nil {
 		return ""
 	}

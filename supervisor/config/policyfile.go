@@ -9,6 +9,7 @@ const policyKey = "policy"
 // command and no URL: the organisation wanted a restriction, and a mistake in it must not remove it.
 func (r *reader) readPolicy(v value, source string) *Policy {
 	p := &Policy{Source: source}
+	// The map finds a list by its key, and names keeps the documented order for the message.
 	lists := map[string]*[]string{
 		"allowCommands": &p.AllowCommands, "denyCommands": &p.DenyCommands,
 		"allowEnv": &p.AllowEnv, "allowCwd": &p.AllowCwd, "allowURLs": &p.AllowURLs, "denyURLs": &p.DenyURLs,

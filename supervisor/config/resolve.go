@@ -166,6 +166,7 @@ func (r *resolver) checkRemote(s *messages.Spec, schemes ...string) {
 	u, err := url.Parse(s.URL)
 	known := strings.Join(schemes[:2], " or ")
 	plain := err == nil && (u.Scheme == "http" || u.Scheme == "ws")
+	// The first fault is reported; the others would follow from it.
 	switch {
 	case s.URL == "":
 		r.addProblem("url", "it is empty after expansion", "write the server's URL")
@@ -205,11 +206,13 @@ func (r *resolver) headerValue(key, v string) {
 // dropClaims removes trusted and a weak pin from entries of files that a stranger may have written, with a warning: an approval
 // lets the server start, and does not weaken the checks of its tools.
 func (r *resolver) dropClaims(s *messages.Spec) {
+	// The approvals decide about a local file, which the person may have written through mcpvisor.
 	if s.Trusted && s.Scope == messages.ScopeProject {
 		s.Trusted = false
 		r.addWarning("trusted", "a project file cannot make a server trusted; the key is dropped",
 			"set it in your own file, with the whole entry")
 	}
+	// hold is the strictest word, and may come from a stranger.
 	if s.Pin != "" && s.Pin != messages.PinHold && merelyFound(s.Scope) {
 		s.Pin = ""
 		r.addWarning("pin", "a project file cannot keep changed tools from being noticed; the key is dropped",

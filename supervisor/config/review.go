@@ -56,6 +56,7 @@ func ReviewOf(set Set, c Candidate) Review {
 	if all := set.Found[b.Server]; len(all) > 0 && all[len(all)-1].Binding == nil {
 		v.Hides = all[len(all)-1].Spec.Scope
 	}
+	// The look-alikes of these names matter, because the person trusts them.
 	for _, name := range slices.Sorted(maps.Keys(set.Specs)) {
 		if !merelyFound(set.Specs[name].Scope) {
 			v.Others = append(v.Others, name)
@@ -129,9 +130,11 @@ func (v *Review) reviewHidden() {
 	_ = rawjson.Unmarshal(v.entry, &top)
 	folded := map[string]string{}
 	for _, key := range slices.Sorted(maps.Keys(top)) {
+		// A key without an effect may still persuade a reader.
 		if _, known := fields[key]; !known && !isRemark(key) {
 			v.addRemark(false, "does not count here: "+quoteVisible(key), key)
 		}
+		// Programs that ignore case take one of the two, and a reader does not see which.
 		if first, twice := folded[strings.ToLower(key)]; twice {
 			v.addRemark(true, "has two keys that are alike but for case: "+quoteVisible(first)+" and "+quoteVisible(key), first, key)
 		}
@@ -218,6 +221,7 @@ func (v *Review) reviewProcess(e Entry) {
 	if s.MayControl {
 		v.addRemark(true, "may call every other server and change what runs, through the control socket of mcpvisor up (mayControl)", "mayControl")
 	}
+	// A file outside of the project is one of the person's, which the server would get.
 	if e.EnvFile != "" {
 		text := "takes variables from " + Visible(e.EnvFile)
 		if len(v.Variables) > 0 {

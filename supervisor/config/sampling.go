@@ -13,6 +13,7 @@ const samplingKey = "samplingCommand"
 func (r *reader) readSampling(v value, p *Parsed) {
 	const fix = `write "program argument…", or ["program", "argument…"]`
 	var words []string
+	// A text is the form that people type; a list needs no quotes inside.
 	if l, ok := literalOf(v.Value); ok && l.Kind() == '"' {
 		var err error
 		if words, err = Words(l.String()); err != nil {

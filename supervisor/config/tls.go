@@ -22,6 +22,7 @@ var tlsKeys = []struct {
 // readTLS reads {caFile, certFile, keyFile, serverName}. A certificate and its private key need each other.
 func readTLS(r *reader, e *Entry, v value) {
 	var t messages.TLS
+	// The names serve as candidates for a suggestion, too.
 	var names []string
 	for _, k := range tlsKeys {
 		names = append(names, k.key)

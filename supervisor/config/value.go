@@ -156,6 +156,7 @@ func (r *reader) readSeconds(v value, into *messages.Duration) {
 	switch {
 	case !ok || l.Kind() != '0':
 		r.reportType(v, "a number of seconds", fix)
+	// The bound keeps the product within a time.Duration.
 	case json.Unmarshal(l, &s) != nil || math.Abs(s) > float64(math.MaxInt64/int64(time.Second)/2):
 		r.addProblem(r.posOf(v.Value), v.key, "the number is too large", fix)
 	case s < 0:

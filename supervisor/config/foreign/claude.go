@@ -26,6 +26,7 @@ func claudeSections(r *fileReading) {
 		}
 		switch {
 		case len(membersOf(v)) == 0:
+		// The servers of other directories do not count in this one.
 		case !here:
 			if others++; others == 1 {
 				at = m.Name.StartOffset

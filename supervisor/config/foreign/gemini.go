@@ -61,7 +61,9 @@ func (e *entry) geminiSignIn() {
 	kept := objectValue(m.Value.StartOffset)
 	for _, k := range membersOf(m.Value) {
 		switch key := nameOf(k); key {
+		// The key is true or absent here: the caller has handled false.
 		case "enabled":
+		// These keys change requests in a way that config has no key for.
 		case "tokenParamName", "audiences", "registrationUrl":
 			e.warnLost(k.Name.StartOffset, "oauth."+key, "it is not carried over", "")
 		default:

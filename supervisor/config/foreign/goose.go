@@ -13,6 +13,7 @@ func gooseSections(r *fileReading) {
 	if v, ok := valueAt(r.tree.Root, "extensions"); ok && !isNull(v) {
 		r.addServers("extensions", v, nil)
 	}
+	// Some people carry the key of other programs over to this file.
 	if v, ok := valueAt(r.tree.Root, "mcpServers"); ok && !isNull(v) {
 		r.addServers("mcpServers", v, nil)
 	}

@@ -74,6 +74,7 @@ func tooMany(s string) (line int, what string) {
 	keys := 0
 	for text := range strings.Lines(s) {
 		line++
+		// Counting is cheap, and runs before the library sees the text.
 		keys += strings.Count(text, "=")
 		head, _, _ := strings.Cut(text, "=")
 		switch {
@@ -204,6 +205,7 @@ func leafOf(v *unstable.Node, at int) hujson.Value {
 		out.Value = hujson.Bool(data == "true")
 	case unstable.Integer, unstable.Float:
 		out.Value = numberLiteral(data)
+	// Comments between the elements are nodes of their own.
 	case unstable.Array:
 		a := &hujson.Array{}
 		for it := v.Children(); it.Next(); {

@@ -34,6 +34,7 @@ func textOf(v hujson.Value) (string, bool) {
 	return l.String(), true
 }
 
+// isNumber, isNull and isTrue also accept a value without content, which valueAt returns for a missing key.
 func isNumber(v hujson.Value) bool { return v.Value != nil && v.Value.Kind() == '0' }
 
 // isNull reports whether v is null or absent.

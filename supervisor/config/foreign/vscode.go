@@ -66,6 +66,7 @@ func codeEntry(e *entry) bool {
 			e.addMember("fallbackSSE", m.Value.StartOffset, boolValue(true, m.Value.StartOffset))
 		}
 	}
+	// These keys describe the development of a server or its place in a gallery.
 	for _, key := range []string{"dev", "gallery", "version"} {
 		e.takeMember(key)
 	}

@@ -141,6 +141,7 @@ func (y *yamlReader) toValue(n ast.Node, at, depth int) hujson.Value {
 	if y.values++; y.values > maxYAMLValues || depth > maxYAMLDepth || n == nil {
 		return hujson.Value{Value: hujson.Literal("null"), StartOffset: at, EndOffset: at + 1}
 	}
+	// leaf returns a single value at the node's own token.
 	leaf := func(l hujson.Literal) hujson.Value {
 		at := y.offsetOf(n.GetToken())
 		return hujson.Value{Value: l, StartOffset: at, EndOffset: at + 1}
@@ -150,6 +151,7 @@ func (y *yamlReader) toValue(n ast.Node, at, depth int) hujson.Value {
 		return y.toObject(n.Values, at, depth)
 	case *ast.MappingValueNode:
 		return y.toObject([]*ast.MappingValueNode{n}, at, depth)
+	// Each element has a place of its own, for problems about it.
 	case *ast.SequenceNode:
 		a := &hujson.Array{}
 		for _, el := range n.Values {

@@ -23,6 +23,7 @@ var table = []reason{
 		prefixes: []string{"MCPVISOR_"},
 	},
 	{
+		// Version managers of languages choose the program by variables of their own.
 		effect: "which program a name finds",
 		prefixes: []string{
 			"ASDF_", "CONDA_", "FNM_", "HERMIT_", "MAMBA_", "MISE_", "NODENV_", "NVM_", "PYENV_", "RBENV_", "RTX_", "SDKMAN_",
