@@ -43,6 +43,7 @@ func bundleError(class messages.Class, text, fix string, cause error) error {
 // without a checksum is refused, because its content could not be told from another one.
 func (r *Registry) fetchBundle(ctx context.Context, p *plan.Package) (*plan.Bundle, error) {
 	u, err := url.Parse(p.Identifier)
+	// The document is checked before anything is requested.
 	switch {
 	case r.o.Cache == "" || r.o.Bundles == "":
 		return nil, bundleError(messages.ClassConfig, "cannot be installed: no directory is set for bundles", "", nil)
@@ -111,6 +112,7 @@ func hashFile(f io.ReadSeeker) (string, error) {
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return "", err
 	}
+	// The whole file is hashed through a buffer, because a bundle may be larger than the memory.
 	h := sha256.New()
 	if _, err := io.Copy(h, f); err != nil {
 		return "", err

@@ -136,6 +136,7 @@ func (u *bundleArchive) readManifest() error {
 		return bundleError(messages.ClassProtocol, "has a manifest.json that cannot be unpacked", "", plan.ErrDocument)
 	}
 	defer in.Close()
+	// The archive's own statement of the size is not used.
 	text, err := io.ReadAll(io.LimitReader(in, maxManifest+1))
 	if err != nil || len(text) > maxManifest {
 		return bundleError(messages.ClassProtocol, "has a manifest.json that cannot be unpacked, or is larger than 1 MiB", "", plan.ErrDocument)
@@ -151,6 +152,7 @@ func (u *bundleArchive) replaceDir(dir string) error {
 	if err := os.MkdirAll(parent, 0o700); err != nil {
 		return bundleError(messages.ClassConfig, "cannot be unpacked: "+fileErrorText(err), "", err)
 	}
+	// The directory is beside its final place, because a rename does not cross file systems.
 	temp, err := os.MkdirTemp(parent, "unpacking-*")
 	if err != nil {
 		return bundleError(messages.ClassConfig, "cannot be unpacked: "+fileErrorText(err), "", err)

@@ -141,7 +141,7 @@ func (f *resolver) resolveHeaders(list []KeyValue) (map[string]string, error) {
 			return nil, planError(ErrUnusable, "the header "+shortText(kv.Name)+" has a name that no header can have", "")
 		}
 		in := newInput(Header, kv.Name, kv.Field)
-		// People paste the bare token otherwise.
+		// The placeholder shows that the value begins with a scheme, because a bare token is a common mistake.
 		if in.Placeholder == "" && strings.EqualFold(kv.Name, "Authorization") {
 			in.Placeholder = "Bearer …"
 		}
@@ -164,6 +164,7 @@ func (f *resolver) resolveHeaders(list []KeyValue) (map[string]string, error) {
 			}
 		}
 		out[name] = v
+		// The document does not say whether the value is a secret, so that it counts as one.
 		f.secrets = append(f.secrets, v)
 	}
 	// A line break would begin another header.

@@ -137,6 +137,7 @@ func (f *resolver) bundleCommand(p *Package, m Machine, b *Bundle) (command, err
 	if err := program.checkSafe("the bundle's command"); err != nil {
 		return command{}, err
 	}
+	// An interpreter of the machine stays a name, and a file of the bundle becomes an absolute path.
 	if c.program, err = locateProgram(program.String(), b, platform); err != nil {
 		return command{}, err
 	}
@@ -167,6 +168,7 @@ func (f *resolver) bundleCommand(p *Package, m Machine, b *Bundle) (command, err
 			c.env[name] = v
 		}
 	}
+	// The registry's document may add arguments to those of the manifest.
 	args, err := f.resolveArguments(p.PackageArguments)
 	if err != nil {
 		return command{}, err
@@ -186,6 +188,7 @@ func (f *resolver) bundleCommand(p *Package, m Machine, b *Bundle) (command, err
 		return command{}, err
 	}
 	c.args = append(c.args, args...)
+	// The settings of the person may have brought references, which checkSafe accepts in their pieces only.
 	for _, w := range c.args {
 		if err := w.checkSafe("an argument of the bundle's command"); err != nil {
 			return command{}, err

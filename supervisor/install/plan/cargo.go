@@ -23,6 +23,7 @@ func (p *Package) cargoProgram(m Machine) string {
 // runsArguments reports whether a crate has the name of a program that runs what its arguments say. The programs of
 // cargo and rustup themselves lie in the same directory; the others are what a person may have installed there.
 func runsArguments(crate string) bool {
+	// python3.12 and bash5 count like python and bash.
 	name := strings.TrimRight(strings.TrimSuffix(strings.ToLower(crate), ".exe"), "0123456789.")
 	return slices.Contains(runnerNames, name)
 }

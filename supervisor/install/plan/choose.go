@@ -108,6 +108,7 @@ func (w Way) rank(m Machine) int {
 		return 2
 	case w.Remote != nil:
 		return 1
+	// Build refuses an unknown kind, and the error then names it.
 	case !slices.Contains(Kinds, w.Kind):
 		return 5
 	case w.Package.Transport.Type != "stdio" && w.Package.Transport.Type != "":

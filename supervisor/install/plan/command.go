@@ -130,12 +130,14 @@ func (f *resolver) packageCommand(p *Package, m Machine) (command, error) {
 // one command.
 func (f *resolver) crateCommand(p *Package, c command, args []mixedText) (command, error) {
 	switch {
+	// The arguments of such a program would be code that the publisher wrote.
 	case runsArguments(p.Identifier):
 		return command{}, planError(ErrUnusable, "the package is called "+shortText(p.Identifier)+
 			", as a program that runs what its arguments say", "write the command yourself, if you want that: mcpvisor add NAME COMMAND")
 	case c.program == "":
 		return command{}, planError(ErrUnusable, "the directory of programs that cargo installs is not known", "set CARGO_HOME")
 	}
+	// --locked installs the versions of dependencies that the publisher's lock file names.
 	f.addNote("install the program first: cargo install --locked " + cargoCrate(p))
 	c.args = args
 	return c, nil

@@ -174,6 +174,7 @@ func (f *resolver) chosenValues(in Input, required bool) ([]mixedText, error) {
 func (f *resolver) personValues(in Input, all []string) ([]mixedText, error) {
 	out := make([]mixedText, len(all))
 	for i, v := range all {
+		// Values that were given beforehand are checked like answers.
 		if err := f.checkValue(in, v); err != nil {
 			return nil, err
 		}

@@ -100,6 +100,7 @@ func passesEnv(name string) bool { return name == "-e" || name == "--env" }
 
 // actsOnTheRuntime reports whether an environment variable changes what docker or podman itself does.
 func actsOnTheRuntime(name string) bool {
+	// Windows and some programs ignore the case of names.
 	upper := strings.ToUpper(name)
 	for _, prefix := range []string{"DOCKER_", "BUILDKIT_", "CONTAINER_", "CONTAINERS_", "PODMAN_", "LD_", "DYLD_", "XDG_"} {
 		if strings.HasPrefix(upper, prefix) {

@@ -74,11 +74,13 @@ func (f *resolver) checkAddress(template, address string) error {
 	}
 	// A value in the path must not change the host, for example by beginning with "@".
 	if t, err := url.Parse(strings.NewReplacer("{", "", "}", "").Replace(template)); err == nil && t.Host != "" {
+		// Only a template whose host has no braces promises a fixed host.
 		authority, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(template, "https://"), "http://"), "/")
 		if !strings.Contains(authority, "{") && t.Host != u.Host {
 			return planError(ErrValue, "a value of the URL changes its host", "")
 		}
 	}
+	// The person decides; config refuses credentials over http later.
 	if u.Scheme == "http" && !addresses.ThisMachine(u.Hostname()) {
 		f.addNote("the address is http: what is sent can be read on the way")
 	}

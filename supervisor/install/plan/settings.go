@@ -15,6 +15,7 @@ func (f *resolver) resolveSettings(all map[string]setting, m Machine) (map[strin
 	for _, key := range slices.Sorted(maps.Keys(all)) {
 		s := all[key]
 		in := Input{Kind: Setting, Name: key, Description: s.Description, Secret: s.Sensitive, Repeated: s.Multiple}
+		// The title says at least something to the person.
 		if in.Description == "" {
 			in.Description = s.Title
 		}
@@ -125,6 +126,7 @@ func (e expander) expandText(text string) (w mixedText, present bool, err error)
 				}
 				w = append(w, v...)
 			}
+		// The setting exists, is optional and has no value.
 		case isSetting && e.hasSetting(key):
 			present = false
 		// The directories of the person are replaced by a table of their own.

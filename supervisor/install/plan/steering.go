@@ -18,6 +18,7 @@ func (c command) checkSteering(dir, separator string) error {
 	for _, name := range slices.Sorted(maps.Keys(c.env)) {
 		v := c.env[name]
 		reason, isSteering := steer.Reason(name)
+		// A value that mixes both origins counts as the publisher's.
 		if !isSteering || v.isFromPerson() || dir != "" && isWithin(v.String(), dir, separator) {
 			continue
 		}
@@ -31,6 +32,7 @@ func (c command) checkSteering(dir, separator string) error {
 func isWithin(list, dir, separator string) bool {
 	dir = filepath.ToSlash(dir)
 	for _, p := range strings.Split(list, separator) {
+		// A path with ".." in it may leave the directory.
 		p = path.Clean(filepath.ToSlash(p))
 		if p != dir && !strings.HasPrefix(p, dir+"/") {
 			return false
