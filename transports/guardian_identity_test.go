@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// The number of a group that is gone can be given to somebody else. The guardian must see that it was.
+// The number of a group that is gone can be given to another process. The guardian must notice that.
 func TestGuardianTellsGroupsApart(t *testing.T) {
 	start := func() *exec.Cmd {
 		cmd := exec.Command("sleep", "60")

@@ -58,7 +58,7 @@ func playManager(arg string) {
 	time.Sleep(5 * time.Minute) // not for ever: a test that fails may leave it
 }
 
-// children are the process ids that launchers have told.
+// children are the process ids that launchers have printed.
 func children(r *transporttest.Recorder) (pids []int) {
 	for _, m := range r.Messages() {
 		var line struct{ Child int }

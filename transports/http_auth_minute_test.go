@@ -17,7 +17,7 @@ type exchange func(*http.Request) (*http.Response, error)
 
 func (f exchange) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// TestAMinuteOf401 is H7, in virtual time: a server that answers 401 for a minute, while somebody calls ten times a
+// TestAMinuteOf401 is H7, in virtual time: a server that answers 401 for a minute, while a caller calls ten times a
 // second, gets one request, one refresh and one repetition.
 func TestAMinuteOf401(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

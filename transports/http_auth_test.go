@@ -398,7 +398,7 @@ func TestCredentialsStayInTheOrigin(t *testing.T) {
 	}
 }
 
-// TestFormerTokenIsScrubbed: a server that repeats the token before the last one tells nobody.
+// A server that repeats the token before the last one in an error does not disclose it: it is redacted as well.
 func TestFormerTokenIsScrubbed(t *testing.T) {
 	var former atomic.Pointer[string]
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestEnds: how many ends of how long it takes until nobody waits any more, and until they do again.
+// TestEnds: how many ends of which length it takes until Sends wait no more, and until they wait again.
 func TestEnds(t *testing.T) {
 	const ms = time.Millisecond
 	for name, c := range map[string]struct {

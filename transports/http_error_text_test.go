@@ -9,7 +9,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// A refusal is told in the server's own words, whatever it writes them in.
+// An error shows a refusal in the server's own words, in whichever format the server writes them.
 func TestOwnWords(t *testing.T) {
 	for _, c := range []struct{ kind, body, want string }{
 		{"", "Access is only allowed at localhost:3005", "Access is only allowed at localhost:3005"},

@@ -46,7 +46,7 @@ func dropPackets(t *testing.T, c net.Conn) {
 }
 
 // TestDeadConnection: the server vanishes without a word, before the message reaches it or while it works. The kernel's
-// own patience, a quarter of an hour for bytes that nobody acknowledges, is not ours.
+// own patience, a quarter of an hour for bytes that no peer acknowledges, does not count.
 func TestDeadConnection(t *testing.T) {
 	for _, working := range []bool{false, true} {
 		t.Run(map[bool]string{false: "before the message", true: "at work"}[working], func(t *testing.T) {

@@ -189,7 +189,7 @@ func TestStreamDelay(t *testing.T) {
 	}
 }
 
-// TestRefused: a refusal that somebody else received is classed as HTTP classes it.
+// A refusal that another transport has received gets the class that HTTP gives it.
 func TestRefused(t *testing.T) {
 	for _, c := range []struct {
 		status  int

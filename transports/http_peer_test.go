@@ -290,7 +290,7 @@ func (l listeningTransport) Dial(ctx context.Context, sink transports.Sink) (tra
 	return c, nil
 }
 
-// sinkOf keeps the end of a connection that nobody was given from a sink.
+// sinkOf keeps the Down of a connection that Dial has not returned from the sink.
 type sinkOf struct {
 	transports.Sink
 	failed atomic.Bool

@@ -19,7 +19,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/mcpgo"
 )
 
-// The servers of both SDKs, as peers that nobody here has written. They offer the same: echo answers with its argument,
+// The servers of both SDKs, as peers that this project has not written. They offer the same: echo answers with its argument,
 // grow adds a tool, slow answers when the channel is closed.
 
 func mcpgoServer(slow <-chan struct{}) *server.MCPServer {

@@ -187,7 +187,7 @@ func (r *reopenCounter) StreamReopened() {
 	r.changed <- struct{}{}
 }
 
-// TestStreamReopened: the sink is told when notifications may have been lost, and only then.
+// TestStreamReopened checks that StreamReopened is called when notifications may have been lost, and only then.
 func TestStreamReopened(t *testing.T) {
 	const retry = "retry: 1\n\n"
 	for name, c := range map[string]struct {
@@ -353,8 +353,8 @@ func TestRequestsFromAnOlderServer(t *testing.T) {
 	}
 }
 
-// TestConcurrentCallsLoseTheSession: one call is told that the session is gone. Those that the server may be working on
-// are not told that they were refused.
+// TestConcurrentCallsLoseTheSession: one call returns the refusal. The calls that the server may be working on
+// do not return as refused.
 func TestConcurrentCallsLoseTheSession(t *testing.T) {
 	const callers = 20
 	var waiting sync.WaitGroup

@@ -35,7 +35,7 @@ func emit(w http.ResponseWriter, format string, args ...any) {
 const note = `{"jsonrpc":"2.0","method":"note"}`
 
 // TestConnectionsAreReused counts connections. An answer that comes as an event stream is followed by the end of its
-// body, which somebody must read, or every call costs a connection and a TLS handshake.
+// body, which the transport must read, or every call costs a connection and a TLS handshake.
 func TestConnectionsAreReused(t *testing.T) {
 	seeds.Shows(t, "001.1.pooling", "001.6.tls")
 	for _, c := range []struct {
@@ -449,7 +449,7 @@ func TestNoListening(t *testing.T) {
 	}
 }
 
-// goroutineStacks is what all goroutines do.
+// goroutineStacks returns the stacks of all goroutines.
 func goroutineStacks() string {
 	b := make([]byte, 4<<20)
 	return string(b[:runtime.Stack(b, true)])

@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	// bound is how long anything that must end may take.
+	// bound is the longest time that anything which must end may take.
 	bound = 15 * time.Second
 	// canary stands in every credential of these tests, and must stand in no error.
 	canary = "canary5ba04e7d11c9"

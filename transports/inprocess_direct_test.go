@@ -246,7 +246,7 @@ func TestDirectEnds(t *testing.T) {
 	}
 }
 
-// TestReceiveEnds: whoever receives and cannot go on ends the connection, because nobody else would receive.
+// TestReceiveEnds: a receive function that cannot go on ends the connection, because no other goroutine would receive.
 func TestReceiveEnds(t *testing.T) {
 	for name, c := range map[string]struct {
 		receive func([]byte)
@@ -270,7 +270,7 @@ func TestReceiveEnds(t *testing.T) {
 }
 
 // TestReceiveIsWaitedFor: also for what was sent before the server said who receives it; and what waits at the end of the
-// connection is not given to anybody.
+// connection is given to no server.
 func TestReceiveIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var given atomic.Int32

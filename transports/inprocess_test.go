@@ -127,7 +127,7 @@ func TestInProcessPeer(t *testing.T) {
 				t.Error("an empty message was written")
 			}
 			for {
-				msg, err := p.Read(context.Background()) // not its own context: the end is told all the same
+				msg, err := p.Read(context.Background()) // not serve's context: Read must return at the end all the same
 				reads <- got{string(msg), err}
 				if err != nil {
 					return nil

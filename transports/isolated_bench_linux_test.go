@@ -9,7 +9,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/transporttest"
 )
 
-// BenchmarkIsolatedDial is what isolation adds to the start of a child and its whole stop.
+// BenchmarkIsolatedDial measures what isolation adds to the start of a child and its whole stop.
 func BenchmarkIsolatedDial(b *testing.B) {
 	for name, i := range map[string]*messages.Isolation{
 		"none": nil, "temp": {PrivateTemp: true}, "preset": messages.DefaultIsolation(),

@@ -11,7 +11,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/budget"
 )
 
-// sinkLog collects what a sink is told.
+// sinkLog collects the calls of a sink.
 type sinkLog struct{ log []string }
 
 func (k *sinkLog) Message(b []byte) { k.log = append(k.log, fmt.Sprintf("message %d", len(b))) }

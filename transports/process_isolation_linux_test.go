@@ -43,7 +43,7 @@ func init() {
 	}
 }
 
-// attempts are what an isolated child tries.
+// attempts are the actions that an isolated child tries.
 var attempts = map[string]func(arg string) error{
 	"write":  func(path string) error { return os.WriteFile(path, []byte("x"), 0o600) },
 	"append": func(path string) error { return os.WriteFile(path, []byte("x"), 0o600) },
@@ -374,7 +374,7 @@ func TestThePrivateTempFolderOfAKilledManagerIsRemovedByTheNext(t *testing.T) {
 	}
 	second := startServer(t, asRole("tempKeeper", "TMPDIR="+base))
 	second.waitLine(0)
-	// A folder of that name without the mark of a process is somebody's own, and stays.
+	// A folder of that name without the marker of a process belongs to another program, and stays.
 	if left, err := os.ReadDir(base); err != nil || len(left) != 2 || left[0].Name() != "mcpvisor-tmp-of-nobody" && left[1].Name() != "mcpvisor-tmp-of-nobody" {
 		t.Error(left, err)
 	}

@@ -73,7 +73,7 @@ func TestPrivateFoldersShareAHome(t *testing.T) {
 		if err != nil || one == two {
 			t.Fatal(one, two, err)
 		}
-		removeStaleTemps(base) // somebody else of this user, who must leave alone what is used
+		removeStaleTemps(base) // as another process of this user, which must leave alone what is in use
 		removeOne()
 		if _, err := os.Stat(two); err != nil {
 			t.Error(err)

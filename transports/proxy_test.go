@@ -29,7 +29,7 @@ import (
 // connection of each kind to each of the addresses that it is given and prints what came of it.
 func init() {
 	roles["proxied"] = func(arg string) {
-		// No name of these tests exists, and nobody waits until the network has said so.
+		// No name of these tests exists, and the tests do not wait until the network has said so.
 		net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
 			return nil, errors.New("no name server")
 		}}

@@ -179,7 +179,7 @@ func startRole(role string) int {
 	return cmd.Process.Pid
 }
 
-// asRole is how a test starts this binary as a server.
+// asRole returns the configuration that starts this test binary as a server with that role.
 func asRole(role string, env ...string) transports.StdioConfig {
 	exe, err := os.Executable()
 	if err != nil {
@@ -195,7 +195,7 @@ func asRole(role string, env ...string) transports.StdioConfig {
 	}
 }
 
-// playScript is the peer of the contract suite. It tells its secret to everybody who reads its log, as servers do.
+// playScript is the peer of the contract suite. It prints its secret to its log, as servers do.
 func playScript() {
 	if s := os.Getenv("PEER_TOKEN"); s != "" {
 		fmt.Fprintf(os.Stderr, "cannot log in with %s\n", s)

@@ -94,7 +94,7 @@ func (s *child) expectEcho() {
 	s.Wait(s.t, childBound, "the answer", func() bool { return s.Answers(77) > before })
 }
 
-// P12, P14: how a child ends by itself is told, whether it lives for a moment or for hours.
+// P12, P14: the error says how a child has ended by itself, whether it lives for a moment or for hours.
 func TestExitIsTold(t *testing.T) {
 	for code, want := range map[int]string{
 		0: "the process ended with exit status 0", 1: "the process ended with exit status 1", 127: "exit status 127",
@@ -133,7 +133,7 @@ func TestDeafChildIsKilled(t *testing.T) {
 	waitGone(t, 0, pid)
 }
 
-// Close returns when its context ends. The ladder goes on.
+// Close returns when its context ends. The steps of the shutdown go on.
 func TestCloseWithLittleTime(t *testing.T) {
 	cfg := asRole("deaf")
 	cfg.Grace = 500 * time.Millisecond
@@ -156,7 +156,7 @@ func TestCloseWithLittleTime(t *testing.T) {
 	waitGone(t, 0, pid)
 }
 
-// The second step of the ladder asks: what the child says then still arrives.
+// The second step of the shutdown is SIGTERM: what the child writes then still arrives.
 func TestStubbornChildIsAsked(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	cfg := asRole("stubborn")
@@ -453,7 +453,7 @@ func TestWhereCommandsAreFound(t *testing.T) {
 	}
 }
 
-// A program that is being written (a build, an upgrade) is retried for a moment, and is nobody's mistake after that.
+// A program that is being written (a build, an upgrade) is retried for a moment, and counts as a shortage after that.
 func TestProgramThatIsBeingWritten(t *testing.T) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -488,7 +488,7 @@ func TestProgramThatIsBeingWritten(t *testing.T) {
 	startServer(t, cfg).expectEcho()
 }
 
-// The guard is told of every group, and that it is gone when it is gone.
+// The guard learns of every group, and of its end.
 func TestGuardIsTold(t *testing.T) {
 	g := &fakeGuard{}
 	cfg := asRole("launcher:deaf")

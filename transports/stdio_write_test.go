@@ -69,7 +69,7 @@ func (o *writeQueue) holdsMessages(t *testing.T, n int) {
 	}
 }
 
-// A child that does not read holds up what it holds up, and nobody past their context: the one that is half written is
+// A child that does not read holds up writing, but no Send past its context: the message that is half written is
 // in doubt, the ones behind it are not, and what follows is whole.
 func TestOutboxWithAPipeThatIsFull(t *testing.T) {
 	o, r := newTestOutbox(t)
@@ -123,7 +123,7 @@ func TestOutboxFails(t *testing.T) {
 	}
 }
 
-// A pipe that nobody reads any more says so to the connection, and the senders learn the reason from that.
+// A write into a pipe without a reader fails, and the senders learn the reason from the connection.
 func TestOutboxWithoutAReader(t *testing.T) {
 	o, r := newTestOutbox(t)
 	broken := make(chan struct{})
@@ -295,7 +295,7 @@ func TestOutboxHandsOver(t *testing.T) {
 					t.Errorf("%v, %v", d, err)
 					return
 				}
-				<-turn // as after a call: the sender comes back when somebody else has got ahead
+				<-turn // as after a call: the sender comes back when another one has got ahead
 			}
 		}()
 	}

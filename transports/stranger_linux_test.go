@@ -199,7 +199,7 @@ func TestAnIsolatedServerLeavesOthersAlone(t *testing.T) {
 			skipWithout(t, i)
 			list := []string{"trace " + strconv.Itoa(os.Getpid())}
 			want := map[string]string{"trace": "denied"}
-			if os.Getuid() != 0 { // root reads the environment of everybody
+			if os.Getuid() != 0 { // root reads the environment of every process
 				list = append(list, "environment "+strconv.Itoa(neighbour.Info().PID))
 				want["environment"] = "denied"
 			}

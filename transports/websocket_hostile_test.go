@@ -53,7 +53,7 @@ func TestWebSocketWhatIsForbiddenCostsTheConnection(t *testing.T) {
 	}
 }
 
-// A server that agrees to what nobody offered, or proves nothing, has no connection.
+// A server that agrees to what the client has not offered, or proves nothing, gets no connection.
 func TestWebSocketHandshakeThatLiesIsRefused(t *testing.T) {
 	for name, lie := range map[string]func(http.Header){
 		"a proof of another key":     func(h http.Header) { h.Set("Sec-Websocket-Accept", "AAAAAAAAAAAAAAAAAAAAAAAAAAA=") },

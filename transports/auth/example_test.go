@@ -102,7 +102,7 @@ func ExampleRefresher_Once() {
 	// fresh <nil>
 }
 
-// Nothing is stored under a key: somebody must sign in.
+// Nothing is stored under a key: a person must sign in.
 func ExampleStore() {
 	var store auth.Store = auth.NewMemory()
 	_, err := store.Get(context.Background(), "server")

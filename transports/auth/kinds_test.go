@@ -19,13 +19,13 @@ import (
 )
 
 const (
-	// bound is how long anything that must end may take.
+	// bound is the longest time that anything which must end may take.
 	bound = 30 * time.Second
 	// canary stands in every secret of these tests, and must stand in no error.
 	canary = "canary7f21b0c9aa54"
 )
 
-// currentHeaders are what a is sending now.
+// currentHeaders returns the headers that a sends now.
 func currentHeaders(t *testing.T, a transports.Authorizer) http.Header {
 	t.Helper()
 	h := http.Header{}

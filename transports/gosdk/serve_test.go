@@ -84,7 +84,7 @@ func (c *client) handshake() {
 	c.notify("notifications/initialized", `{}`)
 }
 
-// count is how many messages hold text.
+// count returns the number of messages that hold text.
 func (c *client) count(text string) int {
 	n := 0
 	for _, m := range c.Messages() {

@@ -139,7 +139,7 @@ func TestWhatCannotBeEnforcedIsRefusedAndNeverWeaker(t *testing.T) {
 	}
 }
 
-// What a plan names as in force has its step, and nothing else has: what is told is what is done.
+// What a plan names as in force has its step, and nothing else has: the status says exactly what is done.
 func TestEveryWishHasItsStepOrIsNamed(t *testing.T) {
 	if steps, err := isolation.Plan(nil, today); err != nil || steps.Launch() || steps.Temp {
 		t.Error(steps, err)
@@ -331,7 +331,7 @@ func ExamplePlan() {
 	can.Landlock, can.NoLandlock = 0, "Landlock is switched off when it starts"
 	_, err = isolation.Plan(&want, can)
 	fmt.Println(err)
-	// Output:
-	// private temp, no new privileges, read-only except ./data and its temp, no look into other processes, no signals to other processes, no network and no sockets, fewer system calls <nil>
-	// isolation.write cannot be enforced on this machine: Landlock is switched off when it starts
+	// Output: private temp, no new privileges, read-only except ./data and its temp, no look into other processes, no signals to
+	// other processes, no network and no sockets, fewer system calls <nil> isolation.write cannot be enforced on this machine:
+	// Landlock is switched off when it starts
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/mcpgo"
 )
 
-// able is what the client of these tests declares.
+// able has the capabilities that the client of these tests declares.
 const able = `{"sampling":{},"elicitation":{},"roots":{"listChanged":true}}`
 
 func (c *client) handshakeAs(capabilities string) {

@@ -90,7 +90,7 @@ func (c *client) handshake() {
 	c.notify("notifications/initialized", `{}`)
 }
 
-// count is how many messages hold text.
+// count returns the number of messages that hold text.
 func (c *client) count(text string) int {
 	n := 0
 	for _, m := range c.Messages() {
@@ -256,7 +256,7 @@ func TestTheEndEndsHandlers(t *testing.T) {
 	default:
 		t.Error("Close returned while a handler was running")
 	}
-	// A notification after the end goes nowhere and blocks nobody.
+	// A notification after the end goes nowhere and blocks no sender.
 	s.SendNotificationToAllClients("notifications/late", nil)
 }
 

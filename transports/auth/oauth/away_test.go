@@ -90,7 +90,7 @@ func TestRetryAfterOfTheTokenEndpoint(t *testing.T) {
 	})
 }
 
-// TestLostAnswer: when nobody knows whether a refresh token was spent, the next process works with the access token to
+// TestLostAnswer: when it is not known whether a refresh token was spent, the next process works with the access token to
 // its end before it tries the refresh token again: a strict authorization server would revoke both.
 func TestLostAnswer(t *testing.T) {
 	runInBubble(t, func(t *testing.T) {

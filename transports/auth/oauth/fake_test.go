@@ -146,7 +146,7 @@ func write(w http.ResponseWriter, status int, v any) {
 	}
 }
 
-// count is how many requests began with a text.
+// count returns the number of requests that began with a text.
 func (w *fakeNetwork) count(prefix string) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()

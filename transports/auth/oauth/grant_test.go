@@ -93,7 +93,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// TestGrantsWithoutAPerson: what each sends, that nobody is asked, and that a new token is had when the old one ends.
+// TestGrantsWithoutAPerson: what each sends, that no person is asked, and that a new token is had when the old one ends.
 func TestGrantsWithoutAPerson(t *testing.T) {
 	ec, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	der, _ := x509.MarshalPKCS8PrivateKey(ec)

@@ -28,7 +28,7 @@ func TestReach(t *testing.T) {
 	}
 }
 
-// TestPrivateAddresses: a server on the internet sends nobody into a private network, a server in one may.
+// TestPrivateAddresses: a server on the internet cannot send this program into a private network, a server in one may.
 func TestPrivateAddresses(t *testing.T) {
 	for _, c := range []struct {
 		server, to string

@@ -16,7 +16,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/auth"
 )
 
-// TestMetadataRefused: what an authorization server's metadata may not name, and that nobody is sent anywhere by it.
+// TestMetadataRefused: what an authorization server's metadata may not name, and that no person is sent to such an address.
 func TestMetadataRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		change map[string]any

@@ -15,7 +15,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/auth"
 )
 
-// get is what a browser sees at an address of this machine. host is the Host header, or empty.
+// get returns what a browser sees at an address of this machine. host is the Host header, or empty.
 func get(t *testing.T, method, address, host string) (status int, page string, h http.Header) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, address, nil)
@@ -81,7 +81,7 @@ func TestCallback(t *testing.T) {
 	if err != nil {
 		t.Fatalf("the port is still taken: %v", err)
 	}
-	// Taken by somebody else at the next sign-in: another port, another registration.
+	// Another program has the port at the next sign-in: another port, another registration.
 	defer func() { _ = l.Close() }()
 	open := func(ctx context.Context, address string) error {
 		u, _ := url.Parse(address)
@@ -139,7 +139,7 @@ func TestNobodyComes(t *testing.T) {
 	}
 }
 
-// TestPrompts that cannot work are refused before anybody is asked.
+// TestPrompts checks that prompts which cannot work are refused before a person is asked.
 func TestPrompts(t *testing.T) {
 	a := make1(t, config(newWorld()))
 	for _, p := range []Prompt{

@@ -126,7 +126,7 @@ func TestReachByName(t *testing.T) {
 	}
 }
 
-// TestThroughAProxy: nobody here sees the address, so what is written counts.
+// TestThroughAProxy: this process does not see the address, so that the written host counts.
 func TestThroughAProxy(t *testing.T) {
 	w := webOf("mcp.example.com", true)
 	sent := 0

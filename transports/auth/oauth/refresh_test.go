@@ -15,7 +15,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// runInBubble runs a test in virtual time: tokens live for an hour, and nobody waits for it.
+// runInBubble runs a test in virtual time: tokens live for an hour, and the test does not take one.
 func runInBubble(t *testing.T, test func(t *testing.T)) {
 	t.Helper()
 	synctest.Test(t, test)
@@ -57,7 +57,8 @@ func TestRefreshInTime(t *testing.T) {
 	})
 }
 
-// TestDue: between the end's early time and half as much again, drawn anew for each process; half a life at most.
+// TestDue checks the time of a refresh: between the early time before the end and half as much again, drawn anew for each
+// process, and never in the first half of the life.
 func TestDue(t *testing.T) {
 	a := make1(t, config(newWorld()))
 	now := time.Now()
@@ -115,7 +116,7 @@ func TestSeveralAuthorizers(t *testing.T) {
 }
 
 // TestRefusedToken: a 401 costs one refresh; what is refused again in its first minute is not refreshed; a token that
-// somebody else brought is taken as it is.
+// another process has brought is taken as it is.
 func TestRefusedToken(t *testing.T) {
 	runInBubble(t, func(t *testing.T) {
 		w := newWorld()
@@ -366,7 +367,7 @@ func TestStepUpBound(t *testing.T) {
 	})
 }
 
-// TestInteractiveAtTheEnd: a sign-in that has ended and cannot be refreshed is begun again by whoever can be asked.
+// TestInteractiveAtTheEnd: a sign-in that has ended and cannot be refreshed is begun again by the person who can be asked.
 func TestInteractiveAtTheEnd(t *testing.T) {
 	runInBubble(t, func(t *testing.T) {
 		w := newWorld()

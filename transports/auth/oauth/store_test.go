@@ -12,7 +12,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/auth"
 )
 
-// failingStore is a store that fails to put when told so.
+// failingStore is a store whose Put fails while a test wants it.
 type failingStore struct {
 	auth.Store
 	mu    sync.Mutex
@@ -142,7 +142,7 @@ func FuzzRecord(f *testing.F) {
 	})
 }
 
-// TestSignedOutElsewhere: a refresh after somebody has signed out asks for a sign-in, and spends nothing.
+// TestSignedOutElsewhere: a refresh after the person has signed out asks for a sign-in, and spends nothing.
 func TestSignedOutElsewhere(t *testing.T) {
 	runInBubble(t, func(t *testing.T) {
 		w := newWorld()

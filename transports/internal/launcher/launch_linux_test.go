@@ -77,7 +77,7 @@ func TestAStepThatFailsIsNamed(t *testing.T) {
 	}
 }
 
-// Whoever uses the name alone gets the program as it is: nobody can make it something else by a word.
+// A process that has the name alone becomes the program as it is: a word on the command line makes no launcher.
 func TestTheNameAloneMakesNoLauncher(t *testing.T) {
 	cmd := &exec.Cmd{Path: "/proc/self/exe", Args: []string{launcher.Name}}
 	out, err := cmd.Output()
@@ -96,7 +96,7 @@ func TestTheNameAloneMakesNoLauncher(t *testing.T) {
 	}
 }
 
-// A program that this package was loaded into, and that is not written in Go, would not understand. It is told nothing.
+// A program that this package was loaded into, and that is not written in Go, would not understand the order. It gets none.
 func TestAProgramThatIsNoLauncherIsToldNothing(t *testing.T) {
 	for _, script := range []string{"exit 0", "echo hello >&4", "echo no launch >&4; cat <&3 >&4"} {
 		cmd := &exec.Cmd{Path: "/bin/true", Args: []string{"true"}, Env: []string{}}
