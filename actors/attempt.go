@@ -53,26 +53,31 @@ type attempt struct {
 
 // The messages that an attempt posts to its server's actor.
 type (
+	// dialDone says that the transport is open; sess is the session on it.
 	dialDone struct {
 		epoch uint64
 		sess  *session.Session
 	}
+	// installStarted says that a runner of packages is at work, and cpuTimeMeasured how busy its processes were.
 	installStarted  struct{ epoch uint64 }
 	cpuTimeMeasured struct {
 		epoch       uint64
 		ran, waited time.Duration
 	}
+	// handshakeDone brings what the server said of itself.
 	handshakeDone struct {
 		epoch uint64
 		info  *session.Info
 		sess  *session.Session // a second one if the first died on the question about the era: see startHandshake
 	}
+	// listDone brings a whole list of tools.
 	listDone struct {
 		epoch uint64
 		list  session.ToolList
 		// listErr is set, without a list, for a server that is worth keeping without tools: see isWorthKeeping.
 		listErr error
 	}
+	// stepFailed ends the attempt, unless the step was a later list.
 	stepFailed struct {
 		epoch uint64
 		step  string // "dial", "handshake", "list", "relist"
@@ -83,15 +88,18 @@ type (
 		// eraKnown says that the session did not ask for the era, because an earlier one had found the legacy era.
 		eraKnown bool
 	}
+	// connLost says that the connection died after the handshake; conn describes its end.
 	connLost struct {
 		epoch uint64
 		err   error
 		conn  transports.Info
 	}
+	// connClosed says that everything is released. It is the last message of an attempt.
 	connClosed struct {
 		epoch uint64
 		conn  transports.Info
 	}
+	// probeDone is the outcome of a ping that was sent at sentAt; err is nil for an answer.
 	probeDone struct {
 		epoch  uint64
 		sentAt time.Time

@@ -112,6 +112,7 @@ func (l *Link) callQueued(ctx context.Context, tool string, args json.RawMessage
 	return l.callNow(ctx, tool, args, o)
 }
 
+// callNow runs the tool through the gate and reports what its end says about the connection.
 func (l *Link) callNow(ctx context.Context, tool string, args json.RawMessage, o *session.Options) (session.Result, error) {
 	// The gate may be closed by now; its error then says that nothing was sent.
 	before := l.noteUse()

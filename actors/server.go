@@ -209,8 +209,9 @@ type (
 		epoch uint64
 		round int
 	}
-	idleDue    struct{ epoch uint64 }
-	probeDue   struct{ epoch uint64 }
+	idleDue  struct{ epoch uint64 }
+	probeDue struct{ epoch uint64 }
+	// linkFailed carries an error of a call that may concern the whole connection.
 	linkFailed struct {
 		epoch uint64
 		err   error

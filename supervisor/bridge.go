@@ -61,6 +61,7 @@ type serverAgentTool struct {
 	entry *Entry
 }
 
+// Declaration describes the tool as it was in the snapshot that AgentTools read.
 func (b *serverAgentTool) Declaration() Declaration {
 	// The schema is cloned because the program may change what it gets; the snapshot's own is shared.
 	t := b.entry.Tool
@@ -68,6 +69,7 @@ func (b *serverAgentTool) Declaration() Declaration {
 		Kind: KindMCP, Server: t.Server}
 }
 
+// Handler calls the tool by its qualified name and returns the result as maps. Nil params are no arguments.
 func (b *serverAgentTool) Handler() Handler {
 	return func(ctx context.Context, params map[string]any) (map[string]any, error) {
 		var args any

@@ -26,6 +26,7 @@ type clientKey struct {
 	origin string
 }
 
+// ownClient is a client with a TLS configuration of its own.
 type ownClient struct {
 	*http.Client
 	content string // of the certificate and key files, to notice that they were renewed

@@ -392,6 +392,7 @@ func forEachServer(names []string, f func(name string) error) error {
 // joinedErrors are several errors in one line; errors.Join would put each on a line of its own.
 type joinedErrors []error
 
+// Error returns the texts, joined by semicolons.
 func (j joinedErrors) Error() string {
 	texts := make([]string, len(j))
 	for i, err := range j {

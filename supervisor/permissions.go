@@ -49,6 +49,7 @@ type ruleSet struct {
 // made again as calls come.
 const maxJudgements = 1 << 16
 
+// newPermissions makes the permissions of a configuration. Start adds what depends on the manager.
 func newPermissions(cfg *Config) *permissions {
 	p := &permissions{cfg: cfg}
 	p.asker.initAsker(cfg)

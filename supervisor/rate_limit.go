@@ -31,6 +31,7 @@ type rateLimits struct {
 	byServer map[string]*rateLimit // a server that has its whole burst again is forgotten, so that the map stays small
 }
 
+// rateLimit is a token bucket, and the requests that found it empty.
 type rateLimit struct {
 	*rate.Limiter
 	unheard int // how many were refused since the last one that was not
@@ -41,6 +42,7 @@ type rateLimit struct {
 func (a *rateLimits) takeRequest(server string, now time.Time) (unheard int, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	// A full bucket is like none, so it need not be kept. The walk is short: only servers that asked lately are in the map.
 	for name, l := range a.byServer {
 		if name != server && l.TokensAt(now) >= float64(a.burst) {
 			delete(a.byServer, name)

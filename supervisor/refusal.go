@@ -30,6 +30,7 @@ var outcomeWords = strings.NewReplacer(" (outcome unknown: it may have run)", ""
 // and class must not become those of this call, so Is and As do not look through the wrapper for them.
 type refusal struct{ error }
 
+// Is finds the program's own errors, but no outcome and no class of another call.
 func (r refusal) Is(target error) bool {
 	// Every sentinel that states an outcome or a class is hidden; the program's own errors are found as usual.
 	switch target {
@@ -39,6 +40,7 @@ func (r refusal) Is(target error) bool {
 	return errors.Is(r.error, target)
 }
 
+// As finds the program's own types, but no *Error, whose outcome would be another call's.
 func (r refusal) As(target any) bool {
 	if _, ok := target.(**Error); ok {
 		return false

@@ -26,6 +26,7 @@ type replyCache struct {
 	bytes      int          // of all calls, by costOf
 }
 
+// endedCall is one remembered call.
 type endedCall struct {
 	reply *messages.CallToolReply // when the reply was added
 	at    time.Time               // what the call counts in replyCache.bytes

@@ -271,6 +271,7 @@ func (s *supervisor) wakeAt(at, now time.Time) {
 	s.timer = time.AfterFunc(max(at.Sub(now), 0), func() { root.Send(self, timerDue{}) })
 }
 
+// stopTimers stops both timers. A message of one that has fired already finds the actor closing and does nothing.
 func (s *supervisor) stopTimers() {
 	for _, t := range []*time.Timer{s.timer, s.ticker} {
 		if t != nil {

@@ -69,6 +69,7 @@ func sameIcon(a, b messages.Icon) bool {
 	return a.Src == b.Src && a.MIMEType == b.MIMEType && a.Theme == b.Theme && slices.Equal(a.Sizes, b.Sizes)
 }
 
+// sameAnnotations compares every hint; none at all differs from hints without values.
 func sameAnnotations(a, b *messages.Annotations) bool {
 	if a == nil || b == nil {
 		return a == b

@@ -225,6 +225,7 @@ func isWord(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r > 0x7f && r != 0xfffd
 }
 
+// hasAnyPrefix reports whether a line begins with one of the texts.
 func hasAnyPrefix(line string, fronts ...string) bool {
 	for _, f := range fronts {
 		if strings.HasPrefix(line, f) {

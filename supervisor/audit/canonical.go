@@ -75,6 +75,7 @@ func (c *canonicalHasher) parseText(src []byte) bool {
 	return ok && c.skipSpace(end) == len(src)
 }
 
+// skipSpace returns the place behind JSON's white space.
 func (c *canonicalHasher) skipSpace(at int) int {
 	for at < len(c.src) && (c.src[at] == ' ' || c.src[at] == '\t' || c.src[at] == '\r' || c.src[at] == '\n') {
 		at++
@@ -115,6 +116,7 @@ func (c *canonicalHasher) noteValue(at, depth int) (end int, ok bool) {
 	return end, ok
 }
 
+// matchWord reports whether true, false or null stands at a place.
 func (c *canonicalHasher) matchWord(at int, word string) (end int, ok bool) {
 	end = at + len(word)
 	return end, end <= len(c.src) && string(c.src[at:end]) == word
@@ -271,6 +273,7 @@ func (c *canonicalHasher) writeScalar(raw []byte, escaped bool) {
 	}
 }
 
+// flushOut hands the gathered part of the form to the hash.
 func (c *canonicalHasher) flushOut() {
 	c.sum.Write(c.out)
 	c.out = c.out[:0]

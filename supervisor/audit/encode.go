@@ -63,6 +63,7 @@ func appendRecord(to []byte, r *Record) []byte {
 	return l
 }
 
+// appendKey appends the name of the next field. The names are constants without characters to escape.
 func (l recordLine) appendKey(name string) recordLine {
 	l = append(l, ',', '"')
 	return append(append(l, name...), '"', ':')
@@ -84,6 +85,7 @@ func (l recordLine) appendText(name, s string) recordLine {
 	return l.appendWord(name, s)
 }
 
+// appendCount and appendNumber append a number, unless it is zero.
 func (l recordLine) appendCount(name string, n uint64) recordLine {
 	if n == 0 {
 		return l
@@ -127,6 +129,7 @@ func (l recordLine) appendTime(name string, t time.Time) recordLine {
 	return append(t.AppendFormat(append(l.appendKey(name), '"'), time.RFC3339Nano), '"')
 }
 
+// appendList appends a list of names, unless it is empty.
 func (l recordLine) appendList(name string, all []string) recordLine {
 	if len(all) == 0 {
 		return l

@@ -104,6 +104,7 @@ func openAll(path string) (files []*os.File, err error) {
 	return files, nil
 }
 
+// closeAll closes files that were only read, so their errors mean nothing.
 func closeAll(files []*os.File) {
 	for _, f := range files {
 		f.Close()

@@ -12,6 +12,7 @@ type recordBuffer struct {
 // keptLine bounds the memory that is kept for the next line, in bytes: more than any record without arguments needs.
 const keptLine = 16 << 10
 
+// recordBuffers keeps buffers between calls; the runtime may drop them at any collection.
 var recordBuffers = sync.Pool{New: func() any { return &recordBuffer{line: make([]byte, 0, 1<<10)} }}
 
 // release gives the buffer back. Large ones go, so that one call with large arguments does not hold memory for ever.

@@ -21,6 +21,7 @@ type redactor struct {
 	whole bool
 }
 
+// redactedText takes the place of a secret. It says that something was there.
 const redactedText = "[redacted]"
 
 // redactValue returns a value without secrets. name is the member's, or the one of the list that has it: values are secret by their

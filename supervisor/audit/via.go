@@ -29,6 +29,7 @@ func ViaOf(ctx context.Context) (via, from string) {
 
 type peerKey struct{}
 
+// peerProcess is the process at the other end of a socket, as the system reports it.
 type peerProcess struct {
 	pid     int
 	program string

@@ -24,6 +24,7 @@ const (
 	firstRetry, lastRetry = 100 * time.Millisecond, 5 * time.Second
 )
 
+// formatCount writes a count for a person.
 func formatCount(n uint64) string { return strconv.FormatUint(n, 10) }
 
 // writeLoop is the goroutine of a log, and the only one that calls the writer. A panic in it, a defect of this package, closes the

@@ -48,10 +48,12 @@ func (c *valueCount) countValues(v any, depth, most int) (excess string) {
 	return c.walkValues(v, depth, most, false)
 }
 
+// walkValues counts v and everything in it. depth is how many more levels are allowed, most bounds all values.
 func (c *valueCount) walkValues(v any, depth, most int, listed bool) (excess string) {
 	if c.values++; c.values > most {
 		return "has too many values"
 	}
+	// Values below const and enum are compared with every value of an answer.
 	if listed {
 		c.listed++
 	}
@@ -75,6 +77,7 @@ func (c *valueCount) walkValues(v any, depth, most int, listed bool) (excess str
 			}
 		}
 	case json.Number:
+		// Comparing such a number would make the library compute all of its digits.
 		_, exponent, _ := strings.Cut(strings.ToLower(string(v)), "e")
 		if len(v) > maxNumber || len(strings.TrimLeft(exponent, "+-0")) > maxExponent {
 			return "has a number that is too large"
@@ -90,15 +93,19 @@ type meter struct {
 	nextClockCheck int // the step at which the clock is read next: reading it costs more than a step
 }
 
+// errTooMuch is the value of the panic by which a meter ends a check.
 var errTooMuch = errors.New("too much work")
 
+// startCheck resets the meter; the clock is read after the first thousand steps.
 func (m *meter) startCheck() { *m = meter{began: time.Now(), nextClockCheck: 1000} }
 
+// addSteps counts the cost of one value against one subschema, and ends the check when it exceeds a bound.
 func (m *meter) addSteps(cost int) {
 	m.steps += cost
 	if m.steps > maxSteps {
 		panic(errTooMuch)
 	}
+	// Steps bound the work where the clock is unreliable, the clock where a step is slow.
 	if m.steps > m.nextClockCheck {
 		if m.nextClockCheck = m.steps + 1000; time.Since(m.began) > maxTime {
 			panic(errTooMuch)
@@ -110,6 +117,7 @@ func (m *meter) addSteps(cost int) {
 // value's parts and before it follows a reference. It reports false if the schema has too many parts. The library has no bound of
 // its own.
 func (m *meter) meterAll(root *jsonschema.Schema) bool {
+	// Schemas refer to one another in cycles, so each is visited once.
 	seen := make(map[*jsonschema.Schema]struct{})
 	queue := []*jsonschema.Schema{root}
 	add := func(s *jsonschema.Schema) {
@@ -139,6 +147,7 @@ func visitSchemas(v reflect.Value, add func(*jsonschema.Schema)) {
 		switch p := v.Interface().(type) {
 		case *jsonschema.Schema:
 			add(p)
+		// A dynamic reference is wrapped in a type of its own.
 		case *jsonschema.DynamicRef:
 			if p != nil {
 				add(p.Ref)
@@ -157,6 +166,7 @@ func visitSchemas(v reflect.Value, add func(*jsonschema.Schema)) {
 			visitSchemas(i.Value(), add)
 		}
 	case reflect.Struct:
+		// Other structs of the library hold no subschemas.
 		if v.Type() != reflect.TypeFor[jsonschema.Schema]() {
 			return
 		}
@@ -170,12 +180,14 @@ func visitSchemas(v reflect.Value, add func(*jsonschema.Schema)) {
 
 // meterSchema makes the checks of one subschema count, in proportion to the work that they cause.
 func (m *meter) meterSchema(s *jsonschema.Schema) {
+	// A schema without a format gets one that accepts everything.
 	format := jsonschema.Format{Validate: func(any) error { return nil }}
 	if s.Format != nil {
 		format = *s.Format
 	}
 	inner, own := format.Validate, 1+len(s.Required)+len(s.DependentRequired)
 	format.Validate = func(v any) error {
+		// Required members are searched for each object.
 		cost := own
 		switch v := v.(type) {
 		case map[string]any:
@@ -184,6 +196,7 @@ func (m *meter) meterSchema(s *jsonschema.Schema) {
 			cost += len(v)
 		case string:
 			cost += len(v) / 64
+			// Matching a pattern takes time linear in the text.
 			if s.Pattern != nil {
 				cost += len(v)
 			}
@@ -214,6 +227,7 @@ func compilePattern(text string) (jsonschema.Regexp, error) {
 	if len(text) > maxPattern {
 		return anyPattern(text), nil
 	}
+	// The size of the compiled program is known only after its compilation, so a bound on the text comes first.
 	tree, err := syntax.Parse(text, syntax.Perl)
 	if err != nil {
 		return anyPattern(text), nil //nolint:nilerr // JavaScript has patterns that Go lacks

@@ -46,6 +46,7 @@ func (c *Checker) Flaw(outputSchema, result json.RawMessage) string {
 	if len(outputSchema) == 0 {
 		return ""
 	}
+	// Only the outermost members are needed, so their values stay raw.
 	var members map[string]json.RawMessage
 	if json.Unmarshal(result, &members) != nil || string(members["isError"]) == "true" {
 		return "" // another check reports a result that is no object
@@ -54,6 +55,7 @@ func (c *Checker) Flaw(outputSchema, result json.RawMessage) string {
 	if !ok {
 		return "the answer has no structuredContent, which the tool's output schema promises"
 	}
+	// A schema that cannot be used is reported with every answer, because the tool's author should learn it.
 	s := c.schemaFor(outputSchema)
 	if s.unusable != "" {
 		return "the answer is not checked, because the tool's output schema cannot be used: " + s.unusable
@@ -66,6 +68,7 @@ func (c *Checker) Flaw(outputSchema, result json.RawMessage) string {
 		return ""
 	}
 	more := ""
+	// A person or a model needs a few examples and not the whole list.
 	if len(faults) > maxProblems {
 		faults, more = faults[:maxProblems], " and more"
 	}
@@ -77,6 +80,7 @@ func (c *Checker) Flaw(outputSchema, result json.RawMessage) string {
 // schema at once, with equal results.
 func (c *Checker) schemaFor(raw json.RawMessage) *compiledSchema {
 	c.mu.RLock()
+	// The zero value has neither a map nor a seed.
 	ready := c.schemas != nil
 	var key uint64
 	var s *compiledSchema
@@ -85,6 +89,7 @@ func (c *Checker) schemaFor(raw json.RawMessage) *compiledSchema {
 		s = c.schemas[key]
 	}
 	c.mu.RUnlock()
+	// The hash may collide; the text decides.
 	if s != nil && s.raw == string(raw) {
 		return s
 	}
@@ -115,6 +120,7 @@ func (s *compiledSchema) validate(raw json.RawMessage) (unchecked string, invali
 	if len(raw) > maxContent {
 		return "its structuredContent is too large", nil
 	}
+	// The library's own decoder keeps numbers exact.
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
 	if err != nil {
 		return "its structuredContent cannot be read", nil
@@ -123,12 +129,14 @@ func (s *compiledSchema) validate(raw json.RawMessage) (unchecked string, invali
 	if excess := size.countValues(value, maxContentDepth, maxContentValues); excess != "" {
 		return "its structuredContent " + excess, nil
 	}
+	// Comparisons inside const and enum are not metered, so their product is bounded before.
 	if s.constant > 0 && size.values > maxComparisons/s.constant {
 		return "comparing it with the values that the schema lists takes too long", nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer func() {
+		// The meter ends a check by a panic, which is caught here.
 		switch v := recover(); v {
 		case nil:
 		case errTooMuch:

@@ -32,6 +32,7 @@ func compileSchema(raw json.RawMessage) (s *compiledSchema) {
 		s.unusable = "it is too large"
 		return s
 	}
+	// The size is counted on the decoded document, before the library builds anything from it.
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
 	if err != nil {
 		s.unusable = "it is no JSON"
@@ -46,6 +47,7 @@ func compileSchema(raw json.RawMessage) (s *compiledSchema) {
 	c := jsonschema.NewCompiler()
 	// "If no $schema is present, JSON Schema 2020-12 is assumed", all versions since 2025-11-25 say in other words.
 	c.DefaultDraft(jsonschema.Draft2020)
+	// The loader is asked for every reference that leaves the document.
 	c.UseLoader(noLoader{})
 	c.UseRegexpEngine(compilePattern)
 	if err := c.AddResource(schemaLocation, doc); err != nil {
@@ -56,6 +58,7 @@ func compileSchema(raw json.RawMessage) (s *compiledSchema) {
 	switch {
 	case err != nil:
 		s.unusable = unusableReason(doc, err)
+	// The compiled schema may be larger than its text, because references are resolved.
 	case !s.meter.meterAll(compiled):
 		s.unusable = "it has too many parts"
 	default:
@@ -70,6 +73,7 @@ func unusableReason(doc any, err error) string {
 	var invalid *jsonschema.SchemaValidationError
 	var pointer *jsonschema.JSONPointerNotFoundError
 	var anchor *jsonschema.AnchorNotFoundError
+	// A schema may also be true or false.
 	root, _ := doc.(map[string]any)
 	switch {
 	case errors.As(err, &load) && load.URL == root["$schema"]:
@@ -103,6 +107,7 @@ func explainFaults(err error) (faults []string) {
 			faults = append(faults, valuePath(e.InstanceLocation)+" fits none of the alternatives, or several")
 			return
 		}
+		// Only the leaves of the error's tree say what is wrong; the nodes above repeat it.
 		if len(e.Causes) == 0 {
 			faults = append(faults, valuePath(e.InstanceLocation)+": "+describeError(e.ErrorKind))
 			return
@@ -116,6 +121,7 @@ func explainFaults(err error) (faults []string) {
 	return slices.Compact(faults)
 }
 
+// english formats the library's texts, which it has in one language only.
 var english = message.NewPrinter(language.English)
 
 // describeError puts the common faults into plain words; for others the library's text is used.
@@ -141,6 +147,7 @@ func describeError(k jsonschema.ErrorKind) string {
 
 // quoteNames lists names for a text, at most maxProblems of them, each cut short.
 func quoteNames(list []string) string {
+	// The library returns names in the order of a map.
 	list = slices.Sorted(slices.Values(list))
 	more := ""
 	if len(list) > maxProblems {

@@ -33,6 +33,7 @@ func (c *Checker) Misfit(schema, content json.RawMessage) string {
 	if s.unusable != "" {
 		return "the form cannot be used: " + s.unusable
 	}
+	// A person's input may come from another program.
 	if len(content) > maxContent {
 		return "it is too large"
 	}
@@ -42,6 +43,7 @@ func (c *Checker) Misfit(schema, content json.RawMessage) string {
 	if !rawjson.IsObject(content) {
 		return "it is not an object"
 	}
+	// The server must read the same values as the check.
 	if err := rawjson.CheckNames(content); err != nil {
 		return "it cannot be read in one way: two names are equal or alike, or it is no JSON"
 	}
@@ -81,6 +83,7 @@ func ReadForm(schema json.RawMessage) ([]Field, error) {
 	if err := rawjson.Unmarshal(schema, &form); err != nil {
 		return nil, err
 	}
+	// A form without properties asks for a yes or no only.
 	if rawjson.IsNull(form.Properties) {
 		return nil, nil
 	}
@@ -91,6 +94,7 @@ func ReadForm(schema json.RawMessage) ([]Field, error) {
 	for o := rawjson.ObjectAt(form.Properties, 0, 0); o.Next(); {
 		f := Field{Schema: o.Skip(), Name: string(o.Name)}
 		f.Required = slices.Contains(form.Required, f.Name)
+		// The proposal is kept as JSON, on one line, so that it can be shown and sent as it is.
 		if preset := rawjson.Member(f.Schema, "default"); preset != nil {
 			var line bytes.Buffer
 			if err := json.Compact(&line, preset); err != nil {
@@ -120,6 +124,7 @@ func FillDefaults(schema, content json.RawMessage) (json.RawMessage, error) {
 	if !rawjson.IsObject(content) {
 		return nil, errors.New("the content of a form is no object")
 	}
+	// The closing brace is cut off; members are appended and the object is closed again.
 	filled := slices.Clone(content[:len(content)-1])
 	empty := len(bytes.TrimSpace(filled[1:])) == 0
 	for _, f := range fields {
@@ -141,6 +146,7 @@ func brokenRules(e *jsonschema.ValidationError, out []string) []string {
 		return out
 	}
 	if len(e.Causes) == 0 {
+		// The rule is named by its keyword in the schema.
 		rule := strings.Join(e.ErrorKind.KeywordPath(), "/")
 		if missing, ok := e.ErrorKind.(*kind.Required); ok {
 			rule = "it has no " + quoteNames(missing.Missing)

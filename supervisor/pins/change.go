@@ -13,6 +13,7 @@ type Change struct {
 	Tool string `json:"tool"`
 	// Old is the definition that was approved last, New what the server offers now; nil if it is too large to be kept.
 	Old *Definition `json:"old,omitempty"`
+	// New may be nil although the tool has changed: then only the hash is known.
 	New *Definition `json:"new,omitempty"`
 	// Hash is that of the new definition.
 	Hash string `json:"hash"`
@@ -31,6 +32,7 @@ func (c Change) MarshalJSON() ([]byte, error) {
 
 // Parts returns the names of what differs: "description", "input schema". Without both definitions only "definition" can be said.
 func (c Change) Parts() []string {
+	// A definition that was too large to be kept can only be compared by its hash.
 	if c.Old == nil || c.New == nil {
 		return []string{"definition"}
 	}
@@ -62,10 +64,12 @@ func (c Change) comparedParts() []definitionPart {
 	}
 }
 
+// annotationsText returns hints as JSON, empty for none.
 func annotationsText(a *messages.Annotations) string {
 	if a == nil {
 		return ""
 	}
+	// Hints are compared as JSON, by their paths, like schemas.
 	b, _ := json.Marshal(a) // it always encodes
 	return string(b)
 }
@@ -78,6 +82,7 @@ const maxShown = 200
 // (messages.Escaped).
 func (c Change) Text() string {
 	var b strings.Builder
+	// The tool's name is the server's text too.
 	fmt.Fprintf(&b, "%s: %s changed\n", messages.Line(c.Tool, 120), strings.Join(c.Parts(), ", "))
 	if c.Old == nil || c.New == nil {
 		b.WriteString("  (a definition is too large to be kept, or was not kept)\n")
@@ -93,6 +98,7 @@ func (c Change) Text() string {
 		if p.schema {
 			show = diffByPath(p.old, p.new)
 		}
+		// A changed schema may have thousands of lines; a person reads the first ones.
 		for _, line := range show[:min(len(show), maxShown)] {
 			fmt.Fprintf(&b, "    %s\n", line)
 		}
@@ -107,6 +113,7 @@ func (c Change) Text() string {
 	return b.String()
 }
 
+// timesText returns a count in words.
 func timesText(n int) string {
 	if n == 1 {
 		return "once"
@@ -114,7 +121,9 @@ func timesText(n int) string {
 	return fmt.Sprintf("%d times", n)
 }
 
+// splitLines returns the escaped lines of a text, without an empty last one.
 func splitLines(s string) []string {
+	// An empty text has no line, so that a new description shows added lines only.
 	if s == "" {
 		return nil
 	}

@@ -25,6 +25,7 @@ type Findings struct {
 func (s *Store) Compare(key string, list [sha256.Size]byte, tools []messages.Tool) Findings {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	// An equal list under equal pins has an equal answer: nearly every call ends here.
 	l, known := s.compared[key]
 	same := known && list != [sha256.Size]byte{} && l.list == list
 	switch {
@@ -48,6 +49,7 @@ func (s *Store) Compare(key string, list [sha256.Size]byte, tools []messages.Too
 
 // learnList updates the pins from a list that was not compared before, and has the changes written in the background.
 func (s *Store) learnList(key string, tools []messages.Tool) comparedList {
+	// Only the digest of a tool's bytes is computed here; its definition is parsed if the digest is new.
 	all := make([]offeredTool, len(tools))
 	l := comparedList{hashes: make(map[string]string, len(tools))}
 	for i := range tools {
@@ -57,6 +59,7 @@ func (s *Store) learnList(key string, tools []messages.Tool) comparedList {
 			all[i].raw = hex.EncodeToString(sum[:16])
 		}
 	}
+	// The pins in memory are updated at once; the file follows in the background.
 	changed, full := s.now.updatePins(key, all, l.hashes)
 	l.full = full
 	if changed && s.path != "" {
@@ -77,6 +80,7 @@ var (
 // findingsOf compares a list with its pins. Another process may have seen other definitions of the same server meanwhile; only
 // approvals of it count here.
 func (s *Store) findingsOf(key string, l comparedList, tools []messages.Tool) (f Findings) {
+	// A server without a place has no pins, so each of its tools is unkept.
 	k := s.now[key]
 	for i := range tools {
 		name := tools[i].Name
@@ -88,6 +92,7 @@ func (s *Store) findingsOf(key string, l comparedList, tools []messages.Tool) (f
 				f.Err = errFull
 			}
 		case !slices.Contains(p.Approved, hash):
+			// If another process has seen yet another definition, this process shows its own.
 			c := Change{Tool: name, Old: p.Old, New: p.New, Hash: hash}
 			if p.Now != hash {
 				d := DefinitionOf(&tools[i])
@@ -99,6 +104,7 @@ func (s *Store) findingsOf(key string, l comparedList, tools []messages.Tool) (f
 			f.Unkept, f.Err = append(f.Unkept, name), s.unwritten
 		}
 	}
+	// A change among the tools without pins of their own is one change without definitions.
 	if p, hash := k[beyondLimit], l.hashes[beyondLimit]; p != nil && hash != "" && !slices.Contains(p.Approved, hash) {
 		f.Changes = append(f.Changes, Change{Tool: beyondLimit, Hash: hash})
 	}
@@ -111,6 +117,7 @@ func (s *Store) findingsOf(key string, l comparedList, tools []messages.Tool) (f
 func (s *Store) Unsaved(key string, tools []messages.Tool) (names []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	// A store in memory has no later run that could compare.
 	if s.path == "" {
 		return nil
 	}
@@ -123,6 +130,7 @@ func (s *Store) Unsaved(key string, tools []messages.Tool) (names []string) {
 	return names
 }
 
+// sortChanges sorts by tool, for people and for tests.
 func sortChanges(all []Change) {
 	slices.SortFunc(all, func(a, b Change) int { return cmp.Compare(a.Tool, b.Tool) })
 }
@@ -137,6 +145,7 @@ func (s *Store) Changes(key string) []Change {
 // pendingChanges leaves out tools that the server no longer offers. The caller holds mu.
 func (s *Store) pendingChanges(key string) (all []Change) {
 	for name, p := range s.now[key] {
+		// A tool that is gone needs no approval before it returns.
 		if p.Now != "" && !p.Gone {
 			all = append(all, p.pendingChange(name))
 		}
@@ -158,6 +167,7 @@ func (s *Store) Turnover(key string) (t Turnover) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	// A removed tool is found by the hash of its definition, which a renamed tool shares.
+	// Renaming is only reported, never approved: the new name has a pin of its own.
 	removed := map[string]string{}
 	k := s.now[key]
 	for _, name := range sortedNames(k) {
@@ -171,6 +181,7 @@ func (s *Store) Turnover(key string) (t Turnover) {
 		if !p.Later || p.Gone {
 			continue
 		}
+		// Each removed tool explains one new one.
 		old, same := removed[p.Means]
 		if !same {
 			t.Added = append(t.Added, name)
@@ -186,6 +197,7 @@ func (s *Store) Turnover(key string) (t Turnover) {
 	return t
 }
 
+// sortedNames returns the tools in order, so that the result does not depend on the map.
 func sortedNames(k serverPins) []string {
 	names := make([]string, 0, len(k))
 	for name := range k {
@@ -199,6 +211,7 @@ func sortedNames(k serverPins) []string {
 // can approve exactly these.
 func (s *Store) Show(key string) ([]Change, error) {
 	s.mu.Lock()
+	// What is noted is exactly what is returned.
 	all := s.pendingChanges(key)
 	s.applyChange(func(b pinsByServer) {
 		for _, c := range all {
@@ -227,12 +240,14 @@ func (s *Store) Shown(key string) (all []Change) {
 // that are not among the given changes: they still wait. With an error it is not certain that the approval was written.
 func (s *Store) Approve(key string, seen []Change) (approved, unseen []string, err error) {
 	s.mu.Lock()
+	// Without the file's content no approval can be recorded.
 	if s.unread != nil {
 		defer s.mu.Unlock()
 		return nil, nil, s.unread
 	}
 	var accepted []Change
 	for _, c := range s.pendingChanges(key) {
+		// Tool and hash must both be those that the person saw.
 		if slices.ContainsFunc(seen, func(o Change) bool { return o.Tool == c.Tool && o.Hash == c.Hash }) {
 			accepted, approved = append(accepted, c), append(approved, c.Tool)
 		} else {
@@ -250,6 +265,7 @@ func (s *Store) Approve(key string, seen []Change) (approved, unseen []string, e
 			}
 		}
 	})
+	// The answers of Compare change with an approval.
 	if len(accepted) > 0 {
 		s.revision++
 	}

@@ -56,6 +56,7 @@ func otherMembers(t *messages.Tool) json.RawMessage {
 		members = append(rawjson.AppendText(members, name), ':')
 		members = append(members, value...)
 	}
+	// The bytes of the server are walked, so that members which no version of this program knows are pinned too.
 	for o := rawjson.ObjectAt(t.Raw, 0, 0); o.Next(); {
 		value := o.Skip()
 		switch string(o.Name) {
@@ -84,6 +85,7 @@ func otherMembers(t *messages.Tool) json.RawMessage {
 
 // unknownHints returns the members of annotations that messages.Annotations does not have; nil if there are none.
 func unknownHints(value []byte) []byte {
+	// Annotations of another type are pinned as they are.
 	if !rawjson.IsObject(value) {
 		if rawjson.IsNull(value) {
 			return nil
@@ -118,6 +120,7 @@ func unknownHints(value []byte) []byte {
 
 // Hash returns the identity of a definition.
 func (d Definition) Hash() string {
+	// The form is canonical: fixed fields, and raw parts with sorted keys.
 	b, err := json.Marshal(d)
 	if err != nil { // cannot occur: canonicalJSON made the raw parts
 		return ""
@@ -132,11 +135,13 @@ func canonicalJSON(raw json.RawMessage) json.RawMessage {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		return nil
 	}
+	// Decoding would keep one of the doubled members, and a server could change the other.
 	if rawjson.CheckDoubled(raw) != nil {
 		b, _ := json.Marshal(string(raw)) // a text always encodes
 		return b
 	}
 	d := json.NewDecoder(bytes.NewReader(raw))
+	// A number keeps its digits: 1.0 and 1 are different texts to some readers.
 	d.UseNumber()
 	var v any
 	if d.Decode(&v) == nil {

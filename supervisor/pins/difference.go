@@ -21,6 +21,7 @@ const (
 // diffLines marks the stretch in which two texts differ, with three equal lines before and after it. It finds one stretch only,
 // which suffices for descriptions and costs linear time.
 func diffLines(old, now []string) (out []string) {
+	// What both texts share at the beginning and at the end is no difference.
 	head := 0
 	for head < len(old) && head < len(now) && old[head] == now[head] {
 		head++
@@ -36,6 +37,7 @@ func diffLines(old, now []string) (out []string) {
 		out = append(out, "  "+cutLine(l))
 	}
 	was, added := old[head:len(old)-tail], now[head:len(now)-tail]
+	// A description is often one long line: only the part that differs is of interest.
 	if len(was) == 1 && len(added) == 1 {
 		was, added = narrowLines(was[0], added[0])
 	}
@@ -57,6 +59,7 @@ func diffLines(old, now []string) (out []string) {
 
 // narrowLines shortens two long lines to the stretch in which they differ.
 func narrowLines(old, now string) (was, added []string) {
+	// Runes, so that no character is cut in the middle.
 	a, b := []rune(old), []rune(now)
 	head := 0
 	for head < len(a) && head < len(b) && a[head] == b[head] {
@@ -91,12 +94,14 @@ func cutLine(l string) string {
 
 // diffByPath compares two JSON values: one line for each path at which a value went, came, or changed.
 func diffByPath(old, now string) (out []string) {
+	// A path with a value occurs once in each map, so the maps can be compared key by key.
 	was, after := map[string]string{}, map[string]string{}
 	flattenValue(parseJSON(old), "", was)
 	flattenValue(parseJSON(now), "", after)
 	for _, path := range slices.Sorted(maps.Keys(unionKeys(was, after))) {
 		a, had := was[path]
 		b, there := after[path]
+		// Equal values are not shown: schemas are long and their changes short.
 		if had && there && a == b {
 			continue
 		}
@@ -152,6 +157,7 @@ func flattenValue(v any, path string, into map[string]string) {
 		}
 		for i, element := range v {
 			switch element.(type) {
+			// Elements with structure are told apart by their index.
 			case map[string]any, []any, nil:
 				flattenValue(element, path+"["+strconv.Itoa(i)+"]", into)
 			default:
@@ -179,6 +185,7 @@ func joinPath(path, key string) string {
 func scalarJSON(v any) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
+	// Escapes for HTML would hide < and > from the person.
 	e.SetEscapeHTML(false)
 	if e.Encode(v) != nil {
 		return "?"

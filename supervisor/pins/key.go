@@ -16,9 +16,11 @@ import (
 // contains what it starts or dials.
 func Key(server string, spec *messages.Spec) string {
 	key := server + "\n" + spec.Source
+	// A file identifies the server, also after its entry has changed.
 	if filepath.IsAbs(spec.Source) {
 		return key
 	}
+	// A server that the program or a message added has only its own content to identify it.
 	parts := append([]string{spec.Name, spec.Command}, spec.Args...)
 	if u, err := url.Parse(spec.URL); err == nil { // only the parts that are no secret
 		parts = append(parts, u.Scheme, u.Host, u.Path)

@@ -89,6 +89,7 @@ func (s offeredTool) definitionHash(p *pin) (hash string, d *Definition) {
 // server has no pins because too many others have. The hashes of the definitions are written to hashes, if it is not nil.
 func (b pinsByServer) updatePins(key string, all []offeredTool, hashes map[string]string) (changed, full bool) {
 	k := b[key]
+	// All tools of a server's first list are trusted, and none of them counts as new.
 	first := k == nil
 	if first {
 		if len(b) >= maxServers {
@@ -99,6 +100,7 @@ func (b pinsByServer) updatePins(key string, all []offeredTool, hashes map[strin
 	}
 	// The size is counted only when a definition is to be kept: most lists bring nothing new.
 	size := -1
+	// A definition beyond the bounds is remembered by its hash alone.
 	keep := func(d *Definition) *Definition {
 		if d == nil {
 			return nil
@@ -113,6 +115,7 @@ func (b pinsByServer) updatePins(key string, all []offeredTool, hashes map[strin
 		size += n
 		return d
 	}
+	// Tools that are not in there at the end are gone.
 	there := make(map[string]bool, len(all))
 	var over []string
 	for _, s := range all {
@@ -127,6 +130,7 @@ func (b pinsByServer) updatePins(key string, all []offeredTool, hashes map[strin
 		case p == nil && len(k) >= maxTools && name != beyondLimit:
 			over = append(over, name+"\x00"+hash)
 			continue
+		// A tool that is seen for the first time is approved: trust on first use.
 		case p == nil:
 			k[name] = &pin{Approved: []string{hash}, Old: keep(d), Seen: s.raw, Means: hash, Later: !first}
 			changed = true
@@ -137,12 +141,14 @@ func (b pinsByServer) updatePins(key string, all []offeredTool, hashes map[strin
 				p.Now, p.New, p.Shown, changed = "", nil, "", true
 			}
 		case p.Now != hash:
+			// The bytes were known, but the definition is needed to be shown.
 			if d == nil {
 				made := DefinitionOf(s.tool)
 				d = &made
 			}
 			p.Now, p.New, changed = hash, keep(d), true
 		}
+		// The tool is offered again; Noted belongs to its absence.
 		if p.Gone {
 			p.Gone, p.Noted, changed = false, false, true
 		}
@@ -152,6 +158,7 @@ func (b pinsByServer) updatePins(key string, all []offeredTool, hashes map[strin
 	}
 	// All tools beyond the bound share one pin: that one of them changed can be reported.
 	if len(over) > 0 {
+		// One digest stands for all tools without a pin.
 		hash := toolsDigest(over)
 		there[beyondLimit] = true
 		if hashes != nil {
@@ -200,6 +207,7 @@ func (k serverPins) size() (n int) {
 	return n
 }
 
+// size returns roughly how many bytes a definition takes; 0 for nil.
 func (d *Definition) size() int {
 	if d == nil {
 		return 0
@@ -218,9 +226,11 @@ func (b pinsByServer) approveTool(key, tool, hash string, d *Definition) {
 	if p == nil || slices.Contains(p.Approved, hash) {
 		return
 	}
+	// The oldest approvals are forgotten first.
 	p.Approved = append(p.Approved, hash)
 	p.Approved = p.Approved[max(len(p.Approved)-maxApproved, 0):]
 	p.Old = d
+	// Nothing waits any more.
 	if p.Now == hash {
 		p.Now, p.New, p.Shown = "", nil, ""
 	}

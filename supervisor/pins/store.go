@@ -71,6 +71,7 @@ const maxWaiting = 256
 func Open(path string) (*Store, error) {
 	s := &Store{path: path, saved: pinsByServer{}, now: pinsByServer{}, compared: map[string]comparedList{}}
 	if path != "" {
+		// The first reading happens before other goroutines have the store, so no lock is held.
 		s.loadFile()
 		s.pruneMissing()
 	}
@@ -81,6 +82,7 @@ func Open(path string) (*Store, error) {
 // holds mu, or has not published the store yet.
 func (s *Store) loadFile() (changed bool) {
 	info, err := os.Stat(s.path)
+	// A missing file is an empty store.
 	if errors.Is(err, fs.ErrNotExist) {
 		info, err = nil, nil
 	}
@@ -117,8 +119,10 @@ func (s *Store) adoptPins(saved pinsByServer) (changed bool) {
 	was := s.now
 	s.saved, s.now = saved, make(pinsByServer, len(saved))
 	for key, k := range saved {
+		// saved and now must not share pins, because now is changed.
 		s.now[key] = k.clone()
 	}
+	// What this process has learned and not written yet is learned again on the new content.
 	for _, change := range s.waiting {
 		change(s.now)
 	}
@@ -137,6 +141,7 @@ func parseStore(text []byte) (pinsByServer, error) {
 	if err := json.Unmarshal(text, &f); err != nil {
 		return nil, err
 	}
+	// A newer program may have written fields that this one would lose.
 	if f.Version != storeVersion {
 		return nil, fmt.Errorf("it has version %d, which this program does not know", f.Version)
 	}
@@ -160,6 +165,7 @@ func (s *Store) unreadableError(err error) error {
 
 // pruneMissing forgets the servers of files that no longer exist, once three quarters of the places are taken: projects come and go.
 func (s *Store) pruneMissing() {
+	// Looking for each file costs time, so it is done only when places get short.
 	if len(s.now) < maxServers*3/4 {
 		return
 	}
@@ -191,6 +197,7 @@ func (s *Store) startWriting() {
 	if s.writing != nil || len(s.waiting) == 0 || s.unread != nil {
 		return
 	}
+	// Flush waits for this channel.
 	done := make(chan struct{})
 	s.writing = done
 	go func() { // ends with the write
@@ -211,6 +218,7 @@ func (s *Store) startWriting() {
 // writeChanges makes the waiting changes on the file's present content and writes it. It reports whether more changes have come.
 func (s *Store) writeChanges() bool {
 	s.mu.Lock()
+	// Changes that come while the file is written are written in the next round.
 	changes := slices.Clone(s.waiting)
 	s.mu.Unlock()
 	var made pinsByServer
@@ -238,6 +246,7 @@ func (s *Store) writeChanges() bool {
 	case unread != nil:
 		s.unread = unread
 		s.revision++
+	// The changes stay queued and are tried again after retryAfter.
 	case err != nil:
 		if s.unwritten == nil {
 			s.revision++
@@ -272,6 +281,7 @@ func (s *Store) FlushWithin(ctx context.Context) error {
 	for {
 		s.mu.Lock()
 		s.startWriting()
+		// If the write could not be started there is nothing to wait for, but a reason.
 		wait := s.writing
 		fault := cmp.Or(s.unread, s.unwritten)
 		s.mu.Unlock()
@@ -301,12 +311,14 @@ func (s *Store) Reread() bool {
 	if s.path == "" {
 		return false
 	}
+	// The stat is made without the lock: it may be slow on a network file system.
 	info, err := os.Stat(s.path)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.unwritten != nil && time.Since(s.failed) >= retryAfter {
 		s.startWriting()
 	}
+	// A write of this process will take the new content over by itself.
 	if s.writing == nil && !isUnchanged(s.info, info, err) {
 		s.loadFile()
 	}

@@ -27,12 +27,14 @@ func (o *heapAdapter[T]) Swap(i, j int) {
 	o.setIndex(o.items[j], j)
 }
 
+// Push appends an item and notes its place.
 func (o *heapAdapter[T]) Push(x any) {
 	item := x.(T)
 	o.items = append(o.items, item)
 	o.setIndex(item, len(o.items)-1)
 }
 
+// Pop removes the last item, to which container/heap has moved the one that leaves.
 func (o *heapAdapter[T]) Pop() any {
 	last := len(o.items) - 1
 	item := o.items[last]

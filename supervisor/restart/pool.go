@@ -98,6 +98,7 @@ func newRequestHeap() indexedHeap[*queuedRequest] {
 	return indexedHeap[*queuedRequest]{less: (*queuedRequest).before, setIndex: func(w *queuedRequest, i int) { w.index = i }}
 }
 
+// newPool makes an empty pool; a bound of 0 is none.
 func newPool(limit, perOrigin, maxUnanswered int) *pool {
 	p := &pool{
 		limit: limit, width: newWidth(limit), perOrigin: perOrigin, maxUnanswered: maxUnanswered, byOrigin: map[string]*originQueue{},

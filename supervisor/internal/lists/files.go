@@ -13,6 +13,7 @@ import (
 )
 
 const (
+	// temporaryPattern names files that are being written; they become lists or the key by a rename or a link.
 	temporaryPattern = "list-*.tmp"
 	// mostPerServer bounds the files of one server, most of which belong to contexts that never come back, such as replaced tokens.
 	mostPerServer = 8
@@ -38,6 +39,7 @@ func Open(dir string, warn func(text string)) *Files {
 
 // prepareKey runs once, on first use.
 func (f *Files) prepareKey() []byte {
+	// What older versions and killed processes left behind is removed once in each process.
 	f.removeMatching("tools-*", 0) // of versions whose files did not depend on credentials
 	f.removeMatching(temporaryPattern, abandonedAge)
 	key, made, err := readKey(f.dir)
@@ -55,6 +57,7 @@ func (f *Files) prepareKey() []byte {
 func (f *Files) removeMatching(pattern string, age time.Duration) {
 	paths, _ := filepath.Glob(filepath.Join(escapePattern(f.dir), pattern))
 	for _, p := range paths {
+		// A link is left alone: its author may want another file to be removed.
 		if info, err := os.Lstat(p); err == nil && info.Mode().IsRegular() && time.Since(info.ModTime()) >= age {
 			_ = os.Remove(p)
 		}
@@ -66,6 +69,7 @@ func (f *Files) Known(server string) bool { return len(f.filesOf(server)) > 0 }
 
 // Load returns what was saved for a server under a context; nil if nothing was, or nothing can be kept.
 func (f *Files) Load(server string, context []byte) []byte {
+	// Another context has another name, so its file is not even opened.
 	path, mark := f.pathFor(server, context)
 	if path == "" {
 		return nil
@@ -89,6 +93,7 @@ func (f *Files) Save(server string, context, data []byte) {
 	if path == "" {
 		return
 	}
+	// The data is written to a temporary file, which no reader takes for a list.
 	tmp, err := os.CreateTemp(f.dir, temporaryPattern)
 	if err != nil {
 		return
@@ -126,6 +131,7 @@ func (f *Files) pruneServer(server string) {
 	if len(paths) <= mostPerServer {
 		return
 	}
+	// A file that another process has removed meanwhile has no age and counts as the oldest.
 	age := map[string]time.Time{}
 	for _, p := range paths {
 		if info, err := os.Lstat(p); err == nil {
@@ -138,6 +144,7 @@ func (f *Files) pruneServer(server string) {
 	}
 }
 
+// filesOf returns the paths of all files of a server; none without a key, which the names depend on.
 func (f *Files) filesOf(server string) []string {
 	key := f.key()
 	if key == nil {
@@ -164,6 +171,7 @@ func filePrefix(key []byte, server string) string {
 
 // keyedHash hashes the digests of the parts and not the parts, so that no two lists of parts give the same bytes.
 func keyedHash(key []byte, parts ...string) []byte {
+	// The key keeps a reader of the directory from testing guesses of credentials.
 	h := hmac.New(sha256.New, key)
 	for _, p := range parts {
 		sum := sha256.Sum256([]byte(p))

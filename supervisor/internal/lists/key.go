@@ -11,6 +11,7 @@ import (
 )
 
 const (
+	// keyName is the file of the key, keySize its length in bytes.
 	keyName = "key"
 	keySize = 32
 	// maxFile bounds what is read of one file: more than any list, which has at most 64 MiB when it arrives.
@@ -20,6 +21,7 @@ const (
 // readKey reads the directory's key, and makes one if there is none. made says that this process made it: then no list can be read.
 func readKey(dir string) (key []byte, made bool, err error) {
 	path := filepath.Join(dir, keyName)
+	// Only a missing key is made; one that cannot be used must be removed by the person.
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 		if made, err = makeKey(dir, path); err != nil {
 			return nil, false, err
@@ -28,6 +30,7 @@ func readKey(dir string) (key []byte, made bool, err error) {
 	if key, err = readPrivate(path, keySize); err != nil {
 		return nil, false, err
 	}
+	// A short file may be a key of something else, so it is not replaced.
 	if len(key) != keySize {
 		return nil, false, fmt.Errorf("%s holds no key: remove it", path)
 	}
@@ -39,6 +42,7 @@ func makeKey(dir, path string) (made bool, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return false, err
 	}
+	// The key is written whole before it gets its name.
 	f, err := os.CreateTemp(dir, temporaryPattern) // mode 0600
 	if err != nil {
 		return false, err
@@ -47,6 +51,7 @@ func makeKey(dir, path string) (made bool, err error) {
 	key := make([]byte, keySize)
 	_, _ = rand.Read(key) // never fails
 	_, err = f.Write(key)
+	// A key that is lost in a crash would make every list unreadable.
 	err = errors.Join(err, f.Sync(), f.Close())
 	if err != nil {
 		return false, err
@@ -60,6 +65,7 @@ func makeKey(dir, path string) (made bool, err error) {
 
 // readPrivate reads a file of at most so many bytes that only the user can access. A link, a pipe and a device are refused.
 func readPrivate(path string, most int64) ([]byte, error) {
+	// The look before the open refuses what must not even be opened, such as a pipe.
 	info, err := os.Lstat(path)
 	if err != nil {
 		return nil, err
@@ -72,6 +78,7 @@ func readPrivate(path string, most int64) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
+	// The look after the open is at the file that is read: the name may lead to another one by now.
 	if info, err = f.Stat(); err != nil {
 		return nil, err
 	}

@@ -59,6 +59,7 @@ type Follower struct {
 // readRequest asks followLoop to read the files now.
 type readRequest struct{ reply chan<- readReply }
 
+// readReply is the decision that followed, or why it could not be applied.
 type readReply struct {
 	d   plan.Decision
 	err error
@@ -93,6 +94,7 @@ func (f *Follower) Close() {
 // Reload reads the files now, without waiting for quiet, and returns when the decision is applied: what it changes, and
 // what is wrong with the files. A missing file still has its Grace.
 func (f *Follower) Reload(ctx context.Context) (plan.Decision, error) {
+	// The loop never waits for a caller that has gone.
 	reply := make(chan readReply, 1)
 	select {
 	case f.requests <- readRequest{reply}:
@@ -137,6 +139,7 @@ func (f *Follower) followLoop() {
 				zap.ByteString("stack", debug.Stack()))
 		}
 	}()
+	// The timer fires at once, so that the first reading needs no event.
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	polled := time.NewTicker(f.cfg.Poll)
@@ -191,6 +194,7 @@ func (f *Follower) readFiles() {
 	f.readDue = false
 	f.reading = f.reading.Reread()
 	f.lastRead = time.Now()
+	// The tracker notices what differs; equal contents change nothing.
 	f.tracker, _ = f.tracker.Observe(f.lastRead, f.reading.Files)
 	if approved := f.reading.ApprovalState(); !bytes.Equal(approved, f.approved) {
 		f.approved = approved
@@ -204,6 +208,7 @@ func (f *Follower) readFiles() {
 // second.
 func (f *Follower) decideAndApply() (plan.Decision, error) {
 	before := f.tracker.Last()
+	// Decide returns the successor, which replaces the tracker only when the decision is in force.
 	book, d := f.tracker.Decide(time.Now(), f.reading.HoldUnapproved)
 	ctx, cancel := context.WithTimeout(context.Background(), applyTime)
 	defer cancel()

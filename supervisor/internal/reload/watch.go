@@ -28,6 +28,7 @@ func newWatch(log *zap.Logger, poll time.Duration) *fileWatcher {
 	return w
 }
 
+// warnUnwatched logs that changes will be noticed later than usual.
 func (w *fileWatcher) warnUnwatched(text, folder string, err error) {
 	w.log.Warn(text+"; they are read every so often instead", zap.String("folder", folder), zap.Duration("every", w.poll),
 		zap.Error(err))
@@ -50,6 +51,7 @@ func (w *fileWatcher) watchPaths(places []string) (more bool) {
 		if w.watched[folder] {
 			continue
 		}
+		// Systems bound the number of watched folders, and some file systems cannot be watched at all.
 		if err := w.system.Add(folder); err != nil {
 			if !w.refused[folder] {
 				w.refused[folder] = true
@@ -87,6 +89,7 @@ func (w *fileWatcher) isRelevant(e fsnotify.Event) bool {
 	return w.targets.covers(e.Name)
 }
 
+// close ends the system's watcher; its channels are closed with it.
 func (w *fileWatcher) close() {
 	if w.system != nil {
 		_ = w.system.Close() // nothing is lost

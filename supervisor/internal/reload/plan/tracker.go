@@ -25,6 +25,7 @@ type Rules struct {
 	Fixed []config.Parsed
 }
 
+// withDefaults replaces zero durations and a nil parser by the defaults.
 func (r Rules) withDefaults() Rules {
 	def := func(d *time.Duration, v time.Duration) {
 		if *d == 0 {
