@@ -11,9 +11,8 @@ import (
 const (
 	// listFetchTimeout bounds one fetch of a list, whichever callers wait for it.
 	listFetchTimeout = 2 * time.Minute
-	// maxAgeUnannounced is how long a list is valid if its server does not announce changes; maxAgeHTTP is how long
-	// one is valid at most over HTTP in the legacy era, where a server may announce changes and have no stream to
-	// send them on.
+	// maxAgeUnannounced bounds the age of a cached list whose server does not announce changes; maxAgeHTTP bounds it
+	// over HTTP in the legacy era, where a server may announce changes and have no stream to send them on.
 	maxAgeUnannounced = 5 * time.Second
 	maxAgeHTTP        = time.Minute
 )

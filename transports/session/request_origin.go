@@ -39,8 +39,8 @@ type requestOrigin struct {
 var errCallEnded = errors.New("the call that the question belongs to has ended")
 
 const (
-	// abandonedLifetime is how long a request counts as unanswered after its caller gave it up: as long as the longest time
-	// of a call by default.
+	// abandonedLifetime is the time for which a request counts as unanswered after its caller gave it up: the default
+	// of the longest time of a call.
 	abandonedLifetime = 10 * time.Minute
 	// maxAbandoned bounds the requests that are remembered one by one; older ones are merged.
 	maxAbandoned = 64

@@ -35,8 +35,8 @@ type Config struct {
 	// Listed is the list of tools that an earlier connection to this server gave, nil if there was none. A tool that the
 	// server lists again, byte for byte, is not parsed again and shares the memory of the earlier definition.
 	Listed *ToolList
-	// ProbeWait is how long the server may leave server/discover unanswered before the session asks initialize as well; 1 s
-	// if 0. With a longer wait silent servers of the legacy era start later, with a shorter one slow servers of the modern
+	// ProbeWait bounds the silence about server/discover after which the session asks initialize as well; 1 s if 0.
+	// With a longer wait silent servers of the legacy era start later, with a shorter one slow servers of the modern
 	// era get two questions.
 	ProbeWait time.Duration
 	// Handlers answer the requests of the server (roots, sampling, elicitation).

@@ -19,8 +19,8 @@ import (
 type TaskOptions struct {
 	// Want asks for a task if the tool leaves the choice to the client.
 	Want bool
-	// TTL is how long the server should keep the task from its creation on, rounded to milliseconds; 0 leaves it to
-	// the server, which may override any wish. It has an effect in the legacy era only.
+	// TTL is the time for which the server should keep the task from its creation on, rounded to milliseconds; 0
+	// leaves it to the server, which may override any wish. It has an effect in the legacy era only.
 	TTL time.Duration
 }
 

@@ -22,7 +22,7 @@ const (
 	// pollFailures is the number of polls in a row that may fail before the task is given up; one lost packet is no
 	// reason.
 	pollFailures = 5
-	// ttlGrace is how long after its time to live a task is still polled.
+	// ttlGrace is the time for which a task is still polled after its time to live.
 	ttlGrace = 30 * time.Second
 	// taskCancelTimeout bounds the cancellation of a task whose caller has left.
 	taskCancelTimeout = 10 * time.Second
