@@ -91,8 +91,8 @@ type Candidate struct {
 	FromFile []string
 	// Asks means that a change of a file in Sums needs a new approval: "approve": "files".
 	Asks bool
-	// Own means that the person wrote the entry through mcpvisor. Package discover sets it from its own record; Merge leaves it
-	// false.
+	// Own means that the person wrote the entry through mcpvisor. Merge leaves it false; the command that edits the
+	// entry sets it from Approvals.Owns of package discover.
 	Own bool
 	// Problems holds what is wrong with the expanded values of the entry.
 	Problems []Problem

@@ -30,6 +30,7 @@ func codexSections(r *fileReading) {
 				r.addProblem(m.Name.StartOffset, "", key, "Codex reads mcp_servers, not "+messages.Line(key, 40)+"; it is read here", "", true)
 			}
 			r.addServers(key, list, nil)
+		// These keys concern the sign-in to every server, and config has them in each entry.
 		case "mcp_oauth_callback_port", "mcp_oauth_callback_url":
 			r.addProblem(m.Name.StartOffset, "", key, "it is not carried over",
 				"write callbackPort or redirectUrl into the auth of a server that needs it", true)

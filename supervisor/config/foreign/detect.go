@@ -17,6 +17,7 @@ import (
 type syntax string
 
 const (
+	// JSON may have comments and trailing commas.
 	inJSON syntax = "JSON"
 	inTOML syntax = "TOML"
 	inYAML syntax = "YAML"
@@ -174,6 +175,7 @@ func underMCP(root hujson.Value) Format {
 func keepsProjects(root hujson.Value) bool {
 	projects, _ := valueAt(root, "projects")
 	return slices.ContainsFunc(membersOf(projects), func(m hujson.ObjectMember) bool {
+		// Other programs have a key projects with other content.
 		_, ok := valueAt(m.Value, "mcpServers")
 		return ok
 	})

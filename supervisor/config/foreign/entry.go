@@ -12,6 +12,7 @@ import (
 // entry is one server of another program's file while it is rewritten into the keys of config.
 type entry struct {
 	*fileReading
+	// name may be empty in a list, and the reader then reports it.
 	name string
 	// offset is the byte offset of the name. Made-up members stand there, too.
 	offset int
@@ -83,6 +84,7 @@ func (e *entry) mergeInto(key string, at int, more ...hujson.ObjectMember) {
 // renameKey gives the member under one key another name, unless the entry has that key already.
 func (e *entry) renameKey(from, to string) {
 	if m := e.findMember(from); m != nil && !e.hasAnyKey(to) {
+		// Problems show the name that the file has.
 		e.tree.Spelled[m.Name.StartOffset] = from
 		m.Name = textValue(to, m.Name.StartOffset)
 	}
@@ -129,6 +131,7 @@ func (e *entry) liftTransport() {
 // onlyHTTP gives a URL without a type the type http, for programs that speak no SSE. Without it config would set a
 // fall-back to SSE.
 func (e *entry) onlyHTTP() {
+	// A type in the file always wins.
 	if m := e.findMember("url"); m != nil && !e.hasAnyKey("type", "transport") {
 		e.addMember("type", m.Name.StartOffset, textValue("http", m.Name.StartOffset))
 	}

@@ -8,6 +8,7 @@ func familySections(r *fileReading) {
 	for _, m := range membersOf(r.tree.Root) {
 		key := nameOf(m)
 		if key == "mcpServers" || key == "servers" || key == "mcp_servers" || strings.HasSuffix(key, ".mcpServers") {
+			// A value of another kind is no list of servers, and may belong to another feature of the program.
 			if v := m.Value.Value.Kind(); v == '{' || v == '[' {
 				r.addServers(key, m.Value, nil)
 			}
@@ -35,6 +36,7 @@ func familyEntry(e *entry) bool {
 		at := m.Value.StartOffset
 		e.mergeInto("auth", at, newMember("type", at, textValue("oauth", at)))
 	}
+	// The scopes stand beside the object of the sign-in here.
 	e.signIn("oauthScopes", "scopes")
 	return true
 }

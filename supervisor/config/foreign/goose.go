@@ -30,6 +30,7 @@ func gooseSections(r *fileReading) {
 func nameList(all []*entry) string {
 	var said []string
 	for i, e := range all {
+		// One more name takes no more room than "1 more".
 		if i == maxNames && len(all) > maxNames+1 {
 			said = append(said, fmt.Sprintf("%d more", len(all)-maxNames))
 			break

@@ -8,7 +8,8 @@ import (
 // Location is a file in which a program keeps its servers, whether it exists or not.
 type Location struct {
 	Format Format
-	Path   string
+	// Path is absolute and has slashes.
+	Path string
 	// Project means that the file lies in the directory in which the person works, and may be a stranger's work.
 	Project bool
 }

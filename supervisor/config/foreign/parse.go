@@ -74,6 +74,7 @@ func brokenFile(f config.File, program string, p config.Problem) config.Parsed {
 type fileReading struct {
 	// program holds the functions for the file's form; they get this fileReading.
 	program
+	// file is the path, for problems.
 	file   string
 	syntax syntax
 	tree   config.Tree

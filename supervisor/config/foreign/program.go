@@ -51,6 +51,7 @@ func Titled(title string) Format {
 
 // program says how the files of one program are read.
 type program struct {
+	// title is the name for people, which Parsed.Program shows.
 	title string
 	// files holds the ends of the paths under which its files are known, in lower case.
 	files []string

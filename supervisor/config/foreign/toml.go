@@ -97,6 +97,7 @@ func clampProblem(tree config.Tree, p config.Problem) *config.Problem {
 // withoutQuotes returns a library's sentence without the parts of the file that it quotes, which may be secrets. Quotes
 // of up to four bytes stay, because they are signs of the syntax.
 func withoutQuotes(s string) string {
+	// Libraries quote with each of these signs.
 	for _, quote := range []string{`"`, "`", "'"} {
 		if before, rest, ok := strings.Cut(s, quote); ok {
 			if i := strings.LastIndex(rest, quote); i > 4 {
@@ -149,6 +150,7 @@ func (t *table) lastTable() *table {
 // tableBelow returns the table of a header [a.b.c].
 func (t *table) tableBelow(keys unstable.Iterator) *table {
 	for keys.Next() {
+		// A header below an array of tables belongs to the array's last element.
 		t = t.lastTable().child(keys.Node())
 	}
 	return t.lastTable()
@@ -238,6 +240,7 @@ func numberLiteral(s string) hujson.Literal {
 	if json.Valid([]byte(plain)) {
 		return hujson.Literal(plain)
 	}
+	// Base 0 reads the prefixes 0x, 0o and 0b, which TOML and YAML have in common.
 	if i, err := strconv.ParseInt(plain, 0, 64); err == nil {
 		return hujson.Int(i)
 	}

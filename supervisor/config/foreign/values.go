@@ -66,6 +66,7 @@ func memberOf(v hujson.Value, key string) *hujson.ObjectMember {
 	if !ok {
 		return nil
 	}
+	// The pointer leads into the object, so that a caller can change the member in place.
 	for i := range o.Members {
 		if nameOf(o.Members[i]) == key {
 			return &o.Members[i]

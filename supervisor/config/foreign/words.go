@@ -18,6 +18,7 @@ type word struct {
 
 // isArgument reports whether the text belongs to a command line, in which a shell may have a use for "$" of its own.
 func (w word) isArgument() bool {
+	// cmd is Goose's key for the command.
 	return strings.HasPrefix(w.key, "args") || strings.HasPrefix(w.key, "command") || strings.HasPrefix(w.key, "cmd")
 }
 
@@ -176,6 +177,7 @@ var dollarName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompil
 func geminiWords(_ *entry, w word) string {
 	return dollarName().ReplaceAllStringFunc(w.text, func(whole string) string {
 		name := strings.Trim(whole, "${}")
+		// A default may follow the name, in the form that config has.
 		plain, _, _ := strings.Cut(name, ":-")
 		switch {
 		case !isName(plain):

@@ -42,7 +42,7 @@ func readYAML(file string, data []byte) (tree config.Tree, bad *config.Problem) 
 		return tree, fault(1, 1, "it holds more keys than can be read", "split the file")
 	}
 	// The parser is young, and a panic on a strange file must not end the program.
-	defer func() { // the parser has met fewer files than there are
+	defer func() {
 		if recover() != nil {
 			bad = fault(1, 1, "the YAML parser gave up", "check the indentation")
 		}

@@ -45,6 +45,7 @@ var table = []reason{
 			"TERMINFO_DIRS TERMCAP TERMPATH MAGIC GS_LIB GS_OPTIONS CUPS_SERVERROOT",
 	},
 	{
+		// Shells run some of these as code at every prompt or start.
 		effect:   "what a shell runs",
 		prefixes: []string{"BASH_", "ZSH_", "FISH_"},
 		names: "ENV IFS BASHOPTS SHELLOPTS PROMPT_COMMAND PS0 PS1 PS2 PS3 PS4 ZDOTDIR FPATH KSH_ENV GLOBIGNORE INPUTRC FCEDIT " +
