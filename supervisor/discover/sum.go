@@ -36,7 +36,7 @@ func projectSums(project string) func(path string) (string, bool) {
 		if err != nil {
 			return "", false
 		}
-		defer root.Close() // nothing is written through it
+		defer root.Close()
 		rel, err := filepath.Rel(project, real)
 		if err != nil {
 			return "", false

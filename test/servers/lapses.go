@@ -48,7 +48,7 @@ func echoesVersion(p params) int {
 			ProtocolVersion string `json:"protocolVersion"`
 		}
 		// A version that cannot be read is echoed as an empty one.
-		_ = json.Unmarshal(m.Params, &requested) // a version that cannot be read is echoed as none
+		_ = json.Unmarshal(m.Params, &requested)
 		s.sendResult(m, s.initializeResult(requested.ProtocolVersion))
 	}
 	return s.serve()

@@ -38,9 +38,10 @@ type Manifest struct {
 
 // launchConfig is mcp_config: the command line, with changes for single platforms.
 type launchConfig struct {
-	Command   string            `json:"command"`
-	Args      []string          `json:"args"`
-	Env       map[string]string `json:"env"`
+	Command string            `json:"command"`
+	Args    []string          `json:"args"`
+	Env     map[string]string `json:"env"`
+	// Overrides is keyed by the manifest's names for operating systems.
 	Overrides map[string]struct {
 		Command string            `json:"command"`
 		Args    []string          `json:"args"`
@@ -50,18 +51,21 @@ type launchConfig struct {
 
 // setting is one value of user_config that the person gives at the installation.
 type setting struct {
-	Type        string          `json:"type"`
-	Title       string          `json:"title"`
-	Description string          `json:"description"`
-	Required    bool            `json:"required"`
-	Sensitive   bool            `json:"sensitive"`
-	Multiple    bool            `json:"multiple"`
-	Default     json.RawMessage `json:"default"`
+	Type        string `json:"type"`
+	Title       string `json:"title"`
+	Description string `json:"description"`
+	Required    bool   `json:"required"`
+	Sensitive   bool   `json:"sensitive"`
+	// Multiple lets the person give several values.
+	Multiple bool `json:"multiple"`
+	// Default is a text, a number, a truth value or a list of them.
+	Default json.RawMessage `json:"default"`
 }
 
 // ReadManifest reads manifest.json. The cause of its errors is ErrDocument.
 func ReadManifest(b []byte) (Manifest, error) {
 	var m Manifest
+	// Unknown keys are ignored: manifests describe much that running the bundle does not need.
 	if err := rawjson.Unmarshal(b, &m); err != nil {
 		return m, planError(ErrDocument, "the bundle's manifest.json cannot be read: "+strings.TrimPrefix(err.Error(), "json: "), "")
 	}

@@ -61,6 +61,7 @@ func (s *Server) Ways() []Way {
 // String names a way in a few words, escaped and without credentials of a URL.
 func (w Way) String() string {
 	if w.Remote != nil {
+		// The URL may contain a token of the publisher's, which is replaced.
 		return "remote " + shortText(w.Remote.Type) + " " + shortText(messages.RedactURL(w.Remote.URL))
 	}
 	text := shortText(w.Kind) + " package " + shortText(w.Package.Identifier)
@@ -148,8 +149,10 @@ func Choose(s *Server, want string, m Machine) (Choice, error) {
 				"it has: "+listWays(all))
 		}
 	}
+	// MinFunc returns the first of equal ways, which is the publisher's preference.
 	best := slices.MinFunc(matching, func(a, b Way) int { return a.rank(m) - b.rank(m) })
 	c := Choice{Way: best, Reason: best.String()}
+	// The person may ask for one of the others by --package.
 	for _, w := range all {
 		if w != best {
 			c.Others = append(c.Others, w)

@@ -30,10 +30,12 @@ type Repository struct {
 // Package is a package of a package registry.
 type Package struct {
 	// RegistryType is one of Kinds, or a word that Build refuses.
-	RegistryType    string `json:"registryType"`
+	RegistryType string `json:"registryType"`
+	// RegistryBaseURL is the package registry, if it is not the usual one of its type.
 	RegistryBaseURL string `json:"registryBaseUrl,omitempty"`
-	Identifier      string `json:"identifier"`
-	Version         string `json:"version,omitempty"`
+	// Identifier is the name of the package, the reference of an image, or the URL of a bundle.
+	Identifier string `json:"identifier"`
+	Version    string `json:"version,omitempty"`
 	// FileSHA256 is the checksum of a bundle, or the digest of an image in older documents.
 	FileSHA256 string `json:"fileSha256,omitempty"`
 	// RuntimeHint is the program that the publisher proposes for running the package.

@@ -141,6 +141,7 @@ func (f *resolver) variableValue(parent Input, name string, d Field, required bo
 // required, else the default.
 func (f *resolver) chosenValues(in Input, required bool) ([]mixedText, error) {
 	if all := f.givenValues(in); len(all) > 0 {
+		// Taking one of them would ignore what the person wrote.
 		if len(all) > 1 && !in.Repeated {
 			return nil, planError(ErrValue, "the "+in.Label()+" takes one value, and several are given", "")
 		}

@@ -103,6 +103,7 @@ func trimAffixes(name string) string {
 // its local name. All matching servers count alike, so that a publisher who takes a short name first does not get what
 // was meant for a better-known server.
 func Matches(short, full string) bool {
+	// The namespace does not count: it tells who published the server.
 	_, last, _ := strings.Cut(full, "/")
 	return strings.EqualFold(short, last) || strings.EqualFold(trimAffixes(short), trimAffixes(last)) ||
 		strings.EqualFold(short, LocalName(full))

@@ -118,6 +118,7 @@ func (f *resolver) runtimeOptions(program string, table []option, list []mixedTe
 		if !o.value().MatchString(value.String()) && !o.value().MatchString(value.markedText()) {
 			return nil, notAllowedError(program, append(publishedText(name+" "), value...))
 		}
+		// A mount gives the container access to files of the person.
 		if o.note != "" {
 			f.addNote(o.note + ": " + shortText(value.redactedText()))
 		}

@@ -15,6 +15,7 @@ import (
 // if not empty, is the directory of a bundle. Its files are the publisher's code anyway, so that lists of paths inside
 // it are harmless (PYTHONPATH).
 func (c command) checkSteering(dir, separator string) error {
+	// Sorted names make the reported variable the same in every run.
 	for _, name := range slices.Sorted(maps.Keys(c.env)) {
 		v := c.env[name]
 		reason, isSteering := steer.Reason(name)

@@ -87,6 +87,7 @@ func (w mixedText) checkSafe(what string) error {
 	case strings.Contains(text, reference):
 		return planError(ErrUnusable, what+` holds "${", which would be read from your environment`,
 			"the publisher has to write {name} and a variable instead")
+	// A control character could act on a terminal that shows the entry.
 	case strings.ContainsFunc(text, func(r rune) bool { return r < 0x20 && r != '\t' && r != '\n' || r == 0x7f }):
 		return planError(ErrUnusable, what+" holds a control character", "")
 	}
