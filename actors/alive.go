@@ -93,7 +93,8 @@ func (s *Server) handleProbeDone(m probeDone) {
 		s.applyEvent(lifecycle.Lost{Epoch: m.epoch, Cause: s.causeOf(m.err, s.sess.Conn())})
 		return
 	case messages.ClassTimeout:
-		if s.sess.LastMessageAt().After(m.sentAt) { // another message came meanwhile: the server lives, and is slow
+		// Another message came meanwhile: the server lives, and is slow.
+		if s.sess.LastMessageAt().After(m.sentAt) {
 			s.strikes = 0
 			break
 		}
@@ -112,7 +113,8 @@ func (s *Server) handleProbeDone(m probeDone) {
 		if s.state.Conn != lifecycle.Open {
 			return
 		}
-		fallthrough // a disabled server keeps its connection, which is still probed
+		// A disabled server keeps its connection, which is still probed.
+		fallthrough
 	default:
 		s.strikes, s.lastProbeAnswer = 0, time.Now()
 	}

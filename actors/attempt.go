@@ -212,7 +212,8 @@ func (a *attempt) dialSession(t transports.Transport, cfg session.Config) (*sess
 // postConnLost posts the death of the connection. It always comes, because shutDown closes the session at the latest.
 func (a *attempt) postConnLost(sess *session.Session) {
 	defer func() {
-		if r := recover(); r != nil { // the end itself must be posted, even if its details cannot be read
+		// The end itself must be posted, even if its details cannot be read.
+		if r := recover(); r != nil {
 			a.post(connLost{epoch: a.epoch, err: sess.Err()})
 		}
 	}()
@@ -245,7 +246,8 @@ func (a *attempt) startHandshake() {
 			return nil, err
 		}
 		a.mu.Lock()
-		a.cfg = nil // a connected server keeps nothing that only its beginning needs
+		// A connected server keeps nothing that only its beginning needs.
+		a.cfg = nil
 		a.mu.Unlock()
 		sess.AfterDeath(func() { a.postConnLost(sess) })
 		return handshakeDone{a.epoch, sess.SharedInfo(), sess}, nil
@@ -404,7 +406,8 @@ func (a *attempt) drainGates(most time.Duration) {
 
 // closeSession closes a session through the stop ladder of its transport, which is bounded, so Released always follows.
 func (a *attempt) closeSession(sess *session.Session) {
-	_ = sess.Close(context.Background()) // Err tells why it ended; a bad end changes nothing here
+	// Err tells why it ended; a bad end changes nothing here.
+	_ = sess.Close(context.Background())
 	<-sess.Released()
 }
 

@@ -65,7 +65,8 @@ func (a *attempt) endBound() {
 // moves may take longer than a silent server. It runs in the timer's goroutine.
 func (a *attempt) checkProgress() {
 	defer func() {
-		if r := recover(); r != nil { // an attempt that cannot be observed ends as a silent one does
+		// An attempt that cannot be observed ends as a silent one does.
+		if r := recover(); r != nil {
 			a.mu.Lock()
 			defer a.mu.Unlock()
 			a.cancel(context.DeadlineExceeded)

@@ -190,7 +190,8 @@ func stillUnknown(err error) error {
 	}
 	var e *messages.Error
 	if !errors.As(err, &e) {
-		return err // never: every error with such an outcome is a *messages.Error
+		// This cannot occur: every error with such an outcome is a *messages.Error.
+		return err
 	}
 	// The error is copied, because the original may be shared.
 	unknown := *e
@@ -260,7 +261,8 @@ func (c *Calls) linkForEntry(ctx context.Context, entry *catalog.Entry, after ui
 	if !connectedSince(v, after) {
 		return nil, c.notConnectedError(server, tool, ctx.Err())
 	}
-	e, ok := c.Catalog.Snapshot().LookupTool(server, tool) // a connected server is registered in the catalog
+	// A connected server is registered in the catalog.
+	e, ok := c.Catalog.Snapshot().LookupTool(server, tool)
 	if !ok {
 		return nil, c.unknownToolError(server, tool, v)
 	}
@@ -399,7 +401,8 @@ func (c *Calls) notConnectedError(server, tool string, cause error) error {
 		e.Fix = "call again"
 	}
 	if !s.NextAt.IsZero() && s.Phase != messages.Connected {
-		e.RetryAfter = max(time.Until(s.NextAt), time.Millisecond) // the next attempt is due now, and 0 would mean that none is planned
+		// The next attempt is due now, and 0 would mean that none is planned.
+		e.RetryAfter = max(time.Until(s.NextAt), time.Millisecond)
 	}
 	if errors.Is(cause, context.DeadlineExceeded) {
 		e.Class = messages.ClassTimeout

@@ -86,7 +86,8 @@ func (p *coalescer) addChange(what string, must bool) {
 	// The first change after a quiet time is published at once, because most changes come alone.
 	if wait := coalesceEvery - time.Since(p.lastPublished); !p.lastPublished.IsZero() && wait > 0 {
 		p.timerRuns = true
-		time.AfterFunc(wait, func() { // the timer ends by itself; an event after the manager's end reaches no watcher
+		// The timer ends by itself; an event after the manager's end reaches no watcher.
+		time.AfterFunc(wait, func() {
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			p.timerRuns = false

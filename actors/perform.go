@@ -38,7 +38,8 @@ func (s *Server) performEffect(effect lifecycle.Effect) {
 	case lifecycle.Ask, lifecycle.Unask, lifecycle.Report, lifecycle.Answer, lifecycle.Install, lifecycle.Decline, lifecycle.Gone:
 		s.root.Send(s.sup, FromServer{s.cfg.Name, s.cfg.Epoch, s.state.Epoch, effect})
 	case lifecycle.Up:
-		s.att.endBound() // the connect timeout has served its purpose
+		// The connect timeout has served its purpose.
+		s.att.endBound()
 		s.timeouts = 0
 		s.connectCount++
 		s.root.Send(s.sup, FromServer{s.cfg.Name, s.cfg.Epoch, s.state.Epoch, effect})
@@ -198,7 +199,8 @@ func (s *Server) useLink(link *Link) {
 	if limits, some := limitsOf(s.spec, s.cfg.MaxInFlight, s.cfg.MaxQueued); some {
 		link.callQueue = s.cfg.Cell.setCallLimits(limits)
 	} else if s.cfg.Cell.callQueue != nil {
-		s.cfg.Cell.setCallLimits(unboundedLimits) // the calls that wait under the old bound go on
+		// The calls that wait under the old bound go on.
+		s.cfg.Cell.setCallLimits(unboundedLimits)
 	}
 	if s.spec.Connect == messages.Lazy && s.spec.IdleTimeout > 0 {
 		s.lastUse.Store(int64(time.Since(processStart)))

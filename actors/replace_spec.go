@@ -46,7 +46,8 @@ func (s *Server) adjustSpec(spec *messages.Spec) {
 	}
 	s.spec = spec
 	s.filterTools()
-	s.shownHash = [32]byte{} // the registry gets the list again, even if it is the same
+	// The registry gets the list again, even if it is the same.
+	s.shownHash = [32]byte{}
 	if s.state.Phase == messages.Connected {
 		s.useLink(&Link{Server: s.link.Server, Epoch: s.link.Epoch, gate: s.link.gate, reportError: s.link.reportError, lastHeard: s.link.lastHeard})
 	}

@@ -502,7 +502,8 @@ func (s *Server) rememberEra(era messages.Era) {
 
 // releaseAll releases what the actor holds when it ends without lifecycle.Gone: it panicked, or the actor system stops.
 func (s *Server) releaseAll() {
-	defer func() { _ = recover() }() // a panic in Stopped would hang the parent for ever
+	// A panic in Stopped would hang the parent for ever.
+	defer func() { _ = recover() }()
 	for _, t := range []*time.Timer{s.relist, s.idle, s.probe} {
 		if t != nil {
 			t.Stop()

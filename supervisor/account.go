@@ -25,7 +25,8 @@ func (o *accountCredential) Authorize(ctx context.Context, h http.Header) error 
 		return err
 	}
 	if o.providedToken.Load() != nil {
-		o.setAccount(nil) // the program may give the token of any account
+		// The program may give the token of any account.
+		o.setAccount(nil)
 		return nil
 	}
 	// The authorizer has just added its token, so its account is the one of this request.

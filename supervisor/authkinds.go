@@ -45,7 +45,8 @@ func (k *credentials) newAuthorizer(name string, spec *Spec) (transports.Authori
 	case messages.AuthClientCredentials, messages.AuthTokenExchange:
 		made, err := k.newOAuth(name, spec)
 		if err != nil {
-			return nil, err // a nil *Authorizer in the interface would not be nil
+			// A nil *Authorizer in the interface would not be nil.
+			return nil, err
 		}
 		return made, nil
 	}

@@ -94,7 +94,8 @@ func (c *Config) saveToolList(name string, spec *Spec, list *session.ToolList) {
 	go func() { // ends with the writing of one file
 		defer func() { _ = recover() }()
 		if other != nil {
-			c.lists.Remove(name, other) // it is older, and loadToolList may find it first
+			// It is older, and loadToolList may find it first.
+			c.lists.Remove(name, other)
 		}
 		if context != nil {
 			c.lists.Save(name, context, data)

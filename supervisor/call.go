@@ -213,7 +213,8 @@ func (m *Manager) newResult(server, tool string, raw json.RawMessage, isError bo
 		} else {
 			entry, ok = m.Tools().LookupTool(server, tool)
 		}
-		t := &Tool{} // stays empty if the tool was withdrawn meanwhile and the caller named it by its qualified name
+		// The tool stays empty if it was withdrawn meanwhile and the caller named it by its qualified name.
+		t := &Tool{}
 		switch {
 		case ok:
 			t = entry.Tool

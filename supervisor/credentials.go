@@ -279,7 +279,8 @@ func (c *credential) Refused(ctx context.Context, status int, challenge *message
 	if t := c.providedToken.Load(); t != nil && status == http.StatusUnauthorized {
 		// The refused request carried an older token.
 		if used.Get("Authorization") != "Bearer "+*t {
-			return true, nil // the program has provided another one meanwhile
+			// The program has provided another one meanwhile.
+			return true, nil
 		}
 		c.providedToken.CompareAndSwap(t, nil)
 		return c.innerAuthorizer() != nil, nil

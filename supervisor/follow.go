@@ -119,7 +119,8 @@ func (f *Follower) Close() {
 // first and servers last, so that no new server runs under old rules; the audit log names the files as the author.
 func (f *Follower) applyDecision(ctx context.Context, d plan.Decision) error {
 	ctx = audit.WithVia(ctx, "file", "")
-	if !f.m.permissions.hasRules(d.Permissions) { // first, so that nothing new runs under the old ones
+	// The rules come first, so that no new server runs under the old ones.
+	if !f.m.permissions.hasRules(d.Permissions) {
 		if err := f.m.SetPermissions(ctx, d.Permissions); err != nil {
 			return err
 		}

@@ -92,7 +92,8 @@ func (k *credentials) identityOf(name string, spec *Spec) (identity string, know
 	case messages.AuthAPIKey, messages.AuthBearer:
 		return valueOf(a)
 	case messages.AuthOAuth:
-		if a.Type == "" && isSentInClear(*spec) { // no sign-in is sent, so there is no account
+		// No sign-in is sent over plain http, so there is no account.
+		if a.Type == "" && isSentInClear(*spec) {
 			return "", true
 		}
 		return account()
@@ -142,7 +143,8 @@ func (c *Config) loadAccounts(ctx context.Context, specs map[string]Spec) {
 		go func() { // ends with the store, or the program's provider
 			defer all.Done()
 			defer func() {
-				_ = recover() // the first attempt to connect meets the same panic, and reports it
+				// The first attempt to connect meets the same panic, and reports it.
+				_ = recover()
 			}()
 			if k, err := c.credentials.credentialFor(name, &spec); err == nil && k.mayBeSent() {
 				k.loadAccount()

@@ -41,14 +41,16 @@ func gatherLists[T any](
 			p := &parts[i]
 			p.server = server
 			defer func() {
-				if r := recover(); r != nil { // a defect here costs this part, not the program
+				// A defect here costs this part, not the program.
+				if r := recover(); r != nil {
 					p.items, p.err = nil, &Error{Op: "read", Outcome: messages.OutcomeUnknown, Class: messages.ClassPanic,
 						Server: server, Text: "a defect of mcpvisor ended the request"}
 				}
 			}()
 			p.err = m.readServer(ctx, server, true, func(ctx context.Context, s *session.Session) error {
 				got, err := list(ctx, s)
-				p.items = slices.Clone(got.Items) // the session's own list is shared with other callers
+				// The session's own list is shared with other callers.
+				p.items = slices.Clone(got.Items)
 				return err
 			})
 			for k := range p.items {

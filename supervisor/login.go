@@ -111,7 +111,8 @@ func (m *Manager) Forget(ctx context.Context, server string) (revoked bool, err 
 		}); ok {
 			return all.Forget(ctx)
 		}
-		return in.Logout(ctx) // a program's own sign-in has no more to forget
+		// A program's own sign-in has no more to forget.
+		return in.Logout(ctx)
 	})
 }
 

@@ -185,11 +185,13 @@ func (m *Manager) awaitAttempt(ctx context.Context, op, name string, ticket uint
 	case messages.Disabled:
 		return nil
 	case messages.Pending:
-		if v.State.Step == messages.Restarting { // the connection was lost again before its tools were in the catalog
+		// The connection was lost again before its tools were in the catalog.
+		if v.State.Step == messages.Restarting {
 			return failureError(op, v)
 		}
 	}
-	return nil // the server rests, or another command has begun a newer attempt
+	// The server rests, or another command has begun a newer attempt.
+	return nil
 }
 
 // failureError returns as an error why a server is not connected.

@@ -164,7 +164,8 @@ func (p *permissions) prepareTools(ctx context.Context, name string, spec *Spec,
 	}
 	ctx, cancel := context.WithTimeout(ctx, pinPatience)
 	defer cancel()
-	_ = p.cfg.Pins.FlushWithin(ctx) // unwritten tools are held back by filterChanged, with the reason
+	// Unwritten tools are held back by filterChanged, with the reason.
+	_ = p.cfg.Pins.FlushWithin(ctx)
 }
 
 // errorText returns the text and the fix of an error without its prefix, which names an operation that the reader does not know.
@@ -217,7 +218,8 @@ func (m *Manager) followPins() {
 			// Reread reports true also when definitions that Unsaved named are written.
 			if m.cfg.Pins.Reread() {
 				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-				_ = m.refilterTools(ctx) // the manager ends, or the next list of the server shows it
+				// The manager ends, or the next list of the server shows it.
+				_ = m.refilterTools(ctx)
 				cancel()
 			}
 		}

@@ -70,7 +70,8 @@ func (m *Manager) getPrompt(
 	if err != nil {
 		return nil, err
 	}
-	res.Description, _ = rawjson.Text(rawjson.Member(trimSpace(res.Raw), "description")) // a description of another type is visible in Raw
+	// A description of another type is visible in Raw.
+	res.Description, _ = rawjson.Text(rawjson.Member(trimSpace(res.Raw), "description"))
 	return res, nil
 }
 

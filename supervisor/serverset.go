@@ -287,7 +287,8 @@ func (s *supervisor) handleSetServers(ctx actor.Context, m setServers) {
 // closeServers ends every server. From here on commands and grants are refused; finishClose replies when the last one is gone.
 func (s *supervisor) closeServers(ctx actor.Context, m closeAll) {
 	if s.closing != nil {
-		return // Close sends it once; this protects against a second one
+		// Close sends it once; this protects against a second one.
+		return
 	}
 	answer := m.reply
 	// A registry that dies makes its successor run the same Sync again, so the reply must be harmless the second time.

@@ -271,7 +271,8 @@ func (s *supervisor) wakeAt(at, now time.Time) {
 	s.timer = time.AfterFunc(max(at.Sub(now), 0), func() { root.Send(self, timerDue{}) })
 }
 
-// stopTimers stops both timers. A message of one that has fired already finds the actor closing and does nothing.
+// stopTimers stops both timers. A clockDue that is in the mailbox already arms the ticker once more; the actor's own stop stops it
+// again.
 func (s *supervisor) stopTimers() {
 	for _, t := range []*time.Timer{s.timer, s.ticker} {
 		if t != nil {
@@ -471,14 +472,16 @@ func (s *supervisor) spawnServer(ctx actor.Context, r *managedServer) {
 	// The list counts against the memory budget from now on, also while the server rests.
 	r.cell.Share.Keep(0, known.Size())
 	s.spawned++
-	s.epoch++ // the actor's messages before its first connection must be newer than its predecessor's last one
+	// The actor's messages before its first connection must be newer than its predecessor's last one.
+	s.epoch++
 	r.actorEpoch = s.epoch
 	server := actors.NewServer(actors.ServerConfig{
 		Name: r.name, Spec: r.spec, Init: init, Epoch: s.epoch, Seen: s.barrierSeen, Cell: r.cell, Holder: r.holder, Known: known,
 		Rand: s.cfg.sessionRand(), Common: s.common,
 	})
 	pid, err := ctx.SpawnNamed(s.propsOf(r.name, server), fmt.Sprintf("server-%d", s.spawned))
-	if err != nil { // SpawnNamed fails only for a taken name, and this one was never used
+	// SpawnNamed fails only for a taken name, and this one was never used.
+	if err != nil {
 		panic(err)
 	}
 	r.pid = pid
@@ -554,7 +557,8 @@ func (s *supervisor) spawnRegistry(ctx actor.Context) {
 			ctx.Send(pid, catalog.Change{Kind: catalog.Forget, Server: name})
 		}
 	}
-	s.finishClose(ctx) // the Sync that Close waits for may have been in the lost mailbox
+	// The Sync that Close waits for may have been in the lost mailbox.
+	s.finishClose(ctx)
 }
 
 // handleRegistryDeath replaces the registry: at once for the first three times, afterwards after a second each.

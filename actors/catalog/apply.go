@@ -168,7 +168,8 @@ func (e *edit) buildServer(c Change, state State) *server {
 		}
 		var name string
 		if prev != nil {
-			name = prev.Name // the name follows from the server and the tool's own name
+			// The name follows from the server and the tool's own name.
+			name = prev.Name
 		} else {
 			name = e.base.name(c.Server, t.Name)
 		}

@@ -144,7 +144,8 @@ func (t *text) wasSurvived(i, reason int) bool {
 	if i >= reason {
 		return false
 	}
-	for ; i < reason; i++ { // npm writes one error as a block of lines with a common beginning
+	// npm writes one error as a block of lines with a common beginning.
+	for ; i < reason; i++ {
 		if t.lineKind(i+1) == uncaught && t.lineKind(i) != uncaught && !strings.HasPrefix(t.lines[i+1], "Caused by: ") {
 			return true
 		}

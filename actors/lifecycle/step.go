@@ -111,7 +111,8 @@ func (m *machine) handleEvent(e Event) {
 	case Greeted:
 		if m.isOpening(e.Epoch) && (m.Step == messages.Handshaking || m.Step == messages.Installing) {
 			m.Step = messages.Listing
-			m.Listing, m.Dirty = true, false // a change during the handshake is in this list already
+			// A change during the handshake is in this list already.
+			m.Listing, m.Dirty = true, false
 			m.emitEffect(Answer{e.Epoch})
 			m.emitEffect(List{Epoch: e.Epoch, First: true})
 		}
@@ -256,7 +257,8 @@ func (m *machine) loseTools() {
 // enableServer makes a disabled server wanted. A warm one is connected at once, unless its tools may have changed meanwhile.
 func (m *machine) enableServer() {
 	if m.Wanted {
-		return // an attempt runs, or the status says why none does
+		// An attempt runs, or the status says why none does.
+		return
 	}
 	m.Wanted = true
 	switch {
@@ -264,7 +266,8 @@ func (m *machine) enableServer() {
 		// The list has changed while the server was disabled: its tools return only after a new list.
 		m.becomePending(messages.Listing)
 		if m.Listing {
-			m.RelistAfter = m.Dirty // the list that is being fetched is older than the change
+			// The list that is being fetched is older than the change.
+			m.RelistAfter = m.Dirty
 		} else {
 			m.listTools()
 		}
@@ -320,7 +323,8 @@ func (m *machine) refreshTools() {
 	}
 	m.Refreshing = true
 	if m.Listing {
-		m.RelistAfter = true // the list that is being fetched may be older than the command
+		// The list that is being fetched may be older than the command.
+		m.RelistAfter = true
 	} else {
 		m.listTools()
 	}
@@ -423,7 +427,8 @@ func (m *machine) handleGranted(epoch uint64) {
 // handleScheduled takes over the supervisor's decision after a failure.
 func (m *machine) handleScheduled(e Scheduled) {
 	if e.Epoch != m.Epoch || !m.StartRequested || m.Step == messages.Queued {
-		return // a newer Ask has overtaken the Report that this answers
+		// A newer Ask has overtaken the Report that this answers.
+		return
 	}
 	m.Retry, m.NextAt = e.Retry, e.At
 	if e.Retry == messages.RetryNever {
@@ -478,7 +483,8 @@ func (m *machine) handleListFailed(epoch uint64, c Cause) {
 		return
 	}
 	m.Listing, m.RelistAfter, m.Refreshing = false, false, false
-	m.Dirty = true // the old list stays, and the change is not forgotten
+	// The old list stays, and the change is not forgotten.
+	m.Dirty = true
 	m.ListFailures++
 	switch m.Phase {
 	case messages.Connected:

@@ -137,7 +137,8 @@ func (s State) Observe(l Limits, k Observation) (State, Decision) {
 // grantTime moves the beginning of the silence by the time that did not count as silence.
 func (s State) grantTime(l Limits, k Observation) State {
 	passed := k.At.Sub(s.lastObserved.At)
-	span := max(passed, CheckEvery) // two observations close to each other see noise
+	// Two observations close to each other see noise.
+	span := max(passed, CheckEvery)
 	var waited, cpu time.Duration
 	var moved uint64
 	if k.Seen && s.lastObserved.Seen {

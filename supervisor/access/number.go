@@ -33,7 +33,8 @@ func plainNumber(text string) (plain string, ok bool) {
 	}
 	f, err := strconv.ParseFloat(text, 64)
 	if err != nil {
-		return "", false // beyond a double: a server reads it as it is written, or not at all
+		// The number is beyond a double: a server reads it as it is written, or not at all.
+		return "", false
 	}
 	if f == 0 {
 		return "0", true // also -0

@@ -36,7 +36,8 @@ func appendRecord(to []byte, r *Record) []byte {
 	cut := r.Cut
 	l = l.appendWord("argsSha256", r.ArgsSHA256)
 	if len(r.Args) > 0 {
-		if args := compactJSON(r.Args); args == nil { // of another program; those that Arguments made are well-formed
+		// Another program made them; those that Arguments makes are well-formed.
+		if args := compactJSON(r.Args); args == nil {
 			cut = true
 		} else {
 			l = append(append(l, `,"args":`...), args...)
@@ -105,7 +106,8 @@ func (l recordLine) appendMillis(name string, ms float64) recordLine {
 	if ms == 0 || math.IsNaN(ms) || math.IsInf(ms, 0) {
 		return l
 	}
-	if micros := math.Round(ms * 1000); ms > 0 && ms < 1e9 && micros/1000 == ms { // true for all durations that are measured here
+	// All durations that are measured here are whole microseconds.
+	if micros := math.Round(ms * 1000); ms > 0 && ms < 1e9 && micros/1000 == ms {
 		// Whole microseconds need no float formatting: digits and at most three decimals.
 		n := uint64(micros)
 		l = strconv.AppendUint(l.appendKey(name), n/1000, 10)

@@ -86,7 +86,8 @@ func (f *File) Write(p []byte) (n int, err error) {
 		return 0, err
 	}
 	defer func() {
-		if e := out.Close(); e != nil && err == nil { // a network file system may report a full disk only now
+		// A network file system may report a full disk only now.
+		if e := out.Close(); e != nil && err == nil {
 			n, err = 0, e
 		}
 	}()
@@ -183,13 +184,15 @@ func (f *File) makeRoom(more int64) error {
 	if err != nil {
 		return err
 	}
-	if !info.Mode().IsRegular() { // a device or a pipe that the user named on purpose
+	// The user named a device or a pipe on purpose: it cannot be rotated.
+	if !info.Mode().IsRegular() {
 		return nil
 	}
 	if keep < 0 {
 		return os.Remove(f.Path)
 	}
-	free := 1 // the first free name, or the last that is kept
+	// free becomes the first free number, or the last that is kept.
+	free := 1
 	// Renaming stops at the first free number, so that a gap is filled and fewer files are touched.
 	for free < keep {
 		if _, err := os.Lstat(rotatedPath(f.Path, free)); err != nil {

@@ -159,7 +159,8 @@ func (l *Log) countLost(kind Kind, at time.Time) {
 	if l.gap == nil {
 		l.gap = &Lost{From: l.seq, Since: at, Until: at, Kinds: map[Kind]uint64{}}
 	}
-	if at.Before(l.gap.Since) { // records get their numbers in another order than they happened
+	// Records get their numbers in another order than they happened.
+	if at.Before(l.gap.Since) {
 		l.gap.Since = at
 	}
 	if at.After(l.gap.Until) {

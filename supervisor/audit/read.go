@@ -85,7 +85,8 @@ func ReadFiles(path string, f func(Record) bool) (torn int, err error) {
 // openAll opens the files of a record, oldest first. While it holds the lock, no process rotates them; without the lock a file may
 // be missed.
 func openAll(path string) (files []*os.File, err error) {
-	if _, err := os.Stat(path + ".lock"); err == nil { // without a lock file no process writes, or this is a copy
+	// Without a lock file no process writes, or this is a copy.
+	if _, err := os.Stat(path + ".lock"); err == nil {
 		if unlock, err := (&File{Path: path}).lockFile(); err == nil {
 			defer unlock()
 		}

@@ -117,7 +117,8 @@ func (l *Log) keepBuffer(batch []byte) {
 // more, and returns what is still not written.
 func (w *batchWriter) writeBatch(batch []byte) (rest []byte) {
 	last := false
-	partial := 0 // how much of the first line the writer has, if only its end is missing
+	// partial counts the bytes of the first line that the writer has, if only its end is missing.
+	partial := 0
 	for len(batch) > 0 {
 		// The writer may take any number of bytes: whole lines count as written, and the rest is tried again.
 		n, err := w.writeOnce(wholeLines(batch)[partial:])

@@ -49,7 +49,8 @@ func (c *Checker) Flaw(outputSchema, result json.RawMessage) string {
 	// Only the outermost members are needed, so their values stay raw.
 	var members map[string]json.RawMessage
 	if json.Unmarshal(result, &members) != nil || string(members["isError"]) == "true" {
-		return "" // another check reports a result that is no object
+		// Another check reports a result that is no object.
+		return ""
 	}
 	structured, ok := members["structuredContent"]
 	if !ok {
@@ -100,7 +101,8 @@ func (c *Checker) schemaFor(raw json.RawMessage) *compiledSchema {
 		c.schemas, c.seed = make(map[uint64]*compiledSchema), maphash.MakeSeed()
 	}
 	if len(c.schemas) >= maxCompiled {
-		for other := range c.schemas { // any one: a program with more tools than that compiles some again
+		// Any one: a program with more tools than that compiles some again.
+		for other := range c.schemas {
 			delete(c.schemas, other)
 			break
 		}

@@ -36,7 +36,8 @@ func (s *Store) Compare(key string, list [sha256.Size]byte, tools []messages.Too
 		for i := range tools {
 			f.Unkept = append(f.Unkept, tools[i].Name)
 		}
-		s.compared[key] = comparedList{revision: s.revision, answer: f} // without the list's identity: the list is learned from when the file can be read
+		// The answer is kept without the list's identity: the list is learned from when the file can be read.
+		s.compared[key] = comparedList{revision: s.revision, answer: f}
 		return f
 	case !same:
 		l = s.learnList(key, tools)

@@ -122,7 +122,8 @@ func unknownHints(value []byte) []byte {
 func (d Definition) Hash() string {
 	// The form is canonical: fixed fields, and raw parts with sorted keys.
 	b, err := json.Marshal(d)
-	if err != nil { // cannot occur: canonicalJSON made the raw parts
+	// This cannot occur, because canonicalJSON made the raw parts.
+	if err != nil {
 		return ""
 	}
 	sum := sha256.Sum256(b)

@@ -21,7 +21,8 @@ func (g *Gate) Installing(now time.Time, server string) {
 	if i := slices.Index(p.silent, o); i >= 0 {
 		p.silent = slices.Delete(p.silent, i, i+1)
 	}
-	if o.displaced { // it began to install before its actor heard of the displacement
+	// The process began to install before its actor heard of the displacement.
+	if o.displaced {
 		o.displaced = false
 		p.displaced--
 	}

@@ -146,7 +146,8 @@ func (p Policy) Down(r Record, d Down, now time.Time, rnd func() float64) (Recor
 	}
 	mode := retryModeOf(d.Class)
 	if mode != uncounted {
-		r.Displaced = false // it has had an attempt that was not displaced
+		// The server has had an attempt that was not displaced.
+		r.Displaced = false
 	}
 	// Without a timer there is nothing to probe, so the server is not parked either.
 	if mode == never || mode == ifEverConnected && !r.EverConnected {
@@ -228,7 +229,8 @@ func (p Policy) Interval(kind messages.TransportKind, failures int) time.Duratio
 	for range failures - 1 {
 		next := b.NextBackOff()
 		if next == d {
-			break // at the cap, or a factor of 1: it never grows again
+			// The interval is at the cap, or the factor is 1: it never grows again.
+			break
 		}
 		d = next
 	}

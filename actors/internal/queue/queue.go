@@ -150,7 +150,8 @@ func (q *Queue[V]) admitNext() *Waiter[V] {
 		return nil
 	}
 	l := q.nextLine
-	q.nextLine = l.next // before removeWaiter may take the line out of the ring
+	// The turn passes on before removeWaiter may take the line out of the ring.
+	q.nextLine = l.next
 	w := l.first
 	q.removeWaiter(w)
 	q.inFlight++

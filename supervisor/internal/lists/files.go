@@ -48,7 +48,8 @@ func (f *Files) prepareKey() []byte {
 		return nil
 	}
 	if made {
-		f.removeMatching("list-*.json", 0) // of a key that is gone: they cannot be found any more
+		// The lists belong to a key that is gone: they cannot be found any more.
+		f.removeMatching("list-*.json", 0)
 	}
 	return key
 }

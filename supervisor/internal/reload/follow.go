@@ -79,8 +79,9 @@ func Follow(cfg Config) *Follower {
 	f.tracker = plan.New(plan.Rules{Quiet: cfg.Quiet, Most: cfg.Most, Grace: cfg.Grace, Parse: cfg.Reading.Parse,
 		Context: cfg.Reading.Context, Fixed: cfg.Reading.Fixed}, cfg.Reading.Files, f.reading.HoldUnapproved)
 	f.watch = newWatch(cfg.Log, cfg.Poll)
-	f.watch.watchPaths(f.reading.WatchedPaths) // before Follow returns, so that later changes are noticed
-	f.readDue = true                           // and earlier ones are read
+	// The folders are watched before Follow returns, so that later changes are noticed.
+	f.watch.watchPaths(f.reading.WatchedPaths)
+	f.readDue = true // and earlier ones are read
 	go f.followLoop()
 	return f
 }
@@ -176,7 +177,8 @@ func (f *Follower) runDue(timer *time.Timer) {
 	if at, due := f.tracker.Due(); due && !time.Now().Before(at) {
 		f.readFiles() // the newest content counts
 		if at, due = f.tracker.Due(); due && !time.Now().Before(at) {
-			_, _ = f.decideAndApply() // the error is in the log, and the decision is tried again
+			// The error is in the log, and the decision is tried again.
+			_, _ = f.decideAndApply()
 		}
 	}
 	wait := time.Hour
