@@ -135,6 +135,7 @@ func (e *entry) headersFromVariables() {
 // problems.
 func (e *entry) signIn(from, to string) {
 	if m, ok := e.takeMember(from); ok {
+		// The reader would otherwise show a path below oauth that is not in the file.
 		e.tree.Spelled[m.Name.StartOffset] = from
 		e.mergeInto("oauth", m.Name.StartOffset, newMember(to, m.Name.StartOffset, m.Value))
 	}

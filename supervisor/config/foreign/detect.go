@@ -82,6 +82,7 @@ func detectFormat(file string, s syntax, root hujson.Value) Format {
 	byName := formatOfName(file)
 	has := func(keys ...string) bool { _, ok := valueAt(root, keys...); return ok }
 	schema := ""
+	// A file may name its program by the address of its schema.
 	if v, ok := valueAt(root, "$schema"); ok {
 		schema, _ = textOf(v)
 	}
@@ -117,6 +118,7 @@ func detectFormat(file string, s syntax, root hujson.Value) Format {
 	// The values that VS Code asks for stand beside its servers.
 	case has("inputs") && has("servers"):
 		return VSCode
+	// The content decided nothing, and the name is left.
 	case byName != Own:
 		return byName
 	case has("mcpServers"):

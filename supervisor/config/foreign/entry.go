@@ -188,6 +188,7 @@ func (e *entry) fromVariables(key, env, said string) {
 		if said != "" {
 			e.standIn(el.StartOffset, fmt.Sprintf("%s[%d]", key, i), said, name)
 		}
+		// The value refers to the variable of the same name in the person's environment.
 		given = append(given, newMember(name, el.StartOffset, textValue("${"+name+"}", el.StartOffset)))
 	}
 	// Variables that the entry sets to a value of its own win.

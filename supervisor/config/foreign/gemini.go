@@ -17,6 +17,7 @@ func geminiSections(r *fileReading) {
 	allowed, only := names("allowed")
 	excluded, _ := names("excluded")
 	if mcp, ok := valueAt(r.tree.Root, "mcp"); ok {
+		// The command is one for all servers, and config starts each by its own.
 		if m := memberOf(mcp, "serverCommand"); m != nil {
 			r.addProblem(m.Name.StartOffset, "", "mcp.serverCommand", "the command that starts servers is not carried over", "", true)
 		}

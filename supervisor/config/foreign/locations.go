@@ -49,6 +49,7 @@ func Locations(m Machine) []Location {
 	}
 	add(Cursor, pathBelow(m.Home, ".cursor/mcp.json"))
 	add(Windsurf, pathBelow(m.Home, ".codeium/windsurf/mcp_config.json"), pathBelow(m.Home, ".codeium/mcp_config.json"))
+	// CODEX_HOME takes the place of the whole directory.
 	add(Codex, pathBelow(m.envOr("CODEX_HOME", pathBelow(m.Home, ".codex")), "config.toml"))
 	add(Gemini, pathBelow(m.Home, ".gemini/settings.json"))
 	// Both endings are read, in this order.
@@ -67,6 +68,7 @@ func Locations(m Machine) []Location {
 		add(Cline, pathBelow(s, "saoudrizwan.claude-dev/settings/cline_mcp_settings.json"))
 	}
 	add(Cline, pathBelow(m.Home, ".cline/data/settings/cline_mcp_settings.json"))
+	// Copilot puts its directory directly below XDG_CONFIG_HOME.
 	add(Copilot, pathBelow(m.envOr("XDG_CONFIG_HOME", m.Home), ".copilot/mcp-config.json"))
 	add(LMStudio, pathBelow(m.Home, ".lmstudio/mcp.json"))
 	// In the home directory the person's own files would appear a second time as the project's.

@@ -13,6 +13,7 @@ func openCodeSections(r *fileReading) {
 	if v, nested := valueAt(list, "servers"); nested && !describesServer(v.Value) {
 		key, list = "mcp.servers", v
 	}
+	// Each server has a name of its own here; a list of entries does not occur.
 	r.addServers(key, list, nil)
 	// opencode switches tools by SERVER_TOOL at the top of the file; config has lists in each entry.
 	tools, _ := valueAt(r.tree.Root, "tools")

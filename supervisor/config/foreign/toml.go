@@ -89,6 +89,7 @@ func tooMany(s string) (line int, what string) {
 
 // clampProblem moves a place that a library gave into the text: some libraries point behind it.
 func clampProblem(tree config.Tree, p config.Problem) *config.Problem {
+	// A place beyond the text becomes its end, and a column beyond its line a later place.
 	at := tree.Pos(tree.Offset(config.Pos{Line: p.Line, Col: p.Col}))
 	p.Line, p.Col = at.Line, at.Col
 	return &p

@@ -62,6 +62,7 @@ func codeEntry(e *entry) bool {
 		return false
 	}
 	if m := e.findMember("type"); m != nil && !e.hasAnyKey("fallbackSSE") {
+		// A URL without a type gets the fall-back from config.
 		if kind, _ := textOf(m.Value); kind == "http" {
 			e.addMember("fallbackSSE", m.Value.StartOffset, boolValue(true, m.Value.StartOffset))
 		}

@@ -165,6 +165,7 @@ func (y *yamlReader) toValue(n ast.Node, at, depth int) hujson.Value {
 	// An alias inside its own anchor would recurse without end; depth bounds it.
 	case *ast.AliasNode:
 		to := y.anchors[n.Value.String()]
+		// An alias without an anchor has no value.
 		if to == nil {
 			return leaf(hujson.Literal("null"))
 		}
@@ -235,6 +236,7 @@ func firstToken(n ast.Node) *token.Token {
 	case nil:
 		return nil
 	case *ast.MappingNode:
+		// A mapping in braces begins with its brace, which is its token.
 		if !m.IsFlowStyle && len(m.Values) > 0 {
 			return m.Values[0].Key.GetToken()
 		}
