@@ -178,6 +178,7 @@ func (w Way) choiceReason(m Machine) string {
 			return "the first package that can run here"
 		}
 		return "the first package whose program (" + w.Package.runnerProgram(m) + ") is installed"
+	// A remote ranks behind every package that can run.
 	case 1, 2:
 		return "a remote, because no package can run here as it is"
 	case 3:

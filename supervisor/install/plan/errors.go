@@ -6,8 +6,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// The causes of this package's errors, for errors.Is. Each error is a *messages.Error with a text and, where there is
-// something to do, a fix.
+// The causes of this package's errors, for errors.Is. Each error is a *messages.Error, whose text says what happened
+// and whose fix, where there is one, what the person can do.
 var (
 	// ErrDocument means that the description of a server by a registry or a bundle cannot be read.
 	ErrDocument = errors.New("unreadable server description")

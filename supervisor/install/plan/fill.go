@@ -34,6 +34,7 @@ func newResolver(f ValueSource) *resolver {
 
 // addNote adds a sentence for the person, once.
 func (f *resolver) addNote(text string) {
+	// Several inputs may cause the same note.
 	if !slices.Contains(f.notes, text) {
 		f.notes = append(f.notes, text)
 	}

@@ -50,6 +50,7 @@ func (f *resolver) remoteSpec(t *Transport) (messages.Spec, error) {
 	if err := f.checkAddress(t.URL, s.URL); err != nil {
 		return s, err
 	}
+	// The headers come after the URL, as a person expects the questions.
 	s.Headers, err = f.resolveHeaders(t.Headers)
 	if len(s.Headers) == 0 {
 		s.Headers = nil

@@ -148,6 +148,7 @@ func (e expander) hasSetting(key string) bool { _, ok := e.known[key]; return ok
 // value of a setting that is the whole argument.
 func (e expander) expandArgument(text string) ([]mixedText, error) {
 	key, begins := strings.CutPrefix(text, reference+userConfig)
+	// Only an argument that consists of the setting becomes several words.
 	if key, whole := strings.CutSuffix(key, "}"); begins && whole && !strings.Contains(key, reference) && e.hasSetting(key) {
 		return e.settings[key], nil
 	}
