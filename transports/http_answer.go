@@ -77,6 +77,7 @@ func (s *jsonScanner) scanResponse() (id int64, ok bool) {
 		if !s.skipString() {
 			return 0, false
 		}
+		// Keys are compared with their quotes; an escaped spelling of these keys is not recognised, and no serialiser writes one.
 		key := s.b[start:s.i]
 		if s.peekByte() != ':' {
 			return 0, false
@@ -97,6 +98,7 @@ func (s *jsonScanner) scanResponse() (id int64, ok bool) {
 			return 0, false
 		}
 		if string(key) == `"id"` {
+			// An id in quotes, or with a fraction, is none of this client's.
 			n, err := strconv.ParseInt(string(bytes.TrimSpace(s.b[value:s.i])), 10, 64)
 			if id, hasID = n, err == nil; hasID && isResponse {
 				return id, true

@@ -16,9 +16,11 @@ func (o *origin) challengeOf(h http.Header, session string) *messages.Challenge 
 	if found == nil {
 		return nil
 	}
+	// A server may repeat the token in its challenge.
 	clean := func(s string, limit int) string {
 		return messages.Line(string(o.redactText([]byte(s), session)), limit)
 	}
+	// The sentence is for people; the code stands in for it where there is none.
 	text := found.params["error_description"]
 	if text == "" {
 		text = found.params["error"]
@@ -55,6 +57,7 @@ type authChallenge struct {
 func parseChallenges(s string) []authChallenge {
 	var out []authChallenge
 	for {
+		// Empty elements of the list are allowed (RFC 9110, 5.6.1).
 		s = strings.TrimLeft(s, " \t,")
 		name, rest := cutToken(s)
 		if name == "" {

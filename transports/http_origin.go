@@ -68,7 +68,9 @@ func newOrigin(cfg HTTPConfig) (*origin, *Error) {
 				Text: "the header " + messages.Line(name, 100) + " has a name or value that HTTP does not allow",
 				Fix:  "look for line breaks and stray characters in it"}
 		}
+		// Any header may hold a key, so that every value counts as secret.
 		o.addSecret(value)
+		// net/http takes the host from a field of the request, and ignores the header.
 		if name = textproto.CanonicalMIMEHeaderKey(name); name == "Host" {
 			o.host = value
 			continue
@@ -141,6 +143,7 @@ func (o *origin) redactText(text []byte, extra string) []byte {
 
 // redactStart does the work of redactText for the first size bytes of a text: a secret that the cut goes through is hidden whole.
 func (o *origin) redactStart(text []byte, size int, extra string) []byte {
+	// Only so much of the text can matter: a body may have megabytes.
 	text = text[:min(len(text), size+messages.LongestWritten)]
 	known := append(o.credentials.secretValues(), o.secrets...)
 	if extra != "" {

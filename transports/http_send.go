@@ -12,6 +12,7 @@ import (
 
 // Send implements Conn. It works in the caller's goroutine until the sink has the answer.
 func (c *httpConn) Send(ctx context.Context, m Message) (Delivery, error) {
+	// The server has turned out to speak HTTP+SSE.
 	if older := c.sseFallback.Load(); older != nil {
 		return older.Send(ctx, m)
 	}
@@ -125,6 +126,7 @@ func (x *exchange) endExchange() {
 
 // postMessage sends the message and reads its answer, by the kind of the response.
 func (x *exchange) postMessage() (Delivery, *Error) {
+	// The body belongs to this exchange until endExchange detaches it.
 	resp, d, err := x.origin.roundTrip(x.ctx, http.MethodPost, x.origin.url, x.headers, &x.body)
 	if err != nil {
 		return d, x.exchangeError(err)
@@ -146,6 +148,7 @@ func (x *exchange) postMessage() (Delivery, *Error) {
 			x.c.startListening()
 		}
 		return Written, nil
+	// The server chooses between a stream and one JSON document, for each request.
 	case kind == mediaEventStream:
 		return x.readAnswerStream(resp)
 	case kind == mediaJSON:

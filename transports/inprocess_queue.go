@@ -39,7 +39,9 @@ func (q *inProcessQueue) putMessage(msg []byte) *inProcessItem {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.items = append(q.items, item)
+	// From here on requests queue behind this message.
 	q.allHandled.Store(false)
+	// A reader waits.
 	if q.more != nil {
 		close(q.more)
 		q.more = nil

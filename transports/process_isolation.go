@@ -36,6 +36,7 @@ func planIsolation(cfg *StdioConfig, can func(messages.Isolation) isolation.Capa
 		return nil, &Error{Class: messages.ClassConfig, Text: "isolation." + f.Key + ": " + f.Text, Fix: f.Fix}
 	}
 	steps, err := isolation.Plan(cfg.Isolation, can(*cfg.Isolation))
+	// Plan has no other error.
 	var no *isolation.UnsupportedError
 	if errors.As(err, &no) {
 		return nil, &Error{Class: messages.ClassConfig, Text: no.Error(), Fix: no.Fix(), Err: no}
@@ -104,6 +105,7 @@ func (i *childIsolation) startChild(ctx context.Context, cmd *exec.Cmd, as Child
 	if i == nil || !i.steps.Launch() {
 		return launchChild(ctx, children.trackedStart(cmd, as))
 	}
+	// From here on cmd starts this program, which becomes the server's.
 	l, err := launcher.Wrap(cmd, i.steps)
 	if err != nil {
 		return nil, &launcherError{err}
@@ -146,6 +148,7 @@ func (i *childIsolation) launchFailure(err error) *Error {
 				Text: "the program may not be executed, or the interpreter that its first line names not be read",
 				Fix:  `add the folder of the interpreter to "read" of "isolation"`}
 		}
+	// The step failed at a path that the configuration names.
 	case errors.As(err, &step) && step.Path != "":
 		return &Error{Class: messages.ClassConfig, Err: systemCause(err),
 			Text: "isolation." + step.Step + ": " + quotePrintable(step.Path) + " cannot be used: " + causeText(err),
@@ -168,6 +171,7 @@ func (i *childIsolation) launchFailure(err error) *Error {
 // Capabilities returns what this machine can keep a server from. Only a try shows whether a network of its own can be made: a
 // process is started for it, once, and the answer is kept for the life of this process.
 func Capabilities(ctx context.Context) isolation.Capabilities {
+	// These answers cost a few system calls and are not kept.
 	can := kernelCapabilities()
 	if can.NoNamespace == "" {
 		can.NoNamespace = probeNamespace(ctx)

@@ -32,6 +32,7 @@ func probeNamespace(ctx context.Context) string {
 	}
 	ctx, cancel := context.WithTimeout(ctx, namespaceProbeTime)
 	defer cancel()
+	// The smallest steps with a namespace of its own: the same that a server with a loopback needs.
 	err := launcher.Try(ctx, isolation.Steps{Loopback: true, NoNewPrivileges: true})
 	problem := ""
 	if err != nil {

@@ -35,6 +35,7 @@ var starterThread struct {
 func launchChild(ctx context.Context, start func() error) (release func(), err error) {
 	starterThread.Lock()
 	if starterThread.children == 0 {
+		// The first child since the last thread has ended.
 		starterThread.jobs = make(chan func())
 		go startThread(starterThread.jobs)
 	}
@@ -51,6 +52,7 @@ func launchChild(ctx context.Context, start func() error) (release func(), err e
 
 	done := make(chan error, 1)
 	select {
+	// The thread may be busy with another start, for which ctx bounds the wait.
 	case jobs <- func() {
 		// A panic in start would end the thread, and with it every child.
 		defer func() {

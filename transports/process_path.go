@@ -42,6 +42,7 @@ func resolveCommand(cfg *StdioConfig) (path, dir string, _ *Error) {
 			return "", "", dirError(dir, "is not a directory", syscall.ENOTDIR)
 		}
 	}
+	// A name without a separator, and only that, is searched in PATH.
 	if filepath.Base(cfg.Command) == cfg.Command {
 		path, failed := searchPath(cfg)
 		return path, dir, failed
@@ -83,6 +84,7 @@ func searchPath(cfg *StdioConfig) (string, *Error) {
 		if err == nil {
 			return path, nil
 		}
+		// The first file that may not be executed explains more than "not found".
 		if denied == nil && errors.Is(err, fs.ErrPermission) {
 			denied = err
 		}
@@ -90,6 +92,7 @@ func searchPath(cfg *StdioConfig) (string, *Error) {
 	if denied != nil {
 		return "", lookPathError(cfg, denied)
 	}
+	// The number of directories tells a person whether PATH was what they expect.
 	e := missingError(cfg)
 	e.Text = fmt.Sprintf("the command %s was not found: PATH was searched (%d directories)", shownCommand(cfg.Command), searched)
 	return "", e
@@ -165,6 +168,7 @@ func missingError(cfg *StdioConfig) *Error {
 func startError(cfg *StdioConfig, err error) *Error {
 	e := &Error{Class: messages.ClassExited, Err: systemCause(err)}
 	switch {
+	// The limits of this process and of the machine: the server is not at fault.
 	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
 		e.Class, e.Text = messages.ClassExhausted, "no file descriptors are left to start a process"
 		e.Fix = "raise the limit (ulimit -n)"
@@ -177,6 +181,7 @@ func startError(cfg *StdioConfig, err error) *Error {
 		e.Class = messages.ClassMissing
 		e.Text = "the program " + shownCommand(cfg.Command) + ", or the interpreter that its first line names, does not exist"
 		e.Fix = "install it"
+	// No retry can help.
 	case isUnusableProgram(err):
 		e.Class = messages.ClassConfig
 		e.Text = "the program " + shownCommand(cfg.Command) + " cannot be executed: " + causeText(err)

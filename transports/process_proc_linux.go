@@ -24,6 +24,7 @@ func walkGroupMembers(pgid int, f func(procStat) bool) {
 		return
 	}
 	for _, e := range entries {
+		// /proc also has folders that are no processes.
 		if pid, err := strconv.Atoi(e.Name()); err == nil {
 			if s, ok := statFields(pid); ok && s.group == pgid && !f(s) {
 				return

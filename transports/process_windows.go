@@ -42,6 +42,7 @@ func newProcessGroup(p *os.Process) (processGroup, error) {
 	g := &jobGroup{job: job, pid: uint32(p.Pid)}
 	limits := windows.JOBOBJECT_EXTENDED_LIMIT_INFORMATION{
 		BasicLimitInformation: windows.JOBOBJECT_BASIC_LIMIT_INFORMATION{
+			// The end of this process closes the handle, and so ends the children.
 			LimitFlags: windows.JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE,
 		},
 	}
@@ -71,6 +72,7 @@ func resumeProcess(pid uint32) error {
 	entry := windows.ThreadEntry32{Size: uint32(unsafe.Sizeof(windows.ThreadEntry32{}))}
 	resumed := false
 	for err = windows.Thread32First(all, &entry); err == nil; err = windows.Thread32Next(all, &entry) {
+		// The snapshot has the threads of every process.
 		if entry.OwnerProcessID != pid {
 			continue
 		}

@@ -26,6 +26,7 @@ func LoadTLS(t messages.TLS) (cfg *tls.Config, content string, err error) {
 		if err != nil {
 			return nil, tlsError(what, path, "cannot be read: "+plainFileError(err), err)
 		}
+		// The length keeps two files from having the hash of another split of the same bytes.
 		_, _ = fmt.Fprintf(sum, "%s %d\n%s", what, len(b), b)
 		return b, nil
 	}
@@ -45,6 +46,7 @@ func LoadTLS(t messages.TLS) (cfg *tls.Config, content string, err error) {
 		}
 	}
 	if t.CertFile != "" || t.KeyFile != "" {
+		// A certificate without its key proves nothing, so that one of the two is a mistake.
 		if t.CertFile == "" || t.KeyFile == "" {
 			return nil, "", &Error{Class: messages.ClassConfig, Text: "tls.certFile and tls.keyFile are one without the other",
 				Fix: "give both"}
@@ -81,6 +83,7 @@ func readPEM(path string) ([]byte, error) {
 		return nil, err
 	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("it is no regular file")
+	// A file of this size was named by mistake.
 	case info.Size() > maxPEM:
 		return nil, fmt.Errorf("it is larger than %d MiB", maxPEM>>20)
 	}

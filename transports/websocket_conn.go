@@ -161,6 +161,7 @@ func (o *origin) closeError(closed websocket.CloseError) *Error {
 		e.Text = o.label + " closed the connection over what it was sent"
 	case websocket.StatusTryAgainLater:
 		e.Class, e.Text = messages.ClassThrottled, o.label+" asks to come again later"
+	// 3000 and 3003 are registered with IANA for what 401 and 403 mean over HTTP.
 	case 3000: // Unauthorized
 		e.Class, e.Text = messages.ClassUnauthorized, o.label+" asks for authorization"
 	case 3003: // Forbidden

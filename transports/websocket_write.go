@@ -124,6 +124,7 @@ func (o *wsWriteQueue) writeLoop() {
 			o.mu.Unlock()
 			err = o.writeControl(frame)
 			o.mu.Lock()
+		// The front of the queue stays in it while it is written, so that failAll finds it.
 		case len(o.queue) > 0:
 			err = o.writeMessage(o.queue[0])
 		default:

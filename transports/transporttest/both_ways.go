@@ -99,6 +99,7 @@ func cancelModern(t *testing.T, h Harness) { cancelPending(t, h, "2026-07-28") }
 func cancelPending(t *testing.T, h Harness, version string) {
 	s := h.startSuite(t, Options{})
 	c := s.dialConn()
+	// The peer works on it until it is told to stop, or for ever.
 	m := s.newRequest("silent", nil)
 	m.Version = version
 	ctx, cancel := context.WithCancel(context.Background())

@@ -67,6 +67,7 @@ func peerDiesMidCall(t *testing.T, h Harness) {
 		c.awaitRelease("the peer's death")
 		c.checkDownClass(false)
 		d, err := c.Send(context.Background(), s.newRequest("echo", nil))
+		// A connection that is down cannot have written anything.
 		if d != transports.NotWritten {
 			t.Errorf("Send after Down: %v; want not written", d)
 		}
@@ -95,6 +96,7 @@ func lastMessages(t *testing.T, h Harness) {
 		const n = 300
 		s := h.startSuite(t, Options{})
 		c := s.dialConn()
+		// The peer writes and dies in one go, which is the hardest moment.
 		m := s.newRequest("last-words", commandParams{N: n})
 		if d, err := c.Send(context.Background(), m); d == transports.NotWritten {
 			t.Fatalf("Send: %v, %v", d, err)
@@ -360,6 +362,7 @@ func infoNeverBlocks(t *testing.T, h Harness) {
 			}
 		}
 	}()
+	// Info must answer while the reader is busy with these.
 	c.callPeer("notify", commandParams{N: 200})
 	c.closeAndCheck()
 	close(stop)

@@ -61,6 +61,7 @@ func concurrentSends(t *testing.T, h Harness) {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
+			// The pads grow, so that messages of all lengths meet in the buffers.
 			for j := range calls {
 				p := fmt.Sprintf(`{"caller":%d,"call":%d,"pad":%q}`, i, j, strings.Repeat("p", j*37))
 				m := s.newRequest("echo", p)
@@ -179,6 +180,7 @@ func (c *conn) checkNotes(n int) {
 // be open by now.
 func pushedNotifications(t *testing.T, h Harness) {
 	c := h.startSuite(t, Options{}).dialConn()
+	// The answer comes before the notes, so that they cannot be a part of it.
 	c.callPeer("push", commandParams{N: 20})
 	c.checkNotes(20)
 }
@@ -189,6 +191,7 @@ func endedContextWritesNothing(t *testing.T, h Harness) {
 	s := h.startSuite(t, Options{})
 	c := s.dialConn()
 	c.checkAlive("Dial")
+	// A context that was canceled, and one whose time is over.
 	canceled, cancel := context.WithCancel(context.Background())
 	cancel()
 	expired, cancel := context.WithTimeout(context.Background(), -1)

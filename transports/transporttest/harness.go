@@ -29,7 +29,7 @@ type Harness struct {
 	Bound time.Duration
 }
 
-// Options are the suite's wishes for a peer or its transport.
+// Options are the suite's wishes for a peer or its transport. New must respect both fields.
 type Options struct {
 	// MaxMessage is the limit of one incoming message; 0 leaves the transport's default.
 	MaxMessage int64
@@ -63,7 +63,8 @@ type Features struct {
 // canarySecret is the secret that the suite plants. No encoding would change its characters, so that a plain search finds it.
 const canarySecret = "canary7f3a9c51d2e8"
 
-// suite is one test of the suite: a peer, its transport, and the bound. next numbers its requests.
+// suite is one test of the suite: a peer, its transport, and the bound. next numbers its requests. Its methods fail the test, so
+// that the tests read as the sentences that they check.
 type suite struct {
 	Harness
 	// t is the test or subtest; its cleanups end everything.
@@ -85,6 +86,7 @@ func (h Harness) startSuite(t *testing.T, o Options) *suite {
 	s := &suite{Harness: h, t: t}
 	s.registerLeakCheck()
 	if o.Secret == "" {
+		// Every test plants it, because any of them may meet the error that shows it.
 		o.Secret = canarySecret
 	}
 	// New may register cleanups of its own; they run before the check for goroutines.
@@ -156,6 +158,7 @@ func (c *conn) closeAndCheck() {
 	if err := c.Check(); err != nil {
 		t.Error(err)
 	}
+	// A status prints Info; only its session id may be a credential.
 	c.s.checkSecret("Info", fmt.Sprintf("%+v", c.Info()))
 	// A closed connection must refuse messages with an error of its own, and must not panic.
 	if d, err := c.Send(context.Background(), c.s.newRequest("echo", nil)); err == nil || d != transports.NotWritten {
@@ -244,7 +247,8 @@ func (c *conn) callPeer(method string, params any) json.RawMessage {
 	return c.Answer(c.s.t, c.s.Bound, m.ID)
 }
 
-// checkAlive checks by an echo that the connection still works, and that Down was not called.
+// checkAlive checks by an echo that the connection still works, and that Down was not called. Most tests end with it: whatever
+// they have done to the connection must not have harmed it.
 func (c *conn) checkAlive(after string) {
 	c.s.t.Helper()
 	// The echo takes the whole way there and back.
@@ -252,6 +256,7 @@ func (c *conn) checkAlive(after string) {
 	if got := c.callPeer("echo", probe); string(got) != probe {
 		c.s.t.Errorf("after %s, echo gave %s", after, got)
 	}
+	// An echo may have come just before the end.
 	if d := c.Downs(); len(d) > 0 {
 		c.s.t.Errorf("after %s, the connection is down: %v", after, d)
 	}
@@ -264,6 +269,7 @@ func (c *conn) seenByPeer() map[string]int {
 	if err := json.Unmarshal(c.callPeer("seen", nil), &list); err != nil {
 		c.s.t.Fatalf("seen: %v", err)
 	}
+	// The order is not promised, only the number of each.
 	out := map[string]int{}
 	// A count above one is a message that was sent twice.
 	for _, w := range list {
@@ -272,7 +278,8 @@ func (c *conn) seenByPeer() map[string]int {
 	return out
 }
 
-// runWithin runs f and fails the test if f does not return within the bound. The goroutine of f is left behind then.
+// runWithin runs f and fails the test if f does not return within the bound. The goroutine of f is left behind then. A test that
+// hung would only show as the timeout of the whole run.
 func (s *suite) runWithin(what string, f func()) {
 	s.t.Helper()
 	done := make(chan struct{})

@@ -32,6 +32,7 @@ func bigResult(t *testing.T, h Harness) {
 // write sends a part of it.
 func bigRequest(t *testing.T, h Harness) {
 	c := h.startSuite(t, Options{}).dialConn()
+	// The result must come back as it was sent, byte for byte.
 	want := `{"big":"` + strings.Repeat("0123456789abcdef", 128<<10) + `"}` // 2 MiB
 	m := c.s.newRequest("echo", want)
 	c.sendWritten(m)
@@ -52,6 +53,7 @@ func limitIsExact(t *testing.T, h Harness) {
 	if got := c.Messages()[0]; len(got) != limit {
 		t.Fatalf("the peer's message has %d bytes, not %d", len(got), limit)
 	}
+	// The first byte too much must not be cut off and the rest delivered.
 	c.sendOversized(limit+1, 1)
 	c.checkAlive("a message of one byte too much")
 }
@@ -139,6 +141,7 @@ func reportedNoise(t *testing.T, h Harness) {
 func silentPeer(t *testing.T, h Harness) {
 	s := h.startSuite(t, Options{})
 	c := s.dialConn()
+	// The time is spent in full by kinds that wait for the answer.
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
 	m := s.newRequest("silent", nil)
@@ -277,6 +280,7 @@ func stalledPeerAndClose(t *testing.T, h Harness) {
 			returned <- err
 		}()
 	}
+	// Too short a sleep makes the test easier, never wrong.
 	time.Sleep(100 * time.Millisecond) // let them block
 	s.runWithin("Close while the peer does not read", func() { c.closeAndCheck() })
 	for range cap(returned) {

@@ -12,7 +12,9 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// Recorder is a Sink that remembers every call. The zero value is ready. It is safe for concurrent use.
+// Recorder is a Sink that remembers every call. The zero value is ready. It is safe for concurrent use. It only records, so that
+// its calls return at once, as the contract of Sink demands of every sink; the tests and Check judge afterwards. Each of its
+// methods returns copies, which later events do not change.
 type Recorder struct {
 	// mu guards all fields.
 	mu        sync.Mutex
@@ -86,6 +88,7 @@ func (r *Recorder) recordEvent(name string, record func()) {
 func (r *Recorder) Messages() [][]byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	// The slices are those of the transport, as a session would get them.
 	out := make([][]byte, len(r.messages))
 	for i, m := range r.messages {
 		out[i] = m.body
@@ -173,6 +176,7 @@ func (r *Recorder) Answer(t testing.TB, bound time.Duration, id int64) json.RawM
 		if len(all) == 0 {
 			return false
 		}
+		// A second answer is an error of its own, which Answers shows.
 		got = all[0]
 		return true
 	})

@@ -68,7 +68,7 @@ func Run(t *testing.T, h Harness) {
 }
 
 // warmUp opens and closes one connection before the first comparison of goroutines, so that whatever a kind starts once for the
-// whole process (a thread, a shared client) exists by then.
+// whole process (a thread, a shared client) exists by then. A kind that cannot connect at all fails here, with one clear error.
 func (h Harness) warmUp(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), h.Bound)
 	defer cancel()

@@ -10,7 +10,9 @@ import (
 	"time"
 )
 
-// Port is one end of a connection of a kind, as the scripted peer uses it. Script calls it from several goroutines at once.
+// Port is one end of a connection of a kind, as the scripted peer uses it. Script calls it from several goroutines at once. A
+// method that cannot write any more returns an error, which Script ignores: the end of a connection is normal in these tests, and
+// a message that is lost by mistake is missed at the other side.
 type Port interface {
 	// Write sends one whole message to the transport under test: on a stream, or as a part of the answer to the request that is
 	// being played.
@@ -87,6 +89,7 @@ func (s *Script) Play(ctx context.Context, port Port, msg []byte) {
 	// A response to a request of the peer.
 	case e.Method == "":
 		s.noteSeen("response " + string(e.ID))
+		// A command that has asked may wait for it.
 		s.keepAnswer(string(e.ID), e.Result)
 		return
 	}
@@ -142,7 +145,8 @@ func (s *Script) Play(ctx context.Context, port Port, msg []byte) {
 	}
 }
 
-// Seen returns the ids (or methods, or "response ID") of all messages that have arrived, in the order of arrival.
+// Seen returns the ids (or methods, or "response ID") of all messages that have arrived, in the order of arrival. It is the truth
+// against which the suite holds each Delivery: a message that is in it was not NotWritten.
 func (s *Script) Seen() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -173,6 +177,7 @@ func (s *Script) writeNotes(write func([]byte) error, n, bytes int) {
 }
 
 // askClient sends a request to the client with the params of e, waits for its response, and answers e with the result in that.
+// The question comes while the request e is still open, as an elicitation does.
 func (s *Script) askClient(ctx context.Context, port Port, e envelope, write func([]byte) error) {
 	// The id is a string, so that it cannot be confused with one of the client's numbers.
 	id := fmt.Sprintf("%q", "asked-"+string(e.ID))
@@ -182,6 +187,7 @@ func (s *Script) askClient(ctx context.Context, port Port, e envelope, write fun
 	for {
 		s.mu.Lock()
 		result, ok := s.answers[id]
+		// The channel is made under the same lock as the look at answers, so that no answer is missed.
 		if s.changed == nil {
 			s.changed = make(chan struct{})
 		}
@@ -207,6 +213,7 @@ func (s *Script) keepAnswer(id string, result json.RawMessage) {
 		s.answers = map[string]json.RawMessage{}
 	}
 	s.answers[id] = result
+	// Several commands may wait; each looks for its own answer again.
 	if s.changed != nil {
 		close(s.changed)
 		s.changed = nil
