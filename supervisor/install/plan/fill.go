@@ -151,7 +151,6 @@ func (f *resolver) chosenValues(in Input, required bool) ([]mixedText, error) {
 	// A question about every optional input would tire the person; checkUnused notes those that were left out.
 	if !required {
 		if in.HasDefault {
-			// A confirmed default is still the publisher's text, and must not refer to the environment.
 			return []mixedText{publishedText(in.Default)}, nil
 		}
 		f.unset = append(f.unset, in.Name)
@@ -167,7 +166,8 @@ func (f *resolver) chosenValues(in Input, required bool) ([]mixedText, error) {
 	case len(answers) == 0:
 		return nil, planError(ErrMissing, "the "+in.Label()+" is required", "give it with "+in.flagHelp())
 	case len(answers) == 1 && in.HasDefault && answers[0] == in.Default:
-		return []mixedText{publishedText(in.Default)}, nil // whoever typed it, these are the publisher's words
+		// A confirmed default is still the publisher's text, and must not refer to the environment.
+		return []mixedText{publishedText(in.Default)}, nil
 	}
 	return f.personValues(in, answers)
 }

@@ -151,7 +151,7 @@ func Huge(size int) http.Handler {
 	})
 }
 
-// OtherID answers everything with a well-formed result for an id that nobody used.
+// OtherID answers everything with a well-formed result for an id that its client never used.
 func OtherID() http.Handler {
 	return fixedBody("application/json", `{"jsonrpc":"2.0","id":987654321,"result":{}}`)
 }
