@@ -34,7 +34,7 @@ type httpConn struct {
 
 	// mu guards everything below.
 	mu sync.Mutex
-	// canFallBack is true until an initialize has succeeded, or has been refused once.
+	// canFallBack is true, with FallbackSSE, until an initialize has succeeded, or was refused as by a server of HTTP+SSE.
 	canFallBack bool
 	session     string
 	// session and version are empty before the handshake's answer has brought them.

@@ -265,7 +265,7 @@ func (x *exchange) deliverEvent(e event) (answer, tooLong bool) {
 		x.lifetime.sink.Message(e.data)
 	}
 	completeAnswered(others)
-	// Answers are asked for and cost nothing here; the session charges them to the caller's limits.
+	// An answer was asked for, so that the server is not paused after it.
 	if !answer {
 		takePause(x.origin.share, x.lifetime.ctx.Done())
 	}

@@ -17,8 +17,8 @@ type Peer interface {
 	// and the context's error if that ends first.
 	Read(ctx context.Context) ([]byte, error)
 	// Write sends one whole JSON-RPC message, which belongs to the connection from then on: the caller must not change it.
-	// Messages that one goroutine writes arrive in that order. Write returns when the client's sink has taken the message, and
-	// io.ErrClosedPipe when the connection has ended.
+	// Messages that one goroutine writes arrive in that order. Write returns when the client's sink has the message, which may be
+	// handled later, and returns io.ErrClosedPipe when the connection has ended.
 	Write(ctx context.Context, msg []byte) error
 }
 

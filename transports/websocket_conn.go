@@ -186,7 +186,7 @@ func (c *wsConn) closeStream() {
 	cause := c.lifetime.endError()
 	c.out.failAll(cause)
 	c.stopKeepalive()
-	// The library's own timeout is longer than Grace may be.
+	// The library's own timeout may be longer than Grace.
 	timer := time.AfterFunc(c.grace, c.stream.closeOnce)
 	defer timer.Stop()
 	if cause.Class == messages.ClassCanceled {

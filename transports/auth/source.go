@@ -35,7 +35,7 @@ type fileStamp struct {
 	size     int64
 }
 
-// maxValue bounds one value in bytes. No server takes a header of this size.
+// maxValue bounds one value in bytes. That is far above any token.
 const maxValue = 64 << 10
 
 // Text makes a Source of a value in the configuration itself.

@@ -140,8 +140,8 @@ func (a *autoStore) moveToRing(key string) error {
 	return nil
 }
 
-// Delete implements Store. It removes the file, the entry in the keyring and the mark, in an order that leaves no secret in force
-// if it is cut short.
+// Delete implements Store. It removes the file, the entry in the keyring, and last the mark: if it is cut short, another Delete
+// still finds the entry by the mark.
 func (a *autoStore) Delete(ctx context.Context, key string) error {
 	if _, err := os.Stat(a.opts.Dir); errors.Is(err, os.ErrNotExist) {
 		return nil

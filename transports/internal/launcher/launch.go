@@ -49,7 +49,7 @@ func (f *StepError) Error() string {
 func (f *StepError) Unwrap() error { return f.Errno }
 
 // ErrNoLauncher is wrapped by the error of Finish if the started process does not behave as a launcher. The commonest reason is
-// that this package was loaded into a program that is not written in Go, whose main runs before this package's init.
+// that this package was loaded into a program that is not written in Go, which does not run this package's init.
 var ErrNoLauncher = errors.New("this program cannot be started as a launcher of its servers")
 
 // Launch is one start. The goroutine that calls Wrap owns it.
@@ -99,7 +99,7 @@ func launcherEnv(own []string) []string {
 	})
 }
 
-// neededVariables are the names that launcherEnv passes on. TMPDIR and GOCOVERDIR matter to tests with coverage.
+// neededVariables are the names that launcherEnv passes on: search paths of the loader, and variables that Go's runtime reads.
 var neededVariables = []string{"PATH", "HOME", "TMPDIR", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "DYLD_FALLBACK_LIBRARY_PATH",
 	"GODEBUG", "GOMAXPROCS", "GOMEMLIMIT", "GOCOVERDIR", "GORACE"}
 
