@@ -207,14 +207,20 @@ func (o *writeQueue) writeBatch(write func([]byte) (int, error)) (more bool) {
 		return true // every sender has left
 	}
 	batch := o.queue[:count]
-	o.mu.Unlock()
-	n, err := write((*buf)[:size])
-	o.mu.Lock()
+	n, err := o.writeUnlocked(write, (*buf)[:size])
 	o.accountWritten(batch, n)
 	if err != nil {
 		o.markBroken()
 	}
 	return n > 0 && err == nil
+}
+
+// writeUnlocked gives up mu, which the caller holds, during a write. After a panic of write the caller holds mu as well, so that
+// its deferred Unlock does not end the program.
+func (o *writeQueue) writeUnlocked(write func([]byte) (int, error), buf []byte) (int, error) {
+	o.mu.Unlock()
+	defer o.mu.Lock()
+	return write(buf)
 }
 
 // fillBuffer copies as much of the queue as fits into buf, and marks those messages as being written.

@@ -103,6 +103,26 @@ func TestOutboxWithAPipeThatIsFull(t *testing.T) {
 	}
 }
 
+// A write that panics leaves the lock with writeBatch's caller: the deferred Unlock of writeLoop must find it.
+func TestWriteBatchKeepsTheLockAfterAPanic(t *testing.T) {
+	o, _ := newTestOutbox(t)
+	m := &queuedMessage{queue: o, body: []byte("{}"), done: make(chan struct{}, 1)}
+	o.queue = append(o.queue, m)
+	o.mu.Lock()
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("the panic did not reach the caller")
+			}
+		}()
+		o.writeBatch(func([]byte) (int, error) { panic("a write that panics") })
+	}()
+	if o.mu.TryLock() {
+		t.Error("the lock was given up")
+	}
+	o.mu.Unlock()
+}
+
 // fail is the connection's end: what waits ends with its reason, and with the truth about what was written.
 func TestOutboxFails(t *testing.T) {
 	o, _ := newTestOutbox(t)

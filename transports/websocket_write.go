@@ -121,9 +121,7 @@ func (o *wsWriteQueue) writeLoop() {
 		var err error
 		switch frame := o.takeControlFrame(); {
 		case frame != nil:
-			o.mu.Unlock()
-			err = o.writeControl(frame)
-			o.mu.Lock()
+			err = o.runUnlocked(func() error { return o.writeControl(frame) })
 		// The front of the queue stays in it while it is written, so that failAll finds it.
 		case len(o.queue) > 0:
 			err = o.writeMessage(o.queue[0])
@@ -137,6 +135,14 @@ func (o *wsWriteQueue) writeLoop() {
 			o.onBroken(err)
 		}
 	}
+}
+
+// runUnlocked gives up mu, which the caller holds, while f writes. After a panic of f the caller holds mu as well, and its deferred
+// Unlock succeeds: unlocking an unlocked mutex would end the program, since no recover catches that.
+func (o *wsWriteQueue) runUnlocked(f func() error) error {
+	o.mu.Unlock()
+	defer o.mu.Lock()
+	return f()
 }
 
 // takeControlFrame removes and returns the control frame to be written next, nil for none. The caller holds mu.
@@ -157,13 +163,14 @@ func (o *wsWriteQueue) writeMessage(m *wsQueuedMessage) error {
 	buf := lineBuffers.Get().(*[]byte)
 	*buf = append((*buf)[:0], m.body...)
 	before := o.writesBegun()
-	o.mu.Unlock()
-	err := o.writeText(*buf)
-	if cap(*buf) <= linePieceSize {
-		*buf = (*buf)[:0] // the next user appends to it
-		lineBuffers.Put(buf)
-	}
-	o.mu.Lock()
+	err := o.runUnlocked(func() error {
+		err := o.writeText(*buf)
+		if cap(*buf) <= linePieceSize {
+			*buf = (*buf)[:0] // the next user appends to it
+			lineBuffers.Put(buf)
+		}
+		return err
+	})
 	if err != nil {
 		m.unwritten = o.writesBegun() == before
 		return err
