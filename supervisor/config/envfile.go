@@ -64,7 +64,7 @@ func (r *resolver) addEnvFile(s *messages.Spec) {
 	var leftOut []string
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		_, said := s.Env[name]
-		// The binding lists every name of the file, so that a new name needs a new approval even if env overrides it.
+		// The binding lists every name of the file, also those that env overrides.
 		if r.variables = append(r.variables, name); said {
 			continue
 		}

@@ -32,7 +32,6 @@ func ParseFlag(s string) (name string, e Entry, err error) {
 		return "", e, Problem{File: flagName, Text: "there is no = in the value", Fix: flagForms}
 	// The first "=" stands inside a URL, an entry or an argument, so that the text before it is no name.
 	case hasScheme().MatchString(name), strings.HasPrefix(name, "{"), strings.ContainsAny(name, " \t\n"):
-		// The first = is inside of a URL, of an entry or of an argument.
 		return "", e, Problem{File: flagName, Text: "there is no name before the server", Fix: flagForms}
 	case bad != nil:
 		return "", e, Problem{File: flagName, Text: bad.text, Fix: flagForms}

@@ -51,7 +51,7 @@ const maxNames = 4
 func gooseEntry(e *entry) bool {
 	if m := e.findMember("type"); m != nil {
 		switch kind, _ := textOf(m.Value); kind {
-		// Disabled ones are not mentioned: Goose lists all of them in its file.
+		// Disabled ones are not mentioned, because the person does not use them.
 		case "builtin", "platform":
 			if on, ok := valueAt(objectValue(0, e.members...), "enabled"); !ok || isTrue(on) {
 				e.builtins = append(e.builtins, e)

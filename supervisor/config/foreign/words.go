@@ -134,9 +134,9 @@ func (e *entry) inputVariable(w word, id string) string {
 	if d, ok := valueAt(input, "default"); ok {
 		// The default of a password is a placeholder and no password.
 		if s, isText := textOf(d); isText && !isTrueIn(input, "password") {
-			// The default may not end the braces early or begin another variable.
 			e.warnLost(w.offset, w.key, e.title+" asks a person for "+quoteName(id)+"; here the variable "+name+
 				" is read, and the default taken if it is not set", "")
+			// The default may not end the braces early or begin another variable.
 			return "${" + name + ":-" + strings.NewReplacer("${", "", "}", "").Replace(s) + "}"
 		}
 	}

@@ -115,7 +115,6 @@ func (f *resolver) packageCommand(p *Package, m Machine) (command, error) {
 	}
 	// After --from the identifier names a program inside the package, and the version belongs to the package.
 	if i := slices.IndexFunc(runtime, func(w mixedText) bool { return w.String() == "--from" }); i >= 0 {
-		// The identifier is the program inside then, and the version belongs to the package.
 		what = p.Identifier
 		if from := runtime[i+1].String(); p.Version != "" && !strings.ContainsAny(from, "=@") {
 			runtime[i+1] = publishedText(from + "==" + p.Version)
