@@ -89,6 +89,7 @@ func (s *Server) handleProbeDone(m probeDone) {
 	// The cases go from the certain to the doubtful: broken, silent, refused, alive.
 	class := messages.ClassOf(m.err)
 	switch class {
+	// The connection, or the server's session, is certainly gone.
 	case messages.ClassNetwork, messages.ClassSession:
 		s.applyEvent(lifecycle.Lost{Epoch: m.epoch, Cause: s.causeOf(m.err, s.sess.Conn())})
 		return
@@ -153,6 +154,7 @@ func (s *Server) idleDue(epoch uint64) {
 	// lastUse is written by callers without a message, so it is only read when the timer rings.
 	limit := time.Duration(s.spec.IdleTimeout)
 	quiet := time.Since(processStart) - time.Duration(s.lastUse.Load())
+	// Waiting calls count too: they need the connection.
 	if s.att.inFlight() > 0 || s.cfg.Cell.callQueue.waitingCalls() > 0 || quiet < limit {
 		s.armIdle(epoch, max(limit-quiet, limit/10))
 		return

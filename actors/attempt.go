@@ -346,6 +346,7 @@ func (a *attempt) closeGate() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if n := len(a.gates); n > 0 {
+		// Only the newest gate can be open.
 		a.gates[n-1].Close()
 	}
 }
@@ -366,6 +367,7 @@ func (a *attempt) shutDown(drain time.Duration) {
 				a.released(a.epoch)
 				a.post(connClosed{a.epoch, conn})
 			}()
+			// The calls of older gates are waited for as well: see gates.
 			if drain > 0 {
 				a.drainGates(drain)
 			}
@@ -427,6 +429,7 @@ func causeOf(err error, conn transports.Info) lifecycle.Cause {
 	// A child that was killed, or a server without stderr, has written nothing that explains the error.
 	said := failure.Cause{}
 	switch {
+	// A program that runs and is silent: other rows of the table apply than to one that ended.
 	case c.Class == messages.ClassTimeout:
 		said = failure.ExplainSilence(conn.StderrTail)
 	case c.Class == messages.ClassExited && endedItself(conn.Exit):

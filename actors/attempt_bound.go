@@ -83,6 +83,7 @@ func (a *attempt) checkProgress() {
 	was := a.opening.Installing
 	var v opening.Decision
 	a.opening, v = a.opening.Observe(a.limits, seen)
+	// The cause of the context tells the steps that the bound has passed, and not the end of the attempt.
 	if v.Over {
 		a.cancel(context.DeadlineExceeded)
 		return
@@ -92,6 +93,7 @@ func (a *attempt) checkProgress() {
 	if a.limits.Process && seen.Seen && seen.Heard.IsZero() {
 		a.post(cpuTimeMeasured{a.epoch, seen.CPU, seen.Waited})
 	}
+	// The actor is told once; the start gate then frees the slot.
 	if a.opening.Installing && !was {
 		a.post(installStarted{a.epoch})
 	}
@@ -132,6 +134,7 @@ func (a *attempt) tooLong(what string) *messages.Error {
 	}
 	name, s := runnerOf(a.spec), a.opening
 	switch lasted := s.Lasted().Round(time.Second); {
+	// The cases go from the one with the most to say to the general one.
 	case s.Installing && lasted >= a.limits.Most:
 		e.Text = fmt.Sprintf("%s was still at work after %s, and its server had not said anything", name, lasted)
 		e.Fix = "run the command by hand once to see how far it comes; connectTimeout gives it longer"

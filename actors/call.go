@@ -155,6 +155,7 @@ func (c *Calls) sendCall(
 func (c *Calls) repeatCall(ctx context.Context, entry *catalog.Entry, args json.RawMessage, o *session.Options, trace *Trace,
 	link *Link, err error,
 ) (res session.Result, _ error) {
+	// A repetition is worth a short wait even if the caller allows none for lost servers.
 	wait := max(c.Wait, c.RetryWait)
 	if messages.OutcomeOf(err) == messages.OutcomeNotSent && messages.ClassOf(err) != messages.ClassSession {
 		// The gate was closed before the call was sent: waiting for another connection is the caller's choice.
@@ -243,6 +244,7 @@ func (c *Calls) linkForEntry(ctx context.Context, entry *catalog.Entry, after ui
 		return nil, c.notConnectedError(server, tool, nil)
 	}
 	cell := c.Cell(server)
+	// The server was removed between the lookup and now.
 	if cell == nil {
 		return nil, c.notConnectedError(server, tool, nil)
 	}
@@ -262,6 +264,7 @@ func (c *Calls) linkForEntry(ctx context.Context, entry *catalog.Entry, after ui
 		return nil, c.notConnectedError(server, tool, ctx.Err())
 	}
 	// A connected server is registered in the catalog.
+	// The entry of the new connection has the route; the old entry's is closed.
 	e, ok := c.Catalog.Snapshot().LookupTool(server, tool)
 	if !ok {
 		return nil, c.unknownToolError(server, tool, v)

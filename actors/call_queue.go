@@ -112,6 +112,7 @@ func (t *callQueue) acquireSlot(ctx context.Context, gate *session.Gate) (in boo
 	case <-ctx.Done():
 		err = waitEndedError(ctx, limits)
 	}
+	// The wait has ended otherwise; the place in the queue must be given up, unless the slot has just been granted.
 	t.mu.Lock()
 	waited := t.q.Drop(w)
 	t.mu.Unlock()

@@ -101,6 +101,7 @@ func (p *coalescer) addChange(what string, must bool) {
 // flushChanges publishes what waits. The caller holds mu.
 func (p *coalescer) flushChanges() {
 	p.lastPublished = time.Now()
+	// The order of the first changes is kept.
 	for _, what := range p.order {
 		p.publish(what)
 	}

@@ -14,6 +14,7 @@ type RefilterTools struct{}
 
 // filterTools derives the offered list from the list that the server gave: the spec's patterns first, then Filter.
 func (s *Server) filterTools() {
+	// No list has come yet, and none is known from an earlier run.
 	if s.list == nil {
 		s.tools = nil
 		return
@@ -27,6 +28,7 @@ func (s *Server) filterTools() {
 // refilterTools filters again, and announces the list where tools are shown: for a connected server, and for one that rests.
 func (s *Server) refilterTools() {
 	s.filterTools()
+	// The registry gets the list even if it is the same: the reasons of quarantined tools may differ.
 	s.shownHash = [32]byte{}
 	if s.state.Phase == messages.Connected || s.state.Step == messages.Idle {
 		s.applyEvent(lifecycle.Announce{})

@@ -107,6 +107,7 @@ func (h *Hub) beginSegment() {
 	}
 	newest := h.seq / segmentSize
 	// The ring is full of segments that some watcher may read: it grows, at most to what the largest buffer needs.
+	// The segments keep their numbers modulo the new length.
 	if need := int(newest-oldest/segmentSize) + 1; need > len(h.ring) {
 		ring := make([]*segment, max(need, min(2*len(h.ring), most/segmentSize+2)))
 		for i := oldest / segmentSize; i < newest; i++ {
@@ -173,6 +174,7 @@ func (h *Hub) dropWatcher(w *Watcher) {
 	if _, ok := h.watchers[w]; !ok {
 		return
 	}
+	// Losses are counted before the watcher leaves, because the ring may change afterwards.
 	w.missed += w.skipLost()
 	w.closed, w.last = true, h.seq
 	// The segments that hold its unread events are marked, so that no later event overwrites them.

@@ -324,6 +324,7 @@ func (s *Server) recordChange(before lifecycle.State) {
 	// The cases are ordered: a planned attempt says more than the phase that led to it.
 	level := zap.DebugLevel
 	switch {
+	// The supervisor's decision after a failure: the failure itself has an entry already.
 	case now.Retry != before.Retry && !now.NextAt.IsZero():
 		wait := time.Until(now.NextAt).Round(time.Millisecond)
 		switch {
@@ -342,6 +343,7 @@ func (s *Server) recordChange(before lifecycle.State) {
 		level = zap.InfoLevel
 		e.Text = fmt.Sprintf("connected: %s %s, protocol %s, %d tools", messages.Line(s.info.ServerInfo.Name, 80),
 			messages.Line(s.info.ServerInfo.Version, 40), messages.Line(s.info.ProtocolVersion, 20), len(s.tools.Tools))
+		// An isolation that could not be enforced in full deserves a warning.
 		if kept := s.sess.Conn().Isolation; kept != nil {
 			e.Text += "; isolated: " + messages.Line(kept.String(), 600)
 			if len(kept.Missing) > 0 {
@@ -364,6 +366,7 @@ func (s *Server) recordChange(before lifecycle.State) {
 	default:
 		e.Text = stepText[now.Step]
 	}
+	// A step without a sentence says nothing to a person.
 	if e.Text == "" {
 		return
 	}

@@ -101,6 +101,7 @@ func (r *Registry) Receive(ctx actor.Context) {
 
 // schedulePublish arranges one publication behind the messages that are in the mailbox now.
 func (r *Registry) schedulePublish(ctx actor.Context) {
+	// A publication is on its way and will include this change.
 	if r.flushing {
 		return
 	}
@@ -137,6 +138,7 @@ func (r *Registry) publishPending() {
 
 // publishEvent publishes one event for the whole burst; it names the server if all changes are of one.
 func (r *Registry) publishEvent(next *catalog.Snapshot, changes []catalog.Change) {
+	// Watchers read the new snapshot; the event carries its generation only.
 	e := messages.Event{Kind: messages.EventTools, Generation: next.Generation(), Server: changes[0].Server}
 	for _, c := range changes[1:] {
 		if c.Server != e.Server {

@@ -509,6 +509,7 @@ func (s *Server) releaseAll() {
 			t.Stop()
 		}
 	}
+	// The goroutine that waits for credentials would otherwise outlive the actor.
 	if s.cancelAwait != nil {
 		s.cancelAwait()
 	}

@@ -57,6 +57,7 @@ func (v *View) Status() messages.Status {
 		st.Quarantined, st.ChangedTools = v.Tools.Quarantined, v.Tools.Changed
 		st.Tools = make([]messages.ToolInfo, 0, len(v.Tools.Tools))
 		for i := range v.Tools.Tools {
+			// Descriptions may quote what the server was configured with, so secrets are removed.
 			t := &v.Tools.Tools[i]
 			st.Tools = append(st.Tools, messages.ToolInfo{
 				Name: t.Name, Description: messages.Printable(hide(t.Description)), Annotations: t.Annotations,
@@ -82,6 +83,7 @@ func (v *View) Reason() string {
 		return ", " + word + " at " + s.NextAt.Format(time.TimeOnly)
 	}
 	switch s.Phase {
+	// A restart names what it follows; every other step names itself.
 	case messages.Pending:
 		if s.Step == messages.Restarting && s.Cause != nil {
 			return fmt.Sprintf("restarting after %s%s", s.Cause.Class, at("next attempt"))
@@ -104,6 +106,7 @@ func (v *View) Reason() string {
 		default:
 			return string(class) + at("retry")
 		}
+	// The scope is the server's text, shown so that the person knows what is asked for.
 	case messages.NeedsAuth:
 		if s.Cause != nil && s.Cause.Challenge != nil && s.Cause.Challenge.Scope != "" {
 			return "credentials needed for " + messages.Line(s.Cause.Challenge.Scope, 200)

@@ -47,6 +47,7 @@ func (w *Subscriptions) addURI(uri string) bool {
 func (w *Subscriptions) noteAgreement(uri string, agreed bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	// The answer may come after another caller has unsubscribed.
 	was, known := w.uris[uri]
 	switch {
 	case !known: // unsubscribed meanwhile
@@ -104,6 +105,7 @@ func (c *Calls) Unsubscribe(ctx context.Context, server, uri string) error {
 	// The resource is removed first, so that a connection which opens now does not subscribe again.
 	if cell != nil {
 		cell.Subscriptions.removeURI(uri)
+		// The server has no connection that could hold the subscription.
 		if cell.View().State.Phase != messages.Connected {
 			return nil
 		}

@@ -206,6 +206,7 @@ func (a *auditor) recordAnswer(ctx context.Context, r AskRequest, d access.Decis
 // recordPhase records that a server has changed its phase. The server's actor calls it in its turn, so it must not block. A new
 // server that becomes pending is no change worth a record.
 func (a *auditor) recordPhase(v *actors.View, was messages.Phase) {
+	// Every server begins so; the record of its addition says it already.
 	if was == "" && v.State.Phase == messages.Pending {
 		return
 	}

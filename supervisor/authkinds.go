@@ -107,6 +107,7 @@ func (k *credentials) newOAuth(name string, spec *Spec) (*oauth.Authorizer, erro
 		ClientName: k.cfg.ClientName, AuthURL: a.AuthURL, TokenURL: a.TokenURL, Resource: a.Resource, Scopes: a.Scopes,
 		RedirectURL: a.RedirectURL, CallbackPort: a.CallbackPort, AllowHTTP: spec.AllowPlainHTTP,
 	}
+	// The authorization server may require the same client certificate as the resource.
 	if t := spec.TLS; t != nil {
 		cfg.TLS = func() (*tls.Config, error) {
 			made, _, err := transports.LoadTLS(*t)

@@ -113,6 +113,7 @@ func (e *entryActor) Receive(ctx actor.Context) {
 		e.provideToken(ctx, m)
 	case *messages.SetServers:
 		e.setServers(ctx, m)
+	// Calls run beside the mailbox, so a slow tool delays no command.
 	case *messages.CallTool:
 		e.runCall(ctx, m)
 	case callEnded:
@@ -359,6 +360,7 @@ func (e *entryActor) replyStatus(ctx actor.Context, m *messages.GetStatus) {
 // replyTools replies from one snapshot, whose generation it names: the sender can tell which of two replies is newer.
 func (e *entryActor) replyTools(ctx actor.Context, m *messages.ListTools) {
 	snapshot := e.m.Tools()
+	// The definition travels as the server's own bytes.
 	reply := &messages.ToolsReply{Generation: snapshot.Generation()}
 	add := func(t *Entry) {
 		reply.Tools = append(reply.Tools, &messages.ToolEntry{QualifiedName: t.Name, Server: t.Tool.Server, Name: t.Tool.Name,
@@ -385,6 +387,7 @@ func (e *entryActor) replyTools(ctx actor.Context, m *messages.ListTools) {
 // ends the subscription. The buffer is bounded at 65,536 events, because it is allocated on behalf of another machine.
 func (e *entryActor) addWatch(ctx actor.Context, m *messages.Watch) {
 	to := ctx.Sender()
+	// A subscriber needs an address.
 	if to == nil {
 		return // there is no address to send events to
 	}

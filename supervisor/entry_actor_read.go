@@ -43,6 +43,7 @@ func (e *entryActor) runInBackground(
 			_ = recover() // reply says so already
 			root.Send(self, requestEnded{reply, to})
 		}()
+		// The server's own timeouts apply within this bound.
 		wait, cancel := timeoutContext(timeoutMs)
 		defer cancel()
 		reply = f(audit.WithVia(wait, sender.via, sender.sender))
@@ -135,6 +136,7 @@ func doneReply(err error) proto.Message { return &messages.Done{Failure: message
 // readResource reads a resource of the named server, or of the one that offers the URI. The reply carries the sender's request id.
 func (e *entryActor) readResource(ctx actor.Context, c *messages.ReadResource) {
 	m := e.m
+	// One function makes the reply for every outcome, so that each has the request's id.
 	reply := func(res *ResourceResult, err error) proto.Message {
 		r := &messages.ReadResourceReply{RequestId: c.GetRequestId(), Server: c.GetServer(),
 			Outcome: string(messages.OutcomeOf(err)), Failure: messages.FailureOf(err)}

@@ -47,6 +47,7 @@ func (c *credential) actingAccount() string {
 // only a request could tell: a helper's output, a token or certificate in a file, a token that the program gave.
 // It reads no file and opens no store, because the supervisor's actor calls it in its turn.
 func (k *credentials) identityOf(name string, spec *Spec) (identity string, known bool) {
+	// A child process is identified by its spec and its environment, which the audience has.
 	if !remoteKind(spec) {
 		return "", true
 	}

@@ -115,6 +115,7 @@ func (x *listIndex) serversListing(uri string, now func(server string) (listOwne
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for server, own := range x.resources {
+		// An entry for another owner would answer with resources that this account may not have.
 		if context, known := now(server); !known || !own.owner.covers(context) {
 			delete(x.resources, server)
 		} else if own.uris[uri] {

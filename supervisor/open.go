@@ -44,6 +44,7 @@ func (c *Config) newTransport(name string, spec *Spec, share *budget.Share) (tra
 	switch spec.Kind() {
 	// The child gets its own environment, its directory and, if the spec asks, its isolation; a runner of packages is known by name.
 	case messages.Stdio:
+		// The spec's word about the environment overrides the configuration's.
 		inherit := c.InheritEnv
 		if spec.InheritEnv != nil {
 			inherit = *spec.InheritEnv
@@ -80,6 +81,7 @@ func (c *Config) newRemoteTransport(name string, spec *Spec, grace time.Duration
 		URL: spec.URL, Headers: spec.Headers, FallbackSSE: spec.FallbackSSE, PlainCredentials: spec.AllowPlainHTTP,
 		MaxMessage: spec.MaxMessage, Share: share, Grace: grace, Client: client,
 	}
+	// The credential outlives this attempt: a refresh that runs is shared.
 	credential, err := c.credentials.credentialFor(name, spec)
 	if err != nil {
 		return nil, openError(err)

@@ -122,6 +122,7 @@ func (p *permissions) filterChanged(name string, spec *Spec, list *session.ToolL
 				name + ", then: mcpvisor approve " + name
 		}
 	}
+	// Watchers learn of every change of the set, also of its end.
 	if len(fresh) > 0 || over {
 		p.reportChanges(name, policy, fresh, out.Changed)
 	}
@@ -208,6 +209,7 @@ const pinsEvery = 250 * time.Millisecond
 // with it. A panic only ends the following: tools stay held back or offered as they are.
 func (m *Manager) followPins() {
 	defer func() { _ = recover() }()
+	// Polling works on every file system; an unchanged file costs one stat.
 	t := time.NewTicker(pinsEvery)
 	defer t.Stop()
 	for {

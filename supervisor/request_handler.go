@@ -121,6 +121,7 @@ func (d *requestHandler) elicitFunc(server string, ask func(context.Context, Eli
 		}
 		// 2025-11-25, Elicitation: "Clients SHOULD validate all responses against the provided schema".
 		if r.Mode == messages.ElicitForm && res.Action == messages.ElicitAccept {
+			// The content is the person's input or the program's; the server must get neither if it breaks the form.
 			if misfit := d.forms.Misfit(r.Schema, res.Content); misfit != "" {
 				d.cfg.Logger.Error("the answer to a server's form does not fit it; the server did not get it",
 					zap.String("server", server), zap.String("at", misfit))
@@ -180,6 +181,7 @@ func (d *requestHandler) checkUnambiguous(server, kind string, params json.RawMe
 	if len(params) == 0 {
 		return nil
 	}
+	// The check is by the bytes that the server sent, before anything is decoded.
 	err := rawjson.CheckNames(params)
 	if err == nil {
 		return nil

@@ -30,6 +30,7 @@ func Diff(old, new *Snapshot) Delta {
 			a, b = a[1:], b[1:]
 			continue
 		}
+		// The smaller name is in one list only.
 		switch strings.Compare(a[0].Name, b[0].Name) {
 		case -1:
 			d.Removed = append(d.Removed, a[0].Name)

@@ -35,6 +35,7 @@ func (t *table[V]) startEdit() *tableEdit[V] {
 // ownPart returns the part of a key, copied when it is first written: readers still use the old one.
 func (e *tableEdit[V]) ownPart(key string) map[string]V {
 	i := partOf(key)
+	// The first write to a part copies it, later ones change the copy.
 	if !e.owned[i] {
 		e.owned[i] = true
 		if e.next.parts[i] = maps.Clone(e.next.parts[i]); e.next.parts[i] == nil {

@@ -17,6 +17,7 @@ var containers = []knownFailure{
 		fix:     "start docker, or correct DOCKER_HOST",
 	},
 	{
+		// The words of docker 29, whose text ends with the error of the socket.
 		name: "docker-no-daemon-api", sign: "failed to connect to the docker API",
 		pattern: `failed to connect to the docker API at (\S+?);`,
 		reason:  "no docker daemon answers at {1}",
@@ -36,6 +37,7 @@ var containers = []knownFailure{
 		fix:     "correct its name in \"args\"; if it is a private one, sign in with docker login",
 	},
 	{
+		// The registry knows the image, but not this tag or digest of it.
 		name: "docker-unknown-tag", sign: "manifest ",
 		pattern: `manifest (?:for )?(\S+)(?: not found)?: manifest unknown`,
 		reason:  "docker finds no version {1} of the image",

@@ -17,6 +17,7 @@ var otherLanguages = []knownFailure{
 		fix:     "set \"cwd\" to the server's folder, or name a version: go run MODULE@latest",
 	},
 	{
+		// The go command prints the import path that no module provides.
 		name: "go-missing-dependency", sign: "no required module provides package ",
 		pattern: `no required module provides package (\S+?);`,
 		reason:  "the Go module does not name what provides {1}",
@@ -37,18 +38,21 @@ var otherLanguages = []knownFailure{
 		fix:     "try another version, and report the stack in its standard error to its author",
 	},
 	{
+		// java takes the first word behind -jar for the file.
 		name: "java-missing-jar", sign: "Unable to access jarfile ",
 		pattern: `Unable to access jarfile (.*)`,
 		reason:  "java finds no file {1}",
 		fix:     "correct the path in \"args\", or \"cwd\"; if it is a result of a build, build it",
 	},
 	{
+		// A download that was cut short, or an error page in the place of the archive.
 		name: "java-bad-jar", sign: "Invalid or corrupt jarfile ",
 		pattern: `Invalid or corrupt jarfile (.*)`,
 		reason:  "{1} is no archive that java can read",
 		fix:     "download or build it again",
 	},
 	{
+		// The name may come from "args" or from the archive's manifest.
 		name: "java-missing-main", sign: "Could not find or load main class ",
 		pattern: `Could not find or load main class (.*)`,
 		reason:  "java does not find the class {1}",
@@ -69,6 +73,7 @@ var otherLanguages = []knownFailure{
 		fix:     "take the archive that holds its libraries, or add them to the class path (-cp)",
 	},
 	{
+		// The text says which memory: the heap, the metaspace, or threads.
 		name: "java-out-of-memory", sign: "java.lang.OutOfMemoryError",
 		pattern: `java\.lang\.OutOfMemoryError: (.*)`,
 		reason:  "java has run out of the memory that it may use (<1>)",
@@ -82,6 +87,7 @@ var otherLanguages = []knownFailure{
 		fix:     "install the gem that has it (gem install, bundle install) for the Ruby that \"command\" names",
 	},
 	{
+		// Only the interpreter's own line begins with ruby: the program's errors have another form.
 		name: "ruby-missing-file", sign: "No such file or directory -- ",
 		pattern: `^ruby: No such file or directory -- (\S+) \(LoadError\)`,
 		reason:  "Ruby finds no file {1}",
@@ -102,6 +108,7 @@ var otherLanguages = []knownFailure{
 		fix:     "install it (cpan <1>)",
 	},
 	{
+		// cargo run looks in the working directory and above it.
 		name: "cargo-no-project", sign: "could not find `Cargo.toml`",
 		pattern: "could not find `Cargo\\.toml` in `(.*?)`",
 		reason:  "cargo finds no Cargo.toml in {1}",

@@ -48,6 +48,7 @@ var node = []knownFailure{
 		fix:     "name the built file (often dist/index.js) in \"args\", or set \"type\": \"module\" in the server's package.json",
 	},
 	{
+		// require, module, exports and __dirname exist in CommonJS only.
 		name: "node-script-as-module", sign: "is not defined in ES module scope",
 		pattern: `ReferenceError: (\w+) is not defined in ES module scope`,
 		reason:  "node takes a CommonJS file for an ES module (<1> is not defined there)",
@@ -68,6 +69,7 @@ var node = []knownFailure{
 		fix:     "install the server again with the versions that it asks for, or an older or newer one of it",
 	},
 	{
+		// A package with "exports" offers only the paths that it lists.
 		name: "node-path-not-exported", sign: "ERR_PACKAGE_PATH_NOT_EXPORTED",
 		pattern: `Package subpath '(.*?)' is not defined by "exports" in (.*)[/\\]package\.json`,
 		reason:  "the package in {2} does not offer {1}: two versions do not fit each other",
@@ -81,6 +83,7 @@ var node = []knownFailure{
 		fix:     "correct the file or the variable that it reads: the stack in standard error shows which",
 	},
 	{
+		// Node prints the file and the line above the error.
 		name: "node-syntax", sign: "SyntaxError: ",
 		pattern: `^SyntaxError: ((?:Unexpected|Invalid|missing|Missing) .*)`,
 		reason:  "node cannot read the program (<1>): it is faulty, written for another version, or no JavaScript",
@@ -94,6 +97,7 @@ var node = []knownFailure{
 		fix:     "build it again with this one (npm rebuild), or delete the folder and install it again",
 	},
 	{
+		// A node_modules folder that was copied from another system, or was cut short.
 		name: "node-bad-native-module", sign: ".node: ",
 		pattern: `^Error: (\S+\.node): (file too short|invalid ELF header|wrong ELF class.*|cannot open shared object file.*)`,
 		reason:  "the native module {1} cannot be loaded (<2>)",

@@ -22,6 +22,7 @@ var npm = []knownFailure{
 		fix:     "correct the package's name in \"args\"; if it is a private one, sign in to its registry with npm login",
 	},
 	{
+		// ETARGET: the package exists, and none of its versions fits.
 		name: "npm-unknown-version", sign: "No matching version found for ",
 		pattern: `No matching version found for (\S+?)\.?$`,
 		reason:  "npm finds no version that fits {1}",
@@ -70,6 +71,7 @@ var npm = []knownFailure{
 		fix:     tlsFix,
 	},
 	{
+		// ECONNREFUSED, ENOTFOUND, timeouts: the reason of the system is repeated in the text.
 		name: "npm-unreachable", sign: ", reason: ",
 		pattern: `request to (\S+) failed, reason: (.*)`,
 		reason:  "npm cannot reach {1} (<2>)",
@@ -83,6 +85,7 @@ var npm = []knownFailure{
 		fix:     "leave --offline out once, while there is a network",
 	},
 	{
+		// The row demands npm's own mark, because a server may report a full disk as well.
 		name: "npm-disk-full", sign: "ENOSPC",
 		pattern: `npm (?:error|ERR!).* ENOSPC: no space left on device`,
 		reason:  "npm has no room on the disk to install",
@@ -103,12 +106,14 @@ var npm = []knownFailure{
 		fix:     "see whether that folder may be written to, or choose another: \"env\": {\"npm_config_cache\": \"FOLDER\"}",
 	},
 	{
+		// npx reads package.json of its folder before anything else; the folder's name is a hash of the packages.
 		name: "npx-cache-broken", sign: "_npx",
 		pattern: `ENOENT: no such file or directory, open '(` + folder + `[/\\]_npx[/\\][0-9a-f]{16})[/\\]package\.json'`,
 		reason:  cutShort,
 		fix:     cutShortFix,
 	},
 	{
+		// npm renames folders while it installs; a leftover of an earlier run is in the way.
 		name: "npx-cache-broken", sign: "ENOTEMPTY: directory not empty",
 		pattern: `ENOTEMPTY: directory not empty, rename '(` + folder + `[/\\]_npx[/\\][0-9a-f]{16})[/\\]`,
 		reason:  cutShort,
@@ -122,12 +127,14 @@ var npm = []knownFailure{
 		fix:     "correct \"cwd\" or the path in \"args\"",
 	},
 	{
+		// The text of the parser names the place.
 		name: "npm-bad-package-json", sign: "JSON.parse Invalid package.json",
 		pattern: `JSON\.parse Invalid package\.json: (.*)`,
 		reason:  "package.json of the server's folder is not JSON (<1>)",
 		fix:     "correct it",
 	},
 	{
+		// npm run lists the scripts itself, so the advice points there.
 		name: "npm-missing-script", sign: "Missing script: ",
 		pattern: `Missing script: "(.*)"`,
 		reason:  "package.json has no script {1}",

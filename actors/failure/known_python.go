@@ -66,12 +66,14 @@ var python = []knownFailure{
 		fix:     "add them to \"args\"",
 	},
 	{
+		// argparse names what it does not know, after the usage.
 		name: "python-unknown-argument", sign: "error: unrecognized arguments: ",
 		pattern: `error: unrecognized arguments: (.*)`,
 		reason:  "the program does not know the arguments {1}",
 		fix:     "correct \"args\": --help of the program shows what it takes",
 	},
 	{
+		// OpenSSL gives the reason before the place in its own source, which is cut off.
 		name: "python-certificate", sign: "CERTIFICATE_VERIFY_FAILED",
 		pattern: `CERTIFICATE_VERIFY_FAILED\] certificate verify failed: (.*?) \(`,
 		reason:  "the program does not trust the certificate of a host that it asks (<1>)",
@@ -85,6 +87,7 @@ var python = []knownFailure{
 		fix:     "let it write UTF-8: \"env\": {\"PYTHONIOENCODING\": \"utf-8\"}",
 	},
 	{
+		// Python prints the name of the exception alone.
 		name: "python-out-of-memory", sign: "MemoryError",
 		pattern: `^MemoryError`,
 		reason:  "Python has no memory left",
@@ -105,6 +108,7 @@ var python = []knownFailure{
 		fix:     "correct its name or version; some need a newer Python",
 	},
 	{
+		// uv writes a proof in several lines; this is its first premise.
 		name: "uv-unknown-package", sign: "was not found in the package registry",
 		pattern: `Because (\S+) was not found in the package registry`,
 		reason:  "uv finds no package {1}",
@@ -118,12 +122,14 @@ var python = []knownFailure{
 		fix:     "name the one that it has: \"args\": [\"--from\", \"PACKAGE\", \"PROGRAM\"]",
 	},
 	{
+		// uv run needs a project, or a script, in the working directory.
 		name: "uv-missing-project", sign: "No `pyproject.toml` found",
 		pattern: "No `pyproject.toml` found",
 		reason:  "uv finds no project in its folder",
 		fix:     "name the server's folder: \"args\": [\"--directory\", \"FOLDER\", \"run\", …], or correct \"cwd\"",
 	},
 	{
+		// The next line has the system's reason, which is seldom more than "not found".
 		name: "uv-cannot-start", sign: "Failed to spawn: ",
 		pattern: "Failed to spawn: `(.*?)`",
 		reason:  "uv cannot start {1}",

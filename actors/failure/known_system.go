@@ -58,6 +58,7 @@ var system = []knownFailure{
 		fix:     "take the one for this processor and system",
 	},
 	{
+		// The file exists and lacks the x bit, or its file system is mounted noexec.
 		name: "shell-not-executable", sign: "Permission denied",
 		pattern: `^\S*(?:sh|bash|dash|zsh|ash): (?:line \d+: |\d+: )?(\S+): Permission denied$`,
 		reason:  "{1} may not be executed",
@@ -79,12 +80,14 @@ var system = []knownFailure{
 		fix:     takenFix,
 	},
 	{
+		// Python's web frameworks and others name the port alone.
 		name: "port-taken", sign: "already in use",
 		pattern: `\b[Pp]ort (\d+) is already in use`,
 		reason:  "the program listens on port <1>, which is taken",
 		fix:     takenFix,
 	},
 	{
+		// Every other program repeats the text of EADDRINUSE.
 		name: "port-taken", sign: "ddress ",
 		pattern: `(?i)\baddress (?:is )?already in use\b`,
 		reason:  "the program listens on a port that is taken",
@@ -112,6 +115,7 @@ var system = []knownFailure{
 		fix:     "start what should listen there, or correct the address in \"env\" or \"args\"",
 	},
 	{
+		// No address is in the text, so the advice points at standard error.
 		name: "connection-refused", sign: "onnection refused",
 		pattern: `[Cc]onnection refused`,
 		reason:  "something that the program needs does not answer (connection refused)",
@@ -163,12 +167,14 @@ var system = []knownFailure{
 		fix:     deniedFix,
 	},
 	{
+		// Errno 13 is EACCES.
 		name: "file-denied", sign: "Permission denied: '",
 		pattern: `PermissionError: \[Errno 13\] Permission denied: '(.*)'`,
 		reason:  "the program may not use {1}",
 		fix:     deniedFix,
 	},
 	{
+		// EROFS: an isolation, or a container with a read-only root.
 		name: "read-only", sign: "EROFS: read-only file system",
 		pattern: `EROFS: read-only file system, \w+ '(.*)'`,
 		reason:  "{1} cannot be written to: its file system is read-only",

@@ -30,6 +30,7 @@ func cutConditions(text string) (name string, all []condition, fault, fix string
 		return text, nil, "", ""
 	}
 	name = text[:open]
+	// Each round reads one condition: a name up to its colon, a pattern up to a comma or the closing parenthesis.
 	s := scanner{text: text[open+1:]}
 	for {
 		argument, stars, end := s.readUntil(":,)")
@@ -37,6 +38,7 @@ func cutConditions(text string) (name string, all []condition, fault, fix string
 		switch {
 		case end == '(':
 			return "", nil, "a ( inside of the parentheses", how
+		// A star in a name would match arguments that the rule's author never saw.
 		case stars:
 			return "", nil, "the name of an argument cannot hold a *", how
 		case end == ':' && strings.TrimSpace(key) == "", end == ')' && key == "" && len(all) == 0:
@@ -59,6 +61,7 @@ func cutConditions(text string) (name string, all []condition, fault, fix string
 		if end == ',' {
 			continue
 		}
+		// Text behind the parentheses is usually a misplaced one, and must not be ignored.
 		if s.text != "" {
 			return "", nil, "something follows the )", how
 		}
@@ -106,6 +109,7 @@ func (c *condition) matchesText(text string) bool {
 	if !ok {
 		return false
 	}
+	// The first and the last part are bound to the ends of the text; those between may stand anywhere, in order.
 	last := len(c.parts) - 1
 	for _, part := range c.parts[1:last] {
 		i := strings.Index(text, part)
@@ -133,6 +137,7 @@ func parseArguments(args json.RawMessage) (all []argument, ok bool) {
 	if !rawjson.IsObject(args) {
 		return nil, false
 	}
+	// The names are not folded and doubled ones are kept, because servers differ in what they do with them.
 	o := rawjson.ObjectAt(args, 0, 0)
 	for o.Next() {
 		all = append(all, argument{string(o.Name), o.Skip()})
@@ -177,6 +182,7 @@ func (c *condition) isMet(all []argument) bool {
 	if !rawjson.IsArray(found) {
 		return false
 	}
+	// An allow needs every element, and at least one: an empty list may mean all.
 	elements := 0
 	a := rawjson.ArrayAt(found, 0, 0)
 	for ; a.Next(); elements++ {
@@ -197,6 +203,7 @@ func (c *condition) admitsText(text string) bool {
 
 // hasDotDot reports whether a text, read as a path, has an element "..".
 func hasDotDot(text string) bool {
+	// Both kinds of slashes count, because the server may run on Windows.
 	for part := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == '/' || r == '\\' }) {
 		if part == ".." {
 			return true
@@ -243,6 +250,7 @@ func (c *condition) mayMatch(text string) bool {
 	if c.matchesAlike(text) || c.matchesNumber(text) {
 		return true
 	}
+	// Letters that look alike, such as full-width ones, may be equal for the server.
 	if plain := norm.NFKC.String(text); plain != text && c.normalized().matchesAlike(plain) {
 		return true
 	}
@@ -268,6 +276,7 @@ func (c *condition) matchesAlike(text string) bool {
 	if c.matchesText(text) {
 		return true
 	}
+	// A path is compared without its dots too: a deny of /etc/* must see /tmp/../etc/passwd.
 	slashes := strings.ReplaceAll(text, `\`, "/")
 	if clean := path.Clean(slashes); clean != text && (strings.Contains(slashes, "/") || hasDotDot(text)) {
 		return c.matchesText(clean) || c.matchesText(clean+"/")

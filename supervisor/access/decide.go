@@ -117,6 +117,7 @@ func (m *Matcher) Tool(server, tool, qualified string) *Judgement {
 		qualified = offeredAs(server, tool)
 	}
 	j := &Judgement{m: m}
+	// Rules behind the first one without a condition are never reached.
 	about := func(rules []Rule) (out []Rule) {
 		for i := range rules {
 			if rules[i].name.matchesTool(server, tool, qualified) {
@@ -128,6 +129,7 @@ func (m *Matcher) Tool(server, tool, qualified string) *Judgement {
 		}
 		return out
 	}
+	// A project's server with the name of one of the person's own gets no allowances that were meant for that one.
 	own := m.rules.Own.Rules
 	if slices.Contains(m.rules.Taken, server) {
 		own = slices.DeleteFunc(slices.Clone(own), func(r Rule) bool { return r.Verdict == Allow })
@@ -138,6 +140,7 @@ func (m *Matcher) Tool(server, tool, qualified string) *Judgement {
 		conditional = slices.ContainsFunc(j.own, Rule.Conditional) ||
 			len(j.own) == 0 && m.rules.usesAnnotations()
 	}
+	// Then no argument and no annotation can change the decision, so it is made once.
 	if !conditional {
 		d := j.Decide(Request{})
 		j.fixed = &d
@@ -200,6 +203,7 @@ func (j *Judgement) Decide(q Request) Decision {
 
 // AlwaysDenied returns the decision about a tool that is denied with any arguments, and true: it need not be offered to a model.
 func (j *Judgement) AlwaysDenied(trusted bool, a *messages.Annotations) (Decision, bool) {
+	// open says that a rule with a condition may allow or ask about some call.
 	last := func(rules []Rule) (r *Rule, open bool) {
 		for i := range rules {
 			if !rules[i].Conditional() {
@@ -254,6 +258,7 @@ func (r *Rule) conditionsMet(all []argument, readable bool) bool {
 
 // decisionOf returns the decision of a rule that matches.
 func decisionOf(r *Rule) Decision {
+	// An unreadable rule says how to get rid of its effect.
 	why := "the rule " + r.String()
 	if r.unreadable {
 		why = "the rule " + messages.Line(r.Text, 80) + " cannot be read, and until it can everything is denied"

@@ -41,6 +41,7 @@ func parseToolPattern(v Verdict, text string) (n toolPattern, fault, fix string)
 	case text == "mcp" || strings.HasPrefix(text, "mcp_"):
 		return n, "a name of a tool begins with mcp and two underscores", howToWrite
 	}
+	// The tool is what follows the last colon, since server ids may have colons.
 	i := strings.LastIndexByte(text, ':')
 	if i < 0 {
 		return n, "it names no server and no tool", howToWrite
@@ -67,6 +68,7 @@ func readQualified(v Verdict, n toolPattern, text string) (toolPattern, string, 
 	if rest == "" {
 		return n, "the server after mcp__ is missing", howToWrite
 	}
+	// The first two underscores end the server; an id with such underscores needs the other form.
 	server, tool, two := strings.Cut(rest, "__")
 	switch {
 	case server == "":
@@ -80,6 +82,7 @@ func readQualified(v Verdict, n toolPattern, text string) (toolPattern, string, 
 		return n, "", ""
 	}
 	n.server, n.tool = server, tool
+	// Without a tool the rule means the whole server.
 	if !two {
 		n.tool = "*"
 	}
@@ -152,6 +155,7 @@ func sanitizeName(s string) string {
 // matchPattern matches text against a pattern in which a star stands for any text. The parts are found from left to right, which
 // suffices when stars are the only wildcard.
 func matchPattern(pattern, text string) bool {
+	// The text before the first star must begin the name, that after the last must end it.
 	first, rest, starred := strings.Cut(pattern, "*")
 	if !starred {
 		return pattern == text

@@ -70,6 +70,7 @@ func (a Arguments) AddTo(r *Record, args json.RawMessage, hide func(string) stri
 		value = decodeArguments(args)
 	}
 	switch {
+	// Only the hash is recorded.
 	case a != Redacted && a != Full:
 		return
 	// A text that is no JSON cannot be redacted with certainty, so it is left out.
@@ -80,6 +81,7 @@ func (a Arguments) AddTo(r *Record, args json.RawMessage, hide func(string) stri
 		most = maxRedacted
 	}
 	out, err := marshalValue(redactor{redact: hide, whole: a == Full}.redactValue("", value, 0))
+	// A record that is too long would push many others out of the queue.
 	if err != nil || len(out) > most {
 		r.Cut = true
 		return

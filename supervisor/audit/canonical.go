@@ -58,6 +58,7 @@ func (c *canonicalHasher) hash(src []byte) (sum [sha256.Size]byte) {
 		sum = [sha256.Size]byte(c.lastSum)
 	}
 	c.src = nil // it belongs to the caller
+	// One very large text must not hold its memory in the pool.
 	if cap(c.nodes) > keptNodes {
 		c.nodes, c.order = nil, nil
 	}
@@ -213,6 +214,7 @@ func (c *canonicalHasher) compareNames(a, b *node) int {
 	}
 	// Escaped and plain characters are compared by what they mean.
 	for len(x) > 0 && len(y) > 0 {
+		// Each step compares one character of either name, escaped or not.
 		r, n := decodeChar(x)
 		s, m := decodeChar(y)
 		if r != s {
@@ -225,6 +227,7 @@ func (c *canonicalHasher) compareNames(a, b *node) int {
 
 // writeValue writes the canonical form of a value.
 func (c *canonicalHasher) writeValue(n int32) {
+	// The members are linked in canonical order, so writing them is a walk.
 	v := c.nodes[n]
 	switch open := c.src[v.start]; open {
 	case '{', '[':

@@ -189,6 +189,7 @@ func (f *File) makeRoom(more int64) error {
 		return nil
 	}
 	if keep < 0 {
+		// Without rotated files the old lines are given up.
 		return os.Remove(f.Path)
 	}
 	// free becomes the first free number, or the last that is kept.
@@ -221,6 +222,7 @@ func (f *File) keepCount() int {
 
 // removeOld removes the files beyond Keep, which may have been larger before, and those that are too old. The caller holds the lock.
 func (f *File) removeOld(keep int) {
+	// All numbers are visited, because Keep may have been larger in an earlier run.
 	for i := lastRotated(f.Path); i >= 1; i-- {
 		info, err := os.Stat(rotatedPath(f.Path, i))
 		if err == nil && (i > keep || f.KeepFor > 0 && time.Since(info.ModTime()) > f.KeepFor) {

@@ -14,6 +14,7 @@ func textEnd(src []byte, at int) (end int, escaped, ok bool) {
 		switch b := src[i]; {
 		case b == '"':
 			return i + 1, escaped || !ascii && !utf8.Valid(src[at:i]), true
+		// An escaped character may equal a plain one, so the text needs decoding before it is hashed.
 		case b == '\\':
 			escaped = true
 			if i++; i >= len(src) {
@@ -42,6 +43,7 @@ func textEnd(src []byte, at int) (end int, escaped, ok bool) {
 
 // numberEnd returns the end of the number that begins at a place, by the grammar of JSON.
 func numberEnd(src []byte, at int) (end int, ok bool) {
+	// digits consumes a run of digits and reports whether there was one; next consumes one given byte.
 	digits := func() bool {
 		begin := at
 		for at < len(src) && '0' <= src[at] && src[at] <= '9' {
@@ -122,6 +124,7 @@ func hex4(s []byte) (r rune, ok bool) {
 		default:
 			return 0, false
 		}
+		// Four digits of four bits each.
 		r = r<<4 | rune(b)
 	}
 	return r, true

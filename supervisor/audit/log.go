@@ -91,6 +91,7 @@ func New(w io.Writer, o Options) *Log {
 	// The id of the run is random, so that runs of different machines can be told apart in one collected log.
 	var id [8]byte
 	_, _ = rand.Read(id[:]) // it never fails
+	// The channels of signals have room for one: a signal that is not taken yet stands for all later ones.
 	l := &Log{writer: w, opts: o, run: hex.EncodeToString(id[:]), wake: make(chan struct{}, 1), flushAsked: make(chan struct{}, 1),
 		closing: make(chan struct{}), done: make(chan struct{})}
 	go l.writeLoop()
@@ -110,6 +111,7 @@ func (l *Log) Add(r Record) {
 		r.Time = time.Now()
 	}
 	r.Run = l.run
+	// The buffer's memory is reused: a record costs a copy into the queue and no allocation.
 	p := recordBuffers.Get().(*recordBuffer)
 	defer p.release()
 	// The record is encoded before the lock is taken, so that concurrent calls encode beside one another.
@@ -160,12 +162,14 @@ func (l *Log) countLost(kind Kind, at time.Time) {
 		l.gap = &Lost{From: l.seq, Since: at, Until: at, Kinds: map[Kind]uint64{}}
 	}
 	// Records get their numbers in another order than they happened.
+	// The times of the gap are those of the earliest and the latest record in it.
 	if at.Before(l.gap.Since) {
 		l.gap.Since = at
 	}
 	if at.After(l.gap.Until) {
 		l.gap.Until = at
 	}
+	// The reason of the loss is the writer's error, if it fails at the moment.
 	if l.stats.Failing != "" {
 		l.gap.Why = l.stats.Failing
 	}
@@ -195,6 +199,7 @@ func (l *Log) Stats() Stats {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	// The copy shares nothing with the log, since Kinds is cloned.
 	s := l.stats
 	s.Waiting = uint64(l.queued + l.takenRecords) //nolint:gosec // counts
 	s.Kinds = maps.Clone(s.Kinds)
@@ -259,6 +264,7 @@ func (l *Log) Close(ctx context.Context) error {
 func (l *Log) unwrittenError(cause error) error {
 	s := l.Stats()
 	l.mu.Lock()
+	// A gap that no line reports is a silent loss, which Close must report.
 	gapTold := l.gap == nil
 	l.mu.Unlock()
 	if s.Waiting == 0 && gapTold {

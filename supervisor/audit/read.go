@@ -45,6 +45,7 @@ func Read(r io.Reader, f func(Record) bool) (torn int, err error) {
 func readLine(in *bufio.Reader) (line []byte, size int, err error) {
 	for {
 		part, err := in.ReadSlice('\n')
+		// Of a line that is too long only its size is kept, so that the offset stays right.
 		if size += len(part); size <= longestLine {
 			line = append(line, part...)
 		} else {

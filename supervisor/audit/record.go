@@ -136,6 +136,7 @@ func decodeRecord(line []byte) (r Record, ok bool) {
 	if len(line) == 0 || line[0] != '{' {
 		return r, false
 	}
+	// Any JSON object could be in the file; a record has at least a version and a kind.
 	if json.Unmarshal(line, &r) != nil || r.Version < 1 || r.Kind == "" {
 		return Record{}, false
 	}

@@ -21,6 +21,7 @@ func WithVia(ctx context.Context, via, from string) context.Context {
 
 // ViaOf returns the values of WithVia, and "program" without them.
 func ViaOf(ctx context.Context) (via, from string) {
+	// Without a mark the program itself made the call.
 	if o, ok := ctx.Value(viaKey{}).(viaOrigin); ok {
 		return o.via, o.sender
 	}

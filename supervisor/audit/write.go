@@ -81,6 +81,7 @@ func (w *batchWriter) gatherRecords() {
 	defer t.Stop()
 	select {
 	case <-t.C:
+	// A caller waits, so gathering would only delay it.
 	case <-w.flushAsked:
 	case <-w.closing:
 	}
@@ -90,12 +91,14 @@ func (w *batchWriter) gatherRecords() {
 func (l *Log) takeQueue() []byte {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	// After a flood the gap is reported even if no record follows.
 	if l.queued == 0 && l.gap != nil {
 		l.queueGap(0)
 	}
 	if l.queued == 0 {
 		return nil
 	}
+	// The two buffers change places, so that calls can queue while the goroutine writes.
 	batch := l.queue
 	// The taken records still count against the bounds until they are written.
 	l.takenRecords, l.takenBytes = l.queued, len(batch)
@@ -134,6 +137,7 @@ func (w *batchWriter) writeBatch(batch []byte) (rest []byte) {
 		w.countWritten(bytes.Count(batch[:whole], []byte{'\n'}), whole)
 		batch = batch[whole:]
 		if err == nil {
+			// The batch goes on with the next lines.
 			w.noteRecovery()
 			continue
 		}
@@ -256,6 +260,7 @@ func (w *batchWriter) noteFailure(err error) {
 
 // noteRecovery records that the writer works again.
 func (w *batchWriter) noteRecovery() {
+	// The usual case: the writer has never failed, or recovered before.
 	if w.wait == 0 {
 		return
 	}

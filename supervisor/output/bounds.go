@@ -133,6 +133,7 @@ func (m *meter) meterAll(root *jsonschema.Schema) bool {
 	for len(queue) > 0 && len(seen) <= maxSubschemas {
 		s := queue[len(queue)-1]
 		queue = queue[:len(queue)-1]
+		// The parts are collected before this schema's format is replaced.
 		visitSchemas(reflect.ValueOf(s).Elem(), add)
 		m.meterSchema(s)
 	}
@@ -194,6 +195,7 @@ func (m *meter) meterSchema(s *jsonschema.Schema) {
 			cost += len(v) * (1 + len(s.PatternProperties))
 		case []any:
 			cost += len(v)
+		// A long text costs time to compare and to match.
 		case string:
 			cost += len(v) / 64
 			// Matching a pattern takes time linear in the text.
@@ -201,6 +203,7 @@ func (m *meter) meterSchema(s *jsonschema.Schema) {
 				cost += len(v)
 			}
 		}
+		// The panic of addSteps passes through the library to validate.
 		m.addSteps(cost)
 		return inner(v)
 	}
@@ -232,6 +235,7 @@ func compilePattern(text string) (jsonschema.Regexp, error) {
 	if err != nil {
 		return anyPattern(text), nil //nolint:nilerr // JavaScript has patterns that Go lacks
 	}
+	// Counted repetitions such as (a{100}){100} are short to write and long to run.
 	program, err := syntax.Compile(tree.Simplify())
 	if err != nil || len(program.Inst) > maxInstructions {
 		return anyPattern(text), nil //nolint:nilerr // see above

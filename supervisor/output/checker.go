@@ -52,6 +52,7 @@ func (c *Checker) Flaw(outputSchema, result json.RawMessage) string {
 		// Another check reports a result that is no object.
 		return ""
 	}
+	// A tool with an output schema must give structured content, not only text.
 	structured, ok := members["structuredContent"]
 	if !ok {
 		return "the answer has no structuredContent, which the tool's output schema promises"
@@ -63,6 +64,7 @@ func (c *Checker) Flaw(outputSchema, result json.RawMessage) string {
 	}
 	faults, unchecked := s.checkValue(structured)
 	switch {
+	// An answer that could not be compared is reported as such, and neither as right nor as wrong.
 	case unchecked != "":
 		return "the answer is not checked: " + unchecked
 	case len(faults) == 0:
@@ -107,6 +109,7 @@ func (c *Checker) schemaFor(raw json.RawMessage) *compiledSchema {
 			break
 		}
 	}
+	// The key is computed with the seed of the map that exists now.
 	c.schemas[maphash.Bytes(c.seed, raw)] = s
 	return s
 }
@@ -135,6 +138,7 @@ func (s *compiledSchema) validate(raw json.RawMessage) (unchecked string, invali
 	if s.constant > 0 && size.values > maxComparisons/s.constant {
 		return "comparing it with the values that the schema lists takes too long", nil
 	}
+	// Checks of one schema wait for one another; those of different schemas do not.
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer func() {

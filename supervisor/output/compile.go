@@ -43,6 +43,7 @@ func compileSchema(raw json.RawMessage) (s *compiledSchema) {
 		s.unusable = "it " + excess
 		return s
 	}
+	// validate multiplies this by the values of an answer.
 	s.constant = size.listed
 	c := jsonschema.NewCompiler()
 	// "If no $schema is present, JSON Schema 2020-12 is assumed", all versions since 2025-11-25 say in other words.
@@ -76,6 +77,7 @@ func unusableReason(doc any, err error) string {
 	// A schema may also be true or false.
 	root, _ := doc.(map[string]any)
 	switch {
+	// The library loads an unknown dialect like any other document.
 	case errors.As(err, &load) && load.URL == root["$schema"]:
 		return "its $schema names a dialect that is not known"
 	case errors.As(err, &load):
@@ -102,6 +104,7 @@ func explainFaults(err error) (faults []string) {
 		if len(faults) >= maxCauses {
 			return
 		}
+		// Alternatives are not descended into: each has its own faults, most of which do not matter.
 		switch e.ErrorKind.(type) {
 		case *kind.AnyOf, *kind.OneOf: // a reader gains nothing from every branch
 			faults = append(faults, valuePath(e.InstanceLocation)+" fits none of the alternatives, or several")
@@ -117,6 +120,7 @@ func explainFaults(err error) (faults []string) {
 		}
 	}
 	down(invalid)
+	// Sorted and without repetitions, so that equal answers get equal texts.
 	slices.Sort(faults)
 	return slices.Compact(faults)
 }

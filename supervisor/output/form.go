@@ -30,6 +30,7 @@ func (c *Checker) UnusableForm(schema json.RawMessage) string {
 // input. The text names places and rules and contains nothing of the input, because it is logged.
 func (c *Checker) Misfit(schema, content json.RawMessage) string {
 	s := c.schemaFor(schema)
+	// UnusableForm has refused such a form before the person was asked; this protects other callers.
 	if s.unusable != "" {
 		return "the form cannot be used: " + s.unusable
 	}
@@ -55,6 +56,7 @@ func (c *Checker) Misfit(schema, content json.RawMessage) string {
 	if !errors.As(err, &invalid) {
 		return ""
 	}
+	// Sorted, so that the same input gives the same text.
 	places := brokenRules(invalid, nil)
 	slices.Sort(places)
 	places = slices.Compact(places)
@@ -76,6 +78,7 @@ func ReadForm(schema json.RawMessage) ([]Field, error) {
 	if err := rawjson.CheckNames(schema); err != nil {
 		return nil, err
 	}
+	// Only these two members say which fields there are; the rest is the library's to check.
 	var form struct {
 		Properties json.RawMessage `json:"properties"`
 		Required   []string        `json:"required"`
@@ -92,6 +95,7 @@ func ReadForm(schema json.RawMessage) ([]Field, error) {
 	}
 	var fields []Field
 	for o := rawjson.ObjectAt(form.Properties, 0, 0); o.Next(); {
+		// The order of the server's text is the order in which the fields are shown.
 		f := Field{Schema: o.Skip(), Name: string(o.Name)}
 		f.Required = slices.Contains(form.Required, f.Name)
 		// The proposal is kept as JSON, on one line, so that it can be shown and sent as it is.
@@ -128,6 +132,7 @@ func FillDefaults(schema, content json.RawMessage) (json.RawMessage, error) {
 	filled := slices.Clone(content[:len(content)-1])
 	empty := len(bytes.TrimSpace(filled[1:])) == 0
 	for _, f := range fields {
+		// A field that the content has keeps its value, even null.
 		if f.Default == nil || rawjson.Member(content, f.Name) != nil {
 			continue
 		}
@@ -148,6 +153,7 @@ func brokenRules(e *jsonschema.ValidationError, out []string) []string {
 	if len(e.Causes) == 0 {
 		// The rule is named by its keyword in the schema.
 		rule := strings.Join(e.ErrorKind.KeywordPath(), "/")
+		// The names of missing fields are the server's own, so they may be named.
 		if missing, ok := e.ErrorKind.(*kind.Required); ok {
 			rule = "it has no " + quoteNames(missing.Missing)
 		}

@@ -102,6 +102,7 @@ func (c Change) Text() string {
 		for _, line := range show[:min(len(show), maxShown)] {
 			fmt.Fprintf(&b, "    %s\n", line)
 		}
+		// The person must know that something is missing from the text.
 		if n := len(show) - maxShown; n > 0 {
 			fmt.Fprintf(&b, "    … %d more lines; --json shows all\n", n)
 		}

@@ -87,6 +87,7 @@ func (s *Store) findingsOf(key string, l comparedList, tools []messages.Tool) (f
 		name := tools[i].Name
 		p, hash := k[name], l.hashes[name]
 		switch {
+		// No pin: the tool is beyond a bound, and nothing can be said about it.
 		case p == nil:
 			f.Unkept, f.Err = append(f.Unkept, name), errMany
 			if l.full {
@@ -101,6 +102,7 @@ func (s *Store) findingsOf(key string, l comparedList, tools []messages.Tool) (f
 			}
 			f.Changes = append(f.Changes, c)
 		// The definition could not be written, so no later run could compare it.
+		// The pin exists in memory only, and the file cannot be written.
 		case s.unwritten != nil && s.saved[key][name] == nil:
 			f.Unkept, f.Err = append(f.Unkept, name), s.unwritten
 		}
@@ -127,6 +129,7 @@ func (s *Store) Unsaved(key string, tools []messages.Tool) (names []string) {
 			names = append(names, name)
 		}
 	}
+	// The answer changes when they are written, so the next write is reported by Reread.
 	s.awaitingSave = s.awaitingSave || len(names) > 0
 	return names
 }
@@ -172,6 +175,7 @@ func (s *Store) Turnover(key string) (t Turnover) {
 	removed := map[string]string{}
 	k := s.now[key]
 	for _, name := range sortedNames(k) {
+		// Only an approved tool that the person has not yet been told about counts as removed.
 		if p := k[name]; p.Gone && !p.Noted && len(p.Approved) > 0 {
 			removed[p.Approved[len(p.Approved)-1]] = name
 			t.Removed = append(t.Removed, name)
@@ -214,6 +218,7 @@ func (s *Store) Show(key string) ([]Change, error) {
 	s.mu.Lock()
 	// What is noted is exactly what is returned.
 	all := s.pendingChanges(key)
+	// The hash is compared again when the change is made on the file, since another process may have seen a newer definition.
 	s.applyChange(func(b pinsByServer) {
 		for _, c := range all {
 			if p := b[key][c.Tool]; p != nil && p.Now == c.Hash {
@@ -281,6 +286,7 @@ func (s *Store) Forget(key string) error {
 		s.mu.Unlock()
 		return nil
 	}
+	// A running manager compares the list again and pins it anew.
 	s.applyChange(func(b pinsByServer) { delete(b, key) })
 	delete(s.compared, key)
 	s.revision++

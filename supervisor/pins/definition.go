@@ -53,6 +53,7 @@ func otherMembers(t *messages.Tool) json.RawMessage {
 		} else {
 			members = append(members, ',')
 		}
+		// The member is copied byte for byte; canonicalJSON sorts the object afterwards.
 		members = append(rawjson.AppendText(members, name), ':')
 		members = append(members, value...)
 	}
@@ -94,6 +95,7 @@ func unknownHints(value []byte) []byte {
 	}
 	var members []byte
 	for o := rawjson.ObjectAt(value, 0, 0); o.Next(); {
+		// A known hint with a value of the right type is covered by its field.
 		hint := o.Skip()
 		switch string(o.Name) {
 		case "title":

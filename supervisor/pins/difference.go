@@ -26,6 +26,7 @@ func diffLines(old, now []string) (out []string) {
 	for head < len(old) && head < len(now) && old[head] == now[head] {
 		head++
 	}
+	// The common end must not overlap the common beginning.
 	tail := 0
 	for tail < len(old)-head && tail < len(now)-head && old[len(old)-1-tail] == now[len(now)-1-tail] {
 		tail++
@@ -69,6 +70,7 @@ func narrowLines(old, now string) (was, added []string) {
 	for tail < len(a)-head && tail < len(b)-head && a[len(a)-1-tail] == b[len(b)-1-tail] {
 		tail++
 	}
+	// A little of what is equal is kept on both sides, for orientation.
 	short := func(r []rune) []string {
 		from, to := max(head-around, 0), min(len(r)-tail+around, len(r))
 		text := string(r[from:to])
@@ -127,6 +129,7 @@ func parseJSON(text string) any {
 	if text == "" {
 		return nil
 	}
+	// Numbers stay as they were written, so that 1.0 and 1 are shown as different.
 	d := json.NewDecoder(strings.NewReader(text))
 	d.UseNumber()
 	var v any
@@ -141,6 +144,7 @@ func parseJSON(text string) any {
 func flattenValue(v any, path string, into map[string]string) {
 	switch v := v.(type) {
 	case nil:
+		// A missing value has no path of its own.
 		if path != "" {
 			into[path] = ": null"
 		}
@@ -172,6 +176,7 @@ func flattenValue(v any, path string, into map[string]string) {
 // joinPath continues a path; a key with special characters is quoted.
 func joinPath(path, key string) string {
 	word := messages.Escaped(key)
+	// Such a key could be mistaken for a path.
 	if word == "" || strings.ContainsAny(word, `.[]": `+"\n\t") {
 		word = strconv.Quote(word)
 	}

@@ -78,6 +78,7 @@ type offeredTool struct {
 
 // definitionHash returns the hash of the tool's definition. The definition is parsed only if its bytes differ from the last time.
 func (s offeredTool) definitionHash(p *pin) (hash string, d *Definition) {
+	// Equal bytes have the definition whose hash is known.
 	if p != nil && s.raw != "" && p.Seen == s.raw {
 		return p.Means, nil
 	}
@@ -99,6 +100,7 @@ func (b pinsByServer) updatePins(key string, all []offeredTool, hashes map[strin
 		b[key] = k
 	}
 	// The size is counted only when a definition is to be kept: most lists bring nothing new.
+	// -1 says that the size is not known yet.
 	size := -1
 	// A definition beyond the bounds is remembered by its hash alone.
 	keep := func(d *Definition) *Definition {
@@ -123,6 +125,7 @@ func (b pinsByServer) updatePins(key string, all []offeredTool, hashes map[strin
 		there[name] = true
 		p := k[name]
 		hash, d := s.definitionHash(p)
+		// The hashes are wanted by Compare and not when a change is repeated on the file.
 		if hashes != nil {
 			hashes[name] = hash
 		}
@@ -152,6 +155,7 @@ func (b pinsByServer) updatePins(key string, all []offeredTool, hashes map[strin
 		if p.Gone {
 			p.Gone, p.Noted, changed = false, false, true
 		}
+		// The bytes may differ where the definition does not, for example in white space.
 		if s.raw != "" && p.Seen != s.raw {
 			p.Seen, p.Means, changed = s.raw, hash, true
 		}
@@ -168,6 +172,7 @@ func (b pinsByServer) updatePins(key string, all []offeredTool, hashes map[strin
 		switch {
 		case p == nil:
 			k[beyondLimit], changed = &pin{Approved: []string{hash}}, true
+		// The tools beyond the bound are again those that were approved.
 		case slices.Contains(p.Approved, hash):
 			if p.Now != "" || p.Gone {
 				p.Now, p.Shown, p.Gone, changed = "", "", false, true

@@ -96,10 +96,12 @@ func (s *Store) loadFile() (changed bool) {
 	}
 	s.info = info
 	if err != nil {
+		// A reason that was known already changes no answer.
 		changed = s.unread == nil
 		s.unread = s.unreadableError(err)
 	} else {
 		// Equal bytes mean that another process has only touched the file.
+		// The digest of the bytes shows whether the content itself is new.
 		sum := sha256.Sum256(text)
 		if sum == s.sum && s.unread == nil {
 			return false
@@ -145,6 +147,7 @@ func parseStore(text []byte) (pinsByServer, error) {
 	if f.Version != storeVersion {
 		return nil, fmt.Errorf("it has version %d, which this program does not know", f.Version)
 	}
+	// A person may have edited the file.
 	for key, k := range f.Servers {
 		maps.DeleteFunc(k, func(_ string, p *pin) bool { return p == nil })
 		if k == nil {
@@ -173,6 +176,7 @@ func (s *Store) pruneMissing() {
 	for key := range s.now {
 		if path := sourceFile(key); path != "" {
 			if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+				// The file of a project was deleted or moved; its servers are seen for the first time if it returns.
 				missing = append(missing, key)
 			}
 		}
@@ -186,6 +190,7 @@ func (s *Store) pruneMissing() {
 
 // applyChange makes a change now, and queues it for the next write. The caller holds mu.
 func (s *Store) applyChange(f func(pinsByServer)) {
+	// Readers see the change at once; the file follows.
 	f(s.now)
 	if s.path != "" {
 		s.waiting = append(s.waiting, f)
@@ -199,6 +204,7 @@ func (s *Store) startWriting() {
 	}
 	// Flush waits for this channel.
 	done := make(chan struct{})
+	// Only one write runs at a time, so that the changes reach the file in order.
 	s.writing = done
 	go func() { // ends with the write
 		defer close(done)
@@ -266,6 +272,7 @@ func (s *Store) writeChanges() bool {
 		}
 		s.awaitingSave = false
 	}
+	// More changes have come meanwhile: the same goroutine writes them.
 	if err == nil && len(s.waiting) > 0 {
 		return true
 	}
@@ -330,6 +337,7 @@ func (s *Store) Reread() bool {
 // isUnchanged reports whether a file is the one that was read, by its identity, time and size.
 func isUnchanged(was, now fs.FileInfo, err error) bool {
 	if err != nil {
+		// A stat that fails for another reason counts as a change, so that the reading reports it.
 		return errors.Is(err, fs.ErrNotExist) && was == nil
 	}
 	return was != nil && os.SameFile(was, now) && was.ModTime().Equal(now.ModTime()) && was.Size() == now.Size()
