@@ -8,16 +8,16 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 )
 
-// I16: the owner is obeyed and answered. What he wants of a server follows from the order of his commands alone, and is compared with what
-// the manager says and answers.
+// I16: the manager obeys its owner and answers him. The check computes what the owner wants of a server from the order of his
+// commands alone, and compares it with what the manager publishes and answers.
 //
-//   - Each command is answered. Those that end something, and the set of servers, at once; those that bring a server into motion
-//     as soon as it is published where it stays: connected, failed, in need of
+//   - The manager answers each command: at once those that end something and those that replace the set of servers, and those
+//     that start a server as soon as the server is published in a phase in which it stays: connected, failed, in need of
 //     credentials, disabled or at rest.
-//   - A command is refused for one of two reasons, and then always: there is no such server, or it is disabled and was to be
-//     reconnected.
+//   - It refuses a command for one of two reasons, and then always: there is no such server, or the server is disabled and was
+//     to be reconnected.
 //   - An answer is true: nil when the server is connected, rests or is not wanted, and an error when it failed.
-//   - A server that is wanted is there, and is not published as disabled.
+//   - A server that is wanted is published, and not as disabled.
 var ownerCheck = newCheck("I16", "the owner's commands",
 	"Each command is answered within its bound and refused only for a documented reason; what is wanted follows from their order.",
 	"The owner asked for nothing.",
@@ -30,9 +30,11 @@ var ownerCheck = newCheck("I16", "the owner's commands",
 			}
 		}
 		for _, server := range c.x.Servers() {
+			// A server without a spec in the plan is one that the harness knows nothing about.
 			if c.spec[server] == nil {
 				continue
 			}
+			// Commands for every server were judged above and say nothing about this one's wanted state.
 			var own []ownerCommand
 			for _, a := range c.ownerCommands(server) {
 				if !a.everyServer {
@@ -41,10 +43,13 @@ var ownerCheck = newCheck("I16", "the owner's commands",
 			}
 			stays, intents := c.phaseSpans(server), c.intentsBefore(server, own)
 			for i, a := range own {
+				// Close overtakes every command that begins after it.
 				if a.begin >= c.closeTime() {
 					break
 				}
 				c.checkCommandTime(server, stays, own, a)
+				// In a real run two commands within the skew have no known order, and an owner who gave up says nothing about
+				// the manager.
 				if a.answered && a.end < c.closeTime() && !a.impliedBySet && !c.isOrderUnknown(own, i) && !c.ownerGaveUp(a) {
 					c.checkCommandRefusal(server, own, i, intents[i])
 					c.checkCommandAnswer(server, stays, own, i)
@@ -54,7 +59,8 @@ var ownerCheck = newCheck("I16", "the owner's commands",
 		}
 	})
 
-// checkFirstSet judges that the first set of servers, which no command stands for, was accepted.
+// checkFirstSet judges that the manager accepted the first set of servers. The plan holds no command for that set, so its Done
+// event has the command number 0.
 func (c *checker) checkFirstSet() {
 	for _, i := range c.x.ServerEvents("") {
 		if e := c.x.Event(i); e.Kind == history.Done && e.Command == 0 && e.Text != "" {
@@ -64,7 +70,7 @@ func (c *checker) checkFirstSet() {
 	}
 }
 
-// checkAccepted judges that what is asked of the whole manager is not refused.
+// checkAccepted judges that the manager does not refuse a command for the whole manager (configure, wake).
 func (c *checker) checkAccepted(a ownerCommand) {
 	if a.answered && a.failed && a.end < c.closeTime() {
 		c.reportViolation("", a.doneEvent, []int{a.event}, "%s was asked for at %s and refused at %s, and nothing stood against it: %s.", a.action, timeText(a.begin),
@@ -72,28 +78,29 @@ func (c *checker) checkAccepted(a ownerCommand) {
 	}
 }
 
-// ownerTimeout is how long the owner of a real run waits for an answer.
+// ownerTimeout bounds how long the owner of a real run waits for an answer.
 const ownerTimeout = 2 * time.Minute
 
-// ownerGaveUp reports whether the answer is that its owner did not wait any longer.
+// ownerGaveUp reports whether a command failed because its owner stopped waiting. Such an end is the harness's own deadline and
+// no answer of the manager.
 func (c *checker) ownerGaveUp(a ownerCommand) bool {
 	return c.real && a.failed && a.end-a.begin >= ownerTimeout-c.slack
 }
 
-// isOrderUnknown reports whether it is not known in which order a command and another one of the same server were taken. In virtual time
-// one is given after the other.
+// isOrderUnknown reports whether the manager may have taken another command of the same server before or after this one. In
+// virtual time the owner gives one after the other, so the order is always known.
 func (c *checker) isOrderUnknown(all []ownerCommand, index int) bool {
 	return c.real && slices.ContainsFunc(all, func(b ownerCommand) bool {
 		return b.event != all[index].event && b.begin > all[index].begin-c.skew && b.begin < all[index].begin+c.skew
 	})
 }
 
-// isImmediate are the commands that wait for no attempt.
+// isImmediate reports whether a command waits for no attempt.
 func isImmediate(a ownerCommand) bool {
 	return a.impliedBySet || slices.Contains([]string{"disable", "disconnect", "remove", "configure", "wake"}, a.action)
 }
 
-// checkPromptAnswer judges that a command was answered at once after a time.
+// checkPromptAnswer judges that the manager answered a command by from plus the tolerances.
 func (c *checker) checkPromptAnswer(server string, a ownerCommand, from time.Duration) {
 	c.judged++
 	bound := from + c.skew + c.slack
@@ -108,11 +115,14 @@ func (c *checker) checkPromptAnswer(server string, a ownerCommand, from time.Dur
 		a.action, timeText(a.begin), until, timeText(bound))
 }
 
-// checkCommandTime judges when a command was answered.
+// checkCommandTime judges that a command was answered as soon as its server stayed in one phase, and at the latest when the
+// slowest attempt ends.
 func (c *checker) checkCommandTime(server string, stays []phaseSpan, all []ownerCommand, a ownerCommand) {
+	// A server that is added again starts only when the connection before it is gone.
 	from := c.waitsUntil(server, all, a)
 	if isImmediate(a) {
 		if a.impliedBySet {
+			// SetServers is answered when the set is accepted, before the removals that it implies.
 			from = a.begin
 		}
 		c.checkPromptAnswer(server, a, from)
@@ -125,13 +135,14 @@ func (c *checker) checkCommandTime(server string, stays []phaseSpan, all []owner
 	}
 	slack := c.skew + c.slack
 	if slices.ContainsFunc(all, func(b ownerCommand) bool { return b.action == "refresh" && b.begin <= end }) {
-		slack += 2 * attemptListTime // who waits for a server waits for the list that another one waits for
+		slack += 2 * attemptListTime // a caller who waits for a server also waits for the list that a refresh has requested
 	}
 	if end <= from {
 		return
 	}
+	// A stretch of stable phases that lasts longer than the tolerance must have ended the wait.
 	k := 0
-	var since *phasePiece // what the server has stayed in until now, nil if it is on its way
+	var since *phasePiece // the start of the settled stretch; nil while the server is on its way
 	for _, p := range splitByPhase(stays, &k, from, end) {
 		if p.phase != nil && !isSettled(p.phase) {
 			since = nil
@@ -151,6 +162,7 @@ func (c *checker) checkCommandTime(server string, stays []phaseSpan, all []owner
 			a.action, timeText(a.begin), answerText(a), stateText, timeText(since.from), timeText(since.from+slack))
 		return
 	}
+	// A server that never settles is bounded by the time of one attempt; a stuck dial delays it.
 	bound := from + c.attemptTime(server)
 	if later := c.stuckDialEnd(server, bound); later > bound {
 		bound = later + c.attemptTime(server)
@@ -161,6 +173,7 @@ func (c *checker) checkCommandTime(server string, stays []phaseSpan, all []owner
 	}
 }
 
+// answerText describes for a violation whether and when a command was answered.
 func answerText(a ownerCommand) string {
 	if a.answered {
 		return "was answered only at " + timeText(a.end)
@@ -168,14 +181,16 @@ func answerText(a ownerCommand) string {
 	return "has no answer"
 }
 
-// isSettled reports whether a phase is one in which a server stays until something happens.
+// isSettled reports whether a server stays in a phase until an event moves it: every phase but pending, and the idle step of a
+// lazy server.
 func isSettled(s *phaseSpan) bool { return s.Phase != messages.Pending || s.Step == messages.Idle }
 
-// attemptListTime bounds a list of a server that is connected: actors.Timing.ListTimeout, 30 s.
+// attemptListTime bounds a tool list of a connected server: actors.Timing.ListTimeout, 30 s.
 const attemptListTime = 30 * time.Second
 
-// attemptTime is how long an attempt may take that somebody asked for, from the old connection's end on. One that is enabled warm,
-// and lost before it is listed, waits for its next attempt once.
+// attemptTime bounds the attempt that a command requests, counted from the end of the old connection: its recovery, the connect
+// timeouts of all servers, which may hold the gate, a drain, a stop and two lists. A server that is enabled warm, and lost
+// before it is listed, waits once for its next attempt.
 func (c *checker) attemptTime(server string) time.Duration {
 	bound, _ := c.recoveryBound(server, c.phaseSpans(server), 0)
 	for _, a := range c.attemptsOf(server) {
@@ -187,18 +202,21 @@ func (c *checker) attemptTime(server string) time.Duration {
 	return bound + drainTime + stopLadder + 2*attemptListTime
 }
 
-// checkCommandRefusal judges what was refused, and what was not, by what the commands before have made of the server.
+// checkCommandRefusal compares the refusal of a command, or the lack of it, with the state in which the commands before it have
+// left the server.
 func (c *checker) checkCommandRefusal(server string, all []ownerCommand, i int, intent ownerIntent) {
 	a := all[i]
 	c.judged++
 	why := ""
 	switch {
+	// These three name their server and bring it into being if it is missing.
 	case a.action == "add" || a.action == "respec" || a.action == "adjust":
 	case !intent.exists:
 		why = "there is no such server"
 	case a.action == "reconnect" && !intent.wanted:
 		why = "it is disabled"
 	}
+	// A removal that came before the answer may have been carried out first.
 	overtaken := slices.ContainsFunc(all[i+1:], func(b ownerCommand) bool { return b.action == "remove" && b.begin <= a.end+c.skew })
 	switch {
 	case a.refused && why == "" && !overtaken:
@@ -210,12 +228,14 @@ func (c *checker) checkCommandRefusal(server string, all []ownerCommand, i int, 
 	}
 }
 
-// checkCommandAnswer compares an answer that is no refusal with what was published while the command was carried out.
+// checkCommandAnswer compares an answer that is no refusal with the phases that the manager published while it carried out the
+// command.
 func (c *checker) checkCommandAnswer(server string, stays []phaseSpan, all []ownerCommand, i int) {
 	a := all[i]
 	if a.refused {
 		return
 	}
+	// wasPublished reports whether a phase between from and the answer satisfies ok.
 	wasPublished := func(from time.Duration, ok func(s *phaseSpan) bool) bool {
 		for k := range stays {
 			if s := &stays[k]; s.T <= a.end+c.skew && (s.to >= from || s.endEvent < 0) && ok(s) {
@@ -224,11 +244,13 @@ func (c *checker) checkCommandAnswer(server string, stays []phaseSpan, all []own
 		}
 		return false
 	}
+	// With a later command before the answer the phases may be that command's.
 	overtaken := slices.ContainsFunc(all[i+1:], func(b ownerCommand) bool { return b.begin <= a.end+c.skew })
 	failed := func(s *phaseSpan) bool {
 		return s.Phase == messages.Failed || s.Phase == messages.NeedsAuth || s.Step == messages.Restarting
 	}
 	switch {
+	// A refresh may succeed in any phase: it only lists the tools again.
 	case a.action == "refresh" && !a.failed:
 	case a.failed && isImmediate(a):
 		if !overtaken {
@@ -251,8 +273,8 @@ func (c *checker) checkCommandAnswer(server string, stays []phaseSpan, all []own
 	}
 }
 
-// checkWantedPresent judges that a server which its owner wants is there, and is not published as disabled; and that one which he has disabled is
-// there.
+// checkWantedPresent judges that the manager publishes a server which its owner wants, and not as disabled, and that it also
+// publishes one which he has disabled.
 func (c *checker) checkWantedPresent(server string, stays []phaseSpan, own []ownerCommand) {
 	wishes := c.wantedStates(server)
 	end := c.closeTime()
@@ -261,6 +283,7 @@ func (c *checker) checkWantedPresent(server string, stays []phaseSpan, own []own
 			continue
 		}
 		from, to := w.from, end
+		// A server that is added again may be absent until its removal is done.
 		for _, a := range own {
 			if a.event == w.event || a.doneEvent >= 0 && a.doneEvent == w.event {
 				from = max(from, c.waitsUntil(server, own, a))
@@ -270,6 +293,7 @@ func (c *checker) checkWantedPresent(server string, stays []phaseSpan, own []own
 		if i+1 < len(wishes) {
 			to = min(to, wishes[i+1].from)
 		}
+		// The two ends of a shorter stretch are not certain.
 		if to-from <= c.skew {
 			continue
 		}

@@ -9,12 +9,12 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
-// I17: when a connection is let go that its server would have kept.
+// I17: the manager lets a connection go neither too early nor too late while its server would have kept it.
 //
-//   - A call that it has received goes on when its owner disables the server, and for 5 s when he reconnects, removes or changes it
-//     (actors.Timing.Drain). It is cut before only by disconnect, by the end of its own time and by Close.
-//   - The connection goes when these 5 s and a stop ladder have passed, and as soon as no call is under way.
-//   - A spec that differs in what no connection depends on is put around the connection that there is: it stays.
+//   - A call that the server has received goes on when the owner disables the server, and for 5 s when he reconnects, removes
+//     or changes it (actors.Timing.Drain). Only disconnect, the call's own timeout and Close cut it earlier.
+//   - The connection ends when these 5 s and a stop ladder have passed, and as soon as no call is in flight.
+//   - A spec that differs only in settings that no connection depends on is applied around the present connection, which stays.
 //   - A lazy server rests when it was not used for its idle timeout, counted from the last use: not sooner, and not much later.
 var releaseCheck = newCheck("I17", "connections are let go in time",
 	"A call that was admitted may go on for 5 s when its server is reconnected, removed or changed; a lazy server rests when its idle "+
@@ -34,7 +34,7 @@ var releaseCheck = newCheck("I17", "connections are let go in time",
 		}
 	})
 
-// callsOf is the calls that a server has received and that have ended, in the order in which they began.
+// callsOf returns the calls that a server has received and that have ended, by their begin.
 func (c *checker) callsOf(server string) (out []*history.CallRecord) {
 	for _, call := range c.x.Calls() {
 		if call.Server == server && call.Begin >= 0 && len(call.Received) > 0 && len(call.Ends) > 0 {
@@ -44,10 +44,11 @@ func (c *checker) callsOf(server string) (out []*history.CallRecord) {
 	return out
 }
 
-// drainByCommand are the commands that end a connection, each with how long admitted calls may go on.
+// drainByCommand holds the commands that end a connection, each with the time that admitted calls may go on.
 var drainByCommand = map[string]time.Duration{"reconnect": drainTime, "remove": drainTime, "respec": drainTime, "add": drainTime, "disconnect": 0}
 
-// checkDrained judges the calls that were under way while their owner asked for something that ends their connection, or that must not.
+// checkDrained judges the calls that were in flight while the owner gave a command that ends their connection, or one that must
+// not cut them.
 func (c *checker) checkDrained(server string, commands []ownerCommand, calls []*history.CallRecord) {
 	for _, call := range calls {
 		received, end := c.x.Event(call.Received[len(call.Received)-1]), c.x.Event(call.Ends[0])
@@ -56,11 +57,14 @@ func (c *checker) checkDrained(server string, commands []ownerCommand, calls []*
 			continue
 		}
 		c.judged++
+		// A timeout is the call's own end. Every other unknown outcome, and one that was not sent, is a cut.
 		cut := end.Outcome == messages.OutcomeUnknown && end.Class != messages.ClassTimeout || end.Outcome == messages.OutcomeNotSent
 		died := end.T
-		if end.Class == messages.ClassCanceled { // the manager closed the connection, and that its server ended is what follows
+		if end.Class == messages.ClassCanceled { // the manager closed the connection; the server's end follows from that and excuses nothing
 			died = c.x.Event(commandEvent).T - c.instantBound()
 		}
+		// Excused are calls that their caller gave up, those cut after their time, and those whose server or a fault ended the
+		// connection.
 		if !cut || c.wasGivenUp(call, end.T) || end.T >= min(until, c.closeTime())-c.instantBound() || c.serverEnded(server, received.Conn, died) ||
 			len(c.refusalEvents(call, end.T)) > 0 || c.underFault(server, c.x.Event(call.Begin).T, end.T) {
 			continue
@@ -72,12 +76,14 @@ func (c *checker) checkDrained(server string, commands []ownerCommand, calls []*
 	}
 }
 
-// drainUntil is until when a call may go on whatever was asked of its server between two times, and by which command. Those that end no
-// connection, such as disable, let it go on for as long as it likes.
+// drainUntil returns until when a call may go on under the commands between two times, and the command that limits it. Commands
+// that end no connection, such as disable, leave it without a limit (one hour past the end). any is false where no command or
+// an older unfinished one came between.
 func (c *checker) drainUntil(commands []ownerCommand, from, to time.Duration) (until time.Duration, commandEvent int, any bool) {
 	until = c.endTime() + time.Hour
 	for _, a := range commands {
-		// What was asked before and waits for an attempt to end may be carried out later.
+		// A command from before that waits for the end of an attempt may be carried out at any later moment, so the call is not
+		// judged.
 		if a.begin > to || a.begin < from && (!a.answered || a.end >= from) && a.action != "configure" && a.action != "wake" {
 			if a.begin <= to {
 				return 0, 0, false
@@ -98,7 +104,7 @@ func (c *checker) drainUntil(commands []ownerCommand, from, to time.Duration) (u
 	return until, commandEvent, any
 }
 
-// serverEnded reports whether a server had ended a connection itself by then.
+// serverEnded reports whether a server had ended a connection itself by a time; true for a connection without a record.
 func (c *checker) serverEnded(server string, number int, t time.Duration) bool {
 	conn := c.connByNumber(server, number)
 	if conn == nil {
@@ -108,10 +114,11 @@ func (c *checker) serverEnded(server string, number int, t time.Duration) bool {
 	return ok && down <= t+c.serverDelay()
 }
 
-// promptEndTime is how long a server that is well takes to end when it is asked to: a simulated process some 20 ms.
+// promptEndTime bounds how long a healthy server takes to end on request. A simulated process takes some 20 ms.
 const promptEndTime = 100 * time.Millisecond
 
-// checkReleased judges that a connection which was to be ended is ended: when the last of its calls has, or when they have had their time.
+// checkReleased judges that the manager ended a connection after a command that ends it: when the last of its calls has ended,
+// or when the calls have had their drain time.
 func (c *checker) checkReleased(server string, commands []ownerCommand, calls []*history.CallRecord) {
 	ups := connectedSpans(c.phaseSpans(server))
 	for _, a := range commands {
@@ -122,18 +129,19 @@ func (c *checker) checkReleased(server string, commands []ownerCommand, calls []
 		conn := c.connOpenAt(server, a.begin-c.skew)
 		reopens := a.action == "reconnect" || a.action == "respec"
 		if conn == nil || reopens && !slices.ContainsFunc(ups, func(u connectedSpan) bool { return u.from < a.begin-c.skew && u.to > a.begin-c.skew }) {
-			continue // one that is being opened is what a reconnect asks for
+			continue // a reconnect or another spec finds a connection that is still opening, and takes it
 		}
 		last, why := a.begin, "nothing kept it"
 		for _, call := range calls {
 			end := c.x.Event(call.Ends[0])
-			if end.T > last && slices.ContainsFunc(call.Received, func(i int) bool { // it may be sent again, on the next one
+			if end.T > last && slices.ContainsFunc(call.Received, func(i int) bool { // only a call on this connection keeps it; a call that is sent again uses the next one
 				return c.x.Event(i).Conn == conn.Conn && c.x.Event(i).T <= a.begin+c.skew
 			}) {
 				last, why = min(end.T, a.begin+drain), "its calls had ended, or had had their 5s, at "+timeText(min(end.T, a.begin+drain))
 			}
 		}
-		// Who stays away from its end for a reason that is not in the record is given all the time that there is.
+		// A real process, a read without a record and a fault may all delay the end; then the full drain and stop ladder are
+		// allowed.
 		due := last + promptEndTime + c.slack
 		if c.real || c.hasUnseenReads(server) || c.underFault(server, c.x.Event(conn.Opened).T, due) {
 			due, why = max(last, a.begin+drain)+stopLadder+c.slack, "nothing kept it"
@@ -150,20 +158,22 @@ func (c *checker) checkReleased(server string, commands []ownerCommand, calls []
 	}
 }
 
-// hasUnseenReads reports whether something is read of a server that leaves no mark in the record. A read is a use, of all servers where it
-// names none, and one of what a server does not offer is answered without a message that could be seen.
+// hasUnseenReads reports whether the load reads from a server without a mark in the record. A read is a use and delays the idle
+// timeout. A read of a resource that names no server may go to any of them, and a read of something that a server does not
+// offer is answered without a message on the wire.
 func (c *checker) hasUnseenReads(server string) bool {
 	return slices.ContainsFunc(c.plan.Load, func(l scenario.PlannedLoad) bool { return l.Server == server && l.Read != "" || l.Read == "resource" })
 }
 
-// isOvertaken reports whether another command came before or with this one and may have been carried out in its place.
+// isOvertaken reports whether the manager may have carried out another command in place of this one, because the other began by
+// due and was not answered before this one began.
 func (c *checker) isOvertaken(commands []ownerCommand, a ownerCommand, due time.Duration) bool {
 	return slices.ContainsFunc(commands, func(b ownerCommand) bool {
 		return b.event != a.event && !b.everyServer && b.action != "refresh" && b.begin <= due && (!b.answered || b.end >= a.begin-c.skew)
 	})
 }
 
-// connOpenAt is the connection of a server that was there at a time, nil if there was none.
+// connOpenAt returns the connection of a server that was open at a time, nil if there was none.
 func (c *checker) connOpenAt(server string, t time.Duration) *history.ConnRecord {
 	for _, conn := range c.x.Conns(server) {
 		opened, ok := c.x.Time(conn.Opened)
@@ -181,7 +191,8 @@ func (c *checker) connOpenAt(server string, t time.Duration) *history.ConnRecord
 	return nil
 }
 
-// checkIdleTimeout judges when a lazy server is let go.
+// checkIdleTimeout judges each connected span of a lazy server under each version of its spec. Reads without a record would
+// move the last use, so servers with such reads are left out.
 func (c *checker) checkIdleTimeout(server string, commands []ownerCommand, calls []*history.CallRecord) {
 	if c.hasUnseenReads(server) {
 		return
@@ -195,13 +206,13 @@ func (c *checker) checkIdleTimeout(server string, commands []ownerCommand, calls
 	}
 }
 
-// idle judges a time of being connected as far as one description of the server counts.
+// idle judges that a lazy server rested one idle timeout after its last use, within one span and one spec version.
 func (c *checker) idle(server string, u connectedSpan, spec specVersion, commands []ownerCommand, calls []*history.CallRecord) {
 	from, to := max(u.from, spec.from), min(u.to, spec.to)
-	// Within a moment before it is seen as connected its clock may have begun to run.
+	// The server's idle timer may have started up to the skew before the connected phase was recorded.
 	used, ended, last := u.from-c.skew, u.from, u.event
 	for _, call := range calls {
-		for _, i := range call.Received { // it may have been sent again over the next connection
+		for _, i := range call.Received { // only the first receipt over this connection is its use; an earlier connection's does not count
 			received := c.x.Event(i)
 			if received.T < u.from-c.skew || received.T > to {
 				continue
@@ -210,11 +221,12 @@ func (c *checker) idle(server string, u connectedSpan, spec specVersion, command
 				used, last = received.T, i
 			}
 			ended = max(ended, min(c.x.Event(call.Ends[0]).T, to))
-			break // what is sent once more over this connection, with other credentials, is one use
+			break // a second receipt over this connection, with other credentials, is the same use
 		}
 	}
+	// A sleeping machine stops the idle timer, and a command may have ended or renewed the connection.
 	if c.underFault(server, u.from, to, "sleep") || slices.ContainsFunc(commands, func(a ownerCommand) bool {
-		if a.action == "adjust" && a.answered && (a.end <= from || a.begin >= to) { // that is how this description begins, or ends
+		if a.action == "adjust" && a.answered && (a.end <= from || a.begin >= to) { // the adjust that begins or ends this spec version lies outside of it
 			return false
 		}
 		return a.action != "configure" && a.begin <= to+c.skew && (a.begin >= from-c.skew || !a.answered || a.end >= from-c.skew)
@@ -228,7 +240,8 @@ func (c *checker) idle(server string, u connectedSpan, spec specVersion, command
 			timeText(u.to), timeText(spec.IdleTimeout), timeText(used))
 		return
 	}
-	// Who finds it in use looks again after a tenth of the timeout at the earliest. A list that is under way is waited for.
+	// A supervisor that finds the server in use checks again after a tenth of the timeout at the earliest, and it waits for a
+	// tool list that is running.
 	due := max(used, ended, from, c.listedAt(server, u)) + spec.IdleTimeout + spec.IdleTimeout/10 + c.slack + c.instantBound()
 	if to > due && due < c.closeTime() {
 		c.reportViolationAt(due, server, u.event, []int{last}, "The server was used last until %s and is to be let go when it was not used for %s, by "+
@@ -236,10 +249,10 @@ func (c *checker) idle(server string, u connectedSpan, spec specVersion, command
 	}
 }
 
-// listedAt returns when the last list of a server's tools was done while it was connected: with its answer, or, if the server never
-// answered, when the manager gave up. Until then a lazy server is not let go.
+// listedAt returns when the last tool list of a connected span was done: the time of its answer or, if the server never
+// answered, the list timeout after the request. Before that time the supervisor lets no lazy server go.
 func (c *checker) listedAt(server string, u connectedSpan) (at time.Duration) {
-	pendingSince := time.Duration(-1) // when the list was asked for that is not answered yet
+	pendingSince := time.Duration(-1) // when the unanswered list was requested; -1 without one
 	for _, i := range c.x.ServerEvents(server) {
 		e := c.x.Event(i)
 		if e.Method != "tools/list" || e.T < u.from || e.T > u.to {

@@ -8,12 +8,12 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 )
 
-// I18: what the owner asks for is done when he asks.
+// I18: the manager does what the owner asks when he asks for it.
 //
-//   - Reconnect dials now, and not when a timer that was set before rings: as soon as the old connection is gone and the gate has a
-//     slot. That holds for what is parked and for what needs credentials too.
-//   - What was removed is in no status any more when the manager has said so, which is when nothing is left of its connection; what was
-//     not removed is there.
+//   - Reconnect dials as soon as the old connection is gone and the gate has a slot, even while a timer for a later attempt
+//     runs. That includes parked servers and those that need credentials.
+//   - A removed server is in no status after the manager has published its removal, which it does when nothing is left of the
+//     connection; a server that was not removed is in every status.
 var promptnessCheck = newCheck("I18", "what is asked for is done now",
 	"Reconnect dials as soon as the old connection is gone and the gate has a slot, whatever timer runs; what was removed is gone from the "+
 		"status.",
@@ -30,7 +30,7 @@ var promptnessCheck = newCheck("I18", "what is asked for is done now",
 		}
 	})
 
-// checkRedialed judges each reconnect of a server that waited or was connected.
+// checkRedialed judges that each reconnect of a server that waited or was connected led to a dial in time.
 func (c *checker) checkRedialed(server string, commands []ownerCommand, wishes []wantedSince) {
 	stays := c.phaseSpans(server)
 	for _, a := range commands {
@@ -38,24 +38,28 @@ func (c *checker) checkRedialed(server string, commands []ownerCommand, wishes [
 			continue
 		}
 		was := c.spanAt(stays, a.begin)
+		// A spec that cannot be used is never dialled, whatever its owner asks.
 		if was == nil || was.Retry == messages.RetryNever && c.neverDialed(stays) {
 			continue
 		}
+		// The time for which the old connection may stand comes first.
 		due := a.begin + c.slack
 		switch at := nodeOf(was); at {
 		case failed, needsAuth, resting:
 			if conn := c.connOpenAt(server, a.begin); conn != nil || c.isClosingAt(server, a.begin) {
-				due = c.stuckDialEnd(server, due) + drainTime + stopLadder // it is not gone yet
+				due = c.stuckDialEnd(server, due) + drainTime + stopLadder // the old connection still has to be closed
 			}
 		case connectedNode, restarting:
+			// A connected server may drain its calls and then be stopped.
 			due += drainTime + stopLadder
 		default:
-			continue // on its way, or not wanted
+			continue // an attempt is under way already, or the server is not wanted
 		}
-		// Time in the gate's queue is not judged here.
+		// How long the gate makes the dial wait is I9's matter; only a free slot counts here.
 		slack := c.slack + time.Second
 		until := c.closeTime()
 		opened := -1
+		// The first dial after the command ends the wait.
 		for _, t := range c.attemptsOf(server) {
 			if open := c.x.Event(t.open).T; open >= a.begin-c.serverDelay() {
 				until, opened = min(until, open), t.open
@@ -65,6 +69,7 @@ func (c *checker) checkRedialed(server string, commands []ownerCommand, wishes [
 		if until <= due+slack || c.isOvertaken(commands, a, until) || c.underFault(server, a.begin, due, "sleep", "exhausted", "missing-binary") {
 			continue
 		}
+		// A later command may have taken the wish back.
 		if w, _ := wantedThroughout(wishes, a.begin, due+slack); w != wantConnected {
 			continue
 		}
@@ -83,7 +88,7 @@ func (c *checker) checkRedialed(server string, commands []ownerCommand, wishes [
 	}
 }
 
-// checkRemoved judges that the end of a removal comes: calls that were under way may go on for a while, and then it is said.
+// checkRemoved judges that the manager publishes the end of a removal after the calls in flight had their drain time.
 func (c *checker) checkRemoved(server string, commands []ownerCommand) {
 	for _, a := range commands {
 		due := c.stuckDialEnd(server, a.end) + drainTime + stopLadder + c.slack
@@ -101,12 +106,12 @@ func (c *checker) checkRemoved(server string, commands []ownerCommand) {
 	}
 }
 
-// neverDialed reports whether the manager never dialled a server because its spec cannot be used.
+// neverDialed reports whether the manager never published a dial of a server, because its spec cannot be used.
 func (c *checker) neverDialed(stays []phaseSpan) bool {
 	return !slices.ContainsFunc(stays, func(s phaseSpan) bool { return s.Step == messages.Dialing })
 }
 
-// isClosingAt reports whether something of a connection that has ended was still there.
+// isClosingAt reports whether a part of an ended connection, such as its process, was still there at a time.
 func (c *checker) isClosingAt(server string, t time.Duration) bool {
 	return slices.ContainsFunc(c.x.Conns(server), func(conn *history.ConnRecord) bool {
 		open, began := c.x.Time(conn.Open)
@@ -115,7 +120,8 @@ func (c *checker) isClosingAt(server string, t time.Duration) bool {
 	})
 }
 
-// spanAt is what was published of a server just before a time, nil if it was nothing.
+// spanAt returns the phase that was published well before and after a time, nil if there was none or it changed within the
+// skew.
 func (c *checker) spanAt(stays []phaseSpan, t time.Duration) *phaseSpan {
 	for i := range stays {
 		if s := &stays[i]; s.T < t-c.skew && (s.to > t+c.skew || s.endEvent < 0) {
@@ -125,18 +131,18 @@ func (c *checker) spanAt(stays []phaseSpan, t time.Duration) *phaseSpan {
 	return nil
 }
 
-// statusAfterEnd is what the look at the status says that follows on the word of the manager that a server is removed. Of other looks in that
-// instant nobody knows whether they came before it.
+// statusAfterEnd marks a status that the harness reads as a consequence of the manager's Removed event. Other statuses in that
+// instant may have come before the event.
 const statusAfterEnd = "after its end"
 
-// statusAfterAnswer is what the look at the status says that follows on the answer to the command that removed a server.
+// statusAfterAnswer marks a status that the harness reads after the answer to the command that removed a server.
 const statusAfterAnswer = "after its removal"
 
-// checkStatus compares the looks at the status with what the owner wished. What was removed stands there as disabled until nothing is
-// left of its connection, and then the manager says that it is removed.
+// checkStatus compares each recorded status with the owner's wishes. A removed server stays there as disabled until nothing is
+// left of its connection; then the manager publishes that it is removed.
 func (c *checker) checkStatus(server string, wishes []wantedSince) {
-	removed := -1                       // the last word of the manager, if it is that
-	alive := time.Duration(-1) - c.skew // when it was last said to be anything else than disabled
+	removed := -1                       // the last Removed event; -1 once a phase or a command followed
+	alive := time.Duration(-1) - c.skew // the last phase other than disabled
 	for _, i := range c.x.ServerEvents(server) {
 		e := c.x.Event(i)
 		switch {
@@ -155,16 +161,19 @@ func (c *checker) checkStatus(server string, wishes []wantedSince) {
 		c.judged++
 		w, at := wantedThroughout(wishes, e.T-c.serverDelay(), e.T+c.serverDelay())
 		switch {
-		case w != wantRemoved || alive >= e.T-c.serverDelay(): // or it lives again, and is to be removed once more
+		case w != wantRemoved || alive >= e.T-c.serverDelay(): // not removed for sure, or it lives again and is to be removed once more
 		case removed >= 0 && (e.T > c.x.Event(removed).T+c.serverDelay() || e.Text == statusAfterEnd && !c.real):
 			c.reportViolation(server, i, []int{at, removed}, "The manager said at %s that the server is removed, and it stands in the status at %s as %s.",
 				timeText(c.x.Event(removed).T), timeText(e.T), e.Phase)
-		case !c.real && e.T == c.x.Event(at).T && e.Text != statusAfterAnswer: // whether the look or the answer came first, the record does not say
+		// The record does not say whether the status or the answer came first in this instant.
+		case !c.real && e.T == c.x.Event(at).T && e.Text != statusAfterAnswer:
 		case e.Phase != messages.Disabled || e.T > c.stuckDialEnd(server, c.x.Event(at).T)+drainTime+stopLadder+c.slack:
 			c.reportViolation(server, i, []int{at}, "The server was removed, which was answered at %s, and it stands in the status at %s as %s.",
 				timeText(c.x.Event(at).T), timeText(e.T), e.Phase)
 		}
 	}
+	// A server that was never removed must be in each status; a status without it leaves no event, so each time of a status is
+	// checked.
 	for _, look := range c.statusTimes() {
 		if slices.ContainsFunc(c.x.ServerEvents(server), func(i int) bool {
 			e := c.x.Event(i)
@@ -179,7 +188,8 @@ func (c *checker) checkStatus(server string, wishes []wantedSince) {
 	}
 }
 
-// statusTimes is when the status of every server was looked at: when the world was healed, and before the end.
+// statusTimes returns when the harness read the status of every server: when the world was healed, and before the end. A real
+// run has no such fixed times.
 func (c *checker) statusTimes() (out []time.Duration) {
 	if c.real {
 		return nil

@@ -7,17 +7,20 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 )
 
-// I19: who watches the manager is told everything, in order.
+// I19: a watcher of the manager gets every event, in order.
 //
-//   - Each event once, by rising numbers; what did not fit is told as a gap of the right size; who waits is told at once, of calls
-//     within a millisecond; and the last event comes before the end. The harness sees that while it happens, with two watchers: one
-//     who takes everything, and one with room for few who waits.
-//   - Each call that reached a server is told when it begins and when it ends, with the outcome that its caller got.
+//   - It gets each event once, by rising numbers; events that did not fit its buffer become a gap of the right size; a waiting
+//     watcher gets an event at once, and those of calls within a millisecond; and the last event comes before the end. The
+//     harness checks that while it happens, with two watchers: one that takes every event, and one with room for few events
+//     that waits.
+//   - The manager publishes the begin and the end of each call that reached a server, with the outcome that its caller got.
+//     This check compares those events with the calls.
 var watcherCheck = newCheck("I19", "watchers are told everything",
 	"A watcher is told every event once and in order, of what it missed that it missed it; each call-started is followed by its "+
 		"call-ended, with the outcome that the caller got.",
 	"No tool was called while somebody watched.",
 	func(c *checker) {
+		// began counts the call-started events without their call-ended: an end carries its duration, which leads to its begin.
 		ends, began := map[callEnd]int{}, map[callBegin]int{}
 		watched := false
 		for i := range c.h.Events {
@@ -37,6 +40,7 @@ var watcherCheck = newCheck("I19", "watchers are told everything",
 			return
 		}
 		c.checkReportedEnds(ends)
+		// Before Close a call may still be running.
 		if !c.hasClosed() {
 			return
 		}
@@ -46,14 +50,15 @@ var watcherCheck = newCheck("I19", "watchers are told everything",
 				continue
 			}
 			if n := began[c.beginKey(e, e.T)]; n > 0 {
+				// One violation per key is enough.
 				began[c.beginKey(e, e.T)] = 0
 				c.reportViolation(e.Server, i, nil, "Who watches was told that a call of tool %s began at %s, and never that it ended.", e.Tool, timeText(e.T))
 			}
 		}
 	})
 
-// callEnd and callBegin are calls that cannot be told apart. In a run of real processes times are no more exact than a moment, so only the
-// others count.
+// A callEnd and a callBegin are the keys of calls that cannot be told apart. In a run of real processes the recorded times
+// differ by scheduling, so t is 0 there and the counts alone must agree.
 type (
 	callEnd struct {
 		server, tool string
@@ -66,6 +71,7 @@ type (
 	}
 )
 
+// endKey returns the key of a call's end, for the caller's event and the watcher's alike.
 func (c *checker) endKey(e *history.Event) callEnd {
 	t := e.T
 	if c.real {
@@ -74,6 +80,7 @@ func (c *checker) endKey(e *history.Event) callEnd {
 	return callEnd{e.Server, e.Tool, t, e.Outcome}
 }
 
+// beginKey returns the key of a call that began at t.
 func (c *checker) beginKey(e *history.Event, t time.Duration) callBegin {
 	if c.real {
 		t = 0
@@ -81,7 +88,7 @@ func (c *checker) beginKey(e *history.Event, t time.Duration) callBegin {
 	return callBegin{e.Server, e.Tool, t}
 }
 
-// checkReportedEnds compares the ends that were told with those that callers got.
+// checkReportedEnds compares the ends that watchers got with those that callers got, in both directions.
 func (c *checker) checkReportedEnds(ends map[callEnd]int) {
 	all := map[callEnd]int{}
 	for _, call := range c.x.Calls() {
@@ -92,7 +99,7 @@ func (c *checker) checkReportedEnds(ends map[callEnd]int) {
 		key := c.endKey(e)
 		all[key]++
 		if len(call.Received) == 0 {
-			continue // one of a tool that is not in the catalog is refused before anybody is told
+			continue // a call of a tool that is not in the catalog is refused before the manager publishes an event
 		}
 		c.judged++
 		if ends[key] == 0 {
@@ -101,6 +108,7 @@ func (c *checker) checkReportedEnds(ends map[callEnd]int) {
 			return
 		}
 	}
+	// A published end without a call would be an invention of the manager.
 	for _, i := range c.x.Order() {
 		e := c.x.Event(i)
 		if e.Kind != history.CallReported || e.Method != string(messages.EventCallEnded) {

@@ -8,16 +8,17 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 )
 
-// I20: what the manager promises beside calls of tools is kept.
+// I20: the manager keeps its promises beside tool calls.
 //
-//   - What is said by message comes to what the facade says: the same tools of one generation, one reply for each command, one answer for
-//     a call however often its id is sent, and nobody else's progress. The harness sees that while it happens.
-//   - What a server asks is answered by whoever is there for that server, and a request that a server wants to have back with input
-//     comes back with that input. The server sees it.
-//   - What is read is what the server has: what it had at some moment of the read, and of a list, which may be kept, at most so long before
-//     as its server, or the protocol, allows.
-//   - The text and the parts of an answer to a call say what the bytes of its server say. The harness sees that.
-//   - Who has subscribed is told of each update.
+//   - A message over the JSON-RPC front has the effect of the facade's method: the same tools of one generation, one reply for
+//     each command, one answer for a call however often its id is sent, and no progress of another caller. The harness checks
+//     that while it happens.
+//   - A question of a server is answered by the handler that its owner set for that server, and a request that a server wants
+//     to have back with input comes back with that input. The server checks it.
+//   - A read returns what the server has: a state from the time of the read. A list may be cached, and then be as old as its
+//     server, or the protocol, allows.
+//   - The text and the parts of an answer to a call carry the bytes that its server sent. The harness checks that.
+//   - The manager publishes each update of a resource that a caller has subscribed to.
 var readCheck = newCheck("I20", "what is promised beside calls",
 	"What is said by message comes to what the facade says; a server's question is answered for that server; what is read is what the server "+
 		"has; who has subscribed is told.",
@@ -27,6 +28,7 @@ var readCheck = newCheck("I20", "what is promised beside calls",
 			c.judged++
 		}
 		for _, server := range c.x.Servers() {
+			// Reads overlap, so each end is paired with its begin by the call id.
 			states, reads := c.offerEvents(server), map[string]int{}
 			for _, i := range c.x.ServerEvents(server) {
 				switch e := c.x.Event(i); {
@@ -34,6 +36,7 @@ var readCheck = newCheck("I20", "what is promised beside calls",
 					reads[e.Call] = i
 				case e.Kind == history.ReadEnd:
 					begin, known := reads[e.Call]
+					// An error and a read without a revision say nothing about the state.
 					if known && e.Class == messages.ClassNone && e.Rev != 0 {
 						c.checkRead(server, states, begin, i)
 					}
@@ -46,7 +49,7 @@ var readCheck = newCheck("I20", "what is promised beside calls",
 		}
 	})
 
-// offerEvents are the events that say which state of a server's resources and prompts there was, in order.
+// offerEvents returns the events in which a server took a new state of its resources and prompts, in order.
 func (c *checker) offerEvents(server string) (at []int) {
 	for _, i := range c.x.ServerEvents(server) {
 		if c.x.Event(i).Kind == history.Offered {
@@ -56,7 +59,7 @@ func (c *checker) offerEvents(server string) (at []int) {
 	return at
 }
 
-// stateAt is the state at a time: the last one that began before it.
+// stateAt returns the number of the newest state that began by a time, and its event; at is -1 before the first.
 func (c *checker) stateAt(states []int, t time.Duration) (rev, at int) {
 	at = -1
 	for _, i := range states {
@@ -68,17 +71,20 @@ func (c *checker) stateAt(states []int, t time.Duration) (rev, at int) {
 }
 
 const (
-	// listCacheTime is how long a list may be kept of a server that tells of changes over HTTP in the legacy era, where it may have no stream to
-	// tell on, and cacheTTL what the servers of the harness say of theirs in the modern one.
+	// listCacheTime bounds how long the manager caches a list of a legacy HTTP server, which may have no stream over which it
+	// could announce a change.
 	listCacheTime = time.Minute
-	cacheTTL      = time.Second
+	// cacheTTL is the time to live that the harness's servers declare in the modern era.
+	cacheTTL = time.Second
 )
 
-// checkRead judges one read.
+// checkRead judges that a read returned a state of the server from between the oldest allowed one and the newest.
 func (c *checker) checkRead(server string, states []int, begin, end int) {
 	b, e := c.x.Event(begin), c.x.Event(end)
 	c.judged++
 	since := b.T - c.skew
+	// Only lists are cached. With a fault or a command the age of the cached list is not known, so every older state is
+	// allowed.
 	if e.Method == "resources" || e.Method == "prompts" {
 		since -= cacheTTL
 		if c.isHindered(server, 0, e.T) || len(c.ownerCommands(server)) > 0 {
@@ -101,7 +107,7 @@ func (c *checker) checkRead(server string, states []int, begin, end int) {
 	}
 }
 
-// connNumbered is a connection of a server, nil if nothing is known of it.
+// connNumbered returns a connection of a server by its number, nil if the record has none.
 func (c *checker) connNumbered(server string, number int) *history.ConnRecord {
 	all := c.x.Conns(server)
 	if i := slices.IndexFunc(all, func(o *history.ConnRecord) bool { return o.Conn == number }); i >= 0 {
@@ -110,10 +116,11 @@ func (c *checker) connNumbered(server string, number int) *history.ConnRecord {
 	return nil
 }
 
-// updateDelay is how late an update may be told: updates of one resource within 100 ms are one event.
+// updateDelay bounds how late an update is published: the session joins updates of one resource within 100 ms into one event.
 const updateDelay = 100 * time.Millisecond
 
-// checkUpdate judges that who has subscribed to the resource of a server was told of an update.
+// checkUpdate judges that watchers got the update of a resource to which a caller has subscribed. It skips updates under a
+// fault, near the end of their connection and near a command, because then the subscription may be gone.
 func (c *checker) checkUpdate(server string, updateEvent int) {
 	e := c.x.Event(updateEvent)
 	due := e.T + updateDelay + c.skew + c.slack
@@ -127,6 +134,7 @@ func (c *checker) checkUpdate(server string, updateEvent int) {
 	if _, moved := c.commandIn(c.ownerCommands(server), e.T-2*time.Second, due); moved {
 		return
 	}
+	// ends holds the unsubscribe requests that are open at the time of the update.
 	ends := map[string]bool{}
 	for _, i := range c.x.ServerEvents(server) {
 		switch o := c.x.Event(i); {
@@ -139,7 +147,7 @@ func (c *checker) checkUpdate(server string, updateEvent int) {
 			delete(ends, o.Call)
 		}
 	}
-	if len(ends) > 0 || c.subscribedMeanwhile(server, e.T) { // a caller ends the subscription just then, or has ended it while another began it
+	if len(ends) > 0 || c.subscribedMeanwhile(server, e.T) { // the subscription may be ending at this moment
 		return
 	}
 	c.judged++
@@ -147,8 +155,8 @@ func (c *checker) checkUpdate(server string, updateEvent int) {
 		"not told by %s.", timeText(e.T), timeText(due))
 }
 
-// subscribedMeanwhile reports whether the last subscription before t was under way when another caller ended it: which of the two counts
-// then is the manager's choice, and the server may go on telling.
+// subscribedMeanwhile reports whether the last subscription before t was under way while another caller ended one. The manager
+// may take the two in either order, and the server may go on to send updates.
 func (c *checker) subscribedMeanwhile(server string, t time.Duration) bool {
 	type span struct{ from, to time.Duration }
 	open, last := map[string]*span{}, map[string]*span{}

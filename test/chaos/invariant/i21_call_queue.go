@@ -10,13 +10,15 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 )
 
-// I21: how calls wait for each other, where only so many may be in flight at a server (maxInFlight), and that they do not where nothing
-// is bounded. It is judged where times are exact and on connections that nothing had befallen: a request that is not read was written.
+// I21: calls wait for each other where a spec bounds the calls in flight at a server (maxInFlight), and do not wait where it
+// does not. The check needs exact times and connections without a fault, because a request may have been written that the
+// server has not read.
 //
-//   - Nobody waits while there is room: not when a call ends, not when its caller gives it up, not when one that waits is given up.
-//   - One caller's calls are sent in the order in which they were made, and callers take turns: while one of them waits, each other one
-//     has one turn at most.
-//   - A call is refused because of the bound only if as many are in flight and as many wait as may.
+//   - No call waits while there is room: a place that a call leaves by its end or by its caller's cancellation goes to the next
+//     one, and a canceled waiting call holds none.
+//   - The calls of one caller are sent in the order in which they were made, and callers take turns: while one of them waits,
+//     each other caller has at most one turn.
+//   - A call is refused because of the bound only if as many calls are in flight and wait as the spec allows.
 var callQueueCheck = newCheck("I21", "calls take turns",
 	"No call waits while there is room for it; the calls of one caller are sent in their order, callers take turns, and only who finds "+
 		"every place taken is refused.",
@@ -26,7 +28,7 @@ var callQueueCheck = newCheck("I21", "calls take turns",
 			return
 		}
 		for _, server := range c.x.Servers() {
-			if c.spec[server] == nil || c.hasUnseenReads(server) { // reads take turns as well, and are not in the record
+			if c.spec[server] == nil || c.hasUnseenReads(server) { // reads take turns with calls, and are not in the record
 				continue
 			}
 			q := c.queueOf(server)
@@ -43,14 +45,14 @@ var callQueueCheck = newCheck("I21", "calls take turns",
 		}
 	})
 
-// callQueue is the calls to a server.
+// A callQueue holds the calls to one server, in the order of the index.
 type callQueue struct {
 	server string
 	calls  []queuedCall
 }
 
-// callLimits is how many calls may be in flight at a server and wait for their turn in a stretch of time; 0 in flight: as many as like. Not
-// known while its owner is changing it.
+// callLimits returns how many calls may be in flight at a server (0: no bound) and how many may wait, in a stretch of time.
+// known is false while the owner is changing one of them.
 func (c *checker) callLimits(server string, from, to time.Duration) (most, waiting int, known bool) {
 	all := c.specVersionsIn(server, from, to)
 	most, waiting = all[0].MaxInFlight, all[0].MaxQueued
@@ -62,16 +64,19 @@ func (c *checker) callLimits(server string, from, to time.Duration) (most, waiti
 	return most, max(cmp.Or(waiting, messages.DefaultMaxQueued), 0), true
 }
 
-// queuedCall is one call: from when to when it waited to be sent, whether it was, and when it ended.
+// A queuedCall is one call to a server. It waited from begin to sent; sent equals end for a call that the server never
+// received.
 type queuedCall struct {
 	call             *history.CallRecord
 	caller           string
 	begin, sent, end time.Duration
 	received         bool
-	// number is the id of its request. A session counts its requests, so that those of one instant have an order.
+	// number is the id of its request, 0 if that is no number. A session counts its requests up, so ids order the calls of one
+	// instant.
 	number int64
 }
 
+// queueOf collects the calls to a server that have a begin. A call without an end ends with the history.
 func (c *checker) queueOf(server string) *callQueue {
 	q := &callQueue{server: server}
 	for _, call := range c.x.Calls() {
@@ -86,19 +91,20 @@ func (c *checker) queueOf(server string) *callQueue {
 		if w.sent = w.end; len(call.Received) > 0 {
 			received := c.x.Event(call.Received[0])
 			w.sent, w.received = received.T, true
-			w.number, _ = strconv.ParseInt(received.ID, 10, 64) // 0 of an id that is no number: such requests have no order
+			w.number, _ = strconv.ParseInt(received.ID, 10, 64) // 0 for an id that is no number: such requests have no order
 		}
 		q.calls = append(q.calls, w)
 	}
 	return q
 }
 
-// isUndisturbed reports whether a stretch of time lies within a connection that nothing had befallen by then.
+// isUndisturbed reports whether a stretch of time lies within a connected span that met no fault until the end of the stretch.
 func (c *checker) isUndisturbed(server string, u connectedSpan, from, to time.Duration) bool {
 	return from >= u.from+c.skew && to <= u.to-c.skew && !c.underFault(server, u.from, to)
 }
 
-// checkRoom judges that no call waits while fewer are in flight than may.
+// checkRoom judges that no call waits while fewer calls are in flight than the spec allows. It sweeps over the begins, sends
+// and ends of all calls and compares the counts between two of them.
 func (c *checker) checkRoom(q *callQueue, u connectedSpan) {
 	type step struct {
 		t                 time.Duration
@@ -115,7 +121,7 @@ func (c *checker) checkRoom(q *callQueue, u connectedSpan) {
 			steps = append(steps, step{w.sent, 0, 1}, step{w.end, 0, -1})
 		}
 	}
-	for _, d := range c.specVersions(q.server) { // where another bound counts
+	for _, d := range c.specVersions(q.server) { // a new spec version may change the bound, so a step begins there as well
 		steps = append(steps, step{d.from, 0, 0}, step{d.to, 0, 0})
 	}
 	slices.SortFunc(steps, func(a, b step) int { return cmp.Compare(a.t, b.t) })
@@ -126,6 +132,7 @@ func (c *checker) checkRoom(q *callQueue, u connectedSpan) {
 			continue
 		}
 		from, to := max(s.t, u.from+c.skew), min(steps[i+1].t, u.to-c.skew)
+		// Several steps may fall into one instant; only a wait that outlasts the instant counts.
 		if to <= from+c.instantBound() || !c.isUndisturbed(q.server, u, from, to) {
 			continue
 		}
@@ -133,6 +140,7 @@ func (c *checker) checkRoom(q *callQueue, u connectedSpan) {
 		if !known || most > 0 && inFlight >= most {
 			continue
 		}
+		// The violation names the first call that waits here.
 		first := slices.IndexFunc(q.calls, func(w queuedCall) bool { return w.begin <= from && w.sent > from+c.instantBound() })
 		if first < 0 {
 			continue
@@ -149,13 +157,14 @@ func (c *checker) checkRoom(q *callQueue, u connectedSpan) {
 	}
 }
 
-// expiresAt reports whether a call that waited ran out of time in the very instant: whether the turn of that instant was offered to it first
-// is chance.
+// expiresAt reports whether a waiting call expired at an instant. The session may have offered it the turn of that instant
+// first, so the turns of that instant prove nothing.
 func (q *callQueue) expiresAt(t time.Duration) bool {
 	return slices.ContainsFunc(q.calls, func(w queuedCall) bool { return !w.received && w.end == t })
 }
 
-// checkInFlight judges that no call is sent while as many are in flight as may be. Those that were sent under another bound go on.
+// checkInFlight judges that no call is sent while the allowed number is in flight. Calls that were sent under another bound go
+// on.
 func (c *checker) checkInFlight(q *callQueue) {
 	for _, w := range q.calls {
 		if !w.received {
@@ -167,17 +176,18 @@ func (c *checker) checkInFlight(q *callQueue) {
 		}
 		inFlight, first := 0, w.sent
 		for _, o := range q.calls {
-			// One of the same instant may have come before it or after.
+			// A call of the same instant may have come before or after this one, and a call that was sent twice may have left
+			// its place.
 			if o.call == w.call || !o.received || o.sent >= w.sent-c.instantBound() || o.end <= w.sent+c.instantBound() || len(o.call.Received) != 1 {
 				continue
 			}
-			if then, _, known := c.callLimits(q.server, o.sent-c.instantBound(), o.sent); known && then > 0 { // who was sent without a bound is not counted
+			if then, _, known := c.callLimits(q.server, o.sent-c.instantBound(), o.sent); known && then > 0 { // a call that was sent without a bound takes no place
 				inFlight++
 				first = min(first, o.sent)
 			}
 		}
 		c.judged++
-		if inFlight >= most && !c.underFault(q.server, first, w.sent) { // a connection that dies gives its calls back
+		if inFlight >= most && !c.underFault(q.server, first, w.sent) { // a connection that dies gives the places of its calls back
 			c.reportViolation(q.server, w.call.Received[0], []int{w.call.Begin}, "Call %s of tool %s was sent at %s, while %d others were in flight: %d may be.",
 				w.call.ID, c.toolOf(w.call), timeText(w.sent), inFlight, most)
 			return
@@ -185,9 +195,10 @@ func (c *checker) checkInFlight(q *callQueue) {
 	}
 }
 
-// checkTurnOrder judges the turns of those who had to wait, within one connection.
+// checkTurnOrder judges the turns of waiting calls within one connection: while a call waits, each other caller may send once,
+// and no later call of its own caller may be sent before it.
 func (c *checker) checkTurnOrder(q *callQueue, u connectedSpan) {
-	var sent []queuedCall // in the order in which they were
+	var sent []queuedCall // in the order in which they were sent
 	for _, w := range q.calls {
 		if w.received && w.sent >= u.from+c.skew && w.sent <= u.to-c.skew {
 			sent = append(sent, w)
@@ -195,7 +206,7 @@ func (c *checker) checkTurnOrder(q *callQueue, u connectedSpan) {
 	}
 	slices.SortStableFunc(sent, func(a, b queuedCall) int { return cmp.Or(cmp.Compare(a.sent, b.sent), cmp.Compare(a.number, b.number)) })
 	for _, w := range q.calls {
-		// What it waited for before the connection was there is another matter.
+		// A call that began before this connection also waited for the connection, in no order of turns.
 		if w.begin < u.from+c.skew || w.sent > u.to-c.skew || w.sent <= w.begin+c.instantBound() || !c.isUndisturbed(q.server, u, w.begin, w.sent) {
 			continue
 		}
@@ -203,6 +214,7 @@ func (c *checker) checkTurnOrder(q *callQueue, u connectedSpan) {
 			continue
 		}
 		c.judged++
+		// turns counts the sends of each other caller since this call's caller had its last turn.
 		turns := map[string]int{}
 		for _, other := range sent {
 			if other.sent <= w.begin || other.sent >= w.sent || other.call == w.call {
@@ -231,7 +243,7 @@ func (c *checker) checkTurnOrder(q *callQueue, u connectedSpan) {
 	}
 }
 
-// checkThrottled judges calls that were refused because too many wait.
+// checkThrottled judges that calls were refused as too many only while every place was taken.
 func (c *checker) checkThrottled(q *callQueue, ups []connectedSpan) {
 	for _, w := range q.calls {
 		if len(w.call.Ends) == 0 || w.received {
@@ -239,7 +251,7 @@ func (c *checker) checkThrottled(q *callQueue, ups []connectedSpan) {
 		}
 		end := c.x.Event(w.call.Ends[0])
 		if end.Class != messages.ClassThrottled || end.Outcome != messages.OutcomeNotSent || !slices.ContainsFunc(ups, func(u connectedSpan) bool { return c.isUndisturbed(q.server, u, w.begin, w.end) }) {
-			continue // a server may be called too busy by itself
+			continue // the server itself may have answered that it is too busy
 		}
 		most, waiting, known := c.callLimits(q.server, w.begin, w.end)
 		if !known || most == 0 {

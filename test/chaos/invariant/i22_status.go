@@ -8,17 +8,17 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 )
 
-// I22: what the status says, to those who watch and to those who ask, is what happened.
+// I22: a status, published to watchers or returned by Status, is true.
 //
 //   - Restarts counts the connections after the first one, since the server was added.
-//   - Since is when the phase began.
-//   - What restarts comes back soon; what is parked or not tried again has failed.
-//   - An error is told until the server is connected again, and then no more. What has failed says why.
-//   - The time of the next attempt is told while one is waited for, and lies ahead. It is not earlier, unless somebody asks; and not later
-//     where the gate has a slot.
-//   - Who asks is told what those who watch were told last. A connected server has the tools that the catalog shows of it.
+//   - Since is the begin of the phase.
+//   - A server that restarts comes back soon; one that is parked or not tried again is published as failed.
+//   - An error stays until the server is connected again, and then goes. A failed server has an error.
+//   - Next is set while the supervisor waits for the next attempt, and lies ahead. The attempt does not come earlier, unless a
+//     command asks for it, and not later where the gate has a slot.
+//   - Status returns what watchers got last. A connected server has as many tools as the catalog shows of it.
 //
-// It is judged where times are exact.
+// It is judged only where times are exact.
 var statusSays = newCheck("I22", "the status is true",
 	"Restarts, since, the error, the next attempt and the tools in a status are what happened; who asks hears what who watches was told.",
 	"The manager published no phase, or the times of this run are not exact.",
@@ -41,7 +41,8 @@ var statusSays = newCheck("I22", "the status is true",
 		}
 	})
 
-// dated judges since. Within one instant a server may go through a phase that nobody sees.
+// dated judges Since. Within one instant a server may pass through a phase that is never published, so Since may be younger
+// than the phase before.
 func (c *checker) dated(server string, stays []phaseSpan) {
 	for i := range stays {
 		s := &stays[i]
@@ -62,13 +63,16 @@ func (c *checker) dated(server string, stays []phaseSpan) {
 	}
 }
 
-// restarted judges the count of restarts between what was published as connected and what was dialled. A server that is added again begins anew.
+// restarted judges that Restarts lies between the epochs that were published as connected and the dials, each less the first
+// one. A server that is added again counts anew.
 func (c *checker) restarted(server string, stays []phaseSpan) {
 	conns := c.x.Conns(server)
 	var seen []uint64
 	first := 0 // the first connection of this life
 	for i := range stays {
 		s := &stays[i]
+		// A stay that does not follow on the one before comes after a removal: the connections until then belong to the earlier
+		// life.
 		if i > 0 && stays[i-1].endEvent != s.event {
 			seen = seen[:0]
 			for first < len(conns) && conns[first].Open >= 0 && c.x.Event(conns[first].Open).T < stays[i-1].to {
@@ -92,7 +96,7 @@ func (c *checker) restarted(server string, stays []phaseSpan) {
 	}
 }
 
-// explained judges the error and its class.
+// explained judges the error, its class and the retry word of each phase: none while connected, one while failed or restarting.
 func (c *checker) explained(server string, stays []phaseSpan) {
 	for i := range stays {
 		s := &stays[i]
@@ -111,7 +115,8 @@ func (c *checker) explained(server string, stays []phaseSpan) {
 	}
 }
 
-// scheduled judges the time of the next attempt.
+// scheduled judges the time of the next attempt: set only while failed or restarting, ahead of the phase, and kept within the
+// tolerance.
 func (c *checker) scheduled(server string, stays []phaseSpan) {
 	commands, auth := c.ownerCommands(server), c.signInTimes(server)
 	for i := range stays {
@@ -130,6 +135,7 @@ func (c *checker) scheduled(server string, stays []phaseSpan) {
 			return
 		}
 		until := min(s.to, c.closeTime())
+		// A command, new credentials or a fault may bring the attempt forward or hold it up.
 		if _, found := c.commandIn(commands, s.T, until); found || signedInDuring(auth, s.T-c.slack, until+c.slack) || c.underFault("", s.T, until) {
 			continue
 		}
@@ -142,6 +148,7 @@ func (c *checker) scheduled(server string, stays []phaseSpan) {
 		if until <= s.Next+slack {
 			continue
 		}
+		// A full gate may hold the attempt up; only from its first free slot on the delay counts.
 		if at, free := c.poolFullness(poolOf(c.serverSpec(server).Kind)).firstFree(s.Next, until, slack); free {
 			c.reportViolationAt(at+slack, server, s.event, nil, "The status said at %s that the next attempt is at %s, and said so still at %s: the gate had a slot.",
 				timeText(s.T), timeText(s.Next), timeText(at+slack))
@@ -150,7 +157,7 @@ func (c *checker) scheduled(server string, stays []phaseSpan) {
 	}
 }
 
-// looksAgree compares each look at the status with the last word to those who watch.
+// looksAgree compares each status that the harness read with the last phase that watchers got.
 func (c *checker) looksAgree(server string, stays []phaseSpan, all []catalogSpan) {
 	k := 0
 	for _, i := range c.x.ServerEvents(server) {
@@ -162,11 +169,12 @@ func (c *checker) looksAgree(server string, stays []phaseSpan, all []catalogSpan
 			k++
 		}
 		if k == len(stays) || stays[k].T >= e.T || stays[k].endEvent >= 0 && stays[k].to <= e.T {
-			continue // of one instant nobody knows which was first
+			continue // two events of one instant have no known order
 		}
 		s := &stays[k]
 		c.judged++
 		if nodeOf(s) != nodeOf(&phaseSpan{Event: e}) || s.Since != e.Since || s.Next != e.Next || s.Retry != e.Retry || s.Restarts != e.Restarts ||
+			// A disabled server has no connection, so its epoch and class are left out.
 			s.Phase != messages.Disabled && (s.Epoch != e.Epoch || s.Class != e.Class) {
 			c.reportViolation(server, i, []int{s.event}, "The status said at %s: %s, and those who watch were told last, at %s: %s.", timeText(e.T), saysOf(e), timeText(s.T),
 				saysOf(s.Event))
@@ -174,7 +182,7 @@ func (c *checker) looksAgree(server string, stays []phaseSpan, all []catalogSpan
 		}
 		n, _ := slices.BinarySearchFunc(all, e.T, func(s catalogSpan, t time.Duration) int { return int(s.from - t) })
 		if e.Phase != messages.Connected || n == 0 || all[n-1].to <= e.T+c.skew && all[n-1].endEvent >= 0 || all[n-1].from > e.T-c.skew {
-			continue // the catalog is published a moment later
+			continue // the session publishes the catalog a moment after the phase
 		}
 		if now := all[n-1]; now.count != e.Tools {
 			c.reportViolation(server, i, []int{now.event}, "The status says at %s that the server has %d tools, and the catalog shows %d of it.", timeText(e.T), e.Tools, now.count)
@@ -183,7 +191,7 @@ func (c *checker) looksAgree(server string, stays []phaseSpan, all []catalogSpan
 	}
 }
 
-// saysOf is what a status says, in a line.
+// saysOf renders the judged fields of a status in one line.
 func saysOf(e *history.Event) string {
 	text := describePhase(e) + " since " + timeText(e.Since)
 	if e.Class != "" {

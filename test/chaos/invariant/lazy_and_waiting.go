@@ -1,15 +1,17 @@
 package invariant
 
-// checkRestInUse is I8 for lazy servers: one is let go when nobody uses it, and not while a call that it has received is under way.
+// checkRestInUse judges for I8 that a lazy server goes to rest only while no call that it has received is in flight.
 func (c *checker) checkRestInUse(server string, stays []phaseSpan, commands []ownerCommand) {
 	if !c.isLazy(server, 0, c.endTime()) {
 		return
 	}
 	for i := 1; i < len(stays); i++ {
 		s := &stays[i]
+		// Only the edge from connected to resting lets a connection go.
 		if nodeOf(s) != resting || stays[i-1].endEvent != s.event || nodeOf(&stays[i-1]) != connectedNode {
 			continue
 		}
+		// A command may have ended the connection for its own reason.
 		if _, found := c.commandIn(commands, s.T-c.slack, s.T); found {
 			continue
 		}
@@ -22,6 +24,7 @@ func (c *checker) checkRestInUse(server string, stays []phaseSpan, commands []ow
 				continue
 			}
 			received, end := c.x.Event(call.Received[len(call.Received)-1]), c.x.Event(call.Ends[0])
+			// A call that overlaps the edge by more than the delay of a record was in use for sure.
 			if received.T >= stays[i-1].T && received.T < s.T-c.serverDelay() && end.T > s.T+c.serverDelay() {
 				c.reportViolation(server, s.event, []int{call.Begin, call.Received[0], call.Ends[0]}, "The server was let go at %s because nobody used "+
 					"it, and call %s was under way from %s to %s.", timeText(s.T), call.ID, timeText(received.T), timeText(end.T))

@@ -7,22 +7,28 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 )
 
-// ownerCommand is one command of the owner, from the moment at which it was given to its answer. done is -1 while there is none.
+// An ownerCommand is one command of the owner, from begin, when he gave it, to its answer. doneEvent is -1, and end is 0, while
+// there is none.
 type ownerCommand struct {
 	action           string
 	event, doneEvent int
 	begin, end       time.Duration
 	answered         bool
 	failed           bool
-	refused          bool // nothing was done about it
-	everyServer      bool
-	// impliedBySet: it is what a SetServers with another set of servers means for this one. It is answered when the set is accepted.
+	refused          bool // the manager did nothing about it; class invalid
+	// everyServer is set for a command that names no server, such as configure and wake.
+	everyServer bool
+	// impliedBySet marks a command that stands for the change which a SetServers with another set of servers means for this
+	// server. It is answered when the set is accepted.
 	impliedBySet bool
 }
 
-// ownerCommands is what the owner asked of a server, in order, with what concerns all of them (configure, wake).
+// ownerCommands returns the owner's commands for a server, in order, together with those for the whole manager (configure,
+// wake). For the empty name it returns the latter alone.
 func (c *checker) ownerCommands(server string) []ownerCommand {
 	var out []ownerCommand
+	// commandIndex finds the command that a Done event answers; sets holds the numbers of the commands that are given as a
+	// whole set.
 	commandIndex := map[int]int{}
 	sets := map[int]bool{}
 	for _, o := range c.plan.Commands {
@@ -47,6 +53,7 @@ func (c *checker) ownerCommands(server string) []ownerCommand {
 	if server == "" {
 		all = nil
 	}
+	// Both lists are sorted by time, so a merge keeps the order.
 	for len(own) > 0 || len(all) > 0 {
 		if len(all) == 0 || len(own) > 0 && c.x.Event(own[0]).T < c.x.Event(all[0]).T {
 			addEvent(own[0])
@@ -59,26 +66,28 @@ func (c *checker) ownerCommands(server string) []ownerCommand {
 	return out
 }
 
-// wantedState is what the owner wants of a server.
+// A wantedState is the owner's wish for a server.
 type wantedState uint8
 
 const (
-	wantUnknown wantedState = iota // a command is being carried out, or nobody can say what it did
+	wantUnknown wantedState = iota // a command is being carried out, or its effect cannot be known
 	wantConnected
 	wantDisabled
 	wantRemoved
 )
 
-// wantedSince is a wish from a time on.
+// A wantedSince is a wish from a time on, until the next one.
 type wantedSince struct {
 	from   time.Duration
 	wanted wantedState
-	event  int // the event that says so, -1 for the plan
+	event  int // the event that proves it, -1 for the plan
 }
 
-// ownerIntent is what the commands so far make of a server: whether it is there, and whether it is wanted.
+// An ownerIntent is the state in which the commands so far leave a server: exists after it was added, wanted unless it is
+// disabled.
 type ownerIntent struct{ exists, wanted bool }
 
+// wantedState returns the wish that an intent amounts to.
 func (s ownerIntent) wantedState() wantedState {
 	switch {
 	case !s.exists:
@@ -89,7 +98,8 @@ func (s ownerIntent) wantedState() wantedState {
 	return wantDisabled
 }
 
-// afterCommand is what a command makes of it. fresh is what the spec says of a server that is added.
+// afterCommand returns the intent after one more command. fresh is the wanted state that the spec gives to a server which is
+// added. Commands that change neither field return s.
 func (s ownerIntent) afterCommand(do string, fresh bool) ownerIntent {
 	switch do {
 	case "enable":
@@ -104,8 +114,8 @@ func (s ownerIntent) afterCommand(do string, fresh bool) ownerIntent {
 	return s
 }
 
-// intentsBefore is what a server was before each of the commands, by their order alone: "the commands of one sender take effect in the
-// order in which they were sent".
+// intentsBefore returns the intent before each command, and after the last, by their order alone: "the commands of one sender
+// take effect in the order in which they were sent".
 func (c *checker) intentsBefore(server string, commands []ownerCommand) []ownerIntent {
 	fresh := !c.serverSpec(server).Disabled
 	out := make([]ownerIntent, len(commands)+1)
@@ -116,8 +126,8 @@ func (c *checker) intentsBefore(server string, commands []ownerCommand) []ownerI
 	return out
 }
 
-// waitsUntil is until when a command may have to wait for the removals that were asked for before it: a server that is added again begins
-// when the connection of the one before is gone, and what is asked of it waits as long.
+// waitsUntil returns until when a command may have to wait for removals that were requested before it. A server that is added
+// again starts when the connection of its earlier life is gone, and its commands wait as long.
 func (c *checker) waitsUntil(server string, commands []ownerCommand, command ownerCommand) (until time.Duration) {
 	until = command.begin
 	for _, r := range commands {
@@ -131,7 +141,8 @@ func (c *checker) waitsUntil(server string, commands []ownerCommand, command own
 	return until
 }
 
-// stuckDialEnd is when a dial that is under way at a time can be ended: one that does not return holds everything that comes after it.
+// stuckDialEnd returns when a dial that is under way at t can end. The fault stuck-dial keeps the dial from returning, and the
+// server's actor does nothing else until it returns.
 func (c *checker) stuckDialEnd(server string, t time.Duration) time.Duration {
 	for _, w := range c.faultWindows(server) {
 		if w.fault == "stuck-dial" && w.from <= t+c.skew {
@@ -141,12 +152,14 @@ func (c *checker) stuckDialEnd(server string, t time.Duration) time.Duration {
 	return t
 }
 
-// wantedStates is what was wanted of a server over time, by the order of what the owner said and not by what the manager made of it.
+// wantedStates returns the owner's wishes for a server over time, by the order of his commands and not by what the manager
+// published.
 //
-//   - disable, disconnect and remove hold when they have been answered: "Toggle(false) and removal return after the admission gate is
-//     closed and the snapshot is published"; or when they should have been, if they were not. Until then nobody can say.
-//   - enable, add, respec and adjust hold from the moment at which they are given: they are answered when the attempt has ended.
-//   - reconnect, refresh and wake wish nothing new, and configure says the whole set as it is.
+//   - disable, disconnect and remove hold from their answer on: "Toggle(false) and removal return after the admission gate is
+//     closed and the snapshot is published"; without an answer from the time at which it was due. Until then the wish is
+//     unknown.
+//   - enable, add, respec and adjust hold from their begin on, because their answer comes only when the attempt has ended.
+//   - reconnect, refresh and wake change no wish, and configure repeats the whole set as it is.
 func (c *checker) wantedStates(server string) []wantedSince {
 	commands := c.ownerCommands(server)
 	intents := c.intentsBefore(server, commands)
@@ -157,6 +170,7 @@ func (c *checker) wantedStates(server string) []wantedSince {
 			continue
 		}
 		when, at := a.begin+c.skew, a.event
+		// A wish that ends the server is certain only once it is answered, or overdue.
 		if next.wantedState() != wantConnected {
 			when = c.waitsUntil(server, commands, a) + c.skew + c.slack
 			if a.answered && a.end < when {
@@ -164,6 +178,7 @@ func (c *checker) wantedStates(server string) []wantedSince {
 			}
 		}
 		out = append(out, wantedSince{a.begin, wantUnknown, a.event})
+		// A later command that changes the wish before this one holds leaves no time in which it is known.
 		overtaken := false
 		for j := i + 1; j < len(commands) && commands[j].begin < when; j++ {
 			overtaken = overtaken || intents[j+1] != intents[j]
@@ -175,7 +190,8 @@ func (c *checker) wantedStates(server string) []wantedSince {
 	return out
 }
 
-// wantedThroughout is the wish that has held over a whole stretch of time, unsure if it was not one.
+// wantedThroughout returns the wish that held over a whole stretch of time and the event that proves it; wantUnknown and -1 if
+// the wish changed within.
 func wantedThroughout(all []wantedSince, from, to time.Duration) (w wantedState, at int) {
 	w, at = wantUnknown, -1
 	for i, s := range all {
@@ -193,7 +209,8 @@ func wantedThroughout(all []wantedSince, from, to time.Duration) (w wantedState,
 	return w, at
 }
 
-// firstUnwanted is the first stretch between two times in which the owner did not want a server, with the event that says so.
+// firstUnwanted returns the first stretch between two times in which the owner did not want a server, with the event that
+// proves it; at is -1 if there is none.
 func firstUnwanted(all []wantedSince, from, to time.Duration) (begin, end time.Duration, at int) {
 	for i, s := range all {
 		if s.wanted != wantDisabled && s.wanted != wantRemoved {
@@ -210,8 +227,8 @@ func firstUnwanted(all []wantedSince, from, to time.Duration) (begin, end time.D
 	return 0, 0, -1
 }
 
-// commandIn reports whether a command that can bring a server into motion was given, or had not been answered, between two
-// times. Those that ask only to look (refresh) do not count.
+// commandIn returns a command that can start or stop a server and that was given, or not yet answered, between two times. A
+// refresh only lists tools and does not count.
 func (c *checker) commandIn(all []ownerCommand, from, to time.Duration) (ownerCommand, bool) {
 	for _, a := range all {
 		if a.action == "refresh" || a.begin > to+c.skew {

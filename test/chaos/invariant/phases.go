@@ -7,15 +7,18 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 )
 
-// phaseSpan is how long the manager published one phase of a server: from one Phase event to the next, or to Removed.
+// A phaseSpan is the time for which the manager published one phase of a server: from its Phase event to the next one, or to
+// Removed.
 type phaseSpan struct {
 	*history.Event
+	// The index of the Phase event.
 	event    int
 	to       time.Duration
 	endEvent int // the event that ended it, -1 if the history ended first
 }
 
-// phaseSpans is what the manager published of a server, in order. A server that was removed has an end and no stay after it.
+// phaseSpans returns what the manager published of a server, in order. After a removal there is a hole until the server is
+// added again.
 func (c *checker) phaseSpans(server string) []phaseSpan {
 	var out []phaseSpan
 	open := false
@@ -37,14 +40,15 @@ func (c *checker) phaseSpans(server string) []phaseSpan {
 	return out
 }
 
-// connectedSpan is one uninterrupted time of being connected in one epoch.
+// A connectedSpan is one uninterrupted time of being connected in one epoch. It may join several Phase events, such as a new
+// tool count.
 type connectedSpan struct {
 	from, to        time.Duration
 	epoch           uint64
-	event, endEvent int // next is -1 if the history ended first
+	event, endEvent int // endEvent is -1 if the history ended first
 }
 
-// connectedSpans joins the stays that say connected.
+// connectedSpans joins adjacent phases that say connected in the same epoch.
 func connectedSpans(all []phaseSpan) []connectedSpan {
 	var out []connectedSpan
 	for _, s := range all {
@@ -60,7 +64,7 @@ func connectedSpans(all []phaseSpan) []connectedSpan {
 	return out
 }
 
-// describePhase is a phase as a person says it.
+// describePhase renders a phase for a violation, with its step, its retry word or its warmth.
 func describePhase(e *history.Event) string {
 	switch {
 	case e.Kind == history.Removed:

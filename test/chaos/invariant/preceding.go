@@ -10,13 +10,15 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 )
 
-// precedingText tells what happened to a server before something went wrong with it, in order: what its owner asked for, what broke, how its
-// last connection ended, and what the manager said of it. Whoever reads a verdict looks for the cause there. at is the event that shows
-// the violation, and is not told again; without a server it is about all of them.
+// precedingText describes what happened to a server before a violation, in order: the last two commands, the last two changes
+// of faults, the end of its last connection and its last phase. A reader of the verdict looks for the cause there. at is the
+// event that shows the violation and is left out; for an empty server it describes commands and faults of all servers.
 func (c *checker) precedingText(server string, until time.Duration, at int) string {
+	// The bounds keep the text to six causes.
 	most := map[string]int{"command": 2, "fault": 2, "end": 1, "phase": 1}
 	order := c.x.Order()
 	from := len(order)
+	// Events of the same time that come after the violation in the order cannot have caused it.
 	for from > 0 && c.x.Event(order[from-1]).T > until {
 		from--
 	}
@@ -47,7 +49,8 @@ func (c *checker) precedingText(server string, until time.Duration, at int) stri
 	return fmt.Sprintf("What came before it%s: %s.", onServer, strings.Join(causes, "; "))
 }
 
-// causeText is what an event that may be a cause says, and of which kind it is; empty for every other event.
+// causeText returns the kind and the description of an event that may be a cause; both are empty for every other event. named
+// adds the server's name.
 func (c *checker) causeText(e *history.Event, named bool) (kind, text string) {
 	ofServer := ""
 	if named && e.Server != "" {
@@ -73,7 +76,7 @@ func (c *checker) causeText(e *history.Event, named bool) (kind, text string) {
 	}
 }
 
-// endReason is why a connection ended: the server's words, or the class.
+// endReason returns why a connection ended: the server's words, cut to 80 characters, or else the class.
 func endReason(e *history.Event) string {
 	if e.Text != "" {
 		return messages.Line(e.Text, 80)

@@ -7,8 +7,9 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 )
 
-// listsOf returns what a connection saw of lists: each with its pages, and when the server said that its list is another one. further are
-// the agreements to subscriptions after the first: such a one may be about resources alone, or take the place of the first.
+// listsOf returns the tool lists of a connection, each with its pages, the times at which the server announced a change of its
+// list, and in further the acknowledgments of subscriptions after the first. A later subscription may be about resources alone,
+// or take the place of the first.
 func (c *checker) listsOf(conn *history.ConnRecord) (lists []listRequest, announced, further []time.Duration) {
 	agreed := false
 	answered := map[string]time.Duration{} // when the last request of an id was answered
@@ -22,7 +23,8 @@ func (c *checker) listsOf(conn *history.ConnRecord) (lists []listRequest, announ
 		n := len(lists)
 		switch {
 		case e.Kind == history.Notified:
-			// With the agreement to a subscription whatever changed before it may have been missed.
+			// The first acknowledged subscription counts as an announcement, because the client may have missed a change before
+			// it.
 			switch agreement := e.Method == "notifications/subscriptions/acknowledged"; {
 			case agreement && agreed:
 				further = append(further, e.T)
@@ -31,7 +33,8 @@ func (c *checker) listsOf(conn *history.ConnRecord) (lists []listRequest, announ
 				agreed = agreed || agreement
 			}
 		case e.Kind == history.Received && e.ID != "" && e.Method == "tools/list":
-			// The next page is asked for when the one before has come.
+			// The client requests the next page in the instant in which the page before has come. A later request is a new
+			// list.
 			if n > 0 && !lists[n-1].done && isWithin(answered[c.x.Event(lists[n-1].lastEvent).ID], e.T, c.skew) {
 				lists[n-1].pages++
 				lists[n-1].lastEvent = i
@@ -40,7 +43,8 @@ func (c *checker) listsOf(conn *history.ConnRecord) (lists []listRequest, announ
 			}
 		case n == 0:
 		case e.Kind == history.Answered && e.Code != 0 && e.ID != c.x.Event(lists[n-1].lastEvent).ID:
-			// It was asked for again, with other credentials, in the instant of the refusal: the list goes on.
+			// The client repeated the request with other credentials in the instant of the refusal, so the list goes on under
+			// the new id.
 		case e.Kind == history.Answered && e.Method == "tools/list":
 			lists[n-1].to, lists[n-1].failed = e.T, e.Code != 0
 			if e.Code != 0 {
@@ -54,8 +58,9 @@ func (c *checker) listsOf(conn *history.ConnRecord) (lists []listRequest, announ
 	return lists, announced, further
 }
 
-// listFailed reports whether a list failed: the server refused it or never answered, or its pages led nowhere. What HTTP says of
-// credentials, sessions and addresses is mended below the list, and asked again at once.
+// listFailed reports whether the client saw a list fail: the server refused it or never answered, or its pages led in a circle.
+// The transport handles the HTTP codes for credentials, sessions and addresses (300 to 499) below the list and repeats the
+// request at once, so these are no failures.
 func (c *checker) listFailed(server string, l listRequest) bool {
 	if l.code >= 300 && l.code < 500 {
 		return false
@@ -63,21 +68,23 @@ func (c *checker) listFailed(server string, l listRequest) bool {
 	return l.failed || !l.done && c.underFault(server, l.from, l.to, "cursor-loop")
 }
 
-// checkRelistPause judges the lists that follow on those that failed: each failure in a row doubles the pause, from one second to 64.
-// What the client saw fail beyond what the server did only makes the pause longer.
+// checkRelistPause judges the pause before each list that follows on failed ones: 1 s, doubled by each further failure up to 64
+// s. A failure that only the client saw makes its pause longer, never shorter.
 func (c *checker) checkRelistPause(server string, lists []listRequest) {
 	commands := c.ownerCommands(server)
 	failures := 0
 	for n := 1; n < len(lists); n++ {
 		before, l := lists[n-1], lists[n]
-		if n == 1 || !c.listFailed(server, before) { // the first list of a connection that stands was told
+		if n == 1 || !c.listFailed(server, before) { // the first list belongs to the connect and has no pause after it
 			failures = 0
 			continue
 		}
+		// A command may request a list without a pause.
 		if _, found := c.anyCommandIn(commands, before.from, l.from); found {
 			failures = 0
 			continue
 		}
+		// These faults make the client see other failures than the server.
 		if c.underFault(server, before.from, l.from, "empty-cursor", "sleep", "cut-stream") {
 			failures = 0
 			continue
@@ -91,10 +98,11 @@ func (c *checker) checkRelistPause(server string, lists []listRequest) {
 	}
 }
 
-// relistPause is how long is waited after so many lists that failed in a row.
+// relistPause returns the pause after so many failed lists in a row: 1, 2, 4 ... 64 s.
 func relistPause(failures int) time.Duration { return time.Second << min(max(failures-1, 0), 6) }
 
-// checkRelisted is I14 for lists that failed: the old one stands, and it is asked for again while the connection stands.
+// checkRelisted judges for I14 that the client requests a failed list again while the connection stands. The old list stays in
+// the catalog meanwhile.
 func (c *checker) checkRelisted(server string, u connectedSpan) {
 	conn := c.connOf(server, u)
 	if conn == nil {
@@ -106,7 +114,8 @@ func (c *checker) checkRelisted(server string, u connectedSpan) {
 		if l.from < u.from || !c.listFailed(server, l) {
 			continue
 		}
-		// A list that is not answered is given up after a while. What the client saw fail beyond it makes the pause the longest.
+		// The client gives an unanswered list up after listTimeout. Failures that only the client saw may have made its pause
+		// the longest.
 		due := max(l.to, l.from+listTimeout) + relistBackoff + c.slack
 		if n+1 < len(lists) || due >= end || c.mayNotHear(server, l.from, due) {
 			continue
@@ -120,7 +129,7 @@ func (c *checker) checkRelisted(server string, u connectedSpan) {
 	}
 }
 
-// mayNotHear reports whether a server may not have seen what it was asked.
+// mayNotHear reports whether a fault may have kept a request from the server between two times.
 func (c *checker) mayNotHear(server string, from, to time.Duration) bool {
 	return c.underFault(server, from, to, slowReadFaults...) || c.underFault(server, from, to, "empty-cursor")
 }

@@ -8,35 +8,39 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 )
 
-// attemptEnd is the end of one attempt or connection and what the documented policy makes of it, computed here from what the
-// server saw and from the numbers of the plan. The manager's own arithmetic is not asked.
+// An attemptEnd is the end of one attempt or connection, with the delay that the documented policy allows after it. The check
+// computes it from what the server saw and from the numbers of the plan, and never asks package restart.
 type attemptEnd struct {
 	server string
 	*attempt
-	next *attempt // nil if there was no other one
+	next *attempt // nil if no other attempt followed
 	t    time.Duration
-	// class is the server's word, or the manager's where the server said none.
+	// class is the class that the server's answer has, or the manager's where the server gave no answer.
 	class messages.Class
-	// retryPhase is what the manager published of it: the time of the next attempt; nil if it published none.
+	// retryPhase is the phase that the manager published with the time of the next attempt; nil if it published none.
 	retryPhase *phaseSpan
 
-	// failures is how many attempts in a row have failed, this one included, as far as it is known: from low to high.
+	// minFailures and maxFailures bound the number of failed attempts in a row, this one included. They differ where the count
+	// may have been cleared.
 	minFailures, maxFailures int
-	stable                   bool // it had lasted for Policy.Stable: no failure
-	maybeStable              bool // it may have
-	exhaustedFailures        int  // failures in a row that this machine caused
-	parked                   bool // for every count that is possible
-	mayPark                  bool
-	neverRetried             bool // nothing is tried again by itself
-	// command is the command, or the like, that came between it and the next attempt; then the policy says nothing.
-	command     string
-	machineWoke bool // the machine woke up: what waits is tried again within Policy.WakeSpread of that
+	stable                   bool // it lasted for Policy.Stable for sure: no failure
+	maybeStable              bool // within the tolerance it may have lasted that long
+	exhaustedFailures        int  // failures in a row that this machine's own lack of resources caused
+	parked                   bool // parked for every count between minFailures and maxFailures
+	// mayPark: the server is parked for at least one of these counts.
+	mayPark      bool
+	neverRetried bool // the class is never retried without a command
+	// command names the command or the change of credentials that came between this end and the next attempt; then the policy
+	// bounds nothing.
+	command string
+	// machineWoke is set when the machine woke up: the manager retries waiting servers within Policy.WakeSpread of wokeAt.
+	machineWoke bool
 	wokeAt      time.Duration
-	// earliest and latest bound the delay from t.
+	// earliest and latest bound the delay of the next attempt, counted from t.
 	earliest, latest time.Duration
 }
 
-// retryRule is what becomes of a class of errors, as the policy's comments say.
+// A retryRule says how the policy treats a class of errors.
 type retryRule uint8
 
 const (
@@ -46,15 +50,16 @@ const (
 	notRetried
 )
 
-// retryRules is the table of package restart's comments: "where only a person can help there is no timer".
+// retryRules repeats the table in the comments of package restart: "where only a person can help there is no timer". A class
+// that is not in it is counted.
 var retryRules = map[messages.Class]retryRule{
 	messages.ClassConfig: notRetried, messages.ClassUnauthorized: notRetried, messages.ClassUnsupported: notRetried,
 	messages.ClassDenied: notRetried, messages.ClassInvalid: notRetried, messages.ClassCanceled: notRetried,
 	messages.ClassMissing: ifConnectedBefore, messages.ClassExhausted: uncounted,
 }
 
-// attemptEnds is the end of every attempt of a server, in order. An attempt that the manager was told to end, that was let go
-// because it was idle, or that has no end is none.
+// attemptEnds returns the end of every attempt of a server, in order. It leaves out attempts that the manager ended on command
+// or for idleness, and those without an end.
 func (c *checker) attemptEnds(server string) []attemptEnd {
 	var out []attemptEnd
 	attempts := c.attemptsOf(server)
@@ -63,6 +68,7 @@ func (c *checker) attemptEnds(server string) []attemptEnd {
 	auth := c.signInTimes(server)
 	policy := c.plan.Policy
 	spec := c.serverSpec(server)
+	// low and high bound the failures in a row, and ever remembers whether the server was ever connected since its count began.
 	low, high, exhausted, ever := 0, 0, 0, false
 	at := 0 // the first stay that can matter
 	for i, a := range attempts {
@@ -89,6 +95,7 @@ func (c *checker) attemptEnds(server string) []attemptEnd {
 			low, high, exhausted, ever = 0, 0, 0, true
 			continue
 		}
+		// The loss of an attempt whose end is unknown may have counted or not.
 		wasUp, from, to := c.connectedTime(a, ups, open, until)
 		ever = ever || wasUp
 		t, ended := c.x.Time(a.end)
@@ -102,6 +109,7 @@ func (c *checker) attemptEnds(server string) []attemptEnd {
 		e.stable = wasUp && to[1]-from[1] >= policy.Stable
 		e.maybeStable = wasUp && to[0]-from[0] >= policy.Stable-c.slack
 		kind := retryRules[e.class]
+		// A missing binary or address is retried only if the server was there before.
 		e.neverRetried = kind == notRetried || kind == ifConnectedBefore && !ever
 		switch {
 		case e.stable:
@@ -109,6 +117,7 @@ func (c *checker) attemptEnds(server string) []attemptEnd {
 		case e.maybeStable:
 			low = 0
 		}
+		// A lack of resources is counted on its own; every other failure clears that count.
 		switch {
 		case kind == uncounted:
 			exhausted++
@@ -119,6 +128,7 @@ func (c *checker) attemptEnds(server string) []attemptEnd {
 			low, high, exhausted = low+1, high+1, 0
 		}
 		e.minFailures, e.maxFailures, e.exhaustedFailures = low, high, exhausted
+		// Processes and network servers park after different numbers of failures.
 		park := policy.NetworkPark
 		if poolOf(spec.Kind) == processes {
 			park = policy.StdioPark
@@ -135,13 +145,13 @@ func (c *checker) attemptEnds(server string) []attemptEnd {
 	return out
 }
 
-// stopLadder is how long an end may take to be published after the server has seen it: its standard input is closed, it
-// is asked to end, it is killed.
+// stopLadder bounds the time between the server's end and its publication: the transport closes the server's standard input,
+// then asks it to end, then kills it.
 const stopLadder = 6 * time.Second
 
-// connectedTime is how long an attempt was connected: the earliest and the latest time at which it can have begun, and the latest
-// and the earliest at which it can have ended. What counts is the first tool list: the server knows when it was sent, the
-// manager when it was taken; and a server may see its end some time after the manager has let go.
+// connectedTime bounds how long an attempt was connected: from[0] and from[1] are the earliest and latest begin, to[0] and
+// to[1] the latest and earliest end. The policy counts from the first tool list: the server knows when it sent it, the manager
+// when it took it. A server may also see its end some time after the manager has let go.
 func (c *checker) connectedTime(a *attempt, ups []connectedSpan, open, until time.Duration) (ok bool, from, to [2]time.Duration) {
 	to[0] = until
 	if t, ended := c.x.Time(a.end); ended {
@@ -164,7 +174,7 @@ func (c *checker) connectedTime(a *attempt, ups []connectedSpan, open, until tim
 	return false, from, to
 }
 
-// retryPhaseIn is the first word about the next attempt after a time.
+// retryPhaseIn returns the first phase between two times that says something about the next attempt, nil without one.
 func retryPhaseIn(stays []phaseSpan, from, until time.Duration) *phaseSpan {
 	for i := range stays {
 		s := &stays[i]
@@ -178,8 +188,8 @@ func retryPhaseIn(stays []phaseSpan, from, until time.Duration) *phaseSpan {
 	return nil
 }
 
-// classOf is why an attempt ended: what the manager published, unless the server has said a word that only a person can
-// do something about. Where nothing was published it is the server's word.
+// classOf returns the class with which an attempt ended: the published one, unless the server's answer was of a class that is
+// not simply counted. Without a published class the server's answer counts.
 func (c *checker) classOf(a *attempt, stays []phaseSpan, until time.Duration) messages.Class {
 	if retryRules[a.class] != counted && a.class != messages.ClassCanceled {
 		return a.class
@@ -191,7 +201,8 @@ func (c *checker) classOf(a *attempt, stays []phaseSpan, until time.Duration) me
 		if s.T > until {
 			break
 		}
-		// The first word after the attempt has begun is about it, and so are those until its end was worked through.
+		// The first phase with a class after the dial is about this attempt, and so are later ones until the supervisor has
+		// worked through its end.
 		if s.T >= c.x.Event(a.open).T && s.Class != "" && (s.Phase == messages.Failed || s.Phase == messages.NeedsAuth || s.Step == messages.Restarting) {
 			published = s.Class
 			if s.T >= end {
@@ -205,17 +216,19 @@ func (c *checker) classOf(a *attempt, stays []phaseSpan, until time.Duration) me
 	return a.class
 }
 
-// setDelayBounds is the envelope of the delay.
+// setDelayBounds computes earliest and latest: the union of the intervals of every case that is possible for this end.
 func (c *checker) setDelayBounds(e *attemptEnd, kind retryRule) {
 	p := c.plan.Policy
 	base := p.NetworkBase
 	if poolOf(c.serverSpec(e.server).Kind) == processes {
 		base = p.StdioBase
 	}
+	// interval returns the longest backoff after so many failures in a row.
 	interval := func(failures int) time.Duration {
 		d := float64(base) * math.Pow(p.Factor, float64(max(failures-1, 0)))
 		return time.Duration(math.Min(d, float64(p.Cap)))
 	}
+	// widenBounds adds one possible interval to the union.
 	widest := false
 	widenBounds := func(low, high time.Duration) {
 		if !widest {
@@ -224,6 +237,7 @@ func (c *checker) setDelayBounds(e *attemptEnd, kind retryRule) {
 		}
 		e.earliest, e.latest = min(e.earliest, low), max(e.latest, high)
 	}
+	// The policy adds jitter to a Retry-After, up to its cap.
 	extraDelay := min(scaleDuration(e.retryAfter, p.RetryAfterJitter), p.Cap)
 	if e.mayPark {
 		low, high := scaleDuration(p.Probe, 1-p.ProbeJitter), scaleDuration(p.Probe, 1+p.ProbeJitter)
@@ -235,6 +249,7 @@ func (c *checker) setDelayBounds(e *attemptEnd, kind retryRule) {
 			return
 		}
 	}
+	// A server that is not parked for sure may also be in one of these cases.
 	switch {
 	case e.retryAfter > 0:
 		widenBounds(max(e.retryAfter, p.Floor), max(e.retryAfter+extraDelay, p.Floor))
@@ -250,11 +265,13 @@ func (c *checker) setDelayBounds(e *attemptEnd, kind retryRule) {
 	}
 }
 
+// scaleDuration multiplies a duration by a jitter factor.
 func scaleDuration(d time.Duration, factor float64) time.Duration {
 	return time.Duration(float64(d) * factor)
 }
 
-// noteExcuse finds what else than the policy can have begun the next attempt, or kept it from beginning.
+// noteExcuse looks for a cause other than the policy that can have started the next attempt or held it up: a command, new
+// credentials, or the sleep of the machine.
 func (c *checker) noteExcuse(e *attemptEnd, commands []ownerCommand, auth []time.Duration, until time.Duration) {
 	open := c.x.Event(e.open).T
 	for _, a := range commands {
@@ -284,8 +301,8 @@ func (c *checker) noteExcuse(e *attemptEnd, commands []ownerCommand, auth []time
 	}
 }
 
-// wentIdle reports whether a lazy server rested at some moment between its dial and another time: it is dialled by its next use. Where it
-// rested in the instant of the dial, that was before.
+// wentIdle reports whether a lazy server rested between its dial and another time; then its next use dials it, not the policy.
+// A rest in the very instant of the dial came before it.
 func wentIdle(stays []phaseSpan, dialled, to time.Duration) bool {
 	for i := range stays {
 		if s := &stays[i]; s.Step == messages.Idle && s.T > dialled && s.T <= to {
@@ -295,7 +312,7 @@ func wentIdle(stays []phaseSpan, dialled, to time.Duration) bool {
 	return false
 }
 
-// waitsForRemoval reports whether a command waited for a removal to end: it takes effect when the old connection is gone.
+// waitsForRemoval reports whether a command waited for the end of a removal: it takes effect when the old connection is gone.
 func waitsForRemoval(commands []ownerCommand, a ownerCommand) bool {
 	for _, r := range commands {
 		if r.action == "remove" && r.begin <= a.begin && a.begin-r.begin <= stopLadder+drainTime {
@@ -305,8 +322,8 @@ func waitsForRemoval(commands []ownerCommand, a ownerCommand) bool {
 	return false
 }
 
-// clearsFailures reports whether a person asked for the server between two times, which begins the fast attempts anew. One who
-// asks for what is on its way already changes nothing, so that the count may stand.
+// clearsFailures reports whether a command between two times may have cleared the failure count, and whether it did so for
+// sure. A reconnect of a server that is already being dialled changes nothing, so that the count may stand.
 func (c *checker) clearsFailures(commands []ownerCommand, from, to time.Duration) (cleared, sure bool) {
 	for _, a := range commands {
 		if a.begin > to+c.skew {
@@ -325,7 +342,7 @@ func (c *checker) clearsFailures(commands []ownerCommand, from, to time.Duration
 	return cleared, sure
 }
 
-// signInTimes is when a server was given other credentials.
+// signInTimes returns when a server's credentials changed: by a sign-in, or by a fault that takes or gives them.
 func (c *checker) signInTimes(server string) []time.Duration {
 	var out []time.Duration
 	for _, i := range c.x.ServerEvents(server) {

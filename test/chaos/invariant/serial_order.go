@@ -11,29 +11,31 @@ import (
 )
 
 const (
-	// serialTime bounds the search for an order, over all servers of a history.
+	// serialTime bounds the search for an order, over all servers of a history. It is real time, also in a run with virtual
+	// time.
 	serialTime = 5 * time.Second
-	// serialPart is how many operations are searched together, if there is a place at which to cut.
+	// serialPart is the number of operations after which the search may cut, at the next place where the state is known.
 	serialPart = 400
 )
 
-// checkSerialOrder asks whether the calls of each tool can be put into one order, one after the other, that explains what every
-// caller got: a linearizability check, with porcupine. It uses what callers and connections show and not what the servers
-// say that they executed, so that it is a second opinion on the rest of I3.
+// checkSerialOrder searches for an order of the calls of each tool, one after the other, that explains what every caller got: a
+// linearizability check, with porcupine. It uses what callers and connections show and not what the servers report as executed,
+// so that it is a second opinion on the rest of I3.
 //
-// The object is a tool of a server: the connection that there is, 0 for none, and how often the tool ran. Operations are
+// The object is a tool of a server: the open connection, 0 for none, and how often the tool ran. Operations are
 //
-//   - open: there was no connection, now there is this one; close: there is none any more. Both at one moment, the dial and the
-//     release.
-//   - a call with a result: its connection is there, the tool runs, and its count is the value of the result. At some moment
-//     between the call and its end.
-//   - a call whose outcome is not known, or any that was sent again (over a connection of HTTP that lives on when one stream breaks,
-//     or over another one): it ran or did not, at some moment between the call and
-//     the release of the connection that received it. At a server with tasks it may be one, which runs after that too, and a server over
-//     HTTP is no part of the connection: it may run what it received whenever it likes.
+//   - open: there was no connection, now there is this one; close: there is none any more. Both happen at one moment, the dial
+//     and the release.
+//   - a call with a result: its connection is open, the tool runs, and its count is the value of the result. It happens at some
+//     moment between the call and its end.
+//   - a call whose outcome is not known, or one that was sent again (over an HTTP connection that outlives one broken stream,
+//     or over another connection): it ran or did not, at some moment between the call and the release of the connection that
+//     received it. At a server with tasks it may be a task, which may run after that too, and a server over HTTP does not end
+//     with the connection: it may run what it received at any later time.
 //
-// The search is bounded. What could not be decided says nothing.
+// The search is bounded. A case that it could not decide is reported as undecided, not as a violation.
 func (c *checker) checkSerialOrder() {
+	// place is the position of each event in the order, which serves as the clock of the operations.
 	place := make([]int64, len(c.h.Events))
 	for n, i := range c.x.Order() {
 		place[i] = int64(n)
@@ -70,24 +72,24 @@ func (c *checker) checkSerialOrder() {
 	}
 }
 
-// toolOperation is the input of an operation. at is the event that the operation is, for the evidence.
+// A toolOperation is the input of an operation. event is the event that the violation shows as evidence.
 type toolOperation struct {
-	kind  string // open, close, result, maybe, begin
+	kind  string // open, close, result, maybe, task, begin
 	conn  int
 	value int
 	event int
 }
 
-// toolState is the state of the object.
+// A toolState is the state of the object: the open connection and how often the tool ran.
 type toolState struct{ conn, value int }
 
-// toolModel is the object. A set of states is what may be: a call without a known outcome leaves two.
+// toolModel is the object for porcupine. It is nondeterministic: a call without a known outcome leaves two possible states.
 var toolModel = (&porcupine.NondeterministicModel{
 	Init: func() []any { return []any{toolState{}} },
 	Step: func(state, input, _ any) []any {
 		s, in := state.(toolState), input.(toolOperation)
 		switch in.kind {
-		case "begin": // of a part: what the operation before has left
+		case "begin": // the first operation of a part: the state that the part before has left
 			return []any{toolState{in.conn, in.value}}
 		case "open":
 			if s.conn == 0 {
@@ -101,11 +103,13 @@ var toolModel = (&porcupine.NondeterministicModel{
 			if s.conn == in.conn && s.value+1 == in.value {
 				return []any{toolState{in.conn, in.value}}
 			}
+		// The call ran only if its connection was the open one, and perhaps not even then.
 		case "maybe":
 			if s.conn == in.conn {
 				return []any{s, toolState{s.conn, s.value + 1}}
 			}
 			return []any{s}
+		// A task may run over no connection at all.
 		case "task":
 			return []any{s, toolState{s.conn, s.value + 1}}
 		}
@@ -114,17 +118,18 @@ var toolModel = (&porcupine.NondeterministicModel{
 	Equal: func(a, b any) bool { return a == b },
 }).ToModel()
 
-// toolOperations are the connections of a server and the calls of one of its tools, by their begin.
+// toolOperations returns the connections of a server and the calls of one of its tools as operations, sorted by their begin.
 func (c *checker) toolOperations(server string, calls []*history.CallRecord, place []int64) []porcupine.Operation {
 	var ops []porcupine.Operation
 	add := func(in toolOperation, from, to int64) {
 		ops = append(ops, porcupine.Operation{Input: in, Call: from, Return: max(to, from)})
 	}
+	// far lies after every event: the return of an operation that may still run.
 	far := int64(len(place)) * 2
 	released := map[int]int64{}
 	for _, conn := range c.x.Conns(server) {
 		if conn.Open < 0 || conn.Opened < 0 {
-			continue // nothing was ever sent there
+			continue // no call was ever sent there
 		}
 		add(toolOperation{"open", conn.Conn, 0, conn.Open}, place[conn.Open], place[conn.Open])
 		released[conn.Conn] = far
@@ -132,7 +137,7 @@ func (c *checker) toolOperations(server string, calls []*history.CallRecord, pla
 			released[conn.Conn] = place[conn.Released]
 			from := place[conn.Released]
 			if c.real {
-				// A server hears of the end of a socket after the client, who may have dialled again by then.
+				// A server sees the end of a socket after the client, which may have dialled again by then.
 				from = place[conn.Opened]
 			}
 			add(toolOperation{"close", conn.Conn, 0, conn.Released}, from, place[conn.Released])
@@ -145,13 +150,13 @@ func (c *checker) toolOperations(server string, calls []*history.CallRecord, pla
 				known = end.Conn
 				add(toolOperation{"result", end.Conn, end.Value, call.Ends[0]}, from, place[call.Ends[0]])
 			} else if end.Outcome == messages.OutcomeRejected || end.Outcome == messages.OutcomeNotSent {
-				continue // it did not run, by its outcome
+				continue // by its outcome the tool did not run
 			}
 		}
 		for n := len(call.Received) - 1; n >= 0; n-- {
 			e := c.x.Event(call.Received[n])
 			if e.Conn == known {
-				known = 0 // this is what was answered; what was sent before over the same connection may have run as well
+				known = 0 // this receipt was answered; an earlier one over the same connection may have run as well
 			} else if released[e.Conn] > 0 && (c.serverSpec(server).Tasks != "" || c.serverSpec(server).Kind == messages.HTTP) {
 				add(toolOperation{"task", e.Conn, 0, call.Received[n]}, from, far)
 			} else if released[e.Conn] > 0 {
@@ -163,12 +168,12 @@ func (c *checker) toolOperations(server string, calls []*history.CallRecord, pla
 	return ops
 }
 
-// splitOperations divides operations where one with a result stands alone: what it leaves is known, and nothing before it can matter
-// later. A part is longer than size if there is no such place.
+// splitOperations divides operations after one with a result that overlaps no other: the state there is known, and no earlier
+// operation can matter later. A part is longer than size if there is no such place.
 func splitOperations(ops []porcupine.Operation, size int) [][]porcupine.Operation {
 	var out [][]porcupine.Operation
 	var part []porcupine.Operation
-	latest := int64(-1) // the last end of those before
+	latest := int64(-1) // the latest return of the operations so far
 	for i, op := range ops {
 		in := op.Input.(toolOperation)
 		alone := op.Call > latest && (i+1 == len(ops) || ops[i+1].Call > op.Return)
@@ -184,8 +189,10 @@ func splitOperations(ops []porcupine.Operation, size int) [][]porcupine.Operatio
 	return append(out, part)
 }
 
-// reportNoOrder tells of calls that no order explains, by the first of them to end that the longest order found does not hold.
+// reportNoOrder reports calls that no order explains. Of the operations that the longest order found leaves out it names the
+// one that ends first.
 func (c *checker) reportNoOrder(t execution, ops []porcupine.Operation) {
+	// The verbose check repeats the search for one more second and keeps the orders it tried.
 	_, info := porcupine.CheckOperationsVerbose(toolModel, ops, time.Second)
 	var longest []porcupine.Operation
 	for _, partition := range info.PartialLinearizationsOperations() {

@@ -9,15 +9,15 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 )
 
-// What must have happened for a green run to mean something. A check of it holds or says nothing: a run in which nothing
-// went wrong has proved nothing, and violated nothing.
+// The checks of this file demand that an event happened at least once, so that a green run means something. Such a check holds
+// or says nothing: a run without the event has proved nothing, and violated nothing.
 
-// newOccasion makes the check of one occasion.
+// newOccasion makes the check of one occasion from the function that counts how often it happened.
 func newOccasion(id, title, nothing string, count func(*checker) int) Check {
 	return newCheck("sometimes "+id, title, "Sometimes: "+title+".", nothing, func(c *checker) { c.judged = count(c) })
 }
 
-// occasionChecks are the words of Scenario.Sometimes.
+// occasionChecks are the checks that a scenario may name in Scenario.Sometimes.
 var occasionChecks = []Check{
 	newOccasion("park", "a server was parked", "No server failed often enough in a row to be parked.", func(c *checker) int {
 		return c.countPhases(func(s *phaseSpan) bool { return s.Retry == messages.RetryParked })
@@ -34,7 +34,7 @@ var occasionChecks = []Check{
 					count++
 					parked = false
 				case s.Phase != messages.Pending && s.Phase != messages.Failed, s.Step == messages.Queued:
-					parked = false // somebody asked
+					parked = false // a command started the attempt, not a probe
 				}
 			}
 		}
@@ -49,6 +49,7 @@ var occasionChecks = []Check{
 					if a.action != "disable" && a.action != "disconnect" && a.action != "remove" {
 						continue
 					}
+					// The command must fall between the dial and the first list.
 					if slices.ContainsFunc(attempts, func(t *attempt) bool { return c.isUnderWay(t, a.begin) }) {
 						count++
 					}
@@ -87,11 +88,13 @@ var occasionChecks = []Check{
 				failed := false
 				stays := c.phaseSpans(server)
 				for _, e := range c.attemptEnds(server) {
+					// Only a reset of a count above zero proves the rule.
 					if e.stable && failed {
 						count++
 					}
 					failed = failed && !e.stable || e.minFailures > 0
 				}
+				// A connection that stands at the end has no attemptEnd, and counts as well.
 				for _, u := range connectedSpans(stays) {
 					if failed && u.endEvent < 0 && u.to-u.from >= c.plan.Policy.Stable {
 						count++
@@ -115,6 +118,7 @@ func (c *checker) isUnderWay(a *attempt, t time.Duration) bool {
 	return true
 }
 
+// countPhases counts the published phases of all servers that satisfy match.
 func (c *checker) countPhases(match func(*phaseSpan) bool) (count int) {
 	for _, server := range c.x.Servers() {
 		for _, s := range c.phaseSpans(server) {
@@ -126,6 +130,7 @@ func (c *checker) countPhases(match func(*phaseSpan) bool) (count int) {
 	return count
 }
 
+// countEvents counts the events that satisfy match.
 func (c *checker) countEvents(match func(*history.Event) bool) (count int) {
 	for _, i := range c.x.Order() {
 		if match(c.x.Event(i)) {
@@ -135,7 +140,8 @@ func (c *checker) countEvents(match func(*history.Event) bool) (count int) {
 	return count
 }
 
-// faultChecks is a check for each fault of the plan, by its name: that it had an effect at least once.
+// faultChecks returns one check for each fault name of the plan: that it had an effect at least once. They are sorted by name
+// so that two reports of one run are equal.
 func faultChecks(h *history.History) []Check {
 	planned := map[string]int{}
 	for _, f := range h.Plan.Faults {
@@ -150,6 +156,7 @@ func faultChecks(h *history.History) []Check {
 	for _, name := range names {
 		out = append(out, newOccasion("fault "+name, fmt.Sprintf("the fault %s had an effect", name),
 			fmt.Sprintf("None of the %d planned faults %q had an effect.", planned[name], name), func(c *checker) int {
+				// A fault fires many times, and counts once by its id.
 				ids := map[int]bool{}
 				c.countEvents(func(e *history.Event) bool {
 					if e.Kind == history.Fired && e.Name == name {

@@ -10,21 +10,23 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
-// specVersion is a server as its owner described it, for a stretch of time: from the moment at which the description is in force for sure to the
-// next word about it. Between to and the next from nobody can say which one counts.
+// A specVersion is the owner's description of a server for a stretch of time: from the moment at which it is in force for sure
+// to the next adjust. Between to and the next version's from either of the two may be in force.
 type specVersion struct {
 	from, to time.Duration
 	scenario.Server
-	event int // the command, -1 for the plan
+	event int // the adjust command, -1 for the plan
 }
 
-// specVersions is what an owner said of a server over time: the plan, and each adjust.
+// specVersions returns the descriptions of a server over time: the plan's, and one for each adjust. The result is cached
+// because many checks ask for it.
 func (c *checker) specVersions(server string) []specVersion {
 	if known, ok := c.specVersionCache[server]; ok {
 		return known
 	}
 	far := c.endTime() + time.Hour
 	out := []specVersion{{0, far, *c.serverSpec(server), -1}}
+	// The record of a command holds no settings; the plan does, under the command's number.
 	with := map[int]map[string]string{}
 	for _, o := range c.plan.Commands {
 		if o.Do == "adjust" && o.Server == server {
@@ -50,7 +52,7 @@ func (c *checker) specVersions(server string) []specVersion {
 	return out
 }
 
-// specVersionsIn is every description of a server that may have been in force at any time of a stretch.
+// specVersionsIn returns every description of a server that may have been in force at any time of a stretch.
 func (c *checker) specVersionsIn(server string, from, to time.Duration) []specVersion {
 	all := c.specVersions(server)
 	if len(all) == 1 {
@@ -58,10 +60,10 @@ func (c *checker) specVersionsIn(server string, from, to time.Duration) []specVe
 	}
 	var out []specVersion
 	for i, d := range all {
-		if i > 0 && all[i-1].to > to+c.instantBound() { // it was not said yet
+		if i > 0 && all[i-1].to > to+c.instantBound() { // the owner had not given this version yet
 			break
 		}
-		if i+1 < len(all) && all[i+1].from <= from { // another one counts
+		if i+1 < len(all) && all[i+1].from <= from { // the next version was already in force
 			continue
 		}
 		out = append(out, d)
@@ -69,19 +71,20 @@ func (c *checker) specVersionsIn(server string, from, to time.Duration) []specVe
 	return out
 }
 
-// isLazy reports whether a server may have been lazy in a stretch of time.
+// isLazy reports whether a server may have been lazy at any time of a stretch.
 func (c *checker) isLazy(server string, from, to time.Duration) bool {
 	return slices.ContainsFunc(c.specVersionsIn(server, from, to), func(d specVersion) bool { return d.Connect == messages.Lazy })
 }
 
-// allowedTools is which of some tools a description lets through, sorted, with commas between.
+// allowedTools returns the names that a description does not deny, sorted, with commas between, as a catalog event holds them.
 func (d *specVersion) allowedTools(names []string) string {
 	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(d.Denied, name) })
 	slices.Sort(names)
 	return strings.Join(names, ",")
 }
 
-// shows reports whether a catalog shows a list of a server at a time: all of it, or what is not denied.
+// showsList reports whether a catalog shows a list of a server at a time: all of it, or without the tools that a description in
+// force then denies.
 func (c *checker) showsList(server string, list *history.Event, s catalogSpan, t time.Duration) bool {
 	if list.Hash == s.hash || len(list.Names) == 0 && s.count == 0 {
 		return true
@@ -89,10 +92,11 @@ func (c *checker) showsList(server string, list *history.Event, s catalogSpan, t
 	return c.plan.Denies(server) && slices.ContainsFunc(c.specVersionsIn(server, t, t), func(d specVersion) bool { return d.allowedTools(list.Names) == s.tools })
 }
 
-// eachAdjustment judges each adjust of a server that is connected. Nothing of what it says needs another connection.
+// eachAdjustment calls judge for each adjust of a connected server, with the versions before and after it. None of these
+// settings needs another connection.
 //
-//   - The connection stays, and the server connected in its epoch: I17.
-//   - The catalog shows what the new description lets through as soon as the command is answered: I14.
+//   - The connection stays, and the server stays connected in its epoch: I17.
+//   - The catalog shows the tools that the new description allows as soon as the command is answered: I14.
 func (c *checker) eachAdjustment(server string, judge func(a ownerCommand, previous, current specVersion, u connectedSpan)) {
 	all := c.specVersions(server)
 	if len(all) == 1 {
@@ -103,6 +107,7 @@ func (c *checker) eachAdjustment(server string, judge func(a ownerCommand, previ
 		k := slices.IndexFunc(commands, func(a ownerCommand) bool { return a.event == all[i].event })
 		a := commands[k]
 		on := slices.IndexFunc(ups, func(u connectedSpan) bool { return u.from < a.begin-c.skew && u.to >= a.begin })
+		// An adjust that disables the server, that Close overtakes or that another command overtakes proves nothing.
 		if on < 0 || all[i].Disabled || all[i].from >= c.closeTime() || c.isOvertaken(commands, a, all[i].from) {
 			continue
 		}
@@ -110,7 +115,7 @@ func (c *checker) eachAdjustment(server string, judge func(a ownerCommand, previ
 	}
 }
 
-// checkConnKept is I17 for what is adjusted around a connection.
+// checkConnKept judges for I17 that an adjust leaves the connection in place.
 func (c *checker) checkConnKept(server string) {
 	c.eachAdjustment(server, func(a ownerCommand, _, current specVersion, u connectedSpan) {
 		if c.underFault(server, a.begin-c.skew, current.from) {
@@ -121,7 +126,7 @@ func (c *checker) checkConnKept(server string) {
 			return
 		}
 		c.judged++
-		if u.to < current.from && u.endEvent >= 0 && c.x.Event(u.endEvent).Step != messages.Idle { // a lazy one may be let go
+		if u.to < current.from && u.endEvent >= 0 && c.x.Event(u.endEvent).Step != messages.Idle { // a lazy server may go to rest meanwhile
 			c.reportViolation(server, u.endEvent, []int{a.event}, "The owner adjusted the server at %s, which needs no other connection, and it was %s at %s instead "+
 				"of connected in epoch %d.", timeText(a.begin), describePhase(c.x.Event(u.endEvent)), timeText(u.to), u.epoch)
 			return
@@ -136,7 +141,8 @@ func (c *checker) checkConnKept(server string) {
 	})
 }
 
-// checkFilterShown is I14 for another filter: what is denied goes, and what is denied no more comes, with the command.
+// checkFilterShown judges for I14 that another filter shows with the answer to its command: newly denied tools leave the
+// catalog, and newly allowed ones come.
 func (c *checker) checkFilterShown(server string, l listChanges, all []catalogSpan) {
 	if !c.plan.Denies(server) {
 		return
@@ -147,6 +153,7 @@ func (c *checker) checkFilterShown(server string, l listChanges, all []catalogSp
 			return
 		}
 		n, _ := slices.BinarySearchFunc(all, t+1, func(s catalogSpan, t time.Duration) int { return int(s.from - t) })
+		// The tools of a lost or cached server, and those from before the adjust, do not show this filter.
 		if n == 0 || all[n-1].state == "lost" || all[n-1].state == "cached" || all[n-1].from >= a.begin-c.skew && slices.Equal(previous.Denied, current.Denied) {
 			return
 		}
@@ -160,7 +167,8 @@ func (c *checker) checkFilterShown(server string, l listChanges, all []catalogSp
 	})
 }
 
-// checkDeniedCalls is I14 for calls: what is denied reaches no server.
+// checkDeniedCalls judges for I14 that no server receives a call of a tool which is denied in every version that may be in
+// force.
 func (c *checker) checkDeniedCalls(server string) {
 	if !c.plan.Denies(server) {
 		return
