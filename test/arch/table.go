@@ -242,6 +242,11 @@ var Table = []Layer{
 		Why:      "servers, judges and measurements are functions of the plan and the record; who performs is above them",
 	},
 	{
+		Packages: []string{"test/chaos/sent"},
+		Height:   51,
+		Why:      "who judges what a client sends stands around the scripted server, and below whoever performs it",
+	},
+	{
 		Packages: []string{"test/chaos/sim", "test/chaos/live", "test/chaos/report", "test/chaos/proxy"},
 		Height:   52,
 		Why:      "the tiers, the reports and the proxy stand side by side on the vocabulary of the harness",

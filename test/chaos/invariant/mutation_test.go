@@ -190,6 +190,9 @@ func allMutations() []mutation {
 		{"I22", "who asks hears of another phase", ofKind(history.Status), changeEvent(func(e *history.Event) { e.Since -= time.Second })},
 		{"I22", "a restart is counted twice", func(e *history.Event) bool { return e.Kind == history.Phase && e.Restarts > 0 },
 			changeEvent(func(e *history.Event) { e.Restarts += 20 })},
+		{"I23", "a server saw what no client may send", ofKind(history.Received), doubleEvent(func(e *history.Event) {
+			e.Side, e.Kind, e.Name, e.Text = history.Harness, history.Violation, "I23", "it was sent initialize again"
+		})},
 		{"I16", "a command has no answer", ofKind(history.Done), dropEvent},
 		{"I16", "a command is refused", ofKind(history.Done), changeEvent(func(e *history.Event) { e.Class, e.Text = messages.ClassInvalid, "no" })},
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/peer"
 	"github.com/mcpvisor/mcpvisor/test/chaos/resources"
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+	"github.com/mcpvisor/mcpvisor/test/chaos/sent"
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
@@ -23,7 +24,7 @@ type Options struct {
 	// Guard receives every process of the manager; nil means that no guardian runs. Peers end with this process without one as
 	// well.
 	Guard transports.Guard
-	// Machine makes the servers; nil means peer.New.
+	// Machine makes the servers; nil means sent.NewMachine.
 	Machine func(peer.Config) peer.Machine
 	// Progress is called every reportEvery with the state of the run, always from one goroutine; nil means that nothing is
 	// reported.
@@ -108,7 +109,7 @@ func newRun(plan scenario.Plan, o Options) (_ *run, err error) {
 		}
 	}
 	if o.Machine == nil {
-		o.Machine = peer.New
+		o.Machine = sent.NewMachine
 	}
 	r := &run{plan: plan, options: o, began: time.Now(), servers: map[string]*chaosServer{}, descriptors: &descriptorLimit{}, settledHashes: toolHashes{}, tokens: map[string]*bearerToken{}, watchDone: make(chan struct{})}
 	r.rec = history.NewRecorder(plan, r.elapsedTime)

@@ -15,13 +15,14 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 	"github.com/mcpvisor/mcpvisor/test/chaos/peer"
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+	"github.com/mcpvisor/mcpvisor/test/chaos/sent"
 	"github.com/mcpvisor/mcpvisor/transports"
 	"github.com/mcpvisor/mcpvisor/transports/auth"
 )
 
 // Options change a run. The zero value works.
 type Options struct {
-	// Machine makes the servers; nil means peer.New.
+	// Machine makes the servers; nil means sent.NewMachine.
 	Machine func(peer.Config) peer.Machine
 	// Config changes the manager's configuration after Run has filled it in; nil changes nothing.
 	Config func(*supervisor.Config)
@@ -46,7 +47,7 @@ func Run(ctx context.Context, plan scenario.Plan, o Options) (*history.History, 
 		return nil, fmt.Errorf("the plan is for the tier %q, and this is %q: plan the scenario again", plan.Tier, scenario.Sim)
 	}
 	if o.Machine == nil {
-		o.Machine = peer.New
+		o.Machine = sent.NewMachine
 	}
 	rec := history.NewRecorder(plan, nil)
 	// A bubble starts without goroutines and descriptors, so the baseline is zero.

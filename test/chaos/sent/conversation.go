@@ -1,0 +1,295 @@
+package sent
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/chaos/peer"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+)
+
+// conversation is what was said on one connection, as far as a rule depends on it.
+type conversation struct {
+	server   scenario.Server
+	sessions []string // the ids of HTTP sessions that the server has given
+	// version is what the server answered to initialize with, initialized that the client has said notifications/initialized; modern that a
+	// request of the modern era other than its probe had a result.
+	version             string
+	initialized, modern bool
+	closed              bool // the client has closed its side
+	misled              bool // the server wrote bytes of its own: nobody knows what the client heard
+
+	requests map[string]*request // by id
+	order    []string            // their ids, the oldest first
+	tokens   map[string]string   // the id of the request that has a progress token, by token
+	asked    map[string]*question
+	tasks    map[string]*taskState
+	lists    map[string]*listing // by method
+	rounds   []*round
+	problems []string
+}
+
+// ending is how a request ended; empty while it is under way.
+type ending string
+
+const (
+	answered  ending = "answered"
+	cancelled ending = "cancelled"
+	refused   ending = "refused"   // with an HTTP status: it may come again, with other credentials
+	abandoned ending = "abandoned" // nobody waits for the answer, or none can come
+)
+
+// request is one that the client sent.
+type request struct {
+	method, token, task string
+	params              map[string]json.RawMessage
+	end                 ending
+	endedAt             time.Duration
+}
+
+// keptRequests is how many requests of one connection are remembered.
+const keptRequests = 4096
+
+func newConversation(s scenario.Server) *conversation {
+	return &conversation{
+		server: s, requests: map[string]*request{}, tokens: map[string]string{}, asked: map[string]*question{}, tasks: map[string]*taskState{},
+		lists: map[string]*listing{},
+	}
+}
+
+// message is one JSON-RPC message.
+type message struct {
+	JSONRPC string          `json:"jsonrpc"`
+	ID      json.RawMessage `json:"id"`
+	Method  *string         `json:"method"`
+	Params  json.RawMessage `json:"params"`
+	Result  json.RawMessage `json:"result"`
+	Error   json.RawMessage `json:"error"`
+
+	params map[string]json.RawMessage
+	meta   map[string]json.RawMessage
+	header map[string]string
+}
+
+// reportProblem takes down what breaks a rule.
+func (c *conversation) reportProblem(format string, args ...any) {
+	c.problems = append(c.problems, fmt.Sprintf(format, args...))
+}
+
+// receiveBody judges what the client sent, and returns what is wrong with it.
+func (c *conversation) receiveBody(now time.Duration, body []byte, header map[string]string) []string {
+	c.problems = nil
+	body = bytes.TrimSpace(body)
+	if c.closed {
+		c.reportProblem("it was sent a message on a connection that the client had closed: %s", messages.Line(string(body), 120))
+	}
+	if !utf8.Valid(body) {
+		c.reportProblem("it was sent a message that is not UTF-8")
+	}
+	if len(body) > 0 && body[0] == '[' && c.version == "2025-03-26" {
+		var batch []json.RawMessage
+		if json.Unmarshal(body, &batch) == nil {
+			for _, one := range batch {
+				c.receiveMessage(now, one, header)
+			}
+			return c.problems
+		}
+	}
+	c.receiveMessage(now, body, header)
+	return c.problems
+}
+
+// receiveMessage judges one message.
+func (c *conversation) receiveMessage(now time.Duration, body []byte, header map[string]string) {
+	m := &message{header: header}
+	if err := json.Unmarshal(body, m); err != nil {
+		c.reportProblem("it was sent what is no JSON-RPC message (%v): %s", err, messages.Line(string(body), 120))
+		return
+	}
+	if m.JSONRPC != "2.0" {
+		c.reportProblem("it was sent a message whose member jsonrpc is %q: %s", m.JSONRPC, messages.Line(string(body), 120))
+	}
+	if m.Method == nil {
+		c.receiveAnswer(m)
+		return
+	}
+	if m.Params != nil && json.Unmarshal(m.Params, &m.params) != nil {
+		c.reportProblem("the params of %s are no object: %s", *m.Method, messages.Line(string(m.Params), 120))
+		return
+	}
+	if m.params["_meta"] != nil && json.Unmarshal(m.params["_meta"], &m.meta) != nil {
+		c.reportProblem("_meta of %s is no object: %s", *m.Method, messages.Line(string(m.params["_meta"]), 120))
+	}
+	c.checkMethod(m)
+	c.checkEra(m)
+	c.checkHeaders(m)
+	if m.ID == nil {
+		c.receiveNotification(now, m)
+		return
+	}
+	c.receiveRequest(now, m)
+}
+
+// receiveRequest judges a request by those before it.
+func (c *conversation) receiveRequest(now time.Duration, m *message) {
+	id := string(m.ID)
+	if !isID(m.ID) {
+		c.reportProblem("the id of %s is %s: 2025-11-25, \"Requests MUST include a string or integer ID\"", *m.Method, messages.Line(id, 60))
+		return
+	}
+	r := &request{method: *m.Method}
+	// 2025-11-25: "The request ID MUST NOT have been previously used by the requestor within the same session." What was refused with an HTTP
+	// status is sent again as it is, with other credentials.
+	if old := c.requests[id]; old != nil && (old.end != refused || old.method != r.method) {
+		c.reportProblem("the id %s of %s is that of %s, which was sent before it", id, r.method, old.method)
+	}
+	c.checkToken(m, r, id)
+	c.requests[id] = r
+	c.order = append(c.order, id)
+	c.forgetOldest()
+	switch r.method {
+	case "tools/call":
+		c.checkCall(m)
+	case "tasks/get", "tasks/result", "tasks/cancel", "tasks/update":
+		c.receiveTaskRequest(now, m, r)
+	case "tools/list", "resources/list", "resources/templates/list", "prompts/list":
+		c.receiveListRequest(m)
+	}
+	c.receiveRound(m, r)
+}
+
+// forgetOldest keeps the memory of a long conversation bounded.
+func (c *conversation) forgetOldest() {
+	if len(c.order) <= keptRequests {
+		return
+	}
+	oldest := c.order[0]
+	c.order = c.order[1:]
+	if r := c.requests[oldest]; r != nil && r.end == "" {
+		c.order = append(c.order, oldest)
+		return
+	}
+	delete(c.requests, oldest)
+}
+
+// checkToken judges a progress token.
+//
+// 2025-11-25: "Progress tokens MUST be a string or integer value" and "MUST be unique across all active requests".
+func (c *conversation) checkToken(m *message, r *request, id string) {
+	token := m.meta["progressToken"]
+	if token == nil {
+		return
+	}
+	if !isID(token) {
+		c.reportProblem("the progress token of %s is %s", r.method, messages.Line(string(token), 60))
+		return
+	}
+	r.token = string(token)
+	if holder, taken := c.tokens[r.token]; taken && holder != id {
+		if o := c.requests[holder]; o != nil && o.end == "" {
+			c.reportProblem("the progress token %s of %s (id %s) is that of %s (id %s), which is under way", r.token, r.method, id, o.method, holder)
+		}
+	}
+	c.tokens[r.token] = id
+}
+
+// endRequest follows the end of a request.
+func (c *conversation) endRequest(now time.Duration, id string, how ending) *request {
+	r := c.requests[id]
+	if r == nil || r.end != "" {
+		return r
+	}
+	r.end, r.endedAt = how, now
+	if r.token != "" && c.tokens[r.token] == id {
+		delete(c.tokens, r.token)
+	}
+	if t := c.tasks[r.task]; t != nil && t.open == r {
+		t.open = nil
+	}
+	return r
+}
+
+// observeMessage takes in what the server says.
+func (c *conversation) observeMessage(at time.Duration, s peer.Send) {
+	if s.Cut > 0 || s.Type != "" {
+		if s.Reply != "" {
+			c.endRequest(at, s.Reply, abandoned)
+		}
+		return
+	}
+	if s.Reply == "" || s.More {
+		c.observeOther(at, s.Body)
+		return
+	}
+	r := c.requests[s.Reply]
+	if r == nil || r.end == answered {
+		return
+	}
+	wasOpen := r.end == ""
+	c.endRequest(at, s.Reply, answered)
+	if !c.readsAnswer(r) {
+		return
+	}
+	var m message
+	if json.Unmarshal(s.Body, &m) != nil || string(m.ID) != s.Reply || m.Result == nil {
+		return
+	}
+	var result map[string]json.RawMessage
+	if json.Unmarshal(m.Result, &result) != nil {
+		return
+	}
+	c.observeResult(at, r, result, wasOpen)
+}
+
+// readsAnswer reports whether a rule depends on what the answer to a request says.
+func (c *conversation) readsAnswer(r *request) bool {
+	switch r.method {
+	case "tools/call":
+		return c.server.Tasks != "" || c.server.Offers
+	case "ping", "logging/setLevel":
+		return false
+	}
+	return true
+}
+
+// observeResult takes in a result.
+func (c *conversation) observeResult(at time.Duration, r *request, result map[string]json.RawMessage, wasOpen bool) {
+	switch r.method {
+	case "initialize":
+		_ = json.Unmarshal(result["protocolVersion"], &c.version) // a version that is no text agrees on nothing
+		return
+	case "server/discover":
+		return
+	case "tools/list", "resources/list", "resources/templates/list", "prompts/list":
+		c.observeList(r.method, result["nextCursor"])
+	case "tools/call", "tasks/get", "tasks/result", "tasks/cancel":
+		c.observeTask(at, r, result)
+	}
+	if c.version == "" {
+		c.modern = true
+	}
+	if textOf(result["resultType"]) == "input_required" && wasOpen {
+		c.observeRound(r, result)
+	}
+}
+
+// isID reports whether a value is a text or an integer.
+func isID(value json.RawMessage) bool {
+	if len(value) == 0 {
+		return false
+	}
+	return value[0] == '"' || (value[0] == '-' || value[0] >= '0' && value[0] <= '9') && !bytes.ContainsAny(value, ".eE")
+}
+
+// textOf is a value that is a text, empty otherwise.
+func textOf(value json.RawMessage) (text string) {
+	_ = json.Unmarshal(value, &text) // what is no text says nothing
+	return text
+}
+
+// isObject reports whether a value is an object.
+func isObject(value json.RawMessage) bool { return len(value) > 0 && value[0] == '{' }

@@ -1,0 +1,52 @@
+package sent
+
+import (
+	"encoding/json"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// listing is what is known of the lists of one method.
+type listing struct {
+	// given are the cursors that the server gave, asked those that were asked for since the list was begun anew.
+	given, asked map[string]bool
+}
+
+// listOf is what is known of the lists of one method.
+func (c *conversation) listOf(method string) *listing {
+	l := c.lists[method]
+	if l == nil {
+		l = &listing{given: map[string]bool{}, asked: map[string]bool{}}
+		c.lists[method] = l
+	}
+	return l
+}
+
+// observeList takes in the cursor that stands on a page.
+func (c *conversation) observeList(method string, cursor json.RawMessage) {
+	if l := c.listOf(method); cursor != nil && len(l.given) < keptRequests {
+		l.given[textOf(cursor)] = true
+	}
+}
+
+// receiveListRequest judges the cursor of a request.
+//
+// 2025-11-25: "Clients MUST treat cursors as opaque tokens: Don't make assumptions about cursor format; Don't attempt to parse or modify cursors;
+// Don't persist cursors across sessions".
+func (c *conversation) receiveListRequest(m *message) {
+	l, cursor := c.listOf(*m.Method), m.params["cursor"]
+	if cursor == nil {
+		clear(l.asked)
+		return
+	}
+	text := textOf(cursor)
+	switch {
+	case len(cursor) == 0 || cursor[0] != '"':
+		c.reportProblem("the cursor of %s is %s", *m.Method, messages.Line(string(cursor), 60))
+	case !l.given[text] && len(l.given) < keptRequests:
+		c.reportProblem("%s was asked for by the cursor %q, which it has not given", *m.Method, messages.Line(text, 60))
+	case l.asked[text] && *m.Method == "tools/list":
+		c.reportProblem("%s was asked for by the cursor %q twice in one list", *m.Method, messages.Line(text, 60))
+	}
+	l.asked[text] = true
+}

@@ -1,0 +1,94 @@
+package sent
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// round is a request that the server wants to have back with input (2026-07-28, multi round-trip requests).
+type round struct {
+	method string
+	params map[string]json.RawMessage // of the request
+	state  json.RawMessage            // requestState, nil if there is none
+	inputs map[string]json.RawMessage // what is asked for
+}
+
+// maxRounds bounds how many are remembered of one connection.
+const maxRounds = 256
+
+// observeRound takes in that a request is to come back.
+func (c *conversation) observeRound(r *request, result map[string]json.RawMessage) {
+	o := &round{method: r.method, params: r.params, state: result["requestState"]}
+	_ = json.Unmarshal(result["inputRequests"], &o.inputs) // what is no object asks for nothing
+	if c.rounds = append(c.rounds, o); len(c.rounds) > maxRounds {
+		c.rounds = c.rounds[1:]
+	}
+}
+
+// receiveRound judges a request that comes back: with the state as it was, with an answer to each question and no other, and otherwise as before.
+//
+// 2026-07-28: the client "MUST echo back the exact value" of requestState, and "MUST NOT" send one that it was not given.
+func (c *conversation) receiveRound(m *message, r *request) {
+	state, responses := m.params["requestState"], m.params["inputResponses"]
+	if c.server.Offers && m.meta[metaPrefix+"protocolVersion"] != nil {
+		r.params = m.params
+	}
+	if state == nil && responses == nil {
+		return
+	}
+	at := slices.IndexFunc(c.rounds, func(o *round) bool {
+		return o.method == r.method && bytes.Equal(o.state, state) && (state != nil || sameParams(o.params, m.params))
+	})
+	if at < 0 {
+		c.reportProblem("%s came back with the state %s, and that is not what was to come back", r.method, messages.Line(string(state), 60))
+		return
+	}
+	o := c.rounds[at]
+	c.rounds = slices.Delete(c.rounds, at, at+1)
+	var given map[string]json.RawMessage
+	if responses != nil && json.Unmarshal(responses, &given) != nil {
+		c.reportProblem("the inputResponses of %s are no object: %s", r.method, messages.Line(string(responses), 120))
+	}
+	for key := range o.inputs {
+		if given[key] == nil {
+			c.reportProblem("%s came back without an answer to %q", r.method, messages.Line(key, 60))
+		}
+	}
+	for key := range given {
+		if o.inputs[key] == nil {
+			c.reportProblem("%s came back with an answer to %q, which was not asked", r.method, messages.Line(key, 60))
+		}
+	}
+	if !sameParams(o.params, m.params) {
+		c.reportProblem("%s came back with other params than before: %s", r.method, messages.Line(string(m.Params), 120))
+	}
+}
+
+// sameParams compares the params of two rounds of one request.
+func sameParams(a, b map[string]json.RawMessage) bool {
+	count := func(params map[string]json.RawMessage) (n int) {
+		for key := range params {
+			if !isOfRound(key) {
+				n++
+			}
+		}
+		return n
+	}
+	if count(a) != count(b) {
+		return false
+	}
+	for key, value := range a {
+		if !isOfRound(key) && !bytes.Equal(value, b[key]) {
+			return false
+		}
+	}
+	return true
+}
+
+// isOfRound reports whether a member of the params belongs to one round and not to the request.
+func isOfRound(key string) bool {
+	return key == "_meta" || key == "requestState" || key == "inputResponses"
+}

@@ -1,0 +1,275 @@
+package sent
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+	"github.com/mcpvisor/mcpvisor/test/chaos/peer"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+)
+
+// scripted is a server that says what a story says.
+type scripted struct {
+	peer.Machine
+	says []peer.Action
+}
+
+func (s *scripted) Open(time.Duration, int) []peer.Action { return s.says }
+
+func (s *scripted) Receive(time.Duration, int, []byte, map[string]string) []peer.Action { return nil }
+
+func (s *scripted) Wake(time.Duration, int) []peer.Action { return s.says }
+
+func (s *scripted) Closed(time.Duration, int, bool) []peer.Action { return nil }
+
+// The words of the stories: "> " is what the client sends, over HTTP with its headers ("name=value") before it; "< " what the server sends;
+// "refuse 3 401" answers the request 3 with a status, "wait 2s" lets time pass, "close" closes the client's side. A word in capitals stands for a
+// message that every story needs.
+var words = strings.NewReplacer(
+	"> INIT", `> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`,
+	"< INIT", `< {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25"}}`,
+	"> READY", `> {"jsonrpc":"2.0","method":"notifications/initialized"}`,
+	"> WEB", `> Mcp-Protocol-Version=2025-11-25 {"jsonrpc":"2.0","method":"notifications/initialized"}`,
+	"META", `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`,
+)
+
+const begun = "> INIT\n< INIT\n> READY\n"
+
+type story struct {
+	name   string
+	server scenario.Server
+	text   string
+	// want must stand in the first violation; empty: there is none.
+	want string
+}
+
+var (
+	stdio   = scenario.Server{Name: "s", Kind: messages.Stdio}
+	web     = scenario.Server{Name: "s", Kind: messages.HTTP}
+	tasks   = scenario.Server{Name: "s", Kind: messages.Stdio, Tasks: scenario.TasksRequired}
+	offers  = scenario.Server{Name: "s", Kind: messages.Stdio, Offers: true}
+	stories = []story{
+		{"a handshake, a call, its answer", stdio, begun + `
+			> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"t","arguments":{},"_meta":{"progressToken":2}}}
+			< {"jsonrpc":"2.0","id":2,"result":{}}`, ""},
+		{"an id is used twice", stdio, begun + `
+			> {"jsonrpc":"2.0","id":2,"method":"tools/list"}
+			< {"jsonrpc":"2.0","id":2,"result":{"tools":[]}}
+			> {"jsonrpc":"2.0","id":2,"method":"tools/list"}`, "the id 2 of tools/list is that of tools/list"},
+		{"what was refused for its credentials comes again", web, "> INIT\n< INIT\n> WEB\n" + `
+			> Mcp-Protocol-Version=2025-11-25 {"jsonrpc":"2.0","id":2,"method":"tools/list"}
+			refuse 2 401
+			> Mcp-Protocol-Version=2025-11-25 {"jsonrpc":"2.0","id":2,"method":"tools/list"}`, ""},
+		{"an id that is null", stdio, begun + `> {"jsonrpc":"2.0","id":1.5,"method":"tools/list"}`, "the id of tools/list is 1.5"},
+		{"no version of JSON-RPC", stdio, `> {"id":1,"method":"ping"}`, "jsonrpc"},
+		{"no message", stdio, `> hello`, "no JSON-RPC message"},
+		{"a batch in a version without them", stdio, begun + `> [{"jsonrpc":"2.0","id":2,"method":"ping"}]`, "no JSON-RPC message"},
+		{"params that are a list", stdio, begun + `> {"jsonrpc":"2.0","id":2,"method":"tools/list","params":[]}`, "no object"},
+		{"a method that nobody knows", stdio, begun + `> {"jsonrpc":"2.0","id":2,"method":"tools/delete"}`, "no client may send"},
+		{"a call of nothing", stdio, begun + `> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{}}`, "has no name"},
+		{"a list before the handshake", stdio, `> {"jsonrpc":"2.0","id":2,"method":"tools/list"}`, "before it had answered initialize"},
+		{"a list before the client is ready", stdio, "> INIT\n< INIT\n" + `> {"jsonrpc":"2.0","id":2,"method":"tools/list"}`, "before notifications/initialized"},
+		{"ready twice", stdio, begun + "> READY", "twice"},
+		{"initialize again", stdio, begun + "> INIT", "initialize again"},
+		{"a probe and then the older handshake", stdio, `
+			> {"jsonrpc":"2.0","id":7,"method":"server/discover","params":{META}}` + "\n" + begun, ""},
+		{"the newer era after the older handshake", stdio, begun + `> {"jsonrpc":"2.0","id":7,"method":"tools/list","params":{META}}`, "of the modern era"},
+		{"the older era after an answer in the newer one", stdio, `
+			> {"jsonrpc":"2.0","id":7,"method":"tools/list","params":{META}}
+			< {"jsonrpc":"2.0","id":7,"result":{"tools":[]}}
+			> {"jsonrpc":"2.0","id":8,"method":"ping"}`, "of the legacy era"},
+		{"a probe that says no version", stdio, `> {"jsonrpc":"2.0","id":7,"method":"server/discover"}`, "says no version"},
+		{"no capabilities", stdio, `> {"jsonrpc":"2.0","id":7,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`, "capabilities"},
+		{"headers that belong there", web, `> Mcp-Protocol-Version=2026-07-28 Mcp-Method=tools/call Mcp-Name=t {"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"t",META}}`, ""},
+		{"no name in the header", web, `> Mcp-Protocol-Version=2026-07-28 Mcp-Method=tools/call {"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"t",META}}`, "Mcp-Name"},
+		{"no version in the header", web, "> INIT\n< INIT\n> READY", "Mcp-Protocol-Version"},
+		{"no session in the header", web, "> INIT\n< INIT\nsession 42\n> WEB", "Mcp-Session-Id"},
+		{"a token twice at a time", stdio, begun + `
+			> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"t","_meta":{"progressToken":"x"}}}
+			> {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"t","_meta":{"progressToken":"x"}}}`, `the progress token "x"`},
+		{"a token again after the answer", stdio, begun + `
+			> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"t","_meta":{"progressToken":"x"}}}
+			< {"jsonrpc":"2.0","id":2,"result":{}}
+			> {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"t","_meta":{"progressToken":"x"}}}`, ""},
+		{"a cancellation", stdio, begun + `
+			> {"jsonrpc":"2.0","id":2,"method":"tools/list"}
+			> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`, ""},
+		{"a cancellation twice", stdio, begun + `
+			> {"jsonrpc":"2.0","id":2,"method":"tools/list"}
+			> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}
+			> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`, "cancelled twice"},
+		{"a cancellation of what was answered long ago", stdio, begun + `
+			> {"jsonrpc":"2.0","id":2,"method":"tools/list"}
+			< {"jsonrpc":"2.0","id":2,"result":{"tools":[]}}
+			wait 5s
+			> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`, "cancelled 5s after its answer"},
+		{"a cancellation of nothing", stdio, begun + `> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`, "never sent"},
+		{"a cancellation of initialize", stdio, "> INIT\n" + `> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`, "MUST NOT be cancelled"},
+		{"a cancellation without a request", stdio, begun + `> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{}}`, "has no requestId"},
+		{"a question that is answered", stdio, begun + `
+			< {"jsonrpc":"2.0","id":"q","method":"roots/list"}
+			> {"jsonrpc":"2.0","id":"q","result":{"roots":[]}}`, ""},
+		{"a question that is answered twice", stdio, begun + `
+			< {"jsonrpc":"2.0","id":"q","method":"ping"}
+			> {"jsonrpc":"2.0","id":"q","result":{}}
+			> {"jsonrpc":"2.0","id":"q","result":{}}`, "answered twice"},
+		{"an answer to no question", stdio, begun + `> {"jsonrpc":"2.0","id":"q","result":{}}`, "has asked nothing"},
+		{"an answer that says nothing", stdio, begun + `
+			< {"jsonrpc":"2.0","id":"q","method":"ping"}
+			> {"jsonrpc":"2.0","id":"q"}`, "result and error"},
+		{"a ping that is refused", stdio, begun + `
+			< {"jsonrpc":"2.0","id":"q","method":"ping"}
+			> {"jsonrpc":"2.0","id":"q","error":{"code":-32601,"message":"no"}}`, "its ping"},
+		{"an unknown question that is refused", stdio, begun + `
+			< {"jsonrpc":"2.0","id":"q","method":"what/ever"}
+			> {"jsonrpc":"2.0","id":"q","error":{"code":-32601,"message":"no"}}`, ""},
+		{"an unknown question that is refused for another reason", stdio, begun + `
+			< {"jsonrpc":"2.0","id":"q","method":"what/ever"}
+			> {"jsonrpc":"2.0","id":"q","error":{"code":-32603,"message":"no"}}`, "-32601"},
+		{"an unknown question with a result", stdio, begun + `
+			< {"jsonrpc":"2.0","id":"q","method":"what/ever"}
+			> {"jsonrpc":"2.0","id":"q","result":{}}`, "answered with a result"},
+		{"pages", stdio, begun + `
+			> {"jsonrpc":"2.0","id":2,"method":"tools/list"}
+			< {"jsonrpc":"2.0","id":2,"result":{"tools":[],"nextCursor":"a"}}
+			> {"jsonrpc":"2.0","id":3,"method":"tools/list","params":{"cursor":"a"}}`, ""},
+		{"a page that was not given", stdio, begun + `
+			> {"jsonrpc":"2.0","id":2,"method":"tools/list"}
+			< {"jsonrpc":"2.0","id":2,"result":{"tools":[],"nextCursor":"a"}}
+			> {"jsonrpc":"2.0","id":3,"method":"tools/list","params":{"cursor":"b"}}`, "has not given"},
+		{"a page twice", stdio, begun + `
+			> {"jsonrpc":"2.0","id":2,"method":"tools/list"}
+			< {"jsonrpc":"2.0","id":2,"result":{"tools":[],"nextCursor":"a"}}
+			> {"jsonrpc":"2.0","id":3,"method":"tools/list","params":{"cursor":"a"}}
+			< {"jsonrpc":"2.0","id":3,"result":{"tools":[],"nextCursor":"a"}}
+			> {"jsonrpc":"2.0","id":4,"method":"tools/list","params":{"cursor":"a"}}`, "twice in one list"},
+		{"what the server never offered", stdio, begun + `> {"jsonrpc":"2.0","id":2,"method":"prompts/list"}`, "never said"},
+		{"a task", tasks, begun + `
+			> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"t","task":{}}}
+			< {"jsonrpc":"2.0","id":2,"result":{"task":{"taskId":"k","status":"working","pollInterval":400}}}
+			wait 500ms
+			> {"jsonrpc":"2.0","id":3,"method":"tasks/get","params":{"taskId":"k"}}
+			< {"jsonrpc":"2.0","id":3,"result":{"taskId":"k","status":"completed","pollInterval":400}}
+			> {"jsonrpc":"2.0","id":4,"method":"tasks/result","params":{"taskId":"k"}}`, ""},
+		{"a task that is asked for too soon", tasks, begun + `
+			> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"t","task":{}}}
+			< {"jsonrpc":"2.0","id":2,"result":{"task":{"taskId":"k","status":"working","pollInterval":400}}}
+			wait 300ms
+			> {"jsonrpc":"2.0","id":3,"method":"tasks/get","params":{"taskId":"k"}}`, "wants to be asked every 400ms"},
+		{"a task of which it was told meanwhile", tasks, begun + `
+			> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"t","task":{}}}
+			< {"jsonrpc":"2.0","id":2,"result":{"task":{"taskId":"k","status":"working","pollInterval":400}}}
+			< {"jsonrpc":"2.0","method":"notifications/tasks/status","params":{"taskId":"k","status":"completed"}}
+			> {"jsonrpc":"2.0","id":3,"method":"tasks/get","params":{"taskId":"k"}}`, ""},
+		{"a task that has ended", tasks, begun + `
+			> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"t","task":{}}}
+			< {"jsonrpc":"2.0","id":2,"result":{"task":{"taskId":"k","status":"working"}}}
+			> {"jsonrpc":"2.0","id":3,"method":"tasks/get","params":{"taskId":"k"}}
+			< {"jsonrpc":"2.0","id":3,"result":{"taskId":"k","status":"failed"}}
+			> {"jsonrpc":"2.0","id":4,"method":"tasks/cancel","params":{"taskId":"k"}}`, "after its end"},
+		{"a task that nobody has", tasks, begun + `> {"jsonrpc":"2.0","id":3,"method":"tasks/get","params":{"taskId":"k"}}`, "never told of one"},
+		{"no task where there must be one", tasks, begun + `> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"t"}}`, "was not called as a task"},
+		{"a task where there is none", stdio, begun + `> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"t","task":{}}}`, "this server has none"},
+		{"a round", offers, `
+			> {"jsonrpc":"2.0","id":2,"method":"prompts/get","params":{"name":"p",META}}
+			< {"jsonrpc":"2.0","id":2,"result":{"resultType":"input_required","requestState":"s","inputRequests":{"it":{}}}}
+			> {"jsonrpc":"2.0","id":3,"method":"prompts/get","params":{"name":"p","requestState":"s","inputResponses":{"it":{}},META}}`, ""},
+		{"a round without its state", offers, `
+			> {"jsonrpc":"2.0","id":2,"method":"prompts/get","params":{"name":"p",META}}
+			< {"jsonrpc":"2.0","id":2,"result":{"resultType":"input_required","requestState":"s","inputRequests":{"it":{}}}}
+			> {"jsonrpc":"2.0","id":3,"method":"prompts/get","params":{"name":"p","inputResponses":{"it":{}},META}}`, "not what was to come back"},
+		{"a round about something else", offers, `
+			> {"jsonrpc":"2.0","id":2,"method":"prompts/get","params":{"name":"p",META}}
+			< {"jsonrpc":"2.0","id":2,"result":{"resultType":"input_required","requestState":"s","inputRequests":{"it":{}}}}
+			> {"jsonrpc":"2.0","id":3,"method":"prompts/get","params":{"name":"q","requestState":"s","inputResponses":{"it":{}},META}}`, "other params"},
+		{"a round without its answer", offers, `
+			> {"jsonrpc":"2.0","id":2,"method":"prompts/get","params":{"name":"p",META}}
+			< {"jsonrpc":"2.0","id":2,"result":{"resultType":"input_required","requestState":"s","inputRequests":{"it":{}}}}
+			> {"jsonrpc":"2.0","id":3,"method":"prompts/get","params":{"name":"p","requestState":"s","inputResponses":{"other":{}},META}}`, `without an answer to "it"`},
+		{"a message after the end", stdio, begun + "close\n" + `> {"jsonrpc":"2.0","id":2,"method":"ping"}`, "the client had closed"},
+	}
+)
+
+func TestStories(t *testing.T) {
+	for _, s := range stories {
+		t.Run(strings.ReplaceAll(s.name, " ", "_"), func(t *testing.T) {
+			got := playStory(t, s)
+			switch {
+			case s.want == "" && len(got) > 0:
+				t.Errorf("it breaks a rule: %s", got)
+			case s.want != "" && (len(got) == 0 || !strings.Contains(got[0], s.want)):
+				t.Errorf("it breaks %q, want %q", got, s.want)
+			}
+		})
+	}
+}
+
+// playStory returns the violations of a story.
+func playStory(t *testing.T, s story) (violations []string) {
+	server := &scripted{}
+	m, now := judgeClients(server, s.server), time.Duration(0)
+	m.Open(now, 1)
+	take := func(actions []peer.Action) {
+		for _, a := range actions {
+			if n, ok := a.(peer.Note); ok && n.Event.Kind == history.Violation && n.Event.Name == "I23" {
+				violations = append(violations, n.Event.Text)
+			}
+		}
+	}
+	say := func(a peer.Action) {
+		server.says = []peer.Action{a}
+		take(m.Wake(now, 1))
+	}
+	for line := range strings.Lines(words.Replace(s.text)) {
+		line = strings.TrimSpace(line)
+		first, rest, _ := strings.Cut(line, " ")
+		switch first {
+		case "":
+		case ">":
+			header := map[string]string(nil)
+			if s.server.Kind == messages.HTTP {
+				header = map[string]string{}
+			}
+			for strings.Contains(rest, "{") && rest[0] != '{' && rest[0] != '[' {
+				var pair string
+				pair, rest, _ = strings.Cut(rest, " ")
+				name, value, _ := strings.Cut(pair, "=")
+				header[name] = value
+			}
+			take(m.Receive(now, 1, []byte(rest), header))
+		case "<":
+			var said struct {
+				ID     json.RawMessage
+				Method string
+			}
+			if err := json.Unmarshal([]byte(rest), &said); err != nil {
+				t.Fatal(err)
+			}
+			a := peer.Send{Conn: 1, Body: []byte(rest)}
+			if said.Method == "" {
+				a.Reply = string(said.ID)
+			}
+			say(a)
+		case "refuse":
+			id, _, _ := strings.Cut(rest, " ")
+			say(peer.Status{Conn: 1, Reply: id, Code: 401})
+		case "session":
+			say(peer.Accept{Conn: 1, Session: rest})
+		case "wait":
+			d, err := time.ParseDuration(rest)
+			if err != nil {
+				t.Fatal(err)
+			}
+			now += d
+		case "close":
+			take(m.Closed(now, 1, false))
+		default:
+			t.Fatalf("no story has the word %q", first)
+		}
+	}
+	return violations
+}

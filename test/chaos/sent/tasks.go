@@ -1,0 +1,120 @@
+package sent
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+)
+
+// taskState is what the client knows of a task.
+type taskState struct {
+	// interval is how often the client should ask, toldAt when it was told last.
+	interval, toldAt time.Duration
+	open             *request // the tasks/get that is under way
+	// hinted says that a notification was sent since; ended that the client was told of the end; cancelled that it has cancelled it, fetched
+	// that it has the result.
+	hinted, ended, cancelled, fetched bool
+}
+
+// taskStatus is a task as a server tells of it, in either era.
+type taskStatus struct {
+	ID           string   `json:"taskId"`
+	Status       string   `json:"status"`
+	Interval     *float64 `json:"pollInterval"`
+	IntervalMs   *float64 `json:"pollIntervalMs"`
+	InsideResult *struct {
+		ID       string   `json:"taskId"`
+		Status   string   `json:"status"`
+		Interval *float64 `json:"pollInterval"`
+	} `json:"task"`
+}
+
+// observeTask takes in a result that may be about a task.
+func (c *conversation) observeTask(at time.Duration, r *request, result map[string]json.RawMessage) {
+	if r.method == "tasks/result" {
+		if t := c.tasks[r.task]; t != nil {
+			t.fetched = true
+		}
+		return
+	}
+	if result["taskId"] == nil && result["task"] == nil {
+		return
+	}
+	whole, _ := json.Marshal(result) // parts of JSON are JSON
+	var s taskStatus
+	if json.Unmarshal(whole, &s) != nil {
+		return
+	}
+	if s.InsideResult != nil {
+		s.ID, s.Status, s.Interval = s.InsideResult.ID, s.InsideResult.Status, s.InsideResult.Interval
+	}
+	t := c.tasks[s.ID]
+	if t == nil {
+		t = &taskState{}
+		c.tasks[s.ID] = t
+	}
+	for _, ms := range []*float64{s.Interval, s.IntervalMs} {
+		if ms != nil {
+			t.interval = time.Duration(*ms * float64(time.Millisecond))
+		}
+	}
+	t.toldAt, t.hinted = at, false
+	switch s.Status {
+	case "completed", "failed", "cancelled":
+		t.ended = t.ended || r.method == "tasks/get"
+	}
+}
+
+// receiveTaskRequest judges a request about a task.
+func (c *conversation) receiveTaskRequest(now time.Duration, m *message, r *request) {
+	r.task = textOf(m.params["taskId"])
+	t := c.tasks[r.task]
+	if t == nil {
+		if !c.misled {
+			c.reportProblem("it was sent %s for the task %s, and never told of one", r.method, messages.Line(r.task, 60))
+		}
+		return
+	}
+	switch r.method {
+	case "tasks/get":
+		switch {
+		case t.ended:
+			c.reportProblem("it was asked for the task %s again, after it had told of its end", r.task)
+		case t.open != nil:
+			c.reportProblem("it was asked for the task %s while it was asked for it already", r.task)
+		case !t.hinted && now < t.toldAt+t.interval:
+			// 2025-11-25: "Requestors SHOULD respect the pollInterval provided in responses when determining polling frequency."
+			c.reportProblem("it was asked for the task %s %s after it had told of it, and wants to be asked every %s", r.task,
+				(now - t.toldAt).Round(time.Millisecond), t.interval)
+		}
+		t.open = r
+	case "tasks/result":
+		if t.fetched {
+			c.reportProblem("it was asked for the result of the task %s again", r.task)
+		}
+	case "tasks/cancel":
+		// 2025-11-25: "Receivers MUST reject cancellation requests for tasks already in a terminal status".
+		if t.ended || t.cancelled {
+			c.reportProblem("the task %s was cancelled after its end, or twice", r.task)
+		}
+		t.cancelled = true
+	}
+}
+
+// checkCall judges that a call is made as a task where it must be one, and only where it can be.
+//
+// 2025-11-25, Tool-Level Negotiation: "If execution.taskSupport is "required", clients MUST invoke the tool as a task", and without the capability
+// "clients MUST NOT attempt to use task augmentation".
+func (c *conversation) checkCall(m *message) {
+	if c.version == "" {
+		return
+	}
+	switch asTask := m.params["task"] != nil; {
+	case asTask && c.server.Tasks == "":
+		c.reportProblem("the tool %s was called as a task, and this server has none", messages.Line(textOf(m.params["name"]), 60))
+	case !asTask && c.server.Tasks == scenario.TasksRequired && c.version == "2025-11-25":
+		c.reportProblem("the tool %s was not called as a task, and cannot be called otherwise", messages.Line(textOf(m.params["name"]), 60))
+	}
+}
