@@ -41,7 +41,7 @@ type attempt struct {
 	// cfg is kept until the handshake is done, because a second connection may be needed until then.
 	transport    transports.Transport // nil until dialled
 	cfg          *session.Config
-	eraKnown     bool // the session was told that the server speaks the legacy era
+	eraKnown     bool // the session knew in advance that the server speaks the legacy era
 	sess         *session.Session
 	diedOnProbe  bool
 	runningSteps sync.WaitGroup // shutDown waits for them

@@ -13,7 +13,7 @@ import (
 // limitsFor returns how long an attempt at a spec may take. A spec's own connectTimeout is exact; the default one grows with the
 // number of attempts in a row that took too long.
 func limitsFor(spec *messages.Spec, timeouts int) opening.Limits {
-	// A connectTimeout of the spec is the person's word, so nothing prolongs it.
+	// The person chose the spec's connectTimeout, so nothing prolongs it.
 	l := opening.Limits{Silence: time.Duration(spec.ConnectTimeout), Most: opening.MaxAttempt, Exact: spec.ConnectTimeout != 0}
 	if !l.Exact {
 		l.Silence = opening.Grown(DefaultConnectTimeout, timeouts)
@@ -83,7 +83,7 @@ func (a *attempt) checkProgress() {
 	was := a.opening.Installing
 	var v opening.Decision
 	a.opening, v = a.opening.Observe(a.limits, seen)
-	// The cause of the context tells the steps that the bound has passed, and not the end of the attempt.
+	// The cause of the context distinguishes the passed bound from the end of the attempt.
 	if v.Over {
 		a.cancel(context.DeadlineExceeded)
 		return
@@ -93,7 +93,7 @@ func (a *attempt) checkProgress() {
 	if a.limits.Process && seen.Seen && seen.Heard.IsZero() {
 		a.post(cpuTimeMeasured{a.epoch, seen.CPU, seen.Waited})
 	}
-	// The actor is told once; the start gate then frees the slot.
+	// The actor gets one message about it; the start gate then frees the slot.
 	if a.opening.Installing && !was {
 		a.post(installStarted{a.epoch})
 	}

@@ -41,7 +41,7 @@ func limitsOf(spec *messages.Spec, inFlight, queued int) (queue.Limits, bool) {
 	if spec.MaxQueued != 0 {
 		queued = spec.MaxQueued
 	}
-	// Without a word of the spec or the program the queue has its default length.
+	// If neither the spec nor the program sets a length, the queue has its default one.
 	if queued == 0 {
 		queued = messages.DefaultMaxQueued
 	}
@@ -60,7 +60,7 @@ func (c *Cell) setCallLimits(l queue.Limits) *callQueue {
 	}
 	t := c.callQueue
 	t.mu.Lock()
-	// The channels have room for one word each, so sending after the lock never blocks.
+	// The channels have room for one value each, so sending after the lock never blocks.
 	admitted, displaced := t.q.SetLimits(l)
 	t.mu.Unlock()
 	for _, w := range admitted {
@@ -83,7 +83,7 @@ func (t *callQueue) waitingCalls() int {
 }
 
 // acquireSlot waits for a slot. With in the caller has one and must call releaseSlot. Neither in nor an error means that the
-// gate was closed meanwhile: the caller goes on to the gate, whose error gives the reason.
+// gate was closed meanwhile: the caller continues to the gate, whose error gives the reason.
 func (t *callQueue) acquireSlot(ctx context.Context, gate *session.Gate) (in bool, err error) {
 	t.mu.Lock()
 	answer, w, displaced := t.q.Enter(messages.CallerOf(ctx), newAdmission)

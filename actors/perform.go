@@ -226,7 +226,7 @@ func (s *Server) updateTools(epoch, rev uint64) {
 // only when the catalog shows its tools.
 func (s *Server) announceTools(epoch, rev uint64) {
 	s.shownHash = s.tools.Hash
-	// The revision tells the registry which of two changes of one epoch is the newer.
+	// By the revision the registry knows which of two changes of one epoch is the newer.
 	change := catalog.Change{Kind: catalog.Announce, Epoch: epoch, Rev: rev, Tools: s.tools.Tools, Route: s.link}
 	if s.registering {
 		root, self, link := s.root, s.self, s.link

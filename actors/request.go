@@ -40,7 +40,7 @@ func (c *Calls) SendRequest(ctx context.Context, q Request) error {
 	err = c.completeError(err, q.Server, "")
 	var e *messages.Error
 	if errors.As(err, &e) {
-		// The error is copied, because the original may be shared; only the word of the operation differs from a call's.
+		// The error is copied, because the original may be shared; only its Op differs from a call's.
 		read := *e
 		read.Op = "read"
 		return &read

@@ -72,7 +72,7 @@ func (v *View) Status() messages.Status {
 	return st
 }
 
-// Reason returns the reason of the phase in a few words, for a person; empty where the phase says all.
+// Reason returns the reason of the phase in a few words, for a person; empty where the phase needs no reason.
 func (v *View) Reason() string {
 	s := v.State
 	// Without a planned attempt there is no time to name.

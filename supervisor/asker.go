@@ -158,7 +158,7 @@ func (a *asker) askPermission(ctx context.Context, d access.Decision, r AskReque
 				a.noteAnswer(ctx, f.answer)
 				return a.outcomeError(f, r, d)
 			}
-			// The number goes on to the next question, whose first caller counts those that still have to join.
+			// The number is passed to the next question, whose first caller counts those that still have to join.
 			a.mu.Lock()
 			waited = f.waiting - 1
 			a.mu.Unlock()

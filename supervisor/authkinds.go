@@ -84,7 +84,7 @@ func (k *credentials) helperCommand(spec *Spec, a *Auth) transports.StdioConfig 
 
 // asksOnTerminal reports whether the helper of a spec keeps the controlling terminal, so that it can ask for a passphrase
 // (gpg, pass). Only helpers that the person or the organisation configured may: a program with the terminal can type into it,
-// and a project file may be a stranger's.
+// and a project file may come from an unknown author.
 func asksOnTerminal(s messages.Scope) bool {
 	return s == messages.ScopeUser || s == messages.ScopeManaged || s == messages.ScopeDynamic
 }
@@ -107,7 +107,7 @@ func (k *credentials) newOAuth(name string, spec *Spec) (*oauth.Authorizer, erro
 		ClientName: k.cfg.ClientName, AuthURL: a.AuthURL, TokenURL: a.TokenURL, Resource: a.Resource, Scopes: a.Scopes,
 		RedirectURL: a.RedirectURL, CallbackPort: a.CallbackPort, AllowHTTP: spec.AllowPlainHTTP,
 	}
-	// The authorization server may require the same client certificate as the resource.
+	// The server's own metadata is fetched over the connection that its spec describes; authorization servers are verified as usual.
 	if t := spec.TLS; t != nil {
 		cfg.TLS = func() (*tls.Config, error) {
 			made, _, err := transports.LoadTLS(*t)

@@ -65,7 +65,7 @@ func newEntryActor(m *Manager) *entryActor {
 		handlers: map[string]*handlerActor{}, pending: map[uint64]*pendingRequest{}, stopped: make(chan struct{})}
 }
 
-// Receive implements actor.Actor. A panic loses the one message and is logged; the actor goes on with its state. Commands that
+// Receive implements actor.Actor. A panic loses the one message and is logged; the actor keeps its state. Commands that
 // change servers are only forwarded here, so that they reach the supervisor in the order of arrival.
 func (e *entryActor) Receive(ctx actor.Context) {
 	defer func() {
@@ -102,7 +102,7 @@ func (e *entryActor) Receive(ctx actor.Context) {
 			e.publishedReplier(ctx, m.GetName(), isUnreachable))})
 	case *messages.EnableServer:
 		e.commandServer(ctx, m.GetName(), lifecycle.Enable{Ticket: e.m.shared.tickets.Add(1)}, e.doneReplier(ctx))
-	// The ticket tells the disabled view from one of an earlier command.
+	// The ticket distinguishes the disabled view from one of an earlier command.
 	case *messages.DisableServer:
 		ticket := e.m.shared.tickets.Add(1)
 		e.commandServer(ctx, m.GetName(), lifecycle.Disable{Cold: m.GetDisconnect(), Ticket: ticket},
@@ -211,7 +211,7 @@ func (e *entryActor) provideToken(ctx actor.Context, m *messages.ProvideCredenti
 		if err != nil || cell == nil {
 			return
 		}
-		// A server that works goes on and uses the token with its next request.
+		// A server that works is not reconnected: it uses the token with its next request.
 		if phase := cell.View().State.Phase; phase == messages.Failed || phase == messages.NeedsAuth {
 			manager.sendCommand(serverCommand{m.GetServer(), lifecycle.Reconnect{Ticket: manager.shared.tickets.Add(1)}, func(error) {}})
 		}

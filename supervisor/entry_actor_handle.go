@@ -62,7 +62,7 @@ func (e *entryActor) askHandler(
 	case got := <-a.answer:
 		return got.result, got.err
 	case <-ctx.Done():
-		// The handler is told, so that it need not ask a person any longer.
+		// ServerRequestEnded lets the handler withdraw the question from its person.
 		e.root.Send(e.self, requestAbandoned{a})
 		return nil, context.Cause(ctx)
 	case <-e.stopped:

@@ -9,7 +9,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// This file tells accounts apart. The lists that a server gave to one account may show what another account must not see.
+// This file distinguishes accounts. The lists that a server gave to one account may show what another account must not see.
 
 // accountSource is an Authorizer that can tell accounts apart; its Account is empty while no account is signed in.
 type accountSource interface{ Account() string }

@@ -158,7 +158,7 @@ func (m *Manager) ProvideCredentials(ctx context.Context, server, token string) 
 	return m.reconnectIfDown(ctx, server)
 }
 
-// provideToken checks a token and makes the next requests of the server carry it. A running connection goes on with it too. The
+// provideToken checks a token and makes the next requests of the server carry it. A running connection uses it too. The
 // audit log records the attempt, never the token.
 func (m *Manager) provideToken(b callerInfo, server, token string) (err error) {
 	const op = "authorize"

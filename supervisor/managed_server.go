@@ -22,7 +22,7 @@ type managedServer struct {
 	wanted bool
 
 	pid        *actor.PID // nil while the server has no actor
-	actorEpoch uint64     // tells this actor's messages from those of its predecessors
+	actorEpoch uint64     // distinguishes this actor's messages from those of its predecessors
 	// cell publishes the server's state, holder keeps its attempt: both outlive the actor.
 	cell   *actors.Cell
 	holder *actors.Holder

@@ -132,7 +132,7 @@ func (m *Manager) ToolsOf(ctx context.Context, servers ...string) ([]*Entry, err
 }
 
 // Watch returns a watcher that receives what happens from now on. buffer is how many events may wait (0: 256). The caller closes
-// the watcher; one that is too slow loses events and is told how many: see [Watcher].
+// the watcher; one that is too slow loses events and gets their number: see [Watcher].
 func (m *Manager) Watch(buffer int) *Watcher { return m.shared.hub.Watch(buffer) }
 
 // History returns what happened to a server, oldest first: at most 64 entries. The error is ErrUnknownServer.

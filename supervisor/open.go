@@ -44,7 +44,7 @@ func (c *Config) newTransport(name string, spec *Spec, share *budget.Share) (tra
 	switch spec.Kind() {
 	// The child gets its own environment, its directory and, if the spec asks, its isolation; a runner of packages is known by name.
 	case messages.Stdio:
-		// The spec's word about the environment overrides the configuration's.
+		// The spec's setting for the environment overrides the configuration's.
 		inherit := c.InheritEnv
 		if spec.InheritEnv != nil {
 			inherit = *spec.InheritEnv

@@ -38,7 +38,7 @@ func (p *pinState) setPolicy(own, least string) bool {
 	return !same
 }
 
-// policyFor returns how changed tools of a server are treated: the spec's word, else the configuration's, else a warning, and at
+// policyFor returns how changed tools of a server are treated: as its spec says, else the configuration, else with a warning, and at
 // least what the organisation demands.
 func (p *pinState) policyFor(spec *Spec) string {
 	p.mu.Lock()
@@ -87,7 +87,7 @@ func (p *pinState) isNewProblem(err error) bool {
 // filterChanged compares a list with the approved definitions. Under "hold" it takes the changed tools out, and those of which the
 // store cannot say whether they changed; otherwise it marks the changed ones. Changes that are new are reported.
 func (p *permissions) filterChanged(name string, spec *Spec, list *session.ToolList) *session.ToolList {
-	// The policy may differ by server: a spec has the first word, the organisation the last.
+	// The policy may differ by server: the spec decides first, and the organisation sets the least.
 	policy := p.pins.policyFor(spec)
 	if p.cfg.Pins == nil || policy == messages.PinOff {
 		return list

@@ -38,7 +38,7 @@ type rateLimit struct {
 }
 
 // takeRequest takes one request out of a server's limit. ok is false if the server must be refused; otherwise unheard is how many
-// were refused since the request before, which the person is told.
+// were refused since the request before, for the person to see.
 func (a *rateLimits) takeRequest(server string, now time.Time) (unheard int, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -76,7 +76,7 @@ func (s *supervisor) handleAdd(ctx actor.Context, m addServer) {
 	m.reply(nil)
 }
 
-// sendEvent sends an event to the server's actor. While there is none the event is dropped: what it wishes stands in the record
+// sendEvent sends an event to the server's actor. While there is none the event is dropped: what it asks for is in the record
 // (wanted), and the successor begins with that.
 func (s *supervisor) sendEvent(r *managedServer, e lifecycle.Event) {
 	if r.pid != nil {
@@ -144,7 +144,7 @@ func (s *supervisor) handleRemove(ctx actor.Context, m removeServer) {
 			Text: "it comes from " + sourceOf(r.configured), Fix: "remove it there, or disable it here"})
 		return
 	}
-	// Only the runtime's word is withdrawn here; dropSource decides what that means for the server.
+	// Only the runtime's spec is withdrawn here; dropSource decides what that means for the server.
 	r.runtime = nil
 	s.dropSource(ctx, r)
 	m.reply(nil)
@@ -260,7 +260,7 @@ func (s *supervisor) handleSetServers(ctx actor.Context, m setServers) {
 				continue
 			}
 			// A replaced server stands in Removed and Added; one whose connection stays stands in Adjusted only.
-			// A spec that cannot work replaces nothing: the old server goes on, and handleAdd reports the error.
+			// A spec that cannot work replaces nothing: the old server keeps running, and handleAdd reports the error.
 			if s.unusableCause(name, spec) == nil {
 				if r.runtime.SameConnection(spec) {
 					adjusted = true

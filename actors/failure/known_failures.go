@@ -1,7 +1,7 @@
 package failure
 
 // knownFailures are the tables of known failures, in the order in which they are asked: rows that name their subject come before
-// rows that could be about anything. The words are those of the versions that testdata names.
+// rows that could be about anything. The texts are those of the versions that testdata names.
 var knownFailures = [...]struct {
 	rows []knownFailure
 	// near rows could be about a passing problem that a program reported before it ended for another reason, so they apply only

@@ -80,15 +80,15 @@
 // marked * are about two steps: the tests of this package verify them.
 //
 //	L1  connected ⇒ wanted and Conn is Open
-//	L2  disabled ⇔ not wanted; what is being removed is not wanted; a disabled server is warm ⇔ Conn is Open
-//	L3  at most one epoch has a connection: a start is asked for, and Dial performed*, only when Conn is None
-//	L4  needs-auth asks for no start; only what failed or restarts, and asks for a start, has a next attempt
-//	L5  a list is in flight, or due, only while Conn is Opening or Open
-//	L6  a start is asked for only while the server is wanted
-//	L7  Rev rises with every word to the registry*
+//	L2  disabled ⇔ not wanted; a server that is being removed is not wanted; a disabled server is warm ⇔ Conn is Open
+//	L3  at most one epoch has a connection: a start is requested, and Dial performed*, only when Conn is None
+//	L4  needs-auth requests no start; only a server that failed or restarts, and requests a start, has a next attempt
+//	L5  a list is being fetched, or due, only while Conn is Opening or Open
+//	L6  a start is requested only while the server is wanted
+//	L7  Rev rises with every message to the registry*
 //	L8  Answered never exceeds Ticket, and equals it once the server has settled
-//	L9  Step is set ⇔ pending; step, connection and what was asked for agree, so that an event is to come that leads on
-//	L10 what failed, restarts or needs credentials has a cause; what is connected has none
+//	L9  Step is set ⇔ pending; step, connection and start request agree, so that an event will come that leads on
+//	L10 a server that failed, restarts or needs credentials has a cause; a connected one has none
 //
 // Not decided here: when an attempt may begin (package restart), which tools exist (package catalog), how any effect is
 // performed.

@@ -17,7 +17,7 @@ const (
 	Opening
 	// Open: the session accepts calls.
 	Open
-	// Closing: the connection was told to end, or ended by itself, and has not released everything yet.
+	// Closing: the connection is being closed, or ended by itself, and has not released everything yet.
 	Closing
 )
 
@@ -29,7 +29,7 @@ type Cause struct {
 	Class messages.Class
 	// Text is one line for a person, with what to do if something can be done.
 	Text string
-	// RetryAfter is the server's own wish for the next attempt, 0 if it has none. Challenge is that of ClassUnauthorized.
+	// RetryAfter is the wait that the server asked for, 0 if it asked for none. Challenge is that of ClassUnauthorized.
 	RetryAfter time.Duration
 	Challenge  *messages.Challenge
 }

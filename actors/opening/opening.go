@@ -1,5 +1,5 @@
 // Package opening decides how long an attempt to connect may take, as a pure function of what was observed of it. It has no clock,
-// no process and no timer: the attempt observes, asks, and observes again when it is told to.
+// no process and no timer: the attempt observes, asks, and observes again at the time that it is given.
 //
 //	state := opening.Begin(limits, now)
 //	state, decision := state.Observe(limits, seen) // at decision.At, until decision.Over or the server is connected
@@ -20,7 +20,7 @@
 // The attempt of package actors owns the State: it calls Begin when the start gate has granted, and Observe from a timer. The
 // package calls nothing of this module.
 //
-// Not promised: that a runner whose server burns a processor and answers nothing is told from one that installs; such a
+// Not promised: that a runner whose server burns a processor and answers nothing is distinguished from one that installs; such a
 // server is given up after Most. Where the system reports nothing about processes, a runner has UnseenFactor times its Silence,
 // and the time in which processes waited for a processor is not known.
 package opening

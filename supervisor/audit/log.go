@@ -88,7 +88,7 @@ func New(w io.Writer, o Options) *Log {
 	if o.Logger == nil {
 		o.Logger = zap.NewNop()
 	}
-	// The id of the run is random, so that runs of different machines can be told apart in one collected log.
+	// The id of the run is random, so that runs of different machines can be distinguished in one collected log.
 	var id [8]byte
 	_, _ = rand.Read(id[:]) // it never fails
 	// The channels of signals have room for one: a signal that is not taken yet stands for all later ones.

@@ -137,7 +137,7 @@ func (w *batchWriter) writeBatch(batch []byte) (rest []byte) {
 		w.countWritten(bytes.Count(batch[:whole], []byte{'\n'}), whole)
 		batch = batch[whole:]
 		if err == nil {
-			// The batch goes on with the next lines.
+			// The loop continues with the next lines.
 			w.noteRecovery()
 			continue
 		}

@@ -31,7 +31,7 @@ type Checker struct {
 
 // compiledSchema is a schema that was compiled, or the reason why it cannot be.
 type compiledSchema struct {
-	raw      string // tells two schemas with one hash apart
+	raw      string // distinguishes two schemas with one hash
 	unusable string
 
 	mu       sync.Mutex // guards compiled, whose meter counts one check at a time

@@ -175,7 +175,7 @@ func (s *Store) Turnover(key string) (t Turnover) {
 	removed := map[string]string{}
 	k := s.now[key]
 	for _, name := range sortedNames(k) {
-		// Only an approved tool that the person has not yet been told about counts as removed.
+		// Only an approved tool whose removal the person has not seen yet counts as removed.
 		if p := k[name]; p.Gone && !p.Noted && len(p.Approved) > 0 {
 			removed[p.Approved[len(p.Approved)-1]] = name
 			t.Removed = append(t.Removed, name)

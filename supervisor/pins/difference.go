@@ -161,7 +161,7 @@ func flattenValue(v any, path string, into map[string]string) {
 		}
 		for i, element := range v {
 			switch element.(type) {
-			// Elements with structure are told apart by their index.
+			// Elements with structure are distinguished by their index.
 			case map[string]any, []any, nil:
 				flattenValue(element, path+"["+strconv.Itoa(i)+"]", into)
 			default:

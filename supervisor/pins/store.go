@@ -283,7 +283,7 @@ func (s *Store) writeChanges() bool {
 // Flush returns when everything is written, with the reason if it cannot be.
 func (s *Store) Flush() error { return s.FlushWithin(context.Background()) }
 
-// FlushWithin is like Flush, and returns ctx's error when ctx ends first; the writing goes on.
+// FlushWithin is like Flush, and returns ctx's error when ctx ends first; the write continues.
 func (s *Store) FlushWithin(ctx context.Context) error {
 	for {
 		s.mu.Lock()

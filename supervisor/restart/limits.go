@@ -110,7 +110,7 @@ func (p Priority) String() string {
 	return "invalid"
 }
 
-// Request is the wish to start one server.
+// Request asks for the start of one server.
 type Request struct {
 	Server string
 	// Kind decides which limit applies: Stdio is a process, SDK is in process, everything else is the network.

@@ -225,7 +225,7 @@ func (f *Follower) decideAndApply() (plan.Decision, error) {
 	return d, nil
 }
 
-// callApply calls Apply; a panic in it counts as an error, so that the following goes on.
+// callApply calls Apply; a panic in it counts as an error, so that the files are still followed.
 func (f *Follower) callApply(ctx context.Context, d plan.Decision) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
