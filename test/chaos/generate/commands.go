@@ -8,7 +8,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
-// drawCommands draws what the owner does meanwhile: near to what breaks, and to his own other commands.
+// drawCommands draws the owner's commands, near to faults and to his own other commands. A command that takes a server away is
+// mostly followed by the one that brings it back.
 func (d *scenarioBuilder) drawCommands() {
 	n := d.IntN(4)
 	if d.drawChance(0.4) {
@@ -17,6 +18,7 @@ func (d *scenarioBuilder) drawCommands() {
 	for range n {
 		server := d.pickServer(nil)
 		at := d.drawTime(server)
+		// Words that stand twice are drawn twice as often.
 		switch pick(d, "toggle", "toggle", "disconnect", "reconnect", "reconnect", "replace", "respec", "respec", "refresh",
 			"configure", "wake", "enable", "add") {
 		case "toggle":
@@ -50,7 +52,7 @@ func (d *scenarioBuilder) drawCommands() {
 	}
 }
 
-// repeatCommand repeats the last command, now and then: on the same server, or on others, each a little later.
+// repeatCommand repeats the last command on one day in twenty: on the same server, or on others, each a little later.
 func (d *scenarioBuilder) repeatCommand() {
 	if !d.drawChance(0.05) {
 		return
@@ -62,7 +64,8 @@ func (d *scenarioBuilder) repeatCommand() {
 	}
 }
 
-// drawServerSets says one set of servers after the other, each of which lacks some, and mostly the whole one in the end.
+// drawServerSets adds commands that set one set of servers after the other. Each lacks some servers, and the last mostly holds
+// all of them.
 func (d *scenarioBuilder) drawServerSets(at time.Duration) {
 	all := d.serverCount()
 	addSet := func(some string) {
@@ -78,7 +81,7 @@ func (d *scenarioBuilder) drawServerSets(at time.Duration) {
 	}
 }
 
-// addUndo follows a command soon, late, or never.
+// addUndo adds the command that brings a server back: soon (60 %), at any later time (25 %), or never.
 func (d *scenarioBuilder) addUndo(do, server string, at time.Duration) {
 	switch p := d.Float64(); {
 	case p < 0.6:
@@ -89,22 +92,25 @@ func (d *scenarioBuilder) addUndo(do, server string, at time.Duration) {
 }
 
 const (
-	// callsPerDay is how many calls a day has, about. More find little more, and cost most of the time of a run.
+	// callsPerDay is roughly the number of calls of a day. More calls find little more, and cost most of the time of a run.
 	callsPerDay = 150
-	// settleTime is what the wait for the healed world is taken for when calls are counted.
+	// settleTime estimates the wait for the healed world, during which the steady calls go on.
 	settleTime = 3 * time.Minute
 )
 
-// drawLoad draws the calls: a few all day on all servers, and bursts about what happens.
+// drawLoad draws the calls: a few all day on all servers, and bursts near to faults and commands.
 func (d *scenarioBuilder) drawLoad() {
+	// WriteTool stands twice because only a tool with an effect can show that it ran twice.
 	tools := []string{scenario.ReadTool, scenario.PutTool, scenario.WriteTool, scenario.WriteTool}
 	if d.drawChance(0.9) {
+		// The rate spreads 40 % of the calls over all servers and the whole day. Three digits keep the scenario's text short.
 		rate := 0.4 * callsPerDay / (d.length + settleTime).Seconds() / float64(d.serverCount())
 		d.s.Load = append(d.s.Load, d.withCallOptions(scenario.Load{Tool: pick(d, tools...), Rate: max(float64(int(rate*1000))/1000, 0.001)}))
 	}
 	for range d.IntN(3) {
 		server := d.pickServer(nil)
 		from := d.drawTime(server)
+		// A burst mostly begins a second before the moment, so that calls are in flight at it.
 		if d.drawChance(0.7) {
 			from = max(from-time.Second, 0)
 		}
@@ -116,7 +122,7 @@ func (d *scenarioBuilder) drawLoad() {
 	}
 }
 
-// drawReads draws what is read of the servers that have more than tools.
+// drawReads draws reads of servers that offer resources and prompts.
 func (d *scenarioBuilder) drawReads() {
 	for range d.IntN(4) {
 		server := d.pickServer(func(g scenario.Group) bool { return g.Offers })
@@ -130,7 +136,8 @@ func (d *scenarioBuilder) drawReads() {
 	}
 }
 
-// withCallOptions adds what a caller may ask for.
+// withCallOptions adds the options of a caller at random: a timeout, several callers, cancellation, a task, the size of a
+// result.
 func (d *scenarioBuilder) withCallOptions(l scenario.Load) scenario.Load {
 	if d.drawChance(0.25) {
 		l.Timeout = messages.Duration(pick(d, 100*time.Millisecond, time.Second, 5*time.Second))

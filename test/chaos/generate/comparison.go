@@ -11,25 +11,27 @@ import (
 )
 
 const (
-	// quietTime is how long nothing breaks at the beginning of a day in which callers are compared, and how long the calls go on when it
-	// does: a 99th percentile needs 200 calls before and as many during the faults.
+	// quietTime is how long no fault happens at the beginning of a day in which callers are compared, and how long the calls go
+	// on after the first fault: a 99th percentile needs 200 calls before and as many during the faults.
 	quietTime = 40 * time.Second
-	// wellServers is how many servers such a day has that nothing happens to, and wellRate how many calls a second each of them is given.
+	// wellServers is the number of servers of such a day that meet no fault, and wellRate the calls per second that each of
+	// them gets.
 	wellServers = 4
 	wellRate    = 2
-	// comparedShare is how many days are made so, of those that can be: one in eight of all, about.
+	// comparedShare is the share of suitable days that are made so: about one in eight of all days.
 	comparedShare = 0.25
 )
 
-// makeComparison makes a day in which it can be said whether servers that are well are served as before while others are not. It comes
-// last, so that every other day is what it is without it. A machine that sleeps, and a network that is told to be back, are
-// everybody's matter: on such a day nobody is well.
+// makeComparison turns a day into one that shows whether healthy servers are served as before while faults meet others. It
+// comes after the other draws from the shared source, so that every other day is the same as without it. A day with a sleeping
+// machine, a wake command or a change of the set is left alone, because these meet every server.
 func (d *scenarioBuilder) makeComparison() {
 	if !d.drawChance(comparedShare) || len(d.o.Only) > 0 || d.o.Duration > 0 || len(d.s.Faults) == 0 || d.serverCount()+wellServers > d.o.Servers ||
 		d.length+quietTime > 20*time.Minute {
 		return
 	}
 	for _, f := range d.s.Faults {
+		// A fault without a selector meets every server.
 		if len(f.On) == 0 {
 			return
 		}
@@ -40,6 +42,7 @@ func (d *scenarioBuilder) makeComparison() {
 		}
 	}
 	first := d.length
+	// The new servers must meet no fault, so each selector is written out before they are added.
 	for i := range d.s.Faults {
 		f := &d.s.Faults[i]
 		f.On = d.selectorByNames(f)
@@ -49,6 +52,7 @@ func (d *scenarioBuilder) makeComparison() {
 	for i := range d.s.Commands {
 		d.s.Commands[i].At += messages.Duration(quietTime)
 	}
+	// The steady load names no server and stays where it is.
 	for i := range d.s.Load {
 		if l := &d.s.Load[i]; len(l.On) > 0 {
 			l.From += messages.Duration(quietTime)
@@ -58,6 +62,7 @@ func (d *scenarioBuilder) makeComparison() {
 	d.s.Duration = messages.Duration(d.length)
 	g := scenario.Group{Name: "well", Count: wellServers, Kind: pick(d, messages.Stdio, messages.HTTP, messages.WebSocket)}
 	d.s.Servers = append(d.s.Servers, g)
+	// The same calls run once in the quiet time and once from the first fault on.
 	for _, from := range []time.Duration{0, first} {
 		d.s.Load = append(d.s.Load, scenario.Load{
 			On: scenario.Selector{g.Name + "-*"}, Tool: scenario.ReadTool, Rate: wellRate, From: messages.Duration(from),
@@ -66,7 +71,8 @@ func (d *scenarioBuilder) makeComparison() {
 	}
 }
 
-// selectorByNames is a selector by names, so that it stays the same when there are more servers.
+// selectorByNames writes the selector of a fault out as names, so that it selects the same servers when the day has more of
+// them. An any:n takes the first n that the fault applies to.
 func (d *scenarioBuilder) selectorByNames(f *scenario.Fault) scenario.Selector {
 	most := 0
 	switch {

@@ -7,12 +7,12 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
-// crossings is how many days have two things happen to a server while its tools are being listed.
+// crossings is the share of days on which two events meet a server while its tools are being listed.
 const crossings = 0.35
 
-// crossing has a server that takes its time for a list: one is asked for, and before it has come the connection ends, or the owner disables the
-// server and enables it, and the list changes once more. What was under way must leave nothing behind: hence something follows when all is
-// quiet again, a change, a refresh or a reconnect. It has a source of chance of its own, as further has.
+// crossing adds a server with slow lists. A list is requested, and before it arrives the connection ends, or the owner disables
+// and enables the server, and the list changes once more. The interrupted list must leave nothing behind; a change, a refresh
+// or a reconnect in the quiet time after it sometimes shows that. It has a source of chance of its own, as drawAdditions has.
 func (d *scenarioBuilder) crossing(seed uint64) {
 	if len(d.o.Only) > 0 {
 		return
@@ -24,12 +24,15 @@ func (d *scenarioBuilder) crossing(seed uint64) {
 		return
 	}
 	g := d.drawServer(d.drawKind(), "")
+	// The server must connect at once and hold, so that the only events are those of the crossing.
 	g.Disabled, g.Connect, g.IdleTimeout, g.Tasks, g.Offers, g.ConnectTimeout = false, "", 0, "", false, 0
 	g.Tools, g.Pages = 0, 0
 	if d.drawChance(0.5) {
+		// Two pages double the time in which an event can meet the list.
 		g.Tools, g.Pages = 6, 2
 	}
 	slow := pick(d, 100*time.Millisecond, 300*time.Millisecond, time.Second)
+	// The latency is how long each page takes.
 	g.Latency = messages.Duration(slow)
 	d.s.Servers = append(d.s.Servers, g)
 	at := d.roundTime(d.drawBetween(20*time.Second, d.length-100*time.Second))
@@ -41,12 +44,12 @@ func (d *scenarioBuilder) crossing(seed uint64) {
 	}
 }
 
-// cross is one crossing, and what shows that nothing is left of it. It returns when that is over.
+// cross adds one crossing and sometimes an event that shows its leftovers. It returns the time at which it is over.
 func (d *scenarioBuilder) cross(name string, at, slow time.Duration) time.Duration {
 	change := func(t time.Duration) {
 		d.addFault("list-changed", name, t, 0, map[string]string{"what": pick(d, "swap", "add", "describe")})
 	}
-	if d.drawChance(0.12) { // the machine wakes up while it is waited for its next attempt
+	if d.drawChance(0.12) { // the machine wakes up while the supervisor waits for the next attempt
 		d.addFault("crash", name, at, 0, map[string]string{"down": "40s"})
 		d.addCommand("wake", "", at+pick(d, 8*time.Second, 20*time.Second, 35*time.Second))
 		return at + time.Minute
@@ -54,14 +57,16 @@ func (d *scenarioBuilder) cross(name string, at, slow time.Duration) time.Durati
 	asked := at
 	if d.drawChance(0.6) {
 		d.addCommand("refresh", name, at)
-	} else { // it is listed when the server has been quiet for 50 ms
+	} else { // the session requests the list when the server has sent no change for 50 ms
 		change(at)
 		asked += 51 * time.Millisecond
 	}
+	// during lies in the first page of the list.
 	during := asked + d.drawBetween(time.Millisecond, slow)
 	if d.drawChance(0.5) {
 		change(during)
 	}
+	// within is the time of the interruption, and back the time at which the server is wanted again, often in the same instant.
 	within := during + pick(d, 0, time.Millisecond, slow/4)
 	back := within + pick(d, 0, 0, time.Millisecond, slow/4, slow)
 	switch pick(d, "crash", "crash", "crash", "disable", "disable", "disconnect", "reconnect", "respec") {
@@ -89,7 +94,7 @@ func (d *scenarioBuilder) cross(name string, at, slow time.Duration) time.Durati
 		d.addCommand("respec", name, within)
 	}
 	quiet := back + pick(d, 3*time.Second, 15*time.Second)
-	switch d.IntN(6) { // mostly nothing: what waits for a list must not need another one
+	switch d.IntN(6) { // mostly no event: a pending list must arrive without another one
 	case 0:
 		change(quiet)
 	case 1:

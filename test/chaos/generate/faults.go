@@ -11,16 +11,17 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
-// frequentFaults are faults that are drawn more often than the others: they are what happens most, and what the others meet.
+// frequentFaults are drawn more often than the others, because they happen most in practice and the others meet them.
 var frequentFaults = []string{"crash", "crash", "crash", "crash-loop", "reset", "hang-start", "slow-start", "list-changed", "refuse", "stop"}
 
-// costlyLimits are faults that do something many times a second, or make much of it: they last for seconds only.
+// costlyLimits bounds the faults that act many times a second, or produce much data, to seconds; otherwise they would take most
+// of the time of a run.
 var costlyLimits = map[string]time.Duration{
 	"noise": 10 * time.Second, "list-storm": 3 * time.Second, "huge-line": 5 * time.Second, "big-result": 20 * time.Second,
 	"slow-drip": 10 * time.Second, "endless-progress": 30 * time.Second, "modern-breach": 30 * time.Second,
 }
 
-// drawFaults draws what breaks.
+// drawFaults draws the faults of the day, from those that the simulation has and that Options.Only allows.
 func (d *scenarioBuilder) drawFaults() {
 	var names []string
 	for _, k := range faults.All() {
@@ -45,13 +46,13 @@ func (d *scenarioBuilder) drawFaults() {
 	}
 }
 
-// drawFault draws one entry.
+// drawFault draws one fault of a kind: its servers, its time, its length and sometimes its repetition.
 func (d *scenarioBuilder) drawFault(k faults.Kind) {
 	f := scenario.Fault{Fault: k.Name, With: d.drawParameters(k)}
 	server := ""
 	if k.Name != "sleep" {
 		if server = d.serverForFault(k, nil); server == "" {
-			return // there are as many servers as there may be, and none is of that sort
+			return // no server is of that kind, and the options allow no further one
 		}
 		f.On = d.faultTargets(k, server)
 	}
@@ -59,7 +60,7 @@ func (d *scenarioBuilder) drawFault(k faults.Kind) {
 	f.At = messages.Duration(at)
 	d.addMoment(at, server)
 	if len(f.On) != 1 || f.On[0] != server {
-		if d.drawChance(0.4) { // else all in one instant
+		if d.drawChance(0.4) { // else it meets all servers in one instant
 			f.Spread = messages.Duration(pick(d, 10*time.Millisecond, time.Second, 10*time.Second))
 		}
 	}
@@ -74,6 +75,7 @@ func (d *scenarioBuilder) drawFault(k faults.Kind) {
 		f.For = messages.Duration(last)
 		d.addMoment(at+last, server)
 	}
+	// A repeated fault rests at least as long as it lasts.
 	if d.drawChance(0.15) && (k.Instant || time.Duration(f.For) < 20*time.Second) {
 		f.Every = messages.Duration(max(d.roundTime(d.drawBetween(time.Second, time.Minute)), 2*time.Duration(f.For)))
 		f.Times = 2 + d.IntN(5)
@@ -81,12 +83,12 @@ func (d *scenarioBuilder) drawFault(k faults.Kind) {
 	d.s.Faults = append(d.s.Faults, f)
 	met := server
 	if len(f.On) != 1 || f.On[0] != server && f.On[0] != "*" {
-		met = "" // nobody knows yet which servers it befalls
+		met = "" // which servers it meets is decided only by the plan
 	}
 	d.addTrigger(k, met, at, time.Duration(f.For))
 }
 
-// faultTargets is the selector of a fault: one server, some or all.
+// faultTargets draws the selector of a fault: one server (65 %), some, or all.
 func (d *scenarioBuilder) faultTargets(k faults.Kind, server string) scenario.Selector {
 	can := 0
 	for _, g := range d.s.Servers {
@@ -103,7 +105,8 @@ func (d *scenarioBuilder) faultTargets(k faults.Kind, server string) scenario.Se
 	return scenario.Selector{"*"}
 }
 
-// drawParameters draws those that a fault has, each now and then: the default is what was thought of first.
+// drawParameters draws the parameters of a fault, each on half of the days: otherwise the default holds, which is the most
+// telling value.
 func (d *scenarioBuilder) drawParameters(k faults.Kind) map[string]string {
 	with := map[string]string{}
 	for _, p := range k.Params {
@@ -127,7 +130,7 @@ func (d *scenarioBuilder) drawParameters(k faults.Kind) map[string]string {
 			value = pick(d, "1", "20", "100")
 		case faults.Size:
 			if k.Name == "huge-line" {
-				continue // less is not too much, and more only costs
+				continue // a shorter line would not be too long, and a longer one only costs time
 			}
 			value = pick(d, "1", "64", "4KiB", "100KiB")
 		case faults.Count:
@@ -145,7 +148,7 @@ func (d *scenarioBuilder) drawParameters(k faults.Kind) map[string]string {
 	return with
 }
 
-// drawNumber draws a count, whose meaning differs from fault to fault.
+// drawNumber draws a count, whose meaning depends on the fault and the parameter. An unknown parameter keeps its default.
 func (d *scenarioBuilder) drawNumber(k faults.Kind, p faults.Param) string {
 	switch p.Name {
 	case "status":

@@ -1,21 +1,27 @@
-// Package generate makes bad days at random: a seed is a scenario, the same each time, to be run in virtual time by the
+// Package generate makes bad days at random: a seed yields a scenario, the same each time, to be run in virtual time by the
 // thousand.
 //
 //	s := generate.Scenario(42, generate.Options{})
 //	plan, err := s.Plan(0, scenario.Sim) // with the seed of the scenario, which is the same 42
 //
 // A day has a few servers of mixed kinds and eras, a few to a dozen faults of all sorts, commands that race with them and
-// calls. Errors of a manager live where things meet, so most of what happens is placed near to something else: shortly after
-// the start, while a server connects or lists, just before or after the stable period, during the wait after a failure, while
-// it is parked, at the same instant on several servers. The manager's times are often shortened, so that parks, probes and
-// waits at the gate happen within minutes.
+// calls. Errors of a manager live where events meet, so most events are placed near to another one: shortly after the start,
+// while a server connects or lists, just before or after the stable period, during the wait after a failure, while it is
+// parked, at the same instant on several servers. The manager's times are often shortened, so that parks, probes and waits at
+// the gate happen within minutes.
 //
-// Beside what is drawn piece by piece a day may hold recipes: sequences that make one rare thing likely, such as a park
-// that ends with a probe. The scenario's Sometimes says which.
+// Beside the single draws a day may hold recipes: sequences that make one rare event likely, such as a park that ends with a
+// probe. The scenario's Sometimes names these events.
 //
 // Guaranteed: every seed gives a scenario that can be planned; each fault that the simulation can do, and each word of
-// scenario.Occasions, stands in some per cent of the seeds (a test holds it). Not promised: that a seed gives the same day
-// in another version of this package. Keep the scenario, not the seed, of what must be kept.
+// [scenario.Occasions], stands in some per cent of the seeds (a test holds it). Not promised: that a seed gives the same day in
+// another version of this package. Keep the scenario, not the seed, of a day that must be kept.
+//
+// # How it fits
+//
+// Package campaign and the search of package planted call [Scenario] with one seed after the other; package sim runs the plan.
+// This package calls package scenario for the language and package faults for the kinds of faults and their parameters. It
+// keeps no state: the builder of a scenario lives for one call.
 package generate
 
 import (
@@ -30,19 +36,19 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
-// Options bound what is generated. The zero value is what the long runs of the simulation use.
+// Options bound the scenarios. The long runs of the simulation use the zero value.
 type Options struct {
-	// Servers is how many there are at most; 12.
+	// Servers is the greatest number of servers; 0 means 12.
 	Servers int
-	// Duration is how long things may break; 0: 2 to 20 minutes, by the seed.
+	// Duration is the time in which faults and commands happen; 0 means 2 to 20 minutes, by the seed.
 	Duration time.Duration
-	// Faults is how many entries of faults are drawn at most, beside those of recipes; 12.
+	// Faults is the greatest number of faults that are drawn, beside those of recipes; 0 means 12.
 	Faults int
-	// Only, if not empty, are the names of the only faults that are drawn. There are no recipes then.
+	// Only, if not empty, names the only faults that are drawn. Such a day has no recipes and no additions.
 	Only []string
 }
 
-// Scenario is the bad day of a seed.
+// Scenario returns the bad day of a seed. Equal seeds and options give equal scenarios.
 func Scenario(seed uint64, o Options) scenario.Scenario {
 	o.Servers, o.Faults = cmp.Or(max(o.Servers, 0), 12), cmp.Or(max(o.Faults, 0), 12)
 	d := &scenarioBuilder{Rand: scenario.Rand(seed, "generate"), o: o}
@@ -53,6 +59,8 @@ func Scenario(seed uint64, o Options) scenario.Scenario {
 	d.s = scenario.Scenario{
 		Name: fmt.Sprintf("seed-%d", seed), Seed: seed, Tiers: []scenario.Tier{scenario.Sim}, Duration: messages.Duration(d.length),
 	}
+	// The order of the draws is part of what a seed means: a new draw goes to the end, or has a source of its own, so that the
+	// seeds keep their days.
 	d.drawManager()
 	d.drawServers()
 	d.drawRecipes()
@@ -66,28 +74,31 @@ func Scenario(seed uint64, o Options) scenario.Scenario {
 	d.drawAdjustments(seed)
 	d.crossing(seed)
 	d.fitTimeouts()
+	// Two recipes may name one occasion.
 	slices.Sort(d.s.Sometimes)
 	d.s.Sometimes = slices.Compact(d.s.Sometimes)
 	d.s.About = d.summaryText()
 	return d.s
 }
 
-// scenarioBuilder is a scenario while it is made.
+// A scenarioBuilder holds a scenario while its parts are drawn. The order of calls on Rand decides the scenario.
 type scenarioBuilder struct {
 	*rand.Rand
-	o      Options
-	s      scenario.Scenario
+	o Options
+	s scenario.Scenario
+	// length is the duration of the day, before its world is healed.
 	length time.Duration
-	// moments are times at which something happens already, each with the servers that it happens to.
+	// moments are the times at which an event happens already; later events are placed near them.
 	moments []moment
 }
 
+// A moment is the time of an event that was drawn.
 type moment struct {
 	at     time.Duration
-	server string // a server's name, or empty
+	server string // a server's name, or empty for an event of several servers or of the manager
 }
 
-// summaryText says in a line what the day is like.
+// summaryText describes the day in one line.
 func (d *scenarioBuilder) summaryText() string {
 	n := 0
 	for _, g := range d.s.Servers {
@@ -106,10 +117,10 @@ func (d *scenarioBuilder) summaryText() string {
 	return text + "."
 }
 
-// drawChance is true with a probability.
+// drawChance returns true with the probability p.
 func (d *scenarioBuilder) drawChance(p float64) bool { return d.Float64() < p }
 
-// drawBetween is a duration from low to below high.
+// drawBetween returns a duration from low to below high; low if the range is empty.
 func (d *scenarioBuilder) drawBetween(low, high time.Duration) time.Duration {
 	if high <= low {
 		return low
@@ -117,13 +128,15 @@ func (d *scenarioBuilder) drawBetween(low, high time.Duration) time.Duration {
 	return low + time.Duration(d.Int64N(int64(high-low)))
 }
 
+// pick returns one of the items, each with the same probability.
 func pick[T any](d *scenarioBuilder, list ...T) T { return list[d.IntN(len(list))] }
 
-// drawManager shortens the times of the manager, most days.
+// drawManager shortens the manager's times on most days. With the defaults a connection is stable only after one minute and a
+// parked server is probed after five, so that few of these events would fit into a day.
 func (d *scenarioBuilder) drawManager() {
 	m := &d.s.Manager
 	if d.drawChance(0.2) {
-		return // as it is used
+		return // with the defaults, as users run it
 	}
 	ms := func(t time.Duration) messages.Duration { return messages.Duration(t) }
 	if d.drawChance(0.8) {

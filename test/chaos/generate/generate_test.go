@@ -11,6 +11,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
+// Every seed must give one scenario, the same each time, and one that the simulation can plan.
 func TestEverySeedCanBePlanned(t *testing.T) {
 	for seed := range uint64(500) {
 		s := generate.Scenario(seed, generate.Options{})
@@ -23,8 +24,9 @@ func TestEverySeedCanBePlanned(t *testing.T) {
 	}
 }
 
-// Each fault of the simulation and each occasion is in some per cent of the seeds, and so are the commands, the kinds of
-// servers, both eras, trusted and untrusted ones.
+// TestWhatSeedsAreMadeOf counts over 500 seeds: each fault of the simulation and each occasion is in some per cent of them, and
+// so are the commands, the kinds of servers, both eras, trusted and untrusted ones. A fault that no seed draws would never be
+// tried.
 func TestWhatSeedsAreMadeOf(t *testing.T) {
 	const seeds = 500
 	count := map[string]int{}
@@ -59,7 +61,7 @@ func TestWhatSeedsAreMadeOf(t *testing.T) {
 			count[w]++
 		}
 	}
-	want := map[string]int{} // per cent
+	want := map[string]int{} // the least share of seeds, in per cent
 	for _, k := range faults.All() {
 		if k.In(faults.Sim) {
 			want["fault "+k.Name] = 3
@@ -88,6 +90,7 @@ func TestWhatSeedsAreMadeOf(t *testing.T) {
 	}
 }
 
+// The options are upper bounds, also where a draw or a recipe would need one server more.
 func TestOptionsBoundWhatIsMade(t *testing.T) {
 	for seed := range uint64(200) {
 		s := generate.Scenario(seed, generate.Options{Servers: 2, Faults: 3, Duration: time.Minute, Only: []string{"crash", "stop"}})
@@ -106,7 +109,7 @@ func TestOptionsBoundWhatIsMade(t *testing.T) {
 	}
 }
 
-// A generated day can be written to a file and read again.
+// A generated day can be written to a file and read again, so that a found failure can be kept as a scenario.
 func TestADayCanBeWritten(t *testing.T) {
 	for seed := range uint64(100) {
 		s := generate.Scenario(seed, generate.Options{})

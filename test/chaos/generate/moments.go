@@ -7,14 +7,15 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/restart"
 )
 
-// nearDistances are distances at which two things may meet: at once, within a message, a handshake, a coalescing, a first delay, a
-// grace period, a wait.
+// nearDistances are distances at which two events may meet: in one instant, within a message, a handshake, the joining of
+// changes (50 ms), a first delay, a grace period, a wait.
 var nearDistances = []time.Duration{
 	0, 0, time.Millisecond, 3 * time.Millisecond, 20 * time.Millisecond, 49 * time.Millisecond, 51 * time.Millisecond,
 	200 * time.Millisecond, 500 * time.Millisecond, time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second,
 }
 
-// drawTime draws the time of something that happens to a server, or to none.
+// drawTime draws the time of an event of a server, or of none for the empty name. It never lies at the very end, where the
+// world is healed.
 func (d *scenarioBuilder) drawTime(server string) time.Duration {
 	var at time.Duration
 	switch p := d.Float64(); {
@@ -31,7 +32,7 @@ func (d *scenarioBuilder) drawTime(server string) time.Duration {
 		if m, ok := d.drawMoment(server); ok && d.drawChance(0.7) {
 			at += m
 		}
-	default: // near to something else
+	default: // near to another event
 		m, ok := d.drawMoment(server)
 		if !ok {
 			m = d.roundTime(d.drawBetween(0, d.length))
@@ -44,7 +45,7 @@ func (d *scenarioBuilder) drawTime(server string) time.Duration {
 	return min(max(at, 0), d.length-time.Millisecond)
 }
 
-// drawMoment is a time at which something happens to the server, or to any.
+// drawMoment picks the time of an earlier event, mostly of the same server, else of any; false if there is none.
 func (d *scenarioBuilder) drawMoment(server string) (time.Duration, bool) {
 	var all, own []time.Duration
 	for _, m := range d.moments {
@@ -62,11 +63,12 @@ func (d *scenarioBuilder) drawMoment(server string) (time.Duration, bool) {
 	return 0, false
 }
 
+// addMoment remembers the time of an event for later draws.
 func (d *scenarioBuilder) addMoment(at time.Duration, on string) {
 	d.moments = append(d.moments, moment{at, on})
 }
 
-// drawLength draws how long something lasts that begins at a time.
+// drawLength draws how long a fault lasts that begins at a time: mostly seconds, at most until the end of the day.
 func (d *scenarioBuilder) drawLength(at time.Duration) time.Duration {
 	var t time.Duration
 	switch p := d.Float64(); {
@@ -80,7 +82,7 @@ func (d *scenarioBuilder) drawLength(at time.Duration) time.Duration {
 	return max(min(d.roundTime(t), d.length-at), time.Millisecond)
 }
 
-// roundTime keeps three digits: what is read later is shorter, and nothing is lost.
+// roundTime keeps three digits, so that scenarios are short to read; the precision matters to no fault.
 func (d *scenarioBuilder) roundTime(t time.Duration) time.Duration {
 	for unit := time.Duration(1); ; unit *= 10 {
 		if t/unit < 1000 {
@@ -89,6 +91,7 @@ func (d *scenarioBuilder) roundTime(t time.Duration) time.Duration {
 	}
 }
 
+// stablePeriod returns how long a connection must last to clear the failure count on this day.
 func (d *scenarioBuilder) stablePeriod() time.Duration {
 	if t := d.s.Manager.Stable; t > 0 {
 		return time.Duration(t)
@@ -96,6 +99,7 @@ func (d *scenarioBuilder) stablePeriod() time.Duration {
 	return restart.DefaultPolicy().Stable
 }
 
+// probeInterval returns the pause between two probes of a parked server on this day.
 func (d *scenarioBuilder) probeInterval() time.Duration {
 	if t := d.s.Manager.Probe; t > 0 {
 		return time.Duration(t)
@@ -103,7 +107,8 @@ func (d *scenarioBuilder) probeInterval() time.Duration {
 	return restart.DefaultPolicy().Probe
 }
 
-// timeToPark is how long a server of the kind that fails at once takes to be parked, at most.
+// timeToPark returns how long a server that fails at once takes to be parked: the sum of the longest delays before each
+// attempt. The attempts' own time comes on top.
 func (d *scenarioBuilder) timeToPark(kind messages.TransportKind) (t time.Duration) {
 	p := restart.DefaultPolicy()
 	n := p.NetworkPark

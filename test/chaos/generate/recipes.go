@@ -8,13 +8,16 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
-// recipe is a sequence that makes one occasion likely. It returns false if there is no server or no time for it.
+// A recipe is a sequence of faults and commands that makes one occasion likely. add returns false if the day has no server or
+// no time for it.
 type recipe struct {
-	occasion string // empty: one that no scenario can ask for
-	chance   float64
-	add      func(*scenarioBuilder) bool
+	occasion string // the word in Scenario.Sometimes; empty where no check counts the occasion
+	// chance is the share of days with this recipe.
+	chance float64
+	add    func(*scenarioBuilder) bool
 }
 
+// recipes are drawn in this order; the order is part of what a seed means.
 var recipes = []recipe{
 	{"park", 0.12, (*scenarioBuilder).parkServer},
 	{"probe-success", 0.2, (*scenarioBuilder).probeSuccess},
@@ -33,6 +36,8 @@ var recipes = []recipe{
 	{"", 0.06, (*scenarioBuilder).refuseCalls},
 }
 
+// drawRecipes adds each recipe with its probability and names its occasion, so that the report tells whether it came about.
+// With Options.Only only the named faults may happen.
 func (d *scenarioBuilder) drawRecipes() {
 	if len(d.o.Only) > 0 {
 		return
@@ -44,15 +49,16 @@ func (d *scenarioBuilder) drawRecipes() {
 	}
 }
 
+// faultKind returns the description of a fault by a name that is known to exist.
 func faultKind(name string) faults.Kind {
 	k, _ := faults.Find(name)
 	return k
 }
 
-// connectsByItself are servers that the manager connects by itself from the start on.
+// connectsByItself reports whether the manager connects a server from the start, without a command or a call.
 func connectsByItself(g scenario.Group) bool { return !g.Disabled && g.Connect != messages.Lazy }
 
-// break adds a fault of a recipe.
+// addFault adds a fault of a recipe to one server; last is 0 for an instant one.
 func (d *scenarioBuilder) addFault(name, server string, at, last time.Duration, with map[string]string) {
 	d.s.Faults = append(d.s.Faults, scenario.Fault{
 		Fault: name, With: with, On: scenario.Selector{server}, At: messages.Duration(at), For: messages.Duration(last),
@@ -63,6 +69,7 @@ func (d *scenarioBuilder) addFault(name, server string, at, last time.Duration, 
 	}
 }
 
+// addCommand adds a command for a server, or for the manager with an empty name.
 func (d *scenarioBuilder) addCommand(do, server string, at time.Duration) {
 	c := scenario.Command{Do: do, At: messages.Duration(min(at, d.length))}
 	if server != "" {
@@ -72,7 +79,8 @@ func (d *scenarioBuilder) addCommand(do, server string, at time.Duration) {
 	d.addMoment(at, server)
 }
 
-// addFailing lets a server die at each start, for so long after it would be parked.
+// addFailing lets a server die at each start for longer after the time at which it is parked. until is the end of the fault.
+// The connection must still have time to become stable before the end of the day.
 func (d *scenarioBuilder) addFailing(longer time.Duration) (server string, until time.Duration, ok bool) {
 	name := pick(d, "crash-loop", "exit-after-list", "refuse", "wrong-content-type", "crash-loop", "server-error")
 	server = d.serverForFault(faultKind(name), connectsByItself)
@@ -86,24 +94,26 @@ func (d *scenarioBuilder) addFailing(longer time.Duration) (server string, until
 		return "", 0, false
 	}
 	d.addFault(name, server, at, last, nil)
-	if !faultKind(name).EndsConnections { // it meets only attempts: end what stands
+	if !faultKind(name).EndsConnections { // the fault meets only attempts, so a crash ends the present connection
 		d.addFault("crash", server, at+time.Millisecond, 0, nil)
 	}
 	return server, at + last, true
 }
 
+// parkServer keeps a server failing until it is parked.
 func (d *scenarioBuilder) parkServer() bool {
 	_, _, ok := d.addFailing(d.drawLength(0))
 	return ok
 }
 
-// probeSuccess heals a parked server early enough for a probe to find it well.
+// probeSuccess heals a parked server early enough for a probe to find it healthy: two probe intervals before the end of the
+// day.
 func (d *scenarioBuilder) probeSuccess() bool {
 	_, until, ok := d.addFailing(0)
 	return ok && until+2*d.probeInterval() < d.length
 }
 
-// disabledWhileConnecting disables, disconnects or removes a server while it is slow to start.
+// disabledWhileConnecting disables, disconnects or removes a server while its start is slow.
 func (d *scenarioBuilder) disabledWhileConnecting() bool {
 	k := faultKind(pick(d, "slow-start", "hang-start"))
 	server := d.serverForFault(k, connectsByItself)
@@ -116,7 +126,7 @@ func (d *scenarioBuilder) disabledWhileConnecting() bool {
 		with = map[string]string{"by": "20s"}
 	}
 	d.addFault(k.Name, server, at, 20*time.Second, with)
-	// An attempt that a person asks for begins at once, and lasts as long as the start does.
+	// A reconnect starts its attempt at once, and the attempt lasts as long as the slow start.
 	d.addCommand("reconnect", server, at+time.Millisecond)
 	during := at + d.drawBetween(100*time.Millisecond, 2*time.Second)
 	undo := "enable"
@@ -133,7 +143,7 @@ func (d *scenarioBuilder) disabledWhileConnecting() bool {
 	return true
 }
 
-// retryAfter has a server ask to wait while it is connected anew.
+// retryAfter lets a server answer new connections with a Retry-After, and ends the present one.
 func (d *scenarioBuilder) retryAfter() bool {
 	server := d.serverForFault(faultKind("throttle"), connectsByItself)
 	if server == "" || d.length < time.Minute {
@@ -147,7 +157,7 @@ func (d *scenarioBuilder) retryAfter() bool {
 	return true
 }
 
-// withdrawTools lets a server stay away for longer than its tools stay in the catalog.
+// withdrawTools keeps a server away for 40 s, longer than its tools stay in the catalog.
 func (d *scenarioBuilder) withdrawTools() bool {
 	server := d.serverForFault(faultKind("crash"), connectsByItself)
 	if server == "" || d.length < time.Minute {
@@ -157,7 +167,7 @@ func (d *scenarioBuilder) withdrawTools() bool {
 	return true
 }
 
-// replayCalls lets a trusted server die with calls that may be sent again.
+// replayCalls lets a trusted server die during calls that the manager may send again, and during others that it must not.
 func (d *scenarioBuilder) replayCalls() bool {
 	server := d.serverForFault(faultKind("die-mid-call"), connectsByItself)
 	if server == "" || d.length < time.Minute {
@@ -171,14 +181,14 @@ func (d *scenarioBuilder) replayCalls() bool {
 	d.s.Load = append(d.s.Load, scenario.Load{
 		On: scenario.Selector{server}, Tool: pick(d, scenario.ReadTool, scenario.PutTool), Rate: 4, From: messages.Duration(at),
 		For: messages.Duration(20 * time.Second),
-	}, scenario.Load{ // and what must not be
+	}, scenario.Load{ // calls with an effect must not be sent again
 		On: scenario.Selector{server}, Tool: scenario.WriteTool, Rate: 2, From: messages.Duration(at),
 		For: messages.Duration(10 * time.Second),
 	})
 	return true
 }
 
-// stableReset lets a server fail and hold then.
+// stableReset crashes a server twice and lets it live for the stable period afterwards.
 func (d *scenarioBuilder) stableReset() bool {
 	server := d.serverForFault(faultKind("crash"), connectsByItself)
 	if server == "" || d.length < 2*d.stablePeriod()+time.Minute {
@@ -190,7 +200,8 @@ func (d *scenarioBuilder) stableReset() bool {
 	return true
 }
 
-// delayEnd takes a server away that does not end when it is asked to, so that there is a time between the wish and the end.
+// delayEnd takes away a server that ignores the request to end, so that time passes between the command and the end of the
+// process.
 func (d *scenarioBuilder) delayEnd() bool {
 	server := d.serverForFault(faultKind("ignore-term"), connectsByItself)
 	if server == "" || d.length < time.Minute {
@@ -208,7 +219,8 @@ func (d *scenarioBuilder) delayEnd() bool {
 	return true
 }
 
-// denyCredentials has a server refuse the credentials for a while, until somebody asks for it again.
+// denyCredentials lets a server refuse its credentials for a while; a reconnect after that finds them valid. The manager does
+// not retry by itself here.
 func (d *scenarioBuilder) denyCredentials() bool {
 	server := d.serverForFault(faultKind("unauthorized"), connectsByItself)
 	if server == "" || d.length < time.Minute {

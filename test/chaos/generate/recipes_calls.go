@@ -9,7 +9,8 @@ import (
 
 // These recipes are about calls and lists of servers that are mostly well.
 
-// enabledServer is a server that is there all day, made anew if there is none and may be one, with the name of one of its group.
+// enabledServer returns a server that is not disabled, with the name of one of its group. If there is none and the options
+// allow one more, it is added; nil if not, or if the day is shorter than 90 s.
 func (d *scenarioBuilder) enabledServer(may func(scenario.Group) bool) (*scenario.Group, string) {
 	name := d.serverForFault(faultKind("hang-call"), func(g scenario.Group) bool { return !g.Disabled && (may == nil || may(g)) })
 	if name == "" || d.length < 90*time.Second {
@@ -18,7 +19,8 @@ func (d *scenarioBuilder) enabledServer(may func(scenario.Group) bool) (*scenari
 	return d.groupOf(name), name
 }
 
-// addBurst adds calls to one server for some time.
+// addBurst adds calls to one server for some time, at rate calls per second. The caller may change the returned load until the
+// next one is added.
 func (d *scenarioBuilder) addBurst(name, tool string, rate float64, from, last time.Duration) *scenario.Load {
 	d.s.Load = append(d.s.Load, scenario.Load{
 		On: scenario.Selector{name}, Tool: tool, Rate: rate, From: messages.Duration(from), For: messages.Duration(last),
@@ -27,7 +29,8 @@ func (d *scenarioBuilder) addBurst(name, tool string, rate float64, from, last t
 	return &d.s.Load[len(d.s.Load)-1]
 }
 
-// crowdServer has several callers ask more of a server than may be under way there.
+// crowdServer lets several callers make more calls to a server than it may have in flight, so that calls queue, take turns and
+// are refused.
 func (d *scenarioBuilder) crowdServer() bool {
 	g, name := d.enabledServer(nil)
 	if g == nil {
@@ -35,7 +38,7 @@ func (d *scenarioBuilder) crowdServer() bool {
 	}
 	d.makeBounded(g)
 	g.Latency = messages.Duration(pick(d, 200*time.Millisecond, time.Second))
-	g.ConnectTimeout = 0 // as long as it is by default: with such a latency, a list of several pages takes more than 3 s
+	g.ConnectTimeout = 0 // the default: with such a latency a list of several pages takes more than 3 s
 	at := d.drawBetween(5*time.Second, d.length/2)
 	for range 1 + d.IntN(2) {
 		l := d.addBurst(name, pick(d, scenario.ReadTool, scenario.WriteTool), float64(3+d.IntN(8)), at, d.roundTime(d.drawBetween(3*time.Second, 10*time.Second)))
@@ -47,7 +50,7 @@ func (d *scenarioBuilder) crowdServer() bool {
 			l.Cancel = pick(d, 0.2, 0.5)
 		}
 	}
-	if d.drawChance(0.4) { // they wait, and the server goes
+	if d.drawChance(0.4) { // calls wait in the queue when the connection ends
 		d.addCommand(pick(d, "reconnect", "disable", "respec", "disconnect"), name, at+d.drawBetween(time.Second, 4*time.Second))
 	} else if d.drawChance(0.5) && faultKind("crash").Applies(g.Kind, g.Era) {
 		d.addFault("crash", name, at+d.drawBetween(time.Second, 4*time.Second), 0, nil)
@@ -55,7 +58,7 @@ func (d *scenarioBuilder) crowdServer() bool {
 	return true
 }
 
-// prolongCalls lets a server tell of progress for longer than a call may take whatever happens.
+// prolongCalls lets a server send progress, which extends a call's timeout, for longer than MaxCallTimeout allows.
 func (d *scenarioBuilder) prolongCalls() bool {
 	g, name := d.enabledServer(func(g scenario.Group) bool { return g.Tasks == "" })
 	if g == nil {
@@ -71,7 +74,7 @@ func (d *scenarioBuilder) prolongCalls() bool {
 	return true
 }
 
-// callLazily has calls come to a lazy server about when it would be let go.
+// callLazily lets calls come to a lazy server about when its idle timeout ends.
 func (d *scenarioBuilder) callLazily() bool {
 	g, name := d.enabledServer(nil)
 	if g == nil {
@@ -79,11 +82,12 @@ func (d *scenarioBuilder) callLazily() bool {
 	}
 	d.makeLazy(g)
 	rest := time.Duration(max(g.IdleTimeout, messages.Duration(500*time.Millisecond)))
+	// One call per idle timeout, on the average, for twelve of them.
 	d.addBurst(name, pick(d, scenario.ReadTool, scenario.WriteTool), 1/rest.Seconds(), d.drawBetween(time.Second, d.length/3), min(12*rest, d.length/2))
 	return true
 }
 
-// runTasks has callers ask for tasks.
+// runTasks lets callers request tasks, some with a timeout shorter than the task.
 func (d *scenarioBuilder) runTasks() bool {
 	g, name := d.enabledServer(func(g scenario.Group) bool { return g.Kind != messages.SSE })
 	if g == nil {
@@ -99,7 +103,8 @@ func (d *scenarioBuilder) runTasks() bool {
 	return true
 }
 
-// refuseCalls has a server refuse calls with a status that puts the blame on them.
+// refuseCalls lets a server refuse calls with an HTTP status that blames the request. The manager must not take these for
+// failures of the connection.
 func (d *scenarioBuilder) refuseCalls() bool {
 	k := faultKind("server-error")
 	name := d.serverForFault(k, connectsByItself)
@@ -114,7 +119,8 @@ func (d *scenarioBuilder) refuseCalls() bool {
 	return true
 }
 
-// listInPages has a server whose list goes on behind the empty cursor.
+// listInPages has a server return the empty text as the cursor of its first page. It is a valid cursor, so the client must
+// request the second page with it.
 func (d *scenarioBuilder) listInPages() bool {
 	g, name := d.enabledServer(nil)
 	if g == nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
-// drawServers draws who is there: one server, a few, or as many as there may be.
+// drawServers draws the servers of the day: one, a few, or as many as the options allow.
 func (d *scenarioBuilder) drawServers() {
 	n := 1 + d.IntN(min(4, d.o.Servers))
 	if d.drawChance(0.4) {
@@ -18,7 +18,7 @@ func (d *scenarioBuilder) drawServers() {
 	}
 	for remaining := n; remaining > 0; {
 		g := d.drawServer(d.drawKind(), "")
-		if remaining > 2 && d.drawChance(0.2) { // some that are alike
+		if remaining > 2 && d.drawChance(0.2) { // a group of equal servers
 			g.Count = 2 + d.IntN(remaining-1)
 		}
 		d.s.Servers = append(d.s.Servers, g)
@@ -27,6 +27,7 @@ func (d *scenarioBuilder) drawServers() {
 	d.giveSimilarNames()
 }
 
+// serverCount returns the number of servers, those of groups included.
 func (d *scenarioBuilder) serverCount() (n int) {
 	for _, g := range d.s.Servers {
 		n += max(g.Count, 1)
@@ -34,14 +35,15 @@ func (d *scenarioBuilder) serverCount() (n int) {
 	return n
 }
 
-// drawKind is that of a server: most are processes.
+// drawKind draws the transport of a server. Most users run processes, so most servers are processes.
 func (d *scenarioBuilder) drawKind() messages.TransportKind {
 	return pick(d,
 		messages.Stdio, messages.Stdio, messages.Stdio, messages.Stdio, messages.HTTP, messages.HTTP, messages.HTTP,
 		messages.SSE, messages.WebSocket, messages.SDK)
 }
 
-// drawServer draws one server. An empty era is drawn as well.
+// drawServer draws one server. An empty era is drawn as well: modern on 30 % of the servers, except over SSE, which exists only
+// in the legacy era.
 func (d *scenarioBuilder) drawServer(kind messages.TransportKind, era messages.Era) scenario.Group {
 	g := scenario.Group{Name: fmt.Sprintf("s%d", len(d.s.Servers)+1), Kind: kind, Era: era}
 	if era == "" && kind != messages.SSE && d.drawChance(0.3) {
@@ -64,6 +66,7 @@ func (d *scenarioBuilder) drawServer(kind messages.TransportKind, era messages.E
 	if d.drawChance(0.5) {
 		g.CallTimeout = ms(pick(d, time.Second, 3*time.Second, 10*time.Second))
 	}
+	// Only a trusted server's calls may be sent again.
 	g.Trusted = d.drawChance(0.4)
 	g.Disabled = d.drawChance(0.04)
 	if d.drawChance(0.12) {
@@ -82,7 +85,8 @@ func (d *scenarioBuilder) drawServer(kind messages.TransportKind, era messages.E
 	return g
 }
 
-// fitTimeouts mends what does not fit together, because one thing was drawn without regard to the other.
+// fitTimeouts raises a MaxCallTimeout below the CallTimeout, or below the default of one minute. The two are drawn apart, and a
+// plan with such a pair is refused.
 func (d *scenarioBuilder) fitTimeouts() {
 	for i := range d.s.Servers {
 		if g := &d.s.Servers[i]; g.MaxCallTimeout > 0 {
@@ -91,7 +95,7 @@ func (d *scenarioBuilder) fitTimeouts() {
 	}
 }
 
-// makeLazy makes a server that its first call wakes and that is let go again, mostly.
+// makeLazy makes a server lazy: its first call connects it, and mostly a short idle timeout lets it rest again.
 func (d *scenarioBuilder) makeLazy(g *scenario.Group) {
 	g.Connect = messages.Lazy
 	if d.drawChance(0.8) {
@@ -99,7 +103,7 @@ func (d *scenarioBuilder) makeLazy(g *scenario.Group) {
 	}
 }
 
-// makeBounded makes a server at which only so many calls may be under way, and mostly few may wait.
+// makeBounded bounds the calls in flight at a server, and mostly the calls that may wait to a few.
 func (d *scenarioBuilder) makeBounded(g *scenario.Group) {
 	g.MaxInFlight = 1 + d.IntN(3)
 	if d.drawChance(0.8) {
@@ -107,8 +111,8 @@ func (d *scenarioBuilder) makeBounded(g *scenario.Group) {
 	}
 }
 
-// giveSimilarNames gives two servers names that are equal when no sign is left in them that a model's provider refuses, or that look as if
-// the name of the one went on in a tool of the other.
+// giveSimilarNames gives two servers names that become equal when the characters are removed that a model's provider refuses,
+// or names of which one seems to go on in a tool of the other. The catalog must keep their tools apart.
 func (d *scenarioBuilder) giveSimilarNames() {
 	var single []*scenario.Group
 	for i := range d.s.Servers {
@@ -124,7 +128,7 @@ func (d *scenarioBuilder) giveSimilarNames() {
 	b.Name = pick(d, "s_x", "sx__read", "s__x")
 }
 
-// pickServer is the name of a server, of any or of those that a condition holds for; empty if it holds for none.
+// pickServer returns the name of a server that satisfies may, or of any for nil; empty if there is none.
 func (d *scenarioBuilder) pickServer(may func(scenario.Group) bool) string {
 	var names []string
 	for _, g := range d.s.Servers {
@@ -143,15 +147,18 @@ func (d *scenarioBuilder) pickServer(may func(scenario.Group) bool) string {
 	return names[d.IntN(len(names))]
 }
 
-// serverForFault is the name of a server that a fault can befall. If there is none, one is added as long as there may be more.
+// serverForFault returns the name of a server that a fault applies to. If there is none, it adds one as long as the options
+// allow it.
 func (d *scenarioBuilder) serverForFault(k faults.Kind, also func(scenario.Group) bool) string {
 	may := func(g scenario.Group) bool { return k.Applies(g.Kind, g.Era) && (also == nil || also(g)) }
 	if name := d.pickServer(may); name != "" || d.serverCount() >= d.o.Servers {
 		return name
 	}
+	// A drawn server may fail the caller's condition, so the draw is repeated.
 	for range 20 {
 		g := d.drawServer(pick(d, k.Kinds...), pick(d, k.Eras...))
 		if g.Kind != messages.SSE || g.Era != messages.EraModern {
+			// The legacy era is the default, which a scenario leaves out.
 			if g.Era == messages.EraLegacy {
 				g.Era = ""
 			}
@@ -164,7 +171,8 @@ func (d *scenarioBuilder) serverForFault(k faults.Kind, also func(scenario.Group
 	return ""
 }
 
-// groupOf is what is said of a server, by its name.
+// groupOf returns the group of a server by the server's name, nil for an unknown one. The pointer is valid until a server is
+// added.
 func (d *scenarioBuilder) groupOf(server string) *scenario.Group {
 	for i := range d.s.Servers {
 		g := &d.s.Servers[i]

@@ -7,19 +7,19 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
-// slowShare is how many days have a server that takes seconds for each answer.
+// slowShare is the share of days with a server that takes seconds for each answer.
 const slowShare = 0.3
 
-// drawSlowServer adds a server whose calls take seconds, and has its owner do something about it while they are under way, and again when none
-// is. It comes when faults and commands were drawn, so that hardly anything else happens to that server: under a fault nobody can say
-// what ended a call.
+// drawSlowServer adds a server whose calls take seconds, and lets its owner end its connection while calls are in flight, and
+// again when none is. It comes after the draws of faults and commands, so that hardly any other event meets that server: under
+// a fault the checks cannot tell what ended a call.
 func (d *scenarioBuilder) drawSlowServer() {
 	if !d.drawChance(slowShare) || len(d.o.Only) > 0 || d.serverCount() >= d.o.Servers || d.length < 2*time.Minute {
 		return
 	}
 	g := d.drawServer(d.drawKind(), "")
 	g.Disabled, g.Tools, g.Pages, g.Tasks, g.Offers = false, 0, 0, "", false
-	// Nine seconds for the slowest answer: one of ten would look like a server that does not live.
+	// The slowest answer takes nine seconds: one of ten would look like a server that does not live.
 	g.Latency = messages.Duration(d.roundTime(d.drawBetween(800*time.Millisecond, 6*time.Second)))
 	g.ConnectTimeout, g.CallTimeout, g.MaxCallTimeout = 0, messages.Duration(pick(d, 0, 30*time.Second)), 0
 	d.s.Servers = append(d.s.Servers, g)
@@ -36,10 +36,10 @@ func (d *scenarioBuilder) drawSlowServer() {
 		d.addLeave(g.Name, at+d.drawBetween(2*time.Second, last))
 		at += last
 	}
-	d.addLeave(g.Name, at+d.drawBetween(12*time.Second, 40*time.Second)) // nobody uses it any more
+	d.addLeave(g.Name, at+d.drawBetween(12*time.Second, 40*time.Second)) // no call is in flight any more
 }
 
-// addLeave has the owner end a server's connection, or withdraw its tools, and mostly bring it back later.
+// addLeave lets the owner end a server's connection, or take its tools away, and mostly bring it back later.
 func (d *scenarioBuilder) addLeave(server string, at time.Duration) {
 	do := pick(d, "reconnect", "reconnect", "respec", "respec", "remove", "remove", "disable", "disconnect")
 	d.addCommand(do, server, at)

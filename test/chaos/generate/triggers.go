@@ -8,19 +8,20 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
-// effectNeed is what must happen while a fault lasts, or it has no effect.
+// An effectNeed is the event that a fault needs while it lasts to have an effect.
 type effectNeed int
 
 const (
 	needNothing  effectNeed = iota
-	needCall                // somebody calls a tool
-	needCancel              // and gives up
+	needCall                // a caller calls a tool
+	needCancel              // a caller calls a tool and gives up
 	needStart               // the server is connected anew
 	needEnd                 // its connection is ended by the manager
 	needList                // the tools are listed
-	needEraProbe            // it is asked which era it speaks: it is new to the manager
+	needEraProbe            // the manager asks for the server's era, which it does only for a new server
 )
 
+// effectNeeds holds the need of each fault; a fault that is not in it acts by itself.
 var effectNeeds = map[string]effectNeed{
 	"answer-and-die": needCall, "bad-output": needCall, "big-result": needCall, "die-mid-call": needCall, "duplicate-response": needCall,
 	"endless-progress": needCall, "forbidden": needCall, "half-line": needCall, "hang-call": needCall, "huge-line": needCall, "latency": needCall,
@@ -36,11 +37,13 @@ var effectNeeds = map[string]effectNeed{
 	"silent-discover": needEraProbe, "die-on-discover": needEraProbe,
 }
 
-// addTrigger lets something happen while a fault lasts, most of the time: a fault that nobody meets finds nothing.
+// addTrigger adds the event that a fault needs, on 85 % of the days: without it most faults would have no effect. The remaining
+// days show that a fault without an effect does no harm.
 func (d *scenarioBuilder) addTrigger(k faults.Kind, server string, at, last time.Duration) {
 	if server == "" || d.drawChance(0.15) {
 		return
 	}
+	// The event comes early, so that it meets short faults too.
 	soon := min(at+d.drawBetween(0, max(min(last, 2*time.Second), time.Millisecond)), d.length-time.Millisecond)
 	switch effectNeeds[k.Name] {
 	case needNothing:
@@ -64,6 +67,7 @@ func (d *scenarioBuilder) addTrigger(k faults.Kind, server string, at, last time
 		d.addCommand(pick(d, "reconnect", "reconnect", "respec", "disconnect"), server, soon)
 	case needList:
 		d.addCommand(pick(d, "refresh", "refresh", "reconnect"), server, soon)
+	// respec makes the server a new one to the manager.
 	case needEraProbe:
 		d.addCommand("respec", server, soon)
 	}

@@ -8,18 +8,21 @@ import (
 	"strings"
 )
 
-// Programs are what looks for bugs, built with all of them: random days, and the unit tests of each package.
+// Programs are the programs that look for bugs: random days, and the unit tests of each package. Each is built once with all
+// bugs. A Programs is for one goroutine; its maps have no lock.
 type Programs struct {
 	root, dir, overlay string
-	// failingTests are the unit tests of a package that fail without a bug, by package; a package is there once its tests are built.
+	// failingTests holds, by package, the unit tests that fail without a bug; they are skipped later. A package is there once
+	// its tests are built.
 	failingTests map[string][]string
-	// cleanDays is how many days were run without a bug, and alarms those of them that violate something all the same.
+	// cleanDays counts the days that were run without a bug, and alarms holds those of their seeds that violate an invariant
+	// all the same.
 	cleanDays int
 	alarms    []string
 }
 
-// Build builds random days with the bugs, in dir. The unit tests are built when they are asked for. The go command keeps what
-// it has built: only what has changed since is built again.
+// Build builds the search with the bugs in dir, which the caller removes at the end. The unit tests are built on demand,
+// because a run with ONLY needs few of them. The go command's cache keeps the unchanged packages.
 func (s *Source) Build(ctx context.Context, bugs []Bug, dir string) (*Programs, error) {
 	overlay, err := s.Overlay(bugs, dir)
 	if err != nil {
@@ -29,12 +32,15 @@ func (s *Source) Build(ctx context.Context, bugs []Bug, dir string) (*Programs, 
 	return p, p.runGo(ctx, "build", "-overlay", overlay, "-o", p.searchPath(), "./test/chaos/planted/search")
 }
 
+// searchPath returns the path of the search program.
 func (p *Programs) searchPath() string { return filepath.Join(p.dir, "search") }
 
+// testPath returns the path of a package's test program.
 func (p *Programs) testPath(folder string) string {
 	return filepath.Join(p.dir, strings.ReplaceAll(folder, "/", "-")+".test")
 }
 
+// runGo runs the go command in the module. The error of a failed build contains the compiler's output.
 func (p *Programs) runGo(ctx context.Context, args ...string) error {
 	build := exec.CommandContext(ctx, "go", args...)
 	build.Dir = p.root

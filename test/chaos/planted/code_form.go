@@ -8,15 +8,16 @@ import (
 	"reflect"
 )
 
-// codeForm is what kind of code a bug replaces.
+// A codeForm is a syntactic kind of code that a bug replaces.
 type codeForm struct {
 	name          string
-	before, after string // what a file has around it
-	// nodes are those between before and after.
+	before, after string // text that makes it a function body
+	// nodes returns the nodes that stand between before and after in the parsed body.
 	nodes func(body []ast.Stmt) []ast.Node
 }
 
-// codeForms are tried in this order: the first in which both what is replaced and what replaces it can be read is meant.
+// codeForms are tried in this order. The first form in which both Old and New can be parsed is used: an expression is a
+// statement too, so the narrower form comes first.
 var codeForms = []codeForm{
 	{"expression", "_ = (", ")", func(body []ast.Stmt) []ast.Node {
 		if a, ok := body[0].(*ast.AssignStmt); ok && len(body) == 1 && len(a.Rhs) == 1 {
@@ -35,6 +36,7 @@ var codeForms = []codeForm{
 	}},
 }
 
+// toNodes converts a list of syntax nodes of one type.
 func toNodes[N ast.Node](list []N) []ast.Node {
 	out := make([]ast.Node, len(list))
 	for i, n := range list {
@@ -43,11 +45,13 @@ func toNodes[N ast.Node](list []N) []ast.Node {
 	return out
 }
 
-// parseCode is the code as this form has it; false if it is not of this form.
+// parseCode parses code in this form. It returns false if the code is not of this form; empty code is valid as statements and
+// clauses, with no nodes.
 func (f codeForm) parseCode(code string) ([]ast.Node, bool) {
 	if code == "" && (f.name == "expression" || f.name == "field") {
 		return nil, false
 	}
+	// The parser reads whole files only, so the code is wrapped in a function.
 	file, err := parser.ParseFile(token.NewFileSet(), "", "package p\nfunc _() {\n"+f.before+code+f.after+"\n}\n", parser.SkipObjectResolution)
 	if err != nil || len(file.Decls) != 1 {
 		return nil, false
@@ -60,7 +64,8 @@ func (f codeForm) parseCode(code string) ([]ast.Node, bool) {
 	return found, len(found) > 0 || code == ""
 }
 
-// parseOld reads what a bug replaces.
+// parseOld returns the form of a bug and the nodes that it replaces. Its error means that the row of the table is wrong, not
+// that the source has moved.
 func (b Bug) parseOld() (codeForm, []ast.Node, error) {
 	for _, f := range codeForms {
 		wanted, ok := f.parseCode(b.Old)
@@ -75,7 +80,7 @@ func (b Bug) parseOld() (codeForm, []ast.Node, error) {
 		"clauses of a switch, or a field of a literal", b.Name)
 }
 
-// isSameCode reports whether two pieces of code are the same but for their format and their comments.
+// isSameCode reports whether two pieces of code are equal but for their format and their comments.
 func isSameCode(a, b ast.Node) bool { return isEqualValue(reflect.ValueOf(a), reflect.ValueOf(b)) }
 
 var (
@@ -83,7 +88,8 @@ var (
 	commentsType = reflect.TypeFor[*ast.CommentGroup]()
 )
 
-// isEqualValue compares what is not resolved: the tree has no objects.
+// isEqualValue compares syntax nodes field by field. It terminates because the parser skips object resolution: the tree then
+// has no cycles.
 func isEqualValue(a, b reflect.Value) bool {
 	if !a.IsValid() || !b.IsValid() {
 		return a.IsValid() == b.IsValid()
@@ -91,6 +97,7 @@ func isEqualValue(a, b reflect.Value) bool {
 	if a.Type() != b.Type() {
 		return false
 	}
+	// Positions and comments differ with the format.
 	if t := a.Type(); t == positionType || t == commentsType {
 		return true
 	}
@@ -112,7 +119,7 @@ func isEqualValue(a, b reflect.Value) bool {
 		return true
 	case reflect.Struct:
 		if call, ok := a.Interface().(ast.CallExpr); ok && call.Ellipsis.IsValid() != b.Interface().(ast.CallExpr).Ellipsis.IsValid() {
-			return false // the one position that says something
+			return false // the only position that has a meaning: f(x...) or f(x)
 		}
 		for i := range a.NumField() {
 			if !isEqualValue(a.Field(i), b.Field(i)) {

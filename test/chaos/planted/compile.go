@@ -17,12 +17,12 @@ import (
 	"slices"
 )
 
-// Compiles returns an error for each bug that cannot be planted, or with which its package does not compile. The packages that
-// they need are built once, and each bug's own is checked as the compiler checks it, which is hundreds of times faster.
+// Compiles returns an error for each bug that cannot be planted, or with which its package does not compile. It builds the
+// imports once and type-checks each bug's package itself, which is hundreds of times faster than a build per bug.
 func (s *Source) Compiles(bugs []Bug) error {
 	var problems []error
 	var applicable []Bug
-	folders := []string{"os"} // which is read to choose a bug
+	folders := []string{"os"} // every package with a bug reads the environment
 	for _, b := range bugs {
 		if _, err := s.placeBug(b); err != nil {
 			problems = append(problems, err)
@@ -41,9 +41,11 @@ func (s *Source) Compiles(bugs []Bug) error {
 	c.importer = importer.ForCompiler(c.fset, "gc", func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })
 	for _, folder := range folders[1:] {
 		packageBugs := slices.DeleteFunc(slices.Clone(applicable), func(b Bug) bool { return "./"+b.Package != folder })
+		// If all bugs compile together, each compiles alone.
 		if c.checkPackage(folder, packageBugs) == nil {
 			continue // all of them at once
 		}
+		// The first check does not tell which bug is wrong, so each is checked alone.
 		for _, b := range packageBugs {
 			if err := c.checkPackage(folder, []Bug{b}); err != nil {
 				problems = append(problems, fmt.Errorf("bug %s does not compile: %w", b.Name, err))
@@ -53,7 +55,7 @@ func (s *Source) Compiles(bugs []Bug) error {
 	return errors.Join(problems...)
 }
 
-// exportFiles are the files in which the go command keeps what packages offer, by import path.
+// exportFiles returns the files of the go command's cache that hold the types of packages and of their imports, by import path.
 func (s *Source) exportFiles(folders []string) (map[string]string, error) {
 	list := exec.Command("go", append([]string{"list", "-export", "-deps", "-json=ImportPath,Export"}, folders...)...)
 	list.Dir = s.root
@@ -64,6 +66,7 @@ func (s *Source) exportFiles(folders []string) (map[string]string, error) {
 		return nil, fmt.Errorf("go list: %w: %s", err, stderr.Bytes())
 	}
 	exports := map[string]string{}
+	// The go command prints one JSON object after the other, without a list around them.
 	for in := json.NewDecoder(bytes.NewReader(out)); ; {
 		var p struct{ ImportPath, Export string }
 		if err := in.Decode(&p); errors.Is(err, io.EOF) {
@@ -75,13 +78,14 @@ func (s *Source) exportFiles(folders []string) (map[string]string, error) {
 	}
 }
 
-// checker checks packages with bugs.
+// A checker type-checks packages with bugs. Its importer caches the imports of all checks.
 type checker struct {
 	source   *Source
 	fset     *token.FileSet
 	importer types.Importer
 }
 
+// checkPackage type-checks one package with these bugs; the changed files replace those with the same path.
 func (c *checker) checkPackage(folder string, bugs []Bug) error {
 	changed, err := c.source.changedFiles(bugs)
 	if err != nil {
@@ -99,6 +103,6 @@ func (c *checker) checkPackage(folder string, bugs []Bug) error {
 	}
 	var problems []error
 	config := types.Config{Importer: c.importer, Error: func(err error) { problems = append(problems, err) }}
-	_, _ = config.Check(folder, c.fset, files, nil) // what is wrong is in wrong
+	_, _ = config.Check(folder, c.fset, files, nil) // the Error function collects all errors; Check returns the first
 	return errors.Join(problems...)
 }

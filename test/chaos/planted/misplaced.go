@@ -12,11 +12,13 @@ import (
 	"strings"
 )
 
+// fixAdvice returns the advice for a bug whose code is gone.
 func (b Bug) fixAdvice() string {
 	return "look for where it is decided now, so that the bug means what it meant (" + b.Why + "), and change its row"
 }
 
-// misplacedError is the error of a bug that does not apply any more, with what may help to find its place again.
+// misplacedError returns the error of a bug whose code is not found exactly once, with hints where its code may stand now: the
+// same code in another function of the package, or else the most similar code.
 func (s *Source) misplacedError(b Bug, c *packageCode, within []function, wanted []ast.Node, found int) error {
 	what := oneLine(b.Old)
 	if found > 1 {
@@ -30,6 +32,7 @@ func (s *Source) misplacedError(b Bug, c *packageCode, within []function, wanted
 		}
 	}
 	missing := fmt.Sprintf("%s of %s does not have %q", b.In, b.Package, what)
+	// Without the function the similar code may be in any other one.
 	if len(within) == 0 {
 		missing = fmt.Sprintf("%s has no %s, in which %q stood", b.Package, b.In, what)
 		within = c.decls
@@ -40,7 +43,9 @@ func (s *Source) misplacedError(b Bug, c *packageCode, within []function, wanted
 	return fmt.Errorf("bug %s: %s; %s", b.Name, missing, strings.Join(append(hints, b.fixAdvice()), "; "))
 }
 
-// nearestCode is the code of the same kind that has most words in common with what is wanted, and where it stands.
+// nearestCode returns the code that has most words in common with the first wanted node, and its place. It compares expressions
+// with expressions and statements with statements; below a similarity of 0.3 it returns nothing, because such a hint would
+// mislead.
 func (s *Source) nearestCode(within []function, wanted []ast.Node) string {
 	words := wordsOf(wanted[0], token.NewFileSet())
 	_, expression := wanted[0].(ast.Expr)
@@ -48,6 +53,7 @@ func (s *Source) nearestCode(within []function, wanted []ast.Node) string {
 	for _, d := range within {
 		ast.Inspect(d.node, func(n ast.Node) bool {
 			switch n.(type) {
+			// Blocks would repeat their statements, and single words match everywhere.
 			case nil, *ast.BlockStmt, *ast.Ident, *ast.BasicLit:
 				return true
 			case ast.Expr:
@@ -74,7 +80,7 @@ func (s *Source) nearestCode(within []function, wanted []ast.Node) string {
 	return closest
 }
 
-// wordSimilarity is the share of words that two lists have in common, both sorted.
+// wordSimilarity returns the share of words, 0 to 1, that two sorted lists have in common.
 func wordSimilarity(a, b []string) float64 {
 	common, all := 0, len(a)+len(b)
 	for len(a) > 0 && len(b) > 0 {
@@ -90,6 +96,7 @@ func wordSimilarity(a, b []string) float64 {
 	return float64(common) / float64(max(all, 1))
 }
 
+// sourceText returns the formatted source of a node, empty if it cannot be printed.
 func sourceText(n ast.Node, fset *token.FileSet) string {
 	var text bytes.Buffer
 	if err := printer.Fprint(&text, fset, n); err != nil {
@@ -98,7 +105,7 @@ func sourceText(n ast.Node, fset *token.FileSet) string {
 	return text.String()
 }
 
-// wordsOf are the tokens of a piece of code, sorted.
+// wordsOf returns the sorted tokens of a piece of code.
 func wordsOf(n ast.Node, fset *token.FileSet) (words []string) {
 	text := []byte(sourceText(n, fset))
 	var scan scanner.Scanner
@@ -117,6 +124,7 @@ func wordsOf(n ast.Node, fset *token.FileSet) (words []string) {
 	}
 }
 
+// oneLine joins the words of a text with single spaces and cuts it to 120 characters, so that it fits into a message.
 func oneLine(text string) string {
 	line := []rune(strings.Join(strings.Fields(text), " "))
 	if len(line) > 120 {

@@ -12,10 +12,12 @@ import (
 	"strings"
 )
 
-// bugVariable is the environment variable that names the bug of which a program built with an overlay suffers.
+// bugVariable is the environment variable that chooses the bug of a program that was built with an overlay. Without it the
+// program has no bug.
 const bugVariable = "MCPVISOR_PLANTED"
 
-// chosenName is what the packages call it, and where they read it.
+// chosenName is the variable of each changed package that holds the chosen bug, and choiceSource declares it. The import has a
+// name of its own, because the package may use the word os for something else.
 const (
 	chosenName   = "thePlantedBug"
 	choiceSource = `
@@ -25,15 +27,16 @@ var ` + chosenName + ` = plantedEnvironment.Getenv("` + bugVariable + `")
 `
 )
 
-// Overlay writes into dir what `go build -overlay` needs to plant bugs, all of them in one program, and returns its path. Each
-// function with bugs is there once as it is and once with each of them, and looks which one was chosen when the program was
-// begun: so one build serves all, and what is measured is time in which bugs are looked for, not the compiler's.
+// Overlay writes into dir the files that `go build -overlay` needs to plant all bugs into one program, and returns the path of
+// the overlay. Each function with bugs is there once as it is and once with each of its bugs, and checks at run time which one
+// was chosen. So one build serves all bugs, and the measured time is that of the search, not the compiler's.
 func (s *Source) Overlay(bugs []Bug, dir string) (string, error) {
 	changed, err := s.changedFiles(bugs)
 	if err != nil {
 		return "", err
 	}
 	replace := map[string]string{}
+	// The files are sorted so that two builds have the same overlay and the go command's cache holds.
 	for i, path := range slices.Sorted(maps.Keys(changed)) {
 		replace[path] = filepath.Join(dir, fmt.Sprintf("%d.go", i))
 		if err := os.WriteFile(replace[path], changed[path], 0o600); err != nil {
@@ -48,7 +51,7 @@ func (s *Source) Overlay(bugs []Bug, dir string) (string, error) {
 	return overlay, os.WriteFile(overlay, text, 0o600)
 }
 
-// changedFiles are the files that differ, or are new, with the bugs.
+// changedFiles returns the texts of the files that the bugs change or add, by path.
 func (s *Source) changedFiles(bugs []Bug) (map[string][]byte, error) {
 	byFile := map[string][]placedEdit{}
 	changed := map[string][]byte{}
@@ -67,16 +70,17 @@ func (s *Source) changedFiles(bugs []Bug) (map[string][]byte, error) {
 	return changed, nil
 }
 
-// applyEdits puts, in place of each function that is edited, one that chooses among it and its edited copies.
+// applyEdits replaces each edited function by a chooser, a copy without a bug and one copy for each bug.
 func (s *Source) applyEdits(text []byte, edits []placedEdit) []byte {
 	byFunction := map[*ast.FuncDecl][]placedEdit{}
 	for _, e := range edits {
 		byFunction[e.function.node] = append(byFunction[e.function.node], e)
 	}
 	functions := slices.SortedFunc(maps.Keys(byFunction), func(a, b *ast.FuncDecl) int { return int(b.Pos() - a.Pos()) })
-	for _, f := range functions { // from the end, so that what stands before keeps its place
+	for _, f := range functions { // from the end, so that the offsets of earlier functions stay valid
 		from, to := s.offset(f.Pos()), s.offset(f.End())
 		name, named := s.offset(f.Name.Pos()), s.offset(f.Name.End())
+		// copied returns the n-th copy; copy 0 has no edit and a nil node.
 		copied := func(n int, e placedEdit) string {
 			own := string(text[:name]) + copyName(f, n)
 			if e.function.node == nil {
@@ -93,15 +97,19 @@ func (s *Source) applyEdits(text []byte, edits []placedEdit) []byte {
 	return text
 }
 
+// copyName returns the name of the n-th copy of a function.
 func copyName(f *ast.FuncDecl, n int) string { return f.Name.Name + "Planted" + strconv.Itoa(n) }
 
-// chooserSource is a function like f that calls the copy in which the chosen bug is.
+// chooserSource returns a function with the name and the signature of f that calls the copy with the chosen bug, or else copy
+// 0.
 func (s *Source) chooserSource(f *ast.FuncDecl, edits []placedEdit) string {
 	head := *f
+	// The head is printed without its body and its doc comment, which stay with the copies.
 	head.Body, head.Doc = nil, nil
 	signature := *f.Type
 	var arguments []string
 	signature.Params = nameParams(f.Type.Params, "argument", &arguments)
+	// A variadic parameter is passed on as a list.
 	if n := len(signature.Params.List); n > 0 {
 		if _, ok := signature.Params.List[n-1].Type.(*ast.Ellipsis); ok {
 			arguments[len(arguments)-1] += "..."
@@ -125,6 +133,7 @@ func (s *Source) chooserSource(f *ast.FuncDecl, edits []placedEdit) string {
 	text.WriteString(sourceText(&head, s.fset) + " {\n\tswitch " + chosenName + " {\n")
 	for i, e := range edits {
 		fmt.Fprintf(&text, "\tcase %q:\n\t\t%s", e.bug.Name, call(i+1))
+		// A function without results needs a return, or it would go on to copy 0.
 		if returns == "" {
 			text.WriteString("\t\treturn\n")
 		}
@@ -133,7 +142,8 @@ func (s *Source) chooserSource(f *ast.FuncDecl, edits []placedEdit) string {
 	return text.String()
 }
 
-// nameParams are parameters of which each has a name, which is added to names.
+// nameParams returns the parameters with a name each, because a chooser has to pass on those without a name and those called _.
+// It appends the names to names.
 func nameParams(params *ast.FieldList, word string, names *[]string) *ast.FieldList {
 	out := &ast.FieldList{}
 	for _, p := range params.List {

@@ -11,6 +11,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/planted"
 )
 
+// ours is a package with every form of code that a bug can replace: an expression, statements, clauses, in methods of generic
+// types and in variadic functions.
 const ours = `package p
 
 import "strings"
@@ -46,7 +48,7 @@ func which(n int) string {
 var Said = join("", "a", "b") + which(twice()) + string(rune('0'+(&box[int]{}).put(1, 2)))
 `
 
-// writeModule writes a module with one package, of these files.
+// writeModule writes a module with a main package and package p of these files, and returns its folder.
 func writeModule(t *testing.T, files ...string) (root string) {
 	t.Helper()
 	root = t.TempDir()
@@ -67,10 +69,12 @@ func writeModule(t *testing.T, files ...string) (root string) {
 	return root
 }
 
+// newBug returns a bug in package p with the fields that these tests do not look at filled in.
 func newBug(in, old, new string) planted.Bug {
 	return planted.Bug{Name: "some-bug", Package: "p", In: in, Old: old, New: new, Finds: []string{"I1"}, Why: "it hurts"}
 }
 
+// validBugs can all be planted into ours, some with other formatting than there.
 var validBugs = []planted.Bug{
 	newBug("box.put", "len(b.items) >= 3", "len(b.items) >= 0"),
 	newBug("box.put", "len(b.items)>=3&&cap(b.items)>0", "true"),
@@ -80,6 +84,7 @@ var validBugs = []planted.Bug{
 	newBug("which", "case n > 2: return \"many\"", "case n > 3:\nreturn \"many\""),
 }
 
+// A formatter, a comment or a move to another file must not make a bug lose its place.
 func TestPlacesAreFoundBySyntax(t *testing.T) {
 	elsewhere := strings.SplitAfter(ours, "type box[T any] struct{ items []T }\n")
 	moved := "package p\n" + strings.ReplaceAll(strings.NewReplacer(
@@ -96,6 +101,7 @@ func TestPlacesAreFoundBySyntax(t *testing.T) {
 	}
 }
 
+// The engineer who moved the code has not seen the table, so the error must name the bug and the likely place.
 func TestAPlaceThatIsGoneIsNamed(t *testing.T) {
 	root := writeModule(t, ours)
 	for _, c := range []struct {
@@ -123,7 +129,7 @@ func TestAPlaceThatIsGoneIsNamed(t *testing.T) {
 	}
 }
 
-// One program has all bugs, and suffers of the one that is named when it begins.
+// The program has all bugs and shows the one that the environment variable names when it starts.
 func TestOneProgramHasAllBugs(t *testing.T) {
 	root, dir := writeModule(t, ours), t.TempDir()
 	bugs := make([]planted.Bug, len(validBugs))
@@ -140,6 +146,7 @@ func TestOneProgramHasAllBugs(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
+	// The output without a bug is "a,bmany1"; bugs a and e change no result here.
 	for name, want := range map[string]string{
 		"": "a,bmany1", "a": "a,bmany1", "b": "a,bmany0", "c": "a,bmany0", "d": "a;bmany1", "e": "a,bmany1", "f": "a,bfew1",
 	} {

@@ -11,32 +11,34 @@ import (
 	"slices"
 )
 
-// Source is the module's source, which is read as far as bugs are planted in it.
+// A Source is the source of the module. It parses a package when the first bug in it is placed, and keeps it.
 type Source struct {
-	root     string
+	root string
+	// fset is one for all packages, so that positions are unique.
 	fset     *token.FileSet
 	packages map[string]*packageCode
 }
 
-// packageCode is one package.
+// A packageCode is one parsed package.
 type packageCode struct {
 	name  string
 	files map[string][]byte // by path
+	// decls holds functions and methods only.
 	decls []function
 }
 
-// function is one function.
+// A function is one function or method with its symbol, as in Bug.In, and the path of its file.
 type function struct {
 	symbol, file string
 	node         *ast.FuncDecl
 }
 
-// NewSource is that of the module whose folder root is.
+// NewSource returns the source of the module in the folder root. It reads nothing yet.
 func NewSource(root string) *Source {
 	return &Source{root: root, fset: token.NewFileSet(), packages: map[string]*packageCode{}}
 }
 
-// readPackage parses a package as it is built here: without its tests and what is for other systems.
+// readPackage parses a package as it is built on this system: without its tests and without files for other systems.
 func (s *Source) readPackage(folder string) (*packageCode, error) {
 	if c := s.packages[folder]; c != nil {
 		return c, nil
@@ -68,7 +70,7 @@ func (s *Source) readPackage(folder string) (*packageCode, error) {
 	return c, nil
 }
 
-// symbolOf is "function", or "type.method" whatever the receiver is.
+// symbolOf returns "function", or "type.method" without stars and type parameters.
 func symbolOf(d *ast.FuncDecl) string {
 	if d.Recv == nil {
 		return d.Name.Name
@@ -90,7 +92,7 @@ func symbolOf(d *ast.FuncDecl) string {
 	}
 }
 
-// placedEdit is one bug in its place: the function, and what of its file is replaced by what.
+// A placedEdit is one bug in its place: the function, and the byte offsets in its file between which the replacement goes.
 type placedEdit struct {
 	bug         Bug
 	function    function
@@ -98,8 +100,9 @@ type placedEdit struct {
 	replacement string
 }
 
-// placeBug finds where a bug belongs. It is an error, which names the bug and says what to look for, if its function is gone or if
-// what it replaces does not stand there exactly once: the source has moved on, and the bug must follow it.
+// placeBug finds the code that a bug replaces. It returns an error, which names the bug and advises where to look, if the
+// function is gone or the code does not stand there exactly once: then the source has moved on, and the row of the bug must
+// follow.
 func (s *Source) placeBug(b Bug) (placedEdit, error) {
 	form, wanted, err := b.parseOld()
 	if err != nil {
@@ -109,6 +112,7 @@ func (s *Source) placeBug(b Bug) (placedEdit, error) {
 	if err != nil {
 		return placedEdit{}, fmt.Errorf("bug %s: its package %s cannot be read: %w; %s", b.Name, b.Package, err, b.fixAdvice())
 	}
+	// Methods of one name may exist on several types or build variants, so every function with the symbol is searched.
 	within := slices.DeleteFunc(slices.Clone(c.decls), func(d function) bool { return d.symbol != b.In })
 	e, found := placedEdit{bug: b, replacement: b.New}, 0
 	for _, d := range within {
@@ -122,17 +126,19 @@ func (s *Source) placeBug(b Bug) (placedEdit, error) {
 	}
 	if parsed, _ := form.parseCode(b.New); len(parsed) == 1 {
 		if _, ok := parsed[0].(*ast.BinaryExpr); ok {
-			e.replacement = "(" + e.replacement + ")" // whatever stands around it
+			e.replacement = "(" + e.replacement + ")" // the code around it may bind stronger than the operator
 		}
 	}
 	return e, nil
 }
 
+// offset returns the byte offset of a position in its file.
 func (s *Source) offset(p token.Pos) int { return s.fset.Position(p).Offset }
 
-// findNodes gives every place in root where the nodes stand, one after the other.
+// findNodes returns every place in root where the wanted nodes stand next to each other.
 func findNodes(root ast.Node, wanted []ast.Node) (matches [][]ast.Node) {
 	ast.Inspect(root, func(n ast.Node) bool {
+		// A single node may stand anywhere; several only in a list.
 		if len(wanted) == 1 {
 			if n != nil && isSameCode(n, wanted[0]) {
 				matches = append(matches, []ast.Node{n})
@@ -150,7 +156,7 @@ func findNodes(root ast.Node, wanted []ast.Node) (matches [][]ast.Node) {
 	return matches
 }
 
-// listOf is what stands one after the other in n.
+// listOf returns the list of nodes that n holds, nil if it holds none.
 func listOf(n ast.Node) []ast.Node {
 	switch n := n.(type) {
 	case *ast.BlockStmt:

@@ -8,7 +8,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/planted"
 )
 
-// A bug that does not compile, or whose place has changed, would look like one that nobody can find.
+// A bug that does not compile, or whose place has changed, would look like one that neither random days nor unit tests find.
 func TestEveryBugCanBePlanted(t *testing.T) {
 	root, err := arch.Root()
 	if err != nil {
@@ -34,7 +34,8 @@ func TestEveryBugCanBePlanted(t *testing.T) {
 	}
 }
 
-// The table claims to stand for the invariants that the product alone can break.
+// The table must hold a bug for each invariant that the product alone can break; otherwise that invariant's check is never
+// proved to work.
 func TestTheBugsCoverTheInvariants(t *testing.T) {
 	var explained []string
 	for _, b := range planted.Bugs {

@@ -13,45 +13,47 @@ import (
 	"time"
 )
 
-// SearchResult is what random days brought to light of a bug.
+// A SearchResult is the result of random days with one bug. Command search prints it as JSON.
 type SearchResult struct {
-	// Tried is how many seeds were run; Seed the one that violated something, 0 if none did.
+	// Tried counts the seeds that were run. Seed is the first one that violated an invariant, 0 if none did.
 	Tried int    `json:"tried"`
 	Seed  uint64 `json:"seed,omitempty"`
-	// Violated are the invariants that it violated, and Why is what the first of them says, of those that explain the bug if there
-	// is one.
+	// Violated names the invariants that the seed violated. Why is the text of one of them, of one that explains the bug if
+	// there is one.
 	Violated []string `json:"violated,omitempty"`
 	Why      string   `json:"why,omitempty"`
-	// Scenario is the shrunk scenario that shows it, and Lines how long that is.
+	// Scenario is the shrunk scenario as YAML, and Lines counts its lines. It is empty if shrinking was off.
 	Scenario string `json:"scenario,omitempty"`
 	Lines    int    `json:"lines,omitempty"`
-	// Crash is how the process ended if the bug brought it down; Hang, on which seed it hung.
+	// Crash holds the end of the process if the bug brought it down, up to 600 bytes. Hang says which seed did not end; a hang
+	// alone does not count as found.
 	Crash string `json:"crash,omitempty"`
 	Hang  string `json:"hang,omitempty"`
-	// CPU is the processor time of the search.
+	// CPU is the processor time of the search, shrinking included.
 	CPU time.Duration `json:"cpu"`
 }
 
-// Detected reports whether somebody who runs random days would know of a bug.
+// Detected reports whether an engineer who runs random days would have noticed the bug.
 func (f SearchResult) Detected() bool { return f.Seed != 0 || f.Crash != "" }
 
-// Explained reports whether it was found by an invariant that explains it.
+// Explained reports whether the search violated an invariant that explains the bug.
 func (b Bug) Explained(f SearchResult) bool {
 	return slices.ContainsFunc(b.Finds, func(want string) bool { return slices.Contains(f.Violated, want) })
 }
 
-// Bounds are how much may be spent on one bug.
+// Bounds limit the effort for one bug.
 type Bounds struct {
-	// Seeds is how many are tried.
+	// Seeds is the number of seeds to try.
 	Seeds int
-	// Limit is how long the search, or the unit tests, may take; Seed how long one seed may; Shrink how long of it the scenario
-	// that was found may be made smaller.
+	// Limit bounds the time of the search, or of the unit tests; Seed that of one seed; Shrink that of shrinking within Limit.
 	Limit, Seed, Shrink time.Duration
 }
 
-// Search looks for a bug with random days, until the first that violates anything. A day that violates something without a bug is
-// left out.
+// Search looks for a bug with random days, until the first that violates an invariant. Before the first bug it runs all days
+// without a bug, and every later search skips those that violate an invariant anyway. It returns an error if a day without a
+// bug crashes or hangs.
 func (p *Programs) Search(ctx context.Context, b Bug, most Bounds) (SearchResult, error) {
+	// A search ends at its first violation, so several may be needed until all clean days have run.
 	for p.cleanDays < most.Seeds {
 		f, err := p.searchDays(ctx, Bug{}, Bounds{Seeds: most.Seeds - p.cleanDays, Limit: 10 * most.Limit, Seed: most.Seed}, p.cleanDays+1)
 		switch {
@@ -67,15 +69,18 @@ func (p *Programs) Search(ctx context.Context, b Bug, most Bounds) (SearchResult
 	return p.searchDays(ctx, b, most, 1)
 }
 
-// Alarms are the days that violate something without a bug.
+// Alarms returns the seeds that violate an invariant without a bug.
 func (p *Programs) Alarms() []string { return p.alarms }
 
+// searchDays starts the search program with one bug and waits for its result. A crash and an overrun of the limit are results,
+// not errors.
 func (p *Programs) searchDays(ctx context.Context, b Bug, most Bounds, seed int) (SearchResult, error) {
 	ctx, cancel := context.WithTimeout(ctx, most.Limit)
 	defer cancel()
 	run := exec.CommandContext(ctx, p.searchPath(), "-seed", strconv.Itoa(seed), "-seeds", strconv.Itoa(most.Seeds),
 		"-skip", strings.Join(p.alarms, ","), "-want", strings.Join(b.Finds, ","),
 		"-shrink", most.Shrink.String(), "-hang", most.Seed.String())
+	// A child of the search may hold the output open; WaitDelay bounds the wait for it.
 	run.WaitDelay = 5 * time.Second
 	run.Env = append(os.Environ(), bugVariable+"="+b.Name)
 	var stderr strings.Builder
@@ -101,4 +106,5 @@ func (p *Programs) searchDays(ctx context.Context, b Bug, most Bounds, seed int)
 	return f, nil
 }
 
+// cutText returns at most the first n bytes of a text.
 func cutText(text string, n int) string { return text[:min(len(text), n)] }

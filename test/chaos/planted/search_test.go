@@ -10,7 +10,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
-// quickBugs are one bug each in the policy, in the catalog and on the path of a call. make planted looks for all of them.
+// quickBugs holds one bug each in the policy, in the catalog and on the path of a call. It keeps this test short; make planted
+// searches for all bugs.
 var quickBugs = []string{"no-floor", "generation-stands", "untrusted-replayed"}
 
 func TestRandomDaysFindBugs(t *testing.T) {
@@ -38,6 +39,7 @@ func TestRandomDaysFindBugs(t *testing.T) {
 			if !b.Explained(f) {
 				t.Fatalf("not found: %d days violated %v; wanted one of %v. %s%s", f.Tried, f.Violated, b.Finds, f.Crash, f.Hang)
 			}
+			// A scenario that cannot be parsed would be worthless to the engineer who wants to replay it.
 			if _, err := scenario.Parse("found.yaml", []byte(f.Scenario)); err != nil {
 				t.Errorf("what was found cannot be replayed: %v", err)
 			}
@@ -45,6 +47,7 @@ func TestRandomDaysFindBugs(t *testing.T) {
 	}
 }
 
+// The test covers the path of a package's own tests: build, run without a bug, run with it.
 func TestUnitTestsFindBugs(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it builds the tests of a package anew")

@@ -9,21 +9,22 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 )
 
-// Result is who found one bug. What is nil did not look.
+// A Result says which search found one bug. A nil field means that this search was not run.
 type Result struct {
 	Days  *SearchResult `json:"days,omitempty"`
 	Tests *TestResult   `json:"tests,omitempty"`
 }
 
-// Results are those of several bugs, by name.
+// Results holds the results of several bugs, by the bug's name.
 type Results map[string]Result
 
-// Detected reports whether anybody found it.
+// Detected reports whether random days or unit tests found the bug.
 func (r Result) Detected() bool {
 	return r.Days != nil && r.Days.Detected() || r.Tests != nil && r.Tests.Detected()
 }
 
-// daysText are what random days say of a bug, in a few words.
+// daysText returns the result of the random days in a few words: a dash for not found, and in brackets the invariants that
+// would have explained the bug if others found it.
 func (r Result) daysText(b Bug) string {
 	switch f := r.Days; {
 	case f == nil:
@@ -41,6 +42,7 @@ func (r Result) daysText(b Bug) string {
 	}
 }
 
+// testsText returns the result of the unit tests in a few words: the first failed test, or a dash for none.
 func (r Result) testsText() string {
 	switch t := r.Tests; {
 	case t == nil:
@@ -54,7 +56,7 @@ func (r Result) testsText() string {
 	}
 }
 
-// Line is one line for whoever watches.
+// Line returns one line for the engineer who watches the run.
 func (r Result) Line(b Bug) string {
 	line := b.Name + ": "
 	if r.Days != nil {
@@ -72,17 +74,20 @@ func (r Result) Line(b Bug) string {
 	return line
 }
 
-// Table is what can be said of many bugs.
+// A Table summarizes the results of many bugs.
 type Table struct {
 	results Results
-	// Of how many bugs it is, and how many of them random days found, unit tests found, and neither.
+	// total counts the bugs with a result; searched and tested those with each search, both those with the two. days and tests
+	// count the found ones, explained those that an explaining invariant found, and neither those of both that were not found.
 	total, searched, days, explained, tested, tests, both, neither int
-	seeds, lines                                                   []int
-	cpu                                                            time.Duration
-	unexplained                                                    []string
+	// seeds and lines hold, for each bug that a day found, the days until then and the lines of its scenario.
+	seeds, lines []int
+	cpu          time.Duration
+	// unexplained names the bugs that neither search found and that are not in Unseen.
+	unexplained []string
 }
 
-// NewTable counts.
+// NewTable counts the results of the bugs that are in Bugs; a result of a bug that was removed since is left out.
 func NewTable(all Results) Table {
 	t := Table{results: all}
 	for _, b := range Bugs {
@@ -113,6 +118,7 @@ func NewTable(all Results) Table {
 				t.tests++
 			}
 		}
+		// Only a bug with both searches can be found by neither.
 		if r.Days != nil && r.Tests != nil {
 			t.both++
 			if !r.Detected() {
@@ -126,9 +132,10 @@ func NewTable(all Results) Table {
 	return t
 }
 
-// Passed reports whether each bug that was looked for in both ways was found, or is in Unseen.
+// Passed reports whether each bug with both searches was found, or is in Unseen.
 func (t Table) Passed() bool { return len(t.unexplained) == 0 }
 
+// summaryLines returns the totals, without those of a search that was not run.
 func (t Table) summaryLines() (lines []string) {
 	addLine := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	if t.searched > 0 {
@@ -150,8 +157,10 @@ func (t Table) summaryLines() (lines []string) {
 	return lines
 }
 
+// percentOf returns n in per cent of total, rounded; 0 of an empty total.
 func percentOf(n, total int) int { return (100*n + total/2) / max(total, 1) }
 
+// medianOf returns the upper median; 0 for no values. It sorts values.
 func medianOf(values []int) int {
 	if len(values) == 0 {
 		return 0
@@ -160,6 +169,7 @@ func medianOf(values []int) int {
 	return values[len(values)/2]
 }
 
+// tableRows returns one row per bug, in the order of Bugs.
 func (t Table) tableRows() table.Writer {
 	w := table.NewWriter()
 	w.AppendHeader(table.Row{"bug", "in", "random days", "days", "lines", "unit tests"})
@@ -177,12 +187,12 @@ func (t Table) tableRows() table.Writer {
 	return w
 }
 
-// Text is the table for a terminal, with what can be said of all.
+// Text returns the table and the totals for a terminal.
 func (t Table) Text() string {
 	return t.tableRows().Render() + "\n" + strings.Join(t.summaryLines(), "\n")
 }
 
-// Markdown is the same for a file.
+// Markdown returns the same for a file, with the totals first.
 func (t Table) Markdown() string {
 	text := "# Who finds planted bugs\n\nWritten by `make planted`. A dash is a bug that was looked for and not found.\n\n"
 	for _, line := range t.summaryLines() {

@@ -12,23 +12,23 @@ import (
 	"time"
 )
 
-// TestResult is what the unit tests of a bug's package say of it.
+// A TestResult is the result of the unit tests of a bug's package.
 type TestResult struct {
-	// Failed is the first test that failed, empty if none did; Hang says that they had not ended in time.
+	// Failed names the first test that failed, or "a crash"; empty if none did. Hang is set if the tests had not ended in time.
 	Failed string        `json:"failed,omitempty"`
 	Hang   bool          `json:"hang,omitempty"`
 	CPU    time.Duration `json:"cpu"`
 }
 
-// Detected reports whether the unit tests would not have let the bug pass.
+// Detected reports whether the unit tests would have stopped the bug.
 func (t TestResult) Detected() bool { return t.Failed != "" || t.Hang }
 
-// extraTestPackages are the packages whose unit tests are those of another one as well: the actors are driven by the supervisor, and their
-// tests stand there.
+// extraTestPackages names, for a package, another one whose unit tests test it as well: package supervisor drives the actors,
+// and their tests stand there.
 var extraTestPackages = map[string]string{"actors": "supervisor"}
 
-// Test runs the unit tests of a bug's package with it, as far as they are for every day (-short), until the first that fails. A test
-// that fails without a bug does not count.
+// Test runs the unit tests of a bug's package with the bug, in short mode, until the first failure. A test that fails without a
+// bug is skipped. It returns an error if the tests cannot be built or hang without a bug.
 func (p *Programs) Test(ctx context.Context, b Bug, limit time.Duration) (TestResult, error) {
 	t, err := p.testPackage(ctx, b, limit)
 	if other := extraTestPackages[b.Package]; err == nil && other != "" && !t.Detected() {
@@ -40,6 +40,8 @@ func (p *Programs) Test(ctx context.Context, b Bug, limit time.Duration) (TestRe
 	return t, err
 }
 
+// testPackage builds the tests of a package once, runs them once without a bug to learn which ones fail anyway, and then with
+// the bug.
 func (p *Programs) testPackage(ctx context.Context, b Bug, limit time.Duration) (TestResult, error) {
 	flaws, known := p.failingTests[b.Package]
 	if !known {
@@ -64,10 +66,13 @@ func (p *Programs) testPackage(ctx context.Context, b Bug, limit time.Duration) 
 	return t, err
 }
 
+// runTests runs a built test program with a bug, or without one for an empty name, and returns its output as well. The test
+// program's own timeout ends it; the context only steps in 5 s later, if that fails.
 func (p *Programs) runTests(ctx context.Context, b Bug, limit time.Duration, skip string) (TestResult, string, error) {
 	bounded, cancel := context.WithTimeout(ctx, limit+5*time.Second)
 	defer cancel()
 	args := []string{"-test.short", "-test.timeout", limit.String()}
+	// Without a bug all failures are wanted, not only the first.
 	if b.Name != "" {
 		args = append(args, "-test.failfast")
 	}
@@ -76,7 +81,7 @@ func (p *Programs) runTests(ctx context.Context, b Bug, limit time.Duration, ski
 	}
 	run := exec.CommandContext(bounded, p.testPath(b.Package), args...)
 	run.Dir = filepath.Join(p.root, filepath.FromSlash(b.Package))
-	run.Env = append(os.Environ(), bugVariable+"="+b.Name, "RAPID_NOFAILFILE=1") // nothing is left in the source tree
+	run.Env = append(os.Environ(), bugVariable+"="+b.Name, "RAPID_NOFAILFILE=1") // rapid must leave no file in the source tree
 	run.WaitDelay = 5 * time.Second
 	out, err := run.CombinedOutput()
 	var t TestResult
@@ -90,6 +95,7 @@ func (p *Programs) runTests(ctx context.Context, b Bug, limit time.Duration, ski
 	case bounded.Err() != nil || strings.Contains(string(out), "panic: test timed out"):
 		t.Hang = true
 	case errors.As(err, &exit):
+		// A panic ends the process without the name of a test.
 		t.Failed = "a crash"
 		if names := failedTests(string(out)); len(names) > 0 {
 			t.Failed = names[0]
@@ -100,9 +106,10 @@ func (p *Programs) runTests(ctx context.Context, b Bug, limit time.Duration, ski
 	return t, string(out), nil
 }
 
+// failurePattern finds the top-level tests that failed; subtests are indented.
 var failurePattern = regexp.MustCompile(`(?m)^--- FAIL: (\w+)`)
 
-// failedTests are the names of the tests that failed.
+// failedTests returns the names of the failed tests in the output of a test program.
 func failedTests(out string) (names []string) {
 	for _, m := range failurePattern.FindAllStringSubmatch(out, -1) {
 		names = append(names, m[1])

@@ -1,5 +1,5 @@
-// Command run plants the known bugs, one after the other, and prints who finds them: random days, the unit tests of the bug's
-// package, or neither. It exits with 1 if neither finds a bug that is not in planted.Unseen.
+// Command run plants the known bugs, one after the other, and prints which search finds each: random days, the unit tests of
+// the bug's package, or neither. It exits with 1 if neither finds a bug that is not in planted.Unseen, and with 2 on an error.
 package main
 
 import (
@@ -18,6 +18,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/planted"
 )
 
+// options are the flags of the command.
 type options struct {
 	only, slice      string
 	days, tests      bool
@@ -53,6 +54,8 @@ func main() {
 	}
 }
 
+// runPlanted searches for the selected bugs and prints the table. It removes the built programs at the end. passed is false if
+// a bug was found by neither and is not in Unseen.
 func runPlanted(ctx context.Context, o options) (passed bool, err error) {
 	root, err := arch.Root()
 	if err != nil {
@@ -64,6 +67,7 @@ func runPlanted(ctx context.Context, o options) (passed bool, err error) {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	source := planted.NewSource(root)
+	// A bug that cannot be planted would count as not found, so all rows are checked first.
 	if err := source.Compiles(planted.Bugs); err != nil {
 		return false, err
 	}
@@ -80,6 +84,7 @@ func runPlanted(ctx context.Context, o options) (passed bool, err error) {
 		return false, fmt.Errorf("-slice %s is not like 1/3", o.slice)
 	}
 	for at, b := range planted.Bugs {
+		// The slices let several machines share one run.
 		if !o.isSelected(b) || at%n != i%n {
 			continue
 		}
@@ -103,6 +108,7 @@ func runPlanted(ctx context.Context, o options) (passed bool, err error) {
 		if o.scenario && r.Days != nil {
 			fmt.Fprintln(os.Stderr, r.Days.Scenario)
 		}
+		// The file is written after each bug, so that an interrupted run can resume.
 		if err := writeResults(o.results, all); err != nil {
 			return false, err
 		}
@@ -120,6 +126,8 @@ func runPlanted(ctx context.Context, o options) (passed bool, err error) {
 	return t.Passed(), nil
 }
 
+// isSelected reports whether a bug's name contains one of the words of -only. An empty -only selects all, because the empty
+// word is in every name.
 func (o options) isSelected(b planted.Bug) bool {
 	for word := range strings.SplitSeq(o.only, ",") {
 		if strings.Contains(b.Name, word) {
@@ -129,6 +137,7 @@ func (o options) isSelected(b planted.Bug) bool {
 	return false
 }
 
+// readResults reads the file of an earlier run; a missing file and an empty path mean no results.
 func readResults(path string) (planted.Results, error) {
 	all := planted.Results{}
 	if path == "" {
@@ -144,6 +153,7 @@ func readResults(path string) (planted.Results, error) {
 	return all, err
 }
 
+// writeResults writes all results, unless no file was named.
 func writeResults(path string, all planted.Results) error {
 	if path == "" {
 		return nil

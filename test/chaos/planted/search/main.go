@@ -1,5 +1,5 @@
-// Command search runs random bad days in virtual time until one violates an invariant, makes the scenario small, and says what
-// it found as one JSON object. It is built with bugs planted; see package planted.
+// Command search runs random bad days in virtual time until one violates an invariant, shrinks the scenario, and prints a
+// planted.SearchResult as one JSON object. Package planted builds it with all bugs and starts it with one chosen.
 package main
 
 import (
@@ -31,7 +31,7 @@ func main() {
 	hang := flag.Duration("hang", 30*time.Second, "how long one seed may take")
 	shrinking := flag.Duration("shrink", 20*time.Second, "how long the scenario that was found may be made smaller")
 	flag.Parse()
-	runtime.GOMAXPROCS(1) // the order of what happens in one instant stays the same
+	runtime.GOMAXPROCS(1) // one processor keeps the order of events of one instant, so that a seed gives the same run each time
 	found, err := searchDays(*first, *seeds, strings.Split(*skip, ","), strings.Split(*want, ","), *hang, *shrinking)
 	if err == nil {
 		err = printResult(found)
@@ -42,17 +42,21 @@ func main() {
 	}
 }
 
+// printResult prints the result for the parent process.
 func printResult(f planted.SearchResult) error { return json.NewEncoder(os.Stdout).Encode(f) }
 
+// searchDays runs the seeds from first on until one violates an invariant, and shrinks its scenario. It returns an error only
+// if a day cannot be run.
 func searchDays(first uint64, seeds int, skip, want []string, hang, shrinking time.Duration) (f planted.SearchResult, err error) {
 	for seed := first; seed < first+uint64(seeds); seed++ {
 		f.Tried++
 		if slices.Contains(skip, strconv.FormatUint(seed, 10)) {
 			continue
 		}
+		// The watchdog runs on another goroutine, so it gets a copy that no later seed changes.
 		hangResult := f
 		hangResult.Hang = fmt.Sprintf("seed %d had not ended after %v", seed, hang)
-		watchdog := time.AfterFunc(hang, func() { // it cannot be ended otherwise
+		watchdog := time.AfterFunc(hang, func() { // a hung day cannot be canceled: the process ends
 			if printResult(hangResult) == nil {
 				os.Exit(0)
 			}
@@ -71,12 +75,13 @@ func searchDays(first uint64, seeds int, skip, want []string, hang, shrinking ti
 			f.Violated = append(f.Violated, v.ID)
 		}
 		f.Violated = slices.Compact(slices.Sorted(slices.Values(f.Violated)))
+		// Of several violations one that explains the bug is shown and guides the shrinking.
 		shown := bad[0]
 		if i := slices.IndexFunc(bad, func(v invariant.Verdict) bool { return slices.Contains(want, v.ID) }); i >= 0 {
 			shown = bad[i]
 		}
 		f.Why = shown.ID + ": " + shown.Why
-		time.AfterFunc(shrinking+hang, func() { // found it is, however long its scenario
+		time.AfterFunc(shrinking+hang, func() { // the bug is found even if the shrinking hangs
 			if printResult(f) == nil {
 				os.Exit(0)
 			}
@@ -92,6 +97,7 @@ func searchDays(first uint64, seeds int, skip, want []string, hang, shrinking ti
 	return f, nil
 }
 
+// shrinkScenario returns the smallest scenario found in the given time that still violates the same invariant, as YAML.
 func shrinkScenario(s scenario.Scenario, seed uint64, wanted invariant.Verdict, most time.Duration) string {
 	ctx, cancel := context.WithTimeout(context.Background(), most)
 	defer cancel()
@@ -102,7 +108,7 @@ func shrinkScenario(s scenario.Scenario, seed uint64, wanted invariant.Verdict, 
 	return string(small.YAML())
 }
 
-// runDay runs a scenario and gives what was violated.
+// runDay runs a scenario and returns the violated verdicts.
 func runDay(ctx context.Context, s scenario.Scenario, seed uint64) (bad []invariant.Verdict, err error) {
 	r := campaign.Do(ctx, campaign.Task{Seed: seed, Scenario: &s}, nil)
 	if r.Error != "" {
