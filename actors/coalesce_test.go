@@ -43,7 +43,7 @@ func TestPace(t *testing.T) {
 	})
 }
 
-// TestWatchedHolds: nobody is told of what nobody watches.
+// TestWatchedHolds: updates of resources without a subscription reach no watcher.
 func TestWatchedHolds(t *testing.T) {
 	var w Subscriptions
 	if some, this := w.hasURI("a"); some || this {

@@ -109,7 +109,7 @@ func TestWatchersAndPublishersAtOnce(t *testing.T) {
 	readers.Wait() // every watcher ends with the hub
 }
 
-// Who tells pays nothing for a watcher that does not keep up: no allocation, and it wakes nobody who is awake.
+// A publisher pays nothing for a watcher that does not keep up: no allocation, and no signal to a watcher that is awake.
 func TestAWatcherThatLagsCostsNoAllocation(t *testing.T) {
 	h := NewHub()
 	w := h.Watch(16)
@@ -182,7 +182,7 @@ func TestAWatcherThatWaitsCostsNoAllocation(t *testing.T) {
 			}
 		}()
 	}
-	for range 1000 { // until everybody has what is used again
+	for range 1000 { // until all memory that is reused exists
 		h.Publish(messages.Event{Kind: messages.EventCallStarted})
 		runtime.Gosched()
 	}

@@ -40,7 +40,7 @@ func TestAnAnswerIsNoted(t *testing.T) {
 	answered := new(atomic.Bool)
 	ctx, cancel := context.WithCancel(context.WithValue(t.Context(), answeredKey{}, answered))
 	defer cancel()
-	NoteAnswer(t.Context()) // nobody's
+	NoteAnswer(t.Context()) // belongs to no request
 	if answered.Load() {
 		t.Error("noted too early")
 	}

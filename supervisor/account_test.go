@@ -57,7 +57,7 @@ func (s *accounts) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// person is signed in as somebody, who changes without a word, as by a sign-in of another process.
+// person is signed in with an account, which changes without notice, as by a sign-in of another process.
 type person struct{ name atomic.Pointer[string] }
 
 func (p *person) Account() string { return *p.name.Load() }
@@ -71,7 +71,7 @@ func (p *person) Refused(context.Context, int, *messages.Challenge, http.Header)
 	return false, nil
 }
 
-// TestAnotherAccountIsAnotherSession: when somebody else has signed in, nothing of theirs goes into the session of the
+// TestAnotherAccountIsAnotherSession: when another person has signed in, nothing of that account goes into the session of the
 // first, and what the first was shown is not what they are.
 func TestAnotherAccountIsAnotherSession(t *testing.T) {
 	server := &accounts{}

@@ -22,7 +22,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/mcpgo"
 )
 
-// agent is what agents have in common: a list of tools that the model is told of, functions by their names, and a bus
+// agent has the parts that agents have in common: a list of tools that the model is told of, functions by their names, and a bus
 // that hears of every call.
 type agent struct {
 	declared []supervisor.Declaration
@@ -41,7 +41,7 @@ func (a *agent) offer(tools ...supervisor.AgentTool) {
 	}
 }
 
-// call is what the loop does when the model names a tool.
+// call runs the tool that the model names, as the loop does.
 func (a *agent) call(ctx context.Context, name string, params map[string]any) string {
 	t, ok := a.tools[name]
 	if !ok {
@@ -250,7 +250,7 @@ func TestAProgramsOwnRegistryFollows(t *testing.T) {
 				registry[tool.Declaration().Name] = tool
 			}
 		}
-		follow() // what was there before somebody watched
+		follow() // the tools from before the watch
 		go func() {
 			for e := range w.Events(t.Context()) {
 				switch e.Kind {

@@ -18,7 +18,7 @@ import (
 
 var auditedCalls = flag.Int("calls", 6000, "how many calls TestAuditedCallsOnAFullDisk makes")
 
-// disk is where files are written, and can be full.
+// disk takes written files, and can be full.
 type disk struct {
 	dir        string
 	real       bool // the file system itself is full, and not only our writers
@@ -69,7 +69,7 @@ func TestAuditedCallsOnAFullDisk(t *testing.T) {
 	both := []*supervisor.Manager{start1(), start1()}
 	var mu sync.Mutex
 	made := 0
-	// next counts a call. The disk changes at its call, whatever else is under way: nobody passes meanwhile.
+	// next counts a call. The disk changes at its call, and every other call waits meanwhile.
 	next := func() bool {
 		mu.Lock()
 		defer mu.Unlock()

@@ -286,7 +286,7 @@ func TestAuditOffCostsNothing(t *testing.T) {
 	}
 }
 
-// directly is what the path below the facade's record allocates for the same call.
+// directly counts the allocations of the same call below the facade's record.
 func directly(t *testing.T) float64 {
 	m := start(t, supervisor.Config{}, nil)
 	defer m.Close(t.Context())

@@ -24,13 +24,13 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/auth"
 )
 
-// headerServer is an MCP server with one tool that lets in whoever has the header, and remembers what it was shown.
+// headerServer is an MCP server with one tool that accepts requests with the header, and remembers the headers that it got.
 type headerServer struct {
 	URL    string
 	header string
 
 	mu    sync.Mutex
-	good  string // empty: nobody is let in
+	good  string // empty: every request is refused
 	shown []string
 	limit bool // calls are refused for want of a scope
 }

@@ -72,7 +72,7 @@ func (s *cachingServer) keep(cfg supervisor.Config, kept bool) {
 	closeAll(s.t, m)
 }
 
-// offered is what another run offers before it reaches the server.
+// offered returns the tools that another run offers before it reaches the server.
 func (s *cachingServer) offered(cfg supervisor.Config) string {
 	s.t.Helper()
 	s.off.Store(true)
@@ -115,7 +115,7 @@ func TestAListIsKeptForItsReaders(t *testing.T) {
 			cfg.AuthProvider = func(string, supervisor.Spec) (transports.Authorizer, error) { return p, nil }
 			return cfg
 		},
-		"header beside a sign-in": func(s *cachingServer, who string) supervisor.Config { // nobody is signed in
+		"header beside a sign-in": func(s *cachingServer, who string) supervisor.Config { // no account is signed in
 			spec := s.spec()
 			spec.Headers = map[string]string{"X-Who": who}
 			return with(spec)

@@ -209,7 +209,7 @@ func TestAnActorAnswersWhatServersAsk(t *testing.T) {
 		t.Errorf("%v", r)
 	}
 	answer := []byte(`{"role":"assistant","model":"an actor","content":{"type":"text","text":"yes"}}`)
-	c.send(&messages.ServerRequestReply{RequestId: r.GetRequestId() + 1, Result: []byte(`{}`)}) // nobody's
+	c.send(&messages.ServerRequestReply{RequestId: r.GetRequestId() + 1, Result: []byte(`{}`)}) // no request has this id
 	c.send(&messages.ServerRequestReply{RequestId: r.GetRequestId(), Result: answer})
 	c.send(&messages.ServerRequestReply{RequestId: r.GetRequestId(), Refused: true}) // too late
 	if got := <-text; got != `"an actor"` {

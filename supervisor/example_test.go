@@ -262,7 +262,7 @@ func ExampleConfig_guard() {
 	defer func() { _ = m.Close(ctx) }()
 }
 
-// A server that wants credentials says so to whoever watches; a program that has a token answers.
+// A server that wants credentials makes an event for the watchers; a program that has a token answers.
 func ExampleManager_ProvideCredentials() {
 	door := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer sesame" {

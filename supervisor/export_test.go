@@ -5,12 +5,12 @@ import (
 	"encoding/json"
 )
 
-// Admit is what the rules do to a call on its way.
+// Admit decides about a call by the rules, as its path does.
 func (m *Manager) Admit(ctx context.Context, tool *Tool, args json.RawMessage) error {
 	return m.permissions.allowCall(ctx, tool, args)
 }
 
-// Held is what all servers hold of the memory budget.
+// Held returns how much all servers hold of the memory budget.
 func (m *Manager) Held() int64 { return m.cfg.budget.Total() }
 
 // RunDirectly is a call without what may record it.

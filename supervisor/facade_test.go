@@ -136,7 +136,7 @@ func TestConnectAllAndDisconnectAll(t *testing.T) {
 	})
 }
 
-// A server whose list changed while it was away, so that it could tell nobody.
+// A server whose list changed while it had no connection, so that it could not announce it.
 func TestToolsAreListedAgainOnReconnect(t *testing.T) {
 	seeds.Shows(t, "004.fr3.ac-refresh", "001.1.reconnection", "001.1.health", "004.fr6.reconnect", "004.fr6.health",
 		"004.fr6.ac-reconnect")
@@ -151,7 +151,7 @@ func TestToolsAreListedAgainOnReconnect(t *testing.T) {
 		if got := names(m); !slices.Equal(got, []string{"mcp__a__new"}) {
 			t.Errorf("after Reconnect: %q", got)
 		}
-		// It dies, and nobody calls it: that is noticed, and it is connected again by itself.
+		// It dies without any call: the manager notices that and connects it again.
 		f.set(func(f *fake) { f.tools = []string{"newer"} })
 		f.kill()
 		synctest.Wait()

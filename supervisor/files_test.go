@@ -41,7 +41,7 @@ func TestFromFilesDiscoversAsTheCommandDoes(t *testing.T) {
 		scope messages.Scope
 		class messages.Class
 	}{
-		"found": {messages.ScopeProject, messages.ClassDenied}, // nobody approved it
+		"found": {messages.ScopeProject, messages.ClassDenied}, // the person has not approved it
 		"bad":   {messages.ScopeProject, messages.ClassConfig},
 		"mine":  {messages.ScopeUser, messages.ClassMissing},
 	}

@@ -194,7 +194,7 @@ func TestFilesAreReadWithoutEvents(t *testing.T) {
 	d.becomes("a")
 }
 
-// A server of a project file starts when somebody approves it, in another process, and goes on as approved when it changes.
+// A server of a project file starts when the person approves it, in another process, and keeps the approved spec when it changes.
 func TestALaterApprovalStartsTheServer(t *testing.T) {
 	d := newDesktop(t, "a")
 	file := filepath.Join(d.project, ".mcp.json")

@@ -36,7 +36,7 @@ func directed(t *testing.T) (s *supervisor, a *managedServer, sent chan any) {
 	return s, a, sent
 }
 
-// asks is what its actor says when it is to be started.
+// asks is the message of its actor that requests a start.
 func asks(life, attempt uint64) actors.FromServer {
 	return actors.FromServer{Name: "a", ActorEpoch: life, Attempt: attempt, Effect: lifecycle.Ask{Urgency: lifecycle.Normal, Fresh: true}}
 }
@@ -100,7 +100,7 @@ func TestAWishForAServerThatComesBackWaits(t *testing.T) {
 		if len(a.waitingCommands) != 2 || len(sent) != 0 {
 			t.Fatalf("with epoch %d: %d commands wait, and %d were sent to the actor that ends", live, len(a.waitingCommands), len(sent))
 		}
-		// Its removal has ended, and it was not added: only now is there nobody who could be disabled.
+		// Its removal has ended, and it was not added: only now is there no server that could be disabled.
 		delete(s.servers, "a")
 		for _, command := range a.waitingCommands {
 			command(nil)

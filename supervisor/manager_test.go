@@ -154,7 +154,7 @@ func TestConnectReturnsTheReason(t *testing.T) {
 	})
 }
 
-// A silent server must not hold up anybody (P4), and its failure says what was waited for.
+// A silent server must not delay any other one (P4), and its failure says which step had no answer.
 func TestSilentServerFailsAtItsBoundAlone(t *testing.T) {
 	seeds.Shows(t, "001.7.down-at-startup", "004.nfr2.timeouts", "004.nfr2.degradation")
 	synctest.Test(t, func(t *testing.T) {

@@ -124,7 +124,7 @@ func TestMemoryComesBack(t *testing.T) {
 					f.setTools(g.tools...)
 				case 5:
 					if f.dials.Load() == 0 {
-						continue // there is nobody to hear it
+						continue // no handler would get it
 					}
 					f.say("notifications/message", `{"level":"info","data":"`+strings.Repeat("x", 10_000)+`"}`)
 				}

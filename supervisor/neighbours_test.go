@@ -18,7 +18,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// Whoever names a server waits for no other one, whatever the others do. In a bubble that is exact: each method takes as much
+// A call that names a server waits for no other one, in any state of the others. In a bubble that is exact: each method takes as much
 // virtual time beside the neighbours as alone, which is none for all but those that wait on purpose.
 
 // neighbour is a server with everything to be named, and one bad habit.
@@ -270,7 +270,7 @@ func byName() map[string]method {
 			return err
 		},
 		"CancelTask": func(ctx context.Context, m *supervisor.Manager) error { return m.CancelTask(ctx, good, "1") },
-		// It is given a URI: whoever is connected is asked whose it is.
+		// It is given a URI: every connected server is asked for its list.
 		"ReadResource": nothing,
 		// It is of the tests.
 		"RunDirectly": nothing,

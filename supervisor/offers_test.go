@@ -134,7 +134,7 @@ func TestResourcesOfAllServersAreListedAndRead(t *testing.T) {
 		if res, err := m.ReadResource(t.Context(), "book:///everybody"); err != nil || res.Server != "b" {
 			t.Errorf("%+v, %v", res, err)
 		}
-		// And one that only somebody else has is not asked of him: he is disabled, which the error says.
+		// A resource that only a disabled server has is asked of no server: the error says that it is disabled.
 		if _, err := m.ReadResource(t.Context(), "book:///a"); !errors.Is(err, supervisor.ErrDisabled) {
 			t.Error(err)
 		}
@@ -186,7 +186,7 @@ func TestPromptsOfAllServersAreListedAndFilled(t *testing.T) {
 }
 
 // TestSubscriptionsOutliveTheConnection: an update of a watched resource is told before and after a reconnect, without
-// anybody asking again.
+// any caller asking again.
 func TestSubscriptionsOutliveTheConnection(t *testing.T) {
 	eachEra(t, func(t *testing.T, era messages.Era) {
 		m, a := libraries(t, era, supervisor.Config{})

@@ -13,7 +13,7 @@ import (
 )
 
 // A manager adds no waiting of its own: with servers that answer at once, connecting all of them and calling each takes no
-// time at all on a clock that stands still while anybody works. What is left is processor time, which make bench measures
+// time at all on a clock that stands still while any goroutine works. What is left is processor time, which make bench measures
 // beside the aims of a second for a connection and 50 ms for a call.
 func TestConnectingAndCallingWaitForNothingOfTheirOwn(t *testing.T) {
 	for _, era := range []messages.Era{messages.EraLegacy, messages.EraAuto} {

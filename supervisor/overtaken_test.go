@@ -13,7 +13,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/restart"
 )
 
-// A server asks for a start while a grant is on its way to it (somebody reconnected it in that moment), and the attempt fails
+// A server asks for a start while a grant is on its way to it (a command reconnected it in that moment), and the attempt fails
 // before its handshake is answered. What it asked for is answered by that grant: the next attempt waits for its time, in
 // whichever order the end of the attempt and the report of it arrive.
 func TestARequestThatAGrantOvertookIsNotGrantedAgain(t *testing.T) {
@@ -57,7 +57,7 @@ func TestARequestThatAGrantOvertookIsNotGrantedAgain(t *testing.T) {
 		if granted, wake := s.gate.Next(time.Now()); len(granted) > 0 || wake.Before(time.Now()) {
 			t.Errorf("released first %v: granted %v, and the next start is due at %v", releasedFirst, granted, wake)
 		}
-		// Somebody asks again, of a server that knows of its last attempt: that is granted.
+		// A command asks again, of a server that knows of its last attempt: that is granted.
 		says(1, lifecycle.Ask{Urgency: lifecycle.Person, Fresh: true})
 		if r.liveEpoch != 2 {
 			t.Errorf("released first %v: a person's wish was not granted", releasedFirst)

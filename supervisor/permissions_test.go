@@ -135,7 +135,7 @@ func TestWithoutRulesNobodyIsAsked(t *testing.T) {
 	})
 }
 
-// TestAnswersOfAPerson: once, for the session, no, an error, a panic, nobody.
+// TestAnswersOfAPerson: once, for the session, no, an error, a panic, no answerer.
 func TestAnswersOfAPerson(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var answer atomic.Value
@@ -274,7 +274,7 @@ func TestAPersonTakesNoneOfTheCallsTime(t *testing.T) {
 		if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, supervisor.ErrNotSent) || time.Since(began) != time.Minute {
 			t.Errorf("after %s: %v", time.Since(began), err)
 		}
-		time.Sleep(2 * time.Hour) // the person answers nobody
+		time.Sleep(2 * time.Hour) // the person does not answer
 	})
 }
 
@@ -347,7 +347,7 @@ func TestRulesAreReplaced(t *testing.T) {
 	})
 }
 
-// TestReadingFollowsADenyOfTheServer: its resources and prompts are nobody's; those of the others are there.
+// TestReadingFollowsADenyOfTheServer: its resources and prompts are not listed; those of the others are.
 func TestReadingFollowsADenyOfTheServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake("get")

@@ -172,7 +172,7 @@ func TestACallOutlivesTheHoldOfItsTool(t *testing.T) {
 	})
 }
 
-// TestWithoutPinsNothingIsLetThrough: with hold, and a store that cannot be read, nobody knows what has changed. No tool is
+// TestWithoutPinsNothingIsLetThrough: with hold, and a store that cannot be read, the manager cannot know what has changed. No tool is
 // offered, the refusal says why, and when the store can be read all are.
 func TestWithoutPinsNothingIsLetThrough(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pins.json")

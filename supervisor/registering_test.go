@@ -22,7 +22,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// A server is connected when it was opened, greeted and listed and its tools are registered, and not before: whoever
+// A server is connected when it was opened, greeted and listed and its tools are registered, and not before: a caller that
 // sees the one finds the other, however many servers come at once and however often they are connected again.
 func TestConnectedMeansRegistered(t *testing.T) {
 	seeds.Shows(t, "000.10.order")
@@ -97,7 +97,7 @@ func TestConnectedMeansRegistered(t *testing.T) {
 	})
 }
 
-// What the registry had in its mailbox when it died is said again: nobody waits for a registration that was lost.
+// What the registry had in its mailbox when it died is sent again: no caller waits for a registration that was lost.
 func TestARegistrationThatIsLostIsSaidAgain(t *testing.T) {
 	for round := range 20 {
 		synctest.Test(t, func(t *testing.T) {

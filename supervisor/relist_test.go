@@ -11,7 +11,7 @@ import (
 )
 
 // A list that is as it was costs no publication: the catalog's snapshot is the same one, of the same generation, and no
-// watcher is told of tools, whether the server announced a change or somebody asked, and after a reconnect neither has a
+// watcher is told of tools, after the server's own announcement as after a command, and after a reconnect neither has a
 // definition been read or kept twice.
 func TestAnUnchangedListIsNotPublished(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

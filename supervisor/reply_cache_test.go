@@ -94,7 +94,7 @@ func TestRemembered(t *testing.T) {
 	})
 }
 
-// What nobody asks for any more is let go without another call.
+// Replies that no sender asks for again are dropped without another call.
 func TestRememberedCallsAgeByThemselves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var kept, flying, armed atomic.Int64

@@ -83,7 +83,7 @@ func questioned(t *testing.T, cfg supervisor.Config) (*questioner, *supervisor.M
 
 const anyForm = `{"message":"?","requestedSchema":{"type":"object","properties":{}}}`
 
-// TestServersAskAtALimitedRate: ten questions at once, and one more every 6 s; the others reach nobody.
+// TestServersAskAtALimitedRate: ten questions at once, and one more every 6 s; the others reach no person.
 func TestServersAskAtALimitedRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked atomic.Int64

@@ -75,7 +75,7 @@ func TestReadsWakeALazyServer(t *testing.T) {
 		if _, err := m.ReadServerResource(t.Context(), "f", "x:///1"); err != nil || f.dials.Load() != dials+1 {
 			t.Errorf("%v, %d dials", err, f.dials.Load())
 		}
-		// It is read for as long as somebody reads.
+		// It is read for as long as a reader wants.
 		for range 10 {
 			time.Sleep(50 * time.Second)
 			if _, err := m.ReadServerResource(t.Context(), "f", "x:///1"); err != nil {

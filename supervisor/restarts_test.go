@@ -83,7 +83,7 @@ func eventuallyWithin(t *testing.T, d time.Duration, ok func() bool) {
 	t.Fatalf("not within %v", d)
 }
 
-// A thousand servers that die together come back in an orderly queue: never more slots than the gate has, nobody starves,
+// A thousand servers that die together come back in an orderly queue: never more slots than the gate has, no server starves,
 // and ten that never answer do not hold up the others (P13, I11, I15).
 func TestStampede(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// TestRequestsLookForSignIns: as long as nobody has signed in, requests look for the store once a second and are otherwise
+// TestRequestsLookForSignIns: as long as no person has signed in, requests look for the store once a second and are otherwise
 // free; who asks for another reason looks at once.
 func TestRequestsLookForSignIns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -250,7 +250,7 @@ func TestDeathEndsTheWait(t *testing.T) {
 			if n := map[time.Duration]int{0: 1, time.Minute: 6}[wait]; len(order) != n || most != 1 {
 				t.Errorf("%d ran, %d at once", len(order), most)
 			}
-			synctest.Wait() // its end is known to everybody
+			synctest.Wait() // every caller knows of its end
 			for range 100 { // it is down, or connected again already
 				if phase(t, m, "a") == messages.Connected {
 					break
@@ -264,7 +264,7 @@ func TestDeathEndsTheWait(t *testing.T) {
 	}
 }
 
-// Whoever takes the tools away ends the waits as not sent, and waits for none of them: disabling, removal, the end of the
+// A command that takes the tools away ends the waits as not sent, and waits for none of them: disabling, removal, the end of the
 // manager. What is in flight is drained as ever.
 func TestWithdrawalEndsTheWait(t *testing.T) {
 	for what, act := range map[string]func(*supervisor.Manager) error{

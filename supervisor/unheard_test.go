@@ -13,7 +13,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// A server that asks more often than it may is refused unheard: the watchers are told at once, and whoever answers is told
+// A server that asks more often than it may is refused unheard: the watchers get an event at once, and the answerer is told
 // with the next question how many there were.
 func TestQuestionsOverTheBoundAreTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

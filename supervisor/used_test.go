@@ -137,7 +137,7 @@ func TestProgressDoesNotOutlastTheLongestTime(t *testing.T) {
 	})
 }
 
-// looked counts how often somebody asks what the processes of a connection do.
+// looked counts the questions about the work of a connection's processes.
 type looked struct {
 	transports.Transport
 	looks atomic.Int64
@@ -179,7 +179,7 @@ func TestAConnectedServerIsNotLookedAt(t *testing.T) {
 	})
 }
 
-// When the catalog hears that tools are withdrawn, no new call reaches them: whoever reads an older snapshot is refused.
+// When the catalog hears that tools are withdrawn, no new call reaches them: a caller with an older snapshot is refused.
 func TestTheGateIsClosedBeforeTheCatalogHears(t *testing.T) {
 	f := newFake("work")
 	var m *supervisor.Manager

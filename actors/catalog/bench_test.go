@@ -7,7 +7,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// filling is what so many servers announce: 10,000 tools together, the same number from each server.
+// filling has the announcements of so many servers: 10,000 tools together, the same number from each server.
 func filling(servers int) []Change {
 	changes := make([]Change, servers)
 	for i := range changes {

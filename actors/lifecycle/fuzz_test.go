@@ -51,6 +51,6 @@ func aim(e Event, current, ticket uint64) Event {
 	}
 	to := reflect.New(reflect.TypeOf(e)).Elem()
 	to.Set(reflect.ValueOf(e))
-	to.FieldByName("Epoch").SetUint(current + epoch - now) // 0 wraps to a number that nobody was granted
+	to.FieldByName("Epoch").SetUint(current + epoch - now) // 0 wraps to a number that was never granted
 	return to.Interface().(Event)
 }

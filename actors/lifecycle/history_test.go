@@ -15,12 +15,12 @@ type history struct {
 	// attempts holds what was done in each epoch that was dialled.
 	attempts map[uint64]*conduct
 	rev      uint64
-	// tools is what the registry was last told: "", "live", "cached" or "lost". The gate is open while they are live.
+	// tools is the state of the tools in the registry: "", "live", "cached" or "lost". The gate is open while they are live.
 	tools string
 	gone  bool
 }
 
-// conduct is what the machine has done with one attempt.
+// conduct records the machine's effects for one attempt.
 type conduct struct{ greeted, listed, answered, up, shut, closed bool }
 
 func newHistory() *history { return &history{attempts: map[uint64]*conduct{}} }

@@ -30,7 +30,7 @@ type world struct {
 	tickets                  uint64
 }
 
-// connection is what an accepted grant led to.
+// connection is the result of an accepted grant.
 type connection struct {
 	epoch           uint64
 	jobs            []job

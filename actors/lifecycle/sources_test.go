@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// implementers lists, from the source, the types that have the method: what somebody adds cannot be forgotten here.
+// implementers lists, from the source, the types that have the method: a type that is added cannot be forgotten here.
 func implementers(t *testing.T, file, method string) []string {
 	t.Helper()
 	f, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)

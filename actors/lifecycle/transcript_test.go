@@ -61,7 +61,7 @@ func play(t *testing.T, transcript string) string {
 	return b.String()
 }
 
-// outcome is what one step led to.
+// outcome has the state and the effects of one step.
 func outcome(before, after State, effects []Effect, ignored string) string {
 	b := new(strings.Builder)
 	if unchanged(before, after) && len(effects) == 0 {

@@ -79,7 +79,7 @@ func (w *world) moves(t *rapid.T) (progress, faults []move) {
 
 // TestWalks lets random things happen to a server, in any order that a shell could produce, and then lets everything
 // end well. After every step the invariants and the history are judged; in the end a server that is wanted is
-// connected with its newest tools, one that is not is disabled, nobody waits and nothing is held.
+// connected with its newest tools, one that is not is disabled, no caller waits and nothing is held.
 //
 // -rapid.checks=N walks N times instead of 100, ten times over.
 func TestWalks(t *testing.T) {

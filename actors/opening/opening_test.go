@@ -10,7 +10,7 @@ import (
 
 var start = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// story is what an attempt's processes do, as functions of the time since its beginning.
+// story describes the work of an attempt's processes, as functions of the time since its beginning.
 type story struct {
 	limits    opening.Limits
 	cpu       func(at time.Duration) time.Duration
@@ -52,7 +52,7 @@ func (s story) run() (over time.Duration, installing bool, looks int) {
 	return over, state.Installing, looks
 }
 
-// until is what something does at a share of the time and ends with.
+// until works for a share of the time, and stops at end.
 func until(end time.Duration, share float64) func(time.Duration) time.Duration {
 	return func(at time.Duration) time.Duration { return time.Duration(float64(min(at, end)) * share) }
 }

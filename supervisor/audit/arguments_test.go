@@ -78,7 +78,7 @@ func TestRedactedShowsNoSecret(t *testing.T) {
 	}
 }
 
-// TestRedactedShowsTheRest: what is no secret stays readable, or nobody would use it.
+// TestRedactedShowsTheRest: values that are no secret stay readable, or the form would be of no use.
 func TestRedactedShowsTheRest(t *testing.T) {
 	for _, args := range []string{
 		`{"path":"src/MyProject2/internal/server_test.go"}`, `{"query":"how do I sort a list in Go 1.26?"}`,
@@ -94,7 +94,7 @@ func TestRedactedShowsTheRest(t *testing.T) {
 	}
 }
 
-// TestHashIsOfTheCanonicalForm: the same arguments have one hash however they are written, and anybody can compute it.
+// TestHashIsOfTheCanonicalForm: the same arguments have one hash however they are written, and a reader can compute it.
 func TestHashIsOfTheCanonicalForm(t *testing.T) {
 	hash := func(args string) string {
 		var r audit.Record

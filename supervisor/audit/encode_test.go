@@ -11,7 +11,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// asJSON is what a reader makes of a line, and of what encoding/json makes of the record.
+// asJSON decodes a line, and the line that encoding/json makes of the record.
 func asJSON(t *testing.T, r Record) (line, want any) {
 	t.Helper()
 	r.Seq = 7
@@ -73,7 +73,7 @@ func TestEveryFieldIsEncoded(t *testing.T) {
 	}
 }
 
-// TestOddRecords: what somebody's own record may hold makes no line that cannot be read.
+// TestOddRecords: no content of another program's record makes a line that cannot be read.
 func TestOddRecords(t *testing.T) {
 	for _, r := range []Record{
 		{Time: time.Date(12026, 1, 1, 0, 0, 0, 0, time.UTC)}, {Time: time.Date(-5, 1, 1, 0, 0, 0, 0, time.UTC)},

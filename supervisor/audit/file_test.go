@@ -311,7 +311,7 @@ func TestFileIsTakenAway(t *testing.T) {
 	}
 }
 
-// TestSymbolicLinkIsRefused: nobody has us write another file, or its lock, by a link in the place of ours.
+// TestSymbolicLinkIsRefused: no user can make File write another file, or its lock, by a link in its place.
 func TestSymbolicLinkIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	victim, path := filepath.Join(dir, "victim"), filepath.Join(dir, "audit.jsonl")

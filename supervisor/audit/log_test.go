@@ -122,7 +122,7 @@ func TestRecordsAreWrittenInOrder(t *testing.T) {
 }
 
 // TestFullDiskInTheMiddle: what the bound holds is written late and in order, and the rest is told exactly where it is
-// missing. Nobody waits: in virtual time the calls take no time at all.
+// missing. No call waits: in virtual time the calls take no time at all.
 func TestFullDiskInTheMiddle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s sink

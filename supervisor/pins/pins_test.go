@@ -16,7 +16,7 @@ func tool(description, schema string) []messages.Tool {
 	return []messages.Tool{{Name: "t", Description: description, InputSchema: []byte(schema)}}
 }
 
-// look is Look of a list that nobody has seen before.
+// look compares a list that was not compared before.
 func look(s *pins.Store, key string, tools []messages.Tool) []pins.Change {
 	return s.Compare(key, [32]byte{}, tools).Changes
 }

@@ -110,7 +110,7 @@ func TestTwoViewsOfOneServerComeToRest(t *testing.T) {
 	}
 }
 
-// What cannot be read or written down is not taken for known: whoever holds changed tools back holds these back.
+// What cannot be read or written down does not count as known: a manager that holds changed tools back holds these back.
 func TestWhatIsNotKeptIsSaid(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pins.json")
 	list := sha256.Sum256([]byte("list"))

@@ -209,7 +209,7 @@ func TestGrantsThatAreOpen(t *testing.T) {
 	g.Cancel("a")
 	g.Cancel("a")
 	next(start.Add(time.Hour), 0)
-	// What nobody knows changes nothing.
+	// A server that was never queued changes nothing.
 	g.Answered(start, "b")
 	g.Closed(start, "b")
 	g.Cancel("b")

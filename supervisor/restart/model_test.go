@@ -19,7 +19,7 @@ type model struct {
 	open    []modelGrant
 	seq     int
 	asked   map[string]bool // by kind: the last grant was one that was asked for
-	// width is how many slots of processes there are, after so many cuts.
+	// width is the number of slots for processes, after so many cuts.
 	width, cuts int
 }
 
@@ -35,7 +35,7 @@ type modelGrant struct {
 	expires   time.Time
 	gone      bool // its slot was given up
 	displaced bool
-	// cuts is how often the gate was narrowed before it began, eased is set when it has had its part in widening.
+	// cuts counts how often the gate was narrowed before it began, eased is set when it has had its part in widening.
 	cuts  int
 	eased bool
 	// installing was told to be, apart is not counted with the silent ones.
@@ -202,7 +202,7 @@ func (m *model) next(now time.Time) (granted []string) {
 	return granted
 }
 
-// displace is what Gate.Displace returns at now: the indices of the grants, in the order in which they gave up their slots.
+// displace computes the result of Gate.Displace at now: the indices of the grants, in the order in which they gave up their slots.
 func (m *model) displace(now time.Time) (victims []int) {
 	held, unanswered, wanted := 0, 0, 0
 	for i, o := range m.open {
@@ -402,7 +402,7 @@ func TestRandomWalk(t *testing.T) {
 		if wakeups > 3*words {
 			t.Fatalf("%d wake-ups for %d words", wakeups, words)
 		}
-		// Nobody starves: when all that run are closed again and again, everything that was asked is granted.
+		// No request starves: when all running starts are closed again and again, every request is granted.
 		for range 10_000 {
 			if len(asks) == 0 {
 				return

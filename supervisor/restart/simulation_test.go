@@ -10,12 +10,12 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/restart"
 )
 
-// life is what a simulated server does with each start.
+// life describes a simulated server's behaviour in each start.
 type life struct {
 	kind messages.TransportKind
-	// answers is how long the handshake takes; 0 if it never answers.
+	// answers is the time that the handshake takes; 0 if it never answers.
 	answers time.Duration
-	// lasts is how long a start lives, from the grant: until it dies, or until its connect timeout ends it.
+	// lasts is the life of a start, from the grant: until it dies, or until its connect timeout ends it.
 	lasts time.Duration
 	class messages.Class
 }

@@ -52,7 +52,7 @@ func TestWhatWidensTheGate(t *testing.T) {
 	width(5, "one answers after its hold")
 }
 
-// A start that waits for a processor holds its slot for longer, and that of nobody else.
+// A start that waits for a processor holds its own slot for longer, and no other one.
 func TestALongerHoldIsItsOwn(t *testing.T) {
 	g := restart.NewGate(restart.Limits{Processes: 2})
 	ask(g, start, "starved")
@@ -77,7 +77,7 @@ func TestInstallationsAreBounded(t *testing.T) {
 	}
 }
 
-// Who has failed in vain does not take the place of others, whoever is to blame.
+// A server that has failed does not take the place of others, even if it was not at fault.
 func TestWhoDisplacesOthers(t *testing.T) {
 	for _, c := range []struct {
 		record restart.Record

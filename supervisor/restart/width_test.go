@@ -169,7 +169,7 @@ func TestTheGateWidensAgain(t *testing.T) {
 }
 
 // TestServersThatAreNotStarvedDoNotNarrow has servers that are silent, and servers that need 10 s by their nature, on a machine
-// with processors enough: nobody is narrowed by them, and a healthy one behind them starts when their 2 s are over.
+// with processors enough: the gate is not narrowed by them, and a healthy one behind them starts when their 2 s are over.
 func TestServersThatAreNotStarvedDoNotNarrow(t *testing.T) {
 	for name, needs := range map[string]map[string]time.Duration{
 		"silent": servers("a", 8, 0), "slow": servers("a", 2, 10*time.Second),

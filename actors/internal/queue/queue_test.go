@@ -21,7 +21,7 @@ func newStage(t *testing.T, inFlight, waiting int) *stage {
 	return &stage{t, queue.New[string](queue.Limits{InFlight: inFlight, Waiting: waiting}), map[string]*queue.Waiter[string]{}}
 }
 
-// enter is what becomes of a call: "go", "wait", "full", or "wait for NAME" if NAME has to leave.
+// enter returns the outcome for a call: "go", "wait", "full", or "wait for NAME" if NAME has to leave.
 func (s *stage) enter(key, name string) string {
 	s.t.Helper()
 	answer, w, displaced := s.q.Enter(key, func() string { return name })

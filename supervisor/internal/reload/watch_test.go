@@ -10,7 +10,7 @@ import (
 )
 
 // TestAFolderThatAppearsIsReadOnceMore: between the reading of a file that is not there and the watch of the folder that has just
-// appeared, the file may have come, of which nobody tells. The watch says that it is new, and the files are read again.
+// appeared, the file may have come, of which no event tells. The watch says that it is new, and the files are read again.
 func TestAFolderThatAppearsIsReadOnceMore(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
