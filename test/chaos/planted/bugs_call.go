@@ -1,7 +1,10 @@
 package planted
 
-// callBugs are on the way of a call and of what else is asked of a server.
+// callBugs are on the path of a call, and of the other requests of a caller, from the facade to the session. Most of them show
+// only under a fault, because the path branches only where a connection is lost.
 var callBugs = inPackage("actors",
+	// A call is sent again only to a trusted server, and only if the tool declares itself read-only or idempotent; anything
+	// else may run twice.
 	Bug{
 		Name: "write-replayed", In: "mayRepeatCall",
 		Old:   "link.Spec.Trusted && a != nil && (a.ReadOnly != nil && *a.ReadOnly || a.Idempotent != nil && *a.Idempotent)",

@@ -1,6 +1,9 @@
 package planted
 
+// catalogBugs are in the catalog's edits: the order of changes by epoch and revision, and the state of each server's tools. The
+// registry applies one edit after the other, so each slip shows in the published snapshots.
 var catalogBugs = inPackage("actors/catalog",
+	// The timer of a loss may fire after a later connection or a later loss; only the mark of its own loss may expire.
 	Bug{
 		Name: "stale-expiry", In: "edit.applyChange",
 		Old: "old != nil && old.state == Lost && old.lost.epoch == at.epoch && !old.lost.after(at)", New: "old != nil && old.state == Lost",
@@ -12,6 +15,8 @@ var catalogBugs = inPackage("actors/catalog",
 		Finds: []string{"I14", "I1"}, Why: "a server that came back loses its tools a few seconds later",
 	},
 	Bug{
+		// A tool is live only while its connection stands: a resting server's tools are cached, and those of a lost connection
+		// are lost.
 		Name: "cached-seems-live", In: "edit.successorOf", Old: "e.buildServer(c, Cached)", New: "e.buildServer(c, Live)",
 		Finds: []string{"I1"}, Why: "the tools of a server that rests are offered as live",
 	},
@@ -21,10 +26,12 @@ var catalogBugs = inPackage("actors/catalog",
 	},
 	Bug{
 		Name: "generation-stands", In: "edit.buildSnapshot", Old: "next.generation++", New: "if len(changed) > 1 { next.generation++ }",
+		// The generation tells readers that a snapshot differs from the one before.
 		Finds: []string{"I5"}, Why: "whoever compares generations misses a change",
 	},
 	Bug{
 		Name: "old-word-counts", In: "edit.applyChange", Old: "old == nil || at.after(old.mark)", New: "old == nil || at.epoch >= old.mark.epoch",
+		// A change counts only if its epoch, then its revision, is newer than the last one.
 		Finds: []string{"I1", "I14"}, Why: "after the registry was replaced, what was said before undoes what was said later",
 	},
 	Bug{
@@ -42,10 +49,13 @@ var catalogBugs = inPackage("actors/catalog",
 	},
 	Bug{
 		Name: "name-taken-over", In: "edit.buildServer", Old: "h != nil && h.Tool.Server != c.Server", New: "h != nil && h.Tool.Server == c.Server",
+		// A lost server keeps the mark of its first loss, so that repeated failures do not extend the time for which its tools
+		// stay.
 		Finds: []string{"I14", "I5"}, Why: "a server whose tool has the qualified name of another's takes it over, and the calls with it",
 	},
 	Bug{
 		Name: "dropped-tool-callable", In: "edit.putServer", Old: "e.names[entry.Name] = nil", New: "if now == nil { e.names[entry.Name] = nil }",
+		// A qualified name belongs to the first server that has it, until that server gives it up.
 		Finds: []string{"I14", "I1"}, Why: "a tool that its server dropped is offered until the server is forgotten",
 	},
 	Bug{

@@ -2,7 +2,8 @@ package planted
 
 import "slices"
 
-// hangBugs make a run stand still: the harness must end it, and say who waits for what.
+// hangBugs make a run stand still in virtual time: a lock that is not released, or a send without a reader. The harness must
+// end such a run, and name the goroutine that waits and what it waits for.
 var hangBugs = slices.Concat(
 	inPackage("actors",
 		Bug{

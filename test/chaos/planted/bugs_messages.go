@@ -1,5 +1,7 @@
 package planted
 
+// messageBugs are in the types that all packages share. The canary of I10 finds them: the harness gives servers secrets and
+// searches everything that the manager publishes for them.
 var messageBugs = inPackage("messages",
 	Bug{
 		Name: "secret-told", In: "Spec.Redactor", Old: "text = strings.ReplaceAll(text, secret, redaction)",

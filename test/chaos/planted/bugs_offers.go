@@ -2,9 +2,11 @@ package planted
 
 import "slices"
 
-// offerBugs are in what servers have beside tools, and in what they ask.
+// offerBugs are in resources and prompts, in the requests of servers to the owner, and in the reading of results.
 var offerBugs = slices.Concat(
 	inPackage("transports/session",
+		// The session caches lists until the server announces a change; a list that was fetched during a change must not be
+		// kept.
 		Bug{
 			Name: "old-list-on-the-shelf", In: "listCache.markChanged", Old: "h.dropCached()",
 			Finds: []string{"I20"}, Why: "a resource that came while a list is kept is not seen until the connection ends",
@@ -17,6 +19,8 @@ var offerBugs = slices.Concat(
 			Name: "update-told-once", In: "Session.publishUpdates", Old: "u.order, u.waiting = nil, nil", New: "u.order = nil",
 			Finds: []string{"I20"}, Why: "of the updates of a resource only the first is told",
 		},
+		// A server may ask for input in the middle of a call. The next round carries the answers and the server's own state
+		// back.
 		Bug{
 			Name: "state-of-a-round-lost", In: "Session.nextRoundParams", Old: "extra = append(extra, state...)", New: "extra = append(extra, `\"\"`...)",
 			Finds: []string{"I20"}, Why: "a server that asks for input does not know to what the answer belongs",
@@ -32,6 +36,7 @@ var offerBugs = slices.Concat(
 		},
 	),
 	inPackage("supervisor",
+		// The facade joins the parts of a result for callers that want one text.
 		Bug{
 			Name: "answer-without-text", In: "Result.Text", Old: "b.WriteString(p.Text)", New: "b.WriteString(p.Type)",
 			Finds: []string{"I20"}, Why: "of an answer with several parts the words are lost",

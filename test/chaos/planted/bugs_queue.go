@@ -1,10 +1,13 @@
 package planted
 
+// queueBugs are in the queue of calls behind maxInFlight: callers take turns, each with one line of waiting calls, and two
+// bounds limit the calls in flight and the calls that wait.
 var queueBugs = inPackage("actors/internal/queue",
 	Bug{
 		Name: "one-key-first", In: "Queue.admitNext", Old: "q.nextLine = l.next",
 		Finds: []string{"I21"}, Why: "who sends many calls at once keeps everybody else waiting until the last of them is done",
 	},
+	// Each bound is compared once, so an error by one lets one call too many in.
 	Bug{
 		Name: "one-too-many", In: "Queue.Enter", Old: "q.inFlight < q.limits.InFlight", New: "q.inFlight <= q.limits.InFlight",
 		Finds: []string{"I9"}, Why: "a server that says it stands one call at a time gets two",
@@ -13,6 +16,7 @@ var queueBugs = inPackage("actors/internal/queue",
 		Name: "queue-one-too-long", In: "Queue.Enter", Old: "q.waiting >= q.limits.Waiting", New: "q.waiting > q.limits.Waiting",
 		Finds: []string{"I9"}, Why: "one more call waits than may: nobody is harmed where the bound is not 0, where calls hang that should be refused",
 	},
+	// Every way out of the queue hands the place on: the end of a call, a caller who gives up, a displaced call.
 	Bug{
 		Name: "nobody-goes-next", In: "Queue.Leave", Old: "return q.admitNext()", New: "if q.inFlight > 0 { return nil }\nreturn q.admitNext()",
 		Finds: []string{"I21", "I2"}, Why: "room that was given back is used only when all calls have ended",

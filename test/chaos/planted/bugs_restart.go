@@ -1,7 +1,10 @@
 package planted
 
-// policyBugs are in what decides when a server is tried again.
+// policyBugs are in the retry policy, which decides when a server is tried again. I7 computes the same delays from the
+// documented numbers and compares.
 var policyBugs = inPackage("supervisor/restart",
+	// A delay is drawn between the floor and an interval that doubles with each failure. The jitter keeps servers that died
+	// together apart.
 	Bug{
 		Name: "no-floor", In: "Policy.Down", Old: "drawDuration(rnd, p.Floor, p.Interval(d.Kind, r.Attempts))",
 		New:   "drawDuration(rnd, 0, p.Interval(d.Kind, r.Attempts)/8)",
@@ -16,11 +19,13 @@ var policyBugs = inPackage("supervisor/restart",
 		Name: "no-jitter", In: "drawDuration", Old: "rnd()", New: "0.9+0*rnd()",
 		Finds: []string{"I7"}, Why: "a thousand servers that die together come back together",
 	},
+	// Only a connection that lasted for Stable clears the failures; a mere connect clears the rest.
 	Bug{
 		Name: "reset-on-connect", In: "Policy.Connected", Old: "r.EverConnected, r.Parked, r.Exhausted, r.Displaced = true, false, 0, false",
 		New:   "r.EverConnected, r.Parked, r.Exhausted, r.Displaced, r.Attempts = true, false, 0, false, 0",
 		Finds: []string{"I7"}, Why: "connect-then-drop loops at the first delay for ever",
 	},
+	// After so many failures in a row a server is parked: it is then only probed, at long intervals with jitter.
 	Bug{
 		Name: "never-parks", In: "Policy.Down", Old: "r.Parked = r.Attempts >= p.parkAfter(d.Kind)", New: "r.Parked = false",
 		Finds: []string{"I7"}, Why: "a dead server costs a process start a minute for ever",
@@ -34,6 +39,7 @@ var policyBugs = inPackage("supervisor/restart",
 		New:   "return r, Decision{messages.RetryParked, now.Add(100 * delay)}",
 		Finds: []string{"I13", "I11", "I7"}, Why: "a server that was parked is given up for good",
 	},
+	// A Retry-After counts with a little jitter, unless the policy's own delay is longer.
 	Bug{
 		Name: "retry-after-ignored", In: "Policy.Down", Old: "max(p.withJitter(d.RetryAfter, rnd), p.Floor)",
 		New:   "drawDuration(rnd, p.Floor, p.Interval(d.Kind, r.Attempts))",
@@ -47,6 +53,7 @@ var policyBugs = inPackage("supervisor/restart",
 		Name: "retry-after-clipped", In: "Policy.withJitter", Old: "min(wish, longest)", New: "min(wish, 2*time.Second)",
 		Finds: []string{"I7"}, Why: "a server that asks for a minute is tried after two seconds",
 	},
+	// The stable period decides between a quick retry and one more failure.
 	Bug{
 		Name: "stable-too-soon", In: "Policy.Down", Old: "d.Connected >= p.Stable", New: "d.Connected >= p.Stable/4",
 		Finds: []string{"I7"}, Why: "a server that dies every quarter of a minute is never parked",
@@ -55,6 +62,7 @@ var policyBugs = inPackage("supervisor/restart",
 		Name: "never-steady", In: "Policy.Down", Old: "d.Connected >= p.Stable", New: "d.Connected >= 100*p.Stable",
 		Finds: []string{"I7"}, Why: "a server that was well for an hour waits as if it had never been",
 	},
+	// The cap bounds the interval for a server that stays away for long.
 	Bug{
 		Name: "cap-ignored", In: "Policy.Interval", Old: "MaxInterval: p.Cap", New: "MaxInterval: 20 * p.Cap",
 		Finds: []string{"I7", "I11"}, Why: "a server that comes back is not looked for",
@@ -63,6 +71,7 @@ var policyBugs = inPackage("supervisor/restart",
 		Name: "probes-in-step", In: "Policy.Down", Old: "scaleDuration(p.Probe, 1-p.ProbeJitter)", New: "scaleDuration(p.Probe, 1+p.ProbeJitter)",
 		Finds: []string{"I7"}, Why: "all parked servers are probed at one moment",
 	},
+	// Processes and network servers have bases and park counts of their own.
 	Bug{
 		Name: "parks-swapped", In: "Policy.parkAfter", Old: "kind == messages.Stdio", New: "kind != messages.Stdio",
 		Finds: []string{"I7"}, Why: "remote servers are parked before a deployment is over, and processes are started too often",
@@ -71,6 +80,7 @@ var policyBugs = inPackage("supervisor/restart",
 		Name: "bases-swapped", In: "Policy.baseInterval", Old: "kind == messages.Stdio", New: "kind != messages.Stdio",
 		Finds: []string{"I7"}, Why: "processes are restarted at the pace that is meant for connections",
 	},
+	// The class of an error decides whether a retry makes sense and whether it counts.
 	Bug{
 		Name: "machine-blamed-on-server", In: "retryModeOf", Old: "case messages.ClassExhausted: return uncounted",
 		New:   "case messages.ClassExhausted:\nreturn counted",
@@ -86,10 +96,12 @@ var policyBugs = inPackage("supervisor/restart",
 		New:   "case messages.ClassMissing:\nreturn counted",
 		Finds: []string{"I7", "I8"}, Why: "a misspelt command is started again and again",
 	},
+	// After a sleep of the machine all retries are due at once, so they are spread.
 	Bug{
 		Name: "herd-after-sleep", In: "Policy.Woken", Old: "drawDuration(rnd, 0, p.WakeSpread)", New: "drawDuration(rnd, 0, 0)",
 		Finds: []string{"I7", "I6"}, Why: "when a laptop is opened all servers are dialled in one instant",
 	},
+	// A server that gave its place at the gate to another one must not displace the next in turn.
 	Bug{
 		Name: "place-taken-again", In: "Policy.Displaced", Old: "r.Displaced = true",
 		Finds: []string{"I7", "I11"}, Why: "silent servers take each other's places for ever, and none gets the time that it needs",
@@ -100,8 +112,11 @@ var policyBugs = inPackage("supervisor/restart",
 	},
 )
 
-// gateBugs are in what decides which servers may start now.
+// gateBugs are in the start gate, which decides which servers may start now: a number of slots for processes and for each host,
+// and an order by urgency.
 var gateBugs = inPackage("supervisor/restart",
+	// A start holds a slot until it is answered or its hold time is over; the count of unanswered starts bounds the silent
+	// ones.
 	Bug{
 		Name: "gate-wide-open", In: "pool.nextRequest", Old: "p.slotsHeld >= p.width.now || p.hasTooManySilent()", New: "p.hasTooManySilent()",
 		Finds: []string{"I6"}, Why: "sixty node processes start at once and all miss their timeouts",
@@ -125,6 +140,7 @@ var gateBugs = inPackage("supervisor/restart",
 		Name: "unanswered-unbounded", In: "pool.hasTooManySilent", Old: "p.maxUnanswered > 0 && p.unanswered >= p.maxUnanswered", New: "p.maxUnanswered < 0",
 		Finds: []string{"I6"}, Why: "processes that never answer pile up",
 	},
+	// A new request of a waiting server replaces the old one and keeps its place in the queue if that was due already.
 	Bug{
 		Name: "old-wait-kept", In: "Gate.Enqueue",
 		Old: "if r.NotBefore.After(now) { w.since = r.NotBefore } else if old := g.waiting[r.Server]; old != nil && !old.since.After(now) {\n" +
@@ -142,6 +158,7 @@ var gateBugs = inPackage("supervisor/restart",
 		Name: "old-request-left", In: "Gate.Enqueue", Old: "g.Cancel(r.Server)",
 		Finds: []string{"I7", "I6"}, Why: "a server that was asked for twice is started twice",
 	},
+	// A request of a server whose last attempt still closes waits apart until that attempt has ended.
 	Bug{
 		Name: "request-behind-its-own", In: "Gate.endGrant", Old: "if w := g.waiting[server]; w != nil { g.placeRequest(w) }",
 		Finds: []string{"I11", "I16"}, Why: "a server that is asked for while its last attempt still closes never starts",
@@ -150,10 +167,12 @@ var gateBugs = inPackage("supervisor/restart",
 		Name: "two-of-one", In: "Gate.placeRequest", Old: "g.open[w.Server] != nil", New: "g.open[w.Server] != nil && !w.Displaces",
 		Finds: []string{"I6", "I11"}, Why: "a server is granted a start while the one before has not ended, and one of the two places is never given back",
 	},
+	// The gate asks to be woken at the earliest time at which a slot or a request becomes due.
 	Bug{
 		Name: "wake-of-the-last-hold", In: "Gate.Next", Old: "expires.Before(wake)", New: "expires.After(wake)",
 		Finds: []string{"I11", "I7"}, Why: "servers wait for the timer of another one although a slot is free",
 	},
+	// The starts of each host are counted apart, with a bound; a count without starts is dropped.
 	Bug{
 		Name: "origin-one-more", In: "pool.isOriginFull", Old: "l.slotsHeld >= p.perOrigin", New: "l.slotsHeld > p.perOrigin",
 		Finds: []string{"I6"}, Why: "one host is dialled more often at once than is polite",
@@ -166,6 +185,7 @@ var gateBugs = inPackage("supervisor/restart",
 		Name: "lane-forgotten", In: "pool.dropIfEmpty", Old: "l.slotsHeld > 0", New: "l.slotsHeld > 1",
 		Finds: []string{"I6", "I11"}, Why: "the count of the dials to one host is lost, and more than may be are made",
 	},
+	// A waiting request rises with its age, and requests of persons alternate with the others, so that none waits for ever.
 	Bug{
 		Name: "nobody-rises", In: "queuedRequest.agedClass", Old: "max(risen, 0)", New: "min(risen, 0)",
 		Finds: []string{"I11"}, Why: "a server that nobody has used yet waits for as long as others fail and retry",
@@ -174,6 +194,7 @@ var gateBugs = inPackage("supervisor/restart",
 		Name: "persons-always-first", In: "pool.nextRequest", Old: "best == nil || class < Urgent || !p.lastWasAsked", New: "true",
 		Finds: []string{"I11"}, Why: "while people ask for servers nothing else is started",
 	},
+	// Counters of the gate change in pairs; one that is missed drifts until the gate is full or open.
 	Bug{
 		Name: "displaced-uncounted", In: "Gate.Displace", Old: "p.displaced++",
 		Finds: []string{"I7", "I11"}, Why: "for one server that wants to start many that are still starting are ended",

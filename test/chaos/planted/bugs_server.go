@@ -1,13 +1,16 @@
 package planted
 
-// serverBugs are in the actor of a server, its attempts, the registry, and what they tell.
+// serverBugs are in the actor of a server, its attempts, the registry, and what they publish.
 var serverBugs = inPackage("actors",
+	// The registry withdraws the tools of a lost server after a time.
 	Bug{
 		Name: "lost-for-ever", In: "Registry.Receive",
 		Old:   "time.AfterFunc(r.cfg.WithdrawAfter, func() { root.Send(self, expiry) })",
 		New:   "_, _, _ = root, self, expiry",
 		Finds: []string{"I1"}, Why: "the tools of a dead server stay in the catalog",
 	},
+	// A burst of change notifications leads to one list: after a quiet time, but not later than a bound after the first of
+	// them, and with growing pauses after failures.
 	Bug{
 		Name: "storm-uncoalesced", In: "Server.scheduleRelist", Old: "min(quiet, s.dirtySince.Add(most).Sub(now))", New: "quiet * 0",
 		Finds: []string{"I9"}, Why: "a server that notifies in a loop is listed in a loop",
@@ -20,6 +23,8 @@ var serverBugs = inPackage("actors",
 		Name: "list-retried-without-growth", In: "Server.scheduleRelist", Old: "time.Second << min(e.Failures-1, 6)", New: "time.Second",
 		Finds: []string{"I9"}, Why: "a server that cannot list is asked every second for ever",
 	},
+	// A silent connection is probed. Several unanswered probes in a row mean that the peer is gone; each probe schedules the
+	// next one.
 	Bug{
 		Name: "half-open-unnoticed", In: "Server.handleProbeDone", Old: "s.strikes >= s.cfg.Timing.ProbeStrikes",
 		New:   "s.strikes >= s.cfg.Timing.ProbeStrikes+1000",
@@ -51,6 +56,7 @@ var serverBugs = inPackage("actors",
 		Name: "silence-asked-on", In: "Server.handleProbeDone", Old: "s.probeNow(m.epoch)",
 		Finds: []string{"I8", "I11"}, Why: "after one question without an answer nobody asks again",
 	},
+	// A lazy server is let go only when no call is in flight or waiting, and the timer is set again otherwise.
 	Bug{
 		Name: "idle-ends-calls", In: "Server.idleDue", Old: "s.att.inFlight() > 0 || s.cfg.Cell.callQueue.waitingCalls() > 0 || quiet < limit",
 		New:   "quiet < limit",
@@ -66,6 +72,7 @@ var serverBugs = inPackage("actors",
 		New:   "return",
 		Finds: []string{"I8"}, Why: "a lazy server that is in use when its time comes is never let go",
 	},
+	// The gate of a connection closes before the registry hears of the withdrawal, so that no call slips in between.
 	Bug{
 		Name: "gate-open-after-disable", In: "Server.hideTools", Old: "if s.att != nil { s.att.closeGate() }",
 		Finds: []string{"I3", "I1"}, Why: "whoever still holds the old list calls the tools of a server that was switched off",
@@ -75,6 +82,7 @@ var serverBugs = inPackage("actors",
 		New:   "s.sendToRegistry(c, nil)\nif s.att != nil { s.att.closeGate() }",
 		Finds: []string{"I3", "I1"}, Why: "a call is admitted in the moment in which its server is switched off",
 	},
+	// The published phase follows the catalog, so that a caller who saw the phase finds the tools.
 	Bug{
 		Name: "connected-before-offered", In: "Server.publishView", Old: "now.Phase == messages.Connected && s.registering",
 		New:   "now.Phase == messages.Connected && s.registering && s.lastSeenState != nil",
@@ -85,6 +93,7 @@ var serverBugs = inPackage("actors",
 		New:   "(now.Phase == before.Phase || now.Phase == messages.NeedsAuth) && now.Step == before.Step",
 		Finds: []string{"I8", "I1"}, Why: "watchers believe that a server is well which wants credentials",
 	},
+	// Timers and flags belong to one burst or one connection, and have to be reset with it.
 	Bug{
 		Name: "second-change-unheard", In: "Server.Receive", Old: "s.changeNoted.Store(false)",
 		Finds: []string{"I14"}, Why: "of the changes of a connection's tools only the first is seen",
@@ -105,6 +114,7 @@ var serverBugs = inPackage("actors",
 		Name: "vain-lists-go-on", In: "Server.updateTools", Old: "s.futileLists = min(s.futileLists+1, 16)",
 		Finds: []string{"I9"}, Why: "a server that announces a change whenever it is listed is listed twenty times a second for ever",
 	},
+	// An adjusted spec applies to the catalog, the bounds and the calls of the present connection.
 	Bug{
 		Name: "screened-list-shown", In: "Server.adjustSpec", Old: "s.shownHash = [32]byte{}",
 		Finds: []string{"I14"}, Why: "calls go on under the bounds of the configuration before",
@@ -113,10 +123,12 @@ var serverBugs = inPackage("actors",
 		Name: "new-bounds-unheeded", In: "Server.adjustSpec", Old: "s.spec = spec",
 		Finds: []string{"I2", "I16"}, Why: "another callTimeout, or another list of allowed tools, has no effect",
 	},
+	// The actor waits for new credentials once per failure, and forgets the wait afterwards.
 	Bug{
 		Name: "credentials-awaited-once", In: "Server.awaitCredentials", Old: "s.cancelAwait()\ns.cancelAwait = nil", New: "s.cancelAwait()",
 		Finds: []string{"I11"}, Why: "the second time that a server's token runs out nobody notices the new one",
 	},
+	// Every text that leaves the manager passes the redactor, and text from a server is escaped as well.
 	Bug{
 		Name: "secret-in-cause", In: "Server.causeOf", Old: "c.Text = s.cfg.Cell.redactFor(s.spec, c.Text)",
 		Finds: []string{"I10"}, Why: "the reason of a failure shows the token that the server repeated",
@@ -129,10 +141,13 @@ var serverBugs = inPackage("actors",
 		Name: "stderr-unescaped", In: "View.Status", Old: "messages.Printable(conn.StderrTail)", New: "conn.StderrTail",
 		Finds: []string{"I10"}, Why: "what a server writes to stderr takes over the terminal of whoever asks for its status",
 	},
+	// The cause of a failure carries the server's Retry-After to the policy.
 	Bug{
 		Name: "retry-after-dropped", In: "causeOf", Old: "c.RetryAfter, c.Challenge = e.RetryAfter, e.Challenge", New: "c.Challenge = e.Challenge",
 		Finds: []string{"I7"}, Why: "a server that asks for time is stormed",
 	},
+	// An attempt ends in an order: drain the calls, close the session, wait for the steps that still run, then report the
+	// release. The next attempt of the server starts only after it.
 	Bug{
 		Name: "attempt-leaks", In: "attempt.closeSession", Old: "<-sess.Released()", New: "go func() { select {} }()\n<-sess.Released()",
 		Finds: []string{"I12"}, Why: "each reconnect costs a goroutine",
@@ -169,6 +184,7 @@ var serverBugs = inPackage("actors",
 		Name: "drain-for-ever", In: "attempt.drainGates", Old: "time.NewTimer(most)", New: "time.NewTimer(100 * most)",
 		Finds: []string{"I17"}, Why: "one call that hangs keeps a server from being reconnected for minutes",
 	},
+	// The connect timeout covers the first list only and ends with it; later lists have a timeout of their own.
 	Bug{
 		Name: "relist-under-the-first-bound", In: "attempt.startListing", Old: "context.WithTimeout(context.Background(), timeout)",
 		New:   "context.WithTimeout(ctx, timeout)",
@@ -178,12 +194,14 @@ var serverBugs = inPackage("actors",
 		Name: "bound-goes-on", In: "Server.performEffect", Old: "s.att.endBound()",
 		Finds: []string{"I12"}, Why: "each server that is connected holds the timer of its beginning, which goes on looking",
 	},
+	// A publication stores the new value before it wakes the waiting readers.
 	Bug{
 		Name: "waiter-sleeps-on", In: "Cell.Publish",
 		Old:   "c.announced.Store(v)\nc.mu.Lock()\nif c.changed != nil { close(c.changed); c.changed = nil }\nc.mu.Unlock()",
 		New:   "c.mu.Lock()\nif c.changed != nil { close(c.changed); c.changed = nil }\nc.mu.Unlock()\nc.announced.Store(v)",
 		Finds: []string{"I16", "I2"}, Why: "who waits for a server misses the moment in which it is ready, and waits on",
 	},
+	// A watcher gets events by number, a gap for those that it was too slow for, and a wake-up where it waits.
 	Bug{
 		Name: "gap-untold", In: "Watcher.skipLost", Old: "lost, w.next = first-w.next, first", New: "w.next = first",
 		Finds: []string{"I2"}, Why: "a watcher that was too slow is not told that it missed something",
@@ -200,6 +218,8 @@ var serverBugs = inPackage("actors",
 		Name: "last-events-lost", In: "Hub.dropWatcher", Old: "w.closed, w.last = true, h.seq", New: "w.closed, w.last = true, h.seq-1",
 		Finds: []string{"I2"}, Why: "the last event before the end, which says how it ended, never comes",
 	},
+	// Changes of resources and prompts are joined by a timer, and the agreement with the server decides which updates are
+	// expected.
 	Bug{
 		Name: "news-told-once", In: "coalescer.addChange", Old: "p.timerRuns = false",
 		Finds: []string{"I14"}, Why: "that resources or prompts have changed is told once or twice and never again",

@@ -1,6 +1,9 @@
 package planted
 
+// sessionBugs are in the JSON-RPC session over one connection: requests and their answers, outcomes, timeouts, lists in pages,
+// the gate, and the end.
 var sessionBugs = inPackage("transports/session",
+	// A caller who gives up has the session send notifications/cancelled with the id of that request, and of no other.
 	Bug{
 		Name: "silent-cancel", In: "Session.abandonRequest", Old: "s.cancelRequest(ctx, id, method)",
 		Finds: []string{"I4"}, Why: "the server works on for a caller who has gone",
@@ -9,6 +12,7 @@ var sessionBugs = inPackage("transports/session",
 		Name: "cancel-of-another", In: "Session.cancelRequest", Old: "strconv.AppendInt(b, id, 10)", New: "strconv.AppendInt(b, id+1, 10)",
 		Finds: []string{"I4", "I3"}, Why: "who gives up a call cancels the one that came after it",
 	},
+	// A request leaves the table of pending ones exactly once, with its answer, its timeout or the end of the session.
 	Bug{
 		Name: "late-answer-to-another", In: "Session.expireRequests", Old: "delete(s.pending, id)", New: "_, f.watched = id, false",
 		Finds: []string{"I3", "I2"}, Why: "a caller gets what another one asked for",
@@ -17,6 +21,7 @@ var sessionBugs = inPackage("transports/session",
 		Name: "answer-not-taken", In: "Session.takePending", Old: "delete(s.pending, id)",
 		Finds: []string{"I3", "I2"}, Why: "a second answer to one request is given to the next caller, or stops the reader for ever",
 	},
+	// The outcome tells the caller whether the call may have run: "not sent" invites a repetition, "unknown" forbids it.
 	Bug{
 		Name: "timeout-is-not-sent", In: "Session.abandonRequest", Old: "e.Outcome = messages.OutcomeUnknown", New: "e.Outcome = messages.OutcomeNotSent",
 		Finds: []string{"I3"}, Why: "a call that ran is told as not sent, and the caller sends it again",
@@ -55,6 +60,7 @@ var sessionBugs = inPackage("transports/session",
 		Name: "closed-gate-is-unknown", In: "Session.gateClosedError", Old: "messages.OutcomeNotSent", New: "messages.OutcomeUnknown",
 		Finds: []string{"I3"}, Why: "a call that was not admitted is told as one that may have run",
 	},
+	// One caller's end is no matter of the others, and no failure of the server.
 	Bug{
 		Name: "cancel-ends-all", In: "Session.abandonRequest", Old: "s.cancelRequest(ctx, id, method)", New: "s.cancelRequest(ctx, id, method)\ns.failSession(contextError(ctx, method))",
 		Finds: []string{"I8", "I2"}, Why: "a caller who gives up one call ends those of all others, and the connection",
@@ -71,6 +77,7 @@ var sessionBugs = inPackage("transports/session",
 			"I3", "I2",
 		}, Why: "a call that was given up is told as done",
 	},
+	// A list goes on while the result has a cursor, and the empty text is a valid one.
 	Bug{
 		Name: "first-page-only", In: "pageCollector.fetchPages", Old: "next == nil", New: "next == nil || true",
 		Finds: []string{"I14"}, Why: "tools beyond the first page do not exist",
@@ -88,10 +95,12 @@ var sessionBugs = inPackage("transports/session",
 		Name: "page-of-one-less", In: "pageCollector.addEntries", Old: "l.entriesSeen > l.maxEntries", New: "l.entriesSeen >= l.maxEntries",
 		Finds: []string{"I14"}, Why: "a list as long as may be is refused",
 	},
+	// A session that its server has forgotten ends at once, so that the supervisor can open another one.
 	Bug{
 		Name: "session-loss-unnoticed", In: "Session.sendFailedError", Old: "s.failSession(e)", New: "_ = s",
 		Finds: []string{"I8", "I2"}, Why: "all calls fail until the next look at a session that its server has forgotten",
 	},
+	// A closed gate admits no call and reports when the last admitted one has left.
 	Bug{
 		Name: "drain-waits-for-its-bound", In: "Gate.leave", Old: "g.closeSignal(&g.drained)",
 		Finds: []string{"I17", "I2"}, Why: "each reconnect of a server that is in use takes five seconds",
@@ -112,6 +121,7 @@ var sessionBugs = inPackage("transports/session",
 		Name: "close-admits", In: "Session.Close", Old: "g.markClosed()", New: "_ = g",
 		Finds: []string{"I3", "I2"}, Why: "calls are sent over a connection that is being closed, and nobody knows whether they ran",
 	},
+	// The end of a session answers every pending request, stops its timer and ends its goroutines.
 	Bug{
 		Name: "death-untold", In: "Session.endSession", Old: "f.answer <- answer{kind: answerSessionEnded}", New: "_ = f",
 		Finds: []string{"I2"}, Why: "calls to a server that has died hang until their deadline",
@@ -124,6 +134,7 @@ var sessionBugs = inPackage("transports/session",
 		Name: "background-goes-on", In: "Session.endSession", Old: "s.endLifetime()",
 		Finds: []string{"I12"}, Why: "what a connection does in the background outlives it",
 	},
+	// One timer per session is set to the earliest deadline of all pending requests.
 	Bug{
 		Name: "alarm-of-the-last", In: "Session.armRequestTimer", Old: "at >= s.requestTimer.firesAt", New: "at <= s.requestTimer.firesAt",
 		Finds: []string{"I2"}, Why: "a call with a short timeout ends when the longest one does",
@@ -136,6 +147,7 @@ var sessionBugs = inPackage("transports/session",
 		Name: "alarm-for-one", In: "Session.expireRequests", Old: "at < next", New: "at > next",
 		Finds: []string{"I2"}, Why: "of several calls that wait only the last one's deadline is kept",
 	},
+	// Progress restarts the idle timeout of a call, but never the longest time that it may take.
 	Bug{
 		Name: "progress-without-end", In: "CallTimeout.restartIdle", Old: "p.idleDue = monotimeNow() + monotime(p.idleTimeout)",
 		New:   "p.idleDue = monotimeNow() + monotime(p.idleTimeout)\np.longestDue = 0",
@@ -153,6 +165,7 @@ var sessionBugs = inPackage("transports/session",
 		Name: "clock-stands-still", In: "CallTimeout.resumeIdle", Old: "p.idleDue += monotimeNow()",
 		Finds: []string{"I2"}, Why: "a call about which a person was asked ends the moment in which the person has answered",
 	},
+	// Change notifications are joined; the flag has to be cleared before the callback, or a change during the callback is lost.
 	Bug{
 		Name: "change-told-once", In: "coalescedCall.scheduleCall", Old: "n.scheduled.Store(false)",
 		Finds: []string{"I14"}, Why: "of the changes of a connection's tools only the first is seen",
@@ -161,10 +174,12 @@ var sessionBugs = inPackage("transports/session",
 		Name: "change-during-telling", In: "coalescedCall.scheduleCall", Old: "n.scheduled.Store(false)\nf()", New: "f()\nn.scheduled.Store(false)",
 		Finds: []string{"I14"}, Why: "a change that comes while the one before is told is never seen",
 	},
+	// A stream that is opened again may have missed a change, so it counts as one.
 	Bug{
 		Name: "reopened-stream-quiet", In: "sink.StreamReopened", Old: "s.notifyToolsChanged()",
 		Finds: []string{"I14"}, Why: "a tool that came while the stream of a remote server was cut is never seen",
 	},
+	// Every message proves that the server lives; lines that are no messages are counted and bounded.
 	Bug{
 		Name: "life-not-noted", In: "sink.MessageOn", Old: "s.lastHeard.Store(int64(monotimeNow()))", New: "s.lastHeard.CompareAndSwap(0, int64(monotimeNow()))",
 		Finds: []string{"I9", "I8"}, Why: "a server that talks all the time is asked all the time whether it lives, and given up when it is slow",
@@ -174,6 +189,7 @@ var sessionBugs = inPackage("transports/session",
 		New:   "!s.noise.Load().countLine(line, s.cfg.NoiseLimit, time.Now()) || s.info.Load() != nil",
 		Finds: []string{"I9", "I8"}, Why: "a server that logs to its standard output without end is read without end",
 	},
+	// An answer that cannot be used still ends its request.
 	Bug{
 		Name: "broken-answer-waits", In: "Session.handleInvalidJSON", Old: "f.answer <- answer{kind: answerUnusable, detail: \"is not valid JSON\"}",
 		New:   "_ = f",
@@ -189,6 +205,8 @@ var sessionBugs = inPackage("transports/session",
 		New:   "answer{kind: answerResult, raw: e.result, detail: string(e.resultType)}",
 		Finds: []string{"I2", "I3"}, Why: "a tool that failed is told as one that did what it was asked",
 	},
+	// The connection counts as released only when its transport says so; a recycled request must hold nothing of the one
+	// before.
 	Bug{
 		Name: "released-too-early", In: "Session.releaseWhenDone", Old: "<-s.conn.Released()",
 		Finds: []string{"I6", "I12"}, Why: "a server is started again while its old process still runs",
@@ -199,6 +217,7 @@ var sessionBugs = inPackage("transports/session",
 		New:   "f.ctx, f.watched, f.timeout, f.progress = nil, false, nil, nil",
 		Finds: []string{"I2"}, Why: "an answer that cannot be told apart is not given to the one call that waits",
 	},
+	// The memory of lists and notifications is charged to the server and has to be given back on every path.
 	Bug{
 		Name: "memory-of-a-failed-list", In: "pageCollector.fetchPages", Old: "s.memory.release(l.memoryTaken)\nl.memoryTaken = 0", New: "l.memoryTaken = 0",
 		Finds: []string{"I9", "I12"}, Why: "lists that fail eat up the memory that their server may hold",

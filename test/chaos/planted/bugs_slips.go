@@ -3,10 +3,11 @@ package planted
 import "slices"
 
 // slipBugs were written without a look at the tests and at what random days do, one after the other where an engineer may slip:
-// a case that was left out, a field that was not reset, a bound on the wrong side. What share of them is found says more of the
-// bugs that nobody has thought of than the rest of the table, which the harness has learned from.
+// a case that was left out, a field that was not reset, a bound on the wrong side. The share of them that is found says more
+// about bugs that no engineer has thought of than the rest of the table does, because the harness has learned from that rest.
 var slipBugs = slices.Concat(slipsInCalls, slipsInServers, slipsInLifecycle, slipsInCatalog, slipsInGate, slipsInSupervisor, slipsInSession)
 
+// slipsInCalls are on the path of a call: whether to repeat it, how long to wait, and its place in the queue.
 var slipsInCalls = inPackage("actors",
 	Bug{
 		Name: "not-sent-is-final", In: "mayRepeatCall", Old: "case messages.OutcomeNotSent: return true", New: "case messages.OutcomeNotSent:\nreturn false",
@@ -32,6 +33,7 @@ var slipsInCalls = inPackage("actors",
 		Name: "absent-not-awaited", In: "Calls.awaitTool", Old: "!connectedSince(seen, 0) && c.Wait > 0", New: "!connectedSince(seen, 0) && c.Wait < 0",
 		Finds: []string{"I2"}, Why: "calls to a server whose tools were withdrawn fail although they may wait for it",
 	},
+	// A ping over the same gate tells whether a connection still serves after one of its streams broke.
 	Bug{
 		Name: "dead-stream-lives", In: "Link.stillServes", Old: "isAnswer(l.gate.Do(func(s *session.Session) error { return s.Ping(bounded) }))",
 		New:   "!isAnswer(l.gate.Do(func(s *session.Session) error { return s.Ping(bounded) }))",
@@ -41,6 +43,7 @@ var slipsInCalls = inPackage("actors",
 		Name: "bystander-waits-too", In: "Link.runAdmitted", Old: "l.callQueue != nil && !skipsQueue", New: "l.callQueue != nil",
 		Finds: []string{"I2"}, Why: "what is asked aside waits behind calls that wait for it",
 	},
+	// A call in the queue may be displaced, admitted by a raised bound, or ended by its connection; each has to wake it.
 	Bug{
 		Name: "displaced-untold", In: "callQueue.acquireSlot", Old: "if displaced != nil { displaced.Value <- false }", New: "_ = displaced",
 		Finds: []string{"I2"}, Why: "a caller whose place was given to another one waits until its deadline",
@@ -59,7 +62,10 @@ var slipsInCalls = inPackage("actors",
 	},
 )
 
+// slipsInServers are in the actor of a server and in the registry.
 var slipsInServers = inPackage("actors",
+	// A late answer to a probe is no proof of death: a message since then, or an error that says the session is unknown,
+	// decides.
 	Bug{
 		Name: "talker-given-up", In: "Server.handleProbeDone", Old: "s.sess.LastMessageAt().After(m.sentAt)", New: "s.sess.LastMessageAt().Before(m.sentAt)",
 		Finds: []string{"I8", "I13"}, Why: "a server that is slow to answer pings is given up although it talks",
@@ -73,11 +79,13 @@ var slipsInServers = inPackage("actors",
 		Name: "refusal-not-looked-into", In: "Server.handleLinkFailed", Old: "if s.isRemote() { s.probeNow(m.epoch) }", New: "{}",
 		Finds: []string{"I8"}, Why: "calls fail for as long as it takes until the next look at the connection",
 	},
+	// Only remote transports are probed, because the end of a process shows by itself.
 	Bug{
 		Name: "streams-not-probed", In: "Server.isRemote", Old: "case messages.HTTP, messages.SSE, messages.WebSocket, messages.ClaudeAIProxy: return true",
 		New:   "case messages.HTTP, messages.ClaudeAIProxy:\nreturn true",
 		Finds: []string{"I8", "I13"}, Why: "a WebSocket or SSE server that vanished is never noticed",
 	},
+	// The connect timeout grows with each timeout in a row and is reset by a success.
 	Bug{
 		Name: "patience-never-grows", In: "Server.handleStepFailed", Old: "s.timeouts++",
 		Finds: []string{"I11"}, Why: "a server that is a little too slow to start is never connected",
@@ -90,6 +98,7 @@ var slipsInServers = inPackage("actors",
 		Name: "timers-go-on", In: "Server.performEffect", Old: "s.stopTimers()",
 		Finds: []string{"I12"}, Why: "each connection leaves its timers behind",
 	},
+	// These fields are seen only by people who read the status, so that no other behavior depends on them.
 	Bug{
 		Name: "restarts-not-counted", In: "Server.performEffect", Old: "s.connectCount++",
 		Finds: []string{"I22"}, Why: "a server that is restarted all the time looks as if it never was",
@@ -102,6 +111,8 @@ var slipsInServers = inPackage("actors",
 		Name: "drain-of-the-default", In: "Server.Receive", Old: "s.drainTime = m.Drain",
 		Finds: []string{"I2", "I12"}, Why: "Close with a short deadline waits five seconds for calls that hang",
 	},
+	// A spec that replaces another starts with no list and with the era unknown; one that adjusts keeps the connection and
+	// filters its tools again.
 	Bug{
 		Name: "new-spec-keeps-list", In: "Server.replaceSpec", Old: "s.spec, s.list, s.tools, s.attempts, s.timeouts = m.Spec, nil, nil, 0, 0",
 		New:   "s.spec, s.attempts, s.timeouts = m.Spec, 0, 0",
@@ -119,10 +130,12 @@ var slipsInServers = inPackage("actors",
 		Name: "bounds-of-the-first-link", In: "Server.adjustSpec", Old: "s.useLink(&Link{Server: s.link.Server, Epoch: s.link.Epoch, gate: s.link.gate, reportError: s.link.reportError, lastHeard: s.link.lastHeard})", New: "s.link.Spec = spec",
 		Finds: []string{"I21", "I2"}, Why: "another maxInFlight or idleTimeout has no effect before the next connection",
 	},
+	// Waits for credentials are numbered, so that the message of an earlier wait is ignored.
 	Bug{
 		Name: "credentials-of-an-old-wait", In: "Server.retryCredentials", Old: "s.cancelAwait == nil || m.number != s.awaitCount", New: "s.cancelAwait == nil",
 		Finds: []string{"I8"}, Why: "a server that was refused again is tried once more for credentials that it had refused before",
 	},
+	// The registry keeps a snapshot also if only its marks changed, and calls back the servers that it has seen.
 	Bug{
 		Name: "marks-not-kept", In: "Registry.publishPending", Old: "r.cfg.Catalog.snapshot.Store(next)", New: "if changed { r.cfg.Catalog.snapshot.Store(next) }",
 		Finds: []string{"I1", "I5"}, Why: "a late word about a server counts, because the newer one changed nothing to be seen",
@@ -130,6 +143,7 @@ var slipsInServers = inPackage("actors",
 	Bug{
 		Name: "seen-forgotten", In: "Registry.publishPending", Old: "for _, f := range seen { f() }", New: "if changed { for _, f := range seen { f() } }",
 		Finds: []string{"I8", "I11"}, Why: "a server with the same tools as before never counts as connected",
+		// The end of a connection cuts the drain short, and every check of an attempt's progress schedules the next.
 	},
 	Bug{
 		Name: "drain-of-the-dead", In: "attempt.drainGates", Old: "a.currentSession().Dead()", New: "make(chan struct{})",
@@ -139,6 +153,7 @@ var slipsInServers = inPackage("actors",
 		Name: "looked-once", In: "attempt.checkProgress", Old: "a.checkTimer = time.AfterFunc(v.At.Sub(seen.At), a.checkProgress)",
 		Finds: []string{"I11", "I9"}, Why: "an attempt whose first look was too early to end it goes on for ever",
 	},
+	// A watcher gets every event from its first one on, also a mere change of the next attempt's time.
 	Bug{
 		Name: "new-time-untold", In: "Server.publishChange", Old: "now.NextAt.Equal(before.NextAt)", New: "!now.NextAt.IsZero() == !before.NextAt.IsZero()",
 		Finds: []string{"I8", "I13"}, Why: "a watcher believes that a server is tried when it is not",
@@ -159,7 +174,9 @@ var slipsInServers = inPackage("actors",
 	},
 )
 
+// slipsInLifecycle are in the state machine of a server.
 var slipsInLifecycle = inPackage("actors/lifecycle",
+	// A grant begins a new attempt: the fields of the one before are reset.
 	Bug{
 		Name: "was-up-before", In: "machine.handleGranted", Old: "m.Epoch, m.Conn, m.WasUp = epoch, Opening, false", New: "m.Epoch, m.Conn = epoch, Opening",
 		Finds: []string{"I7"}, Why: "the failure of an attempt counts as the end of the connection before it",
@@ -168,6 +185,7 @@ var slipsInLifecycle = inPackage("actors/lifecycle",
 		Name: "old-time-shown", In: "machine.handleGranted", Old: "m.Retry, m.NextAt = \"\", time.Time{}",
 		Finds: []string{"I22", "I7"}, Why: "a server that is being connected says that it is tried at a time that has passed",
 	},
+	// The end of a connection resets all flags about its lists. Each of these slips leaves one of them set.
 	Bug{
 		Name: "refresh-of-the-dead", In: "machine.shutConnection", Old: "m.Listing, m.Dirty, m.RelistAfter, m.Refreshing, m.ListFailures = false, false, false, false, 0",
 		New:   "m.Listing, m.Dirty, m.RelistAfter, m.ListFailures = false, false, false, 0",
@@ -183,6 +201,7 @@ var slipsInLifecycle = inPackage("actors/lifecycle",
 		New:   "m.Listing, m.Dirty, m.RelistAfter, m.Refreshing = false, false, false, false",
 		Finds: []string{"I14"}, Why: "on a new connection a change of the tools is not listed, because lists failed on the old one",
 	},
+	// Enabling a warm server may need a list; a rested lazy server needs none and stays at rest.
 	Bug{
 		Name: "change-while-enabling", In: "machine.enableServer", Old: "m.RelistAfter = m.Dirty",
 		Finds: []string{"I14"}, Why: "a server that is enabled while it is listed shows the list from before its change",
@@ -195,6 +214,7 @@ var slipsInLifecycle = inPackage("actors/lifecycle",
 		Name: "enabled-lazy-starts", In: "machine.enableServer", Old: "m.Blocked == nil && !(m.Lazy && m.EverConnected)", New: "m.Blocked == nil",
 		Finds: []string{"I8"}, Why: "a lazy server that rested starts because it was disabled and enabled",
 	},
+	// A reconnect has no effect on an attempt that is opening already; otherwise the start keeps the urgency of its command.
 	Bug{
 		Name: "reconnect-while-opening", In: "machine.reconnectServer", Old: "case Opening: return", New: "case Opening:",
 		Finds: []string{"I11", "I8"}, Why: "a reconnect during an attempt leaves the server waiting for an end that does not come",
@@ -203,10 +223,13 @@ var slipsInLifecycle = inPackage("actors/lifecycle",
 		Name: "due-forgotten", In: "machine.handleClosed", Old: "m.requestStart(m.DueUrgency, true)", New: "m.requestStart(Normal, true)",
 		Finds: []string{"I18", "I8"}, Why: "what a person has asked for waits behind all others",
 	},
+	// The published phase separates a server that comes back soon from one that is parked, because calls wait only for the
+	// former.
 	Bug{
 		Name: "parked-seems-restarting", In: "machine.handleScheduled", Old: "e.Retry != messages.RetryAt && m.Phase == messages.Pending", New: "e.Retry == messages.RetryNever && m.Phase == messages.Pending",
 		Finds: []string{"I22"}, Why: "calls wait for a server that is parked as for one that comes back at once",
 	},
+	// Change notifications wait while lists fail, and count from the opening of the connection on.
 	Bug{
 		Name: "talk-hastens-lists", In: "machine.handleToolsChanged", Old: "m.Phase == messages.Connected && !m.Listing && m.ListFailures == 0", New: "m.Phase == messages.Connected && !m.Listing",
 		Finds: []string{"I9"}, Why: "a server that talks and cannot be listed is listed without a pause",
@@ -215,6 +238,7 @@ var slipsInLifecycle = inPackage("actors/lifecycle",
 		Name: "early-change-unheard", In: "machine.handleToolsChanged", Old: "m.Conn != Opening && m.Conn != Open", New: "m.Conn != Open",
 		Finds: []string{"I14"}, Why: "a change of the tools during the first list is never seen",
 	},
+	// An adjusted spec may turn a lazy server into an eager one, and has to reach the catalog.
 	Bug{
 		Name: "lazy-as-before", In: "machine.adjustSpec", Old: "m.Lazy = e.Lazy",
 		Finds: []string{"I17"}, Why: "a server whose spec is not lazy any more is let go when idle",
@@ -237,6 +261,7 @@ var slipsInLifecycle = inPackage("actors/lifecycle",
 	},
 )
 
+// slipsInCatalog are in the edits of the catalog and in the comparison of tools.
 var slipsInCatalog = inPackage("actors/catalog",
 	Bug{
 		Name: "expiry-turns-back", In: "edit.applyChange", Old: "if old.mark.after(at) { at = old.mark }", New: "{}",
@@ -252,7 +277,10 @@ var slipsInCatalog = inPackage("actors/catalog",
 	},
 )
 
+// slipsInGate are in the start gate and its width, which shrinks when the machine is starved and grows again with quick starts.
 var slipsInGate = inPackage("supervisor/restart",
+	// Starts carry the generation of the width under which they began. Only those of the present generation may change the
+	// width.
 	Bug{
 		Name: "narrowed-by-each", In: "width.narrow", Old: "generation != w.generation", New: "generation > w.generation",
 		Finds: []string{"I11"}, Why: "a dozen servers that starve together narrow the gate a dozen times, to its least",
@@ -277,6 +305,8 @@ var slipsInGate = inPackage("supervisor/restart",
 		Name: "late-answer-widens", In: "Gate.Answered", Old: "now.Sub(o.startedAt) <= g.limits.Hold", New: "now.Sub(o.startedAt) >= 0",
 		Finds: []string{"I9"}, Why: "starts that take for ever widen the gate",
 	},
+	// A start that waits for a processor holds its slot longer, up to a bound, and its place in the order of expiry changes
+	// with it.
 	Bug{
 		Name: "longer-hold-unsorted", In: "Gate.Waited", Old: "o.pool.holds.fix(o.index)", New: "{}",
 		Finds: []string{"I11"}, Why: "a start that waits for a processor keeps the slots of all that began after it",
@@ -285,6 +315,7 @@ var slipsInGate = inPackage("supervisor/restart",
 		Name: "hold-without-end", In: "Gate.Waited", Old: "min(g.limits.Hold+waited, longestHold*g.limits.Hold)", New: "g.limits.Hold + waited",
 		Finds: []string{"I11"}, Why: "a starved start that never answers keeps its slot for ever",
 	},
+	// A displaced start counts until it has ended, so that one request displaces one start.
 	Bug{
 		Name: "displaced-twice", In: "Gate.Displace", Old: "min(p.eager, p.width.now-p.slotsHeld) - p.displaced", New: "min(p.eager, p.width.now-p.slotsHeld)",
 		Finds: []string{"I9", "I11"}, Why: "each word of a server displaces one more silent one for the same request",
@@ -297,6 +328,7 @@ var slipsInGate = inPackage("supervisor/restart",
 		Name: "installers-without-bound", In: "Gate.Installing", Old: "p.installing < p.maxUnanswered", New: "p.installing >= 0",
 		Finds: []string{"I9"}, Why: "a hundred servers are installed at once",
 	},
+	// A server that gave its place must not lose it again at once, nor take another's for trouble of this machine.
 	Bug{
 		Name: "displaced-once-and-for-all", In: "Policy.Down", Old: "if mode != uncounted { r.Displaced = false }", New: "{}",
 		Finds: []string{"I11"}, Why: "a server that gave its place once waits behind all others whatever it does",
@@ -312,7 +344,9 @@ var slipsInGate = inPackage("supervisor/restart",
 	},
 )
 
+// slipsInSupervisor are in the supervisor's table of servers, in the facade and in the message front.
 var slipsInSupervisor = inPackage("supervisor",
+	// A server that is being removed may be added again meanwhile: commands then apply to the one that comes back.
 	Bug{
 		Name: "added-again-stays-disabled", In: "supervisor.handleAdd", Old: "r.runtime != nil && r.runtime.Equal(spec) && r.wanted == !spec.Disabled", New: "r.runtime != nil && r.runtime.Equal(spec)",
 		Finds: []string{"I16"}, Why: "who adds a server again that somebody disabled is told that all is well, and it stays disabled",
@@ -329,6 +363,7 @@ var slipsInSupervisor = inPackage("supervisor",
 		Name: "adjustment-kept", In: "supervisor.handleSetServers", Old: "r.runtime.Equal(spec)", New: "r.runtime.SameConnection(spec)",
 		Finds: []string{"I21", "I14", "I2"}, Why: "another callTimeout in a set of servers has no effect",
 	},
+	// The supervisor grants no start beside a live connection, while it closes, or on the word of an actor that was replaced.
 	Bug{
 		Name: "grant-beside-connection", In: "supervisor.grantStarts", Old: "r == nil || r.pid == nil || r.liveEpoch != 0", New: "r == nil || r.pid == nil",
 		Finds: []string{"I6"}, Why: "a server is started a second time while its old process still runs",
@@ -345,6 +380,7 @@ var slipsInSupervisor = inPackage("supervisor",
 		Name: "blocked-as-before", In: "supervisor.applySpec", Old: "r.blocked = s.blockingCause(r)",
 		Finds: []string{"I16", "I8"}, Why: "a server whose spec became valid is not started",
 	},
+	// The facade returns after the catalog shows the effect of the command.
 	Bug{
 		Name: "refresh-not-published", In: "Manager.awaitAttempt", Old: "m.awaitCatalog(ctx, op)", New: "nil",
 		Finds: []string{"I16", "I14"}, Why: "who refreshed a server sees the old list",
@@ -353,6 +389,7 @@ var slipsInSupervisor = inPackage("supervisor",
 		Name: "removal-not-awaited", In: "Manager.Remove", Old: "isUnreachable(v) || m.shared.cellOf(name) != cell", New: "true",
 		Finds: []string{"I16", "I1"}, Why: "a server that was removed can be called",
 	},
+	// The front remembers the ids of running and of ended calls, and who waits for each reply.
 	Bug{
 		Name: "same-call-runs-twice", In: "entryActor.runCall", Old: "e.calls[id] = &actorCall{}", New: "{}",
 		Finds: []string{"I3"}, Why: "a message that is sent twice runs its tool twice",
@@ -369,6 +406,7 @@ var slipsInSupervisor = inPackage("supervisor",
 		Name: "calls-by-message-add-up", In: "entryActor.handleCallEnded", Old: "e.inFlight--",
 		Finds: []string{"I2", "I9"}, Why: "after four thousand calls by message every other one is refused",
 	},
+	// A watch of another actor ends with that actor, and a second one replaces the first.
 	Bug{
 		Name: "watched-twice", In: "entryActor.addWatch", Old: "e.removeWatch(to)",
 		Finds: []string{"I12"}, Why: "an actor that watches again gets every event twice",
@@ -383,7 +421,9 @@ var slipsInSupervisor = inPackage("supervisor",
 	},
 )
 
+// slipsInSession are in the session: lists, input requests, tasks and the end.
 var slipsInSession = inPackage("transports/session",
+	// A list is equal to the one before only if it has as many tools; a repeated cursor ends it with an error.
 	Bug{
 		Name: "removed-tools-unseen", In: "ToolList.nextList",
 		Old:   "l.findKnown != nil && l.newCount == 0 && len(l.quarantined) == 0 && len(t.Quarantined) == 0 && len(l.entries) == len(t.all)",
@@ -398,6 +438,7 @@ var slipsInSession = inPackage("transports/session",
 		Name: "task-tools-unknown", In: "Session.ListTools", Old: "s.storeTaskSupport(l.entries)",
 		Finds: []string{"I2"}, Why: "a tool that must run as a task is called without one",
 	},
+	// A call with rounds of input may have run from its first round on, waits between rounds, and returns the server's state.
 	Bug{
 		Name: "round-not-sent", In: "Session.provideInput", Old: "if e.Outcome == messages.OutcomeNotSent { e.Outcome = messages.OutcomeUnknown }", New: "{}",
 		Finds: []string{"I3"}, Why: "a call whose first round has run is told as not sent, and sent again",
@@ -410,6 +451,7 @@ var slipsInSession = inPackage("transports/session",
 		Name: "state-not-returned", In: "Session.nextRoundParams", Old: "if !rawjson.IsNull(state) { extra = append(appendComma(extra, 0), `\"requestState\":`...)\nextra = append(extra, state...) }", New: "_ = state",
 		Finds: []string{"I2", "I3"}, Why: "a server does not know its own request again when it has its input",
 	},
+	// While a person answers a question the idle timeout of the call stands still, however many questions there are at once.
 	Bug{
 		Name: "person-hurried", In: "Session.answerInputRequests", Old: "timeout.pauseIdle()\ndefer s.resumeTimeout(timeout)", New: "_ = timeout",
 		Finds: []string{"I2"}, Why: "a call ends while a person answers its question",
@@ -426,10 +468,12 @@ var slipsInSession = inPackage("transports/session",
 		Name: "first-answer-goes-on", In: "CallTimeout.resumeIdle", Old: "p.paused == 0 && p.idleTimeout > 0", New: "p.idleTimeout > 0",
 		Finds: []string{"I2"}, Why: "when one of two questions is answered the call may end at any time",
 	},
+	// A closing session registers no request and opens no gate.
 	Bug{
 		Name: "sends-while-closing", In: "Session.registerRequest", Old: "s.pending == nil || s.closing", New: "s.pending == nil",
 		Finds: []string{"I3", "I2"}, Why: "a request is sent over a connection that is being closed",
 	},
+	// A task outlives its first answer: its status restarts the timeout, and the end of its caller or its connection ends it.
 	Bug{
 		Name: "task-times-out", In: "taskPoller.pollStatus", Old: "callTimeoutOf(ctx).restartIdle()", New: "{}",
 		Finds: []string{"I2"}, Why: "a task ends at the timeout of a call although its server says that it is at work",
@@ -446,6 +490,7 @@ var slipsInSession = inPackage("transports/session",
 		Name: "hint-unheard", In: "Session.handleTaskStatus", Old: "f.id != id", New: "f.id == id",
 		Finds: []string{"I2"}, Why: "that a task has ended is seen only with the next question",
 	},
+	// A callback of a caller runs no more after the call has returned.
 	Bug{
 		Name: "progress-after-the-end", In: "progressReporter.reportProgress", Old: "!p.finished", New: "p.callback != nil",
 		Finds: []string{"I2"}, Why: "a caller hears of progress after its call has ended",
@@ -458,6 +503,7 @@ var slipsInSession = inPackage("transports/session",
 		Name: "gate-of-the-closing", In: "Session.OpenGate", Old: "s.closing || s.endReason != nil", New: "s.endReason != nil",
 		Finds: []string{"I3"}, Why: "calls are admitted to a connection that is being closed",
 	},
+	// The end of a session reaches its gates, its transport and its pending requests.
 	Bug{
 		Name: "gates-of-the-dead", In: "Session.endSession", Old: "for _, g := range gates { g.markClosed() }", New: "_ = gates",
 		Finds: []string{"I2"}, Why: "calls that wait for their turn at a server that died wait until their deadline",

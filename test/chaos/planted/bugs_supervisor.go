@@ -1,7 +1,8 @@
 package planted
 
-// supervisorBugs are in what grants starts and follows their ends.
+// supervisorBugs are in the supervisor actor as far as it grants starts and follows the ends of attempts.
 var supervisorBugs = inPackage("supervisor",
+	// An attempt gives its place at the gate back when it is released, and only the attempt with the present epoch may do so.
 	Bug{
 		Name: "slot-leaks", In: "supervisor.handleReleased", Old: "r.liveEpoch = 0\ns.gate.Closed(now, r.name)",
 		New:   "r.liveEpoch = 0\nif r.isUp || r.pid == nil { s.gate.Closed(now, r.name) }",
@@ -11,10 +12,13 @@ var supervisorBugs = inPackage("supervisor",
 		Name: "release-of-any-epoch", In: "supervisor.handleReleased", Old: "r == nil || r.liveEpoch != m.Epoch", New: "r == nil || r.liveEpoch == 0",
 		Finds: []string{"I6"}, Why: "the late end of an old connection frees the place of the new one",
 	},
+	// A command of a person clears the failures of the policy.
 	Bug{
 		Name: "reconnect-keeps-the-count", In: "supervisor.handleFromServer", Old: "e.Fresh && !r.successor", New: "e.Fresh && r.successor",
 		Finds: []string{"I7"}, Why: "a server that a person mended is parked at its first failure",
 	},
+	// After a sleep the supervisor moves the retries forward, except those that a server asked for, and probes the connections.
+	// It sees a sleep by comparing two clocks at intervals.
 	Bug{
 		Name: "wake-unheard", In: "supervisor.handleWoken", Old: "at.Before(st.NextAt)", New: "at.Before(st.NextAt) && false",
 		Finds: []string{"I7", "I13", "I11"}, Why: "after a sleep nothing comes back before its old timer",
@@ -37,6 +41,7 @@ var supervisorBugs = inPackage("supervisor",
 		Name: "short-sleep-unnoticed", In: "supervisor.checkClocks", Old: "5 * time.Second", New: "5 * time.Minute",
 		Finds: []string{"I11", "I13"}, Why: "after a nap of some minutes nothing comes back before its old timer",
 	},
+	// A server may take back its request at any time; its grant, its place and its queue entry then have to go.
 	Bug{
 		Name: "refused-grant-leaks", In: "supervisor.handleFromServer", Old: "s.handleReleased(ctx, actors.AttemptReleased{Name: r.name, Epoch: e.Epoch})",
 		Finds: []string{"I11", "I16"}, Why: "a server that was disabled in the moment in which it was to start never starts again",
@@ -50,6 +55,7 @@ var supervisorBugs = inPackage("supervisor",
 		Name: "old-request-granted", In: "supervisor.handleFromServer", Old: "m.Attempt < r.liveEpoch", New: "m.Attempt < r.liveEpoch && r.isUp",
 		Finds: []string{"I7"}, Why: "a server whose attempt fails is tried again at once, whatever the policy says",
 	},
+	// The policy needs the time at which a connection was established, and the result of each decision has to be kept.
 	Bug{
 		Name: "up-since-ever", In: "supervisor.handleFromServer", Old: "r.isUp, r.upSince = true, now", New: "r.isUp = true",
 		Finds: []string{"I7"}, Why: "a server that drops each connection after a second is never backed off from, nor parked",
@@ -70,6 +76,7 @@ var supervisorBugs = inPackage("supervisor",
 		Name: "parked-not-asked", In: "supervisor.scheduleRetry", Old: "decision.Retry != messages.RetryNever", New: "decision.Retry == messages.RetryAt",
 		Finds: []string{"I13", "I11"}, Why: "a server that was parked is given up for good",
 	},
+	// The supervisor has one timer, for the earliest time at which the gate wants to be asked.
 	Bug{
 		Name: "later-wins", In: "supervisor.wakeAt", Old: "!at.Before(s.timerAt)", New: "at.Before(s.timerAt)",
 		Finds: []string{"I11", "I7"}, Why: "a server waits for the timer of one that is to start later",
@@ -78,6 +85,7 @@ var supervisorBugs = inPackage("supervisor",
 		Name: "wake-at-kept", In: "supervisor.Receive", Old: "s.timerAt = time.Time{}",
 		Finds: []string{"I11", "I7"}, Why: "after the first timer no server is started by time alone",
 	},
+	// A grant may come for a server that is gone, and a silent start may have to end for another server.
 	Bug{
 		Name: "grant-of-the-gone", In: "supervisor.grantStarts", Old: "s.gate.Closed(now, name)\ncontinue", New: "continue",
 		Finds: []string{"I11"}, Why: "each server that is gone when its turn comes takes a place at the gate for ever",
@@ -88,8 +96,9 @@ var supervisorBugs = inPackage("supervisor",
 	},
 )
 
-// serversBugs are in which servers there are, and what was asked for.
+// serversBugs are in the supervisor's table of servers: which exist, which are wanted, and which commands wait.
 var serversBugs = inPackage("supervisor",
+	// A command reaches the actor of the server before its answer goes out, and changes whether the server is wanted.
 	Bug{
 		Name: "wish-dropped", In: "supervisor.handleCommand", Old: "s.sendEvent(r, m.event)", New: "if r.liveEpoch != 0 { s.sendEvent(r, m.event) }",
 		Finds: []string{"I16", "I8", "I11"}, Why: "a server that waits for its next attempt cannot be disabled or reconnected",
@@ -111,6 +120,7 @@ var serversBugs = inPackage("supervisor",
 		Name: "reconnect-of-the-disabled", In: "supervisor.handleCommand", Old: "!r.wanted", New: "r.runtime == nil && !r.wanted",
 		Finds: []string{"I16"}, Why: "who reconnects a server that is disabled is told that it was done",
 	},
+	// A command to a server that is being removed waits until the removal is done, and then is carried out.
 	Bug{
 		Name: "waits-in-vain", In: "supervisor.handleCommand",
 		Old:   "r.waitingCommands = append(r.waitingCommands, func(ctx actor.Context) { s.handleCommand(ctx, m) })\nreturn",
@@ -129,6 +139,7 @@ var serversBugs = inPackage("supervisor",
 		New:   "v.State.Phase == messages.NeedsAuth",
 		Finds: []string{"I16", "I7"}, Why: "who adds a server again that is parked waits for its next probe",
 	},
+	// A new spec either fits the present connection or replaces the server, with its failures and its address.
 	Bug{
 		Name: "new-spec-inherits-failures", In: "supervisor.applySpec", Old: "!keep", New: "keep",
 		Finds: []string{"I7"}, Why: "a server whose command was corrected is parked at its first failure",
@@ -142,6 +153,8 @@ var serversBugs = inPackage("supervisor",
 		Name: "wanted-of-the-last-spec", In: "supervisor.applySpec", Old: "r.spec, r.wanted = r.specInForce(), wanted", New: "r.spec = r.specInForce()\n_ = wanted",
 		Finds: []string{"I16", "I8"}, Why: "a server that was added again as disabled runs on",
 	},
+	// A removal ends in several places: the table, the catalog, the events, the memory share and the waiting callers. Each is a
+	// line that can be forgotten.
 	Bug{
 		Name: "removed-still-listed", In: "supervisor.finishRemoval", Old: "s.shared.cells.Delete(r.name)",
 		Finds: []string{"I16", "I12"}, Why: "a server that was removed is shown for ever",
@@ -166,6 +179,7 @@ var serversBugs = inPackage("supervisor",
 		Name: "again-forgotten", In: "supervisor.finishRemoval", Old: "add(ctx)", New: "_ = add",
 		Finds: []string{"I16", "I11"}, Why: "a server that is removed and added again at once never comes, and the command hangs",
 	},
+	// A new set removes every server that is not in it, in whatever phase it is.
 	Bug{
 		Name: "set-keeps-the-rest", In: "supervisor.handleSetServers", Old: "res.Removed = append(res.Removed, name)\nr.runtime = nil\ns.dropSource(ctx, r)",
 		New:   "res.Removed = append(res.Removed, name)\nr.runtime = nil\nif r.liveEpoch != 0 { s.dropSource(ctx, r) }",
@@ -179,10 +193,12 @@ var serversBugs = inPackage("supervisor",
 		Name: "reply-forgotten", In: "supervisor.handleRemove", Old: "s.dropSource(ctx, r)\nm.reply(nil)", New: "s.dropSource(ctx, r)\nif r.liveEpoch != 0 { m.reply(nil) }",
 		Finds: []string{"I16", "I2"}, Why: "who removes a server that is down waits until its context ends",
 	},
+	// A removed server stays in the table until its connection is gone, marked as being removed.
 	Bug{
 		Name: "removed-at-once", In: "supervisor.endServer", Old: "r.removing, r.wanted = true, false", New: "r.wanted = false",
 		Finds: []string{"I16", "I8"}, Why: "a server that is removed and added again runs twice, or not at all",
 	},
+	// The facade waits for the attempt with its own ticket, and for the catalog, before it returns.
 	Bug{
 		Name: "attempt-not-awaited", In: "Manager.awaitTicket", Old: "v.State.Answered >= ticket || v.State.Removing",
 		New:   "v.State.Answered >= ticket-1 || v.State.Removing",
