@@ -21,7 +21,8 @@ import (
 // in goroutines of their own and post their outcome to the actor; none of them touches the server's state.
 type attempt struct {
 	epoch uint64
-	name  string
+	// name is the server's id, for labels and errors.
+	name string
 	// spec is the one that was dialled. The actor may adjust its own meanwhile, and hands it to the steps that need it.
 	spec *messages.Spec
 	// prepare is Common.Prepare.
@@ -268,6 +269,7 @@ func (a *attempt) startListing(spec *messages.Spec, first bool, timeout time.Dur
 			ctx, cancel = context.WithTimeout(context.Background(), timeout)
 			defer cancel()
 		}
+		// The list covers all pages; the session bounds their number and size.
 		list, err := a.currentSession().ListTools(ctx)
 		// Without tools the server is still of use. Otherwise the failure of the first list ends the attempt.
 		if first && a.isWorthKeeping(err) {
@@ -284,6 +286,7 @@ func (a *attempt) startListing(spec *messages.Spec, first bool, timeout time.Dur
 // server did not refuse our credentials, and it declares resources or prompts.
 func (a *attempt) isWorthKeeping(err error) bool {
 	sess := a.currentSession()
+	// The server's capabilities are those of its answer to the handshake.
 	said := sess.SharedInfo()
 	if err == nil || said == nil || !said.Capabilities.Resources && !said.Capabilities.Prompts {
 		return false

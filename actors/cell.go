@@ -123,6 +123,7 @@ func (c *Cell) Wait(ctx context.Context, ok func(*View) bool) (*View, error) {
 		changed := c.changed
 		c.mu.Unlock()
 		// The view is read after the channel was taken: a change in between closes that channel.
+		// The view that is compared is the announced one, so a caller never runs ahead of the watchers.
 		if v := c.announced.Load(); ok(v) {
 			return v, nil
 		}

@@ -254,6 +254,7 @@ func (w *Watcher) Next(ctx context.Context) (messages.Event, error) {
 			w.batch = w.batch[1:]
 			return e, nil
 		}
+		// The batch is empty: more events are taken under the hub's lock.
 		gap, over := w.takeBatch()
 		switch {
 		case gap.Missed > 0:

@@ -50,6 +50,7 @@ func (s *Server) performEffect(effect lifecycle.Effect) {
 			func(text string) string { return cell.redactFor(spec, text) }, s.cfg.Log)
 	case lifecycle.Dial:
 		s.startAttempt(e.Epoch)
+	// Dial, Greet and List only start a step; its outcome comes back as a message of the attempt.
 	case lifecycle.Greet:
 		s.att.startHandshake()
 	case lifecycle.List:
@@ -69,6 +70,7 @@ func (s *Server) performEffect(effect lifecycle.Effect) {
 		s.showTools(e.Epoch, e.Rev)
 	case lifecycle.Update:
 		s.updateTools(e.Epoch, e.Rev)
+	// The reason why tools go decides whether the catalog keeps them visible for a moment.
 	case lifecycle.Lose:
 		s.hideTools(catalog.Change{Kind: catalog.Lose, Epoch: e.Epoch, Rev: e.Rev})
 	case lifecycle.Withdraw:
@@ -191,6 +193,7 @@ func (s *Server) showTools(epoch, rev uint64) {
 
 // useLink prepares a link for the open gate under the spec in force: its queue, and the idle timer of a lazy server.
 func (s *Server) useLink(link *Link) {
+	// The idle timer belongs to the old link's spec.
 	if s.idle != nil {
 		s.idle.Stop()
 	}

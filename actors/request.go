@@ -37,6 +37,7 @@ func (c *Calls) SendRequest(ctx context.Context, q Request) error {
 	if err == nil {
 		return nil
 	}
+	// The server's name and its advice are added as for a call.
 	err = c.completeError(err, q.Server, "")
 	var e *messages.Error
 	if errors.As(err, &e) {

@@ -35,6 +35,7 @@ type Timing struct {
 
 // WithDefaults returns the durations with the defaults in the place of zero fields.
 func (t Timing) WithDefaults() Timing {
+	// A negative duration is kept: it has a meaning of its own, such as "never".
 	def := func(d *time.Duration, v time.Duration) {
 		if *d == 0 {
 			*d = v
@@ -322,6 +323,7 @@ func (s *Server) Receive(ctx actor.Context) {
 	case lifecycle.Announce:
 		s.shownHash = [32]byte{}
 		s.applyEvent(m)
+	// Commands and grants need no preparation: the machine decides about them in its present state.
 	case lifecycle.Event:
 		s.applyEvent(m)
 	// The session belongs to the actor from here on; a stale one is closed by its attempt.
@@ -386,6 +388,7 @@ func (s *Server) Receive(ctx actor.Context) {
 		s.handleProbeDone(m)
 	case linkFailed:
 		s.handleLinkFailed(m)
+	// The number distinguishes this wait from earlier ones.
 	case credentialsChanged:
 		s.retryCredentials(m)
 	// Only now is the server published as connected, because its tools can be found.

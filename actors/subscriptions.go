@@ -125,6 +125,7 @@ func (a *attempt) resubscribeAll(
 	sess *session.Session, watched *Subscriptions, timeout time.Duration, hide func(string) string, log *zap.Logger,
 ) {
 	uris := watched.URIs()
+	// Most servers have no subscriptions, and then no goroutine is started.
 	if len(uris) == 0 {
 		return
 	}

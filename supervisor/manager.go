@@ -101,7 +101,7 @@ func Start(ctx context.Context, cfg Config) (*Manager, error) {
 			fmt.Sprintf("mcpvisor-%d-entry", n))
 	}
 	if err != nil {
-		// No actor was started that could use the log.
+		// The caller gets no manager that could close the record.
 		m.audit.close()
 		return nil, &Error{Op: "start", Class: messages.ClassInvalid, Text: "the actor system refused the manager: " + err.Error(), Err: err}
 	}

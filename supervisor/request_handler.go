@@ -121,7 +121,7 @@ func (d *requestHandler) elicitFunc(server string, ask func(context.Context, Eli
 		}
 		// 2025-11-25, Elicitation: "Clients SHOULD validate all responses against the provided schema".
 		if r.Mode == messages.ElicitForm && res.Action == messages.ElicitAccept {
-			// The content is the person's input or the program's; the server must get neither if it breaks the form.
+			// The content comes from the person or from a program; the server must not get it if it violates the form.
 			if misfit := d.forms.Misfit(r.Schema, res.Content); misfit != "" {
 				d.cfg.Logger.Error("the answer to a server's form does not fit it; the server did not get it",
 					zap.String("server", server), zap.String("at", misfit))

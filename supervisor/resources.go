@@ -153,7 +153,6 @@ func (m *Manager) findOffering(ctx context.Context, uri string) (string, error) 
 	}
 	shown := messages.Line(plainURI(uri), 200)
 	switch len(owners) {
-	// Exactly one server offers it.
 	case 1:
 		return owners[0], nil
 	case 0:

@@ -118,6 +118,7 @@ func (k *knownFailure) findLine(t *text, reason int, near bool) (line int, group
 	if !strings.Contains(t.whole, k.sign) {
 		return 0, nil
 	}
+	// Only a few lines are compared with the pattern: a program may repeat the sign thousands of times.
 	looked := 0
 	for i := len(t.lines) - 1; i >= 0 && looked < tries; i-- {
 		if !strings.Contains(t.lines[i], k.sign) {
@@ -134,6 +135,7 @@ func (k *knownFailure) findLine(t *text, reason int, near bool) (line int, group
 		} else {
 			groups = compilePattern(k.pattern).FindStringSubmatch(t.lines[i])
 		}
+		// The groups fill the clauses of the row.
 		if groups != nil {
 			return i, groups
 		}
@@ -159,6 +161,7 @@ func compilePattern(pattern string) *regexp.Regexp {
 func fillGroups(clause string, groups []string) string {
 	for i := 1; i < len(groups); i++ {
 		n, part := strconv.Itoa(i), messages.Line(groups[i], partRunes)
+		// {n} is for names and paths, <n> for parts of a sentence.
 		clause = strings.ReplaceAll(clause, "{"+n+"}", strconv.Quote(part))
 		clause = strings.ReplaceAll(clause, "<"+n+">", part)
 	}

@@ -59,6 +59,7 @@ var programs = []knownFailure{
 		fix:     signInFix,
 	},
 	{
+		// The address alone, in the sentences that such programs use.
 		name: "waits-for-sign-in", sign: "http", silent: true,
 		pattern: `(?i)\b(?:sign|log) ?in\b.{0,60}?https?://|\b(?:open|visit|go to)\b.{0,40}https?://.{0,200}\b(?:auth|login|signin|device|code)`,
 		reason:  "the program may wait for somebody to sign in",
@@ -72,6 +73,7 @@ var programs = []knownFailure{
 		fix:     stdioFix,
 	},
 	{
+		// A port without an address.
 		name: "speaks-http", sign: "port ", silent: true,
 		pattern: `(?i)\blistening on (port \d+)`,
 		reason:  "the program seems to be a server of the network: it says that it listens on <1>",

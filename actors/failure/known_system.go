@@ -109,6 +109,7 @@ var system = []knownFailure{
 		fix:     "start what should listen there, or correct the address in \"env\" or \"args\"",
 	},
 	{
+		// Go's net package.
 		name: "connection-refused", sign: "connect: connection refused",
 		pattern: `dial \w+ (\S+?): connect: connection refused`,
 		reason:  "nothing answers at {1}, which the program needs",
@@ -148,12 +149,14 @@ var system = []knownFailure{
 		fix:     "make it (often a file of credentials, or the result of a first sign-in), or correct the path in \"env\" or \"args\"",
 	},
 	{
+		// Python.
 		name: "missing-file", sign: "No such file or directory: '",
 		pattern: `FileNotFoundError: \[Errno 2\] No such file or directory: '(.*)'`,
 		reason:  "the program needs {1}, which is not there",
 		fix:     "make it (often a file of credentials, or the result of a first sign-in), or correct the path in \"env\" or \"args\"",
 	},
 	{
+		// Go and Rust, whose texts name the operation.
 		name: "missing-file", sign: ": no such file or directory",
 		pattern: `\b(?:open|stat|lstat) (\S+): no such file or directory`,
 		reason:  "the program needs {1}, which is not there",

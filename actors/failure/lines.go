@@ -35,6 +35,7 @@ func readLines(stderr string) *text {
 	// The reason of an end is near the end.
 	if len(stderr) > textSize {
 		stderr = stderr[len(stderr)-textSize:]
+		// The beginning of a line that was cut off would be taken for a line of its own.
 		if i := strings.IndexByte(stderr, '\n'); i >= 0 && i < len(stderr)-1 {
 			stderr = stderr[i+1:]
 		}
@@ -51,6 +52,7 @@ func readLines(stderr string) *text {
 		if len(line) > lineSize {
 			line = line[:lineSize]
 		}
+		// Empty lines are kept, because the distance between lines counts.
 		t.lines = append(t.lines, line)
 		if strings.Contains(line, "sage") && usage().MatchString(line) {
 			t.usage = len(t.lines)
@@ -118,6 +120,7 @@ const survivedAfter = 4
 // next line, for an error that is printed as an object the line of its message.
 func (t *text) errorLine(head int) int {
 	line := t.lines[head]
+	// The message of such an error stands below its head.
 	next := min(head+1, len(t.lines)-1)
 	switch {
 	// Rust and C++ write the message on the next line.
@@ -127,6 +130,7 @@ func (t *text) errorLine(head int) int {
 		}
 	// Node prints an error object over several lines.
 	case strings.HasSuffix(line, "["), strings.HasSuffix(line, "{"):
+		// The first member named message is that of the error itself; its causes stand further down.
 		for i := next; i < min(next+objectLines, len(t.lines)); i++ {
 			if message().MatchString(t.lines[i]) {
 				return i
@@ -155,7 +159,9 @@ func (t *text) wasSurvived(i, reason int) bool {
 
 // displayLine returns a line for a person, without the marks that its program puts in front of it.
 func (t *text) displayLine(i int) string {
+	// The marks are removed one after the other, because several may stand in front of one message.
 	line := strings.TrimSpace(t.lines[i])
+	// The marks of Node, npm, Python's exception groups, uv and C++.
 	for _, front := range []string{"[cause]: ", "npm error ", "npm ERR! ", "| ", "╰─▶ ", "╰─> ", "├─▶ ", "× ", "what():  "} {
 		line = strings.TrimSpace(strings.TrimPrefix(line, front))
 	}
@@ -163,6 +169,7 @@ func (t *text) displayLine(i int) string {
 	if m := message().FindStringSubmatch(line); m != nil {
 		line = m[1]
 	}
+	// Node wraps the reason of an unhandled rejection in a long sentence.
 	if _, why, ok := strings.Cut(line, "The promise rejected with the reason "); ok {
 		line = "UnhandledPromiseRejection: " + why
 	}

@@ -43,6 +43,7 @@ type compiledSchema struct {
 // Flaw returns how a result object of tools/call violates the tool's output schema; it is empty if it does
 // not, if there is no schema, and for an answer with isError, to which the schema does not apply.
 func (c *Checker) Flaw(outputSchema, result json.RawMessage) string {
+	// A tool without an output schema promises nothing.
 	if len(outputSchema) == 0 {
 		return ""
 	}

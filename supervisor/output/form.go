@@ -125,6 +125,7 @@ func FillDefaults(schema, content json.RawMessage) (json.RawMessage, error) {
 	if err := rawjson.CheckNames(content); err != nil {
 		return nil, err
 	}
+	// A form is always an object, so a program's other answer is its mistake.
 	if !rawjson.IsObject(content) {
 		return nil, errors.New("the content of a form is no object")
 	}

@@ -21,7 +21,8 @@ type Change struct {
 
 // MarshalJSON writes the form for people and programs, in which hints have the names of the specification.
 func (c Change) MarshalJSON() ([]byte, error) {
-	type definition Definition // without the methods, whose form is that of the file
+	// The type has the fields of Definition and none of its methods, whose form is that of the file.
+	type definition Definition
 	return json.Marshal(struct {
 		Tool string      `json:"tool"`
 		Old  *definition `json:"old,omitempty"`

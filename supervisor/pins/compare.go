@@ -26,6 +26,7 @@ func (s *Store) Compare(key string, list [sha256.Size]byte, tools []messages.Too
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	// An equal list under equal pins has an equal answer: nearly every call ends here.
+	// The last list of each server is kept with its answer.
 	l, known := s.compared[key]
 	same := known && list != [sha256.Size]byte{} && l.list == list
 	switch {
@@ -234,6 +235,7 @@ func (s *Store) Show(key string) ([]Change, error) {
 func (s *Store) Shown(key string) (all []Change) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	// Definitions that were never shown cannot be approved from another process.
 	for name, p := range s.now[key] {
 		if p.Shown != "" {
 			all = append(all, Change{Tool: name, Hash: p.Shown})

@@ -56,6 +56,7 @@ type pinsByServer map[string]serverPins
 func (k serverPins) clone() serverPins {
 	out := make(serverPins, len(k))
 	for name, p := range k {
+		// Definitions are never changed in place, so they may be shared.
 		q := *p
 		q.Approved = slices.Clone(p.Approved)
 		out[name] = &q
@@ -177,6 +178,7 @@ func (b pinsByServer) updatePins(key string, all []offeredTool, hashes map[strin
 			if p.Now != "" || p.Gone {
 				p.Now, p.Shown, p.Gone, changed = "", "", false, true
 			}
+		// Another tool beyond the bound came, went or changed.
 		case p.Now != hash || p.Gone:
 			p.Now, p.Gone, changed = hash, false, true
 		}

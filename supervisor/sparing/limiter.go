@@ -43,6 +43,7 @@ func (s *Limiter) Allow(subject string, now time.Time) (skipped int, say bool) {
 		s.bySubject[subject] = &subjectState{lastAllowed: now}
 		return 0, true
 	}
+	// The count goes into the next line that passes.
 	if now.Sub(r.lastAllowed) < Period {
 		r.skipped++
 		return 0, false

@@ -42,6 +42,7 @@ func (f *Files) prepareKey() []byte {
 	// What older versions and killed processes left behind is removed once in each process.
 	f.removeMatching("tools-*", 0) // of versions whose files did not depend on credentials
 	f.removeMatching(temporaryPattern, abandonedAge)
+	// Without a key nothing is kept or offered: the file names depend on it.
 	key, made, err := readKey(f.dir)
 	if err != nil {
 		f.warn("the tools of lazy servers are not kept for the next start: " + err.Error())
@@ -79,6 +80,7 @@ func (f *Files) Load(server string, context []byte) []byte {
 	if err != nil {
 		return nil
 	}
+	// The first line repeats the full hash, of which the name has only a part.
 	said, data, ok := bytes.Cut(data, []byte("\n"))
 	// The line in the file shows that it was not renamed from another context's.
 	if !ok || !hmac.Equal(said, mark) {

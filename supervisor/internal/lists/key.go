@@ -56,6 +56,7 @@ func makeKey(dir, path string) (made bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	// A link fails if the name exists, while a rename would replace another process's key.
 	err = os.Link(f.Name(), path)
 	if errors.Is(err, fs.ErrExist) {
 		return false, nil
