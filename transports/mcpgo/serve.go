@@ -18,8 +18,8 @@
 //   - Requests run concurrently, each in a goroutine of its own. Notifications are handled one after the other, in the
 //     order in which they came, before anything that came later is looked at.
 //   - A panic of a handler becomes the JSON-RPC error of that one request.
-//   - No notification of the server is dropped: its sender blocks while 16 of them wait to be written. The exception are those
-//     for a subscription before its acknowledgement, of which 16 are kept.
+//   - No notification of the server is dropped: its sender blocks while 16 of them wait to be written. Before a subscription
+//     is acknowledged, the latest about each list and each resource is kept, and those that say the same are left out.
 //   - Requests of the server (sampling, elicitation, roots) reach the client, if it declared that it can answer them,
 //     and its answers the handlers. When a handler's context ends first, the client gets notifications/cancelled.
 //   - When the connection ends, the contexts of all handlers end, and serving returns when the handlers have.

@@ -27,8 +27,8 @@ type subscription struct {
 	id    json.RawMessage // of the request
 	wants mcp.SubscriptionFilter
 	uris  map[string]bool
-	// acknowledged is true after the first message of the subscription; notifications before it wait in queued, at most
-	// maxWaiting.
+	// acknowledged is true after the first message of the subscription; notifications before it wait in queued, at most one
+	// for each list and each resource.
 	acknowledged bool
 	queued       []mcp.JSONRPCNotification
 }
@@ -179,12 +179,24 @@ func (s *session) subscriptionCopies(n mcp.JSONRPCNotification) []mcp.JSONRPCNot
 		case !sub.wantsNotification(n):
 		case sub.acknowledged:
 			out = append(out, sub.tagNotification(n))
-		// A client that is not acknowledged yet gets at most this many; those beyond are lost.
-		case len(sub.queued) < maxWaiting:
-			sub.queued = append(sub.queued, sub.tagNotification(n))
+		default:
+			sub.queueNotification(sub.tagNotification(n))
 		}
 	}
 	return out
+}
+
+// queueNotification keeps a notification until the acknowledgement. It replaces one about the same list or resource, which tells
+// the client nothing more: so the queue is bounded by what the subscription asks for, and no change is lost.
+func (sub *subscription) queueNotification(n mcp.JSONRPCNotification) {
+	i := slices.IndexFunc(sub.queued, func(q mcp.JSONRPCNotification) bool {
+		return q.Method == n.Method && resourceURI(q) == resourceURI(n)
+	})
+	if i < 0 {
+		sub.queued = append(sub.queued, n)
+		return
+	}
+	sub.queued[i] = n
 }
 
 // isSubscriptionMethod reports whether notifications of this method belong to subscriptions, and not to a request.
@@ -209,8 +221,13 @@ func (sub *subscription) wantsNotification(n mcp.JSONRPCNotification) bool {
 		return sub.wants.ResourcesListChanged
 	}
 	// resources/updated: the empty URI is in no set.
+	return sub.uris[resourceURI(n)]
+}
+
+// resourceURI returns the resource that n is about, the empty string for a list.
+func resourceURI(n mcp.JSONRPCNotification) string {
 	uri, _ := n.Params.AdditionalFields["uri"].(string)
-	return sub.uris[uri]
+	return uri
 }
 
 // tagNotification returns a copy with the subscription's id. It copies because a broadcast shares the notification with other
