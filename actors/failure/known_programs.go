@@ -25,7 +25,7 @@ var programs = []knownFailure{
 		fix:     "correct \"args\": --help of the program shows what it takes",
 	},
 	{
-		// cobra and pflag of Go.
+		// The libraries cobra and pflag of Go use these words.
 		name: "unknown-option", sign: "unknown flag: ",
 		pattern: `unknown flag: (--?[\w-]+)`,
 		reason:  "the program does not know the option {1}",
@@ -59,7 +59,7 @@ var programs = []knownFailure{
 		fix:     signInFix,
 	},
 	{
-		// The address alone, in the sentences that such programs use.
+		// Other programs print an address in a sentence about signing in.
 		name: "waits-for-sign-in", sign: "http", silent: true,
 		pattern: `(?i)\b(?:sign|log) ?in\b.{0,60}?https?://|\b(?:open|visit|go to)\b.{0,40}https?://.{0,200}\b(?:auth|login|signin|device|code)`,
 		reason:  "the program may wait for somebody to sign in",
@@ -73,7 +73,7 @@ var programs = []knownFailure{
 		fix:     stdioFix,
 	},
 	{
-		// A port without an address.
+		// Some programs name the port alone.
 		name: "speaks-http", sign: "port ", silent: true,
 		pattern: `(?i)\blistening on (port \d+)`,
 		reason:  "the program seems to be a server of the network: it says that it listens on <1>",

@@ -66,14 +66,14 @@ var system = []knownFailure{
 	},
 	// EADDRINUSE and the next three rows are one failure in the words of Node, Go, Python and other languages.
 	{
-		// Node.
+		// Node writes the code of the system call's error.
 		name: "port-taken", sign: "EADDRINUSE",
 		pattern: `EADDRINUSE: address already in use (\S+)`,
 		reason:  "the program listens on {1}, which is taken",
 		fix:     takenFix,
 	},
 	{
-		// Go.
+		// Go's net package names the operation and the address.
 		name: "port-taken", sign: "bind: address already in use",
 		pattern: `listen \w+ (\S+): bind: address already in use`,
 		reason:  "the program listens on {1}, which is taken",
@@ -102,14 +102,14 @@ var system = []knownFailure{
 	},
 	// The next three rows are one failure too; the last has no address, because the words carry none.
 	{
-		// Node; the next two rows are Go and all others.
+		// Node writes this; the next two rows are for Go and for all others.
 		name: "connection-refused", sign: "ECONNREFUSED",
 		pattern: `connect ECONNREFUSED (\S+)`,
 		reason:  "nothing answers at {1}, which the program needs",
 		fix:     "start what should listen there, or correct the address in \"env\" or \"args\"",
 	},
 	{
-		// Go's net package.
+		// Go's net package names the network and the address.
 		name: "connection-refused", sign: "connect: connection refused",
 		pattern: `dial \w+ (\S+?): connect: connection refused`,
 		reason:  "nothing answers at {1}, which the program needs",
@@ -149,28 +149,28 @@ var system = []knownFailure{
 		fix:     "make it (often a file of credentials, or the result of a first sign-in), or correct the path in \"env\" or \"args\"",
 	},
 	{
-		// Python.
+		// Python writes the number and the text of the error, and the path in quotes.
 		name: "missing-file", sign: "No such file or directory: '",
 		pattern: `FileNotFoundError: \[Errno 2\] No such file or directory: '(.*)'`,
 		reason:  "the program needs {1}, which is not there",
 		fix:     "make it (often a file of credentials, or the result of a first sign-in), or correct the path in \"env\" or \"args\"",
 	},
 	{
-		// Go and Rust, whose texts name the operation.
+		// Go names the operation before the path.
 		name: "missing-file", sign: ": no such file or directory",
 		pattern: `\b(?:open|stat|lstat) (\S+): no such file or directory`,
 		reason:  "the program needs {1}, which is not there",
 		fix:     "make it (often a file of credentials, or the result of a first sign-in), or correct the path in \"env\" or \"args\"",
 	},
 	{
-		// Node, then Python.
+		// Node writes this; Python's text is in the next row.
 		name: "file-denied", sign: "EACCES: permission denied, ",
 		pattern: `EACCES: permission denied, \w+ '(.*)'`,
 		reason:  "the program may not use {1}",
 		fix:     deniedFix,
 	},
 	{
-		// Errno 13 is EACCES.
+		// Python's Errno 13 is EACCES.
 		name: "file-denied", sign: "Permission denied: '",
 		pattern: `PermissionError: \[Errno 13\] Permission denied: '(.*)'`,
 		reason:  "the program may not use {1}",
