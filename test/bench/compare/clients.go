@@ -79,7 +79,7 @@ func (w *ServerSet) httpClient(c Case) *http.Client {
 	return &http.Client{Transport: t}
 }
 
-// callStyle is how an application uses mcpvisor for one call: how it writes the arguments and reads the answer.
+// callStyle is a way in which an application uses mcpvisor for one call: it writes the arguments and reads the answer differently.
 type callStyle func(m *supervisor.Manager, size int) func(context.Context) error
 
 // readText passes a map and reads the text, as an agent does and as the other clients do here.

@@ -19,7 +19,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// Growth is what a process holds more after a number of operations than before, with the same servers.
+// Growth is the increase of what a process holds over a number of operations, with the same servers.
 type Growth struct {
 	Operations int
 	// Bytes counts heap and stacks, Objects those of the heap. Descriptors is 0 where they cannot be counted.

@@ -12,7 +12,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/bench/row"
 )
 
-// IdleCost is what one connected server holds while it is not used.
+// IdleCost is the memory and the goroutines that one connected server holds while it is not used.
 type IdleCost struct {
 	// Heap and Stack are bytes, Objects and Goroutines counts.
 	Heap, Stack, Objects, Goroutines float64

@@ -2,7 +2,7 @@ package scale
 
 import "testing"
 
-// statusBound is how many allocations the status of one server may cost, one tool included.
+// statusBound is the greatest number of allocations that the status of one server may cost, one tool included.
 const statusBound = 8
 
 func TestStatusIsCheap(t *testing.T) {

@@ -32,10 +32,10 @@ var (
 // longest bounds one run, as the clients that are compared with are bounded.
 const longest = 10 * time.Minute
 
-// clients are who is measured, ours first.
+// clients are the measured programs, ours first.
 var clients = []string{"mcpvisor", "go-sdk, all at once", "go-sdk, 8 at a time", "typescript, all at once", "typescript, 8 at a time"}
 
-// work is what a worker is told, result what it says.
+// work is the order to a worker, result its report.
 type work struct {
 	Client  string
 	Servers int
@@ -137,7 +137,7 @@ func numbers(t *testing.T, text string) (list []int) {
 	return list
 }
 
-// environment is what the TypeScript SDK hands on to a server by default. All servers get the same: one that starts with
+// environment holds the variables that the TypeScript SDK hands on to a server by default. All servers get the same: one that starts with
 // NODE_EXTRA_CA_CERTS costs a third more.
 var environment = []string{"HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"}
 

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// sample is what one client did once.
+// sample is one measurement of one client.
 type sample struct {
 	Share, Servers int
 	Client         string

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// quietTime is how long no fault happens at the beginning of a day in which callers are compared, and how long the calls go
+	// quietTime is the time without faults at the beginning of a day in which callers are compared, and how long the calls go
 	// on after the first fault: a 99th percentile needs 200 calls before and as many during the faults.
 	quietTime = 40 * time.Second
 	// wellServers is the number of servers of such a day that meet no fault, and wellRate the calls per second that each of

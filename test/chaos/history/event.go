@@ -132,7 +132,7 @@ type Event struct {
 	Deadline time.Duration    `json:"deadline,omitempty"` // since the start of the run, 0: none
 	By       string           `json:"by,omitempty"`       // the caller named by supervisor.WithCaller; empty for none
 	Took     time.Duration    `json:"took,omitempty"`
-	// RetryAfter is what the server demanded.
+	// RetryAfter is the pause that the server demanded.
 	RetryAfter time.Duration  `json:"retryAfter,omitempty"`
 	Generation uint64         `json:"generation,omitempty"`
 	Rev        int            `json:"rev,omitempty"`

@@ -44,14 +44,14 @@ type checker struct {
 // tolerance says how exact the times of a run are. In virtual time only the manager's own delays count. In a run of real
 // processes an event is seen a moment later, more so when five hundred processes share two processors.
 type tolerance struct {
-	// skew is how far apart two sides may see one event; slack is added to every bound.
+	// skew bounds how far apart two sides may see one event; slack is added to every bound.
 	skew, slack time.Duration
-	// busyLatency is how late a call may be because the machine was busy: twice the measured lag.
+	// busyLatency bounds how late a call may be because the machine was busy: twice the measured lag.
 	busyLatency time.Duration
 	real        bool
 }
 
-// publishGap is how long the registry may wait for more changes before it publishes a snapshot: 25 ms, as its comment says.
+// publishGap bounds how long the registry may wait for more changes before it publishes a snapshot: 25 ms, as its comment says.
 const publishGap = 25 * time.Millisecond
 
 // newChecker prepares a history for one check.

@@ -11,12 +11,12 @@ import (
 )
 
 const (
-	// deadlineTolerance is how far from its deadline a call may end: fault report R1, "timeout error at deadline ±100 ms".
+	// deadlineTolerance bounds how far from its deadline a call may end: fault report R1, "timeout error at deadline ±100 ms".
 	deadlineTolerance = 100 * time.Millisecond
 	// longestCall bounds a call regardless of its progress: messages.Spec.MaxCallTimeout, 10 min.
 	longestCall   = 10 * time.Minute
 	longestSource = "the longest time of a call"
-	// connDeathBound is how long a call may go on after the end of its server could be noticed. When a child exits, the manager
+	// connDeathBound bounds how long a call may go on after the end of its server could be noticed. When a child exits, the manager
 	// reads its standard output to the end or for 20 ms, and gives up after 1 s if a grandchild holds it open; then every call
 	// under way ends.
 	connDeathBound  = 1500 * time.Millisecond

@@ -133,7 +133,7 @@ func (c *checker) checkOneConn(server string) {
 	}
 }
 
-// serverDelay is how much later than the manager a server may record its own end: nothing in virtual time.
+// serverDelay bounds how much later than the manager a server may record its own end: nothing in virtual time.
 func (c *checker) serverDelay() time.Duration {
 	if c.real {
 		return c.skew

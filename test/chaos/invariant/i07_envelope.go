@@ -56,7 +56,7 @@ func (c *checker) checkNeverRetried(e *attemptEnd) {
 		"dialled at %s.", timeText(e.t), e.class, timeText(c.x.Event(e.next.open).T))
 }
 
-// timePrecision is how far from the policy's bounds a time may lie.
+// timePrecision bounds how far outside of the policy's bounds a recorded time may lie.
 func (c *checker) timePrecision() time.Duration {
 	if c.real {
 		return c.skew

@@ -98,7 +98,7 @@ func (c *checker) commandActive(server string, commands []ownerCommand, t time.D
 	return false
 }
 
-// drainTime is how long calls that were admitted before a removal may go on; a server that is added again waits for them.
+// drainTime bounds how long calls that were admitted before a removal may go on; a server that is added again waits for them.
 const drainTime = 5 * time.Second
 
 // signedInDuring reports whether a server got other credentials between two times.
@@ -307,7 +307,7 @@ func (c *checker) deadSince(server string, conn *history.ConnRecord) (t time.Dur
 	return t, endEvent, bound
 }
 
-// livenessBound is how long a vanished peer may go unnoticed. Its last message may have come during a probe, whose time counts
+// livenessBound bounds how long a vanished peer may go unnoticed. Its last message may have come during a probe, whose time counts
 // first.
 func (c *checker) livenessBound() time.Duration {
 	return max(c.plan.ProbeEvery, c.plan.ProbeTimeout) + time.Duration(max(c.plan.ProbeStrikes, 1))*c.plan.ProbeTimeout

@@ -7,7 +7,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 )
 
-// These are what a real process may hold after a run beyond what it held before: the Go runtime and its network poller create
+// These bound what a real process may hold after a run beyond what it held before: the Go runtime and its network poller create
 // descriptors and goroutines with the first child or socket and keep them. The simulation may keep nothing.
 const (
 	keptDescriptors = 4

@@ -12,7 +12,8 @@ import (
 // minCalls is the number of calls that a 99th percentile needs at least, before and during the faults.
 const minCalls = 200
 
-// callerMargin is what a caller's deadline must exceed twice the mean latency of a server by to be sure of an answer.
+// callerMargin is added to twice the mean latency of a healthy server. A caller with a shorter deadline than the sum may fail, and
+// is not judged.
 const callerMargin = 100 * time.Millisecond
 
 // I15: healthy servers are served as before while others are not. Latencies count from the planned time of a call (open loop),

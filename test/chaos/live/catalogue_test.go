@@ -39,7 +39,7 @@ var openingFaults = []string{
 // firstFaults are the faults of the very first question to a server, which is not asked again.
 var firstFaults = []string{"silent-discover", "die-on-discover"}
 
-// finalFaults are the faults after which somebody must act: nothing is tried again by itself.
+// finalFaults are the faults after which the owner must act: the manager tries nothing again by itself.
 var finalFaults = []string{"unauthorized", "wrong-version", "era-flip", "missing-binary"}
 
 // heavyFaults are the faults that cost so much that they are not called for often.
@@ -57,7 +57,7 @@ var soloFaults = []string{"exhausted"}
 
 func seconds(n float64) messages.Duration { return messages.Duration(n * float64(time.Second)) }
 
-// serverGroups are what servers there are.
+// serverGroups hold the servers of each such day.
 func serverGroups() (all []scenario.Group) {
 	for _, kind := range []messages.TransportKind{messages.Stdio, messages.HTTP, messages.SSE, messages.WebSocket} {
 		for _, era := range []messages.Era{messages.EraLegacy, messages.EraModern} {

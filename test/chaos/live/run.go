@@ -16,7 +16,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// Options are what a caller may give to [Run] beside the plan. The zero value works.
+// Options hold the settings of [Run] beside the plan. The zero value works.
 type Options struct {
 	// Program is the path of the program that becomes a peer when it is started with the arguments that [Main] knows; empty
 	// means this program.

@@ -117,7 +117,7 @@ func TestMcpGoUnderstandsIt(t *testing.T) {
 				t.Fatalf("the call: %+v, %v", r, err)
 			}
 			isResult(t, r.Content[0].(mcpgotypes.TextContent).Text)
-			// The subscription is opened beside: a change before it is none that anybody is told of.
+			// The subscription is opened beside: a change before it reaches no client.
 			for heard := false; !heard; {
 				s.change()
 				select {

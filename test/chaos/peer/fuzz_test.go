@@ -116,7 +116,7 @@ func (d *driver) answersOf(id string) (count int) {
 	return count
 }
 
-// FuzzFaults begins and ends faults of all sorts while a client talks, in an order that nobody has thought of. Nothing
+// FuzzFaults begins and ends faults of all sorts while a client talks, in an order that no test was written for. Nothing
 // panics, and when all have ended a new connection is good.
 func FuzzFaults(f *testing.F) {
 	f.Add(uint8(0), []byte{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13})

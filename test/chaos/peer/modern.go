@@ -233,7 +233,7 @@ func (m *machine) notifyListChanged() {
 // wantsChanges reports whether the server notifies the client of a connection when the tool list changes. A server that has
 // lost its session no longer knows where to send.
 func (c *conn) wantsChanges() bool {
-	if c.sessionLost { // nobody knows whom to tell
+	if c.sessionLost { // the session that would carry the notice is gone
 		return false
 	}
 	return c.initialized || slices.ContainsFunc(c.streams, func(l *subscriptionStream) bool { return l.tools })

@@ -124,7 +124,7 @@ type (
 		Conn  int
 		After time.Duration
 		Bytes []byte
-		// Repeat is how often the bytes are written; 0 writes them once.
+		// Repeat counts how often the bytes are written; 0 writes them once.
 		Repeat int
 		Chunk  int
 		Every  time.Duration

@@ -136,7 +136,7 @@ func (m *machine) askBeforeRead(c *conn, q *message) bool {
 	return true
 }
 
-// elicitationTime is how long the simulated person needs at the URL.
+// elicitationTime is the time that the simulated person needs at the URL.
 const elicitationTime = 700 * time.Millisecond
 
 // requireElicitation refuses every third read until the person has visited a URL, and reports whether it did.

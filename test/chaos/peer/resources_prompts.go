@@ -21,7 +21,7 @@ type offerState struct {
 // maxItems bounds the growing resources and prompts; the oldest disappear first.
 const (
 	maxItems = 7
-	// pageLength is how many stand on one page of a list.
+	// pageLength is the number of entries on one page of a list.
 	pageLength = 3
 )
 

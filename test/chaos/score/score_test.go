@@ -145,7 +145,7 @@ func TestAnAdapterThatDoesNotWorkIsSaidSo(t *testing.T) {
 	}
 }
 
-// Whoever is interrupted does not wait for the client.
+// An interrupted run does not wait for the client.
 func TestTheEndOfTheContextEndsACase(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {

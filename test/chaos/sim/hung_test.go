@@ -31,7 +31,7 @@ func onlyVerdict(t *testing.T, h *history.History) invariant.Verdict {
 	return verdicts[0]
 }
 
-// ledger has a lock that somebody forgets to unlock.
+// ledger has a lock that one of its methods forgets to unlock.
 type ledger struct {
 	mu   sync.Mutex
 	full chan int

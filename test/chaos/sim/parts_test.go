@@ -86,7 +86,7 @@ func (q *quiet) onAbandoned(conn, *exchange) {}
 func (q *quiet) onClosing(conn, bool)        {}
 func (q *quiet) onReleased(conn)             {}
 
-// deafSink is nobody.
+// deafSink is a sink that ignores everything.
 type deafSink struct{}
 
 func (deafSink) Message([]byte)                 {}

@@ -26,7 +26,7 @@ const (
 	slowBuffer = 48
 	slowEvery  = 40
 	slowPause  = 700 * time.Millisecond
-	// maxEventDelay is how late the event of a call may reach a watcher that waits: actors.Hub promises one millisecond.
+	// maxEventDelay bounds how late the event of a call may reach a watcher that waits: actors.Hub promises one millisecond.
 	maxEventDelay = time.Millisecond
 )
 

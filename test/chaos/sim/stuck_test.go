@@ -50,7 +50,7 @@ func TestAStartThatNeverReturnsIsFound(t *testing.T) {
 }
 
 // Over HTTP+SSE the answer to a POST says no more than that the message was taken, or refused: a message whose token is refused a
-// second time fails, instead of waiting for an answer that nobody gives.
+// second time fails, instead of waiting for an answer that no goroutine gives.
 func TestARefusedTokenEndsACallOverSSE(t *testing.T) {
 	h := run(t, planScenario(t, 1, scenario.Scenario{
 		Name: "token", Duration: messages.Duration(60e9), Settle: messages.Duration(60e9),
