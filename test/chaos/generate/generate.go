@@ -73,6 +73,9 @@ func Scenario(seed uint64, o Options) scenario.Scenario {
 	d.drawAdditions(seed)
 	d.drawAdjustments(seed)
 	d.crossing(seed)
+	d.drawPermissions(seed)
+	d.drawHeaderParams(seed)
+	d.drawPins(seed)
 	d.fitTimeouts()
 	// Two recipes may name one occasion.
 	slices.Sort(d.s.Sometimes)

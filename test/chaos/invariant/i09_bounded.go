@@ -1,6 +1,7 @@
 package invariant
 
 import (
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -155,7 +156,8 @@ func (c *checker) checkCoalescing(server string, lists []listRequest, announced,
 			continue
 		}
 		// A server that offers more than tools is connected even if the time for the list has run out.
-		if before.failed || !before.done && c.serverSpec(server).Offers || c.isHindered(server, before.from, l.from) || c.mayHaveReopened(server, before.from, l.from) {
+		if before.failed || !before.done && c.serverSpec(server).Offers || c.isHindered(server, before.from, l.from) || c.mayHaveReopened(server, before.from, l.from) ||
+			c.calledForHeaders(server, before.from, l.from) {
 			// A failed list is repeated by itself; a reopened stream may have missed announcements.
 			continue
 		}
@@ -203,6 +205,16 @@ func (c *checker) mayHaveReopened(server string, from, to time.Duration) bool {
 		}
 	}
 	return false
+}
+
+// calledForHeaders reports whether the headers of a call were refused between two lists, or so shortly before the first that the second is what
+// follows for the catalog: "the client SHOULD call tools/list to check for changes".
+func (c *checker) calledForHeaders(server string, from, to time.Duration) bool {
+	spec := c.serverSpec(server)
+	return spec != nil && spec.Headers && slices.ContainsFunc(c.x.ServerEvents(server), func(i int) bool {
+		e := c.x.Event(i)
+		return e.Kind == history.Answered && e.Method == "tools/call" && e.Code == http.StatusBadRequest && e.T <= to && e.T+listTimeout >= from
+	})
 }
 
 // anyCommandIn is commandIn including commands that only ask for the list.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
 // I20: the manager keeps its promises beside tool calls.
@@ -39,6 +40,9 @@ var readCheck = newCheck("I20", "what is promised beside calls",
 					// An error and a read without a revision say nothing about the state.
 					if known && e.Class == messages.ClassNone && e.Rev != 0 {
 						c.checkRead(server, states, begin, i)
+					}
+					if known && c.plan.Denies(server) {
+						c.checkReadDenied(server, begin, i)
 					}
 				case e.Kind == history.Notified:
 					if e.Method == "notifications/resources/updated" {
@@ -104,6 +108,21 @@ func (c *checker) checkRead(server string, states []int, begin, end int) {
 	case e.Rev > most:
 		c.reportViolation(server, end, []int{begin, shown}, "Who read %s of the server from %s to %s was given its state %d, and the newest one is %d.",
 			e.Method, timeText(b.T), timeText(e.T), e.Rev, most)
+	}
+}
+
+// checkReadDenied judges that nothing is read of a server that a rule denies as a whole.
+func (c *checker) checkReadDenied(server string, begin, end int) {
+	b, e := c.x.Event(begin), c.x.Event(end)
+	if !slices.Contains([]string{"resource", "prompt", "resources", "prompts", "templates"}, e.Method) {
+		return
+	}
+	if !slices.ContainsFunc(c.specVersionsIn(server, b.T, e.T), func(d specVersion) bool { return !slices.Contains(d.Refused, scenario.WholeServer) }) {
+		c.judged++
+		if e.Class == messages.ClassNone {
+			c.reportViolation(server, end, []int{begin}, "Who read %s of the server at %s, when a rule denied the whole server, was answered at %s.", e.Method,
+				timeText(b.T), timeText(e.T))
+		}
 	}
 }
 

@@ -24,8 +24,18 @@ type ownerCommand struct {
 }
 
 // ownerCommands returns the owner's commands for a server, in order, together with those for the whole manager (configure,
-// wake). For the empty name it returns the latter alone.
+// wake). For the empty name it returns the latter alone. Rules (permit) and approvals ask
+// nothing of a server and are left out.
 func (c *checker) ownerCommands(server string) []ownerCommand {
+	return c.commandsExcept(server, func(do string) bool { return do == "permit" || do == "approve" })
+}
+
+// permitCommands is when other rules were given for the tools of a server.
+func (c *checker) permitCommands(server string) []ownerCommand {
+	return c.commandsExcept(server, func(do string) bool { return do != "permit" })
+}
+
+func (c *checker) commandsExcept(server string, ignored func(do string) bool) []ownerCommand {
 	var out []ownerCommand
 	// commandIndex finds the command that a Done event answers; sets holds the numbers of the commands that are given as a
 	// whole set.
@@ -38,6 +48,9 @@ func (c *checker) ownerCommands(server string) []ownerCommand {
 		e := c.x.Event(i)
 		switch e.Kind {
 		case history.Command:
+			if ignored(e.Method) {
+				return
+			}
 			commandIndex[e.Command] = len(out)
 			out = append(out, ownerCommand{action: e.Method, event: i, doneEvent: -1, begin: e.T, everyServer: e.Server == "",
 				impliedBySet: sets[e.Command] && e.Method != "configure"})

@@ -85,7 +85,7 @@ func (c *checker) checkRelistPause(server string, lists []listRequest) {
 			continue
 		}
 		// These faults make the client see other failures than the server.
-		if c.underFault(server, before.from, l.from, "empty-cursor", "sleep", "cut-stream") {
+		if c.underFault(server, before.from, l.from, "empty-cursor", "sleep", "cut-stream") || c.calledForHeaders(server, before.from, l.from) {
 			failures = 0
 			continue
 		}
@@ -117,7 +117,7 @@ func (c *checker) checkRelisted(server string, u connectedSpan) {
 		// The client gives an unanswered list up after listTimeout. Failures that only the client saw may have made its pause
 		// the longest.
 		due := max(l.to, l.from+listTimeout) + relistBackoff + c.slack
-		if n+1 < len(lists) || due >= end || c.mayNotHear(server, l.from, due) {
+		if n+1 < len(lists) || due >= end || c.mayNotHear(server, l.from, due) || c.calledForHeaders(server, l.from, l.to) {
 			continue
 		}
 		if slices.ContainsFunc(c.ownerCommands(server), func(a ownerCommand) bool { return a.begin > l.to && a.begin <= due }) {

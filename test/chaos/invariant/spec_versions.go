@@ -18,7 +18,7 @@ type specVersion struct {
 	event int // the adjust command, -1 for the plan
 }
 
-// specVersions returns the descriptions of a server over time: the plan's, and one for each adjust. The result is cached
+// specVersions returns the descriptions of a server over time: the plan's, and one for each adjust and permit. The result is cached
 // because many checks ask for it.
 func (c *checker) specVersions(server string) []specVersion {
 	if known, ok := c.specVersionCache[server]; ok {
@@ -29,20 +29,20 @@ func (c *checker) specVersions(server string) []specVersion {
 	// The record of a command holds no settings; the plan does, under the command's number.
 	with := map[int]map[string]string{}
 	for _, o := range c.plan.Commands {
-		if o.Do == "adjust" && o.Server == server {
+		if (o.Do == "adjust" || o.Do == "permit") && o.Server == server {
 			with[o.ID] = o.With
 		}
 	}
 	if len(with) > 0 {
 		commands := c.ownerCommands(server)
-		for _, a := range commands {
-			if a.action != "adjust" {
-				continue
-			}
+		for _, a := range c.describingCommands(server) {
 			last := &out[len(out)-1]
 			last.to = a.begin
-			out = append(out, specVersion{c.waitsUntil(server, commands, a) + c.skew + c.slack, far,
-				last.Adjusted(with[c.x.Event(a.event).Command]), a.event})
+			from := a.begin
+			if a.action == "adjust" {
+				from = c.waitsUntil(server, commands, a)
+			}
+			out = append(out, specVersion{from + c.skew + c.slack, far, last.Adjusted(with[c.x.Event(a.event).Command]), a.event})
 		}
 	}
 	if c.specVersionCache == nil {
@@ -50,6 +50,14 @@ func (c *checker) specVersions(server string) []specVersion {
 	}
 	c.specVersionCache[server] = out
 	return out
+}
+
+// describingCommands are the commands that say something else of a server, in order.
+func (c *checker) describingCommands(server string) []ownerCommand {
+	all := slices.DeleteFunc(c.ownerCommands(server), func(a ownerCommand) bool { return a.action != "adjust" })
+	all = append(all, c.permitCommands(server)...)
+	slices.SortFunc(all, func(a, b ownerCommand) int { return a.event - b.event })
+	return all
 }
 
 // specVersionsIn returns every description of a server that may have been in force at any time of a stretch.
@@ -78,7 +86,7 @@ func (c *checker) isLazy(server string, from, to time.Duration) bool {
 
 // allowedTools returns the names that a description does not deny, sorted, with commas between, as a catalog event holds them.
 func (d *specVersion) allowedTools(names []string) string {
-	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(d.Denied, name) })
+	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !d.LetsThrough(name) })
 	slices.Sort(names)
 	return strings.Join(names, ",")
 }
@@ -92,7 +100,7 @@ func (c *checker) showsList(server string, list *history.Event, s catalogSpan, t
 	return c.plan.Denies(server) && slices.ContainsFunc(c.specVersionsIn(server, t, t), func(d specVersion) bool { return d.allowedTools(list.Names) == s.tools })
 }
 
-// eachAdjustment calls judge for each adjust of a connected server, with the versions before and after it. None of these
+// eachAdjustment calls judge for each adjust and permit of a connected server, with the versions before and after it. None of these
 // settings needs another connection.
 //
 //   - The connection stays, and the server stays connected in its epoch: I17.
@@ -103,9 +111,9 @@ func (c *checker) eachAdjustment(server string, judge func(a ownerCommand, previ
 		return
 	}
 	commands, ups := c.ownerCommands(server), connectedSpans(c.phaseSpans(server))
+	describing := c.describingCommands(server)
 	for i := 1; i < len(all); i++ {
-		k := slices.IndexFunc(commands, func(a ownerCommand) bool { return a.event == all[i].event })
-		a := commands[k]
+		a := describing[i-1]
 		on := slices.IndexFunc(ups, func(u connectedSpan) bool { return u.from < a.begin-c.skew && u.to >= a.begin })
 		// An adjust that disables the server, that Close overtakes or that another command overtakes proves nothing.
 		if on < 0 || all[i].Disabled || all[i].from >= c.closeTime() || c.isOvertaken(commands, a, all[i].from) {
@@ -154,7 +162,7 @@ func (c *checker) checkFilterShown(server string, l listChanges, all []catalogSp
 		}
 		n, _ := slices.BinarySearchFunc(all, t+1, func(s catalogSpan, t time.Duration) int { return int(s.from - t) })
 		// The tools of a lost or cached server, and those from before the adjust, do not show this filter.
-		if n == 0 || all[n-1].state == "lost" || all[n-1].state == "cached" || all[n-1].from >= a.begin-c.skew && slices.Equal(previous.Denied, current.Denied) {
+		if n == 0 || all[n-1].state == "lost" || all[n-1].state == "cached" || all[n-1].from >= a.begin-c.skew && slices.Equal(previous.Denied, current.Denied) && slices.Equal(previous.Refused, current.Refused) {
 			return
 		}
 		c.judged++
@@ -163,7 +171,7 @@ func (c *checker) checkFilterShown(server string, l listChanges, all []catalogSp
 			return
 		}
 		c.reportViolationAt(t, server, now.event, []int{a.event}, "The owner denied the tools %q of the server at %s, and the catalog showed at %s those that are "+
-			"not offered then, or not all that are: %s.", strings.Join(current.Denied, ", "), timeText(a.begin), timeText(t), now.tools)
+			"not offered then, or not all that are: %s.", strings.Join(slices.Concat(current.Denied, current.Refused), ", "), timeText(a.begin), timeText(t), now.tools)
 	})
 }
 
@@ -179,7 +187,7 @@ func (c *checker) checkDeniedCalls(server string) {
 		}
 		begin := c.x.Event(call.Begin)
 		c.judged++
-		if !slices.ContainsFunc(c.specVersionsIn(server, begin.T, c.x.Event(call.Received[0]).T), func(d specVersion) bool { return !slices.Contains(d.Denied, begin.Tool) }) {
+		if !slices.ContainsFunc(c.specVersionsIn(server, begin.T, c.x.Event(call.Received[0]).T), func(d specVersion) bool { return d.LetsThrough(begin.Tool) }) {
 			c.reportViolation(server, call.Received[0], []int{call.Begin}, "Call %s of tool %s began at %s, when the owner had denied the tool, and its server "+
 				"received it at %s.", call.ID, begin.Tool, timeText(begin.T), timeText(c.x.Event(call.Received[0]).T))
 		}

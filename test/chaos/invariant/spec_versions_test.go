@@ -1,6 +1,7 @@
 package invariant_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/mcpvisor/mcpvisor/test/chaos/invariant"
@@ -12,6 +13,15 @@ func withAdjusts(all ...map[string]string) func(*scenario.Plan) {
 	return func(p *scenario.Plan) {
 		for i, with := range all {
 			p.Commands = append(p.Commands, scenario.PlannedCommand{ID: 2*i + 1, Do: "adjust", Server: "s1", With: with})
+		}
+	}
+}
+
+// withPermits is a plan in which rules deny tools of s1, in order: command 1, 3, 5 …
+func withPermits(all ...string) func(*scenario.Plan) {
+	return func(p *scenario.Plan) {
+		for i, tools := range all {
+			p.Commands = append(p.Commands, scenario.PlannedCommand{ID: 2*i + 1, Do: "permit", Server: "s1", With: map[string]string{"refuse": tools}})
 		}
 	}
 }
@@ -77,6 +87,52 @@ func TestAdjustedFilter(t *testing.T) {
 			16s    s1 end call=c1 tool=write outcome=result
 			60s    -  closing`},
 		{name: "nothing is listed", want: invariant.Inconclusive, story: "1s s1 open conn=1"},
+	})
+}
+
+func TestPermittedTools(t *testing.T) {
+	permittedUp := strings.ReplaceAll(adjustedUp, "method=adjust", "method=permit")
+	denies := withPermits("write", "*", "")
+	runCases(t, "I14", []storyCase{
+		{name: "what a rule denies goes", plan: denies, want: invariant.Holds, story: permittedUp + `
+			10s    -  snapshot generation=2 entries=s1:live:2:2:bb:put+read
+			60s    -  closing`},
+		{name: "what a rule denies stays", plan: denies, want: invariant.Violated, why: "denied the tools \"write\"", story: permittedUp + `
+			60s    -  closing`},
+		{name: "the whole server is denied and stays", plan: denies, want: invariant.Violated, why: "denied the tools \"*\"", story: permittedUp + `
+			10s    -  snapshot generation=2 entries=s1:live:2:2:bb:put+read
+			20s    s1 command command=3 method=permit
+			20s    s1 done command=3 method=permit
+			60s    -  closing`},
+		{name: "what no rule denies any more stays away", plan: denies, want: invariant.Violated, why: "put,read", story: permittedUp + `
+			10s    -  snapshot generation=2 entries=s1:live:2:2:bb:put+read
+			20s    s1 command command=3 method=permit
+			20s    s1 done command=3 method=permit
+			20s    -  snapshot generation=3 entries=s1
+			30s    s1 command command=5 method=permit
+			30s    s1 done command=5 method=permit
+			30s    -  snapshot generation=4 entries=s1:live:2:2:bb:put+read
+			60s    -  closing`},
+		{name: "what a rule denies is called", plan: denies, want: invariant.Violated, why: "when the owner had denied the tool", story: permittedUp + `
+			10s    -  snapshot generation=2 entries=s1:live:2:2:bb:put+read
+			15s    s1 call call=c1 tool=write
+			15s    s1 received conn=1 call=c1 method=tools/call id=7
+			16s    s1 end call=c1 tool=write outcome=result
+			60s    -  closing`},
+		{name: "nothing is listed", want: invariant.Inconclusive, story: "1s s1 open conn=1"},
+	})
+	runCases(t, "I20", []storyCase{
+		{name: "a server that is denied is not read", plan: withPermits("*"), want: invariant.Holds, story: permittedUp + `
+			5s     s1 offered rev=1
+			15s    s1 read call=r1 method=prompt
+			15s    s1 read-end call=r1 method=prompt class=denied
+			60s    -  closing`},
+		{name: "a server that is denied is read", plan: withPermits("*"), want: invariant.Violated, why: "when a rule denied the whole server", story: permittedUp + `
+			5s     s1 offered rev=1
+			15s    s1 read call=r1 method=prompt
+			15s    s1 read-end call=r1 method=prompt rev=1
+			60s    -  closing`},
+		{name: "nothing is read", want: invariant.Inconclusive, story: "1s s1 open conn=1"},
 	})
 }
 

@@ -83,6 +83,11 @@ func (r *run) executeCommand(ctx context.Context, c scenario.PlannedCommand) err
 			return err
 		}
 		return m.Connect(ctx, c.Server, r.serverSpec(c.Server))
+	case "approve":
+		_, err := m.ApprovePins(ctx, c.Server, m.PinChanges(c.Server))
+		return err
+	case "permit":
+		return m.SetPermissions(ctx, r.permissionRules())
 	case "configure":
 		_, err := m.SetServers(ctx, r.wantedSpecs())
 		return err
@@ -109,6 +114,8 @@ func (d *driver) noteCommand(c scenario.PlannedCommand) {
 		if d.wantedStates[c.Server] != wantRemoved {
 			d.wantedStates[c.Server] = wantConnected
 		}
+	case "permit":
+		d.adjustments[c.Server] = append(d.adjustments[c.Server], c.With)
 	case "add", "respec", "adjust":
 		d.wantedStates[c.Server] = wantConnected
 		if c.Do == "respec" {

@@ -2,13 +2,18 @@ package live
 
 import (
 	"context"
+	"maps"
 	"math/rand/v2"
+	"slices"
 
 	"go.uber.org/zap"
 
 	"github.com/mcpvisor/mcpvisor/actors"
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/supervisor/access"
+	"github.com/mcpvisor/mcpvisor/supervisor/pins"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
 // startManager starts the manager, adds every server of the plan at runtime, and begins to record the manager's events.
@@ -18,7 +23,15 @@ func (r *run) startManager(ctx context.Context) error {
 	r.driver.ctx, r.driver.cancel = working, cancel //nolint:fatcontext // set once, before anybody reads it
 	r.driver.wantedStates, r.driver.respecCommands, r.driver.adjustments = map[string]wantedState{}, map[string]int{}, map[string][]map[string]string{}
 	draw := rand.New(rand.NewPCG(r.plan.Seed, 0)) //nolint:gosec // jitter
+	var store *pins.Store
+	if r.plan.Scenario.Manager.Pins {
+		var err error
+		if store, err = pins.Open(""); err != nil {
+			return &Error{Text: "no memory of definitions can be made: " + err.Error(), Err: err}
+		}
+	}
 	m, err := supervisor.Start(ctx, supervisor.Config{
+		Pins:          store,
 		Logger:        zap.New(newLogObserver(r.secrets, r.recordEvent)),
 		Guard:         r.options.Guard,
 		AuthProvider:  r.authorizerFor,
@@ -54,16 +67,36 @@ func (r *run) wantedSpecs() map[string]messages.Spec {
 	return all
 }
 
-// serverSpec returns the spec of a server as the owner's commands have left it: the plan's, with the adjustments made since,
-// and with another message limit after a respec.
-func (r *run) serverSpec(name string) messages.Spec {
-	s := r.servers[name]
-	spec, plan := s.endpoint.endpointSpec(), s.plan
+// describedServer is a server of the plan as the owner has described it since.
+func (r *run) describedServer(name string) scenario.Server {
 	r.driver.mu.Lock()
 	defer r.driver.mu.Unlock()
+	s := r.servers[name].plan
 	for _, fields := range r.driver.adjustments[name] {
-		plan = plan.Adjusted(fields)
+		s = s.Adjusted(fields)
 	}
+	return s
+}
+
+// permissionRules are the rules that the commands have given so far.
+func (r *run) permissionRules() (rules access.Rules) {
+	for _, name := range slices.Sorted(maps.Keys(r.servers)) {
+		for _, tool := range r.describedServer(name).Refused {
+			text := name + ":" + tool
+			if tool != scenario.WholeServer {
+				text = access.Exact(name, tool)
+			}
+			rules.Own.Rules = append(rules.Own.Rules, access.MustParse(access.Deny, text))
+		}
+	}
+	return rules
+}
+
+// serverSpec is how the manager reaches a server now.
+func (r *run) serverSpec(name string) messages.Spec {
+	spec, plan := r.servers[name].endpoint.endpointSpec(), r.describedServer(name)
+	r.driver.mu.Lock()
+	defer r.driver.mu.Unlock()
 	spec.Trusted, spec.Disabled, spec.Connect = plan.Trusted, plan.Disabled, plan.Connect
 	spec.ConnectTimeout = messages.Duration(plan.ConnectTimeout)
 	spec.CallTimeout = messages.Duration(plan.CallTimeout)

@@ -159,7 +159,7 @@ func (l *Latencies) HealthOf(server string) Health { return l.health[server] }
 
 // disturbingCommands are the commands after which a server may rightly not answer.
 var disturbingCommands = map[string]bool{
-	"disable": true, "disconnect": true, "remove": true, "reconnect": true, "respec": true, "add": true, "adjust": true,
+	"disable": true, "disconnect": true, "remove": true, "reconnect": true, "respec": true, "add": true, "adjust": true, "permit": true,
 }
 
 // HealthIn says of every server of a plan if it counts as faulty.

@@ -44,6 +44,9 @@ type conn struct {
 	// began. secondPageAt is the index of the tool to which the empty cursor leads in that listing (fault empty-cursor); 0
 	// means that the empty cursor leads behind the last tool.
 	listingCount, listRev, secondPageAt int
+	// listedRev is the state of the list that was last given as a whole, at listedAt.
+	listedRev int
+	listedAt  time.Duration
 	// sessionLost is set when the server has forgotten the session, and lostFault is the fault that made it forget; nil if the
 	// server never knew the session, or if the fault records its effect elsewhere.
 	sessionLost bool

@@ -110,6 +110,7 @@ func releaseHeld(m *machine, f *fault) {
 // Begin implements [Machine].
 func (m *machine) Begin(now time.Duration, p scenario.PlannedFault) []Action {
 	m.beginTurn(now)
+	m.lastFaultAt = now
 	kind, known := faults.Find(p.Fault)
 	behaviour, implemented := behaviours()[p.Fault]
 	if !known || !implemented || !kind.Applies(m.cfg.Server.Kind, m.cfg.Server.Era) {
@@ -135,7 +136,7 @@ func (m *machine) End(now time.Duration, p scenario.PlannedFault) []Action {
 		return nil
 	}
 	f := m.activeFaults[i]
-	f.ended = true
+	f.ended, m.lastFaultAt = true, now
 	m.activeFaults = slices.Delete(slices.Clone(m.activeFaults), i, i+1)
 	if f.hooks.onEnd != nil {
 		f.hooks.onEnd(m, f)

@@ -42,6 +42,7 @@ var protocolFaults = map[string]hooks{
 	"era-flip": {
 		onBegin: func(m *machine, f *fault) {
 			m.eraFlips++
+			m.changeHeaderParams()
 			m.crashAll(f, 0)
 		},
 		onMessage: func(m *machine, f *fault, c *conn, q *message) bool {
@@ -53,6 +54,7 @@ var protocolFaults = map[string]hooks{
 		// The era turns back: clients that agreed on the other era must not go on with it, so their connections end.
 		onEnd: func(m *machine, _ *fault) {
 			m.eraFlips--
+			m.changeHeaderParams()
 			for _, c := range m.sortedConns() {
 				m.crashConn(c, 0)
 			}

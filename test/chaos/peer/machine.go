@@ -42,6 +42,8 @@ type machine struct {
 	// at 1.
 	scheduled map[int]scheduledAction
 	lastToken int
+	// lastFaultAt is when a fault began or ended last.
+	lastFaultAt time.Duration
 	// downUntil is the time until which the server refuses connections after the crash downFault; 0 before any crash.
 	downUntil time.Duration
 	downFault *fault

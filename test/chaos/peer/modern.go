@@ -32,7 +32,7 @@ func (m *machine) serveModern(c *conn, q *message) {
 	if q.ID == nil {
 		return
 	}
-	if problem := m.validateRequest(q); problem != nil {
+	if problem := m.validateRequest(c, q); problem != nil {
 		m.scheduleAnswer(c, q, func() { m.rejectRequest(c, q, problem) })
 		return
 	}
@@ -61,7 +61,7 @@ type requestProblem struct {
 
 // validateRequest checks a request before its method is looked at, and returns nil if it is well-formed. Headers come first,
 // because the specification lets a server refuse a request by its headers alone.
-func (m *machine) validateRequest(q *message) *requestProblem {
+func (m *machine) validateRequest(c *conn, q *message) *requestProblem {
 	problem := ""
 	if m.cfg.Server.Kind == messages.HTTP && q.header != nil {
 		problem = headerMismatch(q)
@@ -78,6 +78,10 @@ func (m *machine) validateRequest(q *message) *requestProblem {
 		return &requestProblem{codeInvalidParams, "Invalid params: _meta lacks protocolVersion or clientCapabilities", ""}
 	case q.meta.version != modernVersion:
 		return versionProblem(q, modernVersion)
+	}
+	if problem := m.paramMismatch(q); problem != "" && q.header != nil {
+		m.checkParamMismatch(c, problem)
+		return &requestProblem{codeHeaderMismatch, "Header mismatch: " + problem, ""}
 	}
 	return nil
 }

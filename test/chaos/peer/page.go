@@ -49,6 +49,7 @@ func (m *machine) answerToolPage(c *conn, q *message) {
 	// list too.
 	complete := p.emptyCursor && p.next == `""` && len(p.tools) == len(all)
 	if (p.next == "" || complete) && p.rev == m.list.rev {
+		c.listedRev, c.listedAt = p.rev, m.now
 		m.sendOrHold(c, Note{history.Event{Side: history.World, Kind: history.Listed, Conn: c.id, Rev: p.rev}})
 	}
 	a := &answer{q: q, result: []byte(p.encodePage(c.era)), page: p}

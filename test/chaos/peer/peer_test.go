@@ -101,3 +101,47 @@ func TestSameSeedSameActions(t *testing.T) {
 		t.Error("two seeds did the same at the same times")
 	}
 }
+
+// A server that wants arguments in headers refuses a call without them, and says so in the record if its client knows the list for long and nothing
+// broke since.
+func TestACallWithoutTheHeadersOfItsArguments(t *testing.T) {
+	server := usualServer(messages.HTTP, messages.EraModern)
+	server.Headers = true
+	for _, test := range []struct {
+		name     string
+		header   map[string]string
+		waited   time.Duration
+		changes  bool
+		executed int
+		why      string
+	}{
+		{name: "with them", header: map[string]string{"Mcp-Param-Call-1": "c1", "Mcp-Param-Size-1": "3"}, waited: time.Minute, executed: 1},
+		{name: "without them", waited: time.Minute, why: "Mcp-Param-Call-1 is missing"},
+		{name: "with another value", header: map[string]string{"Mcp-Param-Call-1": "c2", "Mcp-Param-Size-1": "3"}, waited: time.Minute, why: "its argument"},
+		{name: "one too many", header: map[string]string{"Mcp-Param-Call-1": "c1", "Mcp-Param-Size-1": "3", "Mcp-Param-Note-1": "x"}, waited: time.Minute,
+			why: "its argument has none"},
+		{name: "without them, soon"},
+		{name: "by an older list", header: map[string]string{"Mcp-Param-Call-1": "c1", "Mcp-Param-Size-1": "3"}, waited: time.Minute, changes: true},
+	} {
+		d := newDriver(t, peer.Config{Server: server, Seed: 1})
+		d.open(1)
+		d.shakeHands(1)
+		if tools := d.list(1); len(tools) != 6 || tools[5].Name != "unusable" {
+			t.Fatalf("%s: listed %v", test.name, tools)
+		}
+		d.advanceTime(test.waited)
+		if test.changes {
+			d.begin(scenario.PlannedFault{ID: 1, Fault: "list-changed"})
+		}
+		d.header = test.header
+		d.request(1, messages.EraModern, "tools/call", `"name":"write","arguments":{"call":"c1","size":3}`)
+		d.advanceTime(time.Second)
+		if n := len(d.notes(history.Executed)); n != test.executed {
+			t.Errorf("%s: %d executions", test.name, n)
+		}
+		violations := d.notes(history.Violation)
+		if (test.why != "") != (len(violations) == 1) || len(violations) == 1 && !strings.Contains(violations[0].Text, test.why) {
+			t.Errorf("%s: %+v", test.name, violations)
+		}
+	}
+}

@@ -117,7 +117,7 @@ func (m *machine) listedTools() []tool {
 			all = f.hooks.editTools(f, slices.Clip(all))
 		}
 	}
-	return all
+	return m.withHeaderParams(all)
 }
 
 // findTool returns the tool with a name, false if the list has none.

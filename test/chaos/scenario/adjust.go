@@ -42,9 +42,13 @@ func (s Server) Adjusted(with map[string]string) Server {
 	number("maxInFlight", &s.MaxInFlight)
 	number("maxQueued", &s.MaxQueued)
 	s.Connect = messages.Connect(cmp.Or(with["connect"], string(s.Connect)))
-	if list, said := with["deny"]; said {
-		s.Denied = slices.DeleteFunc(strings.Split(list, ","), func(tool string) bool { return tool == "" })
+	tools := func(key string, to *[]string) {
+		if list, said := with[key]; said {
+			*to = slices.DeleteFunc(strings.Split(list, ","), func(tool string) bool { return tool == "" })
+		}
 	}
+	tools("deny", &s.Denied)
+	tools("refuse", &s.Refused)
 	if s.MaxCallTimeout > 0 {
 		s.MaxCallTimeout = max(s.MaxCallTimeout, s.CallTimeout)
 	}
@@ -57,14 +61,29 @@ func (s Server) Adjusted(with map[string]string) Server {
 	return s
 }
 
-// Denies reports whether a command of the plan ever denies some of a server's tools, so that calls of them may end as
-// unknown tools.
+// WholeServer among the tools that a rule denies is all of them, and what is read of the server as well.
+const WholeServer = "*"
+
+// LetsThrough reports whether neither the spec nor a rule denies a tool.
+func (s Server) LetsThrough(tool string) bool {
+	return !slices.Contains(s.Denied, tool) && !slices.Contains(s.Refused, tool) && !slices.Contains(s.Refused, WholeServer)
+}
+
+// Denies reports whether some of a server's tools are denied at any time, by its spec or by a rule.
 func (p *Plan) Denies(server string) bool {
-	return slices.ContainsFunc(p.Commands, func(o PlannedCommand) bool { return o.Server == server && o.With["deny"] != "" })
+	return slices.ContainsFunc(p.Commands, func(o PlannedCommand) bool {
+		return o.Server == server && (o.With["deny"] != "" || o.With["refuse"] != "")
+	})
 }
 
 // adjustment checks the keys and values of an adjust, and that no other command has them.
 func (f *findings) adjustment(path string, c Command) {
+	if c.Do == "permit" {
+		if _, said := c.With["refuse"]; !said || len(c.With) > 1 {
+			f.addProblem(path+".with", "write what is denied, such as with: {refuse: write}, or nothing for none", "permit says refuse and nothing else")
+		}
+		return
+	}
 	if c.Do != "adjust" {
 		if len(c.With) > 0 {
 			f.addProblem(path+".with", "leave it out", "the command %s changes nothing of a spec", quoteWord(c.Do))

@@ -61,7 +61,7 @@ func (g Group) planServers() []Server {
 			Trusted: g.Trusted, Disabled: g.Disabled, Connect: cmp.Or(g.Connect, messages.Eager),
 			ConnectTimeout: durationOr(g.ConnectTimeout, defaultConnect), CallTimeout: durationOr(g.CallTimeout, defaultCall),
 			MaxCallTimeout: time.Duration(g.MaxCallTimeout), IdleTimeout: time.Duration(g.IdleTimeout),
-			MaxInFlight: g.MaxInFlight, MaxQueued: g.MaxQueued, Tasks: g.Tasks, Offers: g.Offers,
+			MaxInFlight: g.MaxInFlight, MaxQueued: g.MaxQueued, Tasks: g.Tasks, Offers: g.Offers, Headers: g.Headers,
 		})
 	}
 	return out

@@ -59,8 +59,11 @@ type Server struct {
 	MaxQueued      int              `json:"maxQueued,omitempty"`
 	Tasks          string           `json:"tasks,omitempty"`
 	Offers         bool             `json:"offers,omitempty"`
+	Headers        bool             `json:"headers,omitempty"`
 	// Denied holds the tools that are not offered since the last adjust.
 	Denied []string `json:"denied,omitempty"`
+	// Refused are the tools that a rule denies, since a permit has said so.
+	Refused []string `json:"refused,omitempty"`
 }
 
 // PlannedFault is one fault on one server (on the machine if Server is empty), from Begin to End. ID counts from 1 in
@@ -81,7 +84,7 @@ type PlannedCommand struct {
 	Do     string        `json:"do"`
 	Server string        `json:"server,omitempty"`
 	At     time.Duration `json:"at"`
-	// With holds the values that an adjust changes.
+	// With holds the values that an adjust or a permit changes.
 	With map[string]string `json:"with,omitempty"`
 	// Only holds the servers that remain after a configure; nil means the whole set, unchanged.
 	Only []string `json:"only,omitempty"`

@@ -86,6 +86,9 @@ type Group struct {
 	// Offers: it has resources, prompts and completion as well, and one of the legacy era asks its caller something in every third
 	// call: the person, the model, or where it may work.
 	Offers bool `json:"offers,omitempty" yaml:"offers,omitempty"`
+	// Headers: its tools want their arguments in headers as well (x-mcp-header), by other names whenever its list changes, and one of them
+	// as no server may. It counts over http in the modern era.
+	Headers bool `json:"headers,omitempty" yaml:"headers,omitempty"`
 	// Trusted, Disabled, Connect, ConnectTimeout, CallTimeout, MaxCallTimeout, IdleTimeout, MaxInFlight and MaxQueued are those of
 	// the manager's Spec.
 	Trusted        bool              `json:"trusted,omitempty" yaml:"trusted,omitempty"`
@@ -122,12 +125,12 @@ type Fault struct {
 
 // Command is something that the owner of the manager does.
 type Command struct {
-	// Do is disable, disconnect, enable, reconnect, refresh, remove, add, respec, adjust, configure or wake. See Commands. On are the
-	// servers that it is about; of configure those that are the whole set from then on.
+	// Do is disable, disconnect, enable, reconnect, refresh, remove, add, respec, adjust, permit, approve, configure or wake. See Commands.
+	// On are the servers that it is about; of configure those that are the whole set from then on.
 	Do string   `json:"do" yaml:"do"`
 	On Selector `json:"on,omitempty" yaml:"on,omitempty"`
 	// With is what adjust changes: callTimeout, maxCallTimeout, connect, idleTimeout, maxInFlight, maxQueued, or deny (tools that are not
-	// offered, with commas between).
+	// offered, with commas between). Of permit it is refuse: the tools that a rule denies from then on, * for the whole server.
 	With map[string]string `json:"with,omitempty" yaml:"with,omitempty"`
 	// At, Every, Times and Spread are those of Fault.
 	At     messages.Duration `json:"at,omitempty" yaml:"at,omitempty"`
@@ -147,6 +150,8 @@ var Commands = map[string]string{
 	"add":        "Connect with the group's spec: added again if it was removed, else its spec is said again",
 	"respec":     "Connect with a changed spec (another description of the same server)",
 	"adjust":     "Connect, or in turns SetServers, with a spec that differs in what no connection depends on (with:)",
+	"permit":     "SetPermissions with rules that deny tools (with: refuse)",
+	"approve":    "ApprovePins of all changes of tools that wait (manager: pins)",
 	"configure":  "SetServers with the whole set as it is: nothing may change; or with only those of on, the others are removed",
 	"wake":       "the machine wakes up: the manager looks at the clock",
 }
@@ -194,6 +199,8 @@ type Manager struct {
 	// Audit has the manager keep a record of what is done, which nobody reads. Ask has it ask about every call, which is allowed at once.
 	Audit bool `json:"audit,omitempty" yaml:"audit,omitempty"`
 	Ask   bool `json:"ask,omitempty" yaml:"ask,omitempty"`
+	// Pins has it remember the definitions of tools and say which have changed since they were approved.
+	Pins bool `json:"pins,omitempty" yaml:"pins,omitempty"`
 	// Messages: another actor of the manager's system gives the commands, makes the calls and the reads, watches, and answers what servers
 	// ask, all by message and not by the facade. Only the simulation does so.
 	Messages bool `json:"messages,omitempty" yaml:"messages,omitempty"`

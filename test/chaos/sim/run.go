@@ -238,6 +238,7 @@ func (w *simulation) lookAround() {
 	for i := range all {
 		w.status(&all[i], "now and then")
 	}
+	w.eachServer(w.checkPins)
 }
 
 // glanceEvery is the time between two glances. It is no multiple of the manager's own intervals, so that the glances meet many
@@ -303,6 +304,9 @@ func (w *simulation) managerConfig() supervisor.Config {
 		},
 	}
 	w.configureAnswers(&cfg)
+	if err := w.configurePins(&cfg); err != nil {
+		w.failHarness("the memory of definitions: %v", err)
+	}
 	if w.options.Config != nil {
 		w.options.Config(&cfg)
 	}

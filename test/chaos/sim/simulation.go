@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing/synctest"
 	"time"
 
@@ -41,6 +42,9 @@ type simulation struct {
 	users       managerUsers
 	// messageActor uses the manager by message; nil if the users use the facade.
 	messageActor *messageActor
+	pins         pinWatch
+	// permitCount counts the commands that gave other rules.
+	permitCount atomic.Int64
 
 	// items are taken from the inbox and not yet handled.
 	items []item

@@ -147,6 +147,9 @@ func (p *managerUsers) startCall(c load.Call) {
 	w.recordEvent(e)
 	began := w.virtualNow
 	args := json.RawMessage(fmt.Sprintf(`{"call":%q,"size":%d}`, c.ID, s.Size))
+	if w.servers[s.Server].server.Headers && p.count%3 > 0 {
+		args = json.RawMessage(fmt.Sprintf(`{"at":{"deep":%t},"note":%s,"call":%q,"size":%d}`, p.count%3 == 1, headerNotes[p.count%len(headerNotes)], c.ID, s.Size))
+	}
 	callCtx, finish := p.callContext(c)
 	p.runAsUser(func() {
 		ctx := callCtx
@@ -193,6 +196,9 @@ func (p *managerUsers) startCall(c load.Call) {
 		}
 	})
 }
+
+// headerNotes are arguments that a header cannot hold as they are, and none.
+var headerNotes = []string{`null`, `"für alle: ☂"`, `" spaces "`, `"plain"`, `"line\nbreak"`, `""`}
 
 // startRead reads something that a server has beside tools: resources, prompts, completions. Its error must not hold a secret
 // either.
@@ -361,6 +367,11 @@ func (p *managerUsers) commandFunc(o scenario.PlannedCommand) func() error {
 	}
 	var spec messages.Spec
 	switch o.Do {
+	case "approve":
+		return p.world.approveFunc(ctx, o.Server)
+	case "permit":
+		h.server = h.server.Adjusted(o.With)
+		return p.world.permitFunc(ctx, h)
 	case "remove":
 		h.removed = true
 	case "respec":

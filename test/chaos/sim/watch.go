@@ -154,6 +154,7 @@ func (w *managerWatch) recordServer(e *history.Event, s *supervisor.Snapshot, na
 	if was.isUnchanged(entries) {
 		return
 	}
+	w.world.pins.learnDefinitions(name, entries)
 	groups := map[history.Entries][]messages.Tool{}
 	for _, entry := range entries {
 		key := history.Entries{Server: name, State: entry.State.String(), Epoch: entry.Epoch}

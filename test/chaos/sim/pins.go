@@ -1,0 +1,115 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/supervisor/pins"
+)
+
+// pinWatch knows which definitions of tools were shown first, or approved since. The manager has to say of every other one that it has changed.
+type pinWatch struct {
+	mu sync.Mutex
+	// approved are the hashes of definitions, by server and tool.
+	approved map[string]map[string][]string
+}
+
+// configurePins gives the manager a memory of definitions, if the scenario says so.
+func (w *simulation) configurePins(cfg *supervisor.Config) error {
+	if !w.plan.Scenario.Manager.Pins {
+		return nil
+	}
+	w.pins.approved = map[string]map[string][]string{}
+	store, err := pins.Open("")
+	cfg.Pins = store
+	return err
+}
+
+// learnDefinitions notes the definitions of tools that are shown for the first time.
+func (p *pinWatch) learnDefinitions(server string, entries []*supervisor.Entry) {
+	if p.approved == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.approved[server] == nil {
+		p.approved[server] = map[string][]string{}
+	}
+	for _, e := range entries {
+		if known := p.approved[server]; known[e.Tool.Name] == nil {
+			known[e.Tool.Name] = []string{pins.DefinitionOf(e.Tool).Hash()}
+		}
+	}
+}
+
+// approve notes what was approved.
+func (p *pinWatch) approve(server string, changes []pins.Change) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range changes {
+		if known := p.approved[server]; known != nil {
+			known[c.Tool] = append(known[c.Tool], c.Hash)
+		}
+	}
+}
+
+// isApproved reports whether a definition is one that was shown first or approved.
+func (p *pinWatch) isApproved(server string, tool *supervisor.Tool) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Contains(p.approved[server][tool.Name], pins.DefinitionOf(tool).Hash())
+}
+
+// checkPins judges what is said of the changed tools of a server that is connected, when nothing moves: the status names those that wait for an
+// approval, and every tool waits whose definition is none that was shown first or approved. What another description of the server, or a rule,
+// hides and shows again is not known here.
+func (w *simulation) checkPins(h *simServer) {
+	name := h.server.Name
+	status, err := w.manager.ServerStatus(name)
+	if w.pins.approved == nil || err != nil || status.Status != messages.Connected || h.revision > 0 || h.removed || w.plan.Denies(name) {
+		return
+	}
+	var waiting, said []string
+	for _, c := range w.manager.PinChanges(name) {
+		waiting = append(waiting, c.Tool)
+	}
+	for _, c := range status.ChangedTools {
+		said = append(said, c.Name)
+	}
+	for _, e := range w.manager.Tools().Server(name) {
+		tool := e.Tool.Name
+		isWaiting, isSaid := slices.Contains(waiting, tool), slices.Contains(said, tool)
+		switch {
+		case isWaiting != isSaid:
+			w.reportBrokenPromise(name, fmt.Sprintf("of the tool %s the status says that it has changed: %t, and that it waits for an approval: %t", tool, isSaid,
+				isWaiting))
+		case !isWaiting && !w.pins.isApproved(name, e.Tool):
+			w.reportBrokenPromise(name, "the definition of the tool "+tool+" is not the one that was shown first, nobody has approved it, and it does not wait for that")
+		}
+	}
+}
+
+// approveFunc is the command that approves what has changed of a server. What was approved waits no more.
+func (w *simulation) approveFunc(ctx context.Context, server string) func() error {
+	return func() error {
+		if w.pins.approved == nil {
+			return nil
+		}
+		changes := w.manager.PinChanges(server)
+		w.pins.approve(server, changes)
+		unseen, err := w.manager.ApprovePins(ctx, server, changes)
+		if err != nil {
+			return err
+		}
+		for _, c := range w.manager.PinChanges(server) {
+			if !slices.Contains(unseen, c.Tool) && slices.ContainsFunc(changes, func(o pins.Change) bool { return o.Tool == c.Tool && o.Hash == c.Hash }) {
+				w.reportBrokenPromise(server, "the change of the tool "+c.Tool+" was approved, and waits for an approval still")
+			}
+		}
+		return nil
+	}
+}
