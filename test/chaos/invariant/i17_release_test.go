@@ -171,6 +171,12 @@ func TestPrompt(t *testing.T) {
 			1s     s1 phase phase=failed retry=parked next=300s epoch=2
 			100s   s1 command command=1 method=reconnect
 		`
+	const waits = `
+			0s     s1 phase phase=pending step=dialing epoch=2
+			0s     s1 open conn=1
+			0s     s2 phase phase=pending step=queued epoch=1
+		`
+	oneSlot := func(p *scenario.Plan) { p.Limits.Processes = 1 }
 	const removed = `
 			0s     s1 phase phase=connected epoch=2
 			10s    s1 command command=1 method=remove
@@ -191,6 +197,30 @@ func TestPrompt(t *testing.T) {
 		{name: "never dialled", want: invariant.Violated, why: "never dialled again", story: parked + `
 			400s   - closing
 			400s   s1 status phase=failed text=end
+		`},
+		{name: "who waits for the gate starts when it has a slot", want: invariant.Holds, servers: []string{"s1", "s2"}, plan: oneSlot, story: waits + `
+			2s     s2 phase phase=pending step=dialing epoch=2
+			2s     s2 open conn=1
+			90s    - closing
+			90s    s1 status phase=connected text=end
+			90s    s2 status phase=connected text=end
+		`},
+		{name: "who waits for the gate waits on", want: invariant.Violated, why: "the gate had a slot since 2s", servers: []string{"s1", "s2"}, plan: oneSlot, story: waits + `
+			30s    s2 phase phase=pending step=dialing epoch=2
+			30s    s2 open conn=1
+			90s    - closing
+			90s    s1 status phase=connected text=end
+			90s    s2 status phase=connected text=end
+		`},
+		{name: "who waits for the gate has a connection that is not gone", want: invariant.Holds, servers: []string{"s2"}, plan: oneSlot, story: `
+			0s     s2 phase phase=pending step=dialing epoch=2
+			0s     s2 open conn=1
+			1s     s2 phase phase=pending step=queued epoch=2
+			29s    s2 released conn=1
+			29s    s2 phase phase=pending step=dialing epoch=3
+			29s    s2 open conn=2
+			46s    - closing
+			46s    s2 status phase=pending text=end
 		`},
 		{name: "what was removed is gone", want: invariant.Holds, story: removed + `
 			10s    s1 status phase=disabled text=after_its_removal

@@ -14,9 +14,10 @@ import (
 //     runs. That includes parked servers and those that need credentials.
 //   - A removed server is in no status after the manager has published its removal, which it does when nothing is left of the
 //     connection; a server that was not removed is in every status.
+//   - A server that waits for the start gate starts when the gate has a slot for it.
 var promptnessCheck = newCheck("I18", "what is asked for is done now",
-	"Reconnect dials as soon as the old connection is gone and the gate has a slot, whatever timer runs; what was removed is gone from the "+
-		"status.",
+	"Reconnect dials as soon as the old connection is gone and the gate has a slot, whatever timer runs; who waits for the gate starts when it has a "+
+		"slot; what was removed is gone from the status.",
 	"Nobody asked for a reconnect or a removal, and no status was looked at.",
 	func(c *checker) {
 		for _, server := range c.x.Servers() {
@@ -26,6 +27,7 @@ var promptnessCheck = newCheck("I18", "what is asked for is done now",
 			commands, wishes := c.ownerCommands(server), c.wantedStates(server)
 			c.checkRedialed(server, commands, wishes)
 			c.checkRemoved(server, commands)
+			c.checkQueued(server)
 			c.checkStatus(server, wishes)
 		}
 	})
