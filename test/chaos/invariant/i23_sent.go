@@ -2,11 +2,13 @@ package invariant
 
 import "github.com/mcpvisor/mcpvisor/test/chaos/history"
 
-// I23: what is sent to servers is what the specification allows a client to send: each message in its form, of the era that was agreed on, at its
-// place in the handshake, with what belongs beside it over HTTP; ids, progress tokens and cursors that may be used; each of the server's own
-// requests answered once; cancellations of what is under way; tasks asked for no faster than their server wants, and no longer than they live.
+// I23: the manager sends to servers only what the specification allows a client to send: each message in its form, of the era
+// that was agreed on, at its place in the handshake, with its headers over HTTP; ids, progress tokens and cursors that it may
+// use; one answer to each request of the server; cancellations of requests in progress; requests about tasks no more often than
+// their server wants, and no longer than the tasks live.
 //
-// Package sent looks at each message as it arrives, and knows the rules. The record has what breaks them.
+// Package sent judges each message as it arrives, because the record does not hold the bodies. It adds a Violation event for
+// each breach; this check counts the messages.
 var sentCheck = newCheck("I23", "what is sent is right",
 	"Every message that a server gets is one that the specification lets a client send, then and there.",
 	"No server received a message.",

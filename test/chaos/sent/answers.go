@@ -8,14 +8,15 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// question is a request of the server's.
+// A question is a request from the server to the client.
 type question struct {
 	method   string
 	answered bool
 }
 
-// observeOther takes in what the server says that is no answer: its own requests and notifications.
+// observeOther follows the server's own requests and task notifications; other messages change no rule.
 func (c *conversation) observeOther(at time.Duration, body []byte) {
+	// The harness's servers write the members in this order, so most messages are skipped without parsing.
 	isQuestion := bytes.HasPrefix(body, []byte(`{"jsonrpc":"2.0","id":`))
 	if !isQuestion && !bytes.Contains(body, []byte("/tasks/status")) {
 		return
@@ -31,15 +32,16 @@ func (c *conversation) observeOther(at time.Duration, body []byte) {
 	var p struct {
 		TaskID string `json:"taskId"`
 	}
-	_ = json.Unmarshal(m.Params, &p) // what names no task is about none
+	_ = json.Unmarshal(m.Params, &p) // a notification without a task id is about no task
 	if t := c.tasks[p.TaskID]; t != nil {
 		t.hinted = true
 	}
 }
 
-// receiveAnswer judges an answer to a request of the server's.
+// receiveAnswer judges the client's answer to a request of the server.
 //
-// 2025-11-25: "Responses MUST include the same ID as the request they correspond to", and either a result or an error "but not both".
+// 2025-11-25: "Responses MUST include the same ID as the request they correspond to", and either a result or an error "but not
+// both".
 func (c *conversation) receiveAnswer(m *message) {
 	id := string(m.ID)
 	q := c.asked[id]
@@ -48,6 +50,8 @@ func (c *conversation) receiveAnswer(m *message) {
 		c.reportProblem("it was sent an answer (id %s) that has not one of result and error", messages.Line(id, 60))
 	case c.modern:
 		c.reportProblem("it was sent an answer (id %s): in the modern era clients write none", messages.Line(id, 60))
+	// A misled client may answer a request that it read out of the server's stray bytes, and a null id answers an unreadable
+	// message.
 	case q == nil && !c.misled && id != "null" && id != "":
 		c.reportProblem("it was sent an answer with the id %s, and has asked nothing by that", messages.Line(id, 60))
 	case q == nil:
@@ -59,16 +63,17 @@ func (c *conversation) receiveAnswer(m *message) {
 	}
 }
 
-// errorForm is what an error must have.
+// An errorForm has the members that the specification requires of an error; nil is missing.
 type errorForm struct {
 	Code    *int    `json:"code"`
 	Message *string `json:"message"`
 }
 
-// answerForms are the members that the results of the server's requests must have.
+// answerForms holds, for each request of a server that the client knows, the member that its result must have; empty where any
+// object will do.
 var answerForms = map[string]string{"elicitation/create": "action", "sampling/createMessage": "role", "roots/list": "roots", "ping": ""}
 
-// checkAnswer judges the form of an answer.
+// checkAnswer judges the form of an answer by the method of its request.
 func (c *conversation) checkAnswer(id string, q *question, m *message) {
 	if m.Error != nil {
 		var e errorForm
@@ -94,10 +99,11 @@ func (c *conversation) checkAnswer(id string, q *question, m *message) {
 	}
 }
 
-// cancelSlack is for how long after its answer a request may still be cancelled: the two may have crossed.
+// cancelSlack is the time after its answer within which a request may still be canceled, because the two messages may have
+// crossed.
 const cancelSlack = time.Second
 
-// receiveNotification judges a notification by what was sent before it.
+// receiveNotification judges a cancellation by the requests before it; other notifications need no more than their form.
 func (c *conversation) receiveNotification(now time.Duration, m *message) {
 	if *m.Method != "notifications/cancelled" || m.params["requestId"] == nil {
 		return

@@ -12,20 +12,23 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
-// conversation is what was said on one connection, as far as a rule depends on it.
+// A conversation is the state of one connection that a rule depends on. The machine of the server owns it; its driver makes one
+// call after the other, so it has no lock.
 type conversation struct {
 	server   scenario.Server
 	sessions []string // the ids of HTTP sessions that the server has given
-	// version is what the server answered to initialize with, initialized that the client has said notifications/initialized; modern that a
-	// request of the modern era other than its probe had a result.
+	// version is the version of the server's initialize result, empty before; initialized is set by notifications/initialized.
+	// modern is set by the first result while version is empty, the era probe's aside: from then on the connection speaks the
+	// modern era.
 	version             string
 	initialized, modern bool
 	closed              bool // the client has closed its side
-	misled              bool // the server wrote bytes of its own: nobody knows what the client heard
+	misled              bool // the server wrote stray bytes, so what the client read is unknown
 
-	requests map[string]*request // by id
+	requests map[string]*request // by id, as its JSON text
 	order    []string            // their ids, the oldest first
-	tokens   map[string]string   // the id of the request that has a progress token, by token
+	tokens   map[string]string   // the id of the request that has a progress token, by the token's JSON text
+	// asked holds the server's requests, by id.
 	asked    map[string]*question
 	tasks    map[string]*taskState
 	lists    map[string]*listing // by method
@@ -33,17 +36,17 @@ type conversation struct {
 	problems []string
 }
 
-// ending is how a request ended; empty while it is under way.
+// An ending says how a request ended; it is empty while the request is in progress.
 type ending string
 
 const (
 	answered  ending = "answered"
 	cancelled ending = "cancelled"
-	refused   ending = "refused"   // with an HTTP status: it may come again, with other credentials
-	abandoned ending = "abandoned" // nobody waits for the answer, or none can come
+	refused   ending = "refused"   // with an HTTP status: the client may repeat it, with other credentials
+	abandoned ending = "abandoned" // the caller gave up, or the connection is gone
 )
 
-// request is one that the client sent.
+// A request is one that the client sent. params is kept only where the server may ask for another round.
 type request struct {
 	method, token, task string
 	params              map[string]json.RawMessage
@@ -51,9 +54,10 @@ type request struct {
 	endedAt             time.Duration
 }
 
-// keptRequests is how many requests of one connection are remembered.
+// keptRequests bounds the requests, and the cursors, that are remembered of one connection.
 const keptRequests = 4096
 
+// newConversation returns the state of a connection on which no message was sent.
 func newConversation(s scenario.Server) *conversation {
 	return &conversation{
 		server: s, requests: map[string]*request{}, tokens: map[string]string{}, asked: map[string]*question{}, tasks: map[string]*taskState{},
@@ -61,7 +65,7 @@ func newConversation(s scenario.Server) *conversation {
 	}
 }
 
-// message is one JSON-RPC message.
+// A message is one JSON-RPC message; a nil member is absent. header holds the HTTP headers, nil on other transports.
 type message struct {
 	JSONRPC string          `json:"jsonrpc"`
 	ID      json.RawMessage `json:"id"`
@@ -70,17 +74,18 @@ type message struct {
 	Result  json.RawMessage `json:"result"`
 	Error   json.RawMessage `json:"error"`
 
+	// The members of params and of params._meta, parsed once for all rules.
 	params map[string]json.RawMessage
 	meta   map[string]json.RawMessage
 	header map[string]string
 }
 
-// reportProblem takes down what breaks a rule.
+// reportProblem adds a breach of a rule. The text speaks of the server as "it".
 func (c *conversation) reportProblem(format string, args ...any) {
 	c.problems = append(c.problems, fmt.Sprintf(format, args...))
 }
 
-// receiveBody judges what the client sent, and returns what is wrong with it.
+// receiveBody judges a body that the client sent, and returns the breaches in it. now is the server's time.
 func (c *conversation) receiveBody(now time.Duration, body []byte, header map[string]string) []string {
 	c.problems = nil
 	body = bytes.TrimSpace(body)
@@ -90,6 +95,7 @@ func (c *conversation) receiveBody(now time.Duration, body []byte, header map[st
 	if !utf8.Valid(body) {
 		c.reportProblem("it was sent a message that is not UTF-8")
 	}
+	// Only the version 2025-03-26 has batches.
 	if len(body) > 0 && body[0] == '[' && c.version == "2025-03-26" {
 		var batch []json.RawMessage
 		if json.Unmarshal(body, &batch) == nil {
@@ -103,7 +109,7 @@ func (c *conversation) receiveBody(now time.Duration, body []byte, header map[st
 	return c.problems
 }
 
-// receiveMessage judges one message.
+// receiveMessage judges one message: first its form, then its method, era and headers, then its place among the others.
 func (c *conversation) receiveMessage(now time.Duration, body []byte, header map[string]string) {
 	m := &message{header: header}
 	if err := json.Unmarshal(body, m); err != nil {
@@ -134,7 +140,7 @@ func (c *conversation) receiveMessage(now time.Duration, body []byte, header map
 	c.receiveRequest(now, m)
 }
 
-// receiveRequest judges a request by those before it.
+// receiveRequest judges a request by those before it, and remembers it.
 func (c *conversation) receiveRequest(now time.Duration, m *message) {
 	id := string(m.ID)
 	if !isID(m.ID) {
@@ -142,8 +148,8 @@ func (c *conversation) receiveRequest(now time.Duration, m *message) {
 		return
 	}
 	r := &request{method: *m.Method}
-	// 2025-11-25: "The request ID MUST NOT have been previously used by the requestor within the same session." What was refused with an HTTP
-	// status is sent again as it is, with other credentials.
+	// 2025-11-25: "The request ID MUST NOT have been previously used by the requestor within the same session." A request that
+	// was refused with an HTTP status is repeated with the same id and other credentials.
 	if old := c.requests[id]; old != nil && (old.end != refused || old.method != r.method) {
 		c.reportProblem("the id %s of %s is that of %s, which was sent before it", id, r.method, old.method)
 	}
@@ -162,7 +168,8 @@ func (c *conversation) receiveRequest(now time.Duration, m *message) {
 	c.receiveRound(m, r)
 }
 
-// forgetOldest keeps the memory of a long conversation bounded.
+// forgetOldest bounds the memory of a long conversation. It keeps requests in progress, because a second use of their id must
+// be noticed.
 func (c *conversation) forgetOldest() {
 	if len(c.order) <= keptRequests {
 		return
@@ -197,7 +204,8 @@ func (c *conversation) checkToken(m *message, r *request, id string) {
 	c.tokens[r.token] = id
 }
 
-// endRequest follows the end of a request.
+// endRequest records the end of a request and frees its token and its task. It returns the request, nil for an unknown id; a
+// second end changes nothing.
 func (c *conversation) endRequest(now time.Duration, id string, how ending) *request {
 	r := c.requests[id]
 	if r == nil || r.end != "" {
@@ -213,8 +221,9 @@ func (c *conversation) endRequest(now time.Duration, id string, how ending) *req
 	return r
 }
 
-// observeMessage takes in what the server says.
+// observeMessage follows a message of the server. at is when its last byte has arrived.
 func (c *conversation) observeMessage(at time.Duration, s peer.Send) {
+	// A cut or mistyped message is no answer, but it ends its request.
 	if s.Cut > 0 || s.Type != "" {
 		if s.Reply != "" {
 			c.endRequest(at, s.Reply, abandoned)
@@ -229,6 +238,7 @@ func (c *conversation) observeMessage(at time.Duration, s peer.Send) {
 	if r == nil || r.end == answered {
 		return
 	}
+	// The result of a request that the client has ended must not start a round.
 	wasOpen := r.end == ""
 	c.endRequest(at, s.Reply, answered)
 	if !c.readsAnswer(r) {
@@ -245,7 +255,7 @@ func (c *conversation) observeMessage(at time.Duration, s peer.Send) {
 	c.observeResult(at, r, result, wasOpen)
 }
 
-// readsAnswer reports whether a rule depends on what the answer to a request says.
+// readsAnswer reports whether a rule depends on the answer to a request. The others are not parsed, to keep long runs fast.
 func (c *conversation) readsAnswer(r *request) bool {
 	switch r.method {
 	case "tools/call":
@@ -256,11 +266,11 @@ func (c *conversation) readsAnswer(r *request) bool {
 	return true
 }
 
-// observeResult takes in a result.
+// observeResult follows a result: the agreed version, cursors, tasks, rounds of input.
 func (c *conversation) observeResult(at time.Duration, r *request, result map[string]json.RawMessage, wasOpen bool) {
 	switch r.method {
 	case "initialize":
-		_ = json.Unmarshal(result["protocolVersion"], &c.version) // a version that is no text agrees on nothing
+		_ = json.Unmarshal(result["protocolVersion"], &c.version) // a version that is not a string agrees on nothing
 		return
 	case "server/discover":
 		return
@@ -269,6 +279,7 @@ func (c *conversation) observeResult(at time.Duration, r *request, result map[st
 	case "tools/call", "tasks/get", "tasks/result", "tasks/cancel":
 		c.observeTask(at, r, result)
 	}
+	// No version was agreed on by initialize, so a result proves the modern era.
 	if c.version == "" {
 		c.modern = true
 	}
@@ -277,7 +288,7 @@ func (c *conversation) observeResult(at time.Duration, r *request, result map[st
 	}
 }
 
-// isID reports whether a value is a text or an integer.
+// isID reports whether a value is a string or an integer.
 func isID(value json.RawMessage) bool {
 	if len(value) == 0 {
 		return false
@@ -285,11 +296,11 @@ func isID(value json.RawMessage) bool {
 	return value[0] == '"' || (value[0] == '-' || value[0] >= '0' && value[0] <= '9') && !bytes.ContainsAny(value, ".eE")
 }
 
-// textOf is a value that is a text, empty otherwise.
+// textOf returns a JSON string's value, empty for any other value.
 func textOf(value json.RawMessage) (text string) {
-	_ = json.Unmarshal(value, &text) // what is no text says nothing
+	_ = json.Unmarshal(value, &text) // the text stays empty
 	return text
 }
 
-// isObject reports whether a value is an object.
+// isObject reports whether a value is a JSON object.
 func isObject(value json.RawMessage) bool { return len(value) > 0 && value[0] == '{' }

@@ -6,13 +6,13 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// listing is what is known of the lists of one method.
+// A listing holds the cursors of one list method.
 type listing struct {
-	// given are the cursors that the server gave, asked those that were asked for since the list was begun anew.
+	// given holds the cursors that the server gave, and asked those that the client has sent since its list began.
 	given, asked map[string]bool
 }
 
-// listOf is what is known of the lists of one method.
+// listOf returns the cursors of a method, none at first.
 func (c *conversation) listOf(method string) *listing {
 	l := c.lists[method]
 	if l == nil {
@@ -22,17 +22,18 @@ func (c *conversation) listOf(method string) *listing {
 	return l
 }
 
-// observeList takes in the cursor that stands on a page.
+// observeList remembers the cursor of a page. Beyond keptRequests it forgets, and receiveListRequest then judges unknown
+// cursors no more.
 func (c *conversation) observeList(method string, cursor json.RawMessage) {
 	if l := c.listOf(method); cursor != nil && len(l.given) < keptRequests {
 		l.given[textOf(cursor)] = true
 	}
 }
 
-// receiveListRequest judges the cursor of a request.
+// receiveListRequest judges the cursor of a request. A request without one begins a new list.
 //
-// 2025-11-25: "Clients MUST treat cursors as opaque tokens: Don't make assumptions about cursor format; Don't attempt to parse or modify cursors;
-// Don't persist cursors across sessions".
+// 2025-11-25: "Clients MUST treat cursors as opaque tokens: Don't make assumptions about cursor format; Don't attempt to parse
+// or modify cursors; Don't persist cursors across sessions".
 func (c *conversation) receiveListRequest(m *message) {
 	l, cursor := c.listOf(*m.Method), m.params["cursor"]
 	if cursor == nil {

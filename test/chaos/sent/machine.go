@@ -1,14 +1,23 @@
-// Package sent judges what a client sends to the servers of the harness, message by message, by the rules of the specification that bind
-// clients. It stands around the scripted server and changes nothing of what that does:
+// Package sent judges what a client sends to the servers of the harness, message by message, by the rules of the specification
+// that bind clients. It wraps the scripted server and changes nothing of its behavior:
 //
 //	m := sent.NewMachine(peer.Config{Server: server, Seed: seed}) // instead of peer.New
 //
-// What breaks a rule is noted as a violation of I23 before the actions of the same turn.
+// A breach is recorded as a violation of I23 before the actions of the same turn.
 //
-// Guaranteed: a rule is only held against the client for what the server has said to it by then, on the same connection; and a server that
-// breaks the protocol itself takes the rules away that depend on it.
+// Guaranteed: the client is judged only by what the server has sent to it by then, on the same connection; and a server that
+// breaks the protocol itself suspends the rules that depend on it.
 //
-// Not promised: that the content of what is asked for is right. What a call, a list or a read comes to is judged by the other invariants.
+// Not promised: that the requests have the right content. The other invariants judge the effect of a call, a list or a read.
+//
+// # How it fits
+//
+//	client -> driver (sim, live) -> sent.machine -> peer.Machine
+//	                                     |
+//	                                conversation, one per connection
+//
+// The drivers of packages sim and live call the machine in place of the one of package peer. This package owns the
+// conversations; package invariant reads the recorded violations.
 package sent
 
 import (
@@ -20,10 +29,10 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
-// maxNotes bounds what is noted of one server: the first violation tells more than the thousandth.
+// maxNotes bounds the violations that are recorded of one server: the first one tells more than the thousandth.
 const maxNotes = 5
 
-// machine is a server whose clients are judged.
+// A machine is a server that judges its clients. It is called by one goroutine at a time, as every peer.Machine.
 type machine struct {
 	peer.Machine
 	server        scenario.Server
@@ -31,10 +40,10 @@ type machine struct {
 	noteCount     int
 }
 
-// NewMachine makes a healthy server whose clients are judged.
+// NewMachine returns a healthy server that judges its clients.
 func NewMachine(c peer.Config) peer.Machine { return judgeClients(peer.New(c), c.Server) }
 
-// judgeClients judges the clients of a server.
+// judgeClients wraps a server. The tests wrap scripted ones.
 func judgeClients(m peer.Machine, s scenario.Server) peer.Machine {
 	return &machine{Machine: m, server: s, conversations: map[int]*conversation{}}
 }
@@ -55,7 +64,7 @@ func (m *machine) Open(now time.Duration, conn int) []peer.Action {
 	return m.observeActions(now, m.Machine.Open(now, conn))
 }
 
-// Abandoned implements peer.Machine. Over HTTP in the modern era it is the cancellation.
+// Abandoned implements peer.Machine. Over HTTP in the modern era the client cancels a request by closing its response.
 func (m *machine) Abandoned(now time.Duration, conn int, reply string) []peer.Action {
 	if c := m.conversations[conn]; c != nil && reply != "" {
 		c.endRequest(now, reply, abandoned)
@@ -65,6 +74,7 @@ func (m *machine) Abandoned(now time.Duration, conn int, reply string) []peer.Ac
 
 // Receive implements peer.Machine.
 func (m *machine) Receive(now time.Duration, conn int, body []byte, header map[string]string) []peer.Action {
+	// Over HTTP a message may come for a connection that the record has not seen opened.
 	c := m.conversations[conn]
 	if c == nil {
 		c = newConversation(m.server)
@@ -72,6 +82,7 @@ func (m *machine) Receive(now time.Duration, conn int, body []byte, header map[s
 	}
 	var notes []peer.Action
 	for _, problem := range c.receiveBody(now, body, header) {
+		// The violation comes first, so that the record has it before its consequences.
 		if m.noteCount++; m.noteCount <= maxNotes {
 			notes = append(notes, peer.Note{Event: history.Event{
 				Side: history.Harness, Kind: history.Violation, Name: "I23", Conn: conn, Text: problem,
@@ -104,7 +115,8 @@ func (m *machine) Wake(now time.Duration, token int) []peer.Action {
 	return m.observeActions(now, m.Machine.Wake(now, token))
 }
 
-// endConversation follows the end of a connection. Over HTTP messages may still come that belong to it.
+// endConversation ends the conversation with its connection. Over HTTP later messages may still belong to the session, so it
+// stays and only its requests end.
 func (m *machine) endConversation(now time.Duration, conn int) {
 	if m.server.Kind != messages.HTTP {
 		delete(m.conversations, conn)
@@ -117,7 +129,7 @@ func (m *machine) endConversation(now time.Duration, conn int) {
 	}
 }
 
-// dripTime is how long after its first byte the last one of a message has arrived.
+// dripTime returns the time from the first byte of a message to its last, for a server that sends it in chunks.
 func dripTime(a peer.Send) time.Duration {
 	if a.Chunk <= 0 || a.Every <= 0 {
 		return 0
@@ -125,7 +137,7 @@ func dripTime(a peer.Send) time.Duration {
 	return time.Duration(len(a.Body)/a.Chunk) * a.Every
 }
 
-// observeActions looks at what the server says to its clients.
+// observeActions follows what the server sends, and returns the actions unchanged.
 func (m *machine) observeActions(now time.Duration, actions []peer.Action) []peer.Action {
 	for _, a := range actions {
 		switch a := a.(type) {
@@ -146,6 +158,7 @@ func (m *machine) observeActions(now time.Duration, actions []peer.Action) []pee
 				c.sessions = append(c.sessions, a.Session)
 			}
 		case peer.Raw:
+			// Bytes on standard error are no part of the protocol.
 			if c := m.conversations[a.Conn]; c != nil && !a.Stderr {
 				c.misled = true
 			}

@@ -8,17 +8,18 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
+// metaPrefix precedes the specification's own members of _meta.
 const metaPrefix = "io.modelcontextprotocol/"
 
-// methodRule is what the specification says of one method that a client may use.
+// A methodRule holds the requirements of the specification on one method that a client may use.
 type methodRule struct {
-	era          messages.Era // EraAuto: of both
+	era          messages.Era // EraAuto: in both eras
 	notification bool
-	// texts, objects and values are the members that its params must have.
+	// texts, objects and values name the members that its params must have: a non-empty string, an object, any value.
 	texts, objects, values []string
 }
 
-// methodRules are all of them.
+// methodRules holds every method that a client may send; any other one is a breach.
 var methodRules = map[string]methodRule{
 	"initialize":                       {era: messages.EraLegacy, texts: []string{"protocolVersion"}, objects: []string{"capabilities", "clientInfo"}},
 	"ping":                             {era: messages.EraLegacy},
@@ -47,7 +48,7 @@ var methodRules = map[string]methodRule{
 	"tasks/cancel":                     {texts: []string{"taskId"}},
 }
 
-// checkMethod judges a message by what the specification says of its method.
+// checkMethod judges a message by the rule of its method and by the capabilities of the server.
 func (c *conversation) checkMethod(m *message) {
 	method := *m.Method
 	rule, known := methodRules[method]
@@ -84,10 +85,12 @@ func (c *conversation) checkMethod(m *message) {
 	}
 }
 
-// checkEra judges that a message is of the era that was agreed on, and in its place in the handshake.
+// checkEra judges that a message is of the agreed era, and in its place in the handshake. A modern request names its version in
+// _meta, a legacy one does not.
 func (c *conversation) checkEra(m *message) {
 	method := *m.Method
 	rule := methodRules[method]
+	// These notifications have the same form in both eras.
 	if rule.notification && rule.era != messages.EraLegacy {
 		return
 	}
@@ -109,10 +112,10 @@ func (c *conversation) checkEra(m *message) {
 	}
 }
 
-// checkHandshake judges the place of a message of the legacy era in the handshake.
+// checkHandshake judges the place of a legacy message in the handshake.
 //
-// 2025-11-25: "The client SHOULD NOT send requests other than pings before the server has responded to the initialize request", and "After
-// successful initialization, the client MUST send an initialized notification".
+// 2025-11-25: "The client SHOULD NOT send requests other than pings before the server has responded to the initialize request",
+// and "After successful initialization, the client MUST send an initialized notification".
 func (c *conversation) checkHandshake(method string) {
 	switch {
 	case method == "initialize" && c.version != "":
@@ -129,7 +132,7 @@ func (c *conversation) checkHandshake(method string) {
 	}
 }
 
-// checkHeaders judges what stands beside a message over streamable HTTP.
+// checkHeaders judges the headers of a message over streamable HTTP. The other transports have none.
 func (c *conversation) checkHeaders(m *message) {
 	if m.header == nil || c.server.Kind != messages.HTTP {
 		return
@@ -151,7 +154,7 @@ func (c *conversation) checkHeaders(m *message) {
 		}
 		return
 	}
-	if !c.initialized { // who still asks for the era does not know yet what was agreed on
+	if !c.initialized { // before the end of the handshake no version is agreed on
 		return
 	}
 	// 2025-06-18: "the client MUST include the MCP-Protocol-Version: <protocol-version> HTTP header on all subsequent requests".
@@ -165,13 +168,14 @@ func (c *conversation) checkHeaders(m *message) {
 	}
 }
 
+// checkHeader judges that a header has a value, in plain or in encoded form.
 func (c *conversation) checkHeader(m *message, name, want string) {
 	if got := decodeHeader(m.header[name]); got != want {
 		c.reportProblem("the header %s of %s is %q, and %q belongs there", name, *m.Method, got, want)
 	}
 }
 
-// decodeHeader undoes the encoding of a header's value.
+// decodeHeader undoes the base64 form in which a header carries a value that is not plain ASCII.
 func decodeHeader(value string) string {
 	inside, hasPrefix := strings.CutPrefix(value, "=?base64?")
 	inside, hasSuffix := strings.CutSuffix(inside, "?=")

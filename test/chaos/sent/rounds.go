@@ -8,37 +8,40 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// round is a request that the server wants to have back with input (2026-07-28, multi round-trip requests).
+// A round is a request that the server wants to have back with input (2026-07-28, multi round-trip requests).
 type round struct {
 	method string
-	params map[string]json.RawMessage // of the request
+	params map[string]json.RawMessage // of the request that was answered
 	state  json.RawMessage            // requestState, nil if there is none
-	inputs map[string]json.RawMessage // what is asked for
+	inputs map[string]json.RawMessage // the server's questions, by key
 }
 
-// maxRounds bounds how many are remembered of one connection.
+// maxRounds bounds the rounds that are remembered of one connection.
 const maxRounds = 256
 
-// observeRound takes in that a request is to come back.
+// observeRound remembers a request that the client is to send again.
 func (c *conversation) observeRound(r *request, result map[string]json.RawMessage) {
 	o := &round{method: r.method, params: r.params, state: result["requestState"]}
-	_ = json.Unmarshal(result["inputRequests"], &o.inputs) // what is no object asks for nothing
+	_ = json.Unmarshal(result["inputRequests"], &o.inputs) // a value that is no object asks no question
 	if c.rounds = append(c.rounds, o); len(c.rounds) > maxRounds {
 		c.rounds = c.rounds[1:]
 	}
 }
 
-// receiveRound judges a request that comes back: with the state as it was, with an answer to each question and no other, and otherwise as before.
+// receiveRound judges a request that comes back: with the unchanged state, with an answer to each question and no other, and
+// with the same params otherwise.
 //
 // 2026-07-28: the client "MUST echo back the exact value" of requestState, and "MUST NOT" send one that it was not given.
 func (c *conversation) receiveRound(m *message, r *request) {
 	state, responses := m.params["requestState"], m.params["inputResponses"]
+	// Only such a server may ask for another round, and then the params are compared.
 	if c.server.Offers && m.meta[metaPrefix+"protocolVersion"] != nil {
 		r.params = m.params
 	}
 	if state == nil && responses == nil {
 		return
 	}
+	// The state identifies the round; a round without a state is found by its params.
 	at := slices.IndexFunc(c.rounds, func(o *round) bool {
 		return o.method == r.method && bytes.Equal(o.state, state) && (state != nil || sameParams(o.params, m.params))
 	})
@@ -67,7 +70,7 @@ func (c *conversation) receiveRound(m *message, r *request) {
 	}
 }
 
-// sameParams compares the params of two rounds of one request.
+// sameParams compares the params of two rounds of one request, without the members that belong to a round.
 func sameParams(a, b map[string]json.RawMessage) bool {
 	count := func(params map[string]json.RawMessage) (n int) {
 		for key := range params {

@@ -8,17 +8,17 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
-// taskState is what the client knows of a task.
+// A taskState is the client's knowledge of a task.
 type taskState struct {
-	// interval is how often the client should ask, toldAt when it was told last.
+	// interval is the pause that the server wants between two requests, toldAt the time of its last answer about the task.
 	interval, toldAt time.Duration
-	open             *request // the tasks/get that is under way
-	// hinted says that a notification was sent since; ended that the client was told of the end; cancelled that it has cancelled it, fetched
-	// that it has the result.
+	open             *request // the tasks/get in progress; nil without one
+	// hinted is set by a status notification since the last answer, and allows an earlier request. ended is set when the client
+	// got the end of the task, cancelled when it has canceled it, fetched when it has the result.
 	hinted, ended, cancelled, fetched bool
 }
 
-// taskStatus is a task as a server tells of it, in either era.
+// A taskStatus is the form in which a server sends a task, in either era.
 type taskStatus struct {
 	ID           string   `json:"taskId"`
 	Status       string   `json:"status"`
@@ -31,7 +31,7 @@ type taskStatus struct {
 	} `json:"task"`
 }
 
-// observeTask takes in a result that may be about a task.
+// observeTask follows a result that may be about a task.
 func (c *conversation) observeTask(at time.Duration, r *request, result map[string]json.RawMessage) {
 	if r.method == "tasks/result" {
 		if t := c.tasks[r.task]; t != nil {
@@ -42,11 +42,12 @@ func (c *conversation) observeTask(at time.Duration, r *request, result map[stri
 	if result["taskId"] == nil && result["task"] == nil {
 		return
 	}
-	whole, _ := json.Marshal(result) // parts of JSON are JSON
+	whole, _ := json.Marshal(result) // cannot fail: the parts were parsed from JSON
 	var s taskStatus
 	if json.Unmarshal(whole, &s) != nil {
 		return
 	}
+	// The legacy era puts the task of a tools/call into a member of the result.
 	if s.InsideResult != nil {
 		s.ID, s.Status, s.Interval = s.InsideResult.ID, s.InsideResult.Status, s.InsideResult.Interval
 	}
@@ -103,11 +104,12 @@ func (c *conversation) receiveTaskRequest(now time.Duration, m *message, r *requ
 	}
 }
 
-// checkCall judges that a call is made as a task where it must be one, and only where it can be.
+// checkCall judges that a call is made as a task where the server requires it, and only where the server supports it.
 //
-// 2025-11-25, Tool-Level Negotiation: "If execution.taskSupport is "required", clients MUST invoke the tool as a task", and without the capability
-// "clients MUST NOT attempt to use task augmentation".
+// 2025-11-25, Tool-Level Negotiation: "If execution.taskSupport is "required", clients MUST invoke the tool as a task", and
+// without the capability "clients MUST NOT attempt to use task augmentation".
 func (c *conversation) checkCall(m *message) {
+	// Before initialize is answered, and in the modern era, these rules do not apply.
 	if c.version == "" {
 		return
 	}
