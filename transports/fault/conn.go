@@ -203,34 +203,50 @@ func (c *conn) Info() transports.Info {
 // connSink is the sink that the inner connection gets. It performs the dispositions of the server's messages.
 type connSink conn
 
-var _ transports.Sink = (*connSink)(nil)
+var (
+	_ transports.RequestStreamSink = (*connSink)(nil)
+	_ transports.DiscardSink       = (*connSink)(nil)
+)
 
-// Message implements transports.Sink. It calls the real sink in the reader's goroutine if nothing is to be delayed.
-func (i *connSink) Message(body []byte) {
+// Message implements transports.Sink.
+func (i *connSink) Message(body []byte) { i.MessageOn(0, body) }
+
+// MessageOn implements transports.RequestStreamSink; stream is 0 for a message that came on no request's stream. It calls the
+// real sink in the reader's goroutine if nothing is to be delayed.
+func (i *connSink) MessageOn(stream int64, body []byte) {
 	c := (*conn)(i)
 	if c.halfOpen.Load() {
 		return
 	}
 	if c.control.Passive() {
-		c.callSink(func() { c.sink.Message(body) })
+		c.callSink(func() { c.passMessage(stream, body) })
 		return
 	}
 	// From here on the body is read; a body that no rule changes still passes as the same bytes.
 	dispositions := c.flow.ToClient("", body)
 	if dispositions == nil {
-		c.callSink(func() { c.sink.Message(body) })
+		c.callSink(func() { c.passMessage(stream, body) })
 		return
 	}
 	// A batch becomes single messages; sessions accept both.
 	for _, f := range dispositions {
-		c.applyDisposition(f)
+		c.applyDisposition(stream, f)
 	}
 }
 
-// applyDisposition performs the disposition of a message from the server.
-func (c *conn) applyDisposition(f Disposition) {
+// passMessage gives a message to the sink, with the request on whose stream it came if the sink wants to know that.
+func (c *conn) passMessage(stream int64, body []byte) {
+	if r, ok := c.sink.(transports.RequestStreamSink); ok && stream != 0 {
+		r.MessageOn(stream, body)
+		return
+	}
+	c.sink.Message(body)
+}
+
+// applyDisposition performs the disposition of a message from the server, which came on that request's stream.
+func (c *conn) applyDisposition(stream int64, f Disposition) {
 	for _, b := range f.Before {
-		c.callSink(func() { c.sink.Message(b) })
+		c.callSink(func() { c.passMessage(stream, b) })
 	}
 	var id int64
 	if m, ok := readMessage(f.Body); ok && m.answer {
@@ -246,7 +262,7 @@ func (c *conn) applyDisposition(f Disposition) {
 		c.holdAnswer(id)
 		return
 	case f.Block != "":
-		c.deliverUnblocked(f, id)
+		c.deliverUnblocked(stream, f, id)
 	// From the head a session learns which call the answer belongs to.
 	case f.Big > 0:
 		// The oversized message is not built: the sink only gets what a transport would report of it.
@@ -256,9 +272,9 @@ func (c *conn) applyDisposition(f Disposition) {
 		// Each copy has bytes of its own, because the sink owns the body that it gets.
 		for range f.Copies {
 			b := bytes.Clone(f.Body)
-			c.deliverAfter(f.After, 0, func() { c.sink.Message(b) })
+			c.deliverAfter(f.After, 0, func() { c.passMessage(stream, b) })
 		}
-		c.deliverAfter(f.After, id, func() { c.sink.Message(f.Body) })
+		c.deliverAfter(f.After, id, func() { c.passMessage(stream, f.Body) })
 	}
 	// The end follows the delivery, with the same delay.
 	if f.End != nil {
@@ -272,7 +288,7 @@ func (c *conn) applyDisposition(f Disposition) {
 
 // deliverUnblocked delivers a message when the rule that blocks it is no longer in force. Blocked messages keep their
 // order, because each is queued again with the same interval.
-func (c *conn) deliverUnblocked(f Disposition, id int64) {
+func (c *conn) deliverUnblocked(stream int64, f Disposition, id int64) {
 	delivered := c.holdAnswer(id)
 	var retry func()
 	retry = func() {
@@ -280,7 +296,7 @@ func (c *conn) deliverUnblocked(f Disposition, id int64) {
 			c.scheduleAfter(pollInterval, retry)
 			return
 		}
-		c.callSink(func() { c.sink.Message(f.Body) })
+		c.callSink(func() { c.passMessage(stream, f.Body) })
 		if delivered != nil {
 			close(delivered)
 		}
@@ -327,6 +343,18 @@ func (c *conn) holdAnswer(id int64) chan struct{} {
 func (i *connSink) Oversized(head, tail []byte, size int64) {
 	c := (*conn)(i)
 	c.callSink(func() { c.sink.Oversized(head, tail, size) })
+}
+
+// Discarded implements transports.DiscardSink. A sink that makes no difference gets Oversized.
+func (i *connSink) Discarded(head, tail []byte, size int64) {
+	c := (*conn)(i)
+	c.callSink(func() {
+		if d, ok := c.sink.(transports.DiscardSink); ok {
+			d.Discarded(head, tail, size)
+			return
+		}
+		c.sink.Oversized(head, tail, size)
+	})
 }
 
 // Noise implements transports.Sink.

@@ -1,0 +1,89 @@
+package fault_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/fault"
+	"github.com/mcpvisor/mcpvisor/transports/transporttest"
+)
+
+// sinkTransport is a transport in process that shows the sink which it gets.
+type sinkTransport struct {
+	transports.Transport
+	sink transports.Sink
+}
+
+func (s *sinkTransport) Dial(ctx context.Context, sink transports.Sink) (transports.Conn, error) {
+	s.sink = sink
+	return s.Transport.Dial(ctx, sink)
+}
+
+// namingSink has every optional method of a sink, and keeps which of them were called.
+type namingSink struct {
+	transporttest.Recorder
+	calls []string
+}
+
+func (n *namingSink) MessageOn(id int64, _ []byte) {
+	n.calls = append(n.calls, fmt.Sprint("message on ", id))
+}
+func (n *namingSink) Discarded(_, _ []byte, size int64) {
+	n.calls = append(n.calls, fmt.Sprint("discarded ", size))
+}
+func (n *namingSink) StreamReopened() { n.calls = append(n.calls, "reopened") }
+
+// TestTheOptionalMethodsOfASinkPass checks that what a transport tells by an optional method reaches a sink that has it, without
+// rules and with one, and that a sink without it gets the plain call.
+func TestTheOptionalMethodsOfASinkPass(t *testing.T) {
+	for _, rule := range []string{"", "latency on=roots/list"} {
+		t.Run(rule, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				control, err := fault.New(1)
+				if err != nil {
+					t.Fatal(err)
+				}
+				dial := func(sink transports.Sink) transports.Sink {
+					inner := &sinkTransport{Transport: transports.NewInProcess(echoing)}
+					c, err := fault.Wrap(inner, control).Dial(t.Context(), sink)
+					if err != nil {
+						t.Fatal(err)
+					}
+					t.Cleanup(func() { _ = c.Close(context.Background()) })
+					return inner.sink
+				}
+				tell := func(to transports.Sink) {
+					to.(transports.RequestStreamSink).MessageOn(7, []byte(`{"jsonrpc":"2.0","id":"q","method":"roots/list"}`))
+					to.(transports.DiscardSink).Discarded(nil, nil, 9)
+				}
+				all, plain := &namingSink{}, &transporttest.Recorder{}
+				toAll, toPlain := dial(all), dial(plain)
+				if rule != "" {
+					r, err := fault.Parse(rule)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if _, err := control.Add(r); err != nil {
+						t.Fatal(err)
+					}
+				}
+				tell(toAll)
+				time.Sleep(time.Minute)
+				toAll.(transports.StreamReopenSink).StreamReopened()
+				if want := []string{"discarded 9", "message on 7", "reopened"}; !slices.Equal(slices.Sorted(slices.Values(all.calls)), want) {
+					t.Errorf("the sink got %q, want %q", all.calls, want)
+				}
+				tell(toPlain)
+				time.Sleep(time.Minute)
+				if _, reopens := toPlain.(transports.StreamReopenSink); reopens || len(plain.Messages()) == 0 {
+					t.Errorf("the plain sink got %d messages; it reopens: %v", len(plain.Messages()), reopens)
+				}
+			})
+		})
+	}
+}
