@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -175,7 +176,7 @@ func (o *options) awaitOffered(ctx context.Context, all []approval) {
 	defer cancel()
 	// The wait is a courtesy, so that its remarks would only disturb; the report is printed by the caller.
 	quiet := *o
-	quiet.err = discard{}
+	quiet.err = io.Discard
 	p, err := quiet.openProject(ctx)
 	if err != nil {
 		return // the approval is stored all the same

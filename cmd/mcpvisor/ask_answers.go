@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -123,7 +124,7 @@ func answeredText(r messages.ElicitRequest, res messages.ElicitResult) string {
 		var given map[string]json.RawMessage
 		_ = json.Unmarshal(res.Content, &given) // encodeFields wrote this object a moment ago
 		var names []string
-		for _, name := range sortedKeys(given) {
+		for _, name := range slices.Sorted(maps.Keys(given)) {
 			names = append(names, messages.Line(name, 40))
 		}
 		return fmt.Sprintf("its question (%s) is answered from --answers: %s", asked, strings.Join(names, ", "))

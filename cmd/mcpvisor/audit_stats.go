@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"slices"
@@ -73,7 +74,7 @@ func (o *options) printAuditStats(ctx context.Context, f auditFilter, path strin
 	out.Mode = audit.OpenTo(path)
 	// The project is opened only to ask up, and its remarks would stand among the statistics.
 	quiet := *o
-	quiet.err = discard{}
+	quiet.err = io.Discard
 	if p, err := quiet.openProject(ctx); err == nil { // without a project there is no up that could be asked
 		if p.up != nil && p.up.Audit != nil {
 			out.Running = &runningStats{p.up.PID, *p.up.Audit}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -288,19 +289,9 @@ func (o *options) completeServers(cmd *cobra.Command, args []string, word string
 	var out []cobra.Completion
 	for _, c := range all {
 		name, _, _ := strings.Cut(c, "\t")
-		if !containsWord(args, name) {
+		if !slices.Contains(args, name) {
 			out = append(out, c)
 		}
 	}
 	return out, directive
-}
-
-// containsWord reports whether the word is in the list.
-func containsWord(list []string, word string) bool {
-	for _, w := range list {
-		if w == word {
-			return true
-		}
-	}
-	return false
 }

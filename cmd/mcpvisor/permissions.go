@@ -267,20 +267,26 @@ func newPermissionsAdd(o *options, verdict access.Verdict) *cobra.Command {
 		Args: atLeastOneRule,
 		RunE: func(_ *cobra.Command, rules []string) error {
 			path := discover.DefaultPaths().User
+			var written []string
+			var failed error
 			for _, rule := range rules {
-				if err := discover.AddRule(path, verdict, rule); err != nil {
-					return err
+				if failed = discover.AddRule(path, verdict, rule); failed != nil {
+					break
 				}
+				written = append(written, rule)
 				o.recordRuleChange(string(verdict)+" "+rule, path)
 				if o.json {
 					continue
 				}
 				fmt.Fprintf(o.out, "%s %s: in %s\n", verdict, messages.Line(rule, 200), messages.Line(path, 0))
 			}
-			if o.json {
-				return printJSON(o.out, ruleChangeReport{File: path, Verdict: verdict, Rules: rules})
+			// The rules before the one that failed stay in the file, so the object names them.
+			if o.json && len(written) > 0 {
+				if err := printJSON(o.out, ruleChangeReport{File: path, Verdict: verdict, Rules: written}); err != nil {
+					return err
+				}
 			}
-			return nil
+			return failed
 		},
 	}
 	o.addJSONFlag(cmd, "print a JSON object")

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -196,7 +197,7 @@ func argProblems(p *messages.Prompt, args map[string]string) (faults []string) {
 			faults = append(faults, text)
 		}
 	}
-	for _, name := range sortedKeys(args) {
+	for _, name := range slices.Sorted(maps.Keys(args)) {
 		if slices.Contains(names, name) {
 			continue
 		}
@@ -212,16 +213,6 @@ func argProblems(p *messages.Prompt, args map[string]string) (faults []string) {
 		faults = append(faults, text)
 	}
 	return faults
-}
-
-// sortedKeys returns the keys of a map in order, so that errors do not depend on the order of a map.
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }
 
 // printFilled prints the messages, each below its role and indented, so that a text of the server cannot look like a role.

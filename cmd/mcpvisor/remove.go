@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -123,7 +124,7 @@ func (o *options) removeServer(cmd *cobra.Command, name string, f removeFlags) e
 // stopTime. another says that another entry of the name counts now, so that the name stays.
 func (o *options) notifyUp(ctx context.Context, name string, another bool) {
 	quiet := *o
-	quiet.err = discard{}
+	quiet.err = io.Discard
 	p, err := quiet.openProject(ctx)
 	if err != nil {
 		return // the file is changed all the same

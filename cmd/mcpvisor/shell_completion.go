@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -20,14 +21,9 @@ const completeTime = time.Second
 // middle of the line, no input, and a prompter that can ask nothing.
 func (o *options) withoutOutput() *options {
 	q := *o
-	q.err, q.in, q.prompter = discard{}, strings.NewReader(""), &prompter{}
+	q.err, q.in, q.prompter = io.Discard, strings.NewReader(""), &prompter{}
 	return &q
 }
-
-// discard is a writer that drops everything.
-type discard struct{}
-
-func (discard) Write(b []byte) (int, error) { return len(b), nil }
 
 // completeServer offers the names of the servers as the only argument.
 func (o *options) completeServer(_ *cobra.Command, args []string, _ string) (

@@ -211,7 +211,7 @@ func TestCountdown(t *testing.T) {
 		59*time.Second + 1: "1m00s", 5 * time.Minute: "5m00s", 75 * time.Minute: "75m00s",
 	} {
 		if got := countdownText(d); got != want {
-			t.Errorf("roundUp(%v) = %q, not %q", d, got, want)
+			t.Errorf("countdownText(%v) = %q, not %q", d, got, want)
 		}
 	}
 }

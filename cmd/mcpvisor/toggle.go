@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"time"
@@ -104,7 +105,7 @@ Exit codes: 0 disabled · 2 nothing was changed.`,
 // For a server that stands in no file of mcpvisor only a running up can be changed, and without one that is an error.
 func (o *options) writeEnabled(ctx context.Context, server string, enabled, now bool, scope messages.Scope) error {
 	quiet := *o
-	quiet.err, quiet.failures = discard{}, nil // the command reports by itself
+	quiet.err, quiet.failures = io.Discard, nil // the command reports by itself
 	p, err := quiet.openProject(ctx)
 	if err != nil {
 		return err
