@@ -331,7 +331,7 @@ func ExamplePlan() {
 	can.Landlock, can.NoLandlock = 0, "Landlock is switched off when it starts"
 	_, err = isolation.Plan(&want, can)
 	fmt.Println(err)
-	// Output: private temp, no new privileges, read-only except ./data and its temp, no look into other processes, no signals to
-	// other processes, no network and no sockets, fewer system calls <nil> isolation.write cannot be enforced on this machine:
-	// Landlock is switched off when it starts
+	// Output:
+	// private temp, no new privileges, read-only except ./data and its temp, no look into other processes, no signals to other processes, no network and no sockets, fewer system calls <nil>
+	// isolation.write cannot be enforced on this machine: Landlock is switched off when it starts
 }
