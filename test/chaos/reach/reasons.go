@@ -47,8 +47,8 @@ func UnreachableReason(file string) string {
 
 // missedFiles is why the days leave much of a file alone, which one could run.
 var missedFiles = []fileReason{
-	{"supervisor/pin_state.go", "a day has no store of approved definitions (Config.Pins)"},
-	{"supervisor/permissions.go", "the only rule of a day asks about every call, and it does not change (SetPermissions)"},
+	{"supervisor/pin_state.go", "the memory of definitions of a day is in no file, and holds nothing back (pin: hold)"},
+	{"supervisor/permissions.go", "the rules of a day ask about every call or deny tools by their names, and judge no arguments"},
 	{"supervisor/server_types.go", "who is asked allows every call"},
 	{"supervisor/request_handler.go", "as supervisor/server_types.go"},
 	{"supervisor/rate_limit.go", "as supervisor/server_types.go"},
@@ -61,7 +61,7 @@ var missedFiles = []fileReason{
 	{"transports/session/request_origin.go", "as transports/session/elicit.go"},
 	{"transports/session/rounds.go", "the servers ask for one input in one round, in a form that is right"},
 	{"transports/session/url_elicitation.go", "the servers send the person to one place, in a form that is right"},
-	{"transports/session/param_headers.go", "no tool of a day asks for a parameter in a header (x-mcp-header)"},
+	{"transports/session/param_headers.go", "what no day asks for in a header: a value over the limit, a number with an exponent, a schema too deep"},
 	{"transports/session/task_poller.go", "the tasks of a day ask for no input, live for an hour, and are known as long as their server lives"},
 	{"supervisor/resources.go", "one resource is read, which its own server lists"},
 	{"supervisor/prompts.go", "one prompt is read, whose name is plain"},
