@@ -41,7 +41,7 @@ func (d *scenarioBuilder) drawPermissions(seed uint64) {
 		d.addCommand("enable", g.Name, at+last)
 	}
 	if d.drawChance(0.3) {
-		d.addFault(pick(d, "crash", "list-changed"), g.Name, at+last/2, 0, nil)
+		d.addFault(pick(d, "crash", "list-changed"), g.Name, at+5*last/8, 0, nil) // in the instant of a permit nobody could say what took the tools away
 	}
 }
 
