@@ -29,4 +29,6 @@
 //   - A View, a Status and a snapshot are immutable and are read without a message to any actor.
 //
 // Not promised: that a View is newer than the last message that a caller has sent. Cell.Wait waits for that.
+//
+// Public for the facade and the harness: what it exports may change without notice.
 package actors

@@ -18,6 +18,8 @@
 //
 // Package actors calls Explain and ExplainSilence when an attempt or a connection of a child process has failed, and adds the
 // answer to the cause in the status. The package calls package messages only, and keeps no state but compiled patterns.
+//
+// Public for the command: what it exports may change without notice.
 package failure
 
 import (

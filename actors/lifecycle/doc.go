@@ -95,4 +95,6 @@
 //
 // Not promised: progress. The machine waits for ever for an answer that the actor never gives; each effect that is
 // work must be answered, within a bound, also when it fails.
+//
+// Public for the harness, which judges histories by it: what it exports may change without notice.
 package lifecycle

@@ -23,6 +23,8 @@
 // Not promised: that a runner whose server burns a processor and answers nothing is distinguished from one that installs; such a
 // server is given up after Most. Where the system reports nothing about processes, a runner has UnseenFactor times its Silence,
 // and the time in which processes waited for a processor is not known.
+//
+// Public for the command: what it exports may change without notice.
 package opening
 
 import "time"

@@ -19,4 +19,6 @@
 //
 // The functions are safe for concurrent use, and take time proportional to the bytes they are given, except for
 // Canonical, which sorts.
+//
+// Public for every package that reads what a stranger wrote: what it exports may change without notice.
 package rawjson

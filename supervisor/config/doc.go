@@ -40,4 +40,6 @@
 // Not promised: that a spec without a problem works (nothing is dialled or looked up here), that an entry which a higher scope
 // shadows has its variables and URL checked, and that a binding covers the content of the program that a command names: it
 // names the files of the project.
+//
+// Public for the command: what it exports may change without notice.
 package config

@@ -49,4 +49,6 @@
 //
 // That two versions of mcpvisor understand each other (a different protocol is refused by name), and, on Windows,
 // more protection than the access rules of the user's own profile directory give.
+//
+// Public for the command: what it exports may change without notice.
 package control

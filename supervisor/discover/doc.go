@@ -46,4 +46,6 @@
 //
 // Not promised: that an approved entry stays harmless. The approval covers its words, and of the program that they name
 // only whether files of the project are unchanged, up to 64 of 8 MiB each.
+//
+// Public for the command: what it exports may change without notice.
 package discover

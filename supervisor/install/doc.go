@@ -34,4 +34,6 @@
 //
 // Not promised: that a registry tells the truth. It says which program will run with the person's rights: show the
 // entry before it is started.
+//
+// Public for the command: what it exports may change without notice.
 package install

@@ -104,6 +104,11 @@ type T int`, 0)
 // eachGoFile visits every file of the module, tests and harness too, but for what stands below testdata.
 func eachGoFile(t *testing.T, visit func(name string, f *ast.File, fset *token.FileSet)) {
 	t.Helper()
+	eachGoFileWith(t, 0, visit)
+}
+
+func eachGoFileWith(t *testing.T, mode parser.Mode, visit func(name string, f *ast.File, fset *token.FileSet)) {
+	t.Helper()
 	top := root(t)
 	err := filepath.WalkDir(top, func(file string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -118,7 +123,7 @@ func eachGoFile(t *testing.T, visit func(name string, f *ast.File, fset *token.F
 			return nil
 		}
 		fset := token.NewFileSet()
-		f, err := parser.ParseFile(fset, file, nil, parser.SkipObjectResolution)
+		f, err := parser.ParseFile(fset, file, nil, mode|parser.SkipObjectResolution)
 		if err == nil {
 			visit(name, f, fset)
 		}

@@ -9,6 +9,8 @@
 // Package transports asks it whether credentials may go over plain http, auth/oauth orders network zones by it, and
 // supervisor/config and supervisor/install check addresses of configurations and registries. The package holds no state, does no
 // I/O and is safe for concurrent use.
+//
+// Public for the configuration and the command: what it exports may change without notice.
 package addresses
 
 import "net/netip"

@@ -29,4 +29,6 @@
 //
 // Not promised: servers that are added while older ones hold nearly everything get their fair share all the same, and the total
 // exceeds the limit by it until the older ones release bytes. Bytes are those of the messages, not those of Go's heap.
+//
+// Public for the actors: what it exports may change without notice.
 package budget

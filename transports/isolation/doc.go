@@ -61,4 +61,6 @@
 // all processes of a server together, which needs a delegated control group; access to some hosts only. Processes of one user
 // share much else: isolation limits the harm of a mistake, and is no border against an enemy. A virtual machine or a container is
 // that.
+//
+// Public for the configuration and the command: what it exports may change without notice.
 package isolation

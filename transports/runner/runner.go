@@ -12,6 +12,8 @@
 //
 // Every decision is by words: the command of an entry, and what a program wrote to its standard error, which is a stranger's
 // text. Nothing is promised for runners that the table does not name, nor for a script that starts one.
+//
+// Public for the actors: what it exports may change without notice.
 package runner
 
 import (

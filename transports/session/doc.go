@@ -61,4 +61,6 @@
 // That a tool stopped because its call was cancelled: the notification is sent, servers may ignore it. That a call is
 // answered within any time: the caller's context is the only clock of a call. That a server which reuses the id of one of our
 // calls that is still waiting is detected.
+//
+// Public for the actors and the harness: what it exports may change without notice.
 package session

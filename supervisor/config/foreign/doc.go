@@ -30,4 +30,6 @@
 //
 // Not promised: that a value which the other program keeps elsewhere (its keyring, the answers to its prompts, its list
 // of servers that are switched off by hand) is found. The problem names the variable that is read in its place.
+//
+// Public for the command: what it exports may change without notice.
 package foreign

@@ -15,4 +15,6 @@
 //
 // Names are compared without regard to case, because npm, Windows and many proxies do the same: Npm_Config_Registry is
 // npm_config_registry.
+//
+// Public for the command: what it exports may change without notice.
 package steer

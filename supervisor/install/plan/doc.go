@@ -45,4 +45,6 @@
 //
 // Not promised: that the package is what its name says. A version is pinned where the document names one; only mcpb
 // bundles, and images named by digest, are pinned by content.
+//
+// Public for the command: what it exports may change without notice.
 package plan
