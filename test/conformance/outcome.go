@@ -19,7 +19,7 @@ type Check struct {
 	ErrorMessage string `json:"errorMessage"`
 }
 
-// Outcome is what came of a run.
+// An Outcome is the result of a run.
 type Outcome struct {
 	Run
 	Checks []Check

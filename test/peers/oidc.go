@@ -80,7 +80,7 @@ func StartAuthServer(tb testing.TB, settings AuthSettings) *AuthServer {
 	return s
 }
 
-// AuthCounts is what was asked of an AuthServer.
+// AuthCounts counts the requests to an AuthServer.
 type AuthCounts struct {
 	Registered, SignedIn, Revoked int
 	// Unavailable counts the requests to the token endpoint that Break answered.

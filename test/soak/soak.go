@@ -24,7 +24,7 @@ const (
 	callTimeout = 20 * time.Second
 )
 
-// processStats are what one round of looking at the process brought.
+// processStats are the figures of the process in one round.
 type processStats struct {
 	memory, descriptors int
 	processor           time.Duration

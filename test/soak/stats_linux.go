@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// readStats is what the system tells of a process; zeros once it has ended.
+// readStats reads the figures of a process from /proc; zeros once it has ended.
 func readStats(pid int) (f processStats) {
 	dir := filepath.Join("/proc", strconv.Itoa(pid))
 	if open, err := os.ReadDir(filepath.Join(dir, "fd")); err == nil {

@@ -17,7 +17,7 @@ const (
 	digitsOfGroup  = 3
 )
 
-// Cell is what was measured of some calls. It is not safe for concurrent use.
+// A Cell holds the measurements of some calls. It is not safe for concurrent use.
 type Cell struct {
 	histogram *hdrhistogram.Histogram
 	calls     int

@@ -7,7 +7,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
-// Moment is when a caller gives a call up.
+// A Moment is the point of a call at which its caller gives it up.
 type Moment uint8
 
 const (

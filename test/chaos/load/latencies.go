@@ -125,13 +125,13 @@ func (l *Latencies) Merge(other *Latencies) {
 	}
 }
 
-// Group is what the healthy or the faulty servers did in a window; nil if there was no call.
+// Group returns the calls of the healthy or the faulty servers in a window; nil if there was no call.
 func (l *Latencies) Group(h Health, w Window) *Cell { return l.groups[perGroup{h, w}] }
 
-// Server is what one server did in a window; nil if there was no call.
+// Server returns the calls of one server in a window; nil if there was no call.
 func (l *Latencies) Server(name string, w Window) *Cell { return l.servers[perServer{name, w}] }
 
-// ServerTotal is what one server did over all windows; nil if there was no call.
+// ServerTotal returns the calls of one server over all windows; nil if there was no call.
 func (l *Latencies) ServerTotal(name string) *Cell {
 	var whole *Cell
 	for _, w := range Windows {
@@ -190,7 +190,7 @@ func HealthIn(p scenario.Plan) map[string]Health {
 	return out
 }
 
-// Bounds are where one window ends and the next begins.
+// Bounds are the times at which one window ends and the next begins.
 type Bounds struct{ Broken, Healed time.Duration }
 
 // WindowsOf finds the windows of a run: from its events, and from its plan where it was cut short.

@@ -14,7 +14,7 @@ import (
 // Module is the path that every file of a profile begins with.
 const Module = "github.com/mcpvisor/mcpvisor/"
 
-// Profile is what was run of some packages, by file.
+// A Profile holds the statements that were run, by file.
 type Profile map[string][]Block
 
 // Block is some statements that are run together, or not at all.
@@ -24,13 +24,13 @@ type Block struct {
 	Run        bool
 }
 
-// Share is how much was run of something.
+// A Share counts the statements of a file or a package, and those that were run.
 type Share struct {
 	Name            string
 	Run, Statements int
 }
 
-// Percent is how much of it was run.
+// Percent returns the share that was run, in per cent; 0 without statements.
 func (s Share) Percent() float64 { return 100 * float64(s.Run) / float64(max(s.Statements, 1)) }
 
 // Read reads a profile in the text form, in which each line is "file:line.column,line.column statements count". A block that
@@ -73,7 +73,7 @@ func Read(r io.Reader) (Profile, error) {
 	return p, lines.Err()
 }
 
-// FileShare is how much was run of one file.
+// FileShare returns the share of one file.
 func (p Profile) FileShare(file string) Share {
 	s := Share{Name: file}
 	for _, b := range p[file] {
@@ -87,7 +87,7 @@ func (p Profile) FileShare(file string) Share {
 // Files are the files, sorted.
 func (p Profile) Files() []string { return slices.Sorted(maps.Keys(p)) }
 
-// Packages are how much was run of each package, sorted by name. Only files that within says yes to count; nil is all.
+// Packages returns the share of each package, sorted by name. Only files that within says yes to count; nil is all.
 func (p Profile) Packages(within func(file string) bool) []Share {
 	shares := map[string]Share{}
 	for _, file := range p.Files() {

@@ -76,7 +76,7 @@ var missedFiles = []fileReason{
 	{"supervisor/call.go", "what a program makes of an answer: its parts and texts"},
 }
 
-// MissedReason is why the days leave a file alone that one could run, empty if nobody has said.
+// MissedReason returns the reason for which the days do not run a file that they could run; empty without an entry.
 func MissedReason(file string) string {
 	for _, r := range missedFiles {
 		if strings.HasPrefix(file, r.prefix) {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Findings are what a campaign came to.
+// Findings are the results of a campaign.
 type Findings struct {
 	First uint64
 	Days  int
@@ -20,7 +20,7 @@ type Findings struct {
 // isReachable says which files count for the bound.
 func isReachable(file string) bool { return UnreachableReason(file) == "" }
 
-// Reached is how much of what days can run was run, by package, and in all.
+// Reached returns the share of the reachable statements that was run, by package and in total.
 func (f *Findings) Reached() ([]Share, Share) {
 	all := f.Profile.Packages(isReachable)
 	return all, Total(all)

@@ -33,7 +33,7 @@ func main() {
 	}
 }
 
-// scenarioInput is what a scenario hands to the program.
+// scenarioInput is the JSON that a scenario hands to the program.
 type scenarioInput struct {
 	ToolCalls []struct {
 		Name      string          `json:"name"`
