@@ -117,7 +117,7 @@ func (c *conversation) receiveNotification(now time.Duration, m *message) {
 		c.reportProblem("the request %s was cancelled, and never sent", messages.Line(id, 60))
 	case r.method == "initialize":
 		c.reportProblem("initialize was cancelled: 2025-11-25, \"The initialize request MUST NOT be cancelled by clients\"")
-	case r.end == cancelled:
+	case r.end == cancelled && !c.noticeRefused:
 		c.reportProblem("the request %s (%s) was cancelled twice", id, r.method)
 	case r.end == answered && now > r.endedAt+cancelSlack && !c.misled:
 		c.reportProblem("the request %s (%s) was cancelled %s after its answer", id, r.method, (now - r.endedAt).Round(time.Millisecond))

@@ -25,6 +25,9 @@ type conversation struct {
 	closed              bool // the client has closed its side
 	misled              bool // the server wrote stray bytes, so what the client read is unknown
 
+	// noticeRefused says that a notification was refused with an HTTP status: it comes again, with other credentials.
+	noticeRefused bool
+
 	requests map[string]*request // by id, as its JSON text
 	order    []string            // their ids, the oldest first
 	tokens   map[string]string   // the id of the request that has a progress token, by the token's JSON text

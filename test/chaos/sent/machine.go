@@ -148,6 +148,7 @@ func (m *machine) observeActions(now time.Duration, actions []peer.Action) []pee
 		case peer.Status:
 			if c := m.conversations[a.Conn]; c != nil {
 				c.endRequest(now, a.Reply, refused)
+				c.noticeRefused = c.noticeRefused || a.Reply == ""
 			}
 		case peer.Cut:
 			if c := m.conversations[a.Conn]; c != nil {

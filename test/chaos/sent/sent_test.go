@@ -74,6 +74,9 @@ var (
 		{"a list before the handshake", stdio, `> {"jsonrpc":"2.0","id":2,"method":"tools/list"}`, "before it had answered initialize"},
 		{"a list before the client is ready", stdio, "> INIT\n< INIT\n" + `> {"jsonrpc":"2.0","id":2,"method":"tools/list"}`, "before notifications/initialized"},
 		{"ready twice", stdio, begun + "> READY", "twice"},
+		{"ready again, after it was refused", web, "> INIT\n< INIT\n> WEB\nrefuse\n> WEB", ""},
+		{"the era is asked for again, after ready was refused", web, "> INIT\n< INIT\n> WEB\nrefuse\n" +
+			`> Mcp-Protocol-Version=2026-07-28 Mcp-Method=server/discover {"jsonrpc":"2.0","id":7,"method":"server/discover","params":{META}}`, ""},
 		{"initialize again", stdio, begun + "> INIT", "initialize again"},
 		{"a probe and then the older handshake", stdio, `
 			> {"jsonrpc":"2.0","id":7,"method":"server/discover","params":{META}}` + "\n" + begun, ""},
