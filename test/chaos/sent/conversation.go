@@ -152,8 +152,9 @@ func (c *conversation) receiveRequest(now time.Duration, m *message) {
 	}
 	r := &request{method: *m.Method}
 	// 2025-11-25: "The request ID MUST NOT have been previously used by the requestor within the same session." A request that
-	// was refused with an HTTP status is repeated with the same id and other credentials.
-	if old := c.requests[id]; old != nil && (old.end != refused || old.method != r.method) {
+	// was refused with an HTTP status is repeated with the same id and other credentials. While no handshake was answered, there
+	// is no session yet: the client may count anew after a refusal, because over HTTP nothing else ends what it had begun.
+	if old := c.requests[id]; old != nil && (old.end != refused || old.method != r.method && c.version != "") {
 		c.reportProblem("the id %s of %s is that of %s, which was sent before it", id, r.method, old.method)
 	}
 	c.checkToken(m, r, id)

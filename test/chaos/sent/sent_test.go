@@ -64,6 +64,12 @@ var (
 			> Mcp-Protocol-Version=2025-11-25 {"jsonrpc":"2.0","id":2,"method":"tools/list"}
 			refuse 2 401
 			> Mcp-Protocol-Version=2025-11-25 {"jsonrpc":"2.0","id":2,"method":"tools/list"}`, ""},
+		{"a client counts anew after its handshake was refused", web, "> INIT\nrefuse 1 307\n" +
+			`> Mcp-Protocol-Version=2026-07-28 Mcp-Method=server/discover {"jsonrpc":"2.0","id":1,"method":"server/discover","params":{META}}`, ""},
+		{"a client counts anew within a session", web, "> INIT\n< INIT\n> WEB\n" + `
+			> Mcp-Protocol-Version=2025-11-25 {"jsonrpc":"2.0","id":2,"method":"tools/list"}
+			refuse 2 401
+			> Mcp-Protocol-Version=2025-11-25 {"jsonrpc":"2.0","id":2,"method":"ping"}`, "the id 2 of ping is that of tools/list"},
 		{"an id that is null", stdio, begun + `> {"jsonrpc":"2.0","id":1.5,"method":"tools/list"}`, "the id of tools/list is 1.5"},
 		{"no version of JSON-RPC", stdio, `> {"id":1,"method":"ping"}`, "jsonrpc"},
 		{"no message", stdio, `> hello`, "no JSON-RPC message"},
