@@ -39,6 +39,8 @@ func (r *resolver) addEnvFile(s *messages.Spec) {
 	if !filepath.IsAbs(path) && r.ctx.ProjectDir != "" {
 		path = filepath.Join(r.ctx.ProjectDir, path)
 	}
+	// A path that goes around must not hide that the file lies in the project. A link can: only the system could tell.
+	path = filepath.Clean(path)
 	// Callers that only look at the configuration pass no ReadFile.
 	if r.ctx.ReadFile == nil {
 		r.addWarning("envFile", "it is not read here", "write the variables into env")

@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"fmt"
 	"maps"
 	"strings"
 	"testing"
@@ -89,5 +90,18 @@ func TestVariablesOfAProjectThatSteer(t *testing.T) {
 	}
 	if len(set.Problems) != 1 || !strings.Contains(set.Problems[0].Text, "LD_AUDIT") {
 		t.Errorf("%v", set.Problems)
+	}
+}
+
+// The person's own file may name a file of the project by a way around: what lies in the project is its author's, by whatever path.
+func TestAnEnvFileOfTheProjectIsKnownByAnyPath(t *testing.T) {
+	for _, path := range []string{"/home/p/proj/.env", "/home/p/x/../proj/.env", "/home/p//proj/./.env", "../proj/.env"} {
+		p := config.Parse(config.File{Path: "f", Scope: messages.ScopeUser, Data: fmt.Appendf(nil, `{"mcpServers": {"s": {"command": "x", "envFile": %q}}}`, path)})
+		set := config.Merge([]config.Parsed{p}, config.Context{ProjectDir: "/home/p/proj", ReadFile: func(string) ([]byte, string) {
+			return []byte("API_KEY=1\nLD_PRELOAD=x\n"), ""
+		}})
+		if got := set.Specs["s"].Env; !maps.Equal(got, map[string]string{"API_KEY": "1"}) {
+			t.Errorf("%s: the server gets %q", path, got)
+		}
 	}
 }
