@@ -6,8 +6,10 @@ import "time"
 // of a time.Time and less time to read, and every pending request holds one or two.
 type monotime time.Duration
 
-// clockStart is the zero of monotime. In a testing/synctest bubble the same zero serves, read by the bubble's clock.
-var clockStart = time.Now()
+// clockStart is the zero of monotime, a century before the program began. So 0 is earlier than every point in time in a
+// testing/synctest bubble, too, whose clock begins in the year 2000; were points there negative, a comparison with the 0 of
+// never would come out otherwise in a test than in the field.
+var clockStart = time.Now().Add(-100 * 365 * 24 * time.Hour)
 
 // monotimeNow returns the present time.
 func monotimeNow() monotime { return monotime(time.Since(clockStart)) }
