@@ -108,7 +108,7 @@ func TestOnlyABoundThatPassedIsExplained(t *testing.T) {
 		a := &attempt{spec: &messages.Spec{Command: "a"}, limits: opening.Limits{Silence: 30 * time.Second}}
 		err := a.explainTimeout(c.bound, c.step, c.err)
 		if c.want == "" {
-			if err != c.err { //nolint:errorlint // it is handed on as it is
+			if err != c.err {
 				t.Errorf("%s: %v", what, err)
 			}
 			continue

@@ -113,7 +113,7 @@ func (f *File) openFlags() (int, error) {
 	info, err := os.Lstat(f.Path)
 	// An error of Lstat comes again when the file is opened, and is reported there.
 	if err != nil || info.Mode()&os.ModeSymlink == 0 {
-		return flags | noFollow, nil //nolint:nilerr
+		return flags | noFollow, nil //nolint:nilerr // it comes again when the file is opened
 	}
 	// Following a link to a regular file would let its author choose which file is written.
 	if end, err := os.Stat(f.Path); err != nil || end.Mode().IsRegular() {
