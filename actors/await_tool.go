@@ -12,7 +12,7 @@ import (
 // awaitTool finds the entry of a tool that is not in the catalog, by its qualified name or by its server and its own name there.
 // The catalog withdraws the tools of a server that is down, and lacks those of one that was never connected. In both cases the
 // server is configured, so the call waits for it to connect, for Wait at most, and fails with the server's state if it
-// does not. remaining is what is left of Wait.
+// does not. remaining is the part of Wait that this wait has not used.
 func (c *Calls) awaitTool(ctx context.Context, qualified, server, tool string) (_ *catalog.Entry, remaining time.Duration, _ error) {
 	// A refusal is final, so it comes before any wait.
 	if c.Refuse != nil {

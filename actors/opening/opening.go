@@ -46,7 +46,7 @@ const (
 	// InstallingAfter is the time of a runner's work that counts as an installation: 5 s. A package that is installed already
 	// starts sooner than that on most machines.
 	InstallingAfter = 5 * time.Second
-	// UnseenFactor times Silence is what a runner has where its work cannot be observed: 4, so 2 min.
+	// UnseenFactor: a runner whose work cannot be observed gets Silence so many times over: 4, so 2 min.
 	UnseenFactor = 4
 	// MaxSilence bounds Grown: 5 min.
 	MaxSilence = 5 * time.Minute

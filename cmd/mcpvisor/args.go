@@ -152,7 +152,7 @@ func (a typedArg) parseLiteral(types []string) (json.RawMessage, error) {
 	}
 	raw := json.RawMessage(strings.TrimSpace(a.value))
 	if json.Valid(raw) {
-		// UseNumber keeps large integers exact while their type is found; raw itself is what is sent.
+		// UseNumber keeps large integers exact while their type is found; the call sends raw unchanged.
 		d := json.NewDecoder(bytes.NewReader(raw))
 		d.UseNumber()
 		var v any

@@ -385,7 +385,7 @@ func (f *formField) shortText(v json.RawMessage) string { return messages.Line(f
 // fullText shows a value in the summary before it is sent: all of it, with every character that a terminal would not show
 // written out. A text with such characters, or with more than one line, is printed in the quotes and escapes of JSON.
 func (f *formField) fullText(v json.RawMessage) string {
-	// A choice is shown with its title in front, and with its value, which is what is sent.
+	// A choice is shown by its title, and by its value too, because the answer sends the value.
 	name := func(s string) string {
 		for _, c := range f.choices {
 			if c.value == s && c.title != "" && c.title != c.value {

@@ -309,7 +309,7 @@ func serverPrefix(server string) string {
 	return messages.Line(server, 40) + ": "
 }
 
-// aboutText says what the run is about: "9 servers of /home/me/project".
+// aboutText says what the run is about: "9 servers of ~/project".
 func (r *upRun) aboutText() string {
 	if r.flags.demo {
 		return countOf(len(r.servers), "server") + " of the demo"

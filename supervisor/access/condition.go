@@ -276,7 +276,7 @@ func (c *condition) matchesAlike(text string) bool {
 	if c.matchesText(text) {
 		return true
 	}
-	// A path is compared without its dots too: a deny of /etc/* must see /tmp/../etc/passwd.
+	// A path is compared without its dots too: a deny of /etc/* must see /srv/../etc/passwd.
 	slashes := strings.ReplaceAll(text, `\`, "/")
 	if clean := path.Clean(slashes); clean != text && (strings.Contains(slashes, "/") || hasDotDot(text)) {
 		return c.matchesText(clean) || c.matchesText(clean+"/")
