@@ -1,7 +1,7 @@
 // Package arch holds the layer table of the module and checks it: which package may import which, what a pure package
 // may use, and what stands at the top level of the repository. Each failure names what it breaks and the reason.
 //
-// The table is in table.go; whoever adds a package gives it a place there.
+// The table is in table.go; a new package needs a place there.
 package arch
 
 import (
@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// Package is what the checks need to know of one package. Paths of our own are relative to the module, as in the table;
+// Package holds the facts that the checks need about one package. Paths of our own are relative to the module, as in the table;
 // the module itself is ".".
 type Package struct {
 	// Imports are full import paths, tests left out, of all systems together.
@@ -21,11 +21,11 @@ type Package struct {
 }
 
 // Check returns the violations of the table by a graph of our packages, sorted. Tests check it on graphs of their own.
-func Check(table []Layer, reaches []ReachLimit, graph map[string]Package) []string {
+func Check(table []Row, reaches []ReachLimit, graph map[string]Package) []string {
 	var bad []string
 	report := func(format string, args ...any) { bad = append(bad, fmt.Sprintf(format, args...)) }
 	for _, path := range slices.Sorted(maps.Keys(graph)) {
-		own := findLayer(table, path)
+		own := findRow(table, path)
 		if own == nil {
 			report("%s is in no layer: add it to the table in test/arch/table.go", path)
 			continue
@@ -33,9 +33,9 @@ func Check(table []Layer, reaches []ReachLimit, graph map[string]Package) []stri
 		for _, imported := range graph[path].Imports {
 			ours, inside := strings.CutPrefix(imported, Module+"/")
 			if inside && !own.Exempt {
-				if other := findLayer(table, ours); other != nil && other.Height >= own.Height {
-					report("%s (layer %d) imports %s (layer %d): an import goes to a strictly lower layer.\n\t"+
-						"%s: %s\n\t%s: %s", path, own.Height, ours, other.Height, path, own.Why, ours, other.Why)
+				if other := findRow(table, ours); other != nil && other.Height >= own.Height {
+					report("%s (%s) imports %s (%s): an import goes to a strictly lower layer, or to a lower step of its own.\n\t"+
+						"%s: %s\n\t%s: %s", path, own.place(), ours, other.place(), path, own.Why, ours, other.Why)
 				}
 			}
 			for never, why := range own.Never {
@@ -62,9 +62,46 @@ func Check(table []Layer, reaches []ReachLimit, graph map[string]Package) []stri
 	return bad
 }
 
-// findLayer gives the row of a package, nil if there is none.
-func findLayer(table []Layer, path string) *Layer {
-	var best *Layer
+// place names the layer of a row, with its step if it stands above others of its layer.
+func (r *Row) place() string {
+	layer := LayerOf(r.Height)
+	if step := r.Height - layer.Height; step > 0 {
+		return fmt.Sprintf("layer %s, step %d", layer.Number, step)
+	}
+	return "layer " + layer.Number
+}
+
+// Dead returns what is wrong with the table itself: a package of a row that neither exists nor is planned, or one that is planned
+// and exists.
+func Dead(table []Row, planned []string, graph map[string]Package) []string {
+	var bad []string
+	for _, row := range table {
+		for _, pattern := range row.Packages {
+			exists := false
+			for path := range graph {
+				_, matches := matchPattern(pattern, path)
+				exists = exists || matches
+			}
+			switch isPlanned := slices.Contains(planned, pattern); {
+			case exists && isPlanned:
+				bad = append(bad, pattern+" exists: it is no longer planned, so take it out of Planned")
+			case !exists && !isPlanned:
+				bad = append(bad, pattern+" does not exist: take it out of the table, or name it in Planned")
+			}
+		}
+	}
+	for _, path := range planned {
+		if findRow(table, path) == nil || !slices.Contains(findRow(table, path).Packages, path) {
+			bad = append(bad, path+" is planned and has no row")
+		}
+	}
+	slices.Sort(bad)
+	return bad
+}
+
+// findRow returns the row of a package, nil if there is none.
+func findRow(table []Row, path string) *Row {
+	var best *Row
 	longest := -1
 	for i, l := range table {
 		for _, p := range l.Packages {

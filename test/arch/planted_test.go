@@ -58,6 +58,10 @@ func TestPlantedViolationsAreFound(t *testing.T) {
 		{path: "supervisor", reaches: proto + "/remote", want: "9 MB"},
 		{path: "supervisor", reaches: "testing", want: "testing package"},
 		{path: "supervisor/remote", imports: ours("cmd/mcpvisor"), want: "strictly lower"},
+		{path: "supervisor/control", imports: ours("supervisor/gateway"), want: "imports supervisor/gateway (layer 4b)"},
+		{path: "supervisor/remote", imports: ours("supervisor/control"), want: "(layer 4a, step 1)"},
+		{path: "transports/session", imports: ours("transports/serve"), want: "(layer 2, step 2)"},
+		{path: "supervisor", imports: ours("supervisor/supervisortest"), want: "strictly lower"},
 		{path: "supervisor", imports: ours("test/peers"), want: "strictly lower"},
 		{path: "cmd/mcpvisor", imports: ours("test/peers"), want: "strictly lower"},
 		{path: "test/servers", imports: ours("messages"), want: "strictly lower"},
@@ -84,6 +88,31 @@ func TestPlantedViolationsAreFound(t *testing.T) {
 		if len(bad) != 1 || !strings.Contains(bad[0], c.want) || !strings.HasPrefix(bad[0], c.path) {
 			t.Errorf("%s with %s%s: found %q, want one violation with %q", c.path, c.imports, c.reaches, bad, c.want)
 		}
+	}
+}
+
+// Each layer has a height of its own, and a height between two belongs to the lower one.
+func TestAHeightLiesInALayer(t *testing.T) {
+	for i, layer := range arch.Layers {
+		if i > 0 && layer.Height <= arch.Layers[i-1].Height {
+			t.Errorf("layer %s is not above layer %s", layer.Number, arch.Layers[i-1].Number)
+		}
+		for step := range 2 {
+			if got := arch.LayerOf(layer.Height + step); got.Number != layer.Number {
+				t.Errorf("height %d lies in layer %s, want %s", layer.Height+step, got.Number, layer.Number)
+			}
+		}
+	}
+}
+
+// A row whose package has gone, and a planned package that exists, are found.
+func TestAPlantedDeadRowIsFound(t *testing.T) {
+	table := []arch.Row{{Packages: []string{"messages", "actors/...", "transports/serve", "supervisor/gone"}}}
+	graph := map[string]arch.Package{"messages": {}, "actors/lifecycle": {}, "transports/serve": {}}
+	bad := arch.Dead(table, []string{"transports/serve", "supervisor/web"}, graph)
+	want := []string{"supervisor/gone does not exist", "supervisor/web is planned and has no row", "transports/serve exists"}
+	if !slices.EqualFunc(bad, want, strings.HasPrefix) {
+		t.Errorf("found %q, want %q", bad, want)
 	}
 }
 
