@@ -16,7 +16,8 @@ func ExampleWrap() {
 		fmt.Println(err)
 		return
 	}
-	control.Watch(func(h fault.Hit) { fmt.Printf("%s: %s of %s: %s\n", h.Server, h.Fault, h.Tool, h.Text) })
+	hits := make(chan fault.Hit, 1) // the observer runs beside the calls, so what it sees is printed after them
+	control.Watch(func(h fault.Hit) { hits <- h })
 	transport := fault.Wrap(transports.NewInProcess(echoing), control.Named("github"))
 
 	rule, err := fault.Parse("die-mid-call tool=search nth=2")
@@ -39,6 +40,8 @@ func ExampleWrap() {
 		fmt.Println(delivery, err)
 	}
 	<-conn.Released() // the server has ended
+	h := <-hits
+	fmt.Printf("%s: %s of %s: %s\n", h.Server, h.Fault, h.Tool, h.Text)
 	fmt.Println(control.Remove(name))
 	// Output:
 	// written <nil>
