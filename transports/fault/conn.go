@@ -37,8 +37,9 @@ type conn struct {
 	wake     chan struct{} // capacity 1: makes run look at the queue and the clock
 
 	mu sync.Mutex
-	// heldAnswers are the requests whose answers have come and were not delivered yet, by id. Each channel is closed
-	// at the delivery, and never for an answer that is dropped. mu guards the map.
+	// heldAnswers are the requests whose answers have come while their Send was under way and were not delivered, by
+	// id. Each channel is closed at the delivery, and never for an answer that is dropped. Send takes its request out
+	// when the inner Send returns, whatever that returns. mu guards the map.
 	heldAnswers map[int64]chan struct{}
 }
 
@@ -111,6 +112,7 @@ func (c *conn) Send(ctx context.Context, m transports.Message) (transports.Deliv
 // transports.Conn says so: Send of a request blocks until the answer has been given to the sink.
 func (c *conn) sendAndAwait(ctx context.Context, m transports.Message) (transports.Delivery, error) {
 	d, err := c.inner.Send(ctx, m)
+	delivered := c.takeHeldAnswer(m.ID)
 	if err != nil {
 		// The fault ended the connection, so its reason is the true one and not the symptom of the inner connection.
 		if cause := c.endCause.Load(); cause != nil {
@@ -118,21 +120,9 @@ func (c *conn) sendAndAwait(ctx context.Context, m transports.Message) (transpor
 		}
 		return d, err
 	}
-	if !c.waitsForAnswer || m.ID == 0 {
-		return d, nil
-	}
-	// delivered is nil if the answer was not held back, or was only a message that needs none.
-	c.mu.Lock()
-	delivered := c.heldAnswers[m.ID]
-	c.mu.Unlock()
 	if delivered == nil {
 		return d, nil
 	}
-	defer func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		delete(c.heldAnswers, m.ID)
-	}()
 	// The answer arrived and is held: wait for its delivery, the caller, or the end.
 	select {
 	case <-delivered:
@@ -336,6 +326,19 @@ func (c *conn) holdAnswer(id int64) chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.heldAnswers[id] = delivered
+	return delivered
+}
+
+// takeHeldAnswer removes a request from heldAnswers. It returns nil if its answer was not held back; messages that need
+// no answer have id 0 and are never there.
+func (c *conn) takeHeldAnswer(id int64) chan struct{} {
+	if id == 0 || !c.waitsForAnswer {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delivered := c.heldAnswers[id]
+	delete(c.heldAnswers, id)
 	return delivered
 }
 

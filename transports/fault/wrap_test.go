@@ -2,6 +2,7 @@ package fault_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -9,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/transports"
 	"github.com/mcpvisor/mcpvisor/transports/fault"
 	"github.com/mcpvisor/mcpvisor/transports/transporttest"
@@ -96,4 +98,61 @@ func TestTheOptionalMethodsOfASinkPass(t *testing.T) {
 			})
 		})
 	}
+}
+
+// answerThenError is a transport like HTTP, of which Send gives the answer to the sink before it returns, with err for the first.
+type answerThenError struct {
+	transports.Transport
+	transports.Conn
+	sink transports.Sink
+	err  error
+}
+
+func (a *answerThenError) Kind() messages.TransportKind { return messages.HTTP }
+
+func (a *answerThenError) Dial(ctx context.Context, sink transports.Sink) (_ transports.Conn, err error) {
+	a.sink = sink
+	a.Conn, err = a.Transport.Dial(ctx, sink)
+	return a, err
+}
+
+func (a *answerThenError) Send(_ context.Context, m transports.Message) (transports.Delivery, error) {
+	a.sink.Message(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"result":{}}`, m.ID))
+	err := a.err
+	a.err = nil
+	return transports.Written, err
+}
+
+// TestAFailedSendLeavesNoHeldAnswer checks that a request whose answer was held back and whose Send failed leaves nothing behind:
+// the next request of that id does not wait for the answer of the first.
+func TestAFailedSendLeavesNoHeldAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		control, err := fault.New(1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rule, err := fault.Parse("hang-call times=1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := control.Add(rule); err != nil {
+			t.Fatal(err)
+		}
+		broken := errors.New("the stream broke after the answer")
+		inner := &answerThenError{Transport: transports.NewInProcess(echoing), err: broken}
+		conn, err := fault.Wrap(inner, control).Dial(t.Context(), &transporttest.Recorder{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		for _, want := range []error{broken, nil} {
+			if _, err := conn.Send(ctx, request(1, "tools/call", "echo")); !errors.Is(err, want) {
+				t.Errorf("Send says %v, want %v", err, want)
+			}
+		}
+		if err := conn.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
 }
