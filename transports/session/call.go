@@ -1,7 +1,6 @@
 package session
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"strconv"
@@ -87,41 +86,6 @@ func callProblem(tool string, args json.RawMessage) string {
 		return "the arguments are not a JSON object"
 	}
 	return "the arguments are not valid JSON"
-}
-
-// appendOneLine appends valid JSON with its line breaks replaced by spaces. In valid JSON a line break stands between tokens
-// only (in a string it is escaped), where a space means the same.
-//
-// All versions, stdio: "Messages are delimited by newlines, and MUST NOT contain embedded newlines."
-func appendOneLine(b, value []byte) []byte {
-	start := len(b)
-	b = append(b, value...)
-	if bytes.IndexByte(value, '\n') < 0 && bytes.IndexByte(value, '\r') < 0 {
-		return b
-	}
-	for i, c := range b[start:] {
-		if c == '\n' || c == '\r' {
-			b[start+i] = ' '
-		}
-	}
-	return b
-}
-
-// appendString appends s, which is valid UTF-8, as a JSON string. It escapes only what JSON demands.
-func appendString(b []byte, s string) []byte {
-	const hex = "0123456789abcdef"
-	b = append(b, '"')
-	for i := range len(s) {
-		switch c := s[i]; {
-		case c == '"' || c == '\\':
-			b = append(b, '\\', c)
-		case c < 0x20:
-			b = append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
-		default:
-			b = append(b, c)
-		}
-	}
-	return append(b, '"')
 }
 
 // postTimeout bounds the writing of one background message. A server that does not read for so long loses the message.

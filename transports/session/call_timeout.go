@@ -110,6 +110,9 @@ func (p *CallTimeout) Done() <-chan struct{} {
 	return a.done
 }
 
+// parentDone returns the parent's Done. It is for a session, which checks the deadlines itself: Done would cost a timer.
+func (p *CallTimeout) parentDone() <-chan struct{} { return p.parent.Done() }
+
 // Err implements context.Context. It also discovers the parent's end: without Done nothing listens to the parent.
 func (p *CallTimeout) Err() error {
 	if p.endCause.Load() == 0 {

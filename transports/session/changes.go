@@ -2,25 +2,7 @@ package session
 
 import (
 	"sync"
-	"sync/atomic"
 )
-
-// A coalescedCall turns several events into one call of a function, as long as the call has not begun. The last event
-// is never lost: an event during the call leads to another call.
-type coalescedCall struct{ scheduled atomic.Bool }
-
-// scheduleCall queues one call of f, unless one is queued already or f is nil. It is mandatory, so it is never
-// dropped; scheduled bounds it to one item.
-func (n *coalescedCall) scheduleCall(s *Session, f func()) {
-	if f == nil || !n.scheduled.CompareAndSwap(false, true) {
-		return
-	}
-	s.callbacks.put(0, true, func() {
-		// First the flag, then the call: a change during the call is another call.
-		n.scheduled.Store(false)
-		f()
-	})
-}
 
 // notifications are the changes that are waiting for their callbacks.
 type notifications struct {
@@ -29,19 +11,21 @@ type notifications struct {
 }
 
 // notifyToolsChanged schedules OnToolsChanged. The session keeps no cache of the tools: their owner lists them again.
-func (s *Session) notifyToolsChanged() { s.notifications.tools.scheduleCall(s, s.cfg.OnToolsChanged) }
+func (s *Session) notifyToolsChanged() {
+	s.notifications.tools.scheduleCall(&s.callbacks, s.cfg.OnToolsChanged)
+}
 
 // notifyPromptsChanged drops the cached prompts before it schedules the callback, so that a list that the callback
 // asks for is a new one.
 func (s *Session) notifyPromptsChanged() {
 	s.listCaches.Load().invalidateLists(false, true)
-	s.notifications.prompts.scheduleCall(s, s.cfg.OnPromptsChanged)
+	s.notifications.prompts.scheduleCall(&s.callbacks, s.cfg.OnPromptsChanged)
 }
 
 // notifyResourcesChanged does the same for resources and templates: the protocol has one notification for both.
 func (s *Session) notifyResourcesChanged() {
 	s.listCaches.Load().invalidateLists(true, false)
-	s.notifications.resources.scheduleCall(s, s.cfg.OnResourcesChanged)
+	s.notifications.resources.scheduleCall(&s.callbacks, s.cfg.OnResourcesChanged)
 }
 
 // StreamReopened treats everything as changed: notifications may have been lost between two streams. The server still

@@ -8,12 +8,15 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 )
 
-// answerElicitation answers elicitation/create.
+// answerElicitation answers elicitation/create with what elicit returns. allowURL is true if the URL mode was announced.
 //
 // 2025-11-25: "For backwards compatibility, servers MAY omit the mode field for form mode elicitation requests.
 // Clients MUST treat requests without a mode field as form mode." And: "Server sends an elicitation/create request
 // with a mode not declared in client capabilities: -32602 (Invalid params)".
-func (s *Session) answerElicitation(ctx context.Context, params []byte) ([]byte, *responseError) {
+func answerElicitation(
+	ctx context.Context, params []byte, allowURL bool,
+	elicit func(context.Context, messages.ElicitRequest) (messages.ElicitResult, error),
+) ([]byte, *responseError) {
 	if !rawjson.IsObject(params) {
 		return nil, &responseError{codeInvalidParams, "params is not an object"}
 	}
@@ -41,12 +44,12 @@ func (s *Session) answerElicitation(ctx context.Context, params []byte) ([]byte,
 	switch {
 	case r.Mode == messages.ElicitForm && !rawjson.IsObject(r.Schema):
 		return nil, &responseError{codeInvalidParams, "requestedSchema is not an object"}
-	case r.Mode == messages.ElicitURL && !s.cfg.Handlers.ElicitURL, r.Mode != messages.ElicitForm && r.Mode != messages.ElicitURL:
+	case r.Mode == messages.ElicitURL && !allowURL, r.Mode != messages.ElicitForm && r.Mode != messages.ElicitURL:
 		return nil, &responseError{codeInvalidParams, "the mode was not announced"}
 	case r.Mode == messages.ElicitURL && r.URL == "":
 		return nil, &responseError{codeInvalidParams, "url is missing"}
 	}
-	res, err := s.cfg.Handlers.Elicit(ctx, r)
+	res, err := elicit(ctx, r)
 	if err != nil {
 		return nil, handlerError(err)
 	}

@@ -60,6 +60,16 @@ func (e *envelope) classify() messageKind {
 	return kindNotRPC
 }
 
+// maxRequestID bounds the ids of the server's requests, in bytes, because the answer echoes them.
+const maxRequestID = 1024
+
+// hasUsableID reports whether the id of a request, which is not empty, is a string or a number and short enough to be echoed.
+// With any other id there is no answer that the server could match.
+func (e *envelope) hasUsableID() bool {
+	c := e.rawID[0]
+	return len(e.rawID) <= maxRequestID && (c == '"' || c == '-' || isDigit(c))
+}
+
 // scanEnvelope reads the object at b[i] and returns the index after it, -1 if it is not valid JSON. In that case the envelope
 // holds the members before the fault. depth is the nesting of the object in what surrounds it (1 in a batch), because the
 // nesting of a message is bounded.

@@ -2,20 +2,14 @@ package session
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
-	"strconv"
 	"strings"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 	"github.com/mcpvisor/mcpvisor/transports"
 )
-
-// maxText bounds the characters of a server's own words that an error repeats.
-const maxText = 300
 
 // translateError turns a transport's error into the module's error type; no other function does. If the body of an HTTP
 // answer holds a JSON-RPC error, its words are added, because they explain more than the status. The outcome is left empty:
@@ -92,91 +86,6 @@ func contextError(ctx context.Context, before string) *messages.Error {
 // deadlinePassed reports whether ctx ended because of time: its own deadline, or one of a [CallTimeout].
 func deadlinePassed(ctx context.Context) bool {
 	return errors.Is(ctx.Err(), context.DeadlineExceeded) || errors.Is(context.Cause(ctx), context.DeadlineExceeded)
-}
-
-// asError returns the error of an answer that is not a result, with its outcome; nil for a result.
-func (a answer) asError(method string) *messages.Error {
-	switch a.kind {
-	case answerRPCError:
-		f := readRPCError(a.raw)
-		return &messages.Error{
-			Outcome: messages.OutcomeRejected, Class: messages.ClassRejected, Code: f.code, Data: f.data,
-			Text: fmt.Sprintf("the server rejected %s: %s", method, f),
-		}
-	case answerUnusable, answerNoMemory:
-		text := "the server's answer to " + method + " " + a.detail
-		if a.toolRan && method == "tools/call" {
-			text = "the tool ran, but its answer " + a.detail
-		}
-		if a.kind == answerNoMemory {
-			return &messages.Error{Outcome: messages.OutcomeUnknown, Class: messages.ClassExhausted, Text: text,
-				Fix: "raise the memory budget, or ask for less", Err: messages.ErrMemory}
-		}
-		return &messages.Error{Outcome: messages.OutcomeUnknown, Class: messages.ClassProtocol, Text: text}
-	case answerResult, answerSessionEnded, answerTimedOut: // the last two never get here: sendAndWait turns them into errors
-	}
-	return nil
-}
-
-// rpcError is the error object of JSON-RPC, neutralised for logs and terminals.
-type rpcError struct {
-	// code is 0 if the server gave none.
-	code    int
-	message string
-	data    json.RawMessage
-}
-
-// String returns the server's words with the code.
-func (f rpcError) String() string {
-	if f.code == 0 {
-		return f.message
-	}
-	return f.message + " (code " + strconv.Itoa(f.code) + ")"
-}
-
-// readRPCError reads the member error. It is lenient: any value of that member says that the server refused, even a plain
-// string.
-func readRPCError(raw []byte) rpcError {
-	var f rpcError
-	if rawjson.IsObject(raw) {
-		m := rawjson.ObjectAt(raw, 0, 0)
-		for m.Next() {
-			value := m.Skip()
-			switch string(m.Name) {
-			case "code":
-				// A code may be written as 1e3 or -32602.0, or not fit: ParseFloat takes all of them.
-				if n, err := strconv.ParseFloat(string(value), 64); err == nil {
-					f.code = int(n)
-				}
-			case "message":
-				f.message, _ = rawjson.Text(value)
-			case "data":
-				if !rawjson.IsNull(value) {
-					f.data = value
-				}
-			}
-		}
-	} else {
-		f.message, _ = rawjson.Text(raw)
-	}
-	if f.message = messages.Line(f.message, maxText); f.message == "" {
-		f.message = "it gave no reason"
-	}
-	return f
-}
-
-// findRPCError finds a JSON-RPC error in the body of an HTTP answer. ok is false for a body that is anything else, such as
-// the HTML page of a proxy.
-func findRPCError(body []byte) (rpcError, bool) {
-	i := rawjson.SkipSpace(body, 0)
-	if i >= len(body) || body[i] != '{' {
-		return rpcError{}, false
-	}
-	e, end := scanEnvelope(body, i, 0)
-	if end < 0 || !rawjson.IsObject(e.errorObject) {
-		return rpcError{}, false
-	}
-	return readRPCError(e.errorObject), true
 }
 
 // withoutForeignBody returns err without its body if that body is the answer to another request: an error in it says nothing

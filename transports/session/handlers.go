@@ -3,10 +3,8 @@ package session
 import (
 	"context"
 	"encoding/json"
-	"errors"
 
 	"github.com/mcpvisor/mcpvisor/messages"
-	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 )
 
 // Handlers answer the requests of a server. A feature without a handler is not announced to the server, and refused
@@ -67,82 +65,28 @@ func (h *Handlers) appendCapabilities(b []byte, era messages.Era) []byte {
 	return append(b, '}')
 }
 
-// A responseError is the JSON-RPC error with which we answer a request of the server.
-type responseError struct {
-	code int
-	text string
-}
-
 // They are shared and never changed.
 var (
 	methodNotFound  = &responseError{codeMethodNotFound, "method not found"}
 	tooManyRequests = &responseError{codeInternal, "too many requests are being answered already"}
 )
 
-// handlerFor returns the function that answers a method, nil if there is no handler for it.
-func (s *Session) handlerFor(method string) func(ctx context.Context, params []byte) ([]byte, *responseError) {
-	h := &s.cfg.Handlers
+// An answerFunc answers one request of the server: with a result, or with the error that the server gets.
+type answerFunc func(ctx context.Context, params []byte) ([]byte, *responseError)
+
+// findHandler returns the function that answers a method, nil if there is no handler for it.
+func (h *Handlers) findHandler(method string) answerFunc {
 	switch {
 	case method == "roots/list" && h.Roots != nil:
-		return s.answerRoots
+		return func(ctx context.Context, _ []byte) ([]byte, *responseError) { return answerRoots(ctx, h.Roots) }
 	case method == "sampling/createMessage" && h.Sample != nil:
-		return s.answerSampling
+		return func(ctx context.Context, params []byte) ([]byte, *responseError) {
+			return answerSampling(ctx, params, h.SampleTools, h.Sample)
+		}
 	case method == "elicitation/create" && h.Elicit != nil:
-		return s.answerElicitation
+		return func(ctx context.Context, params []byte) ([]byte, *responseError) {
+			return answerElicitation(ctx, params, h.ElicitURL, h.Elicit)
+		}
 	}
 	return nil
-}
-
-// handlerError returns the error that a server gets for a handler's error. It contains no text of the handler's
-// error, which may hold secrets.
-func handlerError(err error) *responseError {
-	if errors.Is(err, messages.ErrNotShown) {
-		return &responseError{codeInternal, "nobody could be asked: " + messages.ErrNotShown.Error()}
-	}
-	if messages.ClassOf(err) == messages.ClassDenied {
-		// 2025-11-25, Sampling, Error Handling: "User rejected sampling request: -1".
-		return &responseError{-1, "the request was refused"}
-	}
-	return &responseError{codeInternal, "the request could not be answered"}
-}
-
-// answerRoots answers roots/list.
-func (s *Session) answerRoots(ctx context.Context, _ []byte) ([]byte, *responseError) {
-	roots, err := s.cfg.Handlers.Roots(ctx)
-	if err != nil {
-		return nil, handlerError(err)
-	}
-	if roots == nil { // the specification demands an array; nil would become null
-		roots = []messages.Root{}
-	}
-	raw, err := json.Marshal(struct {
-		Roots []messages.Root `json:"roots"`
-	}{roots})
-	if err != nil {
-		return nil, handlerError(err)
-	}
-	return raw, nil
-}
-
-// answerSampling answers sampling/createMessage.
-//
-// 2025-11-25: "Servers MUST NOT send tool-enabled sampling requests to Clients that have not declared support for
-// tool use via the sampling.tools capability"; and the schema of tools: "The client MUST return an error if this
-// field is provided but ClientCapabilities.sampling.tools is not declared."
-func (s *Session) answerSampling(ctx context.Context, params []byte) ([]byte, *responseError) {
-	if !rawjson.IsObject(params) {
-		return nil, &responseError{codeInvalidParams, "params is not an object"}
-	}
-	if !s.cfg.Handlers.SampleTools && (!rawjson.IsNull(rawjson.Member(params, "tools")) || !rawjson.IsNull(rawjson.Member(params, "toolChoice"))) {
-		return nil, &responseError{codeInvalidParams, "tools were given, and sampling.tools was not announced"}
-	}
-	raw, err := s.cfg.Handlers.Sample(ctx, messages.SampleRequest{Params: params})
-	if err != nil {
-		return nil, handlerError(err)
-	}
-	// The handler's result goes into the message as it is, so it must not break it.
-	if !isWholeObject(raw) {
-		return nil, &responseError{codeInternal, "the request could not be answered"}
-	}
-	return raw, nil
 }

@@ -164,12 +164,6 @@ func (s *Session) versionError(theirs string) *messages.Error {
 	}
 }
 
-// supportedVersionsIn reads data.supported of an error object, at most 100 versions, as the specification's example of a
-// refused version has it.
-func supportedVersionsIn(data []byte) []string {
-	return textsOf(rawjson.Member(data, "supported"), 100)
-}
-
 // readInfo reads the result of initialize as far as it can: members of a wrong type stay empty, because a server is not
 // refused for a version number of itself that is no string.
 func readInfo(raw []byte) (info Info) {

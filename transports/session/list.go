@@ -38,6 +38,16 @@ type listKind[T any] struct {
 	optional bool
 }
 
+// A listSource is what reading a list needs of the conversation.
+type listSource struct {
+	// request sends one request with the members of params, without braces, and returns the result object.
+	request func(ctx context.Context, method string, params []byte) ([]byte, *messages.Error)
+	// memory is the account for the entries that are kept.
+	memory *memory
+	// maxPages bounds the pages of one list.
+	maxPages int
+}
+
 // A pageCollector reads all pages of one list. One goroutine uses it, once.
 type pageCollector[T any] struct {
 	kind        *listKind[T]
@@ -47,7 +57,7 @@ type pageCollector[T any] struct {
 	bytes       int                 // of all pages, for maxListBytes
 	entriesSeen int                 // all elements, the unusable ones too
 	cost        int64               // bytes of the entries that are kept, without those that an earlier list keeps
-	memoryTaken int64               // bytes reserved in Session.memory
+	memoryTaken int64               // bytes reserved in listSource.memory
 	firstPage   []byte              // the array of the first page
 
 	entries     []T
@@ -86,17 +96,17 @@ func newPageCollector[T any](k *listKind[T], maxEntries int) *pageCollector[T] {
 //
 // 2025-11-25, Pagination: "Clients MUST treat cursors as opaque tokens: Don't make assumptions about cursor format;
 // Don't attempt to parse or modify cursors; Don't persist cursors across sessions".
-func (l *pageCollector[T]) fetchPages(ctx context.Context, s *Session) (failed *messages.Error) {
+func (l *pageCollector[T]) fetchPages(ctx context.Context, source *listSource) (failed *messages.Error) {
 	// After success the memory belongs to the caller, which keeps or releases it.
 	defer func() {
 		if failed != nil {
-			s.memory.release(l.memoryTaken)
+			source.memory.release(l.memoryTaken)
 			l.memoryTaken = 0
 		}
 	}()
 	var params []byte
-	for range s.cfg.MaxPages {
-		raw, e := s.requestResult(ctx, "read", request{method: l.kind.method, fields: params})
+	for range source.maxPages {
+		raw, e := source.request(ctx, l.kind.method, params)
 		if e != nil && l.kind.optional && e.Code == codeMethodNotFound {
 			return nil
 		}
@@ -107,7 +117,7 @@ func (l *pageCollector[T]) fetchPages(ctx context.Context, s *Session) (failed *
 		if problem != "" {
 			return l.listError(problem)
 		}
-		if e := l.reserveMemory(s); e != nil {
+		if e := l.reserveMemory(source.memory); e != nil {
 			return e
 		}
 		if next == nil {
@@ -116,7 +126,7 @@ func (l *pageCollector[T]) fetchPages(ctx context.Context, s *Session) (failed *
 		// The cursor goes back as the bytes that came, quotes and escapes included.
 		params = append([]byte(`"cursor":`), next...)
 	}
-	return l.listError(fmt.Sprintf("has more than %d pages", s.cfg.MaxPages))
+	return l.listError(fmt.Sprintf("has more than %d pages", source.maxPages))
 }
 
 // listError returns the error of a list that is unusable as a whole.
@@ -275,4 +285,23 @@ func (l *pageCollector[T]) contentHash() [sha256.Size]byte {
 		all.Write(d[:])
 	}
 	return [sha256.Size]byte(all.Sum(nil))
+}
+
+// entryCost is the cost of one entry of a list besides its bytes, in bytes: the parsed entry and its place in maps.
+// It is an estimate.
+const entryCost = 512
+
+// reserveMemory reserves the memory of the entries of the newest page. A list that the share has no room for is an
+// error; fetchPages then gives back the memory of the earlier pages.
+func (l *pageCollector[T]) reserveMemory(account *memory) *messages.Error {
+	err := account.reserve(l.cost - l.memoryTaken)
+	if err == nil {
+		l.memoryTaken = l.cost
+		return nil
+	}
+	return &messages.Error{
+		Op: "read", Outcome: messages.OutcomeUnknown, Class: messages.ClassExhausted, Err: err,
+		Text: "the server's " + l.kind.singular + " list was refused, because it holds its share of the memory for all servers: " + err.Error(),
+		Fix:  "raise the memory budget, or have the server list less",
+	}
 }

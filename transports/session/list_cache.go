@@ -8,26 +8,22 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-const (
-	// listFetchTimeout bounds one fetch of a list, whichever callers wait for it.
-	listFetchTimeout = 2 * time.Minute
-	// maxAgeUnannounced bounds the age of a cached list whose server does not announce changes; maxAgeHTTP bounds it
-	// over HTTP in the legacy era, where a server may announce changes and have no stream to send them on.
-	maxAgeUnannounced = 5 * time.Second
-	maxAgeHTTP        = time.Minute
-)
+// listFetchTimeout bounds one fetch of a list, whichever callers wait for it.
+const listFetchTimeout = 2 * time.Minute
 
-// A listCache keeps one list of a session. All methods are safe for concurrent use.
+// A listCache keeps one list. All methods are safe for concurrent use. Its owner sets kind, owner and validity once, before the
+// first use; the zero value of the others is an empty cache.
 //
 //  1. At most one fetch is under way.
 //  2. No caller gets a list whose fetch began before the newest change that the server had announced when the
 //     caller asked.
 //  3. A cached list was fetched after the newest change, and is valid now.
 type listCache[T any] struct {
-	session *Session
-	kind    *listKind[T]
-	// declared reports whether the server has the list, and whether it announces changes of it.
-	declared func(*Capabilities) (declared, tellsChanges bool)
+	kind  *listKind[T]
+	owner *listOwner
+	// validity returns until when a list is valid that was fetched just now and that the server calls fresh until then: the
+	// zero time for until it changes. keep is false if it is valid for no time.
+	validity func(fresh time.Time) (until time.Time, keep bool)
 
 	// mu guards the fields below. spawn and the session's memory are called while it is held.
 	mu          sync.Mutex
@@ -35,7 +31,7 @@ type listCache[T any] struct {
 	used        bool   // a caller has asked for the list
 	cached      *Listing[T]
 	until       time.Time     // the end of cached's validity; zero: until it changes
-	memoryTaken int64         // bytes that cached has reserved in Session.memory
+	memoryTaken int64         // bytes that cached has reserved in listSource.memory
 	fetch       *listFetch[T] // the one under way, nil if there is none
 }
 
@@ -47,26 +43,21 @@ type listFetch[T any] struct {
 	err     *messages.Error
 }
 
-// init sets the fields that never change; the zero value of the others is an empty cache.
-func (h *listCache[T]) init(s *Session, k *listKind[T], declared func(*Capabilities) (bool, bool)) {
-	h.session, h.kind, h.declared = s, k, declared
+// A listOwner is what the caches of a session need of it.
+type listOwner struct {
+	listSource
+	// maxEntries bounds the entries of one list.
+	maxEntries int
+	// lifetime ends with the session; spawn runs a function on a goroutine of the session, and reports false after its end.
+	lifetime context.Context //nolint:containedctx // it is the session's, which owns the caches
+	spawn    func(func()) bool
+	// endedError returns the reason of the session's end.
+	endedError func(op string) *messages.Error
 }
 
 // get returns the list as it is now: the cached one if it is valid, else that of a fetch. It waits for a fetch no
-// longer than ctx lasts; the fetch itself goes on for the other callers. A server that does not declare the list has
-// an empty one.
+// longer than ctx lasts; the fetch itself goes on for the other callers.
 func (h *listCache[T]) get(ctx context.Context) (Listing[T], error) {
-	s := h.session
-	if e := s.endedError("read"); e != nil {
-		return Listing[T]{}, asNotSent(e)
-	}
-	info := s.info.Load()
-	if info == nil {
-		return Listing[T]{}, invalidReadError("the " + h.kind.plural + " were asked for before the handshake")
-	}
-	if declared, _ := h.declared(&info.Capabilities); !declared {
-		return Listing[T]{Public: true}, nil
-	}
 	if e := callerLeftError(ctx); e != nil {
 		e.Op = "read"
 		return Listing[T]{}, e
@@ -79,7 +70,7 @@ func (h *listCache[T]) get(ctx context.Context) (Listing[T], error) {
 			return *cached, nil
 		}
 		if f == nil {
-			return Listing[T]{}, asNotSent(s.endedError("read"))
+			return Listing[T]{}, asNotSent(h.owner.endedError("read"))
 		}
 		select {
 		case <-f.done:
@@ -111,7 +102,7 @@ func (h *listCache[T]) findOrFetch() (cached *Listing[T], f *listFetch[T], curre
 	h.dropCached()
 	if h.fetch == nil {
 		f := &listFetch[T]{done: make(chan struct{}), changes: h.changes}
-		if !h.session.spawn(func() { h.runFetch(f) }) {
+		if !h.owner.spawn(func() { h.runFetch(f) }) {
 			return nil, nil, false
 		}
 		h.fetch = f
@@ -122,9 +113,9 @@ func (h *listCache[T]) findOrFetch() (cached *Listing[T], f *listFetch[T], curre
 // runFetch fetches the list. It belongs to the session and not to a caller, so the end of one caller's context does
 // not take the list from the others.
 func (h *listCache[T]) runFetch(f *listFetch[T]) {
-	ctx, stop := context.WithTimeout(h.session.lifetime, listFetchTimeout)
+	ctx, stop := context.WithTimeout(h.owner.lifetime, listFetchTimeout)
 	defer stop()
-	l := newPageCollector(h.kind, h.session.cfg.MaxTools)
+	l := newPageCollector(h.kind, h.owner.maxEntries)
 	// This error stays if fetchPages panics: the deferred function then still ends the wait of the callers.
 	f.err = &messages.Error{Op: "read", Outcome: messages.OutcomeUnknown, Class: messages.ClassPanic, Text: "a bug was caught"}
 	defer func() {
@@ -133,38 +124,20 @@ func (h *listCache[T]) runFetch(f *listFetch[T]) {
 		// A list that became old during its fetch still goes to the callers that asked before the change, but is not
 		// kept.
 		if f.err == nil && f.changes == h.changes {
-			h.storeList(f, l.freshUntil)
+			if until, keep := h.validity(l.freshUntil); keep {
+				h.cached, h.until = &f.list, until
+			}
 		}
 		if h.cached == &f.list {
 			h.memoryTaken = l.memoryTaken
 		} else { // only its callers have it, and they are not counted
-			h.session.memory.release(l.memoryTaken)
+			h.owner.memory.release(l.memoryTaken)
 		}
 		h.mu.Unlock()
 		close(f.done)
 	}()
-	f.err = l.fetchPages(ctx, h.session)
+	f.err = l.fetchPages(ctx, &h.owner.listSource)
 	f.list = Listing[T]{Items: l.entries, Quarantined: l.quarantined, Public: l.public}
-}
-
-// storeList caches a list if it is valid for any time. until is its freshness by the server's word, which counts in
-// the modern era; the legacy era has ages of our own. The caller holds mu.
-func (h *listCache[T]) storeList(f *listFetch[T], until time.Time) {
-	s := h.session
-	if s.modern.Load() == nil {
-		_, tellsChanges := h.declared(&s.info.Load().Capabilities)
-		switch {
-		case !tellsChanges:
-			until = time.Now().Add(maxAgeUnannounced)
-		case s.overHTTP():
-			until = time.Now().Add(maxAgeHTTP)
-		default:
-			until = time.Time{}
-		}
-	} else if !time.Now().Before(until) {
-		return
-	}
-	h.cached, h.until = &f.list, until
 }
 
 // wasUsed reports whether a caller has asked for the list.
@@ -187,11 +160,6 @@ func (h *listCache[T]) markChanged() {
 
 // dropCached drops the cached list and its memory. The caller holds mu.
 func (h *listCache[T]) dropCached() {
-	h.session.memory.release(h.memoryTaken)
+	h.owner.memory.release(h.memoryTaken)
 	h.cached, h.memoryTaken = nil, 0
-}
-
-// invalidReadError returns the error of a read that cannot be sent; it is not-sent.
-func invalidReadError(text string) *messages.Error {
-	return &messages.Error{Op: "read", Outcome: messages.OutcomeNotSent, Class: messages.ClassInvalid, Text: text}
 }

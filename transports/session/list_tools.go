@@ -1,7 +1,6 @@
 package session
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 
@@ -27,52 +26,20 @@ type ToolList struct {
 	all []messages.Tool
 }
 
-// reuseDefinitions lets a list that is being read share the memory of this one's definitions that are the same byte
-// for byte. They are nearly always in the same order, so it looks only at the next two: enough to see one that was
-// inserted, changed or removed between equal ones. Only the memory of new definitions is added then.
+// reuseDefinitions lets a list that is being read share the memory of this one's definitions, which may be nil.
 func (t *ToolList) reuseDefinitions(l *pageCollector[messages.Tool]) {
-	if t == nil || len(t.all) == 0 {
-		return
+	if t != nil {
+		l.reuseEntries(t.all, func(tool *messages.Tool) (raw []byte, key string) { return tool.Raw, tool.Name })
 	}
-	next := 0 // the first of t.all that was not found yet
-	l.findKnown = func(raw []byte) (messages.Tool, string, bool) {
-		for i := next; i < min(next+2, len(t.all)); i++ {
-			if bytes.Equal(t.all[i].Raw, raw) {
-				next = i + 1
-				return t.all[i], t.all[i].Name, true
-			}
-		}
-		return messages.Tool{}, "", false
-	}
-	// The kind is shared by all sessions, so a copy of it gets the wrapped function.
-	read := l.kind.read
-	kind := *l.kind
-	kind.read = func(raw []byte) (messages.Tool, string, string) {
-		tool, key, reason := read(raw)
-		if next < len(t.all) && t.all[next].Name == key { // the same tool with another definition: the search goes on behind it
-			next++ // this one in another form
-		}
-		return tool, key, reason
-	}
-	l.kind = &kind
 }
 
 // nextList returns the list that l has read after this one, which may be nil. If every definition is the same, the
 // lists share everything and no digest is computed.
 func (t *ToolList) nextList(l *pageCollector[messages.Tool]) *ToolList {
-	if l.findKnown != nil && l.newCount == 0 && len(l.quarantined) == 0 && len(t.Quarantined) == 0 && len(l.entries) == len(t.all) {
+	if l.onlyReused() && len(t.Quarantined) == 0 && len(l.entries) == len(t.all) {
 		return &ToolList{Tools: t.all, Public: l.public, Hash: t.Hash, all: t.all}
 	}
 	return &ToolList{Tools: l.entries, Quarantined: l.quarantined, Public: l.public, Hash: l.contentHash(), all: l.entries}
-}
-
-// toolKind is the list of tools. It is not optional: a server that declares tools must list them.
-var toolKind = listKind[messages.Tool]{
-	method: "tools/list", member: "tools", singular: "tool", plural: "tools", unique: "name",
-	read: func(raw []byte) (messages.Tool, string, string) {
-		tool, reason := readTool(raw)
-		return tool, tool.Name, reason
-	},
 }
 
 // ListTools reads all pages of the tool list. A server that declares no tools has an empty list and is not asked.
@@ -107,7 +74,7 @@ func (s *Session) ListTools(ctx context.Context) (ToolList, error) {
 	before.reuseDefinitions(l)
 	if info.Capabilities.Tools { // before the first page: a change that is announced from now on concerns this list
 		s.toolsRequested.Store(true) // before the first page: what changes after it is a change of this list
-		if e := l.fetchPages(ctx, s); e != nil {
+		if e := l.fetchPages(ctx, s.listSource()); e != nil {
 			return ToolList{}, requiredRequestError(e)
 		}
 		// Listing needs large buffers, and the session may be idle for days after it.
@@ -119,4 +86,15 @@ func (s *Session) ListTools(ctx context.Context) (ToolList, error) {
 	s.toolList.Store(list)
 	s.memory.keepList(l.memoryTaken, list.Size())
 	return *list, nil
+}
+
+// Size returns the bytes that the list costs its server's share of the memory.
+func (t *ToolList) Size() (n int64) {
+	if t == nil {
+		return 0
+	}
+	for i := range t.all {
+		n += int64(len(t.all[i].Raw)) + entryCost
+	}
+	return n
 }

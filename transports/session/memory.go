@@ -2,9 +2,7 @@ package session
 
 import (
 	"sync"
-	"time"
 
-	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/transports/budget"
 )
 
@@ -69,56 +67,4 @@ func (m *memory) releaseAll() {
 	defer m.mu.Unlock()
 	m.share.Give(m.n)
 	m.n, m.ended = 0, true
-}
-
-// entryCost is the cost of one entry of a list besides its bytes, in bytes: the parsed entry and its place in maps.
-// It is an estimate.
-const entryCost = 512
-
-// Size returns the bytes that the list costs its server's share of the memory.
-func (t *ToolList) Size() (n int64) {
-	if t == nil {
-		return 0
-	}
-	for i := range t.all {
-		n += int64(len(t.all[i].Raw)) + entryCost
-	}
-	return n
-}
-
-// reserveMemory reserves the memory of the entries of the newest page. A list that the share has no room for is an
-// error; fetchPages then gives back the memory of the earlier pages.
-func (l *pageCollector[T]) reserveMemory(s *Session) *messages.Error {
-	err := s.memory.reserve(l.cost - l.memoryTaken)
-	if err == nil {
-		l.memoryTaken = l.cost
-		return nil
-	}
-	return &messages.Error{
-		Op: "read", Outcome: messages.OutcomeUnknown, Class: messages.ClassExhausted, Err: err,
-		Text: "the server's " + l.kind.singular + " list was refused, because it holds its share of the memory for all servers: " + err.Error(),
-		Fix:  "raise the memory budget, or have the server list less",
-	}
-}
-
-// The price of a message that the session did not ask for, in processor time: for itself, and for its bytes. The
-// prices were measured with BenchmarkFlood, are rounded up, and include the work of net/http or of a pipe.
-const (
-	noticePrice = 2 * time.Microsecond
-	logPrice    = 6 * time.Microsecond // the session queues it, decodes it and calls OnLog
-	askPrice    = 8 * time.Microsecond // the session answers it
-	bytePrice   = 3 * time.Nanosecond
-)
-
-// chargeUnasked charges a message of size bytes, which the session did not ask for, to the server's share: the
-// transports read a server more slowly that costs too much. The number of pending requests goes with it, because a
-// server that works on many may send more.
-func (s *Session) chargeUnasked(price time.Duration, size int) {
-	if s.cfg.Share == nil {
-		return
-	}
-	s.mu.Lock()
-	working := len(s.pending)
-	s.mu.Unlock()
-	s.cfg.Share.Charge(price+time.Duration(size)*bytePrice, working, time.Now())
 }

@@ -14,5 +14,8 @@ var clockStart = time.Now().Add(-100 * 365 * 24 * time.Hour)
 // monotimeNow returns the present time.
 func monotimeNow() monotime { return monotime(time.Since(clockStart)) }
 
+// onCalendar returns m as a time.Time with its reading of the monotonic clock, so that no adjustment of the clock moves it.
+func (m monotime) onCalendar() time.Time { return clockStart.Add(time.Duration(m)) }
+
 // timeLeft returns the time from now until m, 0 if m has passed.
 func (m monotime) timeLeft() time.Duration { return time.Duration(max(m-monotimeNow(), 0)) }

@@ -32,38 +32,6 @@ type pendingRequest struct {
 	longLived bool
 }
 
-// An answer is the end of one request, as the reader or the session hands it to the caller.
-type answer struct {
-	kind    answerKind
-	isError bool
-	// toolRan is true for an answerUnusable that the server gave after it had run the tool; the error text says so.
-	toolRan bool
-	// raw is the result, or the error object. It shares the memory of the message's body.
-	raw []byte
-	// detail is the member resultType of a result, without quotes: empty for "complete" and if there is none. For an
-	// answerUnusable or answerNoMemory it is the rest of a sentence about the fault. They share a field because every stack
-	// frame of a call holds an answer: with those of net/http, the frames of one call fit into 8 KiB of stack, or take 16.
-	detail string
-}
-
-// answerKind tells how a request ended, or what its answer holds.
-type answerKind uint8
-
-const (
-	// answerResult: raw is the result, a JSON object.
-	answerResult answerKind = iota
-	// answerRPCError: raw is the member error.
-	answerRPCError
-	// answerUnusable: the server answered with something that cannot be used.
-	answerUnusable
-	// answerNoMemory: the share of the memory had no room for the answer; detail says so.
-	answerNoMemory
-	// answerSessionEnded: the session ended before there was an answer.
-	answerSessionEnded
-	// answerTimedOut: a deadline of the caller's CallTimeout passed before there was an answer.
-	answerTimedOut
-)
-
 const (
 	// maxReusedBuffer is the largest request buffer that is kept for reuse, in bytes, and maxIdleRequests the number of
 	// requests that are kept: an idle session holds at most 1 MiB because of them, and usually a few KiB.
@@ -244,7 +212,7 @@ func (s *Session) sessionLostError(delivery transports.Delivery, err error) *mes
 // observes the CallTimeout, so that its Done, which costs a timer, is never called; only the parent is left to listen to.
 func (f *pendingRequest) callerDone(ctx context.Context) <-chan struct{} {
 	if f.watched {
-		return f.timeout.parent.Done()
+		return f.timeout.parentDone()
 	}
 	return ctx.Done()
 }
@@ -284,11 +252,5 @@ func (s *Session) sendFailedError(
 		// start a new session". This conversation is over; the caller of the session dials the next one.
 		s.failSession(e)
 	}
-	return e
-}
-
-// asNotSent marks e: no byte of the request left this process.
-func asNotSent(e *messages.Error) *messages.Error {
-	e.Outcome = messages.OutcomeNotSent
 	return e
 }

@@ -52,12 +52,6 @@ func (s *Session) negotiateEra(ctx context.Context) (Info, *messages.Error) {
 	return info, e
 }
 
-// wantsAuthOrDelay reports whether a refusal asks for credentials or for a pause. The session asks nothing else then, and no
-// other refusal explains more.
-func wantsAuthOrDelay(e *messages.Error) bool {
-	return e.Class == messages.ClassUnauthorized || e.Class == messages.ClassThrottled || e.RetryAfter > 0
-}
-
 // probeError adds ErrOnProbe to the cause of an error.
 type probeError struct{ cause error }
 
@@ -102,7 +96,7 @@ func (s *Session) probeEra(ctx context.Context) (info Info, serverAsked bool, fa
 				return func() {
 					found, discoverErr = d, e
 					serverAsked = serverAsked || e == nil || e.Outcome != messages.OutcomeNotSent
-					q.discover = s.classifyDiscovery(d, e)
+					q.discover = classifyDiscovery(e, d.version, d.supported, s.cfg.Versions)
 					q.speaksBoth = firstCommon(s.cfg.Versions, d.supported) != ""
 				}
 			})
@@ -181,44 +175,6 @@ func (s *Session) handshakeEndedError(ctx context.Context) *messages.Error {
 		return contextError(ctx, "before the handshake was done")
 	}
 	return nil
-}
-
-// classifyDiscovery turns the answer to server/discover, or its error, into the state of that question.
-func (s *Session) classifyDiscovery(d discovery, e *messages.Error) probeState {
-	switch {
-	case e != nil && !indicatesLegacy(e):
-		return probeFinal
-	case e != nil:
-		return probeRefused
-	case d.version != "":
-		return probeAccepted
-	// The server lists versions, and none of them is one of ours: there is nothing to ask.
-	case len(d.supported) > 0 && firstCommon(s.cfg.Versions, d.supported) == "":
-		return probeFinal
-	}
-	return probeRefused
-}
-
-// indicatesLegacy reports whether a refused server/discover means a server of the legacy era. 2026-07-28: "a recognized
-// modern JSON-RPC error … identifies a modern server … Anything else identifies a legacy server." A failure that says nothing
-// about the server (it cannot be reached, wants credentials, asks to wait) ends the probe instead.
-func indicatesLegacy(e *messages.Error) bool {
-	switch e.Class {
-	case messages.ClassUnauthorized, messages.ClassThrottled, messages.ClassCanceled, messages.ClassExited,
-		messages.ClassPanic, messages.ClassConfig, messages.ClassMissing:
-		return false
-	case messages.ClassNetwork:
-		if e.Outcome == messages.OutcomeNotSent {
-			return false // nothing was reached that could be of any era
-		}
-	}
-	switch e.Code {
-	case codeHeaderMismatch, codeMissingCapability:
-		return false
-	case codeUnsupportedVersion:
-		return len(supportedVersionsIn(e.Data)) == 0 // a server of the modern era lists its versions in this error
-	}
-	return true
 }
 
 // discovery is the answer to server/discover.
@@ -304,18 +260,4 @@ func readDiscovery(raw []byte) (d discovery) {
 		}
 	}
 	return d
-}
-
-// textsOf returns the strings of a JSON array, at most limit; other elements are skipped.
-func textsOf(value []byte, limit int) (texts []string) {
-	if !rawjson.IsArray(value) {
-		return nil
-	}
-	list := rawjson.ArrayAt(value, 0, 0)
-	for list.Next() {
-		if v, ok := rawjson.Text(list.Skip()); ok && len(texts) < limit {
-			texts = append(texts, v)
-		}
-	}
-	return texts
 }

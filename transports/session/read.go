@@ -227,3 +227,8 @@ func joinCause(meaning, cause error) error {
 	}
 	return errors.Join(meaning, cause)
 }
+
+// invalidReadError returns the error of a read that cannot be sent; it is not-sent.
+func invalidReadError(text string) *messages.Error {
+	return &messages.Error{Op: "read", Outcome: messages.OutcomeNotSent, Class: messages.ClassInvalid, Text: text}
+}

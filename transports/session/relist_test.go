@@ -1,11 +1,11 @@
 package session
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 	"unsafe"
 
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -17,10 +17,18 @@ func readList(t *testing.T, before *ToolList, tools ...string) *ToolList {
 	l := newPageCollector(&toolKind, 1000)
 	l.keepsDefinitions = true
 	before.reuseDefinitions(l)
-	if next, problem := l.addPage([]byte(`{"tools":[`+strings.Join(tools, ",")+`]}`), time.Now()); next != nil || problem != "" {
-		t.Fatalf("%s %s", next, problem)
+	if e := l.fetchPages(t.Context(), onePage([]byte(`{"tools":[`+strings.Join(tools, ",")+`]}`))); e != nil {
+		t.Fatal(e)
 	}
 	return before.nextList(l)
+}
+
+// onePage is the source of a list with this page and no other.
+func onePage(page []byte) *listSource {
+	return &listSource{
+		request: func(context.Context, string, []byte) ([]byte, *messages.Error) { return page, nil },
+		memory:  new(memory), maxPages: 2,
+	}
 }
 
 func aTool(name, description string) string {
@@ -95,7 +103,7 @@ func TestListAllocations(t *testing.T) {
 	for i := range tools {
 		all = append(all, aTool(fmt.Sprint("tool", i), "a \"quoted\" text\nin two lines"))
 	}
-	page := []byte(`{"tools":[` + strings.Join(all, ",") + `]}`)
+	page := onePage([]byte(`{"tools":[` + strings.Join(all, ",") + `]}`))
 	first := readList(t, nil, all...)
 	for what, c := range map[string]struct {
 		before *ToolList
@@ -105,7 +113,7 @@ func TestListAllocations(t *testing.T) {
 			l := newPageCollector(&toolKind, tools)
 			l.keepsDefinitions = true
 			c.before.reuseDefinitions(l)
-			l.addPage(page, time.Time{})
+			_ = l.fetchPages(t.Context(), page)
 			c.before.nextList(l)
 		}) / tools
 		if n > c.most {

@@ -182,39 +182,12 @@ func (r *request) appendMeta(b []byte, empty int, id int64, m *modernParams) []b
 	return b
 }
 
-// appendComma appends a comma if b has grown beyond the length empty, that is, if there is a member before the next one.
-func appendComma(b []byte, empty int) []byte {
-	if len(b) > empty {
-		return append(b, ',')
-	}
-	return b
-}
-
 // metaProblem returns the reason for which o.Meta cannot be sent, "" if there is none.
 func (o *Options) metaProblem() string {
 	if o == nil || len(o.Meta) == 0 || isWholeObject(o.Meta) {
 		return ""
 	}
 	return "the further members of _meta are not a JSON object"
-}
-
-// isWholeObject reports whether raw is one JSON object and nothing else. It checks the structure without decoding.
-func isWholeObject(raw []byte) bool {
-	i := rawjson.SkipSpace(raw, 0)
-	if i >= len(raw) || raw[i] != '{' {
-		return false
-	}
-	end := rawjson.SkipValue(raw, i, 0)
-	return end >= 0 && rawjson.SkipSpace(raw, end) == len(raw)
-}
-
-// callerLeftError returns the not-sent error of a request whose caller left before it was sent, nil if the caller still
-// waits.
-func callerLeftError(ctx context.Context) *messages.Error {
-	if ctx.Err() == nil {
-		return nil
-	}
-	return asNotSent(contextError(ctx, "before the request was sent"))
 }
 
 // requestResult performs a request and returns its result object, or an error with Op op that keeps its outcome.

@@ -12,8 +12,6 @@ import (
 const (
 	// maxRounds bounds how often a server may ask for input before a request is given up.
 	maxRounds = 32
-	// maxInputs bounds the inputs that a server may ask for in one round.
-	maxInputs = 32
 	// roundPause is the wait before a request is sent again for which the server wanted only time and no input. It
 	// doubles with each round, up to roundPauseMost.
 	roundPause     = 50 * time.Millisecond
@@ -149,7 +147,7 @@ func (s *Session) answerInputRequests(ctx context.Context, b, inputRequests []by
 			return nil, fmt.Sprintf("asks for more than %d inputs at once", maxInputs)
 		}
 		method, _ := rawjson.Text(rawjson.Member(inputRequest, "method"))
-		handle := s.handlerFor(method)
+		handle := s.cfg.Handlers.findHandler(method)
 		if handle == nil {
 			// 2026-07-28: "Servers MUST NOT send an inputRequests that the client has not declared support for in its
 			// capabilities."
@@ -169,7 +167,7 @@ func (s *Session) answerInputRequests(ctx context.Context, b, inputRequests []by
 // may wait for a person at a terminal, and such a read cannot be interrupted. A panic of the handler ends the
 // session, and with it ctx.
 func (s *Session) runHandlerDetached(
-	ctx context.Context, handle func(context.Context, []byte) ([]byte, *responseError), params []byte,
+	ctx context.Context, handle answerFunc, params []byte,
 ) ([]byte, *responseError) {
 	type handlerResult struct {
 		result  []byte

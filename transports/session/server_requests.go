@@ -2,19 +2,14 @@ package session
 
 import (
 	"context"
-	"strconv"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-const (
-	// maxRequestID bounds the ids of the server's requests, in bytes, because the answer echoes them.
-	maxRequestID = 1024
-	// maxServed bounds the requests of one server that handlers answer at the same time. One more is refused.
-	maxServed = 32
-)
+// maxServed bounds the requests of one server that handlers answer at the same time. One more is refused.
+const maxServed = 32
 
 // handleRequest answers a request of the server: ping and refusals at once, everything else on a goroutine of its
 // own. streamID is the id of the request of ours on whose stream it came, 0 if that is not known.
@@ -22,8 +17,7 @@ const (
 // 2025-11-25, Ping: "The receiver MUST respond promptly with an empty response". 2026-07-28: "The client MUST NOT
 // send JSON-RPC responses", as its servers must not send requests.
 func (s *Session) handleRequest(e *envelope, streamID int64) {
-	// An id must be a string or a number. With any other there is no answer that the server could match.
-	if c := e.rawID[0]; len(e.rawID) > maxRequestID || c != '"' && c != '-' && !isDigit(c) {
+	if !e.hasUsableID() {
 		s.countNoise(e.rawID)
 		return
 	}
@@ -36,7 +30,7 @@ func (s *Session) handleRequest(e *envelope, streamID int64) {
 		s.postMessage(transports.Message{Body: appendAnswer(nil, id, []byte(`{}`), nil)}, false)
 		return
 	}
-	handle := s.handlerFor(method)
+	handle := s.cfg.Handlers.findHandler(method)
 	if handle == nil {
 		s.counts.refused.Add(1)
 		s.postMessage(transports.Message{Body: appendAnswer(nil, id, nil, methodNotFound)}, false)
@@ -76,7 +70,7 @@ func (s *Session) isModern() bool { return s.cfg.Era == messages.EraModern || s.
 // runHandlerPaused runs a handler with the values of its caller's context, and pauses the idle timeout of the
 // caller's request meanwhile.
 func (s *Session) runHandlerPaused(
-	ctx context.Context, origin requestOrigin, handle func(context.Context, []byte) ([]byte, *responseError), params []byte,
+	ctx context.Context, origin requestOrigin, handle answerFunc, params []byte,
 ) ([]byte, *responseError) {
 	defer s.pauseTimeout(ctx, origin.timeout)()
 	if origin.callerCtx != nil {
@@ -134,23 +128,6 @@ func (s *Session) handleCancelled(params []byte) {
 	if open {
 		q.cancel(nil)
 	}
-}
-
-// appendAnswer appends a response to a request of the server. The id is echoed byte for byte, because a server may
-// compare it as a text.
-func appendAnswer(b []byte, id string, result []byte, refused *responseError) []byte {
-	b = append(b, `{"jsonrpc":"2.0","id":`...)
-	b = append(b, id...)
-	if refused == nil {
-		b = append(b, `,"result":`...)
-		b = appendOneLine(b, result)
-		return append(b, '}')
-	}
-	b = append(b, `,"error":{"code":`...)
-	b = strconv.AppendInt(b, int64(refused.code), 10)
-	b = append(b, `,"message":`...)
-	b = appendString(b, refused.text)
-	return append(b, `}}`...)
 }
 
 // RootsChanged tells the server that the list of roots has changed. It does nothing in the modern era, where a server

@@ -152,14 +152,13 @@ type Session struct {
 	// lastID is the id of the newest request. Ids are positive and never reused in one session, so a late answer finds no
 	// request.
 	lastID            int64
-	pending           map[int64]*pendingRequest         // by id; nil after the end, which is how senders see it
-	idleRequests      []*pendingRequest                 // kept for reuse, at most maxIdleRequests
-	gates             []*Gate                           // the open ones: usually one
-	serverRequests    map[string]servedRequest          // the server's requests that a handler is answering, by the server's id
-	completions       map[string]*elicitationCompletion // URLs that a person was sent to, by the server's id of the elicitation
-	requestTimer      requestTimer                      // for the deadlines of pending
-	followedTasks     map[*followedTask]struct{}        // calls that are tasks, or may become one
-	abandonedRequests []abandonedRequest                // given up by their callers and not answered, the oldest first
+	pending           map[int64]*pendingRequest  // by id; nil after the end, which is how senders see it
+	idleRequests      []*pendingRequest          // kept for reuse, at most maxIdleRequests
+	gates             []*Gate                    // the open ones: usually one
+	serverRequests    map[string]servedRequest   // the server's requests that a handler is answering, by the server's id
+	requestTimer      requestTimer               // for the deadlines of pending
+	followedTasks     map[*followedTask]struct{} // calls that are tasks, or may become one
+	abandonedRequests []abandonedRequest         // given up by their callers and not answered, the oldest first
 	// afterDeath are the functions of AfterDeath; endSession runs each in a goroutine of its own.
 	afterDeath  []func()
 	closing     bool            // Close was called
@@ -192,6 +191,7 @@ type Session struct {
 	streams        subscriptionStreams
 	toolsRequested atomic.Bool                  // ListTools has begun to ask: changes matter from then on
 	noise          atomic.Pointer[noiseCounter] // nil until the first line that is no JSON-RPC
+	completions    completions                  // URLs that a person was sent to
 	// memory is the account of Config.Share, counts the numbers that Stats returns.
 	memory memory
 	counts counts
@@ -310,7 +310,7 @@ func (s *Session) SharedInfo() *Info { return s.info.Load() }
 // LastMessageAt returns the time of the server's last message of any kind; the zero time before the first.
 func (s *Session) LastMessageAt() time.Time {
 	if at := s.lastHeard.Load(); at != 0 {
-		return clockStart.Add(time.Duration(at)) // on the monotonic clock, which no clock adjustment moves
+		return monotime(at).onCalendar()
 	}
 	return time.Time{}
 }

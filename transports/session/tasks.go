@@ -13,7 +13,7 @@ func (s *Session) Tasks(ctx context.Context) ([]messages.TaskStatus, error) {
 		return nil, e
 	}
 	l := newPageCollector(&taskKind, s.cfg.MaxTools)
-	if e := l.fetchPages(ctx, s); e != nil {
+	if e := l.fetchPages(ctx, s.listSource()); e != nil {
 		return nil, e
 	}
 	return l.entries, nil // a task that cannot be read is left out and spoils nothing else

@@ -219,7 +219,7 @@ var sessionBugs = inPackage("transports/session",
 	},
 	// The memory of lists and notifications is charged to the server and has to be given back on every path.
 	Bug{
-		Name: "memory-of-a-failed-list", In: "pageCollector.fetchPages", Old: "s.memory.release(l.memoryTaken)\nl.memoryTaken = 0", New: "l.memoryTaken = 0",
+		Name: "memory-of-a-failed-list", In: "pageCollector.fetchPages", Old: "source.memory.release(l.memoryTaken)\nl.memoryTaken = 0", New: "l.memoryTaken = 0",
 		Finds: []string{"I9", "I12"}, Why: "lists that fail eat up the memory that their server may hold",
 	},
 	Bug{

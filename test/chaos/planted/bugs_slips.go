@@ -426,8 +426,8 @@ var slipsInSession = inPackage("transports/session",
 	// A list is equal to the one before only if it has as many tools; a repeated cursor ends it with an error.
 	Bug{
 		Name: "removed-tools-unseen", In: "ToolList.nextList",
-		Old:   "l.findKnown != nil && l.newCount == 0 && len(l.quarantined) == 0 && len(t.Quarantined) == 0 && len(l.entries) == len(t.all)",
-		New:   "l.findKnown != nil && l.newCount == 0 && len(l.quarantined) == 0 && len(t.Quarantined) == 0",
+		Old:   "l.onlyReused() && len(t.Quarantined) == 0 && len(l.entries) == len(t.all)",
+		New:   "l.onlyReused() && len(t.Quarantined) == 0",
 		Finds: []string{"I14"}, Why: "a tool that the server took away is offered on",
 	},
 	Bug{

@@ -1,0 +1,61 @@
+package session
+
+import (
+	"context"
+	"maps"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// sendsParamHeaders reports whether this conversation repeats arguments in headers: over HTTP in the modern era.
+func (s *Session) sendsParamHeaders() bool {
+	return s.modern.Load() != nil && s.overHTTP()
+}
+
+// overHTTP reports whether each request is an HTTP exchange of its own.
+func (s *Session) overHTTP() bool { return s.kind == messages.HTTP || s.kind == messages.ClaudeAIProxy }
+
+// paramHeadersFor returns the headers of a tool as the newest list has them.
+func (s *Session) paramHeadersFor(tool string) paramHeaders {
+	if m := s.toolHeaders.Load(); m != nil {
+		return (*m)[tool]
+	}
+	return nil
+}
+
+// refreshParamHeaders lists the tools again for a call that the server refused because of its headers, and reports
+// whether the call has other headers now, so that a retry makes sense. Of many such calls one lists; the others wait
+// for relistLock and find the new headers there.
+//
+// 2026-07-28, Client Behavior: "If the server rejects a request with a HeaderMismatch error because required
+// Mcp-Param-* headers are missing or do not match the body, the client SHOULD call tools/list to check for changes to
+// the tool's inputSchema, then retry the original request with the appropriate headers."
+func (s *Session) refreshParamHeaders(ctx context.Context, r *request) bool {
+	if !s.sendsParamHeaders() {
+		return false
+	}
+	if !s.relistLock.lock(ctx) {
+		return false
+	}
+	defer s.relistLock.unlock()
+	before := r.header
+	// Another call may have listed the tools while this one waited for the lock.
+	if fits := s.setParamHeaders(r); !fits || !maps.Equal(before, r.header) {
+		return fits
+	}
+	if _, err := s.ListTools(ctx); err != nil {
+		return false // the refusal of the call explains more than this error
+	}
+	s.notifyToolsChanged() // the owner of the old list has had no announcement
+	return s.setParamHeaders(r) && !maps.Equal(before, r.header)
+}
+
+// setParamHeaders gives a request the headers of the newest list. It reports false if they are too long to be sent.
+func (s *Session) setParamHeaders(r *request) bool {
+	header, tooLong := s.paramHeadersFor(r.name).headerValues(r.args)
+	if tooLong != nil {
+		return false
+	}
+	r.header = header
+	return true
+}

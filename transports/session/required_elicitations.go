@@ -1,0 +1,43 @@
+package session
+
+import (
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/messages/rawjson"
+)
+
+// codeElicitRequired is the error code that refuses a request until a person has visited a URL (2025-11-25 only).
+const codeElicitRequired = -32042
+
+// maxInputs bounds the inputs that a server may ask for at once.
+const maxInputs = 32
+
+// A urlElicitation is one elicitation of the error: its id at the server, and its params.
+type urlElicitation struct {
+	id     string
+	params []byte
+}
+
+// requiredElicitations returns the elicitations that an error object demands; nil if it has another code, or lists them in a
+// way that cannot be used.
+func requiredElicitations(errorObject []byte) (elicitations []urlElicitation) {
+	if readRPCError(errorObject).code != codeElicitRequired {
+		return nil
+	}
+	list := rawjson.Member(rawjson.Member(errorObject, "data"), "elicitations")
+	if !rawjson.IsArray(list) {
+		return nil
+	}
+	all := rawjson.ArrayAt(list, 0, 0)
+	for all.Next() {
+		params := all.Skip()
+		mode, _ := rawjson.Text(rawjson.Member(params, "mode"))
+		id, _ := rawjson.Text(rawjson.Member(params, "elicitationId"))
+		// 2025-11-25: "Any elicitations returned in the error MUST be URL mode elicitations and have an elicitationId
+		// property."
+		if mode != messages.ElicitURL || id == "" || len(elicitations) == maxInputs {
+			return nil
+		}
+		elicitations = append(elicitations, urlElicitation{id, params})
+	}
+	return elicitations
+}
