@@ -187,8 +187,8 @@ func (c *checker) checkListShown(server string, all []catalogSpan, l listChanges
 			return
 		}
 	}
-	if now.state == "lost" || now.state == "cached" {
-		return // I1
+	if now.state == "lost" || now.state == "cached" || c.mayMixPages(server, l.changes[known+1:], all[:n]) {
+		return // I1 judges lost and cached lists
 	}
 	evidence := []int{l.changes[known], announcement, at}
 	for i := known - 1; i >= 0; i-- {
@@ -204,4 +204,26 @@ func (c *checker) checkListShown(server string, all []catalogSpan, l listChanges
 	}
 	c.reportViolationAt(t, server, now.event, evidence, "The list of %s has %d tools since %s, %s. The catalog showed %s at %s.", server, len(e.Names),
 		timeText(e.T), when, what, timeText(t))
+}
+
+// mayMixPages reports whether the list that the last span shows may hold pages of two states, because the list has changed
+// between the answers to its pages. Nothing tells the client; the change itself is judged when it is announced.
+func (c *checker) mayMixPages(server string, later []int, shown []catalogSpan) bool {
+	spec := c.serverSpec(server)
+	if spec.Pages < 2 || len(shown) == 0 {
+		return false
+	}
+	first := len(shown) - 1
+	for first > 0 && shown[first-1].hash == shown[first].hash {
+		first--
+	}
+	read := shown[first].from
+	reading := time.Duration(spec.Pages)*2*spec.Latency + c.slack
+	if c.isHindered(server, read-listTimeout, read) {
+		reading += listTimeout
+	}
+	return slices.ContainsFunc(later, func(i int) bool {
+		changed := c.x.Event(i).T
+		return changed >= read-reading && changed <= read
+	})
 }

@@ -2,6 +2,7 @@ package invariant_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/mcpvisor/mcpvisor/test/chaos/invariant"
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
@@ -29,6 +30,7 @@ func TestTheServersTrueLists(t *testing.T) {
 		20s    s1 phase phase=pending step=listing epoch=2
 	`
 	offers := func(p *scenario.Plan) { p.Servers[0].Offers = true }
+	paged := func(p *scenario.Plan) { p.Servers[0].Pages, p.Servers[0].Latency = 2, 100*time.Millisecond }
 	const listed = `
 			0s     s1 changed rev=1 hash=a names=read
 			0s     s1 open conn=1
@@ -142,6 +144,31 @@ func TestTheServersTrueLists(t *testing.T) {
 			0s     s1 open conn=1
 			20ms   - snapshot generation=1 entries=s1:live:2:1:half
 			20ms   s1 phase phase=connected epoch=2
+			60s    - closing
+		`},
+		{name: "the list changes between two pages, and nobody says so", plan: paged, want: invariant.Holds, story: `
+			0s     s1 changed rev=1 hash=a names=read,write
+			1s     s1 open conn=1
+			1.2s   s1 changed rev=2 hash=b names=put,read,write
+			1.4s   - snapshot generation=1 entries=s1:live:2:3:ab
+			1.4s   s1 phase phase=connected epoch=2
+			60s    - closing
+		`},
+		{name: "the list changed before its pages were read", plan: paged, want: invariant.Violated, why: "a list that the server never had", story: `
+			0s     s1 changed rev=1 hash=a names=read,write
+			0.5s   s1 changed rev=2 hash=b names=put,read,write
+			1s     s1 open conn=1
+			1.4s   - snapshot generation=1 entries=s1:live:2:3:ab
+			1.4s   s1 phase phase=connected epoch=2
+			60s    - closing
+		`},
+		{name: "pages of two states are still shown when the change was announced", plan: paged, want: invariant.Violated, why: "a list that the server never had", story: `
+			0s     s1 changed rev=1 hash=a names=read,write
+			1s     s1 open conn=1
+			1.2s   s1 changed rev=2 hash=b names=put,read,write
+			1.4s   - snapshot generation=1 entries=s1:live:2:3:ab
+			1.4s   s1 phase phase=connected epoch=2
+			2s     s1 notified conn=1 method=notifications/tools/list_changed
 			60s    - closing
 		`},
 		{name: "a server whose answers are held up is listed later", want: invariant.Holds, story: change + `
