@@ -102,10 +102,15 @@ func (c *checker) waitsLongEnough(call *history.CallRecord, stays []phaseSpan, a
 // waitsNoLonger judges that a call is refused as soon as its server cannot come, or CallWait has passed.
 func (c *checker) waitsNoLonger(call *history.CallRecord, stays []phaseSpan) {
 	begin, end := c.x.Event(call.Begin), c.x.Event(call.Ends[0])
+	// A call that met a connection waits anew when that ends, also if it lasted no longer than an instant: checkReleasedCalls
+	// judges that.
+	to, isMet := end.T, false
+	if up := slices.IndexFunc(stays, func(s phaseSpan) bool { return s.Phase == messages.Connected && s.to >= begin.T-c.skew }); up >= 0 && stays[up].T <= end.T {
+		to, isMet = max(stays[up].T, begin.T-c.skew), true
+	}
 	k := 0
-	for _, p := range splitByPhase(stays, &k, begin.T-c.skew, end.T) {
-		if p.phase == nil || p.phase.Phase == messages.Connected {
-			// The call met a connection; other checks judge what it met there.
+	for _, p := range splitByPhase(stays, &k, begin.T-c.skew, to) {
+		if p.phase == nil {
 			return
 		}
 		s := p.phase
@@ -118,7 +123,7 @@ func (c *checker) waitsNoLonger(call *history.CallRecord, stays []phaseSpan) {
 			return
 		}
 	}
-	if late := begin.T + c.plan.CallWait + c.slack; end.T > late {
+	if late := begin.T + c.plan.CallWait + c.slack; end.T > late && !isMet {
 		c.reportViolationAt(late, call.Server, call.Ends[0], []int{call.Begin}, "Call %s of tool %s began at %s and waited for its server, which was not connected "+
 			"in that time, until %s. It may wait for %s, until %s.", call.ID, begin.Tool, timeText(begin.T), timeText(end.T), timeText(c.plan.CallWait), timeText(late))
 	}

@@ -46,6 +46,12 @@ func TestCallsWaitForTheirServer(t *testing.T) {
 			9s     s1 call call=c1 tool=write
 			40s    s1 end call=c1 tool=write outcome=not-sent class=timeout
 			60s    -  closing`},
+		{name: "it waits anew after a connection of one instant", plan: waits, want: invariant.Holds, story: gone + `
+			20s    s1 call call=c1 tool=write
+			27s    s1 phase phase=connected epoch=3
+			27s    s1 phase phase=pending step=restarting epoch=3 class=session text=lost retry=retry next=70s
+			35s    s1 end call=c1 tool=write outcome=not-sent class=session
+			60s    -  closing`},
 		{name: "nobody comes and it is refused at once", plan: waits, want: invariant.Holds, story: parked + `
 			20s    s1 call call=c1 tool=write
 			20s    s1 end call=c1 tool=write outcome=not-sent class=exited
