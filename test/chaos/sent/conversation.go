@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 	"github.com/mcpvisor/mcpvisor/test/chaos/peer"
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
@@ -248,15 +249,28 @@ func (c *conversation) observeMessage(at time.Duration, s peer.Send) {
 	if !c.readsAnswer(r) {
 		return
 	}
-	var m message
-	if json.Unmarshal(s.Body, &m) != nil || string(m.ID) != s.Reply || m.Result == nil {
-		return
-	}
-	var result map[string]json.RawMessage
-	if json.Unmarshal(m.Result, &result) != nil {
+	answer := membersOf(s.Body)
+	result := membersOf(answer["result"])
+	if string(answer["id"]) != s.Reply || result == nil {
 		return
 	}
 	c.observeResult(at, r, result, wasOpen)
+}
+
+// membersOf returns the members of an object, without copying them: an answer may have 17 MiB. It returns nil for anything else.
+func membersOf(raw []byte) map[string]json.RawMessage {
+	if !isObject(raw) {
+		return nil
+	}
+	members := map[string]json.RawMessage{}
+	o := rawjson.ObjectAt(raw, 0, 0)
+	for o.Next() {
+		members[string(o.Name)] = o.Skip()
+	}
+	if o.End() < 0 {
+		return nil
+	}
+	return members
 }
 
 // readsAnswer reports whether a rule depends on the answer to a request. The others are not parsed, to keep long runs fast.
