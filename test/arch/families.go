@@ -33,10 +33,6 @@ var OpenFamilies = []OpenFamily{
 	{"cmd/mcpvisor", "chaos", 12, "the commands still share one folder, and with it their options and their printer"},
 	{"actors/failure", "known", 8, "the tables of failures share the type of their rows with the search"},
 	{"test/chaos/planted", "bugs", 13, "the tables of bugs share the type of their rows with what plants them"},
-	{"test/chaos/peer", "fault", 10, "the names still repeat the word that the folder's catalogue says"},
-	{"test/chaos/faults", "catalogue", 8, "the names still repeat what the folder says"},
-	{"transports/fault", "kinds", 7, "the names still repeat what the folder says"},
-	{"transports/auth", "store", 6, "the names still repeat what the folder says"},
 }
 
 // Families returns the families of production files that are larger than MaxFamily and not open, by the files of each folder.

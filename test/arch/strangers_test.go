@@ -67,7 +67,7 @@ var decoders = map[string]string{
 	"transports/auth/oauth/token.go":         signIn,
 	"transports/auth/sealer.go":              ownFile,
 	"transports/fault/flow.go":               harness,
-	"transports/fault/kinds_list.go":         harness,
+	"transports/fault/lists.go":              harness,
 	"transports/fault/message.go":            harness,
 	"transports/http_error.go":               shownOnly,
 	"transports/internal/launcher/launch.go": ownFile,

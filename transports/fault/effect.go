@@ -56,7 +56,7 @@ func choiceParam(name, value, description, choices string) Param {
 // sortedKinds is the catalogue, sorted by name for Lookup. It is built on first use, because most programs never have
 // a rule.
 var sortedKinds = sync.OnceValue(func() []Kind {
-	// A kind belongs to the file of its subject (kinds_*.go); the order of the files does not matter.
+	// A kind belongs to the file of its subject (calls.go, deaths.go, …); the order of the groups does not matter.
 	all := slices.Concat(timeKinds(), deathKinds(), streamKinds(), callKinds(), listKinds(), protocolKinds(), httpKinds(), impossibleKinds())
 	slices.SortFunc(all, func(a, b Kind) int { return strings.Compare(a.Name, b.Name) })
 	return all

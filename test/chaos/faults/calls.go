@@ -1,6 +1,6 @@
 package faults
 
-// callFaults are the faults of tool calls. Package peer has the hooks of the same names in fault_calls.go.
+// callFaults are the faults of tool calls. Package peer has the hooks of the same names in call_faults.go.
 var callFaults = []Kind{
 	{
 		Name: "hang-call", ID: "R1", Kinds: allKinds, Eras: bothEras, Tiers: tiers,
