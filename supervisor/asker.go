@@ -224,7 +224,7 @@ func (a *asker) putQuestion(ctx context.Context, key questionKey, f *openQuestio
 			if p := recover(); p != nil {
 				a.cfg.Logger.Error("panic in the function that is asked about calls", zap.String("server", r.Server),
 					zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
-				v = answer{AskNo, &Error{Op: "ask", Class: messages.ClassPanic, Text: "the function that asks panicked"}}
+				v = answer{AskNo, &messages.Error{Op: "ask", Class: messages.ClassPanic, Text: "the function that asks panicked"}}
 			}
 			got <- v
 		}()
@@ -277,7 +277,7 @@ func (a *asker) outcomeError(f *openQuestion, r AskRequest, d access.Decision) e
 		default:
 		}
 		e := unansweredError(r, d, messages.Line(f.err.Error(), 300))
-		var own *Error
+		var own *messages.Error
 		if errors.As(f.err, &own) {
 			if e = unansweredError(r, d, own.Text); own.Fix != "" {
 				e.Fix = own.Fix
@@ -296,8 +296,8 @@ func (a *asker) outcomeError(f *openQuestion, r AskRequest, d access.Decision) e
 
 // unansweredError returns the error of a call that the rules ask about and that was not allowed. The fix names the rule that would
 // allow it.
-func unansweredError(r AskRequest, d access.Decision, what string) *Error {
-	e := &Error{Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassDenied, Server: r.Server, Tool: r.Tool,
+func unansweredError(r AskRequest, d access.Decision, what string) *messages.Error {
+	e := &messages.Error{Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassDenied, Server: r.Server, Tool: r.Tool,
 		Text: "it must be asked for, because " + d.Why + ", " + what, Err: messages.ErrDenied}
 	if r.Rule != "" {
 		e.Fix = "allow it with the rule " + r.Rule
@@ -307,7 +307,7 @@ func unansweredError(r AskRequest, d access.Decision, what string) *Error {
 
 // callerGoneError returns the error of a call whose context ended while its question was open: it was not sent.
 func callerGoneError(ctx context.Context, r AskRequest) error {
-	return &Error{Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassOf(ctx.Err()), Server: r.Server,
+	return &messages.Error{Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassOf(ctx.Err()), Server: r.Server,
 		Tool: r.Tool, Text: "the caller gave up before there was an answer to whether it may be called", Err: ctx.Err()}
 }
 

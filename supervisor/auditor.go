@@ -103,7 +103,7 @@ func (a *auditor) recordCall(ctx context.Context, t *actors.Trace, start time.Ti
 		r.Outcome, r.Received = res.Outcome(), len(res.Raw)
 	}
 	// A denied call without a decision was refused before the rules were asked.
-	if errors.Is(err, ErrDenied) && r.Decision == "" {
+	if errors.Is(err, messages.ErrDenied) && r.Decision == "" {
 		a.addRefusingRule(&r, server, tool, raw)
 	}
 	a.addArguments(&r, raw)
@@ -141,7 +141,7 @@ func (a *auditor) addError(r *audit.Record, err error) {
 	r.Class = messages.ClassOf(err)
 	r.Error = err.Error()
 	// The prefix of an *Error repeats the server and the tool, which are fields of the record.
-	var e *Error
+	var e *messages.Error
 	if errors.As(err, &e) && e.Text != "" {
 		r.Error = e.Text // the server and the tool stand beside it
 	}
@@ -283,11 +283,11 @@ func (a *auditor) recordingReply(b callerInfo, r audit.Record, reply func(error)
 }
 
 // recordingSetReply does the same for the reply of SetServers.
-func (a *auditor) recordingSetReply(b callerInfo, reply func(SetServersResult, error)) func(SetServersResult, error) {
+func (a *auditor) recordingSetReply(b callerInfo, reply func(messages.SetServersResult, error)) func(messages.SetServersResult, error) {
 	if a == nil {
 		return reply
 	}
-	return func(res SetServersResult, err error) {
+	return func(res messages.SetServersResult, err error) {
 		if err != nil {
 			a.recordChange(b, audit.Record{Change: "set-servers"}, err)
 		} else {
@@ -298,7 +298,7 @@ func (a *auditor) recordingSetReply(b callerInfo, reply func(SetServersResult, e
 }
 
 // addedRecord describes the command that adds a server. The spec is described without its secrets.
-func addedRecord(name string, spec Spec) audit.Record {
+func addedRecord(name string, spec messages.Spec) audit.Record {
 	return audit.Record{Change: "add", Server: name, Detail: describeSpec(spec)}
 }
 
@@ -320,7 +320,7 @@ func commandRecord(name string, e lifecycle.Event) audit.Record {
 }
 
 // recordConfigured records what a new set of servers changed; nothing if nothing did. word names the command.
-func (a *auditor) recordConfigured(b callerInfo, word string, res SetServersResult) {
+func (a *auditor) recordConfigured(b callerInfo, word string, res messages.SetServersResult) {
 	if a == nil || len(res.Added)+len(res.Removed)+len(res.Adjusted)+len(res.Errors) == 0 {
 		return
 	}
@@ -333,7 +333,7 @@ func (a *auditor) recordConfigured(b callerInfo, word string, res SetServersResu
 }
 
 // describeSpec returns what a spec starts or dials, without secrets.
-func describeSpec(s Spec) string {
+func describeSpec(s messages.Spec) string {
 	// Arguments and URLs may hold secrets; headers and the environment are left out whole.
 	s = s.Redacted()
 	if s.URL != "" {

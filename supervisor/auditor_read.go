@@ -17,7 +17,7 @@ import (
 // panickedError is recorded for a call that a panic of a program's function broke off. It is not returned to the caller: the panic
 // continues.
 func panickedError(op string) error {
-	return &Error{Op: op, Outcome: messages.OutcomeUnknown, Class: messages.ClassPanic, Text: "a function of the program panicked"}
+	return &messages.Error{Op: op, Outcome: messages.OutcomeUnknown, Class: messages.ClassPanic, Text: "a function of the program panicked"}
 }
 
 // auditRead runs the read of a resource and records how it ended. The URI may hold values that were filled into a template, so it
@@ -110,7 +110,7 @@ func (a *auditor) addArgumentsHash(r *audit.Record, raw json.RawMessage) {
 
 // addDenyingRule adds the rule that denies everything of a server to the record of a read that was denied.
 func (a *auditor) addDenyingRule(r *audit.Record, err error) {
-	if !errors.Is(err, ErrDenied) {
+	if !errors.Is(err, messages.ErrDenied) {
 		return
 	}
 	if d := a.m.permissions.rules.Load().Server(r.Server); d.Verdict == access.Deny {

@@ -15,7 +15,7 @@ import (
 
 // newAuthorizer makes the Authorizer of a spec's auth; nil if the requests carry none. The error is about the configuration or
 // the store, and fails the attempt. It may read files, so it is called outside of actors.
-func (k *credentials) newAuthorizer(name string, spec *Spec) (transports.Authorizer, error) {
+func (k *credentials) newAuthorizer(name string, spec *messages.Spec) (transports.Authorizer, error) {
 	a := spec.Auth
 	switch spec.AuthKind() {
 	case messages.AuthNone:
@@ -54,7 +54,7 @@ func (k *credentials) newAuthorizer(name string, spec *Spec) (transports.Authori
 }
 
 // valueSource returns where the value of auth comes from. Package config has checked that exactly one of the keys is set.
-func (k *credentials) valueSource(spec *Spec, a *Auth) auth.Source {
+func (k *credentials) valueSource(spec *messages.Spec, a *messages.Auth) auth.Source {
 	switch {
 	case a.APIKey != "":
 		return auth.Text(a.APIKey)
@@ -71,7 +71,7 @@ func (k *credentials) valueSource(spec *Spec, a *Auth) auth.Source {
 
 // helperCommand returns the command of auth. It runs in the server's directory with the environment of a child; the server's own
 // env is not given to it, because its author decided about the server only.
-func (k *credentials) helperCommand(spec *Spec, a *Auth) transports.StdioConfig {
+func (k *credentials) helperCommand(spec *messages.Spec, a *messages.Auth) transports.StdioConfig {
 	p := transports.StdioConfig{Command: a.Command, Args: a.Args}
 	// A command without arguments is a line for the shell, as in the files of other programs.
 	if a.Args == nil {
@@ -91,7 +91,7 @@ func asksOnTerminal(s messages.Scope) bool {
 
 // newOAuth makes an Authorizer that gets its tokens from an authorization server. It reads the client key's file; the TLS files
 // are read with each connection, so that a renewed certificate counts.
-func (k *credentials) newOAuth(name string, spec *Spec) (*oauth.Authorizer, error) {
+func (k *credentials) newOAuth(name string, spec *messages.Spec) (*oauth.Authorizer, error) {
 	// The tokens live in the store that all processes of the user share, and so do the locks for their refresh.
 	store, locks, err := k.openStore()
 	if err != nil {
@@ -99,7 +99,7 @@ func (k *credentials) newOAuth(name string, spec *Spec) (*oauth.Authorizer, erro
 	}
 	a := spec.Auth
 	if a == nil {
-		a = &Auth{}
+		a = &messages.Auth{}
 	}
 	cfg := oauth.Config{
 		Server: name, URL: httpURL(spec.URL), Store: store, Locks: locks,

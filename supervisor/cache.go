@@ -23,7 +23,7 @@ type cachedTools struct {
 // listAudience says who could read a list: the spec as it is resolved, with every value of its headers, environment and auth,
 // and the account behind them. Its JSON is hashed under a key and never written.
 type listAudience struct {
-	Spec *Spec
+	Spec *messages.Spec
 	// Public lists belong to every account, so Identity and Env are empty for them.
 	Public   bool     `json:",omitempty"`
 	Identity string   `json:",omitempty"`
@@ -32,7 +32,7 @@ type listAudience struct {
 
 // audienceOf returns the audience of a server's lists; nil if it cannot be known. With public set it is that of lists which
 // the server shows to every account that its spec leads to.
-func (c *Config) audienceOf(name string, spec *Spec, public bool) []byte {
+func (c *Config) audienceOf(name string, spec *messages.Spec, public bool) []byte {
 	r := listAudience{Spec: spec, Public: public}
 	if !public {
 		var known bool
@@ -57,7 +57,7 @@ func (c *Config) audienceOf(name string, spec *Spec, public bool) []byte {
 
 // loadToolList returns the list that was kept for the present audience, nil if there is none. The private one is looked for
 // first, because it is the more exact. It reads files, in the supervisor's turn: they are small, and only lazy servers have one.
-func (c *Config) loadToolList(name string, spec *Spec) *session.ToolList {
+func (c *Config) loadToolList(name string, spec *messages.Spec) *session.ToolList {
 	if c.lists == nil {
 		return nil
 	}
@@ -84,7 +84,7 @@ func (c *Config) loadToolList(name string, spec *Spec) *session.ToolList {
 // saveToolList writes the list in the background, because the server's actor calls it in its turn; a list that is not kept only
 // makes the next start slower. Whose list it is must be settled before the goroutine begins: the next connection may be
 // another account's.
-func (c *Config) saveToolList(name string, spec *Spec, list *session.ToolList) {
+func (c *Config) saveToolList(name string, spec *messages.Spec, list *session.ToolList) {
 	data, err := json.Marshal(cachedTools{Tools: list.Tools, Quarantined: list.Quarantined})
 	if err != nil {
 		return

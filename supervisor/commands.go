@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/actors/lifecycle"
+	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor/config"
 )
 
@@ -13,7 +14,7 @@ type (
 	// addServer adds a server at runtime, or replaces its spec. ticket is answered when the attempt that follows has ended.
 	addServer struct {
 		name   string
-		spec   Spec
+		spec   messages.Spec
 		ticket uint64
 		// early has the reply sent as soon as the spec is accepted, even if it must wait for the end of a removal.
 		early bool
@@ -34,12 +35,12 @@ type (
 	}
 	// setServers replaces the whole set of runtime servers.
 	setServers struct {
-		specs map[string]Spec
-		reply func(SetServersResult, error)
+		specs map[string]messages.Spec
+		reply func(messages.SetServersResult, error)
 	}
 	// configureServers replaces the whole set of configured servers and, unless managed is nil, the policies of the organisation.
 	configureServers struct {
-		specs   map[string]Spec
+		specs   map[string]messages.Spec
 		managed *[]config.Policy
 		reply   func(config.Changes)
 	}

@@ -30,7 +30,7 @@ func (s *supervisor) replaceConfigured(ctx actor.Context, m configureServers) co
 	}
 	// A server that is being removed and comes back counts with the spec that waits: otherwise two quick reloads would lose it.
 	// The comparison is with what each server will have when all pending removals have ended.
-	before := map[string]Spec{}
+	before := map[string]messages.Spec{}
 	for name, r := range s.servers {
 		if spec := r.configuredSpec(); spec != nil {
 			before[name] = *spec
@@ -60,7 +60,7 @@ func (s *supervisor) replaceConfigured(ctx actor.Context, m configureServers) co
 
 // configureOne puts one configured spec in force: it adds the server, queues the spec behind a removal, or replaces the old spec.
 // A runtime spec of the same name stays in force.
-func (s *supervisor) configureOne(ctx actor.Context, name string, spec *Spec) {
+func (s *supervisor) configureOne(ctx actor.Context, name string, spec *messages.Spec) {
 	r := s.servers[name]
 	switch {
 	case s.closing != nil:
@@ -101,8 +101,8 @@ func (s *supervisor) recheckPolicies() {
 }
 
 // facadeResult translates the changes for the facade: a replaced server stands in Added and Removed, as SetServers reports it.
-func (m configureServers) facadeResult(c config.Changes) SetServersResult {
-	res := SetServersResult{Added: []string{}, Removed: []string{}, Errors: map[string]string{}, Kept: c.Kept}
+func (m configureServers) facadeResult(c config.Changes) messages.SetServersResult {
+	res := messages.SetServersResult{Added: []string{}, Removed: []string{}, Errors: map[string]string{}, Kept: c.Kept}
 	// SetServers has no word for a replaced server, so it stands in both lists.
 	res.Added = append(append(res.Added, c.Added...), c.Replaced...)
 	res.Removed = append(append(res.Removed, c.Removed...), c.Replaced...)

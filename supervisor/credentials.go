@@ -46,7 +46,7 @@ type signIn interface {
 
 // credentialFor returns the credential of a server, ready for use: the present one if the spec's relevant part is the same, else a
 // new one. The error says why it cannot be made; the next call tries again.
-func (k *credentials) credentialFor(name string, spec *Spec) (*credential, error) {
+func (k *credentials) credentialFor(name string, spec *messages.Spec) (*credential, error) {
 	// The map is locked for the lookup only; making the credential may block.
 	from := k.relevantSpec(spec)
 	k.mu.Lock()
@@ -61,11 +61,11 @@ func (k *credentials) credentialFor(name string, spec *Spec) (*credential, error
 
 // relevantSpec returns the part of a spec that a credential depends on. Other changes of the spec keep the sign-in state. An
 // AuthProvider may look at any field, so with one the whole spec counts.
-func (k *credentials) relevantSpec(spec *Spec) Spec {
+func (k *credentials) relevantSpec(spec *messages.Spec) messages.Spec {
 	if k.cfg.AuthProvider != nil {
 		return *spec
 	}
-	return Spec{Type: spec.Kind(), URL: spec.URL, Headers: spec.Headers, Auth: spec.Auth, TLS: spec.TLS,
+	return messages.Spec{Type: spec.Kind(), URL: spec.URL, Headers: spec.Headers, Auth: spec.Auth, TLS: spec.TLS,
 		AllowPlainHTTP: spec.AllowPlainHTTP}
 }
 
@@ -104,7 +104,7 @@ type credential struct {
 	owner *credentials
 	name  string
 	// madeFrom is the relevantSpec that the credential belongs to.
-	madeFrom Spec
+	madeFrom messages.Spec
 
 	// making guards isMade, and is held while inner is made: the attempts of a server wait for one another there.
 	making sync.Mutex
@@ -137,7 +137,7 @@ func (c *credential) innerAuthorizer() transports.Authorizer {
 }
 
 // makeInner makes the Authorizer, once. After an error the next attempt tries again, because a store may be unlocked by then.
-func (c *credential) makeInner(spec *Spec) error {
+func (c *credential) makeInner(spec *messages.Spec) error {
 	c.making.Lock()
 	defer c.making.Unlock()
 	if c.isMade {
@@ -203,9 +203,9 @@ func (c *credential) mayBeSent() bool {
 
 // isSentInClear reports whether a bearer token would reach another machine unencrypted. The copy of the spec gets such a token so
 // that the same check as for configured credentials decides.
-func isSentInClear(s Spec) bool {
+func isSentInClear(s messages.Spec) bool {
 	// s is a copy, so the server's own spec is not changed.
-	s.Auth = &Auth{Type: messages.AuthBearer}
+	s.Auth = &messages.Auth{Type: messages.AuthBearer}
 	return config.PlainCredentials(s) != ""
 }
 
@@ -311,7 +311,7 @@ func (c *credential) awaitChange(ctx context.Context) error {
 }
 
 // awaitCredentials implements actors.Common.AwaitCredentials: it returns nil when a server in needs-auth is worth another attempt.
-func (c *Config) awaitCredentials(ctx context.Context, name string, spec *Spec) error {
+func (c *Config) awaitCredentials(ctx context.Context, name string, spec *messages.Spec) error {
 	k, err := c.credentials.credentialFor(name, spec)
 	if err != nil {
 		// There is no credential to wait for; a command or a changed spec ends ctx.

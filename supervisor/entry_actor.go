@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/mcpvisor/mcpvisor/actors"
+	"github.com/mcpvisor/mcpvisor/actors/catalog"
 	"github.com/mcpvisor/mcpvisor/actors/lifecycle"
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor/audit"
@@ -45,7 +46,7 @@ type actorCall struct{ waiters []*actor.PID }
 
 // actorWatch is the subscription of one actor. cancel ends the goroutine that sends it events.
 type actorWatch struct {
-	watcher *Watcher
+	watcher *actors.Watcher
 	pid     *actor.PID
 	cancel  context.CancelFunc
 }
@@ -198,7 +199,7 @@ func (e *entryActor) publishedReplier(ctx actor.Context, name string, hidden fun
 // because an AuthProvider may block. done holds the failure of a panic until the work has succeeded.
 func (e *entryActor) provideToken(ctx actor.Context, m *messages.ProvideCredentials) {
 	sender := callerFromSender(ctx)
-	to, done, manager := ctx.Sender(), &messages.Done{Failure: messages.FailureOf(&Error{Op: "authorize",
+	to, done, manager := ctx.Sender(), &messages.Done{Failure: messages.FailureOf(&messages.Error{Op: "authorize",
 		Class: messages.ClassPanic, Text: "a defect of mcpvisor"})}, e.m
 	go func() {
 		defer func() {
@@ -221,12 +222,12 @@ func (e *entryActor) provideToken(ctx actor.Context, m *messages.ProvideCredenti
 // setServers forwards a whole set of runtime servers, and translates the reply.
 func (e *entryActor) setServers(ctx actor.Context, m *messages.SetServers) {
 	// The message may be shared with its sender on this machine, so the specs are copied.
-	specs := make(map[string]Spec, len(m.GetServers()))
+	specs := make(map[string]messages.Spec, len(m.GetServers()))
 	for name, s := range m.GetServers() {
 		specs[name] = s.ToSpec()
 	}
 	to := ctx.Sender()
-	e.forwardCommand(ctx, setServers{specs, e.m.audit.recordingSetReply(callerFromSender(ctx), func(res SetServersResult, err error) {
+	e.forwardCommand(ctx, setServers{specs, e.m.audit.recordingSetReply(callerFromSender(ctx), func(res messages.SetServersResult, err error) {
 		e.sendReply(to, &messages.SetServersReply{Added: res.Added, Removed: res.Removed, Errors: res.Errors,
 			Adjusted: res.Adjusted, Kept: res.Kept, Failure: messages.FailureOf(err)})
 	})})
@@ -249,7 +250,7 @@ func (e *entryActor) runCall(ctx actor.Context, m *messages.CallTool) {
 		return
 	}
 	if e.inFlight >= maxActorCalls {
-		e.sendReply(to, callReply(id, nil, &Error{Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassExhausted,
+		e.sendReply(to, callReply(id, nil, &messages.Error{Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassExhausted,
 			Text: fmt.Sprintf("%d calls by message are in flight already", maxActorCalls), Fix: "send it again later"}))
 		return
 	}
@@ -261,7 +262,7 @@ func (e *entryActor) runCall(ctx actor.Context, m *messages.CallTool) {
 	root, self, manager, sender := e.root, e.self, e.m, callerFromSender(ctx)
 	go func() {
 		// The goroutine sends callEnded exactly once, also after a panic: inFlight would never fall otherwise.
-		reply := callReply(id, nil, &Error{Op: "call", Outcome: messages.OutcomeUnknown, Class: messages.ClassPanic, Text: "a defect of mcpvisor ended the call"})
+		reply := callReply(id, nil, &messages.Error{Op: "call", Outcome: messages.OutcomeUnknown, Class: messages.ClassPanic, Text: "a defect of mcpvisor ended the call"})
 		defer func() {
 			_ = recover() // reply says so already
 			root.Send(self, callEnded{id, reply, to})
@@ -362,7 +363,7 @@ func (e *entryActor) replyTools(ctx actor.Context, m *messages.ListTools) {
 	snapshot := e.m.Tools()
 	// The definition travels as the server's own bytes.
 	reply := &messages.ToolsReply{Generation: snapshot.Generation()}
-	add := func(t *Entry) {
+	add := func(t *catalog.Entry) {
 		reply.Tools = append(reply.Tools, &messages.ToolEntry{QualifiedName: t.Name, Server: t.Tool.Server, Name: t.Tool.Name,
 			State: t.State.String(), Definition: t.Tool.Raw})
 	}

@@ -150,7 +150,7 @@ func (e *entryActor) handleRequests(ctx actor.Context, c *messages.HandleRequest
 
 // kindTakenError is the refusal of HandleRequests.
 func kindTakenError(text string) error {
-	return &Error{Op: "configure", Class: messages.ClassInvalid, Text: text}
+	return &messages.Error{Op: "configure", Class: messages.ClassInvalid, Text: text}
 }
 
 // sharedKind names the first kind that both sets have; empty if they have none in common.

@@ -29,7 +29,7 @@ func (e *entryActor) runInBackground(
 ) {
 	to := ctx.Sender()
 	if e.inFlight >= maxActorCalls {
-		e.sendReply(to, refuse(&Error{Op: "read", Outcome: messages.OutcomeNotSent, Class: messages.ClassExhausted,
+		e.sendReply(to, refuse(&messages.Error{Op: "read", Outcome: messages.OutcomeNotSent, Class: messages.ClassExhausted,
 			Text: fmt.Sprintf("%d requests by message are in flight already", maxActorCalls), Fix: "send it again later"}))
 		return
 	}
@@ -37,7 +37,7 @@ func (e *entryActor) runInBackground(
 	e.inFlight++
 	root, self, sender := e.root, e.self, callerFromSender(ctx)
 	go func() { // ends with f, which the timeout or the server's own bounds end
-		reply := refuse(&Error{Op: "read", Outcome: messages.OutcomeUnknown, Class: messages.ClassPanic,
+		reply := refuse(&messages.Error{Op: "read", Outcome: messages.OutcomeUnknown, Class: messages.ClassPanic,
 			Text: "a defect of mcpvisor ended the request"})
 		defer func() {
 			_ = recover() // reply says so already
@@ -210,7 +210,7 @@ type progressSender struct {
 }
 
 // addProgress runs on the connection's goroutine: it sends at once or leaves the report for the timer, and never waits.
-func (p *progressSender) addProgress(v Progress) {
+func (p *progressSender) addProgress(v messages.Progress) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	// A newer report replaces one that still waits.

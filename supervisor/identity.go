@@ -46,7 +46,7 @@ func (c *credential) actingAccount() string {
 // identityOf returns the identity behind a server's credentials beyond what its spec says with its values. known is false where
 // only a request could tell: a helper's output, a token or certificate in a file, a token that the program gave.
 // It reads no file and opens no store, because the supervisor's actor calls it in its turn.
-func (k *credentials) identityOf(name string, spec *Spec) (identity string, known bool) {
+func (k *credentials) identityOf(name string, spec *messages.Spec) (identity string, known bool) {
 	// A child process is identified by its spec and its environment, which the audience has.
 	if !remoteKind(spec) {
 		return "", true
@@ -87,7 +87,7 @@ func (k *credentials) identityOf(name string, spec *Spec) (identity string, know
 	}
 	a := spec.Auth
 	if a == nil {
-		a = &Auth{}
+		a = &messages.Auth{}
 	}
 	switch spec.AuthKind() {
 	case messages.AuthAPIKey, messages.AuthBearer:
@@ -111,7 +111,7 @@ func (k *credentials) identityOf(name string, spec *Spec) (identity string, know
 
 // valueOf returns the value of auth as far as the spec or the environment has it; a value in the spec is part of the audience
 // already.
-func valueOf(a *Auth) (value string, known bool) {
+func valueOf(a *messages.Auth) (value string, known bool) {
 	switch {
 	case a.APIKey != "", a.Token != "":
 		return "", true
@@ -127,7 +127,7 @@ const loadAccountsTime = 2 * time.Second
 
 // loadAccounts reads which accounts are signed in to the lazy servers of which lists are kept. It runs before the supervisor needs
 // the answer, because a store may block, and the supervisor must not. Servers that need no answer are skipped.
-func (c *Config) loadAccounts(ctx context.Context, specs map[string]Spec) {
+func (c *Config) loadAccounts(ctx context.Context, specs map[string]messages.Spec) {
 	if c.lists == nil {
 		return
 	}

@@ -18,7 +18,7 @@ import (
 type lazySignIn struct {
 	owner *credentials
 	name  string
-	spec  Spec
+	spec  messages.Spec
 
 	// making is held while the authorizer is made; authorizer is nil until then.
 	making     sync.Mutex

@@ -31,7 +31,7 @@ type listedURIs struct {
 
 // listOwner decides which resources a server shows: how it is reached, and for which account.
 type listOwner struct {
-	spec    *Spec
+	spec    *messages.Spec
 	account string
 }
 
@@ -124,15 +124,4 @@ func (x *listIndex) serversListing(uri string, now func(server string) (listOwne
 	}
 	slices.Sort(servers)
 	return servers
-}
-
-// listOwnerOf returns whose lists a server gives now.
-func (m *Manager) listOwnerOf(server string) (b listOwner, known bool) {
-	cell := m.shared.cellOf(server)
-	if cell == nil {
-		return b, false
-	}
-	b.spec = cell.View().Spec
-	b.account = m.cfg.credentials.findCredential(server).actingAccount()
-	return b, true
 }

@@ -16,8 +16,8 @@ import (
 type managedServer struct {
 	name string
 	// configured and runtime are the specs by source, nil if the source has none; the runtime one wins. spec is the one in force.
-	configured, runtime *Spec
-	spec                *Spec
+	configured, runtime *messages.Spec
+	spec                *messages.Spec
 	// wanted says whether the server should be connected: the spec decides, until a command enables or disables the server.
 	wanted bool
 
@@ -44,7 +44,7 @@ type managedServer struct {
 	// removing is set from the command until the connection is closed; the server is no longer reachable by name meanwhile.
 	removing bool
 	// waitingSpec is the configured spec with which the server begins again when the removal has ended; nil if there is none.
-	waitingSpec     *Spec
+	waitingSpec     *messages.Spec
 	waitingCommands []func(actor.Context) // run when the removal has ended, an add first
 }
 
@@ -54,7 +54,7 @@ func (r *managedServer) comesBack() bool {
 }
 
 // configuredSpec returns the configured spec, also that of a server that comes back with it after its removal; nil if it has none.
-func (r *managedServer) configuredSpec() *Spec {
+func (r *managedServer) configuredSpec() *messages.Spec {
 	if r.removing {
 		return r.waitingSpec
 	}
@@ -62,7 +62,7 @@ func (r *managedServer) configuredSpec() *Spec {
 }
 
 // specInForce returns the spec that counts: the runtime one, else the configured one; nil if no source has the server any more.
-func (r *managedServer) specInForce() *Spec {
+func (r *managedServer) specInForce() *messages.Spec {
 	if r.runtime != nil {
 		return r.runtime
 	}
@@ -71,7 +71,7 @@ func (r *managedServer) specInForce() *Spec {
 
 // sameSpec reports whether a changed set of specs leaves a server alone. Scope, source and remark count too, because the status
 // shows them.
-func sameSpec(a, b *Spec) bool {
+func sameSpec(a, b *messages.Spec) bool {
 	return a != nil && b != nil && a.Equal(*b) && a.Scope == b.Scope && a.Source == b.Source && a.Remark == b.Remark
 }
 

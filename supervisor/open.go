@@ -16,7 +16,7 @@ import (
 
 // openTransport makes the transport of a spec, with the program's decorator around it. An attempt calls it in a goroutine of its
 // own, so it may block.
-func (c *Config) openTransport(name string, spec *Spec, share *budget.Share) (transports.Transport, error) {
+func (c *Config) openTransport(name string, spec *messages.Spec, share *budget.Share) (transports.Transport, error) {
 	// Wrap comes last, so that it sees the transport that the session will use.
 	t, err := c.newTransport(name, spec, share)
 	if err != nil || c.Wrap == nil {
@@ -29,10 +29,10 @@ func (c *Config) openTransport(name string, spec *Spec, share *budget.Share) (tr
 }
 
 // newTransport makes the transport that a spec describes. The bytes that it holds count in share.
-func (c *Config) newTransport(name string, spec *Spec, share *budget.Share) (transports.Transport, error) {
+func (c *Config) newTransport(name string, spec *messages.Spec, share *budget.Share) (transports.Transport, error) {
 	// The last check before anything of the server runs. A managed policy may have changed since the start was granted.
 	if rule := c.refusingRule(*spec); rule != "" { // a start that came before a new policy is refused as well
-		return nil, &Error{Op: "connect", Class: messages.ClassDenied, Text: rule}
+		return nil, &messages.Error{Op: "connect", Class: messages.ClassDenied, Text: rule}
 	}
 	// The program's own transport comes before the known kinds, which it may replace.
 	if c.Transport != nil {
@@ -66,12 +66,12 @@ func (c *Config) newTransport(name string, spec *Spec, share *budget.Share) (tra
 			return t, nil
 		}
 	}
-	return nil, &Error{Op: "connect", Class: messages.ClassConfig, Text: c.specProblem(name, *spec)}
+	return nil, &messages.Error{Op: "connect", Class: messages.ClassConfig, Text: c.specProblem(name, *spec)}
 }
 
 // newRemoteTransport makes the transport of a server behind a URL. It reads the files of the spec's TLS anew for each attempt, so
 // that renewed certificates count.
-func (c *Config) newRemoteTransport(name string, spec *Spec, grace time.Duration, share *budget.Share) (transports.Transport, error) {
+func (c *Config) newRemoteTransport(name string, spec *messages.Spec, grace time.Duration, share *budget.Share) (transports.Transport, error) {
 	// The client is shared with other servers unless the spec has a TLS configuration of its own.
 	client, err := c.clients.clientFor(spec.TLS, originOf(spec))
 	if err != nil {
@@ -108,20 +108,20 @@ func (c *Config) newRemoteTransport(name string, spec *Spec, grace time.Duration
 
 // openError translates an error of the layers below into the facade's type, once, so that errors.As finds one type everywhere.
 func openError(err error) error {
-	var own *Error
+	var own *messages.Error
 	var bad *transports.Error
 	switch {
 	case errors.As(err, &own):
 		return err
 	case errors.As(err, &bad):
-		return &Error{Op: "connect", Class: bad.Class, Text: bad.Text, Fix: bad.Fix, Err: bad.Err, Challenge: bad.Challenge,
+		return &messages.Error{Op: "connect", Class: bad.Class, Text: bad.Text, Fix: bad.Fix, Err: bad.Err, Challenge: bad.Challenge,
 			RetryAfter: bad.RetryAfter}
 	}
 	return err
 }
 
 // inProcessName returns the key of Config.InProcess for a spec of type "sdk".
-func inProcessName(name string, s Spec) string {
+func inProcessName(name string, s messages.Spec) string {
 	if s.Name != "" {
 		return s.Name
 	}
@@ -147,7 +147,7 @@ func checkURL(kind messages.TransportKind, raw string) string {
 
 // originOf returns the key by which the start gate counts dials. All protocols on one host and port count together, because
 // they load the same machine. It is empty for servers without a URL.
-func originOf(s *Spec) string {
+func originOf(s *messages.Spec) string {
 	if u, err := url.Parse(s.URL); err == nil && u.Host != "" {
 		// A websocket begins as an HTTP request to the same host, so both count as one origin.
 		scheme := u.Scheme

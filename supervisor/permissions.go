@@ -79,7 +79,7 @@ func (p *permissions) setRules(r access.Rules) {
 }
 
 // judgementFor returns the judgement about a tool that is offered, and keeps it for the next call of the same definition.
-func (j *ruleSet) judgementFor(tool *Tool, naming messages.Naming) *access.Judgement {
+func (j *ruleSet) judgementFor(tool *messages.Tool, naming messages.Naming) *access.Judgement {
 	known := j.tools.Load()
 	if v, ok := known.Load(tool); ok {
 		return v.(*access.Judgement)
@@ -97,7 +97,7 @@ func (j *ruleSet) judgementFor(tool *Tool, naming messages.Naming) *access.Judge
 
 // allowCall implements actors.Calls.Allow: it returns nil if the call may be sent. It runs before the call's own timeout begins, so
 // that the time that a person takes does not count.
-func (p *permissions) allowCall(ctx context.Context, tool *Tool, args json.RawMessage) error {
+func (p *permissions) allowCall(ctx context.Context, tool *messages.Tool, args json.RawMessage) error {
 	if j := p.rules.Load(); !j.empty {
 		judgement := j.judgementFor(tool, p.cfg.Naming)
 		// Nearly all calls end here: the rules allow the tool with any arguments.
@@ -121,7 +121,7 @@ func (p *permissions) allowCall(ctx context.Context, tool *Tool, args json.RawMe
 }
 
 // decideCall decides by the arguments too, and asks the person if the rules say so.
-func (p *permissions) decideCall(ctx context.Context, j *access.Judgement, tool *Tool, args json.RawMessage) error {
+func (p *permissions) decideCall(ctx context.Context, j *access.Judgement, tool *messages.Tool, args json.RawMessage) error {
 	// The spec may have changed since the tool was listed; the newest one counts.
 	trusted := p.isTrusted(tool.Server)
 	d := j.Decide(access.Request{Args: args, Trusted: trusted, Annotations: tool.Annotations})
@@ -146,8 +146,8 @@ func (p *permissions) isTrusted(server string) bool {
 }
 
 // deniedError returns the error of a call that a rule denies: it was not sent.
-func deniedError(server, tool string, d access.Decision) *Error {
-	return &Error{Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassDenied, Server: server, Tool: tool,
+func deniedError(server, tool string, d access.Decision) *messages.Error {
+	return &messages.Error{Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassDenied, Server: server, Tool: tool,
 		Text: denialText(d), Err: messages.ErrDenied}
 }
 
@@ -169,7 +169,7 @@ func (p *permissions) refuseTool(qualified, server, tool string) error {
 	if list := cell.View().Tools; list != nil {
 		for _, q := range list.Quarantined {
 			if q.Name == tool && q.By != "" {
-				return &Error{Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassDenied, Server: server, Tool: tool,
+				return &messages.Error{Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassDenied, Server: server, Tool: tool,
 					Text: q.Reason, Err: messages.ErrDenied}
 			}
 		}
@@ -208,7 +208,7 @@ func (p *permissions) findHiddenTool(qualified string) (server, tool string) {
 // filterTools implements actors.Common.Filter: it takes the tools out of a list that every call would be denied, because a model
 // that sees them only wastes calls. They stand in Quarantined with the rule instead. The list is copied, since the session
 // shares it.
-func (p *permissions) filterTools(name string, spec *Spec, list *session.ToolList) *session.ToolList {
+func (p *permissions) filterTools(name string, spec *messages.Spec, list *session.ToolList) *session.ToolList {
 	// Pins first: a tool that is held back needs no rule.
 	list = p.filterChanged(name, spec, list)
 	j := p.rules.Load()
@@ -298,7 +298,7 @@ func (m *Manager) refilterTools(ctx context.Context) error {
 			if _, err := cell.Wait(ctx, func(v *actors.View) bool {
 				return v.Seen >= ticket || v.State.Removing || m.shared.cellOf(name) != cell
 			}); err != nil {
-				return &Error{Op: "configure", Class: messages.ClassOf(err), Server: name,
+				return &messages.Error{Op: "configure", Class: messages.ClassOf(err), Server: name,
 					Text: "the rules are in force, and its tools were not shown anew when the context ended", Err: err}
 			}
 		}

@@ -40,7 +40,7 @@ func (p *pinState) setPolicy(own, least string) bool {
 
 // policyFor returns how changed tools of a server are treated: as its spec says, else the configuration, else with a warning, and at
 // least what the organisation demands.
-func (p *pinState) policyFor(spec *Spec) string {
+func (p *pinState) policyFor(spec *messages.Spec) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return pins.Stricter(cmp.Or(spec.Pin, p.own, messages.PinWarn), p.least)
@@ -86,7 +86,7 @@ func (p *pinState) isNewProblem(err error) bool {
 
 // filterChanged compares a list with the approved definitions. Under "hold" it takes the changed tools out, and those of which the
 // store cannot say whether they changed; otherwise it marks the changed ones. Changes that are new are reported.
-func (p *permissions) filterChanged(name string, spec *Spec, list *session.ToolList) *session.ToolList {
+func (p *permissions) filterChanged(name string, spec *messages.Spec, list *session.ToolList) *session.ToolList {
 	// The policy may differ by server: the spec decides first, and the organisation sets the least.
 	policy := p.pins.policyFor(spec)
 	if p.cfg.Pins == nil || policy == messages.PinOff {
@@ -153,7 +153,7 @@ const pinPatience = 10 * time.Second
 // prepareTools implements actors.Common.Prepare. Where pins hold tools back, it writes the definitions of a list to disk before the
 // list is shown: a command that ends a moment later must not have called a tool that no later run can compare. It blocks for
 // at most pinPatience, and so runs in the goroutine of an attempt.
-func (p *permissions) prepareTools(ctx context.Context, name string, spec *Spec, list *session.ToolList) {
+func (p *permissions) prepareTools(ctx context.Context, name string, spec *messages.Spec, list *session.ToolList) {
 	if p.cfg.Pins == nil || p.pins.policyFor(spec) != messages.PinHold {
 		return
 	}
@@ -180,7 +180,7 @@ func errorText(err error) string {
 
 // listIdentity returns a hash that is equal for equal lists, so that a list that was compared need not be compared again; the zero
 // value says that equality cannot be known. The spec's filters count, because they choose what is compared.
-func listIdentity(spec *Spec, list *session.ToolList) [sha256.Size]byte {
+func listIdentity(spec *messages.Spec, list *session.ToolList) [sha256.Size]byte {
 	if list.Hash == [sha256.Size]byte{} || spec.AllowedTools == nil && len(spec.DeniedTools) == 0 {
 		return list.Hash
 	}

@@ -7,13 +7,25 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
+// closedError returns the error of a command or call that came after Close: nothing was sent.
+func closedError(op string) error {
+	return &messages.Error{Op: op, Outcome: messages.OutcomeNotSent, Class: messages.ClassCanceled, Text: "the manager is closed",
+		Err: messages.ErrClosed}
+}
+
+// unknownServer returns the error of a command that names a server which does not exist, or whose removal has begun.
+func unknownServer(op, name string) error {
+	return &messages.Error{Op: op, Class: messages.ClassInvalid, Server: name, Text: "no such server is configured",
+		Fix: "list the servers to see their names", Err: messages.ErrUnknownServer}
+}
+
 // refusedByProgram returns the error of a call that Config.Allow refused: always denied and not sent, with every error of Allow.
 func refusedByProgram(cause error) error {
-	e := &Error{Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassDenied, Text: "the program refused it",
+	e := &messages.Error{Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassDenied, Text: "the program refused it",
 		Err: refusal{cause}}
 	// An error of this package keeps its text and its fix, which were written for a reader.
 	// Only an error of exactly this type was meant for this call; one inside of another error belongs to some other call.
-	if own, ok := cause.(*Error); ok && own.Text != "" { //nolint:errorlint // one that is wrapped is about something else
+	if own, ok := cause.(*messages.Error); ok && own.Text != "" { //nolint:errorlint // one that is wrapped is about something else
 		e.Text, e.Fix, e.Challenge, e.RetryAfter = own.Text, own.Fix, own.Challenge, own.RetryAfter
 		return e
 	}
@@ -34,7 +46,7 @@ type refusal struct{ error }
 func (r refusal) Is(target error) bool {
 	// Every sentinel that states an outcome or a class is hidden; the program's own errors are found as usual.
 	switch target {
-	case ErrNotSent, ErrOutcomeUnknown, ErrRejected, ErrNeedsAuth, ErrDenied, ErrInvalid:
+	case messages.ErrNotSent, messages.ErrOutcomeUnknown, messages.ErrRejected, messages.ErrNeedsAuth, messages.ErrDenied, messages.ErrInvalid:
 		return false
 	}
 	return errors.Is(r.error, target)
@@ -42,7 +54,7 @@ func (r refusal) Is(target error) bool {
 
 // As finds the program's own types, but no *Error, whose outcome would be another call's.
 func (r refusal) As(target any) bool {
-	if _, ok := target.(**Error); ok {
+	if _, ok := target.(**messages.Error); ok {
 		return false
 	}
 	return errors.As(r.error, target)

@@ -74,7 +74,7 @@ func (d *requestHandler) handlersFor(server string) (h session.Handlers) {
 	case c.Sample != nil:
 		h.Sample, h.SampleTools = d.sampleFunc(server, c.Sample), c.SampleTools
 	case byActor.sampling:
-		h.Sample, h.SampleTools = d.sampleFunc(server, func(ctx context.Context, r SampleRequest) (json.RawMessage, error) {
+		h.Sample, h.SampleTools = d.sampleFunc(server, func(ctx context.Context, r messages.SampleRequest) (json.RawMessage, error) {
 			return d.askActor(ctx, r.Server, "sampling/createMessage", r.Params, r.Unheard)
 		}), byActor.samplingTools
 	}
@@ -89,26 +89,26 @@ func (d *requestHandler) handlersFor(server string) (h session.Handlers) {
 
 // elicitFunc returns the function that answers a server's questions to the person. It refuses what the person must not see: too
 // many questions, requests that can be read in two ways, and forms that cannot be used. The answer is checked before it is sent.
-func (d *requestHandler) elicitFunc(server string, ask func(context.Context, ElicitRequest) (ElicitResult, error)) func(
-	context.Context, ElicitRequest) (ElicitResult, error) {
-	return func(ctx context.Context, r ElicitRequest) (res ElicitResult, err error) {
+func (d *requestHandler) elicitFunc(server string, ask func(context.Context, messages.ElicitRequest) (messages.ElicitResult, error)) func(
+	context.Context, messages.ElicitRequest) (messages.ElicitResult, error) {
+	return func(ctx context.Context, r messages.ElicitRequest) (res messages.ElicitResult, err error) {
 		defer d.recoverPanic(server, "elicitation", &err)
 		// The request carries no name of its server; the program shall show one.
 		r.Server = server
 		unheard, heard := d.elicitLimits.takeRequest(server, time.Now())
 		if r.Unheard = unheard; !heard {
 			d.warnUnheard(server, "it asks the person too often; the question was not shown")
-			return ElicitResult{}, notShownError("it asks too often")
+			return messages.ElicitResult{}, notShownError("it asks too often")
 		}
 		// From here on only well-formed requests are shown.
 		if err = d.checkUnambiguous(server, "elicit", r.Params); err != nil {
-			return ElicitResult{}, err
+			return messages.ElicitResult{}, err
 		}
 		if r.Mode == messages.ElicitForm {
 			if why := d.forms.UnusableForm(r.Schema); why != "" {
-				err = &Error{Op: "elicit", Class: messages.ClassProtocol, Server: server, Text: "the form cannot be used: " + why}
+				err = &messages.Error{Op: "elicit", Class: messages.ClassProtocol, Server: server, Text: "the form cannot be used: " + why}
 				d.warnLimited(server, "it asks the person for a form that cannot be used", err)
-				return ElicitResult{}, err
+				return messages.ElicitResult{}, err
 			}
 		}
 		// A caller of ElicitedBy answers for its own requests; the session has put it into the context.
@@ -125,7 +125,7 @@ func (d *requestHandler) elicitFunc(server string, ask func(context.Context, Eli
 			if misfit := d.forms.Misfit(r.Schema, res.Content); misfit != "" {
 				d.cfg.Logger.Error("the answer to a server's form does not fit it; the server did not get it",
 					zap.String("server", server), zap.String("at", misfit))
-				return ElicitResult{}, &Error{Op: "elicit", Class: messages.ClassInvalid, Server: server,
+				return messages.ElicitResult{}, &messages.Error{Op: "elicit", Class: messages.ClassInvalid, Server: server,
 					Text: "the answer does not fit the form: " + misfit}
 			}
 		}
@@ -137,9 +137,9 @@ func (d *requestHandler) elicitFunc(server string, ask func(context.Context, Eli
 
 // sampleFunc returns the function that answers a server's requests for the model, with a bound and a check as in elicitFunc. The result is
 // the program's own and is not checked.
-func (d *requestHandler) sampleFunc(server string, ask func(context.Context, SampleRequest) (json.RawMessage, error)) func(
-	context.Context, SampleRequest) (json.RawMessage, error) {
-	return func(ctx context.Context, r SampleRequest) (raw json.RawMessage, err error) {
+func (d *requestHandler) sampleFunc(server string, ask func(context.Context, messages.SampleRequest) (json.RawMessage, error)) func(
+	context.Context, messages.SampleRequest) (json.RawMessage, error) {
+	return func(ctx context.Context, r messages.SampleRequest) (raw json.RawMessage, err error) {
 		defer d.recoverPanic(server, "sampling", &err)
 		r.Server = server
 		unheard, heard := d.sampleLimits.takeRequest(server, time.Now())
@@ -159,8 +159,8 @@ func (d *requestHandler) sampleFunc(server string, ask func(context.Context, Sam
 }
 
 // rootsFunc returns the function that lists the roots. A server may ask for them at any time; there is nothing to protect.
-func (d *requestHandler) rootsFunc(server string, ask func(context.Context, string) ([]Root, error)) func(context.Context) ([]Root, error) {
-	return func(ctx context.Context) (roots []Root, err error) {
+func (d *requestHandler) rootsFunc(server string, ask func(context.Context, string) ([]messages.Root, error)) func(context.Context) ([]messages.Root, error) {
+	return func(ctx context.Context) (roots []messages.Root, err error) {
 		defer d.recoverPanic(server, "roots", &err)
 		return ask(ctx, server)
 	}
@@ -171,7 +171,7 @@ func (d *requestHandler) recoverPanic(server, kind string, err *error) {
 	if r := recover(); r != nil {
 		d.cfg.Logger.Error("panic in a function that answers servers", zap.String("server", server), zap.String("kind", kind),
 			zap.Any("panic", r), zap.ByteString("stack", debug.Stack()))
-		*err = &Error{Op: kind, Class: messages.ClassPanic, Server: server, Text: "the function that answers panicked"}
+		*err = &messages.Error{Op: kind, Class: messages.ClassPanic, Server: server, Text: "the function that answers panicked"}
 	}
 }
 
@@ -186,7 +186,7 @@ func (d *requestHandler) checkUnambiguous(server, kind string, params json.RawMe
 	if err == nil {
 		return nil
 	}
-	err = &Error{Op: kind, Class: messages.ClassProtocol, Server: server,
+	err = &messages.Error{Op: kind, Class: messages.ClassProtocol, Server: server,
 		Text: "the request cannot be read in one way: " + err.Error(), Err: err}
 	d.warnLimited(server, "it asks what cannot be read in one way; it was refused", err)
 	return err
@@ -217,12 +217,12 @@ func (d *requestHandler) warnLimited(server, text string, err error) (times int)
 
 // refusedError is the error of a request that was refused by a decision of the program or its actor.
 func refusedError(text string) error {
-	return &Error{Op: "answer", Class: messages.ClassDenied, Text: text, Err: messages.ErrDenied}
+	return &messages.Error{Op: "answer", Class: messages.ClassDenied, Text: text, Err: messages.ErrDenied}
 }
 
 // notShownError is the error of a question that no person has seen: it must not be reported as the person's refusal.
 func notShownError(text string) error {
-	return &Error{Op: "answer", Class: messages.ClassDenied, Text: text, Err: messages.ErrNotShown}
+	return &messages.Error{Op: "answer", Class: messages.ClassDenied, Text: text, Err: messages.ErrNotShown}
 }
 
 // askActor passes a request to the handler of its kind. Without an entry actor there is none.
@@ -237,7 +237,7 @@ func (d *requestHandler) askActor(
 }
 
 // elicitFromActor answers a question through a handler. The answer is read with the strict reader, because a person decided on it.
-func (d *requestHandler) elicitFromActor(ctx context.Context, r ElicitRequest) (res ElicitResult, err error) {
+func (d *requestHandler) elicitFromActor(ctx context.Context, r messages.ElicitRequest) (res messages.ElicitResult, err error) {
 	// The handler gets the server's params as they came, so it sees members that this version does not know.
 	raw, err := d.askActor(ctx, r.Server, "elicitation/create", r.Params, r.Unheard)
 	if err != nil {
@@ -250,12 +250,12 @@ func (d *requestHandler) elicitFromActor(ctx context.Context, r ElicitRequest) (
 }
 
 // rootsFromActor lists the roots through a handler.
-func (d *requestHandler) rootsFromActor(ctx context.Context, server string) ([]Root, error) {
+func (d *requestHandler) rootsFromActor(ctx context.Context, server string) ([]messages.Root, error) {
 	raw, err := d.askActor(ctx, server, "roots/list", nil, 0)
 	if err != nil {
 		return nil, err
 	}
-	var res struct{ Roots []Root }
+	var res struct{ Roots []messages.Root }
 	if err := json.Unmarshal(raw, &res); err != nil {
 		return nil, fmt.Errorf("the actor's answer is no list of roots: %w", err)
 	}

@@ -183,6 +183,17 @@ func plainURI(uri string) string {
 	return uri
 }
 
+// listOwnerOf returns whose lists a server gives now.
+func (m *Manager) listOwnerOf(server string) (b listOwner, known bool) {
+	cell := m.shared.cellOf(server)
+	if cell == nil {
+		return b, false
+	}
+	b.spec = cell.View().Spec
+	b.account = m.cfg.credentials.findCredential(server).actingAccount()
+	return b, true
+}
+
 func (m *Manager) isConfigured(server string) bool { return m.shared.cellOf(server) != nil }
 
 // serversWith returns the servers of which at least one item matches.

@@ -18,18 +18,6 @@ import (
 // Each source replaces only its own specs, and the runtime's spec wins. The configuration's changes are in configure.go. All
 // functions on supervisor run in the actor's turn.
 
-// closedError returns the error of a command or call that came after Close: nothing was sent.
-func closedError(op string) error {
-	return &Error{Op: op, Outcome: messages.OutcomeNotSent, Class: messages.ClassCanceled, Text: "the manager is closed",
-		Err: messages.ErrClosed}
-}
-
-// unknownServer returns the error of a command that names a server which does not exist, or whose removal has begun.
-func unknownServer(op, name string) error {
-	return &Error{Op: op, Class: messages.ClassInvalid, Server: name, Text: "no such server is configured",
-		Fix: "list the servers to see their names", Err: messages.ErrUnknownServer}
-}
-
 // handleAdd adds a server at runtime or replaces its spec. A spec that cannot work is refused here, and changes nothing: a
 // program learns it from the reply, unlike a configured one, which stands as failed.
 func (s *supervisor) handleAdd(ctx actor.Context, m addServer) {
@@ -41,7 +29,7 @@ func (s *supervisor) handleAdd(ctx actor.Context, m addServer) {
 	spec := m.spec
 	spec.Scope, spec.Source = messages.ScopeRuntime, ""
 	if cause := s.unusableCause(m.name, spec); cause != nil {
-		m.reply(&Error{Op: "connect", Class: cause.Class, Server: m.name, Text: cause.Text})
+		m.reply(&messages.Error{Op: "connect", Class: cause.Class, Server: m.name, Text: cause.Text})
 		return
 	}
 	r := s.servers[m.name]
@@ -140,7 +128,7 @@ func (s *supervisor) handleRemove(ctx actor.Context, m removeServer) {
 		m.reply(unknownServer("remove", m.name))
 		return
 	case r.runtime == nil:
-		m.reply(&Error{Op: "remove", Class: messages.ClassInvalid, Server: m.name,
+		m.reply(&messages.Error{Op: "remove", Class: messages.ClassInvalid, Server: m.name,
 			Text: "it comes from " + sourceOf(r.configured), Fix: "remove it there, or disable it here"})
 		return
 	}
@@ -151,7 +139,7 @@ func (s *supervisor) handleRemove(ctx actor.Context, m removeServer) {
 }
 
 // sourceOf names the file or the scope of a configured spec for an error's text.
-func sourceOf(s *Spec) string {
+func sourceOf(s *messages.Spec) string {
 	if s.Source != "" {
 		return s.Source
 	}
@@ -209,12 +197,12 @@ func (s *supervisor) handleCommand(ctx actor.Context, m serverCommand) {
 	// A reconnect that cannot succeed is refused at once: the caller would otherwise wait for an attempt that never begins.
 	case lifecycle.Reconnect:
 		if !r.wanted {
-			m.reply(&Error{Op: "reconnect", Class: messages.ClassInvalid, Server: m.name, Text: "it is disabled",
+			m.reply(&messages.Error{Op: "reconnect", Class: messages.ClassInvalid, Server: m.name, Text: "it is disabled",
 				Fix: "enable it first", Err: messages.ErrDisabled})
 			return
 		}
 		if cause := s.blockingCause(r); cause != nil {
-			m.reply(&Error{Op: "reconnect", Class: cause.Class, Server: m.name, Text: cause.Text})
+			m.reply(&messages.Error{Op: "reconnect", Class: cause.Class, Server: m.name, Text: cause.Text})
 			return
 		}
 		// Its actor died, and the successor waits for its time: a person's command does not.
@@ -231,11 +219,11 @@ func (s *supervisor) handleCommand(ctx actor.Context, m serverCommand) {
 // add is accepted early, so that the reply does not wait for the end of removals.
 func (s *supervisor) handleSetServers(ctx actor.Context, m setServers) {
 	if s.closing != nil {
-		m.reply(SetServersResult{}, closedError("set servers"))
+		m.reply(messages.SetServersResult{}, closedError("set servers"))
 		return
 	}
 	// Empty lists and not nil, because the result is written as JSON.
-	res := SetServersResult{Added: []string{}, Removed: []string{}, Errors: map[string]string{}}
+	res := messages.SetServersResult{Added: []string{}, Removed: []string{}, Errors: map[string]string{}}
 	// Sorted names make the order of epochs, and so a repeated run, independent of the map.
 	for _, name := range slices.Sorted(maps.Keys(s.servers)) {
 		r := s.servers[name]

@@ -108,7 +108,7 @@ func newSupervisor(cfg *Config, sh *sharedState, audit *auditor) *supervisor {
 	}
 	// An attempt opens its transport in a goroutine of its own, so openTransport may block; the share is looked up late, because the
 	// cell of a server may have been replaced by a re-added one.
-	common.Open = func(name string, spec *Spec) (transports.Transport, error) {
+	common.Open = func(name string, spec *messages.Spec) (transports.Transport, error) {
 		return cfg.openTransport(name, spec, sh.shareOf(name))
 	}
 	if audit != nil {
@@ -513,7 +513,7 @@ func (s *supervisor) blockingCause(r *managedServer) *lifecycle.Cause {
 }
 
 // unusableCause returns why a spec is not started, from whichever source it comes: it cannot work, or a policy refuses it.
-func (s *supervisor) unusableCause(name string, spec Spec) *lifecycle.Cause {
+func (s *supervisor) unusableCause(name string, spec messages.Spec) *lifecycle.Cause {
 	if text := s.cfg.specProblem(name, spec); text != "" {
 		return &lifecycle.Cause{Class: messages.ClassConfig, Text: text}
 	}
