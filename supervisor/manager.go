@@ -68,7 +68,6 @@ func Start(ctx context.Context, cfg Config) (*Manager, error) {
 		return nil, err
 	}
 	// The parts below are made before the supervisor, and know each other through cfg; those that need the manager get it here.
-	cfg.requestHandler = newRequestHandler(&cfg)
 	cfg.credentials = newCredentials(&cfg)
 	cfg.permissions = newPermissions(&cfg)
 	m := &Manager{cfg: &cfg, permissions: cfg.permissions, system: cfg.System, closeDone: make(chan struct{}), closed: make(chan struct{})}
@@ -77,7 +76,8 @@ func Start(ctx context.Context, cfg Config) (*Manager, error) {
 	}
 	m.shared = &sharedState{catalog: actors.NewCatalog(cfg.Naming), hub: actors.NewHub()}
 	cfg.permissions.cell, cfg.permissions.names, cfg.permissions.publish = m.shared.cellOf, m.Servers, m.shared.hub.Publish
-	cfg.requestHandler.publish = m.shared.hub.Publish
+	cfg.requestHandler = newRequestHandler(answerers{elicit: cfg.Elicit, sample: cfg.Sample, roots: cfg.Roots,
+		elicitURL: cfg.ElicitURL, sampleTools: cfg.SampleTools, log: cfg.Logger, publish: m.shared.hub.Publish})
 	m.audit = newAuditor(m)
 	cfg.permissions.audit, cfg.permissions.asker.audit = m.audit, m.audit
 	m.calls = &actors.Calls{

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"context"
 	"encoding/json"
 	"runtime/debug"
 
@@ -26,6 +27,13 @@ func WithProgress(f func(Progress)) CallOption {
 // WithMeta adds the members of a JSON object to the request's _meta: a trace context, for one.
 func WithMeta(meta json.RawMessage) CallOption {
 	return func(o *session.Options) { o.Meta = meta }
+}
+
+// WithCaller names the caller of all calls and reads that use the context: a sub-agent, a conversation, a person. Where calls
+// wait for a slot at a server (Spec.MaxInFlight), the callers get free slots in turn, so that one with a thousand calls does not
+// delay another with a single one. Calls without a name belong to one common caller.
+func WithCaller(ctx context.Context, key string) context.Context {
+	return messages.WithCaller(ctx, key)
 }
 
 // sessionOptions collects the options of one call; nil if there are none, which spares the usual call an allocation. The

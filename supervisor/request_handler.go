@@ -21,7 +21,7 @@ import (
 // requestHandler answers the requests of servers: with the program's functions, or through the actor that has announced a kind
 // for which the program has no function. Safe for concurrent use; its methods run on goroutines of sessions.
 type requestHandler struct {
-	cfg *Config
+	answerers answerers
 	// actorHandler passes a request to the entry actor, nil before that one has started and after its end. actorKinds are the kinds
 	// that handlers have announced.
 	actorHandler atomic.Pointer[actorHandler]
@@ -32,7 +32,18 @@ type requestHandler struct {
 	// elicitLimits and sampleLimits bound how often a server may ask; warnLimits bounds how often the log says so.
 	elicitLimits, sampleLimits rateLimits
 	warnLimits                 sparing.Limiter
-	// publish sends an event to the watchers.
+}
+
+// answerers are the program's functions, and what they need beside them. A kind whose function is nil is left to actors, and
+// refused where no actor has announced it.
+type answerers struct {
+	elicit func(context.Context, messages.ElicitRequest) (messages.ElicitResult, error)
+	sample func(context.Context, messages.SampleRequest) (json.RawMessage, error)
+	roots  func(ctx context.Context, server string) ([]messages.Root, error)
+	// elicitURL and sampleTools announce the extensions of the kinds.
+	elicitURL, sampleTools bool
+	log                    *zap.Logger
+	// publish sends an event to the watchers; nil publishes none.
 	publish func(messages.Event)
 }
 
@@ -44,43 +55,43 @@ func (k requestKinds) isEmpty() bool { return k == requestKinds{} }
 // actorHandler hands a request to the actor that handles its kind and waits for the answer.
 type actorHandler func(ctx context.Context, server, method string, params json.RawMessage, unheard int) (json.RawMessage, error)
 
-func newRequestHandler(cfg *Config) *requestHandler {
+func newRequestHandler(a answerers) *requestHandler {
 	return &requestHandler{
-		cfg: cfg, elicitLimits: rateLimits{burst: elicitBurst, every: elicitEvery}, sampleLimits: rateLimits{burst: sampleBurst, every: sampleEvery},
+		answerers: a, elicitLimits: rateLimits{burst: elicitBurst, every: elicitEvery}, sampleLimits: rateLimits{burst: sampleBurst, every: sampleEvery},
 	}
 }
 
 // programKinds returns the kinds for which the program has functions. No actor may announce these.
 func (d *requestHandler) programKinds() requestKinds {
-	c := d.cfg
-	return requestKinds{sampling: c.Sample != nil, elicitation: c.Elicit != nil, roots: c.Roots != nil}
+	a := d.answerers
+	return requestKinds{sampling: a.sample != nil, elicitation: a.elicit != nil, roots: a.roots != nil}
 }
 
 // handlersFor returns the functions that a new connection of a server announces and uses. A kind without an answerer stays nil, is
 // not announced, and is refused. A connection keeps what it began with, because the protocol negotiates abilities once.
 func (d *requestHandler) handlersFor(server string) (h session.Handlers) {
 	// The program's functions come first; handleRequests has refused handlers of the same kinds.
-	c, byActor := d.cfg, requestKinds{}
+	a, byActor := d.answerers, requestKinds{}
 	if k := d.actorKinds.Load(); k != nil {
 		byActor = *k
 	}
 	switch {
-	case c.Elicit != nil:
-		h.Elicit, h.ElicitURL = d.elicitFunc(server, c.Elicit), c.ElicitURL
+	case a.elicit != nil:
+		h.Elicit, h.ElicitURL = d.elicitFunc(server, a.elicit), a.elicitURL
 	case byActor.elicitation:
 		h.Elicit, h.ElicitURL = d.elicitFunc(server, d.elicitFromActor), byActor.elicitationURL
 	}
 	switch {
-	case c.Sample != nil:
-		h.Sample, h.SampleTools = d.sampleFunc(server, c.Sample), c.SampleTools
+	case a.sample != nil:
+		h.Sample, h.SampleTools = d.sampleFunc(server, a.sample), a.sampleTools
 	case byActor.sampling:
 		h.Sample, h.SampleTools = d.sampleFunc(server, func(ctx context.Context, r messages.SampleRequest) (json.RawMessage, error) {
 			return d.askActor(ctx, r.Server, "sampling/createMessage", r.Params, r.Unheard)
 		}), byActor.samplingTools
 	}
 	switch {
-	case c.Roots != nil:
-		h.Roots = d.rootsFunc(server, c.Roots)
+	case a.roots != nil:
+		h.Roots = d.rootsFunc(server, a.roots)
 	case byActor.roots:
 		h.Roots = d.rootsFunc(server, d.rootsFromActor)
 	}
@@ -123,7 +134,7 @@ func (d *requestHandler) elicitFunc(server string, ask func(context.Context, mes
 		if r.Mode == messages.ElicitForm && res.Action == messages.ElicitAccept {
 			// The content comes from the person or from a program; the server must not get it if it violates the form.
 			if misfit := d.forms.Misfit(r.Schema, res.Content); misfit != "" {
-				d.cfg.Logger.Error("the answer to a server's form does not fit it; the server did not get it",
+				d.answerers.log.Error("the answer to a server's form does not fit it; the server did not get it",
 					zap.String("server", server), zap.String("at", misfit))
 				return messages.ElicitResult{}, &messages.Error{Op: "elicit", Class: messages.ClassInvalid, Server: server,
 					Text: "the answer does not fit the form: " + misfit}
@@ -169,7 +180,7 @@ func (d *requestHandler) rootsFunc(server string, ask func(context.Context, stri
 // recoverPanic turns a panic of the program's function into the failure of one request: the goroutine belongs to the session.
 func (d *requestHandler) recoverPanic(server, kind string, err *error) {
 	if r := recover(); r != nil {
-		d.cfg.Logger.Error("panic in a function that answers servers", zap.String("server", server), zap.String("kind", kind),
+		d.answerers.log.Error("panic in a function that answers servers", zap.String("server", server), zap.String("kind", kind),
 			zap.Any("panic", r), zap.ByteString("stack", debug.Stack()))
 		*err = &messages.Error{Op: kind, Class: messages.ClassPanic, Server: server, Text: "the function that answers panicked"}
 	}
@@ -194,8 +205,8 @@ func (d *requestHandler) checkUnambiguous(server, kind string, params json.RawMe
 
 // warnUnheard reports that a server was refused for its rate, to the log and to watchers, at most once a minute.
 func (d *requestHandler) warnUnheard(server, text string) {
-	if times := d.warnLimited(server, text, nil); times > 0 && d.publish != nil {
-		d.publish(messages.Event{Kind: messages.EventUnheard, Server: server, Missed: uint64(times)})
+	if times := d.warnLimited(server, text, nil); times > 0 && d.answerers.publish != nil {
+		d.answerers.publish(messages.Event{Kind: messages.EventUnheard, Server: server, Missed: uint64(times)})
 	}
 }
 
@@ -211,7 +222,7 @@ func (d *requestHandler) warnLimited(server, text string, err error) (times int)
 	if skipped > 0 {
 		fields = append(fields, zap.Int("timesBefore", skipped))
 	}
-	d.cfg.Logger.Warn(text, fields...)
+	d.answerers.log.Warn(text, fields...)
 	return skipped + 1
 }
 
@@ -260,16 +271,4 @@ func (d *requestHandler) rootsFromActor(ctx context.Context, server string) ([]m
 		return nil, fmt.Errorf("the actor's answer is no list of roots: %w", err)
 	}
 	return res.Roots, nil
-}
-
-// RootsChanged notifies every connected server of the legacy era that Config.Roots returns another list than before. Servers of
-// the modern era ask anew with each call.
-func (m *Manager) RootsChanged() {
-	for _, name := range m.Servers() {
-		if cell := m.shared.cellOf(name); cell != nil {
-			if s := cell.View().Session; s != nil {
-				s.RootsChanged()
-			}
-		}
-	}
 }

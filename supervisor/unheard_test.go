@@ -19,16 +19,16 @@ func TestQuestionsOverTheBoundAreTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var heard []int
 		var received []messages.Event
-		d := newRequestHandler(&Config{Logger: zap.NewNop(),
-			Elicit: func(_ context.Context, r ElicitRequest) (ElicitResult, error) {
+		d := newRequestHandler(answerers{log: zap.NewNop(),
+			elicit: func(_ context.Context, r ElicitRequest) (ElicitResult, error) {
 				heard = append(heard, r.Unheard)
 				return ElicitResult{Action: messages.ElicitDecline}, nil
 			},
-			Sample: func(_ context.Context, r SampleRequest) (json.RawMessage, error) {
+			sample: func(_ context.Context, r SampleRequest) (json.RawMessage, error) {
 				heard = append(heard, r.Unheard)
 				return json.RawMessage(`{}`), nil
-			}})
-		d.publish = func(e messages.Event) { received = append(received, e) }
+			},
+			publish: func(e messages.Event) { received = append(received, e) }})
 		h := d.handlersFor("s")
 		for name, kind := range map[string]struct {
 			burst int
