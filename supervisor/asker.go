@@ -241,9 +241,9 @@ func (a *asker) putQuestion(ctx context.Context, key questionKey, f *openQuestio
 		f.err = closedError("call")
 	}
 	if f.callerLeft {
-		a.audit.recordAnswer(ctx, r, d, "", time.Since(start), callerGoneError(ctx, r))
+		a.audit.recordAnswer(ctx, r.Server, r.Tool, r.Arguments, d, "", time.Since(start), callerGoneError(ctx, r))
 	} else {
-		a.audit.recordAnswer(ctx, r, d, f.answer, time.Since(start), f.err)
+		a.audit.recordAnswer(ctx, r.Server, r.Tool, r.Arguments, d, string(f.answer), time.Since(start), f.err)
 		a.noteAnswer(ctx, f.answer)
 	}
 	// The question is taken out before done is closed: a call that comes in between opens a new one or finds the grant.
@@ -263,7 +263,7 @@ func (a *asker) putQuestion(ctx context.Context, key questionKey, f *openQuestio
 // noteAnswer writes the answer into the audit record of the call, if there is one.
 func (a *asker) noteAnswer(ctx context.Context, word AskAnswer) {
 	if a.audit != nil {
-		notePersonAnswer(ctx, word)
+		notePersonAnswer(ctx, string(word))
 	}
 }
 

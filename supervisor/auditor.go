@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+	"go.uber.org/zap"
 
 	"github.com/mcpvisor/mcpvisor/actors"
 	"github.com/mcpvisor/mcpvisor/actors/lifecycle"
@@ -26,34 +28,49 @@ const auditTime = 2 * time.Second
 // auditor writes what the manager does into the audit log. A nil auditor records nothing, so callers need not ask whether there
 // is one. Its methods are safe for concurrent use and do not wait for the writer: see [audit.Log].
 type auditor struct {
-	// log queues and writes the records; m is asked for rules, secrets and names when a record is made.
+	// log queues and writes the records.
 	log *audit.Log
-	m   *Manager
+	o   auditorOptions
 }
 
-// newAuditor returns nil if Config.Audit is nil. The first record says which program and process the following ones belong to.
-func newAuditor(m *Manager) *auditor {
-	cfg := m.cfg
-	if cfg.Audit == nil {
+// auditorOptions are what an auditor is made of.
+type auditorOptions struct {
+	// writer gets the records, in the form of options. nil records nothing.
+	writer  io.Writer
+	options audit.Options
+	// program and project stand in the first record.
+	program, project string
+	log              *zap.Logger
+
+	// The auditor asks for rules, secrets and names when a record is made. cell has the published state of a server;
+	// findHiddenTool finds the server and the own name of a tool that is not offered, decide says what the rules decide about
+	// a call, and decideServer about everything of a server.
+	cell           func(server string) *actors.Cell
+	findHiddenTool func(qualified string) (server, tool string)
+	decide         func(server, tool string, args json.RawMessage) access.Decision
+	decideServer   func(server string) access.Decision
+}
+
+// newAuditor returns nil without a writer. The first record says which program and process the following ones belong to.
+func newAuditor(o auditorOptions) *auditor {
+	if o.writer == nil {
 		return nil
 	}
 	// The failures of the writer go to the manager's log, unless the program chose another one.
-	o := cfg.AuditOptions
-	if o.Logger == nil {
-		o.Logger = cfg.Logger
+	if o.options.Logger == nil {
+		o.options.Logger = o.log
 	}
-	a := &auditor{log: audit.New(cfg.Audit, o), m: m}
-	a.log.Add(audit.Record{Kind: audit.KindStart, PID: os.Getpid(), Program: cfg.ClientName + " " + cfg.ClientVersion,
-		Project: cfg.AuditProject})
+	a := &auditor{log: audit.New(o.writer, o.options), o: o}
+	a.log.Add(audit.Record{Kind: audit.KindStart, PID: os.Getpid(), Program: o.program, Project: o.project})
 	return a
 }
 
-// AuditStats returns how many records of Config.Audit are written, wait, and are lost. Without Config.Audit all numbers are zero.
-func (m *Manager) AuditStats() audit.Stats {
-	if m.audit == nil {
+// stats returns how many records are written, wait, and are lost.
+func (a *auditor) stats() audit.Stats {
+	if a == nil {
 		return audit.Stats{}
 	}
-	return m.audit.log.Stats()
+	return a.log.Stats()
 }
 
 // close writes the last record and waits for the writer, at most auditTime. What is not written by then is reported in the log.
@@ -66,48 +83,37 @@ func (a *auditor) close() {
 	defer cancel()
 	a.log.Add(audit.Record{Kind: audit.KindEnd})
 	if err := a.log.Close(ctx); err != nil {
-		a.m.cfg.Logger.Error(err.Error())
+		a.o.log.Error(err.Error())
 	}
 }
 
 // auditCall runs a call and records how it ended, also if a function of the program panics: the record says so, and the panic
-// continues to the caller.
+// continues to the caller. call gets a context with a trace, and returns the server's answer as it came.
 func (a *auditor) auditCall(
-	ctx context.Context, server, tool string, raw json.RawMessage, opts []CallOption, argsErr error,
-) (res *Result, err error) {
+	ctx context.Context, server, tool string, args json.RawMessage, call func(context.Context) (messages.Outcome, json.RawMessage, error),
+) {
 	start := time.Now()
 	// The call writes into the trace what only it learns: the connection that served it, and the decision of the rules.
 	traced, trace := actors.WithTrace(ctx, server, tool)
-	// A panic of Config.Allow or Config.Sanitize leaves returned false: the deferred function then records a panic.
-	returned := false
+	// The error stands until call returns, so that a panic of Config.Allow or Config.Sanitize is recorded as one.
+	var outcome messages.Outcome
+	var answer json.RawMessage
+	err := panickedError("call")
 	defer func() {
-		if !returned {
-			err = panickedError("call")
+		r := a.outcomeRecord(ctx, audit.KindCall, trace, start, err)
+		r.Tool = trace.Tool
+		if err == nil {
+			r.Outcome, r.Received = outcome, len(answer)
 		}
-		a.recordCall(ctx, trace, start, server, tool, raw, res, err)
+		// A denied call without a decision was refused before the rules were asked. A call of a tool that is not offered passes no
+		// rule on its way, so the rule that hides the tool is looked up here: a reader of the log wants to know why.
+		if errors.Is(err, messages.ErrDenied) && r.Decision == "" {
+			a.addRefusingRule(&r, server, tool, args)
+		}
+		a.addArguments(&r, args)
+		a.log.Add(r)
 	}()
-	if err = argsErr; err == nil {
-		res, err = a.m.runCall(traced, server, tool, raw, opts)
-	}
-	returned = true
-	return res, err
-}
-
-// recordCall writes the record of a tool call. A call of a tool that is not offered passes no rule on its way, so the rule that
-// hides the tool is looked up here: a reader of the log wants to know why.
-func (a *auditor) recordCall(ctx context.Context, t *actors.Trace, start time.Time, server, tool string, raw json.RawMessage,
-	res *Result, err error) {
-	r := a.outcomeRecord(ctx, audit.KindCall, t, start, err)
-	r.Tool = t.Tool
-	if res != nil {
-		r.Outcome, r.Received = res.Outcome(), len(res.Raw)
-	}
-	// A denied call without a decision was refused before the rules were asked.
-	if errors.Is(err, messages.ErrDenied) && r.Decision == "" {
-		a.addRefusingRule(&r, server, tool, raw)
-	}
-	a.addArguments(&r, raw)
-	a.log.Add(r)
+	outcome, answer, err = call(traced)
 }
 
 // outcomeRecord begins the record of a call or read that has ended, with the fields that all kinds share. The time of the record
@@ -152,13 +158,13 @@ func (a *auditor) addError(r *audit.Record, err error) {
 // that the catalog does not have.
 func (a *auditor) addRefusingRule(r *audit.Record, server, tool string, raw json.RawMessage) {
 	if server == "" {
-		if server, tool = a.m.permissions.findHiddenTool(tool); server == "" {
+		if server, tool = a.o.findHiddenTool(tool); server == "" {
 			return
 		}
 		r.Server, r.Tool = server, tool
 	}
 	// The rules are asked again, because the refusal itself carries only a text.
-	if d := a.m.Decide(server, tool, raw); d.Verdict == access.Deny {
+	if d := a.o.decide(server, tool, raw); d.Verdict == access.Deny {
 		r.Decision, r.Rule, r.Source = string(d.Verdict), d.Rule, d.Source.String()
 	}
 }
@@ -166,7 +172,7 @@ func (a *auditor) addRefusingRule(r *audit.Record, server, tool string, raw json
 // redactor returns a function that removes the server's secrets from a text: those of its spec and those that its requests
 // carried. For a server that is gone no secret is known, and the text stays.
 func (a *auditor) redactor(server string) func(string) string {
-	if cell := a.m.shared.cellOf(server); cell != nil {
+	if cell := a.o.cell(server); cell != nil {
 		return cell.RedactText
 	}
 	return func(s string) string { return s }
@@ -180,26 +186,28 @@ func noteDecision(ctx context.Context, d access.Decision) {
 }
 
 // notePersonAnswer writes the person's answer into the trace of the call, if the call has one.
-func notePersonAnswer(ctx context.Context, word AskAnswer) {
+func notePersonAnswer(ctx context.Context, word string) {
 	if t := actors.TraceOf(ctx); t != nil {
-		t.Answer = string(word)
+		t.Answer = word
 	}
 }
 
 // recordAnswer records an answer to a permission question at the time of the answer. It is a record of its own, because the call
 // that asked may run for long afterwards, and other calls may have waited for the same answer.
-func (a *auditor) recordAnswer(ctx context.Context, r AskRequest, d access.Decision, word AskAnswer, took time.Duration, err error) {
+func (a *auditor) recordAnswer(
+	ctx context.Context, server, tool string, args json.RawMessage, d access.Decision, word string, took time.Duration, err error,
+) {
 	if a == nil {
 		return
 	}
-	rec := audit.Record{Kind: audit.KindAnswer, Server: r.Server, Tool: r.Tool,
-		Decision: string(d.Verdict), Rule: d.Rule, Source: d.Source.String(), Answer: string(word), Millis: millisOf(took)}
+	rec := audit.Record{Kind: audit.KindAnswer, Server: server, Tool: tool,
+		Decision: string(d.Verdict), Rule: d.Rule, Source: d.Source.String(), Answer: word, Millis: millisOf(took)}
 	callerFromContext(ctx).addTo(&rec)
 	if err != nil {
 		rec.Answer = ""
 		a.addError(&rec, err)
 	}
-	a.addArguments(&rec, r.Arguments)
+	a.addArguments(&rec, args)
 	a.log.Add(rec)
 }
 

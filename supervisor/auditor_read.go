@@ -22,20 +22,18 @@ func panickedError(op string) error {
 
 // auditRead runs the read of a resource and records how it ended. The URI may hold values that were filled into a template, so it
 // counts as an argument: it is recorded without its query, and without parts that look like secrets, unless the log asks for all.
-func (a *auditor) auditRead(
-	ctx context.Context, server, uri string, read func(*actors.Trace) (*ResourceResult, error),
-) (res *ResourceResult, err error) {
+func (a *auditor) auditRead(ctx context.Context, server, uri string, read func(*actors.Trace) (json.RawMessage, error)) {
 	if a == nil {
-		return read(nil)
+		_, _ = read(nil)
+		return
 	}
 	start, trace := time.Now(), &actors.Trace{Server: server}
 	// The error stands until read returns, so that a panic is recorded as one.
-	err = panickedError("read")
+	var answer json.RawMessage
+	err := panickedError("read")
 	defer func() {
 		r := a.outcomeRecord(ctx, audit.KindRead, trace, start, err)
-		if res != nil {
-			r.Received = len(res.Raw)
-		}
+		r.Received = len(answer)
 		if how := a.log.Arguments(); how == audit.Full {
 			// Even a full record has the server's known secrets removed.
 			r.URI = a.redactor(r.Server)(uri)
@@ -48,26 +46,26 @@ func (a *auditor) auditRead(
 		a.addArgumentsHash(&r, args)
 		a.log.Add(r)
 	}()
-	return read(trace)
+	answer, err = read(trace)
 }
 
 // auditPrompt runs the request of a prompt and records how it ended. name is the qualified one if server is empty; the trace has
 // the server's own name once it is known.
 func (a *auditor) auditPrompt(
-	ctx context.Context, server, name string, args map[string]string, get func(*actors.Trace) (*PromptResult, error),
-) (res *PromptResult, err error) {
+	ctx context.Context, server, name string, args map[string]string, get func(*actors.Trace) (json.RawMessage, error),
+) {
 	if a == nil {
-		return get(nil)
+		_, _ = get(nil)
+		return
 	}
 	// The read writes into the trace which server answered, and over which connection.
 	start, trace := time.Now(), &actors.Trace{Server: server, Tool: name}
-	err = panickedError("read")
+	var answer json.RawMessage
+	err := panickedError("read")
 	defer func() {
 		r := a.outcomeRecord(ctx, audit.KindPrompt, trace, start, err)
 		r.Prompt = trace.Tool
-		if res != nil {
-			r.Received = len(res.Raw)
-		}
+		r.Received = len(answer)
 		a.addDenyingRule(&r, err)
 		// A prompt without arguments has no hash of an empty object.
 		var raw json.RawMessage
@@ -77,7 +75,7 @@ func (a *auditor) auditPrompt(
 		a.addArguments(&r, raw)
 		a.log.Add(r)
 	}()
-	return get(trace)
+	answer, err = get(trace)
 }
 
 // auditURI returns a URI without its query, fragment and user information, and without path elements that look like a credential.
@@ -113,7 +111,7 @@ func (a *auditor) addDenyingRule(r *audit.Record, err error) {
 	if !errors.Is(err, messages.ErrDenied) {
 		return
 	}
-	if d := a.m.permissions.rules.Load().Server(r.Server); d.Verdict == access.Deny {
+	if d := a.o.decideServer(r.Server); d.Verdict == access.Deny {
 		r.Decision, r.Rule, r.Source = string(d.Verdict), d.Rule, d.Source.String()
 	}
 }

@@ -173,12 +173,28 @@ func (m *Manager) callByName(ctx context.Context, server, tool string, args any,
 	raw, err := marshalArguments(args)
 	// With an audit log the call is recorded however it ends, so errors of the arguments go there too.
 	if m.audit != nil {
-		return m.audit.auditCall(ctx, server, tool, raw, opts, err)
+		return m.auditCall(ctx, server, tool, raw, opts, err)
 	}
 	if err != nil {
 		return nil, err
 	}
 	return m.runCall(ctx, server, tool, raw, opts)
+}
+
+// auditCall runs a call, and the audit log records how it ended. argsErr says that the arguments cannot be written.
+func (m *Manager) auditCall(
+	ctx context.Context, server, tool string, raw json.RawMessage, opts []CallOption, argsErr error,
+) (res *Result, err error) {
+	m.audit.auditCall(ctx, server, tool, raw, func(traced context.Context) (messages.Outcome, json.RawMessage, error) {
+		if err = argsErr; err != nil {
+			return "", nil, err
+		}
+		if res, err = m.runCall(traced, server, tool, raw, opts); err != nil {
+			return "", nil, err
+		}
+		return res.Outcome(), res.Raw, nil
+	})
+	return res, err
 }
 
 // runCall sends a call and turns the session's answer into a Result. It may run on the entry actor's goroutines as well.

@@ -16,6 +16,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/actors"
 	"github.com/mcpvisor/mcpvisor/actors/lifecycle"
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor/access"
 	"github.com/mcpvisor/mcpvisor/supervisor/audit"
 	"github.com/mcpvisor/mcpvisor/supervisor/config"
 	"github.com/mcpvisor/mcpvisor/supervisor/output"
@@ -78,7 +79,11 @@ func Start(ctx context.Context, cfg Config) (*Manager, error) {
 	cfg.permissions.cell, cfg.permissions.names, cfg.permissions.publish = m.shared.cellOf, m.Servers, m.shared.hub.Publish
 	cfg.requestHandler = newRequestHandler(answerers{elicit: cfg.Elicit, sample: cfg.Sample, roots: cfg.Roots,
 		elicitURL: cfg.ElicitURL, sampleTools: cfg.SampleTools, log: cfg.Logger, publish: m.shared.hub.Publish})
-	m.audit = newAuditor(m)
+	m.audit = newAuditor(auditorOptions{
+		writer: cfg.Audit, options: cfg.AuditOptions, program: cfg.ClientName + " " + cfg.ClientVersion, project: cfg.AuditProject,
+		log: cfg.Logger, cell: m.shared.cellOf, findHiddenTool: cfg.permissions.findHiddenTool, decide: m.Decide,
+		decideServer: func(server string) access.Decision { return cfg.permissions.rules.Load().Server(server) },
+	})
 	cfg.permissions.audit, cfg.permissions.asker.audit = m.audit, m.audit
 	m.calls = &actors.Calls{
 		Catalog: m.shared.catalog, Hub: m.shared.hub, Cell: m.shared.cellOf, Wait: cfg.CallWait, Traced: m.audit != nil,

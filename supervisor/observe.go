@@ -6,6 +6,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/actors"
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor/audit"
 )
 
 // This file has the reads of a manager. None asks an actor: every value was published before, so a slow server delays no reader.
@@ -143,6 +144,9 @@ func (m *Manager) History(name string) ([]HistoryEntry, error) {
 	}
 	return cell.History.Entries(), nil
 }
+
+// AuditStats returns how many records of Config.Audit are written, wait, and are lost. Without Config.Audit all numbers are zero.
+func (m *Manager) AuditStats() audit.Stats { return m.audit.stats() }
 
 // isUnreachable reports whether a server that was removed at runtime cannot be reached by a new call under its runtime spec: it
 // ends, or its configured spec is in force again.

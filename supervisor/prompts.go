@@ -53,9 +53,22 @@ func (p *PromptResult) Messages() []PromptMessage {
 func (m *Manager) GetServerPrompt(
 	ctx context.Context, server, name string, args map[string]string, opts ...CallOption,
 ) (*PromptResult, error) {
-	return m.audit.auditPrompt(ctx, server, name, args, func(t *actors.Trace) (*PromptResult, error) {
+	return m.auditPrompt(ctx, server, name, args, func(t *actors.Trace) (*PromptResult, error) {
 		return m.getPrompt(ctx, server, name, args, t, opts)
 	})
+}
+
+// auditPrompt runs the request of a prompt, and the audit log records how it ended.
+func (m *Manager) auditPrompt(
+	ctx context.Context, server, name string, args map[string]string, get func(*actors.Trace) (*PromptResult, error),
+) (res *PromptResult, err error) {
+	m.audit.auditPrompt(ctx, server, name, args, func(t *actors.Trace) (json.RawMessage, error) {
+		if res, err = get(t); err != nil {
+			return nil, err
+		}
+		return res.Raw, nil
+	})
+	return res, err
 }
 
 // getPrompt sends prompts/get. t gets the connection that served it, for the audit log; it may be nil.
@@ -80,7 +93,7 @@ func (m *Manager) getPrompt(
 func (m *Manager) GetPrompt(
 	ctx context.Context, qualified string, args map[string]string, opts ...CallOption,
 ) (*PromptResult, error) {
-	return m.audit.auditPrompt(ctx, "", qualified, args, func(t *actors.Trace) (*PromptResult, error) {
+	return m.auditPrompt(ctx, "", qualified, args, func(t *actors.Trace) (*PromptResult, error) {
 		// The search is part of the audited request: its time counts in the record.
 		server, name, ok := m.resolvePrompt(ctx, qualified)
 		if !ok {

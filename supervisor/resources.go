@@ -77,9 +77,22 @@ func (r *ResourceResult) Text() string {
 // A read changes nothing, so after a lost connection it is sent once more on the next connection, unless the person has answered
 // a question of the server about it: that question would be asked again.
 func (m *Manager) ReadServerResource(ctx context.Context, server, uri string, opts ...CallOption) (*ResourceResult, error) {
-	return m.audit.auditRead(ctx, server, uri, func(t *actors.Trace) (*ResourceResult, error) {
+	return m.auditRead(ctx, server, uri, func(t *actors.Trace) (*ResourceResult, error) {
 		return m.readResource(ctx, server, uri, t, opts)
 	})
+}
+
+// auditRead runs the read of a resource, and the audit log records how it ended.
+func (m *Manager) auditRead(
+	ctx context.Context, server, uri string, read func(*actors.Trace) (*ResourceResult, error),
+) (res *ResourceResult, err error) {
+	m.audit.auditRead(ctx, server, uri, func(t *actors.Trace) (json.RawMessage, error) {
+		if res, err = read(t); err != nil {
+			return nil, err
+		}
+		return res.Raw, nil
+	})
+	return res, err
 }
 
 // readResource sends resources/read. t gets the connection that served it, for the audit log; it may be nil.
@@ -103,7 +116,7 @@ func (m *Manager) readResource(
 // A URI that contains a secret of its owner should be read with ReadServerResource, because the search may give it to a server
 // that only claims to offer it: the real owner may not be connected.
 func (m *Manager) ReadResource(ctx context.Context, uri string, opts ...CallOption) (*ResourceResult, error) {
-	return m.audit.auditRead(ctx, "", uri, func(t *actors.Trace) (*ResourceResult, error) {
+	return m.auditRead(ctx, "", uri, func(t *actors.Trace) (*ResourceResult, error) {
 		server, err := m.findOffering(ctx, uri)
 		if err != nil {
 			return nil, err
