@@ -15,72 +15,55 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/access"
 )
 
-// AskRequest asks the person, through Config.Ask or AskedBy, whether a tool may be called.
-type AskRequest struct {
-	// Server and Tool name the tool, Arguments are those of the call, unchanged: they may hold secrets, and text that a model
-	// made up. Neutralise them (messages.Printable) before a terminal shows them.
-	Server    string          `json:"server"`
-	Tool      string          `json:"tool"`
-	Arguments json.RawMessage `json:"arguments,omitempty"`
-	// Annotations are the server's own description of the tool. They are claims, unless the server is Trusted.
-	Annotations *messages.Annotations `json:"annotations,omitempty"`
-	Trusted     bool                  `json:"trusted,omitempty"`
-	// Why names the rule or default that requires the question: "the rule ask mcp__github (…)", "the default is ask".
-	Why string `json:"why"`
-	// Rule is the allow rule that would make the question unnecessary for ever: for this tool and no other. It is empty if no rule
-	// of the person's would change anything, because an ask rule or the managed default requires the question.
-	Rule string `json:"rule,omitempty"`
-	// Waiting counts the calls with the same arguments that wait for this question, this one included, when it is asked. More may
-	// join while it is open: Count returns their number now; nil where the question came from another process.
-	Waiting int        `json:"waiting,omitempty"`
-	Count   func() int `json:"-"`
+// question asks the person whether a tool may be called. The fields are those of AskRequest.
+type question struct {
+	Server      string
+	Tool        string
+	Arguments   json.RawMessage
+	Annotations *messages.Annotations
+	Trusted     bool
+	Why         string
+	Rule        string
+	Waiting     int
+	Count       func() int
 }
 
-// Equal returns how many calls with the same arguments wait for the question now, this one included.
-func (r AskRequest) Equal() int {
-	if r.Count != nil {
-		return r.Count()
-	}
-	return max(r.Waiting, 1)
-}
-
-// AskAnswer is the person's answer. The zero value refuses.
-type AskAnswer string
-
+// The answers of the person; every other one refuses.
 const (
-	// AskNo refuses this call and those with the same arguments that wait with it; the next such call is asked about again.
-	AskNo AskAnswer = "no"
-	// AskOnce allows this call alone: those with the same arguments that wait are asked about after it, one by one.
-	AskOnce AskAnswer = "once"
-	// AskAll allows this call, and those with the same arguments that wait with it.
-	AskAll AskAnswer = "all"
-	// AskSession allows the tool, with any arguments, until the manager ends: to every caller, and where the call was
-	// made with AskedBy and ScopeGrants, to that caller alone.
-	AskSession AskAnswer = "session"
-	// AskAlways allows like AskSession; the function that asked stores AskRequest.Rule in a file for later runs.
-	AskAlways AskAnswer = "always"
-	// askGranted stands in the audit record of a call that an earlier AskSession allowed.
-	askGranted AskAnswer = "granted"
+	answerNo      = "no"
+	answerOnce    = "once"
+	answerAll     = "all"
+	answerSession = "session"
+	answerAlways  = "always"
+	// answerGranted stands in the audit record of a call that an earlier answerSession allowed.
+	answerGranted = "granted"
 )
 
 // maxQuestions bounds the different questions that are open at once; a call that would open one more is refused.
 const maxQuestions = 64
 
-// maxGranted bounds the tools that are allowed until the manager ends; above it AskSession counts as AskAll.
+// maxGranted bounds the tools that are allowed until the manager ends; above it answerSession counts as answerAll.
 const maxGranted = 4096
 
 // asker asks whether calls may be made. Equal calls of the same caller at the same time share one question, so that a person is
 // not asked twice about the same thing.
 type asker struct {
-	cfg   *Config
-	audit *auditor
+	askerOptions
 
 	// mu guards the maps, closed, and the counters of every open question. It is not held while a question is asked.
 	mu            sync.Mutex
 	openQuestions map[questionKey]*openQuestion
 	granted       map[grant]bool
-	done          chan struct{} // closed with the manager: every waiting call ends
-	closed        bool
+}
+
+// askerOptions are what an asker is made of.
+type askerOptions struct {
+	// ask is the program's function, nil if nobody can be asked but by askedBy.
+	ask   askFunc
+	audit *auditor
+	log   *zap.Logger
+	// done is closed when the manager closes: every waiting call ends as not sent, and no further question is asked.
+	done <-chan struct{}
 }
 
 // grant is a tool that is allowed until the manager ends, to one caller, or to all if that is empty.
@@ -99,7 +82,7 @@ type questionKey struct {
 // closes done; the others read them afterwards.
 type openQuestion struct {
 	done   chan struct{}
-	answer AskAnswer
+	answer string
 	err    error
 	// callerLeft says that the call that opened the question ended before there was an answer.
 	callerLeft bool
@@ -109,27 +92,28 @@ type openQuestion struct {
 }
 
 // mustAskAnew reports whether the calls that wait need another question: the answer was about one call, or there was none.
-func (f *openQuestion) mustAskAnew() bool { return f.callerLeft || f.err == nil && f.answer == AskOnce }
-
-// initAsker makes the asker ready; permissions holds it by value.
-func (a *asker) initAsker(cfg *Config) {
-	a.cfg, a.openQuestions, a.granted, a.done = cfg, map[questionKey]*openQuestion{}, map[grant]bool{}, make(chan struct{})
+func (f *openQuestion) mustAskAnew() bool {
+	return f.callerLeft || f.err == nil && f.answer == answerOnce
 }
 
-// close ends every open question: its call ends as not sent, because the manager is closed. It is idempotent.
-func (a *asker) close() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if !a.closed {
-		a.closed = true
-		close(a.done)
+func newAsker(o askerOptions) *asker {
+	return &asker{askerOptions: o, openQuestions: map[questionKey]*openQuestion{}, granted: map[grant]bool{}}
+}
+
+// isClosed reports whether the manager closes.
+func (a *asker) isClosed() bool {
+	select {
+	case <-a.done:
+		return true
+	default:
+		return false
 	}
 }
 
 // askPermission returns nil if the call may be made, and otherwise the error that it ends with. It blocks until the person has
 // answered, ctx has ended, or the manager closes.
-func (a *asker) askPermission(ctx context.Context, d access.Decision, r AskRequest) error {
-	ask := a.cfg.Ask
+func (a *asker) askPermission(ctx context.Context, d access.Decision, r question) error {
+	ask := a.ask
 	caller, _ := ctx.Value(scopeKey{}).(string)
 	ownAsker, _ := ctx.Value(callerAskerKey{}).(*callerAsker)
 	key := questionKey{server: r.Server, tool: r.Tool, args: sha256.Sum256(r.Arguments), ownAsker: ownAsker}
@@ -140,12 +124,12 @@ func (a *asker) askPermission(ctx context.Context, d access.Decision, r AskReque
 		r.Rule = access.Exact(r.Server, r.Tool)
 	}
 	waited := 0
-	// The loop runs again only after AskOnce for another call, or when the call that had asked went away.
+	// The loop runs again only after answerOnce for another call, or when the call that had asked went away.
 	for {
 		f, first, err := a.joinQuestion(caller, key, ask != nil, waited, r, d)
 		if err != nil || f == nil {
 			if err == nil {
-				a.noteAnswer(ctx, askGranted)
+				a.noteAnswer(ctx, answerGranted)
 			}
 			return err
 		}
@@ -173,7 +157,7 @@ func (a *asker) askPermission(ctx context.Context, d access.Decision, r AskReque
 
 // joinQuestion returns the open question of the key, or opens it (first: the caller must then ask). f and err are both nil if the
 // tool is granted already. waited is how many equal calls have waited for an earlier question and still wait.
-func (a *asker) joinQuestion(caller string, key questionKey, able bool, waited int, r AskRequest, d access.Decision) (
+func (a *asker) joinQuestion(caller string, key questionKey, able bool, waited int, r question, d access.Decision) (
 	f *openQuestion, first bool, err error,
 ) {
 	a.mu.Lock()
@@ -190,7 +174,7 @@ func (a *asker) joinQuestion(caller string, key questionKey, able bool, waited i
 		return f, false, nil
 	}
 	switch {
-	case a.closed:
+	case a.isClosed():
 		return nil, false, closedError("call")
 	case !able:
 		return nil, false, unansweredError(r, d, "and nobody can be asked here")
@@ -204,11 +188,11 @@ func (a *asker) joinQuestion(caller string, key questionKey, able bool, waited i
 
 // putQuestion calls the program's function and passes its answer to every call that waits for it. If the caller's context ends
 // first, the program's function is cancelled and the others ask anew.
-func (a *asker) putQuestion(ctx context.Context, key questionKey, f *openQuestion, ask askFunc, r AskRequest, d access.Decision) error {
+func (a *asker) putQuestion(ctx context.Context, key questionKey, f *openQuestion, ask askFunc, r question, d access.Decision) error {
 	askCtx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	type answer struct {
-		word AskAnswer
+		word string
 		err  error
 	}
 	r.Count = func() int {
@@ -222,9 +206,9 @@ func (a *asker) putQuestion(ctx context.Context, key questionKey, f *openQuestio
 		var v answer
 		defer func() {
 			if p := recover(); p != nil {
-				a.cfg.Logger.Error("panic in the function that is asked about calls", zap.String("server", r.Server),
+				a.log.Error("panic in the function that is asked about calls", zap.String("server", r.Server),
 					zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
-				v = answer{AskNo, &messages.Error{Op: "ask", Class: messages.ClassPanic, Text: "the function that asks panicked"}}
+				v = answer{answerNo, &messages.Error{Op: "ask", Class: messages.ClassPanic, Text: "the function that asks panicked"}}
 			}
 			got <- v
 		}()
@@ -243,13 +227,13 @@ func (a *asker) putQuestion(ctx context.Context, key questionKey, f *openQuestio
 	if f.callerLeft {
 		a.audit.recordAnswer(ctx, r.Server, r.Tool, r.Arguments, d, "", time.Since(start), callerGoneError(ctx, r))
 	} else {
-		a.audit.recordAnswer(ctx, r.Server, r.Tool, r.Arguments, d, string(f.answer), time.Since(start), f.err)
+		a.audit.recordAnswer(ctx, r.Server, r.Tool, r.Arguments, d, f.answer, time.Since(start), f.err)
 		a.noteAnswer(ctx, f.answer)
 	}
 	// The question is taken out before done is closed: a call that comes in between opens a new one or finds the grant.
 	a.mu.Lock()
 	delete(a.openQuestions, key)
-	if f.err == nil && !f.callerLeft && (f.answer == AskSession || f.answer == AskAlways) && len(a.granted) < maxGranted {
+	if f.err == nil && !f.callerLeft && (f.answer == answerSession || f.answer == answerAlways) && len(a.granted) < maxGranted {
 		a.granted[grant{key.caller, r.Server, r.Tool}] = true
 	}
 	a.mu.Unlock()
@@ -261,20 +245,18 @@ func (a *asker) putQuestion(ctx context.Context, key questionKey, f *openQuestio
 }
 
 // noteAnswer writes the answer into the audit record of the call, if there is one.
-func (a *asker) noteAnswer(ctx context.Context, word AskAnswer) {
+func (a *asker) noteAnswer(ctx context.Context, word string) {
 	if a.audit != nil {
-		notePersonAnswer(ctx, string(word))
+		notePersonAnswer(ctx, word)
 	}
 }
 
 // outcomeError returns what an answer means for a call: nil, or why it is refused. Only texts of this package are passed on whole;
 // another error's text is cut to one line of 300 characters.
-func (a *asker) outcomeError(f *openQuestion, r AskRequest, d access.Decision) error {
+func (a *asker) outcomeError(f *openQuestion, r question, d access.Decision) error {
 	if f.err != nil {
-		select {
-		case <-a.done:
+		if a.isClosed() {
 			return f.err
-		default:
 		}
 		e := unansweredError(r, d, messages.Line(f.err.Error(), 300))
 		var own *messages.Error
@@ -287,16 +269,15 @@ func (a *asker) outcomeError(f *openQuestion, r AskRequest, d access.Decision) e
 		return e
 	}
 	switch f.answer {
-	case AskOnce, AskAll, AskSession, AskAlways:
+	case answerOnce, answerAll, answerSession, answerAlways:
 		return nil
-	case AskNo, askGranted:
 	}
 	return unansweredError(r, d, "and the answer was no")
 }
 
 // unansweredError returns the error of a call that the rules ask about and that was not allowed. The fix names the rule that would
 // allow it.
-func unansweredError(r AskRequest, d access.Decision, what string) *messages.Error {
+func unansweredError(r question, d access.Decision, what string) *messages.Error {
 	e := &messages.Error{Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassDenied, Server: r.Server, Tool: r.Tool,
 		Text: "it must be asked for, because " + d.Why + ", " + what, Err: messages.ErrDenied}
 	if r.Rule != "" {
@@ -306,27 +287,25 @@ func unansweredError(r AskRequest, d access.Decision, what string) *messages.Err
 }
 
 // callerGoneError returns the error of a call whose context ended while its question was open: it was not sent.
-func callerGoneError(ctx context.Context, r AskRequest) error {
+func callerGoneError(ctx context.Context, r question) error {
 	return &messages.Error{Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassOf(ctx.Err()), Server: r.Server,
 		Tool: r.Tool, Text: "the caller gave up before there was an answer to whether it may be called", Err: ctx.Err()}
 }
 
 type (
-	askFunc        = func(context.Context, AskRequest) (AskAnswer, error)
+	askFunc        = func(context.Context, question) (answer string, err error)
 	callerAskerKey struct{}
-	// callerAsker is the function of one AskedBy. It is compared by its address: each call of AskedBy makes another caller.
+	// callerAsker is the function of one askedBy. It is compared by its address: each call of askedBy makes another caller.
 	callerAsker struct{ ask askFunc }
 	scopeKey    struct{}
 )
 
-// AskedBy makes ask decide about the calls that are made with the result, in the place of Config.Ask: for a program whose callers
-// have a person each. An answer to one caller is no answer for another.
-func AskedBy(ctx context.Context, ask func(context.Context, AskRequest) (AskAnswer, error)) context.Context {
+// askedBy makes ask decide about the calls that are made with the result.
+func askedBy(ctx context.Context, ask askFunc) context.Context {
 	return context.WithValue(ctx, callerAskerKey{}, &callerAsker{ask})
 }
 
-// ScopeGrants names the caller to whom the answers AskSession and AskAlways are granted, if the function of AskedBy gives them to
-// a call that is made with the result. Without it, or with an empty name, they are granted to every caller.
-func ScopeGrants(ctx context.Context, caller string) context.Context {
+// scopeGrants names the caller to whom answerSession and answerAlways are granted; every one if it is empty.
+func scopeGrants(ctx context.Context, caller string) context.Context {
 	return context.WithValue(ctx, scopeKey{}, caller)
 }

@@ -92,6 +92,29 @@ func (m *Manager) sendRequest(ctx context.Context, server string, repeatable boo
 	return m.calls.SendRequest(ctx, actors.Request{Server: server, Repeatable: repeatable, Send: f})
 }
 
+// readServer sends a request about what a server offers beside tools, if the rules let the server be read.
+func (m *Manager) readServer(
+	ctx context.Context, server string, repeatable bool, f func(context.Context, *session.Session) error,
+) error {
+	if err := m.permissions.checkRead(server); err != nil {
+		return err
+	}
+	return m.sendRequest(ctx, server, repeatable, f)
+}
+
+// readTraced is readServer for one resource or prompt, with a trace for the audit log; t may be nil.
+func (m *Manager) readTraced(
+	ctx context.Context, server string, t *actors.Trace, f func(context.Context, *session.Session) error,
+) error {
+	if err := m.permissions.checkRead(server); err != nil {
+		return err
+	}
+	if m.closing.Load() {
+		return closedError("read")
+	}
+	return m.calls.SendRequest(ctx, actors.Request{Server: server, Repeatable: true, Trace: t, Send: f})
+}
+
 // sendUnqueued sends a request that takes no slot: it is about requests that already run, such as the status of a task, or
 // about the connection itself. Behind a full queue it could not help.
 func (m *Manager) sendUnqueued(ctx context.Context, server string, repeatable bool, f func(context.Context, *session.Session) error) error {

@@ -49,8 +49,10 @@ type Manager struct {
 	follower  atomic.Pointer[Follower] // nil while no Follower follows files for this manager
 	closing   atomic.Bool              // set by the first Close: calls and commands are refused from then on
 	closeOnce sync.Once
-	closeDone chan struct{} // closed when the last server is gone and the empty catalog is published
-	closed    chan struct{} // closed when the last actor is gone: Close returns
+	// closingBegun is closed when closing is set, for goroutines that wait.
+	closingBegun chan struct{}
+	closeDone    chan struct{} // closed when the last server is gone and the empty catalog is published
+	closed       chan struct{} // closed when the last actor is gone: Close returns
 }
 
 // instances numbers the managers of this process, so that several can live in one actor system.
@@ -70,21 +72,27 @@ func Start(ctx context.Context, cfg Config) (*Manager, error) {
 	}
 	// The parts below are made before the supervisor, and know each other through cfg; those that need the manager get it here.
 	cfg.credentials = newCredentials(&cfg)
-	cfg.permissions = newPermissions(&cfg)
-	m := &Manager{cfg: &cfg, permissions: cfg.permissions, system: cfg.System, closeDone: make(chan struct{}), closed: make(chan struct{})}
+	m := &Manager{cfg: &cfg, system: cfg.System, closingBegun: make(chan struct{}), closeDone: make(chan struct{}), closed: make(chan struct{})}
 	if m.system == nil {
 		m.system, m.ownSystem = newSystem(cfg.Logger), true
 	}
 	m.shared = &sharedState{catalog: actors.NewCatalog(cfg.Naming), hub: actors.NewHub()}
-	cfg.permissions.cell, cfg.permissions.names, cfg.permissions.publish = m.shared.cellOf, m.Servers, m.shared.hub.Publish
 	cfg.requestHandler = newRequestHandler(answerers{elicit: cfg.Elicit, sample: cfg.Sample, roots: cfg.Roots,
 		elicitURL: cfg.ElicitURL, sampleTools: cfg.SampleTools, log: cfg.Logger, publish: m.shared.hub.Publish})
 	m.audit = newAuditor(auditorOptions{
 		writer: cfg.Audit, options: cfg.AuditOptions, program: cfg.ClientName + " " + cfg.ClientVersion, project: cfg.AuditProject,
-		log: cfg.Logger, cell: m.shared.cellOf, findHiddenTool: cfg.permissions.findHiddenTool, decide: m.Decide,
-		decideServer: func(server string) access.Decision { return cfg.permissions.rules.Load().Server(server) },
+		log: cfg.Logger, cell: m.shared.cellOf, decide: m.Decide,
+		// The permissions are made after the auditor, which they record into.
+		findHiddenTool: func(qualified string) (server, tool string) { return m.permissions.findHiddenTool(qualified) },
+		decideServer:   func(server string) access.Decision { return m.permissions.decideServer(server) },
 	})
-	cfg.permissions.audit, cfg.permissions.asker.audit = m.audit, m.audit
+	cfg.permissions = newPermissions(permissionOptions{
+		access: cfg.Access, pin: cfg.Pin, leastPin: cfg.LeastPin, hints: cfg.Ask != nil, allow: cfg.Allow, naming: cfg.Naming,
+		store: cfg.Pins, audit: m.audit, log: cfg.Logger,
+		asker: newAsker(askerOptions{ask: questionFunc(cfg.Ask), audit: m.audit, log: cfg.Logger, done: m.closingBegun}),
+		cell:  m.shared.cellOf, names: m.Servers, snapshot: m.Tools, publish: m.shared.hub.Publish,
+	})
+	m.permissions = cfg.permissions
 	m.calls = &actors.Calls{
 		Catalog: m.shared.catalog, Hub: m.shared.hub, Cell: m.shared.cellOf, Wait: cfg.CallWait, Traced: m.audit != nil,
 		// The path of a call gets its decisions as functions, so that package actors needs to know nothing of rules and names.
@@ -111,13 +119,13 @@ func Start(ctx context.Context, cfg Config) (*Manager, error) {
 		return nil, &Error{Op: "start", Class: messages.ClassInvalid, Text: "the actor system refused the manager: " + err.Error(), Err: err}
 	}
 	if cfg.Pins != nil {
-		// The goroutine ends when the asker closes, with the manager.
+		// The goroutine ends when the manager closes.
 		go m.followPins()
 	}
 	// The supervisor handles its configured servers before it handles this barrier: from here on each has a status.
 	if err := m.awaitHandled(ctx, "start", m.shared.tickets.Add(1)); err != nil {
 		// The actors run already, and the caller gets no manager that it could close. So it is closed here, in the background.
-		m.closeOnce.Do(func() { m.closing.Store(true); go m.shutDown(0) })
+		m.closeOnce.Do(func() { m.beginClose(); go m.shutDown(0) })
 		return nil, err
 	}
 	return m, nil
@@ -496,9 +504,7 @@ func (m *Manager) awaitHandled(ctx context.Context, op string, ticket uint64) er
 // background, within the bounds of the stop ladder.
 func (m *Manager) Close(ctx context.Context) error {
 	m.closeOnce.Do(func() {
-		m.closing.Store(true)
-		// A call that waits for a person would otherwise hold its server for as long as the person thinks.
-		m.permissions.asker.close()
+		m.beginClose()
 		// Half of the caller's time is for the calls, so that the other half is left for the processes.
 		drain := 5 * time.Second
 		if deadline, ok := ctx.Deadline(); ok {
@@ -519,6 +525,13 @@ func (m *Manager) Close(ctx context.Context) error {
 	}
 	return &Error{Op: "close", Class: messages.ClassOf(ctx.Err()), Text: "not everything had ended in time: " +
 		strings.Join(m.Servers(), ", "), Fix: "the rest goes on ending in the background", Err: ctx.Err()}
+}
+
+// beginClose makes the manager refuse calls and commands. Open questions to persons end with it: a call that waits for a person
+// would otherwise hold its server for as long as the person thinks.
+func (m *Manager) beginClose() {
+	m.closing.Store(true)
+	close(m.closingBegun)
 }
 
 // refreshTime bounds how long Close waits for a token refresh whose outcome is not stored yet. The server may have replaced the

@@ -8,10 +8,13 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"go.uber.org/zap"
+
 	"github.com/mcpvisor/mcpvisor/actors"
+	"github.com/mcpvisor/mcpvisor/actors/catalog"
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor/access"
-	"github.com/mcpvisor/mcpvisor/supervisor/audit"
+	"github.com/mcpvisor/mcpvisor/supervisor/pins"
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
@@ -22,16 +25,33 @@ import (
 //
 // Safe for concurrent use: a call reads the rules without a lock, SetPermissions replaces them whole.
 type permissions struct {
-	cfg *Config
-	// cell and names are the manager's: the published state of a server, and the ids of all. Start sets them.
-	cell  func(server string) *actors.Cell
-	names func() []string
-	// rules is replaced whole by SetPermissions; a call uses one set to its end.
+	permissionOptions
+	// rules is replaced whole by setRules; a call uses one set to its end.
 	rules atomic.Pointer[ruleSet]
-	asker asker
-	audit *auditor
 	pins  pinState
-	// publish sends an event to the watchers.
+}
+
+// permissionOptions are what permissions are made of.
+type permissionOptions struct {
+	// access are the first rules, and pin and leastPin the first treatment of changed tools; both may be replaced.
+	access        access.Rules
+	pin, leastPin string
+	// hints says that the annotations of trusted servers count, because there is a person to ask about them.
+	hints bool
+	// allow is the program's own function, nil for none.
+	allow  func(ctx context.Context, tool *messages.Tool, args json.RawMessage) error
+	naming messages.Naming
+	// store remembers the definitions of tools; nil for none.
+	store *pins.Store
+	asker *asker
+	audit *auditor
+	log   *zap.Logger
+
+	// cell has the published state of a server, names the ids of all, snapshot the newest catalog.
+	cell     func(server string) *actors.Cell
+	names    func() []string
+	snapshot func() *catalog.Snapshot
+	// publish sends an event to the watchers; nil publishes none.
 	publish func(messages.Event)
 }
 
@@ -49,19 +69,17 @@ type ruleSet struct {
 // made again as calls come.
 const maxJudgements = 1 << 16
 
-// newPermissions makes the permissions of a configuration. Start adds what depends on the manager.
-func newPermissions(cfg *Config) *permissions {
-	p := &permissions{cfg: cfg}
-	p.asker.initAsker(cfg)
-	p.pins.setPolicy(cfg.Pin, cfg.LeastPin)
-	p.setRules(cfg.Access)
+func newPermissions(o permissionOptions) *permissions {
+	p := &permissions{permissionOptions: o}
+	p.pins.setPolicy(o.pin, o.leastPin)
+	p.setRules(o.access)
 	return p
 }
 
 // compileRules compiles the rules as they would be in force. Annotations count only if there is a person to ask about them.
 func (p *permissions) compileRules(r access.Rules) *access.Matcher {
 	// With a person to ask, annotations are worth something; without, "destructive" could only deny.
-	r.Hints = r.Hints || p.cfg.Ask != nil
+	r.Hints = r.Hints || p.hints
 	return access.Compile(r)
 }
 
@@ -99,7 +117,7 @@ func (j *ruleSet) judgementFor(tool *messages.Tool, naming messages.Naming) *acc
 // that the time that a person takes does not count.
 func (p *permissions) allowCall(ctx context.Context, tool *messages.Tool, args json.RawMessage) error {
 	if j := p.rules.Load(); !j.empty {
-		judgement := j.judgementFor(tool, p.cfg.Naming)
+		judgement := j.judgementFor(tool, p.naming)
 		// Nearly all calls end here: the rules allow the tool with any arguments.
 		if judgement.Verdict() == access.Allow {
 			if p.audit != nil {
@@ -112,8 +130,8 @@ func (p *permissions) allowCall(ctx context.Context, tool *messages.Tool, args j
 		}
 	}
 	// The program's own function comes last: it sees only calls that the rules and the person allow.
-	if p.cfg.Allow != nil {
-		if err := p.cfg.Allow(ctx, tool, args); err != nil {
+	if p.allow != nil {
+		if err := p.allow(ctx, tool, args); err != nil {
 			return refusedByProgram(err)
 		}
 	}
@@ -132,7 +150,7 @@ func (p *permissions) decideCall(ctx context.Context, j *access.Judgement, tool 
 	case access.Allow:
 		return nil
 	case access.Ask:
-		return p.asker.askPermission(ctx, d, AskRequest{Server: tool.Server, Tool: tool.Name, Arguments: args,
+		return p.asker.askPermission(ctx, d, question{Server: tool.Server, Tool: tool.Name, Arguments: args,
 			Annotations: tool.Annotations, Trusted: trusted, Why: d.Why})
 	case access.Deny:
 	}
@@ -179,7 +197,7 @@ func (p *permissions) refuseTool(qualified, server, tool string) error {
 		return nil
 	}
 	// Only a rule is named here: a default that denies says nothing about this one tool.
-	if d, hopeless := j.Tool(server, tool, p.cfg.Naming.Tool(server, tool)).AlwaysDenied(false, nil); hopeless && d.ByRule {
+	if d, hopeless := j.Tool(server, tool, p.naming.Tool(server, tool)).AlwaysDenied(false, nil); hopeless && d.ByRule {
 		return deniedError(server, tool, d)
 	}
 	return nil
@@ -188,7 +206,7 @@ func (p *permissions) refuseTool(qualified, server, tool string) error {
 // findHiddenTool returns the server and the own name of a tool that is not offered, by its qualified name. A name with a hash is
 // looked for among the quarantined tools.
 func (p *permissions) findHiddenTool(qualified string) (server, tool string) {
-	if server, tool, ok := p.cfg.Naming.Split(qualified); ok {
+	if server, tool, ok := p.naming.Split(qualified); ok {
 		return server, tool
 	}
 	for _, name := range p.names() {
@@ -197,7 +215,7 @@ func (p *permissions) findHiddenTool(qualified string) (server, tool string) {
 			continue
 		}
 		for _, q := range cell.View().Tools.Quarantined {
-			if q.By != "" && p.cfg.Naming.Tool(name, q.Name) == qualified {
+			if q.By != "" && p.naming.Tool(name, q.Name) == qualified {
 				return name, q.Name
 			}
 		}
@@ -219,7 +237,7 @@ func (p *permissions) filterTools(name string, spec *messages.Spec, list *sessio
 	out := *list
 	out.Tools, out.Quarantined = nil, slices.Clone(list.Quarantined)
 	for _, t := range list.Tools {
-		d, hopeless := j.Tool(name, t.Name, p.cfg.Naming.Tool(name, t.Name)).AlwaysDenied(spec.Trusted, t.Annotations)
+		d, hopeless := j.Tool(name, t.Name, p.naming.Tool(name, t.Name)).AlwaysDenied(spec.Trusted, t.Annotations)
 		if !hopeless {
 			out.Tools = append(out.Tools, t)
 			continue
@@ -245,75 +263,21 @@ func (p *permissions) checkRead(server string) error {
 	return nil
 }
 
-// readServer sends a request about what a server offers beside tools, if the rules let the server be read.
-func (m *Manager) readServer(
-	ctx context.Context, server string, repeatable bool, f func(context.Context, *session.Session) error,
-) error {
-	if err := m.permissions.checkRead(server); err != nil {
-		return err
-	}
-	return m.sendRequest(ctx, server, repeatable, f)
-}
+// currentRules returns the rules that are in force.
+func (p *permissions) currentRules() access.Rules { return p.rules.Load().Rules() }
 
-// readTraced is readServer for one resource or prompt, with a trace for the audit log; t may be nil.
-func (m *Manager) readTraced(
-	ctx context.Context, server string, t *actors.Trace, f func(context.Context, *session.Session) error,
-) error {
-	if err := m.permissions.checkRead(server); err != nil {
-		return err
-	}
-	if m.closing.Load() {
-		return closedError("read")
-	}
-	return m.calls.SendRequest(ctx, actors.Request{Server: server, Repeatable: true, Trace: t, Send: f})
-}
-
-// Permissions returns the rules that are in force.
-func (m *Manager) Permissions() access.Rules { return m.permissions.rules.Load().Rules() }
-
-// SetPermissions replaces the rules. It returns when every call that begins is decided by the new ones, and the catalog
-// shows what they leave: tools that every call would be denied are withdrawn, others come back. Calls that run are not
-// ended. What a person has allowed until the manager ends stays allowed where the new rules ask. An error says that ctx ended
-// while the catalog was still changing; the rules are in force all the same.
-func (m *Manager) SetPermissions(ctx context.Context, r access.Rules) error {
-	if m.closing.Load() {
-		return closedError("configure")
-	}
-	// The rules are in force for every call from here on; what follows only changes what is shown.
-	m.permissions.setRules(r)
-	m.audit.recordChange(callerFromContext(ctx), audit.Record{Kind: audit.KindApproval, Change: "permissions", Detail: ruleCount(r)}, nil)
-	return m.refilterTools(ctx)
-}
-
-// refilterTools makes every server filter its tools again, and returns when the catalog shows the outcome. It waits for each
-// server's actor by ticket: those that are removed or replaced meanwhile have nothing to show.
-func (m *Manager) refilterTools(ctx context.Context) error {
-	ticket := m.shared.tickets.Add(1)
-	m.sendCommand(refilterAll{})
-	if err := m.awaitHandled(ctx, "configure", ticket); err != nil {
-		return err
-	}
-	for _, name := range m.Servers() {
-		if cell := m.shared.cellOf(name); cell != nil {
-			if _, err := cell.Wait(ctx, func(v *actors.View) bool {
-				return v.Seen >= ticket || v.State.Removing || m.shared.cellOf(name) != cell
-			}); err != nil {
-				return &messages.Error{Op: "configure", Class: messages.ClassOf(err), Server: name,
-					Text: "the rules are in force, and its tools were not shown anew when the context ended", Err: err}
-			}
-		}
-	}
-	return m.awaitCatalog(ctx, "configure")
-}
-
-// Decide returns what would happen to a call, without making it: by the rules, and by the annotations of the tool if its server
-// is trusted and offers it. What a person has allowed until the manager ends does not count.
-func (m *Manager) Decide(server, tool string, args json.RawMessage) access.Decision {
-	q := access.Request{Server: server, Tool: tool, Qualified: m.cfg.Naming.Tool(server, tool), Args: args,
-		Trusted: m.permissions.isTrusted(server)}
+// decide returns what would happen to a call, by the rules, and by the annotations of the tool if its server is trusted and
+// offers it.
+func (p *permissions) decide(server, tool string, args json.RawMessage) access.Decision {
+	q := access.Request{Server: server, Tool: tool, Qualified: p.naming.Tool(server, tool), Args: args, Trusted: p.isTrusted(server)}
 	// A tool that is not offered is decided about by its name alone.
-	if e, ok := m.Tools().LookupTool(server, tool); ok {
+	if e, ok := p.snapshot().LookupTool(server, tool); ok {
 		q.Annotations = e.Tool.Annotations
 	}
-	return m.permissions.rules.Load().Tool(server, tool, q.Qualified).Decide(q)
+	return p.rules.Load().Tool(server, tool, q.Qualified).Decide(q)
+}
+
+// decideServer returns what the rules say about everything of a server.
+func (p *permissions) decideServer(server string) access.Decision {
+	return p.rules.Load().Server(server)
 }

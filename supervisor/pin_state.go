@@ -89,19 +89,19 @@ func (p *pinState) isNewProblem(err error) bool {
 func (p *permissions) filterChanged(name string, spec *messages.Spec, list *session.ToolList) *session.ToolList {
 	// The policy may differ by server: the spec decides first, and the organisation sets the least.
 	policy := p.pins.policyFor(spec)
-	if p.cfg.Pins == nil || policy == messages.PinOff {
+	if p.store == nil || policy == messages.PinOff {
 		return list
 	}
 	// Compare pins new tools on the way: trust on first use.
 	key, hold := pins.Key(name, spec), policy == messages.PinHold
-	found := p.cfg.Pins.Compare(key, listIdentity(spec, list), list.Tools)
+	found := p.store.Compare(key, listIdentity(spec, list), list.Tools)
 	// Under "hold", a tool may be offered only when its first definition is on disk: otherwise the next run could not compare.
 	var unsaved []string
 	if hold {
-		unsaved = p.cfg.Pins.Unsaved(key, list.Tools)
+		unsaved = p.store.Unsaved(key, list.Tools)
 	}
 	if p.pins.isNewProblem(found.Err) {
-		p.cfg.Logger.Warn("whether tools have changed cannot be known", zap.String("server", name), zap.Bool("held back", hold),
+		p.log.Warn("whether tools have changed cannot be known", zap.String("server", name), zap.Bool("held back", hold),
 			zap.Error(found.Err))
 	}
 	fresh, over := p.pins.newChanges(name, found.Changes)
@@ -154,19 +154,19 @@ const pinPatience = 10 * time.Second
 // list is shown: a command that ends a moment later must not have called a tool that no later run can compare. It blocks for
 // at most pinPatience, and so runs in the goroutine of an attempt.
 func (p *permissions) prepareTools(ctx context.Context, name string, spec *messages.Spec, list *session.ToolList) {
-	if p.cfg.Pins == nil || p.pins.policyFor(spec) != messages.PinHold {
+	if p.store == nil || p.pins.policyFor(spec) != messages.PinHold {
 		return
 	}
 	key := pins.Key(name, spec)
 	// Compare queues new definitions for the file; Unsaved says whether they are written.
-	p.cfg.Pins.Compare(key, listIdentity(spec, list), list.Tools)
-	if len(p.cfg.Pins.Unsaved(key, list.Tools)) == 0 {
+	p.store.Compare(key, listIdentity(spec, list), list.Tools)
+	if len(p.store.Unsaved(key, list.Tools)) == 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, pinPatience)
 	defer cancel()
 	// Unwritten tools are held back by filterChanged, with the reason.
-	_ = p.cfg.Pins.FlushWithin(ctx)
+	_ = p.store.FlushWithin(ctx)
 }
 
 // errorText returns the text and the fix of an error without its prefix, which names an operation that the reader does not know.
@@ -192,7 +192,7 @@ func (p *permissions) reportChanges(name, policy string, fresh []pins.Change, al
 	// Log and audit record get one line for each tool; watchers get one event for the list.
 	for _, c := range fresh {
 		parts := strings.Join(c.Parts(), ", ")
-		p.cfg.Logger.Warn("the definition of a tool has changed since it was approved", zap.String("server", name),
+		p.log.Warn("the definition of a tool has changed since it was approved", zap.String("server", name),
 			zap.String("tool", messages.Line(c.Tool, 100)), zap.String("changed", parts), zap.String("pin", policy))
 		p.audit.recordChange(callerInfo{via: "program"}, audit.Record{Change: "tool", Server: name, Tool: c.Tool,
 			Detail: parts + " changed; pin is " + policy}, nil)
@@ -202,63 +202,7 @@ func (p *permissions) reportChanges(name, policy string, fresh []pins.Change, al
 	}
 }
 
-// pinsEvery is the period in which the manager checks whether another process has changed the store.
-const pinsEvery = 250 * time.Millisecond
-
-// followPins filters the tools again when another process has approved a definition. It is a goroutine of the manager and ends
-// with it. A panic only ends the following: tools stay held back or offered as they are.
-func (m *Manager) followPins() {
-	defer func() { _ = recover() }()
-	// Polling works on every file system; an unchanged file costs one stat.
-	t := time.NewTicker(pinsEvery)
-	defer t.Stop()
-	for {
-		select {
-		case <-m.permissions.asker.done:
-			return
-		case <-t.C:
-			// Reread reports true also when definitions that Unsaved named are written.
-			if m.cfg.Pins.Reread() {
-				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-				// The manager ends, or the next list of the server shows it.
-				_ = m.refilterTools(ctx)
-				cancel()
-			}
-		}
-	}
-}
-
-// setPin replaces the treatment of changed tools, and returns when the catalog shows the outcome.
-func (m *Manager) setPin(ctx context.Context, own, least string) error {
-	if !m.permissions.pins.setPolicy(own, least) || m.cfg.Pins == nil {
-		return nil
-	}
-	return m.refilterTools(ctx)
-}
-
-// PinChanges returns the changed definitions of a server's tools that wait for an approval, sorted by tool; nil without Config.Pins.
-func (m *Manager) PinChanges(server string) []pins.Change {
-	cell := m.shared.cellOf(server)
-	if cell == nil || m.cfg.Pins == nil {
-		return nil
-	}
-	return m.cfg.Pins.Changes(pins.Key(server, cell.View().Spec))
-}
-
-// ApprovePins accepts changes of a server's tools, as PinChanges returned them, and returns when the catalog shows the
-// tools. unseen are the tools that have changed again meanwhile: the person has not seen those definitions, so they still wait.
-func (m *Manager) ApprovePins(ctx context.Context, server string, changes []pins.Change) (unseen []string, err error) {
-	cell := m.shared.cellOf(server)
-	if cell == nil || m.cfg.Pins == nil {
-		return nil, unknownServer("approve", server)
-	}
-	// The changes are matched by their hashes, so a newer definition cannot slip through.
-	approved, unseen, err := m.cfg.Pins.Approve(pins.Key(server, cell.View().Spec), changes)
-	for _, tool := range approved {
-		m.audit.recordChange(callerFromContext(ctx), audit.Record{Kind: audit.KindApproval, Change: "pin", Server: server, Tool: tool}, nil)
-	}
-	if err != nil {
-		return unseen, err
-	}
-	return unseen, m.refilterTools(ctx)
+// setPinPolicy replaces the treatment of changed tools, and reports whether it has changed and matters.
+func (p *permissions) setPinPolicy(own, least string) bool {
+	return p.pins.setPolicy(own, least) && p.store != nil
 }
