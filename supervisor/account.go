@@ -55,11 +55,13 @@ func (o *accountCredential) Authorize(ctx context.Context, h http.Header) error 
 		Fix: "it is connected again for them"}
 }
 
-// forgetLists removes the server's lists that are kept for the next start, and what is remembered of its resources, because
-// they may belong to another account. Login and logout call it.
-func (m *Manager) forgetLists(server string) {
-	if m.cfg.lists != nil {
-		m.cfg.lists.Forget(server)
+// forConnection returns what authorises the requests of one connection, which begins with the stored state; nil if its requests
+// carry nothing. It may read the store.
+func (c *credential) forConnection() transports.Authorizer {
+	// A server without credentials sends none, and needs no account.
+	if !c.mayBeSent() {
+		return nil
 	}
-	m.index.forgetServer(server)
+	c.loadAccount()
+	return &accountCredential{credential: c}
 }

@@ -77,8 +77,8 @@ func (k *credentials) helperCommand(spec *messages.Spec, a *messages.Auth) trans
 	if a.Args == nil {
 		p = auth.ShellCommand(a.Command)
 	}
-	p.Env, _ = transports.ChildEnv(os.Environ(), a.Env, k.cfg.InheritEnv)
-	p.Guard, p.Terminal, p.Dir = k.cfg.Guard, asksOnTerminal(spec.Scope), spec.Cwd
+	p.Env, _ = transports.ChildEnv(os.Environ(), a.Env, k.inheritEnv)
+	p.Guard, p.Terminal, p.Dir = k.guard, asksOnTerminal(spec.Scope), spec.Cwd
 	return p
 }
 
@@ -104,7 +104,7 @@ func (k *credentials) newOAuth(name string, spec *messages.Spec) (*oauth.Authori
 	cfg := oauth.Config{
 		Server: name, URL: httpURL(spec.URL), Store: store, Locks: locks,
 		ClientID: a.ClientID, ClientSecret: a.ClientSecret, Issuer: a.Issuer, ClientMetadataURL: a.ClientMetadataURL,
-		ClientName: k.cfg.ClientName, AuthURL: a.AuthURL, TokenURL: a.TokenURL, Resource: a.Resource, Scopes: a.Scopes,
+		ClientName: k.clientName, AuthURL: a.AuthURL, TokenURL: a.TokenURL, Resource: a.Resource, Scopes: a.Scopes,
 		RedirectURL: a.RedirectURL, CallbackPort: a.CallbackPort, AllowHTTP: spec.AllowPlainHTTP,
 	}
 	// The server's own metadata is fetched over the connection that its spec describes; authorization servers are verified as usual.
@@ -146,4 +146,17 @@ func httpURL(raw string) string {
 		return "https://" + rest
 	}
 	return raw
+}
+
+// describePlace describes the place of credentials that the configuration names. The helper's environment is left out: it may hold
+// secrets.
+func (k *credentials) describePlace(spec *messages.Spec) string {
+	a := spec.Auth
+	switch spec.AuthKind() {
+	case messages.AuthNone:
+		return "the configured headers"
+	case messages.AuthHelper:
+		return auth.Command(k.helperCommand(spec, &messages.Auth{Command: a.Command, Args: a.Args}), 0).Describe()
+	}
+	return k.valueSource(spec, a).Describe()
 }

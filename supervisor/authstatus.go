@@ -8,7 +8,6 @@ import (
 	"github.com/mcpvisor/mcpvisor/actors"
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/transports"
-	"github.com/mcpvisor/mcpvisor/transports/auth"
 	"github.com/mcpvisor/mcpvisor/transports/auth/oauth"
 )
 
@@ -73,7 +72,7 @@ func (m *Manager) AuthStatus(ctx context.Context, servers ...string) ([]AuthStat
 			}
 			continue
 		}
-		if v := cell.View(); remoteKind(v.Spec) {
+		if v := cell.View(); isRemote(v.Spec) {
 			out = append(out, m.authStatus(ctx, name, v))
 		}
 	}
@@ -94,26 +93,26 @@ func (m *Manager) authStatus(ctx context.Context, name string, v *actors.View) A
 		}
 		return s
 	}
-	if c.inner.Load().program {
+	if c.isFromProgram() {
 		s.Kind, s.Where = "program", "the program"
 	}
-	in, signs := c.innerAuthorizer().(signIn)
+	in := c.signIn()
 	switch {
-	case c.providedToken.Load() != nil:
+	case c.isProvided():
 		s.State, s.Where = AuthProvided, "memory"
-	case signs:
+	case in != nil:
 		st, err := in.Status(ctx)
 		s.setSignIn(st, err)
 		// Such a server never asked for credentials: that no sign-in is stored does not mean that one is missing.
-		if _, implied := in.(*lazySignIn); implied && !s.NeedsAuth && s.State == AuthSignedOut {
+		if c.isImplied() && !s.NeedsAuth && s.State == AuthSignedOut {
 			s.State = AuthNotUsed
 		}
-	case c.innerAuthorizer() == nil && len(v.Spec.Headers) == 0:
+	case c.isEmpty() && len(v.Spec.Headers) == 0:
 		s.State = AuthNotUsed
 	default:
 		s.State = AuthConfigured
 		if s.Where == "" {
-			s.Where = whereOf(m.cfg.credentials, v.Spec)
+			s.Where = m.credentials.describePlace(v.Spec)
 		}
 	}
 	return s
@@ -136,17 +135,4 @@ func (s *AuthStatus) setSignIn(st oauth.Status, err error) {
 	default:
 		s.State = AuthSignedOut
 	}
-}
-
-// whereOf describes the place of credentials that the configuration names. The helper's environment is left out: it may hold
-// secrets.
-func whereOf(k *credentials, spec *Spec) string {
-	a := spec.Auth
-	switch spec.AuthKind() {
-	case messages.AuthNone:
-		return "the configured headers"
-	case messages.AuthHelper:
-		return auth.Command(k.helperCommand(spec, &Auth{Command: a.Command, Args: a.Args}), 0).Describe()
-	}
-	return k.valueSource(spec, a).Describe()
 }

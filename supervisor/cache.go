@@ -4,7 +4,10 @@ import (
 	"encoding/json"
 	"os"
 
+	"go.uber.org/zap"
+
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor/internal/lists"
 	"github.com/mcpvisor/mcpvisor/transports"
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
@@ -30,18 +33,44 @@ type listAudience struct {
 	Env      []string `json:",omitempty"`
 }
 
+// toolCache keeps the lists of tools between runs. A nil one keeps nothing. Safe for concurrent use.
+type toolCache struct {
+	files *lists.Files
+	// identity returns what is known of the account behind a server's credentials.
+	identity   func(name string, spec *messages.Spec) (identity string, known bool)
+	inheritEnv bool
+}
+
+// newToolCache returns nil without a folder.
+func newToolCache(dir string, inheritEnv bool, log *zap.Logger, identity func(string, *messages.Spec) (string, bool)) *toolCache {
+	if dir == "" {
+		return nil
+	}
+	return &toolCache{files: lists.Open(dir, func(text string) { log.Warn(text) }), identity: identity, inheritEnv: inheritEnv}
+}
+
+// isKnown reports whether a list of the server is kept, for whatever audience.
+func (c *toolCache) isKnown(name string) bool { return c != nil && c.files.Known(name) }
+
+// forgetServer removes the lists of a server, because its account has changed.
+func (c *toolCache) forgetServer(name string) {
+	if c != nil {
+		c.files.Forget(name)
+	}
+}
+
 // audienceOf returns the audience of a server's lists; nil if it cannot be known. With public set it is that of lists which
 // the server shows to every account that its spec leads to.
-func (c *Config) audienceOf(name string, spec *messages.Spec, public bool) []byte {
+func (c *toolCache) audienceOf(name string, spec *messages.Spec, public bool) []byte {
 	r := listAudience{Spec: spec, Public: public}
 	if !public {
 		var known bool
-		if r.Identity, known = c.credentials.identityOf(name, spec); !known {
+		if r.Identity, known = c.identity(name, spec); !known {
 			return nil
 		}
 		// A child sees the manager's environment too: another value may mean another account.
 		if spec.Kind() == messages.Stdio {
-			inherit := c.InheritEnv
+			inherit := c.inheritEnv
 			if spec.InheritEnv != nil {
 				inherit = *spec.InheritEnv
 			}
@@ -57,8 +86,8 @@ func (c *Config) audienceOf(name string, spec *messages.Spec, public bool) []byt
 
 // loadToolList returns the list that was kept for the present audience, nil if there is none. The private one is looked for
 // first, because it is the more exact. It reads files, in the supervisor's turn: they are small, and only lazy servers have one.
-func (c *Config) loadToolList(name string, spec *messages.Spec) *session.ToolList {
-	if c.lists == nil {
+func (c *toolCache) loadToolList(name string, spec *messages.Spec) *session.ToolList {
+	if c == nil {
 		return nil
 	}
 	// At most two files are read: the one of this account, then the public one.
@@ -68,7 +97,7 @@ func (c *Config) loadToolList(name string, spec *messages.Spec) *session.ToolLis
 			continue
 		}
 		var cached cachedTools
-		data := c.lists.Load(name, context)
+		data := c.files.Load(name, context)
 		if data == nil || json.Unmarshal(data, &cached) != nil {
 			continue
 		}
@@ -84,7 +113,7 @@ func (c *Config) loadToolList(name string, spec *messages.Spec) *session.ToolLis
 // saveToolList writes the list in the background, because the server's actor calls it in its turn; a list that is not kept only
 // makes the next start slower. Whose list it is must be settled before the goroutine begins: the next connection may be
 // another account's.
-func (c *Config) saveToolList(name string, spec *messages.Spec, list *session.ToolList) {
+func (c *toolCache) saveToolList(name string, spec *messages.Spec, list *session.ToolList) {
 	data, err := json.Marshal(cachedTools{Tools: list.Tools, Quarantined: list.Quarantined})
 	if err != nil {
 		return
@@ -95,10 +124,10 @@ func (c *Config) saveToolList(name string, spec *messages.Spec, list *session.To
 		defer func() { _ = recover() }()
 		if other != nil {
 			// It is older, and loadToolList may find it first.
-			c.lists.Remove(name, other)
+			c.files.Remove(name, other)
 		}
 		if context != nil {
-			c.lists.Save(name, context, data)
+			c.files.Save(name, context, data)
 		}
 	}()
 }

@@ -80,11 +80,6 @@ func TestCommandsThatCannotBeDoneAreRefused(t *testing.T) {
 		}, "its url is none", nil},
 	} {
 		s, a, sent := directed(t)
-		checked, err := s.cfg.withDefaults()
-		if err != nil {
-			t.Fatal(err)
-		}
-		*s.cfg = checked
 		a.spec.Source = "the file"
 		a.runtime = a.spec
 		if c.set != nil {
@@ -117,11 +112,6 @@ func TestCommandsForAServerThatComesBackWait(t *testing.T) {
 		},
 	} {
 		s, a, sent := directed(t)
-		checked, err := s.cfg.withDefaults()
-		if err != nil {
-			t.Fatal(err)
-		}
-		*s.cfg = checked
 		a.removing, a.liveEpoch = true, 3
 		a.waitingCommands = append(a.waitingCommands, func(actor.Context) {})
 		replied := 0

@@ -3,13 +3,8 @@ package supervisor
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
-	"math/rand/v2"
 	"runtime"
-	"slices"
-	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -20,14 +15,11 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/access"
 	"github.com/mcpvisor/mcpvisor/supervisor/audit"
 	"github.com/mcpvisor/mcpvisor/supervisor/config"
-	"github.com/mcpvisor/mcpvisor/supervisor/internal/lists"
 	"github.com/mcpvisor/mcpvisor/supervisor/pins"
 	"github.com/mcpvisor/mcpvisor/supervisor/restart"
 	"github.com/mcpvisor/mcpvisor/transports"
 	"github.com/mcpvisor/mcpvisor/transports/auth"
 	"github.com/mcpvisor/mcpvisor/transports/auth/oauth"
-	"github.com/mcpvisor/mcpvisor/transports/budget"
-	"github.com/mcpvisor/mcpvisor/transports/isolation"
 )
 
 // Config describes a manager for [Start]. The zero value works: no servers yet, every default, silent logs. Start copies it;
@@ -184,23 +176,6 @@ type Config struct {
 	// Rand draws the jitter, numbers in [0,1); nil uses the runtime's generator. Only the supervisor's goroutine calls it.
 	// Sessions draw from generators that are seeded by it.
 	Rand func() float64
-
-	// hasOwnRand says that the program set Rand.
-	hasOwnRand bool
-	// managed are the policies of the organisation in force: Managed at first, replaced by each reload of the files.
-	managed *atomic.Pointer[[]config.Policy]
-	// clients has the HTTP clients of all remote servers.
-	clients *httpClients
-	// credentials authorises requests and keeps sign-ins.
-	credentials *credentials
-	// lists holds the lists of tools that are kept between runs; nil without CacheDir.
-	lists *lists.Files
-	// budget counts the memory of all servers: MemoryBudget.
-	budget *budget.Budget
-	// requestHandler answers the requests of servers.
-	requestHandler *requestHandler
-	// permissions decides about calls.
-	permissions *permissions
 }
 
 // withDefaults returns the configuration with its defaults filled in, or an error of ClassInvalid. It works on a copy: the
@@ -218,113 +193,15 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Gate == (restart.Limits{}) {
 		c.Gate = restart.DefaultLimits(runtime.GOMAXPROCS(0))
 	}
-	c.hasOwnRand = c.Rand != nil
-	if !c.hasOwnRand {
-		c.Rand = rand.Float64
-	}
 	if c.ClientName == "" {
 		c.ClientName = "mcpvisor"
 	}
 	if c.ClientVersion == "" {
 		c.ClientVersion = Version()
 	}
-	c.managed = new(atomic.Pointer[[]config.Policy])
-	c.managed.Store(&c.Managed)
-	c.clients = newClients()
-	c.budget = budget.New(c.MemoryBudget)
-	if c.CacheDir != "" {
-		c.lists = lists.Open(c.CacheDir, func(text string) { c.Logger.Warn(text) })
-	}
 	c.Timing = c.Timing.WithDefaults()
 	if c.WithdrawAfter == 0 {
 		c.WithdrawAfter = 5 * time.Second
 	}
 	return c, nil
-}
-
-// refusingRule returns the rule of the first policy that refuses a spec; empty if none does.
-func (c *Config) refusingRule(s Spec) string {
-	if rule := c.Policy.Refuses(s); rule != "" {
-		return rule
-	}
-	return config.Refusal(s, *c.managed.Load()...)
-}
-
-// specProblem returns why a spec cannot work, as the text of a failed status; empty if it can be tried. Problems that only an
-// attempt shows, such as a missing binary, are not checked, because they may pass by themselves.
-func (c *Config) specProblem(name string, s Spec) string {
-	if name == "" {
-		return "a server needs a name"
-	}
-	if text := checkWords(s); text != "" {
-		return text
-	}
-	kind := s.Kind()
-	if c.AllowedTransports != nil && !slices.Contains(c.AllowedTransports, kind) && kind != "" {
-		return fmt.Sprintf("the transport %q is not allowed here; allowed are %v", kind, c.AllowedTransports)
-	}
-	if kind != messages.Stdio && s.Isolation.Asks() {
-		return "isolation is of a process, and it has none"
-	}
-	switch kind {
-	case messages.Stdio:
-		if s.Command == "" {
-			return "a stdio server needs a command"
-		}
-		if faults := isolation.Check(s.Isolation); len(faults) > 0 {
-			return "isolation." + faults[0].Key + ": " + faults[0].Text + "; " + faults[0].Fix
-		}
-	case messages.HTTP, messages.SSE, messages.WebSocket, messages.ClaudeAIProxy:
-		if s.URL == "" {
-			return fmt.Sprintf("a server of type %q needs a url", kind)
-		}
-		if err := checkURL(kind, s.URL); err != "" {
-			return err
-		}
-		if kind == messages.ClaudeAIProxy && s.ID == "" {
-			return fmt.Sprintf("a server of type %q needs the id of its connector", kind)
-		}
-		if t := s.TLS; t != nil && (t.CertFile == "") != (t.KeyFile == "") {
-			return "its tls has a certificate or a private key without the other"
-		}
-		if s.Auth != nil && s.Auth.Type != "" {
-			if key, text, fix := config.CheckAuth(s.Auth); text != "" {
-				return key + ": " + text + "; " + fix
-			}
-		}
-		// The transport would refuse to send them as well; here the person learns it before the first attempt, with the key.
-		if key := config.PlainCredentials(s); key != "" {
-			return "its credentials (" + key + ") are not sent to another machine over plain http; " +
-				"use https, or set allowPlainHTTP"
-		}
-	case messages.SDK:
-		if c.Transport == nil && c.InProcess[inProcessName(name, s)] == nil {
-			return fmt.Sprintf("no in-process server is registered as %q; give it in Config.InProcess", inProcessName(name, s))
-		}
-	case "":
-		return "it has neither a command nor a url"
-	default:
-		if c.Transport == nil {
-			return fmt.Sprintf("the transport %q is unknown; known are %v", kind, messages.TransportKinds)
-		}
-	}
-	return ""
-}
-
-// checkWords checks the values that a configuration file could not have held (its reader refuses them), while a program or a
-// message can.
-func checkWords(s Spec) string {
-	switch s.Era {
-	case messages.EraAuto, messages.EraAutoWord, messages.EraLegacy, messages.EraModern:
-	default:
-		return fmt.Sprintf("the era %q is unknown; known are auto, legacy and modern", messages.Line(string(s.Era), 40))
-	}
-	if !slices.Contains([]string{"", messages.PinOff, messages.PinWarn, messages.PinHold}, s.Pin) {
-		return fmt.Sprintf("the pin %q is unknown; known are off, warn and hold", messages.Line(s.Pin, 40))
-	}
-	if s.LogLevel != "" && !slices.Contains(messages.LogLevels, s.LogLevel) {
-		return fmt.Sprintf("the log level %q is unknown; known are %s", messages.Line(s.LogLevel, 40),
-			strings.Join(messages.LogLevels, ", "))
-	}
-	return ""
 }

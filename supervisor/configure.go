@@ -26,7 +26,7 @@ func (s *supervisor) replaceConfigured(ctx actor.Context, m configureServers) co
 		}
 	}
 	if m.managed != nil {
-		s.cfg.managed.Store(m.managed)
+		s.specs.SetManaged(*m.managed)
 	}
 	// A server that is being removed and comes back counts with the spec that waits: otherwise two quick reloads would lose it.
 	// The comparison is with what each server will have when all pending removals have ended.

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.uber.org/zap"
+
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor/config"
 	"github.com/mcpvisor/mcpvisor/transports"
@@ -19,21 +21,36 @@ import (
 // credentials holds one credential per remote server. A credential is shared by the server's connections and lives until the
 // parts of the spec that it was made of change. Safe for concurrent use.
 type credentials struct {
-	cfg *Config
+	credentialOptions
 
 	// mu guards byServer only; no credential is made under it, because an AuthProvider may block.
 	mu       sync.Mutex
 	byServer map[string]*credential
 
-	// opening is held while the store is opened, and guards store and locks.
-	opening sync.Mutex
-	store   auth.Store
-	locks   *auth.Locks
-	emptyAt atomic.Pointer[time.Time] // when mayHoldSignIn found no store last, nil for never
+	// opening is held while the store is opened, and guards openedStore and openedLocks.
+	opening     sync.Mutex
+	openedStore auth.Store
+	openedLocks *auth.Locks
+	emptyAt     atomic.Pointer[time.Time] // when mayHoldSignIn found no store last, nil for never
 }
 
-func newCredentials(cfg *Config) *credentials {
-	return &credentials{cfg: cfg, byServer: map[string]*credential{}}
+// credentialOptions are what the credentials of servers are made with.
+type credentialOptions struct {
+	// provider is the program's own, asked before a spec's auth; nil for none.
+	provider func(server string, spec messages.Spec) (transports.Authorizer, error)
+	// store keeps sign-ins, and locks belong to it; nil for those of defaultAuthOptions, which are opened when a server needs them.
+	store auth.Store
+	locks *auth.Locks
+	// clientName is sent to authorization servers that register clients.
+	clientName string
+	// guard and inheritEnv are for the helpers that print credentials.
+	guard      transports.Guard
+	inheritEnv bool
+	log        *zap.Logger
+}
+
+func newCredentials(o credentialOptions) *credentials {
+	return &credentials{credentialOptions: o, byServer: map[string]*credential{}}
 }
 
 // signIn is an Authorizer with which a person can sign in: an oauth.Authorizer, a lazySignIn, or a program's own.
@@ -62,7 +79,7 @@ func (k *credentials) credentialFor(name string, spec *messages.Spec) (*credenti
 // relevantSpec returns the part of a spec that a credential depends on. Other changes of the spec keep the sign-in state. An
 // AuthProvider may look at any field, so with one the whole spec counts.
 func (k *credentials) relevantSpec(spec *messages.Spec) messages.Spec {
-	if k.cfg.AuthProvider != nil {
+	if k.provider != nil {
 		return *spec
 	}
 	return messages.Spec{Type: spec.Kind(), URL: spec.URL, Headers: spec.Headers, Auth: spec.Auth, TLS: spec.TLS,
@@ -76,8 +93,8 @@ func (k *credentials) findCredential(name string) *credential {
 	return k.byServer[name]
 }
 
-// dropCredential forgets the credential of a server that is removed. The stored sign-in stays, for a server that is added again.
-func (k *credentials) dropCredential(name string) {
+// DropCredential forgets the credential of a server that is removed. The stored sign-in stays, for a server that is added again.
+func (k *credentials) DropCredential(name string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.byServer, name)
@@ -124,7 +141,7 @@ type credential struct {
 // inner has the Authorizer that the spec or the program asks for; nil where requests carry nothing.
 type inner struct {
 	authorizer transports.Authorizer
-	// program says that Config.AuthProvider gave it.
+	// program says that the program's own provider gave it.
 	program bool
 }
 
@@ -145,7 +162,7 @@ func (c *credential) makeInner(spec *messages.Spec) error {
 	}
 	// The program's provider comes first; where it returns nil the spec counts.
 	i := &inner{}
-	if provider := c.owner.cfg.AuthProvider; provider != nil {
+	if provider := c.owner.provider; provider != nil {
 		a, err := provider(c.name, *spec)
 		if err != nil {
 			return err
@@ -185,6 +202,47 @@ func (c *credential) loadAccount() {
 		if now := in.Account(); now != "" || !i.program {
 			c.setAccount(&now)
 		}
+	}
+}
+
+// signIn returns the sign-in of the server; nil if its credentials come in another way.
+func (c *credential) signIn() signIn {
+	in, _ := c.innerAuthorizer().(signIn)
+	return in
+}
+
+// isFromProgram reports whether the program's own provider gave the Authorizer.
+func (c *credential) isFromProgram() bool {
+	i := c.inner.Load()
+	return i != nil && i.program
+}
+
+// isImplied reports whether the server has a sign-in although its spec asks for none.
+func (c *credential) isImplied() bool {
+	_, implied := c.innerAuthorizer().(*lazySignIn)
+	return implied
+}
+
+// isEmpty reports whether requests carry nothing beside a provided token.
+func (c *credential) isEmpty() bool { return c.innerAuthorizer() == nil }
+
+// provideToken makes the next requests carry a token of the program.
+func (c *credential) provideToken(token string) { c.providedToken.Store(&token) }
+
+// isProvided reports whether requests carry a token of the program.
+func (c *credential) isProvided() bool { return c.providedToken.Load() != nil }
+
+// dropToken forgets the token that the program provided. A nil credential has none.
+func (c *credential) dropToken() {
+	if c != nil {
+		c.providedToken.Store(nil)
+	}
+}
+
+// forgetAccount says that it is not known for which account the next connection will be. A nil credential has none.
+func (c *credential) forgetAccount() {
+	if c != nil {
+		c.setAccount(nil)
 	}
 }
 
@@ -259,8 +317,8 @@ func (c *credential) noteSecret(value string) {
 // shortestSecret is the least length of a value that is removed from texts: shorter ones occur in harmless words.
 const shortestSecret = 6
 
-// secretsOf returns the secret values that a server's requests carried, for actors.Cell.
-func (k *credentials) secretsOf(name string) []string {
+// SecretsOf returns the secret values that a server's requests carried, for actors.Cell.
+func (k *credentials) SecretsOf(name string) []string {
 	if c := k.findCredential(name); c != nil {
 		if s := c.secrets.Load(); s != nil {
 			return *s
@@ -311,12 +369,12 @@ func (c *credential) awaitChange(ctx context.Context) error {
 }
 
 // awaitCredentials implements actors.Common.AwaitCredentials: it returns nil when a server in needs-auth is worth another attempt.
-func (c *Config) awaitCredentials(ctx context.Context, name string, spec *messages.Spec) error {
-	k, err := c.credentials.credentialFor(name, spec)
+func (k *credentials) awaitCredentials(ctx context.Context, name string, spec *messages.Spec) error {
+	c, err := k.credentialFor(name, spec)
 	if err != nil {
 		// There is no credential to wait for; a command or a changed spec ends ctx.
 		<-ctx.Done()
 		return ctx.Err()
 	}
-	return k.awaitChange(ctx)
+	return c.awaitChange(ctx)
 }

@@ -80,7 +80,7 @@ func (e *entryActor) Receive(ctx actor.Context) {
 		e.root, e.self = ctx.ActorSystem().Root, ctx.Self()
 		// From here on the goroutines of sessions can reach handlers of server requests through this actor.
 		ask := actorHandler(e.askHandler)
-		e.m.cfg.requestHandler.actorHandler.Store(&ask)
+		e.m.requestHandler.actorHandler.Store(&ask)
 	case *actor.Stopped:
 		// The order matters: first the requests that block session goroutines, then what only uses memory.
 		e.refusePending()

@@ -11,7 +11,7 @@ func (m *Manager) Admit(ctx context.Context, tool *Tool, args json.RawMessage) e
 }
 
 // Held returns how much all servers hold of the memory budget.
-func (m *Manager) Held() int64 { return m.cfg.budget.Total() }
+func (m *Manager) Held() int64 { return m.budget.Total() }
 
 // RunDirectly is a call without what may record it.
 func (m *Manager) RunDirectly(ctx context.Context, name string) (*Result, error) {

@@ -17,9 +17,9 @@ import (
 // its actor was sent.
 func directed(t *testing.T) (s *supervisor, a *managedServer, sent chan any) {
 	t.Helper()
-	cfg := Config{Restart: restart.DefaultPolicy(), Gate: restart.DefaultLimits(2), Logger: zap.NewNop(), Rand: func() float64 { return 0.5 }}
-	s = newSupervisor(&cfg, &sharedState{}, nil)
-	system := newSystem(cfg.Logger)
+	s = newSupervisor(supervisorOptions{common: &actors.Common{Log: zap.NewNop()}, specs: newOpener(openerOptions{}),
+		restart: restart.DefaultPolicy(), limits: restart.DefaultLimits(2), rand: func() float64 { return 0.5 }}, &sharedState{})
+	system := newSystem(zap.NewNop())
 	t.Cleanup(system.Shutdown)
 	s.root, sent = system.Root, make(chan any, 100)
 	pid := s.root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {

@@ -3,6 +3,7 @@ package supervisor
 import (
 	"context"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -48,7 +49,7 @@ func (c *credential) actingAccount() string {
 // It reads no file and opens no store, because the supervisor's actor calls it in its turn.
 func (k *credentials) identityOf(name string, spec *messages.Spec) (identity string, known bool) {
 	// A child process is identified by its spec and its environment, which the audience has.
-	if !remoteKind(spec) {
+	if !isRemote(spec) {
 		return "", true
 	}
 	// A client certificate authenticates a user, and its file may be replaced by another user's.
@@ -72,7 +73,7 @@ func (k *credentials) identityOf(name string, spec *messages.Spec) (identity str
 		return "account " + *a, true
 	}
 	// A provider's authorizer may exist without a known account; before it was asked, nothing is known.
-	if k.cfg.AuthProvider != nil {
+	if k.provider != nil {
 		var i *inner
 		if c != nil {
 			i = c.inner.Load()
@@ -125,21 +126,14 @@ func valueOf(a *messages.Auth) (value string, known bool) {
 // from an earlier run: it is dialled first.
 const loadAccountsTime = 2 * time.Second
 
-// loadAccounts reads which accounts are signed in to the lazy servers of which lists are kept. It runs before the supervisor needs
-// the answer, because a store may block, and the supervisor must not. Servers that need no answer are skipped.
-func (c *Config) loadAccounts(ctx context.Context, specs map[string]messages.Spec) {
-	if c.lists == nil {
-		return
-	}
+// loadAccounts reads which accounts are signed in to servers whose lists are kept. It runs before the supervisor needs the answer,
+// because a store may block, and the supervisor must not.
+func (k *credentials) loadAccounts(ctx context.Context, specs map[string]messages.Spec) {
 	// All servers are looked up in parallel, because each may wait for the same keyring.
 	ctx, cancel := context.WithTimeout(ctx, loadAccountsTime)
 	defer cancel()
 	var all sync.WaitGroup
 	for name, spec := range specs {
-		if spec.Connect != messages.Lazy || spec.Disabled || spec.Invalid != "" || spec.Hold != "" || !remoteKind(&spec) ||
-			c.specProblem(name, spec) != "" || c.refusingRule(spec) != "" || !c.lists.Known(name) {
-			continue
-		}
 		all.Add(1)
 		go func() { // ends with the store, or the program's provider
 			defer all.Done()
@@ -147,8 +141,8 @@ func (c *Config) loadAccounts(ctx context.Context, specs map[string]messages.Spe
 				// The first attempt to connect meets the same panic, and reports it.
 				_ = recover()
 			}()
-			if k, err := c.credentials.credentialFor(name, &spec); err == nil && k.mayBeSent() {
-				k.loadAccount()
+			if c, err := k.credentialFor(name, &spec); err == nil && c.mayBeSent() {
+				c.loadAccount()
 			}
 		}()
 	}
@@ -159,4 +153,10 @@ func (c *Config) loadAccounts(ctx context.Context, specs map[string]messages.Spe
 	case <-done:
 	case <-ctx.Done():
 	}
+}
+
+// isRemote reports whether a server of this kind is reached by a URL, and so may need credentials.
+func isRemote(s *messages.Spec) bool {
+	return slices.Contains([]messages.TransportKind{
+		messages.HTTP, messages.SSE, messages.WebSocket, messages.ClaudeAIProxy}, s.Kind())
 }

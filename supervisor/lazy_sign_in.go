@@ -65,7 +65,7 @@ func (l *lazySignIn) Authorize(ctx context.Context, h http.Header) error {
 func (l *lazySignIn) Refused(ctx context.Context, status int, c *messages.Challenge, used http.Header) (bool, error) {
 	a, err := l.openSignIn(false)
 	if err != nil {
-		l.owner.cfg.Logger.Warn("the store of sign-ins cannot be opened", zap.String("server", l.name), zap.Error(err))
+		l.owner.log.Warn("the store of sign-ins cannot be opened", zap.String("server", l.name), zap.Error(err))
 		a = nil
 	}
 	if a == nil {
@@ -83,7 +83,7 @@ func (l *lazySignIn) Login(ctx context.Context, p oauth.Prompt) (oauth.Status, e
 	return a.Login(ctx, p)
 }
 
-// Logout removes the sign-in from the store: see [Manager.Logout].
+// Logout removes the sign-in from the store.
 func (l *lazySignIn) Logout(ctx context.Context) (bool, error) {
 	a, err := l.openSignIn(true)
 	if err != nil {
@@ -92,7 +92,7 @@ func (l *lazySignIn) Logout(ctx context.Context) (bool, error) {
 	return a.Logout(ctx)
 }
 
-// Forget removes the sign-in and what ties the server to an authorization server: see [Manager.Forget].
+// Forget removes the sign-in and what ties the server to an authorization server.
 func (l *lazySignIn) Forget(ctx context.Context) (bool, error) {
 	a, err := l.openSignIn(true)
 	if err != nil {

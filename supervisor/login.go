@@ -3,7 +3,6 @@ package supervisor
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 
 	"golang.org/x/net/http/httpguts"
@@ -12,6 +11,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor/audit"
 	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/auth"
 	"github.com/mcpvisor/mcpvisor/transports/auth/oauth"
 )
 
@@ -45,7 +45,7 @@ func (m *Manager) Login(ctx context.Context, server string, opts LoginOptions) e
 	if p.Challenge == nil && v.State.Phase == messages.NeedsAuth && v.State.Cause != nil {
 		p.Challenge = v.State.Cause.Challenge
 	}
-	c := m.cfg.credentials.findCredential(server)
+	c := m.credentials.findCredential(server)
 	// The account before the sign-in decides whether the connection may stay.
 	before := c.actingAccount()
 	_, err = in.Login(ctx, p)
@@ -54,10 +54,8 @@ func (m *Manager) Login(ctx context.Context, server string, opts LoginOptions) e
 		return authError(op, server, err)
 	}
 	// The sign-in is newer than a token that the program provided.
-	if c != nil {
-		c.providedToken.Store(nil)
-		c.setAccount(nil)
-	}
+	c.dropToken()
+	c.forgetAccount()
 	// Lists and the running connection belong to the account from before. They go first, so that no caller sees them with the
 	// new account's name.
 	m.forgetLists(server)
@@ -67,6 +65,13 @@ func (m *Manager) Login(ctx context.Context, server string, opts LoginOptions) e
 		return m.Reconnect(ctx, server)
 	}
 	return m.reconnectIfDown(ctx, server)
+}
+
+// forgetLists removes the server's lists that are kept for the next start, and what is remembered of its resources, because
+// they may belong to another account. Login and logout call it.
+func (m *Manager) forgetLists(server string) {
+	m.toolCache.forgetServer(server)
+	m.index.forgetServer(server)
 }
 
 // showsTools reports whether callers see tools of a server, from a connection or, for a lazy server that rests, from a list. After
@@ -125,18 +130,14 @@ func (m *Manager) endSignIn(ctx context.Context, server string, leave func(signI
 	if err != nil {
 		return false, err
 	}
-	if c := m.cfg.credentials.findCredential(server); c != nil {
-		c.providedToken.Store(nil)
-	}
+	m.credentials.findCredential(server).dropToken()
 	// The store is cleared first and the revocation comes after it, so that a server that does not answer cannot keep the sign-in.
 	revoked, err = leave(in, ctx)
 	m.audit.recordChange(callerFromContext(ctx), audit.Record{Change: "sign-out", Server: server}, err)
 	if err != nil {
 		return revoked, authError(op, server, err)
 	}
-	if c := m.cfg.credentials.findCredential(server); c != nil {
-		c.setAccount(nil)
-	}
+	m.credentials.findCredential(server).forgetAccount()
 	m.forgetLists(server)
 	m.shared.hub.Publish(messages.Event{Kind: messages.EventAuth, Server: server})
 	if m.showsTools(server) {
@@ -179,7 +180,7 @@ func (m *Manager) provideToken(b callerInfo, server, token string) (err error) {
 	case isSentInClear(*v.Spec):
 		return invalid("credentials are not sent to another machine over plain http", "use https, or set allowPlainHTTP")
 	}
-	c.providedToken.Store(&token)
+	c.provideToken(token)
 	m.shared.hub.Publish(messages.Event{Kind: messages.EventAuth, Server: server})
 	return nil
 }
@@ -198,11 +199,11 @@ func (m *Manager) remoteCredential(op, server string) (*credential, *actors.View
 	refuse := func(class messages.Class, text string) (*credential, *actors.View, error) {
 		return nil, nil, &Error{Op: op, Class: class, Server: server, Text: text}
 	}
-	if !remoteKind(v.Spec) {
+	if !isRemote(v.Spec) {
 		return refuse(messages.ClassInvalid, "it is no remote server and needs no credentials")
 	}
 	// The same checks as before an attempt, in the same order.
-	rule := m.cfg.refusingRule(*v.Spec)
+	rule := m.opener.RefusingRule(*v.Spec)
 	switch {
 	case v.Spec.Invalid != "":
 		return refuse(messages.ClassConfig, v.Spec.Invalid)
@@ -211,20 +212,14 @@ func (m *Manager) remoteCredential(op, server string) (*credential, *actors.View
 	case rule != "":
 		return refuse(messages.ClassDenied, rule)
 	}
-	if text := m.cfg.specProblem(server, *v.Spec); text != "" {
+	if text := m.opener.SpecProblem(server, *v.Spec); text != "" {
 		return refuse(messages.ClassConfig, text)
 	}
-	c, err := m.cfg.credentials.credentialFor(server, v.Spec)
+	c, err := m.credentials.credentialFor(server, v.Spec)
 	if err != nil {
 		return nil, nil, authError(op, server, err)
 	}
 	return c, v, nil
-}
-
-// remoteKind reports whether a server of this kind is reached by a URL, and so may need credentials.
-func remoteKind(s *Spec) bool {
-	return slices.Contains([]messages.TransportKind{
-		messages.HTTP, messages.SSE, messages.WebSocket, messages.ClaudeAIProxy}, s.Kind())
 }
 
 // signInOf returns the sign-in of a server. The error says what to change in its spec, or that the program has the credentials.
@@ -233,14 +228,14 @@ func (m *Manager) signInOf(op, server string) (signIn, *actors.View, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if in, ok := c.innerAuthorizer().(signIn); ok {
+	if in := c.signIn(); in != nil {
 		return in, v, nil
 	}
 	// The default text is for a server with another kind of auth; the cases below are more exact.
 	e := &Error{Op: op, Class: messages.ClassInvalid, Server: server,
 		Text: "there is nothing to sign in to: its auth is " + v.Spec.AuthKind(), Fix: `set its auth to {"type": "oauth"}`}
 	switch {
-	case c.inner.Load().program:
+	case c.isFromProgram():
 		e.Text, e.Fix = "the program that runs the manager gives it its credentials", ""
 	case isSentInClear(*v.Spec):
 		e.Text, e.Fix = "a sign-in is not used over plain http to another machine", "use https, or set allowPlainHTTP"
@@ -268,3 +263,13 @@ func authError(op, server string, err error) error {
 	}
 	return e
 }
+
+// DefaultAuthOptions returns where the manager and the mcpvisor command keep sign-ins by default: the system's
+// keyring, else encrypted files in auth.DefaultDir. Their key is made from the passphrase in MCPVISOR_PASSPHRASE, if
+// that is set, and otherwise stands in a file of its own beside the person's configuration (secrets.key, 0600): a thief with
+// a copy of one of the two directories cannot read the sign-ins.
+func DefaultAuthOptions() (auth.Options, error) { return defaultAuthOptions() }
+
+// LocksFor returns the locks that belong to a store of those options: all processes that share the store must share the locks,
+// because two refreshes with one refresh token end the sign-in at many servers.
+func LocksFor(o auth.Options) *auth.Locks { return locksFor(o) }

@@ -20,6 +20,9 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/audit"
 	"github.com/mcpvisor/mcpvisor/supervisor/config"
 	"github.com/mcpvisor/mcpvisor/supervisor/output"
+	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/budget"
+	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
 // Manager is the facade: a running supervisor with its servers. All methods are safe for concurrent use. Commands (Connect,
@@ -35,6 +38,15 @@ type Manager struct {
 	outputs output.Checker
 	// index remembers which server offers which resource and prompt: see listIndex.
 	index listIndex
+	// budget counts the memory of all servers.
+	budget *budget.Budget
+	// credentials authorises requests and keeps sign-ins; opener makes the transports that use them.
+	credentials *credentials
+	opener      *opener
+	// toolCache keeps the lists of lazy servers between runs; nil without Config.CacheDir. Its methods accept a nil receiver.
+	toolCache *toolCache
+	// requestHandler answers the requests of servers.
+	requestHandler *requestHandler
 	// permissions decides which calls may be made.
 	permissions *permissions
 	// audit records what is done; nil without Config.Audit. Its methods accept a nil receiver.
@@ -70,14 +82,13 @@ func Start(ctx context.Context, cfg Config) (*Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The parts below are made before the supervisor, and know each other through cfg; those that need the manager get it here.
-	cfg.credentials = newCredentials(&cfg)
-	m := &Manager{cfg: &cfg, system: cfg.System, closingBegun: make(chan struct{}), closeDone: make(chan struct{}), closed: make(chan struct{})}
+	m := &Manager{cfg: &cfg, system: cfg.System, budget: budget.New(cfg.MemoryBudget),
+		closingBegun: make(chan struct{}), closeDone: make(chan struct{}), closed: make(chan struct{})}
 	if m.system == nil {
 		m.system, m.ownSystem = newSystem(cfg.Logger), true
 	}
 	m.shared = &sharedState{catalog: actors.NewCatalog(cfg.Naming), hub: actors.NewHub()}
-	cfg.requestHandler = newRequestHandler(answerers{elicit: cfg.Elicit, sample: cfg.Sample, roots: cfg.Roots,
+	m.requestHandler = newRequestHandler(answerers{elicit: cfg.Elicit, sample: cfg.Sample, roots: cfg.Roots,
 		elicitURL: cfg.ElicitURL, sampleTools: cfg.SampleTools, log: cfg.Logger, publish: m.shared.hub.Publish})
 	m.audit = newAuditor(auditorOptions{
 		writer: cfg.Audit, options: cfg.AuditOptions, program: cfg.ClientName + " " + cfg.ClientVersion, project: cfg.AuditProject,
@@ -86,31 +97,61 @@ func Start(ctx context.Context, cfg Config) (*Manager, error) {
 		findHiddenTool: func(qualified string) (server, tool string) { return m.permissions.findHiddenTool(qualified) },
 		decideServer:   func(server string) access.Decision { return m.permissions.decideServer(server) },
 	})
-	cfg.permissions = newPermissions(permissionOptions{
+	m.permissions = newPermissions(permissionOptions{
 		access: cfg.Access, pin: cfg.Pin, leastPin: cfg.LeastPin, hints: cfg.Ask != nil, allow: cfg.Allow, naming: cfg.Naming,
 		store: cfg.Pins, audit: m.audit, log: cfg.Logger,
 		asker: newAsker(askerOptions{ask: questionFunc(cfg.Ask), audit: m.audit, log: cfg.Logger, done: m.closingBegun}),
 		cell:  m.shared.cellOf, names: m.Servers, snapshot: m.Tools, publish: m.shared.hub.Publish,
 	})
-	m.permissions = cfg.permissions
+	m.credentials = newCredentials(credentialOptions{
+		provider: cfg.AuthProvider, store: cfg.AuthStore, locks: cfg.AuthLocks, clientName: cfg.ClientName,
+		guard: cfg.Guard, inheritEnv: cfg.InheritEnv, log: cfg.Logger,
+	})
+	m.opener = newOpener(openerOptions{
+		policy: cfg.Policy, managed: cfg.Managed, allowed: cfg.AllowedTransports, transport: cfg.Transport, wrap: cfg.Wrap,
+		inProcess: cfg.InProcess, guard: cfg.Guard, inheritEnv: cfg.InheritEnv, credentials: m.credentials,
+	})
+	m.toolCache = newToolCache(cfg.CacheDir, cfg.InheritEnv, cfg.Logger, m.credentials.identityOf)
 	m.calls = &actors.Calls{
 		Catalog: m.shared.catalog, Hub: m.shared.hub, Cell: m.shared.cellOf, Wait: cfg.CallWait, Traced: m.audit != nil,
 		// The path of a call gets its decisions as functions, so that package actors needs to know nothing of rules and names.
-		Allow: cfg.permissions.allowCall, Refuse: cfg.permissions.refuseTool, ResolveName: m.resolveToolName,
+		Allow: m.permissions.allowCall, Refuse: m.permissions.refuseTool, ResolveName: m.resolveToolName,
 		RetryWait: cfg.WithdrawAfter,
 		Wake: func(server string) {
 			m.sendCommand(serverCommand{server, lifecycle.Wake{Ticket: m.shared.tickets.Add(1)}, func(error) {}})
 		},
 	}
 	// A sign-in that is known before the first attempt decides whose cached lists a lazy server may show.
-	cfg.loadAccounts(ctx, cfg.Servers)
-	sup := newSupervisor(&cfg, m.shared, m.audit)
+	m.loadAccounts(ctx, cfg.Servers)
+	common := &actors.Common{
+		Hub: m.shared.hub, Registry: &m.shared.registry, Timing: cfg.Timing, Log: cfg.Logger,
+		MaxInFlight: cfg.MaxInFlight, MaxQueued: cfg.MaxQueued,
+		Session:  session.Config{ClientName: cfg.ClientName, ClientVersion: cfg.ClientVersion},
+		Handlers: m.requestHandler.handlersFor, AwaitCredentials: m.credentials.awaitCredentials, Filter: m.permissions.filterTools,
+		Prepare: m.permissions.prepareTools,
+	}
+	// An attempt opens its transport in a goroutine of its own, so openTransport may block; the share is looked up late, because the
+	// cell of a server may have been replaced by a re-added one.
+	common.Open = func(name string, spec *Spec) (transports.Transport, error) {
+		return m.opener.openTransport(name, spec, m.shared.shareOf(name))
+	}
+	if m.audit != nil {
+		common.PhaseChanged = m.audit.recordPhase
+	}
+	if m.toolCache != nil {
+		common.Remember = m.toolCache.saveToolList
+	}
+	sup := newSupervisor(supervisorOptions{
+		configured: cfg.Servers, common: common, restart: cfg.Restart, limits: cfg.Gate, withdrawAfter: cfg.WithdrawAfter,
+		rand: cfg.Rand, actorOptions: cfg.ActorOptions, specs: m.opener, credentials: m.credentials, budget: m.budget,
+		loadToolList: m.toolCache.loadToolList,
+	}, m.shared)
 	m.stopped = sup.stopped
 	// Several managers may share one actor system, in which names must differ.
 	n := instances.Add(1)
-	m.pid, err = m.system.Root.SpawnNamed(cfg.actorProps("supervisor", func() actor.Actor { return sup }), fmt.Sprintf("mcpvisor-%d", n))
+	m.pid, err = m.system.Root.SpawnNamed(actorProps(cfg.ActorOptions, "supervisor", func() actor.Actor { return sup }), fmt.Sprintf("mcpvisor-%d", n))
 	if err == nil {
-		m.entry, err = m.system.Root.SpawnNamed(cfg.actorProps("entry", func() actor.Actor { return newEntryActor(m) }),
+		m.entry, err = m.system.Root.SpawnNamed(actorProps(cfg.ActorOptions, "entry", func() actor.Actor { return newEntryActor(m) }),
 			fmt.Sprintf("mcpvisor-%d-entry", n))
 	}
 	if err != nil {
@@ -129,6 +170,21 @@ func Start(ctx context.Context, cfg Config) (*Manager, error) {
 		return nil, err
 	}
 	return m, nil
+}
+
+// loadAccounts reads which accounts are signed in to the lazy servers of which lists are kept: they decide whose lists may be shown.
+// Servers that need no answer are skipped.
+func (m *Manager) loadAccounts(ctx context.Context, specs map[string]Spec) {
+	kept := map[string]Spec{}
+	for name, spec := range specs {
+		if spec.Connect == messages.Lazy && !spec.Disabled && spec.Invalid == "" && spec.Hold == "" && isRemote(&spec) &&
+			m.toolCache.isKnown(name) && m.opener.SpecProblem(name, spec) == "" && m.opener.RefusingRule(spec) == "" {
+			kept[name] = spec
+		}
+	}
+	if len(kept) > 0 {
+		m.credentials.loadAccounts(ctx, kept)
+	}
 }
 
 // PID returns the actor to which other actors send the commands of package messages. It replies to the sender of each.
@@ -166,7 +222,7 @@ func askSupervisor[T any](ctx context.Context, m *Manager, op string, command fu
 func (m *Manager) Connect(ctx context.Context, name string, spec Spec) error {
 	// A caller cannot pass a spec off as one from a file.
 	spec.Scope, spec.Source = messages.ScopeRuntime, ""
-	m.cfg.loadAccounts(ctx, map[string]Spec{name: spec})
+	m.loadAccounts(ctx, map[string]Spec{name: spec})
 	// The ticket is drawn before the command is sent, so the attempt that answers it is at least as new.
 	ticket := m.shared.tickets.Add(1)
 	err, askErr := askSupervisor(ctx, m, "connect", func(reply func(error)) any {
@@ -544,10 +600,10 @@ func (m *Manager) shutDown(drain time.Duration) {
 	m.sendCommand(closeAll{drain: drain, reply: func() { close(m.closeDone) }})
 	<-m.closeDone
 	stored, cancel := context.WithTimeout(context.Background(), refreshTime)
-	m.cfg.credentials.close(stored)
+	m.credentials.close(stored)
 	cancel()
 	// The sessions are closed, so every connection of these clients is idle now.
-	m.cfg.clients.close()
+	m.opener.close()
 	if m.cfg.Pins != nil {
 		if err := m.cfg.Pins.Flush(); err != nil {
 			m.cfg.Logger.Warn("what was learned of tools is not kept", zap.Error(err))

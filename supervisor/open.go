@@ -1,42 +1,82 @@
 package supervisor
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/url"
 	"os"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor/config"
 	"github.com/mcpvisor/mcpvisor/transports"
 	"github.com/mcpvisor/mcpvisor/transports/budget"
 	"github.com/mcpvisor/mcpvisor/transports/runner"
 )
 
+// opener decides whether a spec may be tried, and makes its transport. Safe for concurrent use.
+type opener struct {
+	openerOptions
+	// managed are the policies of the organisation in force, replaced by each reload of the files.
+	managed atomic.Pointer[[]config.Policy]
+	clients *httpClients
+}
+
+// openerOptions are what an opener is made of.
+type openerOptions struct {
+	// policy is the program's own, managed are those of the organisation at the start; allowed are the only kinds, nil for all.
+	policy  config.Policy
+	managed []config.Policy
+	allowed []messages.TransportKind
+	// transport is asked first, wrap puts a decorator around each transport; both may be nil.
+	transport func(name string, spec messages.Spec) (transports.Transport, error)
+	wrap      func(name string, spec messages.Spec, t transports.Transport) transports.Transport
+	// inProcess holds the servers of this very program.
+	inProcess  map[string]func(ctx context.Context, peer transports.Peer) error
+	guard      transports.Guard
+	inheritEnv bool
+	// credentials authorise the requests of remote servers.
+	credentials *credentials
+}
+
+func newOpener(o openerOptions) *opener {
+	made := &opener{openerOptions: o, clients: newClients()}
+	made.SetManaged(o.managed)
+	return made
+}
+
+// SetManaged replaces the policies of the organisation. Servers that run are not looked at again.
+func (o *opener) SetManaged(policies []config.Policy) { o.managed.Store(&policies) }
+
+// close releases idle connections: see httpClients.close.
+func (o *opener) close() { o.clients.close() }
+
 // openTransport makes the transport of a spec, with the program's decorator around it. An attempt calls it in a goroutine of its
 // own, so it may block.
-func (c *Config) openTransport(name string, spec *messages.Spec, share *budget.Share) (transports.Transport, error) {
+func (o *opener) openTransport(name string, spec *messages.Spec, share *budget.Share) (transports.Transport, error) {
 	// Wrap comes last, so that it sees the transport that the session will use.
-	t, err := c.newTransport(name, spec, share)
-	if err != nil || c.Wrap == nil {
+	t, err := o.newTransport(name, spec, share)
+	if err != nil || o.wrap == nil {
 		return t, err
 	}
-	if around := c.Wrap(name, *spec, t); around != nil {
+	if around := o.wrap(name, *spec, t); around != nil {
 		return around, nil
 	}
 	return t, nil
 }
 
 // newTransport makes the transport that a spec describes. The bytes that it holds count in share.
-func (c *Config) newTransport(name string, spec *messages.Spec, share *budget.Share) (transports.Transport, error) {
+func (o *opener) newTransport(name string, spec *messages.Spec, share *budget.Share) (transports.Transport, error) {
 	// The last check before anything of the server runs. A managed policy may have changed since the start was granted.
-	if rule := c.refusingRule(*spec); rule != "" { // a start that came before a new policy is refused as well
+	if rule := o.RefusingRule(*spec); rule != "" { // a start that came before a new policy is refused as well
 		return nil, &messages.Error{Op: "connect", Class: messages.ClassDenied, Text: rule}
 	}
 	// The program's own transport comes before the known kinds, which it may replace.
-	if c.Transport != nil {
-		if t, err := c.Transport(name, *spec); t != nil || err != nil {
+	if o.transport != nil {
+		if t, err := o.transport(name, *spec); t != nil || err != nil {
 			return t, err
 		}
 	}
@@ -45,7 +85,7 @@ func (c *Config) newTransport(name string, spec *messages.Spec, share *budget.Sh
 	// The child gets its own environment, its directory and, if the spec asks, its isolation; a runner of packages is known by name.
 	case messages.Stdio:
 		// The spec's setting for the environment overrides the configuration's.
-		inherit := c.InheritEnv
+		inherit := o.inheritEnv
 		if spec.InheritEnv != nil {
 			inherit = *spec.InheritEnv
 		}
@@ -53,27 +93,27 @@ func (c *Config) newTransport(name string, spec *messages.Spec, share *budget.Sh
 		return transports.NewStdio(transports.StdioConfig{
 			Command: spec.Command, Args: spec.Args, Env: env, Dir: spec.Cwd,
 			Grace: grace, Fetches: runner.NameOf(spec.Command, spec.Args) != "",
-			MaxMessage: spec.MaxMessage, Share: share, Guard: c.Guard, Secrets: spec.Secrets(),
+			MaxMessage: spec.MaxMessage, Share: share, Guard: o.guard, Secrets: spec.Secrets(),
 			Isolation: spec.Isolation, Server: name, MayControl: spec.MayControl,
 		}), nil
 	case messages.HTTP, messages.SSE, messages.WebSocket, messages.ClaudeAIProxy:
-		return c.newRemoteTransport(name, spec, grace, share)
+		return o.newRemoteTransport(name, spec, grace, share)
 	case messages.SDK:
 		// The server's function runs in a goroutine of this process; it has no secrets and no process to guard.
-		if serve := c.InProcess[inProcessName(name, *spec)]; serve != nil {
+		if serve := o.inProcess[inProcessName(name, *spec)]; serve != nil {
 			t := transports.NewInProcess(serve)
 			t.MaxMessage, t.Share = spec.MaxMessage, share
 			return t, nil
 		}
 	}
-	return nil, &messages.Error{Op: "connect", Class: messages.ClassConfig, Text: c.specProblem(name, *spec)}
+	return nil, &messages.Error{Op: "connect", Class: messages.ClassConfig, Text: o.SpecProblem(name, *spec)}
 }
 
 // newRemoteTransport makes the transport of a server behind a URL. It reads the files of the spec's TLS anew for each attempt, so
 // that renewed certificates count.
-func (c *Config) newRemoteTransport(name string, spec *messages.Spec, grace time.Duration, share *budget.Share) (transports.Transport, error) {
+func (o *opener) newRemoteTransport(name string, spec *messages.Spec, grace time.Duration, share *budget.Share) (transports.Transport, error) {
 	// The client is shared with other servers unless the spec has a TLS configuration of its own.
-	client, err := c.clients.clientFor(spec.TLS, originOf(spec))
+	client, err := o.clients.clientFor(spec.TLS, originOf(spec))
 	if err != nil {
 		return nil, openError(err)
 	}
@@ -82,15 +122,11 @@ func (c *Config) newRemoteTransport(name string, spec *messages.Spec, grace time
 		MaxMessage: spec.MaxMessage, Share: share, Grace: grace, Client: client,
 	}
 	// The credential outlives this attempt: a refresh that runs is shared.
-	credential, err := c.credentials.credentialFor(name, spec)
+	credential, err := o.credentials.credentialFor(name, spec)
 	if err != nil {
 		return nil, openError(err)
 	}
-	// A server without credentials sends none, and needs no account.
-	if credential.mayBeSent() {
-		credential.loadAccount()
-		cfg.Auth = &accountCredential{credential: credential}
-	}
+	cfg.Auth = credential.forConnection()
 	switch spec.Kind() {
 	case messages.SSE:
 		return transports.NewSSE(cfg), nil

@@ -18,10 +18,9 @@ import (
 // whichever order the end of the attempt and the report of it arrive.
 func TestARequestThatAGrantOvertookIsNotGrantedAgain(t *testing.T) {
 	for _, releasedFirst := range []bool{true, false} {
-		cfg := Config{Restart: restart.DefaultPolicy(), Gate: restart.DefaultLimits(2), Logger: zap.NewNop(),
-			Rand: func() float64 { return 0.5 }}
-		s := newSupervisor(&cfg, &sharedState{}, nil)
-		system := newSystem(cfg.Logger)
+		s := newSupervisor(supervisorOptions{common: &actors.Common{Log: zap.NewNop()}, specs: newOpener(openerOptions{}),
+			restart: restart.DefaultPolicy(), limits: restart.DefaultLimits(2), rand: func() float64 { return 0.5 }}, &sharedState{})
+		system := newSystem(zap.NewNop())
 		defer system.Shutdown()
 		s.root = system.Root
 		pid := s.root.Spawn(actor.PropsFromFunc(func(actor.Context) {}))

@@ -203,7 +203,7 @@ func (m *Manager) listOwnerOf(server string) (b listOwner, known bool) {
 		return b, false
 	}
 	b.spec = cell.View().Spec
-	b.account = m.cfg.credentials.findCredential(server).actingAccount()
+	b.account = m.credentials.findCredential(server).actingAccount()
 	return b, true
 }
 

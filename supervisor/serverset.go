@@ -87,9 +87,9 @@ func (s *supervisor) startServer(ctx actor.Context, r *managedServer) {
 	r.cell = actors.NewCell(&actors.View{Name: r.name, Spec: r.spec, Since: time.Now(), Seen: s.barrierSeen,
 		State: lifecycle.State{Wanted: r.wanted, Phase: messages.Pending, Step: messages.Queued, Ticket: s.shared.tickets.Load()}})
 	// Each server may always hold its part of the memory; Close in finishRemoval gives it back.
-	r.cell.Share = s.cfg.budget.Open(r.name)
+	r.cell.Share = s.budget.Open(r.name)
 	r.cell.Logs.Share = r.cell.Share
-	r.cell.GivenSecrets = func() []string { return s.cfg.credentials.secretsOf(r.name) }
+	r.cell.GivenSecrets = func() []string { return s.credentials.SecretsOf(r.name) }
 	s.shared.cells.Store(r.name, r.cell)
 	s.spawnServer(ctx, r)
 }
@@ -152,7 +152,7 @@ func (s *supervisor) dropSource(ctx actor.Context, r *managedServer) {
 		s.applySpec(r, !w.Disabled, 0)
 		return
 	}
-	s.endServer(ctx, r, s.cfg.Timing.Drain)
+	s.endServer(ctx, r, s.common.Timing.Drain)
 }
 
 // endServer begins a removal. Its end is finishRemoval: at once if neither an actor nor a connection exists; otherwise when the

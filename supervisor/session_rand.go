@@ -7,15 +7,15 @@ import (
 )
 
 // sessionRand returns a source of numbers for the sessions of one server, which draw from several goroutines. It is seeded by
-// Config.Rand, if the program set that, so that a program that repeats its draws repeats those of its sessions. Only the
-// supervisor's goroutine may call sessionRand, because only it may call Config.Rand.
-func (c *Config) sessionRand() func() float64 {
-	if !c.hasOwnRand {
+// the program's rand, if it gave one, so that a program that repeats its draws repeats those of its sessions. Only the
+// supervisor's goroutine may call sessionRand, because only it may call rand.
+func (s *supervisor) sessionRand() func() float64 {
+	if !s.ownRand {
 		return rand.Float64
 	}
 	// A generator of math/rand/v2 is not safe for the several goroutines of a server's sessions.
 	var mu sync.Mutex
-	own := rand.New(rand.NewPCG(math.Float64bits(c.Rand()), 0)) //nolint:gosec // jitter, no secret
+	own := rand.New(rand.NewPCG(math.Float64bits(s.rand()), 0)) //nolint:gosec // jitter, no secret
 	return func() float64 {
 		mu.Lock()
 		defer mu.Unlock()

@@ -1,16 +1,16 @@
 package supervisor
 
-import "testing"
+import (
+	"testing"
 
-// TestChanceComesFromRand: with a Rand of the program's own the numbers of the sessions repeat with it; without one they
+	"github.com/mcpvisor/mcpvisor/actors"
+)
+
+// TestChanceComesFromRand: with a rand of the program's own the numbers of the sessions repeat with it; without one they
 // are the runtime's.
 func TestChanceComesFromRand(t *testing.T) {
 	numbers := func(draw func() float64) (out [8]float64) {
-		c, err := Config{Rand: draw}.withDefaults()
-		if err != nil {
-			t.Fatal(err)
-		}
-		next := c.sessionRand()
+		next := newSupervisor(supervisorOptions{common: &actors.Common{}, rand: draw}, &sharedState{}).sessionRand()
 		for i := range out {
 			if out[i] = next(); out[i] < 0 || out[i] >= 1 {
 				t.Errorf("%v is not in [0,1)", out[i])

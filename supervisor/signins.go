@@ -8,11 +8,11 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/auth"
 )
 
-// DefaultAuthOptions returns where the manager and the mcpvisor command keep sign-ins by default: the system's
+// defaultAuthOptions returns where sign-ins are kept by default: the system's
 // keyring, else encrypted files in auth.DefaultDir. Their key is made from the passphrase in MCPVISOR_PASSPHRASE, if
 // that is set, and otherwise stands in a file of its own beside the person's configuration (secrets.key, 0600): a thief with
 // a copy of one of the two directories cannot read the sign-ins.
-func DefaultAuthOptions() (auth.Options, error) {
+func defaultAuthOptions() (auth.Options, error) {
 	dir, err := auth.DefaultDir()
 	if err != nil {
 		return auth.Options{}, err
@@ -24,48 +24,47 @@ func DefaultAuthOptions() (auth.Options, error) {
 	return o, nil
 }
 
-// LocksFor returns the locks that belong to a store of those options: all processes that share the store must share the locks,
+// locksFor returns the locks that belong to a store of those options: all processes that share the store must share the locks,
 // because two refreshes with one refresh token end the sign-in at many servers.
-func LocksFor(o auth.Options) *auth.Locks { return auth.NewLocks(filepath.Join(o.Dir, "locks")) }
+func locksFor(o auth.Options) *auth.Locks { return auth.NewLocks(filepath.Join(o.Dir, "locks")) }
 
 // openStore opens the store of sign-ins once and keeps it. An error is not kept, because a keyring may be unlocked later: the
 // next attempt tries again. opening is held meanwhile, so that a person sees the keyring's question once.
 func (k *credentials) openStore() (auth.Store, *auth.Locks, error) {
 	k.opening.Lock()
 	defer k.opening.Unlock()
-	if k.store != nil {
-		return k.store, k.locks, nil
+	if k.openedStore != nil {
+		return k.openedStore, k.openedLocks, nil
 	}
-	o, err := DefaultAuthOptions()
+	o, err := defaultAuthOptions()
 	// Locks of the program come first; they must be those of all processes that share the store.
-	locks := k.cfg.AuthLocks
+	locks := k.locks
 	if locks == nil {
 		// A store in memory belongs to this process alone, so its locks need no files.
-		if _, own := k.cfg.AuthStore.(*auth.Memory); own || err != nil && k.cfg.AuthStore != nil {
+		if _, own := k.store.(*auth.Memory); own || err != nil && k.store != nil {
 			locks = auth.NewLocks("")
 		} else {
-			locks = LocksFor(o)
+			locks = locksFor(o)
 		}
 	}
-	store := k.cfg.AuthStore
+	store := k.store
 	if store == nil {
 		if err != nil {
 			return nil, nil, err
 		}
-		log := k.cfg.Logger
-		o.Warn = func(text string) { log.Warn(text) }
+		o.Warn = func(text string) { k.log.Warn(text) }
 		if store, err = auth.Open(o); err != nil {
 			return nil, nil, err
 		}
 	}
-	k.store, k.locks = store, locks
+	k.openedStore, k.openedLocks = store, locks
 	return store, locks, nil
 }
 
 // mayHoldSignIn reports whether the store may have a sign-in. On a machine where no person has ever signed in, the keyring is not
 // asked: that may take seconds, or show a person a question.
 func (k *credentials) mayHoldSignIn() bool {
-	if k.cfg.AuthStore != nil {
+	if k.store != nil {
 		return true
 	}
 	dir, err := auth.DefaultDir()

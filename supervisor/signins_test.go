@@ -15,7 +15,7 @@ func TestRequestsLookForSignIns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		state := t.TempDir()
 		t.Setenv("XDG_STATE_HOME", state)
-		k := newCredentials(&Config{})
+		k := newCredentials(credentialOptions{})
 		l := &lazySignIn{owner: k, name: "s"}
 		h := http.Header{}
 		request := func() {

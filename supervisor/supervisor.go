@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"math/rand/v2"
 	"runtime/debug"
 	"slices"
 	"sync"
@@ -17,8 +18,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/actors/catalog"
 	"github.com/mcpvisor/mcpvisor/actors/lifecycle"
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor/config"
 	"github.com/mcpvisor/mcpvisor/supervisor/restart"
-	"github.com/mcpvisor/mcpvisor/transports"
 	"github.com/mcpvisor/mcpvisor/transports/budget"
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
@@ -58,9 +59,9 @@ func (s *sharedState) shareOf(name string) *budget.Share {
 // replaces children whose code has panicked. All fields belong to the actor: only Receive and what it calls touch them, so they
 // need no lock.
 type supervisor struct {
-	cfg *Config
-	// common is given to every server actor; it is not changed after the first one was spawned.
-	common *actors.Common
+	supervisorOptions
+	// ownRand says that the program gave rand.
+	ownRand bool
 	// props is shared by the actors of all servers, and nextServer is the actor that it produces next: see propsOf.
 	props      *actor.Props
 	nextServer *actors.Server
@@ -96,33 +97,58 @@ type supervisor struct {
 	stopped        chan struct{} // closed when the actor has ended
 }
 
-// newSupervisor makes the supervisor and the part that all server actors share. What is not configured (the audit log, the lists
-// kept on disk) leaves its hook nil, so that the actors do no work for it.
-func newSupervisor(cfg *Config, sh *sharedState, audit *auditor) *supervisor {
-	common := &actors.Common{
-		Hub: sh.hub, Registry: &sh.registry, Timing: cfg.Timing, Log: cfg.Logger,
-		MaxInFlight: cfg.MaxInFlight, MaxQueued: cfg.MaxQueued,
-		Session:  session.Config{ClientName: cfg.ClientName, ClientVersion: cfg.ClientVersion},
-		Handlers: cfg.requestHandler.handlersFor, AwaitCredentials: cfg.awaitCredentials, Filter: cfg.permissions.filterTools,
-		Prepare: cfg.permissions.prepareTools,
+// supervisorOptions are what the supervisor is made of.
+type supervisorOptions struct {
+	// configured are the servers of the start.
+	configured map[string]messages.Spec
+	// common is given to every server actor; it is not changed after the first one was spawned. What is not configured (the audit
+	// log, the lists kept on disk) leaves its hook nil, so that the actors do no work for it.
+	common *actors.Common
+	// restart says when failed servers are tried again, limits how many servers may start at once.
+	restart restart.Policy
+	limits  restart.Limits
+	// withdrawAfter is the time for which the tools of a lost connection stay in the catalog.
+	withdrawAfter time.Duration
+	// rand draws the jitter; nil uses the runtime's generator.
+	rand func() float64
+	// actorOptions gives further options of an actor by its name; nil for none.
+	actorOptions func(actorName string) []actor.PropsOption
+
+	specs       specChecker
+	credentials secretKeeper
+	budget      *budget.Budget
+	// loadToolList returns the tools that a lazy server had in an earlier run, nil if they are not known. It is called in the
+	// supervisor's turn.
+	loadToolList func(name string, spec *messages.Spec) *session.ToolList
+}
+
+// specChecker decides whether a spec may be tried, whatever its source.
+type specChecker interface {
+	// SpecProblem returns why a spec cannot work, and RefusingRule the policy that refuses it; empty if it can be tried.
+	SpecProblem(name string, spec messages.Spec) string
+	RefusingRule(spec messages.Spec) string
+	// SetManaged replaces the policies of the organisation.
+	SetManaged(policies []config.Policy)
+}
+
+// secretKeeper has the credentials of servers.
+type secretKeeper interface {
+	// SecretsOf returns the secret values that a server's requests carried.
+	SecretsOf(server string) []string
+	// DropCredential forgets the credential of a server that is gone.
+	DropCredential(server string)
+}
+
+func newSupervisor(o supervisorOptions, sh *sharedState) *supervisor {
+	s := &supervisor{
+		supervisorOptions: o, ownRand: o.rand != nil, shared: sh, log: o.common.Log,
+		servers: map[string]*managedServer{}, byPID: map[string]*managedServer{}, orphans: map[string]*managedServer{},
+		gate: restart.NewGate(o.limits), panics: map[string]string{}, stopped: make(chan struct{}),
 	}
-	// An attempt opens its transport in a goroutine of its own, so openTransport may block; the share is looked up late, because the
-	// cell of a server may have been replaced by a re-added one.
-	common.Open = func(name string, spec *messages.Spec) (transports.Transport, error) {
-		return cfg.openTransport(name, spec, sh.shareOf(name))
+	if !s.ownRand {
+		s.rand = rand.Float64
 	}
-	if audit != nil {
-		common.PhaseChanged = audit.recordPhase
-	}
-	if cfg.lists != nil {
-		common.Remember = cfg.saveToolList
-	}
-	return &supervisor{
-		common: common,
-		cfg:    cfg, shared: sh, log: cfg.Logger, servers: map[string]*managedServer{}, byPID: map[string]*managedServer{},
-		orphans: map[string]*managedServer{},
-		gate:    restart.NewGate(cfg.Gate), panics: map[string]string{}, stopped: make(chan struct{}),
-	}
+	return s
 }
 
 // Receive implements actor.Actor. A panic here would make the actor library restart the supervisor with an empty memory, and the
@@ -142,7 +168,7 @@ func (s *supervisor) Receive(ctx actor.Context) {
 	case *actor.Started:
 		s.root, s.self = ctx.ActorSystem().Root, ctx.Self()
 		s.spawnRegistry(ctx)
-		s.replaceConfigured(ctx, configureServers{specs: s.cfg.Servers})
+		s.replaceConfigured(ctx, configureServers{specs: s.configured})
 		s.armClock()
 	case *actor.Stopping:
 		s.ending = true
@@ -243,7 +269,7 @@ func (s *supervisor) grantStarts(_ actor.Context) {
 	// that the next attempt is spared. A liveEpoch of 0 says that the connection has closed already.
 	for _, name := range s.gate.Displace(now) {
 		if r := s.servers[name]; r != nil && r.pid != nil && r.liveEpoch != 0 {
-			r.policy = s.cfg.Restart.Displaced(r.policy)
+			r.policy = s.restart.Displaced(r.policy)
 			s.root.Send(r.pid, actors.Displace{Epoch: r.liveEpoch})
 		}
 	}
@@ -293,7 +319,7 @@ func (s *supervisor) handleFromServer(ctx actor.Context, m actors.FromServer) {
 		// A command of a person (Fresh) forgets the failures. A successor's first request is Fresh as well, and must keep them:
 		// otherwise an actor that panics at once would be started again without any delay.
 		if e.Fresh && !r.successor {
-			r.policy = s.cfg.Restart.Cleared(r.policy)
+			r.policy = s.restart.Cleared(r.policy)
 		}
 		r.successor = false
 		// The request may have been sent before the grant arrived.
@@ -310,7 +336,7 @@ func (s *supervisor) handleFromServer(ctx actor.Context, m actors.FromServer) {
 	case lifecycle.Install:
 		s.gate.Installing(now, r.name)
 	case lifecycle.Up:
-		r.policy = s.cfg.Restart.Connected(r.policy)
+		r.policy = s.restart.Connected(r.policy)
 		r.isUp, r.upSince = true, now
 	// An attempt has failed, or a connection has died, and everything that it held is released.
 	case lifecycle.Report:
@@ -348,7 +374,7 @@ func (s *supervisor) startRequest(r *managedServer, p restart.Priority, notBefor
 // start. Both use the same decision, so the status cannot promise another time than the gate keeps.
 func (s *supervisor) scheduleRetry(r *managedServer, e lifecycle.Report, now time.Time) {
 	// The policy is pure: the new record and the decision follow from the old record, the event, the time and one random draw.
-	policy, decision := s.cfg.Restart.Down(r.policy, downEvent(r, e.Cause.Class, e.Cause.RetryAfter, now), now, s.cfg.Rand)
+	policy, decision := s.restart.Down(r.policy, downEvent(r, e.Cause.Class, e.Cause.RetryAfter, now), now, s.rand)
 	r.policy, r.isUp = policy, false
 	s.root.Send(r.pid, actors.Scheduled{
 		Scheduled: lifecycle.Scheduled{Epoch: e.Epoch, Retry: decision.Retry, At: decision.At},
@@ -415,7 +441,7 @@ func (s *supervisor) handleOrphan(ctx actor.Context, r *managedServer) {
 		return
 	}
 	now := time.Now()
-	policy, decision := s.cfg.Restart.Down(r.policy, downEvent(r, messages.ClassPanic, 0, now), now, s.cfg.Rand)
+	policy, decision := s.restart.Down(r.policy, downEvent(r, messages.ClassPanic, 0, now), now, s.rand)
 	r.policy, r.isUp = policy, false
 	r.spawnAt = decision.At
 	// A class that is not retried has no time; an actor whose code panicked gets a successor all the same.
@@ -466,7 +492,7 @@ func (s *supervisor) spawnServer(ctx actor.Context, r *managedServer) {
 	// A list of an earlier run counts only under the same spec and the same account: loadToolList knows.
 	var known *session.ToolList
 	if init.Lazy {
-		known = s.cfg.loadToolList(r.name, r.spec)
+		known = s.loadToolList(r.name, r.spec)
 		init.Cached = known != nil
 	}
 	// The list counts against the memory budget from now on, also while the server rests.
@@ -477,7 +503,7 @@ func (s *supervisor) spawnServer(ctx actor.Context, r *managedServer) {
 	r.actorEpoch = s.epoch
 	server := actors.NewServer(actors.ServerConfig{
 		Name: r.name, Spec: r.spec, Init: init, Epoch: s.epoch, Seen: s.barrierSeen, Cell: r.cell, Holder: r.holder, Known: known,
-		Rand: s.cfg.sessionRand(), Common: s.common,
+		Rand: s.sessionRand(), Common: s.common,
 	})
 	pid, err := ctx.SpawnNamed(s.propsOf(r.name, server), fmt.Sprintf("server-%d", s.spawned))
 	// SpawnNamed fails only for a taken name, and this one was never used.
@@ -491,12 +517,12 @@ func (s *supervisor) spawnServer(ctx actor.Context, r *managedServer) {
 // propsOf returns the props of a server's actor. The library makes an actor once, within SpawnNamed, because a child that
 // panicked is never restarted in place. So all servers share one set, unless ActorOptions gives options by name.
 func (s *supervisor) propsOf(name string, server *actors.Server) *actor.Props {
-	if s.cfg.ActorOptions != nil {
-		return s.cfg.actorProps("server/"+name, func() actor.Actor { return server })
+	if s.actorOptions != nil {
+		return actorProps(s.actorOptions, "server/"+name, func() actor.Actor { return server })
 	}
 	s.nextServer = server
 	if s.props == nil {
-		s.props = s.cfg.actorProps("", func() actor.Actor { return s.nextServer })
+		s.props = actorProps(s.actorOptions, "", func() actor.Actor { return s.nextServer })
 	}
 	return s.props
 }
@@ -514,10 +540,10 @@ func (s *supervisor) blockingCause(r *managedServer) *lifecycle.Cause {
 
 // unusableCause returns why a spec is not started, from whichever source it comes: it cannot work, or a policy refuses it.
 func (s *supervisor) unusableCause(name string, spec messages.Spec) *lifecycle.Cause {
-	if text := s.cfg.specProblem(name, spec); text != "" {
+	if text := s.specs.SpecProblem(name, spec); text != "" {
 		return &lifecycle.Cause{Class: messages.ClassConfig, Text: text}
 	}
-	if rule := s.cfg.refusingRule(spec); rule != "" {
+	if rule := s.specs.RefusingRule(spec); rule != "" {
 		return &lifecycle.Cause{Class: messages.ClassDenied, Text: rule}
 	}
 	return nil
@@ -535,8 +561,8 @@ func (s *supervisor) spawnRegistry(ctx actor.Context) {
 	s.spawned++
 	s.registryDead = false
 	// The catalog itself outlives the actor, so readers never see it empty.
-	cfg := actors.RegistryConfig{Catalog: s.shared.catalog, Hub: s.shared.hub, WithdrawAfter: s.cfg.WithdrawAfter}
-	pid, err := ctx.SpawnNamed(s.cfg.actorProps("registry", func() actor.Actor { return actors.NewRegistry(cfg) }),
+	cfg := actors.RegistryConfig{Catalog: s.shared.catalog, Hub: s.shared.hub, WithdrawAfter: s.withdrawAfter}
+	pid, err := ctx.SpawnNamed(actorProps(s.actorOptions, "registry", func() actor.Actor { return actors.NewRegistry(cfg) }),
 		fmt.Sprintf("registry-%d", s.spawned))
 	if err != nil {
 		panic(err)
@@ -581,7 +607,7 @@ func (s *supervisor) handleRegistryDeath(ctx actor.Context) {
 func (s *supervisor) finishRemoval(ctx actor.Context, r *managedServer) {
 	delete(s.servers, r.name)
 	// Nothing of the server may survive under its name: a server that is added again starts afresh.
-	s.cfg.credentials.dropCredential(r.name)
+	s.credentials.DropCredential(r.name)
 	s.gate.Cancel(r.name)
 	s.shared.cells.Delete(r.name)
 	r.cell.Share.Close()
@@ -629,7 +655,7 @@ func (s *supervisor) handleWoken(ctx actor.Context) {
 		if !st.StartRequested || st.NextAt.IsZero() || st.Cause != nil && st.Cause.RetryAfter > 0 {
 			continue
 		}
-		if at := s.cfg.Restart.Woken(now, s.cfg.Rand); at.Before(st.NextAt) {
+		if at := s.restart.Woken(now, s.rand); at.Before(st.NextAt) {
 			s.gate.Enqueue(now, s.startRequest(r, restart.Healthy, at))
 		}
 	}

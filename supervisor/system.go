@@ -25,11 +25,12 @@ func newSystem(log *zap.Logger) *actor.ActorSystem {
 	)
 }
 
-// actorProps returns the props of one of the manager's actors, with Config.ActorOptions behind the manager's own options.
-func (c *Config) actorProps(name string, producer actor.Producer) *actor.Props {
+// actorProps returns the props of one of the manager's actors, with the program's options behind the manager's own; more may be
+// nil.
+func actorProps(more func(actorName string) []actor.PropsOption, name string, producer actor.Producer) *actor.Props {
 	options := []actor.PropsOption{actor.WithDispatcher(actors.Dispatcher{})}
-	if c.ActorOptions != nil {
-		options = append(options, c.ActorOptions(name)...)
+	if more != nil {
+		options = append(options, more(name)...)
 	}
 	return actor.PropsFromProducer(producer, options...)
 }

@@ -82,7 +82,7 @@ func TestAnActorIsToldOfQuestionsOverTheBound(t *testing.T) {
 			}
 		}))
 		synctest.Wait()
-		h := m.cfg.requestHandler.handlersFor("s")
+		h := m.requestHandler.handlersFor("s")
 		for name, kind := range map[string]struct {
 			burst int
 			ask   func()
