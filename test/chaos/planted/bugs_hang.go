@@ -19,7 +19,7 @@ var hangBugs = slices.Concat(
 		Finds: []string{"hung"}, Why: "one answer to a request that nobody waits for, and the session never goes on",
 	}),
 	inPackage("supervisor", Bug{
-		Name: "chance-forgets-unlock", In: "Config.sessionRand", Old: "defer mu.Unlock()", New: "",
+		Name: "chance-forgets-unlock", In: "supervisor.sessionRand", Old: "defer mu.Unlock()", New: "",
 		Finds: []string{"hung"}, Why: "the second draw of a session's jitter never comes back",
 	}),
 )
