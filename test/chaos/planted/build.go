@@ -6,6 +6,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"github.com/mcpvisor/mcpvisor/test/chaos/planted/bugs"
 )
 
 // Programs are the programs that look for bugs: random days, and the unit tests of each package. Each is built once with all
@@ -23,8 +25,8 @@ type Programs struct {
 
 // Build builds the search with the bugs in dir, which the caller removes at the end. The unit tests are built on demand,
 // because a run with ONLY needs few of them. The go command's cache keeps the unchanged packages.
-func (s *Source) Build(ctx context.Context, bugs []Bug, dir string) (*Programs, error) {
-	overlay, err := s.Overlay(bugs, dir)
+func (s *Source) Build(ctx context.Context, planned []bugs.Bug, dir string) (*Programs, error) {
+	overlay, err := s.Overlay(planned, dir)
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,8 @@ import (
 	"go/parser"
 	"go/token"
 	"reflect"
+
+	"github.com/mcpvisor/mcpvisor/test/chaos/planted/bugs"
 )
 
 // A codeForm is a syntactic kind of code that a bug replaces.
@@ -66,7 +68,7 @@ func (f codeForm) parseCode(code string) ([]ast.Node, bool) {
 
 // parseOld returns the form of a bug and the nodes that it replaces. Its error means that the row of the table is wrong, not
 // that the source has moved.
-func (b Bug) parseOld() (codeForm, []ast.Node, error) {
+func parseOld(b bugs.Bug) (codeForm, []ast.Node, error) {
 	for _, f := range codeForms {
 		wanted, ok := f.parseCode(b.Old)
 		if !ok || len(wanted) == 0 {

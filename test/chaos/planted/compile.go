@@ -15,15 +15,17 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+
+	"github.com/mcpvisor/mcpvisor/test/chaos/planted/bugs"
 )
 
 // Compiles returns an error for each bug that cannot be planted, or with which its package does not compile. It builds the
 // imports once and type-checks each bug's package itself, which is hundreds of times faster than a build per bug.
-func (s *Source) Compiles(bugs []Bug) error {
+func (s *Source) Compiles(planned []bugs.Bug) error {
 	var problems []error
-	var applicable []Bug
+	var applicable []bugs.Bug
 	folders := []string{"os"} // every package with a bug reads the environment
-	for _, b := range bugs {
+	for _, b := range planned {
 		if _, err := s.placeBug(b); err != nil {
 			problems = append(problems, err)
 			continue
@@ -40,14 +42,14 @@ func (s *Source) Compiles(bugs []Bug) error {
 	c := checker{source: s, fset: token.NewFileSet()}
 	c.importer = importer.ForCompiler(c.fset, "gc", func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })
 	for _, folder := range folders[1:] {
-		packageBugs := slices.DeleteFunc(slices.Clone(applicable), func(b Bug) bool { return "./"+b.Package != folder })
+		packageBugs := slices.DeleteFunc(slices.Clone(applicable), func(b bugs.Bug) bool { return "./"+b.Package != folder })
 		// If all bugs compile together, each compiles alone.
 		if c.checkPackage(folder, packageBugs) == nil {
 			continue // all of them at once
 		}
 		// The first check does not tell which bug is wrong, so each is checked alone.
 		for _, b := range packageBugs {
-			if err := c.checkPackage(folder, []Bug{b}); err != nil {
+			if err := c.checkPackage(folder, []bugs.Bug{b}); err != nil {
 				problems = append(problems, fmt.Errorf("bug %s does not compile: %w", b.Name, err))
 			}
 		}
@@ -86,12 +88,12 @@ type checker struct {
 }
 
 // checkPackage type-checks one package with these bugs; the changed files replace those with the same path.
-func (c *checker) checkPackage(folder string, bugs []Bug) error {
-	changed, err := c.source.changedFiles(bugs)
+func (c *checker) checkPackage(folder string, planned []bugs.Bug) error {
+	changed, err := c.source.changedFiles(planned)
 	if err != nil {
 		return err
 	}
-	texts := maps.Clone(c.source.packages[bugs[0].Package].files)
+	texts := maps.Clone(c.source.packages[planned[0].Package].files)
 	maps.Copy(texts, changed)
 	var files []*ast.File
 	for path, text := range texts {

@@ -10,16 +10,18 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/mcpvisor/mcpvisor/test/chaos/planted/bugs"
 )
 
 // fixAdvice returns the advice for a bug whose code is gone.
-func (b Bug) fixAdvice() string {
+func fixAdvice(b bugs.Bug) string {
 	return "look for where it is decided now, so that the bug means what it meant (" + b.Why + "), and change its row"
 }
 
 // misplacedError returns the error of a bug whose code is not found exactly once, with hints where its code may stand now: the
 // same code in another function of the package, or else the most similar code.
-func (s *Source) misplacedError(b Bug, c *packageCode, within []function, wanted []ast.Node, found int) error {
+func (s *Source) misplacedError(b bugs.Bug, c *packageCode, within []function, wanted []ast.Node, found int) error {
 	what := oneLine(b.Old)
 	if found > 1 {
 		return fmt.Errorf("bug %s: %s in %s has %q %d times, not once: take in what stands before or behind it",
@@ -40,7 +42,7 @@ func (s *Source) misplacedError(b Bug, c *packageCode, within []function, wanted
 	if closest := s.nearestCode(within, wanted); len(hints) == 0 && closest != "" {
 		hints = append(hints, "the nearest to it is "+closest)
 	}
-	return fmt.Errorf("bug %s: %s; %s", b.Name, missing, strings.Join(append(hints, b.fixAdvice()), "; "))
+	return fmt.Errorf("bug %s: %s; %s", b.Name, missing, strings.Join(append(hints, fixAdvice(b)), "; "))
 }
 
 // nearestCode returns the code that has most words in common with the first wanted node, and its place. It compares expressions

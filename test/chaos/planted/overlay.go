@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/mcpvisor/mcpvisor/test/chaos/planted/bugs"
 )
 
 // bugVariable is the environment variable that chooses the bug of a program that was built with an overlay. Without it the
@@ -30,8 +32,8 @@ var ` + chosenName + ` = plantedEnvironment.Getenv("` + bugVariable + `")
 // Overlay writes into dir the files that `go build -overlay` needs to plant all bugs into one program, and returns the path of
 // the overlay. Each function with bugs is there once as it is and once with each of its bugs, and checks at run time which one
 // was chosen. So one build serves all bugs, and the measured time is that of the search, not the compiler's.
-func (s *Source) Overlay(bugs []Bug, dir string) (string, error) {
-	changed, err := s.changedFiles(bugs)
+func (s *Source) Overlay(planned []bugs.Bug, dir string) (string, error) {
+	changed, err := s.changedFiles(planned)
 	if err != nil {
 		return "", err
 	}
@@ -52,10 +54,10 @@ func (s *Source) Overlay(bugs []Bug, dir string) (string, error) {
 }
 
 // changedFiles returns the texts of the files that the bugs change or add, by path.
-func (s *Source) changedFiles(bugs []Bug) (map[string][]byte, error) {
+func (s *Source) changedFiles(planned []bugs.Bug) (map[string][]byte, error) {
 	byFile := map[string][]placedEdit{}
 	changed := map[string][]byte{}
-	for _, b := range bugs {
+	for _, b := range planned {
 		e, err := s.placeBug(b)
 		if err != nil {
 			return nil, err

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/mcpvisor/mcpvisor/test/chaos/planted"
+	"github.com/mcpvisor/mcpvisor/test/chaos/planted/bugs"
 )
 
 // ours is a package with every form of code that a bug can replace: an expression, statements, clauses, in methods of generic
@@ -70,12 +71,12 @@ func writeModule(t *testing.T, files ...string) (root string) {
 }
 
 // newBug returns a bug in package p with the fields that these tests do not look at filled in.
-func newBug(in, old, new string) planted.Bug {
-	return planted.Bug{Name: "some-bug", Package: "p", In: in, Old: old, New: new, Finds: []string{"I1"}, Why: "it hurts"}
+func newBug(in, old, new string) bugs.Bug {
+	return bugs.Bug{Name: "some-bug", Package: "p", In: in, Old: old, New: new, Finds: []string{"I1"}, Why: "it hurts"}
 }
 
 // validBugs can all be planted into ours, some with other formatting than there.
-var validBugs = []planted.Bug{
+var validBugs = []bugs.Bug{
 	newBug("box.put", "len(b.items) >= 3", "len(b.items) >= 0"),
 	newBug("box.put", "len(b.items)>=3&&cap(b.items)>0", "true"),
 	newBug("box.put", "b.items = append(b.items, item)", ""),
@@ -94,7 +95,7 @@ func TestPlacesAreFoundBySyntax(t *testing.T) {
 	stays := strings.Replace(elsewhere[0], "import \"strings\"\n", "", 1)
 	for name, root := range map[string]string{"as it was": writeModule(t, ours), "moved and formatted": writeModule(t, stays, moved)} {
 		for _, b := range validBugs {
-			if err := planted.NewSource(root).Compiles([]planted.Bug{b}); err != nil {
+			if err := planted.NewSource(root).Compiles([]bugs.Bug{b}); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
@@ -105,7 +106,7 @@ func TestPlacesAreFoundBySyntax(t *testing.T) {
 func TestAPlaceThatIsGoneIsNamed(t *testing.T) {
 	root := writeModule(t, ours)
 	for _, c := range []struct {
-		bug  planted.Bug
+		bug  bugs.Bug
 		says []string
 	}{
 		{newBug("box.put", "len(b.items) >= 4", "true"), []string{`nearest to it is "len(b.items) >= 3`, "box.put", "a.go:8", "it hurts"}},
@@ -114,9 +115,9 @@ func TestAPlaceThatIsGoneIsNamed(t *testing.T) {
 		{newBug("join", "n := 1", "n := 2"), []string{"stands in twice"}},
 		{newBug("twice", "n := := 1", "n := 2"), []string{"no Go code"}},
 		{newBug("twice", "return n", "return m"), []string{"does not compile", "undefined: m"}},
-		{planted.Bug{Name: "some-bug", Package: "q", In: "f", Old: "x", New: "y"}, []string{"package q cannot be read"}},
+		{bugs.Bug{Name: "some-bug", Package: "q", In: "f", Old: "x", New: "y"}, []string{"package q cannot be read"}},
 	} {
-		err := planted.NewSource(root).Compiles([]planted.Bug{c.bug})
+		err := planted.NewSource(root).Compiles([]bugs.Bug{c.bug})
 		if err == nil {
 			t.Errorf("%+v: no error", c.bug)
 			continue
@@ -132,12 +133,12 @@ func TestAPlaceThatIsGoneIsNamed(t *testing.T) {
 // The program has all bugs and shows the one that the environment variable names when it starts.
 func TestOneProgramHasAllBugs(t *testing.T) {
 	root, dir := writeModule(t, ours), t.TempDir()
-	bugs := make([]planted.Bug, len(validBugs))
+	all := make([]bugs.Bug, len(validBugs))
 	for i, b := range validBugs {
-		bugs[i] = b
-		bugs[i].Name = string(rune('a' + i))
+		all[i] = b
+		all[i].Name = string(rune('a' + i))
 	}
-	overlay, err := planted.NewSource(root).Overlay(bugs, dir)
+	overlay, err := planted.NewSource(root).Overlay(all, dir)
 	if err != nil {
 		t.Fatal(err)
 	}

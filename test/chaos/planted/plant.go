@@ -1,3 +1,23 @@
+// Package planted measures what the harness can find. It plants one bug after the other into the product, looks for it with
+// random days in virtual time and with the unit tests of the bug's package, and reports which of them found it, by which
+// invariant, and how small the scenario is that shows it.
+//
+//	make planted            # all bugs
+//	make planted ONLY=park  # those whose name contains the word
+//
+// A bug is anchored to a function, or another declaration, and to code within it, by the syntax tree: formatting, comments and
+// the file in which the function stands do not count. The compiler gets the changes as an overlay; nothing in the source tree
+// changes. A bug whose code is gone fails the package's test by name, with advice where to look.
+//
+// # How it fits
+//
+//	bugs.All -> Source.Compiles, Source.Build -> Programs.Search, Programs.Test -> NewTable
+//	            (overlay, go build)              (child processes)                 (report)
+//
+// The bugs stand in package bugs. Command run (make planted) drives this package and owns the directory for the programs.
+// Programs.Search starts command search, which is built with the overlay and calls packages generate, campaign and shrink;
+// Programs.Test starts the test programs of the product's packages. The environment variable MCPVISOR_PLANTED chooses the bug
+// of each process.
 package planted
 
 import (
@@ -9,6 +29,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"github.com/mcpvisor/mcpvisor/test/chaos/planted/bugs"
 )
 
 // A Source is the source of the module. It parses a package when the first bug in it is placed, and keeps it.
@@ -27,7 +49,7 @@ type packageCode struct {
 	decls []function
 }
 
-// A function is one function or method with its symbol, as in Bug.In, and the path of its file.
+// A function is one function or method with its symbol, as in [bugs.Bug], and the path of its file.
 type function struct {
 	symbol, file string
 	node         *ast.FuncDecl
@@ -94,7 +116,7 @@ func symbolOf(d *ast.FuncDecl) string {
 
 // A placedEdit is one bug in its place: the function, and the byte offsets in its file between which the replacement goes.
 type placedEdit struct {
-	bug         Bug
+	bug         bugs.Bug
 	function    function
 	from, to    int
 	replacement string
@@ -103,14 +125,14 @@ type placedEdit struct {
 // placeBug finds the code that a bug replaces. It returns an error, which names the bug and advises where to look, if the
 // function is gone or the code does not stand there exactly once: then the source has moved on, and the row of the bug must
 // follow.
-func (s *Source) placeBug(b Bug) (placedEdit, error) {
-	form, wanted, err := b.parseOld()
+func (s *Source) placeBug(b bugs.Bug) (placedEdit, error) {
+	form, wanted, err := parseOld(b)
 	if err != nil {
 		return placedEdit{}, err
 	}
 	c, err := s.readPackage(b.Package)
 	if err != nil {
-		return placedEdit{}, fmt.Errorf("bug %s: its package %s cannot be read: %w; %s", b.Name, b.Package, err, b.fixAdvice())
+		return placedEdit{}, fmt.Errorf("bug %s: its package %s cannot be read: %w; %s", b.Name, b.Package, err, fixAdvice(b))
 	}
 	// Methods of one name may exist on several types or build variants, so every function with the symbol is searched.
 	within := slices.DeleteFunc(slices.Clone(c.decls), func(d function) bool { return d.symbol != b.In })

@@ -6,6 +6,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/test/arch"
 	"github.com/mcpvisor/mcpvisor/test/chaos/planted"
+	"github.com/mcpvisor/mcpvisor/test/chaos/planted/bugs"
 )
 
 // A bug that does not compile, or whose place has changed, would look like one that neither random days nor unit tests find.
@@ -15,7 +16,7 @@ func TestEveryBugCanBePlanted(t *testing.T) {
 		t.Fatal(err)
 	}
 	names := map[string]bool{}
-	for _, b := range planted.Bugs {
+	for _, b := range bugs.All {
 		if names[b.Name] {
 			t.Errorf("two bugs are called %s", b.Name)
 		}
@@ -24,12 +25,12 @@ func TestEveryBugCanBePlanted(t *testing.T) {
 			t.Errorf("%s: which invariant explains it, and what does it cost?", b.Name)
 		}
 	}
-	for name, why := range planted.Unseen {
+	for name, why := range bugs.Unseen {
 		if !names[name] || why == "" {
 			t.Errorf("nothing is called %s, or it is not said why nobody finds it", name)
 		}
 	}
-	if err := planted.NewSource(root).Compiles(planted.Bugs); err != nil {
+	if err := planted.NewSource(root).Compiles(bugs.All); err != nil {
 		t.Error(err)
 	}
 }
@@ -38,7 +39,7 @@ func TestEveryBugCanBePlanted(t *testing.T) {
 // proved to work.
 func TestTheBugsCoverTheInvariants(t *testing.T) {
 	var explained []string
-	for _, b := range planted.Bugs {
+	for _, b := range bugs.All {
 		explained = append(explained, b.Finds...)
 	}
 	for _, id := range []string{"I1", "I2", "I3", "I4", "I5", "I6", "I7", "I8", "I9", "I10", "I11", "I12", "I13", "I14"} {

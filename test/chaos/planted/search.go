@@ -7,10 +7,11 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/mcpvisor/mcpvisor/test/chaos/planted/bugs"
 )
 
 // A SearchResult is the result of random days with one bug. Command search prints it as JSON.
@@ -36,11 +37,6 @@ type SearchResult struct {
 // Detected reports whether an engineer who runs random days would have noticed the bug.
 func (f SearchResult) Detected() bool { return f.Seed != 0 || f.Crash != "" }
 
-// Explained reports whether the search violated an invariant that explains the bug.
-func (b Bug) Explained(f SearchResult) bool {
-	return slices.ContainsFunc(b.Finds, func(want string) bool { return slices.Contains(f.Violated, want) })
-}
-
 // Bounds limit the effort for one bug.
 type Bounds struct {
 	// Seeds is the number of seeds to try.
@@ -52,10 +48,10 @@ type Bounds struct {
 // Search looks for a bug with random days, until the first that violates an invariant. Before the first bug it runs all days
 // without a bug, and every later search skips those that violate an invariant anyway. It returns an error if a day without a
 // bug crashes or hangs.
-func (p *Programs) Search(ctx context.Context, b Bug, most Bounds) (SearchResult, error) {
+func (p *Programs) Search(ctx context.Context, b bugs.Bug, most Bounds) (SearchResult, error) {
 	// A search ends at its first violation, so several may be needed until all clean days have run.
 	for p.cleanDays < most.Seeds {
-		f, err := p.searchDays(ctx, Bug{}, Bounds{Seeds: most.Seeds - p.cleanDays, Limit: 10 * most.Limit, Seed: most.Seed}, p.cleanDays+1)
+		f, err := p.searchDays(ctx, bugs.Bug{}, Bounds{Seeds: most.Seeds - p.cleanDays, Limit: 10 * most.Limit, Seed: most.Seed}, p.cleanDays+1)
 		switch {
 		case err != nil:
 			return f, err
@@ -74,7 +70,7 @@ func (p *Programs) Alarms() []string { return p.alarms }
 
 // searchDays starts the search program with one bug and waits for its result. A crash and an overrun of the limit are results,
 // not errors.
-func (p *Programs) searchDays(ctx context.Context, b Bug, most Bounds, seed int) (SearchResult, error) {
+func (p *Programs) searchDays(ctx context.Context, b bugs.Bug, most Bounds, seed int) (SearchResult, error) {
 	ctx, cancel := context.WithTimeout(ctx, most.Limit)
 	defer cancel()
 	run := exec.CommandContext(ctx, p.searchPath(), "-seed", strconv.Itoa(seed), "-seeds", strconv.Itoa(most.Seeds),

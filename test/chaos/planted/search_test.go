@@ -7,6 +7,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/test/arch"
 	"github.com/mcpvisor/mcpvisor/test/chaos/planted"
+	"github.com/mcpvisor/mcpvisor/test/chaos/planted/bugs"
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
@@ -22,11 +23,11 @@ func TestRandomDaysFindBugs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	programs, err := planted.NewSource(root).Build(t.Context(), planted.Bugs, t.TempDir())
+	programs, err := planted.NewSource(root).Build(t.Context(), bugs.All, t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, b := range planted.Bugs {
+	for _, b := range bugs.All {
 		if !slices.Contains(quickBugs, b.Name) {
 			continue
 		}
@@ -36,7 +37,7 @@ func TestRandomDaysFindBugs(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !b.Explained(f) {
+			if !b.ExplainedBy(f.Violated) {
 				t.Fatalf("not found: %d days violated %v; wanted one of %v. %s%s", f.Tried, f.Violated, b.Finds, f.Crash, f.Hang)
 			}
 			// A scenario that cannot be parsed would be worthless to the engineer who wants to replay it.
@@ -56,13 +57,13 @@ func TestUnitTestsFindBugs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	i := slices.IndexFunc(planted.Bugs, func(b planted.Bug) bool { return b.Name == "one-too-many" })
-	programs, err := planted.NewSource(root).Build(t.Context(), planted.Bugs, t.TempDir())
+	i := slices.IndexFunc(bugs.All, func(b bugs.Bug) bool { return b.Name == "one-too-many" })
+	programs, err := planted.NewSource(root).Build(t.Context(), bugs.All, t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	tested, err := programs.Test(t.Context(), planted.Bugs[i], time.Minute)
+	tested, err := programs.Test(t.Context(), bugs.All[i], time.Minute)
 	if err != nil || tested.Failed == "" {
-		t.Errorf("the tests of %s say %+v, %v", planted.Bugs[i].Package, tested, err)
+		t.Errorf("the tests of %s say %+v, %v", bugs.All[i].Package, tested, err)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/table"
+
+	"github.com/mcpvisor/mcpvisor/test/chaos/planted/bugs"
 )
 
 // A Result says which search found one bug. A nil field means that this search was not run.
@@ -25,7 +27,7 @@ func (r Result) Detected() bool {
 
 // daysText returns the result of the random days in a few words: a dash for not found, and in brackets the invariants that
 // would have explained the bug if others found it.
-func (r Result) daysText(b Bug) string {
+func (r Result) daysText(b bugs.Bug) string {
 	switch f := r.Days; {
 	case f == nil:
 		return ""
@@ -35,7 +37,7 @@ func (r Result) daysText(b Bug) string {
 		return "hang: " + f.Hang
 	case f.Seed == 0:
 		return "–"
-	case b.Explained(*f):
+	case b.ExplainedBy(f.Violated):
 		return strings.Join(f.Violated, " ")
 	default:
 		return strings.Join(f.Violated, " ") + " (not " + strings.Join(b.Finds, ", ") + ")"
@@ -57,7 +59,7 @@ func (r Result) testsText() string {
 }
 
 // Line returns one line for the engineer who watches the run.
-func (r Result) Line(b Bug) string {
+func (r Result) Line(b bugs.Bug) string {
 	line := b.Name + ": "
 	if r.Days != nil {
 		line += fmt.Sprintf("days: %s after %d, %s; ", r.daysText(b), r.Days.Tried, r.Days.CPU.Round(time.Second/10))
@@ -83,14 +85,14 @@ type Table struct {
 	// seeds and lines hold, for each bug that a day found, the days until then and the lines of its scenario.
 	seeds, lines []int
 	cpu          time.Duration
-	// unexplained names the bugs that neither search found and that are not in Unseen.
+	// unexplained names the bugs that neither search found and that are not in bugs.Unseen.
 	unexplained []string
 }
 
-// NewTable counts the results of the bugs that are in Bugs; a result of a bug that was removed since is left out.
+// NewTable counts the results of the bugs that are in bugs.All; a result of a bug that was removed since is left out.
 func NewTable(all Results) Table {
 	t := Table{results: all}
-	for _, b := range Bugs {
+	for _, b := range bugs.All {
 		r, ok := all[b.Name]
 		if !ok {
 			continue
@@ -102,7 +104,7 @@ func NewTable(all Results) Table {
 			if f.Detected() {
 				t.days++
 			}
-			if b.Explained(*f) {
+			if b.ExplainedBy(f.Violated) {
 				t.explained++
 			}
 			if f.Seed != 0 {
@@ -123,7 +125,7 @@ func NewTable(all Results) Table {
 			t.both++
 			if !r.Detected() {
 				t.neither++
-				if _, argued := Unseen[b.Name]; !argued {
+				if _, argued := bugs.Unseen[b.Name]; !argued {
 					t.unexplained = append(t.unexplained, b.Name)
 				}
 			}
@@ -132,7 +134,7 @@ func NewTable(all Results) Table {
 	return t
 }
 
-// Passed reports whether each bug with both searches was found, or is in Unseen.
+// Passed reports whether each bug with both searches was found, or is in bugs.Unseen.
 func (t Table) Passed() bool { return len(t.unexplained) == 0 }
 
 // summaryLines returns the totals, without those of a search that was not run.
@@ -152,7 +154,7 @@ func (t Table) summaryLines() (lines []string) {
 		addLine("found by neither: %d of %d (%d %%)", t.neither, t.both, percentOf(t.neither, t.both))
 	}
 	if len(t.unexplained) > 0 {
-		addLine("found by neither, and not in planted.Unseen: %s", strings.Join(t.unexplained, ", "))
+		addLine("found by neither, and not in bugs.Unseen: %s", strings.Join(t.unexplained, ", "))
 	}
 	return lines
 }
@@ -169,11 +171,11 @@ func medianOf(values []int) int {
 	return values[len(values)/2]
 }
 
-// tableRows returns one row per bug, in the order of Bugs.
+// tableRows returns one row per bug, in the order of bugs.All.
 func (t Table) tableRows() table.Writer {
 	w := table.NewWriter()
 	w.AppendHeader(table.Row{"bug", "in", "random days", "days", "lines", "unit tests"})
-	for _, b := range Bugs {
+	for _, b := range bugs.All {
 		r, ok := t.results[b.Name]
 		if !ok {
 			continue

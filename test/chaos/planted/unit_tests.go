@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"github.com/mcpvisor/mcpvisor/test/chaos/planted/bugs"
 )
 
 // A TestResult is the result of the unit tests of a bug's package.
@@ -29,7 +31,7 @@ var extraTestPackages = map[string]string{"actors": "supervisor"}
 
 // Test runs the unit tests of a bug's package with the bug, in short mode, until the first failure. A test that fails without a
 // bug is skipped. It returns an error if the tests cannot be built or hang without a bug.
-func (p *Programs) Test(ctx context.Context, b Bug, limit time.Duration) (TestResult, error) {
+func (p *Programs) Test(ctx context.Context, b bugs.Bug, limit time.Duration) (TestResult, error) {
 	t, err := p.testPackage(ctx, b, limit)
 	if other := extraTestPackages[b.Package]; err == nil && other != "" && !t.Detected() {
 		first := t.CPU
@@ -42,13 +44,13 @@ func (p *Programs) Test(ctx context.Context, b Bug, limit time.Duration) (TestRe
 
 // testPackage builds the tests of a package once, runs them once without a bug to learn which ones fail anyway, and then with
 // the bug.
-func (p *Programs) testPackage(ctx context.Context, b Bug, limit time.Duration) (TestResult, error) {
+func (p *Programs) testPackage(ctx context.Context, b bugs.Bug, limit time.Duration) (TestResult, error) {
 	flaws, known := p.failingTests[b.Package]
 	if !known {
 		if err := p.runGo(ctx, "test", "-c", "-vet=off", "-overlay", p.overlay, "-o", p.testPath(b.Package), "./"+b.Package); err != nil {
 			return TestResult{}, err
 		}
-		clean, out, err := p.runTests(ctx, Bug{Package: b.Package}, limit, "")
+		clean, out, err := p.runTests(ctx, bugs.Bug{Package: b.Package}, limit, "")
 		if err != nil {
 			return clean, err
 		}
@@ -68,7 +70,7 @@ func (p *Programs) testPackage(ctx context.Context, b Bug, limit time.Duration) 
 
 // runTests runs a built test program with a bug, or without one for an empty name, and returns its output as well. The test
 // program's own timeout ends it; the context only steps in 5 s later, if that fails.
-func (p *Programs) runTests(ctx context.Context, b Bug, limit time.Duration, skip string) (TestResult, string, error) {
+func (p *Programs) runTests(ctx context.Context, b bugs.Bug, limit time.Duration, skip string) (TestResult, string, error) {
 	bounded, cancel := context.WithTimeout(ctx, limit+5*time.Second)
 	defer cancel()
 	args := []string{"-test.short", "-test.timeout", limit.String()}

@@ -1,5 +1,5 @@
 // Command run plants the known bugs, one after the other, and prints which search finds each: random days, the unit tests of
-// the bug's package, or neither. It exits with 1 if neither finds a bug that is not in planted.Unseen, and with 2 on an error.
+// the bug's package, or neither. It exits with 1 if neither finds a bug that is not in bugs.Unseen, and with 2 on an error.
 package main
 
 import (
@@ -16,6 +16,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/test/arch"
 	"github.com/mcpvisor/mcpvisor/test/chaos/planted"
+	"github.com/mcpvisor/mcpvisor/test/chaos/planted/bugs"
 )
 
 // options are the flags of the command.
@@ -55,7 +56,7 @@ func main() {
 }
 
 // runPlanted searches for the selected bugs and prints the table. It removes the built programs at the end. passed is false if
-// a bug was found by neither and is not in Unseen.
+// a bug was found by neither and is not in bugs.Unseen.
 func runPlanted(ctx context.Context, o options) (passed bool, err error) {
 	root, err := arch.Root()
 	if err != nil {
@@ -68,10 +69,10 @@ func runPlanted(ctx context.Context, o options) (passed bool, err error) {
 	defer func() { _ = os.RemoveAll(dir) }()
 	source := planted.NewSource(root)
 	// A bug that cannot be planted would count as not found, so all rows are checked first.
-	if err := source.Compiles(planted.Bugs); err != nil {
+	if err := source.Compiles(bugs.All); err != nil {
 		return false, err
 	}
-	programs, err := source.Build(ctx, planted.Bugs, dir)
+	programs, err := source.Build(ctx, bugs.All, dir)
 	if err != nil {
 		return false, err
 	}
@@ -83,7 +84,7 @@ func runPlanted(ctx context.Context, o options) (passed bool, err error) {
 	if _, err := fmt.Sscanf(o.slice, "%d/%d", &i, &n); err != nil || i < 1 || n < 1 {
 		return false, fmt.Errorf("-slice %s is not like 1/3", o.slice)
 	}
-	for at, b := range planted.Bugs {
+	for at, b := range bugs.All {
 		// The slices let several machines share one run.
 		if !o.isSelected(b) || at%n != i%n {
 			continue
@@ -128,7 +129,7 @@ func runPlanted(ctx context.Context, o options) (passed bool, err error) {
 
 // isSelected reports whether a bug's name contains one of the words of -only. An empty -only selects all, because the empty
 // word is in every name.
-func (o options) isSelected(b planted.Bug) bool {
+func (o options) isSelected(b bugs.Bug) bool {
 	for word := range strings.SplitSeq(o.only, ",") {
 		if strings.Contains(b.Name, word) {
 			return true

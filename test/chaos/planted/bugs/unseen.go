@@ -1,4 +1,4 @@
-package planted
+package bugs
 
 // Unseen holds the bugs that neither 200 random days nor the unit tests of their package find, by name, with the reason. They
 // are listed so that the table does not claim to be complete; a bug found by neither that is not here fails the run.

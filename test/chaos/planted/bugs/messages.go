@@ -1,4 +1,4 @@
-package planted
+package bugs
 
 // messageBugs are in the types that all packages share. The canary of I10 finds them: the harness gives servers secrets and
 // searches everything that the manager publishes for them.

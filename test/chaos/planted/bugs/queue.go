@@ -1,4 +1,4 @@
-package planted
+package bugs
 
 // queueBugs are in the queue of calls behind maxInFlight: callers take turns, each with one line of waiting calls, and two
 // bounds limit the calls in flight and the calls that wait.

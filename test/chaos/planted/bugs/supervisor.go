@@ -1,4 +1,4 @@
-package planted
+package bugs
 
 // supervisorBugs are in the supervisor actor as far as it grants starts and follows the ends of attempts.
 var supervisorBugs = inPackage("supervisor",

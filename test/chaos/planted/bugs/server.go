@@ -1,4 +1,4 @@
-package planted
+package bugs
 
 // serverBugs are in the actor of a server, its attempts, the registry, and what they publish.
 var serverBugs = inPackage("actors",

@@ -1,4 +1,4 @@
-package planted
+package bugs
 
 // sessionBugs are in the JSON-RPC session over one connection: requests and their answers, outcomes, timeouts, lists in pages,
 // the gate, and the end.

@@ -1,4 +1,4 @@
-package planted
+package bugs
 
 // entryBugs are in the message front of the supervisor, through which other actors use the manager.
 var entryBugs = inPackage("supervisor",

@@ -1,4 +1,4 @@
-package planted
+package bugs
 
 // policyBugs are in the retry policy, which decides when a server is tried again. I7 computes the same delays from the
 // documented numbers and compares.

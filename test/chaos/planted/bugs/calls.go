@@ -1,4 +1,4 @@
-package planted
+package bugs
 
 // callBugs are on the path of a call, and of the other requests of a caller, from the facade to the session. Most of them show
 // only under a fault, because the path branches only where a connection is lost.

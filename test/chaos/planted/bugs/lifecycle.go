@@ -1,4 +1,4 @@
-package planted
+package bugs
 
 // lifecycleBugs are in the state machine of a server. It is a pure function of state and event, so a slip in one of its
 // branches shows as a forbidden edge (I8), stale tools (I1, I14) or a wrong pause (I7).

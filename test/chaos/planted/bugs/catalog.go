@@ -1,4 +1,4 @@
-package planted
+package bugs
 
 // catalogBugs are in the catalog's edits: the order of changes by epoch and revision, and the state of each server's tools. The
 // registry applies one edit after the other, so each slip shows in the published snapshots.
