@@ -99,10 +99,6 @@ func (c *conversation) checkAnswer(id string, q *question, m *message) {
 	}
 }
 
-// cancelSlack is the time after its answer within which a request may still be canceled, because the two messages may have
-// crossed.
-const cancelSlack = time.Second
-
 // receiveNotification judges a cancellation by the requests before it; other notifications need no more than their form.
 func (c *conversation) receiveNotification(now time.Duration, m *message) {
 	if *m.Method != "notifications/cancelled" || m.params["requestId"] == nil {
@@ -117,9 +113,11 @@ func (c *conversation) receiveNotification(now time.Duration, m *message) {
 		c.reportProblem("the request %s was cancelled, and never sent", messages.Line(id, 60))
 	case r.method == "initialize":
 		c.reportProblem("initialize was cancelled: 2025-11-25, \"The initialize request MUST NOT be cancelled by clients\"")
-	case r.end == cancelled && !c.noticeRefused:
-		c.reportProblem("the request %s (%s) was cancelled twice", id, r.method)
-	case r.end == answered && now > r.endedAt+cancelSlack && !c.misled:
+	case r.end == cancelled:
+		if !c.isSentAgain() {
+			c.reportProblem("the request %s (%s) was cancelled twice", id, r.method)
+		}
+	case r.end == answered && now > r.endedAt+crossTime && !c.misled:
 		c.reportProblem("the request %s (%s) was cancelled %s after its answer", id, r.method, (now - r.endedAt).Round(time.Millisecond))
 	default:
 		c.endRequest(now, id, cancelled)

@@ -26,8 +26,12 @@ type conversation struct {
 	closed              bool // the client has closed its side
 	misled              bool // the server wrote stray bytes, so what the client read is unknown
 
-	// noticeRefused says that a notification was refused with an HTTP status: it comes again, with other credentials.
-	noticeRefused bool
+	// See ends.go: ended is set when the next handshake begins another conversation, lost by a 404 to the session, at lostAt.
+	// refusedNotices counts the refused notifications that have not come again, lastMethod is that of the last message.
+	ended, lost    bool
+	lostAt         time.Duration
+	refusedNotices int
+	lastMethod     string
 
 	requests map[string]*request // by id, as its JSON text
 	order    []string            // their ids, the oldest first
@@ -46,14 +50,17 @@ type ending string
 const (
 	answered  ending = "answered"
 	cancelled ending = "cancelled"
-	refused   ending = "refused"   // with an HTTP status: the client may repeat it, with other credentials
+	refused   ending = "refused"   // with an HTTP status
 	abandoned ending = "abandoned" // the caller gave up, or the connection is gone
 )
 
-// A request is one that the client sent. params is kept only where the server may ask for another round.
+// A request is one that the client sent. params is kept only where the server may ask for another round, onDemand is set by
+// tasks/get outside of the polling. takeBacks undo what the request has changed, if the server refuses it.
 type request struct {
 	method, token, task string
 	params              map[string]json.RawMessage
+	onDemand            bool
+	takeBacks           []func()
 	end                 ending
 	endedAt             time.Duration
 }
@@ -134,9 +141,12 @@ func (c *conversation) receiveMessage(now time.Duration, body []byte, header map
 	if m.params["_meta"] != nil && json.Unmarshal(m.params["_meta"], &m.meta) != nil {
 		c.reportProblem("_meta of %s is no object: %s", *m.Method, messages.Line(string(m.params["_meta"]), 120))
 	}
+	c.beginAnother(m)
+	c.checkEnded(now, *m.Method)
 	c.checkMethod(m)
 	c.checkEra(m)
 	c.checkHeaders(m)
+	c.lastMethod = *m.Method
 	if m.ID == nil {
 		c.receiveNotification(now, m)
 		return
@@ -152,10 +162,8 @@ func (c *conversation) receiveRequest(now time.Duration, m *message) {
 		return
 	}
 	r := &request{method: *m.Method}
-	// 2025-11-25: "The request ID MUST NOT have been previously used by the requestor within the same session." A request that
-	// was refused with an HTTP status is repeated with the same id and other credentials. While no handshake was answered, there
-	// is no session yet: the client may count anew after a refusal, because over HTTP nothing else ends what it had begun.
-	if old := c.requests[id]; old != nil && (old.end != refused || old.method != r.method && c.version != "") {
+	// 2025-11-25: "The request ID MUST NOT have been previously used by the requestor within the same session."
+	if old := c.requests[id]; old != nil && (old.end != refused || old.method != r.method) {
 		c.reportProblem("the id %s of %s is that of %s, which was sent before it", id, r.method, old.method)
 	}
 	c.checkToken(m, r, id)
@@ -168,7 +176,7 @@ func (c *conversation) receiveRequest(now time.Duration, m *message) {
 	case "tasks/get", "tasks/result", "tasks/cancel", "tasks/update":
 		c.receiveTaskRequest(now, m, r)
 	case "tools/list", "resources/list", "resources/templates/list", "prompts/list":
-		c.receiveListRequest(m)
+		c.receiveListRequest(m, r)
 	}
 	c.receiveRound(m, r)
 }
@@ -294,6 +302,8 @@ func (c *conversation) observeResult(at time.Duration, r *request, result map[st
 		return
 	case "tools/list", "resources/list", "resources/templates/list", "prompts/list":
 		c.observeList(r.method, result["nextCursor"])
+	case "tasks/list":
+		c.observeTaskList(result["tasks"])
 	case "tools/call", "tasks/get", "tasks/result", "tasks/cancel":
 		c.observeTask(at, r, result)
 	}

@@ -34,7 +34,7 @@ func (c *conversation) observeList(method string, cursor json.RawMessage) {
 //
 // 2025-11-25: "Clients MUST treat cursors as opaque tokens: Don't make assumptions about cursor format; Don't attempt to parse
 // or modify cursors; Don't persist cursors across sessions".
-func (c *conversation) receiveListRequest(m *message) {
+func (c *conversation) receiveListRequest(m *message, r *request) {
 	l, cursor := c.listOf(*m.Method), m.params["cursor"]
 	if cursor == nil {
 		clear(l.asked)
@@ -49,5 +49,8 @@ func (c *conversation) receiveListRequest(m *message) {
 	case l.asked[text] && *m.Method == "tools/list" && !c.server.Headers: // there a call whose headers were refused lists beside another list
 		c.reportProblem("%s was asked for by the cursor %q twice in one list", *m.Method, messages.Line(text, 60))
 	}
-	l.asked[text] = true
+	if !l.asked[text] {
+		l.asked[text] = true
+		r.takeBacks = append(r.takeBacks, func() { delete(l.asked, text) })
+	}
 }

@@ -115,8 +115,7 @@ func (m *machine) Wake(now time.Duration, token int) []peer.Action {
 	return m.observeActions(now, m.Machine.Wake(now, token))
 }
 
-// endConversation ends the conversation with its connection. Over HTTP later messages may still belong to the session, so it
-// stays and only its requests end.
+// endConversation ends the conversation with its connection. Over HTTP only the requests end, see ends.go.
 func (m *machine) endConversation(now time.Duration, conn int) {
 	if m.server.Kind != messages.HTTP {
 		delete(m.conversations, conn)
@@ -147,8 +146,7 @@ func (m *machine) observeActions(now time.Duration, actions []peer.Action) []pee
 			}
 		case peer.Status:
 			if c := m.conversations[a.Conn]; c != nil {
-				c.endRequest(now, a.Reply, refused)
-				c.noticeRefused = c.noticeRefused || a.Reply == ""
+				c.receiveStatus(now+a.After, a.Reply, a.Code, a.Body)
 			}
 		case peer.Cut:
 			if c := m.conversations[a.Conn]; c != nil {

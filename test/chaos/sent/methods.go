@@ -103,7 +103,7 @@ func (c *conversation) checkEra(m *message) {
 		c.reportProblem("%s says no version: 2026-07-28, \"_meta … MUST include protocolVersion\"", method)
 	case isModern && !isObject(m.meta[metaPrefix+"clientCapabilities"]):
 		c.reportProblem("%s does not say the client's capabilities: 2026-07-28, \"A request missing any required field is malformed\"", method)
-	case isModern && c.initialized && !c.noticeRefused:
+	case isModern && c.initialized:
 		c.reportProblem("%s is of the modern era, and %s was agreed on by initialize", method, c.version)
 	case !isModern && c.modern:
 		c.reportProblem("%s is of the legacy era, and this server has answered requests of the modern one", method)
@@ -123,8 +123,11 @@ func (c *conversation) checkHandshake(method string) {
 	case method == "initialize" || method == "ping":
 	case c.version == "":
 		c.reportProblem("it was sent %s before it had answered initialize", method)
-	case method == "notifications/initialized" && c.initialized && !c.noticeRefused:
-		c.reportProblem("it was sent notifications/initialized twice")
+	case method == "notifications/initialized" && c.initialized:
+		// If it was refused and comes again, the handshake goes on.
+		if c.ended = false; !c.isSentAgain() {
+			c.reportProblem("it was sent notifications/initialized twice")
+		}
 	case method == "notifications/initialized":
 		c.initialized = true
 	case !c.initialized:

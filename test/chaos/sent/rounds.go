@@ -51,6 +51,7 @@ func (c *conversation) receiveRound(m *message, r *request) {
 	}
 	o := c.rounds[at]
 	c.rounds = slices.Delete(c.rounds, at, at+1)
+	r.takeBacks = append(r.takeBacks, func() { c.rounds = append(c.rounds, o) })
 	var given map[string]json.RawMessage
 	if responses != nil && json.Unmarshal(responses, &given) != nil {
 		c.reportProblem("the inputResponses of %s are no object: %s", r.method, messages.Line(string(responses), 120))

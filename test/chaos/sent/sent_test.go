@@ -2,6 +2,7 @@ package sent
 
 import (
 	"encoding/json"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -27,7 +28,7 @@ func (s *scripted) Wake(time.Duration, int) []peer.Action { return s.says }
 func (s *scripted) Closed(time.Duration, int, bool) []peer.Action { return nil }
 
 // The words of the stories: "> " is what the client sends, over HTTP with its headers ("name=value") before it; "< " what the server sends;
-// "refuse 3 401" answers the request 3 with a status, "wait 2s" lets time pass, "close" closes the client's side. A word in capitals stands for a
+// "refuse 3 401" answers the request 3 with a status and a body behind it, "refuse" a notification, "wait 2s" lets time pass, "close" closes the client's side. A word in capitals stands for a
 // message that every story needs.
 var words = strings.NewReplacer(
 	"> INIT", `> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`,
@@ -48,11 +49,12 @@ type story struct {
 }
 
 var (
-	stdio   = scenario.Server{Name: "s", Kind: messages.Stdio}
-	web     = scenario.Server{Name: "s", Kind: messages.HTTP}
-	tasks   = scenario.Server{Name: "s", Kind: messages.Stdio, Tasks: scenario.TasksRequired}
-	offers  = scenario.Server{Name: "s", Kind: messages.Stdio, Offers: true}
-	stories = []story{
+	stdio     = scenario.Server{Name: "s", Kind: messages.Stdio}
+	web       = scenario.Server{Name: "s", Kind: messages.HTTP}
+	tasks     = scenario.Server{Name: "s", Kind: messages.Stdio, Tasks: scenario.TasksRequired}
+	offers    = scenario.Server{Name: "s", Kind: messages.Stdio, Offers: true}
+	webOffers = scenario.Server{Name: "s", Kind: messages.HTTP, Offers: true}
+	stories   = []story{
 		{"a handshake, a call, its answer", stdio, begun + `
 			> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"t","arguments":{},"_meta":{"progressToken":2}}}
 			< {"jsonrpc":"2.0","id":2,"result":{}}`, ""},
@@ -70,6 +72,52 @@ var (
 			> Mcp-Protocol-Version=2025-11-25 {"jsonrpc":"2.0","id":2,"method":"tools/list"}
 			refuse 2 401
 			> Mcp-Protocol-Version=2025-11-25 {"jsonrpc":"2.0","id":2,"method":"ping"}`, "the id 2 of ping is that of tools/list"},
+		{"a refused request comes again with what belongs to it", webOffers, `
+			> Mcp-Protocol-Version=2026-07-28 Mcp-Method=prompts/get Mcp-Name=p {"jsonrpc":"2.0","id":2,"method":"prompts/get","params":{"name":"p",META}}
+			< {"jsonrpc":"2.0","id":2,"result":{"resultType":"input_required","requestState":"s","inputRequests":{"it":{}}}}
+			> Mcp-Protocol-Version=2026-07-28 Mcp-Method=prompts/get Mcp-Name=p {"jsonrpc":"2.0","id":3,"method":"prompts/get","params":{"name":"p","requestState":"s","inputResponses":{"it":{}},META}}
+			refuse 3 401
+			> Mcp-Protocol-Version=2026-07-28 Mcp-Method=prompts/get Mcp-Name=p {"jsonrpc":"2.0","id":3,"method":"prompts/get","params":{"name":"p","requestState":"s","inputResponses":{"it":{}},META}}
+			> Mcp-Protocol-Version=2026-07-28 Mcp-Method=tools/list {"jsonrpc":"2.0","id":4,"method":"tools/list","params":{META}}
+			< {"jsonrpc":"2.0","id":4,"result":{"tools":[],"nextCursor":"a"}}
+			> Mcp-Protocol-Version=2026-07-28 Mcp-Method=tools/list {"jsonrpc":"2.0","id":5,"method":"tools/list","params":{"cursor":"a",META}}
+			refuse 5 401
+			> Mcp-Protocol-Version=2026-07-28 Mcp-Method=tools/list {"jsonrpc":"2.0","id":5,"method":"tools/list","params":{"cursor":"a",META}}`, ""},
+		{"a request comes again after an answer with a status", web, `
+			> Mcp-Protocol-Version=2026-07-28 Mcp-Method=tools/list {"jsonrpc":"2.0","id":4,"method":"tools/list","params":{META}}
+			refuse 4 400 {"jsonrpc":"2.0","id":4,"error":{"code":-32020,"message":"no"}}
+			> Mcp-Protocol-Version=2026-07-28 Mcp-Method=tools/list {"jsonrpc":"2.0","id":4,"method":"tools/list","params":{META}}`, "the id 4 of tools/list"},
+		{"a request comes again after its exchange broke off", web, `
+			> Mcp-Protocol-Version=2026-07-28 Mcp-Method=tools/list {"jsonrpc":"2.0","id":4,"method":"tools/list","params":{META}}
+			refuse 4 0
+			> Mcp-Protocol-Version=2026-07-28 Mcp-Method=tools/list {"jsonrpc":"2.0","id":4,"method":"tools/list","params":{META}}`, "the id 4 of tools/list"},
+		{"a cancellation comes again after it was refused", web, "> INIT\n< INIT\n> WEB\n" + `
+			> Mcp-Protocol-Version=2025-11-25 {"jsonrpc":"2.0","id":2,"method":"tools/list"}
+			> Mcp-Protocol-Version=2025-11-25 {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}
+			refuse
+			> Mcp-Protocol-Version=2025-11-25 {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`, ""},
+		{"a probe is cancelled after another handshake began", web, `
+			> Mcp-Protocol-Version=2026-07-28 Mcp-Method=server/discover {"jsonrpc":"2.0","id":1,"method":"server/discover","params":{META}}
+			> {"jsonrpc":"2.0","id":2,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}
+			refuse 2 401
+			> {"jsonrpc":"2.0","id":2,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}
+			< {"jsonrpc":"2.0","id":2,"result":{"protocolVersion":"2025-11-25"}}
+			> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`, ""},
+		{"another session after a 404", web, "> INIT\nsession 42\n< INIT\n" + `
+			> Mcp-Protocol-Version=2025-11-25 Mcp-Session-Id=42 {"jsonrpc":"2.0","method":"notifications/initialized"}
+			> Mcp-Protocol-Version=2025-11-25 Mcp-Session-Id=42 {"jsonrpc":"2.0","id":2,"method":"tools/list"}
+			refuse 2 404
+			> Mcp-Protocol-Version=2025-11-25 Mcp-Session-Id=42 {"jsonrpc":"2.0","id":3,"method":"ping"}
+			wait 2s` + "\n> INIT\nsession 43\n< INIT\n" + `
+			> Mcp-Protocol-Version=2025-11-25 Mcp-Session-Id=43 {"jsonrpc":"2.0","method":"notifications/initialized"}
+			> Mcp-Protocol-Version=2025-11-25 Mcp-Session-Id=43 {"jsonrpc":"2.0","id":2,"method":"tools/list"}`, ""},
+		{"the old session after a 404", web, "> INIT\nsession 42\n< INIT\n" + `
+			> Mcp-Protocol-Version=2025-11-25 Mcp-Session-Id=42 {"jsonrpc":"2.0","method":"notifications/initialized"}
+			> Mcp-Protocol-Version=2025-11-25 Mcp-Session-Id=42 {"jsonrpc":"2.0","id":2,"method":"tools/list"}
+			refuse 2 404
+			wait 2s
+			> Mcp-Protocol-Version=2025-11-25 Mcp-Session-Id=42 {"jsonrpc":"2.0","id":3,"method":"ping"}`, "404 to its session"},
+		{"initialize again, though nothing was refused", web, "> INIT\n< INIT\n> WEB\nrefuse\n> WEB\n> INIT", "initialize again"},
 		{"an id that is null", stdio, begun + `> {"jsonrpc":"2.0","id":1.5,"method":"tools/list"}`, "the id of tools/list is 1.5"},
 		{"no version of JSON-RPC", stdio, `> {"id":1,"method":"ping"}`, "jsonrpc"},
 		{"no message", stdio, `> hello`, "no JSON-RPC message"},
@@ -174,6 +222,23 @@ var (
 			< {"jsonrpc":"2.0","id":2,"result":{"task":{"taskId":"k","status":"working","pollInterval":400}}}
 			< {"jsonrpc":"2.0","method":"notifications/tasks/status","params":{"taskId":"k","status":"completed"}}
 			> {"jsonrpc":"2.0","id":3,"method":"tasks/get","params":{"taskId":"k"}}`, ""},
+		{"a task that a program asks for beside the polling", tasks, begun + `
+			> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"t","task":{}}}
+			< {"jsonrpc":"2.0","id":2,"result":{"task":{"taskId":"k","status":"working","pollInterval":400}}}
+			wait 300ms
+			> {"jsonrpc":"2.0","id":3,"method":"tasks/list"}
+			< {"jsonrpc":"2.0","id":3,"result":{"tasks":[{"taskId":"k","status":"working","pollInterval":400}]}}
+			> {"jsonrpc":"2.0","id":4,"method":"tasks/get","params":{"taskId":"k"}}
+			< {"jsonrpc":"2.0","id":4,"result":{"taskId":"k","status":"working","pollInterval":400}}
+			wait 100ms
+			> {"jsonrpc":"2.0","id":5,"method":"tasks/get","params":{"taskId":"k"}}`, ""},
+		{"a list of tasks is no leave to hurry", tasks, begun + `
+			> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"t","task":{}}}
+			< {"jsonrpc":"2.0","id":2,"result":{"task":{"taskId":"k","status":"working","pollInterval":400}}}
+			> {"jsonrpc":"2.0","id":3,"method":"tasks/list"}
+			< {"jsonrpc":"2.0","id":3,"result":{"tasks":[{"taskId":"k","status":"working","pollInterval":400}]}}
+			> {"jsonrpc":"2.0","id":4,"method":"tasks/get","params":{"taskId":"k"}}
+			> {"jsonrpc":"2.0","id":5,"method":"tasks/get","params":{"taskId":"k"}}`, "wants to be asked every 400ms"},
 		{"a task that has ended", tasks, begun + `
 			> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"t","task":{}}}
 			< {"jsonrpc":"2.0","id":2,"result":{"task":{"taskId":"k","status":"working"}}}
@@ -278,8 +343,13 @@ func playStory(t *testing.T, s story) (violations []string) {
 			}
 			say(a)
 		case "refuse":
-			id, _, _ := strings.Cut(rest, " ")
-			say(peer.Status{Conn: 1, Reply: id, Code: 401})
+			id, rest, _ := strings.Cut(rest, " ")
+			code, body, _ := strings.Cut(rest, " ")
+			status := 401
+			if code != "" {
+				status, _ = strconv.Atoi(code)
+			}
+			say(peer.Status{Conn: 1, Reply: id, Code: status, Body: []byte(body)})
 		case "session":
 			say(peer.Accept{Conn: 1, Session: rest})
 		case "wait":

@@ -16,6 +16,9 @@ type taskState struct {
 	// hinted is set by a status notification since the last answer, and allows an earlier request. ended is set when the client
 	// got the end of the task, cancelled when it has canceled it, fetched when it has the result.
 	hinted, ended, cancelled, fetched bool
+	// listed counts the lists of tasks with this one. Each may be followed by a tasks/get that a program of its own asks for,
+	// beside the polling.
+	listed int
 }
 
 // A taskStatus is the form in which a server sends a task, in either era.
@@ -61,10 +64,23 @@ func (c *conversation) observeTask(at time.Duration, r *request, result map[stri
 			t.interval = time.Duration(*ms * float64(time.Millisecond))
 		}
 	}
-	t.toldAt, t.hinted = at, false
+	if !r.onDemand {
+		t.toldAt, t.hinted = at, false
+	}
 	switch s.Status {
 	case "completed", "failed", "cancelled":
 		t.ended = t.ended || r.method == "tasks/get"
+	}
+}
+
+// observeTaskList follows the answer to tasks/list.
+func (c *conversation) observeTaskList(list json.RawMessage) {
+	var all []taskStatus
+	_ = json.Unmarshal(list, &all) // a list that cannot be read names no task
+	for _, s := range all {
+		if t := c.tasks[s.ID]; t != nil {
+			t.listed++
+		}
 	}
 }
 
@@ -80,12 +96,17 @@ func (c *conversation) receiveTaskRequest(now time.Duration, m *message, r *requ
 	}
 	switch r.method {
 	case "tasks/get":
+		isEarly := t.open != nil || !t.hinted && now < t.toldAt+t.interval
 		switch {
+		case t.listed > 0 && (t.ended || isEarly):
+			t.listed--
+			r.onDemand = true
+			return
 		case t.ended:
 			c.reportProblem("it was asked for the task %s again, after it had told of its end", r.task)
 		case t.open != nil:
 			c.reportProblem("it was asked for the task %s while it was asked for it already", r.task)
-		case !t.hinted && now < t.toldAt+t.interval:
+		case isEarly:
 			// 2025-11-25: "Requestors SHOULD respect the pollInterval provided in responses when determining polling frequency."
 			c.reportProblem("it was asked for the task %s %s after it had told of it, and wants to be asked every %s", r.task,
 				(now - t.toldAt).Round(time.Millisecond), t.interval)
@@ -101,6 +122,7 @@ func (c *conversation) receiveTaskRequest(now time.Duration, m *message, r *requ
 			c.reportProblem("the task %s was cancelled after its end, or twice", r.task)
 		}
 		t.cancelled = true
+		r.takeBacks = append(r.takeBacks, func() { t.cancelled = false })
 	}
 }
 
