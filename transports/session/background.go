@@ -22,11 +22,12 @@ func (s *Session) startBackground() {
 // declares that it does. Changes of the tools matter only if the owner wants to know; the other lists are cached
 // here, so their changes always matter.
 func (s *Session) listenToLists(c *Capabilities) {
-	st := s.newStream()
-	st.tools = c.ToolsListChanged && s.cfg.OnToolsChanged != nil
-	st.prompts, st.resources = c.PromptsListChanged, c.ResourcesListChanged
-	if st.tools || st.prompts || st.resources {
-		st.open(true)
+	filter := streamFilter{
+		tools:   c.ToolsListChanged && s.cfg.OnToolsChanged != nil,
+		prompts: c.PromptsListChanged, resources: c.ResourcesListChanged,
+	}
+	if filter.tools || filter.prompts || filter.resources {
+		s.streams.newStream(filter).open(true)
 	}
 }
 

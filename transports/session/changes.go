@@ -47,7 +47,7 @@ func (k *sink) StreamReopened() {
 	if c.Resources {
 		s.notifyResourcesChanged()
 	}
-	for _, uri := range s.subscribedURIs() {
+	for _, uri := range s.watches.uriList() {
 		s.notifyResourceUpdated(uri)
 	}
 }
@@ -71,8 +71,8 @@ func (s *Session) notifyResourceUpdated(uri string) {
 		return
 	}
 	u := &s.notifications.updates
-	// Before u.mu is taken: isSubscribed takes a lock that comes earlier in the order.
-	subscribed := s.isSubscribed(uri)
+	// Before u.mu is taken: watches has a lock that comes earlier in the order.
+	subscribed := s.watches.contains(uri)
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if _, waits := u.waiting[uri]; waits {

@@ -31,7 +31,6 @@ const (
 	metaCapabilities = "io.modelcontextprotocol/clientCapabilities"
 	metaServerInfo   = "io.modelcontextprotocol/serverInfo"
 	metaLogLevel     = "io.modelcontextprotocol/logLevel"
-	metaSubscription = "io.modelcontextprotocol/subscriptionId"
 )
 
 // newModernParams builds the version and the _meta of the requests in a modern version.

@@ -100,8 +100,8 @@ func FuzzReadingBody(f *testing.F) {
 			r.URITemplate, r.Prompt = "", about
 		}
 		fields := appendCompletion(nil, r)
-		st := &subscriptionStream{tools: prompt, uris: []string{about, value}}
-		body := (&request{method: "m", fields: append(append(fields, ','), st.filterParams()...)}).appendTo(nil, 1, nil, nil)
+		filter := streamFilter{tools: prompt, uris: []string{about, value}}
+		body := (&request{method: "m", fields: filter.appendParams(append(fields, ','))}).appendTo(nil, 1, nil, nil)
 		if bytes.ContainsAny(body, "\n\r") {
 			t.Fatalf("a newline in %q", body)
 		}
@@ -122,7 +122,7 @@ func FuzzReadingBody(f *testing.F) {
 		p := got.Params
 		if p.Ref.Name != r.Prompt || p.Ref.URI != r.URITemplate || p.Argument.Name != argument ||
 			p.Argument.Value != value || !maps.Equal(p.Context.Arguments, r.Context) ||
-			p.Notifications.ToolsListChanged != prompt || !slices.Equal(p.Notifications.ResourceSubscriptions, st.uris) {
+			p.Notifications.ToolsListChanged != prompt || !slices.Equal(p.Notifications.ResourceSubscriptions, filter.uris) {
 			t.Errorf("sent as %s", body)
 		}
 	})

@@ -123,7 +123,7 @@ func (c Config) withDefaults() Config {
 // Session is one MCP conversation. It lives as long as its connection and never reconnects: after its end the owner dials
 // another Session. All methods are safe for concurrent use.
 //
-// Locks are taken in this order: a contextMutex; the mutex of a listCache, of subscriptions, then of subscriptionStreams; the
+// Locks are taken in this order: a contextMutex; the mutex of a listCache, of watches, then of subscriptionStreams; the
 // mutex of a serialQueue; Session.mu; the mutex of a [CallTimeout]. So nothing is put into a queue, and no goroutine is
 // spawned, while Session.mu is held.
 type Session struct {
@@ -185,9 +185,11 @@ type Session struct {
 	// relistLock is held by the caller that lists the tools again because a call was refused for its headers
 	// (HeaderMismatch), so that many refused calls cost one listing.
 	relistLock contextMutex
-	// subscriptions are the resources that the session watches; streams are the standing requests of the modern era that
-	// carry the server's notifications.
-	subscriptions  subscriptions
+	// watches are the resources that the session watches; streams are the standing requests of the modern era that carry the
+	// server's notifications. watchLock is held by the caller that changes the watches, while it waits for the server, so that
+	// two changes cannot overtake each other.
+	watchLock      contextMutex
+	watches        watches
 	streams        subscriptionStreams
 	toolsRequested atomic.Bool                  // ListTools has begun to ask: changes matter from then on
 	noise          atomic.Pointer[noiseCounter] // nil until the first line that is no JSON-RPC
@@ -207,6 +209,7 @@ func Dial(ctx context.Context, t transports.Transport, cfg Config) (*Session, er
 		dead:     make(chan struct{}),
 		released: make(chan struct{}),
 	}
+	s.streams.conversation = (*streamSession)(s)
 	s.toolList.Store(cfg.Listed)
 	s.memory.share = s.cfg.Share
 	// Without this the earlier list would live as long as the session, although toolList soon holds a newer one.
