@@ -38,26 +38,29 @@ type listKind[T any] struct {
 	optional bool
 }
 
-// A listSource is what reading a list needs of the conversation.
-type listSource struct {
-	// request sends one request with the members of params, without braces, and returns the result object.
-	request func(ctx context.Context, method string, params []byte) ([]byte, *messages.Error)
+// A pageSource asks the server for the pages of its lists.
+type pageSource interface {
+	// RequestPage sends one request with these members of params, without braces, and returns the result object.
+	RequestPage(ctx context.Context, method string, params []byte) ([]byte, *messages.Error)
+}
+
+// listLimits bound what a server can make a session hold with one list.
+type listLimits struct {
 	// memory is the account for the entries that are kept.
-	memory *memory
-	// maxPages bounds the pages of one list.
-	maxPages int
+	memory               *memory
+	maxPages, maxEntries int
 }
 
 // A pageCollector reads all pages of one list. One goroutine uses it, once.
 type pageCollector[T any] struct {
 	kind        *listKind[T]
-	maxEntries  int
+	limits      listLimits
 	names       map[string]struct{} // the keys that were taken
 	cursors     map[string]struct{} // as they stood in the JSON
 	bytes       int                 // of all pages, for maxListBytes
 	entriesSeen int                 // all elements, the unusable ones too
 	cost        int64               // bytes of the entries that are kept, without those that an earlier list keeps
-	memoryTaken int64               // bytes reserved in listSource.memory
+	memoryTaken int64               // bytes reserved in limits.memory
 	firstPage   []byte              // the array of the first page
 
 	entries     []T
@@ -85,10 +88,10 @@ type definition struct {
 	reason string
 }
 
-// newPageCollector returns an empty collector for at most maxEntries entries.
-func newPageCollector[T any](k *listKind[T], maxEntries int) *pageCollector[T] {
+// newPageCollector returns an empty collector.
+func newPageCollector[T any](k *listKind[T], limits listLimits) *pageCollector[T] {
 	return &pageCollector[T]{
-		kind: k, maxEntries: maxEntries, names: make(map[string]struct{}), cursors: make(map[string]struct{}), public: true,
+		kind: k, limits: limits, names: make(map[string]struct{}), cursors: make(map[string]struct{}), public: true,
 	}
 }
 
@@ -96,17 +99,17 @@ func newPageCollector[T any](k *listKind[T], maxEntries int) *pageCollector[T] {
 //
 // 2025-11-25, Pagination: "Clients MUST treat cursors as opaque tokens: Don't make assumptions about cursor format;
 // Don't attempt to parse or modify cursors; Don't persist cursors across sessions".
-func (l *pageCollector[T]) fetchPages(ctx context.Context, source *listSource) (failed *messages.Error) {
+func (l *pageCollector[T]) fetchPages(ctx context.Context, source pageSource) (failed *messages.Error) {
 	// After success the memory belongs to the caller, which keeps or releases it.
 	defer func() {
 		if failed != nil {
-			source.memory.release(l.memoryTaken)
+			l.limits.memory.release(l.memoryTaken)
 			l.memoryTaken = 0
 		}
 	}()
 	var params []byte
-	for range source.maxPages {
-		raw, e := source.request(ctx, l.kind.method, params)
+	for range l.limits.maxPages {
+		raw, e := source.RequestPage(ctx, l.kind.method, params)
 		if e != nil && l.kind.optional && e.Code == codeMethodNotFound {
 			return nil
 		}
@@ -117,7 +120,7 @@ func (l *pageCollector[T]) fetchPages(ctx context.Context, source *listSource) (
 		if problem != "" {
 			return l.listError(problem)
 		}
-		if e := l.reserveMemory(source.memory); e != nil {
+		if e := l.reserveMemory(); e != nil {
 			return e
 		}
 		if next == nil {
@@ -126,7 +129,7 @@ func (l *pageCollector[T]) fetchPages(ctx context.Context, source *listSource) (
 		// The cursor goes back as the bytes that came, quotes and escapes included.
 		params = append([]byte(`"cursor":`), next...)
 	}
-	return l.listError(fmt.Sprintf("has more than %d pages", source.maxPages))
+	return l.listError(fmt.Sprintf("has more than %d pages", l.limits.maxPages))
 }
 
 // listError returns the error of a list that is unusable as a whole.
@@ -217,8 +220,8 @@ func (l *pageCollector[T]) addEntries(entries []byte) (problem string) {
 	elements := rawjson.ArrayAt(entries, 0, 0)
 	for elements.Next() {
 		raw := elements.Skip()
-		if l.entriesSeen++; l.entriesSeen > l.maxEntries {
-			return fmt.Sprintf("has more than %d %s", l.maxEntries, l.kind.plural)
+		if l.entriesSeen++; l.entriesSeen > l.limits.maxEntries {
+			return fmt.Sprintf("has more than %d %s", l.limits.maxEntries, l.kind.plural)
 		}
 		fresh := l.newCount
 		// The reasons are collected in a fixed order, so that the same definition always gets the same one.
@@ -293,8 +296,8 @@ const entryCost = 512
 
 // reserveMemory reserves the memory of the entries of the newest page. A list that the share has no room for is an
 // error; fetchPages then gives back the memory of the earlier pages.
-func (l *pageCollector[T]) reserveMemory(account *memory) *messages.Error {
-	err := account.reserve(l.cost - l.memoryTaken)
+func (l *pageCollector[T]) reserveMemory() *messages.Error {
+	err := l.limits.memory.reserve(l.cost - l.memoryTaken)
 	if err == nil {
 		l.memoryTaken = l.cost
 		return nil

@@ -11,16 +11,26 @@ import (
 // listFetchTimeout bounds one fetch of a list, whichever callers wait for it.
 const listFetchTimeout = 2 * time.Minute
 
-// A listCache keeps one list. All methods are safe for concurrent use. Its owner sets kind, owner and validity once, before the
-// first use; the zero value of the others is an empty cache.
+// A listConversation is what a cache needs of the session.
+type listConversation interface {
+	pageSource
+	// Spawn runs f on a goroutine of the session, and reports false if the session is over; Lifetime ends with the session.
+	Spawn(f func()) bool
+	Lifetime() context.Context
+	// EndedError returns the reason of the session's end, nil while it lives.
+	EndedError(op string) *messages.Error
+}
+
+// A listCache keeps one list. All methods are safe for concurrent use.
 //
 //  1. At most one fetch is under way.
 //  2. No caller gets a list whose fetch began before the newest change that the server had announced when the
 //     caller asked.
 //  3. A cached list was fetched after the newest change, and is valid now.
 type listCache[T any] struct {
-	kind  *listKind[T]
-	owner *listOwner
+	kind         *listKind[T]
+	conversation listConversation
+	limits       listLimits
 	// validity returns until when a list is valid that was fetched just now and that the server calls fresh until then: the
 	// zero time for until it changes. keep is false if it is valid for no time.
 	validity func(fresh time.Time) (until time.Time, keep bool)
@@ -31,7 +41,7 @@ type listCache[T any] struct {
 	used        bool   // a caller has asked for the list
 	cached      *Listing[T]
 	until       time.Time     // the end of cached's validity; zero: until it changes
-	memoryTaken int64         // bytes that cached has reserved in listSource.memory
+	memoryTaken int64         // bytes that cached has reserved in limits.memory
 	fetch       *listFetch[T] // the one under way, nil if there is none
 }
 
@@ -43,16 +53,11 @@ type listFetch[T any] struct {
 	err     *messages.Error
 }
 
-// A listOwner is what the caches of a session need of it.
-type listOwner struct {
-	listSource
-	// maxEntries bounds the entries of one list.
-	maxEntries int
-	// lifetime ends with the session; spawn runs a function on a goroutine of the session, and reports false after its end.
-	lifetime context.Context //nolint:containedctx // it is the session's, which owns the caches
-	spawn    func(func()) bool
-	// endedError returns the reason of the session's end.
-	endedError func(op string) *messages.Error
+// newListCache returns an empty cache. validity is called for each list that was fetched.
+func newListCache[T any](
+	k *listKind[T], c listConversation, limits listLimits, validity func(fresh time.Time) (until time.Time, keep bool),
+) *listCache[T] {
+	return &listCache[T]{kind: k, conversation: c, limits: limits, validity: validity}
 }
 
 // get returns the list as it is now: the cached one if it is valid, else that of a fetch. It waits for a fetch no
@@ -70,7 +75,7 @@ func (h *listCache[T]) get(ctx context.Context) (Listing[T], error) {
 			return *cached, nil
 		}
 		if f == nil {
-			return Listing[T]{}, asNotSent(h.owner.endedError("read"))
+			return Listing[T]{}, asNotSent(h.conversation.EndedError("read"))
 		}
 		select {
 		case <-f.done:
@@ -102,7 +107,7 @@ func (h *listCache[T]) findOrFetch() (cached *Listing[T], f *listFetch[T], curre
 	h.dropCached()
 	if h.fetch == nil {
 		f := &listFetch[T]{done: make(chan struct{}), changes: h.changes}
-		if !h.owner.spawn(func() { h.runFetch(f) }) {
+		if !h.conversation.Spawn(func() { h.runFetch(f) }) {
 			return nil, nil, false
 		}
 		h.fetch = f
@@ -113,9 +118,9 @@ func (h *listCache[T]) findOrFetch() (cached *Listing[T], f *listFetch[T], curre
 // runFetch fetches the list. It belongs to the session and not to a caller, so the end of one caller's context does
 // not take the list from the others.
 func (h *listCache[T]) runFetch(f *listFetch[T]) {
-	ctx, stop := context.WithTimeout(h.owner.lifetime, listFetchTimeout)
+	ctx, stop := context.WithTimeout(h.conversation.Lifetime(), listFetchTimeout)
 	defer stop()
-	l := newPageCollector(h.kind, h.owner.maxEntries)
+	l := newPageCollector(h.kind, h.limits)
 	// This error stays if fetchPages panics: the deferred function then still ends the wait of the callers.
 	f.err = &messages.Error{Op: "read", Outcome: messages.OutcomeUnknown, Class: messages.ClassPanic, Text: "a bug was caught"}
 	defer func() {
@@ -131,12 +136,12 @@ func (h *listCache[T]) runFetch(f *listFetch[T]) {
 		if h.cached == &f.list {
 			h.memoryTaken = l.memoryTaken
 		} else { // only its callers have it, and they are not counted
-			h.owner.memory.release(l.memoryTaken)
+			h.limits.memory.release(l.memoryTaken)
 		}
 		h.mu.Unlock()
 		close(f.done)
 	}()
-	f.err = l.fetchPages(ctx, &h.owner.listSource)
+	f.err = l.fetchPages(ctx, h.conversation)
 	f.list = Listing[T]{Items: l.entries, Quarantined: l.quarantined, Public: l.public}
 }
 
@@ -160,6 +165,6 @@ func (h *listCache[T]) markChanged() {
 
 // dropCached drops the cached list and its memory. The caller holds mu.
 func (h *listCache[T]) dropCached() {
-	h.owner.memory.release(h.memoryTaken)
+	h.limits.memory.release(h.memoryTaken)
 	h.cached, h.memoryTaken = nil, 0
 }

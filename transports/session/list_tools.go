@@ -57,7 +57,7 @@ func (s *Session) ListTools(ctx context.Context) (ToolList, error) {
 			Op: "read", Class: messages.ClassInvalid, Text: "the tools were asked for before the handshake",
 		}
 	}
-	l := newPageCollector(&toolKind, s.cfg.MaxTools)
+	l := newPageCollector(&toolKind, s.listLimits())
 	l.keepsDefinitions, l.public = true, info.Capabilities.Tools // public only if the server was asked and said so
 	mirrors := make(map[string]paramHeaders)
 	// Over HTTP in the modern era a tool with an invalid header annotation must not be used: check quarantines it.
@@ -74,7 +74,7 @@ func (s *Session) ListTools(ctx context.Context) (ToolList, error) {
 	before.reuseDefinitions(l)
 	if info.Capabilities.Tools { // before the first page: a change that is announced from now on concerns this list
 		s.toolsRequested.Store(true) // before the first page: what changes after it is a change of this list
-		if e := l.fetchPages(ctx, s.listSource()); e != nil {
+		if e := l.fetchPages(ctx, (*conversation)(s)); e != nil {
 			return ToolList{}, requiredRequestError(e)
 		}
 		// Listing needs large buffers, and the session may be idle for days after it.

@@ -9,10 +9,9 @@ import (
 
 // listCaches are the lists that a session caches. They are made together, on first use.
 type listCaches struct {
-	owner     listOwner
-	resources listCache[messages.Resource]
-	templates listCache[messages.ResourceTemplate]
-	prompts   listCache[messages.Prompt]
+	resources *listCache[messages.Resource]
+	templates *listCache[messages.ResourceTemplate]
+	prompts   *listCache[messages.Prompt]
 }
 
 // ensureListCaches returns the caches of the session. The first caller makes them, because most servers have tools
@@ -21,30 +20,24 @@ func (s *Session) ensureListCaches() *listCaches {
 	if o := s.listCaches.Load(); o != nil {
 		return o
 	}
-	o := &listCaches{owner: listOwner{
-		listSource: *s.listSource(), maxEntries: s.cfg.MaxTools, lifetime: s.lifetime, spawn: s.spawn, endedError: s.endedError,
-	}}
 	ofResources := func(fresh time.Time) (time.Time, bool) {
 		return s.listValidity(fresh, func(c *Capabilities) bool { return c.ResourcesListChanged })
 	}
 	ofPrompts := func(fresh time.Time) (time.Time, bool) {
 		return s.listValidity(fresh, func(c *Capabilities) bool { return c.PromptsListChanged })
 	}
-	o.resources.kind, o.resources.owner, o.resources.validity = &resourceKind, &o.owner, ofResources
-	o.templates.kind, o.templates.owner, o.templates.validity = &templateKind, &o.owner, ofResources
-	o.prompts.kind, o.prompts.owner, o.prompts.validity = &promptKind, &o.owner, ofPrompts
-	s.listCaches.CompareAndSwap(nil, o)
+	c, limits := (*conversation)(s), s.listLimits()
+	s.listCaches.CompareAndSwap(nil, &listCaches{
+		resources: newListCache(&resourceKind, c, limits, ofResources),
+		templates: newListCache(&templateKind, c, limits, ofResources),
+		prompts:   newListCache(&promptKind, c, limits, ofPrompts),
+	})
 	return s.listCaches.Load()
 }
 
-// listSource returns what reading a list needs of the session.
-func (s *Session) listSource() *listSource {
-	return &listSource{
-		request: func(ctx context.Context, method string, params []byte) ([]byte, *messages.Error) {
-			return s.requestResult(ctx, "read", request{method: method, fields: params})
-		},
-		memory: &s.memory, maxPages: s.cfg.MaxPages,
-	}
+// listLimits returns the bounds of the session's lists.
+func (s *Session) listLimits() listLimits {
+	return listLimits{memory: &s.memory, maxPages: s.cfg.MaxPages, maxEntries: s.cfg.MaxTools}
 }
 
 const (
@@ -119,15 +112,15 @@ func (o *listCaches) usedLists() (resources, prompts bool) {
 //
 // An error is a *messages.Error with Op "read" and an Outcome.
 func (s *Session) Resources(ctx context.Context) (Listing[messages.Resource], error) {
-	return listFrom(ctx, s, &s.ensureListCaches().resources, func(c *Capabilities) bool { return c.Resources })
+	return listFrom(ctx, s, s.ensureListCaches().resources, func(c *Capabilities) bool { return c.Resources })
 }
 
 // ResourceTemplates returns the server's resource templates, cached like [Session.Resources].
 func (s *Session) ResourceTemplates(ctx context.Context) (Listing[messages.ResourceTemplate], error) {
-	return listFrom(ctx, s, &s.ensureListCaches().templates, func(c *Capabilities) bool { return c.Resources })
+	return listFrom(ctx, s, s.ensureListCaches().templates, func(c *Capabilities) bool { return c.Resources })
 }
 
 // Prompts returns the server's prompts, cached like [Session.Resources].
 func (s *Session) Prompts(ctx context.Context) (Listing[messages.Prompt], error) {
-	return listFrom(ctx, s, &s.ensureListCaches().prompts, func(c *Capabilities) bool { return c.Prompts })
+	return listFrom(ctx, s, s.ensureListCaches().prompts, func(c *Capabilities) bool { return c.Prompts })
 }

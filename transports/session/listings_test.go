@@ -31,7 +31,7 @@ func FuzzOffers(f *testing.F) {
 
 func checkListing[T any](t *testing.T, b []byte, k *listKind[T], fieldsOf func(T) (key string, raw []byte)) {
 	now := time.Unix(1e9, 0)
-	l := newPageCollector(k, 100)
+	l := newPageCollector(k, listLimits{maxEntries: 100})
 	if _, problem := l.addPage(b, now); problem != "" {
 		return
 	}

@@ -14,22 +14,23 @@ import (
 // readList reads a page as ListTools does, after the list before.
 func readList(t *testing.T, before *ToolList, tools ...string) *ToolList {
 	t.Helper()
-	l := newPageCollector(&toolKind, 1000)
+	l := newPageCollector(&toolKind, oneList)
 	l.keepsDefinitions = true
 	before.reuseDefinitions(l)
-	if e := l.fetchPages(t.Context(), onePage([]byte(`{"tools":[`+strings.Join(tools, ",")+`]}`))); e != nil {
+	if e := l.fetchPages(t.Context(), onePage(`{"tools":[`+strings.Join(tools, ",")+`]}`)); e != nil {
 		t.Fatal(e)
 	}
 	return before.nextList(l)
 }
 
-// onePage is the source of a list with this page and no other.
-func onePage(page []byte) *listSource {
-	return &listSource{
-		request: func(context.Context, string, []byte) ([]byte, *messages.Error) { return page, nil },
-		memory:  new(memory), maxPages: 2,
-	}
+// onePage is the source of a list that has this page and no other.
+type onePage []byte
+
+func (p onePage) RequestPage(context.Context, string, []byte) ([]byte, *messages.Error) {
+	return p, nil
 }
+
+var oneList = listLimits{memory: new(memory), maxPages: 1, maxEntries: 1000}
 
 func aTool(name, description string) string {
 	return fmt.Sprintf(`{"name":%q,"description":%q,"inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}`, name, description)
@@ -103,14 +104,14 @@ func TestListAllocations(t *testing.T) {
 	for i := range tools {
 		all = append(all, aTool(fmt.Sprint("tool", i), "a \"quoted\" text\nin two lines"))
 	}
-	page := onePage([]byte(`{"tools":[` + strings.Join(all, ",") + `]}`))
+	page := pageSource(onePage(`{"tools":[` + strings.Join(all, ",") + `]}`))
 	first := readList(t, nil, all...)
 	for what, c := range map[string]struct {
 		before *ToolList
 		most   float64
 	}{"first": {nil, 4.2}, "again": {first, 0.1}} {
 		n := testing.AllocsPerRun(10, func() {
-			l := newPageCollector(&toolKind, tools)
+			l := newPageCollector(&toolKind, oneList)
 			l.keepsDefinitions = true
 			c.before.reuseDefinitions(l)
 			_ = l.fetchPages(t.Context(), page)

@@ -8,8 +8,12 @@ import (
 // codeElicitRequired is the error code that refuses a request until a person has visited a URL (2025-11-25 only).
 const codeElicitRequired = -32042
 
-// maxInputs bounds the inputs that a server may ask for at once.
-const maxInputs = 32
+const (
+	// maxInputs bounds the inputs that a server may ask for at once.
+	maxInputs = 32
+	// maxRounds bounds how often a server may ask for input before a request is given up.
+	maxRounds = 32
+)
 
 // A urlElicitation is one elicitation of the error: its id at the server, and its params.
 type urlElicitation struct {

@@ -10,8 +10,6 @@ import (
 )
 
 const (
-	// maxRounds bounds how often a server may ask for input before a request is given up.
-	maxRounds = 32
 	// roundPause is the wait before a request is sent again for which the server wanted only time and no input. It
 	// doubles with each round, up to roundPauseMost.
 	roundPause     = 50 * time.Millisecond
@@ -42,7 +40,9 @@ func (s *Session) provideInput(ctx context.Context, r *request, a answer) (answe
 			return s.endWithoutInput(ctx, problem)
 		}
 		if waits {
-			if e := pauseFor(ctx, min(roundPause<<min(round, 10), roundPauseMost)); e != nil {
+			if !waitFor(ctx, min(roundPause<<min(round, 10), roundPauseMost)) {
+				e := contextError(ctx, "before the server was done")
+				e.Outcome = messages.OutcomeUnknown // the server has worked on the request
 				return answer{}, e
 			}
 		}
@@ -73,21 +73,6 @@ func (s *Session) endWithoutInput(ctx context.Context, problem string) (answer, 
 	}
 	e.Outcome = messages.OutcomeUnknown
 	return answer{}, e
-}
-
-// pauseFor waits for d. It returns an error if ctx ends first; the outcome is unknown, because the server has worked
-// on the request.
-func pauseFor(ctx context.Context, d time.Duration) *messages.Error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		e := contextError(ctx, "before the server was done")
-		e.Outcome = messages.OutcomeUnknown
-		return e
-	}
 }
 
 // nextRoundParams returns the further members of params for the next round. waits is true if the server asked for

@@ -152,7 +152,7 @@ func FuzzToolList(f *testing.F) {
 		if !rawjson.IsObject(b) || !json.Valid(b) {
 			return
 		}
-		l := newPageCollector(&toolKind, 100)
+		l := newPageCollector(&toolKind, listLimits{maxEntries: 100})
 		next, problem := l.addPage(b, time.Time{})
 		if problem != "" {
 			return
@@ -204,7 +204,7 @@ func FuzzToolList(f *testing.F) {
 // TestListBounds checks the bounds that are too large for a story.
 func TestListBounds(t *testing.T) {
 	big := `{"name":"big","description":"` + strings.Repeat("x", maxDefinition) + `"}`
-	l := newPageCollector(&toolKind, 10)
+	l := newPageCollector(&toolKind, listLimits{maxEntries: 10})
 	if _, problem := l.addPage([]byte(`{"tools":[`+big+`,{"name":"small"}]}`), time.Time{}); problem != "" {
 		t.Fatalf("the list is refused: %s", problem)
 	}
@@ -213,13 +213,13 @@ func TestListBounds(t *testing.T) {
 		t.Errorf("tools %d, quarantined %+v", len(l.entries), l.quarantined)
 	}
 
-	l = newPageCollector(&toolKind, 10)
+	l = newPageCollector(&toolKind, listLimits{maxEntries: 10})
 	cursor := `"` + strings.Repeat("c", maxCursor) + `"`
 	if _, problem := l.addPage([]byte(`{"tools":[],"nextCursor":`+cursor+`}`), time.Time{}); problem == "" {
 		t.Error("a cursor of 64 KiB is accepted")
 	}
 
-	l = newPageCollector(&toolKind, 10)
+	l = newPageCollector(&toolKind, listLimits{maxEntries: 10})
 	l.bytes = maxListBytes - 5
 	if _, problem := l.addPage([]byte(`{"tools":[]}`), time.Time{}); problem != "is larger than 256 MiB" {
 		t.Errorf("a list beyond the limit: %q", problem)

@@ -209,7 +209,7 @@ func Dial(ctx context.Context, t transports.Transport, cfg Config) (*Session, er
 		dead:     make(chan struct{}),
 		released: make(chan struct{}),
 	}
-	s.streams.conversation = (*streamSession)(s)
+	s.streams.conversation = (*conversation)(s)
 	s.toolList.Store(cfg.Listed)
 	s.memory.share = s.cfg.Share
 	// Without this the earlier list would live as long as the session, although toolList soon holds a newer one.

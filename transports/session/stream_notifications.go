@@ -1,53 +1,5 @@
 package session
 
-import (
-	"context"
-
-	"github.com/mcpvisor/mcpvisor/messages"
-	"github.com/mcpvisor/mcpvisor/transports"
-)
-
-// streamSession is the session as its streams see it. It is a type of its own so that its methods are not part of the
-// session's API.
-type streamSession Session
-
-var _ streamConversation = (*streamSession)(nil)
-
-// Listen sends one request subscriptions/listen. It has no caller's context: the request must not end with the caller that
-// opened the stream.
-func (k *streamSession) Listen(ctx context.Context, filter *streamFilter, begin func(id int64)) *messages.Error {
-	s := (*Session)(k)
-	f, e := s.registerRequest(context.Background(), nil, false)
-	if e != nil {
-		return e
-	}
-	s.mu.Lock()
-	f.longLived = true
-	s.mu.Unlock()
-	begin(f.id)
-	// Streams exist in the modern era only, so m is not nil.
-	m := s.modern.Load()
-	r := request{method: "subscriptions/listen", fields: filter.appendParams(nil)}
-	f.body = r.appendTo(f.body, f.id, m, nil)
-	a, e := s.exchangeMessage(ctx, f, &transports.Message{ID: f.id, Method: r.method, Body: f.body, Version: m.version})
-	if e == nil {
-		e = a.asError(r.method)
-	}
-	return e
-}
-
-// Spawn runs f on a goroutine of the session.
-func (k *streamSession) Spawn(f func()) bool { return (*Session)(k).spawn(f) }
-
-// Lifetime returns the context that ends with the session.
-func (k *streamSession) Lifetime() context.Context { return k.lifetime }
-
-// EndedError returns the reason of the session's end.
-func (k *streamSession) EndedError(op string) *messages.Error { return (*Session)(k).endedError(op) }
-
-// Rand draws a number in [0,1).
-func (k *streamSession) Rand() float64 { return k.cfg.Rand() }
-
 // handleAcknowledged acts on the server's agreement to a stream: it reports possible misses, and lets Subscribe return.
 func (s *Session) handleAcknowledged(params []byte) {
 	st, reopened := s.streams.acknowledge(params)

@@ -24,81 +24,40 @@ const (
 	pollFailures = 5
 	// ttlGrace is the time for which a task is still polled after its time to live.
 	ttlGrace = 30 * time.Second
-	// taskCancelTimeout bounds the cancellation of a task whose caller has left.
-	taskCancelTimeout = 10 * time.Second
 )
 
-// A followedTask lets the reader find a call that is, or may become, a task. Session.mu guards it once it is in
-// Session.followedTasks.
-type followedTask struct {
-	// id is empty until the server has created the task.
-	id string
-	// token is the progress token of the request that began the task, 0 if there is none.
-	//
-	// 2025-11-25: "The progressToken provided in the initial request remains valid throughout the task lifetime."
-	token    int64
-	progress *progressReporter
-	timeout  *CallTimeout
-	ctx      context.Context //nolint:containedctx // the caller's, as long as the task is followed
-	// statusHint has room for one hint that the task's status may have changed; it makes the poller ask earlier.
-	statusHint chan struct{}
+// A taskConversation is what a poller needs of the session.
+type taskConversation interface {
+	// PerformTaskRequest sends a request about the task id with these members of params, without braces, and sees it through.
+	PerformTaskRequest(ctx context.Context, method, id string, params []byte) (answer, *messages.Error)
+	// AnswerInputRequests has handlers answer the questions of a server and appends their results to b. problem is the fault
+	// of a question that could not be answered, empty if there is none.
+	AnswerInputRequests(ctx context.Context, b, inputRequests []byte) (_ []byte, problem string)
+	// Spawn runs f on a goroutine of the session, and reports false if the session is over. Protect runs f here, and turns a
+	// panic of it into the end of the session.
+	Spawn(f func()) bool
+	Protect(f func())
+	// Dead is closed when the session has ended; EndedError returns the reason, nil while it lives.
+	Dead() <-chan struct{}
+	EndedError(op string) *messages.Error
+	// Rand draws a number in [0,1).
+	Rand() float64
 }
 
-// beginFollowing registers f with the reader. Each call needs one endFollowing.
-func (s *Session) beginFollowing(ctx context.Context, f *followedTask) {
-	f.statusHint, f.ctx, f.timeout = make(chan struct{}, 1), ctx, callTimeoutOf(ctx)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.followedTasks == nil {
-		s.followedTasks = make(map[*followedTask]struct{})
-	}
-	s.followedTasks[f] = struct{}{}
-}
-
-// endFollowing forgets f, withdraws the questions that belong to it, and ends its progress. It may wait for a
-// progress callback that is running.
-func (s *Session) endFollowing(f *followedTask) {
-	s.mu.Lock()
-	delete(s.followedTasks, f)
-	p := f.progress
-	withdraw := s.withdrawQuestions(0, f)
-	s.mu.Unlock()
-	withdraw()
-	if p != nil {
-		p.finish()
-	}
-}
-
-// handleTaskStatus acts on the notification of either era that a task's status changed. It only makes the next poll
-// come earlier, because "Requestors MUST NOT rely on receiving" it (2025-11-25), and because it may be older than the
-// last answer.
-func (s *Session) handleTaskStatus(params []byte) {
-	id, _ := rawjson.Text(rawjson.Member(params, "taskId"))
-	if id == "" {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for f := range s.followedTasks {
-		if f.id != id {
-			continue
-		}
-		select {
-		case f.statusHint <- struct{}{}:
-		default: // a hint is waiting already
-		}
-	}
+// taskPollOptions tell a taskPoller about its task and its caller.
+type taskPollOptions struct {
+	// modern is true in the modern era. detailed is true if the first status came from tasks/get.
+	modern, detailed bool
+	// statusHint receives when the task's status may have changed: the poller asks earlier then.
+	statusHint <-chan struct{}
+	// onTask gets each change of the status, the first one included; nil for none.
+	onTask func(messages.TaskStatus)
 }
 
 // A taskPoller polls one task until it ends, on its caller's goroutine, which owns all fields.
 type taskPoller struct {
-	s    *Session
-	f    *followedTask
-	opts *Options
-	// own is true if this call began the task: then the task is cancelled when the caller leaves. TaskResult only
-	// looks at a task.
-	own    bool
-	modern bool
+	conversation taskConversation
+	options      taskPollOptions
 
 	// lastStatus is the newest status; its ID is empty before the first.
 	lastStatus messages.TaskStatus
@@ -128,32 +87,18 @@ type requestEnd struct {
 	e *messages.Error
 }
 
-// pollTask follows a task whose first status is raw, until the call has its answer. If the caller leaves before, the
-// task is cancelled in the background.
-func (s *Session) pollTask(ctx context.Context, r *request, raw []byte) (answer, *messages.Error) {
-	status, problem := readTask(raw)
-	if problem != "" {
-		return answer{kind: answerUnusable, detail: problem}, nil
-	}
-	f := r.task
-	if f == nil { // modern era: the server made the call a task of its own accord
-		f = &followedTask{}
-		s.beginFollowing(ctx, f)
-		defer s.endFollowing(f)
-	}
-	r.becameTask = true
-	p := &taskPoller{s: s, f: f, opts: r.opts, own: true, modern: s.modern.Load() != nil}
+// newTaskPoller returns a poller of the task that has this status, and calls onTask with it.
+func newTaskPoller(c taskConversation, status messages.TaskStatus, options taskPollOptions) *taskPoller {
+	p := &taskPoller{conversation: c, options: options, detailed: options.detailed}
 	p.noteStatus(status)
-	return p.run(ctx)
+	return p
 }
+
+// hasEnded reports whether the newest status of the task is a final one.
+func (p *taskPoller) hasEnded() bool { return p.lastStatus.State.Final() }
 
 // noteStatus records a status and calls OnTask if the state or the message is another one.
 func (p *taskPoller) noteStatus(status messages.TaskStatus) {
-	if p.lastStatus.ID == "" {
-		p.s.mu.Lock()
-		p.f.id = status.ID
-		p.s.mu.Unlock()
-	}
 	// The server may change the time to live; it counts from the status that changed it, by our clock.
 	if ttl := time.Duration(status.TTL); ttl != time.Duration(p.lastStatus.TTL) || p.lastStatus.ID == "" {
 		p.expires = time.Time{}
@@ -165,16 +110,11 @@ func (p *taskPoller) noteStatus(status messages.TaskStatus) {
 		p.resultFetched = false
 	}
 	p.lastStatus, p.lastPolled = status, time.Now()
-	if p.opts != nil && p.opts.OnTask != nil && (p.reported.State != status.State || p.reported.Message != status.Message) {
+	if p.options.onTask != nil && (p.reported.State != status.State || p.reported.Message != status.Message) {
 		p.reported = status
-		p.reportStatus(status)
+		// A panic of the caller's function ends the session, as that of any other callback does.
+		p.conversation.Protect(func() { p.options.onTask(status) })
 	}
-}
-
-// reportStatus calls OnTask. A panic of it ends the session, as that of any other callback does.
-func (p *taskPoller) reportStatus(status messages.TaskStatus) {
-	defer p.s.recoverPanic()
-	p.opts.OnTask(status)
 }
 
 // run polls the task until it has ended, and provides the input that it asks for.
@@ -186,14 +126,10 @@ func (p *taskPoller) run(ctx context.Context) (a answer, e *messages.Error) {
 		if p.stopResult != nil {
 			p.stopResult()
 		}
-		// The caller gets an error, and the task may still run: its result would have no receiver.
-		if e != nil && p.own && !p.lastStatus.State.Final() && e.Class != messages.ClassRejected {
-			p.s.abandonTask(p.lastStatus.ID)
-		}
 	}()
 	for {
 		// In the modern era only tasks/get brings the result, so a final status from elsewhere needs one more poll.
-		if p.lastStatus.State.Final() && (p.detailed || !p.modern) {
+		if p.lastStatus.State.Final() && (p.detailed || !p.options.modern) {
 			return p.finalAnswer(ctx)
 		}
 		if p.lastStatus.State == messages.TaskInputRequired {
@@ -235,7 +171,7 @@ func (p *taskPoller) pollInterval() time.Duration {
 		d = p.pause
 	}
 	d = min(max(d, pollFloor), pollCeiling) << min(p.failures, 3)
-	return d + time.Duration(p.s.cfg.Rand()*float64(d/10+1))
+	return d + time.Duration(p.conversation.Rand()*float64(d/10+1))
 }
 
 // waitForPoll waits until it is time to poll again: after the interval, after a hint that the status changed, or when
@@ -249,7 +185,7 @@ func (p *taskPoller) waitForPoll(ctx context.Context) (*requestEnd, *messages.Er
 	}
 	timer := time.NewTimer(p.pollInterval())
 	defer timer.Stop()
-	woken := p.f.statusHint
+	woken := p.options.statusHint
 	for {
 		select {
 		case <-timer.C:
@@ -265,7 +201,7 @@ func (p *taskPoller) waitForPoll(ctx context.Context) (*requestEnd, *messages.Er
 			}
 			p.earlyResult = &end // the next status shows whether the task failed or only this request
 			return nil, nil
-		case <-p.s.dead:
+		case <-p.conversation.Dead():
 			return nil, p.interruptedError(ctx)
 		case <-ctx.Done():
 			return nil, p.interruptedError(ctx)
@@ -276,7 +212,7 @@ func (p *taskPoller) waitForPoll(ctx context.Context) (*requestEnd, *messages.Er
 // pollStatus gets the status of the task. It returns nil also after a failure that a later poll may not have.
 func (p *taskPoller) pollStatus(ctx context.Context) *messages.Error {
 	id := p.lastStatus.ID
-	a, e := p.s.performRequest(ctx, &request{method: "tasks/get", name: id, fields: taskFields(id)})
+	a, e := p.conversation.PerformTaskRequest(ctx, "tasks/get", id, taskFields(id))
 	if retry, e := p.checkAnswer(ctx, a, e, "tasks/get"); retry || e != nil {
 		return e
 	}
@@ -300,7 +236,7 @@ func (p *taskPoller) pollStatus(ctx context.Context) *messages.Error {
 func (p *taskPoller) checkAnswer(ctx context.Context, a answer, e *messages.Error, method string) (retry bool, _ *messages.Error) {
 	switch {
 	case e != nil:
-		if ctx.Err() != nil || p.s.endedError("") != nil {
+		if ctx.Err() != nil || p.conversation.EndedError("") != nil {
 			return false, p.interruptedError(ctx)
 		}
 		switch e.Class {
@@ -340,7 +276,7 @@ func (p *taskPoller) checkAnswer(ctx context.Context, a answer, e *messages.Erro
 // fulfill the outstanding requests in inputRequests by sending one or more tasks/update requests with corresponding
 // inputResponses."
 func (p *taskPoller) provideInput(ctx context.Context) *messages.Error {
-	if !p.modern {
+	if !p.options.modern {
 		p.fetchResult(ctx)
 		return nil
 	}
@@ -356,20 +292,21 @@ func (p *taskPoller) provideInput(ctx context.Context) *messages.Error {
 		return nil
 	}
 	fields := append(taskFields(p.lastStatus.ID), `,"inputResponses":{`...)
-	fields, problem = p.s.answerInputRequests(ctx, fields, inputRequests)
+	fields, problem = p.conversation.AnswerInputRequests(ctx, fields, inputRequests)
 	switch {
-	case ctx.Err() != nil || p.s.endedError("") != nil:
+	case ctx.Err() != nil || p.conversation.EndedError("") != nil:
 		return p.interruptedError(ctx)
 	case problem != "":
 		return p.taskError(messages.ClassProtocol, "the task "+problem)
 	}
-	r := &request{method: "tasks/update", name: p.lastStatus.ID, fields: append(fields, '}')}
+	const method = "tasks/update"
+	fields = append(fields, '}')
 	for {
-		a, e := p.s.performRequest(ctx, r)
-		retry, e := p.checkAnswer(ctx, a, e, r.method)
+		a, e := p.conversation.PerformTaskRequest(ctx, method, p.lastStatus.ID, fields)
+		retry, e := p.checkAnswer(ctx, a, e, method)
 		switch {
 		case retry:
-			if e := pauseFor(ctx, p.pollInterval()); e != nil {
+			if !waitFor(ctx, p.pollInterval()) {
 				return p.interruptedError(ctx)
 			}
 		case e != nil && a.kind == answerRPCError && ctx.Err() == nil:
@@ -431,9 +368,9 @@ func (p *taskPoller) fetchResult(ctx context.Context) {
 	}
 	ctx, p.stopResult = context.WithCancel(ctx)
 	result := make(chan requestEnd, 1)
-	r := &request{method: "tasks/result", name: p.lastStatus.ID, fields: taskFields(p.lastStatus.ID)}
-	if p.s.spawn(func() {
-		a, e := p.s.performRequest(ctx, r)
+	id := p.lastStatus.ID // read here, because the goroutine does not own the fields
+	if p.conversation.Spawn(func() {
+		a, e := p.conversation.PerformTaskRequest(ctx, "tasks/result", id, taskFields(id))
 		result <- requestEnd{a, e}
 	}) {
 		p.pendingResult, p.resultFetched = result, true
@@ -446,7 +383,7 @@ func (p *taskPoller) finalAnswer(ctx context.Context) (answer, *messages.Error) 
 	if p.lastStatus.State == messages.TaskCancelled {
 		return answer{}, p.taskError(messages.ClassRejected, p.withServerMessage("the task was cancelled at the server"))
 	}
-	if p.modern {
+	if p.options.modern {
 		return p.inlinedAnswer()
 	}
 	for {
@@ -463,7 +400,7 @@ func (p *taskPoller) finalAnswer(ctx context.Context) (answer, *messages.Error) 
 				return answer{}, p.interruptedError(ctx)
 			}
 		default:
-			end.a, end.e = p.s.performRequest(ctx, &request{method: "tasks/result", name: p.lastStatus.ID, fields: taskFields(p.lastStatus.ID)})
+			end.a, end.e = p.conversation.PerformTaskRequest(ctx, "tasks/result", p.lastStatus.ID, taskFields(p.lastStatus.ID))
 		}
 		if end.e == nil && end.a.kind == answerRPCError && p.lastStatus.State == messages.TaskFailed {
 			// 2025-11-25: "If the underlying request resulted in a JSON-RPC error, tasks/result MUST return that same
@@ -474,7 +411,7 @@ func (p *taskPoller) finalAnswer(ctx context.Context) (answer, *messages.Error) 
 		if !retry {
 			return end.a, e
 		}
-		if pauseFor(ctx, p.pollInterval()) != nil {
+		if !waitFor(ctx, p.pollInterval()) {
 			return answer{}, p.interruptedError(ctx)
 		}
 	}
@@ -525,7 +462,7 @@ func (p *taskPoller) taskError(class messages.Class, text string) *messages.Erro
 // interruptedError returns the error of a call that ends before its task: because the connection died, or the caller
 // left.
 func (p *taskPoller) interruptedError(ctx context.Context) *messages.Error {
-	e := p.s.endedError("")
+	e := p.conversation.EndedError("")
 	if e == nil || ctx.Err() != nil {
 		e = contextError(ctx, "before the task had ended")
 	} else {
@@ -533,21 +470,4 @@ func (p *taskPoller) interruptedError(ctx context.Context) *messages.Error {
 	}
 	e.Outcome, e.Task = messages.OutcomeUnknown, p.lastStatus.ID
 	return e
-}
-
-// abandonTask cancels a task in the background after its caller has left. It does nothing if the server cannot cancel
-// tasks; then the task runs to its end.
-//
-// 2026-07-28: "The notifications/cancelled notification MUST NOT be used for task cancellation." 2025-11-25 has
-// tasks/cancel if the server declares it, and nothing else.
-func (s *Session) abandonTask(id string) {
-	if s.endedError("") != nil || s.modern.Load() == nil && !s.info.Load().Capabilities.TasksCancel {
-		return
-	}
-	s.spawn(func() {
-		ctx, stop := context.WithTimeout(s.lifetime, taskCancelTimeout)
-		defer stop()
-		// A task that has ended meanwhile refuses the cancellation, which is fine.
-		_, _ = s.performRequest(ctx, &request{method: "tasks/cancel", name: id, fields: taskFields(id)})
-	})
 }

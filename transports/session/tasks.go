@@ -12,8 +12,8 @@ func (s *Session) Tasks(ctx context.Context) ([]messages.TaskStatus, error) {
 	if e := s.checkTaskSupport("list its tasks", func(c *Capabilities) bool { return c.TasksList }, false); e != nil {
 		return nil, e
 	}
-	l := newPageCollector(&taskKind, s.cfg.MaxTools)
-	if e := l.fetchPages(ctx, s.listSource()); e != nil {
+	l := newPageCollector(&taskKind, s.listLimits())
+	if e := l.fetchPages(ctx, (*conversation)(s)); e != nil {
 		return nil, e
 	}
 	return l.entries, nil // a task that cannot be read is left out and spoils nothing else
@@ -77,10 +77,11 @@ func (s *Session) TaskResult(ctx context.Context, id string, o *Options) (Result
 		}
 		return Result{}, e
 	}
-	// own stays false: this call only looks at the task. The status came from tasks/get, so it is detailed.
-	p := &taskPoller{s: s, f: f, opts: o, modern: s.modern.Load() != nil, detailed: true}
-	p.noteStatus(t)
-	a, e := p.run(ctx)
+	options := taskPollOptions{modern: s.modern.Load() != nil, detailed: true, statusHint: s.nameTask(f, t.ID)}
+	if o != nil {
+		options.onTask = o.OnTask
+	}
+	a, e := newTaskPoller((*conversation)(s), t, options).run(ctx)
 	if e == nil {
 		e = a.asError("tools/call")
 	}

@@ -92,7 +92,7 @@ var sessionBugs = inPackage("transports/session",
 		Finds: []string{"I14"}, Why: "tools behind an empty cursor, which is a valid one, do not exist",
 	},
 	Bug{
-		Name: "page-of-one-less", In: "pageCollector.addEntries", Old: "l.entriesSeen > l.maxEntries", New: "l.entriesSeen >= l.maxEntries",
+		Name: "page-of-one-less", In: "pageCollector.addEntries", Old: "l.entriesSeen > l.limits.maxEntries", New: "l.entriesSeen >= l.limits.maxEntries",
 		Finds: []string{"I14"}, Why: "a list as long as may be is refused",
 	},
 	// A session that its server has forgotten ends at once, so that the supervisor can open another one.
@@ -219,7 +219,7 @@ var sessionBugs = inPackage("transports/session",
 	},
 	// The memory of lists and notifications is charged to the server and has to be given back on every path.
 	Bug{
-		Name: "memory-of-a-failed-list", In: "pageCollector.fetchPages", Old: "source.memory.release(l.memoryTaken)\nl.memoryTaken = 0", New: "l.memoryTaken = 0",
+		Name: "memory-of-a-failed-list", In: "pageCollector.fetchPages", Old: "l.limits.memory.release(l.memoryTaken)\nl.memoryTaken = 0", New: "l.memoryTaken = 0",
 		Finds: []string{"I9", "I12"}, Why: "lists that fail eat up the memory that their server may hold",
 	},
 	Bug{

@@ -479,11 +479,11 @@ var slipsInSession = inPackage("transports/session",
 		Finds: []string{"I2"}, Why: "a task ends at the timeout of a call although its server says that it is at work",
 	},
 	Bug{
-		Name: "task-goes-on-alone", In: "taskPoller.run", Old: "p.s.abandonTask(p.lastStatus.ID)", New: "{}",
+		Name: "task-goes-on-alone", In: "Session.pollTask", Old: "s.abandonTask(status.ID)", New: "{}",
 		Finds: []string{"I4"}, Why: "the task of a caller who gave up goes on",
 	},
 	Bug{
-		Name: "task-of-the-dead", In: "taskPoller.waitForPoll", Old: "p.s.dead", New: "(chan struct{})(nil)",
+		Name: "task-of-the-dead", In: "taskPoller.waitForPoll", Old: "p.conversation.Dead()", New: "(chan struct{})(nil)",
 		Finds: []string{"I2"}, Why: "a task whose connection died is waited for until the next question",
 	},
 	Bug{
