@@ -6,7 +6,7 @@
 //	cause.Reason // `node does not find the module "zod"`, empty if the failure is not a known one
 //	cause.Fix    // "install what it depends on (npm install), …"
 //
-// A known failure is a row of the table (known_*.go), and each row stands on a file of testdata: the standard error of a
+// A known failure is a row of a table in package known, and each row stands on a file of testdata: the standard error of a
 // program that was broken for it. A row claims what the text says, and no more; where the text leaves open which of two things
 // is wrong, so does the row.
 //
@@ -19,6 +19,8 @@
 // Package actors calls Explain and ExplainSilence when an attempt or a connection of a child process has failed, and adds the
 // answer to the cause in the status. The package calls package messages only, and keeps no state but compiled patterns.
 //
+//	Explain: stderr -> lines.go (which line is the reason?) -> known.Tables (which failure is it?) -> Cause
+//
 // Public for the command: what it exports may change without notice.
 package failure
 
@@ -28,6 +30,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/mcpvisor/mcpvisor/actors/failure/internal/known"
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
@@ -60,6 +63,7 @@ const (
 	shownRunes = 200      // runes of Cause.Line
 	partRunes  = 120      // runes of a part of a line that a reason repeats
 	tries      = 3        // lines that a row compares with its pattern
+	nearby     = 3        // lines before and after the reason that count as next to it
 )
 
 // Explain returns why the program that wrote this to its standard error has ended.
@@ -79,13 +83,13 @@ func explainText(stderr string, silent bool) Cause {
 	if reason >= 0 {
 		c.Line = t.displayLine(reason)
 	}
-	for _, table := range knownFailures {
-		for i := range table.rows {
-			if k := &table.rows[i]; silent || !k.silent {
+	for _, table := range known.Tables {
+		for i := range table.Rows {
+			if k := &table.Rows[i]; silent || !k.Silent {
 				// The first row that matches wins: the tables go from the exact to the general.
-				if line, found := k.findLine(t, reason, table.near); found != nil {
-					c = Cause{Line: t.displayLine(line), Name: k.name, Reason: fillGroups(k.reason, found), Fix: fillGroups(k.fix, found)}
-					if k.reason == "" {
+				if line, found := findLine(k, t, reason, table.Near); found != nil {
+					c = Cause{Line: t.displayLine(line), Name: k.Name, Reason: fillGroups(k.Reason, found), Fix: fillGroups(k.Fix, found)}
+					if k.Reason == "" {
 						c.Reason = "its last words: " + c.Line
 					}
 					return c
@@ -96,46 +100,28 @@ func explainText(stderr string, silent bool) Cause {
 	return c
 }
 
-// knownFailure is one row: a failure, how its line is recognised, and what to say about it.
-type knownFailure struct {
-	name string
-	// sign is in every line that pattern matches, so that nearly every line is skipped at little cost. Its case counts.
-	sign string
-	// pattern recognises the line. It is compiled when a line first has the sign: a program that never fails pays nothing.
-	pattern string
-	// match replaces pattern where a regular expression would be slow.
-	match func(line string) (groups []string)
-	// reason and fix are clauses. {1} is the first group of the pattern in quotes, <1> without. An empty reason means that the
-	// program's own words say it best.
-	reason, fix string
-	// silent rows are about programs that still run: their lines are no reason to end.
-	silent bool
-	// alone rows apply only if no other line names a reason.
-	alone bool
-}
-
-// findLine searches for the row's failure from the last line back: a program survived what stands before a later error.
-func (k *knownFailure) findLine(t *text, reason int, near bool) (line int, groups []string) {
+// findLine searches for the failure of a row from the last line back: a program survived what stands before a later error.
+func findLine(k *known.Failure, t *text, reason int, near bool) (line int, groups []string) {
 	// Nearly every row ends here, with one search in the whole text.
-	if !strings.Contains(t.whole, k.sign) {
+	if !strings.Contains(t.whole, k.Sign) {
 		return 0, nil
 	}
 	// Only a few lines are compared with the pattern: a program may repeat the sign thousands of times.
 	looked := 0
 	for i := len(t.lines) - 1; i >= 0 && looked < tries; i-- {
-		if !strings.Contains(t.lines[i], k.sign) {
+		if !strings.Contains(t.lines[i], k.Sign) {
 			continue
 		}
 		// A line is skipped if the row demands to be alone, if the program survived it, or if a near row is too far from the reason.
 		switch far := i < reason-nearby || i > reason+nearby; {
-		case k.alone && i != reason, !near && t.wasSurvived(i, reason), near && !k.silent && (far || i != reason && t.lineKind(i) == stackFrame):
+		case k.Alone && i != reason, !near && t.wasSurvived(i, reason), near && !k.Silent && (far || i != reason && t.lineKind(i) == stackFrame):
 			continue
 		}
 		looked++
-		if k.match != nil {
-			groups = k.match(t.lines[i])
+		if k.Match != nil {
+			groups = k.Match(t.lines[i])
 		} else {
-			groups = compilePattern(k.pattern).FindStringSubmatch(t.lines[i])
+			groups = compilePattern(k.Pattern).FindStringSubmatch(t.lines[i])
 		}
 		// The groups fill the clauses of the row.
 		if groups != nil {

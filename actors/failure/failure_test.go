@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"golang.org/x/tools/txtar"
+
+	"github.com/mcpvisor/mcpvisor/actors/failure/internal/known"
 )
 
 var update = flag.Bool("update", false, "write what Explain says into the files of testdata")
@@ -60,10 +62,10 @@ func TestExplain(t *testing.T) {
 	if real < 60 {
 		t.Errorf("%d known failures stand on a program that was really broken, want 60", real)
 	}
-	for _, table := range knownFailures {
-		for _, k := range table.rows {
-			if !met[k.name] {
-				t.Errorf("no file of testdata shows %s", k.name)
+	for _, table := range known.Tables {
+		for _, k := range table.Rows {
+			if !met[k.Name] {
+				t.Errorf("no file of testdata shows %s", k.Name)
 			}
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+
+	"github.com/mcpvisor/mcpvisor/actors/failure/internal/known"
 )
 
 // Everything that comes out is one short line that acts on no terminal, whatever went in.
@@ -67,9 +69,9 @@ func TestExplainIsNotMisled(t *testing.T) {
 // A server that writes what every row looks for, as much of it as is kept, costs no more than milliseconds.
 func TestExplainIsBounded(t *testing.T) {
 	var signs strings.Builder
-	for _, table := range knownFailures {
-		for _, k := range table.rows {
-			signs.WriteString(k.sign + " ")
+	for _, table := range known.Tables {
+		for _, k := range table.Rows {
+			signs.WriteString(k.Sign + " ")
 		}
 	}
 	for _, stderr := range []string{

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/mcpvisor/mcpvisor/actors/failure/internal/known"
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
@@ -180,7 +181,7 @@ func (t *text) displayLine(i int) string {
 func kindOf(line string) kind {
 	bare := strings.TrimSpace(line)
 	switch {
-	case !strings.ContainsFunc(bare, isWord), hasAnyPrefix(bare, frames...), line != bare && inner().MatchString(line):
+	case !strings.ContainsFunc(bare, known.IsWordRune), hasAnyPrefix(bare, frames...), line != bare && inner().MatchString(line):
 		return stackFrame
 	// npm begins every line with its own mark, so the mark alone says nothing.
 	case hasAnyPrefix(bare, "npm error ", "npm ERR! ", "npm error", "npm ERR!"):
@@ -203,7 +204,7 @@ func kindOf(line string) kind {
 func soundsBad(line string) bool {
 	// Words are compared one by one and in pairs.
 	before := ""
-	for word := range strings.FieldsFuncSeq(strings.ToLower(line), func(r rune) bool { return !isWord(r) && r != '\'' }) {
+	for word := range strings.FieldsFuncSeq(strings.ToLower(line), func(r rune) bool { return !known.IsWordRune(r) && r != '\'' }) {
 		word = strings.Trim(word, "'")
 		if badWord(word) || badPair(before+" "+word) {
 			return true
@@ -226,11 +227,6 @@ func containsAny(line string, signs ...string) bool {
 // headSigns are texts of which every line that head matches has one: other lines are not compared with the expression.
 var headSigns = []string{
 	"Error", "Exception", "Rejection", "Exit", "Interrupt", "Fault", "[cause]", "Caused by", "panic", "fatal error", "FATAL ERROR", "terminate called", ":in ",
-}
-
-// isWord reports whether a rune belongs to a word; U+FFFD, the sign of a broken character, does not.
-func isWord(r rune) bool {
-	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r > 0x7f && r != 0xfffd
 }
 
 // hasAnyPrefix reports whether a line begins with one of the texts.

@@ -31,7 +31,6 @@ var OpenFamilies = []OpenFamily{
 	{"cmd/mcpvisor", "up", 9, "the commands still share one folder, and with it their options and their printer"},
 	{"cmd/mcpvisor", "ask", 19, "the commands still share one folder, and with it their options and their printer"},
 	{"cmd/mcpvisor", "chaos", 12, "the commands still share one folder, and with it their options and their printer"},
-	{"actors/failure", "known", 8, "the tables of failures share the type of their rows with the search"},
 }
 
 // Families returns the families of production files that are larger than MaxFamily and not open, by the files of each folder.

@@ -115,12 +115,18 @@ var Table = []Row{
 	},
 	{
 		Packages: []string{
-			"actors/lifecycle", "actors/catalog", "actors/internal/queue", "actors/opening", "actors/failure",
+			"actors/lifecycle", "actors/catalog", "actors/internal/queue", "actors/opening", "actors/failure/internal/known",
 			"supervisor/restart",
 		},
 		Height: edge,
 		Pure:   true,
 		Why:    "a pure package is decided by its arguments alone and knows the vocabulary only",
+	},
+	{
+		Packages: []string{"actors/failure"},
+		Height:   edge + 1,
+		Pure:     true,
+		Why:      "why a program ended is read from its text, by the tables of known failures",
 	},
 	{
 		Packages: []string{"supervisor/access"},

@@ -1,83 +1,83 @@
-package failure
+package known
 
 import "strings"
 
 // programs are messages that servers themselves write for the person: a key is missing, an argument, a folder. They come last,
 // because their words are the least certain.
-var programs = []knownFailure{
+var programs = []Failure{
 	// Servers ask for variables in many words, so a function looks for a name and a demand in one line.
 	{
-		name: "missing-variable", sign: "_", match: missingVariable,
-		fix: variableFix,
+		Name: "missing-variable", Sign: "_", Match: missingVariable,
+		Fix: variableFix,
 	},
 	{
 		// pydantic prints the class first and one line for each field after it.
-		name: "pydantic-settings", sign: "validation error",
-		pattern: `ValidationError: \d+ validation errors? for (\w+)`,
-		reason:  "a setting of the program ({1}) is missing or not valid",
-		fix:     "the lines below it in standard error name the fields; set them in \"env\"",
+		Name: "pydantic-settings", Sign: "validation error",
+		Pattern: `ValidationError: \d+ validation errors? for (\w+)`,
+		Reason:  "a setting of the program ({1}) is missing or not valid",
+		Fix:     "the lines below it in standard error name the fields; set them in \"env\"",
 	},
 	{
 		// Libraries for options in many languages use these words.
-		name: "unknown-option", sign: "option",
-		pattern: `(?i)unknown option:? ['"]?(--?[\w-]+)`,
-		reason:  "the program does not know the option {1}",
-		fix:     "correct \"args\": --help of the program shows what it takes",
+		Name: "unknown-option", Sign: "option",
+		Pattern: `(?i)unknown option:? ['"]?(--?[\w-]+)`,
+		Reason:  "the program does not know the option {1}",
+		Fix:     "correct \"args\": --help of the program shows what it takes",
 	},
 	{
 		// The libraries cobra and pflag of Go use these words.
-		name: "unknown-option", sign: "unknown flag: ",
-		pattern: `unknown flag: (--?[\w-]+)`,
-		reason:  "the program does not know the option {1}",
-		fix:     "correct \"args\": --help of the program shows what it takes",
+		Name: "unknown-option", Sign: "unknown flag: ",
+		Pattern: `unknown flag: (--?[\w-]+)`,
+		Reason:  "the program does not know the option {1}",
+		Fix:     "correct \"args\": --help of the program shows what it takes",
 	},
 	{
 		// The reference server for files says this of a folder in its arguments.
-		name: "missing-folder", sign: "annot access directory ",
-		pattern: `[Cc]annot access directory (.*?)(?:, skipping)?$`,
-		reason:  "the program cannot use the folder {1}",
-		fix:     "make it, or correct its path in \"args\"; see whether you may read it",
+		Name: "missing-folder", Sign: "annot access directory ",
+		Pattern: `[Cc]annot access directory (.*?)(?:, skipping)?$`,
+		Reason:  "the program cannot use the folder {1}",
+		Fix:     "make it, or correct its path in \"args\"; see whether you may read it",
 	},
 	{
 		// The line itself says best what is missing, so there is no reason of ours.
-		name: "missing-argument", sign: "rgument",
-		pattern: `(?i)^(?:error: )?(?:please )?(?:provide|specify|pass|missing) .{0,80}\barguments?\b`,
-		fix:     "add it to \"args\"",
+		Name: "missing-argument", Sign: "rgument",
+		Pattern: `(?i)^(?:error: )?(?:please )?(?:provide|specify|pass|missing) .{0,80}\barguments?\b`,
+		Fix:     "add it to \"args\"",
 	},
 	// A program that prints its usage usually says first what was wrong; alone keeps this row from hiding that.
 	{
-		name: "usage", sign: "sage", alone: true,
-		pattern: `(?i)^(?:\[\w+\] )?usage(?:: | of )`,
-		fix:     "it was started in another way than it wants: correct \"args\"",
+		Name: "usage", Sign: "sage", Alone: true,
+		Pattern: `(?i)^(?:\[\w+\] )?usage(?:: | of )`,
+		Fix:     "it was started in another way than it wants: correct \"args\"",
 	},
 	// The next rows are about programs that run and are silent: they explain a timeout, not an end.
 	{
 		// A program that prints an address and waits, as mcp-remote does.
-		name: "waits-for-sign-in", sign: "uthori", silent: true,
-		pattern: `(?i)\bauthori[sz]e\b.{0,40}\b(?:visit|open|brows|url|link|http)`,
-		reason:  "the program may wait for somebody to sign in",
-		fix:     signInFix,
+		Name: "waits-for-sign-in", Sign: "uthori", Silent: true,
+		Pattern: `(?i)\bauthori[sz]e\b.{0,40}\b(?:visit|open|brows|url|link|http)`,
+		Reason:  "the program may wait for somebody to sign in",
+		Fix:     signInFix,
 	},
 	{
 		// Other programs print an address in a sentence about signing in.
-		name: "waits-for-sign-in", sign: "http", silent: true,
-		pattern: `(?i)\b(?:sign|log) ?in\b.{0,60}?https?://|\b(?:open|visit|go to)\b.{0,40}https?://.{0,200}\b(?:auth|login|signin|device|code)`,
-		reason:  "the program may wait for somebody to sign in",
-		fix:     signInFix,
+		Name: "waits-for-sign-in", Sign: "http", Silent: true,
+		Pattern: `(?i)\b(?:sign|log) ?in\b.{0,60}?https?://|\b(?:open|visit|go to)\b.{0,40}https?://.{0,200}\b(?:auth|login|signin|device|code)`,
+		Reason:  "the program may wait for somebody to sign in",
+		Fix:     signInFix,
 	},
 	{
 		// A server for HTTP never answers on standard output, so the handshake times out.
-		name: "speaks-http", sign: "http", silent: true,
-		pattern: `(?i)\b(?:listening|running|started|serving|available)\b.{0,60}?(https?://(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::\]):\d+[^\s"'<>]*)`,
-		reason:  "the program seems to be an HTTP server: it says that it listens on {1}",
-		fix:     stdioFix,
+		Name: "speaks-http", Sign: "http", Silent: true,
+		Pattern: `(?i)\b(?:listening|running|started|serving|available)\b.{0,60}?(https?://(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::\]):\d+[^\s"'<>]*)`,
+		Reason:  "the program seems to be an HTTP server: it says that it listens on {1}",
+		Fix:     stdioFix,
 	},
 	{
 		// Some programs name the port alone.
-		name: "speaks-http", sign: "port ", silent: true,
-		pattern: `(?i)\blistening on (port \d+)`,
-		reason:  "the program seems to be a server of the network: it says that it listens on <1>",
-		fix:     stdioFix,
+		Name: "speaks-http", Sign: "port ", Silent: true,
+		Pattern: `(?i)\blistening on (port \d+)`,
+		Reason:  "the program seems to be a server of the network: it says that it listens on <1>",
+		Fix:     stdioFix,
 	},
 }
 
@@ -92,7 +92,7 @@ const (
 func missingVariable(line string) (groups []string) {
 	// The first name of a variable in the line, if any other word asks for something.
 	name, asks := "", false
-	for word := range strings.FieldsFuncSeq(line, func(r rune) bool { return !isWord(r) && r != '_' }) {
+	for word := range strings.FieldsFuncSeq(line, func(r rune) bool { return !IsWordRune(r) && r != '_' }) {
 		if name == "" && isVariableName(word) {
 			name = word
 		}
