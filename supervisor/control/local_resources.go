@@ -2,7 +2,6 @@ package control
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -104,9 +103,6 @@ func (l *localBackend) Follow(ctx context.Context, server string, f func(message
 	return nil
 }
 
-// unsubscribeTime bounds the request that ends a subscription.
-const unsubscribeTime = 2 * time.Second
-
 // Watch implements Backend.
 func (l *localBackend) Watch(ctx context.Context, server, uri string, f func() error) error {
 	w := l.m.Watch(4096) // before the subscription, so that the first update is not missed
@@ -141,40 +137,4 @@ func (l *localBackend) Watch(ctx context.Context, server, uri string, f func() e
 		}
 	}
 	return nil
-}
-
-// watchCounts counts the watchers of each resource: the first one subscribes at the server, and the last one
-// unsubscribes. Without the count one watcher that leaves would end the updates of the others.
-type watchCounts struct {
-	mu    sync.Mutex
-	count map[[2]string]int // by server and URI
-}
-
-// addWatcher subscribes and counts one watcher. The caller must call end when it stops watching.
-func (x *watchCounts) addWatcher(ctx context.Context, m *supervisor.Manager, server, uri string) (end func(), err error) {
-	key := [2]string{server, uri}
-	if err := m.SubscribeResource(ctx, server, uri); err != nil { // each watcher asks, because each must learn of a refusal; a second subscription changes nothing
-		return nil, err
-	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.count == nil {
-		x.count = map[[2]string]int{}
-	}
-	x.count[key]++
-	return func() {
-		x.mu.Lock()
-		// The unsubscription happens outside of the lock, because it waits for the server.
-		x.count[key]--
-		last := x.count[key] == 0
-		if last {
-			delete(x.count, key)
-		}
-		x.mu.Unlock()
-		if last {
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unsubscribeTime) // ctx has ended by now, and the server must still be asked
-			defer cancel()
-			_ = m.UnsubscribeResource(ctx, server, uri) // at worst the server goes on to send updates that no watcher wants
-		}
-	}, nil
 }
