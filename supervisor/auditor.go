@@ -245,8 +245,13 @@ func callerFromContext(ctx context.Context) callerInfo {
 // identity of the peer's certificate, because an address can be claimed.
 func callerFromSender(ctx actor.Context) callerInfo {
 	b := callerInfo{via: "message"}
+	peer := ""
+	// A message that was sent without a sender has no envelope, and then the library returns no header at all.
+	if header := ctx.MessageHeader(); header != nil {
+		peer = header.Get(messages.PeerHeader)
+	}
 	// The remote package sets this header from the peer's certificate; the address in the message is only a claim.
-	if peer := ctx.MessageHeader().Get(messages.PeerHeader); peer != "" {
+	if peer != "" {
 		b.sender = peer
 	} else if ctx.Sender() != nil {
 		b.sender = ctx.Sender().String()

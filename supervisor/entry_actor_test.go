@@ -130,6 +130,20 @@ func TestEverythingByMessageFromAnotherActor(t *testing.T) {
 	})
 }
 
+// TestACommandNeedsNoSender checks that the manager obeys a message that was sent without a sender, which gets no reply.
+func TestACommandNeedsNoSender(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake("echo")
+		m := start(t, supervisor.Config{Servers: map[string]supervisor.Spec{"f": {Type: messages.SDK}}}, map[string]*fake{"f": f})
+		settled(t, m)
+		m.System().Root.Send(m.PID(), &messages.CallTool{Server: "f", Tool: "echo"})
+		synctest.Wait()
+		if n := f.calls.Load(); n != 1 {
+			t.Errorf("the tool ran %d times, want once", n)
+		}
+	})
+}
+
 // In an actor system that is not ours only our own actors are stopped.
 func TestAForeignActorSystemIsLeftAlone(t *testing.T) {
 	system := actor.NewActorSystem()
