@@ -49,6 +49,18 @@ func (l *addressRegistry) ownerOf(address string) string {
 	return ""
 }
 
+// hasAddress reports whether an identity has an address, which may have a stream or be about to get one.
+func (l *addressRegistry) hasAddress(identity string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, b := range l.addresses {
+		if b.identity == identity {
+			return true
+		}
+	}
+	return false
+}
+
 // hasDialled reports whether this side has dialled an identity.
 func (l *addressRegistry) hasDialled(identity string) bool {
 	l.mu.Lock()

@@ -60,6 +60,10 @@ func (g *peerAuthorizer) checkLimits(a peerCommand) error {
 	case *messages.Unwatch:
 		return nil // it only makes room
 	case *messages.Watch, *messages.HandleRequests:
+		// One that replaces the actor's own needs no further place.
+		if _, watch := a.message.(*messages.Watch); watch && g.watches[a.longLivedKey()] != nil || !watch && g.handlers[a.longLivedKey()] != nil {
+			return nil
+		}
 		if own.longLived >= maxLongLived || g.totalUsage.longLived >= maxAllLongLived {
 			return exhaustedError(fmt.Sprintf("%d watches of this peer, and %d of all, are open already", own.longLived, g.totalUsage.longLived))
 		}

@@ -40,6 +40,8 @@
 //     are dropped, and a served manager dials no others. All programs with a certificate of one identity are one
 //     peer. The ids of calls, watches, subscriptions and the questions of servers belong to one identity; a watch
 //     belongs to one actor.
+//   - A subscription counts when the server has agreed to it. It ends when the identity unsubscribes, or has no
+//     connection left: the server is then asked to announce the resource no more, unless another peer has it too.
 //   - A frame is measured before it is decoded: 131,072 fields, 8 deep. One identity has at most 32 connections, 64
 //     watches, 1,024 commands that wait for their reply with 64 MiB, and 1,024 subscriptions; all of them together
 //     512, 1,024, 4,096 with 256 MiB. A peer's next frame is read when the peerAuthorizer has taken the last one.
@@ -60,11 +62,11 @@
 // lost as well, or waits for the next attempt to connect, within the bounds above: nothing is sent again. A sender
 // that waits for a reply needs a bound, and must take the outcome for unknown after it. A call id makes it safe to
 // ask again, for as long as package messages says at CallTool. An actor that watches the manager's (ctx.Watch) gets
-// Terminated when the connection is lost; its watches and its HandleRequests are over then. It must send Watch and
-// HandleRequests again, until they are answered, and read the status anew: no event and no gap tells what happened in
-// between. An open connection goes on when its certificate is revoked, until the certificate ends. A program that
-// serves a manager cannot send to other managers with the same actor system. The owner of the authority's key can be
-// any peer.
+// Terminated when the connection is lost; its watches, its HandleRequests and its subscriptions are over then. It
+// must send Watch, HandleRequests and SubscribeResource again, until they are answered, and read the status and its
+// resources anew: no event and no gap tells what happened in between. An open connection goes on when its certificate
+// is revoked, until the certificate ends. A program that serves a manager cannot send to other managers with the same
+// actor system. The owner of the authority's key can be any peer.
 //
 // Only this package imports grpc, so a program that does not import it does not carry grpc.
 package remote

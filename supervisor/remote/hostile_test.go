@@ -26,6 +26,7 @@ type hostilePeer struct {
 	out     protoremote.Remoting_ReceiveClient
 	got     chan receivedMessage
 	refused error // the stream was not opened
+	leave   func()
 }
 
 // receivedMessage is one message that the hostile peer got.
@@ -70,7 +71,8 @@ func connectPeer(t *testing.T, to site, identity, claimed string) *hostilePeer {
 		Certificates: []tls.Certificate{cert}, RootCAs: a.pool})))
 	must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
-	t.Cleanup(func() { cancel(); _ = conn.Close(); server.Stop() })
+	s.leave = func() { cancel(); _ = conn.Close(); server.Stop() }
+	t.Cleanup(s.leave)
 	if s.out, s.refused = protoremote.NewRemotingClient(conn).Receive(ctx); s.refused != nil {
 		return s
 	}
@@ -419,6 +421,10 @@ func TestAPeerIsBounded(t *testing.T) {
 	if full != 16 {
 		t.Errorf("%d of 80 watches were refused, want 16", full)
 	}
+	x.send(frame("mcpvisor", x.me("7"), &messages.Watch{}))
+	if d := receiveMessage[*messages.Done](t, x); d.GetFailure() != nil {
+		t.Errorf("a watch that replaces its own at the bound: %v", d)
+	}
 	x.send(frame("mcpvisor", x.me("7"), &messages.Unwatch{}))
 	receiveMessage[*messages.Done](t, x)
 	x.send(frame("mcpvisor", x.me("new"), &messages.Watch{}))
@@ -436,6 +442,57 @@ func TestAPeerIsBounded(t *testing.T) {
 	}
 	if r := requestReply[*messages.StatusReply](t, x, &messages.GetStatus{}); r.GetFailure() != nil {
 		t.Errorf("another identity: %v", r)
+	}
+}
+
+// A subscription counts as long as the server agrees to it and its peer is there: what the server refused takes no place,
+// and what a lost peer had subscribed to is ended at the server.
+func TestASubscriptionNeedsAnAgreementAndAPeer(t *testing.T) {
+	s := startFarSite(t)
+	s.ask(t, &messages.AddServer{Name: "r", Spec: &messages.ServerSpec{Template: "s"}})
+	s.connected(t, "r")
+	x, other := connectPeer(t, s, second, ""), connectPeer(t, s, admin, "")
+	must(t, x.greeted())
+	must(t, other.greeted())
+	subscriptions := func() string {
+		r := requestReply[*messages.ReadResourceReply](t, other, &messages.ReadResource{Server: "r", Uri: "x:///"})
+		return string(r.GetResult())
+	}
+	const frames, perFrame = 17, 64 // more than the 1,024 that an identity may have
+	for n := range frames {
+		var all []proto.Message
+		for i := range perFrame {
+			all = append(all, &messages.SubscribeResource{Server: "nobody", Uri: fmt.Sprint("x:///", n*perFrame+i)})
+		}
+		x.send(frame("mcpvisor", x.me("a"), all...))
+		for range perFrame {
+			if d := receiveMessage[*messages.Done](t, x); d.GetFailure().GetClass() == string(messages.ClassExhausted) {
+				t.Fatalf("a refused subscription takes a place: %v", d)
+			}
+		}
+	}
+	for uri, agreed := range map[string]bool{"x:///no": false, "x:///yes": true} {
+		if d := requestReply[*messages.Done](t, x, &messages.SubscribeResource{Server: "r", Uri: uri}); (d.GetFailure() == nil) != agreed {
+			t.Errorf("%s: %v", uri, d)
+		}
+		d := requestReply[*messages.Done](t, x, &messages.UnsubscribeResource{Server: "r", Uri: uri})
+		if (d.GetFailure() == nil) != agreed {
+			t.Errorf("the end of %s: %v", uri, d)
+		}
+	}
+	for _, uri := range []string{"x:///both", "x:///one"} {
+		requestReply[*messages.Done](t, x, &messages.SubscribeResource{Server: "r", Uri: uri})
+	}
+	requestReply[*messages.Done](t, other, &messages.SubscribeResource{Server: "r", Uri: "x:///both"})
+	if got := subscriptions(); !strings.Contains(got, `"text":"2"`) {
+		t.Errorf("the server has the subscriptions %s, want 2", got)
+	}
+	x.leave()
+	got := ""
+	for deadline := time.Now().Add(20 * time.Second); !strings.Contains(got, `"text":"1"`); time.Sleep(10 * time.Millisecond) {
+		if got = subscriptions(); time.Now().After(deadline) {
+			t.Fatalf("after the loss of a peer the server has the subscriptions %s, want 1", got)
+		}
 	}
 }
 

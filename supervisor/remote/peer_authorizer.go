@@ -21,6 +21,11 @@ type peerCommand struct {
 	received chan<- struct{} // gets one value when the peerAuthorizer has handled the command
 }
 
+// longLivedKey returns the key of the sender's watch and of its handler: one actor of a peer has at most one of each.
+func (a *peerCommand) longLivedKey() string {
+	return a.identity + " " + a.sender.GetAddress() + " " + a.sender.GetId()
+}
+
 // addressLost reports that an address does not belong to an identity any more.
 type addressLost struct{ identity, address string }
 
@@ -41,9 +46,8 @@ type peerAuthorizer struct {
 	pendingRequests map[uint64]*relay // questions that wait for a peer's answer, by their id
 	usages          map[string]*usage // by identity; without an entry nothing is in use
 	totalUsage      usage
-	// subscribers are the identities that subscribed to a resource, by server and URI. The manager has one
-	// subscription for all of them.
-	subscribers map[[2]string]map[string]struct{}
+	// subscriptions are those of each identity, by resource. The manager has one subscription for all of them.
+	subscriptions map[resourceKey]map[string]*subscription
 }
 
 // usage counts the open work of an identity, or of all.
@@ -53,7 +57,7 @@ type usage struct{ commands, bytes, longLived, subscriptions int }
 func newGateway(cfg Config, w *peerTransport, m *supervisor.Manager) *peerAuthorizer {
 	return &peerAuthorizer{cfg: cfg, transport: w, manager: m, relays: map[string]*relay{}, watches: map[string]*relay{},
 		handlers: map[string]*relay{}, pendingRequests: map[uint64]*relay{}, usages: map[string]*usage{},
-		subscribers: map[[2]string]map[string]struct{}{}}
+		subscriptions: map[resourceKey]map[string]*subscription{}}
 }
 
 // Receive implements actor.Actor.
@@ -72,6 +76,16 @@ func (g *peerAuthorizer) Receive(ctx actor.Context) {
 				ctx.Stop(r.self)
 			}
 		}
+		// A program of the identity at another address may still want its resources.
+		if !g.transport.registry.hasAddress(m.identity) {
+			for _, at := range g.removeSubscriptions(m.identity) {
+				g.endSubscription(ctx, at)
+			}
+		}
+	case subscriptionAnswered:
+		if g.noteAnswer(m) {
+			g.endSubscription(ctx, m.resource)
+		}
 	case requestForPeer:
 		if r := g.relays[ctx.Sender().GetId()]; r != nil {
 			g.forwardRequest(ctx, r, m.request)
@@ -82,6 +96,11 @@ func (g *peerAuthorizer) Receive(ctx actor.Context) {
 			g.transport.sendToPeer(r.sender, m, nil, proto.Size(m))
 		}
 	}
+}
+
+// endSubscription ends the manager's subscription of a resource that no peer has any more; the reply goes to no one.
+func (g *peerAuthorizer) endSubscription(ctx actor.Context, at resourceKey) {
+	ctx.Send(g.manager.PID(), &messages.UnsubscribeResource{Server: at.server, Uri: at.uri})
 }
 
 // forwardRequest sends a server's question to its peer, with the peerAuthorizer as its sender, because a peer can
@@ -139,8 +158,7 @@ func (g *peerAuthorizer) handleCommand(ctx actor.Context, a peerCommand) {
 		reply(err)
 		return
 	}
-	// One actor of a peer has at most one watch and one handler.
-	key := a.identity + " " + a.sender.GetAddress() + " " + a.sender.GetId()
+	key := a.longLivedKey()
 	switch m := a.message.(type) {
 	// Unwatch ends the relay, and with it the manager's watch; it is answered here.
 	case *messages.Unwatch:
@@ -184,6 +202,9 @@ func (g *peerAuthorizer) startRelay(ctx actor.Context, a peerCommand, key string
 	_, handle := a.message.(*messages.HandleRequests)
 	r := &relay{peerAuthorizer: ctx.Self(), manager: g.manager.PID(), transport: g.transport, command: a.message, sender: a.sender, identity: a.identity,
 		rights: rights, longLived: watch || handle, limit: g.cfg.MaxMessage, cost: a.size}
+	if m, ok := a.message.(*messages.SubscribeResource); ok {
+		r.subscription = g.subscriptions[resourceKey{m.GetServer(), m.GetUri()}][a.identity]
+	}
 	// Before the relay runs, because its first message is the command.
 	r.stampIdentity()
 	r.self = ctx.Spawn(actor.PropsFromProducer(func() actor.Actor { return r }))
@@ -243,48 +264,6 @@ func (g *peerAuthorizer) removeRelay(pid *actor.PID) {
 			delete(g.pendingRequests, id)
 		}
 	}
-}
-
-// trackSubscription records which identity subscribed to which resource. pass is true if the command must reach the
-// manager: an unsubscription only if no other peer has the resource. A peer can end its own subscription only.
-func (g *peerAuthorizer) trackSubscription(identity string, m proto.Message) (pass bool, err error) {
-	at := [2]string{stringField(m, "server"), stringField(m, "uri")}
-	_, subscribed := g.subscribers[at][identity]
-	l := g.usages[identity]
-	if l == nil {
-		l = &usage{}
-		g.usages[identity] = l
-	}
-	// An identity without anything in use leaves no entry, so the map is bounded by the peers that use something.
-	defer func() {
-		if *l == (usage{}) {
-			delete(g.usages, identity)
-		}
-	}()
-	if _, begin := m.(*messages.SubscribeResource); begin {
-		if !subscribed && l.subscriptions >= maxSubscriptions {
-			return false, exhaustedError(fmt.Sprintf("the peer has %d subscriptions already", maxSubscriptions))
-		}
-		if !subscribed {
-			l.subscriptions++
-		}
-		if g.subscribers[at] == nil {
-			g.subscribers[at] = map[string]struct{}{}
-		}
-		g.subscribers[at][identity] = struct{}{}
-		return true, nil
-	}
-	if !subscribed {
-		return false, deniedError("unsubscribe", at[0], "the peer has not subscribed to the resource", "")
-	}
-	// The manager's own subscription ends with the last peer's.
-	l.subscriptions--
-	delete(g.subscribers[at], identity)
-	if len(g.subscribers[at]) > 0 {
-		return false, nil
-	}
-	delete(g.subscribers, at)
-	return true, nil
 }
 
 // tooLargeError returns the error of a command that exceeds MaxMessage; it is not-sent.

@@ -24,11 +24,12 @@ type relay struct {
 	sender                        *actor.PID    // the peer's actor, which gets the replies
 	identity                      string
 	rights                        Rights
-	longLived                     bool   // a watch or a handler, which has more than one reply
-	limit, cost                   int    // the largest reply, and the cost of the command, in bytes
-	callID                        string // the id that the peer gave its call, empty for none
-	buffer                        int    // events that may wait for the peer to read them
-	missed                        uint64 // events that were left out since the last one that was sent
+	longLived                     bool          // a watch or a handler, which has more than one reply
+	limit, cost                   int           // the largest reply, and the cost of the command, in bytes
+	callID                        string        // the id that the peer gave its call, empty for none
+	buffer                        int           // events that may wait for the peer to read them
+	missed                        uint64        // events that were left out since the last one that was sent
+	subscription                  *subscription // what a SubscribeResource asks for; nil for other commands
 }
 
 // stampIdentity writes the peer's identity into the command's caller and call id. So a peer cannot call on another's
@@ -90,12 +91,15 @@ func (r *relay) Receive(ctx actor.Context) {
 		r.forwardEvent(m)
 	// The manager's actor has ended.
 	case *actor.DeadLetterResponse:
+		r.reportSubscription(ctx, true)
 		r.sendReply(messageRules[messageName(r.command)].failureReply(r.command, messages.FailureOf(&messages.Error{Op: "remote",
 			Outcome: messages.OutcomeNotSent, Class: messages.ClassCanceled, Text: "the manager is closed"})))
 		ctx.Stop(ctx.Self())
 	// Everything else from the manager is a reply. A long-lived relay has the reply to its first command, and events
 	// after it.
 	case proto.Message:
+		done, _ := m.(*messages.Done)
+		r.reportSubscription(ctx, done.GetFailure() != nil)
 		r.sendReply(m)
 		if !r.longLived {
 			ctx.Stop(ctx.Self())
@@ -108,6 +112,14 @@ func (r *relay) Receive(ctx actor.Context) {
 func (r *relay) sendCommand(ctx actor.Context, m proto.Message) {
 	ctx.Send(r.manager, &actor.MessageEnvelope{Message: m, Sender: ctx.Self(),
 		Header: map[string]string{messages.PeerHeader: r.identity + " at " + r.sender.String()}})
+}
+
+// reportSubscription tells the peerAuthorizer whether a subscription failed, before the peer is told: the peer's next
+// command then finds its place free.
+func (r *relay) reportSubscription(ctx actor.Context, failed bool) {
+	if m, ok := r.command.(*messages.SubscribeResource); ok {
+		ctx.Send(r.peerAuthorizer, subscriptionAnswered{r.identity, resourceKey{m.GetServer(), m.GetUri()}, r.subscription, failed})
+	}
 }
 
 // forwardEvent sends an event to the peer, if it is about a server that the peer may use. An event that finds no

@@ -106,9 +106,11 @@ func must(t *testing.T, err error) {
 }
 
 // serve answers the handshake and offers a tool "echo", a tool "big" whose result has as many bytes as its caller
-// wants, a tool "ask" that reports progress and then the model that the client sampled with, and a resource.
+// wants, a tool "ask" that reports progress and then the model that the client sampled with, and resources: their text is the
+// number of subscriptions, and x:///no refuses one.
 func serve(ctx context.Context, peer transports.Peer) error {
 	var asking json.RawMessage // the id of the call of "ask"
+	subscribed := map[string]bool{}
 	for {
 		msg, err := peer.Read(ctx)
 		if err != nil {
@@ -119,6 +121,7 @@ func serve(ctx context.Context, peer transports.Peer) error {
 			Method string          `json:"method"`
 			Params struct {
 				Name      string `json:"name"`
+				URI       string `json:"uri"`
 				Arguments struct {
 					Size int `json:"size"`
 				} `json:"arguments"`
@@ -147,9 +150,18 @@ func serve(ctx context.Context, peer transports.Peer) error {
 		result := `{"content":[{"type":"text","text":"` + strings.Repeat("x", req.Params.Arguments.Size) + `"}]}`
 		switch req.Method {
 		case "initialize":
-			result = `{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"resources":{}},"serverInfo":{"name":"s","version":"1"}}`
+			result = `{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"resources":{"subscribe":true}},"serverInfo":{"name":"s","version":"1"}}`
 		case "resources/read":
-			result = `{"contents":[{"uri":"x:///","text":"read"}]}`
+			result = fmt.Sprintf(`{"contents":[{"uri":"x:///","text":"%d"}]}`, len(subscribed))
+		case "resources/subscribe":
+			if result = `{}`; req.Params.URI == "x:///no" {
+				_ = peer.Write(ctx, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32002,"message":"no such resource"}}`, req.ID))
+				continue
+			}
+			subscribed[req.Params.URI] = true
+		case "resources/unsubscribe":
+			result = `{}`
+			delete(subscribed, req.Params.URI)
 		case "tools/list":
 			result = `{"tools":[{"name":"echo","inputSchema":{"type":"object"}},{"name":"big","inputSchema":{"type":"object"}},` +
 				`{"name":"ask","inputSchema":{"type":"object"}}]}`
