@@ -238,7 +238,7 @@ func (o *options) addJSON(cmd *cobra.Command, name, text string, f addFlags) err
 	}
 	entry, err := entryJSON(text, o.in)
 	if err != nil {
-		return &exitError{exitUsage, fmt.Sprintf("add-json: %v", err)}
+		return exitWith(exitUsage, fmt.Sprintf("add-json: %v", err))
 	}
 	spec, err := specOfJSON(name, entry)
 	if err != nil {

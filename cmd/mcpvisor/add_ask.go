@@ -34,7 +34,7 @@ func (w *entryWriter) askSecret(server, question string, optional bool) (string,
 		}
 	})
 	if err != nil {
-		return "", &exitError{exitInterrupted, "interrupted"}
+		return "", exitWith(exitInterrupted, "interrupted")
 	}
 	return value, nil
 }
@@ -99,7 +99,7 @@ func (w *entryWriter) askCredentials(ctx context.Context, out addReport, st mess
 		return err
 	})
 	if err != nil {
-		return false, &exitError{exitInterrupted, "interrupted"}
+		return false, exitWith(exitInterrupted, "interrupted")
 	}
 	switch word {
 	case "sign in":
@@ -126,7 +126,7 @@ func (w *entryWriter) putToken(name, token string) error {
 	err := editFile(w.file, w.scope, func(text []byte, ours config.Parsed) ([]byte, error) {
 		e, ok := ours.Servers[name]
 		if !ok || e.Path == nil {
-			return nil, &exitError{exitFailed, "somebody took the server out of " + messages.Line(w.file, 0) + " meanwhile"}
+			return nil, exitWith(exitFailed, "somebody took the server out of "+messages.Line(w.file, 0)+" meanwhile")
 		}
 		text, err := edit.Put(text, append(slices.Clone(e.Path), "headers", "Authorization"), encodeJSON("Bearer "+token))
 		if err == nil {

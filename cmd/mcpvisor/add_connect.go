@@ -54,7 +54,7 @@ func (w *entryWriter) connectAdded(out addReport) error {
 	if a.status.Status == messages.NeedsAuth {
 		text = "it stays in " + out.File
 	}
-	return &exitError{exitFailed, messages.Line(text, 0) + "; to take it out: mcpvisor remove " + shellWord(out.Name)}
+	return exitWith(exitFailed, messages.Line(text, 0)+"; to take it out: mcpvisor remove "+shellWord(out.Name))
 }
 
 // connectOnce connects the server in the running mcpvisor up, if there is one that follows its files, else for a moment in this

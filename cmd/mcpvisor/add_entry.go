@@ -140,7 +140,7 @@ func specOfJSON(name string, entry json.RawMessage) (messages.Spec, error) {
 	e, ok := p.Servers[name]
 	for _, problem := range p.Problems {
 		if !problem.Warning && (!ok || problem.Server == name) {
-			return messages.Spec{}, &exitError{exitUsage, flagProblem(problem)}
+			return messages.Spec{}, exitWith(exitUsage, flagProblem(problem))
 		}
 	}
 	return e.Spec, nil

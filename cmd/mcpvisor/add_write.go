@@ -70,8 +70,8 @@ func (w *entryWriter) checkNameFree(name string) error {
 
 // nameTakenError returns the usage error for a name that the scope already has, with the commands that help.
 func (w *entryWriter) nameTakenError(name, location string) error {
-	return &exitError{exitUsage, fmt.Sprintf("server %q is there already (%s scope, %s); --replace replaces it, and "+
-		"mcpvisor remove %s --scope %s takes it out", messages.Line(name, 60), w.scope, location, shellWord(name), w.scope)}
+	return exitWith(exitUsage, fmt.Sprintf("server %q is there already (%s scope, %s); --replace replaces it, and "+
+		"mcpvisor remove %s --scope %s takes it out", messages.Line(name, 60), w.scope, location, shellWord(name), w.scope))
 }
 
 // specOf returns the spec of the server that the person typed, and asks for values that are missing. For a reference to the
@@ -170,7 +170,7 @@ type addedTool struct {
 func (w *entryWriter) writeEntry(name string, spec messages.Spec, entry json.RawMessage) error {
 	out := addReport{Name: name, Scope: w.scope, File: w.file, Config: spec.Redacted()}
 	if rule := config.Refusal(spec, w.setup.Policies...); rule != "" {
-		return &exitError{exitUsage, "nothing is added: " + rule}
+		return exitWith(exitUsage, "nothing is added: "+rule)
 	}
 	// Only a file that this command creates gets a .gitignore beside it; an existing one was arranged by the person.
 	_, err := os.Lstat(w.file)
@@ -259,7 +259,7 @@ func (w *entryWriter) checkEntry(name string, text []byte) (config.Entry, error)
 		case problem.Warning:
 			w.printRemark("warning: %s", flagProblem(problem))
 		default:
-			return e, &exitError{exitUsage, flagProblem(problem)}
+			return e, exitWith(exitUsage, flagProblem(problem))
 		}
 	}
 	return e, nil

@@ -142,8 +142,8 @@ func (o *options) approveServers(cmd *cobra.Command, names []string, f approveFl
 	}
 	for _, a := range all {
 		if err == nil && len(a.Unseen) > 0 {
-			return &exitError{exitUsage, fmt.Sprintf("%s: %s changed and was not shown as it is now; see: mcpvisor diff %s",
-				messages.Line(a.Server, 60), messages.Line(strings.Join(a.Unseen, ", "), 200), shellWord(a.Server))}
+			return exitWith(exitUsage, fmt.Sprintf("%s: %s changed and was not shown as it is now; see: mcpvisor diff %s",
+				messages.Line(a.Server, 60), messages.Line(strings.Join(a.Unseen, ", "), 200), shellWord(a.Server)))
 		}
 	}
 	return err
@@ -262,8 +262,8 @@ func (o *options) chooseApproved(ctx context.Context, s *setup, names, held []st
 		now, ever := s.Approvals.WasShown(s.Set, name)
 		switch {
 		case f.hash != "" && hash != f.hash:
-			return nil, &exitError{exitUsage, fmt.Sprintf("%s is not what has that hash, and is not approved; see: mcpvisor approve --json",
-				messages.Line(name, 60))}
+			return nil, exitWith(exitUsage, fmt.Sprintf("%s is not what has that hash, and is not approved; see: mcpvisor approve --json",
+				messages.Line(name, 60)))
 		case !slices.Contains(held, name):
 		case f.hash != "", now:
 			chosen = append(chosen, name)
@@ -286,8 +286,8 @@ func (o *options) chooseApproved(ctx context.Context, s *setup, names, held []st
 		return append(chosen, yes...), err
 	}
 	o.printScreens(s, ask)
-	return nil, &exitError{exitUsage, fmt.Sprintf("%s changed since it was shown, and nothing is approved; look at it above and approve it "+
-		"with the same command again", messages.Line(strings.Join(ask, ", "), 200))}
+	return nil, exitWith(exitUsage, fmt.Sprintf("%s changed since it was shown, and nothing is approved; look at it above and approve it "+
+		"with the same command again", messages.Line(strings.Join(ask, ", "), 200)))
 }
 
 // printScreens prints the screens of servers whole on standard error, for runs without a person at the terminal: the log of the

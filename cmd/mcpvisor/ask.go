@@ -67,8 +67,8 @@ func (a *askFlags) readValues(d *prompter) error {
 	if a.sampling != "" {
 		words, err := config.Words(a.sampling)
 		if err != nil || len(words) == 0 {
-			return &exitError{exitUsage, "--sampling-command: it names no program that could be run; " +
-				"write --sampling-command 'PROGRAM ARGUMENT…'"}
+			return exitWith(exitUsage, "--sampling-command: it names no program that could be run; "+
+				"write --sampling-command 'PROGRAM ARGUMENT…'")
 		}
 		a.samplingWords = words
 	}
@@ -97,12 +97,12 @@ func rootOf(dir string) (messages.Root, error) {
 	if err == nil {
 		var info os.FileInfo
 		if info, err = os.Stat(abs); err == nil && !info.IsDir() {
-			return messages.Root{}, &exitError{exitUsage, fmt.Sprintf("--root: %q is no directory", messages.Line(dir, 200))}
+			return messages.Root{}, exitWith(exitUsage, fmt.Sprintf("--root: %q is no directory", messages.Line(dir, 200)))
 		}
 	}
 	if err != nil {
-		return messages.Root{}, &exitError{exitUsage, fmt.Sprintf("--root: %q: there is no such directory",
-			messages.Line(dir, 200))}
+		return messages.Root{}, exitWith(exitUsage, fmt.Sprintf("--root: %q: there is no such directory",
+			messages.Line(dir, 200)))
 	}
 	path := filepath.ToSlash(abs)
 	if !strings.HasPrefix(path, "/") { // Windows: C:/dir becomes /C:/dir in a URL

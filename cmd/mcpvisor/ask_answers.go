@@ -31,12 +31,12 @@ func readAnswers(path string) (presetAnswers, error) {
 		if errors.Is(err, os.ErrNotExist) {
 			reason = "there is no such file"
 		}
-		return nil, &exitError{exitUsage, fmt.Sprintf("--answers: %q: %s", messages.Line(path, 200), reason)}
+		return nil, exitWith(exitUsage, fmt.Sprintf("--answers: %q: %s", messages.Line(path, 200), reason))
 	}
 	var raw map[string]json.RawMessage
 	bad := func(what string) error {
-		return &exitError{exitUsage, fmt.Sprintf(`--answers: %q: %s; write {"SERVER": {"FIELD": value}}, or "decline" `+
-			`in place of the fields`, messages.Line(path, 200), what)}
+		return exitWith(exitUsage, fmt.Sprintf(`--answers: %q: %s; write {"SERVER": {"FIELD": value}}, or "decline" `+
+			`in place of the fields`, messages.Line(path, 200), what))
 	}
 	if json.Unmarshal(text, &raw) != nil || raw == nil {
 		if !json.Valid(text) {

@@ -161,7 +161,7 @@ func (o *options) showAudit(cmd *cobra.Command, q auditQuery) error {
 	// The record is found as the commands that write it find it.
 	file := s.auditFile(o)
 	if file == nil {
-		return &exitError{exitUsage, "no record is kept here; name one with --audit FILE"}
+		return exitWith(exitUsage, "no record is kept here; name one with --audit FILE")
 	}
 	if q.stats {
 		return o.printAuditStats(cmd.Context(), f, file.Path)
@@ -174,7 +174,7 @@ func (o *options) showAudit(cmd *cobra.Command, q auditQuery) error {
 		a.torn, err = audit.ReadFiles(file.Path, func(r audit.Record) bool { return cmd.Context().Err() == nil && a.addRecord(r) })
 	}
 	if err != nil {
-		return &exitError{exitUsage, err.Error()}
+		return exitWith(exitUsage, err.Error())
 	}
 	a.printSummary(file.Path)
 	return interruptedError(cmd.Context())

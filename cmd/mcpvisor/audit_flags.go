@@ -31,10 +31,10 @@ func (a *auditFlags) addTo(f *pflag.FlagSet) {
 func (a *auditFlags) checkConflicts(c *config.Audit) error {
 	switch {
 	case a.off && a.file != "":
-		return &exitError{exitUsage, "--audit and --no-audit exclude each other"}
+		return exitWith(exitUsage, "--audit and --no-audit exclude each other")
 	case (a.off || a.file != "") && c != nil && c.Managed:
-		return &exitError{exitUsage, "the managed configuration says where the record of calls is kept: " +
-			"--audit and --no-audit have no effect"}
+		return exitWith(exitUsage, "the managed configuration says where the record of calls is kept: "+
+			"--audit and --no-audit have no effect")
 	}
 	return nil
 }

@@ -66,7 +66,7 @@ func (o *options) printAuditStats(ctx context.Context, f auditFilter, path strin
 		return ctx.Err() == nil
 	})
 	if err != nil {
-		return &exitError{exitUsage, err.Error()}
+		return exitWith(exitUsage, err.Error())
 	}
 	if err := interruptedError(ctx); err != nil {
 		return err

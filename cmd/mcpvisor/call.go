@@ -131,17 +131,17 @@ func (o *options) callTool(cmd *cobra.Command, words []string, f callFlags) erro
 	schema := readInputSchema(tool.InputSchema)
 	args, err := buildArgs(f.args, typed, schema, o.in)
 	if err != nil {
-		return &exitError{exitUsage, err.Error() + "; see: mcpvisor tools " + shellWord(tool.Server)}
+		return exitWith(exitUsage, err.Error()+"; see: mcpvisor tools "+shellWord(tool.Server))
 	}
 	// A name that is nearly one of the schema's is refused even if the schema allows more names: it is most likely a typing
 	// mistake, and the call would run without the argument.
 	if text := schema.misspeltArg(typed, args); text != "" {
-		return &exitError{exitUsage, text + " (nothing was sent; see: mcpvisor tools " + shellWord(tool.Server) + ")"}
+		return exitWith(exitUsage, text+" (nothing was sent; see: mcpvisor tools "+shellWord(tool.Server)+")")
 	}
 	v := schema.checkValue(args)
 	if len(v.faults) > 0 {
-		return &exitError{exitUsage, strings.Join(v.faults, "; ") + " (nothing was sent; see: mcpvisor tools " +
-			shellWord(tool.Server) + ")"}
+		return exitWith(exitUsage, strings.Join(v.faults, "; ")+" (nothing was sent; see: mcpvisor tools "+
+			shellWord(tool.Server)+")")
 	}
 	if v.unchecked != "" {
 		o.printRemark("the arguments are sent unchecked, because the tool's schema cannot be used: %s", v.unchecked)
@@ -165,7 +165,7 @@ func (o *options) callTool(cmd *cobra.Command, words []string, f callFlags) erro
 func (p *project) recordRefusal(ctx context.Context, t target, typed []typedArg, f callFlags, hooks control.CallHooks, denied error) error {
 	args, err := buildArgs(f.args, typed, readInputSchema(nil), p.in)
 	if err != nil {
-		return &exitError{exitUsage, err.Error()}
+		return exitWith(exitUsage, err.Error())
 	}
 	c := control.Call{Qualified: t.qualified, Server: t.server, Tool: t.tool, Args: args, CallHooks: hooks}
 	res, err := p.Call(ctx, c)
@@ -241,9 +241,9 @@ func (p *project) parseTarget(words []string, kind itemKind) (target, []string, 
 		return target{}, nil, unknownServerError(kind.command, server, p.names, p.setup)
 	}
 	if len(words) < 2 {
-		return target{}, nil, &exitError{exitUsage, fmt.Sprintf(
+		return target{}, nil, exitWith(exitUsage, fmt.Sprintf(
 			"which %s of %q? Write mcpvisor %s %s %s; see: mcpvisor %s %s", kind.word, messages.Line(first, 60), kind.command,
-			shellWord(first), strings.ToUpper(kind.word), kind.list, shellWord(first))}
+			shellWord(first), strings.ToUpper(kind.word), kind.list, shellWord(first)))
 	}
 	return targetOf(first, words[1]), words[2:], nil
 }
@@ -397,7 +397,7 @@ func (o *options) printResult(res control.Result, tool *control.Tool, f callFlag
 		o.printRemark("%s", flaw)
 	}
 	if res.IsError {
-		return &exitError{exitFailed, "the tool answered with an error"}
+		return exitWith(exitFailed, "the tool answered with an error")
 	}
 	return nil
 }

@@ -37,7 +37,7 @@ func attachmentOf(c *supervisor.Content) (a attachment, ok bool, err error) {
 		return a, false, nil
 	}
 	if a.bytes, err = base64.StdEncoding.DecodeString(data); err != nil {
-		return a, false, &exitError{exitFailed, "the server's answer is no base64; --json prints it"}
+		return a, false, exitWith(exitFailed, "the server's answer is no base64; --json prints it")
 	}
 	return a, true, nil
 }
@@ -48,7 +48,7 @@ func attachmentOf(c *supervisor.Content) (a attachment, ok bool, err error) {
 func (o *options) writeAnswer(res control.Result, path string) error {
 	parts, err := (&supervisor.Result{Raw: res.Raw}).Content()
 	if err != nil {
-		return &exitError{exitFailed, "the server's answer has no content that can be read; --json prints it"}
+		return exitWith(exitFailed, "the server's answer has no content that can be read; --json prints it")
 	}
 	var found []attachment
 	var texts []string
@@ -68,8 +68,8 @@ func (o *options) writeAnswer(res control.Result, path string) error {
 		return o.writeFile(path, []byte(res.Text()))
 	}
 	if path == "-" && len(found) > 1 {
-		return &exitError{exitFailed, fmt.Sprintf("the answer has %s that are no text, and standard output takes one; write --output FILE",
-			countOf(len(found), "part"))}
+		return exitWith(exitFailed, fmt.Sprintf("the answer has %s that are no text, and standard output takes one; write --output FILE",
+			countOf(len(found), "part")))
 	}
 	for i, a := range found {
 		dest := path
@@ -100,7 +100,7 @@ func (o *options) writeFile(path string, bytes []byte) (err error) {
 		err = os.WriteFile(path, bytes, 0o644) //nolint:gosec // the person's umask decides who may read the person's file
 	}
 	if err != nil {
-		return &exitError{exitFailed, "--output: " + messages.Line(err.Error(), 200)}
+		return exitWith(exitFailed, "--output: "+messages.Line(err.Error(), 200))
 	}
 	return nil
 }

@@ -87,7 +87,7 @@ func (o *options) chaosCheck(cmd *cobra.Command, args []string, f chaosCheckFlag
 	}
 	set.printProblems(o)
 	if len(set.Specs) == 0 {
-		return &exitError{exitInconclusive, set.noServersText()}
+		return exitWith(exitInconclusive, set.noServersText())
 	}
 	opts := check.Options{
 		Servers: set.Specs, Concurrency: f.concurrency, Starts: f.starts, CallTimeout: f.timeout, InheritEnv: o.inheritEnv,
@@ -127,7 +127,7 @@ func (o *options) chaosCheck(cmd *cobra.Command, args []string, f chaosCheckFlag
 		return stop
 	}
 	if err != nil {
-		return &exitError{exitUsage, messages.Line(err.Error(), 300)}
+		return exitWith(exitUsage, messages.Line(err.Error(), 300))
 	}
 	return o.printChaosCheck(report, f)
 }
@@ -161,7 +161,7 @@ func chaosCalls(cmd *cobra.Command, texts []string, specs map[string]messages.Sp
 func (o *options) printChaosCheck(r check.Report, f chaosCheckFlags) error {
 	if f.out != "" {
 		if err := check.Write(f.out, r); err != nil {
-			return &exitError{exitUsage, "the report cannot be written: " + messages.Line(err.Error(), 200)}
+			return exitWith(exitUsage, "the report cannot be written: "+messages.Line(err.Error(), 200))
 		}
 	}
 	if f.json {
@@ -184,7 +184,7 @@ func (o *options) printChaosCheck(r check.Report, f chaosCheckFlags) error {
 	case check.Fail:
 		return &exitError{code: exitFailed}
 	case check.NotTried:
-		return &exitError{exitInconclusive, "nothing could be concluded about any server"}
+		return exitWith(exitInconclusive, "nothing could be concluded about any server")
 	case check.Pass, check.Warn:
 	}
 	return nil

@@ -105,9 +105,9 @@ func (o *options) explainFault(name string, asJSON bool) error {
 	if !ok {
 		what := fmt.Sprintf("no fault is called %q", messages.Line(name, 60))
 		if near := faults.Nearest(name); near != "" {
-			return &exitError{exitUsage, fmt.Sprintf("%s; did you mean %q?", what, near)}
+			return exitWith(exitUsage, fmt.Sprintf("%s; did you mean %q?", what, near))
 		}
-		return &exitError{exitUsage, what + "; mcpvisor chaos faults lists them"}
+		return exitWith(exitUsage, what+"; mcpvisor chaos faults lists them")
 	}
 	if asJSON {
 		return printJSON(o.out, faultOf(k))

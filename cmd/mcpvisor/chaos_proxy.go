@@ -120,7 +120,7 @@ func (o *options) chaosProxy(cmd *cobra.Command, args []string, f chaosProxyFlag
 	// A rule that this kind of proxy cannot play is refused when it is set, not when it should fire.
 	control = control.At(place)
 	if err := control.Set(rules.Faults); err != nil {
-		return &exitError{exitUsage, err.Error()}
+		return exitWith(exitUsage, err.Error())
 	}
 	// Track keeps counts that are only needed where rules may be added later.
 	shared := proxy.Shared{Control: control, Track: f.rules != "" || f.control != "", Tally: &proxy.Tally{}}
@@ -129,7 +129,7 @@ func (o *options) chaosProxy(cmd *cobra.Command, args []string, f chaosProxyFlag
 		// The log may hold secrets, so that only its owner may read it.
 		file, err := os.OpenFile(f.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 		if err != nil {
-			return &exitError{exitUsage, "--log: " + err.Error()}
+			return exitWith(exitUsage, "--log: "+err.Error())
 		}
 		defer file.Close()
 		shared.Log = proxy.NewLog(file, f.logBodies)
@@ -137,7 +137,7 @@ func (o *options) chaosProxy(cmd *cobra.Command, args []string, f chaosProxyFlag
 	if f.control != "" {
 		e, err := proxy.OpenEndpoint(f.control, control)
 		if err != nil {
-			return &exitError{exitUsage, "--control: " + err.Error()}
+			return exitWith(exitUsage, "--control: "+err.Error())
 		}
 		defer e.Close()
 		fmt.Fprintln(o.err, "chaos proxy: rules can be changed at", e.Address())
@@ -166,10 +166,10 @@ func (f *chaosProxyFlags) readRules(place toxic.Location) (proxy.File, error) {
 	if f.rules != "" {
 		text, err := os.ReadFile(f.rules)
 		if err != nil {
-			return out, &exitError{exitUsage, "--rules: " + err.Error()}
+			return out, exitWith(exitUsage, "--rules: "+err.Error())
 		}
 		if out, err = proxy.ParseFile(f.rules, text, place); err != nil {
-			return out, &exitError{exitUsage, err.Error()}
+			return out, exitWith(exitUsage, err.Error())
 		}
 	}
 	for _, line := range f.faults {
@@ -178,12 +178,12 @@ func (f *chaosProxyFlags) readRules(place toxic.Location) (proxy.File, error) {
 			err = r.Check(place)
 		}
 		if err != nil {
-			return out, &exitError{exitUsage, fmt.Sprintf("--fault '%s': %v", line, err)}
+			return out, exitWith(exitUsage, fmt.Sprintf("--fault '%s': %v", line, err))
 		}
 		out.Faults = append(out.Faults, r)
 	}
 	if f.rules != "" && len(f.faults) > 0 {
-		return out, &exitError{exitUsage, "--rules and --fault: a file that changes replaces all rules; write them all into it"}
+		return out, exitWith(exitUsage, "--rules and --fault: a file that changes replaces all rules; write them all into it")
 	}
 	// --seed wins over the file; without either the seed is 1, the default of the flag.
 	if f.seeded || out.Seed == 0 {
@@ -210,7 +210,7 @@ func (o *options) chaosProxyStdio(ctx context.Context, args []string, f chaosPro
 	exit, err := s.Run(ctx)
 	switch {
 	case err != nil:
-		return &exitError{exitUsage, err.Error()}
+		return exitWith(exitUsage, err.Error())
 	case exit.Signal != 0:
 		return &signalError{exit.Signal}
 	case exit.Code != 0:
@@ -224,11 +224,11 @@ func (o *options) chaosProxyStdio(ctx context.Context, args []string, f chaosPro
 func (o *options) chaosProxyHTTP(ctx context.Context, f chaosProxyFlags, shared proxy.Shared) error {
 	h, err := proxy.NewHTTP(f.url, f.listen, shared)
 	if err != nil {
-		return &exitError{exitUsage, err.Error()}
+		return exitWith(exitUsage, err.Error())
 	}
 	fmt.Fprintln(o.out, h.URL())
 	if err := h.Serve(ctx); err != nil {
-		return &exitError{exitFailed, err.Error()}
+		return exitWith(exitFailed, err.Error())
 	}
 	return nil
 }
@@ -334,7 +334,7 @@ func newChaosProxyCtl(o *options) *cobra.Command {
 				if errors.As(err, &exit) {
 					return err
 				}
-				return &exitError{exitUsage, err.Error()}
+				return exitWith(exitUsage, err.Error())
 			}
 			return nil
 		},

@@ -76,7 +76,7 @@ func (o *options) chaosReport(from string, f chaosReportFlags) error {
 		}
 		r.Command = recorded.replayCommand(r.Dir)
 		if err := report.Write(r.Dir, r); err != nil {
-			return &exitError{exitUsage, messages.Line(err.Error(), 400)}
+			return exitWith(exitUsage, messages.Line(err.Error(), 400))
 		}
 		if f.open && isTerminal(o.out) && !o.json {
 			showReport(r.Dir)
@@ -127,9 +127,9 @@ func openRecorded(from string) (*recordedRun, error) {
 	info, err := os.Stat(from)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return nil, &exitError{exitUsage, fmt.Sprintf("there is no file and no folder %q", messages.Line(from, 200))}
+		return nil, exitWith(exitUsage, fmt.Sprintf("there is no file and no folder %q", messages.Line(from, 200)))
 	case err != nil:
-		return nil, &exitError{exitUsage, "the history cannot be read: " + messages.Line(err.Error(), 200)}
+		return nil, exitWith(exitUsage, "the history cannot be read: "+messages.Line(err.Error(), 200))
 	case info.IsDir():
 		r.file, r.dir = report.HistoryFile(from), from
 	case from == report.HistoryFile(filepath.Dir(from)) && isReport(filepath.Dir(from)):
@@ -144,13 +144,13 @@ func openRecorded(from string) (*recordedRun, error) {
 			text = fmt.Sprintf("the folder %q holds no history.jsonl; name the folder of a run, or the file",
 				messages.Line(from, 200))
 		}
-		return nil, &exitError{exitUsage, text}
+		return nil, exitWith(exitUsage, text)
 	}
 	defer file.Close()
 	h, err := history.Read(file)
 	if err != nil {
-		return nil, &exitError{exitUsage, fmt.Sprintf("%s is no history: %s", messages.Line(r.file, 200),
-			messages.Line(err.Error(), 300))}
+		return nil, exitWith(exitUsage, fmt.Sprintf("%s is no history: %s", messages.Line(r.file, 200),
+			messages.Line(err.Error(), 300)))
 	}
 	r.run.History = h
 	r.readOldReport(h)

@@ -112,7 +112,7 @@ func (o *options) chaosRun(cmd *cobra.Command, name string, f chaosRunFlags) err
 	// Planning finds what cannot be run in this tier before any process is started.
 	plan, err := s.Plan(f.seed, scenario.Real)
 	if err != nil {
-		return &exitError{exitUsage, messages.Line(err.Error(), 500)}
+		return exitWith(exitUsage, messages.Line(err.Error(), 500))
 	}
 	opts := chaoslive.Options{}
 	if g, err := startGuardian(); err == nil { // peers end without a guardian too; what they have started ends sooner with it
@@ -126,7 +126,7 @@ func (o *options) chaosRun(cmd *cobra.Command, name string, f chaosRunFlags) err
 	h, err := chaoslive.Run(cmd.Context(), plan, opts)
 	line.clear()
 	if err != nil {
-		return &exitError{exitUsage, messages.Line(err.Error(), 300)}
+		return exitWith(exitUsage, messages.Line(err.Error(), 300))
 	}
 	if stop := interruptedError(cmd.Context()); stop != nil {
 		return stop
@@ -145,7 +145,7 @@ func (o *options) chaosJudge(h *history.History, r report.Run, f chaosRunFlags) 
 	if r.Dir == "" {
 		dir, err := os.MkdirTemp("", "mcpvisor-chaos-")
 		if err != nil {
-			return &exitError{exitUsage, "no folder can be made for the report: " + messages.Line(err.Error(), 200)}
+			return exitWith(exitUsage, "no folder can be made for the report: "+messages.Line(err.Error(), 200))
 		}
 		r.Dir = filepath.Join(dir, "report")
 		// A run that went well leaves nothing; a violated one keeps its folder, whose path is printed.
@@ -154,12 +154,12 @@ func (o *options) chaosJudge(h *history.History, r report.Run, f chaosRunFlags) 
 		}
 	}
 	if err := report.Write(r.Dir, r); err != nil {
-		return &exitError{exitUsage, messages.Line(err.Error(), 300)}
+		return exitWith(exitUsage, messages.Line(err.Error(), 300))
 	}
 	if f.json {
 		b, err := os.ReadFile(filepath.Join(r.Dir, "report.json"))
 		if err != nil {
-			return &exitError{exitUsage, "the report cannot be read: " + messages.Line(err.Error(), 200)}
+			return exitWith(exitUsage, "the report cannot be read: "+messages.Line(err.Error(), 200))
 		}
 		_, _ = o.out.Write(withSchema(b)) // a failed write is remembered by checkedWriter
 	} else {
@@ -192,13 +192,13 @@ func scenarioByName(name string, tier scenario.Tier) (scenario.Scenario, error) 
 		if near := scenario.Nearest(name); near != "" {
 			text += fmt.Sprintf("; did you mean %q?", near)
 		}
-		return scenario.Scenario{}, &exitError{exitUsage, text + "; see: mcpvisor chaos scenarios"}
+		return scenario.Scenario{}, exitWith(exitUsage, text+"; see: mcpvisor chaos scenarios")
 	case err != nil:
-		return scenario.Scenario{}, &exitError{exitUsage, "the scenario cannot be read: " + messages.Line(err.Error(), 200)}
+		return scenario.Scenario{}, exitWith(exitUsage, "the scenario cannot be read: "+messages.Line(err.Error(), 200))
 	}
 	s, err := scenario.Vet(name, b, tier)
 	if err != nil {
-		return s, &exitError{exitUsage, messages.Printable(err.Error())}
+		return s, exitWith(exitUsage, messages.Printable(err.Error()))
 	}
 	return s, nil
 }

@@ -143,9 +143,9 @@ func (o *options) printScenario(name string) error {
 func unknownScenario(name string) error {
 	what := fmt.Sprintf("no scenario is called %q", messages.Line(name, 60))
 	if near := scenario.Nearest(name); near != "" {
-		return &exitError{exitUsage, fmt.Sprintf("%s; did you mean %q?", what, near)}
+		return exitWith(exitUsage, fmt.Sprintf("%s; did you mean %q?", what, near))
 	}
-	return &exitError{exitUsage, what + "; mcpvisor chaos scenarios lists them"}
+	return exitWith(exitUsage, what+"; mcpvisor chaos scenarios lists them")
 }
 
 // checkScenarios prints every problem of every file, and one line for each file without problems. Problems go to standard
@@ -167,7 +167,7 @@ func (o *options) checkScenarios(files []string) error {
 			}
 			problemCount += len(problems)
 		case err != nil:
-			return &exitError{exitUsage, messages.Line(file, 0) + ": " + err.Error()}
+			return exitWith(exitUsage, messages.Line(file, 0)+": "+err.Error())
 		default:
 			fmt.Fprintf(o.out, "%s: %s is well: %s, %s, %s\n", messages.Line(file, 0), s.Name, countOf(serversOf(s), "server"),
 				entriesText(len(s.Faults), "fault"), entriesText(len(s.Commands), "command"))
@@ -207,12 +207,12 @@ func readScenario(file string, stdin io.Reader) ([]byte, error) {
 		if errors.Is(err, os.ErrNotExist) {
 			text = "there is no such file"
 		}
-		return nil, &exitError{exitUsage, fmt.Sprintf("%q: %s", messages.Line(file, 200), text)}
+		return nil, exitWith(exitUsage, fmt.Sprintf("%q: %s", messages.Line(file, 200), text))
 	}
 	defer f.Close()
 	b, err := io.ReadAll(io.LimitReader(f, scenario.MaxFile+1))
 	if err != nil {
-		return nil, &exitError{exitUsage, fmt.Sprintf("%q cannot be read: %v", messages.Line(file, 200), err)}
+		return nil, exitWith(exitUsage, fmt.Sprintf("%q cannot be read: %v", messages.Line(file, 200), err))
 	}
 	return b, nil
 }

@@ -108,13 +108,13 @@ func newChaosAdapter(o *options) *cobra.Command {
 				// Only the manager's adapter starts servers under a guardian, as the command does.
 				guard, err := startGuardian()
 				if err != nil {
-					return &exitError{exitUsage, "no guardian could be started: " + messages.Line(err.Error(), 200)}
+					return exitWith(exitUsage, "no guardian could be started: "+messages.Line(err.Error(), 200))
 				}
 				if client, err = ours.New(guard); err != nil {
-					return &exitError{exitUsage, messages.Line(err.Error(), 200)}
+					return exitWith(exitUsage, messages.Line(err.Error(), 200))
 				}
 			default:
-				return &exitError{exitUsage, "there is no adapter " + messages.Line(args[0], 60)}
+				return exitWith(exitUsage, "there is no adapter "+messages.Line(args[0], 60))
 			}
 			return adapter.Serve(o.in, o.out, client)
 		},
@@ -158,11 +158,11 @@ func (o *options) chaosScore(cmd *cobra.Command, args []string, f chaosScoreFlag
 			return stop
 		}
 		if err != nil && !errors.Is(err, score.ErrNoAdapter) {
-			return &exitError{exitUsage, messages.Line(err.Error(), 300)}
+			return exitWith(exitUsage, messages.Line(err.Error(), 300))
 		}
 		if err != nil {
 			failed++
-			o.warnFailure(&exitError{exitUsage, messages.Line(r.Name+": "+err.Error(), 400)})
+			o.warnFailure(exitWith(exitUsage, messages.Line(r.Name+": "+err.Error(), 400)))
 		}
 		results = append(results, r)
 	}
@@ -193,7 +193,7 @@ func scoreClients(cmd *cobra.Command, args []string) ([]score.Options, error) {
 	}
 	self, err := os.Executable()
 	if err != nil {
-		return nil, &exitError{exitUsage, "this program does not know its own path: " + messages.Line(err.Error(), 200)}
+		return nil, exitWith(exitUsage, "this program does not know its own path: "+messages.Line(err.Error(), 200))
 	}
 	var all []score.Options
 	for _, name := range known {
@@ -237,7 +237,7 @@ func scoreCommand(args []string) string {
 func (o *options) printScores(results []score.Result, f chaosScoreFlags, command string) (lost bool, err error) {
 	if f.markdown != "" {
 		if err := os.WriteFile(f.markdown, []byte(score.Markdown(results, command)), 0o644); err != nil {
-			return false, &exitError{exitUsage, "the table cannot be written: " + messages.Line(err.Error(), 200)}
+			return false, exitWith(exitUsage, "the table cannot be written: "+messages.Line(err.Error(), 200))
 		}
 	}
 	for _, r := range results {

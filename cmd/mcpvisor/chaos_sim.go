@@ -100,7 +100,7 @@ Exit codes: 0 every check holds · 1 one is violated, or a run hangs · 2 usage,
 func (o *options) chaosSim(cmd *cobra.Command, args []string, f chaosSimFlags) error {
 	if f.worker {
 		if err := campaign.Serve(cmd.Context(), o.in, o.out); err != nil {
-			return &exitError{exitUsage, messages.Line(err.Error(), 300)}
+			return exitWith(exitUsage, messages.Line(err.Error(), 300))
 		}
 		return nil
 	}
@@ -110,7 +110,7 @@ func (o *options) chaosSim(cmd *cobra.Command, args []string, f chaosSimFlags) e
 	}
 	self, err := os.Executable()
 	if err != nil {
-		return &exitError{exitUsage, "this program does not know its own path: " + messages.Line(err.Error(), 200)}
+		return exitWith(exitUsage, "this program does not know its own path: "+messages.Line(err.Error(), 200))
 	}
 	// Workers are processes, since a run in virtual time that hangs cannot be stopped from within its process.
 	s.pool = campaign.NewPool(func() *exec.Cmd { return exec.Command(self, "chaos", "sim", "--"+chaosWorkerFlag) }, s.flags.jobs)
@@ -170,7 +170,7 @@ func (s *simulation) prepareTask(cmd *cobra.Command, args []string) error {
 	// The plan also holds the seed that counts: the person's, or else the scenario's.
 	plan, err := day.Plan(f.seed, scenario.Sim)
 	if err != nil {
-		return &exitError{exitUsage, messages.Line(err.Error(), 500)}
+		return exitWith(exitUsage, messages.Line(err.Error(), 500))
 	}
 	if f.seeds <= 1 && f.out != "" && isFileIn(s.name, f.out) {
 		return usageError(cmd, "--out: the scenario itself lies in that folder, and the report would replace it; give another folder")
@@ -221,7 +221,7 @@ func (s *simulation) runOnce(ctx context.Context) error {
 	}
 	if full.Dir != "" {
 		if err := report.Write(full.Dir, full); err != nil {
-			return &exitError{exitUsage, messages.Line(err.Error(), 300)}
+			return exitWith(exitUsage, messages.Line(err.Error(), 300))
 		}
 	}
 	if s.flags.json {
@@ -239,7 +239,7 @@ func (s *simulation) runOnce(ctx context.Context) error {
 func (s *simulation) runRecorded(ctx context.Context, t campaign.Task) (campaign.Result, *history.History, error) {
 	f, err := os.CreateTemp("", "mcpvisor-chaos-*.jsonl")
 	if err != nil {
-		return campaign.Result{}, nil, &exitError{exitUsage, "no file can be made for the history: " + messages.Line(err.Error(), 200)}
+		return campaign.Result{}, nil, exitWith(exitUsage, "no file can be made for the history: "+messages.Line(err.Error(), 200))
 	}
 	defer func() {
 		_ = f.Close() // it is only read
@@ -252,14 +252,14 @@ func (s *simulation) runRecorded(ctx context.Context, t campaign.Task) (campaign
 		return r, nil, stop
 	}
 	if r.Error != "" {
-		return r, nil, &exitError{exitUsage, "the simulation failed: " + messages.Line(r.Error, 500)}
+		return r, nil, exitWith(exitUsage, "the simulation failed: "+messages.Line(r.Error, 500))
 	}
 	if r.Stack != "" {
 		return r, nil, nil
 	}
 	h, err := history.Read(f)
 	if err != nil {
-		return r, nil, &exitError{exitUsage, "the history cannot be read: " + messages.Line(err.Error(), 300)}
+		return r, nil, exitWith(exitUsage, "the history cannot be read: "+messages.Line(err.Error(), 300))
 	}
 	return r, h, nil
 }

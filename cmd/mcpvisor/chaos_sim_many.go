@@ -112,8 +112,8 @@ func (s *simulation) reportCampaign(ctx context.Context, failed []campaign.Resul
 		s.printSummary(sum, answer, reports, replay)
 	}
 	if answer != invariant.Violated && len(sum.Errors) > 0 {
-		return &exitError{exitUsage, fmt.Sprintf("%d of %d seeds could not be run: seed %d: %s", len(sum.Errors),
-			len(sum.Errors)+sum.Runs, sum.Errors[0].Seed, messages.Line(sum.Errors[0].Error, 300))}
+		return exitWith(exitUsage, fmt.Sprintf("%d of %d seeds could not be run: seed %d: %s", len(sum.Errors),
+			len(sum.Errors)+sum.Runs, sum.Errors[0].Seed, messages.Line(sum.Errors[0].Error, 300)))
 	}
 	return chaosExit(answer)
 }
@@ -156,7 +156,7 @@ func (s *simulation) reportFailure(ctx context.Context, r campaign.Result, v inv
 		}
 	}
 	if err := report.Write(one.Folder, run); err != nil {
-		return one, &exitError{exitUsage, messages.Line(err.Error(), 300)}
+		return one, exitWith(exitUsage, messages.Line(err.Error(), 300))
 	}
 	return one, nil
 }
@@ -189,7 +189,7 @@ func (s *simulation) writeCrash(one *failedRun, t campaign.Task, r campaign.Resu
 	bad.Seed = t.Seed
 	plan, err := bad.Plan(t.Seed, scenario.Sim)
 	if err != nil {
-		return &exitError{exitUsage, messages.Line(err.Error(), 500)}
+		return exitWith(exitUsage, messages.Line(err.Error(), 500))
 	}
 	one.Folder = s.reportFolder(plan)
 	files := map[string][]byte{"scenario.yaml": bad.YAML(), "crash.txt": []byte(messages.Printable(r.Stack))}
@@ -198,11 +198,11 @@ func (s *simulation) writeCrash(one *failedRun, t campaign.Task, r campaign.Resu
 	}
 	one.Replay = "mcpvisor chaos sim " + shellWord(filepath.Join(one.Folder, "scenario.yaml"))
 	if err := os.MkdirAll(one.Folder, 0o755); err != nil {
-		return &exitError{exitUsage, "the folder of the report cannot be made: " + messages.Line(err.Error(), 200)}
+		return exitWith(exitUsage, "the folder of the report cannot be made: "+messages.Line(err.Error(), 200))
 	}
 	for name, content := range files {
 		if err := os.WriteFile(filepath.Join(one.Folder, name), content, 0o644); err != nil {
-			return &exitError{exitUsage, "the report cannot be written: " + messages.Line(err.Error(), 200)}
+			return exitWith(exitUsage, "the report cannot be written: "+messages.Line(err.Error(), 200))
 		}
 	}
 	return nil

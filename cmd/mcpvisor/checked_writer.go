@@ -53,7 +53,7 @@ func (o *checkedWriter) resultError(err error) error {
 	if errors.As(failed, &path) {
 		text = path.Err.Error()
 	}
-	return &exitError{exitFailed, "the output could not be written: " + messages.Line(text, 200)}
+	return exitWith(exitFailed, "the output could not be written: "+messages.Line(text, 200))
 }
 
 // Fd returns the descriptor of the output, or an invalid one if it has none, so that isTerminal answers false.

@@ -229,7 +229,7 @@ func TestAFailureSaysWhenToTryAgain(t *testing.T) {
 	if ms := failureOf((&project{}).unreachableError(st)).RetryAfterMs; ms != 0 {
 		t.Errorf("%d ms, though nobody tries again", ms)
 	}
-	var err error = &codedError{exitFailed, fmt.Errorf("x: %w", up.unreachableError(st))}
+	var err error = withExitCode(exitFailed, fmt.Errorf("x: %w", up.unreachableError(st)))
 	if w := failureOf(err); w.Server != "x" || w.Class != messages.ClassExited || codeOf(err) != exitFailed {
 		t.Errorf("%+v", w)
 	}

@@ -27,15 +27,15 @@ const demoIntro = "A demo, with servers built in. clock and dice live in this pr
 // and web servers listen on loopback. It returns an error if the person also named servers.
 func (o *options) demoRun(_ context.Context, f upFlags) (*upRun, error) {
 	if len(o.configs)+len(o.servers) > 0 {
-		return nil, &exitError{exitUsage, "--demo runs its own servers; leave out --config and --mcp-server"}
+		return nil, exitWith(exitUsage, "--demo runs its own servers; leave out --config and --mcp-server")
 	}
 	self, err := os.Executable()
 	if err != nil {
-		return nil, &exitError{exitFailed, "the demo cannot start itself: " + messages.Line(err.Error(), 200)}
+		return nil, exitWith(exitFailed, "the demo cannot start itself: "+messages.Line(err.Error(), 200))
 	}
 	web, err := serveDemo()
 	if err != nil {
-		return nil, &exitError{exitFailed, "the demo cannot listen on 127.0.0.1: " + messages.Line(err.Error(), 200)}
+		return nil, exitWith(exitFailed, "the demo cannot listen on 127.0.0.1: "+messages.Line(err.Error(), 200))
 	}
 	project := "."
 	if s, _ := loadSetup(o); s != nil {

@@ -46,7 +46,7 @@ func newDemoServer(o *options) *cobra.Command {
 				_, err := io.Copy(io.Discard, o.in)
 				return err
 			}
-			return &exitError{exitUsage, "the demo has no server " + messages.Line(args[0], 40)}
+			return exitWith(exitUsage, "the demo has no server "+messages.Line(args[0], 40))
 		},
 	}
 }

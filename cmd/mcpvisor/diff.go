@@ -131,7 +131,7 @@ func (o *options) approvePins(ctx context.Context, s *setup, server string, yes 
 			return err
 		})
 		if err != nil {
-			return nil, nil, &exitError{exitInterrupted, "nothing was approved"}
+			return nil, nil, exitWith(exitInterrupted, "nothing was approved")
 		}
 		if seen = nil; word == "yes" {
 			seen = waiting

@@ -34,9 +34,12 @@ type exitError struct {
 
 func (e *exitError) Error() string { return e.text }
 
+// exitWith returns the error that ends the program with a code, after one sentence on standard error.
+func exitWith(code int, text string) error { return &exitError{code, text} }
+
 // usageError returns the error for a wrong command line, with exitUsage and a pointer to the command's help.
 func usageError(cmd *cobra.Command, format string, args ...any) error {
-	return &exitError{exitUsage, fmt.Sprintf(format, args...) + "; see: " + cmd.CommandPath() + " --help"}
+	return exitWith(exitUsage, fmt.Sprintf(format, args...)+"; see: "+cmd.CommandPath()+" --help")
 }
 
 // codedError wraps an error to end the program with another code than codeOf would choose for its kind.
@@ -46,6 +49,9 @@ type codedError struct {
 }
 
 func (e *codedError) Unwrap() error { return e.error }
+
+// withExitCode wraps an error to end the program with a code.
+func withExitCode(code int, err error) error { return &codedError{code, err} }
 
 // reportError prints the error of a run, as one sentence or with --json as an object, and returns its exit code. With --json it
 // prints the collected failures even if err is nil, because failJSON is the only place that shows them.

@@ -97,8 +97,8 @@ func (s *setup) managedFile() string {
 // the past tense.
 func (s *setup) checkMayManage(what string) error {
 	if file := s.managedFile(); file != "" {
-		return &exitError{exitUsage, fmt.Sprintf("nothing is %s: the servers are managed by %s, and no other file counts; "+
-			"ask whoever administers this machine", what, messages.Line(file, 0))}
+		return exitWith(exitUsage, fmt.Sprintf("nothing is %s: the servers are managed by %s, and no other file counts; "+
+			"ask whoever administers this machine", what, messages.Line(file, 0)))
 	}
 	return nil
 }
@@ -108,7 +108,7 @@ func (s *setup) checkMayManage(what string) error {
 // The error is an exitError with exitUsage.
 func editFile(file string, scope messages.Scope, change func(text []byte, ours config.Parsed) ([]byte, error)) error {
 	if file == "" {
-		return &exitError{exitUsage, "there is no place for the file; set HOME"}
+		return exitWith(exitUsage, "there is no place for the file; set HOME")
 	}
 	err := editScope(file, scope, func(text []byte) ([]byte, error) {
 		ours := config.Parsed{Path: file, Scope: scope}
@@ -117,7 +117,7 @@ func editFile(file string, scope messages.Scope, change func(text []byte, ours c
 		}
 		// A file with a syntax error is not edited, since the edit could not find its place.
 		if ours.Broken {
-			return nil, &exitError{exitUsage, ours.Problems[0].Error()}
+			return nil, exitWith(exitUsage, ours.Problems[0].Error())
 		}
 		return change(text, ours)
 	})
@@ -126,9 +126,9 @@ func editFile(file string, scope messages.Scope, change func(text []byte, ours c
 	case err == nil || errors.As(err, &exit):
 		return err
 	case errors.Is(err, edit.ErrNotJSON), errors.Is(err, edit.ErrNotObject), errors.Is(err, edit.ErrTwice), errors.Is(err, edit.ErrMissing):
-		return &exitError{exitUsage, fmt.Sprintf("%s: it is not changed: %v", messages.Line(file, 0), err)}
+		return exitWith(exitUsage, fmt.Sprintf("%s: it is not changed: %v", messages.Line(file, 0), err))
 	}
-	return &exitError{exitUsage, fmt.Sprintf("%s: it cannot be changed: %v", messages.Line(file, 0), plainCause(err))}
+	return exitWith(exitUsage, fmt.Sprintf("%s: it cannot be changed: %v", messages.Line(file, 0), plainCause(err)))
 }
 
 // editScope changes a file only where its scope may lie. A project's file must lie inside of the project, even if the project
@@ -146,8 +146,8 @@ func editScope(file string, scope messages.Scope, change func([]byte) ([]byte, e
 
 // inListError returns the error about a file whose servers stand in a list, not under their names.
 func inListError(file string) error {
-	return &exitError{exitUsage, messages.Line(file, 0) + ": its servers stand in a list, which no command here edits; change it by " +
-		`hand, or write {"mcpServers": {"NAME": {…}}}`}
+	return exitWith(exitUsage, messages.Line(file, 0)+": its servers stand in a list, which no command here edits; change it by "+
+		`hand, or write {"mcpServers": {"NAME": {…}}}`)
 }
 
 // checkEditable returns an error that says why an entry cannot be changed where it stands; nil if it can.
@@ -155,14 +155,14 @@ func (e fileEntry) checkEditable(verb string) error {
 	quoted := fmt.Sprintf("server %q", messages.Line(e.entry.Name, 60))
 	switch {
 	case e.scope == messages.ScopeManaged:
-		return &exitError{exitUsage, fmt.Sprintf("%s is managed by %s and cannot be %s; ask whoever administers this machine", quoted,
-			messages.Line(e.file, 0), verb)}
+		return exitWith(exitUsage, fmt.Sprintf("%s is managed by %s and cannot be %s; ask whoever administers this machine", quoted,
+			messages.Line(e.file, 0), verb))
 	case e.program != "":
-		return &exitError{exitUsage, fmt.Sprintf("%s stands in %s, a file of %s, which is not changed; copy it with: mcpvisor import",
-			quoted, messages.Line(e.file, 0), e.program)}
+		return exitWith(exitUsage, fmt.Sprintf("%s stands in %s, a file of %s, which is not changed; copy it with: mcpvisor import",
+			quoted, messages.Line(e.file, 0), e.program))
 	case !filepath.IsAbs(e.file):
-		return &exitError{exitUsage, fmt.Sprintf("%s comes from the command line (%s), and there is no file to change", quoted,
-			messages.Line(e.file, 0))}
+		return exitWith(exitUsage, fmt.Sprintf("%s comes from the command line (%s), and there is no file to change", quoted,
+			messages.Line(e.file, 0)))
 	case e.entry.Path == nil:
 		return inListError(e.file)
 	}

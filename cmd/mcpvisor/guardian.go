@@ -24,7 +24,7 @@ func newGuardian(o *options) *cobra.Command {
 		Args:   noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if err := transports.RunGuardian(o.in); err != nil {
-				return &exitError{exitFailed, "the lifeline broke: " + messages.Line(err.Error(), 200)}
+				return exitWith(exitFailed, "the lifeline broke: "+messages.Line(err.Error(), 200))
 			}
 			return nil
 		},

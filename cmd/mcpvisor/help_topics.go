@@ -150,7 +150,7 @@ func listTopics() string {
 // unknownTopic returns the error for a word that is no topic and no command, with the nearest of both.
 func unknownTopic(cmd *cobra.Command, name string) error {
 	if near := messages.Nearest(name, topicNames()); near != "" && !cmd.HasParent() {
-		return &exitError{exitUsage, fmt.Sprintf("no command or topic is named %q; did you mean %q?", messages.Line(name, 60), near)}
+		return exitWith(exitUsage, fmt.Sprintf("no command or topic is named %q; did you mean %q?", messages.Line(name, 60), near))
 	}
 	return unknownCommand(cmd, name)
 }

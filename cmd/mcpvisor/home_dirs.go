@@ -20,8 +20,8 @@ func checkHomeDirs(stderr io.Writer) error {
 		home = "USERPROFILE"
 	}
 	if dir := os.Getenv(home); dir != "" && !filepath.IsAbs(dir) {
-		return &exitError{exitUsage, home + " is " + messages.Line(dir, 100) + ", which is no whole path: files of yours would be looked for and " +
-			"written in this directory"}
+		return exitWith(exitUsage, home+" is "+messages.Line(dir, 100)+", which is no whole path: files of yours would be looked for and "+
+			"written in this directory")
 	}
 	for _, name := range []string{"XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR"} {
 		if dir := os.Getenv(name); dir != "" && !filepath.IsAbs(dir) {

@@ -81,7 +81,7 @@ func (o *options) importServers(cmd *cobra.Command, f importFlags) error {
 	}
 	dir, err := os.Getwd()
 	if err != nil {
-		return &exitError{exitUsage, "the working directory is not known; change to another one"}
+		return exitWith(exitUsage, "the working directory is not known; change to another one")
 	}
 	paths := discover.DefaultPaths()
 	project, err := discover.ProjectDir(dir)
@@ -221,8 +221,8 @@ func applyPlan(text []byte, ours config.Parsed, plan []importItem, w importOptio
 		}
 		path := []string{key, a.As}
 		if old, there := ours.Servers[a.As]; there && (!w.replace || old.Path == nil) {
-			return nil, &exitError{exitFailed, fmt.Sprintf("%s: somebody else has added a server %q meanwhile; nothing was copied",
-				messages.Line(ours.Path, 0), messages.Line(a.As, 60))}
+			return nil, exitWith(exitFailed, fmt.Sprintf("%s: somebody else has added a server %q meanwhile; nothing was copied",
+				messages.Line(ours.Path, 0), messages.Line(a.As, 60)))
 		} else if there {
 			path = old.Path
 		}
@@ -260,7 +260,7 @@ func (o *options) printSentence(f importFlags, format string, args ...any) {
 // without a name, which means that it is not copied; "rest" declines all that follow. Without a terminal it returns an error.
 func (o *options) askEachItem(ctx context.Context, plan []importItem, w importOptions) ([]importItem, error) {
 	if !o.prompter.hasTerminal() {
-		return nil, &exitError{exitUsage, "nobody can be asked here, so nothing was copied; add --yes, or --dry-run to look only"}
+		return nil, exitWith(exitUsage, "nobody can be asked here, so nothing was copied; add --yes, or --dry-run to look only")
 	}
 	plan = slices.Clone(plan)
 	remaining := 0
@@ -281,7 +281,7 @@ func (o *options) askEachItem(ctx context.Context, plan []importItem, w importOp
 		}
 		word, err := o.askScreen(ctx, a.importScreen(w), "copy", remaining)
 		if err != nil {
-			return nil, &exitError{exitInterrupted, "nothing was copied"}
+			return nil, exitWith(exitInterrupted, "nothing was copied")
 		}
 		if rest = word == "rest"; word != "yes" {
 			a.As = ""

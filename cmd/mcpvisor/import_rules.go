@@ -15,7 +15,7 @@ func (o *options) readNamedFiles(from foreign.Format, dir string) ([]discover.Fo
 	found := discover.ReadNamed(o.configs, o.in, from, dir)
 	for _, other := range found {
 		if other.Broken && len(other.Problems) > 0 {
-			return nil, &exitError{exitUsage, other.Problems[0].Error()}
+			return nil, exitWith(exitUsage, other.Problems[0].Error())
 		}
 	}
 	return found, nil
@@ -91,7 +91,7 @@ func (o *options) askRules(ctx context.Context, rules []access.Rule, fallback ac
 		return err
 	})
 	if err != nil {
-		return false, &exitError{exitInterrupted, "the servers were copied, and no rules"}
+		return false, exitWith(exitInterrupted, "the servers were copied, and no rules")
 	}
 	return word == "yes", nil
 }

@@ -59,7 +59,7 @@ func (o *options) initProject(cmd *cobra.Command, scope messages.Scope) error {
 	// The file belongs to the project, which may be a directory above the working directory.
 	file := discover.FileOf(scope, discover.DefaultPaths(), s.ProjectDir)
 	if file == "" {
-		return &exitError{exitFailed, "there is no place for files of yours: HOME is not set"}
+		return exitWith(exitFailed, "there is no place for files of yours: HOME is not set")
 	}
 	// The error makes editScope leave the file as it is.
 	there := errors.New("it is there")
@@ -80,7 +80,7 @@ func (o *options) initProject(cmd *cobra.Command, scope messages.Scope) error {
 		fmt.Fprintf(o.out, "%s is there already, and was left as it is. What is in it: mcpvisor list\n", messages.Line(file, 0))
 		return nil
 	case err != nil:
-		return &exitError{exitFailed, messages.Line(err.Error(), 300)}
+		return exitWith(exitFailed, messages.Line(err.Error(), 300))
 	}
 	fmt.Fprintf(o.out, "Made %s.\n", messages.Line(file, 0))
 	if scope == messages.ScopeLocal && keepOutOfGit(file) {

@@ -64,7 +64,7 @@ func (o *options) openRegistry(base string) (*install.Registry, error) {
 	}
 	for _, p := range s.Policies {
 		if rule := p.RefusesURL(cmp.Or(base, install.Official)); rule != "" {
-			return nil, &exitError{exitUsage, "the registry is not asked: " + rule}
+			return nil, exitWith(exitUsage, "the registry is not asked: "+rule)
 		}
 	}
 	at := install.Options{
@@ -153,7 +153,7 @@ func (f *installFlags) parseArgs() (map[string][]string, error) {
 		name = strings.TrimLeft(name, "-")
 		if !ok || name == "" {
 			// The word is not quoted in the error: it may be a secret that was typed without its name.
-			return nil, &exitError{exitUsage, "--arg: write NAME=VALUE, with the name that the registry's entry gives the input"}
+			return nil, exitWith(exitUsage, "--arg: write NAME=VALUE, with the name that the registry's entry gives the input")
 		}
 		out[name] = append(out[name], value)
 	}
@@ -179,5 +179,5 @@ func (o *options) confirmName(ctx context.Context, called, full string, silent b
 	case word == "yes":
 		return nil
 	}
-	return &exitError{code, "nothing was added; write the whole name, such as " + messages.Line(full, 200)}
+	return exitWith(code, "nothing was added; write the whole name, such as "+messages.Line(full, 200))
 }

@@ -18,14 +18,14 @@ func (o *options) askToAdd(ctx context.Context, f installFlags, v approvalScreen
 		return nil
 	case f.silent || !o.prompter.hasTerminal():
 		v.printTo(o.err)
-		return &exitError{exitUsage, "nobody can be asked whether this may run, so nothing was added; add --yes"}
+		return exitWith(exitUsage, "nobody can be asked whether this may run, so nothing was added; add --yes")
 	}
 	word, err := o.askScreen(ctx, v, "add", 0)
 	switch {
 	case err != nil:
-		return &exitError{exitInterrupted, "nothing was added"}
+		return exitWith(exitInterrupted, "nothing was added")
 	case word != "yes":
-		return &exitError{exitFailed, "nothing was added"}
+		return exitWith(exitFailed, "nothing was added")
 	}
 	return nil
 }
@@ -44,7 +44,7 @@ func (o *options) askInput(ctx context.Context, server string, silent bool) func
 			return err
 		})
 		if err != nil {
-			return nil, &exitError{exitInterrupted, "nothing was added: the " + in.Label() + " was not given"}
+			return nil, exitWith(exitInterrupted, "nothing was added: the "+in.Label()+" was not given")
 		}
 		return values, nil
 	}

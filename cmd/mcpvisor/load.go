@@ -57,7 +57,7 @@ func loadSetup(o *options) (*setup, error) {
 		}
 	}
 	if len(broken) > 0 {
-		return s, &exitError{exitUsage, strings.Join(broken, "\nmcpvisor: ")}
+		return s, exitWith(exitUsage, strings.Join(broken, "\nmcpvisor: "))
 	}
 	return s, nil
 }
@@ -88,7 +88,7 @@ func readFiles(ctx context.Context, o discover.Options) (discover.Configuration,
 	case a := <-done:
 		return a.found, a.err
 	case <-ctx.Done():
-		return discover.Configuration{}, &exitError{exitInterrupted, "interrupted while the configuration was read"}
+		return discover.Configuration{}, exitWith(exitInterrupted, "interrupted while the configuration was read")
 	}
 }
 
@@ -104,7 +104,7 @@ func (s *setup) unreadableError() error {
 	if len(faults) == 0 {
 		return nil
 	}
-	return &exitError{exitUsage, strings.Join(faults, "\nmcpvisor: ")}
+	return exitWith(exitUsage, strings.Join(faults, "\nmcpvisor: "))
 }
 
 // problemsOf returns the errors of one file as sentences, without its warnings.

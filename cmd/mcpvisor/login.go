@@ -140,7 +140,7 @@ func (o *options) signIn(cmd *cobra.Command, server string, f loginFlags) error 
 	if before.Status == messages.Failed && before.Class != messages.ClassForbidden && p.up == nil {
 		e := notConnectedError(before)
 		e.Outcome = "" // no call was made
-		return &exitError{exitFailed, e.Error()}
+		return exitWith(exitFailed, e.Error())
 	}
 	prompt := o.signInPrompt(ctx, f)
 	// If the port of the redirect is taken, for example by ssh -L, the person pastes the address.
@@ -168,7 +168,7 @@ func loginError(err error) error {
 	if errors.Is(err, messages.ErrInvalid) || errors.Is(err, messages.ErrUnknownServer) {
 		return err
 	}
-	return &codedError{exitFailed, err}
+	return withExitCode(exitFailed, err)
 }
 
 // reportLogin prints who is signed in, waits for the server to connect, and prints whether it did. The sign-in is printed
@@ -199,7 +199,7 @@ func (p *signInProject) reportLogin(ctx context.Context, f loginFlags, out login
 			return err
 		}
 	}
-	return &exitError{exitFailed, e.Error()}
+	return exitWith(exitFailed, e.Error())
 }
 
 // awaitConnected waits until the server has used the sign-in. A running up notices a new sign-in by itself within noticeTime; a

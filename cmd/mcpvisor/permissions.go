@@ -211,7 +211,7 @@ func (o *options) testPermissions(cmd *cobra.Command, words []string, whole stri
 	// The arguments are read without the tool's schema, which would need a connection.
 	args, err := buildArgs(whole, typed, readInputSchema(nil), o.in)
 	if err != nil {
-		return &exitError{exitUsage, err.Error()}
+		return exitWith(exitUsage, err.Error())
 	}
 	rules, err := p.rulesInForce(cmd.Context())
 	if err != nil {
@@ -339,8 +339,8 @@ func newPermissionsRemove(o *options) *cobra.Command {
 				}
 			}
 			if len(missing) > 0 {
-				return &exitError{exitUsage, fmt.Sprintf("%s holds no rule %s; see: mcpvisor permissions",
-					messages.Line(path, 0), strings.Join(missing, ", "))}
+				return exitWith(exitUsage, fmt.Sprintf("%s holds no rule %s; see: mcpvisor permissions",
+					messages.Line(path, 0), strings.Join(missing, ", ")))
 			}
 			return nil
 		},

@@ -158,7 +158,7 @@ func printIndented(w io.Writer, text []byte, err error) error {
 		err = json.Indent(&b, text, "", "  ")
 	}
 	if err != nil {
-		return &exitError{exitFailed, "the answer cannot be written as JSON: " + messages.Line(err.Error(), 200)}
+		return exitWith(exitFailed, "the answer cannot be written as JSON: "+messages.Line(err.Error(), 200))
 	}
 	_, err = io.WriteString(w, escapeUnsafe(b.String())+"\n")
 	return err
@@ -168,7 +168,7 @@ func printIndented(w io.Writer, text []byte, err error) error {
 func printJSONLine(w io.Writer, v any) error {
 	text, err := versionedJSON(v)
 	if err != nil {
-		return &exitError{exitFailed, "the answer cannot be written as JSON: " + messages.Line(err.Error(), 200)}
+		return exitWith(exitFailed, "the answer cannot be written as JSON: "+messages.Line(err.Error(), 200))
 	}
 	_, err = io.WriteString(w, escapeUnsafe(string(text))+"\n")
 	return err

@@ -72,7 +72,7 @@ func (o *options) fillPrompt(cmd *cobra.Command, words []string, f promptFlags) 
 	}
 	args, err := promptArgs(f.args, typed, o)
 	if err != nil {
-		return &exitError{exitUsage, err.Error()}
+		return exitWith(exitUsage, err.Error())
 	}
 	prompt, err := p.findPrompt(ctx, t, f.wait)
 	if err != nil {
@@ -80,8 +80,8 @@ func (o *options) fillPrompt(cmd *cobra.Command, words []string, f promptFlags) 
 	}
 	// A server that misses a required argument answers with an error that is less clear than this one.
 	if faults := argProblems(prompt, args); len(faults) > 0 {
-		return &exitError{exitUsage, strings.Join(faults, "; ") + " (nothing was sent; see: mcpvisor prompts " +
-			shellWord(prompt.Server) + ")"}
+		return exitWith(exitUsage, strings.Join(faults, "; ")+" (nothing was sent; see: mcpvisor prompts "+
+			shellWord(prompt.Server)+")")
 	}
 	res, err := p.Fill(ctx, control.Fill{Server: prompt.Server, Name: prompt.Name, Args: args, CallHooks: p.defaultHooks()})
 	if err != nil {
@@ -220,7 +220,7 @@ func (o *options) printFilled(res control.FillResult) error {
 	// Messages is nil if the answer has not the form that the specification demands.
 	all := res.Messages()
 	if all == nil {
-		return &exitError{exitFailed, "the server's answer is no prompt; --json prints it"}
+		return exitWith(exitFailed, "the server's answer is no prompt; --json prints it")
 	}
 	for i, m := range all {
 		if i > 0 {

@@ -193,11 +193,11 @@ func (o *options) printResource(res control.ReadResult, f readFlags) error {
 	}
 	parts := res.Contents()
 	if parts == nil {
-		return &exitError{exitFailed, "the server's answer is no resource; --json prints it"}
+		return exitWith(exitFailed, "the server's answer is no resource; --json prints it")
 	}
 	if f.part > 0 {
 		if f.part > len(parts) {
-			return &exitError{exitUsage, fmt.Sprintf("--part %d: the resource has %s", f.part, countOf(len(parts), "part"))}
+			return exitWith(exitUsage, fmt.Sprintf("--part %d: the resource has %s", f.part, countOf(len(parts), "part")))
 		}
 		parts = parts[f.part-1 : f.part]
 	}
@@ -228,13 +228,13 @@ func (o *options) printPart(c *supervisor.ResourceContent, several bool) error {
 	bytes, err := c.Bytes()
 	switch {
 	case err != nil:
-		return &exitError{exitFailed, "the server's answer is no base64; --json prints it"}
+		return exitWith(exitFailed, "the server's answer is no base64; --json prints it")
 	case several:
 		fmt.Fprintf(o.out, "[%s of %s]\n", sizeText(int64(len(bytes))), mimeTypeText(c))
 		return nil
 	case isTerminal(o.out):
-		return &exitError{exitFailed, fmt.Sprintf("the resource is no text but %s of %s; write it to a file with --output FILE",
-			sizeText(int64(len(bytes))), mimeTypeText(c))}
+		return exitWith(exitFailed, fmt.Sprintf("the resource is no text but %s of %s; write it to a file with --output FILE",
+			sizeText(int64(len(bytes))), mimeTypeText(c)))
 	}
 	_, err = o.out.Write(bytes)
 	return err
@@ -251,12 +251,12 @@ func mimeTypeText(c *supervisor.ResourceContent) string {
 // writePart writes the bytes of the only part to a file. Several parts are an error, because a file holds one.
 func (o *options) writePart(parts []supervisor.ResourceContent, path string) error {
 	if len(parts) != 1 {
-		return &exitError{exitUsage, fmt.Sprintf("the resource has %s, and --output takes one: choose it with --part NUMBER",
-			countOf(len(parts), "part"))}
+		return exitWith(exitUsage, fmt.Sprintf("the resource has %s, and --output takes one: choose it with --part NUMBER",
+			countOf(len(parts), "part")))
 	}
 	bytes, err := parts[0].Bytes()
 	if err != nil {
-		return &exitError{exitFailed, "the server's answer is no base64; --json prints it"}
+		return exitWith(exitFailed, "the server's answer is no base64; --json prints it")
 	}
 	return o.writeFile(path, bytes)
 }

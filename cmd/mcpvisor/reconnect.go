@@ -67,7 +67,7 @@ func (o *options) requestConnect(cmd *cobra.Command, server string, wait time.Du
 	if !isCallable(st) {
 		e := notConnectedError(st)
 		e.Outcome = "" // no call was made
-		return &codedError{exitFailed, e}
+		return withExitCode(exitFailed, e)
 	}
 	if err := o.printServer(st); err != nil {
 		return err
@@ -101,5 +101,5 @@ func attemptError(ctx context.Context, err error) error {
 	if !errors.As(err, &e) || errors.Is(err, messages.ErrUnknownServer) {
 		return err
 	}
-	return &codedError{exitFailed, err}
+	return withExitCode(exitFailed, err)
 }

@@ -62,8 +62,8 @@ func (o *options) reloadFiles(ctx context.Context, asJSON bool) error {
 	var e *messages.Error
 	// An up without a follower answers this request with ClassUnsupported.
 	if errors.As(err, &e) && e.Class == messages.ClassUnsupported {
-		return &exitError{exitUsage, "the running mcpvisor up follows no files; it was started with --no-watch, --demo, or by " +
-			"another version"}
+		return exitWith(exitUsage, "the running mcpvisor up follows no files; it was started with --no-watch, --demo, or by "+
+			"another version")
 	}
 	if err != nil {
 		return err

@@ -153,7 +153,7 @@ const stopTime = 5 * time.Second
 
 // notInFileError returns the error about a server that is not in the file any more.
 func notInFileError(name string, e fileEntry) error {
-	return &exitError{exitUsage, fmt.Sprintf("%s has no server %q", messages.Line(e.file, 0), messages.Line(name, 60))}
+	return exitWith(exitUsage, fmt.Sprintf("%s has no server %q", messages.Line(e.file, 0), messages.Line(name, 60)))
 }
 
 // entryToRemove returns the entry that is meant: that of the scope, or the only one. If several scopes have the name the person
@@ -170,8 +170,8 @@ func (s *setup) entryToRemove(name string, scope messages.Scope) (fileEntry, err
 	case len(all) == 0:
 		return fileEntry{}, unknownServerError("remove", name, s.serverNames(), s)
 	case len(fit) == 0:
-		return fileEntry{}, &exitError{exitUsage, fmt.Sprintf("the %s scope has no server %q; it stands in the %s", scope,
-			messages.Line(name, 60), all[0].toLocation())}
+		return fileEntry{}, exitWith(exitUsage, fmt.Sprintf("the %s scope has no server %q; it stands in the %s", scope,
+			messages.Line(name, 60), all[0].toLocation()))
 	}
 	var scopes []string
 	for _, e := range fit {
@@ -180,8 +180,8 @@ func (s *setup) entryToRemove(name string, scope messages.Scope) (fileEntry, err
 		}
 	}
 	if len(scopes) > 1 {
-		return fileEntry{}, &exitError{exitUsage, fmt.Sprintf("several scopes have a server %q: %s; say which one with --scope",
-			messages.Line(name, 60), strings.Join(scopes, ", "))}
+		return fileEntry{}, exitWith(exitUsage, fmt.Sprintf("several scopes have a server %q: %s; say which one with --scope",
+			messages.Line(name, 60), strings.Join(scopes, ", ")))
 	}
 	return fit[0], fit[0].checkEditable("removed")
 }
@@ -204,7 +204,7 @@ func (o *options) signOut(ctx context.Context, name string, spec messages.Spec, 
 			return err
 		})
 		if err != nil {
-			return &exitError{exitInterrupted, "nothing was removed"}
+			return exitWith(exitInterrupted, "nothing was removed")
 		}
 		f.logout = word == "yes"
 	}

@@ -215,19 +215,19 @@ func (o *options) applyFlags() error {
 	}
 	if o.logLevel != "" {
 		if _, err := zapcore.ParseLevel(o.logLevel); err != nil {
-			return &exitError{exitUsage, fmt.Sprintf("--log-level: %q is no level; use debug, info, warn or error",
-				messages.Line(o.logLevel, 40))}
+			return exitWith(exitUsage, fmt.Sprintf("--log-level: %q is no level; use debug, info, warn or error",
+				messages.Line(o.logLevel, 40)))
 		}
 	}
 	if o.only && len(o.configs)+len(o.servers) == 0 {
-		return &exitError{exitUsage, "--only: it needs --config FILE or --mcp-server NAME=… that counts"}
+		return exitWith(exitUsage, "--only: it needs --config FILE or --mcp-server NAME=… that counts")
 	}
 	if o.store == "" {
 		o.store = os.Getenv("MCPVISOR_STORE")
 	}
 	if o.store != "" && !slices.Contains(storeKinds, o.store) {
-		return &exitError{exitUsage, fmt.Sprintf("--store: %q is no place for sign-ins; use %s",
-			messages.Line(o.store, 40), strings.Join(storeKinds, ", "))}
+		return exitWith(exitUsage, fmt.Sprintf("--store: %q is no place for sign-ins; use %s",
+			messages.Line(o.store, 40), strings.Join(storeKinds, ", ")))
 	}
 	// --dir comes after the checks that do not touch the disk and before askFlags, whose file names are relative to it.
 	if o.dir != "" {
@@ -236,7 +236,7 @@ func (o *options) applyFlags() error {
 			if errors.Is(err, os.ErrNotExist) {
 				text = "there is no such directory"
 			}
-			return &exitError{exitUsage, fmt.Sprintf("--dir: %q: %s", messages.Line(o.dir, 200), text)}
+			return exitWith(exitUsage, fmt.Sprintf("--dir: %q: %s", messages.Line(o.dir, 200), text))
 		}
 	}
 	return o.askFlags.readValues(o.prompter)
@@ -256,7 +256,7 @@ func showHelp(cmd *cobra.Command, args []string) error {
 func unknownCommand(cmd *cobra.Command, name string) error {
 	text := fmt.Sprintf("unknown command %q", messages.Line(name, 60))
 	if answer := foreignCommandHints[name]; answer != "" && !cmd.HasParent() {
-		return &exitError{exitUsage, text + ": " + answer}
+		return exitWith(exitUsage, text+": "+answer)
 	}
 	var names []string
 	for _, c := range cmd.Commands() {
@@ -265,9 +265,9 @@ func unknownCommand(cmd *cobra.Command, name string) error {
 		}
 	}
 	if near := messages.Nearest(name, names); near != "" {
-		return &exitError{exitUsage, fmt.Sprintf("%s; did you mean %q?", text, near)}
+		return exitWith(exitUsage, fmt.Sprintf("%s; did you mean %q?", text, near))
 	}
-	return &exitError{exitUsage, text + "; see: " + cmd.CommandPath() + " --help"}
+	return exitWith(exitUsage, text+"; see: "+cmd.CommandPath()+" --help")
 }
 
 // foreignCommandHints maps command names that people know from other programs to the commands that do it here. They are not

@@ -83,7 +83,7 @@ func tuneShortRun(cfg *supervisor.Config, wait time.Duration) {
 // interruptedError returns the error of a command whose person pressed Ctrl-C; nil if that is not why ctx ended, or it has not.
 func interruptedError(ctx context.Context) error {
 	if errors.Is(context.Cause(ctx), errInterrupted) {
-		return &exitError{exitInterrupted, "interrupted"}
+		return exitWith(exitInterrupted, "interrupted")
 	}
 	return nil
 }

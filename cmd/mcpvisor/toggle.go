@@ -119,7 +119,7 @@ func (o *options) writeEnabled(ctx context.Context, server string, enabled, now 
 	case len(all) == 0 && !exists:
 		return unknownServerError(verb[:len(verb)-1], server, p.names, p.setup)
 	case now && !up:
-		return &exitError{exitUsage, "no mcpvisor up runs for this project, so that --for-now changes nothing; leave it out"}
+		return exitWith(exitUsage, "no mcpvisor up runs for this project, so that --for-now changes nothing; leave it out")
 	// --for-now leaves the file alone; the caller changes the running up.
 	case now:
 		return nil
@@ -131,8 +131,8 @@ func (o *options) writeEnabled(ctx context.Context, server string, enabled, now 
 	if scope != "" {
 		i := slices.IndexFunc(all, func(e fileEntry) bool { return e.scope == scope })
 		if i < 0 {
-			return &exitError{exitUsage, fmt.Sprintf("--scope: no file of the %s scope has a server %q; it stands in %s", scope,
-				messages.Line(server, 60), e.toLocation())}
+			return exitWith(exitUsage, fmt.Sprintf("--scope: no file of the %s scope has a server %q; it stands in %s", scope,
+				messages.Line(server, 60), e.toLocation()))
 		}
 		e = all[i]
 	}

@@ -137,7 +137,7 @@ func (o *options) projectRun(ctx context.Context, f upFlags) (*upRun, error) {
 	s.printProblems(o)
 	nothing := s.noServersText()
 	if nothing != "" && f.noWatch {
-		return nil, &exitError{exitUsage, nothing + addServerHelp}
+		return nil, exitWith(exitUsage, nothing+addServerHelp)
 	}
 	// JSON output is for programs, which answer no questions.
 	if !f.json {

@@ -81,7 +81,7 @@ func (o *options) askScreen(ctx context.Context, v approvalScreen, what string, 
 	case interruptedError(ctx) != nil:
 		return "", interruptedError(ctx)
 	}
-	return "", &exitError{exitInterrupted, "nothing was approved"}
+	return "", exitWith(exitInterrupted, "nothing was approved")
 }
 
 // reportStale reports approved servers of which something has changed that their entry does not show, such as a script in the
