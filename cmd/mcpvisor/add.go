@@ -65,7 +65,7 @@ Exit codes: 0 added, and connected unless --no-connect · 1 added, but it does n
 			if help, _ := cmd.Flags().GetBool("help"); help { // cobra sees only a --help in front of the name
 				return cmd.Help()
 			}
-			return o.addServer(cmd, a, f)
+			return addServer(o, cmd, a, f)
 		},
 	}
 	flags := cmd.Flags()
@@ -173,12 +173,12 @@ func (a addArgs) strayFlag(cmd *cobra.Command) string {
 
 // addServer writes the server that the words and flags describe into the file of the scope, connects it and prints its tools.
 // The name is checked before questions are asked, so that answers are not typed in vain; a registry name is only known later.
-func (o *options) addServer(cmd *cobra.Command, a addArgs, f addFlags) error {
+func addServer(o *options, cmd *cobra.Command, a addArgs, f addFlags) error {
 	scope, err := readScope(cmd, f.scope)
 	if err != nil {
 		return err
 	}
-	w, err := o.openEntryWriter(cmd, scope, f)
+	w, err := openEntryWriter(o, cmd, scope, f)
 	if err != nil {
 		return err
 	}
@@ -216,7 +216,7 @@ programs call its keys is understood. "-" reads the JSON from standard input. Ev
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return o.addJSON(cmd, args[0], args[1], f) },
+		RunE: func(cmd *cobra.Command, args []string) error { return addJSON(o, cmd, args[0], args[1], f) },
 	}
 	f.addSharedTo(cmd)
 	return cmd
@@ -224,12 +224,12 @@ programs call its keys is understood. "-" reads the JSON from standard input. Ev
 
 // addJSON writes an entry that was given as JSON. It writes the person's own text, not the spec that was parsed from it, so
 // that keys stay as they were typed.
-func (o *options) addJSON(cmd *cobra.Command, name, text string, f addFlags) error {
+func addJSON(o *options, cmd *cobra.Command, name, text string, f addFlags) error {
 	scope, err := readScope(cmd, f.scope)
 	if err != nil {
 		return err
 	}
-	w, err := o.openEntryWriter(cmd, scope, f)
+	w, err := openEntryWriter(o, cmd, scope, f)
 	if err != nil {
 		return err
 	}

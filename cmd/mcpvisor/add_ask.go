@@ -16,7 +16,7 @@ import (
 // control character, which no header or variable may contain. An interrupt is the only error.
 func (w *entryWriter) askSecret(server, question string, optional bool) (string, error) {
 	value := ""
-	err := w.prompter.promptForCommand(w.cmd.Context(), server, func(t *conversation) error {
+	err := w.options.prompter.promptForCommand(w.cmd.Context(), server, func(t *conversation) error {
 		t.print("\n%s\n", question)
 		for {
 			v, err := t.readAnswer("> ", true)
@@ -93,7 +93,7 @@ func (w *entryWriter) askCredentials(ctx context.Context, out addReport, st mess
 		}
 	}
 	word := "later"
-	err = w.prompter.promptForCommand(ctx, out.Name, func(t *conversation) error {
+	err = w.options.prompter.promptForCommand(ctx, out.Name, func(t *conversation) error {
 		var err error
 		word, err = t.chooseWord(question, words...)
 		return err
@@ -103,8 +103,8 @@ func (w *entryWriter) askCredentials(ctx context.Context, out addReport, st mess
 	}
 	switch word {
 	case "sign in":
-		if err := w.signIn(w.cmd, out.Name, loginFlags{timeout: 5 * time.Minute}); err != nil {
-			w.reportError(err)
+		if err := signIn(w.options, w.cmd, out.Name, loginFlags{timeout: 5 * time.Minute}); err != nil {
+			w.options.reportError(err)
 			return false, nil
 		}
 		return true, nil

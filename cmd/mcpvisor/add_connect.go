@@ -30,7 +30,7 @@ func (w *entryWriter) connectAdded(out addReport) error {
 		}
 	}
 	if err != nil {
-		w.printRemark("the server stays in %s; mcpvisor remove %s takes it out", out.File, shellWord(out.Name))
+		w.options.printRemark("the server stays in %s; mcpvisor remove %s takes it out", out.File, shellWord(out.Name))
 		return err
 	}
 	connected := isCallable(a.status)
@@ -49,7 +49,7 @@ func (w *entryWriter) connectAdded(out addReport) error {
 	if err := w.printReport(out); err != nil {
 		return err
 	}
-	w.warnFailure(e)
+	w.options.warnFailure(e)
 	text := "it stays in " + out.File + "; when that is mended: mcpvisor reconnect " + shellWord(out.Name)
 	if a.status.Status == messages.NeedsAuth {
 		text = "it stays in " + out.File
@@ -60,18 +60,18 @@ func (w *entryWriter) connectAdded(out addReport) error {
 // connectOnce connects the server in the running mcpvisor up, if there is one that follows its files, else for a moment in this
 // process. Errors are about finding out; a server that does not connect is a status, not an error.
 func (w *entryWriter) connectOnce(ctx context.Context, name string) (connectResult, error) {
-	p, err := w.openProject(ctx)
+	p, err := openProject(ctx, w.options)
 	if err != nil {
 		return connectResult{}, err
 	}
 	// An up that was started with --config or without control does not read the file that was just written.
 	if p.up != nil && !(p.reloadUp(ctx) && slices.Contains(p.names, name)) {
-		w.printRemark("the running mcpvisor up does not follow its files; end it and start it again to have the server there")
+		w.options.printRemark("the running mcpvisor up does not follow its files; end it and start it again to have the server there")
 		p.close()
 		// Without the control socket openProject takes the servers from the files.
 		alone := *w.options
 		alone.noControl = true
-		if p, err = alone.openProject(ctx); err != nil {
+		if p, err = openProject(ctx, &alone); err != nil {
 			return connectResult{}, err
 		}
 	}
@@ -130,17 +130,17 @@ func (w *entryWriter) printAddedTools(a connectResult) {
 	if i := a.status.ServerInfo; i != nil {
 		text = "  " + strings.TrimSpace(messages.Line(i.Name, 60)+" "+messages.Line(i.Version, 30))
 	}
-	fmt.Fprintf(w.out, "%s: %s%s in %s · %s\n", messages.Line(a.status.Name, 60),
-		paintText(w.out, colourOf(a.status.Status), string(a.status.Status)), text, shortDuration(a.took), countOf(len(a.tools), "tool"))
+	fmt.Fprintf(w.options.out, "%s: %s%s in %s · %s\n", messages.Line(a.status.Name, 60),
+		paintText(w.options.out, colourOf(a.status.Status), string(a.status.Status)), text, shortDuration(a.took), countOf(len(a.tools), "tool"))
 	for _, t := range a.tools {
 		line := "  • " + messages.Line(t.Qualified, 120)
 		if d := firstLine(t.Description); d != "" {
 			line += "  " + d
 		}
-		fmt.Fprintln(w.out, line)
+		fmt.Fprintln(w.options.out, line)
 	}
 	for _, q := range a.status.Quarantined {
-		fmt.Fprintf(w.out, "  · %s  not offered: %s\n", messages.Line(q.Name, 80), messages.Line(q.Reason, 200))
+		fmt.Fprintf(w.options.out, "  · %s  not offered: %s\n", messages.Line(q.Name, 80), messages.Line(q.Reason, 200))
 	}
 }
 

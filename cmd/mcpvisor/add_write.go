@@ -21,7 +21,7 @@ import (
 
 // entryWriter adds or replaces one server in the file of a scope, for the commands add and add-json. It lives for one command.
 type entryWriter struct {
-	*options
+	options *options
 	addFlags
 	cmd   *cobra.Command
 	setup *setup
@@ -32,12 +32,12 @@ type entryWriter struct {
 
 // openEntryWriter loads the setup and finds the file of the scope. It refuses the command where the organisation's policy
 // leaves the person no servers of their own.
-func (o *options) openEntryWriter(cmd *cobra.Command, scope messages.Scope, f addFlags) (*entryWriter, error) {
+func openEntryWriter(o *options, cmd *cobra.Command, scope messages.Scope, f addFlags) (*entryWriter, error) {
 	s, err := loadSetup(o)
 	if err != nil && (s == nil || len(o.configs) > 0) {
 		return nil, err // of the files that were found only the one that is written to matters, and editFile checks that one
 	}
-	if err := s.checkMayManage("added"); err != nil {
+	if err := checkMayManage(s, "added"); err != nil {
 		return nil, err
 	}
 	if f.wait <= 0 {
@@ -47,12 +47,12 @@ func (o *options) openEntryWriter(cmd *cobra.Command, scope messages.Scope, f ad
 }
 
 // canAsk reports whether the person may be asked: there is a terminal, and --no-ask is not given.
-func (w *entryWriter) canAsk() bool { return !w.noAsk && w.prompter.hasTerminal() }
+func (w *entryWriter) canAsk() bool { return !w.noAsk && w.options.prompter.hasTerminal() }
 
 // checkNameFree refuses a name that another entry of the scope has. With --replace it accepts the name and directs the writer
 // to the file in which the old entry stands, so that the new one takes its place and does not duplicate it.
 func (w *entryWriter) checkNameFree(name string) error {
-	for _, e := range w.setup.entriesOf(name) {
+	for _, e := range entriesOf(w.setup, name) {
 		if e.scope != w.scope {
 			continue
 		}
@@ -197,18 +197,18 @@ func (w *entryWriter) writeEntry(name string, spec messages.Spec, entry json.Raw
 	if out.Replaced {
 		word = "replace"
 	}
-	w.recordChanges(w.file, audit.Record{Change: word, Server: name, Detail: startText(spec)})
+	recordChanges(w.options, w.file, audit.Record{Change: word, Server: name, Detail: startText(spec)})
 	w.printChange(out)
 	if fresh && w.scope == messages.ScopeLocal && keepOutOfGit(w.file) {
-		w.printRemark("it is kept out of git by a .gitignore beside it")
+		w.options.printRemark("it is kept out of git by a .gitignore beside it")
 	}
 	clear := secretsInClear(spec)
 	switch inArgument := slices.Contains(clear, secretArgument); {
 	case w.scope == messages.ScopeProject && len(clear) > 0:
-		w.printRemark("warning: %s stands in a file that others read; write '${NAME}' in its place, which is taken from the environment "+
+		w.options.printRemark("warning: %s stands in a file that others read; write '${NAME}' in its place, which is taken from the environment "+
 			"at each start", strings.Join(clear, ", "))
 	case inArgument:
-		w.printRemark("warning: %s", secretArgumentNote)
+		w.options.printRemark("warning: %s", secretArgumentNote)
 	}
 	return w.approveAndConnect(out, saved)
 }
@@ -257,7 +257,7 @@ func (w *entryWriter) checkEntry(name string, text []byte) (config.Entry, error)
 		case problem.Server != name:
 		case problem.Key == "url" && strings.Contains(e.Spec.URL, "${"): // what it is depends on the environment
 		case problem.Warning:
-			w.printRemark("warning: %s", flagProblem(problem))
+			w.options.printRemark("warning: %s", flagProblem(problem))
 		default:
 			return e, exitWith(exitUsage, flagProblem(problem))
 		}
@@ -282,7 +282,7 @@ func (w *entryWriter) printChange(out addReport) {
 	if headers := slices.Sorted(maps.Keys(out.Config.Headers)); len(headers) > 0 {
 		text += " · header " + messages.Line(strings.Join(headers, ", "), 200)
 	}
-	fmt.Fprintf(w.out, "%s server %s to the %s scope: %s\nFile modified: %s\n", verb, messages.Line(out.Name, 60), w.scope, text,
+	fmt.Fprintf(w.options.out, "%s server %s to the %s scope: %s\nFile modified: %s\n", verb, messages.Line(out.Name, 60), w.scope, text,
 		messages.Line(out.File, 0))
 }
 
@@ -300,13 +300,13 @@ func (w *entryWriter) approveAndConnect(out addReport, saved config.Entry) error
 	}
 	if now.Source != saved.Spec.Source || now.Scope != w.scope {
 		out.HiddenBy = now.Source
-		w.printRemark("it does not count here: %s has a server of this name, which wins over the %s scope", now.Source, w.scope)
+		w.options.printRemark("it does not count here: %s has a server of this name, which wins over the %s scope", now.Source, w.scope)
 		return w.printReport(out)
 	}
-	for _, other := range s.entriesOf(out.Name) {
+	for _, other := range entriesOf(s, out.Name) {
 		if other.scope != w.scope || other.file != saved.Spec.Source {
 			out.Hides = append(out.Hides, other.positionText())
-			w.printRemark("it hides the server of this name of the %s scope · %s", other.scope, other.positionText())
+			w.options.printRemark("it hides the server of this name of the %s scope · %s", other.scope, other.positionText())
 		}
 	}
 	if err := w.approveWritten(out.Name, saved); err != nil {
@@ -332,14 +332,14 @@ func (w *entryWriter) approveWritten(name string, saved config.Entry) error {
 	if err := s.Approvals.ApproveOwn(s.Set, name); err != nil {
 		return err
 	}
-	s.recordApprovals(w.options, []string{name})
+	recordApprovals(s, w.options, []string{name})
 	return nil
 }
 
 // printReport prints the report with --json. Without it everything has been printed on the way.
 func (w *entryWriter) printReport(out addReport) error {
 	if w.asJSON {
-		return printJSON(w.out, out)
+		return printJSON(w.options.out, out)
 	}
 	return nil
 }

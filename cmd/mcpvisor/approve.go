@@ -42,8 +42,8 @@ about at a terminal, and accepted as it is with --yes. When it is done, a runnin
 Exit codes: 0 done · 2 usage or configuration, or tools that changed and were not shown.`,
 		Example: `  mcpvisor approve
   mcpvisor approve files`,
-		ValidArgsFunction: o.completeWaiting,
-		RunE:              func(cmd *cobra.Command, args []string) error { return o.approveServers(cmd, args, f) },
+		ValidArgsFunction: completeWith(o, completeWaiting),
+		RunE:              func(cmd *cobra.Command, args []string) error { return approveServers(o, cmd, args, f) },
 	}
 	cmd.Flags().BoolVar(&f.all, "all", false, "approve every server that waits")
 	cmd.Flags().BoolVar(&f.yes, "yes", false, "approve servers and changed tools that nobody was shown, too")
@@ -76,7 +76,7 @@ type approval struct {
 // approveServers runs approve: it chooses which of the named servers (or all that wait) to approve, stores the approvals,
 // accepts their changed tools, and waits until a running up offers them. Tools that changed without being shown make it end
 // with an error after everything else is done.
-func (o *options) approveServers(cmd *cobra.Command, names []string, f approveFlags) error {
+func approveServers(o *options, cmd *cobra.Command, names []string, f approveFlags) error {
 	if f.all && len(names) > 0 {
 		return usageError(cmd, "--all and the name of a server exclude each other")
 	}
@@ -103,7 +103,7 @@ func (o *options) approveServers(cmd *cobra.Command, names []string, f approveFl
 	case f.all:
 		names = held
 	case len(names) == 0:
-		return o.printWaiting(s, held, f.asJSON)
+		return printWaiting(o, s, held, f.asJSON)
 	}
 	if len(names) == 0 {
 		if f.asJSON {
@@ -112,7 +112,7 @@ func (o *options) approveServers(cmd *cobra.Command, names []string, f approveFl
 		fmt.Fprintln(o.out, "no server waits for an approval")
 		return nil
 	}
-	chosen, err := o.chooseApproved(cmd.Context(), s, names, held, f)
+	chosen, err := chooseApproved(cmd.Context(), o, s, names, held, f)
 	if err != nil {
 		return err
 	}
@@ -121,24 +121,24 @@ func (o *options) approveServers(cmd *cobra.Command, names []string, f approveFl
 			return err
 		}
 	}
-	s.recordApprovals(o, chosen)
+	recordApprovals(s, o, chosen)
 	var all []approval
 	for _, name := range names {
-		a := s.approvalOf(name)
+		a := approvalOf(s, name)
 		a.Approved = slices.Contains(chosen, name)
 		// A server that still waits starts nothing, so that its tools cannot be accepted yet.
 		if _, waits := s.Waiting[name]; !waits {
-			if a.Tools, a.Unseen, err = o.approvePins(cmd.Context(), s, name, f.yes); err != nil {
+			if a.Tools, a.Unseen, err = approvePins(cmd.Context(), o, s, name, f.yes); err != nil {
 				return err
 			}
 		}
 		all = append(all, a)
 	}
-	o.awaitOffered(cmd.Context(), all)
+	awaitOffered(cmd.Context(), o, all)
 	if f.asJSON {
 		err = printJSON(o.out, all)
 	} else {
-		o.printApprovals(all, slices.DeleteFunc(slices.Clone(held), func(name string) bool { return slices.Contains(chosen, name) }))
+		printApprovals(o, all, slices.DeleteFunc(slices.Clone(held), func(name string) bool { return slices.Contains(chosen, name) }))
 	}
 	for _, a := range all {
 		if err == nil && len(a.Unseen) > 0 {
@@ -150,7 +150,7 @@ func (o *options) approveServers(cmd *cobra.Command, names []string, f approveFl
 }
 
 // printApprovals prints one or more lines for each server. declined names the servers that wait and were not approved now.
-func (o *options) printApprovals(all []approval, declined []string) {
+func printApprovals(o *options, all []approval, declined []string) {
 	for _, a := range all {
 		for _, tool := range a.Tools {
 			fmt.Fprintf(o.out, "%s: approved as it is now\n", messages.DisplayName(a.Server, tool))
@@ -171,13 +171,13 @@ const approvalTimeout = 5 * time.Second
 
 // awaitOffered returns when a running mcpvisor up offers the tools that were approved, or after approvalTimeout. Without this
 // wait a script that approves and then calls would have its call refused for what it has approved.
-func (o *options) awaitOffered(ctx context.Context, all []approval) {
+func awaitOffered(ctx context.Context, o *options, all []approval) {
 	ctx, cancel := context.WithTimeout(ctx, approvalTimeout)
 	defer cancel()
 	// The wait is a courtesy, so that its remarks would only disturb; the report is printed by the caller.
 	quiet := *o
 	quiet.err = io.Discard
-	p, err := quiet.openProject(ctx)
+	p, err := openProject(ctx, &quiet)
 	if err != nil {
 		return // the approval is stored all the same
 	}
@@ -214,11 +214,11 @@ func stillChanged(a approval, now []messages.Status) bool {
 
 // printWaiting prints the servers that wait, whole, and marks them as shown: a later approve NAME approves what stands on this
 // screen, unless the entry changes in between.
-func (o *options) printWaiting(s *setup, held []string, asJSON bool) error {
+func printWaiting(o *options, s *setup, held []string, asJSON bool) error {
 	if asJSON {
 		all := []approval{}
 		for _, name := range held {
-			a := s.approvalOf(name)
+			a := approvalOf(s, name)
 			a.Waits = true
 			all = append(all, a)
 		}
@@ -230,7 +230,7 @@ func (o *options) printWaiting(s *setup, held []string, asJSON bool) error {
 		return nil
 	}
 	for i, name := range held {
-		if v, ok := s.screenOf(name); ok {
+		if v, ok := screenOf(s, name); ok {
 			if i > 0 {
 				fmt.Fprintln(o.out)
 			}
@@ -244,21 +244,21 @@ func (o *options) printWaiting(s *setup, held []string, asJSON bool) error {
 
 // approvalOf returns the report of a server, with the entry that an approval would bind. The candidate may differ from the spec
 // that counts, since an unapproved entry counts for nothing.
-func (s *setup) approvalOf(name string) approval {
+func approvalOf(s *setup, name string) approval {
 	spec := s.Specs[name]
 	if c, ok := discover.ApprovalCandidate(s.Set, name); ok {
 		spec = c.Spec
 	}
-	return approval{Server: name, Runs: startText(spec), Source: spec.Source, approvalJSON: s.approvalJSONOf(name)}
+	return approval{Server: name, Runs: startText(spec), Source: spec.Source, approvalJSON: approvalJSONOf(s, name)}
 }
 
 // chooseApproved returns which of the named servers to approve: those that the person was shown as they are now, those that a
 // flag approves unseen, and those that the person agrees to at the terminal. It returns an error, and approves nothing, if
 // --hash does not match or a server changed since it was shown and the person cannot be asked.
-func (o *options) chooseApproved(ctx context.Context, s *setup, names, held []string, f approveFlags) (chosen []string, err error) {
+func chooseApproved(ctx context.Context, o *options, s *setup, names, held []string, f approveFlags) (chosen []string, err error) {
 	var ask, unseen []string
 	for _, name := range names {
-		hash := s.approvalJSONOf(name).Hash
+		hash := approvalJSONOf(s, name).Hash
 		now, ever := s.Approvals.WasShown(s.Set, name)
 		switch {
 		case f.hash != "" && hash != f.hash:
@@ -276,25 +276,25 @@ func (o *options) chooseApproved(ctx context.Context, s *setup, names, held []st
 		}
 	}
 	if !f.asJSON { // the JSON report holds all of it
-		o.printScreens(s, unseen)
+		printScreens(o, s, unseen)
 	}
 	if len(ask) == 0 {
 		return chosen, nil
 	}
 	if o.prompter.hasTerminal() && !f.asJSON {
-		yes, err := o.askEach(ctx, s, ask, "start")
+		yes, err := askEach(ctx, o, s, ask, "start")
 		return append(chosen, yes...), err
 	}
-	o.printScreens(s, ask)
+	printScreens(o, s, ask)
 	return nil, exitWith(exitUsage, fmt.Sprintf("%s changed since it was shown, and nothing is approved; look at it above and approve it "+
 		"with the same command again", messages.Line(strings.Join(ask, ", "), 200)))
 }
 
 // printScreens prints the screens of servers whole on standard error, for runs without a person at the terminal: the log of the
 // script then holds what was approved. It marks the servers as shown.
-func (o *options) printScreens(s *setup, names []string) {
+func printScreens(o *options, s *setup, names []string) {
 	for _, name := range names {
-		if v, ok := s.screenOf(name); ok {
+		if v, ok := screenOf(s, name); ok {
 			v.printTo(o.err)
 		}
 	}
@@ -302,7 +302,7 @@ func (o *options) printScreens(s *setup, names []string) {
 }
 
 // startTextOf returns the start text of a server of the setup.
-func (s *setup) startTextOf(name string) string { return startText(s.Specs[name]) }
+func startTextOf(s *setup, name string) string { return startText(s.Specs[name]) }
 
 // startText says what a spec starts or dials: without secrets, with the names of its variables, and with what it runs isolated
 // from. The texts of the entry are cut and escaped, because another person may have written them.

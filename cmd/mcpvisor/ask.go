@@ -114,7 +114,7 @@ func rootOf(dir string) (messages.Root, error) {
 // setRequestHandlers gives the manager the functions that answer requests of servers. A request kind that could not be answered
 // here gets no function: the manager then does not announce the capability, and servers can do without it. configured is the
 // sampling command of the configuration files, which --sampling-command overrides.
-func (o *options) setRequestHandlers(cfg *supervisor.Config, configured []string) {
+func setRequestHandlers(o *options, cfg *supervisor.Config, configured []string) {
 	d := o.prompter
 	if d == nil { // tests that ask nothing have none
 		return

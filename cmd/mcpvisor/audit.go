@@ -45,7 +45,7 @@ Exit codes: 0 whatever it shows · 2 usage, or a record that cannot be read · 1
   mcpvisor audit --server github --outcome not-sent
   mcpvisor audit --follow --json | jq -c 'select(.kind == "approval")'`,
 		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.showAudit(cmd, q) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return showAudit(o, cmd, q) },
 	}
 	f := cmd.Flags()
 	f.StringSliceVar(&q.servers, "server", nil, "only what is about this `server` (repeatable)")
@@ -149,7 +149,7 @@ func (f *auditFilter) matchesRecord(r *audit.Record) bool {
 }
 
 // showAudit prints the records that match, their counts, or with --follow also those that are added later.
-func (o *options) showAudit(cmd *cobra.Command, q auditQuery) error {
+func showAudit(o *options, cmd *cobra.Command, q auditQuery) error {
 	f, err := q.parseFilter(cmd, time.Now())
 	if err != nil {
 		return err
@@ -164,7 +164,7 @@ func (o *options) showAudit(cmd *cobra.Command, q auditQuery) error {
 		return exitWith(exitUsage, "no record is kept here; name one with --audit FILE")
 	}
 	if q.stats {
-		return o.printAuditStats(cmd.Context(), f, file.Path)
+		return printAuditStats(cmd.Context(), o, f, file.Path)
 	}
 	// ReadFiles and Follow call addRecord for each record, in order and from one goroutine.
 	a := &auditReader{options: o, auditFilter: f}
@@ -182,7 +182,7 @@ func (o *options) showAudit(cmd *cobra.Command, q auditQuery) error {
 
 // auditReader prints the records that pass, and counts what is missing for the summary.
 type auditReader struct {
-	*options
+	options *options
 	auditFilter
 	// shown counts the records printed, torn the lines that are no whole record, lost the records that could not be written.
 	shown, torn int
@@ -212,16 +212,16 @@ func (a *auditReader) addRecord(r audit.Record) bool {
 func (a *auditReader) printRecord(r *audit.Record) bool {
 	a.shown++
 	var err error
-	if a.json {
+	if a.options.json {
 		// In a pipe the line goes out byte for byte as it stands in the file, so that hashes over lines stay valid.
 		text := string(r.Line)
-		if isTerminal(a.out) {
+		if isTerminal(a.options.out) {
 			text = escapeUnsafe(text)
 		}
-		_, err = fmt.Fprintln(a.out, text)
+		_, err = fmt.Fprintln(a.options.out, text)
 		return err == nil
 	}
-	_, err = fmt.Fprintln(a.out, auditLine(r))
+	_, err = fmt.Fprintln(a.options.out, auditLine(r))
 	return err == nil
 }
 
@@ -232,16 +232,16 @@ func (a *auditReader) printSummary(path string) {
 		a.printRecord(&a.kept[i])
 	}
 	if mode := audit.OpenTo(path); mode != "" {
-		fmt.Fprintln(a.err, "mcpvisor: warning: "+messages.Line(path, 0)+": "+mode+"; chmod 600 it")
+		fmt.Fprintln(a.options.err, "mcpvisor: warning: "+messages.Line(path, 0)+": "+mode+"; chmod 600 it")
 	}
-	if a.shown == 0 && !a.follow && !a.json {
-		fmt.Fprintln(a.err, "mcpvisor: nothing in "+messages.Line(path, 0)+" is such")
+	if a.shown == 0 && !a.follow && !a.options.json {
+		fmt.Fprintln(a.options.err, "mcpvisor: nothing in "+messages.Line(path, 0)+" is such")
 	}
 	if a.lost > 0 {
-		fmt.Fprintf(a.err, "mcpvisor: %d records are missing where the record says so: they could not be written\n", a.lost)
+		fmt.Fprintf(a.options.err, "mcpvisor: %d records are missing where the record says so: they could not be written\n", a.lost)
 	}
 	if a.torn > 0 {
-		fmt.Fprintf(a.err, "mcpvisor: %s of %s left out: no whole record\n", countOf(a.torn, "line"), messages.Line(path, 0))
+		fmt.Fprintf(a.options.err, "mcpvisor: %s of %s left out: no whole record\n", countOf(a.torn, "line"), messages.Line(path, 0))
 	}
 }
 

@@ -84,17 +84,17 @@ func (s *setup) enableAudit(o *options, cfg *supervisor.Config) {
 
 // recordApprovals adds an approval to the record for each name. If that fails the approval holds all the same, and the failure
 // is reported.
-func (s *setup) recordApprovals(o *options, names []string) {
+func recordApprovals(s *setup, o *options, names []string) {
 	var all []audit.Record
 	for _, name := range names {
-		all = append(all, audit.Record{Change: "approve", Server: name, Detail: s.startTextOf(name) + " from " + s.Specs[name].Source})
+		all = append(all, audit.Record{Change: "approve", Server: name, Detail: startTextOf(s, name) + " from " + s.Specs[name].Source})
 	}
 	s.writeRecords(o, all)
 }
 
 // recordChanges adds to the record what this command changed in a file. It reads the setup to find the record; if that fails,
 // nothing is recorded, and the change stands.
-func (o *options) recordChanges(file string, all ...audit.Record) {
+func recordChanges(o *options, file string, all ...audit.Record) {
 	s, _ := loadSetup(o)
 	if s == nil {
 		return

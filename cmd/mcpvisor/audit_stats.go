@@ -56,7 +56,7 @@ func (a *auditStats) countRecord(r audit.Record) {
 }
 
 // printAuditStats counts the records that match, asks a running up for the state of its writer, and prints both.
-func (o *options) printAuditStats(ctx context.Context, f auditFilter, path string) error {
+func printAuditStats(ctx context.Context, o *options, f auditFilter, path string) error {
 	out := auditStats{File: path, Kinds: map[audit.Kind]int{}}
 	var err error
 	out.Torn, err = audit.ReadFiles(path, func(r audit.Record) bool {
@@ -75,7 +75,7 @@ func (o *options) printAuditStats(ctx context.Context, f auditFilter, path strin
 	// The project is opened only to ask up, and its remarks would stand among the statistics.
 	quiet := *o
 	quiet.err = io.Discard
-	if p, err := quiet.openProject(ctx); err == nil { // without a project there is no up that could be asked
+	if p, err := openProject(ctx, &quiet); err == nil { // without a project there is no up that could be asked
 		if p.up != nil && p.up.Audit != nil {
 			out.Running = &runningStats{p.up.PID, *p.up.Audit}
 		}
@@ -142,7 +142,7 @@ func auditTrouble(s audit.Stats) string {
 }
 
 // reportAuditTrouble warns about trouble with the record of a running up. It does not end the command, which did its work.
-func (o *options) reportAuditTrouble(up *control.Hello) {
+func reportAuditTrouble(o *options, up *control.Hello) {
 	if up == nil || up.Audit == nil {
 		return
 	}

@@ -38,8 +38,8 @@ Nothing is sent and nothing is started, and no token is ever shown. Exit code 1:
 running "mcpvisor up" keeps, needs a sign-in.`,
 		Example: `  mcpvisor auth status
   mcpvisor auth status search --json`,
-		ValidArgsFunction: o.completeServers,
-		RunE:              func(cmd *cobra.Command, args []string) error { return o.authStatus(cmd.Context(), args, asJSON) },
+		ValidArgsFunction: completeWith(o, completeServers),
+		RunE:              func(cmd *cobra.Command, args []string) error { return authStatus(cmd.Context(), o, args, asJSON) },
 	}
 	cmd.Flags().BoolVarP(&asJSON, "json", "j", false, "print a JSON array")
 	return cmd
@@ -56,8 +56,8 @@ type authReport struct {
 
 // authStatus prints the state of the sign-ins. It reads the stores in this process, and takes only the phases from a running
 // up.
-func (o *options) authStatus(ctx context.Context, names []string, asJSON bool) error {
-	p, err := o.openProject(ctx)
+func authStatus(ctx context.Context, o *options, names []string, asJSON bool) error {
+	p, err := openProject(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func (o *options) authStatus(ctx context.Context, names []string, asJSON bool) e
 	}
 	phases := map[string]messages.Status{}
 	for _, name := range names {
-		spec, err := s.specOf(ctx, "auth status", name)
+		spec, err := specOf(ctx, s.project, "auth status", name)
 		switch {
 		case err != nil && named:
 			return err
@@ -110,7 +110,7 @@ func (o *options) authStatus(ctx context.Context, names []string, asJSON bool) e
 	if asJSON {
 		err = printJSON(o.out, out)
 	} else {
-		o.printAuth(out, time.Now())
+		printAuth(o, out, time.Now())
 	}
 	if err == nil && needed {
 		err = &exitError{code: exitFailed}
@@ -121,8 +121,8 @@ func (o *options) authStatus(ctx context.Context, names []string, asJSON bool) e
 // authStatuses asks a manager of its own in which every server is disabled, so that nothing is dialled or started.
 func (s *signInProject) authStatuses(ctx context.Context, specs map[string]messages.Spec) ([]supervisor.AuthStatus, error) {
 	cfg := s.configOf(specs)
-	cfg.Logger = s.newLogger()
-	if err := s.chooseStore(&cfg); err != nil {
+	cfg.Logger = s.options.newLogger()
+	if err := chooseStore(s.options, &cfg); err != nil {
 		return nil, err
 	}
 	m, err := supervisor.Start(ctx, cfg)
@@ -163,7 +163,7 @@ func authTodo(a supervisor.AuthStatus, named bool) string {
 }
 
 // printAuth prints the table, and below it what to do about each server.
-func (o *options) printAuth(all []authReport, now time.Time) {
+func printAuth(o *options, all []authReport, now time.Time) {
 	if len(all) == 0 {
 		o.printRemark("no remote server is configured: none needs credentials")
 		return

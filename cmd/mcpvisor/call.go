@@ -67,13 +67,13 @@ arguments included · 3 not sent · 4 outcome unknown: it may have run · 5 reje
 			}
 			return nil
 		},
-		ValidArgsFunction: o.completeCall,
+		ValidArgsFunction: completeWith(o, completeCall),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.timeoutSet = cmd.Flags().Changed("timeout")
 			if f.json && f.output != "" {
 				return usageError(cmd, "--json and --output exclude each other")
 			}
-			return o.callTool(cmd, args, f)
+			return callTool(o, cmd, args, f)
 		},
 	}
 	cmd.Flags().StringVar(&f.args, "args", "", "the arguments as a `JSON` object; - reads it from standard input")
@@ -92,7 +92,7 @@ arguments included · 3 not sent · 4 outcome unknown: it may have run · 5 reje
 
 // callTool makes one call: it finds the tool, checks the arguments against the tool's schema, sends the call, and prints the
 // answer. Everything that can be wrong with the arguments is found before anything is sent.
-func (o *options) callTool(cmd *cobra.Command, words []string, f callFlags) error {
+func callTool(o *options, cmd *cobra.Command, words []string, f callFlags) error {
 	ctx := cmd.Context()
 	for _, text := range f.allow {
 		rule, err := access.Parse(access.Allow, text)
@@ -101,18 +101,18 @@ func (o *options) callTool(cmd *cobra.Command, words []string, f callFlags) erro
 		}
 		o.prompter.allowed = append(o.prompter.allowed, rule)
 	}
-	p, err := o.openProject(ctx)
+	p, err := openProject(ctx, o)
 	if err != nil {
 		return err
 	}
 	defer p.close()
 	// The hooks are installed before servers start, because a server may ask or report progress during its start.
-	hooks, done, err := p.callHooks(cmd, f)
+	hooks, done, err := callHooks(p, cmd, f)
 	if err != nil {
 		return err
 	}
 	defer done()
-	target, words, err := p.parseTarget(words, toolItem)
+	target, words, err := parseTarget(p, words, toolItem)
 	if err != nil {
 		return err
 	}
@@ -121,9 +121,9 @@ func (o *options) callTool(cmd *cobra.Command, words []string, f callFlags) erro
 		return usageError(cmd, "%s", err)
 	}
 	// A denied tool is not offered, so that findTool cannot find it. The call is made all the same, to be recorded as refused.
-	tool, err := p.findTool(ctx, target, f)
+	tool, err := findTool(ctx, p, target, f)
 	if errors.Is(err, messages.ErrDenied) {
-		return p.recordRefusal(ctx, target, typed, f, hooks, err)
+		return recordRefusal(ctx, p, target, typed, f, hooks, err)
 	}
 	if err != nil {
 		return err
@@ -157,20 +157,20 @@ func (o *options) callTool(cmd *cobra.Command, words []string, f callFlags) erro
 	if err != nil {
 		return err
 	}
-	return o.printResult(res, tool, f)
+	return printResult(o, res, tool, f)
 }
 
 // recordRefusal makes a call that the rules deny, so that the manager which answers refuses it and the record of calls shows
 // the attempt. It returns denied, which names the rule.
-func (p *project) recordRefusal(ctx context.Context, t target, typed []typedArg, f callFlags, hooks control.CallHooks, denied error) error {
-	args, err := buildArgs(f.args, typed, readInputSchema(nil), p.in)
+func recordRefusal(ctx context.Context, p *project, t target, typed []typedArg, f callFlags, hooks control.CallHooks, denied error) error {
+	args, err := buildArgs(f.args, typed, readInputSchema(nil), p.options.in)
 	if err != nil {
 		return exitWith(exitUsage, err.Error())
 	}
 	c := control.Call{Qualified: t.qualified, Server: t.server, Tool: t.tool, Args: args, CallHooks: hooks}
 	res, err := p.Call(ctx, c)
 	if err == nil { // the rules have changed since findTool asked
-		return p.printResult(res, &control.Tool{}, f)
+		return printResult(p.options, res, &control.Tool{}, f)
 	}
 	if errors.Is(err, messages.ErrDenied) {
 		return denied
@@ -180,18 +180,18 @@ func (p *project) recordRefusal(ctx context.Context, t target, typed []typedArg,
 
 // callHooks returns the hooks of the call: what the manager calls while it runs. done ends the display of progress and may be
 // called more than once.
-func (p *project) callHooks(cmd *cobra.Command, f callFlags) (a control.CallHooks, done func(), err error) {
-	a, done = p.defaultHooks(), func() {}
+func callHooks(p *project, cmd *cobra.Command, f callFlags) (a control.CallHooks, done func(), err error) {
+	a, done = defaultHooks(p), func() {}
 	if f.meta != "" {
 		var object map[string]json.RawMessage
 		if a.Meta = json.RawMessage(strings.TrimSpace(f.meta)); json.Unmarshal(a.Meta, &object) != nil || object == nil {
 			return a, done, usageError(cmd, `--meta: it is no JSON object; write --meta '{"key": "value"}'`)
 		}
 	}
-	if f.progress && !p.quiet {
+	if f.progress && !p.options.quiet {
 		g := &progress{options: p.options}
 		a.Progress, done = g.showProgress, g.clear
-		p.prompter.withTerminal = g.withTerminal
+		p.options.prompter.withTerminal = g.withTerminal
 	}
 	return a, done, nil
 }
@@ -214,7 +214,7 @@ type target struct {
 
 // parseTarget reads the words that name the item and returns the words that follow. It accepts SERVER TOOL, SERVER:TOOL and
 // mcp__SERVER__TOOL; the name of a configured server wins over the other readings of the first word.
-func (p *project) parseTarget(words []string, kind itemKind) (target, []string, error) {
+func parseTarget(p *project, words []string, kind itemKind) (target, []string, error) {
 	first := words[0]
 	known := func(name string) bool { return slices.Contains(p.names, name) }
 	if !known(first) {
@@ -254,7 +254,7 @@ func targetOf(server, tool string) target {
 }
 
 // findTool connects the servers that the target may belong to and returns the tool. Its errors are of kind "not sent".
-func (p *project) findTool(ctx context.Context, t target, f callFlags) (*control.Tool, error) {
+func findTool(ctx context.Context, p *project, t target, f callFlags) (*control.Tool, error) {
 	if len(t.servers) == 0 {
 		return nil, noToolError(t, "", nil)
 	}
@@ -376,12 +376,12 @@ func noToolError(t target, server string, tools []control.Tool, withheld ...mess
 }
 
 // printResult prints the answer of a tool, and returns an error with exit code 1 if the tool answered with isError.
-func (o *options) printResult(res control.Result, tool *control.Tool, f callFlags) error {
+func printResult(o *options, res control.Result, tool *control.Tool, f callFlags) error {
 	switch {
 	case f.json:
-		o.printRaw(res.Raw)
+		printRaw(o, res.Raw)
 	case f.output != "":
-		if err := o.writeAnswer(res, f.output); err != nil {
+		if err := writeAnswer(o, res, f.output); err != nil {
 			return err
 		}
 	default:

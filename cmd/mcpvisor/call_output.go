@@ -45,7 +45,7 @@ func attachmentOf(c *supervisor.Content) (a attachment, ok bool, err error) {
 // writeAnswer writes a tool's answer to a file, or with "-" to standard output: the bytes of the parts that are no text, and if
 // there are none the text exactly as it came. Several such parts get a number before the ending of the file's name, and
 // standard output refuses them. Text beside the parts is printed.
-func (o *options) writeAnswer(res control.Result, path string) error {
+func writeAnswer(o *options, res control.Result, path string) error {
 	parts, err := (&supervisor.Result{Raw: res.Raw}).Content()
 	if err != nil {
 		return exitWith(exitFailed, "the server's answer has no content that can be read; --json prints it")
@@ -65,7 +65,7 @@ func (o *options) writeAnswer(res control.Result, path string) error {
 	}
 	// Without attachments the text is written exactly as it came, without the newline that printing adds.
 	if len(found) == 0 {
-		return o.writeFile(path, []byte(res.Text()))
+		return writeOutputFile(o, path, []byte(res.Text()))
 	}
 	if path == "-" && len(found) > 1 {
 		return exitWith(exitFailed, fmt.Sprintf("the answer has %s that are no text, and standard output takes one; write --output FILE",
@@ -78,7 +78,7 @@ func (o *options) writeAnswer(res control.Result, path string) error {
 			end := filepath.Ext(path)
 			dest = fmt.Sprintf("%s-%d%s", strings.TrimSuffix(path, end), i+1, end)
 		}
-		if err := o.writeFile(dest, a.bytes); err != nil {
+		if err := writeOutputFile(o, dest, a.bytes); err != nil {
 			return err
 		}
 		if path != "-" {
@@ -93,7 +93,7 @@ func (o *options) writeAnswer(res control.Result, path string) error {
 }
 
 // writeFile writes bytes exactly as they are: to a file, or with "-" to standard output. It replaces an existing file.
-func (o *options) writeFile(path string, bytes []byte) (err error) {
+func writeOutputFile(o *options, path string, bytes []byte) (err error) {
 	if path == "-" {
 		_, err = o.out.Write(bytes)
 	} else {

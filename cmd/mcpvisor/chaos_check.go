@@ -56,7 +56,7 @@ could be concluded`,
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return o.chaosCheck(cmd, args, f) },
+		RunE: func(cmd *cobra.Command, args []string) error { return chaosCheck(o, cmd, args, f) },
 	}
 	fl := cmd.Flags()
 	fl.StringArrayVar(&f.servers, "server", nil, "check only this `server` (repeatable)")
@@ -66,13 +66,13 @@ could be concluded`,
 	fl.DurationVar(&f.timeout, "timeout", 30*time.Second, "how long one call may take")
 	fl.BoolVarP(&f.json, "json", "j", false, "print the report as JSON")
 	fl.StringVar(&f.out, "out", "", "write report.json and junit.xml into this `folder`")
-	_ = cmd.RegisterFlagCompletionFunc("server", o.completeServer) // this flag exists
+	_ = cmd.RegisterFlagCompletionFunc("server", completeWith(o, completeServer)) // this flag exists
 	return cmd
 }
 
 // chaosCheck runs the check on servers of its own, under a guardian, and prints the report. Approvals and policies hold as for
 // any command that starts servers.
-func (o *options) chaosCheck(cmd *cobra.Command, args []string, f chaosCheckFlags) error {
+func chaosCheck(o *options, cmd *cobra.Command, args []string, f chaosCheckFlags) error {
 	if f.concurrency < 1 || f.concurrency > 256 {
 		return usageError(cmd, "--concurrency: between 1 and 256, not %d", f.concurrency)
 	}
@@ -129,7 +129,7 @@ func (o *options) chaosCheck(cmd *cobra.Command, args []string, f chaosCheckFlag
 	if err != nil {
 		return exitWith(exitUsage, messages.Line(err.Error(), 300))
 	}
-	return o.printChaosCheck(report, f)
+	return printChaosCheck(o, report, f)
 }
 
 // chaosCalls reads the values of --call and returns the calls by server. The name of the server may be left out if only one is
@@ -158,7 +158,7 @@ func chaosCalls(cmd *cobra.Command, texts []string, specs map[string]messages.Sp
 }
 
 // printChaosCheck writes the report files, prints the report, and turns the verdict into the exit code.
-func (o *options) printChaosCheck(r check.Report, f chaosCheckFlags) error {
+func printChaosCheck(o *options, r check.Report, f chaosCheckFlags) error {
 	if f.out != "" {
 		if err := check.Write(f.out, r); err != nil {
 			return exitWith(exitUsage, "the report cannot be written: "+messages.Line(err.Error(), 200))
@@ -173,7 +173,7 @@ func (o *options) printChaosCheck(r check.Report, f chaosCheckFlags) error {
 			if i > 0 {
 				fmt.Fprintln(o.out)
 			}
-			o.printChecked(s)
+			printChecked(o, s)
 		}
 	}
 	if f.out != "" {
@@ -191,7 +191,7 @@ func (o *options) printChaosCheck(r check.Report, f chaosCheckFlags) error {
 }
 
 // printChecked prints the findings about one server as a table, with what to do below each warning and failure.
-func (o *options) printChecked(s check.Server) {
+func printChecked(o *options, s check.Server) {
 	about := []string{messages.Line(s.Name, 60), string(s.Transport)}
 	if s.Says != "" {
 		about = append(about, messages.Line(s.Says, 80))

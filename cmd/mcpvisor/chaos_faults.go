@@ -42,7 +42,7 @@ fault's parameters with their defaults, and which servers it can befall. A scena
 			case len(args) > 1:
 				return usageError(cmd, "one fault at a time is explained, and %d are named", len(args))
 			case len(args) == 1:
-				return o.explainFault(args[0], asJSON)
+				return explainFault(o, args[0], asJSON)
 			case asJSON:
 				var list []fault
 				for _, k := range faults.All() {
@@ -100,7 +100,7 @@ func faultOf(k faults.Kind) fault {
 }
 
 // explainFault prints one fault with its parameters, and an error with the nearest name if there is no such fault.
-func (o *options) explainFault(name string, asJSON bool) error {
+func explainFault(o *options, name string, asJSON bool) error {
 	k, ok := faults.Find(name)
 	if !ok {
 		what := fmt.Sprintf("no fault is called %q", messages.Line(name, 60))

@@ -72,7 +72,7 @@ func newChaosProxy(o *options) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.seeded = cmd.Flags().Changed("seed")
 			// The deferred calls of chaosProxy have run before this program replaces itself in dieBySignal.
-			err := o.chaosProxy(cmd, args, f)
+			err := chaosProxy(o, cmd, args, f)
 			var died *signalError
 			if errors.As(err, &died) {
 				return dieBySignal(died.signal)
@@ -97,7 +97,7 @@ func newChaosProxy(o *options) *cobra.Command {
 
 // chaosProxy stands between an agent and a server until either ends. It sets up, in this order, the rules, the log, the control
 // endpoint, the watch of the rules' file and the summary; each is undone by a defer. Without a rule it passes every byte.
-func (o *options) chaosProxy(cmd *cobra.Command, args []string, f chaosProxyFlags) error {
+func chaosProxy(o *options, cmd *cobra.Command, args []string, f chaosProxyFlags) error {
 	place := toxic.Stdio
 	switch {
 	case f.url == "" && len(args) == 0:
@@ -154,9 +154,9 @@ func (o *options) chaosProxy(cmd *cobra.Command, args []string, f chaosProxyFlag
 		defer func() { shared.Tally.Summary(o.err, control.List()) }()
 	}
 	if f.url != "" {
-		return o.chaosProxyHTTP(cmd.Context(), f, shared)
+		return chaosProxyHTTP(cmd.Context(), o, f, shared)
 	}
-	return o.chaosProxyStdio(ctx, args, f, shared)
+	return chaosProxyStdio(ctx, o, args, f, shared)
 }
 
 // readRules returns the rules of the file or of the flags, and the seed; without either there are no rules. The flags and the
@@ -194,7 +194,7 @@ func (f *chaosProxyFlags) readRules(place toxic.Location) (proxy.File, error) {
 
 // chaosProxyStdio runs the server as a child process and passes signals on to it. It returns when the server has ended, with
 // the server's exit code, or with a signalError.
-func (o *options) chaosProxyStdio(ctx context.Context, args []string, f chaosProxyFlags, shared proxy.Shared) error {
+func chaosProxyStdio(ctx context.Context, o *options, args []string, f chaosProxyFlags, shared proxy.Shared) error {
 	// The agent may end its server with a signal; the proxy hands the signal on and ends when the server does.
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -221,7 +221,7 @@ func (o *options) chaosProxyStdio(ctx context.Context, args []string, f chaosPro
 
 // chaosProxyHTTP prints its address on the first line of standard output, and serves until the person interrupts it, which is
 // the normal end and no error.
-func (o *options) chaosProxyHTTP(ctx context.Context, f chaosProxyFlags, shared proxy.Shared) error {
+func chaosProxyHTTP(ctx context.Context, o *options, f chaosProxyFlags, shared proxy.Shared) error {
 	h, err := proxy.NewHTTP(f.url, f.listen, shared)
 	if err != nil {
 		return exitWith(exitUsage, err.Error())
@@ -329,7 +329,7 @@ func newChaosProxyCtl(o *options) *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := o.chaosProxyCtl(cmd.Context(), args); err != nil {
+			if err := chaosProxyCtl(cmd.Context(), o, args); err != nil {
 				var exit *exitError
 				if errors.As(err, &exit) {
 					return err
@@ -344,7 +344,7 @@ func newChaosProxyCtl(o *options) *cobra.Command {
 }
 
 // chaosProxyCtl makes one request to the proxy at args[0] and prints its answer.
-func (o *options) chaosProxyCtl(ctx context.Context, args []string) error {
+func chaosProxyCtl(ctx context.Context, o *options, args []string) error {
 	c := proxy.NewClient(args[0])
 	switch args[1] {
 	case "add":

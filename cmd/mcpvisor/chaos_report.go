@@ -49,7 +49,7 @@ inconclusive`,
 			}
 			return nil
 		},
-		RunE: func(_ *cobra.Command, args []string) error { return o.chaosReport(args[0], f) },
+		RunE: func(_ *cobra.Command, args []string) error { return chaosReport(o, args[0], f) },
 	}
 	o.addJSONFlag(cmd, "print a JSON object")
 	fl := cmd.Flags()
@@ -61,7 +61,7 @@ inconclusive`,
 
 // chaosReport judges a recorded history with today's invariants and, unless --verdict is given, writes the report. The exit
 // code follows the verdicts, not those of the old report.
-func (o *options) chaosReport(from string, f chaosReportFlags) error {
+func chaosReport(o *options, from string, f chaosReportFlags) error {
 	recorded, err := openRecorded(from)
 	if err != nil {
 		return err

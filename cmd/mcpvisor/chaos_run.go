@@ -59,7 +59,7 @@ be tried did not happen`,
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return o.chaosRun(cmd, args[0], f) },
+		RunE: func(cmd *cobra.Command, args []string) error { return chaosRun(o, cmd, args[0], f) },
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			var names []string
 			for _, s := range scenario.Library() {
@@ -94,7 +94,7 @@ func scenarioWithFlags(name string, tier scenario.Tier, duration time.Duration, 
 }
 
 // chaosRun plays a scenario on real processes of this machine, and judges it. An interrupt ends the run without a verdict.
-func (o *options) chaosRun(cmd *cobra.Command, name string, f chaosRunFlags) error {
+func chaosRun(o *options, cmd *cobra.Command, name string, f chaosRunFlags) error {
 	if f.servers < 0 || f.servers > 2000 {
 		return usageError(cmd, "--servers: between 1 and 2000, not %d", f.servers)
 	}
@@ -120,7 +120,7 @@ func (o *options) chaosRun(cmd *cobra.Command, name string, f chaosRunFlags) err
 		defer g.Close()
 	}
 	// A run takes minutes, in which the person should see that something happens.
-	line := o.newProgressLine()
+	line := newProgressLine(o)
 	opts.Progress = func(p chaoslive.Progress) { line.draw(chaosProgress(p)) }
 	began := time.Now()
 	h, err := chaoslive.Run(cmd.Context(), plan, opts)
@@ -131,14 +131,14 @@ func (o *options) chaosRun(cmd *cobra.Command, name string, f chaosRunFlags) err
 	if stop := interruptedError(cmd.Context()); stop != nil {
 		return stop
 	}
-	return o.chaosJudge(h, report.Run{
+	return chaosJudge(o, h, report.Run{
 		History: h, Started: began, Took: time.Since(began), Command: f.replayCommand(name, plan.Seed), Replace: true,
 	}, f)
 }
 
 // chaosJudge judges a history, writes the report, prints it, and turns the verdicts into the exit code. A report of a run that
 // went well lies in a temporary folder, which is removed, unless the person asked to keep it.
-func (o *options) chaosJudge(h *history.History, r report.Run, f chaosRunFlags) error {
+func chaosJudge(o *options, h *history.History, r report.Run, f chaosRunFlags) error {
 	r.Verdicts = invariant.Judge(h)
 	answer := report.Overall(r.Verdicts)
 	r.Dir = f.out

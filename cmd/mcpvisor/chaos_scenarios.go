@@ -64,13 +64,13 @@ func newChaosScenarios(o *options) *cobra.Command {
 			case check && len(args) == 0:
 				return usageError(cmd, "--check needs the files to check")
 			case check:
-				return o.checkScenarios(args)
+				return checkScenarios(o, args)
 			case len(args) > 1:
 				return usageError(cmd, "one scenario at a time is printed, and %d are named", len(args))
 			case len(args) == 1:
-				return o.printScenario(args[0])
+				return printScenario(o, args[0])
 			}
-			return o.listScenarios(asJSON)
+			return listScenarios(o, asJSON)
 		},
 	}
 	f := cmd.Flags()
@@ -89,7 +89,7 @@ type scenarioItem struct {
 }
 
 // listScenarios prints a line for each scenario, with the description wrapped to the width of the terminal (120 if unknown).
-func (o *options) listScenarios(asJSON bool) error {
+func listScenarios(o *options, asJSON bool) error {
 	var list []scenarioItem
 	most := 0
 	for _, s := range scenario.Library() {
@@ -130,7 +130,7 @@ func (o *options) listScenarios(asJSON bool) error {
 }
 
 // printScenario prints the YAML of a scenario with its comments, so that it can be changed and run.
-func (o *options) printScenario(name string) error {
+func printScenario(o *options, name string) error {
 	text, ok := scenario.Text(name)
 	if !ok {
 		return unknownScenario(name)
@@ -150,7 +150,7 @@ func unknownScenario(name string) error {
 
 // checkScenarios prints every problem of every file, and one line for each file without problems. Problems go to standard
 // output, because they are the result of the command; the exit code is that of a wrong configuration.
-func (o *options) checkScenarios(files []string) error {
+func checkScenarios(o *options, files []string) error {
 	problemCount := 0
 	for _, file := range files {
 		text, err := readScenario(file, o.in)

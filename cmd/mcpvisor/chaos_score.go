@@ -80,7 +80,7 @@ Exit codes: 0 every point was got · 1 points were lost · 2 usage, or an adapte
   mcpvisor chaos score mcpvisor --only 'session|crash'
   mcpvisor chaos score --cases`,
 		ValidArgs: knownAdapters,
-		RunE:      func(cmd *cobra.Command, args []string) error { return o.chaosScore(cmd, args, f) },
+		RunE:      func(cmd *cobra.Command, args []string) error { return chaosScore(o, cmd, args, f) },
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.only, "only", "", "play only the cases whose name or number matches this `regexp`")
@@ -123,9 +123,9 @@ func newChaosAdapter(o *options) *cobra.Command {
 
 // chaosScore plays the cases to each client in turn and prints the scores. An adapter that does not work is reported and the
 // others are scored all the same; the exit code is then that of a wrong usage.
-func (o *options) chaosScore(cmd *cobra.Command, args []string, f chaosScoreFlags) error {
+func chaosScore(o *options, cmd *cobra.Command, args []string, f chaosScoreFlags) error {
 	if f.cases {
-		return o.printCases(f)
+		return printCases(o, f)
 	}
 	var only *regexp.Regexp
 	if f.only != "" {
@@ -169,7 +169,7 @@ func (o *options) chaosScore(cmd *cobra.Command, args []string, f chaosScoreFlag
 	score.NameApart(results)
 	lost := false
 	if failed < len(results) { // otherwise no client was scored, and a table of an earlier run in --markdown is worth more
-		if lost, err = o.printScores(results, f, scoreCommand(args)); err != nil {
+		if lost, err = printScores(o, results, f, scoreCommand(args)); err != nil {
 			return err
 		}
 	}
@@ -234,7 +234,7 @@ func scoreCommand(args []string) string {
 }
 
 // printScores writes the table with the reasons, prints the scores, and reports whether any client lost a point.
-func (o *options) printScores(results []score.Result, f chaosScoreFlags, command string) (lost bool, err error) {
+func printScores(o *options, results []score.Result, f chaosScoreFlags, command string) (lost bool, err error) {
 	if f.markdown != "" {
 		if err := os.WriteFile(f.markdown, []byte(score.Markdown(results, command)), 0o644); err != nil {
 			return false, exitWith(exitUsage, "the table cannot be written: "+messages.Line(err.Error(), 200))
@@ -246,13 +246,13 @@ func (o *options) printScores(results []score.Result, f chaosScoreFlags, command
 	if f.json {
 		return lost, printJSON(o.out, results)
 	}
-	o.printScoreTable(results)
+	printScoreTable(o, results)
 	return lost, nil
 }
 
 // printScoreTable prints a line for each case with the points and the reasons for lost ones, and the sums. A client that was
 // not played has dashes and its reason in the last line.
-func (o *options) printScoreTable(results []score.Result) {
+func printScoreTable(o *options, results []score.Result) {
 	header := []any{"#", "case"}
 	for _, r := range results {
 		header = append(header, messages.Line(r.Name, 20))
@@ -294,7 +294,7 @@ func (o *options) printScoreTable(results []score.Result) {
 }
 
 // printCases prints the cases and plays none. --only does not filter them.
-func (o *options) printCases(f chaosScoreFlags) error {
+func printCases(o *options, f chaosScoreFlags) error {
 	if f.json {
 		return printJSON(o.out, score.Cases())
 	}

@@ -72,7 +72,7 @@ Exit codes: 0 every check holds · 1 one is violated, or a run hangs · 2 usage,
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return o.chaosSim(cmd, args, f) },
+		RunE: func(cmd *cobra.Command, args []string) error { return chaosSim(o, cmd, args, f) },
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			var names []string
 			for _, s := range scenario.Library() {
@@ -97,7 +97,7 @@ Exit codes: 0 every check holds · 1 one is violated, or a run hangs · 2 usage,
 
 // chaosSim runs one day or many in worker processes. Each worker is this program started again, because a run that hangs or
 // crashes can then be given up without losing the others.
-func (o *options) chaosSim(cmd *cobra.Command, args []string, f chaosSimFlags) error {
+func chaosSim(o *options, cmd *cobra.Command, args []string, f chaosSimFlags) error {
 	if f.worker {
 		if err := campaign.Serve(cmd.Context(), o.in, o.out); err != nil {
 			return exitWith(exitUsage, messages.Line(err.Error(), 300))
@@ -120,7 +120,7 @@ func (o *options) chaosSim(cmd *cobra.Command, args []string, f chaosSimFlags) e
 	s.pool.Slow = func(t campaign.Task, text string) {
 		slowMu.Lock()
 		defer slowMu.Unlock()
-		fmt.Fprintf(s.err, "mcpvisor: seed %d takes more than 10 s: %s\n  repeat: %s\n", t.Seed, messages.Printable(text), s.replayCommand(t))
+		fmt.Fprintf(s.options.err, "mcpvisor: seed %d takes more than 10 s: %s\n  repeat: %s\n", t.Seed, messages.Printable(text), s.replayCommand(t))
 	}
 	if s.task.Scenario != nil && s.flags.seeds == 1 {
 		return s.runOnce(cmd.Context())
@@ -130,11 +130,11 @@ func (o *options) chaosSim(cmd *cobra.Command, args []string, f chaosSimFlags) e
 
 // simulation holds what one chaos sim works with.
 type simulation struct {
-	*options
-	flags chaosSimFlags
-	name  string        // name or file of the scenario as the person gave it; empty for random days
-	task  campaign.Task // the task of every seed, without the seed
-	pool  *campaign.Pool
+	options *options
+	flags   chaosSimFlags
+	name    string        // name or file of the scenario as the person gave it; empty for random days
+	task    campaign.Task // the task of every seed, without the seed
+	pool    *campaign.Pool
 }
 
 // prepareTask checks the flags and fills the task. Without a scenario it takes the defaults of random days; with one it reads
@@ -187,7 +187,7 @@ func (s *simulation) runOnce(ctx context.Context) error {
 	t := s.task
 	t.Seed = s.flags.seed
 	began := time.Now()
-	line := s.newProgressLine()
+	line := newProgressLine(s.options)
 	line.draw("simulating …")
 	r, h, err := s.runRecorded(ctx, t)
 	line.clear()
@@ -225,11 +225,11 @@ func (s *simulation) runOnce(ctx context.Context) error {
 		}
 	}
 	if s.flags.json {
-		if err := printJSON(s.out, chaosFindings{Result: &r, Report: full.Dir, Replay: full.Command}); err != nil {
+		if err := printJSON(s.options.out, chaosFindings{Result: &r, Report: full.Dir, Replay: full.Command}); err != nil {
 			return err
 		}
 	} else {
-		report.Terminal(s.out, full, usesColours(s.out))
+		report.Terminal(s.options.out, full, usesColours(s.options.out))
 	}
 	return chaosExit(answer)
 }

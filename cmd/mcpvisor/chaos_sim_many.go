@@ -54,7 +54,7 @@ type failedRun struct {
 
 // runCampaign runs all seeds in the pool, shows a progress bar, and reports what failed.
 func (s *simulation) runCampaign(ctx context.Context) error {
-	bar := s.newProgressLine()
+	bar := newProgressLine(s.options)
 	done, failed := 0, 0
 	sum := campaign.Run(ctx, s.pool, campaign.Seeds(s.task, s.flags.seed, s.flags.seeds), func(r campaign.Result) {
 		done++
@@ -105,7 +105,7 @@ func (s *simulation) reportCampaign(ctx context.Context, failed []campaign.Resul
 		replay = reports[0].Replay
 	}
 	if s.flags.json {
-		if err := printJSON(s.out, chaosFindings{Summary: &sum, Answer: answer, Reports: reports, Replay: replay}); err != nil {
+		if err := printJSON(s.options.out, chaosFindings{Summary: &sum, Answer: answer, Reports: reports, Replay: replay}); err != nil {
 			return err
 		}
 	} else {
@@ -252,7 +252,7 @@ func (s *simulation) smallerScenario(ctx context.Context, t campaign.Task, v inv
 	if s.flags.noShrink {
 		return nil
 	}
-	bar := s.newProgressLine()
+	bar := newProgressLine(s.options)
 	defer bar.clear()
 	ctx, cancel := context.WithTimeout(ctx, shrinkTime)
 	defer cancel()
@@ -293,8 +293,8 @@ func (s *simulation) printSummary(sum campaign.Summary, answer invariant.Answer,
 	if s.flags.seeds == 1 {
 		seeds = fmt.Sprintf("seed %d", s.flags.seed)
 	}
-	fmt.Fprintf(s.out, "%s  %d %s, %s\n", word, sum.Runs, what, seeds)
-	fmt.Fprintf(s.out, "%d events in %s of virtual time; %s, %s a run in %d processes\n", sum.Events,
+	fmt.Fprintf(s.options.out, "%s  %d %s, %s\n", word, sum.Runs, what, seeds)
+	fmt.Fprintf(s.options.out, "%d events in %s of virtual time; %s, %s a run in %d processes\n", sum.Events,
 		sum.Virtual.Round(time.Minute), sum.Took.Round(100*time.Millisecond), mean.Round(time.Millisecond), s.pool.Size())
 	for _, a := range []invariant.Answer{invariant.Holds, invariant.Inconclusive, invariant.Violated} {
 		var ids []string
@@ -304,18 +304,18 @@ func (s *simulation) printSummary(sum campaign.Summary, answer invariant.Answer,
 			}
 		}
 		if len(ids) > 0 {
-			fmt.Fprintf(s.out, "%-13s %s\n", string(a)+":", messages.Line(strings.Join(ids, ", "), 220))
+			fmt.Fprintf(s.options.out, "%-13s %s\n", string(a)+":", messages.Line(strings.Join(ids, ", "), 220))
 		}
 	}
 	if answer == invariant.Inconclusive {
-		fmt.Fprintln(s.out, "Inconclusive is what did not come up in any of these runs; more seeds (-n) try more.")
+		fmt.Fprintln(s.options.out, "Inconclusive is what did not come up in any of these runs; more seeds (-n) try more.")
 	}
 	if len(sum.Errors) > 0 {
-		fmt.Fprintf(s.out, "not run:      %d seeds, first %d: %s\n", len(sum.Errors), sum.Errors[0].Seed, messages.Line(sum.Errors[0].Error, 160))
+		fmt.Fprintf(s.options.out, "not run:      %d seeds, first %d: %s\n", len(sum.Errors), sum.Errors[0].Seed, messages.Line(sum.Errors[0].Error, 160))
 	}
 	for i, r := range sum.Failed {
 		if i == maxFailedShown {
-			fmt.Fprintf(s.out, "  and %d more\n", len(sum.Failed)-maxFailedShown)
+			fmt.Fprintf(s.options.out, "  and %d more\n", len(sum.Failed)-maxFailedShown)
 			break
 		}
 		v, _ := r.Violated()
@@ -326,11 +326,11 @@ func (s *simulation) printSummary(sum campaign.Summary, answer invariant.Answer,
 		if v.Server != "" {
 			where = " on " + messages.Line(v.Server, 30)
 		}
-		fmt.Fprintf(s.out, "  seed %d: %s%s at %s: %s\n", r.Seed, v.ID, where, v.At.Round(time.Millisecond), messages.Line(v.Why, 160))
+		fmt.Fprintf(s.options.out, "  seed %d: %s%s at %s: %s\n", r.Seed, v.ID, where, v.At.Round(time.Millisecond), messages.Line(v.Why, 160))
 	}
 	for _, r := range reports {
-		fmt.Fprintf(s.out, "report: %s\n", messages.Line(filepath.Join(r.Folder, "report.html"), 0))
+		fmt.Fprintf(s.options.out, "report: %s\n", messages.Line(filepath.Join(r.Folder, "report.html"), 0))
 	}
-	fmt.Fprintln(s.out, map[bool]string{true: "again:", false: "replay:"}[answer == invariant.Holds])
-	fmt.Fprintln(s.out, replay)
+	fmt.Fprintln(s.options.out, map[bool]string{true: "again:", false: "replay:"}[answer == invariant.Holds])
+	fmt.Fprintln(s.options.out, replay)
 }

@@ -45,11 +45,11 @@ Exit codes: 0 answered, also with no proposal · 2 usage · 3 not sent · 4 the 
 		},
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			if len(args) == 1 && f.prompt != "" {
-				return o.completeArguments(args[0], f.prompt)
+				return completeArguments(o, args[0], f.prompt)
 			}
-			return o.completeServer(cmd, args, word)
+			return completeServer(o, cmd, args, word)
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return o.proposeValues(cmd, args, f) },
+		RunE: func(cmd *cobra.Command, args []string) error { return proposeValues(o, cmd, args, f) },
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.prompt, "prompt", "", "the argument is one of this prompt (its `name` at the server)")
@@ -62,17 +62,17 @@ Exit codes: 0 answered, also with no proposal · 2 usage · 3 not sent · 4 the 
 		if len(args) == 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return o.completeArguments(args[0], "")
+		return completeArguments(o, args[0], "")
 	})
 	return cmd
 }
 
 // completeArguments offers the shell the arguments of a prompt, or the prompts of the server if none is named yet. It asks only
 // a running mcpvisor up, because starting a server for a press of the tab key would take seconds.
-func (o *options) completeArguments(server, prompt string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func completeArguments(o *options, server, prompt string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	ctx, cancel := context.WithTimeout(context.Background(), completeTime)
 	defer cancel()
-	p, ok := o.openForCompletion(ctx)
+	p, ok := openForCompletion(ctx, o)
 	if !ok {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -97,7 +97,7 @@ func (o *options) completeArguments(server, prompt string) ([]cobra.Completion, 
 
 // proposeValues asks the server to complete the value and prints a proposal on each line. Proposals are the server's words, cut
 // to one line and escaped.
-func (o *options) proposeValues(cmd *cobra.Command, args []string, f completeFlags) error {
+func proposeValues(o *options, cmd *cobra.Command, args []string, f completeFlags) error {
 	r := messages.CompleteRequest{Prompt: f.prompt, URITemplate: f.template, Argument: args[1]}
 	// Without VALUE the server proposes values for an empty beginning.
 	if len(args) == 3 {
@@ -115,12 +115,12 @@ func (o *options) proposeValues(cmd *cobra.Command, args []string, f completeFla
 		r.Context[key] = value
 	}
 	ctx := cmd.Context()
-	p, err := o.openProject(ctx)
+	p, err := openProject(ctx, o)
 	if err != nil {
 		return err
 	}
 	defer p.close()
-	if err := p.connectServer(ctx, args[0], f.wait); err != nil {
+	if err := connectServer(ctx, p, args[0], f.wait); err != nil {
 		return err
 	}
 	c, err := p.Complete(ctx, args[0], r)

@@ -38,7 +38,7 @@ dialled. Exit code 2: there is a fault; warnings alone are none.`,
 		Example: `  mcpvisor config check
   mcpvisor config check --only --config servers.json`,
 		Args: noArgs,
-		RunE: func(*cobra.Command, []string) error { return o.configCheck(asJSON) },
+		RunE: func(*cobra.Command, []string) error { return configCheck(o, asJSON) },
 	}
 	cmd.Flags().BoolVarP(&asJSON, "json", "j", false, "print a JSON array")
 	return cmd
@@ -46,7 +46,7 @@ dialled. Exit code 2: there is a fault; warnings alone are none.`,
 
 // configCheck prints all problems of all files. Faults make it end with exitUsage; warnings do not. It reads the files as every
 // command does, so that what it accepts is what the others see.
-func (o *options) configCheck(asJSON bool) error {
+func configCheck(o *options, asJSON bool) error {
 	s, err := loadSetup(o)
 	if s == nil {
 		return err
@@ -54,7 +54,7 @@ func (o *options) configCheck(asJSON bool) error {
 	faults, warnings := 0, 0
 	list := []config.Problem{}
 	// Policies are no problem of a file, but the person wants to know which servers will not start.
-	s.Problems = append(s.Problems, s.policyProblems()...)
+	s.Problems = append(s.Problems, policyProblems(s)...)
 	if text := s.noServersText(); text != "" && !slices.ContainsFunc(s.Problems, func(p config.Problem) bool { return !p.Warning }) {
 		s.Problems = append(s.Problems, config.Problem{Text: text, Fix: strings.TrimPrefix(addServerHint, "; "), Warning: true})
 	}
@@ -70,7 +70,7 @@ func (o *options) configCheck(asJSON bool) error {
 			return err
 		}
 	} else {
-		o.printCheck(s, faults, warnings)
+		printCheck(o, s, faults, warnings)
 	}
 	if faults > 0 {
 		return &exitError{code: exitUsage}
@@ -80,7 +80,7 @@ func (o *options) configCheck(asJSON bool) error {
 
 // policyProblems returns a warning for each server that a policy of the organisation keeps from being started. The file itself
 // is not at fault, therefore these are no errors.
-func (s *setup) policyProblems() (all []config.Problem) {
+func policyProblems(s *setup) (all []config.Problem) {
 	for _, name := range s.serverNames() {
 		spec := s.Specs[name]
 		if rule := config.Refusal(spec, s.Policies...); rule != "" {
@@ -91,7 +91,7 @@ func (s *setup) policyProblems() (all []config.Problem) {
 }
 
 // printCheck prints the problems, and notes that are none: files of other programs, and entries that another file hides.
-func (o *options) printCheck(s *setup, faults, warnings int) {
+func printCheck(o *options, s *setup, faults, warnings int) {
 	for _, f := range s.Files {
 		if f.Program != "" {
 			fmt.Fprintf(o.out, "%s: note: read as a file of %s: %s\n", messages.Line(f.Path, 0), f.Program,

@@ -25,14 +25,14 @@ more is not started, unless its isolation says "bestEffort": true. No server is 
 network of its own and ends. Exit code 0, whatever the answers are.`,
 		Example: `  mcpvisor config isolation`,
 		Args:    noArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return o.printIsolation(cmd.Context(), asJSON) },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return printIsolation(cmd.Context(), o, asJSON) },
 	}
 	cmd.Flags().BoolVarP(&asJSON, "json", "j", false, "print a JSON object")
 	return cmd
 }
 
 // printIsolation prints what this machine can enforce. Capabilities starts one short process to try a network namespace.
-func (o *options) printIsolation(ctx context.Context, asJSON bool) error {
+func printIsolation(ctx context.Context, o *options, asJSON bool) error {
 	// This starts a short-lived process, which ctx bounds.
 	can := transports.Capabilities(ctx)
 	offers := isolation.Offers(can)
@@ -49,14 +49,14 @@ func (o *options) printIsolation(ctx context.Context, asJSON bool) error {
 		text += fmt.Sprintf(", Landlock %d", can.Landlock)
 	}
 	fmt.Fprintln(o.out, messages.Line(text, 200))
-	o.printOffers("key", "and takes", offers)
+	printOffers(o, "key", "and takes", offers)
 	fmt.Fprintln(o.out, "The first of these comes with noNewPrivileges, all of them with write, read and network:")
-	o.printOffers("part", "", isolation.Parts(can))
+	printOffers(o, "part", "", isolation.Parts(can))
 	return nil
 }
 
 // printOffers prints a table of what the machine can enforce, with the reason where it cannot.
-func (o *options) printOffers(what, takes string, offers []isolation.Offer) {
+func printOffers(o *options, what, takes string, offers []isolation.Offer) {
 	t := newTable(o.out, what, "", takes, "why not")
 	for _, offer := range offers {
 		word := "yes"
@@ -77,7 +77,7 @@ func isolationText(st messages.Status) string {
 }
 
 // plannedIsolation says what a server is kept from if it runs, or would be kept from if this machine started it now.
-func (o *options) plannedIsolation(out serverEntry) string {
+func plannedIsolation(o *options, out serverEntry) string {
 	if out.Up != nil && out.Up.Isolation != nil {
 		return isolationText(*out.Up)
 	}

@@ -17,7 +17,7 @@ func TestConfigCheckNamesWhatAPolicyRefuses(t *testing.T) {
 		},
 		Policies: []config.Policy{{AllowCommands: []string{"npx -y @acme/*"}, Source: "/etc/m.json"}},
 	}}}
-	all := s.policyProblems()
+	all := policyProblems(s)
 	if len(all) != 1 || !all[0].Warning || all[0].Server != "old" || all[0].File != "/home/me/mcp.json" ||
 		!strings.HasSuffix(all[0].Text, `"allowCommands": ["npx -y @acme/x@1.0.0"]`) {
 		t.Errorf("%+v", all)

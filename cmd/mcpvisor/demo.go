@@ -25,7 +25,7 @@ const demoIntro = "A demo, with servers built in. clock and dice live in this pr
 
 // demoRun returns the run of up --demo, which needs nothing but this program: child processes are this program started again,
 // and web servers listen on loopback. It returns an error if the person also named servers.
-func (o *options) demoRun(_ context.Context, f upFlags) (*upRun, error) {
+func demoRun(_ context.Context, o *options, f upFlags) (*upRun, error) {
 	if len(o.configs)+len(o.servers) > 0 {
 		return nil, exitWith(exitUsage, "--demo runs its own servers; leave out --config and --mcp-server")
 	}

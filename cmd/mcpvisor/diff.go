@@ -32,8 +32,8 @@ Exit codes: 0 nothing has changed · 1 something has · 2 usage or configuration
 		Example: `  mcpvisor diff files
   mcpvisor diff files --json`,
 		Args:              oneServer,
-		ValidArgsFunction: o.completeServer,
-		RunE:              func(cmd *cobra.Command, args []string) error { return o.showDiff(cmd, args[0], asJSON, wait) },
+		ValidArgsFunction: completeWith(o, completeServer),
+		RunE:              func(cmd *cobra.Command, args []string) error { return showDiff(o, cmd, args[0], asJSON, wait) },
 	}
 	cmd.Flags().BoolVarP(&asJSON, "json", "j", false, "print a JSON array")
 	cmd.Flags().DurationVar(&wait, "wait", 30*time.Second, "how long the server may take to connect")
@@ -42,8 +42,8 @@ Exit codes: 0 nothing has changed · 1 something has · 2 usage or configuration
 
 // showDiff connects the server, so that the pins know its tools of now, and prints what differs from the approved ones. Its
 // exit code is 1 if a tool differs.
-func (o *options) showDiff(cmd *cobra.Command, server string, asJSON bool, wait time.Duration) error {
-	p, err := o.openProject(cmd.Context())
+func showDiff(o *options, cmd *cobra.Command, server string, asJSON bool, wait time.Duration) error {
+	p, err := openProject(cmd.Context(), o)
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (o *options) showDiff(cmd *cobra.Command, server string, asJSON bool, wait 
 			return err
 		}
 	} else {
-		o.printDiff(server, changes, turnover)
+		printDiff(o, server, changes, turnover)
 	}
 	if len(changes) == 0 {
 		return nil
@@ -81,7 +81,7 @@ func (o *options) showDiff(cmd *cobra.Command, server string, asJSON bool, wait 
 }
 
 // printDiff prints the changed tools, and below them tools that came, went or were renamed, which need no approval.
-func (o *options) printDiff(server string, changes []pins.Change, t pins.Turnover) {
+func printDiff(o *options, server string, changes []pins.Change, t pins.Turnover) {
 	for _, c := range changes {
 		fmt.Fprintln(o.out, strings.TrimRight(c.Text(), "\n"))
 	}
@@ -112,7 +112,7 @@ func pinKey(s *setup, server string) string {
 // approvePins accepts the changed tools of a server that were shown to the person, or with yes all that it offers now. At a
 // terminal it shows what was not shown yet and asks. unseen names the changed tools that were not accepted, because they
 // changed again or were not shown.
-func (o *options) approvePins(ctx context.Context, s *setup, server string, yes bool) (approved, unseen []string, err error) {
+func approvePins(ctx context.Context, o *options, s *setup, server string, yes bool) (approved, unseen []string, err error) {
 	key := pinKey(s, server)
 	seen := s.pins.Shown(key)
 	if waiting := s.pins.Changes(key); yes {

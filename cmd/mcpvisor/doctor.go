@@ -47,7 +47,7 @@ No server is started or dialled, and no program but with its option for its vers
 		Example: `  mcpvisor doctor
   mcpvisor doctor --json | jq '.[] | select(.verdict == "fault")'`,
 		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.runDoctor(cmd.Context(), asJSON) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return runDoctor(cmd.Context(), o, asJSON) },
 	}
 	cmd.Flags().BoolVarP(&asJSON, "json", "j", false, "print a JSON array")
 	return cmd
@@ -55,7 +55,7 @@ No server is started or dialled, and no program but with its option for its vers
 
 // runDoctor runs the checks one after another and prints all findings at the end. Each has a bound of its own, so that one that
 // hangs does not take the time of the others.
-func (o *options) runDoctor(ctx context.Context, asJSON bool) error {
+func runDoctor(ctx context.Context, o *options, asJSON bool) error {
 	s, err := loadSetup(o)
 	if s == nil {
 		return err
@@ -82,7 +82,7 @@ func (o *options) runDoctor(ctx context.Context, asJSON bool) error {
 			return err
 		}
 	} else {
-		o.printFindings(all, faults)
+		printFindings(o, all, faults)
 	}
 	if faults > 0 {
 		return &exitError{code: exitFailed}
@@ -91,7 +91,7 @@ func (o *options) runDoctor(ctx context.Context, asJSON bool) error {
 }
 
 // printFindings prints the findings, each with its fix on the next line.
-func (o *options) printFindings(all []finding, faults int) {
+func printFindings(o *options, all []finding, faults int) {
 	colours := map[findingLevel]text.Colors{checkOK: {text.FgGreen}, checkNote: {text.FgYellow}, checkFault: {text.FgRed}}
 	for _, f := range all {
 		fmt.Fprintf(o.out, "%s %s: %s\n", paintText(o.out, colours[f.Verdict], fmt.Sprintf("%-5s", f.Verdict)), f.Check,

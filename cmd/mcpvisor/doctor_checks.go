@@ -26,8 +26,8 @@ import (
 // doctorRun holds what the checks of doctor look at. Checks read files and variables, ask programs for their version, and dial
 // proxies and those servers of the configuration that are on this machine.
 type doctorRun struct {
-	*options
-	setup *setup
+	options *options
+	setup   *setup
 	// users holds the names of the enabled servers by the program that starts them.
 	users map[string][]string
 }

@@ -56,7 +56,7 @@ func (e fileEntry) positionText() string {
 
 // entriesOf returns the entries of a server in all files and on the command line: the one that counts first, then the others
 // from the strongest scope to the weakest.
-func (s *setup) entriesOf(name string) []fileEntry {
+func entriesOf(s *setup, name string) []fileEntry {
 	var all []fileEntry
 	add := func(p config.Parsed) {
 		if e, ok := p.Servers[name]; ok {
@@ -84,7 +84,7 @@ func (s *setup) entriesOf(name string) []fileEntry {
 }
 
 // managedFile returns the file of the organisation beside which no other file counts; "" if there is none.
-func (s *setup) managedFile() string {
+func managedFile(s *setup) string {
 	for _, f := range s.Files {
 		if f.Exclusive {
 			return f.Path
@@ -95,8 +95,8 @@ func (s *setup) managedFile() string {
 
 // checkMayManage refuses a change that could not take effect, because only the organisation's file counts. what is the verb in
 // the past tense.
-func (s *setup) checkMayManage(what string) error {
-	if file := s.managedFile(); file != "" {
+func checkMayManage(s *setup, what string) error {
+	if file := managedFile(s); file != "" {
 		return exitWith(exitUsage, fmt.Sprintf("nothing is %s: the servers are managed by %s, and no other file counts; "+
 			"ask whoever administers this machine", what, messages.Line(file, 0)))
 	}

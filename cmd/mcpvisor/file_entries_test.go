@@ -20,7 +20,7 @@ func TestManagedServersAreNotChanged(t *testing.T) {
 		return &setup{Configuration: discover.Configuration{Set: config.Merge(files, config.Context{})}}
 	}
 	s := managed(`{"mcpServers": {"m": {"command": "x"}}}`)
-	err := s.checkMayManage("added")
+	err := checkMayManage(s, "added")
 	if codeOf(err) != exitUsage || !strings.Contains(err.Error(), "nothing is added: the servers are managed by /etc/m.json") {
 		t.Error(err)
 	}
@@ -29,7 +29,7 @@ func TestManagedServersAreNotChanged(t *testing.T) {
 		!strings.Contains(err.Error(), `server "m" is managed by /etc/m.json and cannot be disabled`) {
 		t.Error(err)
 	}
-	if err := managed(`{"permissions": {"deny": ["mcp__a"]}}`).checkMayManage("added"); err != nil {
+	if err := checkMayManage(managed(`{"permissions": {"deny": ["mcp__a"]}}`), "added"); err != nil {
 		t.Error(err)
 	}
 }

@@ -24,8 +24,8 @@ Nothing is started.`,
 		Example: `  mcpvisor get files
   mcpvisor get files --json | jq -r .file`,
 		Args:              oneServer,
-		ValidArgsFunction: o.completeServer,
-		RunE:              func(cmd *cobra.Command, args []string) error { return o.showServer(cmd.Context(), args[0], asJSON) },
+		ValidArgsFunction: completeWith(o, completeServer),
+		RunE:              func(cmd *cobra.Command, args []string) error { return showServer(cmd.Context(), o, args[0], asJSON) },
 	}
 	cmd.Flags().BoolVarP(&asJSON, "json", "j", false, "print a JSON object")
 	return cmd
@@ -69,8 +69,8 @@ func (w entryLocation) String() string {
 }
 
 // showServer prints the entry of a server, from the files or, for a server that only the running up has, from up.
-func (o *options) showServer(ctx context.Context, name string, asJSON bool) error {
-	p, err := o.openProject(ctx)
+func showServer(ctx context.Context, o *options, name string, asJSON bool) error {
+	p, err := openProject(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func (o *options) showServer(ctx context.Context, name string, asJSON bool) erro
 	switch {
 	case here:
 		out.Config = spec.Redacted()
-		for i, e := range p.setup.entriesOf(name) {
+		for i, e := range entriesOf(p.setup, name) {
 			if i == 0 {
 				out.entryLocation = e.toLocation()
 			} else {
@@ -103,18 +103,18 @@ func (o *options) showServer(ctx context.Context, name string, asJSON bool) erro
 	if asJSON {
 		return printJSON(o.out, out)
 	}
-	o.printEntry(out)
+	printEntry(o, out)
 	return nil
 }
 
 // printEntry prints the entry for people: what it starts, where it stands, what it hides, and its JSON without secrets.
-func (o *options) printEntry(out serverEntry) {
+func printEntry(o *options, out serverEntry) {
 	fmt.Fprintf(o.out, "%s: %s\n", messages.Line(out.Name, 60), startText(out.Config))
 	fmt.Fprintf(o.out, "  from    %s\n", out.entryLocation)
 	for _, h := range out.Hidden {
 		fmt.Fprintf(o.out, "  hides   %s\n", h)
 	}
-	if text := o.plannedIsolation(out); text != "" {
+	if text := plannedIsolation(o, out); text != "" {
 		fmt.Fprintf(o.out, "  %s\n", text)
 	}
 	if out.Config.Disabled {

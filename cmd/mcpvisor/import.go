@@ -51,7 +51,7 @@ mcpvisor --config FILE list.`,
   mcpvisor import --from vscode
   mcpvisor import --config servers.json --yes`,
 		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.importServers(cmd, f) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return importServers(o, cmd, f) },
 	}
 	var names []string
 	for _, format := range foreign.Formats {
@@ -74,7 +74,7 @@ mcpvisor --config FILE list.`,
 
 // importServers finds the files of other programs, plans what becomes of each of their servers, prints the plan, and lets
 // finishImport ask and write. It starts nothing and changes no file of another program.
-func (o *options) importServers(cmd *cobra.Command, f importFlags) error {
+func importServers(o *options, cmd *cobra.Command, f importFlags) error {
 	w, err := f.parseOptions(cmd)
 	if err != nil {
 		return err
@@ -93,14 +93,14 @@ func (o *options) importServers(cmd *cobra.Command, f importFlags) error {
 	// Files that are missing are left out; a file that cannot be read is in found with its problems.
 	found := discover.ReadForeign(places, dir)
 	if len(o.configs) > 0 {
-		if found, err = o.readNamedFiles(w.from, dir); err != nil {
+		if found, err = readNamedFiles(o, w.from, dir); err != nil {
 			return err
 		}
 	}
 	bare := *o
 	bare.configs, bare.servers = nil, nil // a file that was named is copied, and configures nothing in this run
 	if s, _ := loadSetup(&bare); s != nil {
-		if err := s.checkMayManage("copied"); err != nil {
+		if err := checkMayManage(s, "copied"); err != nil {
 			return err
 		}
 	}
@@ -117,9 +117,9 @@ func (o *options) importServers(cmd *cobra.Command, f importFlags) error {
 			return err
 		}
 	} else {
-		o.printImport(found, plan, len(places))
+		printImport(o, found, plan, len(places))
 	}
-	return o.finishImport(cmd.Context(), f, w, file, plan)
+	return finishImport(cmd.Context(), o, f, w, file, plan)
 }
 
 // parseOptions checks the flags and converts their words. Every error is a usage error.
@@ -156,7 +156,7 @@ func readOwn(file string, scope messages.Scope) (ours config.Parsed, err error) 
 
 // finishImport asks about each server of the plan, writes those that were agreed to in one edit, records them, and offers to
 // take over their rules. With --dry-run it says what would be written.
-func (o *options) finishImport(ctx context.Context, f importFlags, w importOptions, file string, plan []importItem) (err error) {
+func finishImport(ctx context.Context, o *options, f importFlags, w importOptions, file string, plan []importItem) (err error) {
 	n := 0
 	for _, a := range plan {
 		if a.As != "" {
@@ -167,13 +167,13 @@ func (o *options) finishImport(ctx context.Context, f importFlags, w importOptio
 	case n == 0:
 		return nil
 	case f.dryRun:
-		o.printSentence(f, "%s would be written to %s", countOf(n, "server"), messages.Line(file, 0))
+		printSentence(o, f, "%s would be written to %s", countOf(n, "server"), messages.Line(file, 0))
 		if rules, _ := rulesOf(plan); f.permissions && len(rules) > 0 {
-			o.printSentence(f, "%s would be written to %s", countOf(len(rules), "rule"), messages.Line(discover.DefaultPaths().User, 0))
+			printSentence(o, f, "%s would be written to %s", countOf(len(rules), "rule"), messages.Line(discover.DefaultPaths().User, 0))
 		}
 		return nil
 	case !f.yes:
-		if plan, err = o.askEachItem(ctx, plan, w); err != nil {
+		if plan, err = askEachItem(ctx, o, plan, w); err != nil {
 			return err
 		}
 		if n = len(slices.DeleteFunc(slices.Clone(plan), func(a importItem) bool { return a.As == "" })); n == 0 {
@@ -195,15 +195,15 @@ func (o *options) finishImport(ctx context.Context, f importFlags, w importOptio
 			copied = append(copied, audit.Record{Change: "add", Server: a.As, Detail: a.Becomes + " from " + a.File})
 		}
 	}
-	bare.recordChanges(file, copied...)
-	o.printSentence(f, "%s written to %s", countOf(n, "server"), messages.Line(file, 0))
-	if err := o.importRules(ctx, f, plan); err != nil {
+	recordChanges(&bare, file, copied...)
+	printSentence(o, f, "%s written to %s", countOf(n, "server"), messages.Line(file, 0))
+	if err := importRules(ctx, o, f, plan); err != nil {
 		return err
 	}
 	if w.scope == messages.ScopeUser {
-		o.printSentence(f, "See them with: mcpvisor list")
+		printSentence(o, f, "See them with: mcpvisor list")
 	} else {
-		o.printSentence(f, "They wait for your approval: mcpvisor approve")
+		printSentence(o, f, "They wait for your approval: mcpvisor approve")
 	}
 	return nil
 }
@@ -248,7 +248,7 @@ func plainCause(err error) error {
 }
 
 // printSentence prints a sentence for people: with --json it goes to standard error, so that standard output is one JSON value.
-func (o *options) printSentence(f importFlags, format string, args ...any) {
+func printSentence(o *options, f importFlags, format string, args ...any) {
 	if f.asJSON {
 		o.printRemark(format, args...)
 		return
@@ -258,7 +258,7 @@ func (o *options) printSentence(f importFlags, format string, args ...any) {
 
 // askEachItem shows the servers of a plan one by one and asks about each. A server that the person declines stays in the plan
 // without a name, which means that it is not copied; "rest" declines all that follow. Without a terminal it returns an error.
-func (o *options) askEachItem(ctx context.Context, plan []importItem, w importOptions) ([]importItem, error) {
+func askEachItem(ctx context.Context, o *options, plan []importItem, w importOptions) ([]importItem, error) {
 	if !o.prompter.hasTerminal() {
 		return nil, exitWith(exitUsage, "nobody can be asked here, so nothing was copied; add --yes, or --dry-run to look only")
 	}
@@ -279,7 +279,7 @@ func (o *options) askEachItem(ctx context.Context, plan []importItem, w importOp
 			a.As = ""
 			continue
 		}
-		word, err := o.askScreen(ctx, a.importScreen(w), "copy", remaining)
+		word, err := askScreen(ctx, o, a.importScreen(w), "copy", remaining)
 		if err != nil {
 			return nil, exitWith(exitInterrupted, "nothing was copied")
 		}
@@ -311,7 +311,7 @@ func (a importItem) importScreen(w importOptions) approvalScreen {
 }
 
 // printImport prints what was found, file by file: each server with what it becomes, and problems of the file itself.
-func (o *options) printImport(found []discover.ForeignFile, plan []importItem, places int) {
+func printImport(o *options, found []discover.ForeignFile, plan []importItem, places int) {
 	if len(found) == 0 {
 		fmt.Fprintf(o.out, "no file of another program was found in %s\n", countOf(places, "place"))
 		return
@@ -326,7 +326,7 @@ func (o *options) printImport(found []discover.ForeignFile, plan []importItem, p
 		shown := false
 		for _, a := range plan {
 			if a.From == other.Format && a.File == other.Location.Path {
-				o.printAdoption(a)
+				printAdoption(o, a)
 				shown = true
 			}
 		}
@@ -344,7 +344,7 @@ func (o *options) printImport(found []discover.ForeignFile, plan []importItem, p
 }
 
 // printAdoption prints what becomes of one server, with the reason if it is skipped and notes about what is lost.
-func (o *options) printAdoption(a importItem) {
+func printAdoption(o *options, a importItem) {
 	switch {
 	case a.Skipped != "":
 		line := fmt.Sprintf("  - %s  %s", messages.Line(a.Name, 60), a.Becomes)

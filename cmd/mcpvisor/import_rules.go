@@ -11,7 +11,7 @@ import (
 )
 
 // readNamedFiles reads the files of --config for import. One that cannot be read ends the command, because the person named it.
-func (o *options) readNamedFiles(from foreign.Format, dir string) ([]discover.ForeignFile, error) {
+func readNamedFiles(o *options, from foreign.Format, dir string) ([]discover.ForeignFile, error) {
 	found := discover.ReadNamed(o.configs, o.in, from, dir)
 	for _, other := range found {
 		if other.Broken && len(other.Problems) > 0 {
@@ -42,7 +42,7 @@ func rulesOf(plan []importItem) (rules []access.Rule, fallback access.Verdict) {
 
 // importRules writes the rules into the person's own file, the only one whose rules may allow, if a flag or an answer agrees.
 // --yes agrees to copying servers, not to allowing calls. Without rules it does nothing.
-func (o *options) importRules(ctx context.Context, f importFlags, plan []importItem) error {
+func importRules(ctx context.Context, o *options, f importFlags, plan []importItem) error {
 	rules, fallback := rulesOf(plan)
 	file := discover.DefaultPaths().User
 	switch {
@@ -51,10 +51,10 @@ func (o *options) importRules(ctx context.Context, f importFlags, plan []importI
 	// --with-permissions is the agreement.
 	case f.permissions:
 	case f.yes || !o.prompter.hasTerminal():
-		o.printSentence(f, "What these programs call without asking is not taken over; with rules for it: mcpvisor import --with-permissions")
+		printSentence(o, f, "What these programs call without asking is not taken over; with rules for it: mcpvisor import --with-permissions")
 		return nil
 	default:
-		yes, err := o.askRules(ctx, rules, fallback, messages.Line(file, 0))
+		yes, err := askRules(ctx, o, rules, fallback, messages.Line(file, 0))
 		if err != nil || !yes {
 			return err
 		}
@@ -64,19 +64,19 @@ func (o *options) importRules(ctx context.Context, f importFlags, plan []importI
 	if err != nil {
 		return err
 	}
-	o.recordRuleChange(fmt.Sprintf("import of %s", countOf(len(rules), "rule")), file)
-	o.printSentence(f, "%s written to %s; see: mcpvisor permissions", countOf(len(rules), "rule"), messages.Line(file, 0))
+	recordRuleChange(o, fmt.Sprintf("import of %s", countOf(len(rules), "rule")), file)
+	printSentence(o, f, "%s written to %s; see: mcpvisor permissions", countOf(len(rules), "rule"), messages.Line(file, 0))
 	if fallback == access.Ask && fallbackNow == access.Ask {
-		o.printSentence(f, "Calls that no rule allows are asked about from now on, of every server")
+		printSentence(o, f, "Calls that no rule allows are asked about from now on, of every server")
 	} else if fallback == access.Ask {
-		o.printSentence(f, "Its default stays %s", messages.Line(string(fallbackNow), 20))
+		printSentence(o, f, "Its default stays %s", messages.Line(string(fallbackNow), 20))
 	}
 	return nil
 }
 
 // askRules asks whether the approvals of the other programs shall hold here. An interrupt is an error, although the servers are
 // copied already.
-func (o *options) askRules(ctx context.Context, rules []access.Rule, fallback access.Verdict, file string) (bool, error) {
+func askRules(ctx context.Context, o *options, rules []access.Rule, fallback access.Verdict, file string) (bool, error) {
 	word := "no"
 	err := o.prompter.promptForCommand(ctx, file, func(t *conversation) error {
 		for _, rule := range rules {

@@ -28,7 +28,7 @@ Exit codes: 0 the file is there · 1 it cannot be made · 2 usage.`,
 		Example: `  mcpvisor init
   mcpvisor init --scope user`,
 		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.initProject(cmd, messages.Scope(scope)) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return initProject(o, cmd, messages.Scope(scope)) },
 	}
 	cmd.Flags().StringVarP(&scope, "scope", "s", scope, "whose file: project, local or user")
 	o.addJSONFlag(cmd, "print a JSON object")
@@ -43,7 +43,7 @@ type initReport struct {
 }
 
 // initProject makes the file of the scope unless it is there, and prints how to go on. editScope creates missing directories.
-func (o *options) initProject(cmd *cobra.Command, scope messages.Scope) error {
+func initProject(o *options, cmd *cobra.Command, scope messages.Scope) error {
 	switch scope {
 	case messages.ScopeProject, messages.ScopeLocal, messages.ScopeUser:
 	default:
@@ -53,7 +53,7 @@ func (o *options) initProject(cmd *cobra.Command, scope messages.Scope) error {
 	if s == nil {
 		return err
 	}
-	if err := s.checkMayManage("added"); err != nil {
+	if err := checkMayManage(s, "added"); err != nil {
 		return err
 	}
 	// The file belongs to the project, which may be a directory above the working directory.

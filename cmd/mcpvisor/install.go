@@ -51,7 +51,7 @@ func addRegistryFlag(s *pflag.FlagSet, registry *string) {
 
 // openRegistry returns a client of the registry: that of the flag, of the environment, of the person's own files, or the
 // official one, in this order. It refuses a registry whose URL a policy of the organisation forbids.
-func (o *options) openRegistry(base string) (*install.Registry, error) {
+func openRegistry(o *options, base string) (*install.Registry, error) {
 	if base == "" {
 		base = os.Getenv("MCPVISOR_REGISTRY")
 	}
@@ -103,7 +103,7 @@ func installSpec(ctx context.Context, o *options, name string, f installFlags) (
 	if err != nil {
 		return "", none, err
 	}
-	r, err := o.openRegistry(f.registry)
+	r, err := openRegistry(o, f.registry)
 	if err != nil {
 		return "", none, err
 	}
@@ -113,11 +113,11 @@ func installSpec(ctx context.Context, o *options, name string, f installFlags) (
 	}
 	o.printRemark("%s %s from %s: %s", e.Name, e.Version, r.Host(), messages.Line(e.Description, 300))
 	// The name comes before the inputs, so that the person does not type secrets for the wrong server.
-	if err := o.confirmName(ctx, name, e.Name, f.silent); err != nil {
+	if err := confirmName(ctx, o, name, e.Name, f.silent); err != nil {
 		return "", none, err
 	}
 	made, err := r.Prepare(ctx, e, install.Request{Way: f.way, ValueSource: plan.ValueSource{
-		GivenValues: plan.GivenValues{Env: f.env, Headers: f.headers, Args: args}, Ask: o.askInput(ctx, e.Name, f.silent),
+		GivenValues: plan.GivenValues{Env: f.env, Headers: f.headers, Args: args}, Ask: askInput(ctx, o, e.Name, f.silent),
 	}})
 	if err != nil {
 		return "", none, err
@@ -141,7 +141,7 @@ func installSpec(ctx context.Context, o *options, name string, f installFlags) (
 			o.printRemark("it is given %s, which changes %s", messages.Line(name, 60), reason)
 		}
 	}
-	return made.Name, made.Spec, o.askToAdd(ctx, f, approvalScreen{title: made.Name, source: e.Name + " of " + r.Host(), entry: entryText(made.Spec),
+	return made.Name, made.Spec, askToAdd(ctx, o, f, approvalScreen{title: made.Name, source: e.Name + " of " + r.Host(), entry: entryText(made.Spec),
 		review: config.Review{Name: made.Name, Scope: messages.ScopeUser}, mask: maskTyped(made.Secrets)})
 }
 
@@ -162,7 +162,7 @@ func (f *installFlags) parseArgs() (map[string][]string, error) {
 
 // confirmName asks whether a server that was found by a short name is the one that is meant, because other publishers may use
 // the same word. A full name (with "/"), no terminal, or silent needs no question.
-func (o *options) confirmName(ctx context.Context, called, full string, silent bool) error {
+func confirmName(ctx context.Context, o *options, called, full string, silent bool) error {
 	if silent || strings.Contains(called, "/") || !o.prompter.hasTerminal() {
 		return nil
 	}

@@ -12,7 +12,7 @@ import (
 
 // askToAdd shows the whole entry and asks whether it may be written and started, since the registry's publisher wrote it.
 // Without a person at the terminal only --yes agrees; the entry is then printed to standard error and refused.
-func (o *options) askToAdd(ctx context.Context, f installFlags, v approvalScreen) error {
+func askToAdd(ctx context.Context, o *options, f installFlags, v approvalScreen) error {
 	switch {
 	case f.yes:
 		return nil
@@ -20,7 +20,7 @@ func (o *options) askToAdd(ctx context.Context, f installFlags, v approvalScreen
 		v.printTo(o.err)
 		return exitWith(exitUsage, "nobody can be asked whether this may run, so nothing was added; add --yes")
 	}
-	word, err := o.askScreen(ctx, v, "add", 0)
+	word, err := askScreen(ctx, o, v, "add", 0)
 	switch {
 	case err != nil:
 		return exitWith(exitInterrupted, "nothing was added")
@@ -32,7 +32,7 @@ func (o *options) askToAdd(ctx context.Context, f installFlags, v approvalScreen
 
 // askInput returns the function that gets the values of an input that a server needs. It asks at the terminal; without one it
 // takes defaults, and an input without a default is an error.
-func (o *options) askInput(ctx context.Context, server string, silent bool) func(plan.Input) ([]string, error) {
+func askInput(ctx context.Context, o *options, server string, silent bool) func(plan.Input) ([]string, error) {
 	if silent || !o.prompter.hasTerminal() {
 		return plan.Defaults
 	}
@@ -40,7 +40,7 @@ func (o *options) askInput(ctx context.Context, server string, silent bool) func
 		var values []string
 		err := o.prompter.promptForCommand(ctx, server, func(t *conversation) error {
 			var err error
-			values, err = t.askValues(server, in)
+			values, err = askValues(t, server, in)
 			return err
 		})
 		if err != nil {
@@ -51,7 +51,7 @@ func (o *options) askInput(ctx context.Context, server string, silent bool) func
 }
 
 // askValues asks for one input, on as many lines as it takes values; an empty line ends a repeated input.
-func (t *conversation) askValues(server string, in plan.Input) ([]string, error) {
+func askValues(t *conversation, server string, in plan.Input) ([]string, error) {
 	t.print("\n%s needs the %s%s\n", messages.Line(server, 120), in.Label(), hintOf(in))
 	if in.Description != "" {
 		t.printQuoted(messages.Line(in.Description, 400))
@@ -61,7 +61,7 @@ func (t *conversation) askValues(server string, in plan.Input) ([]string, error)
 	}
 	var out []string
 	for {
-		v, err := t.askValue(in, len(out) > 0)
+		v, err := askValue(t, in, len(out) > 0)
 		if err != nil {
 			return nil, err
 		}
@@ -107,7 +107,7 @@ var errNotHidden = errors.New("this terminal cannot hide what is typed")
 
 // askValue asks for one value until it fits. It returns "" only to end a list that has begun. The default of a secret is not
 // shown.
-func (t *conversation) askValue(in plan.Input, inList bool) (string, error) {
+func askValue(t *conversation, in plan.Input, inList bool) (string, error) {
 	prompt := "> "
 	if in.HasDefault && !inList {
 		prompt = "[" + messages.Line(in.Default, 100) + "] > "

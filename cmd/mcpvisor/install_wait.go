@@ -16,7 +16,7 @@ func (p *project) awaitInstalls(ctx context.Context, all []messages.Status, only
 	for _, st := range all {
 		if st.Step == messages.Installing {
 			names = append(names, st.Name)
-			p.printRemark("%s: %s; it ends with this command, which waits for it (Ctrl-C ends both, --wait bounds it)",
+			p.options.printRemark("%s: %s; it ends with this command, which waits for it (Ctrl-C ends both, --wait bounds it)",
 				messages.Line(st.Name, 80), messages.Line(st.Reason, 80))
 		}
 	}

@@ -33,7 +33,7 @@ at rest). 1: one is not: it has failed, needs a sign-in, or waits for your appro
   mcpvisor list --wait 1m
   mcpvisor list --json | jq -r '.[] | select(.status != "connected") | .name'`,
 		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.listServers(cmd, asJSON, wait) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return listServers(o, cmd, asJSON, wait) },
 	}
 	cmd.Flags().BoolVarP(&asJSON, "json", "j", false, "print a JSON array")
 	cmd.Flags().DurationVar(&wait, "wait", 15*time.Second, "how long servers may take to connect")
@@ -41,11 +41,11 @@ at rest). 1: one is not: it has failed, needs a sign-in, or waits for your appro
 }
 
 // listServers connects the enabled servers, or asks a running up, waits for them, and prints their statuses.
-func (o *options) listServers(cmd *cobra.Command, asJSON bool, wait time.Duration) error {
+func listServers(o *options, cmd *cobra.Command, asJSON bool, wait time.Duration) error {
 	// The wait includes reading the files and starting, as the help promises.
 	deadline := time.Now().Add(max(wait, 0))
 	ctx := cmd.Context()
-	p, err := o.openProject(ctx)
+	p, err := openProject(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func (o *options) listServers(cmd *cobra.Command, asJSON bool, wait time.Duratio
 	}
 	shown := func() {}
 	if !asJSON {
-		shown = p.startPreview(ctx)
+		shown = startPreview(ctx, p)
 	}
 	all, err := p.awaitStatus(ctx, max(time.Until(deadline), time.Millisecond))
 	shown()
@@ -66,12 +66,12 @@ func (o *options) listServers(cmd *cobra.Command, asJSON bool, wait time.Duratio
 		return err
 	}
 	// This changes the statuses of this command only, not those of a running up.
-	p.setup.addRemarks(all)
+	addRemarks(p.setup, all)
 	if asJSON {
 		// The preview has been removed from the terminal by shown, so that the list begins on an empty line.
 		err = printJSON(o.out, all)
 	} else {
-		o.printList(p, all)
+		printList(o, p, all)
 	}
 	if err != nil {
 		return err
@@ -92,7 +92,7 @@ func (o *options) listServers(cmd *cobra.Command, asJSON bool, wait time.Duratio
 
 // addRemarks adds to each status what the files say of its approval now. A running up knows only what it read at its last
 // reload.
-func (s *setup) addRemarks(all []messages.Status) {
+func addRemarks(s *setup, all []messages.Status) {
 	for i, st := range all {
 		text := s.Specs[st.Name].Remark
 		if c, waits := s.Waiting[st.Name]; waits && s.Specs[st.Name].Hold == "" {
@@ -114,7 +114,7 @@ func isAsWanted(st messages.Status) bool {
 }
 
 // printList prints the table and hints for the servers that need something from the person.
-func (o *options) printList(p *project, all []messages.Status) {
+func printList(o *options, p *project, all []messages.Status) {
 	if len(all) == 0 {
 		text := p.setup.noServersText()
 		if text != "" {
@@ -143,8 +143,8 @@ func (o *options) printList(p *project, all []messages.Status) {
 			string(st.Transport), tools, detailOf(st, now)})
 	}
 	printTable(o.out, t)
-	o.printHints(all)
-	o.reportAuditTrouble(p.up)
+	printHints(o, all)
+	reportAuditTrouble(o, p.up)
 }
 
 // detailOf returns what there is to say about a server on one line. Texts of the server are bounded and escaped.
@@ -197,7 +197,7 @@ func changedText(st messages.Status) string {
 }
 
 // printHints prints one hint for each kind of trouble, with the command that helps, and not one for each server.
-func (o *options) printHints(all []messages.Status) {
+func printHints(o *options, all []messages.Status) {
 	held, failed, out := 0, "", []string{}
 	for _, st := range all {
 		switch {

@@ -38,12 +38,12 @@ type preview struct {
 
 // startPreview shows the servers of p until the caller calls end, which removes the preview and waits for its goroutine. On
 // anything but a terminal, and with --quiet, it does nothing.
-func (p *project) startPreview(ctx context.Context) (end func()) {
-	if !isTerminal(p.out) || p.quiet || os.Getenv("TERM") == "dumb" {
+func startPreview(ctx context.Context, p *project) (end func()) {
+	if !isTerminal(p.options.out) || p.options.quiet || os.Getenv("TERM") == "dumb" {
 		return func() {}
 	}
-	v := &preview{out: p.out, settled: map[string]messages.Status{}, size: func() (int, int) {
-		if f := fileOf(p.out); f != nil {
+	v := &preview{out: p.options.out, settled: map[string]messages.Status{}, size: func() (int, int) {
+		if f := fileOf(p.options.out); f != nil {
 			if w, h, err := term.GetSize(int(f.Fd())); err == nil && w > 0 && h > 0 {
 				return w, h
 			}
@@ -51,8 +51,8 @@ func (p *project) startPreview(ctx context.Context) (end func()) {
 		return 80, 24 // the size that terminals have by convention
 	}}
 	// A question of a server must not be drawn over.
-	if p.prompter != nil {
-		p.prompter.withTerminal = v.withTerminal
+	if p.options.prompter != nil {
+		p.options.prompter.withTerminal = v.withTerminal
 	}
 	ctx, stop := context.WithCancel(ctx)
 	done := make(chan struct{})

@@ -151,7 +151,7 @@ func (s *setup) managerConfig(o *options) supervisor.Config {
 	}
 	cfg.Pins, cfg.Pin, cfg.LeastPin = s.pins, s.Pin.Own, s.Pin.Least
 	s.enableAudit(o, &cfg)
-	o.setRequestHandlers(&cfg, s.SamplingCommand)
+	setRequestHandlers(o, &cfg, s.SamplingCommand)
 	return cfg
 }
 

@@ -63,8 +63,8 @@ The sign-in is kept in the system's keyring, or without one in encrypted files; 
   mcpvisor login github --no-browser             # over SSH, or in a container
   mcpvisor login github --port 33418             # with ssh -L 33418:127.0.0.1:33418 the browser comes back by itself`,
 		Args:              oneServer,
-		ValidArgsFunction: o.completeSignIn,
-		RunE:              func(cmd *cobra.Command, args []string) error { return o.signIn(cmd, args[0], f) },
+		ValidArgsFunction: completeWith(o, completeSignIn),
+		RunE:              func(cmd *cobra.Command, args []string) error { return signIn(o, cmd, args[0], f) },
 	}
 	cmd.Flags().BoolVar(&f.noBrowser, "no-browser", false, "open no browser: only show the address, and take what is pasted")
 	cmd.Flags().StringArrayVar(&f.scopes, "scope", nil, "ask for this `scope` as well (repeatable)")
@@ -88,7 +88,7 @@ type loginReport struct {
 
 // signIn signs the person in to a server: it finds out what the server asks for, runs the OAuth dialog in this process, and
 // waits until the server is connected with the new sign-in. A server that needs none is reported and no error.
-func (o *options) signIn(cmd *cobra.Command, server string, f loginFlags) error {
+func signIn(o *options, cmd *cobra.Command, server string, f loginFlags) error {
 	switch {
 	case f.timeout <= 0:
 		return usageError(cmd, "--timeout: %s is no time to sign in", f.timeout)
@@ -96,7 +96,7 @@ func (o *options) signIn(cmd *cobra.Command, server string, f loginFlags) error 
 		return usageError(cmd, "--port: %d is no port; use 1 to 65535", f.port)
 	}
 	ctx := cmd.Context()
-	p, spec, err := o.openSignIn(ctx, "login", server)
+	p, spec, err := openSignIn(ctx, o, "login", server)
 	if err != nil {
 		return err
 	}
@@ -116,7 +116,7 @@ func (o *options) signIn(cmd *cobra.Command, server string, f loginFlags) error 
 	switch spec.Kind() {
 	case messages.HTTP, messages.SSE, messages.WebSocket, messages.ClaudeAIProxy:
 	default:
-		return o.printLogin(f, loginReport{Server: server}, "needs no sign-in: it is no remote server")
+		return printLogin(o, f, loginReport{Server: server}, "needs no sign-in: it is no remote server")
 	}
 	// The sign-in is made in this process, where the person is. A running up has the connection already, and a second one could
 	// disturb a server that allows only one; without an up one is made here, to see what the server asks for.
@@ -134,7 +134,7 @@ func (o *options) signIn(cmd *cobra.Command, server string, f loginFlags) error 
 		return err
 	} else if before.Status == messages.Connected && len(f.scopes) == 0 && !slices.Contains(signInStates, a.State) {
 		out.Needed, out.Auth, out.Status, out.Tools = false, &a, before.Status, len(before.Tools)
-		return o.printLogin(f, out, noSignInReason(a))
+		return printLogin(o, f, out, noSignInReason(a))
 	}
 	// Any other failure would remain after a sign-in, and is reported at once. A forbidden server may need more scopes.
 	if before.Status == messages.Failed && before.Class != messages.ClassForbidden && p.up == nil {
@@ -142,7 +142,7 @@ func (o *options) signIn(cmd *cobra.Command, server string, f loginFlags) error 
 		e.Outcome = "" // no call was made
 		return exitWith(exitFailed, e.Error())
 	}
-	prompt := o.signInPrompt(ctx, f)
+	prompt := signInPrompt(ctx, o, f)
 	// If the port of the redirect is taken, for example by ssh -L, the person pastes the address.
 	prompt.NoListen = prompt.Open == nil && portTaken(spec.Auth)
 	prompt.Challenge = before.Challenge
@@ -181,7 +181,7 @@ func (p *signInProject) reportLogin(ctx context.Context, f loginFlags, out login
 	out.Auth = &a
 	text := messages.Line(out.Server, 60) + ": signed in" + signInText(a, time.Now())
 	if !f.json {
-		fmt.Fprintln(p.out, text)
+		fmt.Fprintln(p.options.out, text)
 	}
 	st, err := p.awaitConnected(ctx, out.Server, before)
 	if err != nil {
@@ -189,13 +189,13 @@ func (p *signInProject) reportLogin(ctx context.Context, f loginFlags, out login
 	}
 	out.Status, out.Tools = st.Status, len(st.Tools)
 	if st.Status == messages.Connected || st.Status == messages.Disabled {
-		return p.printLogin(f, out, connectedText(st))
+		return printLogin(p.options, f, out, connectedText(st))
 	}
 	e := notConnectedError(st)
 	e.Outcome = "" // there was no call
 	out.Error = e.Error()
 	if f.json {
-		if err := p.printLogin(f, out, ""); err != nil {
+		if err := printLogin(p.options, f, out, ""); err != nil {
 			return err
 		}
 	}
@@ -245,7 +245,7 @@ func (p *signInProject) awaitConnected(ctx context.Context, server string, befor
 const noticeTime = 5 * time.Second
 
 // printLogin prints the report with --json, and the text otherwise.
-func (o *options) printLogin(f loginFlags, out loginReport, text string) error {
+func printLogin(o *options, f loginFlags, out loginReport, text string) error {
 	if f.json {
 		return printJSON(o.out, out)
 	}
@@ -287,7 +287,7 @@ func portTaken(a *messages.Auth) bool {
 
 // signInPrompt returns the functions by which the OAuth flow asks the person. After the context has ended they print nothing
 // more.
-func (o *options) signInPrompt(ctx context.Context, f loginFlags) oauth.Prompt {
+func signInPrompt(ctx context.Context, o *options, f loginFlags) oauth.Prompt {
 	c := &signInDialog{options: o, noBrowserReason: noBrowser(f.noBrowser)}
 	p := oauth.Prompt{Show: c.showPage, Paste: c.readPasted, Confirm: c.askConfirmation, Timeout: f.timeout}
 	for _, s := range f.scopes {

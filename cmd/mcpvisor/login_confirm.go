@@ -14,15 +14,15 @@ import (
 // askConfirmation asks before credentials go to a host that a server has named. Only a typed "yes" agrees: consent has no
 // default, and the end of the input is a no. An error means that the sign-in was cancelled.
 func (c *signInDialog) askConfirmation(ctx context.Context, q oauth.Confirmation) (bool, error) {
-	fmt.Fprint(c.err, confirmationText(q))
-	if c.prompter.hasTerminal() {
-		c.prompter.lines.dropTyped() // what was typed before cannot be meant as an answer
+	fmt.Fprint(c.options.err, confirmationText(q))
+	if c.options.prompter.hasTerminal() {
+		c.options.prompter.lines.dropTyped() // what was typed before cannot be meant as an answer
 	}
-	fmt.Fprint(c.err, "Type yes to go on: ")
-	answer, err := c.prompter.lines.readLine(ctx)
+	fmt.Fprint(c.options.err, "Type yes to go on: ")
+	answer, err := c.options.prompter.lines.readLine(ctx)
 	switch {
 	case errors.Is(err, errEndOfInput):
-		fmt.Fprintln(c.err)
+		fmt.Fprintln(c.options.err)
 		return false, nil
 	case err != nil:
 		return false, err

@@ -17,7 +17,7 @@ import (
 // signInDialog asks the person to sign in: everything it prints goes to standard error, and answers are lines of standard
 // input. The OAuth flow calls its methods, some of them concurrently.
 type signInDialog struct {
-	*options
+	options *options
 	// noBrowserReason says why no browser is opened; empty if one is.
 	noBrowserReason string
 
@@ -29,7 +29,7 @@ type signInDialog struct {
 // showPage tells the person which page to open. The address stands on a line of its own and unbroken, so that it can be copied.
 // Remarks of judgeURL come before the person acts.
 func (c *signInDialog) showPage(ask oauth.SignInRequest) {
-	line := func(format string, args ...any) { fmt.Fprintf(c.err, format+"\n", args...) }
+	line := func(format string, args ...any) { fmt.Fprintf(c.options.err, format+"\n", args...) }
 	host, remarks, ok := judgeURL(ask.URL)
 	if host == "" {
 		host = "a host that cannot be named"
@@ -71,7 +71,7 @@ func (c *signInDialog) printLine(format string, args ...any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.ended {
-		fmt.Fprintf(c.err, format+"\n", args...)
+		fmt.Fprintf(c.options.err, format+"\n", args...)
 	}
 }
 
@@ -87,7 +87,7 @@ func (c *signInDialog) readPasted(ctx context.Context, problem string) (string, 
 	if problem != "" {
 		c.printLine("%s. Paste it here:", sentenceStart(problem))
 	}
-	text, err := c.prompter.lines.readLine(ctx)
+	text, err := c.options.prompter.lines.readLine(ctx)
 	return strings.TrimSpace(text), err
 }
 
@@ -96,7 +96,7 @@ func (c *signInDialog) openPage(_ context.Context, page string) error {
 	if _, _, ok := judgeURL(page); !ok {
 		return c.reportBrowser(errors.New("its address is not well-formed"))
 	}
-	return c.reportBrowser(c.prompter.openPage(page))
+	return c.reportBrowser(c.options.prompter.openPage(page))
 }
 
 // sentenceStart returns a text as the beginning of a sentence: with a capital letter, cut, and without a full stop.

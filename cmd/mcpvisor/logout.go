@@ -26,8 +26,8 @@ forgets that too: the next sign-in asks you again.`,
 		Example: `  mcpvisor logout search
   mcpvisor logout search --forget`,
 		Args:              oneServer,
-		ValidArgsFunction: o.completeSignIn,
-		RunE:              func(cmd *cobra.Command, args []string) error { return o.signOutServer(cmd.Context(), args[0], forget) },
+		ValidArgsFunction: completeWith(o, completeSignIn),
+		RunE:              func(cmd *cobra.Command, args []string) error { return signOutServer(cmd.Context(), o, args[0], forget) },
 	}
 	o.addJSONFlag(cmd, "print a JSON object")
 	cmd.Flags().BoolVar(&forget, "forget", false, "forget as well which authorization server configured secrets belong to")
@@ -36,8 +36,8 @@ forgets that too: the next sign-in asks you again.`,
 
 // signOutServer deletes the sign-in of a server, asks the authorization server to revoke it, and makes a running up reconnect
 // the server. With forget it also deletes which authorization server configured secrets belong to.
-func (o *options) signOutServer(ctx context.Context, server string, forget bool) error {
-	s, spec, err := o.openSignIn(ctx, "logout", server)
+func signOutServer(ctx context.Context, o *options, server string, forget bool) error {
+	s, spec, err := openSignIn(ctx, o, "logout", server)
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func (o *options) signOutServer(ctx context.Context, server string, forget bool)
 	if st == nil || err != nil {
 		return err
 	}
-	return o.printServer(*st)
+	return printServer(o, *st)
 }
 
 // logoutReport is the JSON object that logout --json prints.
@@ -129,5 +129,5 @@ func (p *signInProject) printSignedOut(ctx context.Context, out logoutReport) er
 	if st != nil {
 		out.Status = st.Status
 	}
-	return printJSON(p.out, out)
+	return printJSON(p.options.out, out)
 }

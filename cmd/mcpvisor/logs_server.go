@@ -37,8 +37,8 @@ running mcpvisor up has asked the server for those from its configured logLevel 
 		Example: `  mcpvisor logs files
   mcpvisor logs files --follow --level warning`,
 		Args:              oneServer,
-		ValidArgsFunction: o.completeServer,
-		RunE:              func(cmd *cobra.Command, args []string) error { return o.printLogs(cmd, args[0], f) },
+		ValidArgsFunction: completeWith(o, completeServer),
+		RunE:              func(cmd *cobra.Command, args []string) error { return printLogs(o, cmd, args[0], f) },
 	}
 	fl := cmd.Flags()
 	fl.BoolVarP(&f.follow, "follow", "f", false, "go on until Ctrl-C")
@@ -67,7 +67,7 @@ const logSettleTime = 500 * time.Millisecond
 
 // printLogs prints the logs of a server: those that a running up keeps, or of a server that is connected for it. A server that
 // does not connect has logs as well, and they are the answer.
-func (o *options) printLogs(cmd *cobra.Command, server string, f logsFlags) error {
+func printLogs(o *options, cmd *cobra.Command, server string, f logsFlags) error {
 	if f.level != "" && !slices.Contains(messages.LogLevels, f.level) {
 		return usageError(cmd, "--level: %q is no level; levels are %s", messages.Line(f.level, 40),
 			strings.Join(messages.LogLevels, ", "))
@@ -76,7 +76,7 @@ func (o *options) printLogs(cmd *cobra.Command, server string, f logsFlags) erro
 		o.failures = nil // a command that may run for days reports each failure at once
 	}
 	ctx := cmd.Context()
-	p, err := o.openProject(ctx)
+	p, err := openProject(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -113,10 +113,10 @@ func (o *options) printLogs(cmd *cobra.Command, server string, f logsFlags) erro
 
 // logPrinter prints the logs of one server. One goroutine uses it.
 type logPrinter struct {
-	*options
-	p      *project
-	server string
-	flags  logsFlags
+	options *options
+	p       *project
+	server  string
+	flags   logsFlags
 
 	// stderr is the end of standard error when it was last printed, last the newest message that was printed; nil before the
 	// first.
@@ -148,14 +148,14 @@ func (t *logPrinter) printOnce(ctx context.Context) error {
 	}
 	lines = slices.DeleteFunc(lines, func(l supervisor.LogLine) bool { return !t.isSevereEnough(l) })
 	if t.flags.json {
-		return printJSON(t.out, logsReport{t.server, stderr, orEmpty(lines)})
+		return printJSON(t.options.out, logsReport{t.server, stderr, orEmpty(lines)})
 	}
 	t.printStderrLines(stderr)
 	for _, l := range lines {
 		t.printLog(l)
 	}
 	if stderr == "" && len(lines) == 0 {
-		t.printRemark("server %q has said nothing", messages.Line(t.server, 60))
+		t.options.printRemark("server %q has said nothing", messages.Line(t.server, 60))
 	}
 	return nil
 }
@@ -250,7 +250,7 @@ func (t *logPrinter) printStderrLines(text string) {
 			t.printObject(map[string]string{"stderr": l})
 			continue
 		}
-		fmt.Fprintf(t.out, "stderr        | %s\n", l)
+		fmt.Fprintf(t.options.out, "stderr        | %s\n", l)
 	}
 }
 
@@ -268,11 +268,11 @@ func (t *logPrinter) printLog(l supervisor.LogLine) {
 	if l.Logger != "" {
 		text = l.Logger + ": " + text
 	}
-	fmt.Fprintf(t.out, "%s  %-9s  %s\n", l.Time.Local().Format("15:04:05.000"), messages.Line(l.Level, 20),
+	fmt.Fprintf(t.options.out, "%s  %-9s  %s\n", l.Time.Local().Format("15:04:05.000"), messages.Line(l.Level, 20),
 		messages.Line(text, 0))
 }
 
 // printObject prints a JSON object on a line of its own.
 func (t *logPrinter) printObject(v any) {
-	_ = printJSONLine(t.out, v) // a failed write is remembered by checkedWriter
+	_ = printJSONLine(t.options.out, v) // a failed write is remembered by checkedWriter
 }

@@ -62,7 +62,7 @@ func (f *failures) list() []error {
 }
 
 // newProgressLine returns a line that shows on standard error how far a command is; with --quiet it shows nothing.
-func (o *options) newProgressLine() *progressLine {
+func newProgressLine(o *options) *progressLine {
 	if o.quiet {
 		return &progressLine{out: io.Discard}
 	}

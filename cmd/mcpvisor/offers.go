@@ -36,8 +36,8 @@ connected, or cannot list them; if none was named, none can. 2: a configuration 
 		Example: `  mcpvisor resources files
   mcpvisor resources --json | jq -r '.[].uri'
   mcpvisor read "$(mcpvisor resources files --json | jq -r '.[0].uri')"`,
-		ValidArgsFunction: o.completeServers,
-		RunE:              func(cmd *cobra.Command, args []string) error { return o.listResources(cmd, args, f) },
+		ValidArgsFunction: completeWith(o, completeServers),
+		RunE:              func(cmd *cobra.Command, args []string) error { return listResources(o, cmd, args, f) },
 	}
 	cmd.Flags().BoolVarP(&f.json, "json", "j", false, "print a JSON array")
 	cmd.Flags().BoolVar(&f.templates, "templates", false, "list the families of resources, not single ones")
@@ -46,14 +46,14 @@ connected, or cannot list them; if none was named, none can. 2: a configuration 
 }
 
 // listResources lists resources, or with --templates their templates.
-func (o *options) listResources(cmd *cobra.Command, names []string, f listFlags) error {
-	return o.listFromServers(cmd, names, f, func(ctx context.Context, p *project, servers []string) error {
+func listResources(o *options, cmd *cobra.Command, names []string, f listFlags) error {
+	return listFromServers(o, cmd, names, f, func(ctx context.Context, p *project, servers []string) error {
 		if f.templates {
 			all, err := p.Templates(ctx, servers...)
-			return o.printListed(f.json, orEmpty(all), err, func() { o.printTemplates(all) })
+			return printListed(o, f.json, orEmpty(all), err, func() { printTemplates(o, all) })
 		}
 		all, err := p.Resources(ctx, servers...)
-		return o.printListed(f.json, orEmpty(all), err, func() { o.printResources(all) })
+		return printListed(o, f.json, orEmpty(all), err, func() { printResources(o, all) })
 	})
 }
 
@@ -71,11 +71,11 @@ What there is is printed, and what is missing is said on standard error. Exit co
 connected, or cannot list them; if none was named, none can. 2: a configuration file cannot be read.`,
 		Example: `  mcpvisor prompts
   mcpvisor prompts git --json`,
-		ValidArgsFunction: o.completeServers,
+		ValidArgsFunction: completeWith(o, completeServers),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return o.listFromServers(cmd, args, f, func(ctx context.Context, p *project, servers []string) error {
+			return listFromServers(o, cmd, args, f, func(ctx context.Context, p *project, servers []string) error {
 				all, err := p.Prompts(ctx, servers...)
-				return o.printListed(f.json, orEmpty(all), err, func() { o.printPrompts(all) })
+				return printListed(o, f.json, orEmpty(all), err, func() { printPrompts(o, all) })
 			})
 		},
 	}
@@ -86,11 +86,11 @@ connected, or cannot list them; if none was named, none can. 2: a configuration 
 
 // listFromServers connects the named servers, or all, and makes list print what the connected ones offer. It reports servers
 // that are missing. Without names one server that answers is enough for exit code 0; a named server must answer.
-func (o *options) listFromServers(
-	cmd *cobra.Command, names []string, f listFlags, list func(ctx context.Context, p *project, servers []string) error,
+func listFromServers(
+	o *options, cmd *cobra.Command, names []string, f listFlags, list func(ctx context.Context, p *project, servers []string) error,
 ) error {
 	ctx := cmd.Context()
-	p, err := o.openProject(ctx)
+	p, err := openProject(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func (o *options) listFromServers(
 	case f.json:
 		err = printJSON(o.out, []string{})
 	}
-	missing := o.reportMissing(all, len(names) > 0, false)
+	missing := reportMissing(o, all, len(names) > 0, false)
 	// A file that cannot be read may configure servers that are missing in this list.
 	if len(names) == 0 {
 		if broken := p.setup.unreadableError(); broken != nil {
@@ -146,7 +146,7 @@ type unlistedCount int
 func (n unlistedCount) Error() string { return countOf(int(n), "server") + " could not list" }
 
 // printListed prints a list and reports the servers that could not list. It returns an unlistedCount for those.
-func (o *options) printListed(asJSON bool, all any, failed error, print func()) error {
+func printListed(o *options, asJSON bool, all any, failed error, print func()) error {
 	if asJSON {
 		if err := printJSON(o.out, all); err != nil {
 			return err
@@ -186,12 +186,12 @@ func orEmpty[T any](list []T) []T {
 }
 
 // printResources prints resources as a table; no resources print nothing.
-func (o *options) printResources(all []messages.Resource) {
+func printResources(o *options, all []messages.Resource) {
 	if len(all) == 0 {
 		return
 	}
 	t := newTable(o.out, "server", "uri", "type", "size", "name")
-	o.fitColumns(t, 5, 2)
+	fitColumns(o, t, 5, 2)
 	for i := range all {
 		r := &all[i]
 		size := ""
@@ -205,12 +205,12 @@ func (o *options) printResources(all []messages.Resource) {
 }
 
 // printTemplates prints templates of resources as a table.
-func (o *options) printTemplates(all []messages.ResourceTemplate) {
+func printTemplates(o *options, all []messages.ResourceTemplate) {
 	if len(all) == 0 {
 		return
 	}
 	t := newTable(o.out, "server", "uri template", "type", "name")
-	o.fitColumns(t, 4, 2)
+	fitColumns(o, t, 4, 2)
 	for i := range all {
 		r := &all[i]
 		t.AppendRow(table.Row{messages.Line(r.Server, 40), messages.Line(r.URITemplate, 0), messages.Line(r.MIMEType, 40),
@@ -220,7 +220,7 @@ func (o *options) printTemplates(all []messages.ResourceTemplate) {
 }
 
 // fitColumns wraps the last column to what the terminal leaves. URIs stay whole, because they are there to be copied.
-func (o *options) fitColumns(t table.Writer, last, uri int) {
+func fitColumns(o *options, t table.Writer, last, uri int) {
 	most := 0
 	if columns := columnsOf(o.out); columns > 0 {
 		most = max(columns-80, 24)
@@ -252,7 +252,7 @@ func sizeText(n int64) string {
 }
 
 // printPrompts prints the prompts with their arguments, optional ones in brackets, and a blank line between servers.
-func (o *options) printPrompts(all []messages.Prompt) {
+func printPrompts(o *options, all []messages.Prompt) {
 	server := ""
 	for i := range all {
 		p := &all[i]
@@ -283,9 +283,9 @@ func (o *options) printPrompts(all []messages.Prompt) {
 }
 
 // completeServers offers the shell the names of the servers that are not given yet.
-func (o *options) completeServers(cmd *cobra.Command, args []string, word string) (
+func completeServers(o *options, cmd *cobra.Command, args []string, word string) (
 	[]cobra.Completion, cobra.ShellCompDirective) {
-	all, directive := o.completeServer(cmd, nil, word)
+	all, directive := completeServer(o, cmd, nil, word)
 	var out []cobra.Completion
 	for _, c := range all {
 		name, _, _ := strings.Cut(c, "\t")

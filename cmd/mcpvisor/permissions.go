@@ -45,7 +45,7 @@ A denied call is not sent. What is asked about is asked at the terminal; call --
 			if len(args) > 0 {
 				return unknownCommand(cmd, args[0])
 			}
-			return o.showPermissions(cmd.Context(), asJSON)
+			return showPermissions(cmd.Context(), o, asJSON)
 		},
 	}
 	cmd.Flags().BoolVarP(&asJSON, "json", "j", false, "print a JSON object")
@@ -83,7 +83,7 @@ type ruleReport struct {
 
 // rulesInForce returns the rules of the running mcpvisor up, or those of the files if none runs. If the two differ it says so,
 // because a person who has just changed a file expects the new rules.
-func (p *project) rulesInForce(ctx context.Context) (access.Rules, error) {
+func rulesInForce(ctx context.Context, p *project) (access.Rules, error) {
 	files := p.setup.Permissions
 	if p.up == nil {
 		return files, nil
@@ -96,21 +96,21 @@ func (p *project) rulesInForce(ctx context.Context) (access.Rules, error) {
 	// Hints of servers are not a rule of the files, and must not count as a difference.
 	files.Hints = files.Hints || hints
 	if !reflect.DeepEqual(current, access.Compile(files).Rules()) {
-		p.printRemark("the files have other rules than those that are in force in the running mcpvisor up; " +
+		p.options.printRemark("the files have other rules than those that are in force in the running mcpvisor up; " +
 			"mcpvisor reload says why, and --no-control shows those of the files")
 	}
 	return current, nil
 }
 
 // showPermissions prints the rules in force and the default.
-func (o *options) showPermissions(ctx context.Context, asJSON bool) error {
-	p, err := o.openProject(ctx)
+func showPermissions(ctx context.Context, o *options, asJSON bool) error {
+	p, err := openProject(ctx, o)
 	if err != nil {
 		return err
 	}
 	defer p.close()
 	p.setup.printProblems(o)
-	rules, err := p.rulesInForce(ctx)
+	rules, err := rulesInForce(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -177,7 +177,7 @@ Exit codes: 0 it would be allowed · 1 it would be asked about, or denied · 2 u
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return o.testPermissions(cmd, args, whole, asJSON, wait)
+			return testPermissions(o, cmd, args, whole, asJSON, wait)
 		},
 	}
 	cmd.Flags().StringVar(&whole, "args", "", "the arguments as a `JSON` object; - reads it from standard input")
@@ -188,8 +188,8 @@ Exit codes: 0 it would be allowed · 1 it would be asked about, or denied · 2 u
 
 // testPermissions decides about a call without making it, with the rules in force. It connects a server only if the decision
 // depends on what the server says of its tool. Exit code 1 means that the call would be asked about or denied.
-func (o *options) testPermissions(cmd *cobra.Command, words []string, whole string, asJSON bool, wait time.Duration) error {
-	p, err := o.openProject(cmd.Context())
+func testPermissions(o *options, cmd *cobra.Command, words []string, whole string, asJSON bool, wait time.Duration) error {
+	p, err := openProject(cmd.Context(), o)
 	if err != nil {
 		return err
 	}
@@ -200,7 +200,7 @@ func (o *options) testPermissions(cmd *cobra.Command, words []string, whole stri
 			p.names = append(p.names, name)
 		}
 	}
-	target, words, err := p.parseTarget(words, itemKind{"tool", "permissions test", "tools"})
+	target, words, err := parseTarget(p, words, itemKind{"tool", "permissions test", "tools"})
 	if err != nil {
 		return err
 	}
@@ -213,7 +213,7 @@ func (o *options) testPermissions(cmd *cobra.Command, words []string, whole stri
 	if err != nil {
 		return exitWith(exitUsage, err.Error())
 	}
-	rules, err := p.rulesInForce(cmd.Context())
+	rules, err := rulesInForce(cmd.Context(), p)
 	if err != nil {
 		return err
 	}
@@ -221,7 +221,7 @@ func (o *options) testPermissions(cmd *cobra.Command, words []string, whole stri
 	q := access.Request{Server: target.server, Tool: target.tool, Qualified: target.qualified, Args: args}
 	// A qualified name with a hash can only be resolved by asking the servers.
 	if q.Server == "" {
-		tool, err := p.findTool(cmd.Context(), target, callFlags{wait: wait})
+		tool, err := findTool(cmd.Context(), p, target, callFlags{wait: wait})
 		if err != nil {
 			return err
 		}
@@ -232,7 +232,7 @@ func (o *options) testPermissions(cmd *cobra.Command, words []string, whole stri
 	d := access.Decide(rules, q)
 	// The annotations decide only about trusted servers, where no rule is about the tool.
 	if q.Trusted && !d.ByRule && q.Annotations == nil {
-		tool, err := p.findTool(cmd.Context(), target, callFlags{wait: wait})
+		tool, err := findTool(cmd.Context(), p, target, callFlags{wait: wait})
 		if err != nil {
 			return err
 		}
@@ -274,7 +274,7 @@ func newPermissionsAdd(o *options, verdict access.Verdict) *cobra.Command {
 					break
 				}
 				written = append(written, rule)
-				o.recordRuleChange(string(verdict)+" "+rule, path)
+				recordRuleChange(o, string(verdict)+" "+rule, path)
 				if o.json {
 					continue
 				}
@@ -302,7 +302,7 @@ type ruleChangeReport struct {
 }
 
 // recordRuleChange adds a changed rule to the record. If the files cannot be read, nothing is recorded and the change stands.
-func (o *options) recordRuleChange(what, path string) {
+func recordRuleChange(o *options, what, path string) {
 	if s, _ := loadSetup(o); s != nil {
 		s.writeRecords(o, []audit.Record{{Change: "permissions", Detail: what + " in " + path}})
 	}
@@ -326,7 +326,7 @@ func newPermissionsRemove(o *options) *cobra.Command {
 				case found == 0:
 					missing = append(missing, messages.Line(rule, 200))
 				default:
-					o.recordRuleChange("remove "+rule, path)
+					recordRuleChange(o, "remove "+rule, path)
 					if removed = append(removed, rule); o.json {
 						continue
 					}

@@ -39,8 +39,8 @@ Exit code 3: a server is not connected, or did not answer.`,
 			}
 			return nil
 		},
-		ValidArgsFunction: o.completeServers,
-		RunE:              func(cmd *cobra.Command, args []string) error { return o.pingServers(cmd, args, f) },
+		ValidArgsFunction: completeWith(o, completeServers),
+		RunE:              func(cmd *cobra.Command, args []string) error { return pingServers(o, cmd, args, f) },
 	}
 	cmd.Flags().IntVar(&f.count, "count", 1, "ask each server so often, a second apart")
 	cmd.Flags().BoolVarP(&f.json, "json", "j", false, "print a JSON array")
@@ -62,9 +62,9 @@ type pingReport struct {
 }
 
 // pingServers asks each server in turn as often as --count says, a second apart. One lost answer makes the exit code 3.
-func (o *options) pingServers(cmd *cobra.Command, names []string, f pingFlags) error {
+func pingServers(o *options, cmd *cobra.Command, names []string, f pingFlags) error {
 	ctx := cmd.Context()
-	p, err := o.openProject(ctx)
+	p, err := openProject(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func (o *options) pingServers(cmd *cobra.Command, names []string, f pingFlags) e
 			if i > 0 && !sleepContext(ctx, time.Second) {
 				return interruptedError(ctx)
 			}
-			o.pingOnce(ctx, p, st, &r, f)
+			pingOnce(ctx, o, p, st, &r, f)
 			if stop := interruptedError(ctx); stop != nil {
 				return stop
 			}
@@ -116,7 +116,7 @@ func (o *options) pingServers(cmd *cobra.Command, names []string, f pingFlags) e
 }
 
 // pingOnce asks one server once, prints the time or the failure, and counts it in r.
-func (o *options) pingOnce(ctx context.Context, p *project, st messages.Status, r *pingReport, f pingFlags) {
+func pingOnce(ctx context.Context, o *options, p *project, st messages.Status, r *pingReport, f pingFlags) {
 	var took time.Duration
 	var err error
 	if !isCallable(st) {

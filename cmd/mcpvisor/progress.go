@@ -11,7 +11,7 @@ import (
 
 // progress shows on standard error how far a call has got: one line that is drawn over on a terminal, lines elsewhere.
 type progress struct {
-	*options
+	options *options
 	// mu guards shown and the writes, since progress arrives on the goroutine of the connection.
 	mu    sync.Mutex
 	shown bool // a line stands on the terminal and will be drawn over
@@ -19,14 +19,14 @@ type progress struct {
 
 // defaultHooks returns the hooks of a call through a running up, which let up ask the person at this terminal. A manager of
 // this process asks through the prompter by itself, and gets none.
-func (p *project) defaultHooks() control.CallHooks {
+func defaultHooks(p *project) control.CallHooks {
 	a := control.CallHooks{}
-	if p.up != nil && p.prompter != nil && (p.prompter.hasTerminal() || p.prompter.answers != nil) {
-		a.Ask = p.prompter.answerElicitation // a manager of this process asks by itself
+	if p.up != nil && p.options.prompter != nil && (p.options.prompter.hasTerminal() || p.options.prompter.answers != nil) {
+		a.Ask = p.options.prompter.answerElicitation // a manager of this process asks by itself
 	}
-	if p.up != nil && p.prompter != nil && (p.prompter.hasTerminal() || len(p.prompter.allowed) > 0) {
-		p.prompter.outlivesCall = true
-		a.Permit = p.prompter.permitCall
+	if p.up != nil && p.options.prompter != nil && (p.options.prompter.hasTerminal() || len(p.options.prompter.allowed) > 0) {
+		p.options.prompter.outlivesCall = true
+		a.Permit = p.options.prompter.permitCall
 	}
 	return a
 }
@@ -36,14 +36,14 @@ func (g *progress) showProgress(p messages.Progress) {
 	text := progressText(p)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if !isTerminal(g.err) {
-		fmt.Fprintln(g.err, "mcpvisor: "+text)
+	if !isTerminal(g.options.err) {
+		fmt.Fprintln(g.options.err, "mcpvisor: "+text)
 		return
 	}
-	if columns := columnsOf(g.err); columns > 4 {
+	if columns := columnsOf(g.options.err); columns > 4 {
 		text = messages.Line(text, columns-1)
 	}
-	fmt.Fprint(g.err, "\r\x1b[2K"+text)
+	fmt.Fprint(g.options.err, "\r\x1b[2K"+text)
 	g.shown = true
 }
 
@@ -52,7 +52,7 @@ func (g *progress) clear() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.shown {
-		fmt.Fprint(g.err, "\r\x1b[2K")
+		fmt.Fprint(g.options.err, "\r\x1b[2K")
 		g.shown = false
 	}
 }

@@ -15,7 +15,7 @@ import (
 // project is the set of servers that a command works with: those of a running mcpvisor up, or those that the configuration
 // names and the command starts for itself. openProject makes it; the command must call close.
 type project struct {
-	*options
+	options *options
 	// setup holds the configuration of flags and files; with a running up it serves only for messages and the origin.
 	setup *setup
 	// controlLocation says where the control socket of this project is; the zero value if it cannot be found out.
@@ -35,7 +35,7 @@ type project struct {
 
 // openProject reads the configuration and connects to a running mcpvisor up, if there is one. It starts no server; startServers
 // does. The caller must close the result.
-func (o *options) openProject(ctx context.Context) (*project, error) {
+func openProject(ctx context.Context, o *options) (*project, error) {
 	setup, faulty := loadSetup(o)
 	if setup == nil {
 		return nil, faulty
@@ -63,7 +63,7 @@ func (o *options) openProject(ctx context.Context) (*project, error) {
 // connectUp uses a running mcpvisor up, if it has the servers that the command line asks for. It returns an error only for an
 // interrupt and for a peer that breaks the protocol; without an up the command starts the servers itself.
 func (p *project) connectUp(ctx context.Context) error {
-	if p.noControl {
+	if p.options.noControl {
 		return nil
 	}
 	client, err := control.Dial(ctx, p.controlLocation)
@@ -74,7 +74,7 @@ func (p *project) connectUp(ctx context.Context) error {
 		return interruptedError(ctx)
 	// A socket that exists but cannot be used (no rights, a dead peer) is no reason to fail: the command can start the servers.
 	case err != nil:
-		p.printRemark("%v; going on without it", err)
+		p.options.printRemark("%v; going on without it", err)
 		return nil // the command can do without
 	}
 	hello, err := client.Hello(ctx)
@@ -84,16 +84,16 @@ func (p *project) connectUp(ctx context.Context) error {
 	}
 	// Another --config or --mcp-server means other servers under possibly the same names; answering from those would be wrong.
 	if p.setup.origin != "" && p.setup.origin != hello.Origin {
-		p.printRemark("not using the running mcpvisor up (pid %d): it was started with another --config or --mcp-server", hello.PID)
+		p.options.printRemark("not using the running mcpvisor up (pid %d): it was started with another --config or --mcp-server", hello.PID)
 		client.Close()
 		return nil
 	}
 	p.names = hello.Names
 	p.client, p.Backend, p.up = client, client, &hello
-	p.printRemark("using the running mcpvisor up (pid %d)", hello.PID)
+	p.options.printRemark("using the running mcpvisor up (pid %d)", hello.PID)
 	// The manager that runs got its own answer flags when it started, and does not take those of another process.
-	if flag := p.askFlags.managerFlag(); flag != "" {
-		p.printRemark("%s has no effect: give it to the mcpvisor up that runs", flag)
+	if flag := p.options.askFlags.managerFlag(); flag != "" {
+		p.options.printRemark("%s has no effect: give it to the mcpvisor up that runs", flag)
 	}
 	return nil
 }
@@ -114,7 +114,7 @@ func (p *project) startServers(ctx context.Context, only []string, adjust func(*
 	if len(only) > 0 {
 		maps.DeleteFunc(cfg.Servers, func(name string, _ supervisor.Spec) bool { return !slices.Contains(only, name) })
 	}
-	tuneShortRun(&cfg, p.waitFlag)
+	tuneShortRun(&cfg, p.options.waitFlag)
 	if adjust != nil {
 		adjust(&cfg)
 	}
@@ -124,7 +124,7 @@ func (p *project) startServers(ctx context.Context, only []string, adjust func(*
 	}
 	p.ownManager = m
 	p.Backend = control.Local(m.Manager, control.LocalConfig{
-		Project: p.setup.ProjectDir, Origin: p.setup.origin, InheritEnv: p.inheritEnv,
+		Project: p.setup.ProjectDir, Origin: p.setup.origin, InheritEnv: p.options.inheritEnv,
 	})
 	return nil
 }
@@ -137,7 +137,7 @@ func (p *project) close() {
 	}
 	if p.ownManager != nil {
 		if err := p.ownManager.closeWithin(closeTime); err != nil {
-			p.warnFailure(err)
+			p.options.warnFailure(err)
 		}
 		_ = p.setup.pins.Flush() // a fault of the store was reported before; without the flush tools seen first would be seen first again
 	}
@@ -154,9 +154,9 @@ func (p *project) awaitStatus(ctx context.Context, wait time.Duration, only ...s
 		ended = p.watchAttempts()
 		defer ended()
 	}
-	all, err := p.Status(ctx, control.StatusQuery{Servers: only, Wait: wait, Retries: p.waitFlag > 0})
+	all, err := p.Status(ctx, control.StatusQuery{Servers: only, Wait: wait, Retries: p.options.waitFlag > 0})
 	// An installation may take minutes, and a default wait is no reason to cut it short.
-	if err == nil && p.ownManager != nil && p.waitFlag == 0 && wait > 0 {
+	if err == nil && p.ownManager != nil && p.options.waitFlag == 0 && wait > 0 {
 		all, err = p.awaitInstalls(ctx, all, only)
 	}
 	if stop := interruptedError(ctx); stop != nil {

@@ -44,8 +44,8 @@ Exit codes: 0 filled · 2 usage, an unknown prompt, or arguments that are missin
 			}
 			return nil
 		},
-		ValidArgsFunction: o.completePrompt,
-		RunE:              func(cmd *cobra.Command, args []string) error { return o.fillPrompt(cmd, args, f) },
+		ValidArgsFunction: completeWith(o, completePrompt),
+		RunE:              func(cmd *cobra.Command, args []string) error { return fillPrompt(o, cmd, args, f) },
 	}
 	cmd.Flags().StringVar(&f.args, "args", "", "the arguments as a `JSON` object of texts; - reads it from standard input")
 	cmd.Flags().BoolVarP(&f.json, "json", "j", false, "print the server's result object unchanged")
@@ -55,14 +55,14 @@ Exit codes: 0 filled · 2 usage, an unknown prompt, or arguments that are missin
 
 // fillPrompt fills one prompt: it checks the arguments against the server's list of prompts before it sends anything, and
 // prints the messages of the answer.
-func (o *options) fillPrompt(cmd *cobra.Command, words []string, f promptFlags) error {
+func fillPrompt(o *options, cmd *cobra.Command, words []string, f promptFlags) error {
 	ctx := cmd.Context()
-	p, err := o.openProject(ctx)
+	p, err := openProject(ctx, o)
 	if err != nil {
 		return err
 	}
 	defer p.close()
-	t, words, err := p.parseTarget(words, promptItem)
+	t, words, err := parseTarget(p, words, promptItem)
 	if err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func (o *options) fillPrompt(cmd *cobra.Command, words []string, f promptFlags) 
 	if err != nil {
 		return exitWith(exitUsage, err.Error())
 	}
-	prompt, err := p.findPrompt(ctx, t, f.wait)
+	prompt, err := findPrompt(ctx, p, t, f.wait)
 	if err != nil {
 		return err
 	}
@@ -83,15 +83,15 @@ func (o *options) fillPrompt(cmd *cobra.Command, words []string, f promptFlags) 
 		return exitWith(exitUsage, strings.Join(faults, "; ")+" (nothing was sent; see: mcpvisor prompts "+
 			shellWord(prompt.Server)+")")
 	}
-	res, err := p.Fill(ctx, control.Fill{Server: prompt.Server, Name: prompt.Name, Args: args, CallHooks: p.defaultHooks()})
+	res, err := p.Fill(ctx, control.Fill{Server: prompt.Server, Name: prompt.Name, Args: args, CallHooks: defaultHooks(p)})
 	if err != nil {
 		return err
 	}
 	if f.json {
-		o.printRaw(res.Raw)
+		printRaw(o, res.Raw)
 		return nil
 	}
-	return o.printFilled(res)
+	return printFilled(o, res)
 }
 
 // promptArgs merges --args and the typed arguments, which win. All arguments of prompts are texts by the specification, so that
@@ -127,7 +127,7 @@ func promptArgs(whole string, typed []typedArg, o *options) (map[string]string, 
 }
 
 // findPrompt connects the servers that the target may belong to and returns the prompt from the list of its server.
-func (p *project) findPrompt(ctx context.Context, t target, wait time.Duration) (*messages.Prompt, error) {
+func findPrompt(ctx context.Context, p *project, t target, wait time.Duration) (*messages.Prompt, error) {
 	if len(t.servers) == 0 {
 		return nil, noPromptError(t, "", nil)
 	}
@@ -135,7 +135,7 @@ func (p *project) findPrompt(ctx context.Context, t target, wait time.Duration) 
 		return nil, err
 	}
 	return firstOf(ctx, t.servers, func(ctx context.Context, server string) (*messages.Prompt, error) {
-		if err := p.awaitServer(ctx, server, wait); err != nil {
+		if err := awaitServer(ctx, p, server, wait); err != nil {
 			return nil, err
 		}
 		all, err := p.Prompts(ctx, server)
@@ -216,7 +216,7 @@ func argProblems(p *messages.Prompt, args map[string]string) (faults []string) {
 }
 
 // printFilled prints the messages, each below its role and indented, so that a text of the server cannot look like a role.
-func (o *options) printFilled(res control.FillResult) error {
+func printFilled(o *options, res control.FillResult) error {
 	// Messages is nil if the answer has not the form that the specification demands.
 	all := res.Messages()
 	if all == nil {
@@ -245,19 +245,19 @@ func contentText(c *supervisor.Content) string {
 
 // completePrompt offers the shell servers, then their prompts, then the arguments that are not given yet. It knows only what a
 // running mcpvisor up has listed.
-func (o *options) completePrompt(cmd *cobra.Command, args []string, word string) (
+func completePrompt(o *options, cmd *cobra.Command, args []string, word string) (
 	[]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) == 0 {
-		return o.completeServer(cmd, args, word)
+		return completeServer(o, cmd, args, word)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), completeTime)
 	defer cancel()
-	p, ok := o.openForCompletion(ctx)
+	p, ok := openForCompletion(ctx, o)
 	if !ok {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	defer p.close()
-	t, rest, err := p.parseTarget(args, promptItem)
+	t, rest, err := parseTarget(p, args, promptItem)
 	var exit *exitError
 	// A usage error means that the target is not typed to its end yet; its prompts can still be offered.
 	if p.up == nil || err != nil && !errors.As(err, &exit) {

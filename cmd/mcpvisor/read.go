@@ -50,8 +50,8 @@ was lost · 5 rejected by the server.`,
 			}
 			return nil
 		},
-		ValidArgsFunction: o.completeURI,
-		RunE:              func(cmd *cobra.Command, args []string) error { return o.readResource(cmd, args[0], f) },
+		ValidArgsFunction: completeWith(o, completeURI),
+		RunE:              func(cmd *cobra.Command, args []string) error { return readResource(o, cmd, args[0], f) },
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.server, "server", "", "ask this `server`, also for what it does not list")
@@ -60,13 +60,13 @@ was lost · 5 rejected by the server.`,
 	fl.BoolVarP(&f.json, "json", "j", false, "print the server's result object unchanged")
 	fl.BoolVar(&f.watch, "watch", false, "print it again whenever it changes")
 	fl.DurationVar(&f.wait, "wait", 30*time.Second, "how long servers may take to connect")
-	_ = cmd.RegisterFlagCompletionFunc("server", o.completeFlagServer) // this flag exists
+	_ = cmd.RegisterFlagCompletionFunc("server", completeWith(o, completeFlagServer)) // this flag exists
 	return cmd
 }
 
 // readResource reads a resource and prints it, with --watch again at each change. Without --server the server is found by what
 // servers offer, and awaitOffer gives slow ones the time to offer the same URI.
-func (o *options) readResource(cmd *cobra.Command, uri string, f readFlags) error {
+func readResource(o *options, cmd *cobra.Command, uri string, f readFlags) error {
 	switch {
 	case f.json && f.output != "":
 		return usageError(cmd, "--json and --output exclude each other")
@@ -74,16 +74,16 @@ func (o *options) readResource(cmd *cobra.Command, uri string, f readFlags) erro
 		return usageError(cmd, "--part: parts are counted from 1 on")
 	}
 	ctx := cmd.Context()
-	p, err := o.openProject(ctx)
+	p, err := openProject(ctx, o)
 	if err != nil {
 		return err
 	}
 	defer p.close()
 	var silent []string
 	if f.server != "" {
-		err = p.connectServer(ctx, f.server, f.wait)
+		err = connectServer(ctx, p, f.server, f.wait)
 	} else if err = p.startServers(ctx, nil, nil); err == nil {
-		silent, err = p.awaitOffer(ctx, uri, f.wait)
+		silent, err = awaitOffer(ctx, p, uri, f.wait)
 	}
 	if err != nil {
 		return err
@@ -95,23 +95,23 @@ func (o *options) readResource(cmd *cobra.Command, uri string, f readFlags) erro
 	}
 	// readOnce reads and prints. A server that does not know the URI makes the error name a similar one.
 	readOnce := func(server string) error {
-		res, err := p.Read(ctx, control.Read{Server: server, URI: uri, CallHooks: p.defaultHooks()})
+		res, err := p.Read(ctx, control.Read{Server: server, URI: uri, CallHooks: defaultHooks(p)})
 		if err != nil {
-			return p.suggestURI(ctx, err, uri, f.server, silent...)
+			return suggestURI(ctx, p, err, uri, f.server, silent...)
 		}
 		if server == "" {
 			o.printRemark("read from %s%s", messages.Line(res.Server, 200), unknown)
 		}
-		return o.printResource(res, f)
+		return printResource(o, res, f)
 	}
 	if !f.watch {
 		return readOnce(f.server)
 	}
 	server := f.server
 	if server == "" { // the server must be known before it can be asked to report changes
-		res, err := p.Read(ctx, control.Read{URI: uri, CallHooks: p.defaultHooks()})
+		res, err := p.Read(ctx, control.Read{URI: uri, CallHooks: defaultHooks(p)})
 		if err != nil {
-			return p.suggestURI(ctx, err, uri, "", silent...)
+			return suggestURI(ctx, p, err, uri, "", silent...)
 		}
 		server = res.Server
 	}
@@ -132,7 +132,7 @@ func (o *options) readResource(cmd *cobra.Command, uri string, f readFlags) erro
 
 // connectServer connects the named server, or all if the name is empty, and returns an error that says why the named one is not
 // callable. Without a name it is no error if servers fail.
-func (p *project) connectServer(ctx context.Context, server string, wait time.Duration) error {
+func connectServer(ctx context.Context, p *project, server string, wait time.Duration) error {
 	if server == "" {
 		if err := p.startServers(ctx, nil, nil); err != nil {
 			return err
@@ -143,11 +143,11 @@ func (p *project) connectServer(ctx context.Context, server string, wait time.Du
 	if err := p.startServers(ctx, []string{server}, nil); err != nil {
 		return err
 	}
-	return p.awaitServer(ctx, server, wait)
+	return awaitServer(ctx, p, server, wait)
 }
 
 // awaitServer waits for a server, and returns an error that says why it cannot be asked if it is not callable then.
-func (p *project) awaitServer(ctx context.Context, server string, wait time.Duration) error {
+func awaitServer(ctx context.Context, p *project, server string, wait time.Duration) error {
 	all, err := p.awaitStatus(ctx, wait, server)
 	if err == nil && !isCallable(all[0]) {
 		err = p.unreachableError(all[0])
@@ -157,7 +157,7 @@ func (p *project) awaitServer(ctx context.Context, server string, wait time.Dura
 
 // suggestURI adds the nearest URI that servers offer to the error about an unknown resource, and the servers that were not
 // connected in time, since the resource may be theirs. Other errors pass unchanged.
-func (p *project) suggestURI(ctx context.Context, err error, uri, server string, silent ...string) error {
+func suggestURI(ctx context.Context, p *project, err error, uri, server string, silent ...string) error {
 	var e *messages.Error
 	if !errors.Is(err, messages.ErrUnknownResource) || !errors.As(err, &e) {
 		return err
@@ -186,9 +186,9 @@ func (p *project) suggestURI(ctx context.Context, err error, uri, server string,
 }
 
 // printResource prints what was read, or writes it with --output. Several parts come one after the other, each below its URI.
-func (o *options) printResource(res control.ReadResult, f readFlags) error {
+func printResource(o *options, res control.ReadResult, f readFlags) error {
 	if f.json {
-		o.printRaw(res.Raw)
+		printRaw(o, res.Raw)
 		return nil
 	}
 	parts := res.Contents()
@@ -203,13 +203,13 @@ func (o *options) printResource(res control.ReadResult, f readFlags) error {
 	}
 	// The bytes go out as they are: escaping would spoil a file.
 	if f.output != "" {
-		return o.writePart(parts, f.output)
+		return writePart(o, parts, f.output)
 	}
 	for i := range parts {
 		if len(parts) > 1 {
 			fmt.Fprintf(o.out, "==> %s <==\n", strings.TrimSpace(messages.Line(parts[i].URI+" "+parts[i].MIMEType, 0)))
 		}
-		if err := o.printPart(&parts[i], len(parts) > 1); err != nil {
+		if err := printPart(o, &parts[i], len(parts) > 1); err != nil {
 			return err
 		}
 	}
@@ -218,7 +218,7 @@ func (o *options) printResource(res control.ReadResult, f readFlags) error {
 
 // printPart prints one part. Bytes that are no text go into a pipe as they are, and never to a terminal; beside other parts
 // they are only described.
-func (o *options) printPart(c *supervisor.ResourceContent, several bool) error {
+func printPart(o *options, c *supervisor.ResourceContent, several bool) error {
 	if c.Blob == "" {
 		if text := messages.Printable(c.Text); text != "" {
 			fmt.Fprintln(o.out, strings.TrimSuffix(text, "\n"))
@@ -249,7 +249,7 @@ func mimeTypeText(c *supervisor.ResourceContent) string {
 }
 
 // writePart writes the bytes of the only part to a file. Several parts are an error, because a file holds one.
-func (o *options) writePart(parts []supervisor.ResourceContent, path string) error {
+func writePart(o *options, parts []supervisor.ResourceContent, path string) error {
 	if len(parts) != 1 {
 		return exitWith(exitUsage, fmt.Sprintf("the resource has %s, and --output takes one: choose it with --part NUMBER",
 			countOf(len(parts), "part")))
@@ -258,11 +258,11 @@ func (o *options) writePart(parts []supervisor.ResourceContent, path string) err
 	if err != nil {
 		return exitWith(exitFailed, "the server's answer is no base64; --json prints it")
 	}
-	return o.writeFile(path, bytes)
+	return writeOutputFile(o, path, bytes)
 }
 
 // printRaw prints a server's JSON byte for byte into a pipe. For a terminal it is escaped, which means the same.
-func (o *options) printRaw(raw []byte) {
+func printRaw(o *options, raw []byte) {
 	text := string(raw)
 	if isTerminal(o.out) {
 		text = escapeUnsafe(text)
@@ -271,13 +271,13 @@ func (o *options) printRaw(raw []byte) {
 }
 
 // completeURI offers the resources that a running mcpvisor up lists; it starts no server for a press of the tab key.
-func (o *options) completeURI(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func completeURI(o *options, cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), completeTime)
 	defer cancel()
-	p, ok := o.openForCompletion(ctx)
+	p, ok := openForCompletion(ctx, o)
 	if !ok {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -299,7 +299,7 @@ func (o *options) completeURI(cmd *cobra.Command, args []string, _ string) ([]co
 }
 
 // completeFlagServer offers servers as the value of --server. It ignores the arguments, because the flag may follow the URI.
-func (o *options) completeFlagServer(cmd *cobra.Command, _ []string, word string) (
+func completeFlagServer(o *options, cmd *cobra.Command, _ []string, word string) (
 	[]cobra.Completion, cobra.ShellCompDirective) {
-	return o.completeServer(cmd, nil, word)
+	return completeServer(o, cmd, nil, word)
 }

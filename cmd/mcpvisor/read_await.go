@@ -25,7 +25,7 @@ type offerAnswer struct {
 
 // awaitOffer waits until it is known which servers offer a resource, and after the first offer for listTime at most. It returns
 // the servers whose offers are not known yet. It only waits: the backend decides later, over all servers, which one is asked.
-func (p *project) awaitOffer(ctx context.Context, uri string, wait time.Duration) (silent []string, err error) {
+func awaitOffer(ctx context.Context, p *project, uri string, wait time.Duration) (silent []string, err error) {
 	all, err := p.Status(ctx, control.StatusQuery{})
 	if err != nil {
 		return nil, err
@@ -62,7 +62,7 @@ func (p *project) awaitOffer(ctx context.Context, uri string, wait time.Duration
 				_ = recover() // a panic leaves the answer unknown
 				answers <- t
 			}()
-			p.askOffer(within, uri, wait, &t)
+			askOffer(within, p, uri, wait, &t)
 		}()
 	}
 	var enough <-chan time.Time
@@ -87,7 +87,7 @@ func (p *project) awaitOffer(ctx context.Context, uri string, wait time.Duration
 }
 
 // askOffer waits for the servers and asks those that are connected then. It fills t, which the caller's goroutine owns.
-func (p *project) askOffer(ctx context.Context, uri string, wait time.Duration, t *offerAnswer) {
+func askOffer(ctx context.Context, p *project, uri string, wait time.Duration, t *offerAnswer) {
 	all, err := p.Status(ctx, control.StatusQuery{Servers: t.servers, Wait: wait})
 	if err != nil {
 		return

@@ -23,9 +23,9 @@ func newReconnect(o *options) *cobra.Command {
 Without one the server is started, to see whether it connects, and ended. Exit code 1: it does not connect.`,
 		Example:           `  mcpvisor reconnect files`,
 		Args:              oneServer,
-		ValidArgsFunction: o.completeServer,
+		ValidArgsFunction: completeWith(o, completeServer),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return o.requestConnect(cmd, args[0], wait, nil, func(ctx context.Context, p *project) error {
+			return requestConnect(o, cmd, args[0], wait, nil, func(ctx context.Context, p *project) error {
 				return p.Reconnect(ctx, args[0])
 			})
 		},
@@ -38,10 +38,10 @@ Without one the server is started, to see whether it connects, and ended. Exit c
 // requestConnect asks a running up to connect a server with ask, or connects it for a moment in this process, and prints its
 // status. A server that does not connect is an error with exit code 1. adjust changes the configuration of this process, if it
 // starts one.
-func (o *options) requestConnect(cmd *cobra.Command, server string, wait time.Duration, adjust func(*supervisor.Config),
+func requestConnect(o *options, cmd *cobra.Command, server string, wait time.Duration, adjust func(*supervisor.Config),
 	ask func(ctx context.Context, p *project) error) error {
 	ctx := cmd.Context()
-	p, err := o.openProject(ctx)
+	p, err := openProject(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func (o *options) requestConnect(cmd *cobra.Command, server string, wait time.Du
 		e.Outcome = "" // no call was made
 		return withExitCode(exitFailed, e)
 	}
-	if err := o.printServer(st); err != nil {
+	if err := printServer(o, st); err != nil {
 		return err
 	}
 	if p.up == nil {
@@ -79,7 +79,7 @@ func (o *options) requestConnect(cmd *cobra.Command, server string, wait time.Du
 }
 
 // printServer prints one line about a server, or its status with --json.
-func (o *options) printServer(st messages.Status) error {
+func printServer(o *options, st messages.Status) error {
 	if o.json {
 		return printJSON(o.out, st)
 	}

@@ -29,7 +29,7 @@ started with --no-watch.`,
 		Example: `  mcpvisor reload
   mcpvisor reload --json | jq '.added, .replaced'`,
 		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.reloadFiles(cmd.Context(), asJSON) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return reloadFiles(cmd.Context(), o, asJSON) },
 	}
 	cmd.Flags().BoolVarP(&asJSON, "json", "j", false, "print JSON")
 	return cmd
@@ -37,7 +37,7 @@ started with --no-watch.`,
 
 // reloadFiles asks the running up to read its files and prints what changed. It dials up directly and not with openProject,
 // because there is nothing to do if none runs. A file that cannot be used makes the exit code 1.
-func (o *options) reloadFiles(ctx context.Context, asJSON bool) error {
+func reloadFiles(ctx context.Context, o *options, asJSON bool) error {
 	s, err := loadSetup(o)
 	if s == nil {
 		return err

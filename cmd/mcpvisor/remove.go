@@ -37,8 +37,8 @@ Exit codes: 0 removed · 2 nothing was changed.`,
 		Example: `  mcpvisor remove files
   mcpvisor remove files --scope project`,
 		Args:              oneServer,
-		ValidArgsFunction: o.completeServer,
-		RunE:              func(cmd *cobra.Command, args []string) error { return o.removeServer(cmd, args[0], f) },
+		ValidArgsFunction: completeWith(o, completeServer),
+		RunE:              func(cmd *cobra.Command, args []string) error { return removeServer(o, cmd, args[0], f) },
 	}
 	cmd.Flags().StringVarP(&f.scope, "scope", "s", "", "out of the file of this `scope`: local, project or user")
 	cmd.Flags().BoolVar(&f.logout, "logout", false, "sign out of it first, see mcpvisor logout")
@@ -57,7 +57,7 @@ type removeReport struct {
 
 // removeServer removes the entry from its file, forgets its approval and pins, and makes a running up let go of the server. The
 // sign-out comes first, because it needs the entry. After the file is changed failures are only reported.
-func (o *options) removeServer(cmd *cobra.Command, name string, f removeFlags) error {
+func removeServer(o *options, cmd *cobra.Command, name string, f removeFlags) error {
 	scope, err := readScope(cmd, f.scope)
 	if err != nil {
 		return err
@@ -66,15 +66,15 @@ func (o *options) removeServer(cmd *cobra.Command, name string, f removeFlags) e
 	if err != nil {
 		return err
 	}
-	if err := s.checkMayManage("removed"); err != nil {
+	if err := checkMayManage(s, "removed"); err != nil {
 		return err
 	}
-	e, err := s.entryToRemove(name, scope)
+	e, err := entryToRemove(s, name, scope)
 	if err != nil {
 		return err
 	}
 	if e.counts {
-		if err := o.signOut(cmd.Context(), name, s.Specs[name], f); err != nil {
+		if err := signOut(cmd.Context(), o, name, s.Specs[name], f); err != nil {
 			return err
 		}
 	}
@@ -88,7 +88,7 @@ func (o *options) removeServer(cmd *cobra.Command, name string, f removeFlags) e
 	if err != nil {
 		return err
 	}
-	o.recordChanges(e.file, audit.Record{Change: "remove", Server: name})
+	recordChanges(o, e.file, audit.Record{Change: "remove", Server: name})
 	if err := s.Approvals.Forget(e.file, name); err != nil {
 		o.warnFailure(err)
 	}
@@ -104,11 +104,11 @@ func (o *options) removeServer(cmd *cobra.Command, name string, f removeFlags) e
 	if now == nil {
 		return err
 	}
-	if remaining := now.entriesOf(name); len(remaining) > 0 {
+	if remaining := entriesOf(now, name); len(remaining) > 0 {
 		next := remaining[0].toLocation()
 		out.Next = &next
 	}
-	o.notifyUp(cmd.Context(), name, out.Next != nil)
+	notifyUp(cmd.Context(), o, name, out.Next != nil)
 	if f.asJSON {
 		return printJSON(o.out, out)
 	}
@@ -122,10 +122,10 @@ func (o *options) removeServer(cmd *cobra.Command, name string, f removeFlags) e
 
 // notifyUp makes a running mcpvisor up notice at once that a server was removed, and waits until it is gone there, for at most
 // stopTime. another says that another entry of the name counts now, so that the name stays.
-func (o *options) notifyUp(ctx context.Context, name string, another bool) {
+func notifyUp(ctx context.Context, o *options, name string, another bool) {
 	quiet := *o
 	quiet.err = io.Discard
-	p, err := quiet.openProject(ctx)
+	p, err := openProject(ctx, &quiet)
 	if err != nil {
 		return // the file is changed all the same
 	}
@@ -158,8 +158,8 @@ func notInFileError(name string, e fileEntry) error {
 
 // entryToRemove returns the entry that is meant: that of the scope, or the only one. If several scopes have the name the person
 // must choose, because the wrong one would be lost.
-func (s *setup) entryToRemove(name string, scope messages.Scope) (fileEntry, error) {
-	all := s.entriesOf(name)
+func entryToRemove(s *setup, name string, scope messages.Scope) (fileEntry, error) {
+	all := entriesOf(s, name)
 	var fit []fileEntry
 	for _, e := range all {
 		if scope == "" || e.scope == scope {
@@ -188,11 +188,11 @@ func (s *setup) entryToRemove(name string, scope messages.Scope) (fileEntry, err
 
 // signOut ends the sign-in of a server that is removed, if the person wants that. Later the sign-in could not be found by the
 // name of the server. A sign-in whose state cannot be read does not keep the server in its file.
-func (o *options) signOut(ctx context.Context, name string, spec messages.Spec, f removeFlags) error {
+func signOut(ctx context.Context, o *options, name string, spec messages.Spec, f removeFlags) error {
 	if spec.Invalid != "" || spec.URL == "" || spec.AuthKind() != messages.AuthOAuth {
 		return nil
 	}
-	in, err := o.isSignedIn(ctx, name)
+	in, err := isSignedIn(ctx, o, name)
 	if err != nil || !in {
 		return nil //nolint:nilerr // what cannot be known does not keep a server
 	}
@@ -209,7 +209,7 @@ func (o *options) signOut(ctx context.Context, name string, spec messages.Spec, 
 		f.logout = word == "yes"
 	}
 	if f.logout {
-		return o.signOutServer(ctx, name, true)
+		return signOutServer(ctx, o, name, true)
 	}
 	o.printRemark("its sign-in stays in the store; remove --logout would have ended it")
 	return nil
@@ -217,10 +217,10 @@ func (o *options) signOut(ctx context.Context, name string, spec messages.Spec, 
 
 // isSignedIn reports whether the person is signed in to a server. It asks a manager in which the server is disabled, so that
 // nothing is dialled, and not the running up, since the store is shared.
-func (o *options) isSignedIn(ctx context.Context, name string) (bool, error) {
+func isSignedIn(ctx context.Context, o *options, name string) (bool, error) {
 	quiet := *o
 	quiet.noControl = true
-	s, spec, err := quiet.openSignIn(ctx, "remove", name)
+	s, spec, err := openSignIn(ctx, &quiet, "remove", name)
 	if err != nil {
 		return false, err
 	}

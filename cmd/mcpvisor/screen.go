@@ -29,12 +29,12 @@ type approvalScreen struct {
 }
 
 // screenOf returns the screen of a server of the setup; ok is false if it needs no approval.
-func (s *setup) screenOf(name string) (approvalScreen, bool) {
+func screenOf(s *setup, name string) (approvalScreen, bool) {
 	c, ok := discover.ApprovalCandidate(s.Set, name)
 	if !ok {
 		return approvalScreen{}, false
 	}
-	v := approvalScreen{title: name, source: c.Binding.Path + " (" + string(c.Spec.Scope) + ")", review: s.reviewOf(c),
+	v := approvalScreen{title: name, source: c.Binding.Path + " (" + string(c.Spec.Scope) + ")", review: reviewOf(s, c),
 		entry: c.Binding.Entry, hash: c.Binding.Hash()}
 	if stale := s.Stale[name]; len(stale) > 0 {
 		v.reason = strings.Join(stale, "; ")
@@ -121,16 +121,16 @@ type approvalJSON struct {
 }
 
 // reviewOf returns what an entry does, and which other users of this machine can change its files.
-func (s *setup) reviewOf(c config.Candidate) config.Review {
+func reviewOf(s *setup, c config.Candidate) config.Review {
 	v := config.ReviewOf(s.Set, c)
 	v.Shared = discover.SharedWith(*c.Binding)
 	return v
 }
 
 // approvalJSONOf returns the JSON form of a server's screen; empty if it needs no approval.
-func (s *setup) approvalJSONOf(name string) (out approvalJSON) {
+func approvalJSONOf(s *setup, name string) (out approvalJSON) {
 	if c, ok := discover.ApprovalCandidate(s.Set, name); ok {
-		out = approvalJSON{c.Binding.Hash(), c.Binding, s.reviewOf(c).Remarks(c.Binding.Entry)}
+		out = approvalJSON{c.Binding.Hash(), c.Binding, reviewOf(s, c).Remarks(c.Binding.Entry)}
 	}
 	return out
 }

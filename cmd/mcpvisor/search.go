@@ -47,7 +47,7 @@ $MCPVISOR_REGISTRY_TOKEN is sent to it, and to nobody else.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return o.searchRegistry(cmd, strings.TrimSpace(args[0]), f)
+			return searchRegistry(o, cmd, strings.TrimSpace(args[0]), f)
 		},
 	}
 	addRegistryFlag(cmd.Flags(), &f.registry)
@@ -83,8 +83,8 @@ type searchResult struct {
 }
 
 // searchRegistry asks the registry for one page and prints it.
-func (o *options) searchRegistry(cmd *cobra.Command, word string, f searchFlags) error {
-	r, err := o.openRegistry(f.registry)
+func searchRegistry(o *options, cmd *cobra.Command, word string, f searchFlags) error {
+	r, err := openRegistry(o, f.registry)
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func (o *options) searchRegistry(cmd *cobra.Command, word string, f searchFlags)
 	if f.json {
 		return printJSON(o.out, all)
 	}
-	o.printHits(all, word, f)
+	printHits(o, all, word, f)
 	return nil
 }
 
@@ -121,7 +121,7 @@ func searchHitOf(e install.Entry) searchHit {
 }
 
 // printHits prints the page as a table, and the command for the next page. All texts are the publishers' words and are bounded.
-func (o *options) printHits(all searchResult, word string, f searchFlags) {
+func printHits(o *options, all searchResult, word string, f searchFlags) {
 	if len(all.Servers) == 0 {
 		o.printRemark("no server at %s has %q in its name", all.Registry, messages.Line(word, 60))
 	} else {

@@ -19,21 +19,29 @@ const completeTime = time.Second
 
 // withoutOutput returns a copy of the options for a completion: no output on standard error, which the shell would show in the
 // middle of the line, no input, and a prompter that can ask nothing.
-func (o *options) withoutOutput() *options {
+func withoutOutput(o *options) *options {
 	q := *o
 	q.err, q.in, q.prompter = io.Discard, strings.NewReader(""), &prompter{}
 	return &q
 }
 
+// completeWith binds a function that offers words for a command line to the options of a run, in the form that cobra wants.
+func completeWith(o *options, offer func(o *options, cmd *cobra.Command, args []string, word string) (
+	[]cobra.Completion, cobra.ShellCompDirective)) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		return offer(o, cmd, args, word)
+	}
+}
+
 // completeServer offers the names of the servers as the only argument.
-func (o *options) completeServer(_ *cobra.Command, args []string, _ string) (
+func completeServer(o *options, _ *cobra.Command, args []string, _ string) (
 	[]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), completeTime)
 	defer cancel()
-	p, ok := o.openForCompletion(ctx)
+	p, ok := openForCompletion(ctx, o)
 	if !ok {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -43,19 +51,19 @@ func (o *options) completeServer(_ *cobra.Command, args []string, _ string) (
 
 // completeCall offers servers, then the tools of the server, then the arguments of the tool. Tools are only known of a running
 // mcpvisor up, because no server is started for a completion.
-func (o *options) completeCall(cmd *cobra.Command, args []string, word string) (
+func completeCall(o *options, cmd *cobra.Command, args []string, word string) (
 	[]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) == 0 {
-		return o.completeServer(cmd, args, word)
+		return completeServer(o, cmd, args, word)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), completeTime)
 	defer cancel()
-	p, ok := o.openForCompletion(ctx)
+	p, ok := openForCompletion(ctx, o)
 	if !ok {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	defer p.close()
-	t, rest, err := p.parseTarget(args, toolItem)
+	t, rest, err := parseTarget(p, args, toolItem)
 	if p.up == nil || err != nil && !slices.Contains(p.names, args[0]) {
 		return nil, cobra.ShellCompDirectiveDefault // the value of an argument may be a file
 	}
@@ -97,9 +105,9 @@ func argCompletions(tools []control.Tool, t target, given []string) []cobra.Comp
 }
 
 // completeWaiting offers the servers that wait for an approval, with what each would start.
-func (o *options) completeWaiting(_ *cobra.Command, args []string, _ string) (
+func completeWaiting(o *options, _ *cobra.Command, args []string, _ string) (
 	[]cobra.Completion, cobra.ShellCompDirective) {
-	q := o.withoutOutput()
+	q := withoutOutput(o)
 	if q.applyFlags() != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -110,7 +118,7 @@ func (o *options) completeWaiting(_ *cobra.Command, args []string, _ string) (
 	var out []cobra.Completion
 	for _, name := range discover.AwaitingApproval(s.Set) {
 		if !slices.Contains(args, name) {
-			out = append(out, cobra.CompletionWithDesc(messages.Line(name, 0), s.startTextOf(name)))
+			out = append(out, cobra.CompletionWithDesc(messages.Line(name, 0), startTextOf(s, name)))
 		}
 	}
 	return out, cobra.ShellCompDirectiveNoFileComp
@@ -118,12 +126,12 @@ func (o *options) completeWaiting(_ *cobra.Command, args []string, _ string) (
 
 // openForCompletion opens the project without output. ok is false on any error, which a completion cannot show; otherwise the
 // caller closes the project.
-func (o *options) openForCompletion(ctx context.Context) (*project, bool) {
-	q := o.withoutOutput()
+func openForCompletion(ctx context.Context, o *options) (*project, bool) {
+	q := withoutOutput(o)
 	if q.applyFlags() != nil {
 		return nil, false
 	}
-	p, err := q.openProject(ctx)
+	p, err := openProject(ctx, q)
 	return p, err == nil
 }
 
@@ -133,7 +141,7 @@ func (p *project) serverCompletions(names []string) []cobra.Completion {
 	for i, name := range names {
 		out[i] = messages.Line(name, 0)
 		if _, ok := p.setup.Specs[name]; ok {
-			out[i] = cobra.CompletionWithDesc(messages.Line(name, 0), p.setup.startTextOf(name))
+			out[i] = cobra.CompletionWithDesc(messages.Line(name, 0), startTextOf(p.setup, name))
 		}
 	}
 	return out

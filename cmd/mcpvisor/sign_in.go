@@ -21,12 +21,12 @@ type signInProject struct {
 }
 
 // openSignIn opens the project and finds the server of a sign-in. The caller closes the result.
-func (o *options) openSignIn(ctx context.Context, op, server string) (*signInProject, messages.Spec, error) {
-	p, err := o.openProject(ctx)
+func openSignIn(ctx context.Context, o *options, op, server string) (*signInProject, messages.Spec, error) {
+	p, err := openProject(ctx, o)
 	if err != nil {
 		return nil, messages.Spec{}, err
 	}
-	spec, err := p.specOf(ctx, op, server)
+	spec, err := specOf(ctx, p, op, server)
 	if err != nil {
 		p.close()
 		return nil, messages.Spec{}, err
@@ -36,7 +36,7 @@ func (o *options) openSignIn(ctx context.Context, op, server string) (*signInPro
 
 // specOf returns the configuration of a server. A running up does not hand out the secrets of its specs, therefore the server
 // must be configured for this command as well, and with the same URL.
-func (p *project) specOf(ctx context.Context, op, server string) (messages.Spec, error) {
+func specOf(ctx context.Context, p *project, op, server string) (messages.Spec, error) {
 	if !slices.Contains(p.names, server) {
 		return messages.Spec{}, unknownServerError(op, server, p.names, p.setup)
 	}
@@ -63,7 +63,7 @@ func (s *signInProject) startSignInManager(ctx context.Context, server string, s
 	s.ownManager, err = startManager(ctx, s.options, s.configOf(map[string]messages.Spec{server: spec}))
 	if err == nil && s.up == nil {
 		s.Backend = control.Local(s.ownManager.Manager, control.LocalConfig{
-			Project: s.setup.ProjectDir, Origin: s.setup.origin, InheritEnv: s.inheritEnv,
+			Project: s.setup.ProjectDir, Origin: s.setup.origin, InheritEnv: s.options.inheritEnv,
 		})
 	}
 	return err
@@ -73,7 +73,7 @@ func (s *signInProject) startSignInManager(ctx context.Context, server string, s
 func (s *signInProject) configOf(specs map[string]messages.Spec) supervisor.Config {
 	cfg := s.setup.managerConfig(s.options)
 	cfg.Servers = specs
-	tuneShortRun(&cfg, s.waitFlag)
+	tuneShortRun(&cfg, s.options.waitFlag)
 	return cfg
 }
 
@@ -112,7 +112,7 @@ const storePlain = "plain"
 
 // chooseStore makes --store count. Without it the manager decides when it needs a store, by supervisor.DefaultAuthOptions: that
 // function alone names the directory and the key, so that a program that embeds the manager finds the sign-ins of the command.
-func (o *options) chooseStore(cfg *supervisor.Config) error {
+func chooseStore(o *options, cfg *supervisor.Config) error {
 	if o.store == "" || o.store == string(auth.KindAuto) {
 		return nil
 	}
@@ -131,11 +131,11 @@ func (o *options) chooseStore(cfg *supervisor.Config) error {
 }
 
 // completeSignIn offers the servers that sign in with OAuth.
-func (o *options) completeSignIn(_ *cobra.Command, args []string, _ string) (
+func completeSignIn(o *options, _ *cobra.Command, args []string, _ string) (
 	[]cobra.Completion, cobra.ShellCompDirective) {
 	ctx, cancel := context.WithTimeout(context.Background(), completeTime)
 	defer cancel()
-	p, ok := o.openForCompletion(ctx)
+	p, ok := openForCompletion(ctx, o)
 	if !ok || len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

@@ -31,7 +31,7 @@ type guardedManager struct {
 // startManager starts the servers of cfg under a guardian. The caller must call closeWithin. Without a guardian it goes on and
 // warns, because servers stay behind only if this process is killed.
 func startManager(ctx context.Context, o *options, cfg supervisor.Config) (*guardedManager, error) {
-	if err := o.chooseStore(&cfg); err != nil {
+	if err := chooseStore(o, &cfg); err != nil {
 		return nil, err
 	}
 	m := &guardedManager{log: o.newLogger(), endGuardian: func() {}}

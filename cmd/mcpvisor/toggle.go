@@ -39,10 +39,10 @@ named on the command line, or is another program's) is enabled until that mcpvis
 Exit codes: 0 enabled, and it connects · 1 enabled, but it does not connect · 2 nothing was changed.`,
 		Example:           `  mcpvisor enable files`,
 		Args:              oneServer,
-		ValidArgsFunction: o.completeServer,
+		ValidArgsFunction: completeWith(o, completeServer),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			server := args[0]
-			if err := o.writeEnabled(cmd.Context(), server, true, now, ""); err != nil {
+			if err := writeEnabled(cmd.Context(), o, server, true, now, ""); err != nil {
 				return err
 			}
 			// If no up runs, the server of this process must be enabled although its entry may be read as disabled, so that the
@@ -52,7 +52,7 @@ Exit codes: 0 enabled, and it connects · 1 enabled, but it does not connect · 
 				spec.Disabled = false
 				cfg.Servers[server] = spec
 			}
-			return o.requestConnect(cmd, server, wait, enabled, func(ctx context.Context, p *project) error {
+			return requestConnect(o, cmd, server, wait, enabled, func(ctx context.Context, p *project) error {
 				return p.Enable(ctx, server)
 			})
 		},
@@ -79,16 +79,16 @@ Exit codes: 0 disabled · 2 nothing was changed.`,
 		Example: `  mcpvisor disable files
   mcpvisor disable files --for-now`,
 		Args:              oneServer,
-		ValidArgsFunction: o.completeServer,
+		ValidArgsFunction: completeWith(o, completeServer),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			only, err := readScope(cmd, scope)
 			if err != nil {
 				return err
 			}
-			if err := o.writeEnabled(cmd.Context(), args[0], false, now, only); err != nil {
+			if err := writeEnabled(cmd.Context(), o, args[0], false, now, only); err != nil {
 				return err
 			}
-			return o.disableServer(cmd, args[0], disconnect)
+			return disableServer(o, cmd, args[0], disconnect)
 		},
 	}
 	cmd.Flags().BoolVar(&disconnect, "disconnect", false, "end its connection, too")
@@ -103,10 +103,10 @@ Exit codes: 0 disabled · 2 nothing was changed.`,
 // writeEnabled writes whether a server is enabled into the file of the entry that counts, or of the given scope. A server of
 // the project's file is disabled in the person's local file, since others share the project's. now (--for-now) writes nothing.
 // For a server that stands in no file of mcpvisor only a running up can be changed, and without one that is an error.
-func (o *options) writeEnabled(ctx context.Context, server string, enabled, now bool, scope messages.Scope) error {
+func writeEnabled(ctx context.Context, o *options, server string, enabled, now bool, scope messages.Scope) error {
 	quiet := *o
 	quiet.err, quiet.failures = io.Discard, nil // the command reports by itself
-	p, err := quiet.openProject(ctx)
+	p, err := openProject(ctx, &quiet)
 	if err != nil {
 		return err
 	}
@@ -114,7 +114,7 @@ func (o *options) writeEnabled(ctx context.Context, server string, enabled, now 
 	verb := map[bool]string{true: "enabled", false: "disabled"}[enabled]
 	exists := slices.Contains(p.names, server)
 	defer p.close()
-	all := p.setup.entriesOf(server)
+	all := entriesOf(p.setup, server)
 	switch {
 	case len(all) == 0 && !exists:
 		return unknownServerError(verb[:len(verb)-1], server, p.names, p.setup)
@@ -138,7 +138,7 @@ func (o *options) writeEnabled(ctx context.Context, server string, enabled, now 
 	}
 	// Enabling also removes what switchLocally has written earlier, whichever file has the entry.
 	if scope == "" && (enabled || e.scope == messages.ScopeProject && e.checkEditable(verb) == nil) {
-		changed, err := o.switchLocally(p.setup, server, enabled)
+		changed, err := switchLocally(o, p.setup, server, enabled)
 		if err != nil {
 			return err
 		}
@@ -157,7 +157,7 @@ func (o *options) writeEnabled(ctx context.Context, server string, enabled, now 
 		return err
 	}
 	// An entry that was approved should stay approved, since the command changes only whether it is enabled.
-	changed, known := false, p.setup.approvedCandidate(server)
+	changed, known := false, approvedCandidate(p.setup, server)
 	var after config.Entry
 	err = editFile(e.file, e.scope, func(text []byte, ours config.Parsed) ([]byte, error) {
 		entry, ok := ours.Servers[server]
@@ -175,10 +175,10 @@ func (o *options) writeEnabled(ctx context.Context, server string, enabled, now 
 	if err != nil || !changed {
 		return err
 	}
-	if err := o.keepApproval(known, server, after); err != nil {
+	if err := keepApproval(o, known, server, after); err != nil {
 		return err
 	}
-	o.recordChanges(e.file, audit.Record{Change: verb[:len(verb)-1], Server: server})
+	recordChanges(o, e.file, audit.Record{Change: verb[:len(verb)-1], Server: server})
 	o.printRemark("%s in %s", verb, e.toLocation())
 	if up { // the caller changes an up that does not follow its files
 		p.reloadUp(ctx)
@@ -187,7 +187,7 @@ func (o *options) writeEnabled(ctx context.Context, server string, enabled, now 
 }
 
 // approvedCandidate returns the approved entry of a server; nil if it waits for an approval or needs none.
-func (s *setup) approvedCandidate(server string) *config.Candidate {
+func approvedCandidate(s *setup, server string) *config.Candidate {
 	if _, waits := s.Waiting[server]; waits {
 		return nil
 	}
@@ -201,7 +201,7 @@ func (s *setup) approvedCandidate(server string) *config.Candidate {
 
 // keepApproval approves an entry that this command has changed, if it was approved before, and only if it is now exactly what
 // this command has made of it.
-func (o *options) keepApproval(before *config.Candidate, server string, after config.Entry) error {
+func keepApproval(o *options, before *config.Candidate, server string, after config.Entry) error {
 	if before == nil {
 		return nil
 	}
@@ -240,16 +240,16 @@ func switchEntry(text []byte, e config.Entry, enabled bool) ([]byte, error) {
 
 // disableServer makes a running up take the server's tools away, and with disconnect end its connection. Without an up the file
 // was all there was to change.
-func (o *options) disableServer(cmd *cobra.Command, server string, disconnect bool) error {
+func disableServer(o *options, cmd *cobra.Command, server string, disconnect bool) error {
 	ctx := cmd.Context()
-	p, err := o.openProject(ctx)
+	p, err := openProject(ctx, o)
 	if err != nil {
 		return err
 	}
 	defer p.close()
 	// No process has the server, so that there is no tool to take away.
 	if p.up == nil || !slices.Contains(p.names, server) {
-		return o.printServer(messages.Status{Name: server, Status: messages.Disabled})
+		return printServer(o, messages.Status{Name: server, Status: messages.Disabled})
 	}
 	within, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
@@ -260,12 +260,12 @@ func (o *options) disableServer(cmd *cobra.Command, server string, disconnect bo
 	if err != nil {
 		return err
 	}
-	return o.printServer(all[0])
+	return printServer(o, all[0])
 }
 
 // switchLocally adds a server to "disabledServers" in the person's own file of this project, or removes it from there,
 // whichever file has its entry. It reports whether the file changed. A new file is kept out of git.
-func (o *options) switchLocally(s *setup, server string, enabled bool) (changed bool, err error) {
+func switchLocally(o *options, s *setup, server string, enabled bool) (changed bool, err error) {
 	file := discover.FileOf(messages.ScopeLocal, discover.DefaultPaths(), s.ProjectDir)
 	if _, err := os.Lstat(file); enabled && errors.Is(err, os.ErrNotExist) { // no server is disabled there
 		return false, nil // nothing is switched off there
@@ -296,7 +296,7 @@ func (o *options) switchLocally(s *setup, server string, enabled bool) (changed 
 	if enabled {
 		verb = "enable"
 	}
-	o.recordChanges(file, audit.Record{Change: verb, Server: server})
+	recordChanges(o, file, audit.Record{Change: verb, Server: server})
 	o.printRemark("%sd for you alone, in %s%s", verb, messages.Line(file, 0), map[bool]string{true: "",
 		false: "; for all who work on this project: mcpvisor disable " + shellWord(server) + " --scope project"}[enabled])
 	if fresh && keepOutOfGit(file) {

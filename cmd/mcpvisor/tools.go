@@ -33,8 +33,8 @@ connected or cannot list its tools; if none was named, none has any for us. 2: a
 			}
 			return nil
 		},
-		ValidArgsFunction: o.completeServer,
-		RunE:              func(cmd *cobra.Command, args []string) error { return o.listTools(cmd, args, asJSON, withheld, wait) },
+		ValidArgsFunction: completeWith(o, completeServer),
+		RunE:              func(cmd *cobra.Command, args []string) error { return listTools(o, cmd, args, asJSON, withheld, wait) },
 	}
 	cmd.Flags().BoolVarP(&asJSON, "json", "j", false, "print a JSON array, with the servers' own schemas")
 	cmd.Flags().BoolVar(&withheld, "all", false, "name the tools too that are not offered, with the reason (not with --json: "+
@@ -45,9 +45,9 @@ connected or cannot list its tools; if none was named, none has any for us. 2: a
 
 // listTools prints the tools of a server or of all, and reports servers without a list. A named server must have one; of all
 // servers one that has tools is enough for exit code 0.
-func (o *options) listTools(cmd *cobra.Command, args []string, asJSON, withheld bool, wait time.Duration) error {
+func listTools(o *options, cmd *cobra.Command, args []string, asJSON, withheld bool, wait time.Duration) error {
 	ctx := cmd.Context()
-	p, err := o.openProject(ctx)
+	p, err := openProject(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -75,15 +75,15 @@ func (o *options) listTools(cmd *cobra.Command, args []string, asJSON, withheld 
 	if asJSON {
 		err = printJSON(o.out, tools)
 	} else {
-		o.printTools(tools)
+		printTools(o, tools)
 		if withheld {
-			o.printWithheld(all)
+			printWithheld(o, all)
 		}
 	}
 	if err != nil {
 		return err
 	}
-	err = o.reportMissing(all, len(args) > 0, true)
+	err = reportMissing(o, all, len(args) > 0, true)
 	// A file that cannot be read may hold servers whose tools are missing here.
 	if broken := p.setup.unreadableError(); len(args) == 0 && broken != nil {
 		return broken
@@ -98,7 +98,7 @@ func isCallable(st messages.Status) bool {
 
 // reportMissing reports which servers have nothing to list, and why. That is a failure if the person named them; of all servers
 // it is one only if none has anything. tools says that tools are listed, whose failure stands in the status.
-func (o *options) reportMissing(all []messages.Status, named, tools bool) error {
+func reportMissing(o *options, all []messages.Status, named, tools bool) error {
 	failed, there := false, false
 	for _, st := range all {
 		switch {
@@ -122,7 +122,7 @@ func (o *options) reportMissing(all []messages.Status, named, tools bool) error 
 }
 
 // printWithheld prints the tools that servers have and that are not offered to callers, with the reason.
-func (o *options) printWithheld(all []messages.Status) {
+func printWithheld(o *options, all []messages.Status) {
 	for _, st := range all {
 		for _, q := range st.Quarantined {
 			fmt.Fprintf(o.out, "%s  (not offered: %s)\n", messages.DisplayName(st.Name, q.Name), messages.Line(q.Reason, 400))
@@ -131,7 +131,7 @@ func (o *options) printWithheld(all []messages.Status) {
 }
 
 // printTools prints the tools with a blank line between servers.
-func (o *options) printTools(tools []control.Tool) {
+func printTools(o *options, tools []control.Tool) {
 	server := ""
 	for i, t := range tools {
 		if t.Server != server {
@@ -140,13 +140,13 @@ func (o *options) printTools(tools []control.Tool) {
 			}
 			server = t.Server
 		}
-		o.printTool(t)
+		printTool(o, t)
 	}
 }
 
 // printTool prints a tool with its arguments, its state if it cannot be called now, the server's claims about it, and the
 // beginning of its description.
-func (o *options) printTool(t control.Tool) {
+func printTool(o *options, t control.Tool) {
 	name := messages.DisplayName(t.Server, t.Name)
 	if usage := argumentsOf(t); usage != "" {
 		name += "  " + usage

@@ -61,7 +61,7 @@ here, --answers or --callers-answer, servers are not told that anybody could be 
   mcpvisor up --mcp-server 'files=npx -y @modelcontextprotocol/server-filesystem .'
   mcpvisor up --json | jq -c 'select(.kind == "phase") | [.server, .status.status]'`,
 		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.runUp(cmd, f) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return runUp(o, cmd, f) },
 	}
 	cmd.Flags().BoolVarP(&f.json, "json", "j", false, "print one JSON object a line")
 	cmd.Flags().BoolVar(&f.demo, "demo", false, "run built-in servers instead of configured ones: see what mcpvisor does")
@@ -73,16 +73,16 @@ here, --answers or --callers-answer, servers are not told that anybody could be 
 }
 
 // runUp builds the run, of the project or of the demo, and keeps it until it ends.
-func (o *options) runUp(cmd *cobra.Command, f upFlags) error {
+func runUp(o *options, cmd *cobra.Command, f upFlags) error {
 	o.failures = nil // it may run for days, so that failures are reported at once
 	if f.duration < 0 {
 		return usageError(cmd, "--duration: %s is negative", f.duration)
 	}
-	source := o.projectRun
+	source := projectRun
 	if f.demo {
-		source = o.demoRun
+		source = demoRun
 	}
-	r, err := source(cmd.Context(), f)
+	r, err := source(cmd.Context(), o, f)
 	if err != nil {
 		return err
 	}
@@ -92,8 +92,8 @@ func (o *options) runUp(cmd *cobra.Command, f upFlags) error {
 
 // upRun is one run of up: what it keeps connected, and how. projectRun or demoRun makes it; keepConnected uses it once.
 type upRun struct {
-	*options
-	flags upFlags
+	options *options
+	flags   upFlags
 	// project is the directory whose commands talk to this run; origin identifies what --config and --mcp-server named.
 	project, origin string
 	// intro explains to a newcomer what is on the screen; empty except in the demo.
@@ -129,7 +129,7 @@ func (r *upRun) catchPanic() {
 
 // projectRun returns a run of the project's servers. It prints the problems of the files and asks about servers that wait for
 // an approval. Without any server it still runs, unless --no-watch leaves it nothing to wait for.
-func (o *options) projectRun(ctx context.Context, f upFlags) (*upRun, error) {
+func projectRun(ctx context.Context, o *options, f upFlags) (*upRun, error) {
 	s, err := loadSetup(o)
 	if err != nil {
 		return nil, err
@@ -141,7 +141,7 @@ func (o *options) projectRun(ctx context.Context, f upFlags) (*upRun, error) {
 	}
 	// JSON output is for programs, which answer no questions.
 	if !f.json {
-		if err := o.offerApprovals(ctx, s); err != nil {
+		if err := offerApprovals(ctx, o, s); err != nil {
 			return nil, err
 		}
 	}
@@ -197,8 +197,8 @@ func (r *upRun) keepConnected(ctx context.Context) error {
 	d := r.chooseDisplay(func() { stop(errOutputClosed) })
 	// From here on standard error goes through the display, so that it does not tear the table.
 	r.options = d.wrapOptions(r.options)
-	if r.prompter != nil {
-		r.prompter.withTerminal = d.withTerminal
+	if r.options.prompter != nil {
+		r.options.prompter.withTerminal = d.withTerminal
 	}
 	m, err := startManager(ctx, r.options, r.cfg)
 	if err != nil {

@@ -12,14 +12,14 @@ import (
 // offerApprovals asks the person at the terminal about the servers that wait for an approval, one by one, before any server
 // starts. Without a terminal, and after any answer but a yes, a server stays failed, and its error names the command that
 // approves it. Only an interrupt and a store that cannot be written end the command.
-func (o *options) offerApprovals(ctx context.Context, s *setup) error {
-	o.reportStale(s)
+func offerApprovals(ctx context.Context, o *options, s *setup) error {
+	reportStale(o, s)
 	held := slices.DeleteFunc(discover.AwaitingApproval(s.Set), func(name string) bool { return s.Waiting[name].Spec.Invalid != "" })
 	if len(held) == 0 || !o.prompter.hasTerminal() {
 		return nil
 	}
 	fmt.Fprintln(o.err, "The project configures servers that you have not approved as they are. They would run with your rights.")
-	yes, err := o.askEach(ctx, s, held, "start")
+	yes, err := askEach(ctx, o, s, held, "start")
 	if err != nil {
 		return err
 	}
@@ -27,7 +27,7 @@ func (o *options) offerApprovals(ctx context.Context, s *setup) error {
 		if err := s.Approvals.Approve(s.Set, yes...); err != nil {
 			return err
 		}
-		s.recordApprovals(o, yes)
+		recordApprovals(s, o, yes)
 		// The set now counts the approved entries, in place of what held their places.
 		s.Set = s.Approvals.Apply(s.Set)
 	}
@@ -39,13 +39,13 @@ func (o *options) offerApprovals(ctx context.Context, s *setup) error {
 
 // askEach shows servers one by one, asks about each, and returns those that the person agreed to. Every server that was shown
 // is marked so, also after a no, because approve NAME then knows that the person has seen it.
-func (o *options) askEach(ctx context.Context, s *setup, names []string, what string) (yes []string, err error) {
+func askEach(ctx context.Context, o *options, s *setup, names []string, what string) (yes []string, err error) {
 	for i, name := range names {
-		v, ok := s.screenOf(name)
+		v, ok := screenOf(s, name)
 		if !ok {
 			continue
 		}
-		word, err := o.askScreen(ctx, v, what, len(names)-i-1)
+		word, err := askScreen(ctx, o, v, what, len(names)-i-1)
 		if err != nil {
 			return nil, err
 		}
@@ -62,7 +62,7 @@ func (o *options) askEach(ctx context.Context, s *setup, names []string, what st
 
 // askScreen shows a screen and asks one question about it. more is the number of screens to come, for the answer "rest". What
 // was typed while the screen was printed is dropped, because the person cannot have read it.
-func (o *options) askScreen(ctx context.Context, v approvalScreen, what string, more int) (word string, err error) {
+func askScreen(ctx context.Context, o *options, v approvalScreen, what string, more int) (word string, err error) {
 	err = o.prompter.promptForCommand(ctx, v.title, func(t *conversation) error {
 		fmt.Fprintln(t.out)
 		v.printTo(t.out)
@@ -86,7 +86,7 @@ func (o *options) askScreen(ctx context.Context, v approvalScreen, what string, 
 
 // reportStale reports approved servers of which something has changed that their entry does not show, such as a script in the
 // project.
-func (o *options) reportStale(s *setup) {
+func reportStale(o *options, s *setup) {
 	for _, name := range discover.Stale(s.Set) {
 		for _, clause := range s.Stale[name] {
 			o.printRemark("server %q: %s; see: mcpvisor approve %s", messages.Line(name, 60), clause, shellWord(name))

@@ -35,18 +35,18 @@ type display interface {
 // chooseDisplay chooses the display that fits the flags and the output. onClosed is called when the output has no reader any
 // more.
 func (r *upRun) chooseDisplay(onClosed func()) display {
-	out := &displayWriter{w: r.out, onClosed: onClosed}
+	out := &displayWriter{w: r.options.out, onClosed: onClosed}
 	b := newBoard()
 	b.countsOwnCalls = r.work != nil
 	switch {
 	case r.flags.json:
 		return &jsonLines{run: r, out: out}
-	case isTerminal(r.out) && os.Getenv("TERM") != "dumb":
-		if !r.quiet {
+	case isTerminal(r.options.out) && os.Getenv("TERM") != "dumb":
+		if !r.options.quiet {
 			return newLiveTable(r, out, b)
 		}
 	}
-	if r.quiet {
+	if r.options.quiet {
 		return &failureLines{plainLines{run: r, out: out, board: b}}
 	}
 	return &plainLines{run: r, out: out, board: b}

@@ -27,15 +27,15 @@ func (r *upRun) openEndpoint(m *guardedManager) (*controlEndpoint, error) {
 	// Without a journal there is nothing to wait for.
 	close(p.written)
 	lost := func(what string, err error) {
-		r.warnFailure(fmt.Errorf("%s: %w", what, err))
+		r.options.warnFailure(fmt.Errorf("%s: %w", what, err))
 	}
 	location, err := control.LocationOf(r.project)
 	if err != nil {
 		lost("other commands cannot find this one", err)
 		return p, nil
 	}
-	local := control.LocalConfig{Project: r.project, Origin: r.origin, InheritEnv: r.inheritEnv}
-	if r.noControl {
+	local := control.LocalConfig{Project: r.project, Origin: r.origin, InheritEnv: r.options.inheritEnv}
+	if r.options.noControl {
 		// The up that serves the project writes its journal, and a second writer would mix two histories.
 		if c, err := control.Dial(context.Background(), location); !errors.Is(err, control.ErrNotRunning) {
 			if err == nil {
@@ -100,5 +100,5 @@ func (r *upRun) reportRefused(server, text string) {
 	if skipped > 0 {
 		text += fmt.Sprintf(" (and %d times more in the minute before)", skipped)
 	}
-	r.warnFailure(errors.New(messages.Line(text, 400)))
+	r.options.warnFailure(errors.New(messages.Line(text, 400)))
 }

@@ -73,7 +73,7 @@ var faultColour = text.Colors{text.FgYellow}
 // newLiveTable returns the display for a terminal. The size is asked anew for each frame, because the person may resize it.
 func newLiveTable(r *upRun, out *displayWriter, b *board) *liveTable {
 	size := func() (int, int) { return 80, 24 }
-	if f := fileOf(r.out); f != nil {
+	if f := fileOf(r.options.out); f != nil {
 		size = func() (int, int) {
 			w, h, err := term.GetSize(int(f.Fd()))
 			if err != nil || w <= 0 || h <= 0 {
@@ -82,7 +82,7 @@ func newLiveTable(r *upRun, out *displayWriter, b *board) *liveTable {
 			return w, h
 		}
 	}
-	return &liveTable{run: r, out: out, board: b, size: size, log: &pausableWriter{w: r.err},
+	return &liveTable{run: r, out: out, board: b, size: size, log: &pausableWriter{w: r.options.err},
 		stop: make(chan struct{}), stopped: make(chan struct{}), terminalJobs: make(chan func())}
 }
 
@@ -182,7 +182,7 @@ func (l *liveTable) drawFrame(now time.Time, width, height int) {
 
 // newFrame returns the frame for a size; the caller holds mu. height 0 shows all rows, for the last picture.
 func (l *liveTable) newFrame(now time.Time, width, height int) *frame {
-	f := &frame{board: l.board, now: now, width: width, height: height, coloured: usesColours(l.run.out)}
+	f := &frame{board: l.board, now: now, width: width, height: height, coloured: usesColours(l.run.options.out)}
 	f.head = append(f.head, f.paintText(text.Colors{text.Bold}, "mcpvisor "+supervisor.Version())+
 		" · "+l.run.projectText()+" · "+now.Sub(l.began).Round(time.Second).String(), l.board.phaseSummary())
 	if f.intro = l.run.intro; len(l.board.servers) == 0 && l.run.emptyText != "" {

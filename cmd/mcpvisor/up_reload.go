@@ -19,7 +19,7 @@ func (r *upRun) followFiles(ctx context.Context, m *supervisor.Manager, d displa
 	}})
 	if err != nil {
 		if ctx.Err() == nil {
-			r.warnFailure(fmt.Errorf("changed configuration files are not followed: %w", err))
+			r.options.warnFailure(fmt.Errorf("changed configuration files are not followed: %w", err))
 		}
 		return func() {}
 	}

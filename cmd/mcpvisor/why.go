@@ -26,8 +26,8 @@ and a server that no run has known is connected once, to see.`,
 		Example: `  mcpvisor why files
   mcpvisor why files --json | jq -r .advice[]`,
 		Args:              oneServer,
-		ValidArgsFunction: o.completeServer,
-		RunE:              func(cmd *cobra.Command, args []string) error { return o.explainServer(cmd, args[0], asJSON, wait) },
+		ValidArgsFunction: completeWith(o, completeServer),
+		RunE:              func(cmd *cobra.Command, args []string) error { return explainServer(o, cmd, args[0], asJSON, wait) },
 	}
 	cmd.Flags().BoolVarP(&asJSON, "json", "j", false, "print a JSON object")
 	cmd.Flags().DurationVar(&wait, "wait", 30*time.Second, "how long the server may take to connect, if it must be tried")
@@ -47,14 +47,14 @@ type serverHistory struct {
 
 // explainServer finds out what happened to a server and prints it: from the running up, else from the journal of the last run,
 // else by connecting the server once. An approval that is missing is shown whole, and counts as shown.
-func (o *options) explainServer(cmd *cobra.Command, server string, asJSON bool, wait time.Duration) error {
+func explainServer(o *options, cmd *cobra.Command, server string, asJSON bool, wait time.Duration) error {
 	ctx := cmd.Context()
-	p, err := o.openProject(ctx)
+	p, err := openProject(ctx, o)
 	if err != nil {
 		return err
 	}
 	defer p.close()
-	s, known := p.historyFromJournal(server)
+	s, known := historyFromJournal(p, server)
 	if !known {
 		if err := p.startServers(ctx, []string{server}, nil); err != nil {
 			return err
@@ -72,23 +72,23 @@ func (o *options) explainServer(cmd *cobra.Command, server string, asJSON bool, 
 	}
 	// The files may say more about approvals than a journal, or an up that has not reloaded.
 	all := []messages.Status{s.Status}
-	p.setup.addRemarks(all)
+	addRemarks(p.setup, all)
 	s.Status = all[0]
 	// Advice about a retry makes sense only while an up runs.
 	s.Advice = statusAdvice(s.lastFailure(), s.Withheld, s.Source == "running")
 	if asJSON {
 		return printJSON(o.out, s)
 	}
-	o.printHistory(s, time.Now())
+	printHistory(o, s, time.Now())
 	// The person sees the whole entry here, so that approve NAME may follow without showing it again.
 	if _, waits := p.setup.Waiting[server]; waits {
-		if v, ok := p.setup.screenOf(server); ok {
+		if v, ok := screenOf(p.setup, server); ok {
 			fmt.Fprintln(o.out, "\nWhat waits for your approval:")
 			v.printTo(o.out)
 			p.setup.Approvals.MarkShown(p.setup.Set, server)
 		}
 	}
-	o.reportAuditTrouble(p.up)
+	reportAuditTrouble(o, p.up)
 	return nil
 }
 
@@ -106,13 +106,13 @@ func (s serverHistory) lastFailure() messages.Status {
 
 // historyFromJournal returns what the journal of the last run says about a server; ok is false if an up runs now, or the
 // journal does not know the server.
-func (p *project) historyFromJournal(server string) (serverHistory, bool) {
+func historyFromJournal(p *project, server string) (serverHistory, bool) {
 	if p.up != nil || p.controlLocation.Journal == "" {
 		return serverHistory{}, false
 	}
 	records, err := control.ReadJournal(p.controlLocation.Journal)
 	if err != nil {
-		p.warnFailure(err)
+		p.options.warnFailure(err)
 	}
 	past, ok := control.PastRunOf(records, server)
 	if !ok {
@@ -133,7 +133,7 @@ func (p *project) historyFromJournal(server string) (serverHistory, bool) {
 
 // printHistory prints the history for people: where it comes from, the status, each entry with its time, standard error, and
 // advice.
-func (o *options) printHistory(s serverHistory, now time.Time) {
+func printHistory(o *options, s serverHistory, now time.Time) {
 	st := s.Status
 	line := func(format string, args ...any) { fmt.Fprintf(o.out, format+"\n", args...) }
 	switch s.Source {
@@ -184,10 +184,10 @@ func (o *options) printHistory(s serverHistory, now time.Time) {
 		line("  %s: %s (%s)", what, clockTime(*at, now), relativeTime(*at, now))
 	}
 	line("")
-	o.printEntries(s.Entries)
+	printEntries(o, s.Entries)
 	if tail := strings.TrimSpace(st.StderrTail); tail != "" && !showsStderr(s.Entries) {
 		line("\nThe end of what it wrote:")
-		o.printStderr(tail)
+		printStderr(o, tail)
 	}
 	if len(s.Advice) > 0 {
 		line("\nWhat to do:")
@@ -233,7 +233,7 @@ func transportText(st messages.Status) string {
 }
 
 // printEntries prints the entries with their times, and the date where it changes.
-func (o *options) printEntries(entries []supervisor.HistoryEntry) {
+func printEntries(o *options, entries []supervisor.HistoryEntry) {
 	if len(entries) == 0 {
 		fmt.Fprintln(o.out, "  nothing has happened to it yet")
 	}
@@ -252,13 +252,13 @@ func (o *options) printEntries(entries []supervisor.HistoryEntry) {
 		fmt.Fprintf(o.out, "  %s  %s  %s\n", at.Format("15:04:05.000"),
 			paintText(o.out, colourOf(e.Phase), fmt.Sprintf("%-11s", phase)), messages.Line(e.Text, 400))
 		if e.Stderr != "" {
-			o.printStderr(e.Stderr)
+			printStderr(o, e.Stderr)
 		}
 	}
 }
 
 // printStderr prints what a server wrote with "|" before each line, so that it cannot pass for words of mcpvisor.
-func (o *options) printStderr(text string) {
+func printStderr(o *options, text string) {
 	for l := range strings.Lines(strings.TrimRight(messages.Printable(text), "\n") + "\n") {
 		fmt.Fprintf(o.out, "                  | %s", strings.TrimRight(l, "\n")+"\n")
 	}
