@@ -96,30 +96,6 @@ func (w *entryWriter) connectOnce(ctx context.Context, name string) (connectResu
 	return a, nil
 }
 
-// reloadUp makes the running mcpvisor up read its files now, and reports whether it follows them. It waits 30 seconds at most.
-// A removed server may still be in the names for a moment, because up ends it first.
-func (p *project) reloadUp(ctx context.Context) bool {
-	within, cancel := context.WithTimeout(ctx, 30*time.Second)
-	defer cancel()
-	if _, err := p.client.Reload(within); err != nil {
-		return false
-	}
-	p.refreshNames(within)
-	return true
-}
-
-// refreshNames asks the running mcpvisor up which servers it has; on an error the old names stay.
-func (p *project) refreshNames(ctx context.Context) {
-	all, err := p.client.Status(ctx, control.StatusQuery{})
-	if err != nil {
-		return
-	}
-	p.names = nil
-	for _, st := range all {
-		p.names = append(p.names, st.Name)
-	}
-}
-
 // printAddedTools prints the server's name, version and tools. Each text of the server is cut to one bounded line, because a
 // server that was added a moment ago is not trusted. With --json it prints nothing; the report has the tools.
 func (w *entryWriter) printAddedTools(a connectResult) {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"strings"
-	"time"
 
 	"github.com/mcpvisor/mcpvisor/actors/failure"
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -29,16 +28,6 @@ func notConnectedError(st messages.Status) *messages.Error {
 	// A fix is added only if the error does not name one already; two different pieces of advice confuse.
 	if f := statusFix(st); !saysWhatToDo(st.Error) && !strings.Contains(st.Error, f) {
 		e.Fix = f
-	}
-	return e
-}
-
-// unreachableError is notConnectedError with the time until the server is tried again, if a running mcpvisor up will try. A
-// manager of this command ends with it, and tries nothing again.
-func (p *project) unreachableError(st messages.Status) *messages.Error {
-	e := notConnectedError(st)
-	if p.up != nil && st.NextAttempt != nil {
-		e.RetryAfter = max(time.Until(*st.NextAttempt), 0)
 	}
 	return e
 }
@@ -113,12 +102,4 @@ func statusAdvice(st messages.Status, withheld []string, running bool) []string 
 var childEnvMatters = map[messages.Class]bool{
 	messages.ClassExited: true, messages.ClassTimeout: true, messages.ClassProtocol: true,
 	messages.ClassUnauthorized: true,
-}
-
-// asSentence makes a clause a sentence: a capital letter in front and a full stop at the end. Clauses begin with ASCII letters.
-func asSentence(clause string) string {
-	if clause == "" {
-		return ""
-	}
-	return strings.ToUpper(clause[:1]) + clause[1:] + "."
 }

@@ -81,3 +81,24 @@ func TestNotConnectedSaysOnceWhatToDo(t *testing.T) {
 		}
 	}
 }
+
+// TestAdviceForEveryClass checks that there is advice for every class of failures that has no error text with advice of its
+// own.
+func TestAdviceForEveryClass(t *testing.T) {
+	own := map[messages.Class]bool{ // they do not make a server fail, or never without a text of their own
+		messages.ClassNone: true, messages.ClassCanceled: true, messages.ClassInvalid: true, messages.ClassRejected: true,
+		messages.ClassSession: true, messages.ClassUnauthorized: true, // needs-auth has its own
+	}
+	for _, class := range messages.Classes {
+		st := messages.Status{Name: "x", Status: messages.Failed, Class: class, Error: "e"}
+		if got := statusAdvice(st, nil, false); len(got) == 0 && !own[class] {
+			t.Errorf("no advice for class %q", class)
+		}
+	}
+	for _, phase := range messages.Phases {
+		st := messages.Status{Name: "x", Status: phase, Class: messages.ClassUnauthorized}
+		if got := statusAdvice(st, nil, true); (len(got) == 0) != (phase == messages.Connected || phase == messages.Failed) {
+			t.Errorf("%s: %v", phase, got)
+		}
+	}
+}

@@ -11,9 +11,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor/audit"
 	"github.com/mcpvisor/mcpvisor/supervisor/control"
 	"github.com/mcpvisor/mcpvisor/supervisor/discover"
-	"github.com/mcpvisor/mcpvisor/transports/isolation"
 )
 
 // newApprove returns the command "approve", which runs approveServers: it approves entries of project files, and changed
@@ -304,50 +304,32 @@ func printScreens(o *options, s *setup, names []string) {
 // startTextOf returns the start text of a server of the setup.
 func startTextOf(s *setup, name string) string { return startText(s.Specs[name]) }
 
-// startText says what a spec starts or dials: without secrets, with the names of its variables, and with what it runs isolated
-// from. The texts of the entry are cut and escaped, because another person may have written them.
-func startText(spec messages.Spec) string {
-	spec = spec.Redacted()
-	if spec.Invalid != "" {
-		return "nothing: " + messages.Line(spec.Invalid, 200)
+// recordApprovals adds an approval to the record for each name. If that fails the approval holds all the same, and the failure
+// is reported.
+func recordApprovals(s *setup, o *options, names []string) {
+	var all []audit.Record
+	for _, name := range names {
+		all = append(all, audit.Record{Change: "approve", Server: name, Detail: startTextOf(s, name) + " from " + s.Specs[name].Source})
 	}
-	text := transportText(messages.Status{Config: &spec, Transport: spec.Kind()})
-	var env []string
-	for k := range spec.Env {
-		env = append(env, messages.Line(k, 60))
-	}
-	if slices.Sort(env); len(env) > 0 {
-		text += " · env " + strings.Join(env, ", ")
-	}
-	if spec.Isolation.Asks() {
-		text += " · isolated: " + messages.Line(isolation.WantedText(spec.Isolation), 400)
-	}
-	return text + authInputs(spec.Auth)
+	s.writeRecords(o, all)
 }
 
-// authInputs says which program auth runs and which variables and files it reads. It belongs to an approval because the entry
-// of a remote server may start a program on this machine, too.
-func authInputs(a *messages.Auth) string {
-	if a == nil {
-		return ""
+// completeWaiting offers the servers that wait for an approval, with what each would start.
+func completeWaiting(o *options, _ *cobra.Command, args []string, _ string) (
+	[]cobra.Completion, cobra.ShellCompDirective) {
+	q := o.withoutOutput()
+	if q.applyFlags() != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	var text string
-	if a.Command != "" {
-		words := []string{a.Command}
-		if a.Args != nil {
-			words[0] = shellWord(a.Command)
-		}
-		for _, arg := range a.Args {
-			words = append(words, shellWord(arg))
-		}
-		text += " · runs for its credentials: " + messages.Line(strings.Join(words, " "), 200)
+	s, err := loadSetup(q)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	for _, from := range []struct{ what, name string }{
-		{"the variable", a.FromEnv}, {"the file", a.TokenPath}, {"the file", a.ClientKeyFile},
-	} {
-		if from.name != "" {
-			text += " · reads " + from.what + " " + messages.Line(from.name, 200)
+	var out []cobra.Completion
+	for _, name := range discover.AwaitingApproval(s.Set) {
+		if !slices.Contains(args, name) {
+			out = append(out, cobra.CompletionWithDesc(messages.Line(name, 0), startTextOf(s, name)))
 		}
 	}
-	return text
+	return out, cobra.ShellCompDirectiveNoFileComp
 }

@@ -107,3 +107,21 @@ func (t *conversation) askPermission(r supervisor.AskRequest, outlivesCall bool)
 		t.print("  More calls have come meanwhile.\n")
 	}
 }
+
+// marksOf returns the server's own claims about a tool in words. They are hints of a program that may not be trusted.
+func marksOf(a *messages.Annotations) string {
+	if a == nil {
+		return ""
+	}
+	var words []string
+	add := func(claim *bool, yes string) {
+		if claim != nil && *claim {
+			words = append(words, yes)
+		}
+	}
+	add(a.ReadOnly, "read-only")
+	add(a.Destructive, "destructive")
+	add(a.Idempotent, "idempotent")
+	add(a.OpenWorld, "open-world")
+	return strings.Join(words, ", ")
+}

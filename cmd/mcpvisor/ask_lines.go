@@ -218,3 +218,23 @@ func startDetached(command string, args ...string) error {
 	go func() { _ = cmd.Wait() }() // the program is reaped; its exit code does not matter
 	return nil
 }
+
+// errNotHidden refuses to read a secret from a terminal that would show it.
+var errNotHidden = errors.New("this terminal cannot hide what is typed")
+
+// readAnswer reads a line, and for a secret hides what is typed. Blanks at both ends are removed.
+func (t *conversation) readAnswer(prompt string, secret bool) (string, error) {
+	if !secret {
+		return t.readLine(prompt)
+	}
+	show, ok := hideInput(t.lines.in)
+	if !ok {
+		// The caller treats this error as an interrupt, therefore the reason is printed here.
+		t.print("  %s; give it with --env, --header or --arg.\n", "What you type cannot be hidden here")
+		return "", errNotHidden
+	}
+	defer show()
+	v, err := t.readLine(prompt)
+	t.print("\n")
+	return v, err
+}

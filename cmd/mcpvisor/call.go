@@ -401,3 +401,58 @@ func printResult(o *options, res control.Result, tool *control.Tool, f callFlags
 	}
 	return nil
 }
+
+// completeCall offers servers, then the tools of the server, then the arguments of the tool. Tools are only known of a running
+// mcpvisor up, because no server is started for a completion.
+func completeCall(o *options, cmd *cobra.Command, args []string, word string) (
+	[]cobra.Completion, cobra.ShellCompDirective) {
+	if len(args) == 0 {
+		return completeServer(o, cmd, args, word)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), completeTime)
+	defer cancel()
+	p, ok := openForCompletion(ctx, o)
+	if !ok {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	defer p.close()
+	t, rest, err := parseTarget(p, args, toolItem)
+	if p.up == nil || err != nil && !slices.Contains(p.names, args[0]) {
+		return nil, cobra.ShellCompDirectiveDefault // the value of an argument may be a file
+	}
+	only := []string{}
+	if server := args[0]; slices.Contains(p.names, server) {
+		only = append(only, server)
+	}
+	tools, err := p.Tools(ctx, only...)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	if len(args) == 1 && len(only) == 1 {
+		var out []cobra.Completion
+		for i := range tools {
+			out = append(out, cobra.CompletionWithDesc(messages.Line(tools[i].Name, 0),
+				messages.Line(tools[i].Description, 60)))
+		}
+		return out, cobra.ShellCompDirectiveNoFileComp
+	}
+	return argCompletions(tools, t, rest), cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
+}
+
+// argCompletions offers the arguments of a tool that are not given yet, as KEY=.
+func argCompletions(tools []control.Tool, t target, given []string) []cobra.Completion {
+	var out []cobra.Completion
+	for i := range tools {
+		if tools[i].Qualified != t.qualified && (tools[i].Server != t.server || tools[i].Name != t.tool) {
+			continue
+		}
+		for _, name := range readInputSchema(tools[i].InputSchema).propertyNames() {
+			if !slices.ContainsFunc(given, func(g string) bool {
+				return strings.HasPrefix(g, name+"=") || strings.HasPrefix(g, name+":=")
+			}) {
+				out = append(out, messages.Line(name, 0)+"=")
+			}
+		}
+	}
+	return out
+}

@@ -207,14 +207,14 @@ func chaosProxyStdio(ctx context.Context, o *options, args []string, f chaosProx
 		fmt.Fprintln(o.err, "chaos proxy: no guardian could be started: the server may stay behind if this process is killed:",
 			messages.Line(err.Error(), 200))
 	}
-	exit, err := s.Run(ctx)
+	ended, err := s.Run(ctx)
 	switch {
 	case err != nil:
 		return exitWith(exitUsage, err.Error())
-	case exit.Signal != 0:
-		return &signalError{exit.Signal}
-	case exit.Code != 0:
-		return &exitError{code: exit.Code}
+	case ended.Signal != 0:
+		return &signalError{ended.Signal}
+	case ended.Code != 0:
+		return &exitError{code: ended.Code}
 	}
 	return nil
 }
@@ -330,8 +330,8 @@ func newChaosProxyCtl(o *options) *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := chaosProxyCtl(cmd.Context(), o, args); err != nil {
-				var exit *exitError
-				if errors.As(err, &exit) {
+				var coded *exitError
+				if errors.As(err, &coded) {
 					return err
 				}
 				return exitWith(exitUsage, err.Error())

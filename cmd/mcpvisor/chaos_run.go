@@ -285,3 +285,11 @@ func (l *progressLine) clear() {
 		l.shown = false
 	}
 }
+
+// newProgressLine returns a line that shows on standard error how far a command is; with --quiet it shows nothing.
+func newProgressLine(o *options) *progressLine {
+	if o.quiet {
+		return &progressLine{out: io.Discard}
+	}
+	return &progressLine{out: o.err, terminal: isTerminal(o.err)}
+}

@@ -63,21 +63,3 @@ func (o *checkedWriter) Fd() uintptr {
 	}
 	return ^uintptr(0)
 }
-
-// fileOf returns the file behind the writers that this program puts around a stream; nil if there is no file.
-func fileOf(w any) *os.File {
-	for {
-		switch s := w.(type) {
-		case *os.File:
-			return s
-		case *checkedWriter:
-			w = s.Writer
-		case *boundedWriter:
-			w = s.out
-		case *escapeWriter:
-			w = s.out
-		default:
-			return nil
-		}
-	}
-}

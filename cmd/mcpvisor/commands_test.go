@@ -7,14 +7,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor/config"
-	"github.com/mcpvisor/mcpvisor/supervisor/control"
 )
 
 // everyCommand calls f for every visible command, with its path after "mcpvisor".
@@ -110,11 +107,6 @@ func TestTheTopicFlagsExplainsAllOfThem(t *testing.T) {
 			t.Errorf("help/flags.md has no line that begins with %s", want)
 		}
 	})
-	for _, name := range commonFlags {
-		if root.PersistentFlags().Lookup(name) == nil {
-			t.Errorf("there is no flag --%s", name)
-		}
-	}
 }
 
 // TestEveryCommandHasExamplesThatParse parses the examples of every command, also those inside of a shell line.
@@ -182,55 +174,4 @@ func inShell(line string) (all []string) {
 	}
 	slices.Reverse(all)
 	return all
-}
-
-// TestAFailureIsTakenApart checks how splitAdvice separates a failure from what to do.
-func TestAFailureIsTakenApart(t *testing.T) {
-	for text, want := range map[string][2]string{
-		"no such thing": {"no such thing", ""},
-		"unknown flag: --x; see: mcpvisor --help": {"unknown flag: --x", "see: mcpvisor --help"},
-		"a; b": {"a; b", ""},
-		"unknown command \"x\"; did you mean \"y\"?": {"unknown command \"x\"", "did you mean \"y\"?"},
-		"a; write b; c": {"a", "write b; c"},
-	} {
-		if happened, todo := splitAdvice(text); [2]string{happened, todo} != want {
-			t.Errorf("%q: %q, %q", text, happened, todo)
-		}
-	}
-}
-
-// TestWhatIsPrintedHasItsVersion checks that objects and arrays of objects carry the version of the JSON forms.
-func TestWhatIsPrintedHasItsVersion(t *testing.T) {
-	type one struct {
-		A string `json:"a,omitempty"`
-	}
-	for _, c := range []struct {
-		v    any
-		want string
-	}{
-		{one{"<&>"}, `{"schema":1,"a":"<&>"}`}, {one{}, `{"schema":1}`}, {[]one{{"x"}, {}}, `[{"schema":1,"a":"x"},{"schema":1}]`},
-		{[]one{}, `[]`}, {[]string{"x"}, `["x"]`}, {"x", `"x"`}, {nil, `null`},
-	} {
-		if got, err := versionedJSON(c.v); err != nil || string(got) != c.want {
-			t.Errorf("%v: %s, %v", c.v, got, err)
-		}
-	}
-}
-
-// TestAFailureSaysWhenToTryAgain checks that the JSON of a failure has the time of the next attempt if a running up will make
-// it, and none if the server ends with the command.
-func TestAFailureSaysWhenToTryAgain(t *testing.T) {
-	next := time.Now().Add(time.Hour)
-	st := messages.Status{Name: "x", Status: messages.Failed, Class: messages.ClassExited, Error: "it ended", NextAttempt: &next}
-	up := &project{up: &control.Hello{}}
-	if ms := failureOf(up.unreachableError(st)).RetryAfterMs; ms <= 3_000_000 || ms > 3_600_000 {
-		t.Errorf("%d ms", ms)
-	}
-	if ms := failureOf((&project{}).unreachableError(st)).RetryAfterMs; ms != 0 {
-		t.Errorf("%d ms, though nobody tries again", ms)
-	}
-	var err error = withExitCode(exitFailed, fmt.Errorf("x: %w", up.unreachableError(st)))
-	if w := failureOf(err); w.Server != "x" || w.Class != messages.ClassExited || codeOf(err) != exitFailed {
-		t.Errorf("%+v", w)
-	}
 }

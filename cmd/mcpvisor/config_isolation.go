@@ -68,14 +68,6 @@ func printOffers(o *options, what, takes string, offers []isolation.Offer) {
 	printTable(o.out, t)
 }
 
-// isolationText says what a running server is kept from; "" for a server that does not run or is not isolated.
-func isolationText(st messages.Status) string {
-	if st.Isolation == nil {
-		return ""
-	}
-	return "isolated: " + messages.Line(st.Isolation.String(), 600)
-}
-
 // plannedIsolation says what a server is kept from if it runs, or would be kept from if this machine started it now.
 func plannedIsolation(o *options, out serverEntry) string {
 	if out.Up != nil && out.Up.Isolation != nil {

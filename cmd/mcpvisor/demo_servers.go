@@ -19,9 +19,6 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor"
 )
 
-// demoServerCommand is the hidden command by which this program becomes a child process of the demo.
-const demoServerCommand = "__demo-server"
-
 // newDemoServer returns the hidden command that serves one kind of server on standard input and output.
 func newDemoServer(o *options) *cobra.Command {
 	return &cobra.Command{

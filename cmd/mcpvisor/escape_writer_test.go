@@ -44,7 +44,7 @@ func TestATerminalIsToldNothingByStrangers(t *testing.T) {
 	}
 	for _, own := range []string{ansiEnter, ansiLeave, ansiHome, ansiDone, ansiClear, "\r\x1b[K", "\r\x1b[2Kx", "a\r\n",
 		text.Colors{text.FgGreen, text.Bold}.EscapeSeq(), text.Faint.EscapeSeq(), text.Reset.EscapeSeq(),
-		faultColour.EscapeSeq(), text.Colors{text.FgHiRed}.EscapeSeq()} {
+		text.Colors{text.FgYellow}.EscapeSeq(), text.Colors{text.FgHiRed}.EscapeSeq()} {
 		var out bytes.Buffer
 		if _, _ = (&escapeWriter{out: &out}).Write([]byte(own)); out.String() != own {
 			t.Errorf("%q comes out as %q", own, out.String())

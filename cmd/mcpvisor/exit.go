@@ -21,10 +21,6 @@ const (
 	exitInterrupted = 130 // 128 + SIGINT, as shells report it
 )
 
-// errInterrupted is the cancellation cause of a run's context when the person pressed Ctrl-C or the process got SIGTERM or
-// SIGHUP. interruptedError recognises it and tells it apart from a timeout.
-var errInterrupted = errors.New("interrupted")
-
 // exitError ends the program with a code, after one sentence on standard error. An empty text prints nothing, because the
 // command has already printed everything.
 type exitError struct {
@@ -53,32 +49,17 @@ func (e *codedError) Unwrap() error { return e.error }
 // withExitCode wraps an error to end the program with a code.
 func withExitCode(code int, err error) error { return &codedError{code, err} }
 
-// reportError prints the error of a run, as one sentence or with --json as an object, and returns its exit code. With --json it
-// prints the collected failures even if err is nil, because failJSON is the only place that shows them.
-func (o *options) reportError(err error) int {
-	if o.json {
-		o.failJSON(err)
-	}
-	if err == nil {
-		return exitOK
-	}
-	if text := err.Error(); text != "" && !o.json {
-		fmt.Fprintln(o.err, "mcpvisor: "+messages.Printable(text))
-	}
-	return codeOf(err)
-}
-
 // codeOf maps an error to an exit code. An explicit code wins over the kind of the error, and an unknown server, tool, resource
 // or prompt is a usage error because the person typed the name. Errors of no known kind come from reading flags and files.
 func codeOf(err error) int {
-	var exit *exitError
+	var textual *exitError
 	var coded *codedError
 	var e *messages.Error
 	switch {
 	case errors.As(err, &coded):
 		return coded.code
-	case errors.As(err, &exit):
-		return exit.code
+	case errors.As(err, &textual):
+		return textual.code
 	case errors.Is(err, messages.ErrUnknownServer), errors.Is(err, messages.ErrUnknownTool),
 		errors.Is(err, messages.ErrUnknownResource), errors.Is(err, messages.ErrUnknownPrompt):
 		return exitUsage

@@ -121,9 +121,9 @@ func editFile(file string, scope messages.Scope, change func(text []byte, ours c
 		}
 		return change(text, ours)
 	})
-	var exit *exitError
+	var coded *exitError
 	switch {
-	case err == nil || errors.As(err, &exit):
+	case err == nil || errors.As(err, &coded):
 		return err
 	case errors.Is(err, edit.ErrNotJSON), errors.Is(err, edit.ErrNotObject), errors.Is(err, edit.ErrTwice), errors.Is(err, edit.ErrMissing):
 		return exitWith(exitUsage, fmt.Sprintf("%s: it is not changed: %v", messages.Line(file, 0), err))

@@ -184,13 +184,3 @@ func (a importItem) marshalEntry() json.RawMessage {
 	}
 	return append(append(append(bytes.TrimSuffix(text, []byte("}")), `,"envFile":`...), encodeJSON(a.envFile)...), '}')
 }
-
-// entryText returns a spec as the JSON of an entry, without a type that follows from the other keys, as a person would write
-// it.
-func entryText(s messages.Spec) json.RawMessage {
-	switch {
-	case s.Type == messages.Stdio && s.Command != "", s.Type == messages.HTTP && s.FallbackSSE:
-		s.Type, s.FallbackSSE = "", false
-	}
-	return encodeJSON(s)
-}

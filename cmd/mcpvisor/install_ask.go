@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"strconv"
 	"strings"
 
@@ -102,9 +101,6 @@ func hintOf(in plan.Input) string {
 	return ": " + strings.Join(words, ", ")
 }
 
-// errNotHidden refuses to read a secret from a terminal that would show it.
-var errNotHidden = errors.New("this terminal cannot hide what is typed")
-
 // askValue asks for one value until it fits. It returns "" only to end a list that has begun. The default of a secret is not
 // shown.
 func askValue(t *conversation, in plan.Input, inList bool) (string, error) {
@@ -139,21 +135,4 @@ func askValue(t *conversation, in plan.Input, inList bool) (string, error) {
 		}
 		return v, nil
 	}
-}
-
-// readAnswer reads a line, and for a secret hides what is typed. Blanks at both ends are removed.
-func (t *conversation) readAnswer(prompt string, secret bool) (string, error) {
-	if !secret {
-		return t.readLine(prompt)
-	}
-	show, ok := hideInput(t.lines.in)
-	if !ok {
-		// The caller treats this error as an interrupt, therefore the reason is printed here.
-		t.print("  %s; give it with --env, --header or --arg.\n", "What you type cannot be hidden here")
-		return "", errNotHidden
-	}
-	defer show()
-	v, err := t.readLine(prompt)
-	t.print("\n")
-	return v, err
 }

@@ -47,16 +47,23 @@ func installing(t *testing.T) (*options, *bytes.Buffer) {
 	return &options{streams: streams, prompter: newPrompter(t.Context(), streams, &interrupts{})}, &said
 }
 
+// typedFlags returns the flags of a command line, with the variables of --env.
+func typedFlags(t *testing.T, env map[string]string, args ...string) installFlags {
+	t.Helper()
+	f := installFlags{env: env}
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	f.addTo(flags)
+	if err := flags.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
 // TestInstallSpecWithoutATerminal checks that inputs given by flags suffice, that a reference to a variable is not replaced,
 // and that a missing input is named with its flag.
 func TestInstallSpecWithoutATerminal(t *testing.T) {
 	o, said := installing(t)
-	f := installFlags{env: map[string]string{"TOKEN": "${MY_TOKEN}"}}
-	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
-	f.addTo(flags)
-	if err := flags.Parse([]string{"--arg", "kind=good", "--package", "cargo", "--yes"}); err != nil {
-		t.Fatal(err)
-	}
+	f := typedFlags(t, map[string]string{"TOKEN": "${MY_TOKEN}"}, "--arg", "kind=good", "--package", "cargo", "--yes")
 	name, spec, err := installSpec(t.Context(), o, "command", f)
 	want := messages.Spec{Type: messages.Stdio, Command: filepath.Join(os.Getenv("CARGO_HOME"), "bin", "fixture"), Args: []string{"mcp-fixture", "good"},
 		Env: map[string]string{"TOKEN": "${MY_TOKEN}"}}
@@ -78,12 +85,12 @@ func TestInstallSpecWithoutATerminal(t *testing.T) {
 		err  error
 		text string
 	}{
-		{"command", installFlags{args: []string{"kind=good"}}, plan.ErrMissing, "the environment variable TOKEN is required; give it with --env TOKEN=…"},
-		{"command", installFlags{args: []string{"kind=good"}, env: map[string]string{"TOKEN": "canary\x07"}}, plan.ErrValue, "it holds a control character"},
+		{"command", typedFlags(t, nil, "--arg", "kind=good"), plan.ErrMissing, "the environment variable TOKEN is required; give it with --env TOKEN=…"},
+		{"command", typedFlags(t, map[string]string{"TOKEN": "canary\x07"}, "--arg", "kind=good"), plan.ErrValue, "it holds a control character"},
 		{"command", installFlags{}, plan.ErrMissing, "the argument kind is required; give it with --arg kind=…"},
-		{"command", installFlags{args: []string{"kind=bad"}}, plan.ErrValue, "it is none of good, slow"},
-		{"command", installFlags{args: []string{"canary"}}, nil, "--arg: write NAME=VALUE"},
-		{"command", installFlags{way: "npm"}, plan.ErrUnusable, "io.github.o/command has no npm; it has: cargo package fixture 1.2.0"},
+		{"command", typedFlags(t, nil, "--arg", "kind=bad"), plan.ErrValue, "it is none of good, slow"},
+		{"command", typedFlags(t, nil, "--arg", "canary"), nil, "--arg: write NAME=VALUE"},
+		{"command", typedFlags(t, nil, "--package", "npm"), plan.ErrUnusable, "io.github.o/command has no npm; it has: cargo package fixture 1.2.0"},
 		{"weather", installFlags{}, plan.ErrName, "several servers are called weather: com.example/weather-mcp, io.github.o/weather; write the whole name"},
 		{"io.github.o/command@2", installFlags{}, plan.ErrName, "has no io.github.o/command 2"},
 		{"no such name", installFlags{}, plan.ErrName, "a server of a registry is not called no such name"},

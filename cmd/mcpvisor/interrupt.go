@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -90,3 +91,15 @@ func interruptContext(stderr io.Writer, questions *interrupts) (context.Context,
 		cancel(nil)
 	}
 }
+
+// interruptedError returns the error of a command whose person pressed Ctrl-C; nil if that is not why ctx ended, or it has not.
+func interruptedError(ctx context.Context) error {
+	if errors.Is(context.Cause(ctx), errInterrupted) {
+		return exitWith(exitInterrupted, "interrupted")
+	}
+	return nil
+}
+
+// errInterrupted is the cancellation cause of a run's context when the person pressed Ctrl-C or the process got SIGTERM or
+// SIGHUP. interruptedError recognises it and tells it apart from a timeout.
+var errInterrupted = errors.New("interrupted")

@@ -108,11 +108,6 @@ func addRemarks(s *setup, all []messages.Status) {
 	}
 }
 
-// isAsWanted reports whether a server is in the state that the person configured: connected, disabled, or lazy and at rest.
-func isAsWanted(st messages.Status) bool {
-	return st.Status == messages.Connected || st.Status == messages.Disabled || st.Step == messages.Idle
-}
-
 // printList prints the table and hints for the servers that need something from the person.
 func printList(o *options, p *project, all []messages.Status) {
 	if len(all) == 0 {
@@ -145,55 +140,6 @@ func printList(o *options, p *project, all []messages.Status) {
 	printTable(o.out, t)
 	printHints(o, all)
 	reportAuditTrouble(o, p.up)
-}
-
-// detailOf returns what there is to say about a server on one line. Texts of the server are bounded and escaped.
-func detailOf(st messages.Status, now time.Time) string {
-	var parts []string
-	switch st.Status {
-	case messages.Connected:
-		if st.Reason != "" {
-			parts = append(parts, messages.Line(st.Reason, 300))
-		}
-		if i := st.ServerInfo; i != nil {
-			parts = append(parts, strings.TrimSpace(messages.Line(i.Name, 60)+" "+messages.Line(i.Version, 30)))
-		}
-		// With "bestEffort" a server runs although parts of its isolation are missing on this machine.
-		if e := st.Isolation; e != nil && len(e.Missing) > 0 {
-			parts = append(parts, "isolated without "+messages.Line(strings.Join(e.Missing, ", "), 200))
-		} else if e != nil {
-			parts = append(parts, "isolated")
-		}
-		if n := len(st.Quarantined); n > 0 {
-			parts = append(parts, countOf(n, "tool")+" quarantined")
-		}
-		if len(st.ChangedTools) > 0 {
-			parts = append(parts, changedText(st))
-		}
-	case messages.Disabled:
-		if st.Warm {
-			parts = append(parts, "its connection is kept")
-		}
-	case messages.Failed, messages.NeedsAuth, messages.Pending:
-		if st.Status == messages.Pending && st.Reason != "" {
-			parts = append(parts, messages.Line(st.Reason, 200))
-		}
-		if st.Error != "" {
-			parts = append(parts, messages.Line(st.Error, 300))
-		}
-		if at := st.NextAttempt; at != nil && st.Retry == messages.RetryParked {
-			parts = append(parts, "parked, probe "+relativeTime(*at, now))
-		}
-	}
-	if st.Remark != "" {
-		parts = append(parts, messages.Line(st.Remark, 300))
-	}
-	return strings.Join(parts, " · ")
-}
-
-// changedText says how many tools of a server changed, and which command shows how.
-func changedText(st messages.Status) string {
-	return countOf(len(st.ChangedTools), "tool") + " changed since approved: mcpvisor diff " + shellWord(st.Name)
 }
 
 // printHints prints one hint for each kind of trouble, with the command that helps, and not one for each server.
@@ -236,32 +182,15 @@ func waitingText(n int) string {
 	return fmt.Sprintf("%d servers wait", n)
 }
 
-// shellWord quotes a name so that it can be pasted into a POSIX shell. Characters that act on a terminal are replaced.
-func shellWord(s string) string {
-	s = messages.Line(s, 0)
-	if strings.ContainsFunc(s, func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-/:@", r))
-	}) {
-		return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+// printServer prints one line about a server, or its status with --json.
+func printServer(o *options, st messages.Status) error {
+	if o.json {
+		return printJSON(o.out, st)
 	}
-	return s
-}
-
-// noArgs refuses arguments; commands without arguments use it for Args.
-func noArgs(cmd *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return usageError(cmd, "%s takes no arguments, and %q is one", cmd.Name(), messages.Line(args[0], 60))
+	text := messages.Line(st.Name, 60) + ": " + paintPhase(o.out, st)
+	if detail := detailOf(st, time.Now()); detail != "" {
+		text += "  " + detail
 	}
-	return nil
-}
-
-// oneServer demands exactly one argument and explains what is missing or too much; commands about one server use it for Args.
-func oneServer(cmd *cobra.Command, args []string) error {
-	switch {
-	case len(args) == 0:
-		return usageError(cmd, "which server? Write %s SERVER", cmd.CommandPath())
-	case len(args) > 1:
-		return usageError(cmd, "%s is about one server, and %q is a second argument", cmd.Name(), messages.Line(args[1], 60))
-	}
-	return nil
+	_, err := fmt.Fprintln(o.out, text)
+	return err
 }

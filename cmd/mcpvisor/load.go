@@ -151,7 +151,9 @@ func (s *setup) managerConfig(o *options) supervisor.Config {
 	}
 	cfg.Pins, cfg.Pin, cfg.LeastPin = s.pins, s.Pin.Own, s.Pin.Least
 	s.enableAudit(o, &cfg)
-	setRequestHandlers(o, &cfg, s.SamplingCommand)
+	if o.prompter != nil { // tests that ask nothing have none
+		o.prompter.setRequestHandlers(&cfg, &o.askFlags, s.SamplingCommand)
+	}
 	return cfg
 }
 
@@ -212,18 +214,4 @@ func unknownServerError(op, server string, names []string, s *setup) error {
 		e.Fix = s.noServersText()
 	}
 	return e
-}
-
-// joinNames joins names for a sentence, and replaces those after the eighth by their number.
-func joinNames(names []string) string {
-	const most = 8
-	shown := make([]string, 0, most+1)
-	for i, name := range names {
-		if i == most {
-			shown = append(shown, fmt.Sprintf("%d more", len(names)-most))
-			break
-		}
-		shown = append(shown, messages.Line(name, 60))
-	}
-	return strings.Join(shown, ", ")
 }

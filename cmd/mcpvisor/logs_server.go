@@ -73,7 +73,7 @@ func printLogs(o *options, cmd *cobra.Command, server string, f logsFlags) error
 			strings.Join(messages.LogLevels, ", "))
 	}
 	if f.follow {
-		o.failures = nil // a command that may run for days reports each failure at once
+		o.reportAtOnce()
 	}
 	ctx := cmd.Context()
 	p, err := openProject(ctx, o)

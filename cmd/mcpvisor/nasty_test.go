@@ -3,7 +3,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -12,8 +11,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-
-	"github.com/mcpvisor/mcpvisor/messages"
 )
 
 // acts matches characters that no output may hold. JSON of the server itself is escaped at a terminal only.
@@ -54,29 +51,6 @@ func TestNothingThatIsPrintedActs(t *testing.T) {
 	up.ends()
 	if text := strings.Join(up.said, "\n") + up.stderr.String(); acts.MatchString(strings.ReplaceAll(text, "\n", "")) {
 		t.Errorf("up prints %q", acts.FindString(strings.ReplaceAll(text, "\n", "")))
-	}
-}
-
-// TestNothingThatIsAskedActs checks the same for questions of a server: names of fields, titles, choices, defaults and
-// addresses of pages.
-func TestNothingThatIsAskedActs(t *testing.T) {
-	text, err := json.Marshal(nastyText)
-	if err != nil {
-		t.Fatal(err)
-	}
-	schema := strings.NewReplacer("NASTY", string(text)).Replace(`{"type":"object","required":[NASTY],"properties":{NASTY:{"type":"string",
-		"title":NASTY,"description":NASTY,"oneOf":[{"const":NASTY,"title":NASTY},{"const":"b","title":NASTY}],"default":NASTY},
-		"many":{"type":"array","items":{"enum":[NASTY,"b"]},"default":[NASTY]},"free":{"type":"string","default":NASTY,"format":NASTY}}}`)
-	for _, r := range []messages.ElicitRequest{
-		{Server: nastyText, Message: nastyText, Schema: json.RawMessage(schema)},
-		{Server: nastyText, Message: nastyText, Mode: messages.ElicitURL, URL: "https://" + nastyText + "/"},
-		{Server: nastyText, Message: nastyText, Mode: messages.ElicitURL, URL: "https://a.example%C2%9B31m%E2%80%AE/%C2%9B?%E2%80%AE#%E2%80%8B"},
-		{Server: nastyText, Message: nastyText, Mode: messages.ElicitURL, URL: "https://u%C2%9B:p%E2%80%AE@a.example/%C2%9B?%E2%80%AE#%E2%80%8B"},
-	} {
-		_, shown, _ := talked(t, r, &prompter{}, "a", "", "", "", "zz", "1", "", "", "s", "d")
-		if found := acts.FindString(shown); found != "" || shown == "" {
-			t.Errorf("%q is shown of %q: %q", found, r.URL, shown)
-		}
 	}
 }
 

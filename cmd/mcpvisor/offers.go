@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -177,14 +176,6 @@ func splitErrors(err error) []error {
 	return []error{err}
 }
 
-// orEmpty returns an empty list for nil, so that JSON has [] and not null.
-func orEmpty[T any](list []T) []T {
-	if list == nil {
-		return []T{}
-	}
-	return list
-}
-
 // printResources prints resources as a table; no resources print nothing.
 func printResources(o *options, all []messages.Resource) {
 	if len(all) == 0 {
@@ -240,17 +231,6 @@ func nameText(name, title, description string) string {
 	return words
 }
 
-// sizeText returns a size for people, in steps of 1000.
-func sizeText(n int64) string {
-	switch {
-	case n < 10_000:
-		return fmt.Sprintf("%d B", n)
-	case n < 10_000_000:
-		return fmt.Sprintf("%d kB", n/1000)
-	}
-	return fmt.Sprintf("%d MB", n/1_000_000)
-}
-
 // printPrompts prints the prompts with their arguments, optional ones in brackets, and a blank line between servers.
 func printPrompts(o *options, all []messages.Prompt) {
 	server := ""
@@ -280,18 +260,4 @@ func printPrompts(o *options, all []messages.Prompt) {
 			}
 		}
 	}
-}
-
-// completeServers offers the shell the names of the servers that are not given yet.
-func completeServers(o *options, cmd *cobra.Command, args []string, word string) (
-	[]cobra.Completion, cobra.ShellCompDirective) {
-	all, directive := completeServer(o, cmd, nil, word)
-	var out []cobra.Completion
-	for _, c := range all {
-		name, _, _ := strings.Cut(c, "\t")
-		if !slices.Contains(args, name) {
-			out = append(out, c)
-		}
-	}
-	return out, directive
 }

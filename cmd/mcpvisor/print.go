@@ -5,104 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
-	"strconv"
 	"strings"
-	"time"
 	"unicode/utf16"
-
-	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/jedib0t/go-pretty/v6/text"
-	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 )
-
-// usesColours reports whether colours may be written to w: only to a terminal, and not if NO_COLOR (no-color.org) or TERM=dumb
-// forbid it.
-func usesColours(w io.Writer) bool {
-	return isTerminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
-}
-
-// columnsOf returns the width of w in columns, or 0 if w is no terminal: then nothing needs to be cut.
-func columnsOf(w io.Writer) int {
-	if f := fileOf(w); f != nil {
-		if columns, _, err := term.GetSize(int(f.Fd())); err == nil {
-			return columns
-		}
-	}
-	return 0
-}
-
-// colourOf returns the colour of a phase. The phase is always printed as a word too, so that nothing depends on colour.
-func colourOf(p messages.Phase) text.Colors {
-	switch p {
-	case messages.Connected:
-		return text.Colors{text.FgGreen}
-	case messages.Failed:
-		return text.Colors{text.FgRed}
-	case messages.NeedsAuth, messages.Pending:
-		return text.Colors{text.FgYellow}
-	case messages.Disabled:
-		return text.Colors{text.Faint}
-	}
-	return nil
-}
-
-// isUnapproved reports whether a server waits only for the person's approval. Its entry then carries a Hold, and the manager
-// shows it as failed.
-func isUnapproved(st messages.Status) bool {
-	return st.Status == messages.Failed && st.Config != nil && st.Config.Hold != ""
-}
-
-// unapprovedWord replaces "failed" in output for people; JSON keeps the phase.
-const unapprovedWord = "unapproved"
-
-// phaseOf returns the word that a person reads for the phase of a server, and its colour. A server that waits for an approval
-// is "unapproved" here, though programs read "failed", because for the person nothing has gone wrong.
-func phaseOf(st messages.Status) (string, text.Colors) {
-	if isUnapproved(st) {
-		return unapprovedWord, colourOf(messages.NeedsAuth)
-	}
-	return string(st.Status), colourOf(st.Status)
-}
-
-// paintPhase returns the word of a server's phase, coloured if w takes colours.
-func paintPhase(w io.Writer, st messages.Status) string {
-	word, colours := phaseOf(st)
-	return paintText(w, colours, word)
-}
-
-// paintText colours s if w takes colours.
-func paintText(w io.Writer, colours text.Colors, s string) string {
-	if !usesColours(w) || colours == nil {
-		return s
-	}
-	return colours.EscapeSeq() + s + text.Reset.EscapeSeq()
-}
-
-// newTable returns a table without borders, whose header is in upper case and whose columns are two spaces apart.
-func newTable(w io.Writer, header ...any) table.Writer {
-	t := table.NewWriter()
-	style := table.StyleDefault
-	style.Options = table.OptionsNoBordersAndSeparators
-	style.Box.PaddingLeft, style.Box.PaddingRight = "", "  "
-	// Borders cost columns on narrow terminals and disturb grep and awk.
-	style.Format.Header = text.FormatUpper
-	t.SetStyle(style)
-	t.SetOutputMirror(nil)
-	t.AppendHeader(table.Row(header))
-	return t
-}
-
-// printTable prints a table without blanks at the ends of its lines, which the library pads to the full width.
-func printTable(w io.Writer, t table.Writer) {
-	for line := range strings.Lines(t.Render() + "\n") {
-		fmt.Fprintln(w, strings.TrimRight(line, " \n"))
-	}
-}
 
 // jsonSchema is the version of what --json prints: the member "schema" of every object at the top, of every element of an array
 // at the top, and of every line of JSON lines. It rises when a key disappears or changes its meaning; a new key leaves it.
@@ -174,11 +82,6 @@ func printJSONLine(w io.Writer, v any) error {
 	return err
 }
 
-// addJSONFlag adds --json to a command. prints is the flag's help text: what the command prints then.
-func (o *options) addJSONFlag(cmd *cobra.Command, prints string) {
-	cmd.Flags().BoolVarP(&o.json, "json", "j", false, prints)
-}
-
 // escapeUnsafe replaces every character that [messages.Printable] would replace by a JSON \u escape, so that no information is
 // lost. The result is still valid JSON, because outside of strings JSON has only ASCII and white space.
 func escapeUnsafe(s string) string {
@@ -199,30 +102,4 @@ func escapeUnsafe(s string) string {
 		}
 	}
 	return b.String()
-}
-
-// clockTime formats a time of day for people, in local time, and with the date if it is not today.
-func clockTime(t, now time.Time) string {
-	t, now = t.Local(), now.Local()
-	if t.YearDay() == now.YearDay() && t.Year() == now.Year() {
-		return t.Format("15:04:05")
-	}
-	return t.Format("2006-01-02 15:04:05")
-}
-
-// relativeTime says how far away a time is, in whole seconds: "in 3s", "5s ago".
-func relativeTime(t, now time.Time) string {
-	d := t.Sub(now).Round(time.Second)
-	if d < 0 {
-		return (-d).String() + " ago"
-	}
-	return "in " + d.String()
-}
-
-// countOf joins a number and its noun, in the plural unless the number is 1: "1 server", "3 servers". Nouns take an "s".
-func countOf(n int, word string) string {
-	if n != 1 {
-		word += "s"
-	}
-	return strconv.Itoa(n) + " " + word
 }

@@ -3,10 +3,8 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"reflect"
 	"testing"
-	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 )
@@ -32,84 +30,20 @@ func TestJSONIsSafeAndMeansTheSame(t *testing.T) {
 	}
 }
 
-// TestExitCodes checks the exit code for each kind of error; scripts depend on them.
-func TestExitCodes(t *testing.T) {
-	e := func(o messages.Outcome, c messages.Class, err error) error {
-		return &messages.Error{Outcome: o, Class: c, Err: err, Text: "x"}
+// TestWhatIsPrintedHasItsVersion checks that objects and arrays of objects carry the version of the JSON forms.
+func TestWhatIsPrintedHasItsVersion(t *testing.T) {
+	type one struct {
+		A string `json:"a,omitempty"`
 	}
 	for _, c := range []struct {
-		err  error
-		want int
+		v    any
+		want string
 	}{
-		{nil, exitOK},
-		{errors.New("a flag"), exitUsage},
-		{&exitError{code: exitFailed}, exitFailed},
-		{e("", messages.ClassConfig, nil), exitUsage},
-		{e("", messages.ClassExited, nil), exitFailed},
-		{e("", messages.ClassCanceled, nil), exitInterrupted},
-		{e("", messages.ClassInvalid, messages.ErrUnknownServer), exitUsage},
-		{e(messages.OutcomeNotSent, messages.ClassExited, nil), exitNotSent},
-		{e(messages.OutcomeNotSent, messages.ClassDenied, nil), exitNotSent},
-		{e(messages.OutcomeNotSent, messages.ClassInvalid, messages.ErrDisabled), exitNotSent},
-		{e(messages.OutcomeNotSent, messages.ClassInvalid, messages.ErrUnknownTool), exitUsage},
-		{e(messages.OutcomeNotSent, messages.ClassInvalid, nil), exitUsage},
-		{e(messages.OutcomeUnknown, messages.ClassTimeout, nil), exitUnknown},
-		{e(messages.OutcomeUnknown, messages.ClassCanceled, nil), exitUnknown},
-		{e(messages.OutcomeRejected, messages.ClassRejected, nil), exitRejected},
-		{e(messages.OutcomeRejected, messages.ClassForbidden, nil), exitRejected},
+		{one{"<&>"}, `{"schema":1,"a":"<&>"}`}, {one{}, `{"schema":1}`}, {[]one{{"x"}, {}}, `[{"schema":1,"a":"x"},{"schema":1}]`},
+		{[]one{}, `[]`}, {[]string{"x"}, `["x"]`}, {"x", `"x"`}, {nil, `null`},
 	} {
-		o := &options{streams: streams{err: &bytes.Buffer{}}}
-		if got := o.reportError(c.err); got != c.want {
-			t.Errorf("%+v: %d, not %d", c.err, got, c.want)
-		}
-	}
-}
-
-// TestShellWord checks which names are quoted for a shell.
-func TestShellWord(t *testing.T) {
-	for s, want := range map[string]string{
-		"a-b_c.d": "a-b_c.d", "two words": "'two words'", "it's": `'it'\''s'`, "$x": "'$x'",
-	} {
-		if got := shellWord(s); got != want {
-			t.Errorf("%q: %s, not %s", s, got, want)
-		}
-	}
-}
-
-// TestTimesForPeople checks clockTime on the same day and another, and relativeTime in both directions.
-func TestTimesForPeople(t *testing.T) {
-	now := time.Date(2026, 5, 4, 12, 0, 0, 0, time.Local)
-	if got := clockTime(now.Add(time.Minute), now); got != "12:01:00" {
-		t.Error(got)
-	}
-	if got := clockTime(now.Add(-24*time.Hour), now); got != "2026-05-03 12:00:00" {
-		t.Error(got)
-	}
-	if got := relativeTime(now.Add(90*time.Second), now); got != "in 1m30s" {
-		t.Error(got)
-	}
-	if got := relativeTime(now.Add(-5*time.Second), now); got != "5s ago" {
-		t.Error(got)
-	}
-}
-
-// TestAdviceForEveryClass checks that there is advice for every class of failures that has no error text with advice of its
-// own.
-func TestAdviceForEveryClass(t *testing.T) {
-	own := map[messages.Class]bool{ // they do not make a server fail, or never without a text of their own
-		messages.ClassNone: true, messages.ClassCanceled: true, messages.ClassInvalid: true, messages.ClassRejected: true,
-		messages.ClassSession: true, messages.ClassUnauthorized: true, // needs-auth has its own
-	}
-	for _, class := range messages.Classes {
-		st := messages.Status{Name: "x", Status: messages.Failed, Class: class, Error: "e"}
-		if got := statusAdvice(st, nil, false); len(got) == 0 && !own[class] {
-			t.Errorf("no advice for class %q", class)
-		}
-	}
-	for _, phase := range messages.Phases {
-		st := messages.Status{Name: "x", Status: phase, Class: messages.ClassUnauthorized}
-		if got := statusAdvice(st, nil, true); (len(got) == 0) != (phase == messages.Connected || phase == messages.Failed) {
-			t.Errorf("%s: %v", phase, got)
+		if got, err := versionedJSON(c.v); err != nil || string(got) != c.want {
+			t.Errorf("%v: %s, %v", c.v, got, err)
 		}
 	}
 }

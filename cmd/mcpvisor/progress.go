@@ -21,7 +21,7 @@ type progress struct {
 // this process asks through the prompter by itself, and gets none.
 func defaultHooks(p *project) control.CallHooks {
 	a := control.CallHooks{}
-	if p.up != nil && p.options.prompter != nil && (p.options.prompter.hasTerminal() || p.options.prompter.answers != nil) {
+	if p.up != nil && p.options.prompter != nil && p.options.prompter.canAnswer() {
 		a.Ask = p.options.prompter.answerElicitation // a manager of this process asks by itself
 	}
 	if p.up != nil && p.options.prompter != nil && (p.options.prompter.hasTerminal() || len(p.options.prompter.allowed) > 0) {

@@ -197,3 +197,37 @@ func (p *project) watchAttempts() (ended func() map[string]messages.Status) {
 		return seen
 	}
 }
+
+// unreachableError is notConnectedError with the time until the server is tried again, if a running mcpvisor up will try. A
+// manager of this command ends with it, and tries nothing again.
+func (p *project) unreachableError(st messages.Status) *messages.Error {
+	e := notConnectedError(st)
+	if p.up != nil && st.NextAttempt != nil {
+		e.RetryAfter = max(time.Until(*st.NextAttempt), 0)
+	}
+	return e
+}
+
+// reloadUp makes the running mcpvisor up read its files now, and reports whether it follows them. It waits 30 seconds at most.
+// A removed server may still be in the names for a moment, because up ends it first.
+func (p *project) reloadUp(ctx context.Context) bool {
+	within, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	if _, err := p.client.Reload(within); err != nil {
+		return false
+	}
+	p.refreshNames(within)
+	return true
+}
+
+// refreshNames asks the running mcpvisor up which servers it has; on an error the old names stay.
+func (p *project) refreshNames(ctx context.Context) {
+	all, err := p.client.Status(ctx, control.StatusQuery{})
+	if err != nil {
+		return
+	}
+	p.names = nil
+	for _, st := range all {
+		p.names = append(p.names, st.Name)
+	}
+}

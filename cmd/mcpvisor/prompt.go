@@ -258,9 +258,9 @@ func completePrompt(o *options, cmd *cobra.Command, args []string, word string) 
 	}
 	defer p.close()
 	t, rest, err := parseTarget(p, args, promptItem)
-	var exit *exitError
+	var coded *exitError
 	// A usage error means that the target is not typed to its end yet; its prompts can still be offered.
-	if p.up == nil || err != nil && !errors.As(err, &exit) {
+	if p.up == nil || err != nil && !errors.As(err, &coded) {
 		return nil, cobra.ShellCompDirectiveDefault
 	}
 	var only []string

@@ -38,3 +38,6 @@ func mustHide(args []string, dumpable string) bool {
 	}
 	return len(args) > 0 && !slices.Contains(publicCommands, args[0])
 }
+
+// demoServerCommand is the hidden command by which this program becomes a child process of the demo.
+const demoServerCommand = "__demo-server"

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -76,19 +75,6 @@ func requestConnect(o *options, cmd *cobra.Command, server string, wait time.Dur
 		o.printRemark("it was connected for a moment only, because no mcpvisor up runs for this project")
 	}
 	return nil
-}
-
-// printServer prints one line about a server, or its status with --json.
-func printServer(o *options, st messages.Status) error {
-	if o.json {
-		return printJSON(o.out, st)
-	}
-	text := messages.Line(st.Name, 60) + ": " + paintPhase(o.out, st)
-	if detail := detailOf(st, time.Now()); detail != "" {
-		text += "  " + detail
-	}
-	_, err := fmt.Fprintln(o.out, text)
-	return err
 }
 
 // attemptError gives a failed attempt to connect the exit code 1. A wrong name and an interrupt keep their own codes.

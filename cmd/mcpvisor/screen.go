@@ -159,3 +159,13 @@ func maskTyped(typed []string) func(path, text string) (string, bool) {
 		return s, hidden
 	}
 }
+
+// entryText returns a spec as the JSON of an entry, without a type that follows from the other keys, as a person would write
+// it.
+func entryText(s messages.Spec) json.RawMessage {
+	switch {
+	case s.Type == messages.Stdio && s.Command != "", s.Type == messages.HTTP && s.FallbackSSE:
+		s.Type, s.FallbackSSE = "", false
+	}
+	return encodeJSON(s)
+}

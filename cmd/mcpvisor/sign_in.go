@@ -11,7 +11,6 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/supervisor/control"
-	"github.com/mcpvisor/mcpvisor/transports/auth"
 )
 
 // signInProject is a project for the commands about sign-ins. Their manager runs in this process also while an up runs, because
@@ -102,32 +101,6 @@ func (s *signInProject) authStatusOf(ctx context.Context, server string) (superv
 		return supervisor.AuthStatus{Server: server, Kind: messages.AuthNone, State: supervisor.AuthNotUsed}, err
 	}
 	return all[0], nil
-}
-
-// storeKinds lists the words of --store.
-var storeKinds = []string{string(auth.KindAuto), string(auth.KindKeyring), string(auth.KindFiles), storePlain}
-
-// storePlain keeps sign-ins in files in the clear.
-const storePlain = "plain"
-
-// chooseStore makes --store count. Without it the manager decides when it needs a store, by supervisor.DefaultAuthOptions: that
-// function alone names the directory and the key, so that a program that embeds the manager finds the sign-ins of the command.
-func chooseStore(o *options, cfg *supervisor.Config) error {
-	if o.store == "" || o.store == string(auth.KindAuto) {
-		return nil
-	}
-	opts, err := supervisor.DefaultAuthOptions()
-	if err != nil {
-		return err
-	}
-	opts.Kind = auth.Kind(o.store)
-	if o.store == storePlain {
-		opts.Kind, opts.KeyFile, opts.Plain = auth.KindFiles, "", true
-	}
-	cfg.AuthStore, err = auth.Open(opts)
-	// The locks must be those of the same directory, or two processes could renew one token at the same time.
-	cfg.AuthLocks = supervisor.LocksFor(opts)
-	return err
 }
 
 // completeSignIn offers the servers that sign in with OAuth.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/actors"
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/transports/auth"
 )
 
 // closeTime bounds the end of a command's servers: two rungs of the stop ladder of at most stopGrace each, and some time for
@@ -80,10 +80,22 @@ func tuneShortRun(cfg *supervisor.Config, wait time.Duration) {
 	}
 }
 
-// interruptedError returns the error of a command whose person pressed Ctrl-C; nil if that is not why ctx ended, or it has not.
-func interruptedError(ctx context.Context) error {
-	if errors.Is(context.Cause(ctx), errInterrupted) {
-		return exitWith(exitInterrupted, "interrupted")
+// chooseStore makes --store count. Without it the manager decides when it needs a store, by supervisor.DefaultAuthOptions: that
+// function alone names the directory and the key, so that a program that embeds the manager finds the sign-ins of the command.
+func chooseStore(o *options, cfg *supervisor.Config) error {
+	if o.store == "" || o.store == string(auth.KindAuto) {
+		return nil
 	}
-	return nil
+	opts, err := supervisor.DefaultAuthOptions()
+	if err != nil {
+		return err
+	}
+	opts.Kind = auth.Kind(o.store)
+	if o.store == storePlain {
+		opts.Kind, opts.KeyFile, opts.Plain = auth.KindFiles, "", true
+	}
+	cfg.AuthStore, err = auth.Open(opts)
+	// The locks must be those of the same directory, or two processes could renew one token at the same time.
+	cfg.AuthLocks = supervisor.LocksFor(opts)
+	return err
 }

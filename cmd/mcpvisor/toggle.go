@@ -105,7 +105,8 @@ Exit codes: 0 disabled · 2 nothing was changed.`,
 // For a server that stands in no file of mcpvisor only a running up can be changed, and without one that is an error.
 func writeEnabled(ctx context.Context, o *options, server string, enabled, now bool, scope messages.Scope) error {
 	quiet := *o
-	quiet.err, quiet.failures = io.Discard, nil // the command reports by itself
+	quiet.err = io.Discard
+	quiet.reportAtOnce() // the command reports by itself
 	p, err := openProject(ctx, &quiet)
 	if err != nil {
 		return err

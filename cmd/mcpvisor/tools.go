@@ -91,11 +91,6 @@ func listTools(o *options, cmd *cobra.Command, args []string, asJSON, withheld b
 	return err
 }
 
-// isCallable reports whether a call would reach the server: it is connected, or lazy and connected by the call.
-func isCallable(st messages.Status) bool {
-	return st.Status == messages.Connected || st.Step == messages.Idle
-}
-
 // reportMissing reports which servers have nothing to list, and why. That is a failure if the person named them; of all servers
 // it is one only if none has anything. tools says that tools are listed, whose failure stands in the status.
 func reportMissing(o *options, all []messages.Status, named, tools bool) error {
@@ -200,22 +195,4 @@ func argumentsOf(t control.Tool) string {
 		words = append(words, word)
 	}
 	return strings.Join(words, " ")
-}
-
-// marksOf returns the server's own claims about a tool in words. They are hints of a program that may not be trusted.
-func marksOf(a *messages.Annotations) string {
-	if a == nil {
-		return ""
-	}
-	var words []string
-	add := func(claim *bool, yes string) {
-		if claim != nil && *claim {
-			words = append(words, yes)
-		}
-	}
-	add(a.ReadOnly, "read-only")
-	add(a.Destructive, "destructive")
-	add(a.Idempotent, "idempotent")
-	add(a.OpenWorld, "open-world")
-	return strings.Join(words, ", ")
 }

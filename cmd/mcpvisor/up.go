@@ -74,7 +74,7 @@ here, --answers or --callers-answer, servers are not told that anybody could be 
 
 // runUp builds the run, of the project or of the demo, and keeps it until it ends.
 func runUp(o *options, cmd *cobra.Command, f upFlags) error {
-	o.failures = nil // it may run for days, so that failures are reported at once
+	o.reportAtOnce()
 	if f.duration < 0 {
 		return usageError(cmd, "--duration: %s is negative", f.duration)
 	}
@@ -118,6 +118,14 @@ type upRun struct {
 	// defect is called with a panic of a goroutine of the run, and ends the run in good order: a panic that is not recovered
 	// would leave the servers to the guardian.
 	defect func(p any)
+}
+
+// keepServers keeps servers connected as "mcpvisor up" does, without files to follow and without a journal, while work uses them.
+// The tests of the command give it work that has a defect.
+func keepServers(ctx context.Context, o *options, servers map[string]messages.Spec,
+	work func(context.Context, *supervisor.Manager, func(string, messages.Outcome))) error {
+	r := &upRun{options: o, project: ".", noJournal: true, close: func() {}, servers: servers, work: work}
+	return r.keepConnected(ctx)
 }
 
 // catchPanic is deferred by every goroutine of the run.

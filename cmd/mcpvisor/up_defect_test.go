@@ -5,8 +5,6 @@ import (
 	"os"
 	"time"
 
-	"go.uber.org/zap/zapcore"
-
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
 )
@@ -17,17 +15,15 @@ func broken() {
 		main() // the guardian of this one
 		return
 	}
-	o := &options{streams: standardStreams(), logDefault: zapcore.ErrorLevel}
-	r := &upRun{
-		options: o, project: ".", noJournal: true, close: func() {},
-		servers: map[string]messages.Spec{"one": {Command: "fixture", Args: []string{"mcp-fixture", "good"}}},
-		work: func(ctx context.Context, m *supervisor.Manager, _ func(string, messages.Outcome)) {
-			for len(m.ConnectedServers()) == 0 && ctx.Err() == nil {
-				time.Sleep(10 * time.Millisecond)
-			}
-			time.Sleep(2 * time.Second) // the connection is shown by another goroutine, which must come first
-			panic("a bug")
-		},
-	}
-	os.Exit(o.reportError(r.keepConnected(context.Background())))
+	o := newOptions(context.Background(), standardStreams(), nil)
+	servers := map[string]messages.Spec{"one": {Command: "fixture", Args: []string{"mcp-fixture", "good"}}}
+	o.reportAtOnce()
+	err := keepServers(context.Background(), o, servers, func(ctx context.Context, m *supervisor.Manager, _ func(string, messages.Outcome)) {
+		for len(m.ConnectedServers()) == 0 && ctx.Err() == nil {
+			time.Sleep(10 * time.Millisecond)
+		}
+		time.Sleep(2 * time.Second) // the connection is shown by another goroutine, which must come first
+		panic("a bug")
+	})
+	os.Exit(o.reportError(err))
 }

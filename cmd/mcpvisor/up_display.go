@@ -324,14 +324,3 @@ func (r *upRun) projectText() string {
 	}
 	return messages.Line(r.project, 0)
 }
-
-// shortDuration formats a duration for people, in at most three digits or so.
-func shortDuration(d time.Duration) string {
-	switch {
-	case d < time.Second:
-		return d.Round(10 * time.Millisecond).String()
-	case d < time.Minute:
-		return d.Round(100 * time.Millisecond).String()
-	}
-	return d.Round(time.Second).String()
-}

@@ -16,20 +16,6 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor"
 )
 
-// These are the sequences for the terminal. The table uses the alternate screen, so that typed keys and changes of the size do
-// no lasting damage, and the text of before is there again afterwards. No other mode stays changed for longer than one frame
-// takes: a mcpvisor that is killed could not restore it.
-const (
-	ansiEnter = "\x1b[?1049h\x1b[2J"
-	ansiLeave = "\x1b[?1049l"
-	// ansiHome begins a frame: terminals that can show it as a whole, without the cursor and without automatic line breaks.
-	// ansiDone ends it.
-	ansiHome = "\x1b[?2026h\x1b[?25l\x1b[?7l\x1b[H"
-	ansiDone = "\x1b[J\x1b[?7h\x1b[?25h\x1b[?2026l"
-	// ansiClear empties a line before it is written. Cleared after a full line, it would delete the line's last character.
-	ansiClear = "\x1b[2K"
-)
-
 const (
 	// frameTime is the least time between two frames.
 	frameTime = 100 * time.Millisecond

@@ -209,29 +209,6 @@ func callsText(st messages.Status) string {
 	return text
 }
 
-// transportText says how a server is reached, on one line and without secrets. The config of a status is redacted.
-func transportText(st messages.Status) string {
-	c := st.Config
-	if c == nil {
-		return ""
-	}
-	parts := []string{string(st.Transport)}
-	switch {
-	case c.Command != "":
-		words := []string{shellWord(c.Command)}
-		for _, a := range c.Args {
-			words = append(words, shellWord(a))
-		}
-		parts = append(parts, messages.Line(strings.Join(words, " "), 200))
-	case c.URL != "":
-		parts = append(parts, messages.Line(c.URL, 200))
-	}
-	if st.Scope != "" {
-		parts = append(parts, string(st.Scope)+" scope")
-	}
-	return strings.Join(parts, " · ")
-}
-
 // printEntries prints the entries with their times, and the date where it changes.
 func printEntries(o *options, entries []supervisor.HistoryEntry) {
 	if len(entries) == 0 {

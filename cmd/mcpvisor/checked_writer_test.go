@@ -1,0 +1,15 @@
+package main
+
+import (
+	"errors"
+	"syscall"
+	"testing"
+)
+
+// TestAnErrorOfTheCommandWeighsMore checks that a failed write hides no error of the command, and that without one there is none.
+func TestAnErrorOfTheCommandWeighsMore(t *testing.T) {
+	other := errors.New("a")
+	if (&checkedWriter{failed: syscall.ENOSPC}).resultError(other) != other || (&checkedWriter{}).resultError(nil) != nil {
+		t.Error("what went wrong besides counts more")
+	}
+}
