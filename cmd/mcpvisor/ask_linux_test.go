@@ -20,7 +20,7 @@ const (
 )
 
 // exits waits until a command on a terminal has ended, and checks its exit code.
-func (t *terminal) exits(code int) {
+func (t *pseudoTerminal) exits(code int) {
 	t.t.Helper()
 	select {
 	case got := <-t.ended:
@@ -33,7 +33,7 @@ func (t *terminal) exits(code int) {
 }
 
 // asks starts a command on a terminal, with the configuration of the place.
-func (p *place) asks(args ...string) *terminal {
+func (p *place) asks(args ...string) *pseudoTerminal {
 	p.t.Helper()
 	return p.onTerminal(nil, append([]string{"--config", "c.json"}, args...)...)
 }

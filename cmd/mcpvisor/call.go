@@ -128,17 +128,17 @@ func callTool(o *options, cmd *cobra.Command, words []string, f callFlags) error
 	if err != nil {
 		return err
 	}
-	schema := readInputSchema(tool.InputSchema)
-	args, err := buildArgs(f.args, typed, schema, o.in)
+	input := readInputSchema(tool.InputSchema)
+	args, err := buildArgs(f.args, typed, input, o.in)
 	if err != nil {
 		return exitWith(exitUsage, err.Error()+"; see: mcpvisor tools "+shellWord(tool.Server))
 	}
 	// A name that is nearly one of the schema's is refused even if the schema allows more names: it is most likely a typing
 	// mistake, and the call would run without the argument.
-	if text := schema.misspeltArg(typed, args); text != "" {
+	if text := input.misspeltArg(typed, args); text != "" {
 		return exitWith(exitUsage, text+" (nothing was sent; see: mcpvisor tools "+shellWord(tool.Server)+")")
 	}
-	v := schema.checkValue(args)
+	v := input.checkValue(args)
 	if len(v.faults) > 0 {
 		return exitWith(exitUsage, strings.Join(v.faults, "; ")+" (nothing was sent; see: mcpvisor tools "+
 			shellWord(tool.Server)+")")

@@ -37,9 +37,9 @@ func demoRun(_ context.Context, o *options, f upFlags) (*upRun, error) {
 	if err != nil {
 		return nil, exitWith(exitFailed, "the demo cannot listen on 127.0.0.1: "+messages.Line(err.Error(), 200))
 	}
-	project := "."
+	dir := "."
 	if s, _ := loadSetup(o); s != nil {
-		project = s.ProjectDir // the other commands look for the control socket of this project
+		dir = s.ProjectDir // the other commands look for the control socket of this project
 	}
 	child := func(kind string) messages.Spec {
 		args := []string{demoServerCommand, kind}
@@ -49,7 +49,7 @@ func demoRun(_ context.Context, o *options, f upFlags) (*upRun, error) {
 	// The default connect timeout would be too long to wait for in a demo.
 	silent.ConnectTimeout = messages.Duration(4 * time.Second)
 	return &upRun{
-		options: o, flags: f, project: project, intro: demoIntro, noJournal: true, work: demoCalls, close: web.close,
+		options: o, flags: f, project: dir, intro: demoIntro, noJournal: true, work: demoCalls, close: web.close,
 		servers: map[string]messages.Spec{
 			"clock":   {Type: messages.SDK},
 			"dice":    {Type: messages.SDK},

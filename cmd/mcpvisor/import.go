@@ -84,7 +84,7 @@ func importServers(o *options, cmd *cobra.Command, f importFlags) error {
 		return exitWith(exitUsage, "the working directory is not known; change to another one")
 	}
 	paths := discover.DefaultPaths()
-	project, err := discover.ProjectDir(dir)
+	projectDir, err := discover.ProjectDir(dir)
 	if err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func importServers(o *options, cmd *cobra.Command, f importFlags) error {
 		}
 	}
 	// The plan needs the servers that are there already, to find names that are taken.
-	file := discover.FileOf(w.scope, paths, project)
+	file := discover.FileOf(w.scope, paths, projectDir)
 	ours, err := readOwn(file, w.scope)
 	if err != nil {
 		return err

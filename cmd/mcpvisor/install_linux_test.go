@@ -8,7 +8,7 @@ import (
 )
 
 // installsOnTerminal runs the program installs on a terminal, with a registry of its own.
-func installsOnTerminal(t *testing.T, args ...string) *terminal {
+func installsOnTerminal(t *testing.T, args ...string) *pseudoTerminal {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(serveRegistry))
 	t.Cleanup(s.Close)

@@ -28,21 +28,21 @@ type signInDialog struct {
 
 // showPage tells the person which page to open. The address stands on a line of its own and unbroken, so that it can be copied.
 // Remarks of judgeURL come before the person acts.
-func (c *signInDialog) showPage(ask oauth.SignInRequest) {
+func (c *signInDialog) showPage(request oauth.SignInRequest) {
 	line := func(format string, args ...any) { fmt.Fprintf(c.options.err, format+"\n", args...) }
-	host, remarks, ok := judgeURL(ask.URL)
+	host, remarks, ok := judgeURL(request.URL)
 	if host == "" {
 		host = "a host that cannot be named"
 	}
-	line("To sign in to %s, open this page of %s:\n\n%s\n", messages.Line(ask.Server, 60), host, messages.Line(ask.URL, 0))
+	line("To sign in to %s, open this page of %s:\n\n%s\n", messages.Line(request.Server, 60), host, messages.Line(request.URL, 0))
 	if !ok {
 		line("Do not open it unless you know why it is so:")
 	}
 	for _, remark := range remarks {
 		line("Note: %s.", remark)
 	}
-	if len(ask.Scopes) > 0 {
-		line("It will ask you to allow: %s", messages.Line(strings.Join(ask.Scopes, ", "), 400))
+	if len(request.Scopes) > 0 {
+		line("It will ask you to allow: %s", messages.Line(strings.Join(request.Scopes, ", "), 400))
 	}
 	if c.noBrowserReason == "" {
 		line("It is opened in your browser, and afterwards this goes on by itself. If it does not, paste here the address that\n" +
@@ -50,7 +50,7 @@ func (c *signInDialog) showPage(ask oauth.SignInRequest) {
 		return
 	}
 	// Only the beginning of the redirect address is shown: the rest of the real one holds the code.
-	back := ask.RedirectURL
+	back := request.RedirectURL
 	if u, err := url.Parse(back); err == nil {
 		back = u.Scheme + "://" + u.Host + "/"
 	}

@@ -261,7 +261,7 @@ func (f *frame) tableLines() []string {
 // appear with the first call: before it they would hold only zeros and take room from the errors.
 func (f *frame) allColumns() []*column {
 	server := &column{title: "SERVER", most: f.maxServerWidth()}
-	status := &column{title: "STATUS", least: len(messages.NeedsAuth), colours: func(r *row) text.Colors {
+	phase := &column{title: "STATUS", least: len(messages.NeedsAuth), colours: func(r *row) text.Colors {
 		_, colours := phaseOf(r.status)
 		return colours
 	}}
@@ -283,7 +283,7 @@ func (f *frame) allColumns() []*column {
 		st := &r.status
 		server.cells = append(server.cells, messages.Line(name, 0))
 		word, _ := phaseOf(*st)
-		status.cells = append(status.cells, word)
+		phase.cells = append(phase.cells, word)
 		transport.cells = append(transport.cells, string(st.Transport))
 		count := ""
 		// A connected server, and one that is idle until a call needs it, has a known catalog; for others the number would be
@@ -304,7 +304,7 @@ func (f *frame) allColumns() []*column {
 		}
 		last.cells = append(last.cells, text)
 	}
-	all := []*column{server, status, transport, tools, restarts, next}
+	all := []*column{server, phase, transport, tools, restarts, next}
 	if c := f.board.totalCalls(); c.total() > 0 {
 		all = append(all, results, notSent, unknown)
 	}

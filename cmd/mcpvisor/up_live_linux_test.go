@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// terminal is the master side of the pseudo-terminal that a process runs on, with everything that was written to it.
-type terminal struct {
+// pseudoTerminal is the master side of the pseudo-terminal that a process runs on, with everything that was written to it.
+type pseudoTerminal struct {
 	t      *testing.T
 	master *os.File
 	cmd    *exec.Cmd
@@ -26,7 +26,7 @@ type terminal struct {
 }
 
 // onTerminal starts a mcpvisor on a pseudo-terminal of its own, of 90 columns and 30 lines.
-func (p *place) onTerminal(env []string, args ...string) *terminal {
+func (p *place) onTerminal(env []string, args ...string) *pseudoTerminal {
 	p.t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
@@ -48,7 +48,7 @@ func (p *place) onTerminal(env []string, args ...string) *terminal {
 	if err := unix.SetNonblock(int(master.Fd()), true); err != nil {
 		p.t.Fatal(err)
 	}
-	term := &terminal{t: p.t, cmd: p.command(args...), ended: make(chan int, 1)}
+	term := &pseudoTerminal{t: p.t, cmd: p.command(args...), ended: make(chan int, 1)}
 	term.master = os.NewFile(uintptr(dup(p.t, master)), "ptmx")
 	_ = master.Close()
 	term.resize(90, 30)
@@ -78,7 +78,7 @@ func dup(t *testing.T, f *os.File) int {
 }
 
 // read collects the output of the process until its terminal is closed.
-func (t *terminal) read() {
+func (t *pseudoTerminal) read() {
 	buf := make([]byte, 64<<10)
 	for {
 		n, err := t.master.Read(buf)
@@ -92,14 +92,14 @@ func (t *terminal) read() {
 }
 
 // text returns what was written so far.
-func (t *terminal) text() string {
+func (t *pseudoTerminal) text() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.all.String()
 }
 
 // resize changes the size of the terminal, as a person who resizes the window.
-func (t *terminal) resize(width, height uint16) {
+func (t *pseudoTerminal) resize(width, height uint16) {
 	t.t.Helper()
 	raw, err := t.master.SyscallConn()
 	if err == nil {
@@ -116,7 +116,7 @@ func (t *terminal) resize(width, height uint16) {
 }
 
 // types writes keys, as a person at the terminal.
-func (t *terminal) types(keys string) {
+func (t *pseudoTerminal) types(keys string) {
 	t.t.Helper()
 	if _, err := t.master.WriteString(keys); err != nil {
 		t.t.Fatal(err)
@@ -124,7 +124,7 @@ func (t *terminal) types(keys string) {
 }
 
 // shows waits until the output from the offset on matches, and returns the offset behind the match.
-func (t *terminal) shows(from int, pattern string) int {
+func (t *pseudoTerminal) shows(from int, pattern string) int {
 	t.t.Helper()
 	re := regexp.MustCompile(pattern)
 	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
@@ -139,7 +139,7 @@ func (t *terminal) shows(from int, pattern string) int {
 }
 
 // ends waits until the process and its output have ended, and returns the exit code.
-func (t *terminal) ends() int {
+func (t *pseudoTerminal) ends() int {
 	t.t.Helper()
 	select {
 	case code := <-t.ended:
