@@ -170,6 +170,13 @@ func (m *Manager) CallServerTool(
 // callByName runs a tool by its server and its own name, or, if server is empty, by its qualified name. Arguments that cannot be
 // written as JSON are recorded in the audit log too, because the model tried a call.
 func (m *Manager) callByName(ctx context.Context, server, tool string, args any, opts []CallOption) (*Result, error) {
+	if object, ok := args.(map[string]any); ok && !m.sharesArguments(ctx) {
+		if buffer := writeArguments(object); buffer != nil {
+			res, err := m.runCall(ctx, server, tool, *buffer, withWrittenArguments(m.sessionOptions(opts)))
+			releaseArguments(buffer)
+			return res, err
+		}
+	}
 	raw, err := marshalArguments(args)
 	// With an audit log the call is recorded however it ends, so errors of the arguments go there too.
 	if m.audit != nil {
@@ -178,7 +185,7 @@ func (m *Manager) callByName(ctx context.Context, server, tool string, args any,
 	if err != nil {
 		return nil, err
 	}
-	return m.runCall(ctx, server, tool, raw, opts)
+	return m.runCall(ctx, server, tool, raw, m.sessionOptions(opts))
 }
 
 // auditCall runs a call, and the audit log records how it ended. argsErr says that the arguments cannot be written.
@@ -189,7 +196,7 @@ func (m *Manager) auditCall(
 		if err = argsErr; err != nil {
 			return "", nil, err
 		}
-		if res, err = m.runCall(traced, server, tool, raw, opts); err != nil {
+		if res, err = m.runCall(traced, server, tool, raw, m.sessionOptions(opts)); err != nil {
 			return "", nil, err
 		}
 		return res.Outcome(), res.Raw, nil
@@ -199,7 +206,7 @@ func (m *Manager) auditCall(
 
 // runCall sends a call and turns the session's answer into a Result. It may run on the entry actor's goroutines as well.
 func (m *Manager) runCall(
-	ctx context.Context, server, tool string, raw json.RawMessage, opts []CallOption,
+	ctx context.Context, server, tool string, raw json.RawMessage, o *session.Options,
 ) (*Result, error) {
 	if m.closing.Load() {
 		return nil, closedError("call")
@@ -208,9 +215,9 @@ func (m *Manager) runCall(
 	var res session.Result
 	var err error
 	if server == "" {
-		res, err = m.calls.Call(ctx, tool, raw, m.sessionOptions(opts))
+		res, err = m.calls.Call(ctx, tool, raw, o)
 	} else {
-		res, err = m.calls.CallServer(ctx, server, tool, raw, m.sessionOptions(opts))
+		res, err = m.calls.CallServer(ctx, server, tool, raw, o)
 	}
 	if err != nil {
 		return nil, err
@@ -240,36 +247,6 @@ func (m *Manager) newResult(server, tool string, raw json.RawMessage, isError bo
 		raw = m.cfg.Sanitize(t, raw)
 	}
 	return &Result{Raw: raw, IsError: isError}
-}
-
-// marshalArguments returns args as JSON, nil for none. The session checks that they are an object, where it writes the request.
-func marshalArguments(args any) (json.RawMessage, error) {
-	switch a := args.(type) {
-	case nil:
-		return nil, nil
-	case json.RawMessage:
-		return a, nil
-	case []byte:
-		return a, nil
-	// The usual type of an agent's arguments; it is written without reflection where that is possible.
-	case map[string]any:
-		if a == nil {
-			return nil, nil // no arguments
-		}
-		// AppendValue writes the usual types without reflection, and refuses all others, which Marshal then writes.
-		if raw, ok := rawjson.AppendValue(nil, a); ok {
-			return raw, nil
-		}
-	}
-	raw, err := json.Marshal(args)
-	if err != nil {
-		return nil, &Error{Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassInvalid,
-			Text: "the arguments cannot be written as JSON: " + err.Error(), Err: err}
-	}
-	if string(raw) == "null" {
-		return nil, nil // a nil map is no arguments too
-	}
-	return raw, nil
 }
 
 // wakeServer connects a lazy server that rests, or waits for the attempt that runs already, and for its tools in the catalog.

@@ -25,7 +25,7 @@ type Result struct {
 // callTool performs a call that the gate admitted. It checks the arguments before anything is sent, so that ClassInvalid
 // always means not-sent; it sends a second time only if the server refused the first for its headers.
 func (s *Session) callTool(ctx context.Context, tool string, args json.RawMessage, o *Options) (Result, error) {
-	problem := callProblem(tool, args)
+	problem := callProblem(tool, args, o != nil && o.ArgumentsWritten)
 	if problem == "" {
 		problem = o.metaProblem()
 	}
@@ -69,13 +69,15 @@ func (s *Session) callOnce(ctx context.Context, r *request) (answer, *messages.E
 
 // callProblem returns the reason for which a call cannot be sent, "" if there is none. A server could answer such a message
 // only with a parse error, which names no request (its id is null), so the caller would wait for its timeout.
-func callProblem(tool string, args json.RawMessage) string {
+//
+// Arguments that the caller has written are an object: reading them again would cost as much as sending them.
+func callProblem(tool string, args json.RawMessage, written bool) string {
 	switch {
 	case tool == "":
 		return "the tool has no name"
 	case !utf8.ValidString(tool):
 		return "the tool's name is not valid UTF-8"
-	case len(args) == 0:
+	case written || len(args) == 0:
 		return ""
 	}
 	// The cheap check of the structure comes first: it accepts every valid object without a second pass.

@@ -24,6 +24,9 @@ type Options struct {
 	// OnTask runs when the call has become a task, and at each change of its status, in order, on the goroutine of
 	// the caller and never after the request has returned. It must return soon.
 	OnTask func(messages.TaskStatus)
+	// ArgumentsWritten says that the caller wrote the arguments of the call with [rawjson.AppendValue]: a JSON object in one
+	// line. They are then not read before they are sent.
+	ArgumentsWritten bool
 }
 
 // A request is the content of one request before it has an id. It can be sent again under another id.
@@ -135,9 +138,12 @@ func (r *request) appendTo(b []byte, id int64, m *modernParams, extra []byte) []
 		b = append(b, `"name":`...)
 		b = appendString(b, r.name)
 		b = append(b, `,"arguments":`...)
-		if len(r.args) == 0 {
+		switch {
+		case len(r.args) == 0:
 			b = append(b, `{}`...)
-		} else {
+		case r.opts != nil && r.opts.ArgumentsWritten:
+			b = append(b, r.args...)
+		default:
 			b = appendOneLine(b, r.args)
 		}
 	}

@@ -233,7 +233,7 @@ func FuzzCallBody(f *testing.F) {
 	f.Add("", []byte(`[]`))
 	f.Add("\xff", []byte(`{} {}`))
 	f.Fuzz(func(t *testing.T, tool string, args []byte) {
-		if callProblem(tool, args) != "" {
+		if callProblem(tool, args, false) != "" {
 			return
 		}
 		body := (&request{method: "tools/call", name: tool, args: args}).appendTo(nil, 5, nil, nil)
