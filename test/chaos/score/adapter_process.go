@@ -21,7 +21,8 @@ const slack = 15 * time.Second
 // adapterProcess is one adapter process.
 type adapterProcess struct {
 	cmd *exec.Cmd
-	in  io.WriteCloser
+	// in is the adapter's standard input: one command per line.
+	in io.WriteCloser
 	// exited is closed when the process has ended and was waited for.
 	exited chan struct{}
 
@@ -55,6 +56,8 @@ func startAdapter(ctx context.Context, argv []string, words io.Writer) (*adapter
 }
 
 // readAnswers hands the answers to those that wait, until the adapter's output ends, and then waits for the process.
+// An answer whose id is not open is dropped: its command was given up, or the adapter answered twice. A channel of waiting has
+// room for its answer, so that the reader never blocks.
 func (d *adapterProcess) readAnswers(out io.Reader) {
 	r := bufio.NewReaderSize(out, 1<<20)
 	for {

@@ -22,9 +22,11 @@ type caseRun struct {
 	ctx context.Context
 	// dir is the temporary folder of the case. Its name stands in the command line of every server of the case, by which
 	// runningPIDs finds them.
-	dir         string
-	driver      *adapterProcess
-	points      []Point
+	dir    string
+	driver *adapterProcess
+	// points grow while the case runs, so that a case that panics keeps those before.
+	points []Point
+	// webServers are closed by endCase; serverCount gives servers their names.
 	webServers  []*webServer
 	serverCount int
 }
@@ -97,6 +99,7 @@ func (a *caseRun) beginCall(p *testServer, tool string, within time.Duration, ar
 		TimeoutMs: int(within.Milliseconds())})
 }
 
+// callTool makes the client call a tool, and waits for the answer.
 func (a *caseRun) callTool(p *testServer, tool string, within time.Duration, args map[string]any) answer {
 	return <-a.beginCall(p, tool, within, args)
 }

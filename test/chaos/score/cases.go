@@ -15,7 +15,8 @@ type Case struct {
 
 	// exclusive is set if the case loads the machine so much that no other case may be played meanwhile.
 	exclusive bool
-	play      func(a *caseRun)
+	// play runs in a goroutine of its own. It may panic and may hang until the end of the adapter process.
+	play func(a *caseRun)
 }
 
 // Cases returns all cases in the order of their numbers. The numbers follow the order of the tables.

@@ -37,6 +37,8 @@ var callCases = []Case{
 		Story: "A server of 2026-07-28 agrees to each subscription and ends it. It must not be asked without a pause."},
 }
 
+// The server of hungCall takes the call and stays silent. A client without a deadline of its own waits for ever, and one that
+// closes the connection to end the call loses the server for all other callers.
 func hungCall(a *caseRun) {
 	p := a.newServer("hangs-on-call")
 	a.connectServer(p)
@@ -51,6 +53,8 @@ func hungCall(a *caseRun) {
 	a.scorePoint(len(a.startTimes(p)) == 1, "it is not restarted", "%d starts", len(a.startTimes(p)))
 }
 
+// endlessProgress shows whether progress may extend a call without end: the specification lets it reset a timeout, and asks for
+// a maximum all the same.
 func endlessProgress(a *caseRun) {
 	p := a.newServer("progress-forever")
 	a.connectServer(p)
@@ -59,6 +63,8 @@ func endlessProgress(a *caseRun) {
 	a.scorePoint(!got.hung && got.took < 10*time.Second, "it ends at its deadline of 3s", "it took %s", got.took.Round(time.Second))
 }
 
+// lateAnswer sends the answer of the first call 3 s after it was asked, two seconds after its deadline, when the second call is
+// already waiting. A client that does not compare ids gives it to the second caller.
 func lateAnswer(a *caseRun) {
 	p := a.newServer("late-answers", "after=3s")
 	a.connectServer(p)
@@ -69,6 +75,7 @@ func lateAnswer(a *caseRun) {
 	a.scorePoint(len(a.startTimes(p)) == 1, "the server is not restarted", "it is")
 }
 
+// oddAnswers shows what a client does with responses whose id is not, or no longer, open: it should drop them and go on.
 func oddAnswers(a *caseRun) {
 	p := a.newServer("odd-answers")
 	a.connectServer(p)
@@ -76,6 +83,7 @@ func oddAnswers(a *caseRun) {
 }
 
 // fiveCalls gives points for five right answers, and for a single start of the server.
+// Calls come one after the other, so that a misplaced answer meets the next caller.
 func (a *caseRun) fiveCalls(p *testServer) {
 	right := 0
 	for i := range 5 {
@@ -87,6 +95,8 @@ func (a *caseRun) fiveCalls(p *testServer) {
 	a.scorePoint(len(a.startTimes(p)) == 1, "the server is not restarted", "it is")
 }
 
+// oddLines mixes JSON that is no message between the answers. Closing the connection for it would be allowed by the letter of
+// JSON-RPC, and costs the user a server that works.
 func oddLines(a *caseRun) {
 	p := a.newServer("odd-lines")
 	a.scoreConnect(p)
@@ -103,6 +113,8 @@ func (a *caseRun) countCalls(p *testServer, text string) (n int) {
 	return n
 }
 
+// dieMidCall uses the tool append, which has an effect: a client that repeats the call after the restart has run it twice. The
+// limit of 30 s is far above the 10 s that are expected, so that a call which ends by its deadline shows.
 func dieMidCall(a *caseRun) {
 	p := a.newServer("dies-mid-call")
 	a.connectServer(p)
@@ -115,6 +127,8 @@ func dieMidCall(a *caseRun) {
 	a.scorePoint(n == 1, "the call was sent once", "%d times", n)
 }
 
+// halfLine leaves the start of an answer in the client's buffer. The client must not take it for a message, nor join it with
+// the first line of the next process.
 func halfLine(a *caseRun) {
 	p := a.newServer("half-line")
 	a.connectServer(p)
@@ -123,6 +137,8 @@ func halfLine(a *caseRun) {
 	a.scorePoint(got.took < 10*time.Second, "it ends when the process does", "it took %s", got.took.Round(time.Second))
 }
 
+// stopsReading fills the pipe to a server. A client that writes while it holds a lock for all servers, or in its only thread,
+// stands still for the other server, too.
 func stopsReading(a *caseRun) {
 	p, other := a.newServer("stops-reading"), a.newServer("good")
 	a.connectServer(other)
@@ -140,6 +156,8 @@ func stopsReading(a *caseRun) {
 	a.scoreEnd(p)
 }
 
+// toolErrors tells apart what the protocol tells apart: isError is a result that the model shall see, a JSON-RPC error is a
+// refusal. Neither says anything about the connection.
 func toolErrors(a *caseRun) {
 	p := a.newServer("good")
 	a.connectServer(p)
@@ -157,6 +175,8 @@ func toolErrors(a *caseRun) {
 	a.scorePoint(a.countCalls(p, `"refuse"`) == 1, "the refused call is not repeated", "%d times", a.countCalls(p, `"refuse"`))
 }
 
+// modernDay has no initialize to fall back to: a client that speaks only the legacy era gets no point here, and none is counted
+// against it elsewhere.
 func modernDay(a *caseRun) {
 	p := a.newServer("modern")
 	a.scoreConnect(p)
@@ -166,12 +186,16 @@ func modernDay(a *caseRun) {
 	a.scorePoint(ok, "a call is answered", "no answer")
 }
 
+// The second answer of modernOdd is an error with the id of an answered request, so that a client which replaces results shows
+// it.
 func modernOdd(a *caseRun) {
 	p := a.newServer("modern-odd-answers")
 	a.connectServer(p)
 	a.fiveCalls(p)
 }
 
+// modernFlaps bounds the requests at four a second: a client that opens the next subscription at the end of the last one has
+// thousands.
 func modernFlaps(a *caseRun) {
 	p := a.newServer("modern-listen-flaps")
 	a.scoreConnect(p)

@@ -33,8 +33,10 @@ var listCases = []Case{
 		Story: "The answer to tools/list holds no list."},
 }
 
+// newTool has the tool announced by a notification of the open connection.
 func newTool(a *caseRun) { a.scoreNewTool(a.newServer("good")) }
 
+// newModernTool announces the tool only on a subscription, which the client has to open by itself.
 func newModernTool(a *caseRun) { a.scoreNewTool(a.newServer("modern")) }
 
 // scoreNewTool makes the server add a tool, and gives a point if the client offers it within 8 s without reconnecting.
@@ -48,6 +50,8 @@ func (a *caseRun) scoreNewTool(p *testServer) {
 	a.scorePoint(len(a.startTimes(p)) == 1, "nothing is reconnected for it", "%d starts", len(a.startTimes(p)))
 }
 
+// listStorm is a server whose files change all the time. A client that lists at each notification sends a thousand requests;
+// one that waits for silence never sees the last change while the storm goes on.
 func listStorm(a *caseRun) {
 	p := a.newServer("list-storm")
 	a.connectServer(p)
@@ -61,6 +65,8 @@ func listStorm(a *caseRun) {
 	a.scorePoint(ok, "a call is answered", "%s", echo.errorText())
 }
 
+// listFeedback makes listing itself the reason for the next notification: a client without a pause between lists loops at the
+// speed of the pipe.
 func listFeedback(a *caseRun) {
 	p := a.newServer("list-feedback")
 	a.scoreConnect(p)
@@ -71,6 +77,8 @@ func listFeedback(a *caseRun) {
 	a.scorePoint(ok, "a call is answered", "no answer")
 }
 
+// changeDuringList announces a change while the list that does not hold it is still on its way. A client that clears its mark
+// when the answer arrives forgets the change.
 func changeDuringList(a *caseRun) {
 	p := a.newServer("changes-while-listing", "times=1")
 	a.connectServer(p)
@@ -79,6 +87,8 @@ func changeDuringList(a *caseRun) {
 	a.scorePoint(ok, "the new tool is offered", "it is not 8s later")
 }
 
+// manyPages has pages of five tools, so that a client which reads only the first page, or a fixed number of pages, offers too
+// few.
 func manyPages(a *caseRun) {
 	p := a.newServer("good", "page=5", "tools=48")
 	a.connectServer(p)
@@ -87,6 +97,8 @@ func manyPages(a *caseRun) {
 	a.scorePoint(len(got.Tools) == want, "all tools are listed", "%d of %d; %s", len(got.Tools), want, got.errorText())
 }
 
+// emptyCursor tells "no cursor" from "a cursor that is empty": the specification has the member's absence end the list, and
+// languages in which an absent text is empty take one for the other.
 func emptyCursor(a *caseRun) {
 	p := a.newServer("empty-cursor")
 	a.scoreConnect(p)
@@ -95,6 +107,7 @@ func emptyCursor(a *caseRun) {
 		"the tools of both pages are listed", "%v; %s", list.Tools, list.errorText())
 }
 
+// cursorLoop can be noticed by comparing cursors, endlessPages only by a limit.
 func cursorLoop(a *caseRun) { a.scorePagesEnd(a.newServer("cursor-loop")) }
 
 func endlessPages(a *caseRun) { a.scorePagesEnd(a.newServer("endless-pages")) }
@@ -122,6 +135,8 @@ func (a *caseRun) scorePagesEnd(p *testServer) {
 	a.scorePoint(ok, "the other server is called", "no answer")
 }
 
+// badSchemas has tools whose input schema no client can use, between tools that are fine. A client that validates the list as a
+// whole loses all of them.
 func badSchemas(a *caseRun) {
 	p := a.newServer("bad-schemas")
 	a.scoreConnect(p)
@@ -137,6 +152,8 @@ func badSchemas(a *caseRun) {
 	a.scorePoint(ok, "a good tool is called", "no answer")
 }
 
+// notAList answers tools/list with an object that has no tools. A client that takes the missing member for an empty list shows
+// its user a healthy server without tools.
 func notAList(a *caseRun) {
 	p, other := a.newServer("not-a-list"), a.newServer("good")
 	a.connectServer(other)

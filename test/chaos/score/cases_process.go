@@ -51,6 +51,7 @@ var processCases = []Case{
 		Story: "Sixty servers are asked for at once, each is called, and all are left."},
 }
 
+// ordinaryDay comes first, because a client, or an adapter, that fails it makes all other cases meaningless.
 func ordinaryDay(a *caseRun) {
 	p := a.newServer("good")
 	a.scoreConnect(p)
@@ -72,6 +73,7 @@ func (a *caseRun) scoreNoProcess(must string) {
 	a.scorePoint(ok, must, "%d still run 10s later", len(remaining))
 }
 
+// silentServer shows whether servers are connected one after the other.
 func silentServer(a *caseRun) {
 	// The good server connects half a second after the silent one, so that it must overtake it.
 	silent, good := a.newServer("silent"), a.newServer("good")
@@ -86,6 +88,8 @@ func silentServer(a *caseRun) {
 	a.scorePoint(!end.OK && !end.hung, "the connect to the silent one ends with an error", "%s", end.errorText())
 }
 
+// silentAboutEra is an older server that ignores methods it does not know, against the specification. A client has to fall back
+// to initialize after a while; how long it waits is not judged.
 func silentAboutEra(a *caseRun) {
 	p := a.newServer("silent-on-probe")
 	a.scoreConnect(p)
@@ -93,6 +97,8 @@ func silentAboutEra(a *caseRun) {
 	a.scorePoint(ok, "a call is answered", "no answer")
 }
 
+// diesOfEra needs a second process: the one that was asked has ended. A client that reports the end as a failure of the server
+// shuts out servers that worked until then.
 func diesOfEra(a *caseRun) {
 	p := a.newServer("dies-on-probe")
 	a.scoreConnect(p)
@@ -100,6 +106,8 @@ func diesOfEra(a *caseRun) {
 	a.scorePoint(ok, "a call is answered", "no answer")
 }
 
+// outputNoise prints what print statements and loggers of real servers do. The specification forbids it, and a client that
+// closes the connection for it shuts those servers out.
 func outputNoise(a *caseRun) {
 	p := a.newServer("noise")
 	a.scoreConnect(p)
@@ -133,6 +141,8 @@ func (a *caseRun) scoreMemory(d time.Duration) {
 	a.scorePoint(true, must, "")
 }
 
+// outputFlood prints faster than any client needs to read. The client may close the connection, skip the lines or slow the
+// server by not reading; it may not collect them.
 func outputFlood(a *caseRun) {
 	p, other := a.newServer("flood"), a.newServer("good")
 	a.connectServer(other)
@@ -148,6 +158,7 @@ func outputFlood(a *caseRun) {
 }
 
 // scoreEnd gives the point for a server whose process has ended after close.
+// 15 s are more than a shutdown takes that waits some seconds between the end of input, SIGTERM and SIGKILL.
 func (a *caseRun) scoreEnd(p *testServer) {
 	if !canCountProcesses {
 		return
@@ -159,6 +170,8 @@ func (a *caseRun) scoreEnd(p *testServer) {
 // isRunning reports whether a process of a server runs.
 func (a *caseRun) isRunning(p *testServer) bool { return len(processesWith(p.records)) > 0 }
 
+// A pipe holds 64 KiB: the server of fullStderr blocks in its write, before it reads its first message, unless the client
+// drains standard error from the start.
 func fullStderr(a *caseRun) {
 	p := a.newServer("stderr-flood")
 	a.scoreConnect(p)
@@ -166,6 +179,7 @@ func fullStderr(a *caseRun) {
 	a.scorePoint(ok, "a call is answered", "no answer")
 }
 
+// hugeLine lets a client choose between 32 MiB of memory and an error, and judges only what comes after.
 func hugeLine(a *caseRun) {
 	p := a.newServer("huge-line")
 	a.connectServer(p)
@@ -177,6 +191,8 @@ func hugeLine(a *caseRun) {
 	a.scorePoint(len(a.startTimes(p)) == 1, "the server is not restarted for it", "it is")
 }
 
+// endlessLine has no end that a reader of lines could wait for: only a bound on the length of a line keeps the client's memory
+// small.
 func endlessLine(a *caseRun) {
 	p, other := a.newServer("endless-line"), a.newServer("good")
 	a.connectServer(other)
@@ -187,6 +203,7 @@ func endlessLine(a *caseRun) {
 	a.scorePoint(ok, "the other server is called", "no answer")
 }
 
+// crashInCall uses calls to see the restart, so that a client may start the server at once or when it is needed.
 func crashInCall(a *caseRun) {
 	p := a.newServer("good")
 	a.connectServer(p)
@@ -202,6 +219,7 @@ func crashInCall(a *caseRun) {
 	}
 }
 
+// crashLoop bounds starts at 12 in 10 s, which leaves a client one start for each list that the case asks for, and two more.
 func crashLoop(a *caseRun) {
 	p := a.newServer("exits-after-list")
 	// Ten lists in ten seconds give the client ten reasons to start the server again.
@@ -223,6 +241,8 @@ func crashLoop(a *caseRun) {
 	a.scorePoint(hasty == 0, "there are at least 100ms between two starts", "%d times there were less", hasty)
 }
 
+// missingProgram is the most common mistake in a configuration. The error must name the program, because the user has to find
+// the entry.
 func missingProgram(a *caseRun) {
 	p := a.newServer("good")
 	p.connectCommand.Command = filepath.Join(a.dir, "no-such-program")
@@ -231,6 +251,8 @@ func missingProgram(a *caseRun) {
 	a.scorePoint(strings.Contains(got.Error, "no-such-program"), "the error names the program", "%s", got.errorText())
 }
 
+// wrongVersion ends the handshake in disagreement. The process waits for a client that has given it up, and stays for ever if
+// the client only forgets it.
 func wrongVersion(a *caseRun) {
 	p := a.newServer("wrong-version")
 	got := a.connectServer(p)
@@ -238,6 +260,7 @@ func wrongVersion(a *caseRun) {
 	a.scoreNoProcess("its process does not stay")
 }
 
+// A signal to the direct child of launcherTree reaches a shell, or npx, and not the server below it.
 func launcherTree(a *caseRun) {
 	p := a.newServer("launcher", "depth=2")
 	a.scoreConnect(p)
@@ -245,6 +268,8 @@ func launcherTree(a *caseRun) {
 	a.scoreNoProcess("nothing of the tree is left after close")
 }
 
+// The child of outlivingChild keeps the pipe open after its parent has ended: a client that waits for the end of output hangs
+// in close.
 func outlivingChild(a *caseRun) {
 	p := a.newServer("grandchild")
 	a.scoreConnect(p)
@@ -253,6 +278,7 @@ func outlivingChild(a *caseRun) {
 	a.scoreNoProcess("the child is gone after close")
 }
 
+// ignoresSignals can only be ended by SIGKILL, the last step of the specification's shutdown over stdio.
 func ignoresSignals(a *caseRun) {
 	p := a.newServer("ignores-signals")
 	a.scoreConnect(p)
@@ -261,6 +287,8 @@ func ignoresSignals(a *caseRun) {
 	a.scoreNoProcess("its process is killed")
 }
 
+// clientKilled leaves the client no time to act: what ends the servers must have been arranged when they were started. The good
+// server ends by itself at the end of its input, so that its point shows that the pipes are closed.
 func clientKilled(a *caseRun) {
 	good, tree, stubborn := a.newServer("good"), a.newServer("launcher", "depth=2"), a.newServer("ignores-eof")
 	for _, p := range []*testServer{good, tree, stubborn} {
@@ -279,6 +307,8 @@ func clientKilled(a *caseRun) {
 	}
 }
 
+// The secret stands in the adapter's environment under a name that no server has declared. A client that passes its whole
+// environment on gives every server the keys of all others.
 func environmentSecrets(a *caseRun) {
 	p := a.newServer("good")
 	a.connectServer(p)
@@ -287,10 +317,13 @@ func environmentSecrets(a *caseRun) {
 	a.scorePoint(got.OK && textOf(got) != secret, "the server does not know the secret", "it does")
 }
 
+// sixtyServers starts more processes than the machine has processors. Two minutes are the limit for all of them together; the
+// case measures no speed.
 func sixtyServers(a *caseRun) {
 	const many = 60
 	all := make([]*testServer, many)
 	answers := make([]answer, many)
+	// Each goroutine ends with its answer, which sendCommand guarantees.
 	var wait sync.WaitGroup
 	for i := range all {
 		all[i] = a.newServer("good")

@@ -42,6 +42,7 @@ var webCases = []Case{
 		Story: "One call is answered with a body of 1 GiB. The call may fail; the client may not grow with it."},
 }
 
+// webDay also sees how the session ends, which a client that only closes its sockets leaves to the server's timeout.
 func webDay(a *caseRun) {
 	s, p := a.newWebServer(false)
 	a.scoreWebBasics(p)
@@ -61,6 +62,7 @@ func (a *caseRun) scoreWebBasics(p *testServer) {
 	a.scorePoint(ok, "a call is answered", "%s", echo.errorText())
 }
 
+// webModernDay has no session and no initialize; the version stands in a header of each request.
 func webModernDay(a *caseRun) {
 	_, p := a.newWebServer(true)
 	a.scoreWebBasics(p)
@@ -89,6 +91,8 @@ func (a *caseRun) writeUntilAnswered(p *testServer, within time.Duration) bool {
 	})
 }
 
+// lostSession is a deployment behind a load balancer: the connections stay, the sessions are gone. The specification has the
+// client begin a new one at a 404; the request that met the 404 has not run and may be sent again.
 func lostSession(a *caseRun) {
 	s, p := a.newWebServer(false)
 	a.connectServer(p)
@@ -101,6 +105,8 @@ func lostSession(a *caseRun) {
 	a.scoreRunOnce(s)
 }
 
+// During the 2 s of restartedServer connections are refused. A call that fails then may be given up or repeated: it has not
+// reached a server.
 func restartedServer(a *caseRun) {
 	s, p := a.newWebServer(false)
 	a.connectServer(p)
@@ -110,6 +116,8 @@ func restartedServer(a *caseRun) {
 	a.scoreRunOnce(s)
 }
 
+// resetCall loses an answer after the tool has run. A library that repeats a POST after a reset, as HTTP clients do with
+// idempotent requests, runs the tool twice.
 func resetCall(a *caseRun) {
 	s, p := a.newWebServer(false)
 	a.connectServer(p)
@@ -137,6 +145,8 @@ func callRequest(tool, text string) (m rpcRequest) {
 	return m
 }
 
+// refusedCredentials judges two things: that the client stops asking, and that it says so. A user who sees "connected" has no
+// reason to sign in again.
 func refusedCredentials(a *caseRun) {
 	s, p := a.newWebServer(false)
 	a.connectServer(p)
@@ -155,8 +165,11 @@ func refusedCredentials(a *caseRun) {
 	a.scorePoint(!a.isConnected(p), "the client does not call it connected", "it does, 8s later")
 }
 
+// throttledConnect judges both sides of Retry-After: a client that ignores it adds to the load that the server complains of, and one
+// that takes 429 for a final answer leaves its user without the server.
 func throttledConnect(a *caseRun) {
 	s, p := a.newWebServer(false)
+	// first is the time of the first request; the fault writes it under s.mu, and the case reads it when the handshake is over.
 	var first time.Time
 	s.setFault(func(w http.ResponseWriter, _ *http.Request, _ string) bool {
 		s.mu.Lock()
@@ -184,6 +197,8 @@ func throttledConnect(a *caseRun) {
 	a.scorePoint(ok, "it is connected at last without being asked again", "it is not %s later: %s", ampleTime, got.errorText())
 }
 
+// halfOpen is a machine that has gone without closing its connections. Every request of the client waits, and only a limit of
+// its own ends it.
 func halfOpen(a *caseRun) {
 	s, p := a.newWebServer(false)
 	a.connectServer(p)
@@ -198,6 +213,7 @@ func halfOpen(a *caseRun) {
 	a.scorePoint(a.writeUntilAnswered(p, 30*time.Second), "calls work again when it speaks again", "none does within 30s")
 }
 
+// blackHole differs from halfOpen in its time: here the handshake hangs, and the other server has to connect meanwhile.
 func blackHole(a *caseRun) {
 	s, p := a.newWebServer(false)
 	s.setFault(func(_ http.ResponseWriter, r *http.Request, _ string) bool { s.holdRequest(r); return true })
@@ -211,6 +227,8 @@ func blackHole(a *caseRun) {
 	a.scorePoint(!end.OK && !end.hung, "the connect ends with an error", "%s", end.errorText())
 }
 
+// silentDelete hangs the last request of a session. A client that waits for the answer cannot be closed, and one that waits at
+// its own end cannot be ended.
 func silentDelete(a *caseRun) {
 	s, p := a.newWebServer(false)
 	a.scoreConnect(p)
@@ -227,6 +245,8 @@ func silentDelete(a *caseRun) {
 	a.scorePoint(a.driver.quit(ampleTime), "the client ends when it is told to quit", "it still runs %s later", ampleTime)
 }
 
+// redirectedOrigin sends the client to another origin with a 307, which keeps method and body. The credentials were configured
+// for the first origin; a client that follows with its headers gives them away.
 func redirectedOrigin(a *caseRun) {
 	const token = "Bearer token-for-the-first"
 	s, p := a.newWebServer(false)
@@ -254,6 +274,7 @@ func redirectedOrigin(a *caseRun) {
 	a.scorePoint(keys == 0, "a configured header does not go to the other host", "it does")
 }
 
+// wrongType is a captive portal, or a sign-in page in front of the server: status 200, HTML.
 func wrongType(a *caseRun) {
 	s, p := a.newWebServer(false)
 	s.setFault(func(w http.ResponseWriter, _ *http.Request, _ string) bool {
@@ -265,6 +286,8 @@ func wrongType(a *caseRun) {
 	a.scorePoint(!got.OK && !got.hung && got.took < 15*time.Second, "connect ends with an error", "%s", got.errorText())
 }
 
+// cutStreams ends the listening stream each second, as proxies do with idle connections. The stream may be opened again, at
+// most six times a second; the session lives on.
 func cutStreams(a *caseRun) {
 	s, p := a.newWebServer(false)
 	a.connectServer(p)
@@ -282,6 +305,7 @@ func cutStreams(a *caseRun) {
 	a.scorePoint(s.countRequests(http.MethodGet, "") <= 30, "the stream is not asked for without a pause", "%d times", s.countRequests(http.MethodGet, ""))
 }
 
+// The half second in webTool gives the client time to open its stream; without one it must find the tool in another way.
 func webTool(a *caseRun) {
 	s, p := a.newWebServer(false)
 	a.connectServer(p)
@@ -292,6 +316,7 @@ func webTool(a *caseRun) {
 	a.scorePoint(ok, "the tool is offered", "it is not 8s later")
 }
 
+// hugeBody sends 1 GiB in blocks of 1 MiB, without a Content-Length that would give the size away.
 func hugeBody(a *caseRun) {
 	s, p := a.newWebServer(false)
 	a.connectServer(p)
