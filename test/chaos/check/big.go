@@ -32,6 +32,7 @@ func (s *serverCheck) sendBigMessage(ctx context.Context, c *rawClient, size int
 		method = "tools/list"
 	}
 	began := time.Now()
+	// The allowance is for the transfer of megabytes over a slow network, whatever the time for a small answer is.
 	within := s.o.Answer + 10*time.Second
 	r, err := c.callMethod(ctx, within, method, map[string]any{"_meta": map[string]any{"mcpvisor/pad": strings.Repeat("x", size)}})
 	took := time.Since(began)

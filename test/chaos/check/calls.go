@@ -45,6 +45,7 @@ func (s *serverCheck) checkCalls(ctx context.Context) {
 		s.addFinding("call", NotTried, because, "")
 		return
 	}
+	// The slowest call is cancelled at the end: it is the one that most probably still runs when the cancellation arrives.
 	slowest, longest := Call{}, time.Duration(0)
 	for _, call := range calls {
 		s.runShared(ctx, "call "+call.Tool, func(ctx context.Context, c *rawClient) {
@@ -109,6 +110,7 @@ func (s *serverCheck) checkCall(ctx context.Context, c *rawClient, call Call) (t
 func (s *serverCheck) checkParallelCalls(ctx context.Context, c *rawClient, call Call, alone time.Duration) {
 	id := "call-parallel " + call.Tool
 	n := s.o.Concurrency
+	// A server that runs one call after the other is slow and not broken, so the calls get the time that they need in a row.
 	within, cancel := context.WithTimeout(ctx, s.o.CallTimeout+time.Duration(n)*alone)
 	defer cancel()
 	began := time.Now()
@@ -116,6 +118,7 @@ func (s *serverCheck) checkParallelCalls(ctx context.Context, c *rawClient, call
 	for i := range pending {
 		pending[i] = c.sendRequest(within, "tools/call", call.Tool, call.params())
 	}
+	// All requests are out before the first answer is read, so that the server may answer in any order.
 	lost, refused := 0, 0
 	var cause error
 	for _, f := range pending {

@@ -42,12 +42,14 @@ type serverCheck struct {
 	era     messages.Era
 	version string
 	// tools is the list of the last start with the unusable tools apart; first is the raw list of the first conversation.
+	// Raw entries keep what the session drops, so that a check can name a tool that no client can use.
 	tools session.ToolList
 	first []toolEntry
 	// shared is the conversation of the checks that leave the server as it was; nil while none is open.
 	shared *rawClient
 	// noiseCount is the number of lines on standard output that were no messages, noise the first of them, and stderr the
 	// largest number of bytes on standard error in one conversation.
+	// All three are sums over conversations, because a process that is started again prints its banner again.
 	noiseCount int
 	noise      string
 	stderr     int
@@ -90,6 +92,7 @@ func (s *serverCheck) runChecks(ctx context.Context) {
 		s.addFinding("start", NotTried, "the policy of this machine refuses it: "+rule, "")
 		return
 	}
+	// A refusal of the policy comes before the first start, because the check must not run what the machine forbids.
 	if !s.checkStarts(ctx) {
 		return
 	}
@@ -138,6 +141,7 @@ func (s *serverCheck) addFinding(id string, v Verdict, text, fix string, measure
 		if f.Measured == nil {
 			f.Measured = map[string]float64{}
 		}
+		// JSON consumers compare numbers of several runs: durations are milliseconds with three decimals, counts are counts.
 		name := fmt.Sprint(measured[i])
 		switch n := measured[i+1].(type) {
 		case time.Duration:

@@ -118,11 +118,13 @@ func (c *rawClient) handleMessage(body []byte) {
 		}
 		return
 	}
+	// This client uses numbers as ids, so that a response with another id answers nothing and is dropped.
 	id, err := strconv.ParseInt(string(m.ID), 10, 64)
 	if err != nil {
 		return
 	}
 	c.mu.Lock()
+	// Answers are counted even if the request is no longer open: a check that cancelled it looks whether one came all the same.
 	c.answered[id]++
 	waiting := c.waiting[id]
 	delete(c.waiting, id)
@@ -188,6 +190,7 @@ func (c *rawClient) endText() string {
 // _meta that every request must carry.
 func (c *rawClient) requestBody(id int64, method string, params map[string]any) []byte {
 	if c.modern != "" {
+		// The caller's own members of _meta win, which lets a check send a version or capabilities that are made up.
 		meta, _ := params["_meta"].(map[string]any)
 		all := map[string]any{
 			"io.modelcontextprotocol/protocolVersion":    c.modern,
@@ -224,8 +227,10 @@ var clientInfo = map[string]any{"name": "mcpvisor-check", "version": "1"}
 
 // pendingRequest is a request that was sent and not yet answered.
 type pendingRequest struct {
-	id     int64
-	c      *rawClient
+	id int64
+	c  *rawClient
+	// answer and failed have room for one value each, so that neither the Sink nor the sender blocks if the caller has given
+	// up.
 	answer chan reply
 	failed chan error
 	// cancel ends the exchange that carries the request; over HTTP in the modern era that cancels the request.

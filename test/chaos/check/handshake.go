@@ -35,10 +35,12 @@ func (s *serverCheck) checkUnknownVersion(ctx context.Context) {
 		return
 	}
 	defer s.closeClient(c)
+	// The connection is new, so the answer includes the start of the process.
 	g, err := c.shakeHands(ctx, s.o.Answer+s.startAllowance(), messages.EraLegacy, noVersion)
 	const fix = "answer initialize with a version that the server does support, whatever was asked for"
 	var n *noAnswerError
 	switch {
+	// The specification has a server answer with a version of its own; an echo promises features that the server cannot know.
 	case err == nil && g.ProtocolVersion == noVersion:
 		s.addFinding("handshake", Fail, "it claims to speak "+noVersion+", a version that does not exist, because it was asked for it", fix)
 	case err == nil:
@@ -85,6 +87,7 @@ func (s *serverCheck) checkEraProbe(ctx context.Context) {
 	case n != nil && n.status != 0 && err == nil:
 		s.addFinding("probe", Pass, fmt.Sprintf("asked server/discover first, as clients of 2026 do, it %s and initialize goes on",
 			n.text), "")
+	// This costs each client of 2026 a second start, and nothing else: the session falls back to a new process by itself.
 	case n != nil && n.ended:
 		s.addFinding("probe", Warn, "asked server/discover first, as clients of 2026 do, it ends: they start it a second time",
 			fix)
@@ -117,6 +120,7 @@ func (s *serverCheck) checkUnknownModern(ctx context.Context) {
 	}
 	var n *noAnswerError
 	switch {
+	// Without data.supported a client of several versions cannot choose one that both sides speak.
 	case errors.As(err, &n) && n.status == 400:
 		s.addFinding("handshake", Warn, "it refuses a version that it cannot know with HTTP 400, without the error that "+
 			"names those that it speaks", fix)

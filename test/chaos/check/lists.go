@@ -13,6 +13,7 @@ import (
 )
 
 // toolEntry is one tool as it stands in the list.
+// Only what the checks compare is kept; the session judges in s.tools whether a definition can be used.
 type toolEntry struct {
 	// definition is the whole definition in canonical form, required the number of required arguments, schema whether there is
 	// an input schema.
@@ -68,6 +69,7 @@ func (s *serverCheck) readToolList(ctx context.Context, c *rawClient) listReadin
 		if page.NextCursor == nil {
 			return l
 		}
+		// A server may restart its numbering of cursors between lists, and never within one.
 		if seen[*page.NextCursor] {
 			l.problem, l.loops = "a page repeats the cursor of a page before: whoever follows it never ends", true
 			return l
@@ -132,6 +134,7 @@ func (s *serverCheck) listTwice(ctx context.Context, c *rawClient) {
 		s.addFinding("list", Fail, "tools/list cannot be read: "+one.problem, "")
 		return
 	}
+	// Both readings are on one connection without a call between them, so that a difference is the server's own.
 	two := s.readToolList(ctx, c)
 	if text := diffText(one.entries, two.entries); text != "" {
 		s.addFinding("list", Warn, "tools/list differs when it is asked twice: "+text,
@@ -160,6 +163,7 @@ func diffText(a, b []toolEntry) string {
 	if slices.Equal(x, y) {
 		return ""
 	}
+	// Equal sets in another order are told apart from changes: the order alone costs a model's cached prompt.
 	slices.Sort(x)
 	slices.Sort(y)
 	if slices.Equal(x, y) {
@@ -199,6 +203,7 @@ func missingFrom(all, minus []string) (out []string) {
 
 // judgeDefinitions judges names and schemas: duplicates and unusable tools fail, names that models do not take are a warning.
 func (s *serverCheck) judgeDefinitions() {
+	// problems break a client and make the finding Fail; odd ones cost clients a renaming and make it Warn.
 	var problems, odd []string
 	var fixes []string
 	seen := map[string]bool{}
@@ -222,6 +227,7 @@ func (s *serverCheck) judgeDefinitions() {
 	}
 	var refused []string
 	for _, q := range s.tools.Quarantined {
+		// The session quarantines duplicates, too; they are named above already.
 		if !slices.Contains(twice, q.Name) {
 			refused = append(refused, fmt.Sprintf("%s (%s)", messages.Line(q.Name, 40), messages.Line(q.Reason, 120)))
 		}
@@ -287,6 +293,7 @@ func pluralText(n int, word string) string {
 	return fmt.Sprintf("%d %s", n, word)
 }
 
+// areText writes a count with "is" or "are".
 func areText(n int, word string) string {
 	if n == 1 {
 		return "1 " + word + " is"

@@ -11,6 +11,8 @@ import (
 
 // checkOddities sends what no client should send, and checks after each whether the server still lives.
 func (s *serverCheck) checkOddities(ctx context.Context) {
+	// The first two checks must not change the server; the others need a connection of their own, because a server may end it
+	// rightly.
 	s.runShared(ctx, "ping", s.checkPing)
 	s.runShared(ctx, "unknown-method", s.checkUnknownMethod)
 	s.runAlone(ctx, "malformed", s.checkMalformed)
@@ -25,6 +27,7 @@ func (s *serverCheck) runShared(ctx context.Context, id string, look func(contex
 	if ctx.Err() != nil {
 		return
 	}
+	// This sign of life belongs to the check before, which may have left the connection dead; it is not judged here.
 	if s.shared != nil && s.shared.checkAlive(ctx, s.o.Answer) != nil {
 		s.closeShared()
 	}
@@ -99,6 +102,7 @@ func (s *serverCheck) checkUnknownMethod(ctx context.Context, c *rawClient) {
 
 // checkMalformed sends a message that is cut off, and then asks for a sign of life.
 func (s *serverCheck) checkMalformed(ctx context.Context, c *rawClient) {
+	// Over stdio Send ends the line, so that the next message begins on a line of its own and can be read.
 	err := c.sendMessage(ctx, s.o.Answer, "", []byte(`{"jsonrpc":"2.0","id":`))
 	lives := c.checkAlive(ctx, s.o.Answer)
 	const fix = "skip what cannot be read, or answer it with error -32700, and go on"
@@ -141,6 +145,7 @@ func (s *serverCheck) checkSecondInit(ctx context.Context, c *rawClient) {
 // requests that were lost, and ids that were answered twice.
 func (s *serverCheck) checkParallel(ctx context.Context) {
 	s.runShared(ctx, "parallel", func(ctx context.Context, c *rawClient) {
+		// The serial requests come first: they warm the server up, and give the time that the parallel ones are compared with.
 		n := s.o.Concurrency
 		serial := time.Now()
 		for range n {
@@ -166,6 +171,7 @@ func (s *serverCheck) checkParallel(ctx context.Context) {
 		}
 		together := time.Since(began)
 		const fix = "keep requests apart by their id, and write each answer as one message"
+		// c.answered counts over the whole shared conversation, so a repeated answer to an earlier check counts here, too.
 		c.mu.Lock()
 		repeated := 0
 		for _, times := range c.answered {

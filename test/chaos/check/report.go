@@ -84,6 +84,7 @@ func (r Report) Verdict() Verdict {
 		switch s.Verdict() {
 		case Fail:
 			return Fail
+		// A server that was not tried leaves the verdict to the others.
 		case Pass, Warn:
 			verdict = Pass
 		case NotTried:

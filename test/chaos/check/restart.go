@@ -41,11 +41,13 @@ func (s *serverCheck) checkRestart(ctx context.Context) {
 	}()
 	w := m.Watch(256)
 	defer w.Close()
+	// The watcher exists before the first look at the status, so that no connection falls between the two.
 	status := awaitConnected(ctx, w, m, s.name, 0)
 	if status.PID == 0 {
 		s.addFinding("restart", Fail, "it did not connect again", "")
 		return
 	}
+	// The kill is not announced to the manager: it sees the end of the process as it would see a crash.
 	began := time.Now()
 	if p, err := os.FindProcess(status.PID); err != nil || p.Kill() != nil {
 		s.addFinding("restart", NotTried, "its process could not be killed", "")
@@ -90,6 +92,7 @@ func awaitConnected(
 	if st, ok := newConnection(); ok {
 		return st
 	}
+	// The status is read after each event of any kind; a gap in the events therefore loses nothing.
 	for range w.Events(ctx) {
 		if st, ok := newConnection(); ok {
 			return st

@@ -19,7 +19,8 @@ import (
 // it SIGTERM and SIGKILL.
 type unmanagedProcess struct {
 	cmd *exec.Cmd
-	in  io.WriteCloser
+	// in is closed by one of the two ways of ending, and again by endTree, which does no harm.
+	in io.WriteCloser
 	// lines has room for 64 lines; readLines drops further ones.
 	lines chan []byte
 	// exited is closed when the process has ended and was waited for.
@@ -54,6 +55,7 @@ func (s *serverCheck) startUnmanaged() (*unmanagedProcess, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
+	// The guard is told of the process at once: if this program is killed during the check, the guardian ends the server.
 	b := &unmanagedProcess{cmd: cmd, in: in, lines: make(chan []byte, 64), exited: make(chan struct{}), release: func() {}}
 	if s.o.Guard != nil {
 		b.release = s.o.Guard.Watch(cmd.Process.Pid)
@@ -193,10 +195,12 @@ func (s *serverCheck) checkShutdown(ctx context.Context) {
 		s.addFinding("shutdown", NotTried, "how a process ends by itself is looked at on Linux and macOS only", "")
 		return
 	}
+	// Each way of ending gets a process of its own, because a process ends only once.
 	took, ended, ok := s.measureEnd(ctx, func(b *unmanagedProcess) { b.in.Close() })
 	if !ok {
 		return
 	}
+	// Standard input stays open here, so that only the signal can be the reason of the end.
 	onTerm, byTerm, ok := s.measureEnd(ctx, func(b *unmanagedProcess) { _ = b.cmd.Process.Signal(syscall.SIGTERM) })
 	if !ok {
 		return
@@ -235,6 +239,7 @@ func (s *serverCheck) measureEnd(ctx context.Context, ask func(*unmanagedProcess
 		s.addFinding("shutdown", NotTried, "it did not shake hands once more: "+messages.Line(err.Error(), 200), "")
 		return 0, false, false
 	}
+	// The tree is read before the end: afterwards orphans belong to process 1 and cannot be told from others.
 	b.tree = processTree(b.cmd.Process.Pid)
 	ask(b)
 	took, ended = b.awaitExit(s.o.Grace)
@@ -247,7 +252,9 @@ func (s *serverCheck) measureEnd(ctx context.Context, ask func(*unmanagedProcess
 // judgeChildren judges which descendants outlived the server. The two ways of ending share one finding, and the worse result
 // counts.
 func (s *serverCheck) judgeChildren(b *unmanagedProcess) {
+	// Descendants get as long as the server itself had, because they may end by the end of a pipe to it.
 	remaining := b.remainingTree(s.o.Grace)
+	// A Pass of the first way of ending gives way to a Fail of the second; a Fail stays.
 	for i, f := range s.out.Findings {
 		if f.ID != "children" {
 			continue

@@ -30,6 +30,8 @@ func (s *serverCheck) checkStarts(ctx context.Context) bool {
 		s.addStartFailure(err)
 		return false
 	}
+	// The first start may install packages or fill caches; a manager meets the later ones each time, so that they are judged
+	// apart.
 	var warm []time.Duration
 	for range s.o.Starts {
 		took, err := s.measureStart(ctx, s.era, s.connectTimeout())
@@ -46,6 +48,7 @@ func (s *serverCheck) checkStarts(ctx context.Context) bool {
 	text := fmt.Sprintf("%s the first time, then %s to %s (%d starts), from the start to the list of tools", durationText(cold),
 		durationText(warm[0]), durationText(warm[len(warm)-1]), len(warm))
 	verdict, fix := Pass, ""
+	// The median leaves out the one start that met a busy machine.
 	if median := warm[len(warm)/2]; median > slowStart {
 		verdict, fix = Warn, "answer the handshake first and do the slow work afterwards: some clients give up after 10 s"
 	}
@@ -70,6 +73,7 @@ func (s *serverCheck) measureStart(ctx context.Context, known messages.Era, with
 	if s.spec.Era == messages.EraLegacy || s.spec.Era == messages.EraModern {
 		cfg.Era = s.spec.Era
 	}
+	// A second attempt without the probe: the server is taken for legacy because its first start failed in the probe.
 	if known == messages.EraLegacy && s.era == "" {
 		cfg.Era = known
 	}
@@ -92,6 +96,7 @@ func (s *serverCheck) measureStart(ctx context.Context, known messages.Era, with
 	if err != nil {
 		return 0, err
 	}
+	// The time ends with the list and before the close: a client can offer the tools from here on.
 	took := time.Since(began)
 	s.era, s.version, s.tools = info.Era, info.ProtocolVersion, list
 	s.out.Era, s.out.ProtocolVersion = info.Era, info.ProtocolVersion

@@ -63,6 +63,7 @@ func (s *serverCheck) sendHTTP(ctx context.Context, method, body string, header 
 		}
 		req.Header.Set(header[i], header[i+1])
 	}
+	// The check wants the server's own answer, and the spec's headers must not follow a redirect to another host.
 	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	if c := s.httpClient(); c != nil {
 		client.Transport = c.Transport
@@ -99,6 +100,7 @@ func (s *serverCheck) checkHTTP(ctx context.Context) {
 	if s.kind != messages.HTTP {
 		return
 	}
+	// The handshake is written by hand here, because the transport would mend what the check wants to see.
 	hello := initializeBody(s.version)
 	headers := []string{}
 	if s.era == messages.EraModern {
@@ -111,6 +113,7 @@ func (s *serverCheck) checkHTTP(ctx context.Context) {
 		s.addFinding("session", NotTried, "a plain request is not answered as the manager's are: it may be of the older HTTP+SSE kind", "")
 		return
 	}
+	// The session of x stays open through the next checks; checkSessions ends it at last.
 	s.checkContentTypes(ctx, x, hello, headers)
 	s.checkOrigin(ctx, hello, headers)
 	version := s.version
@@ -199,6 +202,8 @@ const listRequest = `{"jsonrpc":"2.0","id":2,"method":"tools/list","params":{}}`
 // version.
 func (s *serverCheck) checkSessions(ctx context.Context, x exchange, version string) {
 	id := x.header.Get(sessionHeader)
+	// in returns the headers of a request within a session. The version header is required from 2025-06-18 on, and ignored
+	// before.
 	in := func(session string) []string {
 		return []string{sessionHeader, session, "Mcp-Protocol-Version", version}
 	}
@@ -217,6 +222,8 @@ func (s *serverCheck) checkSessions(ctx context.Context, x exchange, version str
 		s.addFinding("session", Fail, "it does not answer a request of a session that it does not know", fix)
 	case unknown.status == http.StatusNotFound:
 		s.addFinding("session", Pass, "it answers a session that it does not know with HTTP 404", "")
+	// A server behind a load balancer without shared sessions serves anything; its clients never learn that their state is
+	// gone.
 	case unknown.status < 400:
 		s.addFinding("session", Fail, "it serves a session that it never opened", fix)
 	default:
@@ -283,6 +290,7 @@ func (s *serverCheck) checkSessionEnd(ctx context.Context, id string, in func(st
 	switch {
 	case err == nil && after.status == http.StatusNotFound:
 		s.addFinding("session-end", Pass, "a session that was ended with DELETE is gone: HTTP 404", "")
+	// The id may leak into logs; a session that lives on can be used by a reader of them.
 	case err == nil && after.status < 400:
 		s.addFinding("session-end", Warn, "a session that was ended with DELETE is still served", "forget it")
 	case err == nil:

@@ -70,6 +70,7 @@ func junitReport(r Report) junitSuites {
 			switch f.Verdict {
 			case Fail:
 				c.Failure = &junitText{f.Text, f.Fix}
+			// JUnit has no warning: a Warn passes, and its text stands in the test's output.
 			case NotTried:
 				c.Skipped = &junitText{Message: f.Text}
 			case Warn:
