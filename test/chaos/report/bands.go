@@ -73,6 +73,7 @@ func bandsOf(h *history.History, events []int, closing time.Duration) []band {
 		}
 		last := &out[len(out)-1]
 		switch {
+		// Two phases may show as one state, such as the steps of pending.
 		case last.state == next:
 		// A state without a duration cannot be drawn; the list of events has it.
 		case last.begin == e.T:
@@ -94,6 +95,7 @@ func joinShortBands(bands []band, most int, end time.Duration) ([]band, time.Dur
 	// The threshold doubles in each round, so that few rounds suffice for any number of bands.
 	for step := end / 1_000_000; len(bands) > most; step = max(2*step, 1) {
 		grain = step
+		// The capacity of 1 makes append copy, because bands may be read once more by the caller.
 		kept := bands[:1:1]
 		for i := 1; i < len(bands); i++ {
 			until := end

@@ -115,13 +115,15 @@ type PoolUse struct {
 
 // ServerFacts is one server in numbers.
 type ServerFacts struct {
-	Name     string                 `json:"name"`
-	Group    string                 `json:"group,omitempty"`
-	Kind     messages.TransportKind `json:"kind,omitempty"`
-	Era      messages.Era           `json:"era,omitempty"`
-	Health   load.Health            `json:"health"`
-	Openings int                    `json:"openings"`
-	Faults   int                    `json:"faults"`
+	Name  string                 `json:"name"`
+	Group string                 `json:"group,omitempty"`
+	Kind  messages.TransportKind `json:"kind,omitempty"`
+	Era   messages.Era           `json:"era,omitempty"`
+	// Faults counts the planned faults of this server, begun or not. Failed counts the calls that ended neither with a result
+	// nor with a tool's own error, and those without an end.
+	Health   load.Health `json:"health"`
+	Openings int         `json:"openings"`
+	Faults   int         `json:"faults"`
 	// Connected is the time in which it was connected.
 	Connected time.Duration `json:"connected"`
 	Calls     int           `json:"calls"`
@@ -145,6 +147,7 @@ func (f *facts) newDocument() Document {
 		started := r.Started.UTC()
 		d.Started = &started
 	}
+	// Evidence names a line of history.jsonl, so that a reader can go from the verdict to the event with an editor.
 	lines := f.eventLines()
 	for _, v := range r.Verdicts {
 		j := VerdictReport{
@@ -152,6 +155,7 @@ func (f *facts) newDocument() Document {
 			At: v.At, Looked: v.Looked,
 		}
 		for _, i := range v.Evidence {
+			// A verdict of another version may point beyond a history that was cut.
 			if i < 0 || i >= len(h.Events) {
 				continue
 			}
@@ -172,6 +176,7 @@ func (f *facts) newDocument() Document {
 	for i, n := range f.attemptCounts() {
 		d.Restarts.Attempts = append(d.Restarts.Attempts, Attempts{attemptBins[i].Label, n})
 	}
+	// A pool that is neither bounded nor used says nothing; a bounded one that was never used shows 0.
 	for p := range pools {
 		if limit := limitOf(h.Plan, p); limit > 0 || len(f.gate[p]) > 0 {
 			top, at := highestCount(f.gate[p])

@@ -166,6 +166,7 @@ func classText(e *history.Event) string {
 	return " (" + oneLine(string(e.Class)) + ")"
 }
 
+// retryAfterText returns the time that a server asked to wait; empty if it asked for none.
 func retryAfterText(e *history.Event) string {
 	if e.RetryAfter <= 0 {
 		return ""

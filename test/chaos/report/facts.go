@@ -103,6 +103,7 @@ func faultsOf(h *history.History) []fault {
 		if e.Kind != history.FaultOn && e.Kind != history.FaultOff && e.Kind != history.Fired {
 			continue
 		}
+		// A fault of a hand-written history may be missing in its plan; it counts from its first event on.
 		index, ok := at[e.Fault]
 		if !ok {
 			index = len(out)
@@ -129,6 +130,8 @@ func busiestMinute(times []time.Duration) (top int, at time.Duration) {
 	counts := map[time.Duration]int{}
 	for _, t := range times {
 		m := t.Truncate(time.Minute)
+		// Minutes begin at multiples of a minute since the start: a sliding window would find a higher number, and no reader
+		// could look it up.
 		if counts[m]++; counts[m] > top || counts[m] == top && m < at {
 			top, at = counts[m], m
 		}

@@ -60,6 +60,7 @@ func (d Document) junitXML() ([]byte, error) {
 		s.Timestamp = d.Started.Format("2006-01-02T15:04:05")
 	}
 	for _, v := range d.Verdicts {
+		// All checks read one run, so that none has a time of its own.
 		c := junitCase{Class: "mcpvisor.chaos." + d.Scenario, Name: v.ID, Time: "0"}
 		if v.Title != "" && v.Title != v.ID {
 			c.Name += " " + v.Title

@@ -28,6 +28,7 @@ func openingsOf(h *history.History, server string, end time.Duration) []opening 
 			continue
 		}
 		o := opening{server: server, conn: c.Conn, at: at, answered: end + 1, ended: end + 1}
+		// Either event may be missing, or come first: a refused dial may be released later, and a run may end before both.
 		for _, i := range []int{c.Refused, c.Released} {
 			if t, ok := x.Time(i); ok {
 				o.ended = min(o.ended, t)
@@ -111,6 +112,7 @@ func (o *occupancy) addOpening(p scenario.Plan, kind messages.TransportKind, a o
 		o[which] = append(o[which], change{a.at, 1}, change{max(until, a.at), -1})
 	}
 	until := min(a.answered, a.ended)
+	// A silent server gives its slot back after Hold and goes on waiting for its answer, counted only as unanswered.
 	hold := until
 	if p.Limits.Hold > 0 {
 		hold = min(hold, a.at+p.Limits.Hold)
@@ -153,6 +155,7 @@ func highestPerPart(changes []change, n int, end time.Duration) []int {
 		if c.at > end {
 			break
 		}
+		// A count that stands over several parts is the highest of each of them.
 		for target := partIndex(c.at, n, end); part < target; {
 			part++
 			out[part] = held

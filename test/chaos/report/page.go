@@ -103,6 +103,8 @@ func (f *facts) newPage(d Document) (*page, error) {
 		return nil, err
 	}
 	var script strings.Builder
+	// One scope around all parts keeps their names out of the page's global object; the hash in the policy covers the whole
+	// text.
 	script.WriteString("\"use strict\";\n(() => {\n")
 	for _, name := range scripts {
 		part, err := pageFiles.ReadFile("page/" + name)
@@ -199,6 +201,7 @@ func (p *page) fillLatencies() {
 	if high == 0 {
 		low, high = time.Millisecond, time.Second
 	}
+	// A logarithm has no place for 0, which a latency in virtual time may be.
 	low = max(low, time.Microsecond)
 	from, to := math.Floor(math.Log10(float64(low))), math.Ceil(math.Log10(float64(high)))
 	if to <= from {
@@ -215,6 +218,8 @@ func (p *page) fillLatencies() {
 	for _, l := range p.Latencies {
 		row := pageLatency{Latency: l, X50: x(l.P50), X90: x(l.P90), X99: x(l.P99), X999: x(l.P999), XMax: x(l.Max)}
 		row.Length = strconv.FormatFloat(max(place(l.Max)-place(l.P50), 0), 'f', 2, 64) + "%"
+		// Only healthy servers while others are broken are held to the bound; without a latency from before there is nothing to
+		// compare.
 		if before > 0 && l.Health == load.Healthy && l.Window != load.Before {
 			row.Limit = x(bound)
 			p.Bound = shortLatency(bound)

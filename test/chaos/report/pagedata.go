@@ -28,6 +28,7 @@ type pageData struct {
 	Latency map[load.Health]*latencySeries `json:"latency"`
 }
 
+// pageServer is one lane of the page. The manager and the machine have a lane without a kind, openings and load.
 type pageServer struct {
 	Name  string `json:"name"`
 	Group string `json:"group"`
@@ -52,6 +53,7 @@ type pageServer struct {
 // pageFault is flat: id, name, server or -1 for the machine, begin, end, fired.
 type pageFault [6]int64
 
+// pageVerdict says where on the page a verdict points; its words stand in the page's HTML already.
 type pageVerdict struct {
 	ID     string `json:"id"`
 	Server int    `json:"server"` // -1: none
@@ -60,6 +62,7 @@ type pageVerdict struct {
 	Events [][2]int `json:"events"`
 }
 
+// pagePool is the use of one pool of the start gate over time. Limit is 0 if the plan has none.
 type pagePool struct {
 	Name  string `json:"name"`
 	Limit int    `json:"limit"`
@@ -67,6 +70,7 @@ type pagePool struct {
 	Steps steps  `json:"steps"`
 }
 
+// pageColumns is a histogram over time: each column is Width microseconds wide.
 type pageColumns struct {
 	Width  int64 `json:"width"`
 	Counts []int `json:"counts"`
@@ -93,6 +97,7 @@ func (f *facts) newPageData() pageData {
 	// The empty word gets the number 0, which the script takes for no text.
 	m.internWord("")
 	m.out.End, m.out.Broken, m.out.Healed = f.end.Microseconds(), f.bounds.Broken.Microseconds(), f.bounds.Healed.Microseconds()
+	// The evidence is known before the servers are added, because selectEvents must not leave it out.
 	for _, v := range f.run.Verdicts {
 		for _, i := range v.Evidence {
 			m.evidence[i] = true
@@ -209,12 +214,14 @@ func openingText(openings []opening) string {
 
 // addFault adds a fault at its real times, or at the planned ones if it never began or ended.
 func (m *pageBuilder) addFault(x fault) {
+	// A fault of the whole machine, or of a server that is not on the page, is drawn over all lanes.
 	at := -1
 	if x.Server != "" {
 		if place, ok := m.serverIndex[x.Server]; ok {
 			at = place
 		}
 	}
+	// An instant fault, and one that was cut off by the end of the run, has no end of its own.
 	begin, end := x.Begin, x.End
 	if x.On >= 0 {
 		begin = x.On

@@ -67,6 +67,7 @@ func Overall(verdicts []invariant.Verdict) invariant.Answer {
 	return invariant.Holds
 }
 
+// answerIs returns a condition for the functions of package slices.
 func answerIs(a invariant.Answer) func(invariant.Verdict) bool {
 	return func(v invariant.Verdict) bool { return v.Answer == a }
 }
@@ -88,6 +89,7 @@ func summaryText(verdicts []invariant.Verdict) string {
 	switch {
 	case len(verdicts) == 0:
 		return "Nothing was judged."
+	// A hang is told first and in words of its own: the other checks have judged a run that is not complete.
 	case len(bad) == 1 && bad[0].ID == invariant.Hung:
 		return fmt.Sprintf("The run hangs%s: it does not come to its end.", locationText(bad[0]))
 	case len(bad) == 1:
@@ -173,6 +175,7 @@ func lengthText(r Run) string {
 // roundDuration rounds a duration to about three digits.
 func roundDuration(d time.Duration) string {
 	unit := time.Duration(1)
+	// The unit grows by tens until at most three digits remain before it.
 	for d/unit >= 1000 {
 		unit *= 10
 	}

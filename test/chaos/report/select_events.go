@@ -70,6 +70,7 @@ func rankOf(e *history.Event) int {
 	case history.Phase, history.Removed, history.Auth, history.Command, history.Done, history.FaultOn, history.FaultOff,
 		history.Heal, history.Closing, history.Closed, history.Resources, history.Violation, history.Canary, history.Log:
 		return 0
+	// Rank 0 tells the story by itself: states, commands, faults. Rank 1 has the connections that it is about.
 	case history.Open, history.Refused, history.Down, history.Released, history.Changed, history.Fired:
 		return 1
 	case history.End:
@@ -82,6 +83,7 @@ func rankOf(e *history.Event) int {
 		if e.Code != 0 {
 			return 2
 		}
+	// The traffic of a healthy day is most of every history, and explains least.
 	case history.Received, history.Call, history.CallReported, history.Updated, history.Offered, history.Reading, history.ReadEnd:
 	}
 	return 4

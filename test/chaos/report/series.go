@@ -24,6 +24,8 @@ type steps struct {
 func stepsOf(changes []change, end time.Duration) steps {
 	var out steps
 	last := time.Duration(0)
+	// put leaves out a step that changes nothing; the differences of At are taken in microseconds, so that rounding does not
+	// add up.
 	put := func(at time.Duration, level int) {
 		if n := len(out.Level); n > 0 && out.Level[n-1] == level {
 			return
@@ -34,6 +36,8 @@ func stepsOf(changes []change, end time.Duration) steps {
 	}
 	put(0, 0)
 	if len(changes) > exactSteps {
+		// Fewer parts than steps are enough: no screen shows thousands of them, and the highest count of each part keeps its
+		// peaks.
 		const parts = exactSteps / 4
 		for i, level := range highestPerPart(changes, parts, end) {
 			put(time.Duration(float64(end)*float64(i)/parts), level)

@@ -57,6 +57,7 @@ func Terminal(w io.Writer, r Run, color bool) {
 	head.addWrapped("", fmt.Sprintf("%s, %s, %s, %s.", countOf(len(h.Plan.Servers), "server"),
 		countOf(len(h.Plan.Faults), "fault"), countOf(len(h.Events), "event"), lengthText(r)), 2)
 
+	// The tail is made before the violations, because its length decides how many lines they get.
 	tail := &terminalLines{color: color}
 	if len(open) > 0 {
 		tail.addLine("")
@@ -102,10 +103,12 @@ type terminalLines struct {
 	color bool
 }
 
+// addLine adds one formatted line. Texts of servers must have passed messages.Line before.
 func (t *terminalLines) addLine(format string, args ...any) {
 	t.all = append(t.all, strings.TrimRight(fmt.Sprintf(format, args...), " "))
 }
 
+// paintText returns a text in a colour, or unchanged where the writer is no terminal.
 func (t *terminalLines) paintText(s, colour string) string {
 	if !t.color {
 		return s
@@ -127,6 +130,7 @@ func (t *terminalLines) addWrapped(indent, text string, most int) {
 			t.addLine("%s%s…", indent, strings.TrimRight(string(runes[:room-1]), " "))
 			return
 		}
+		// A word longer than half of the line is cut in its middle, so that each line makes progress.
 		cut := room
 		for i := room; i > room/2; i-- {
 			if runes[i] == ' ' {
@@ -145,6 +149,7 @@ func (t *terminalLines) addViolations(bad []invariant.Verdict, room int) {
 	if len(bad) == 0 {
 		return
 	}
+	// Each round shortens all reasons by a line, so that no violation is shown at the expense of another one.
 	for most := maxReasonLines; ; most-- {
 		block := &terminalLines{color: t.color}
 		block.addLine("")
@@ -173,6 +178,7 @@ func (t *terminalLines) addViolation(v invariant.Verdict, most int) {
 	if most > 0 {
 		t.addWrapped("       ", v.Why, most)
 	}
+	// The story before a violation is shown only while every reason fits as a whole.
 	if most == maxReasonLines && v.Before != "" {
 		t.addWrapped("       ", v.Before, most)
 	}
@@ -193,6 +199,7 @@ func (t *terminalLines) addLatencies(l *load.Latencies) {
 	headed := false
 	for _, health := range load.Healths {
 		var parts []string
+		// Failures are summed over the whole run; the latencies of a time with faults and one without must not be mixed.
 		calls, failed := 0, 0
 		for _, w := range load.Windows {
 			c := l.Group(health, w)

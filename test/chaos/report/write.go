@@ -47,12 +47,14 @@ func Write(dir string, r Run) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return fmt.Errorf("the folder of the report cannot be made: %w", err)
 	}
+	// The temporary folder is a sibling, so that the rename stays on one file system.
 	next, err := os.MkdirTemp(filepath.Dir(dir), "."+filepath.Base(dir)+"-unfinished-")
 	if err != nil {
 		return fmt.Errorf("the folder of the report cannot be made: %w", err)
 	}
 	// After the rename the temporary folder is gone, and this does nothing.
 	defer os.RemoveAll(next)
+	// MkdirTemp makes folders for the owner alone, and reports are read by CI systems under other users.
 	if err := os.Chmod(next, 0o755); err != nil {
 		return fmt.Errorf("the folder of the report cannot be opened to readers: %w", err)
 	}
@@ -132,6 +134,7 @@ func checkFree(dir string, d Document, replace bool) error {
 	if err == nil {
 		err = json.Unmarshal(raw, &old)
 	}
+	// A folder without a readable report.json may hold a person's files: it is never replaced, whatever replace says.
 	if err != nil || old.Version == 0 {
 		return fmt.Errorf("%w: %s holds something that is no report; name another folder", ErrOccupied, safePath(dir))
 	}
@@ -148,6 +151,7 @@ func checkFree(dir string, d Document, replace bool) error {
 	return nil
 }
 
+// isReportFile reports whether Write may remove a file together with an older report.
 func isReportFile(name string) bool {
 	switch name {
 	case htmlFile, jsonFile, junitFile, historyFile, scenarioFile, seedFile, foundFile:
@@ -157,6 +161,7 @@ func isReportFile(name string) bool {
 	return strings.HasPrefix(name, ".")
 }
 
+// safePath returns a path for an error text: a folder's name may hold control characters.
 func safePath(dir string) string { return messages.Line(dir, 0) }
 
 // swapFolders moves a finished folder into its place, and removes the folder that was there. If the move fails it puts
@@ -167,6 +172,8 @@ func swapFolders(next, dir string) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("the older report cannot be moved out of the way: %w", err)
 	}
+	// Between the two renames the place is empty for a moment. A crash there leaves both folders beside it, and nothing
+	// half-written.
 	if err := os.Rename(next, dir); err != nil {
 		_ = os.Rename(old, dir)
 		return fmt.Errorf("the finished report cannot be put into its place: %w", err)
