@@ -20,14 +20,14 @@ func TestAManagerThatClosesRefusesCommands(t *testing.T) {
 	replies := make(chan error, 10)
 	reply := func(err error) { replies <- err }
 	commands := map[string]func(){
-		"add":       func() { s.handleAdd(nil, addServer{name: "b", spec: Spec{Command: "b"}, reply: reply}) },
+		"add":       func() { s.handleAdd(nil, addServer{name: "b", spec: messages.Spec{Command: "b"}, reply: reply}) },
 		"remove":    func() { s.handleRemove(nil, removeServer{"a", reply}) },
 		"enable":    func() { s.handleCommand(nil, serverCommand{"a", lifecycle.Enable{}, reply}) },
 		"disable":   func() { s.handleCommand(nil, serverCommand{"a", lifecycle.Disable{}, reply}) },
 		"reconnect": func() { s.handleCommand(nil, serverCommand{"a", lifecycle.Reconnect{}, reply}) },
 		"nobody":    func() { s.handleCommand(nil, serverCommand{"nobody", lifecycle.Enable{}, reply}) },
 		"set": func() {
-			s.handleSetServers(nil, setServers{map[string]Spec{"b": {Command: "b"}}, func(_ SetServersResult, err error) { reply(err) }})
+			s.handleSetServers(nil, setServers{map[string]messages.Spec{"b": {Command: "b"}}, func(_ messages.SetServersResult, err error) { reply(err) }})
 		},
 	}
 	for what, give := range commands {
@@ -108,7 +108,7 @@ func TestCommandsForAServerThatComesBackWait(t *testing.T) {
 			s.handleCommand(nil, serverCommand{"a", lifecycle.Enable{}, reply})
 		},
 		"connect": func(s *supervisor, reply func(error)) {
-			s.handleAdd(nil, addServer{name: "a", spec: Spec{Command: "a"}, reply: reply})
+			s.handleAdd(nil, addServer{name: "a", spec: messages.Spec{Command: "a"}, reply: reply})
 		},
 	} {
 		s, a, sent := directed(t)
@@ -126,9 +126,9 @@ func TestCommandsForAServerThatComesBackWait(t *testing.T) {
 func TestAChangedConfigurationIsToldWhole(t *testing.T) {
 	c := config.Changes{Added: []string{"new"}, Removed: []string{"gone"}, Replaced: []string{"another"}, Adjusted: []string{"wider"},
 		Moved: []string{"elsewhere"}, Kept: []string{"same"}}
-	m := configureServers{specs: map[string]Spec{"new": {Invalid: "its url is none"}, "same": {Command: "a"}}}
+	m := configureServers{specs: map[string]messages.Spec{"new": {Invalid: "its url is none"}, "same": {Command: "a"}}}
 	got := m.facadeResult(c)
-	want := SetServersResult{Added: []string{"another", "new"}, Removed: []string{"another", "gone"}, Adjusted: []string{"elsewhere", "wider"},
+	want := messages.SetServersResult{Added: []string{"another", "new"}, Removed: []string{"another", "gone"}, Adjusted: []string{"elsewhere", "wider"},
 		Kept: []string{"same"}, Errors: map[string]string{"new": "its url is none"}}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v", got)
@@ -142,11 +142,11 @@ func TestAChangedConfigurationIsToldWhole(t *testing.T) {
 func TestAConfigurationThatComesTooLateIsNotBegun(t *testing.T) {
 	s, a, _ := directed(t)
 	s.closing = &closeAll{}
-	if c := s.replaceConfigured(nil, configureServers{specs: map[string]Spec{"b": {Command: "b"}}}); len(c.Added) != 0 {
+	if c := s.replaceConfigured(nil, configureServers{specs: map[string]messages.Spec{"b": {Command: "b"}}}); len(c.Added) != 0 {
 		t.Errorf("%+v", c)
 	}
-	s.configureOne(nil, "a", &Spec{Command: "other"})
-	s.configureOne(nil, "b", &Spec{Command: "other"})
+	s.configureOne(nil, "a", &messages.Spec{Command: "other"})
+	s.configureOne(nil, "b", &messages.Spec{Command: "other"})
 	if len(s.servers) != 1 || a.configured != nil {
 		t.Errorf("it was begun: %+v", s.servers)
 	}

@@ -79,8 +79,7 @@ func (e *entryActor) Receive(ctx actor.Context) {
 	case *actor.Started:
 		e.root, e.self = ctx.ActorSystem().Root, ctx.Self()
 		// From here on the goroutines of sessions can reach handlers of server requests through this actor.
-		ask := actorHandler(e.askHandler)
-		e.m.requestHandler.actorHandler.Store(&ask)
+		e.m.requestHandler.setActor(e.askHandler)
 	case *actor.Stopped:
 		// The order matters: first the requests that block session goroutines, then what only uses memory.
 		e.refusePending()
@@ -96,20 +95,20 @@ func (e *entryActor) Receive(ctx actor.Context) {
 		e.dismissHandler(m.Who)
 	case *messages.AddServer:
 		// The reply comes when the spec is accepted; the sender watches the status for the attempt.
-		e.forwardCommand(ctx, addServer{name: m.GetName(), spec: m.GetSpec().ToSpec(), ticket: e.m.shared.tickets.Add(1), early: true,
+		e.forwardCommand(ctx, addServer{name: m.GetName(), spec: m.GetSpec().ToSpec(), ticket: e.m.shared.nextTicket(), early: true,
 			reply: e.recordingReply(ctx, addedRecord(m.GetName(), m.GetSpec().ToSpec()), e.doneReplier(ctx))})
 	case *messages.RemoveServer:
 		e.forwardCommand(ctx, removeServer{m.GetName(), e.recordingReply(ctx, audit.Record{Change: "remove", Server: m.GetName()},
 			e.publishedReplier(ctx, m.GetName(), isUnreachable))})
 	case *messages.EnableServer:
-		e.commandServer(ctx, m.GetName(), lifecycle.Enable{Ticket: e.m.shared.tickets.Add(1)}, e.doneReplier(ctx))
+		e.commandServer(ctx, m.GetName(), lifecycle.Enable{Ticket: e.m.shared.nextTicket()}, e.doneReplier(ctx))
 	// The ticket distinguishes the disabled view from one of an earlier command.
 	case *messages.DisableServer:
-		ticket := e.m.shared.tickets.Add(1)
+		ticket := e.m.shared.nextTicket()
 		e.commandServer(ctx, m.GetName(), lifecycle.Disable{Cold: m.GetDisconnect(), Ticket: ticket},
 			e.publishedReplier(ctx, m.GetName(), func(v *actors.View) bool { return v.State.Removing || v.State.Answered >= ticket }))
 	case *messages.ReconnectServer:
-		e.commandServer(ctx, m.GetName(), lifecycle.Reconnect{Ticket: e.m.shared.tickets.Add(1)}, e.doneReplier(ctx))
+		e.commandServer(ctx, m.GetName(), lifecycle.Reconnect{Ticket: e.m.shared.nextTicket()}, e.doneReplier(ctx))
 	case *messages.ProvideCredentials:
 		e.provideToken(ctx, m)
 	case *messages.SetServers:
@@ -214,7 +213,7 @@ func (e *entryActor) provideToken(ctx actor.Context, m *messages.ProvideCredenti
 		}
 		// A server that works is not reconnected: it uses the token with its next request.
 		if phase := cell.View().State.Phase; phase == messages.Failed || phase == messages.NeedsAuth {
-			manager.sendCommand(serverCommand{m.GetServer(), lifecycle.Reconnect{Ticket: manager.shared.tickets.Add(1)}, func(error) {}})
+			manager.sendCommand(serverCommand{m.GetServer(), lifecycle.Reconnect{Ticket: manager.shared.nextTicket()}, func(error) {}})
 		}
 	}()
 }

@@ -193,7 +193,7 @@ func (e *entryActor) publishKinds() {
 		all.elicitation, all.elicitationURL = all.elicitation || k.elicitation, all.elicitationURL || k.elicitationURL
 		all.roots = all.roots || k.roots
 	}
-	e.m.requestHandler.actorKinds.Store(&all)
+	e.m.requestHandler.setActorKinds(all)
 }
 
 // routeRequest sends a request to its handler under a new id, or refuses it.
@@ -232,7 +232,7 @@ func (e *entryActor) routeRequest(a *pendingRequest) {
 // refusePending refuses every request that waits, because the manager ends, and releases the goroutines that still send.
 func (e *entryActor) refusePending() {
 	// New requests are refused by the requestHandler itself from here on.
-	e.m.requestHandler.actorHandler.Store(nil)
+	e.m.requestHandler.setActor(nil)
 	for _, a := range e.pending {
 		e.completeRequest(a, handlerAnswer{err: refusedError("the manager is closed")})
 	}

@@ -30,7 +30,7 @@ func directed(t *testing.T) (s *supervisor, a *managedServer, sent chan any) {
 		}
 	}))
 	s.self = pid
-	a = &managedServer{name: "a", spec: &Spec{Command: "a"}, pid: pid, actorEpoch: 1, wanted: true}
+	a = &managedServer{name: "a", spec: &messages.Spec{Command: "a"}, pid: pid, actorEpoch: 1, wanted: true}
 	s.servers["a"] = a
 	t.Cleanup(s.stopTimers)
 	return s, a, sent

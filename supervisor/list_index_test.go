@@ -35,15 +35,15 @@ func TestTheIndexIsBoundedPerServer(t *testing.T) {
 
 // What was listed for one account, or for another spec, is not remembered for those who come after it.
 func TestTheIndexBelongsToTheCredentials(t *testing.T) {
-	ann := listOwner{spec: &Spec{URL: "https://example.com", Headers: map[string]string{"Authorization": "Bearer ann"}}, account: "1"}
+	ann := listOwner{spec: &messages.Spec{URL: "https://example.com", Headers: map[string]string{"Authorization": "Bearer ann"}}, account: "1"}
 	for name, now := range map[string]listOwner{
 		"another account": {spec: ann.spec, account: "2"},
 		"nobody":          {spec: ann.spec},
-		"another token":   {spec: &Spec{URL: ann.spec.URL, Headers: map[string]string{"Authorization": "Bearer bob"}}, account: "1"},
+		"another token":   {spec: &messages.Spec{URL: ann.spec.URL, Headers: map[string]string{"Authorization": "Bearer bob"}}, account: "1"},
 	} {
 		var x listIndex
 		x.setResources("bank", ann, []messages.Resource{{URI: "bank://ann"}}, nil)
-		same := listOwner{spec: &Spec{URL: ann.spec.URL, Headers: ann.spec.Headers, CallTimeout: 1}, account: "1"}
+		same := listOwner{spec: &messages.Spec{URL: ann.spec.URL, Headers: ann.spec.Headers, CallTimeout: 1}, account: "1"}
 		if got := x.serversListing("bank://ann", func(string) (listOwner, bool) { return same, true }); len(got) != 1 {
 			t.Errorf("%s: the same credentials find %q", name, got)
 		}

@@ -118,7 +118,7 @@ func Start(ctx context.Context, cfg Config) (*Manager, error) {
 		Allow: m.permissions.allowCall, Refuse: m.permissions.refuseTool, ResolveName: m.resolveToolName,
 		RetryWait: cfg.WithdrawAfter,
 		Wake: func(server string) {
-			m.sendCommand(serverCommand{server, lifecycle.Wake{Ticket: m.shared.tickets.Add(1)}, func(error) {}})
+			m.sendCommand(serverCommand{server, lifecycle.Wake{Ticket: m.shared.nextTicket()}, func(error) {}})
 		},
 	}
 	// A sign-in that is known before the first attempt decides whose cached lists a lazy server may show.
@@ -141,12 +141,12 @@ func Start(ctx context.Context, cfg Config) (*Manager, error) {
 	if m.toolCache != nil {
 		common.Remember = m.toolCache.saveToolList
 	}
-	sup := newSupervisor(supervisorOptions{
+	sup, stopped := startSupervisor(supervisorOptions{
 		configured: cfg.Servers, common: common, restart: cfg.Restart, limits: cfg.Gate, withdrawAfter: cfg.WithdrawAfter,
 		rand: cfg.Rand, actorOptions: cfg.ActorOptions, specs: m.opener, credentials: m.credentials, budget: m.budget,
 		loadToolList: m.toolCache.loadToolList,
 	}, m.shared)
-	m.stopped = sup.stopped
+	m.stopped = stopped
 	// Several managers may share one actor system, in which names must differ.
 	n := instances.Add(1)
 	m.pid, err = m.system.Root.SpawnNamed(actorProps(cfg.ActorOptions, "supervisor", func() actor.Actor { return sup }), fmt.Sprintf("mcpvisor-%d", n))
@@ -164,7 +164,7 @@ func Start(ctx context.Context, cfg Config) (*Manager, error) {
 		go m.followPins()
 	}
 	// The supervisor handles its configured servers before it handles this barrier: from here on each has a status.
-	if err := m.awaitHandled(ctx, "start", m.shared.tickets.Add(1)); err != nil {
+	if err := m.awaitHandled(ctx, "start", m.shared.nextTicket()); err != nil {
 		// The actors run already, and the caller gets no manager that it could close. So it is closed here, in the background.
 		m.closeOnce.Do(func() { m.beginClose(); go m.shutDown(0) })
 		return nil, err
@@ -224,7 +224,7 @@ func (m *Manager) Connect(ctx context.Context, name string, spec Spec) error {
 	spec.Scope, spec.Source = messages.ScopeRuntime, ""
 	m.loadAccounts(ctx, map[string]Spec{name: spec})
 	// The ticket is drawn before the command is sent, so the attempt that answers it is at least as new.
-	ticket := m.shared.tickets.Add(1)
+	ticket := m.shared.nextTicket()
 	err, askErr := askSupervisor(ctx, m, "connect", func(reply func(error)) any {
 		reply = m.audit.recordingReply(callerFromContext(ctx), addedRecord(name, spec), reply)
 		return addServer{name: name, spec: spec, ticket: ticket, reply: reply}
@@ -322,7 +322,7 @@ func (m *Manager) awaitCatalog(ctx context.Context, op string) error {
 
 // runCommand sends a command to one server and waits until its effect is visible, or the attempt that it began has ended.
 func (m *Manager) runCommand(ctx context.Context, op, name string, event func(ticket uint64) lifecycle.Event) error {
-	ticket := m.shared.tickets.Add(1)
+	ticket := m.shared.nextTicket()
 	err, askErr := askSupervisor(ctx, m, op, func(reply func(error)) any {
 		e := event(ticket)
 		return serverCommand{name, e, m.audit.recordingReply(callerFromContext(ctx), commandRecord(name, e), reply)}
@@ -509,7 +509,7 @@ func (m *Manager) DisconnectAll(ctx context.Context) error {
 // error is ErrUnknownServer for a name that no server has, and ctx's error if that ended first.
 func (m *Manager) Settled(ctx context.Context, servers ...string) error {
 	const op = "wait"
-	ticket := m.shared.tickets.Add(1)
+	ticket := m.shared.nextTicket()
 	if err := m.awaitHandled(ctx, op, ticket); err != nil {
 		return err
 	}

@@ -13,13 +13,7 @@ import (
 
 // Servers returns the ids of all servers, sorted, those in removal included.
 func (m *Manager) Servers() []string {
-	var names []string
-	m.shared.cells.Range(func(k, _ any) bool {
-		names = append(names, k.(string))
-		return true
-	})
-	slices.Sort(names)
-	return names
+	return m.shared.names()
 }
 
 // Status returns the status of every server, sorted by name. A server that is removed meanwhile is left out.

@@ -13,6 +13,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor/config"
 	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/addresses"
 	"github.com/mcpvisor/mcpvisor/transports/budget"
 	"github.com/mcpvisor/mcpvisor/transports/runner"
 )
@@ -113,7 +114,7 @@ func (o *opener) newTransport(name string, spec *messages.Spec, share *budget.Sh
 // that renewed certificates count.
 func (o *opener) newRemoteTransport(name string, spec *messages.Spec, grace time.Duration, share *budget.Share) (transports.Transport, error) {
 	// The client is shared with other servers unless the spec has a TLS configuration of its own.
-	client, err := o.clients.clientFor(spec.TLS, originOf(spec))
+	client, err := o.clients.clientFor(spec.TLS, addresses.OriginOf(spec.URL))
 	if err != nil {
 		return nil, openError(err)
 	}
@@ -177,23 +178,6 @@ func checkURL(kind messages.TransportKind, raw string) string {
 		return fmt.Sprintf("its url must begin with http:// or https://, not %q", u.Scheme)
 	case u.Host == "":
 		return "its url names no host"
-	}
-	return ""
-}
-
-// originOf returns the key by which the start gate counts dials. All protocols on one host and port count together, because
-// they load the same machine. It is empty for servers without a URL.
-func originOf(s *messages.Spec) string {
-	if u, err := url.Parse(s.URL); err == nil && u.Host != "" {
-		// A websocket begins as an HTTP request to the same host, so both count as one origin.
-		scheme := u.Scheme
-		switch scheme {
-		case "ws":
-			scheme = "http"
-		case "wss":
-			scheme = "https"
-		}
-		return scheme + "://" + u.Host
 	}
 	return ""
 }

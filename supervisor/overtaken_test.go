@@ -25,7 +25,7 @@ func TestARequestThatAGrantOvertookIsNotGrantedAgain(t *testing.T) {
 		s.root = system.Root
 		pid := s.root.Spawn(actor.PropsFromFunc(func(actor.Context) {}))
 		s.self = pid
-		r := &managedServer{name: "a", spec: &Spec{Command: "a"}, pid: pid, actorEpoch: 1}
+		r := &managedServer{name: "a", spec: &messages.Spec{Command: "a"}, pid: pid, actorEpoch: 1}
 		s.servers["a"] = r
 		defer s.stopTimers()
 		says := func(knows uint64, e lifecycle.Effect) {

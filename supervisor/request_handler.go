@@ -61,6 +61,18 @@ func newRequestHandler(a answerers) *requestHandler {
 	}
 }
 
+// setActor makes the handler pass requests to the entry actor; nil says that there is none.
+func (d *requestHandler) setActor(ask actorHandler) {
+	if ask == nil {
+		d.actorHandler.Store(nil)
+		return
+	}
+	d.actorHandler.Store(&ask)
+}
+
+// setActorKinds says which kinds handlers have announced. Connections that are opened from now on announce them to their servers.
+func (d *requestHandler) setActorKinds(kinds requestKinds) { d.actorKinds.Store(&kinds) }
+
 // programKinds returns the kinds for which the program has functions. No actor may announce these.
 func (d *requestHandler) programKinds() requestKinds {
 	a := d.answerers

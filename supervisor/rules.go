@@ -32,7 +32,7 @@ func (m *Manager) SetPermissions(ctx context.Context, r access.Rules) error {
 // refilterTools makes every server filter its tools again, and returns when the catalog shows the outcome. It waits for each
 // server's actor by ticket: those that are removed or replaced meanwhile have nothing to show.
 func (m *Manager) refilterTools(ctx context.Context) error {
-	ticket := m.shared.tickets.Add(1)
+	ticket := m.shared.nextTicket()
 	m.sendCommand(refilterAll{})
 	if err := m.awaitHandled(ctx, "configure", ticket); err != nil {
 		return err

@@ -20,6 +20,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor/config"
 	"github.com/mcpvisor/mcpvisor/supervisor/restart"
+	"github.com/mcpvisor/mcpvisor/transports/addresses"
 	"github.com/mcpvisor/mcpvisor/transports/budget"
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
@@ -45,6 +46,20 @@ func (s *sharedState) cellOf(name string) *actors.Cell {
 	}
 	return nil
 }
+
+// names returns the ids of all servers, sorted.
+func (s *sharedState) names() []string {
+	var names []string
+	s.cells.Range(func(k, _ any) bool {
+		names = append(names, k.(string))
+		return true
+	})
+	slices.Sort(names)
+	return names
+}
+
+// nextTicket numbers a command or a barrier.
+func (s *sharedState) nextTicket() uint64 { return s.tickets.Add(1) }
 
 // shareOf returns the server's share of the memory budget. It is nil for a server that is not configured any more; a nil share
 // counts nothing.
@@ -137,6 +152,12 @@ type secretKeeper interface {
 	SecretsOf(server string) []string
 	// DropCredential forgets the credential of a server that is gone.
 	DropCredential(server string)
+}
+
+// startSupervisor makes the supervisor's actor. stopped is closed when it has ended.
+func startSupervisor(o supervisorOptions, sh *sharedState) (supervisor actor.Actor, stopped <-chan struct{}) {
+	s := newSupervisor(o, sh)
+	return s, s.stopped
 }
 
 func newSupervisor(o supervisorOptions, sh *sharedState) *supervisor {
@@ -365,7 +386,7 @@ func priorityOf(u lifecycle.Urgency, r *managedServer) restart.Priority {
 // itself displaced is spared, so that two servers do not displace each other in turn.
 func (s *supervisor) startRequest(r *managedServer, p restart.Priority, notBefore time.Time) restart.Request {
 	return restart.Request{
-		Server: r.name, Kind: r.spec.Kind(), Origin: originOf(r.spec), Priority: p, NotBefore: notBefore,
+		Server: r.name, Kind: r.spec.Kind(), Origin: addresses.OriginOf(r.spec.URL), Priority: p, NotBefore: notBefore,
 		Displaces: p == restart.Urgent || r.policy.Displaces(), Spared: r.policy.Displaced,
 	}
 }
