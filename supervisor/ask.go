@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor/internal/asker"
 )
 
 // AskRequest asks the person, through Config.Ask or AskedBy, whether a tool may be called.
@@ -41,36 +42,36 @@ type AskAnswer string
 
 const (
 	// AskNo refuses this call and those with the same arguments that wait with it; the next such call is asked about again.
-	AskNo AskAnswer = answerNo
+	AskNo AskAnswer = asker.AnswerNo
 	// AskOnce allows this call alone: those with the same arguments that wait are asked about after it, one by one.
-	AskOnce AskAnswer = answerOnce
+	AskOnce AskAnswer = asker.AnswerOnce
 	// AskAll allows this call, and those with the same arguments that wait with it.
-	AskAll AskAnswer = answerAll
+	AskAll AskAnswer = asker.AnswerAll
 	// AskSession allows the tool, with any arguments, until the manager ends: to every caller, and where the call was
 	// made with AskedBy and ScopeGrants, to that caller alone.
-	AskSession AskAnswer = answerSession
+	AskSession AskAnswer = asker.AnswerSession
 	// AskAlways allows like AskSession; the function that asked stores AskRequest.Rule in a file for later runs.
-	AskAlways AskAnswer = answerAlways
+	AskAlways AskAnswer = asker.AnswerAlways
 )
 
 // AskedBy makes ask decide about the calls that are made with the result, in the place of Config.Ask: for a program whose callers
 // have a person each. An answer to one caller is no answer for another.
 func AskedBy(ctx context.Context, ask func(context.Context, AskRequest) (AskAnswer, error)) context.Context {
-	return askedBy(ctx, questionFunc(ask))
+	return asker.AskedBy(ctx, questionFunc(ask))
 }
 
 // ScopeGrants names the caller to whom the answers AskSession and AskAlways are granted, if the function of AskedBy gives them to
 // a call that is made with the result. Without it, or with an empty name, they are granted to every caller.
 func ScopeGrants(ctx context.Context, caller string) context.Context {
-	return scopeGrants(ctx, caller)
+	return asker.ScopeGrants(ctx, caller)
 }
 
 // questionFunc returns the program's function for the asker, which knows no type of the facade; nil for none.
-func questionFunc(ask func(context.Context, AskRequest) (AskAnswer, error)) askFunc {
+func questionFunc(ask func(context.Context, AskRequest) (AskAnswer, error)) asker.Func {
 	if ask == nil {
 		return nil
 	}
-	return func(ctx context.Context, q question) (string, error) {
+	return func(ctx context.Context, q asker.Question) (string, error) {
 		answer, err := ask(ctx, AskRequest(q))
 		return string(answer), err
 	}

@@ -7,6 +7,8 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/actors"
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor/internal/credentials"
+	"github.com/mcpvisor/mcpvisor/supervisor/internal/refusal"
 	"github.com/mcpvisor/mcpvisor/transports"
 	"github.com/mcpvisor/mcpvisor/transports/auth/oauth"
 )
@@ -65,14 +67,14 @@ func (m *Manager) AuthStatus(ctx context.Context, servers ...string) ([]AuthStat
 	}
 	out := []AuthStatus{}
 	for _, name := range servers {
-		cell := m.shared.cellOf(name)
+		cell := m.shared.CellOf(name)
 		if cell == nil {
 			if named {
-				return nil, unknownServer("auth status", name)
+				return nil, refusal.UnknownServerError("auth status", name)
 			}
 			continue
 		}
-		if v := cell.View(); isRemote(v.Spec) {
+		if v := cell.View(); credentials.IsRemote(v.Spec) {
 			out = append(out, m.authStatus(ctx, name, v))
 		}
 	}
@@ -93,26 +95,26 @@ func (m *Manager) authStatus(ctx context.Context, name string, v *actors.View) A
 		}
 		return s
 	}
-	if c.isFromProgram() {
+	if c.IsFromProgram() {
 		s.Kind, s.Where = "program", "the program"
 	}
-	in := c.signIn()
+	in := c.SignIn()
 	switch {
-	case c.isProvided():
+	case c.IsProvided():
 		s.State, s.Where = AuthProvided, "memory"
 	case in != nil:
 		st, err := in.Status(ctx)
 		s.setSignIn(st, err)
 		// Such a server never asked for credentials: that no sign-in is stored does not mean that one is missing.
-		if c.isImplied() && !s.NeedsAuth && s.State == AuthSignedOut {
+		if c.IsImplied() && !s.NeedsAuth && s.State == AuthSignedOut {
 			s.State = AuthNotUsed
 		}
-	case c.isEmpty() && len(v.Spec.Headers) == 0:
+	case c.IsEmpty() && len(v.Spec.Headers) == 0:
 		s.State = AuthNotUsed
 	default:
 		s.State = AuthConfigured
 		if s.Where == "" {
-			s.Where = m.credentials.describePlace(v.Spec)
+			s.Where = m.credentials.DescribePlace(v.Spec)
 		}
 	}
 	return s

@@ -11,6 +11,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/actors/lifecycle"
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
+	"github.com/mcpvisor/mcpvisor/supervisor/internal/refusal"
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
@@ -188,11 +189,11 @@ func (m *Manager) callByName(ctx context.Context, server, tool string, args any,
 	return m.runCall(ctx, server, tool, raw, m.sessionOptions(opts))
 }
 
-// auditCall runs a call, and the audit log records how it ended. argsErr says that the arguments cannot be written.
+// AuditCall runs a call, and the audit log records how it ended. argsErr says that the arguments cannot be written.
 func (m *Manager) auditCall(
 	ctx context.Context, server, tool string, raw json.RawMessage, opts []CallOption, argsErr error,
 ) (res *Result, err error) {
-	m.audit.auditCall(ctx, server, tool, raw, func(traced context.Context) (messages.Outcome, json.RawMessage, error) {
+	m.audit.AuditCall(ctx, server, tool, raw, func(traced context.Context) (messages.Outcome, json.RawMessage, error) {
 		if err = argsErr; err != nil {
 			return "", nil, err
 		}
@@ -209,7 +210,7 @@ func (m *Manager) runCall(
 	ctx context.Context, server, tool string, raw json.RawMessage, o *session.Options,
 ) (*Result, error) {
 	if m.closing.Load() {
-		return nil, closedError("call")
+		return nil, refusal.ClosedError("call")
 	}
 	// The catalog is read by calls, not here: the name is resolved as late as possible.
 	var res session.Result

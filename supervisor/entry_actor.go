@@ -15,6 +15,9 @@ import (
 	"github.com/mcpvisor/mcpvisor/actors/lifecycle"
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor/audit"
+	"github.com/mcpvisor/mcpvisor/supervisor/internal/auditor"
+	"github.com/mcpvisor/mcpvisor/supervisor/internal/core"
+	"github.com/mcpvisor/mcpvisor/supervisor/internal/refusal"
 )
 
 // maxActorCalls bounds the calls and reads by message that run at once; one more is replied to as not sent.
@@ -79,7 +82,7 @@ func (e *entryActor) Receive(ctx actor.Context) {
 	case *actor.Started:
 		e.root, e.self = ctx.ActorSystem().Root, ctx.Self()
 		// From here on the goroutines of sessions can reach handlers of server requests through this actor.
-		e.m.requestHandler.setActor(e.askHandler)
+		e.m.requestHandler.SetActor(e.askHandler)
 	case *actor.Stopped:
 		// The order matters: first the requests that block session goroutines, then what only uses memory.
 		e.refusePending()
@@ -95,20 +98,20 @@ func (e *entryActor) Receive(ctx actor.Context) {
 		e.dismissHandler(m.Who)
 	case *messages.AddServer:
 		// The reply comes when the spec is accepted; the sender watches the status for the attempt.
-		e.forwardCommand(ctx, addServer{name: m.GetName(), spec: m.GetSpec().ToSpec(), ticket: e.m.shared.nextTicket(), early: true,
-			reply: e.recordingReply(ctx, addedRecord(m.GetName(), m.GetSpec().ToSpec()), e.doneReplier(ctx))})
+		e.forwardCommand(ctx, core.AddServer{Name: m.GetName(), Spec: m.GetSpec().ToSpec(), Ticket: e.m.shared.NextTicket(), Early: true,
+			Reply: e.recordingReply(ctx, auditor.AddedRecord(m.GetName(), m.GetSpec().ToSpec()), e.doneReplier(ctx))})
 	case *messages.RemoveServer:
-		e.forwardCommand(ctx, removeServer{m.GetName(), e.recordingReply(ctx, audit.Record{Change: "remove", Server: m.GetName()},
+		e.forwardCommand(ctx, core.RemoveServer{Name: m.GetName(), Reply: e.recordingReply(ctx, audit.Record{Change: "remove", Server: m.GetName()},
 			e.publishedReplier(ctx, m.GetName(), isUnreachable))})
 	case *messages.EnableServer:
-		e.commandServer(ctx, m.GetName(), lifecycle.Enable{Ticket: e.m.shared.nextTicket()}, e.doneReplier(ctx))
+		e.commandServer(ctx, m.GetName(), lifecycle.Enable{Ticket: e.m.shared.NextTicket()}, e.doneReplier(ctx))
 	// The ticket distinguishes the disabled view from one of an earlier command.
 	case *messages.DisableServer:
-		ticket := e.m.shared.nextTicket()
+		ticket := e.m.shared.NextTicket()
 		e.commandServer(ctx, m.GetName(), lifecycle.Disable{Cold: m.GetDisconnect(), Ticket: ticket},
 			e.publishedReplier(ctx, m.GetName(), func(v *actors.View) bool { return v.State.Removing || v.State.Answered >= ticket }))
 	case *messages.ReconnectServer:
-		e.commandServer(ctx, m.GetName(), lifecycle.Reconnect{Ticket: e.m.shared.nextTicket()}, e.doneReplier(ctx))
+		e.commandServer(ctx, m.GetName(), lifecycle.Reconnect{Ticket: e.m.shared.NextTicket()}, e.doneReplier(ctx))
 	case *messages.ProvideCredentials:
 		e.provideToken(ctx, m)
 	case *messages.SetServers:
@@ -150,16 +153,16 @@ func (e *entryActor) forwardCommand(ctx actor.Context, command any) {
 
 // commandServer forwards a command about one server; the audit log gets a record of it when the supervisor accepts or refuses it.
 func (e *entryActor) commandServer(ctx actor.Context, name string, event lifecycle.Event, reply func(error)) {
-	e.forwardCommand(ctx, serverCommand{name, event, e.recordingReply(ctx, commandRecord(name, event), reply)})
+	e.forwardCommand(ctx, core.ServerCommand{Name: name, Event: event, Reply: e.recordingReply(ctx, auditor.CommandRecord(name, event), reply)})
 }
 
-// recordingReply returns a reply function that records the change before it replies. Without an audit log the sender need not be
+// RecordingReply returns a reply function that records the change before it replies. Without an audit log the sender need not be
 // described.
 func (e *entryActor) recordingReply(ctx actor.Context, r audit.Record, reply func(error)) func(error) {
 	if e.m.audit == nil {
 		return reply
 	}
-	return e.m.audit.recordingReply(callerFromSender(ctx), r, reply)
+	return e.m.audit.RecordingReply(auditor.CallerFromSender(ctx), r, reply)
 }
 
 // doneReplier returns a reply function that sends Done. The sender is taken now: ctx belongs to this turn.
@@ -174,7 +177,7 @@ func (e *entryActor) doneReplier(ctx actor.Context) func(error) {
 func (e *entryActor) publishedReplier(ctx actor.Context, name string, hidden func(*actors.View) bool) func(error) {
 	to, m := ctx.Sender(), e.m
 	// The wait must see the cell of the server that the command was for.
-	cell := m.shared.cellOf(name)
+	cell := m.shared.CellOf(name)
 	return func(err error) {
 		if err != nil || cell == nil {
 			e.sendReply(to, &messages.Done{Failure: messages.FailureOf(err)})
@@ -194,10 +197,10 @@ func (e *entryActor) publishedReplier(ctx actor.Context, name string, hidden fun
 	}
 }
 
-// provideToken replies when the token is in use; the attempt to connect that follows is not waited for. It runs in a goroutine,
+// ProvideToken replies when the token is in use; the attempt to connect that follows is not waited for. It runs in a goroutine,
 // because an AuthProvider may block. done holds the failure of a panic until the work has succeeded.
 func (e *entryActor) provideToken(ctx actor.Context, m *messages.ProvideCredentials) {
-	sender := callerFromSender(ctx)
+	sender := auditor.CallerFromSender(ctx)
 	to, done, manager := ctx.Sender(), &messages.Done{Failure: messages.FailureOf(&messages.Error{Op: "authorize",
 		Class: messages.ClassPanic, Text: "a defect of mcpvisor"})}, e.m
 	go func() {
@@ -207,18 +210,18 @@ func (e *entryActor) provideToken(ctx actor.Context, m *messages.ProvideCredenti
 		}()
 		err := manager.provideToken(sender, m.GetServer(), m.GetToken())
 		done.Failure = messages.FailureOf(err)
-		cell := manager.shared.cellOf(m.GetServer())
+		cell := manager.shared.CellOf(m.GetServer())
 		if err != nil || cell == nil {
 			return
 		}
 		// A server that works is not reconnected: it uses the token with its next request.
 		if phase := cell.View().State.Phase; phase == messages.Failed || phase == messages.NeedsAuth {
-			manager.sendCommand(serverCommand{m.GetServer(), lifecycle.Reconnect{Ticket: manager.shared.nextTicket()}, func(error) {}})
+			manager.sendCommand(core.ServerCommand{Name: m.GetServer(), Event: lifecycle.Reconnect{Ticket: manager.shared.NextTicket()}, Reply: func(error) {}})
 		}
 	}()
 }
 
-// setServers forwards a whole set of runtime servers, and translates the reply.
+// SetServers forwards a whole set of runtime servers, and translates the reply.
 func (e *entryActor) setServers(ctx actor.Context, m *messages.SetServers) {
 	// The message may be shared with its sender on this machine, so the specs are copied.
 	specs := make(map[string]messages.Spec, len(m.GetServers()))
@@ -226,7 +229,7 @@ func (e *entryActor) setServers(ctx actor.Context, m *messages.SetServers) {
 		specs[name] = s.ToSpec()
 	}
 	to := ctx.Sender()
-	e.forwardCommand(ctx, setServers{specs, e.m.audit.recordingSetReply(callerFromSender(ctx), func(res messages.SetServersResult, err error) {
+	e.forwardCommand(ctx, core.SetServers{Specs: specs, Reply: e.m.audit.RecordingSetReply(auditor.CallerFromSender(ctx), func(res messages.SetServersResult, err error) {
 		e.sendReply(to, &messages.SetServersReply{Added: res.Added, Removed: res.Removed, Errors: res.Errors,
 			Adjusted: res.Adjusted, Kept: res.Kept, Failure: messages.FailureOf(err)})
 	})})
@@ -258,7 +261,7 @@ func (e *entryActor) runCall(ctx actor.Context, m *messages.CallTool) {
 		e.calls[id] = &actorCall{}
 	}
 	// The goroutine must not touch the actor's fields, which change with later messages.
-	root, self, manager, sender := e.root, e.self, e.m, callerFromSender(ctx)
+	root, self, manager, sender := e.root, e.self, e.m, auditor.CallerFromSender(ctx)
 	go func() {
 		// The goroutine sends callEnded exactly once, also after a panic: inFlight would never fall otherwise.
 		reply := callReply(id, nil, &messages.Error{Op: "call", Outcome: messages.OutcomeUnknown, Class: messages.ClassPanic, Text: "a defect of mcpvisor ended the call"})
@@ -271,7 +274,7 @@ func (e *entryActor) runCall(ctx actor.Context, m *messages.CallTool) {
 		// The caller's name decides about the order in a server's queue.
 		wait = messages.WithCaller(wait, m.GetCaller())
 		if manager.audit != nil {
-			wait = audit.WithVia(wait, sender.via, sender.sender)
+			wait = audit.WithVia(wait, sender.Via, sender.Sender)
 		}
 		opts, finish := e.callOptions(root, m, to)
 		var res *Result
@@ -372,8 +375,8 @@ func (e *entryActor) replyTools(ctx actor.Context, m *messages.ListTools) {
 		}
 	}
 	for _, name := range m.GetServers() {
-		if e.m.shared.cellOf(name) == nil {
-			reply.Failure = messages.FailureOf(unknownServer("list tools", name))
+		if e.m.shared.CellOf(name) == nil {
+			reply.Failure = messages.FailureOf(refusal.UnknownServerError("list tools", name))
 			continue
 		}
 		for _, t := range snapshot.Server(name) {

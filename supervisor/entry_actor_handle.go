@@ -11,6 +11,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor/internal/requests"
 )
 
 // This file lets other actors answer the requests of servers. The entry actor owns the set of handlers and their unanswered
@@ -25,7 +26,7 @@ const maxPendingRequests = 1024
 // handlerActor is an actor that has announced, with HandleRequests, which kinds of servers' requests it answers.
 type handlerActor struct {
 	pid   *actor.PID
-	kinds requestKinds
+	kinds requests.Kinds
 }
 
 // pendingRequest is a request of a server on its way to a handler. The session's goroutine writes the first fields and reads
@@ -66,7 +67,7 @@ func (e *entryActor) askHandler(
 		e.root.Send(e.self, requestAbandoned{a})
 		return nil, context.Cause(ctx)
 	case <-e.stopped:
-		return nil, refusedError("the manager is closed")
+		return nil, requests.RefusedError("the manager is closed")
 	}
 }
 
@@ -97,7 +98,7 @@ func (e *entryActor) receiveHandling(ctx actor.Context) bool {
 // handlerAnswerOf translates a handler's reply. An empty result counts as a refusal.
 func handlerAnswerOf(c *messages.ServerRequestReply) handlerAnswer {
 	if c.GetRefused() || len(c.GetResult()) == 0 {
-		return handlerAnswer{err: refusedError("the actor that answers refused")}
+		return handlerAnswer{err: requests.RefusedError("the actor that answers refused")}
 	}
 	return handlerAnswer{result: c.GetResult()}
 }
@@ -117,8 +118,8 @@ func (e *entryActor) handleRequests(ctx actor.Context, c *messages.HandleRequest
 		return // there is no actor to send requests to
 	}
 	// An extension without its kind means nothing.
-	want := requestKinds{sampling: c.GetSampling(), samplingTools: c.GetSampling() && c.GetSamplingTools(),
-		elicitation: c.GetElicitation(), elicitationURL: c.GetElicitation() && c.GetElicitationUrl(), roots: c.GetRoots()}
+	want := requests.Kinds{Sampling: c.GetSampling(), SamplingTools: c.GetSampling() && c.GetSamplingTools(),
+		Elicitation: c.GetElicitation(), ElicitationURL: c.GetElicitation() && c.GetElicitationUrl(), Roots: c.GetRoots()}
 	// The sender's own kinds do not count: it may change its mind.
 	for key, other := range e.handlers {
 		if key != to.String() {
@@ -128,11 +129,11 @@ func (e *entryActor) handleRequests(ctx actor.Context, c *messages.HandleRequest
 			}
 		}
 	}
-	if text := sharedKind(want, e.m.requestHandler.programKinds()); text != "" {
+	if text := sharedKind(want, e.m.requestHandler.ProgramKinds()); text != "" {
 		e.sendReply(to, &messages.Done{Failure: messages.FailureOf(kindTakenError(text + " is answered by the program itself"))})
 		return
 	}
-	if want.isEmpty() {
+	if want.IsEmpty() {
 		e.dismissHandler(to)
 	} else {
 		// A new handler is watched, so that its requests are refused when it ends.
@@ -154,13 +155,13 @@ func kindTakenError(text string) error {
 }
 
 // sharedKind names the first kind that both sets have; empty if they have none in common.
-func sharedKind(a, b requestKinds) string {
+func sharedKind(a, b requests.Kinds) string {
 	switch {
-	case a.sampling && b.sampling:
+	case a.Sampling && b.Sampling:
 		return "sampling"
-	case a.elicitation && b.elicitation:
+	case a.Elicitation && b.Elicitation:
 		return "elicitation"
-	case a.roots && b.roots:
+	case a.Roots && b.Roots:
 		return "roots"
 	}
 	return ""
@@ -176,7 +177,7 @@ func (e *entryActor) dismissHandler(pid *actor.PID) {
 	// The servers get an answer at once and need not wait for their own timeouts.
 	for _, a := range e.pending {
 		if a.handler == cl {
-			e.completeRequest(a, handlerAnswer{err: refusedError("the actor that answers is gone")})
+			e.completeRequest(a, handlerAnswer{err: requests.RefusedError("the actor that answers is gone")})
 		}
 	}
 	e.publishKinds()
@@ -186,31 +187,31 @@ func (e *entryActor) dismissHandler(pid *actor.PID) {
 // has no way to tell those that are open.
 func (e *entryActor) publishKinds() {
 	// The kinds of all handlers together are what a new connection announces.
-	all := requestKinds{}
+	all := requests.Kinds{}
 	for _, cl := range e.handlers {
 		k := cl.kinds
-		all.sampling, all.samplingTools = all.sampling || k.sampling, all.samplingTools || k.samplingTools
-		all.elicitation, all.elicitationURL = all.elicitation || k.elicitation, all.elicitationURL || k.elicitationURL
-		all.roots = all.roots || k.roots
+		all.Sampling, all.SamplingTools = all.Sampling || k.Sampling, all.SamplingTools || k.SamplingTools
+		all.Elicitation, all.ElicitationURL = all.Elicitation || k.Elicitation, all.ElicitationURL || k.ElicitationURL
+		all.Roots = all.Roots || k.Roots
 	}
-	e.m.requestHandler.setActorKinds(all)
+	e.m.requestHandler.SetActorKinds(all)
 }
 
 // routeRequest sends a request to its handler under a new id, or refuses it.
 func (e *entryActor) routeRequest(a *pendingRequest) {
 	for _, cl := range e.handlers {
 		k := cl.kinds
-		if a.method == "sampling/createMessage" && k.sampling || a.method == "elicitation/create" && k.elicitation ||
-			a.method == "roots/list" && k.roots {
+		if a.method == "sampling/createMessage" && k.Sampling || a.method == "elicitation/create" && k.Elicitation ||
+			a.method == "roots/list" && k.Roots {
 			a.handler = cl
 		}
 	}
 	switch {
 	case a.handler == nil:
-		a.answer <- handlerAnswer{err: refusedError("nobody answers")}
+		a.answer <- handlerAnswer{err: requests.RefusedError("nobody answers")}
 		return
 	case len(e.pending) >= maxPendingRequests:
-		a.answer <- handlerAnswer{err: refusedError(fmt.Sprintf("%d requests of servers wait already", maxPendingRequests))}
+		a.answer <- handlerAnswer{err: requests.RefusedError(fmt.Sprintf("%d requests of servers wait already", maxPendingRequests))}
 		return
 	}
 	// The id is drawn at random, because any actor that knows it could send the answer: it must not be guessable.
@@ -231,10 +232,10 @@ func (e *entryActor) routeRequest(a *pendingRequest) {
 
 // refusePending refuses every request that waits, because the manager ends, and releases the goroutines that still send.
 func (e *entryActor) refusePending() {
-	// New requests are refused by the requestHandler itself from here on.
-	e.m.requestHandler.setActor(nil)
+	// New requests are refused by the RequestHandler itself from here on.
+	e.m.requestHandler.SetActor(nil)
 	for _, a := range e.pending {
-		e.completeRequest(a, handlerAnswer{err: refusedError("the manager is closed")})
+		e.completeRequest(a, handlerAnswer{err: requests.RefusedError("the manager is closed")})
 	}
 	close(e.stopped)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor/audit"
+	"github.com/mcpvisor/mcpvisor/supervisor/internal/auditor"
 )
 
 // This file has what other actors ask about the servers' resources and prompts. Each request runs in a goroutine, counts among
@@ -35,7 +36,7 @@ func (e *entryActor) runInBackground(
 	}
 	// The counter falls when requestEnded arrives, which the goroutine always sends.
 	e.inFlight++
-	root, self, sender := e.root, e.self, callerFromSender(ctx)
+	root, self, sender := e.root, e.self, auditor.CallerFromSender(ctx)
 	go func() { // ends with f, which the timeout or the server's own bounds end
 		reply := refuse(&messages.Error{Op: "read", Outcome: messages.OutcomeUnknown, Class: messages.ClassPanic,
 			Text: "a defect of mcpvisor ended the request"})
@@ -46,7 +47,7 @@ func (e *entryActor) runInBackground(
 		// The server's own timeouts apply within this bound.
 		wait, cancel := timeoutContext(timeoutMs)
 		defer cancel()
-		reply = f(audit.WithVia(wait, sender.via, sender.sender))
+		reply = f(audit.WithVia(wait, sender.Via, sender.Sender))
 	}()
 }
 

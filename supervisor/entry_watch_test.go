@@ -50,7 +50,7 @@ func TestAnActorThatWatchesTwiceIsToldOnce(t *testing.T) {
 		}
 		send(&messages.Unwatch{})
 		synctest.Wait()
-		if m.shared.hub.Watched() {
+		if m.shared.Hub.Watched() {
 			t.Error("one who does not watch any more is told")
 		}
 	})
@@ -63,12 +63,12 @@ func TestAnActorThatEndedIsNotToldOn(t *testing.T) {
 		pid, send, got := newWatchingActor(m)
 		send(&messages.Watch{Buffer: 100})
 		<-got
-		if !m.shared.hub.Watched() {
+		if !m.shared.Hub.Watched() {
 			t.Fatal("it does not watch")
 		}
 		m.System().Root.Stop(pid)
 		synctest.Wait()
-		if m.shared.hub.Watched() {
+		if m.shared.Hub.Watched() {
 			t.Error("it goes on being told")
 		}
 	})

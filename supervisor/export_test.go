@@ -7,7 +7,7 @@ import (
 
 // Admit decides about a call by the rules, as its path does.
 func (m *Manager) Admit(ctx context.Context, tool *Tool, args json.RawMessage) error {
-	return m.permissions.allowCall(ctx, tool, args)
+	return m.permissions.AllowCall(ctx, tool, args)
 }
 
 // Held returns how much all servers hold of the memory budget.

@@ -9,6 +9,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/audit"
 	"github.com/mcpvisor/mcpvisor/supervisor/config"
 	"github.com/mcpvisor/mcpvisor/supervisor/discover"
+	"github.com/mcpvisor/mcpvisor/supervisor/internal/core"
 	"github.com/mcpvisor/mcpvisor/supervisor/internal/reload"
 	"github.com/mcpvisor/mcpvisor/supervisor/internal/reload/plan"
 )
@@ -120,7 +121,7 @@ func (f *Follower) Close() {
 func (f *Follower) applyDecision(ctx context.Context, d plan.Decision) error {
 	ctx = audit.WithVia(ctx, "file", "")
 	// The rules come first, so that no new server runs under the old ones.
-	if !f.m.permissions.hasRules(d.Permissions) {
+	if !f.m.permissions.HasRules(d.Permissions) {
 		if err := f.m.SetPermissions(ctx, d.Permissions); err != nil {
 			return err
 		}
@@ -129,7 +130,7 @@ func (f *Follower) applyDecision(ctx context.Context, d plan.Decision) error {
 	if err := f.m.setPin(ctx, d.Pin.Own, d.Pin.Least); err != nil {
 		return err
 	}
-	_, err := f.m.configureServers(ctx, configureServers{specs: maps.Clone(d.Specs), managed: &d.Policies})
+	_, err := f.m.configureServers(ctx, core.ConfigureServers{Specs: maps.Clone(d.Specs), Managed: &d.Policies})
 	return err
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/actors"
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor/internal/refusal"
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
@@ -64,7 +65,7 @@ func gatherLists[T any](
 
 // readableServers returns the connected servers whose resources and prompts the rules let be read.
 func (m *Manager) readableServers() []string {
-	return slices.DeleteFunc(m.ConnectedServers(), func(name string) bool { return m.permissions.checkRead(name) != nil })
+	return slices.DeleteFunc(m.ConnectedServers(), func(name string) bool { return m.permissions.CheckRead(name) != nil })
 }
 
 // joinParts returns all items as one list, and the errors of the servers that failed as one error.
@@ -87,7 +88,7 @@ func joinParts[T any](parts []listPart[T]) ([]T, error) {
 // says that it may be sent a second time after a lost connection.
 func (m *Manager) sendRequest(ctx context.Context, server string, repeatable bool, f func(context.Context, *session.Session) error) error {
 	if m.closing.Load() {
-		return closedError("read")
+		return refusal.ClosedError("read")
 	}
 	return m.calls.SendRequest(ctx, actors.Request{Server: server, Repeatable: repeatable, Send: f})
 }
@@ -96,7 +97,7 @@ func (m *Manager) sendRequest(ctx context.Context, server string, repeatable boo
 func (m *Manager) readServer(
 	ctx context.Context, server string, repeatable bool, f func(context.Context, *session.Session) error,
 ) error {
-	if err := m.permissions.checkRead(server); err != nil {
+	if err := m.permissions.CheckRead(server); err != nil {
 		return err
 	}
 	return m.sendRequest(ctx, server, repeatable, f)
@@ -106,11 +107,11 @@ func (m *Manager) readServer(
 func (m *Manager) readTraced(
 	ctx context.Context, server string, t *actors.Trace, f func(context.Context, *session.Session) error,
 ) error {
-	if err := m.permissions.checkRead(server); err != nil {
+	if err := m.permissions.CheckRead(server); err != nil {
 		return err
 	}
 	if m.closing.Load() {
-		return closedError("read")
+		return refusal.ClosedError("read")
 	}
 	return m.calls.SendRequest(ctx, actors.Request{Server: server, Repeatable: true, Trace: t, Send: f})
 }
@@ -119,7 +120,7 @@ func (m *Manager) readTraced(
 // about the connection itself. Behind a full queue it could not help.
 func (m *Manager) sendUnqueued(ctx context.Context, server string, repeatable bool, f func(context.Context, *session.Session) error) error {
 	if m.closing.Load() {
-		return closedError("read")
+		return refusal.ClosedError("read")
 	}
 	return m.calls.SendRequest(ctx, actors.Request{Server: server, Repeatable: repeatable, SkipsQueue: true, Send: f})
 }
@@ -167,7 +168,7 @@ func (m *Manager) promptParts(ctx context.Context, servers []string, seen func(*
 		seen(p)
 	})
 	for _, p := range parts {
-		m.index.addPrompts(p.items, m.cfg.Naming)
+		m.index.AddPrompts(p.items, m.cfg.Naming)
 	}
 	return parts
 }

@@ -10,6 +10,9 @@ import (
 	"github.com/mcpvisor/mcpvisor/actors"
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor/audit"
+	"github.com/mcpvisor/mcpvisor/supervisor/internal/auditor"
+	"github.com/mcpvisor/mcpvisor/supervisor/internal/credentials"
+	"github.com/mcpvisor/mcpvisor/supervisor/internal/refusal"
 	"github.com/mcpvisor/mcpvisor/transports"
 	"github.com/mcpvisor/mcpvisor/transports/auth"
 	"github.com/mcpvisor/mcpvisor/transports/auth/oauth"
@@ -45,23 +48,23 @@ func (m *Manager) Login(ctx context.Context, server string, opts LoginOptions) e
 	if p.Challenge == nil && v.State.Phase == messages.NeedsAuth && v.State.Cause != nil {
 		p.Challenge = v.State.Cause.Challenge
 	}
-	c := m.credentials.findCredential(server)
+	c := m.credentials.FindCredential(server)
 	// The account before the sign-in decides whether the connection may stay.
-	before := c.actingAccount()
+	before := c.ActingAccount()
 	_, err = in.Login(ctx, p)
-	m.audit.recordChange(callerFromContext(ctx), audit.Record{Change: "sign-in", Server: server}, err)
+	m.audit.RecordChange(auditor.CallerFromContext(ctx), audit.Record{Change: "sign-in", Server: server}, err)
 	if err != nil {
 		return authError(op, server, err)
 	}
 	// The sign-in is newer than a token that the program provided.
-	c.dropToken()
-	c.forgetAccount()
+	c.DropToken()
+	c.ForgetAccount()
 	// Lists and the running connection belong to the account from before. They go first, so that no caller sees them with the
 	// new account's name.
 	m.forgetLists(server)
 	// Watchers learn of the sign-in before the attempt that follows from it.
-	m.shared.hub.Publish(messages.Event{Kind: messages.EventAuth, Server: server})
-	if c.actingAccount() != before && m.showsTools(server) {
+	m.shared.Hub.Publish(messages.Event{Kind: messages.EventAuth, Server: server})
+	if c.ActingAccount() != before && m.showsTools(server) {
 		return m.Reconnect(ctx, server)
 	}
 	return m.reconnectIfDown(ctx, server)
@@ -70,14 +73,14 @@ func (m *Manager) Login(ctx context.Context, server string, opts LoginOptions) e
 // forgetLists removes the server's lists that are kept for the next start, and what is remembered of its resources, because
 // they may belong to another account. Login and logout call it.
 func (m *Manager) forgetLists(server string) {
-	m.toolCache.forgetServer(server)
-	m.index.forgetServer(server)
+	m.toolCache.ForgetServer(server)
+	m.index.ForgetServer(server)
 }
 
 // showsTools reports whether callers see tools of a server, from a connection or, for a lazy server that rests, from a list. After
 // a change of account those must be replaced.
 func (m *Manager) showsTools(server string) bool {
-	cell := m.shared.cellOf(server)
+	cell := m.shared.CellOf(server)
 	if cell == nil {
 		return false
 	}
@@ -87,7 +90,7 @@ func (m *Manager) showsTools(server string) bool {
 
 // reconnectIfDown connects a server that has failed or needs credentials, and leaves every other phase alone.
 func (m *Manager) reconnectIfDown(ctx context.Context, server string) error {
-	cell := m.shared.cellOf(server)
+	cell := m.shared.CellOf(server)
 	if cell == nil {
 		return nil
 	}
@@ -103,13 +106,13 @@ func (m *Manager) reconnectIfDown(ctx context.Context, server string) error {
 // it did. The authorization server to which configured credentials belong stays known; see Forget. A connected server is
 // connected again, and becomes needs-auth if it requires credentials.
 func (m *Manager) Logout(ctx context.Context, server string) (revoked bool, err error) {
-	return m.endSignIn(ctx, server, signIn.Logout)
+	return m.endSignIn(ctx, server, credentials.SignIn.Logout)
 }
 
 // Forget does what Logout does, and also forgets to which authorization server configured credentials belong: before they are sent
 // to one again, the person is asked, or the configuration names it.
 func (m *Manager) Forget(ctx context.Context, server string) (revoked bool, err error) {
-	return m.endSignIn(ctx, server, func(in signIn, ctx context.Context) (bool, error) {
+	return m.endSignIn(ctx, server, func(in credentials.SignIn, ctx context.Context) (bool, error) {
 		// Only the authorizers of this project tie credentials to an authorization server.
 		if all, ok := in.(interface {
 			Forget(ctx context.Context) (bool, error)
@@ -123,23 +126,23 @@ func (m *Manager) Forget(ctx context.Context, server string) (revoked bool, err 
 
 // endSignIn is the common part of Logout and Forget. The provided token is dropped first, so that no request is sent with it while
 // the store is changed. Needs-auth is the expected outcome of the reconnect and no error.
-func (m *Manager) endSignIn(ctx context.Context, server string, leave func(signIn, context.Context) (bool, error)) (
+func (m *Manager) endSignIn(ctx context.Context, server string, leave func(credentials.SignIn, context.Context) (bool, error)) (
 	revoked bool, err error) {
 	const op = "logout"
 	in, _, err := m.signInOf(op, server)
 	if err != nil {
 		return false, err
 	}
-	m.credentials.findCredential(server).dropToken()
+	m.credentials.FindCredential(server).DropToken()
 	// The store is cleared first and the revocation comes after it, so that a server that does not answer cannot keep the sign-in.
 	revoked, err = leave(in, ctx)
-	m.audit.recordChange(callerFromContext(ctx), audit.Record{Change: "sign-out", Server: server}, err)
+	m.audit.RecordChange(auditor.CallerFromContext(ctx), audit.Record{Change: "sign-out", Server: server}, err)
 	if err != nil {
 		return revoked, authError(op, server, err)
 	}
-	m.credentials.findCredential(server).forgetAccount()
+	m.credentials.FindCredential(server).ForgetAccount()
 	m.forgetLists(server)
-	m.shared.hub.Publish(messages.Event{Kind: messages.EventAuth, Server: server})
+	m.shared.Hub.Publish(messages.Event{Kind: messages.EventAuth, Server: server})
 	if m.showsTools(server) {
 		if err := m.Reconnect(ctx, server); err != nil && !errors.Is(err, ErrNeedsAuth) {
 			return revoked, err
@@ -153,17 +156,17 @@ func (m *Manager) endSignIn(ctx context.Context, server string, leave func(signI
 // the server refuses it, when its spec changes, and by Login and Logout. A program that has tokens answers EventAuthRequired with
 // it; actors send messages.ProvideCredentials.
 func (m *Manager) ProvideCredentials(ctx context.Context, server, token string) error {
-	if err := m.provideToken(callerFromContext(ctx), server, token); err != nil {
+	if err := m.provideToken(auditor.CallerFromContext(ctx), server, token); err != nil {
 		return err
 	}
 	return m.reconnectIfDown(ctx, server)
 }
 
-// provideToken checks a token and makes the next requests of the server carry it. A running connection uses it too. The
+// ProvideToken checks a token and makes the next requests of the server carry it. A running connection uses it too. The
 // audit log records the attempt, never the token.
-func (m *Manager) provideToken(b callerInfo, server, token string) (err error) {
+func (m *Manager) provideToken(b auditor.Caller, server, token string) (err error) {
 	const op = "authorize"
-	defer func() { m.audit.recordChange(b, audit.Record{Change: "credentials", Server: server}, err) }()
+	defer func() { m.audit.RecordChange(b, audit.Record{Change: "credentials", Server: server}, err) }()
 	invalid := func(text, fix string) error {
 		return &Error{Op: op, Class: messages.ClassInvalid, Server: server, Text: text, Fix: fix}
 	}
@@ -177,29 +180,29 @@ func (m *Manager) provideToken(b callerInfo, server, token string) (err error) {
 	case err != nil:
 		return err
 	// A spec may allow plain http for itself; PlainCredentials knows.
-	case isSentInClear(*v.Spec):
+	case credentials.IsSentInClear(*v.Spec):
 		return invalid("credentials are not sent to another machine over plain http", "use https, or set allowPlainHTTP")
 	}
-	c.provideToken(token)
-	m.shared.hub.Publish(messages.Event{Kind: messages.EventAuth, Server: server})
+	c.ProvideToken(token)
+	m.shared.Hub.Publish(messages.Event{Kind: messages.EventAuth, Server: server})
 	return nil
 }
 
 // remoteCredential returns the credential of a remote server and the view that it belongs to. It refuses servers that may not be
 // started: a policy that forbids the server must also keep the person from sending it a secret.
-func (m *Manager) remoteCredential(op, server string) (*credential, *actors.View, error) {
+func (m *Manager) remoteCredential(op, server string) (*credentials.Credential, *actors.View, error) {
 	if m.closing.Load() {
-		return nil, nil, closedError(op)
+		return nil, nil, refusal.ClosedError(op)
 	}
-	cell := m.shared.cellOf(server)
+	cell := m.shared.CellOf(server)
 	if cell == nil {
-		return nil, nil, unknownServer(op, server)
+		return nil, nil, refusal.UnknownServerError(op, server)
 	}
 	v := cell.View()
-	refuse := func(class messages.Class, text string) (*credential, *actors.View, error) {
+	refuse := func(class messages.Class, text string) (*credentials.Credential, *actors.View, error) {
 		return nil, nil, &Error{Op: op, Class: class, Server: server, Text: text}
 	}
-	if !isRemote(v.Spec) {
+	if !credentials.IsRemote(v.Spec) {
 		return refuse(messages.ClassInvalid, "it is no remote server and needs no credentials")
 	}
 	// The same checks as before an attempt, in the same order.
@@ -215,7 +218,7 @@ func (m *Manager) remoteCredential(op, server string) (*credential, *actors.View
 	if text := m.opener.SpecProblem(server, *v.Spec); text != "" {
 		return refuse(messages.ClassConfig, text)
 	}
-	c, err := m.credentials.credentialFor(server, v.Spec)
+	c, err := m.credentials.CredentialFor(server, v.Spec)
 	if err != nil {
 		return nil, nil, authError(op, server, err)
 	}
@@ -223,21 +226,21 @@ func (m *Manager) remoteCredential(op, server string) (*credential, *actors.View
 }
 
 // signInOf returns the sign-in of a server. The error says what to change in its spec, or that the program has the credentials.
-func (m *Manager) signInOf(op, server string) (signIn, *actors.View, error) {
+func (m *Manager) signInOf(op, server string) (credentials.SignIn, *actors.View, error) {
 	c, v, err := m.remoteCredential(op, server)
 	if err != nil {
 		return nil, nil, err
 	}
-	if in := c.signIn(); in != nil {
+	if in := c.SignIn(); in != nil {
 		return in, v, nil
 	}
 	// The default text is for a server with another kind of auth; the cases below are more exact.
 	e := &Error{Op: op, Class: messages.ClassInvalid, Server: server,
 		Text: "there is nothing to sign in to: its auth is " + v.Spec.AuthKind(), Fix: `set its auth to {"type": "oauth"}`}
 	switch {
-	case c.isFromProgram():
+	case c.IsFromProgram():
 		e.Text, e.Fix = "the program that runs the manager gives it its credentials", ""
-	case isSentInClear(*v.Spec):
+	case credentials.IsSentInClear(*v.Spec):
 		e.Text, e.Fix = "a sign-in is not used over plain http to another machine", "use https, or set allowPlainHTTP"
 	}
 	return nil, nil, e
@@ -268,8 +271,8 @@ func authError(op, server string, err error) error {
 // keyring, else encrypted files in auth.DefaultDir. Their key is made from the passphrase in MCPVISOR_PASSPHRASE, if
 // that is set, and otherwise stands in a file of its own beside the person's configuration (secrets.key, 0600): a thief with
 // a copy of one of the two directories cannot read the sign-ins.
-func DefaultAuthOptions() (auth.Options, error) { return defaultAuthOptions() }
+func DefaultAuthOptions() (auth.Options, error) { return credentials.DefaultAuthOptions() }
 
 // LocksFor returns the locks that belong to a store of those options: all processes that share the store must share the locks,
 // because two refreshes with one refresh token end the sign-in at many servers.
-func LocksFor(o auth.Options) *auth.Locks { return locksFor(o) }
+func LocksFor(o auth.Options) *auth.Locks { return credentials.LocksFor(o) }

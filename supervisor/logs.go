@@ -15,7 +15,7 @@ type LogLine = actors.LogLine
 // server has the name. Spec.LogLevel asks a server for more than it would send by itself. Watch reports each line as EventLog, at
 // most 64 a second and server. Their texts are untrusted.
 func (m *Manager) Logs(server string) []LogLine {
-	cell := m.shared.cellOf(server)
+	cell := m.shared.CellOf(server)
 	if cell == nil {
 		return nil
 	}

@@ -19,6 +19,17 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/access"
 	"github.com/mcpvisor/mcpvisor/supervisor/audit"
 	"github.com/mcpvisor/mcpvisor/supervisor/config"
+	"github.com/mcpvisor/mcpvisor/supervisor/internal/actorsystem"
+	"github.com/mcpvisor/mcpvisor/supervisor/internal/asker"
+	"github.com/mcpvisor/mcpvisor/supervisor/internal/auditor"
+	"github.com/mcpvisor/mcpvisor/supervisor/internal/core"
+	"github.com/mcpvisor/mcpvisor/supervisor/internal/credentials"
+	"github.com/mcpvisor/mcpvisor/supervisor/internal/listindex"
+	"github.com/mcpvisor/mcpvisor/supervisor/internal/opener"
+	"github.com/mcpvisor/mcpvisor/supervisor/internal/permissions"
+	"github.com/mcpvisor/mcpvisor/supervisor/internal/refusal"
+	"github.com/mcpvisor/mcpvisor/supervisor/internal/requests"
+	"github.com/mcpvisor/mcpvisor/supervisor/internal/toolcache"
 	"github.com/mcpvisor/mcpvisor/supervisor/output"
 	"github.com/mcpvisor/mcpvisor/transports"
 	"github.com/mcpvisor/mcpvisor/transports/budget"
@@ -31,26 +42,26 @@ import (
 type Manager struct {
 	// cfg is the manager's own copy, with the defaults filled in.
 	cfg    *Config
-	shared *sharedState
+	shared *core.Shared
 	// calls is the path of a tool call; it asks no actor.
 	calls *actors.Calls
 	// outputs compares answers with output schemas and keeps the compiled schemas.
 	outputs output.Checker
-	// index remembers which server offers which resource and prompt: see listIndex.
-	index listIndex
+	// index remembers which server offers which resource and prompt: see ListIndex.
+	index listindex.Index
 	// budget counts the memory of all servers.
 	budget *budget.Budget
 	// credentials authorises requests and keeps sign-ins; opener makes the transports that use them.
-	credentials *credentials
-	opener      *opener
-	// toolCache keeps the lists of lazy servers between runs; nil without Config.CacheDir. Its methods accept a nil receiver.
-	toolCache *toolCache
-	// requestHandler answers the requests of servers.
-	requestHandler *requestHandler
+	credentials *credentials.Set
+	opener      *opener.Opener
+	// ToolCache keeps the lists of lazy servers between runs; nil without Config.CacheDir. Its methods accept a nil receiver.
+	toolCache *toolcache.Cache
+	// RequestHandler answers the requests of servers.
+	requestHandler *requests.Handler
 	// permissions decides which calls may be made.
-	permissions *permissions
+	permissions *permissions.Decider
 	// audit records what is done; nil without Config.Audit. Its methods accept a nil receiver.
-	audit *auditor
+	audit *auditor.Auditor
 
 	system    *actor.ActorSystem
 	ownSystem bool            // Start made the system, so Close shuts it down
@@ -85,78 +96,78 @@ func Start(ctx context.Context, cfg Config) (*Manager, error) {
 	m := &Manager{cfg: &cfg, system: cfg.System, budget: budget.New(cfg.MemoryBudget),
 		closingBegun: make(chan struct{}), closeDone: make(chan struct{}), closed: make(chan struct{})}
 	if m.system == nil {
-		m.system, m.ownSystem = newSystem(cfg.Logger), true
+		m.system, m.ownSystem = actorsystem.New(cfg.Logger), true
 	}
-	m.shared = &sharedState{catalog: actors.NewCatalog(cfg.Naming), hub: actors.NewHub()}
-	m.requestHandler = newRequestHandler(answerers{elicit: cfg.Elicit, sample: cfg.Sample, roots: cfg.Roots,
-		elicitURL: cfg.ElicitURL, sampleTools: cfg.SampleTools, log: cfg.Logger, publish: m.shared.hub.Publish})
-	m.audit = newAuditor(auditorOptions{
-		writer: cfg.Audit, options: cfg.AuditOptions, program: cfg.ClientName + " " + cfg.ClientVersion, project: cfg.AuditProject,
-		log: cfg.Logger, cell: m.shared.cellOf, decide: m.Decide,
+	m.shared = &core.Shared{Catalog: actors.NewCatalog(cfg.Naming), Hub: actors.NewHub()}
+	m.requestHandler = requests.New(requests.Answerers{Elicit: cfg.Elicit, Sample: cfg.Sample, Roots: cfg.Roots,
+		ElicitURL: cfg.ElicitURL, SampleTools: cfg.SampleTools, Log: cfg.Logger, Publish: m.shared.Hub.Publish})
+	m.audit = auditor.New(auditor.Options{
+		Writer: cfg.Audit, RecordOptions: cfg.AuditOptions, Program: cfg.ClientName + " " + cfg.ClientVersion, Project: cfg.AuditProject,
+		Log: cfg.Logger, Cell: m.shared.CellOf, Decide: m.Decide,
 		// The permissions are made after the auditor, which they record into.
-		findHiddenTool: func(qualified string) (server, tool string) { return m.permissions.findHiddenTool(qualified) },
-		decideServer:   func(server string) access.Decision { return m.permissions.decideServer(server) },
+		FindHiddenTool: func(qualified string) (server, tool string) { return m.permissions.FindHiddenTool(qualified) },
+		DecideServer:   func(server string) access.Decision { return m.permissions.DecideServer(server) },
 	})
-	m.permissions = newPermissions(permissionOptions{
-		access: cfg.Access, pin: cfg.Pin, leastPin: cfg.LeastPin, hints: cfg.Ask != nil, allow: cfg.Allow, naming: cfg.Naming,
-		store: cfg.Pins, audit: m.audit, log: cfg.Logger,
-		asker: newAsker(askerOptions{ask: questionFunc(cfg.Ask), audit: m.audit, log: cfg.Logger, done: m.closingBegun}),
-		cell:  m.shared.cellOf, names: m.Servers, snapshot: m.Tools, publish: m.shared.hub.Publish,
+	m.permissions = permissions.New(permissions.Options{
+		Access: cfg.Access, Pin: cfg.Pin, LeastPin: cfg.LeastPin, Hints: cfg.Ask != nil, Allow: cfg.Allow, Naming: cfg.Naming,
+		Store: cfg.Pins, Audit: m.audit, Log: cfg.Logger,
+		Asker: asker.New(asker.Options{Ask: questionFunc(cfg.Ask), Audit: m.audit, Log: cfg.Logger, Done: m.closingBegun}),
+		Cell:  m.shared.CellOf, Names: m.Servers, Snapshot: m.Tools, Publish: m.shared.Hub.Publish,
 	})
-	m.credentials = newCredentials(credentialOptions{
-		provider: cfg.AuthProvider, store: cfg.AuthStore, locks: cfg.AuthLocks, clientName: cfg.ClientName,
-		guard: cfg.Guard, inheritEnv: cfg.InheritEnv, log: cfg.Logger,
+	m.credentials = credentials.New(credentials.Options{
+		Provider: cfg.AuthProvider, Store: cfg.AuthStore, Locks: cfg.AuthLocks, ClientName: cfg.ClientName,
+		Guard: cfg.Guard, InheritEnv: cfg.InheritEnv, Log: cfg.Logger,
 	})
-	m.opener = newOpener(openerOptions{
-		policy: cfg.Policy, managed: cfg.Managed, allowed: cfg.AllowedTransports, transport: cfg.Transport, wrap: cfg.Wrap,
-		inProcess: cfg.InProcess, guard: cfg.Guard, inheritEnv: cfg.InheritEnv, credentials: m.credentials,
+	m.opener = opener.New(opener.Options{
+		Policy: cfg.Policy, Managed: cfg.Managed, Allowed: cfg.AllowedTransports, Transport: cfg.Transport, Wrap: cfg.Wrap,
+		InProcess: cfg.InProcess, Guard: cfg.Guard, InheritEnv: cfg.InheritEnv, Credentials: m.credentials,
 	})
-	m.toolCache = newToolCache(cfg.CacheDir, cfg.InheritEnv, cfg.Logger, m.credentials.identityOf)
+	m.toolCache = toolcache.New(cfg.CacheDir, cfg.InheritEnv, cfg.Logger, m.credentials.IdentityOf)
 	m.calls = &actors.Calls{
-		Catalog: m.shared.catalog, Hub: m.shared.hub, Cell: m.shared.cellOf, Wait: cfg.CallWait, Traced: m.audit != nil,
+		Catalog: m.shared.Catalog, Hub: m.shared.Hub, Cell: m.shared.CellOf, Wait: cfg.CallWait, Traced: m.audit != nil,
 		// The path of a call gets its decisions as functions, so that package actors needs to know nothing of rules and names.
-		Allow: m.permissions.allowCall, Refuse: m.permissions.refuseTool, ResolveName: m.resolveToolName,
+		Allow: m.permissions.AllowCall, Refuse: m.permissions.RefuseTool, ResolveName: m.resolveToolName,
 		RetryWait: cfg.WithdrawAfter,
 		Wake: func(server string) {
-			m.sendCommand(serverCommand{server, lifecycle.Wake{Ticket: m.shared.nextTicket()}, func(error) {}})
+			m.sendCommand(core.ServerCommand{Name: server, Event: lifecycle.Wake{Ticket: m.shared.NextTicket()}, Reply: func(error) {}})
 		},
 	}
 	// A sign-in that is known before the first attempt decides whose cached lists a lazy server may show.
 	m.loadAccounts(ctx, cfg.Servers)
 	common := &actors.Common{
-		Hub: m.shared.hub, Registry: &m.shared.registry, Timing: cfg.Timing, Log: cfg.Logger,
+		Hub: m.shared.Hub, Registry: &m.shared.Registry, Timing: cfg.Timing, Log: cfg.Logger,
 		MaxInFlight: cfg.MaxInFlight, MaxQueued: cfg.MaxQueued,
 		Session:  session.Config{ClientName: cfg.ClientName, ClientVersion: cfg.ClientVersion},
-		Handlers: m.requestHandler.handlersFor, AwaitCredentials: m.credentials.awaitCredentials, Filter: m.permissions.filterTools,
-		Prepare: m.permissions.prepareTools,
+		Handlers: m.requestHandler.HandlersFor, AwaitCredentials: m.credentials.AwaitCredentials, Filter: m.permissions.FilterTools,
+		Prepare: m.permissions.PrepareTools,
 	}
-	// An attempt opens its transport in a goroutine of its own, so openTransport may block; the share is looked up late, because the
+	// An attempt opens its transport in a goroutine of its own, so OpenTransport may block; the share is looked up late, because the
 	// cell of a server may have been replaced by a re-added one.
 	common.Open = func(name string, spec *Spec) (transports.Transport, error) {
-		return m.opener.openTransport(name, spec, m.shared.shareOf(name))
+		return m.opener.OpenTransport(name, spec, m.shared.ShareOf(name))
 	}
 	if m.audit != nil {
-		common.PhaseChanged = m.audit.recordPhase
+		common.PhaseChanged = m.audit.RecordPhase
 	}
 	if m.toolCache != nil {
-		common.Remember = m.toolCache.saveToolList
+		common.Remember = m.toolCache.SaveToolList
 	}
-	sup, stopped := startSupervisor(supervisorOptions{
-		configured: cfg.Servers, common: common, restart: cfg.Restart, limits: cfg.Gate, withdrawAfter: cfg.WithdrawAfter,
-		rand: cfg.Rand, actorOptions: cfg.ActorOptions, specs: m.opener, credentials: m.credentials, budget: m.budget,
-		loadToolList: m.toolCache.loadToolList,
+	sup, stopped := core.New(core.Options{
+		Configured: cfg.Servers, Common: common, Restart: cfg.Restart, Limits: cfg.Gate, WithdrawAfter: cfg.WithdrawAfter,
+		Rand: cfg.Rand, ActorOptions: cfg.ActorOptions, Specs: m.opener, Credentials: m.credentials, Budget: m.budget,
+		LoadToolList: m.toolCache.LoadToolList,
 	}, m.shared)
 	m.stopped = stopped
 	// Several managers may share one actor system, in which names must differ.
 	n := instances.Add(1)
-	m.pid, err = m.system.Root.SpawnNamed(actorProps(cfg.ActorOptions, "supervisor", func() actor.Actor { return sup }), fmt.Sprintf("mcpvisor-%d", n))
+	m.pid, err = m.system.Root.SpawnNamed(actorsystem.PropsOf(cfg.ActorOptions, "supervisor", func() actor.Actor { return sup }), fmt.Sprintf("mcpvisor-%d", n))
 	if err == nil {
-		m.entry, err = m.system.Root.SpawnNamed(actorProps(cfg.ActorOptions, "entry", func() actor.Actor { return newEntryActor(m) }),
+		m.entry, err = m.system.Root.SpawnNamed(actorsystem.PropsOf(cfg.ActorOptions, "entry", func() actor.Actor { return newEntryActor(m) }),
 			fmt.Sprintf("mcpvisor-%d-entry", n))
 	}
 	if err != nil {
 		// The caller gets no manager that could close the record.
-		m.audit.close()
+		m.audit.Close()
 		return nil, &Error{Op: "start", Class: messages.ClassInvalid, Text: "the actor system refused the manager: " + err.Error(), Err: err}
 	}
 	if cfg.Pins != nil {
@@ -164,7 +175,7 @@ func Start(ctx context.Context, cfg Config) (*Manager, error) {
 		go m.followPins()
 	}
 	// The supervisor handles its configured servers before it handles this barrier: from here on each has a status.
-	if err := m.awaitHandled(ctx, "start", m.shared.nextTicket()); err != nil {
+	if err := m.awaitHandled(ctx, "start", m.shared.NextTicket()); err != nil {
 		// The actors run already, and the caller gets no manager that it could close. So it is closed here, in the background.
 		m.closeOnce.Do(func() { m.beginClose(); go m.shutDown(0) })
 		return nil, err
@@ -172,18 +183,18 @@ func Start(ctx context.Context, cfg Config) (*Manager, error) {
 	return m, nil
 }
 
-// loadAccounts reads which accounts are signed in to the lazy servers of which lists are kept: they decide whose lists may be shown.
+// LoadAccounts reads which accounts are signed in to the lazy servers of which lists are kept: they decide whose lists may be shown.
 // Servers that need no answer are skipped.
 func (m *Manager) loadAccounts(ctx context.Context, specs map[string]Spec) {
 	kept := map[string]Spec{}
 	for name, spec := range specs {
-		if spec.Connect == messages.Lazy && !spec.Disabled && spec.Invalid == "" && spec.Hold == "" && isRemote(&spec) &&
-			m.toolCache.isKnown(name) && m.opener.SpecProblem(name, spec) == "" && m.opener.RefusingRule(spec) == "" {
+		if spec.Connect == messages.Lazy && !spec.Disabled && spec.Invalid == "" && spec.Hold == "" && credentials.IsRemote(&spec) &&
+			m.toolCache.IsKnown(name) && m.opener.SpecProblem(name, spec) == "" && m.opener.RefusingRule(spec) == "" {
 			kept[name] = spec
 		}
 	}
 	if len(kept) > 0 {
-		m.credentials.loadAccounts(ctx, kept)
+		m.credentials.LoadAccounts(ctx, kept)
 	}
 }
 
@@ -201,7 +212,7 @@ func (m *Manager) sendCommand(command any) { m.system.Root.Send(m.pid, command) 
 func askSupervisor[T any](ctx context.Context, m *Manager, op string, command func(reply func(T)) any) (T, error) {
 	var zero T
 	if m.closing.Load() {
-		return zero, closedError(op)
+		return zero, refusal.ClosedError(op)
 	}
 	// Whichever comes first ends the wait: the reply, the end of the manager, or the caller's patience.
 	replied := make(chan T, 1)
@@ -210,7 +221,7 @@ func askSupervisor[T any](ctx context.Context, m *Manager, op string, command fu
 	case v := <-replied:
 		return v, nil
 	case <-m.stopped:
-		return zero, closedError(op)
+		return zero, refusal.ClosedError(op)
 	case <-ctx.Done():
 		return zero, &Error{Op: op, Class: messages.ClassOf(ctx.Err()), Text: "the context ended first", Err: ctx.Err()}
 	}
@@ -224,10 +235,10 @@ func (m *Manager) Connect(ctx context.Context, name string, spec Spec) error {
 	spec.Scope, spec.Source = messages.ScopeRuntime, ""
 	m.loadAccounts(ctx, map[string]Spec{name: spec})
 	// The ticket is drawn before the command is sent, so the attempt that answers it is at least as new.
-	ticket := m.shared.nextTicket()
+	ticket := m.shared.NextTicket()
 	err, askErr := askSupervisor(ctx, m, "connect", func(reply func(error)) any {
-		reply = m.audit.recordingReply(callerFromContext(ctx), addedRecord(name, spec), reply)
-		return addServer{name: name, spec: spec, ticket: ticket, reply: reply}
+		reply = m.audit.RecordingReply(auditor.CallerFromContext(ctx), auditor.AddedRecord(name, spec), reply)
+		return core.AddServer{Name: name, Spec: spec, Ticket: ticket, Reply: reply}
 	})
 	if askErr != nil {
 		return askErr
@@ -276,9 +287,9 @@ func failureError(op string, v *actors.View) error {
 // awaitTicket waits until a server has answered the command with the ticket, or is being removed. If ctx ends first the error
 // names the phase that the server is in; the attempt continues.
 func (m *Manager) awaitTicket(ctx context.Context, op, name string, ticket uint64) (*actors.View, error) {
-	cell := m.shared.cellOf(name)
+	cell := m.shared.CellOf(name)
 	if cell == nil {
-		return nil, unknownServer(op, name)
+		return nil, refusal.UnknownServerError(op, name)
 	}
 	v, err := cell.Wait(ctx, func(v *actors.View) bool {
 		return v.State.Answered >= ticket || v.State.Removing
@@ -303,7 +314,7 @@ func describePhase(v *actors.View) string {
 func (m *Manager) awaitCatalog(ctx context.Context, op string) error {
 	for {
 		// Changes reach the registry in the order in which the servers sent them, so a Sync behind them answers for all.
-		pid, replaced := m.shared.registry.PID()
+		pid, replaced := m.shared.Registry.PID()
 		done := make(chan struct{})
 		var once sync.Once
 		// A registry's successor may run a Done that its predecessor ran already.
@@ -313,7 +324,7 @@ func (m *Manager) awaitCatalog(ctx context.Context, op string) error {
 			return nil
 		case <-replaced: // the servers announce everything again to its successor
 		case <-m.stopped:
-			return closedError(op)
+			return refusal.ClosedError(op)
 		case <-ctx.Done():
 			return &Error{Op: op, Class: messages.ClassOf(ctx.Err()), Text: "the context ended first", Err: ctx.Err()}
 		}
@@ -322,10 +333,10 @@ func (m *Manager) awaitCatalog(ctx context.Context, op string) error {
 
 // runCommand sends a command to one server and waits until its effect is visible, or the attempt that it began has ended.
 func (m *Manager) runCommand(ctx context.Context, op, name string, event func(ticket uint64) lifecycle.Event) error {
-	ticket := m.shared.nextTicket()
+	ticket := m.shared.NextTicket()
 	err, askErr := askSupervisor(ctx, m, op, func(reply func(error)) any {
 		e := event(ticket)
-		return serverCommand{name, e, m.audit.recordingReply(callerFromContext(ctx), commandRecord(name, e), reply)}
+		return core.ServerCommand{Name: name, Event: e, Reply: m.audit.RecordingReply(auditor.CallerFromContext(ctx), auditor.CommandRecord(name, e), reply)}
 	})
 	if askErr != nil {
 		return askErr
@@ -375,9 +386,9 @@ func (m *Manager) Refresh(ctx context.Context, name string) error {
 // of the catalog; its process ends in the background, within the stop ladder's bound. A configured server is refused.
 func (m *Manager) Remove(ctx context.Context, name string) error {
 	// The cell is taken before the command: after the removal the name may lead to none, or to another server.
-	cell := m.shared.cellOf(name)
+	cell := m.shared.CellOf(name)
 	err, askErr := askSupervisor(ctx, m, "remove", func(reply func(error)) any {
-		return removeServer{name, m.audit.recordingReply(callerFromContext(ctx), audit.Record{Change: "remove", Server: name}, reply)}
+		return core.RemoveServer{Name: name, Reply: m.audit.RecordingReply(auditor.CallerFromContext(ctx), audit.Record{Change: "remove", Server: name}, reply)}
 	})
 	if askErr != nil {
 		return askErr
@@ -389,7 +400,7 @@ func (m *Manager) Remove(ctx context.Context, name string) error {
 	// impossible. A cell of another server under the same name is as good: the old one is gone.
 	if cell != nil {
 		if _, err := cell.Wait(ctx, func(v *actors.View) bool {
-			return isUnreachable(v) || m.shared.cellOf(name) != cell
+			return isUnreachable(v) || m.shared.CellOf(name) != cell
 		}); err != nil {
 			return &Error{Op: "remove", Class: messages.ClassOf(err), Server: name, Text: "the context ended first", Err: err}
 		}
@@ -402,27 +413,27 @@ func (m *Manager) Remove(ctx context.Context, name string) error {
 // cannot work, by name. Settled waits for the attempts.
 func (m *Manager) SetServers(ctx context.Context, specs map[string]Spec) (SetServersResult, error) {
 	return m.replaceAll(ctx, "set servers", func(reply func(SetServersResult, error)) any {
-		return setServers{maps.Clone(specs), m.audit.recordingSetReply(callerFromContext(ctx), reply)}
+		return core.SetServers{Specs: maps.Clone(specs), Reply: m.audit.RecordingSetReply(auditor.CallerFromContext(ctx), reply)}
 	})
 }
 
 // Configure replaces the whole set of configured servers, as Config.Servers gave it; runtime servers stay. Like
 // SetServers it leaves alone what did not change.
 func (m *Manager) Configure(ctx context.Context, specs map[string]Spec) (SetServersResult, error) {
-	command := configureServers{specs: maps.Clone(specs)}
+	command := core.ConfigureServers{Specs: maps.Clone(specs)}
 	changes, err := m.configureServers(ctx, command)
 	if err != nil {
 		return SetServersResult{}, err
 	}
-	return command.facadeResult(changes), nil
+	return command.SetResult(changes), nil
 }
 
-// configureServers sends the command, which Configure and the Follower share. The audit record is written before the reply, in
+// ConfigureServers sends the command, which Configure and the Follower share. The audit record is written before the reply, in
 // the supervisor's turn, so that records stand in the order of the changes.
-func (m *Manager) configureServers(ctx context.Context, command configureServers) (config.Changes, error) {
+func (m *Manager) configureServers(ctx context.Context, command core.ConfigureServers) (config.Changes, error) {
 	return askSupervisor(ctx, m, "configure", func(reply func(config.Changes)) any {
-		command.reply = func(c config.Changes) {
-			m.audit.recordConfigured(callerFromContext(ctx), "configure", command.facadeResult(c))
+		command.Reply = func(c config.Changes) {
+			m.audit.RecordConfigured(auditor.CallerFromContext(ctx), "configure", command.SetResult(c))
 			reply(c)
 		}
 		return command
@@ -478,7 +489,7 @@ func (j joinedErrors) Unwrap() []error { return j }
 // error, if any, holds one *Error per server that failed.
 func (m *Manager) ConnectAll(ctx context.Context) error {
 	return forEachServer(m.Servers(), func(name string) error {
-		cell := m.shared.cellOf(name)
+		cell := m.shared.CellOf(name)
 		if cell == nil {
 			return nil
 		}
@@ -509,7 +520,7 @@ func (m *Manager) DisconnectAll(ctx context.Context) error {
 // error is ErrUnknownServer for a name that no server has, and ctx's error if that ended first.
 func (m *Manager) Settled(ctx context.Context, servers ...string) error {
 	const op = "wait"
-	ticket := m.shared.nextTicket()
+	ticket := m.shared.NextTicket()
 	if err := m.awaitHandled(ctx, op, ticket); err != nil {
 		return err
 	}
@@ -518,12 +529,12 @@ func (m *Manager) Settled(ctx context.Context, servers ...string) error {
 		servers = m.Servers()
 	}
 	for _, name := range servers {
-		cell := m.shared.cellOf(name)
+		cell := m.shared.CellOf(name)
 		switch {
 		case cell == nil && all: // it was removed just now
 			continue
 		case cell == nil:
-			return unknownServer(op, name)
+			return refusal.UnknownServerError(op, name)
 		}
 		if _, err := cell.Wait(ctx, func(v *actors.View) bool {
 			// Seen says that the actor has handled all commands from before; without it an old settled state would be taken for the new.
@@ -540,7 +551,7 @@ func (m *Manager) Settled(ctx context.Context, servers ...string) error {
 // within a few seconds, spread and through the start gate, and remote connections are probed. The manager notices by itself that
 // the machine has slept, within 10 s; a program that knows it sooner, or that sees the network return, calls Woken. It returns at
 // once.
-func (m *Manager) Woken() { m.sendCommand(sleepNoticed{}) }
+func (m *Manager) Woken() { m.sendCommand(core.SleepNoticed{}) }
 
 // isRetryKnown reports whether the supervisor has answered a failure: a failed server without a Retry still waits for it.
 func isRetryKnown(v *actors.View) bool {
@@ -550,7 +561,9 @@ func isRetryKnown(v *actors.View) bool {
 // awaitHandled returns when the supervisor has handled every command that was sent before it. The servers' actors get a barrier
 // then, and have handled theirs when their View.Seen reaches the ticket.
 func (m *Manager) awaitHandled(ctx context.Context, op string, ticket uint64) error {
-	_, err := askSupervisor(ctx, m, op, func(reply func(struct{})) any { return barrier{ticket, func() { reply(struct{}{}) }} })
+	_, err := askSupervisor(ctx, m, op, func(reply func(struct{})) any {
+		return core.Barrier{Ticket: ticket, Reply: func() { reply(struct{}{}) }}
+	})
 	return err
 }
 
@@ -597,13 +610,13 @@ const refreshTime = 10 * time.Second
 // shutDown is the goroutine of Close. The order matters: servers first, because they use credentials and clients; then what
 // they used; then the actors; the audit log last but for the system, because all of these may still write records.
 func (m *Manager) shutDown(drain time.Duration) {
-	m.sendCommand(closeAll{drain: drain, reply: func() { close(m.closeDone) }})
+	m.sendCommand(core.CloseAll{Drain: drain, Reply: func() { close(m.closeDone) }})
 	<-m.closeDone
 	stored, cancel := context.WithTimeout(context.Background(), refreshTime)
-	m.credentials.close(stored)
+	m.credentials.Close(stored)
 	cancel()
 	// The sessions are closed, so every connection of these clients is idle now.
-	m.opener.close()
+	m.opener.Close()
 	if m.cfg.Pins != nil {
 		if err := m.cfg.Pins.Flush(); err != nil {
 			m.cfg.Logger.Warn("what was learned of tools is not kept", zap.Error(err))
@@ -613,7 +626,7 @@ func (m *Manager) shutDown(drain time.Duration) {
 	m.system.Root.Stop(m.entry)
 	m.system.Root.Stop(m.pid)
 	<-m.stopped
-	m.audit.close()
+	m.audit.Close()
 	if m.ownSystem {
 		m.system.Shutdown()
 	}

@@ -7,13 +7,14 @@ import (
 	"github.com/mcpvisor/mcpvisor/actors"
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor/audit"
+	"github.com/mcpvisor/mcpvisor/supervisor/internal/refusal"
 )
 
 // This file has the reads of a manager. None asks an actor: every value was published before, so a slow server delays no reader.
 
 // Servers returns the ids of all servers, sorted, those in removal included.
 func (m *Manager) Servers() []string {
-	return m.shared.names()
+	return m.shared.Names()
 }
 
 // Status returns the status of every server, sorted by name. A server that is removed meanwhile is left out.
@@ -21,7 +22,7 @@ func (m *Manager) Status() []Status {
 	names := m.Servers()
 	out := make([]Status, 0, len(names))
 	for _, name := range names {
-		if cell := m.shared.cellOf(name); cell != nil {
+		if cell := m.shared.CellOf(name); cell != nil {
 			out = append(out, m.statusOf(cell))
 		}
 	}
@@ -30,9 +31,9 @@ func (m *Manager) Status() []Status {
 
 // ServerStatus returns the status of one server. The error is ErrUnknownServer.
 func (m *Manager) ServerStatus(name string) (Status, error) {
-	cell := m.shared.cellOf(name)
+	cell := m.shared.CellOf(name)
 	if cell == nil {
-		return Status{}, unknownServer("status", name)
+		return Status{}, refusal.UnknownServerError("status", name)
 	}
 	return m.statusOf(cell), nil
 }
@@ -54,7 +55,7 @@ func (m *Manager) statusOf(cell *actors.Cell) Status {
 func (m *Manager) ConnectedServers() []string {
 	var names []string
 	for _, name := range m.Servers() {
-		if cell := m.shared.cellOf(name); cell != nil && cell.View().State.Phase == messages.Connected {
+		if cell := m.shared.CellOf(name); cell != nil && cell.View().State.Phase == messages.Connected {
 			names = append(names, name)
 		}
 	}
@@ -64,7 +65,7 @@ func (m *Manager) ConnectedServers() []string {
 // Server returns a handle on one server, nil if no server has the name. It stays valid when the server is reconnected, or removed
 // and added again, because it holds the name only.
 func (m *Manager) Server(name string) *Server {
-	if m.shared.cellOf(name) == nil {
+	if m.shared.CellOf(name) == nil {
 		return nil
 	}
 	return &Server{m: m, name: name}
@@ -84,7 +85,7 @@ func (s *Server) Status() (Status, error) { return s.m.ServerStatus(s.name) }
 
 // IsConnected reports whether the server is connected now. A call may fail all the same: the state may change in between.
 func (s *Server) IsConnected() bool {
-	cell := s.m.shared.cellOf(s.name)
+	cell := s.m.shared.CellOf(s.name)
 	return cell != nil && cell.View().State.Phase == messages.Connected
 }
 
@@ -98,7 +99,7 @@ func (s *Server) CallTool(ctx context.Context, tool string, args any, opts ...Ca
 
 // Tools returns the newest snapshot of the catalog. It takes no lock, and the snapshot never changes: take it once per turn of a
 // model, so that the tools are the same throughout.
-func (m *Manager) Tools() *Snapshot { return m.shared.catalog.Snapshot() }
+func (m *Manager) Tools() *Snapshot { return m.shared.Catalog.Snapshot() }
 
 // ToolsOf returns the entries of the named servers, in the order of the names; of all servers if none is named. A lazy server
 // that is named and whose tools are not known yet is connected first. The error is about the first name that is unknown
@@ -109,9 +110,9 @@ func (m *Manager) ToolsOf(ctx context.Context, servers ...string) ([]*Entry, err
 		return slices.Collect(m.Tools().All()), nil
 	}
 	for _, name := range servers {
-		cell := m.shared.cellOf(name)
+		cell := m.shared.CellOf(name)
 		if cell == nil {
-			return nil, unknownServer("list tools", name)
+			return nil, refusal.UnknownServerError("list tools", name)
 		}
 		// A server that is pending and has no tools yet may be lazy and at rest: it is woken once.
 		entries := m.Tools().Server(name)
@@ -128,19 +129,19 @@ func (m *Manager) ToolsOf(ctx context.Context, servers ...string) ([]*Entry, err
 
 // Watch returns a watcher that receives what happens from now on. buffer is how many events may wait (0: 256). The caller closes
 // the watcher; one that is too slow loses events and gets their number: see [Watcher].
-func (m *Manager) Watch(buffer int) *Watcher { return m.shared.hub.Watch(buffer) }
+func (m *Manager) Watch(buffer int) *Watcher { return m.shared.Hub.Watch(buffer) }
 
 // History returns what happened to a server, oldest first: at most 64 entries. The error is ErrUnknownServer.
 func (m *Manager) History(name string) ([]HistoryEntry, error) {
-	cell := m.shared.cellOf(name)
+	cell := m.shared.CellOf(name)
 	if cell == nil {
-		return nil, unknownServer("history", name)
+		return nil, refusal.UnknownServerError("history", name)
 	}
 	return cell.History.Entries(), nil
 }
 
 // AuditStats returns how many records of Config.Audit are written, wait, and are lost. Without Config.Audit all numbers are zero.
-func (m *Manager) AuditStats() audit.Stats { return m.audit.stats() }
+func (m *Manager) AuditStats() audit.Stats { return m.audit.Stats() }
 
 // isUnreachable reports whether a server that was removed at runtime cannot be reached by a new call under its runtime spec: it
 // ends, or its configured spec is in force again.

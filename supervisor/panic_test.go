@@ -18,6 +18,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/actors"
 	"github.com/mcpvisor/mcpvisor/actors/lifecycle"
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor/internal/core"
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
@@ -73,7 +74,7 @@ func startEcho(t *testing.T, log *zap.Logger) *Manager {
 		if err := m.Close(context.Background()); err != nil {
 			t.Error(err)
 		}
-		time.Sleep(time.Millisecond) // see closeAll
+		time.Sleep(time.Millisecond) // see CloseAll
 	})
 	if err := m.Settled(t.Context()); err != nil {
 		t.Fatal(err)
@@ -87,24 +88,24 @@ func TestAPanickedServerActorIsReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var trap atomic.Bool
 		m := startEcho(t, trapped(&trap))
-		before, other := m.shared.cellOf("a").View(), m.shared.cellOf("b").View()
+		before, other := m.shared.CellOf("a").View(), m.shared.CellOf("b").View()
 		trap.Store(true)
-		m.sendCommand(serverCommand{"a", lifecycle.Disable{}, func(error) {}})
+		m.sendCommand(core.ServerCommand{Name: "a", Event: lifecycle.Disable{}, Reply: func(error) {}})
 		synctest.Wait()
-		m.sendCommand(serverCommand{"a", lifecycle.Enable{}, func(error) {}})
+		m.sendCommand(core.ServerCommand{Name: "a", Event: lifecycle.Enable{}, Reply: func(error) {}})
 		synctest.Wait()
-		if v := m.shared.cellOf("a").View(); v.State.Phase != messages.Failed || v.State.Cause.Class != messages.ClassPanic {
+		if v := m.shared.CellOf("a").View(); v.State.Phase != messages.Failed || v.State.Cause.Class != messages.ClassPanic {
 			t.Fatalf("after the panic: %+v", v.State)
 		}
 		if e, ok := m.Tools().Lookup("mcp__a__x"); ok && e.Route != nil && e.State == 0 {
 			t.Errorf("its tools are still live: %+v", e)
 		}
 		time.Sleep(10 * time.Second)
-		v := m.shared.cellOf("a").View()
+		v := m.shared.CellOf("a").View()
 		if v.State.Phase != messages.Connected || v.State.Epoch <= before.State.Epoch {
 			t.Errorf("no successor: %+v", v.State)
 		}
-		if m.shared.cellOf("b").View() != other {
+		if m.shared.CellOf("b").View() != other {
 			t.Error("the other server was touched")
 		}
 		if _, err := m.CallTool(t.Context(), "mcp__a__x", nil); err != nil {
@@ -125,10 +126,10 @@ func TestAPanickedRegistryIsReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := startEcho(t, nil)
 		generation := m.Tools().Generation()
-		pid, _ := m.shared.registry.PID()
+		pid, _ := m.shared.Registry.PID()
 		m.system.Root.Send(pid, actors.Sync{}) // calls a function that is nil
 		synctest.Wait()
-		if now, _ := m.shared.registry.PID(); now.Id == pid.Id {
+		if now, _ := m.shared.Registry.PID(); now.Id == pid.Id {
 			t.Fatal("the registry was not replaced")
 		}
 		if m.Tools().Generation() < generation || m.Tools().Len() != 2 {
@@ -141,7 +142,7 @@ func TestAPanickedRegistryIsReplaced(t *testing.T) {
 			t.Errorf("the successor does not publish: %d tools, generation %d", m.Tools().Len(), m.Tools().Generation())
 		}
 		for range 10 { // one that dies again and again does not take the manager with it
-			pid, _ := m.shared.registry.PID()
+			pid, _ := m.shared.Registry.PID()
 			m.system.Root.Send(pid, actors.Sync{})
 			synctest.Wait()
 		}
@@ -159,7 +160,7 @@ func TestAPanickedRegistryIsReplaced(t *testing.T) {
 func TestAPanicInTheSupervisorCostsOneMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := startEcho(t, nil)
-		m.sendCommand(barrier{}) // calls a function that is nil
+		m.sendCommand(core.Barrier{}) // calls a function that is nil
 		if err := m.Reconnect(t.Context(), "a"); err != nil {
 			t.Fatal(err)
 		}
@@ -187,16 +188,16 @@ func TestSleepIsNoticed(t *testing.T) {
 		}
 		defer func() {
 			_ = m.Close(context.Background())
-			time.Sleep(time.Millisecond) // see closeAll
+			time.Sleep(time.Millisecond) // see CloseAll
 		}()
 		time.Sleep(20 * time.Minute) // parked
-		if v := m.shared.cellOf("a").View(); v.State.Retry != messages.RetryParked {
+		if v := m.shared.CellOf("a").View(); v.State.Retry != messages.RetryParked {
 			t.Fatalf("%+v", v.State)
 		}
 		refuse = false
-		m.sendCommand(sleepNoticed{})
+		m.sendCommand(core.SleepNoticed{})
 		time.Sleep(6 * time.Second)
-		if v := m.shared.cellOf("a").View(); v.State.Phase != messages.Connected {
+		if v := m.shared.CellOf("a").View(); v.State.Phase != messages.Connected {
 			t.Errorf("six seconds after waking: %+v", v.State)
 		}
 	})

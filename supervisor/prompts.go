@@ -9,6 +9,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/actors"
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
+	"github.com/mcpvisor/mcpvisor/supervisor/internal/refusal"
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
@@ -58,11 +59,11 @@ func (m *Manager) GetServerPrompt(
 	})
 }
 
-// auditPrompt runs the request of a prompt, and the audit log records how it ended.
+// AuditPrompt runs the request of a prompt, and the audit log records how it ended.
 func (m *Manager) auditPrompt(
 	ctx context.Context, server, name string, args map[string]string, get func(*actors.Trace) (*PromptResult, error),
 ) (res *PromptResult, err error) {
-	m.audit.auditPrompt(ctx, server, name, args, func(t *actors.Trace) (json.RawMessage, error) {
+	m.audit.AuditPrompt(ctx, server, name, args, func(t *actors.Trace) (json.RawMessage, error) {
 		if res, err = get(t); err != nil {
 			return nil, err
 		}
@@ -98,7 +99,7 @@ func (m *Manager) GetPrompt(
 		server, name, ok := m.resolvePrompt(ctx, qualified)
 		if !ok {
 			if m.closing.Load() {
-				return nil, closedError("read")
+				return nil, refusal.ClosedError("read")
 			}
 			return nil, &Error{Op: "read", Outcome: messages.OutcomeNotSent, Class: messages.ClassInvalid,
 				Text: fmt.Sprintf("no prompt is known as %q", messages.Line(qualified, 200)),
@@ -116,7 +117,7 @@ func (m *Manager) resolvePrompt(ctx context.Context, qualified string) (server, 
 	if server, name, ok = m.cfg.Naming.Split(qualified); ok {
 		return server, name, m.isConfigured(server)
 	}
-	if server, name, ok = m.index.findPrompt(qualified); ok && m.isConfigured(server) {
+	if server, name, ok = m.index.FindPrompt(qualified); ok && m.isConfigured(server) {
 		return server, name, true
 	}
 	may := slices.DeleteFunc(m.readableServers(), func(server string) bool { return !m.cfg.Naming.MayBeOf(qualified, server) })
@@ -132,7 +133,7 @@ func (m *Manager) resolvePrompt(ctx context.Context, qualified string) (server, 
 			found()
 		}
 	})
-	server, name, ok = m.index.findPrompt(qualified)
+	server, name, ok = m.index.FindPrompt(qualified)
 	return server, name, ok && m.isConfigured(server)
 }
 

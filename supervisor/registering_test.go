@@ -39,7 +39,7 @@ func TestConnectedMeansRegistered(t *testing.T) {
 		}
 		defer func() {
 			_ = m.Close(context.Background())
-			time.Sleep(time.Millisecond) // see closeAll
+			time.Sleep(time.Millisecond) // see CloseAll
 		}()
 		if err := m.Settled(t.Context()); err != nil {
 			t.Fatal(err)
@@ -58,7 +58,7 @@ func TestConnectedMeansRegistered(t *testing.T) {
 						}
 						asked <- m.Reconnect(t.Context(), name)
 					}()
-					v, err := m.shared.cellOf(name).Wait(t.Context(), func(v *actors.View) bool {
+					v, err := m.shared.CellOf(name).Wait(t.Context(), func(v *actors.View) bool {
 						return v.State.Phase == messages.Connected && v.State.Epoch > last
 					})
 					if err != nil {
@@ -112,7 +112,7 @@ func TestARegistrationThatIsLostIsSaidAgain(t *testing.T) {
 					for range round % 4 { // at one moment or another of the registration
 						time.Sleep(0)
 					}
-					pid, _ := m.shared.registry.PID()
+					pid, _ := m.shared.Registry.PID()
 					m.system.Root.Send(pid, actors.Sync{}) // calls a function that is nil
 				}
 			}()
@@ -137,7 +137,7 @@ func TestCloseOutlivesTheRegistry(t *testing.T) {
 			go func() {
 				time.Sleep(time.Second)
 				for range deaths { // the later ones meet whatever Close has got to
-					pid, _ := m.shared.registry.PID()
+					pid, _ := m.shared.Registry.PID()
 					m.system.Root.Send(pid, actors.Sync{}) // calls a function that is nil
 					for range round % 7 {
 						time.Sleep(0)

@@ -124,7 +124,7 @@ func TestRememberedCallsAgeByThemselves(t *testing.T) {
 		}
 		defer func() {
 			_ = m.Close(context.Background())
-			time.Sleep(time.Millisecond) // see closeAll
+			time.Sleep(time.Millisecond) // see CloseAll
 		}()
 		for range 3 {
 			if _, err := m.system.Root.RequestFuture(m.PID(), &messages.CallTool{CallId: "1", Tool: "mcp__a__x"}, time.Minute).Result(); err != nil {

@@ -7,7 +7,7 @@ package supervisor
 func (m *Manager) resolveToolName(qualified string) (server, tool string) {
 	// A plain name says which server it means, even if that server has no connection and no list.
 	if server, tool, plain := m.cfg.Naming.Split(qualified); plain {
-		if m.shared.cellOf(server) == nil {
+		if m.shared.CellOf(server) == nil {
 			return "", ""
 		}
 		return server, tool
@@ -15,7 +15,7 @@ func (m *Manager) resolveToolName(qualified string) (server, tool string) {
 	// A hash cannot be reversed, so the names of every fitting server are computed and compared.
 	unlisted := 0
 	for _, name := range m.Servers() {
-		cell := m.shared.cellOf(name)
+		cell := m.shared.CellOf(name)
 		if cell == nil || !m.cfg.Naming.MayBeOf(qualified, name) {
 			continue
 		}

@@ -15,6 +15,8 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/actors"
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor/internal/listindex"
+	"github.com/mcpvisor/mcpvisor/supervisor/internal/refusal"
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
@@ -82,11 +84,11 @@ func (m *Manager) ReadServerResource(ctx context.Context, server, uri string, op
 	})
 }
 
-// auditRead runs the read of a resource, and the audit log records how it ended.
+// AuditRead runs the read of a resource, and the audit log records how it ended.
 func (m *Manager) auditRead(
 	ctx context.Context, server, uri string, read func(*actors.Trace) (*ResourceResult, error),
 ) (res *ResourceResult, err error) {
-	m.audit.auditRead(ctx, server, uri, func(t *actors.Trace) (json.RawMessage, error) {
+	m.audit.AuditRead(ctx, server, uri, func(t *actors.Trace) (json.RawMessage, error) {
 		if res, err = read(t); err != nil {
 			return nil, err
 		}
@@ -130,25 +132,25 @@ func (m *Manager) ReadResource(ctx context.Context, uri string, opts ...CallOpti
 // those that are not connected, then the templates: a list names the resource exactly, a template only fits it.
 func (m *Manager) findOffering(ctx context.Context, uri string) (string, error) {
 	if m.closing.Load() {
-		return "", closedError("read")
+		return "", refusal.ClosedError("read")
 	}
 	if uri == "" {
 		return "", &Error{Op: "read", Outcome: messages.OutcomeNotSent, Class: messages.ClassInvalid, Text: "the URI is empty"}
 	}
 	// The owners are read before the lists: if an account changes meanwhile, the entry counts for the old one and is dropped.
-	before := map[string]listOwner{}
+	before := map[string]listindex.Owner{}
 	for _, server := range m.Servers() {
 		before[server], _ = m.listOwnerOf(server)
 	}
 	listed := m.resourceParts(ctx, nil)
 	for i := range listed {
-		m.index.setResources(listed[i].server, before[listed[i].server], listed[i].items, listed[i].err)
+		m.index.SetResources(listed[i].server, before[listed[i].server], listed[i].items, listed[i].err)
 	}
 	// The exact list decides before any template.
 	owners := serversWith(listed, func(r *messages.Resource) bool { return r.URI == uri })
 	if len(owners) == 0 {
 		// A server that is not connected now may have listed it; the read then connects it or fails with its name.
-		owners = m.index.serversListing(uri, m.listOwnerOf)
+		owners = m.index.ServersListing(uri, m.listOwnerOf)
 	}
 	// A server that failed may be the one that has the resource: the error names it.
 	failed := failedServers(listed)
@@ -197,17 +199,17 @@ func plainURI(uri string) string {
 }
 
 // listOwnerOf returns whose lists a server gives now.
-func (m *Manager) listOwnerOf(server string) (b listOwner, known bool) {
-	cell := m.shared.cellOf(server)
+func (m *Manager) listOwnerOf(server string) (b listindex.Owner, known bool) {
+	cell := m.shared.CellOf(server)
 	if cell == nil {
 		return b, false
 	}
-	b.spec = cell.View().Spec
-	b.account = m.credentials.findCredential(server).actingAccount()
+	b.Spec = cell.View().Spec
+	b.Account = m.credentials.FindCredential(server).ActingAccount()
 	return b, true
 }
 
-func (m *Manager) isConfigured(server string) bool { return m.shared.cellOf(server) != nil }
+func (m *Manager) isConfigured(server string) bool { return m.shared.CellOf(server) != nil }
 
 // serversWith returns the servers of which at least one item matches.
 func serversWith[T any](parts []listPart[T], matches func(*T) bool) (servers []string) {
@@ -286,9 +288,9 @@ func TemplateFits(template, uri string) (ok bool) {
 // connected again.
 func (m *Manager) SubscribeResource(ctx context.Context, server, uri string) error {
 	if m.closing.Load() {
-		return closedError("read")
+		return refusal.ClosedError("read")
 	}
-	if err := m.permissions.checkRead(server); err != nil {
+	if err := m.permissions.CheckRead(server); err != nil {
 		return err
 	}
 	return m.calls.Subscribe(ctx, server, uri)
@@ -297,10 +299,10 @@ func (m *Manager) SubscribeResource(ctx context.Context, server, uri string) err
 // UnsubscribeResource ends the subscription of SubscribeResource, for all callers. A server that is not connected need not agree.
 func (m *Manager) UnsubscribeResource(ctx context.Context, server, uri string) error {
 	if m.closing.Load() {
-		return closedError("read")
+		return refusal.ClosedError("read")
 	}
-	if m.shared.cellOf(server) == nil {
-		return unknownServer("read", server)
+	if m.shared.CellOf(server) == nil {
+		return refusal.UnknownServerError("read", server)
 	}
 	return m.calls.Unsubscribe(ctx, server, uri)
 }

@@ -9,11 +9,14 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor/access"
 	"github.com/mcpvisor/mcpvisor/supervisor/audit"
+	"github.com/mcpvisor/mcpvisor/supervisor/internal/auditor"
+	"github.com/mcpvisor/mcpvisor/supervisor/internal/core"
+	"github.com/mcpvisor/mcpvisor/supervisor/internal/refusal"
 	"github.com/mcpvisor/mcpvisor/supervisor/pins"
 )
 
 // Permissions returns the rules that are in force.
-func (m *Manager) Permissions() access.Rules { return m.permissions.currentRules() }
+func (m *Manager) Permissions() access.Rules { return m.permissions.CurrentRules() }
 
 // SetPermissions replaces the rules. It returns when every call that begins is decided by the new ones, and the catalog
 // shows what they leave: tools that every call would be denied are withdrawn, others come back. Calls that run are not
@@ -21,26 +24,26 @@ func (m *Manager) Permissions() access.Rules { return m.permissions.currentRules
 // while the catalog was still changing; the rules are in force all the same.
 func (m *Manager) SetPermissions(ctx context.Context, r access.Rules) error {
 	if m.closing.Load() {
-		return closedError("configure")
+		return refusal.ClosedError("configure")
 	}
 	// The rules are in force for every call from here on; what follows only changes what is shown.
-	m.permissions.setRules(r)
-	m.audit.recordChange(callerFromContext(ctx), audit.Record{Kind: audit.KindApproval, Change: "permissions", Detail: ruleCount(r)}, nil)
+	m.permissions.SetRules(r)
+	m.audit.RecordChange(auditor.CallerFromContext(ctx), audit.Record{Kind: audit.KindApproval, Change: "permissions", Detail: auditor.RuleCount(r)}, nil)
 	return m.refilterTools(ctx)
 }
 
 // refilterTools makes every server filter its tools again, and returns when the catalog shows the outcome. It waits for each
 // server's actor by ticket: those that are removed or replaced meanwhile have nothing to show.
 func (m *Manager) refilterTools(ctx context.Context) error {
-	ticket := m.shared.nextTicket()
-	m.sendCommand(refilterAll{})
+	ticket := m.shared.NextTicket()
+	m.sendCommand(core.RefilterAll{})
 	if err := m.awaitHandled(ctx, "configure", ticket); err != nil {
 		return err
 	}
 	for _, name := range m.Servers() {
-		if cell := m.shared.cellOf(name); cell != nil {
+		if cell := m.shared.CellOf(name); cell != nil {
 			if _, err := cell.Wait(ctx, func(v *actors.View) bool {
-				return v.Seen >= ticket || v.State.Removing || m.shared.cellOf(name) != cell
+				return v.Seen >= ticket || v.State.Removing || m.shared.CellOf(name) != cell
 			}); err != nil {
 				return &messages.Error{Op: "configure", Class: messages.ClassOf(err), Server: name,
 					Text: "the rules are in force, and its tools were not shown anew when the context ended", Err: err}
@@ -53,7 +56,7 @@ func (m *Manager) refilterTools(ctx context.Context) error {
 // Decide returns what would happen to a call, without making it: by the rules, and by the annotations of the tool if its server
 // is trusted and offers it. What a person has allowed until the manager ends does not count.
 func (m *Manager) Decide(server, tool string, args json.RawMessage) access.Decision {
-	return m.permissions.decide(server, tool, args)
+	return m.permissions.Decide(server, tool, args)
 }
 
 // pinsEvery is the period in which the manager checks whether another process has changed the store.
@@ -84,7 +87,7 @@ func (m *Manager) followPins() {
 
 // setPin replaces the treatment of changed tools, and returns when the catalog shows the outcome.
 func (m *Manager) setPin(ctx context.Context, own, least string) error {
-	if !m.permissions.setPinPolicy(own, least) {
+	if !m.permissions.SetPinPolicy(own, least) {
 		return nil
 	}
 	return m.refilterTools(ctx)
@@ -92,7 +95,7 @@ func (m *Manager) setPin(ctx context.Context, own, least string) error {
 
 // PinChanges returns the changed definitions of a server's tools that wait for an approval, sorted by tool; nil without Config.Pins.
 func (m *Manager) PinChanges(server string) []pins.Change {
-	cell := m.shared.cellOf(server)
+	cell := m.shared.CellOf(server)
 	if cell == nil || m.cfg.Pins == nil {
 		return nil
 	}
@@ -102,14 +105,14 @@ func (m *Manager) PinChanges(server string) []pins.Change {
 // ApprovePins accepts changes of a server's tools, as PinChanges returned them, and returns when the catalog shows the
 // tools. unseen are the tools that have changed again meanwhile: the person has not seen those definitions, so they still wait.
 func (m *Manager) ApprovePins(ctx context.Context, server string, changes []pins.Change) (unseen []string, err error) {
-	cell := m.shared.cellOf(server)
+	cell := m.shared.CellOf(server)
 	if cell == nil || m.cfg.Pins == nil {
-		return nil, unknownServer("approve", server)
+		return nil, refusal.UnknownServerError("approve", server)
 	}
 	// The changes are matched by their hashes, so a newer definition cannot slip through.
 	approved, unseen, err := m.cfg.Pins.Approve(pins.Key(server, cell.View().Spec), changes)
 	for _, tool := range approved {
-		m.audit.recordChange(callerFromContext(ctx), audit.Record{Kind: audit.KindApproval, Change: "pin", Server: server, Tool: tool}, nil)
+		m.audit.RecordChange(auditor.CallerFromContext(ctx), audit.Record{Kind: audit.KindApproval, Change: "pin", Server: server, Tool: tool}, nil)
 	}
 	if err != nil {
 		return unseen, err

@@ -48,7 +48,7 @@ func FillDefaults(r ElicitRequest, content json.RawMessage) (json.RawMessage, er
 // the modern era ask anew with each call.
 func (m *Manager) RootsChanged() {
 	for _, name := range m.Servers() {
-		if cell := m.shared.cellOf(name); cell != nil {
+		if cell := m.shared.CellOf(name); cell != nil {
 			if s := cell.View().Session; s != nil {
 				s.RootsChanged()
 			}

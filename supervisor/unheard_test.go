@@ -40,7 +40,7 @@ func TestAnActorIsToldOfQuestionsOverTheBound(t *testing.T) {
 			}
 		}))
 		synctest.Wait()
-		h := m.requestHandler.handlersFor("s")
+		h := m.requestHandler.HandlersFor("s")
 		for name, kind := range map[string]struct {
 			burst int
 			ask   func()

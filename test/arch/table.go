@@ -23,7 +23,7 @@ const (
 	conversation = 20
 	actorSystem  = 30
 	facade       = 40
-	faces        = 43
+	faces        = 44
 	gateway      = 46
 	pages        = 48
 	harness      = 50
@@ -133,6 +133,18 @@ var Table = []Row{
 		Height:   edge,
 		Pure:     true,
 		Why:      "who may call what is decided by its arguments alone; the configuration reads rules, and stands above it",
+	},
+	{
+		Packages: []string{"supervisor/internal/refusal"},
+		Height:   edge,
+		Pure:     true,
+		Why:      "with which error a manager refuses is the same for all of its parts",
+	},
+	{
+		Packages: []string{"supervisor/internal/listindex"},
+		Height:   edge,
+		Why:      "what servers listed is remembered without asking them",
+		Never:    noActors,
 	},
 	{
 		Packages: []string{"supervisor/config/steer"},
@@ -284,6 +296,18 @@ var Table = []Row{
 		Never:    noActors,
 	},
 	{
+		Packages: []string{"supervisor/internal/credentials"},
+		Height:   conversation + 2,
+		Why:      "who may be asked for what is decided from a spec and the store of sign-ins, for whatever connection",
+		Never:    noActors,
+	},
+	{
+		Packages: []string{"supervisor/internal/opener", "supervisor/internal/toolcache"},
+		Height:   conversation + 3,
+		Why:      "a transport is made, and a list of tools kept, for the attempt of any owner",
+		Never:    noActors,
+	},
+	{
 		Packages: []string{"supervisor/internal/reload"},
 		Height:   conversation + 1,
 		Why:      "following files needs finding and reading them, and nothing that runs: the facade applies what follows",
@@ -298,8 +322,23 @@ var Table = []Row{
 		},
 	},
 	{
-		Packages: []string{"supervisor"},
+		Packages: []string{"supervisor/internal/actorsystem", "supervisor/internal/auditor", "supervisor/internal/requests"},
+		Height:   facade,
+		Why:      "a part of the manager knows actors and published states, and no other part",
+	},
+	{
+		Packages: []string{"supervisor/internal/asker", "supervisor/internal/core"},
+		Height:   facade + 1,
+		Why:      "persons are asked and servers supervised without knowing who calls: the facade passes in what these parts must know",
+	},
+	{
+		Packages: []string{"supervisor/internal/permissions"},
 		Height:   facade + 2,
+		Why:      "a decision may need the person's answer, which the asker brings",
+	},
+	{
+		Packages: []string{"supervisor"},
+		Height:   facade + 3,
 		Why:      "the facade stands below its faces, so that an embedding program pays for none of them; its parts stand below it",
 	},
 	{

@@ -25,9 +25,9 @@ type TestResult struct {
 // Detected reports whether the unit tests would have stopped the bug.
 func (t TestResult) Detected() bool { return t.Failed != "" || t.Hang }
 
-// extraTestPackages names, for a package, another one whose unit tests test it as well: package supervisor drives the actors,
-// and their tests stand there.
-var extraTestPackages = map[string]string{"actors": "supervisor"}
+// extraTestPackages names, for a package, another one whose unit tests test it as well: package supervisor drives the actors and
+// its own parts, and their tests stand there.
+var extraTestPackages = map[string]string{"actors": "supervisor", "supervisor/internal/core": "supervisor"}
 
 // Test runs the unit tests of a bug's package with the bug, in short mode, until the first failure. A test that fails without a
 // bug is skipped. It returns an error if the tests cannot be built or hang without a bug.

@@ -35,7 +35,7 @@ type Bug struct {
 }
 
 // All holds all bugs, in the order of the table.
-var All = slices.Concat(lifecycleBugs, callBugs, serverBugs, catalogBugs, queueBugs, policyBugs, gateBugs, supervisorBugs, serversBugs,
+var All = slices.Concat(lifecycleBugs, callBugs, serverBugs, catalogBugs, queueBugs, policyBugs, gateBugs, supervisorBugs, serversBugs, facadeBugs,
 	sessionBugs, messageBugs, hangBugs, slipBugs, entryBugs, offerBugs)
 
 // ExplainedBy reports whether one of the violated invariants explains the bug.

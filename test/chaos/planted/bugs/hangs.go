@@ -18,7 +18,7 @@ var hangBugs = slices.Concat(
 		Name: "take-forgets-unlock", In: "Session.takePending", Old: "s.mu.Unlock()", New: "if ok { s.mu.Unlock() }",
 		Finds: []string{"hung"}, Why: "one answer to a request that nobody waits for, and the session never goes on",
 	}),
-	inPackage("supervisor", Bug{
+	inPackage("supervisor/internal/core", Bug{
 		Name: "chance-forgets-unlock", In: "supervisor.sessionRand", Old: "defer mu.Unlock()", New: "",
 		Finds: []string{"hung"}, Why: "the second draw of a session's jitter never comes back",
 	}),

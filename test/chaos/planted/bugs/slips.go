@@ -345,7 +345,7 @@ var slipsInGate = inPackage("supervisor/restart",
 )
 
 // slipsInSupervisor are in the supervisor's table of servers, in the facade and in the message front.
-var slipsInSupervisor = inPackage("supervisor",
+var slipsInSupervisor = slices.Concat(inPackage("supervisor/internal/core",
 	// A server that is being removed may be added again meanwhile: commands then apply to the one that comes back.
 	Bug{
 		Name: "added-again-stays-disabled", In: "supervisor.handleAdd", Old: "r.runtime != nil && r.runtime.Equal(spec) && r.wanted == !spec.Disabled", New: "r.runtime != nil && r.runtime.Equal(spec)",
@@ -380,13 +380,14 @@ var slipsInSupervisor = inPackage("supervisor",
 		Name: "blocked-as-before", In: "supervisor.applySpec", Old: "r.blocked = s.blockingCause(r)",
 		Finds: []string{"I16", "I8"}, Why: "a server whose spec became valid is not started",
 	},
+), inPackage("supervisor",
 	// The facade returns after the catalog shows the effect of the command.
 	Bug{
 		Name: "refresh-not-published", In: "Manager.awaitAttempt", Old: "m.awaitCatalog(ctx, op)", New: "nil",
 		Finds: []string{"I16", "I14"}, Why: "who refreshed a server sees the old list",
 	},
 	Bug{
-		Name: "removal-not-awaited", In: "Manager.Remove", Old: "isUnreachable(v) || m.shared.cellOf(name) != cell", New: "true",
+		Name: "removal-not-awaited", In: "Manager.Remove", Old: "isUnreachable(v) || m.shared.CellOf(name) != cell", New: "true",
 		Finds: []string{"I16", "I1"}, Why: "a server that was removed can be called",
 	},
 	// The front remembers the ids of running and of ended calls, and who waits for each reply.
@@ -415,11 +416,12 @@ var slipsInSupervisor = inPackage("supervisor",
 		Name: "dead-actor-watched", In: "entryActor.addWatch", Old: "ctx.Watch(to)",
 		Finds: []string{"I12"}, Why: "an actor that ended is told of events for ever",
 	},
+), inPackage("supervisor/internal/core",
 	Bug{
 		Name: "sleep-woken-as-before", In: "supervisor.checkClocks", Old: "s.handleWoken(ctx)", New: "{}",
 		Finds: []string{"I11", "I13"}, Why: "after a night's sleep each server comes back when its old timer ends",
 	},
-)
+))
 
 // slipsInSession are in the session: lists, input requests, tasks and the end.
 var slipsInSession = inPackage("transports/session",

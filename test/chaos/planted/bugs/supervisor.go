@@ -1,7 +1,7 @@
 package bugs
 
 // supervisorBugs are in the supervisor actor as far as it grants starts and follows the ends of attempts.
-var supervisorBugs = inPackage("supervisor",
+var supervisorBugs = inPackage("supervisor/internal/core",
 	// An attempt gives its place at the gate back when it is released, and only the attempt with the present epoch may do so.
 	Bug{
 		Name: "slot-leaks", In: "supervisor.handleReleased", Old: "r.liveEpoch = 0\ns.gate.Closed(now, r.name)",
@@ -97,15 +97,15 @@ var supervisorBugs = inPackage("supervisor",
 )
 
 // serversBugs are in the supervisor's table of servers: which exist, which are wanted, and which commands wait.
-var serversBugs = inPackage("supervisor",
+var serversBugs = inPackage("supervisor/internal/core",
 	// A command reaches the actor of the server before its answer goes out, and changes whether the server is wanted.
 	Bug{
-		Name: "wish-dropped", In: "supervisor.handleCommand", Old: "s.sendEvent(r, m.event)", New: "if r.liveEpoch != 0 { s.sendEvent(r, m.event) }",
+		Name: "wish-dropped", In: "supervisor.handleCommand", Old: "s.sendEvent(r, m.Event)", New: "if r.liveEpoch != 0 { s.sendEvent(r, m.Event) }",
 		Finds: []string{"I16", "I8", "I11"}, Why: "a server that waits for its next attempt cannot be disabled or reconnected",
 	},
 	Bug{
-		Name: "wish-answered-first", In: "supervisor.handleCommand", Old: "s.sendEvent(r, m.event)\nm.reply(nil)",
-		New:   "m.reply(nil)\nif _, off := m.event.(lifecycle.Disable); off && r.liveEpoch == 0 { return }\ns.sendEvent(r, m.event)",
+		Name: "wish-answered-first", In: "supervisor.handleCommand", Old: "s.sendEvent(r, m.Event)\nm.Reply(nil)",
+		New:   "m.Reply(nil)\nif _, off := m.Event.(lifecycle.Disable); off && r.liveEpoch == 0 { return }\ns.sendEvent(r, m.Event)",
 		Finds: []string{"I16", "I8"}, Why: "a server that is down cannot be disabled, and nobody is told so",
 	},
 	Bug{
@@ -164,7 +164,7 @@ var serversBugs = inPackage("supervisor",
 		Finds: []string{"I12", "I14"}, Why: "each server that ever was costs memory for ever",
 	},
 	Bug{
-		Name: "removal-untold", In: "supervisor.finishRemoval", Old: "s.shared.hub.Publish(messages.Event{Kind: messages.EventRemoved, Server: r.name})",
+		Name: "removal-untold", In: "supervisor.finishRemoval", Old: "s.shared.Hub.Publish(messages.Event{Kind: messages.EventRemoved, Server: r.name})",
 		Finds: []string{"I8", "I16"}, Why: "a screen that follows events shows servers that are gone",
 	},
 	Bug{
@@ -190,7 +190,7 @@ var serversBugs = inPackage("supervisor",
 		Finds: []string{"I16"}, Why: "servers that are starting when the set is replaced stay although they are not in it",
 	},
 	Bug{
-		Name: "reply-forgotten", In: "supervisor.handleRemove", Old: "s.dropSource(ctx, r)\nm.reply(nil)", New: "s.dropSource(ctx, r)\nif r.liveEpoch != 0 { m.reply(nil) }",
+		Name: "reply-forgotten", In: "supervisor.handleRemove", Old: "s.dropSource(ctx, r)\nm.Reply(nil)", New: "s.dropSource(ctx, r)\nif r.liveEpoch != 0 { m.Reply(nil) }",
 		Finds: []string{"I16", "I2"}, Why: "who removes a server that is down waits until its context ends",
 	},
 	// A removed server stays in the table until its connection is gone, marked as being removed.
@@ -198,6 +198,10 @@ var serversBugs = inPackage("supervisor",
 		Name: "removed-at-once", In: "supervisor.endServer", Old: "r.removing, r.wanted = true, false", New: "r.wanted = false",
 		Finds: []string{"I16", "I8"}, Why: "a server that is removed and added again runs twice, or not at all",
 	},
+)
+
+// facadeBugs are in the facade's commands.
+var facadeBugs = inPackage("supervisor",
 	// The facade waits for the attempt with its own ticket, and for the catalog, before it returns.
 	Bug{
 		Name: "attempt-not-awaited", In: "Manager.awaitTicket", Old: "v.State.Answered >= ticket || v.State.Removing",

@@ -1,0 +1,66 @@
+package core
+
+import (
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/actors/lifecycle"
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor/config"
+)
+
+// Commands to the supervisor actor. It calls each reply function exactly once, in its own turn: the function must not block. The
+// commands of one sender take effect in the order in which they were sent.
+type (
+	// AddServer adds a server at runtime, or replaces its spec. Ticket is answered when the attempt that follows has ended.
+	AddServer struct {
+		Name   string
+		Spec   messages.Spec
+		Ticket uint64
+		// Early has the reply sent as soon as the spec is accepted, even if it must wait for the end of a removal.
+		Early bool
+		// set marks a spec of SetServers: a server that has the same spec already stays as it is, also if it was disabled since.
+		set   bool
+		Reply func(error)
+	}
+	// RemoveServer takes the runtime spec of a server away. A server that is configured too falls back to its file's spec.
+	RemoveServer struct {
+		Name  string
+		Reply func(error)
+	}
+	// ServerCommand is a command of package lifecycle (enable, disable, reconnect, wake, refresh) for a server that must exist.
+	ServerCommand struct {
+		Name  string
+		Event lifecycle.Event
+		Reply func(error)
+	}
+	// SetServers replaces the whole set of runtime servers.
+	SetServers struct {
+		Specs map[string]messages.Spec
+		Reply func(messages.SetServersResult, error)
+	}
+	// ConfigureServers replaces the whole set of configured servers and, unless Managed is nil, the policies of the organisation.
+	ConfigureServers struct {
+		Specs   map[string]messages.Spec
+		Managed *[]config.Policy
+		Reply   func(config.Changes)
+	}
+	// Barrier is replied to when every command before it has been handled and every server's actor has been sent a Barrier.
+	Barrier struct {
+		Ticket uint64
+		Reply  func()
+	}
+	// RefilterAll makes every server's actor filter its tools again, because the access rules or pins have changed.
+	RefilterAll struct{}
+	// CloseAll ends every server, then replies. Drain bounds how long their calls may still run.
+	CloseAll struct {
+		Drain time.Duration
+		Reply func()
+	}
+
+	// SleepNoticed says that the machine has slept, or that the network is back: waiting servers are tried again soon.
+	SleepNoticed struct{}
+
+	// timerDue is the timer of starts and successors, clockDue the reading of the clocks every 10 s.
+	timerDue struct{}
+	clockDue struct{}
+)

@@ -1,0 +1,85 @@
+package core
+
+import (
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpvisor/mcpvisor/actors"
+	"github.com/mcpvisor/mcpvisor/actors/lifecycle"
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor/restart"
+)
+
+// managedServer is the supervisor's record of one server. It survives the death of the server's actor, and belongs to the
+// supervisor's actor alone.
+type managedServer struct {
+	name string
+	// configured and runtime are the specs by source, nil if the source has none; the runtime one wins. spec is the one in force.
+	configured, runtime *messages.Spec
+	spec                *messages.Spec
+	// wanted says whether the server should be connected: the spec decides, until a command enables or disables the server.
+	wanted bool
+
+	pid        *actor.PID // nil while the server has no actor
+	actorEpoch uint64     // distinguishes this actor's messages from those of its predecessors
+	// cell publishes the server's state, holder keeps its attempt: both outlive the actor.
+	cell   *actors.Cell
+	holder *actors.Holder
+
+	// blocked says why the spec in force is not tried, as the server's actor was sent it; nil if the spec is tried.
+	blocked *lifecycle.Cause
+
+	// policy counts the failures and knows when the server was healthy last.
+	policy restart.Record
+	// liveEpoch is the epoch that was granted and has not been released; 0 says that there is no connection and no attempt.
+	liveEpoch uint64
+	upSince   time.Time
+	isUp      bool
+	// For a successor after a panic: when it may be spawned, and that its first Ask must not forget the failures.
+	spawnAt   time.Time
+	successor bool
+	reason    string // of the panic, for the status
+
+	// removing is set from the command until the connection is closed; the server is no longer reachable by name meanwhile.
+	removing bool
+	// waitingSpec is the configured spec with which the server begins again when the removal has ended; nil if there is none.
+	waitingSpec     *messages.Spec
+	waitingCommands []func(actor.Context) // run when the removal has ended, an add first
+}
+
+// comesBack reports whether a server that is being removed comes back.
+func (r *managedServer) comesBack() bool {
+	return r.removing && (len(r.waitingCommands) > 0 || r.waitingSpec != nil)
+}
+
+// configuredSpec returns the configured spec, also that of a server that comes back with it after its removal; nil if it has none.
+func (r *managedServer) configuredSpec() *messages.Spec {
+	if r.removing {
+		return r.waitingSpec
+	}
+	return r.configured
+}
+
+// specInForce returns the spec that counts: the runtime one, else the configured one; nil if no source has the server any more.
+func (r *managedServer) specInForce() *messages.Spec {
+	if r.runtime != nil {
+		return r.runtime
+	}
+	return r.configured
+}
+
+// sameSpec reports whether a changed set of specs leaves a server alone. Scope, source and remark count too, because the status
+// shows them.
+func sameSpec(a, b *messages.Spec) bool {
+	return a != nil && b != nil && a.Equal(*b) && a.Scope == b.Scope && a.Source == b.Source && a.Remark == b.Remark
+}
+
+// downEvent describes a failure to the restart policy. How long the connection was up decides whether the delay begins anew.
+func downEvent(r *managedServer, class messages.Class, retryAfter time.Duration, now time.Time) restart.Down {
+	d := restart.Down{Kind: r.spec.Kind(), Class: class, RetryAfter: retryAfter}
+	if r.isUp {
+		d.Connected = now.Sub(r.upSince)
+	}
+	return d
+}

@@ -1,0 +1,197 @@
+// Package opener decides whether a spec may be tried, and makes its transport: a process, a remote connection with its credentials, or a
+// server of the same program.
+//
+//	o := opener.New(opener.Options{Credentials: set})
+//	problem, rule := o.SpecProblem("files", spec), o.RefusingRule(spec)      // both empty: it may be tried
+//	transport, err := o.OpenTransport("files", &spec, share)
+//
+// Guarantees: the policies in force are checked last before a transport is made; servers share a pool of connections only if their TLS
+// configuration and origin are the same; certificates that were renewed count from the next attempt on.
+//
+// # How it fits
+//
+// Package core asks for the problem and the rule of every spec, an attempt of package actors calls OpenTransport in its own goroutine.
+package opener
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor/config"
+	"github.com/mcpvisor/mcpvisor/supervisor/internal/credentials"
+	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/addresses"
+	"github.com/mcpvisor/mcpvisor/transports/budget"
+	"github.com/mcpvisor/mcpvisor/transports/runner"
+)
+
+// Opener decides whether a spec may be tried, and makes its transport. Safe for concurrent use.
+type Opener struct {
+	Options
+	// managed are the policies of the organisation in force, replaced by each reload of the files.
+	managed atomic.Pointer[[]config.Policy]
+	clients *httpClients
+}
+
+// Options are what an opener is made of.
+type Options struct {
+	// Policy is the program's own, Managed are those of the organisation at the start; Allowed are the only kinds, nil for all.
+	Policy  config.Policy
+	Managed []config.Policy
+	Allowed []messages.TransportKind
+	// Transport is asked first, Wrap puts a decorator around each transport; both may be nil.
+	Transport func(name string, spec messages.Spec) (transports.Transport, error)
+	Wrap      func(name string, spec messages.Spec, t transports.Transport) transports.Transport
+	// InProcess holds the servers of this very program.
+	InProcess  map[string]func(ctx context.Context, peer transports.Peer) error
+	Guard      transports.Guard
+	InheritEnv bool
+	// Credentials authorise the requests of remote servers.
+	Credentials *credentials.Set
+}
+
+func New(o Options) *Opener {
+	made := &Opener{Options: o, clients: newClients()}
+	made.SetManaged(o.Managed)
+	return made
+}
+
+// SetManaged replaces the policies of the organisation. Servers that run are not looked at again.
+func (o *Opener) SetManaged(policies []config.Policy) { o.managed.Store(&policies) }
+
+// Close releases idle connections: see httpClients.close.
+func (o *Opener) Close() { o.clients.close() }
+
+// OpenTransport makes the transport of a spec, with the program's decorator around it. An attempt calls it in a goroutine of its
+// own, so it may block.
+func (o *Opener) OpenTransport(name string, spec *messages.Spec, share *budget.Share) (transports.Transport, error) {
+	// Wrap comes last, so that it sees the transport that the session will use.
+	t, err := o.newTransport(name, spec, share)
+	if err != nil || o.Wrap == nil {
+		return t, err
+	}
+	if around := o.Wrap(name, *spec, t); around != nil {
+		return around, nil
+	}
+	return t, nil
+}
+
+// newTransport makes the transport that a spec describes. The bytes that it holds count in share.
+func (o *Opener) newTransport(name string, spec *messages.Spec, share *budget.Share) (transports.Transport, error) {
+	// The last check before anything of the server runs. A managed policy may have changed since the start was granted.
+	if rule := o.RefusingRule(*spec); rule != "" { // a start that came before a new policy is refused as well
+		return nil, &messages.Error{Op: "connect", Class: messages.ClassDenied, Text: rule}
+	}
+	// The program's own transport comes before the known kinds, which it may replace.
+	if o.Transport != nil {
+		if t, err := o.Transport(name, *spec); t != nil || err != nil {
+			return t, err
+		}
+	}
+	grace := time.Duration(spec.StopGrace)
+	switch spec.Kind() {
+	// The child gets its own environment, its directory and, if the spec asks, its isolation; a runner of packages is known by name.
+	case messages.Stdio:
+		// The spec's setting for the environment overrides the configuration's.
+		inherit := o.InheritEnv
+		if spec.InheritEnv != nil {
+			inherit = *spec.InheritEnv
+		}
+		env, _ := transports.ChildEnv(os.Environ(), spec.Env, inherit)
+		return transports.NewStdio(transports.StdioConfig{
+			Command: spec.Command, Args: spec.Args, Env: env, Dir: spec.Cwd,
+			Grace: grace, Fetches: runner.NameOf(spec.Command, spec.Args) != "",
+			MaxMessage: spec.MaxMessage, Share: share, Guard: o.Guard, Secrets: spec.Secrets(),
+			Isolation: spec.Isolation, Server: name, MayControl: spec.MayControl,
+		}), nil
+	case messages.HTTP, messages.SSE, messages.WebSocket, messages.ClaudeAIProxy:
+		return o.newRemoteTransport(name, spec, grace, share)
+	case messages.SDK:
+		// The server's function runs in a goroutine of this process; it has no secrets and no process to guard.
+		if serve := o.InProcess[inProcessName(name, *spec)]; serve != nil {
+			t := transports.NewInProcess(serve)
+			t.MaxMessage, t.Share = spec.MaxMessage, share
+			return t, nil
+		}
+	}
+	return nil, &messages.Error{Op: "connect", Class: messages.ClassConfig, Text: o.SpecProblem(name, *spec)}
+}
+
+// newRemoteTransport makes the transport of a server behind a URL. It reads the files of the spec's TLS anew for each attempt, so
+// that renewed certificates count.
+func (o *Opener) newRemoteTransport(name string, spec *messages.Spec, grace time.Duration, share *budget.Share) (transports.Transport, error) {
+	// The client is shared with other servers unless the spec has a TLS configuration of its own.
+	client, err := o.clients.clientFor(spec.TLS, addresses.OriginOf(spec.URL))
+	if err != nil {
+		return nil, openError(err)
+	}
+	cfg := transports.HTTPConfig{
+		URL: spec.URL, Headers: spec.Headers, FallbackSSE: spec.FallbackSSE, PlainCredentials: spec.AllowPlainHTTP,
+		MaxMessage: spec.MaxMessage, Share: share, Grace: grace, Client: client,
+	}
+	// The credential outlives this attempt: a refresh that runs is shared.
+	credential, err := o.Credentials.CredentialFor(name, spec)
+	if err != nil {
+		return nil, openError(err)
+	}
+	cfg.Auth = credential.ForConnection()
+	switch spec.Kind() {
+	case messages.SSE:
+		return transports.NewSSE(cfg), nil
+	case messages.WebSocket:
+		return transports.NewWebSocket(transports.WebSocketConfig{
+			URL: cfg.URL, Headers: cfg.Headers, Auth: cfg.Auth, PlainCredentials: cfg.PlainCredentials,
+			MaxMessage: cfg.MaxMessage, Share: share, Grace: grace, Client: client,
+		}), nil
+	case messages.ClaudeAIProxy:
+		return transports.NewClaudeAI(transports.ClaudeAIConfig{HTTPConfig: cfg, ConnectorID: spec.ID}), nil
+	default:
+		return transports.NewHTTP(cfg), nil
+	}
+}
+
+// openError translates an error of the layers below into the facade's type, once, so that errors.As finds one type everywhere.
+func openError(err error) error {
+	var own *messages.Error
+	var bad *transports.Error
+	switch {
+	case errors.As(err, &own):
+		return err
+	case errors.As(err, &bad):
+		return &messages.Error{Op: "connect", Class: bad.Class, Text: bad.Text, Fix: bad.Fix, Err: bad.Err, Challenge: bad.Challenge,
+			RetryAfter: bad.RetryAfter}
+	}
+	return err
+}
+
+// inProcessName returns the key of Config.InProcess for a spec of type "sdk".
+func inProcessName(name string, s messages.Spec) string {
+	if s.Name != "" {
+		return s.Name
+	}
+	return name
+}
+
+// checkURL returns why a URL cannot be dialled; empty if it can. It quotes only the scheme: the rest may hold secrets.
+func checkURL(kind messages.TransportKind, raw string) string {
+	u, err := url.Parse(raw)
+	switch {
+	// The parse error would repeat the URL, which may hold a token.
+	case err != nil:
+		return "its url cannot be parsed"
+	case kind == messages.WebSocket && !slices.Contains([]string{"ws", "wss", "http", "https"}, u.Scheme):
+		return fmt.Sprintf("its url must begin with ws:// or wss://, not %q", u.Scheme)
+	case kind != messages.WebSocket && u.Scheme != "http" && u.Scheme != "https":
+		return fmt.Sprintf("its url must begin with http:// or https://, not %q", u.Scheme)
+	case u.Host == "":
+		return "its url names no host"
+	}
+	return ""
+}

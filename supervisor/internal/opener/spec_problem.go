@@ -1,0 +1,98 @@
+package opener
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor/config"
+	"github.com/mcpvisor/mcpvisor/transports/isolation"
+)
+
+// RefusingRule returns the rule of the first policy that refuses a spec; empty if none does.
+func (o *Opener) RefusingRule(s messages.Spec) string {
+	if rule := o.Policy.Refuses(s); rule != "" {
+		return rule
+	}
+	return config.Refusal(s, *o.managed.Load()...)
+}
+
+// SpecProblem returns why a spec cannot work, as the text of a failed status; empty if it can be tried. Problems that only an
+// attempt shows, such as a missing binary, are not checked, because they may pass by themselves.
+func (o *Opener) SpecProblem(name string, s messages.Spec) string {
+	if name == "" {
+		return "a server needs a name"
+	}
+	if text := checkWords(s); text != "" {
+		return text
+	}
+	kind := s.Kind()
+	if o.Allowed != nil && !slices.Contains(o.Allowed, kind) && kind != "" {
+		return fmt.Sprintf("the transport %q is not allowed here; allowed are %v", kind, o.Allowed)
+	}
+	if kind != messages.Stdio && s.Isolation.Asks() {
+		return "isolation is of a process, and it has none"
+	}
+	switch kind {
+	case messages.Stdio:
+		if s.Command == "" {
+			return "a stdio server needs a command"
+		}
+		if faults := isolation.Check(s.Isolation); len(faults) > 0 {
+			return "isolation." + faults[0].Key + ": " + faults[0].Text + "; " + faults[0].Fix
+		}
+	case messages.HTTP, messages.SSE, messages.WebSocket, messages.ClaudeAIProxy:
+		if s.URL == "" {
+			return fmt.Sprintf("a server of type %q needs a url", kind)
+		}
+		if err := checkURL(kind, s.URL); err != "" {
+			return err
+		}
+		if kind == messages.ClaudeAIProxy && s.ID == "" {
+			return fmt.Sprintf("a server of type %q needs the id of its connector", kind)
+		}
+		if t := s.TLS; t != nil && (t.CertFile == "") != (t.KeyFile == "") {
+			return "its tls has a certificate or a private key without the other"
+		}
+		if s.Auth != nil && s.Auth.Type != "" {
+			if key, text, fix := config.CheckAuth(s.Auth); text != "" {
+				return key + ": " + text + "; " + fix
+			}
+		}
+		// The transport would refuse to send them as well; here the person learns it before the first attempt, with the key.
+		if key := config.PlainCredentials(s); key != "" {
+			return "its credentials (" + key + ") are not sent to another machine over plain http; " +
+				"use https, or set allowPlainHTTP"
+		}
+	case messages.SDK:
+		if o.Transport == nil && o.InProcess[inProcessName(name, s)] == nil {
+			return fmt.Sprintf("no in-process server is registered as %q; give it in Config.InProcess", inProcessName(name, s))
+		}
+	case "":
+		return "it has neither a command nor a url"
+	default:
+		if o.Transport == nil {
+			return fmt.Sprintf("the transport %q is unknown; known are %v", kind, messages.TransportKinds)
+		}
+	}
+	return ""
+}
+
+// checkWords checks the values that a configuration file could not have held (its reader refuses them), while a program or a
+// message can.
+func checkWords(s messages.Spec) string {
+	switch s.Era {
+	case messages.EraAuto, messages.EraAutoWord, messages.EraLegacy, messages.EraModern:
+	default:
+		return fmt.Sprintf("the era %q is unknown; known are auto, legacy and modern", messages.Line(string(s.Era), 40))
+	}
+	if !slices.Contains([]string{"", messages.PinOff, messages.PinWarn, messages.PinHold}, s.Pin) {
+		return fmt.Sprintf("the pin %q is unknown; known are off, warn and hold", messages.Line(s.Pin, 40))
+	}
+	if s.LogLevel != "" && !slices.Contains(messages.LogLevels, s.LogLevel) {
+		return fmt.Sprintf("the log level %q is unknown; known are %s", messages.Line(s.LogLevel, 40),
+			strings.Join(messages.LogLevels, ", "))
+	}
+	return ""
+}

@@ -1,0 +1,299 @@
+// Package permissions decides which tools are offered and which calls are sent: by the rules (package supervisor/access), by the pinned
+// definitions (package supervisor/pins), by the person, and by the program's own function.
+//
+//	d := permissions.New(permissions.Options{Access: rules, Asker: asker, Log: log, …})
+//	err := d.AllowCall(ctx, tool, args)              // nil: it may be sent
+//
+// Guarantees: a call is decided by one set of rules to its end, and without a lock; what is denied was not sent, and the error names the
+// rule; under "hold" a changed tool is not offered before a person has approved it.
+//
+// # How it fits
+//
+// The path of a call (actors.Calls) asks AllowCall and RefuseTool, each server's actor gives its lists to FilterTools and PrepareTools,
+// and package supervisor replaces the rules. Package asker puts the questions.
+package permissions
+
+import (
+	"context"
+	"encoding/json"
+	"reflect"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"go.uber.org/zap"
+
+	"github.com/mcpvisor/mcpvisor/actors"
+	"github.com/mcpvisor/mcpvisor/actors/catalog"
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor/access"
+	"github.com/mcpvisor/mcpvisor/supervisor/internal/asker"
+	"github.com/mcpvisor/mcpvisor/supervisor/internal/auditor"
+	"github.com/mcpvisor/mcpvisor/supervisor/internal/refusal"
+	"github.com/mcpvisor/mcpvisor/supervisor/pins"
+	"github.com/mcpvisor/mcpvisor/transports/session"
+)
+
+// Decider decides which tools may be called, by the rules in force, the pins, and the program's own function. A call passes
+// these gates in order:
+//
+//	rules (allow, deny, ask) ──▶ question to the person, if asked ──▶ Config.Allow ──▶ sent
+//
+// Safe for concurrent use: a call reads the rules without a lock, SetRules replaces them whole.
+type Decider struct {
+	Options
+	// rules is replaced whole by SetRules; a call uses one set to its end.
+	rules atomic.Pointer[ruleSet]
+	pins  pinState
+}
+
+// Options are what permissions are made of.
+type Options struct {
+	// Access are the first rules, and Pin and LeastPin the first treatment of changed tools; both may be replaced.
+	Access        access.Rules
+	Pin, LeastPin string
+	// Hints says that the annotations of trusted servers count, because there is a person to ask about them.
+	Hints bool
+	// Allow is the program's own function, nil for none.
+	Allow  func(ctx context.Context, tool *messages.Tool, args json.RawMessage) error
+	Naming messages.Naming
+	// Store remembers the definitions of tools; nil for none.
+	Store *pins.Store
+	Asker *asker.Asker
+	Audit *auditor.Auditor
+	Log   *zap.Logger
+
+	// Cell has the published state of a server, Names the ids of all, Snapshot the newest catalog.
+	Cell     func(server string) *actors.Cell
+	Names    func() []string
+	Snapshot func() *catalog.Snapshot
+	// Publish sends an event to the watchers; nil publishes none.
+	Publish func(messages.Event)
+}
+
+// ruleSet is one set of compiled rules, with what they decide about each tool that was called under them.
+type ruleSet struct {
+	*access.Matcher
+	// empty says that there are no rules, so that a call need not look for a judgement.
+	empty bool
+	// tools holds judgements by the address of the tool's definition, which a snapshot shares with the next one if the tool is the same.
+	tools     atomic.Pointer[sync.Map] // *messages.Tool → *access.Judgement
+	keptCount atomic.Int64
+}
+
+// maxJudgements bounds the judgements that are kept. Above it all are forgotten, those of definitions that are gone included, and
+// made again as calls come.
+const maxJudgements = 1 << 16
+
+func New(o Options) *Decider {
+	p := &Decider{Options: o}
+	p.pins.setPolicy(o.Pin, o.LeastPin)
+	p.SetRules(o.Access)
+	return p
+}
+
+// compileRules compiles the rules as they would be in force. Annotations count only if there is a person to ask about them.
+func (p *Decider) compileRules(r access.Rules) *access.Matcher {
+	// With a person to ask, annotations are worth something; without, "destructive" could only deny.
+	r.Hints = r.Hints || p.Hints
+	return access.Compile(r)
+}
+
+// HasRules reports whether these rules are in force already, each from the same file and line: a verdict names its place.
+func (p *Decider) HasRules(r access.Rules) bool {
+	return reflect.DeepEqual(p.rules.Load().Rules(), p.compileRules(r).Rules())
+}
+
+// SetRules puts rules in force. Calls that were decided before are not affected.
+func (p *Decider) SetRules(r access.Rules) {
+	made := p.compileRules(r)
+	j := &ruleSet{Matcher: made, empty: made.Rules().Empty()}
+	j.tools.Store(new(sync.Map))
+	p.rules.Store(j)
+}
+
+// judgementFor returns the judgement about a tool that is offered, and keeps it for the next call of the same definition.
+func (j *ruleSet) judgementFor(tool *messages.Tool, naming messages.Naming) *access.Judgement {
+	known := j.tools.Load()
+	if v, ok := known.Load(tool); ok {
+		return v.(*access.Judgement)
+	}
+	// Two goroutines may make the same judgement at once; one of them is kept.
+	made := j.Tool(tool.Server, tool.Name, naming.Tool(tool.Server, tool.Name))
+	if j.keptCount.Add(1) > maxJudgements {
+		j.keptCount.Store(1)
+		known = new(sync.Map)
+		j.tools.Store(known)
+	}
+	known.Store(tool, made)
+	return made
+}
+
+// AllowCall implements actors.Calls.Allow: it returns nil if the call may be sent. It runs before the call's own timeout begins, so
+// that the time that a person takes does not count.
+func (p *Decider) AllowCall(ctx context.Context, tool *messages.Tool, args json.RawMessage) error {
+	if j := p.rules.Load(); !j.empty {
+		judgement := j.judgementFor(tool, p.Naming)
+		// Nearly all calls end here: the rules allow the tool with any arguments.
+		if judgement.Verdict() == access.Allow {
+			if p.Audit != nil {
+				auditor.NoteDecision(ctx, judgement.Decide(access.Request{}))
+			}
+		} else {
+			if err := p.decideCall(ctx, judgement, tool, args); err != nil {
+				return err
+			}
+		}
+	}
+	// The program's own function comes last: it sees only calls that the rules and the person allow.
+	if p.Allow != nil {
+		if err := p.Allow(ctx, tool, args); err != nil {
+			return refusal.ProgramError(err)
+		}
+	}
+	return nil
+}
+
+// decideCall decides by the arguments too, and asks the person if the rules say so.
+func (p *Decider) decideCall(ctx context.Context, j *access.Judgement, tool *messages.Tool, args json.RawMessage) error {
+	// The spec may have changed since the tool was listed; the newest one counts.
+	trusted := p.isTrusted(tool.Server)
+	d := j.Decide(access.Request{Args: args, Trusted: trusted, Annotations: tool.Annotations})
+	if p.Audit != nil {
+		auditor.NoteDecision(ctx, d)
+	}
+	switch d.Verdict {
+	case access.Allow:
+		return nil
+	case access.Ask:
+		return p.Asker.AskPermission(ctx, d, asker.Question{Server: tool.Server, Tool: tool.Name, Arguments: args,
+			Annotations: tool.Annotations, Trusted: trusted, Why: d.Why})
+	case access.Deny:
+	}
+	return deniedError(tool.Server, tool.Name, d)
+}
+
+// isTrusted reports whether the annotations of a server's tools may be believed: its spec says trusted.
+func (p *Decider) isTrusted(server string) bool {
+	cell := p.Cell(server)
+	return cell != nil && cell.View().Spec.Trusted
+}
+
+// deniedError returns the error of a call that a rule denies: it was not sent.
+func deniedError(server, tool string, d access.Decision) *messages.Error {
+	return &messages.Error{Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassDenied, Server: server, Tool: tool,
+		Text: denialText(d), Err: messages.ErrDenied}
+}
+
+func denialText(d access.Decision) string { return "denied: " + d.Why }
+
+// RefuseTool implements actors.Calls.Refuse. It returns why a tool that is not in the catalog may not be called: a pin holds it
+// back, or a rule denies every call of it. nil says that the tool is unknown for another reason; the caller then gets that error.
+func (p *Decider) RefuseTool(qualified, server, tool string) error {
+	// A name of a tool that was never offered must be resolved among the quarantined ones.
+	if qualified != "" {
+		if server, tool = p.FindHiddenTool(qualified); server == "" {
+			return nil
+		}
+	}
+	cell := p.Cell(server)
+	if cell == nil {
+		return nil
+	}
+	if list := cell.View().Tools; list != nil {
+		for _, q := range list.Quarantined {
+			if q.Name == tool && q.By != "" {
+				return &messages.Error{Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassDenied, Server: server, Tool: tool,
+					Text: q.Reason, Err: messages.ErrDenied}
+			}
+		}
+	}
+	j := p.rules.Load()
+	if j.empty {
+		return nil
+	}
+	// Only a rule is named here: a default that denies says nothing about this one tool.
+	if d, hopeless := j.Tool(server, tool, p.Naming.Tool(server, tool)).AlwaysDenied(false, nil); hopeless && d.ByRule {
+		return deniedError(server, tool, d)
+	}
+	return nil
+}
+
+// FindHiddenTool returns the server and the own name of a tool that is not offered, by its qualified name. A name with a hash is
+// looked for among the quarantined tools.
+func (p *Decider) FindHiddenTool(qualified string) (server, tool string) {
+	if server, tool, ok := p.Naming.Split(qualified); ok {
+		return server, tool
+	}
+	for _, name := range p.Names() {
+		cell := p.Cell(name)
+		if cell == nil || cell.View().Tools == nil {
+			continue
+		}
+		for _, q := range cell.View().Tools.Quarantined {
+			if q.By != "" && p.Naming.Tool(name, q.Name) == qualified {
+				return name, q.Name
+			}
+		}
+	}
+	return "", ""
+}
+
+// FilterTools implements actors.Common.Filter: it takes the tools out of a list that every call would be denied, because a model
+// that sees them only wastes calls. They stand in Quarantined with the rule instead. The list is copied, since the session
+// shares it.
+func (p *Decider) FilterTools(name string, spec *messages.Spec, list *session.ToolList) *session.ToolList {
+	// Pins first: a tool that is held back needs no rule.
+	list = p.filterChanged(name, spec, list)
+	j := p.rules.Load()
+	if j.empty {
+		return list
+	}
+	// The session keeps the list for its next connection, so its slices are not changed.
+	out := *list
+	out.Tools, out.Quarantined = nil, slices.Clone(list.Quarantined)
+	for _, t := range list.Tools {
+		d, hopeless := j.Tool(name, t.Name, p.Naming.Tool(name, t.Name)).AlwaysDenied(spec.Trusted, t.Annotations)
+		if !hopeless {
+			out.Tools = append(out.Tools, t)
+			continue
+		}
+		out.Quarantined = append(out.Quarantined,
+			messages.QuarantinedTool{Name: t.Name, Reason: denialText(d), By: messages.QuarantinedByRule})
+	}
+	return &out
+}
+
+// CheckRead refuses to read what a server offers beside tools, if a rule denies the whole server. Rules about single tools do not
+// apply to resources and prompts.
+func (p *Decider) CheckRead(server string) error {
+	j := p.rules.Load()
+	if j.empty {
+		return nil
+	}
+	if d := j.Server(server); d.Verdict == access.Deny {
+		e := deniedError(server, "", d)
+		e.Op = "read"
+		return e
+	}
+	return nil
+}
+
+// CurrentRules returns the rules that are in force.
+func (p *Decider) CurrentRules() access.Rules { return p.rules.Load().Rules() }
+
+// Decide returns what would happen to a call, by the rules, and by the annotations of the tool if its server is trusted and
+// offers it.
+func (p *Decider) Decide(server, tool string, args json.RawMessage) access.Decision {
+	q := access.Request{Server: server, Tool: tool, Qualified: p.Naming.Tool(server, tool), Args: args, Trusted: p.isTrusted(server)}
+	// A tool that is not offered is decided about by its name alone.
+	if e, ok := p.Snapshot().LookupTool(server, tool); ok {
+		q.Annotations = e.Tool.Annotations
+	}
+	return p.rules.Load().Tool(server, tool, q.Qualified).Decide(q)
+}
+
+// DecideServer returns what the rules say about everything of a server.
+func (p *Decider) DecideServer(server string) access.Decision {
+	return p.rules.Load().Server(server)
+}

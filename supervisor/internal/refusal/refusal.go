@@ -1,0 +1,63 @@
+// Package refusal has the errors with which the parts of a manager refuse what is not done: it is closed, there is no such server, or the
+// program's own function said no.
+package refusal
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// ClosedError returns the error of a command or call that came after Close: nothing was sent.
+func ClosedError(op string) error {
+	return &messages.Error{Op: op, Outcome: messages.OutcomeNotSent, Class: messages.ClassCanceled, Text: "the manager is closed",
+		Err: messages.ErrClosed}
+}
+
+// UnknownServerError returns the error of a command that names a server which does not exist, or whose removal has begun.
+func UnknownServerError(op, name string) error {
+	return &messages.Error{Op: op, Class: messages.ClassInvalid, Server: name, Text: "no such server is configured",
+		Fix: "list the servers to see their names", Err: messages.ErrUnknownServer}
+}
+
+// ProgramError returns the error of a call that Config.Allow refused: always denied and not sent, with every error of Allow.
+func ProgramError(cause error) error {
+	e := &messages.Error{Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassDenied, Text: "the program refused it",
+		Err: refusal{cause}}
+	// An error of this package keeps its text and its fix, which were written for a reader.
+	// Only an error of exactly this type was meant for this call; one inside of another error belongs to some other call.
+	if own, ok := cause.(*messages.Error); ok && own.Text != "" { //nolint:errorlint // one that is wrapped is about something else
+		e.Text, e.Fix, e.Challenge, e.RetryAfter = own.Text, own.Fix, own.Challenge, own.RetryAfter
+		return e
+	}
+	if text := messages.Line(outcomeWords.Replace(cause.Error()), 400); text != "" {
+		e.Text += ": " + text
+	}
+	return e
+}
+
+// outcomeWords removes what an *Error inside the cause says of another call's outcome: a reader would take it for this call's.
+var outcomeWords = strings.NewReplacer(" (outcome unknown: it may have run)", "", " (not sent)", "")
+
+// refusal wraps the error of Config.Allow. That error may be about another call, which Allow made in order to decide: its outcome
+// and class must not become those of this call, so Is and As do not look through the wrapper for them.
+type refusal struct{ error }
+
+// Is finds the program's own errors, but no outcome and no class of another call.
+func (r refusal) Is(target error) bool {
+	// Every sentinel that states an outcome or a class is hidden; the program's own errors are found as usual.
+	switch target {
+	case messages.ErrNotSent, messages.ErrOutcomeUnknown, messages.ErrRejected, messages.ErrNeedsAuth, messages.ErrDenied, messages.ErrInvalid:
+		return false
+	}
+	return errors.Is(r.error, target)
+}
+
+// As finds the program's own types, but no *Error, whose outcome would be another call's.
+func (r refusal) As(target any) bool {
+	if _, ok := target.(**messages.Error); ok {
+		return false
+	}
+	return errors.As(r.error, target)
+}

@@ -1,0 +1,60 @@
+package requests
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// A server that asks more often than it may is refused unheard: the watchers get an event at once, and the answerer is told
+// with the next question how many there were.
+func TestQuestionsOverTheBoundAreTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var heard []int
+		var received []messages.Event
+		d := New(Answerers{Log: zap.NewNop(),
+			Elicit: func(_ context.Context, r messages.ElicitRequest) (messages.ElicitResult, error) {
+				heard = append(heard, r.Unheard)
+				return messages.ElicitResult{Action: messages.ElicitDecline}, nil
+			},
+			Sample: func(_ context.Context, r messages.SampleRequest) (json.RawMessage, error) {
+				heard = append(heard, r.Unheard)
+				return json.RawMessage(`{}`), nil
+			},
+			Publish: func(e messages.Event) { received = append(received, e) }})
+		h := d.HandlersFor("s")
+		for name, kind := range map[string]struct {
+			burst int
+			ask   func()
+		}{
+			"elicitation": {elicitBurst, func() { _, _ = h.Elicit(t.Context(), messages.ElicitRequest{Mode: messages.ElicitURL}) }},
+			"sampling":    {sampleBurst, func() { _, _ = h.Sample(t.Context(), messages.SampleRequest{}) }},
+		} {
+			heard, received = nil, nil
+			for range kind.burst + 7 {
+				kind.ask()
+			}
+			if len(heard) != kind.burst || len(received) != 1 || received[0].Kind != messages.EventUnheard || received[0].Server != "s" || received[0].Missed != 1 {
+				t.Fatalf("%s: %d were heard, told %+v", name, len(heard), received)
+			}
+			time.Sleep(elicitEvery)
+			kind.ask()
+			if heard[kind.burst] != 7 {
+				t.Errorf("%s: whoever answers is told of %d that were not heard, not of 7", name, heard[kind.burst])
+			}
+			time.Sleep(2 * time.Minute)
+			for range kind.burst + 2 {
+				kind.ask()
+			}
+			if len(received) != 2 || received[1].Missed != 7 {
+				t.Errorf("%s: a minute later watchers are told %+v", name, received)
+			}
+		}
+	})
+}

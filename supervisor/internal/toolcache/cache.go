@@ -1,0 +1,146 @@
+// Package toolcache keeps the tools of lazy servers from one run to the next, so that they can be offered before the server is dialled.
+//
+//	c := toolcache.New(dir, false, log, set.IdentityOf)      // nil without a folder: it keeps nothing
+//	c.SaveToolList("files", &spec, list)
+//	list = c.LoadToolList("files", &spec)
+//
+// Guarantees: a private list is found again only under the same spec, the same environment and the same account. Where the account
+// cannot be known nothing is kept, unless the server says that its list is public.
+//
+// # How it fits
+//
+// Package core loads a list before a lazy server's actor begins, the actor saves each new one. Package supervisor/internal/lists has the
+// files, package credentials knows the account.
+package toolcache
+
+import (
+	"encoding/json"
+	"os"
+
+	"go.uber.org/zap"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor/internal/lists"
+	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/session"
+)
+
+// The tools of a lazy server outlive the manager in small files, one per server and audience, so that the next run can offer them
+// before the server is dialled. A file that is missing, damaged or of another audience counts as none. MCP 2026-07-28, Caching:
+// what is private must not be shared across authorization contexts. A server of the legacy era says nothing about that, and its
+// lists count as private, because they may differ per user and nothing shows whether they do.
+
+// cachedTools is the content of such a file. Quarantined tools are kept too, so that the status can name them before a connection.
+type cachedTools struct {
+	Tools       []messages.Tool            `json:"tools"`
+	Quarantined []messages.QuarantinedTool `json:"quarantined,omitempty"`
+}
+
+// listAudience says who could read a list: the spec as it is resolved, with every value of its headers, environment and auth,
+// and the account behind them. Its JSON is hashed under a key and never written.
+type listAudience struct {
+	Spec *messages.Spec
+	// Public lists belong to every account, so Identity and Env are empty for them.
+	Public   bool     `json:",omitempty"`
+	Identity string   `json:",omitempty"`
+	Env      []string `json:",omitempty"`
+}
+
+// Cache keeps the lists of tools between runs. A nil one keeps nothing. Safe for concurrent use.
+type Cache struct {
+	files *lists.Files
+	// identity returns what is known of the account behind a server's credentials.
+	identity   func(name string, spec *messages.Spec) (identity string, known bool)
+	inheritEnv bool
+}
+
+// New returns nil without a folder.
+func New(dir string, inheritEnv bool, log *zap.Logger, identity func(string, *messages.Spec) (string, bool)) *Cache {
+	if dir == "" {
+		return nil
+	}
+	return &Cache{files: lists.Open(dir, func(text string) { log.Warn(text) }), identity: identity, inheritEnv: inheritEnv}
+}
+
+// IsKnown reports whether a list of the server is kept, for whatever audience.
+func (c *Cache) IsKnown(name string) bool { return c != nil && c.files.Known(name) }
+
+// ForgetServer removes the lists of a server, because its account has changed.
+func (c *Cache) ForgetServer(name string) {
+	if c != nil {
+		c.files.Forget(name)
+	}
+}
+
+// audienceOf returns the audience of a server's lists; nil if it cannot be known. With public set it is that of lists which
+// the server shows to every account that its spec leads to.
+func (c *Cache) audienceOf(name string, spec *messages.Spec, public bool) []byte {
+	r := listAudience{Spec: spec, Public: public}
+	if !public {
+		var known bool
+		if r.Identity, known = c.identity(name, spec); !known {
+			return nil
+		}
+		// A child sees the manager's environment too: another value may mean another account.
+		if spec.Kind() == messages.Stdio {
+			inherit := c.inheritEnv
+			if spec.InheritEnv != nil {
+				inherit = *spec.InheritEnv
+			}
+			r.Env, _ = transports.ChildEnv(os.Environ(), spec.Env, inherit)
+		}
+	}
+	context, err := json.Marshal(r)
+	if err != nil {
+		return nil
+	}
+	return context
+}
+
+// LoadToolList returns the list that was kept for the present audience, nil if there is none. The private one is looked for
+// first, because it is the more exact. It reads files, in the supervisor's turn: they are small, and only lazy servers have one.
+func (c *Cache) LoadToolList(name string, spec *messages.Spec) *session.ToolList {
+	if c == nil {
+		return nil
+	}
+	// At most two files are read: the one of this account, then the public one.
+	for _, public := range []bool{false, true} {
+		context := c.audienceOf(name, spec, public)
+		if context == nil {
+			continue
+		}
+		var cached cachedTools
+		data := c.files.Load(name, context)
+		if data == nil || json.Unmarshal(data, &cached) != nil {
+			continue
+		}
+		// The id of a server is not in its file: the same tools may be configured under another name.
+		for i := range cached.Tools {
+			cached.Tools[i].Server = name
+		}
+		return &session.ToolList{Tools: cached.Tools, Quarantined: cached.Quarantined, Public: public}
+	}
+	return nil
+}
+
+// SaveToolList writes the list in the background, because the server's actor calls it in its turn; a list that is not kept only
+// makes the next start slower. Whose list it is must be settled before the goroutine begins: the next connection may be
+// another account's.
+func (c *Cache) SaveToolList(name string, spec *messages.Spec, list *session.ToolList) {
+	data, err := json.Marshal(cachedTools{Tools: list.Tools, Quarantined: list.Quarantined})
+	if err != nil {
+		return
+	}
+	// Both audiences are computed in the actor's turn, in which the credential cannot change.
+	context, other := c.audienceOf(name, spec, list.Public), c.audienceOf(name, spec, !list.Public)
+	go func() { // ends with the writing of one file
+		defer func() { _ = recover() }()
+		if other != nil {
+			// It is older, and LoadToolList may find it first.
+			c.files.Remove(name, other)
+		}
+		if context != nil {
+			c.files.Save(name, context, data)
+		}
+	}()
+}
