@@ -21,8 +21,11 @@ const slack = 15 * time.Second
 // adapterProcess is one adapter process.
 type adapterProcess struct {
 	cmd *exec.Cmd
-	// in is the adapter's standard input: one command per line.
-	in io.WriteCloser
+	// in is the adapter's standard input: one command per line. out is its standard output.
+	in  io.WriteCloser
+	out io.Closer
+	// input names the pipe of in as the adapter sees it.
+	input string
 	// exited is closed when the process has ended and was waited for.
 	exited chan struct{}
 
@@ -50,7 +53,8 @@ func startAdapter(ctx context.Context, argv []string, words io.Writer) (*adapter
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("the adapter does not start: %w", err)
 	}
-	d := &adapterProcess{cmd: cmd, in: in, exited: make(chan struct{}), waiting: map[int]chan adapter.Answer{}}
+	d := &adapterProcess{cmd: cmd, in: in, out: out, input: inputPipe(cmd.Process.Pid), exited: make(chan struct{}),
+		waiting: map[int]chan adapter.Answer{}}
 	go d.readAnswers(out)
 	return d, nil
 }
@@ -171,12 +175,34 @@ func (d *adapterProcess) quit(within time.Duration) bool {
 	}
 }
 
-// kill ends the adapter at once.
-// The process may have ended meanwhile.
-func (d *adapterProcess) kill() {
+// clientPIDs returns the processes of the client: the one that was started, and, where that is a launcher like npx, those that
+// it gave its standard input, because one of them is the client. Servers and guardians have another standard input.
+func (d *adapterProcess) clientPIDs() []int {
+	pids := processesReading(d.input)
+	if first := d.cmd.Process.Pid; !slices.Contains(pids, first) {
+		pids = append(pids, first)
+	}
+	return pids
+}
+
+// killClient kills the client at once, and does not wait for its end.
+func (d *adapterProcess) killClient() {
+	for _, pid := range d.clientPIDs() {
+		killProcess(pid)
+	}
 	_ = d.cmd.Process.Kill() // it may have ended
+}
+
+// kill ends the client at once and waits until it has ended. A process that still has its output then is a server's or a
+// guardian's: it must not keep the case from going on.
+func (d *adapterProcess) kill() {
+	d.killClient()
+	defer time.AfterFunc(outputTime, func() { _ = d.out.Close() }).Stop()
 	<-d.exited
 }
+
+// outputTime bounds how long the output of a client that was killed is read.
+const outputTime = 2 * time.Second
 
 // secretName is the environment variable that holds the secret of startAdapter.
 const (

@@ -232,6 +232,22 @@ func (a *caseRun) awaitNoProcess(within time.Duration) (remaining []int, ok bool
 	return remaining, ok
 }
 
+// clientMemory returns the resident memory of the client in bytes, with its launcher's.
+func (a *caseRun) clientMemory() (bytes int64) {
+	for _, pid := range a.driver.clientPIDs() {
+		bytes += residentMemory(pid)
+	}
+	return bytes
+}
+
+// countClientZombies counts the children of the client that have ended and that it did not wait for.
+func (a *caseRun) countClientZombies() (n int) {
+	for _, pid := range a.driver.clientPIDs() {
+		n += countZombies(pid)
+	}
+	return n
+}
+
 // endCase ends everything that the case has started, and removes its folder.
 func (a *caseRun) endCase() {
 	if !a.driver.quit(2 * time.Second) {

@@ -132,7 +132,7 @@ func (a *caseRun) scoreMemory(d time.Duration) {
 	}
 	const must = "the client stays below 512 MiB of memory"
 	for end := time.Now().Add(d); time.Now().Before(end); a.sleepContext(20 * time.Millisecond) {
-		if m := residentMemory(a.driver.cmd.Process.Pid); m > maxClientMemory {
+		if m := a.clientMemory(); m > maxClientMemory {
 			a.scorePoint(false, must, "it took %d MiB and was ended", maxClientMemory>>20)
 			a.driver.kill()
 			return
@@ -214,7 +214,7 @@ func crashInCall(a *caseRun) {
 	a.scorePoint(ok, "a later call is answered", "none within %s", ampleTime)
 	if canCountProcesses {
 		// A parent that does not wait for its children keeps a process id for each of them.
-		none := a.waitFor(5*time.Second, func() bool { return countZombies(a.driver.cmd.Process.Pid) == 0 })
+		none := a.waitFor(5*time.Second, func() bool { return a.countClientZombies() == 0 })
 		a.scorePoint(none, "the dead process is reaped", "it is still a zombie")
 	}
 }

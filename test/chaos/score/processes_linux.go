@@ -30,6 +30,29 @@ func processesWith(text string) (pids []int) {
 	return pids
 }
 
+// inputPipe returns the name of the pipe that a process has as its standard input, empty if it has ended.
+func inputPipe(pid int) string {
+	name, err := os.Readlink("/proc/" + strconv.Itoa(pid) + "/fd/0")
+	if err != nil || !strings.HasPrefix(name, "pipe:") {
+		return ""
+	}
+	return name
+}
+
+// processesReading returns the processes that have a pipe as their standard input.
+func processesReading(pipe string) (pids []int) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil || pipe == "" {
+		return nil
+	}
+	for _, e := range entries {
+		if pid, err := strconv.Atoi(e.Name()); err == nil && inputPipe(pid) == pipe {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
 // An error means that the process has ended.
 func killProcess(pid int) { _ = unix.Kill(pid, unix.SIGKILL) }
 

@@ -152,7 +152,7 @@ func playCase(ctx context.Context, o Options, c Case, dir string) (p CaseResult)
 		return p
 	}
 	// When the limit is reached, everything that the case waits for depends on the adapter, so that its end releases the case.
-	defer context.AfterFunc(ctx, func() { _ = a.driver.cmd.Process.Kill() })()
+	defer context.AfterFunc(ctx, a.driver.killClient)()
 	defer func() {
 		if v := recover(); v != nil {
 			a.scorePoint(false, "the case ends", "it panicked: %v", v)

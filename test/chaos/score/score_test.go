@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -141,6 +142,30 @@ func TestAnAdapterThatDoesNotWorkIsSaidSo(t *testing.T) {
 	for _, argv := range [][]string{nil, {"/no/such/adapter"}, {"/bin/cat", "/dev/null"}} {
 		if _, err := score.Run(t.Context(), score.Options{Adapter: argv}); !errors.Is(err, score.ErrNoAdapter) {
 			t.Errorf("%v: %v", argv, err)
+		}
+	}
+}
+
+// TestAClientBehindALauncherIsKilled: where a launcher like npx has started the client, the client itself is killed, and not
+// its launcher alone. Its servers must not keep the run from going on.
+func TestAClientBehindALauncherIsKilled(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("needs /proc")
+	}
+	t.Parallel()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := score.Run(t.Context(), score.Options{
+		Adapter: []string{"/bin/sh", "-c", `"$@"; exit $?`, "launcher", self, "adapter", "go-sdk"}, Only: regexp.MustCompile("^the client is killed$"),
+	})
+	if err != nil || len(r.Cases) != 1 {
+		t.Fatal(err, r.Cases)
+	}
+	for _, p := range r.Cases[0].Points {
+		if p.Must == "the good server ends" && !p.Got {
+			t.Errorf("the good server did not see the end of its client: %s", p.Seen)
 		}
 	}
 }
