@@ -149,6 +149,7 @@ func (c *checker) checkDialsPerEpoch(server string) {
 		return
 	}
 	dials, started := 0, 0
+	before := []int{}
 	for _, a := range c.attemptsOf(server) {
 		open := c.x.Event(a.open).T
 		dials++
@@ -156,9 +157,10 @@ func (c *checker) checkDialsPerEpoch(server string) {
 			started++
 		}
 		if dials > started {
-			c.reportViolation(server, a.open, nil, "The server was dialled at %s for the %d. time, and the manager had begun %d attempts: one "+
+			c.reportViolation(server, a.open, before, "The server was dialled at %s for the %d. time, and the manager had begun %d attempts: one "+
 				"epoch is one dial, and a second opening only after an end on the question about the era.", timeText(open), dials, started)
 			return
 		}
+		before = []int{a.open, a.end}
 	}
 }

@@ -29,6 +29,7 @@ func TestOneConnectionAndTheGate(t *testing.T) {
 	eight, eightStory := manyDials(8, 0, time.Second)
 	nine, nineStory := manyDials(9, 0, time.Second)
 	silent := func(p *scenario.Plan) { p.Limits.UnansweredFactor = 2 }
+	realTier := func(p *scenario.Plan) { p.Tier = scenario.Real }
 	crowd, crowdStory := manyDials(17, 2*time.Second, 0)
 	runCases(t, "I6", []storyCase{
 		{name: "one after the other", want: invariant.Holds, story: `
@@ -56,6 +57,16 @@ func TestOneConnectionAndTheGate(t *testing.T) {
 			30ms   s1 open conn=2
 			50ms   s1 answered conn=2 method=initialize
 		`},
+		{name: "a second opening by a process that starts slowly", plan: realTier, want: invariant.Holds, story: `
+			100ms  s1 phase phase=pending step=dialing epoch=1
+			300ms  s1 open conn=1
+			310ms  s1 received conn=1 method=server/discover
+			320ms  s1 down conn=1 class=exited
+			350ms  s1 released conn=1
+			1.486s s1 open conn=2
+			1.5s   s1 answered conn=2 method=initialize
+			9s     - house house=0,0,0,120 text=after_close
+		`},
 		{name: "as many as there are slots", servers: eight, want: invariant.Holds, story: eightStory},
 		{name: "nothing was dialled", want: invariant.Inconclusive, why: "No server was dialled", story: `1s s1 call call=c1`},
 		{name: "a reconnect does not wait for the old process", want: invariant.Violated, why: "while connection 1 was still there", story: `
@@ -76,6 +87,24 @@ func TestOneConnectionAndTheGate(t *testing.T) {
 			0s     s1 open conn=1
 			1s     s1 refused conn=1 class=network
 			2s     s1 open conn=2
+		`},
+		{name: "a second dial of a slow machine without the question", plan: realTier, want: invariant.Violated,
+			why: "the manager had begun 1 attempts", story: `
+			100ms  s1 phase phase=pending step=dialing epoch=1
+			300ms  s1 open conn=1
+			310ms  s1 received conn=1 method=initialize
+			320ms  s1 down conn=1 class=exited
+			350ms  s1 released conn=1
+			1.486s s1 open conn=2
+		`},
+		{name: "a second dial of a slow machine that is not at once", plan: realTier, want: invariant.Violated,
+			why: "the manager had begun 1 attempts", story: `
+			100ms  s1 phase phase=pending step=dialing epoch=1
+			300ms  s1 open conn=1
+			310ms  s1 received conn=1 method=server/discover
+			320ms  s1 down conn=1 class=exited
+			350ms  s1 released conn=1
+			6s     s1 open conn=2
 		`},
 		{name: "a third opening", want: invariant.Violated, why: "dialled at 60ms for the 2. time", story: `
 			0s     s1 phase phase=pending step=dialing epoch=1
