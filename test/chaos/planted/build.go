@@ -17,9 +17,9 @@ type Programs struct {
 	// failingTests holds, by package, the unit tests that fail without a bug; they are skipped later. A package is there once
 	// its tests are built.
 	failingTests map[string][]string
-	// cleanDays counts the days that were run without a bug, and alarms holds those of their seeds that violate an invariant
+	// cleanDays holds the seeds of the days that were run without a bug, and alarms those of them that violate an invariant
 	// all the same.
-	cleanDays int
+	cleanDays map[uint64]bool
 	alarms    []string
 }
 
@@ -30,7 +30,7 @@ func (s *Source) Build(ctx context.Context, planned []bugs.Bug, dir string) (*Pr
 	if err != nil {
 		return nil, err
 	}
-	p := &Programs{root: s.root, dir: dir, overlay: overlay, failingTests: map[string][]string{}}
+	p := &Programs{root: s.root, dir: dir, overlay: overlay, failingTests: map[string][]string{}, cleanDays: map[uint64]bool{}}
 	return p, p.runGo(ctx, "build", "-overlay", overlay, "-o", p.searchPath(), "./test/chaos/planted/search")
 }
 

@@ -45,24 +45,47 @@ type Bounds struct {
 	Limit, Seed, Shrink time.Duration
 }
 
-// Search looks for a bug with random days, until the first that violates an invariant. Before the first bug it runs all days
-// without a bug, and every later search skips those that violate an invariant anyway. It returns an error if a day without a
-// bug crashes or hangs.
+// Search looks for a bug with random days, until the first that violates an invariant and does not violate one without the bug.
+// It returns an error if a day without a bug crashes or hangs.
 func (p *Programs) Search(ctx context.Context, b bugs.Bug, most Bounds) (SearchResult, error) {
-	// A search ends at its first violation, so several may be needed until all clean days have run.
-	for p.cleanDays < most.Seeds {
-		f, err := p.searchDays(ctx, bugs.Bug{}, Bounds{Seeds: most.Seeds - p.cleanDays, Limit: 10 * most.Limit, Seed: most.Seed}, p.cleanDays+1)
+	for {
+		f, err := p.searchDays(ctx, b, most, 1)
 		switch {
 		case err != nil:
 			return f, err
-		case f.Crash != "" || f.Hang != "":
-			return f, fmt.Errorf("without a bug: %s%s", f.Crash, f.Hang)
-		case f.Seed != 0:
-			p.alarms = append(p.alarms, strconv.FormatUint(f.Seed, 10))
+		// A crash does not say which day it was, so that none may crash without the bug.
+		case f.Crash != "":
+			return f, p.runCleanDays(ctx, 1, most.Seeds, most)
+		case f.Seed == 0:
+			return f, nil
 		}
-		p.cleanDays += f.Tried
+		// Only the day that was found is asked for without the bug: all of them cost more than the search.
+		alarms := len(p.alarms)
+		if err := p.runCleanDays(ctx, f.Seed, 1, most); err != nil || len(p.alarms) == alarms {
+			return f, err
+		}
 	}
-	return p.searchDays(ctx, b, most, 1)
+}
+
+// runCleanDays runs n days without a bug from a seed on, each once for all searches, and remembers those that violate an invariant
+// all the same: every later search skips them.
+func (p *Programs) runCleanDays(ctx context.Context, seed uint64, n int, most Bounds) error {
+	for end := seed + uint64(n); seed < end; seed++ {
+		if p.cleanDays[seed] {
+			continue
+		}
+		f, err := p.searchDays(ctx, bugs.Bug{}, Bounds{Seeds: 1, Limit: most.Limit, Seed: most.Seed}, seed)
+		switch {
+		case err != nil:
+			return err
+		case f.Crash != "" || f.Hang != "":
+			return fmt.Errorf("day %d without a bug: %s%s", seed, f.Crash, f.Hang)
+		case f.Seed != 0:
+			p.alarms = append(p.alarms, strconv.FormatUint(seed, 10))
+		}
+		p.cleanDays[seed] = true
+	}
+	return nil
 }
 
 // Alarms returns the seeds that violate an invariant without a bug.
@@ -70,10 +93,10 @@ func (p *Programs) Alarms() []string { return p.alarms }
 
 // searchDays starts the search program with one bug and waits for its result. A crash and an overrun of the limit are results,
 // not errors.
-func (p *Programs) searchDays(ctx context.Context, b bugs.Bug, most Bounds, seed int) (SearchResult, error) {
+func (p *Programs) searchDays(ctx context.Context, b bugs.Bug, most Bounds, seed uint64) (SearchResult, error) {
 	ctx, cancel := context.WithTimeout(ctx, most.Limit)
 	defer cancel()
-	run := exec.CommandContext(ctx, p.searchPath(), "-seed", strconv.Itoa(seed), "-seeds", strconv.Itoa(most.Seeds),
+	run := exec.CommandContext(ctx, p.searchPath(), "-seed", strconv.FormatUint(seed, 10), "-seeds", strconv.Itoa(most.Seeds),
 		"-skip", strings.Join(p.alarms, ","), "-want", strings.Join(b.Finds, ","),
 		"-shrink", most.Shrink.String(), "-hang", most.Seed.String())
 	// A child of the search may hold the output open; WaitDelay bounds the wait for it.
