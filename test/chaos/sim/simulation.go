@@ -34,7 +34,9 @@ type simulation struct {
 
 	servers map[string]*simServer
 	// names are the servers' names, sorted; eachServer fills them in.
-	names       []string
+	names []string
+	// nextGlance is the place, among the manager's servers, at which the next glance begins.
+	nextGlance  int
 	manager     *supervisor.Manager
 	watch       managerWatch
 	slowWatcher slowWatcher
