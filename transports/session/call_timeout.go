@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// CallTimeout is a context with two deadlines for one call: an idle timeout, which passes after a time without progress, and
+// callTimeout is a context with two deadlines for one call: an idle timeout, which passes after a time without progress, and
 // a longest time, which passes in any case. The idle timeout stands still while a person (or a model) answers a question of
 // the server, and begins again with each progress notification; the longest time does neither, and neither does the parent
 // context.
@@ -22,7 +22,7 @@ import (
 //
 // It costs one small allocation and no timer as long as its Done is not called: a session does not call it, but checks the
 // deadlines of all its requests with one timer (requestTimer). The first call of Done adds a timer and a channel.
-type CallTimeout struct {
+type callTimeout struct {
 	parent      context.Context
 	idleTimeout time.Duration // 0: no idle timeout
 	// endCause is an endCause, 0 while the context lives. It changes once, under mu; readers need no lock.
@@ -37,7 +37,7 @@ type CallTimeout struct {
 	doneState  *doneState // nil until the first call of Done
 }
 
-// doneState is the part of a CallTimeout that exists from the first call of Done on. CallTimeout.mu guards it.
+// doneState is the part of a callTimeout that exists from the first call of Done on. callTimeout.mu guards it.
 type doneState struct {
 	done         chan struct{}
 	timer        *time.Timer
@@ -45,7 +45,7 @@ type doneState struct {
 	afterFuncs   []*func()   // functions of AfterFunc, by pointer so that stop can find its own
 }
 
-// endCause is the reason for which a CallTimeout has ended.
+// endCause is the reason for which a callTimeout has ended.
 type endCause int32
 
 const (
@@ -56,14 +56,14 @@ const (
 	causeLongest // the longest time passed
 )
 
-// errLongestTime is the cause of a CallTimeout whose longest time has passed, so that the error text tells it from the idle
+// errLongestTime is the cause of a callTimeout whose longest time has passed, so that the error text tells it from the idle
 // timeout.
 var errLongestTime = fmt.Errorf("the longest time for a call has passed: %w", context.DeadlineExceeded)
 
-// NewCallTimeout starts both deadlines now. timeout is the idle timeout, longest the longest time; 0 or less disables either.
+// newCallTimeout starts both deadlines now. timeout is the idle timeout, longest the longest time; 0 or less disables either.
 // The caller must call Stop, or the parent may keep the context alive.
-func NewCallTimeout(ctx context.Context, timeout, longest time.Duration) *CallTimeout {
-	p := &CallTimeout{parent: ctx, idleTimeout: max(timeout, 0)}
+func newCallTimeout(ctx context.Context, timeout, longest time.Duration) *callTimeout {
+	p := &callTimeout{parent: ctx, idleTimeout: max(timeout, 0)}
 	now := monotimeNow()
 	p.idleDue = now + monotime(p.idleTimeout)
 	if longest > 0 {
@@ -72,14 +72,14 @@ func NewCallTimeout(ctx context.Context, timeout, longest time.Duration) *CallTi
 	return p
 }
 
-var _ context.Context = (*CallTimeout)(nil)
+var _ context.Context = (*callTimeout)(nil)
 
 // Deadline implements context.Context: it returns the parent's deadline, because the idle timeout moves and a deadline must
 // not.
-func (p *CallTimeout) Deadline() (time.Time, bool) { return p.parent.Deadline() }
+func (p *callTimeout) Deadline() (time.Time, bool) { return p.parent.Deadline() }
 
 // Done implements context.Context. The first call creates the channel and a timer, and registers with the parent.
-func (p *CallTimeout) Done() <-chan struct{} {
+func (p *callTimeout) Done() <-chan struct{} {
 	over := p.Err() != nil
 	p.mu.Lock()
 	if p.doneState != nil {
@@ -111,10 +111,10 @@ func (p *CallTimeout) Done() <-chan struct{} {
 }
 
 // parentDone returns the parent's Done. It is for a session, which checks the deadlines itself: Done would cost a timer.
-func (p *CallTimeout) parentDone() <-chan struct{} { return p.parent.Done() }
+func (p *callTimeout) parentDone() <-chan struct{} { return p.parent.Done() }
 
 // Err implements context.Context. It also discovers the parent's end: without Done nothing listens to the parent.
-func (p *CallTimeout) Err() error {
+func (p *callTimeout) Err() error {
 	if p.endCause.Load() == 0 {
 		if p.parent.Err() == nil {
 			return nil
@@ -134,8 +134,8 @@ func (p *CallTimeout) Err() error {
 	return p.parent.Err()
 }
 
-// causeError returns the cause of a CallTimeout that has ended, as context.Cause does for other contexts.
-func (p *CallTimeout) causeError() error {
+// causeError returns the cause of a callTimeout that has ended, as context.Cause does for other contexts.
+func (p *callTimeout) causeError() error {
 	switch endCause(p.endCause.Load()) {
 	case causeParent:
 		return context.Cause(p.parent)
@@ -146,9 +146,9 @@ func (p *CallTimeout) causeError() error {
 	return p.Err()
 }
 
-// AfterFunc runs f when the context ends. Package context looks for this method: contexts that are derived from a CallTimeout
+// AfterFunc runs f when the context ends. Package context looks for this method: contexts that are derived from a callTimeout
 // then end with it without a goroutine for each. stop reports whether it kept f from running.
-func (p *CallTimeout) AfterFunc(f func()) (stop func() bool) {
+func (p *callTimeout) AfterFunc(f func()) (stop func() bool) {
 	p.Done()
 	p.mu.Lock()
 	if p.endCause.Load() != 0 {
@@ -171,14 +171,14 @@ func (p *CallTimeout) AfterFunc(f func()) (stop func() bool) {
 }
 
 // Stop ends the context and releases its timer. It is idempotent.
-func (p *CallTimeout) Stop() {
+func (p *callTimeout) Stop() {
 	p.mu.Lock()
 	p.endWith(causeStopped)
 }
 
 // endWith ends the context for a cause, unless it has ended. The caller holds mu; endWith releases it, because the functions
 // that it calls may use the context.
-func (p *CallTimeout) endWith(cause endCause) {
+func (p *callTimeout) endWith(cause endCause) {
 	a := p.doneState
 	if !p.endCause.CompareAndSwap(0, int32(cause)) || a == nil {
 		p.mu.Unlock()
@@ -197,30 +197,30 @@ func (p *CallTimeout) endWith(cause endCause) {
 	}
 }
 
-// callTimeoutKey is the key under which Value returns the CallTimeout itself.
+// callTimeoutKey is the key under which Value returns the callTimeout itself.
 type callTimeoutKey struct{}
 
-// Value returns the CallTimeout for the session's own key, so that the session finds it through derived contexts, too.
-func (p *CallTimeout) Value(key any) any {
+// Value returns the callTimeout for the session's own key, so that the session finds it through derived contexts, too.
+func (p *callTimeout) Value(key any) any {
 	if _, ours := key.(callTimeoutKey); ours {
 		return p
 	}
 	return p.parent.Value(key)
 }
 
-// callTimeoutOf returns the CallTimeout that ctx is or was derived from, nil if there is none.
-func callTimeoutOf(ctx context.Context) *CallTimeout {
-	if p, ours := ctx.(*CallTimeout); ours {
+// callTimeoutOf returns the callTimeout that ctx is or was derived from, nil if there is none.
+func callTimeoutOf(ctx context.Context) *callTimeout {
+	if p, ours := ctx.(*callTimeout); ours {
 		return p
 	}
-	p, _ := ctx.Value(callTimeoutKey{}).(*CallTimeout)
+	p, _ := ctx.Value(callTimeoutKey{}).(*callTimeout)
 	return p
 }
 
-// causeOf returns context.Cause of ctx. For a CallTimeout itself, which context.Cause does not look into, it tells the two
+// causeOf returns context.Cause of ctx. For a callTimeout itself, which context.Cause does not look into, it tells the two
 // deadlines apart.
 func causeOf(ctx context.Context) error {
-	p, ours := ctx.(*CallTimeout)
+	p, ours := ctx.(*callTimeout)
 	if !ours || p.Err() == nil {
 		return context.Cause(ctx)
 	}
@@ -228,7 +228,7 @@ func causeOf(ctx context.Context) error {
 }
 
 // nextDue returns the time at which the next deadline may pass, 0 for never. A nil p has no deadline.
-func (p *CallTimeout) nextDue() monotime {
+func (p *callTimeout) nextDue() monotime {
 	if p == nil {
 		return 0
 	}
@@ -238,7 +238,7 @@ func (p *CallTimeout) nextDue() monotime {
 }
 
 // nextDueLocked is nextDue for a caller that holds mu.
-func (p *CallTimeout) nextDueLocked() monotime {
+func (p *callTimeout) nextDueLocked() monotime {
 	if p.endCause.Load() != 0 {
 		return 0
 	}
@@ -249,7 +249,7 @@ func (p *CallTimeout) nextDueLocked() monotime {
 }
 
 // checkExpired ends the context if a deadline has passed by now, and reports whether it has ended for any cause.
-func (p *CallTimeout) checkExpired(now monotime) bool {
+func (p *callTimeout) checkExpired(now monotime) bool {
 	p.mu.Lock()
 	switch {
 	case p.endCause.Load() != 0:
@@ -266,7 +266,7 @@ func (p *CallTimeout) checkExpired(now monotime) bool {
 
 // handleTimer runs when the timer of Done fires. The deadline may have moved since the timer was set: then the timer is set
 // again.
-func (p *CallTimeout) handleTimer() {
+func (p *callTimeout) handleTimer() {
 	if !p.checkExpired(monotimeNow()) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -275,7 +275,7 @@ func (p *CallTimeout) handleTimer() {
 }
 
 // armTimer sets the timer of Done to the next deadline, if there is a timer. The caller holds mu.
-func (p *CallTimeout) armTimer() {
+func (p *callTimeout) armTimer() {
 	if p.endCause.Load() != 0 || p.doneState == nil {
 		return
 	}
@@ -287,8 +287,8 @@ func (p *CallTimeout) armTimer() {
 }
 
 // pauseIdle stops the idle timeout until as many calls of resumeIdle have followed. A nil p is a request without a
-// CallTimeout.
-func (p *CallTimeout) pauseIdle() {
+// callTimeout.
+func (p *callTimeout) pauseIdle() {
 	if p == nil {
 		return
 	}
@@ -303,7 +303,7 @@ func (p *CallTimeout) pauseIdle() {
 }
 
 // resumeIdle ends one pause. A session that checks the deadlines itself must arm its timer again: see resumeTimeout.
-func (p *CallTimeout) resumeIdle() {
+func (p *callTimeout) resumeIdle() {
 	if p == nil {
 		return
 	}
@@ -318,7 +318,7 @@ func (p *CallTimeout) resumeIdle() {
 
 // extendOnce starts the idle timeout anew, once in the life of the context: a question of the server is open that may be
 // about this call, and a server must not keep a call alive for ever by asking questions.
-func (p *CallTimeout) extendOnce() {
+func (p *callTimeout) extendOnce() {
 	if p == nil {
 		return
 	}
@@ -333,7 +333,7 @@ func (p *CallTimeout) extendOnce() {
 
 // restartIdle starts the idle timeout anew after progress. It only moves the deadline later, so a timer that was set for the
 // earlier one stays right: it fires, finds nothing due and is set again.
-func (p *CallTimeout) restartIdle() {
+func (p *callTimeout) restartIdle() {
 	if p == nil {
 		return
 	}

@@ -2,14 +2,9 @@ package session
 
 import (
 	"errors"
-	"slices"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 )
-
-// DefaultModernVersions returns the versions of the modern era that a session speaks if Config.ModernVersions is empty,
-// newest first.
-func DefaultModernVersions() []string { return slices.Clone(defaultModernVersions) }
 
 // ErrOnProbe is wrapped by the error of a handshake whose connection ended while the session was finding out the era:
 // some servers end when they get a request that they do not know. Another connection with Config.Era or Config.Known

@@ -39,7 +39,7 @@ type listCache[T any] struct {
 	mu          sync.Mutex
 	changes     uint64 // number of changes that the server has announced
 	used        bool   // a caller has asked for the list
-	cached      *Listing[T]
+	cached      *listing[T]
 	until       time.Time     // the end of cached's validity; zero: until it changes
 	memoryTaken int64         // bytes that cached has reserved in limits.memory
 	fetch       *listFetch[T] // the one under way, nil if there is none
@@ -49,7 +49,7 @@ type listCache[T any] struct {
 type listFetch[T any] struct {
 	done    chan struct{} // closed when list and err are set
 	changes uint64        // listCache.changes when the fetch began
-	list    Listing[T]
+	list    listing[T]
 	err     *messages.Error
 }
 
@@ -62,10 +62,10 @@ func newListCache[T any](
 
 // get returns the list as it is now: the cached one if it is valid, else that of a fetch. It waits for a fetch no
 // longer than ctx lasts; the fetch itself goes on for the other callers.
-func (h *listCache[T]) get(ctx context.Context) (Listing[T], error) {
+func (h *listCache[T]) get(ctx context.Context) (listing[T], error) {
 	if e := callerLeftError(ctx); e != nil {
 		e.Op = "read"
-		return Listing[T]{}, e
+		return listing[T]{}, e
 	}
 	// A fetch that began before a change is waited for as well, and its list is dropped: the next round begins or
 	// finds a newer one.
@@ -75,20 +75,20 @@ func (h *listCache[T]) get(ctx context.Context) (Listing[T], error) {
 			return *cached, nil
 		}
 		if f == nil {
-			return Listing[T]{}, asNotSent(h.conversation.EndedError("read"))
+			return listing[T]{}, asNotSent(h.conversation.EndedError("read"))
 		}
 		select {
 		case <-f.done:
 		case <-ctx.Done():
 			e := contextError(ctx, "before there was an answer")
 			e.Op, e.Outcome = "read", messages.OutcomeUnknown
-			return Listing[T]{}, e
+			return listing[T]{}, e
 		}
 		switch {
 		case !current: // the fetch began before the newest change, so its list may be the old one: once more
 		case f.err != nil:
 			e := *f.err // the fetch is shared, and a caller may complete its error
-			return Listing[T]{}, &e
+			return listing[T]{}, &e
 		default:
 			return f.list, nil
 		}
@@ -97,7 +97,7 @@ func (h *listCache[T]) get(ctx context.Context) (Listing[T], error) {
 
 // findOrFetch returns the cached list if it is valid, else the fetch that is under way, which it begins if there is
 // none. current is true if the fetch began after the newest change. Both are nil when the session is over.
-func (h *listCache[T]) findOrFetch() (cached *Listing[T], f *listFetch[T], current bool) {
+func (h *listCache[T]) findOrFetch() (cached *listing[T], f *listFetch[T], current bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.used = true
@@ -142,7 +142,7 @@ func (h *listCache[T]) runFetch(f *listFetch[T]) {
 		close(f.done)
 	}()
 	f.err = l.fetchPages(ctx, h.conversation)
-	f.list = Listing[T]{Items: l.entries, Quarantined: l.quarantined, Public: l.public}
+	f.list = listing[T]{Items: l.entries, Quarantined: l.quarantined, Public: l.public}
 }
 
 // wasUsed reports whether a caller has asked for the list.

@@ -2,9 +2,9 @@ package session
 
 import "github.com/mcpvisor/mcpvisor/messages"
 
-// Listing is one list of a server: resources, resource templates or prompts. Its receivers share it and must not
+// listing is one list of a server: resources, resource templates or prompts. Its receivers share it and must not
 // change it.
-type Listing[T any] struct {
+type listing[T any] struct {
 	// Items are in the server's order, without a Server; no URI or name stands twice.
 	Items []T
 	// Quarantined are the entries that cannot be used, with the reason. Their names are neutralised.

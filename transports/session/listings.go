@@ -7,6 +7,11 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
+// Listing is one list of a server: resources, resource templates or prompts. Items are the entries that can be used,
+// Quarantined the others with the reason, Public whether the server lets the list be shared between users. Its receivers share
+// it and must not change it.
+type Listing[T any] = listing[T]
+
 // listCaches are the lists that a session caches. They are made together, on first use.
 type listCaches struct {
 	resources *listCache[messages.Resource]

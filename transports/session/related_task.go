@@ -9,12 +9,17 @@ import (
 // relatedTask is the key of _meta that ties a message of the legacy era to a task.
 const relatedTask = "io.modelcontextprotocol/related-task"
 
+// relatedTaskID returns the id of the task that a message with these params belongs to; ok is false if it names none.
+func relatedTaskID(params []byte) (id string, ok bool) {
+	return rawjson.Text(rawjson.Member(rawjson.Member(rawjson.Member(params, "_meta"), relatedTask), "taskId"))
+}
+
 // withRelatedTask adds to our answer the task that the server's request (params) belongs to.
 //
 // 2025-11-25: "All requests, notifications, and responses related to a task MUST include the
 // io.modelcontextprotocol/related-task key in their _meta field".
 func withRelatedTask(result, params []byte) []byte {
-	id, ok := rawjson.Text(rawjson.Member(rawjson.Member(rawjson.Member(params, "_meta"), relatedTask), "taskId"))
+	id, ok := relatedTaskID(params)
 	start := rawjson.SkipSpace(result, 0)
 	if !ok || start >= len(result) || result[start] != '{' {
 		return result

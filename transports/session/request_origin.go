@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
-	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 )
 
 // requestOrigin names the request of ours that a request of the server belongs to (the "originating client request"). The
@@ -69,7 +68,7 @@ func (s *Session) originOf(streamID int64, params []byte) requestOrigin {
 	if f := s.pending[streamID]; f != nil && f.ctx != nil {
 		return requestOrigin{callerCtx: f.ctx, requestID: streamID, timeout: f.timeout}
 	}
-	if id, _ := rawjson.Text(rawjson.Member(rawjson.Member(rawjson.Member(params, "_meta"), relatedTask), "taskId")); id != "" {
+	if id, _ := relatedTaskID(params); id != "" {
 		for f := range s.followedTasks {
 			if f.id == id && f.ctx != nil {
 				return requestOrigin{callerCtx: f.ctx, task: f, timeout: f.timeout}

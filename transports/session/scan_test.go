@@ -3,13 +3,10 @@ package session
 import (
 	"bytes"
 	"encoding/json"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 )
 
@@ -141,131 +138,6 @@ func TestFragment(t *testing.T) {
 			}
 		})
 	}
-}
-
-// FuzzToolList checks that every definition ends up in exactly one of the two lists, and that the tools can be used.
-func FuzzToolList(f *testing.F) {
-	f.Add([]byte(`{"tools":[{"name":"a","inputSchema":{"type":"object"}},{"name":"a"},7],"nextCursor":"x"}`))
-	f.Add([]byte(`{"tools":[{"name":"a\ud800","inputSchema":{"type":["object"]},"annotations":{"title":5}}]}`))
-	f.Add([]byte(`{"nextCursor":"","tools":[{"name":"\u0061","inputSchema":null,"inputSchema":[],"outputSchema":{}}]}`))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		if !rawjson.IsObject(b) || !json.Valid(b) {
-			return
-		}
-		l := newPageCollector(&toolKind, listLimits{maxEntries: 100})
-		next, problem := l.addPage(b, time.Time{})
-		if problem != "" {
-			return
-		}
-		var want map[string]json.RawMessage
-		if err := json.Unmarshal(b, &want); err != nil {
-			t.Fatal(err)
-		}
-		if next != nil && !bytes.Equal(next, want["nextCursor"]) {
-			t.Errorf("cursor is %s, want %s", next, want["nextCursor"])
-		}
-		var definitions []json.RawMessage
-		if err := json.Unmarshal(want["tools"], &definitions); err != nil {
-			t.Fatal(err)
-		}
-		if got := len(l.entries) + len(l.quarantined); got != len(definitions) {
-			t.Errorf("%d definitions became %d", len(definitions), got)
-		}
-		var names []string
-		for _, tool := range l.entries {
-			names = append(names, tool.Name)
-			var schema map[string]any
-			if err := json.Unmarshal(tool.InputSchema, &schema); err != nil {
-				t.Errorf("tool %q: input schema: %v", tool.Name, err)
-			}
-			if !slices.ContainsFunc(definitions, func(d json.RawMessage) bool { return bytes.Equal(d, tool.Raw) }) {
-				t.Errorf("tool %q: Raw is not the server's", tool.Name)
-			}
-			var name struct {
-				Name string `json:"name"`
-			}
-			if appended := appendString(nil, tool.Name); json.Unmarshal([]byte(`{"name":`+string(appended)+`}`), &name) != nil ||
-				name.Name != tool.Name {
-				t.Errorf("tool %q cannot be called: %s", tool.Name, appended)
-			}
-		}
-		slices.Sort(names)
-		if len(slices.Compact(names)) != len(l.entries) {
-			t.Errorf("a name is offered twice: %q", names)
-		}
-		for _, q := range l.quarantined {
-			if q.Name == "" || q.Reason == "" || q.Name != messages.Line(q.Name, 0) {
-				t.Errorf("quarantined without saying so: %+q", q)
-			}
-		}
-	})
-}
-
-// TestListBounds checks the bounds that are too large for a story.
-func TestListBounds(t *testing.T) {
-	big := `{"name":"big","description":"` + strings.Repeat("x", maxDefinition) + `"}`
-	l := newPageCollector(&toolKind, listLimits{maxEntries: 10})
-	if _, problem := l.addPage([]byte(`{"tools":[`+big+`,{"name":"small"}]}`), time.Time{}); problem != "" {
-		t.Fatalf("the list is refused: %s", problem)
-	}
-	if len(l.entries) != 1 || l.entries[0].Name != "small" || len(l.quarantined) != 1 ||
-		l.quarantined[0] != (messages.QuarantinedTool{Name: "big", Reason: "the definition is larger than 1 MiB"}) {
-		t.Errorf("tools %d, quarantined %+v", len(l.entries), l.quarantined)
-	}
-
-	l = newPageCollector(&toolKind, listLimits{maxEntries: 10})
-	cursor := `"` + strings.Repeat("c", maxCursor) + `"`
-	if _, problem := l.addPage([]byte(`{"tools":[],"nextCursor":`+cursor+`}`), time.Time{}); problem == "" {
-		t.Error("a cursor of 64 KiB is accepted")
-	}
-
-	l = newPageCollector(&toolKind, listLimits{maxEntries: 10})
-	l.bytes = maxListBytes - 5
-	if _, problem := l.addPage([]byte(`{"tools":[]}`), time.Time{}); problem != "is larger than 256 MiB" {
-		t.Errorf("a list beyond the limit: %q", problem)
-	}
-}
-
-// FuzzCallBody checks the request: it is one line of valid JSON with the values that the caller gave.
-func FuzzCallBody(f *testing.F) {
-	f.Add("tool", []byte(`{"a":1}`))
-	f.Add("to\"ol\\\x01\u2028", []byte("{\n\"a\" :\r\n [ 1,\n2 ], \"b\":\"x\\ny\"}\n"))
-	f.Add("", []byte(`[]`))
-	f.Add("\xff", []byte(`{} {}`))
-	f.Fuzz(func(t *testing.T, tool string, args []byte) {
-		if callProblem(tool, args, false) != "" {
-			return
-		}
-		body := (&request{method: "tools/call", name: tool, args: args}).appendTo(nil, 5, nil, nil)
-		if bytes.ContainsAny(body, "\n\r") {
-			t.Fatalf("a newline in %q", body)
-		}
-		var got struct {
-			JSONRPC string `json:"jsonrpc"`
-			ID      int64  `json:"id"`
-			Method  string `json:"method"`
-			Params  struct {
-				Name      string          `json:"name"`
-				Arguments json.RawMessage `json:"arguments"`
-			} `json:"params"`
-		}
-		if err := json.Unmarshal(body, &got); err != nil {
-			t.Fatalf("%q: %v", body, err)
-		}
-		if got.JSONRPC != "2.0" || got.ID != 5 || got.Method != "tools/call" || got.Params.Name != tool {
-			t.Errorf("sent as %+v", got)
-		}
-		if len(args) == 0 {
-			args = []byte("{}")
-		}
-		var a, b bytes.Buffer
-		if err := json.Compact(&a, args); err != nil {
-			t.Fatalf("arguments %q were accepted: %v", args, err)
-		}
-		if err := json.Compact(&b, got.Params.Arguments); err != nil || a.String() != b.String() {
-			t.Errorf("arguments %q became %q", args, got.Params.Arguments)
-		}
-	})
 }
 
 func BenchmarkScan(b *testing.B) {

@@ -9,14 +9,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 )
 
-const (
-	// The values of execution.taskSupport that ListTools keeps; "forbidden" is the default and kept as no value.
-	taskRequired = "required"
-	taskOptional = "optional"
-	// maxTaskID bounds the ids of tasks, in bytes, because they are sent back: in the modern era they travel in a
-	// header.
-	maxTaskID = 4096
-)
+// maxTaskID bounds the ids of tasks, in bytes, because they are sent back: in the modern era they travel in a header.
+const maxTaskID = 4096
 
 // readTask reads the object of a task, in the form of either era. problem says why the task cannot be followed, empty
 // if it can.

@@ -22,6 +22,12 @@ type TaskOptions struct {
 	TTL time.Duration
 }
 
+// The values of execution.taskSupport that ListTools keeps; "forbidden" is the default and kept as no value.
+const (
+	taskRequired = "required"
+	taskOptional = "optional"
+)
+
 // storeTaskSupport records the task support of the tools of a list. A list without any such tool costs nothing.
 func (s *Session) storeTaskSupport(tools []messages.Tool) {
 	var support map[string]string
