@@ -67,14 +67,16 @@ func (s *Session) listValidity(fresh time.Time, announced func(*Capabilities) bo
 	return time.Time{}, true
 }
 
-// listFrom returns the list of a cache. A server that does not declare the list has an empty one.
-func listFrom[T any](ctx context.Context, s *Session, cache *listCache[T], declared func(*Capabilities) bool) (Listing[T], error) {
+// listFrom returns the list of a cache, whose entries plural names. A server that does not declare the list has an empty one.
+func listFrom[T any](
+	ctx context.Context, s *Session, plural string, cache *listCache[T], declared func(*Capabilities) bool,
+) (Listing[T], error) {
 	if e := s.endedError("read"); e != nil {
 		return Listing[T]{}, asNotSent(e)
 	}
 	info := s.info.Load()
 	if info == nil {
-		return Listing[T]{}, invalidReadError("the " + cache.kind.plural + " were asked for before the handshake")
+		return Listing[T]{}, invalidReadError("the " + plural + " were asked for before the handshake")
 	}
 	if !declared(&info.Capabilities) {
 		return Listing[T]{Public: true}, nil
@@ -117,15 +119,15 @@ func (o *listCaches) usedLists() (resources, prompts bool) {
 //
 // An error is a *messages.Error with Op "read" and an Outcome.
 func (s *Session) Resources(ctx context.Context) (Listing[messages.Resource], error) {
-	return listFrom(ctx, s, s.ensureListCaches().resources, func(c *Capabilities) bool { return c.Resources })
+	return listFrom(ctx, s, "resources", s.ensureListCaches().resources, func(c *Capabilities) bool { return c.Resources })
 }
 
 // ResourceTemplates returns the server's resource templates, cached like [Session.Resources].
 func (s *Session) ResourceTemplates(ctx context.Context) (Listing[messages.ResourceTemplate], error) {
-	return listFrom(ctx, s, s.ensureListCaches().templates, func(c *Capabilities) bool { return c.Resources })
+	return listFrom(ctx, s, "resource templates", s.ensureListCaches().templates, func(c *Capabilities) bool { return c.Resources })
 }
 
 // Prompts returns the server's prompts, cached like [Session.Resources].
 func (s *Session) Prompts(ctx context.Context) (Listing[messages.Prompt], error) {
-	return listFrom(ctx, s, s.ensureListCaches().prompts, func(c *Capabilities) bool { return c.Prompts })
+	return listFrom(ctx, s, "prompts", s.ensureListCaches().prompts, func(c *Capabilities) bool { return c.Prompts })
 }

@@ -195,16 +195,16 @@ func (s *Session) sendAndWait(ctx context.Context, f *pendingRequest, m *transpo
 // sessionLostError is the error of a request that had no answer when the session ended. err is the reason for which it was
 // not written, nil if it was.
 func (s *Session) sessionLostError(delivery transports.Delivery, err error) *messages.Error {
-	outcome := messages.OutcomeUnknown
+	result := messages.OutcomeUnknown
 	if err != nil {
-		outcome = outcomeOf(delivery, err)
+		result = outcomeOf(delivery, err)
 	}
 	// The session's end explains more than the failure of this one message, unless the server refused this message itself.
 	e := s.endedError("")
-	if outcome != messages.OutcomeUnknown && delivery != transports.NotWritten {
+	if result != messages.OutcomeUnknown && delivery != transports.NotWritten {
 		e = translateError("", err)
 	}
-	e.Outcome = outcome
+	e.Outcome = result
 	return e
 }
 
@@ -235,14 +235,14 @@ func (s *Session) sendFailedError(
 	e := translateError("", err)
 	e.Outcome = outcomeOf(d, err)
 	if ctx.Err() != nil && (e.Class == messages.ClassTimeout || e.Class == messages.ClassCanceled) {
-		outcome := e.Outcome
+		result := e.Outcome
 		if d == transports.NotWritten {
 			e = contextError(ctx, "before the request was sent")
 		} else {
 			e = contextError(ctx, "before there was an answer")
 		}
-		e.Outcome = outcome
-		if outcome == messages.OutcomeUnknown {
+		e.Outcome = result
+		if result == messages.OutcomeUnknown {
 			s.cancelRequest(ctx, id, method)
 		}
 	}
