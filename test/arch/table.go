@@ -266,6 +266,51 @@ var Table = []Row{
 		Never:    noActors,
 	},
 	{
+		Packages: []string{"transports/session/internal/jsonrpc"},
+		Height:   edge,
+		Pure:     true,
+		Why:      "messages are taken apart and written without knowing which conversation they belong to",
+	},
+	{
+		Packages: []string{"transports/session/internal/monotime"},
+		Height:   edge,
+		Why:      "the time is read from the clock and from nothing of ours",
+	},
+	{
+		Packages: []string{"transports/session/internal/definitions", "transports/session/internal/era"},
+		Height:   edge + 1,
+		Pure:     true,
+		Why:      "what a server's answers mean is decided from their bytes and the configuration alone",
+	},
+	{
+		Packages: []string{
+			"transports/session/internal/calltimeout", "transports/session/internal/memory", "transports/session/internal/questions",
+		},
+		Height: edge + 1,
+		Why:    "deadlines, accounts and the answers of handlers are kept for a conversation without knowing it",
+		Never:  noActors,
+	},
+	{
+		Packages: []string{"transports/session/internal/serial"},
+		Height:   edge + 2,
+		Why:      "what runs one after the other is given as functions, and counted against an account",
+		Never:    noActors,
+	},
+	{
+		Packages: []string{"transports/session/internal/headers", "transports/session/internal/outcome"},
+		Height:   conversation,
+		Why:      "what is sent to a transport, and what its failures mean, is decided from the message and the failure alone",
+		Never:    noActors,
+	},
+	{
+		Packages: []string{
+			"transports/session/internal/lists", "transports/session/internal/subscriptions", "transports/session/internal/tasks",
+		},
+		Height: conversation + 1,
+		Why:    "each part of a conversation names in an interface what it needs of the session, and does not know the session or another part",
+		Never:  noActors,
+	},
+	{
 		Packages: []string{"transports/session"},
 		Height:   conversation + 2,
 		Why:      "a conversation over one connection serves any owner; its parts stand below it",

@@ -2,6 +2,8 @@ package session
 
 import (
 	"context"
+	"github.com/mcpvisor/mcpvisor/transports/session/internal/jsonrpc"
+	"github.com/mcpvisor/mcpvisor/transports/session/internal/subscriptions"
 	"time"
 )
 
@@ -22,12 +24,12 @@ func (s *Session) startBackground() {
 // declares that it does. Changes of the tools matter only if the owner wants to know; the other lists are cached
 // here, so their changes always matter.
 func (s *Session) listenToLists(c *Capabilities) {
-	filter := streamFilter{
-		tools:   c.ToolsListChanged && s.cfg.OnToolsChanged != nil,
-		prompts: c.PromptsListChanged, resources: c.ResourcesListChanged,
+	filter := subscriptions.Filter{
+		Tools:   c.ToolsListChanged && s.cfg.OnToolsChanged != nil,
+		Prompts: c.PromptsListChanged, Resources: c.ResourcesListChanged,
 	}
-	if filter.tools || filter.prompts || filter.resources {
-		s.streams.newStream(filter).open(true)
+	if filter.Tools || filter.Prompts || filter.Resources {
+		s.streams.NewStream(filter).Open(true)
 	}
 }
 
@@ -41,5 +43,5 @@ const ownRequestTimeout = 30 * time.Second
 func (s *Session) setLogLevel(level string) {
 	ctx, stop := context.WithTimeout(s.lifetime, ownRequestTimeout)
 	defer stop()
-	_, _ = s.requestResult(ctx, "read", request{method: "logging/setLevel", fields: appendString([]byte(`"level":`), level)})
+	_, _ = s.requestResult(ctx, "read", request{method: "logging/setLevel", fields: jsonrpc.AppendString([]byte(`"level":`), level)})
 }

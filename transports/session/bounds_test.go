@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports/session/internal/definitions"
 )
 
 // The records of abandoned requests are bounded. The oldest are merged in such a way that no caller counts as the
@@ -46,8 +47,8 @@ func TestWhatIsReadIsCheckedFirst(t *testing.T) {
 	check("x:///1", "", has)
 	check("", "is empty", has)
 	check("x:///\xff", "not valid UTF-8", has)
-	check(strings.Repeat("x", maxURI), "", has)
-	check(strings.Repeat("x", maxURI+1), "longer than 8192 bytes", has)
+	check(strings.Repeat("x", definitions.MaxURI), "", has)
+	check(strings.Repeat("x", definitions.MaxURI+1), "longer than 8192 bytes", has)
 	check("x:///1", "does not declare the capability resources", func(*Capabilities) bool { return false })
 }
 

@@ -9,6 +9,8 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/session/internal/jsonrpc"
+	"github.com/mcpvisor/mcpvisor/transports/session/internal/outcome"
 )
 
 // Result is the answer of a tool.
@@ -35,7 +37,7 @@ func (s *Session) callTool(ctx context.Context, tool string, args json.RawMessag
 		}
 	}
 	// Arguments that the tool's definition marks are repeated as HTTP headers; a value too long for a header fails here.
-	header, tooLong := s.paramHeadersFor(tool).headerValues(args)
+	header, tooLong := s.paramHeadersFor(tool).Values(args)
 	if tooLong != nil {
 		tooLong.Tool = tool
 		return Result{}, tooLong
@@ -48,21 +50,21 @@ func (s *Session) callTool(ctx context.Context, tool string, args json.RawMessag
 	a, e := s.callOnce(ctx, r)
 	// HeaderMismatch means that the headers came from an old definition of the tool. One new listing may correct them; a call
 	// that became a task, or that went on after a question, has had effects and is not repeated.
-	if e != nil && e.Code == codeHeaderMismatch && !r.becameTask && !r.continued && s.refreshParamHeaders(ctx, r) {
+	if e != nil && e.Code == jsonrpc.CodeHeaderMismatch && !r.becameTask && !r.continued && s.refreshParamHeaders(ctx, r) {
 		a, e = s.callOnce(ctx, r)
 	}
 	if e != nil {
 		e.Op, e.Tool = "call", tool
 		return Result{}, e
 	}
-	return Result{Raw: a.raw, IsError: a.isError}, nil
+	return Result{Raw: a.Raw, IsError: a.IsError}, nil
 }
 
 // callOnce sends r once and sees it through to its answer; an answer that is no result becomes an error with its outcome.
-func (s *Session) callOnce(ctx context.Context, r *request) (answer, *messages.Error) {
+func (s *Session) callOnce(ctx context.Context, r *request) (outcome.Answer, *messages.Error) {
 	a, e := s.performRequest(ctx, r)
 	if e == nil {
-		e = a.asError("tools/call")
+		e = a.AsError("tools/call")
 	}
 	return a, e
 }
@@ -81,7 +83,7 @@ func callProblem(tool string, args json.RawMessage, written bool) string {
 		return ""
 	}
 	// The cheap check of the structure comes first: it accepts every valid object without a second pass.
-	if isWholeObject(args) {
+	if jsonrpc.IsWholeObject(args) {
 		return ""
 	}
 	if json.Valid(args) {
@@ -96,7 +98,7 @@ const postTimeout = 5 * time.Second
 // postMessage queues an answer or a notification for the server and never blocks; the queue sends in order. A full queue
 // drops the message and counts it, unless it is mandatory: the sender of a mandatory message bounds how many there are.
 func (s *Session) postMessage(m transports.Message, mandatory bool) {
-	s.writeQueue.put(len(m.Body), mandatory, func() {
+	s.writeQueue.Put(len(m.Body), mandatory, func() {
 		ctx, stop := context.WithTimeout(s.lifetime, postTimeout)
 		defer stop()
 		// A message that cannot be sent is lost. That does no harm for long: the request or the cancellation that it was
@@ -130,14 +132,14 @@ func (s *Session) cancelRequest(ctx context.Context, id int64, method string) {
 	}
 	// The reason is a text that the server may log or show; it has no other meaning.
 	reason := "the caller does not wait any more"
-	if deadlinePassed(ctx) {
+	if outcome.DeadlinePassed(ctx) {
 		reason = "the deadline passed"
 	}
 	// The reason is for the server's log only; no server is known to act on it.
 	b := append([]byte(nil), `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":`...)
 	b = strconv.AppendInt(b, id, 10)
 	b = append(b, `,"reason":`...)
-	b = appendString(b, reason)
+	b = jsonrpc.AppendString(b, reason)
 	m := transports.Message{Method: "notifications/cancelled", Body: append(b, `}}`...)}
 	if era := s.modern.Load(); era != nil {
 		m.Version = era.version

@@ -7,6 +7,9 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
+	"github.com/mcpvisor/mcpvisor/transports/session/internal/calltimeout"
+	"github.com/mcpvisor/mcpvisor/transports/session/internal/outcome"
+	"github.com/mcpvisor/mcpvisor/transports/session/internal/tasks"
 )
 
 // TaskOptions are a caller's wishes for the task that its call may become.
@@ -87,13 +90,13 @@ type followedTask struct {
 	progress *progressReporter
 	timeout  *CallTimeout
 	ctx      context.Context //nolint:containedctx // the caller's, as long as the task is followed
-	// statusHint has room for one hint that the task's status may have changed; it makes the poller ask earlier.
+	// StatusHint has room for one hint that the task's status may have changed; it makes the poller ask earlier.
 	statusHint chan struct{}
 }
 
 // beginFollowing registers f with the reader. Each call needs one endFollowing.
 func (s *Session) beginFollowing(ctx context.Context, f *followedTask) {
-	f.statusHint, f.ctx, f.timeout = make(chan struct{}, 1), ctx, callTimeoutOf(ctx)
+	f.statusHint, f.ctx, f.timeout = make(chan struct{}, 1), ctx, calltimeout.Of(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.followedTasks == nil {
@@ -147,10 +150,10 @@ func (s *Session) handleTaskStatus(params []byte) {
 
 // pollTask follows a task whose first status is raw, until the call has its answer. If the caller leaves before, the
 // task is cancelled in the background.
-func (s *Session) pollTask(ctx context.Context, r *request, raw []byte) (answer, *messages.Error) {
-	status, problem := readTask(raw)
+func (s *Session) pollTask(ctx context.Context, r *request, raw []byte) (outcome.Answer, *messages.Error) {
+	status, problem := tasks.ReadStatus(raw)
 	if problem != "" {
-		return answer{kind: answerUnusable, detail: problem}, nil
+		return outcome.Answer{Kind: outcome.AnswerUnusable, Detail: problem}, nil
 	}
 	f := r.task
 	if f == nil { // modern era: the server made the call a task of its own accord
@@ -159,14 +162,14 @@ func (s *Session) pollTask(ctx context.Context, r *request, raw []byte) (answer,
 		defer s.endFollowing(f)
 	}
 	r.becameTask = true
-	options := taskPollOptions{modern: s.modern.Load() != nil, statusHint: s.nameTask(f, status.ID)}
+	options := tasks.Options{Modern: s.modern.Load() != nil, StatusHint: s.nameTask(f, status.ID)}
 	if r.opts != nil {
-		options.onTask = r.opts.OnTask
+		options.OnTask = r.opts.OnTask
 	}
-	p := newTaskPoller((*conversation)(s), status, options)
-	a, e := p.run(ctx)
+	p := tasks.NewPoller((*conversation)(s), status, options)
+	a, e := p.Run(ctx)
 	// The caller gets an error, and the task may still run: its result would have no receiver.
-	if e != nil && !p.hasEnded() && e.Class != messages.ClassRejected {
+	if e != nil && !p.HasEnded() && e.Class != messages.ClassRejected {
 		s.abandonTask(status.ID)
 	}
 	return a, e
@@ -188,6 +191,6 @@ func (s *Session) abandonTask(id string) {
 		ctx, stop := context.WithTimeout(s.lifetime, taskCancelTimeout)
 		defer stop()
 		// A task that has ended meanwhile refuses the cancellation, which is fine.
-		_, _ = s.performRequest(ctx, &request{method: "tasks/cancel", name: id, fields: taskFields(id)})
+		_, _ = s.performRequest(ctx, &request{method: "tasks/cancel", name: id, fields: tasks.Params(id)})
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
+	"github.com/mcpvisor/mcpvisor/transports/session/internal/jsonrpc"
 )
 
 // Capabilities are the features that a server declares in the handshake.
@@ -43,7 +44,7 @@ func readCapabilities(raw []byte) (c Capabilities) {
 		// A server may declare a capability and no announcements of changes; announcements without the capability
 		// count as none.
 		declared := !rawjson.IsNull(value) && string(value) != "false"
-		changes := declared && isTrue(rawjson.Member(value, "listChanged"))
+		changes := declared && jsonrpc.IsTrue(rawjson.Member(value, "listChanged"))
 		switch string(m.Name) {
 		case "logging":
 			c.Logging = declared
@@ -55,7 +56,7 @@ func readCapabilities(raw []byte) (c Capabilities) {
 			c.Prompts, c.PromptsListChanged = declared, changes
 		case "resources":
 			c.Resources, c.ResourcesListChanged = declared, changes
-			c.ResourcesSubscribe = declared && isTrue(rawjson.Member(value, "subscribe"))
+			c.ResourcesSubscribe = declared && jsonrpc.IsTrue(rawjson.Member(value, "subscribe"))
 		case "tasks":
 			// The path of the legacy era: tasks.requests.tools.call.
 			call := rawjson.Member(rawjson.Member(rawjson.Member(value, "requests"), "tools"), "call")

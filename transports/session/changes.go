@@ -1,31 +1,33 @@
 package session
 
 import (
+	"github.com/mcpvisor/mcpvisor/transports/session/internal/definitions"
+	"github.com/mcpvisor/mcpvisor/transports/session/internal/serial"
 	"sync"
 )
 
 // notifications are the changes that are waiting for their callbacks.
 type notifications struct {
-	tools, prompts, resources coalescedCall
+	tools, prompts, resources serial.CoalescedCall
 	updates                   updates
 }
 
 // notifyToolsChanged schedules OnToolsChanged. The session keeps no cache of the tools: their owner lists them again.
 func (s *Session) notifyToolsChanged() {
-	s.notifications.tools.scheduleCall(&s.callbacks, s.cfg.OnToolsChanged)
+	s.notifications.tools.Schedule(&s.callbacks, s.cfg.OnToolsChanged)
 }
 
 // notifyPromptsChanged drops the cached prompts before it schedules the callback, so that a list that the callback
 // asks for is a new one.
 func (s *Session) notifyPromptsChanged() {
 	s.listCaches.Load().invalidateLists(false, true)
-	s.notifications.prompts.scheduleCall(&s.callbacks, s.cfg.OnPromptsChanged)
+	s.notifications.prompts.Schedule(&s.callbacks, s.cfg.OnPromptsChanged)
 }
 
 // notifyResourcesChanged does the same for resources and templates: the protocol has one notification for both.
 func (s *Session) notifyResourcesChanged() {
 	s.listCaches.Load().invalidateLists(true, false)
-	s.notifications.resources.scheduleCall(&s.callbacks, s.cfg.OnResourcesChanged)
+	s.notifications.resources.Schedule(&s.callbacks, s.cfg.OnResourcesChanged)
 }
 
 // StreamReopened treats everything as changed: notifications may have been lost between two streams. The server still
@@ -47,7 +49,7 @@ func (k *sink) StreamReopened() {
 	if c.Resources {
 		s.notifyResourcesChanged()
 	}
-	for _, uri := range s.watches.uriList() {
+	for _, uri := range s.watches.URIList() {
 		s.notifyResourceUpdated(uri)
 	}
 }
@@ -67,12 +69,12 @@ type updates struct {
 //
 // 2025-11-25, schema: the uri "might be a sub-resource of the one that the client actually subscribed to".
 func (s *Session) notifyResourceUpdated(uri string) {
-	if s.cfg.OnResourceUpdated == nil || uri == "" || len(uri) > maxURI {
+	if s.cfg.OnResourceUpdated == nil || uri == "" || len(uri) > definitions.MaxURI {
 		return
 	}
 	u := &s.notifications.updates
 	// Before u.mu is taken: watches has a lock that comes earlier in the order.
-	subscribed := s.watches.contains(uri)
+	subscribed := s.watches.Contains(uri)
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if _, waits := u.waiting[uri]; waits {
@@ -88,7 +90,7 @@ func (s *Session) notifyResourceUpdated(uri string) {
 	u.waiting[uri] = struct{}{}
 	u.order = append(u.order, uri)
 	if len(u.order) == 1 {
-		s.callbacks.put(0, true, s.publishUpdates)
+		s.callbacks.Put(0, true, s.publishUpdates)
 	}
 }
 

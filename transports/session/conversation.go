@@ -5,6 +5,10 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/session/internal/lists"
+	"github.com/mcpvisor/mcpvisor/transports/session/internal/outcome"
+	"github.com/mcpvisor/mcpvisor/transports/session/internal/subscriptions"
+	"github.com/mcpvisor/mcpvisor/transports/session/internal/tasks"
 )
 
 // conversation is the session as its parts see it: the lists, the streams and the tasks, which each name in an interface what
@@ -12,9 +16,9 @@ import (
 type conversation Session
 
 var (
-	_ listConversation   = (*conversation)(nil)
-	_ streamConversation = (*conversation)(nil)
-	_ taskConversation   = (*conversation)(nil)
+	_ lists.Conversation         = (*conversation)(nil)
+	_ subscriptions.Conversation = (*conversation)(nil)
+	_ tasks.Conversation         = (*conversation)(nil)
 )
 
 // RequestPage sends one request for a page of a list and returns its result object.
@@ -24,7 +28,7 @@ func (k *conversation) RequestPage(ctx context.Context, method string, params []
 
 // Listen sends one request subscriptions/listen. It has no caller's context: the request must not end with the caller that
 // opened the stream.
-func (k *conversation) Listen(ctx context.Context, filter *streamFilter, begin func(id int64)) *messages.Error {
+func (k *conversation) Listen(ctx context.Context, filter *subscriptions.Filter, begin func(id int64)) *messages.Error {
 	s := (*Session)(k)
 	f, e := s.registerRequest(context.Background(), nil, false)
 	if e != nil {
@@ -36,11 +40,11 @@ func (k *conversation) Listen(ctx context.Context, filter *streamFilter, begin f
 	begin(f.id)
 	// Streams exist in the modern era only, so m is not nil.
 	m := s.modern.Load()
-	r := request{method: "subscriptions/listen", fields: filter.appendParams(nil)}
+	r := request{method: "subscriptions/listen", fields: filter.AppendParams(nil)}
 	f.body = r.appendTo(f.body, f.id, m, nil)
 	a, e := s.exchangeMessage(ctx, f, &transports.Message{ID: f.id, Method: r.method, Body: f.body, Version: m.version})
 	if e == nil {
-		e = a.asError(r.method)
+		e = a.AsError(r.method)
 	}
 	return e
 }
@@ -58,7 +62,7 @@ func (k *conversation) EndedError(op string) *messages.Error { return (*Session)
 func (k *conversation) Rand() float64 { return k.cfg.Rand() }
 
 // PerformTaskRequest sends a request about a task and sees it through.
-func (k *conversation) PerformTaskRequest(ctx context.Context, method, id string, params []byte) (answer, *messages.Error) {
+func (k *conversation) PerformTaskRequest(ctx context.Context, method, id string, params []byte) (outcome.Answer, *messages.Error) {
 	return (*Session)(k).performRequest(ctx, &request{method: method, name: id, fields: params})
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports/session/internal/jsonrpc"
 )
 
 // ErrOnProbe is wrapped by the error of a handshake whose connection ended while the session was finding out the era:
@@ -34,14 +35,14 @@ const (
 // clientCapabilities) and "Clients SHOULD include io.modelcontextprotocol/clientInfo on every request".
 func (s *Session) newModernParams(version string) *modernParams {
 	b := append([]byte(nil), `"`+metaVersion+`":`...)
-	b = appendString(b, version)
+	b = jsonrpc.AppendString(b, version)
 	b = append(b, `,"`+metaInfo+`":`...)
 	b = s.appendClientInfo(b)
 	b = append(b, `,"`+metaCapabilities+`":`...)
 	b = s.cfg.Handlers.appendCapabilities(b, messages.EraModern)
 	if s.cfg.LogLevel != "" {
 		b = append(b, `,"`+metaLogLevel+`":`...)
-		b = appendString(b, s.cfg.LogLevel)
+		b = jsonrpc.AppendString(b, s.cfg.LogLevel)
 	}
 	return &modernParams{version: version, meta: b}
 }

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports/session/internal/jsonrpc"
+	"github.com/mcpvisor/mcpvisor/transports/session/internal/questions"
 )
 
 // Handlers answer the requests of a server. A feature without a handler is not announced to the server, and refused
@@ -36,7 +38,7 @@ func (h *Handlers) appendCapabilities(b []byte, era messages.Era) []byte {
 	b = append(b, '{')
 	empty := len(b)
 	if h.Roots != nil {
-		b = append(appendComma(b, empty), `"roots":{`...)
+		b = append(jsonrpc.AppendComma(b, empty), `"roots":{`...)
 		// The modern era has no notification for changed roots: a server asks with each call.
 		if era == messages.EraLegacy {
 			b = append(b, `"listChanged":true`...)
@@ -44,14 +46,14 @@ func (h *Handlers) appendCapabilities(b []byte, era messages.Era) []byte {
 		b = append(b, '}')
 	}
 	if h.Sample != nil {
-		b = append(appendComma(b, empty), `"sampling":{`...)
+		b = append(jsonrpc.AppendComma(b, empty), `"sampling":{`...)
 		if h.SampleTools {
 			b = append(b, `"tools":{}`...)
 		}
 		b = append(b, '}')
 	}
 	if h.Elicit != nil {
-		b = append(appendComma(b, empty), `"elicitation":{"form":{}`...)
+		b = append(jsonrpc.AppendComma(b, empty), `"elicitation":{"form":{}`...)
 		if h.ElicitURL {
 			b = append(b, `,"url":{}`...)
 		}
@@ -60,32 +62,34 @@ func (h *Handlers) appendCapabilities(b []byte, era messages.Era) []byte {
 	if era == messages.EraModern {
 		// Tasks extension of 2026-07-28: "A client that has negotiated this extension MUST be prepared to handle either
 		// CallToolResult or CreateTaskResult in response to any supported request it issues."
-		b = append(appendComma(b, empty), `"extensions":{"`+TasksExtension+`":{}}`...)
+		b = append(jsonrpc.AppendComma(b, empty), `"extensions":{"`+TasksExtension+`":{}}`...)
 	}
 	return append(b, '}')
 }
 
 // They are shared and never changed.
 var (
-	methodNotFound  = &responseError{codeMethodNotFound, "method not found"}
-	tooManyRequests = &responseError{codeInternal, "too many requests are being answered already"}
+	methodNotFound  = &jsonrpc.ResponseError{Code: jsonrpc.CodeMethodNotFound, Text: "method not found"}
+	tooManyRequests = &jsonrpc.ResponseError{Code: jsonrpc.CodeInternal, Text: "too many requests are being answered already"}
 )
 
 // An answerFunc answers one request of the server: with a result, or with the error that the server gets.
-type answerFunc func(ctx context.Context, params []byte) ([]byte, *responseError)
+type answerFunc func(ctx context.Context, params []byte) ([]byte, *jsonrpc.ResponseError)
 
 // findHandler returns the function that answers a method, nil if there is no handler for it.
 func (h *Handlers) findHandler(method string) answerFunc {
 	switch {
 	case method == "roots/list" && h.Roots != nil:
-		return func(ctx context.Context, _ []byte) ([]byte, *responseError) { return answerRoots(ctx, h.Roots) }
+		return func(ctx context.Context, _ []byte) ([]byte, *jsonrpc.ResponseError) {
+			return questions.AnswerRoots(ctx, h.Roots)
+		}
 	case method == "sampling/createMessage" && h.Sample != nil:
-		return func(ctx context.Context, params []byte) ([]byte, *responseError) {
-			return answerSampling(ctx, params, h.SampleTools, h.Sample)
+		return func(ctx context.Context, params []byte) ([]byte, *jsonrpc.ResponseError) {
+			return questions.AnswerSampling(ctx, params, h.SampleTools, h.Sample)
 		}
 	case method == "elicitation/create" && h.Elicit != nil:
-		return func(ctx context.Context, params []byte) ([]byte, *responseError) {
-			return answerElicitation(ctx, params, h.ElicitURL, h.Elicit)
+		return func(ctx context.Context, params []byte) ([]byte, *jsonrpc.ResponseError) {
+			return questions.AnswerElicitation(ctx, params, h.ElicitURL, h.Elicit)
 		}
 	}
 	return nil

@@ -8,6 +8,10 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/session/internal/definitions"
+	"github.com/mcpvisor/mcpvisor/transports/session/internal/era"
+	"github.com/mcpvisor/mcpvisor/transports/session/internal/jsonrpc"
+	"github.com/mcpvisor/mcpvisor/transports/session/internal/outcome"
 )
 
 // Info is a server's description of itself from the handshake. Its texts are untrusted.
@@ -66,12 +70,12 @@ func (s *Session) offerVersion(ctx context.Context) ([]byte, *messages.Error) {
 	}
 	// Some servers refuse an unknown version instead of answering with one of theirs, and list their versions in the error:
 	// 2025-11-25 shows such an error with data.supported.
-	theirs := supportedVersionsIn(e.Data)
-	ours := firstCommon(s.cfg.Versions, theirs)
+	theirs := era.SupportedVersionsIn(e.Data)
+	ours := era.FirstCommon(s.cfg.Versions, theirs)
 	switch {
 	case len(theirs) == 0:
 		return nil, e
-	case ours == "" && s.cfg.Era != messages.EraLegacy && firstCommon(s.cfg.ModernVersions, theirs) != "":
+	case ours == "" && s.cfg.Era != messages.EraLegacy && era.FirstCommon(s.cfg.ModernVersions, theirs) != "":
 		// The server is of the modern era, so server/discover, which was asked before or comes next, is the right question;
 		// that it refused initialize says nothing else.
 		return nil, e
@@ -116,7 +120,7 @@ func (s *Session) completeInitialize(ctx context.Context, raw []byte) (Info, *me
 // requestInitialize sends one initialize for one version and returns the server's result.
 func (s *Session) requestInitialize(ctx context.Context, version string) ([]byte, *messages.Error) {
 	params := append([]byte(nil), `"protocolVersion":`...)
-	params = appendString(params, version)
+	params = jsonrpc.AppendString(params, version)
 	params = append(params, `,"capabilities":`...)
 	params = s.cfg.Handlers.appendCapabilities(params, messages.EraLegacy)
 	params = append(params, `,"clientInfo":`...)
@@ -127,9 +131,9 @@ func (s *Session) requestInitialize(ctx context.Context, version string) ([]byte
 // appendClientInfo appends the object clientInfo. Names come from a caller, so bytes that are not valid UTF-8 become "?".
 func (s *Session) appendClientInfo(b []byte) []byte {
 	b = append(b, `{"name":`...)
-	b = appendString(b, strings.ToValidUTF8(s.cfg.ClientName, "?"))
+	b = jsonrpc.AppendString(b, strings.ToValidUTF8(s.cfg.ClientName, "?"))
 	b = append(b, `,"version":`...)
-	b = appendString(b, strings.ToValidUTF8(s.cfg.ClientVersion, "?"))
+	b = jsonrpc.AppendString(b, strings.ToValidUTF8(s.cfg.ClientVersion, "?"))
 	return append(b, '}')
 }
 
@@ -139,9 +143,9 @@ func (s *Session) notificationError(ctx context.Context, err error) *messages.Er
 	if e := s.endedError("connect"); e != nil {
 		return e
 	}
-	e := translateError("connect", err)
+	e := outcome.TranslateError("connect", err)
 	if ctx.Err() != nil && (e.Class == messages.ClassTimeout || e.Class == messages.ClassCanceled) {
-		e = contextError(ctx, "before the handshake was done")
+		e = outcome.ContextError(ctx, "before the handshake was done")
 		e.Op = "connect"
 	}
 	return e
@@ -176,7 +180,7 @@ func readInfo(raw []byte) (info Info) {
 		case "instructions":
 			info.Instructions, _ = rawjson.Text(value)
 		case "serverInfo":
-			info.ServerInfo = readServerInfo(value)
+			info.ServerInfo = definitions.ReadServerInfo(value)
 		case "capabilities":
 			info.Capabilities = readCapabilities(value)
 		}

@@ -9,6 +9,9 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/session/internal/jsonrpc"
+	"github.com/mcpvisor/mcpvisor/transports/session/internal/monotime"
+	"github.com/mcpvisor/mcpvisor/transports/session/internal/outcome"
 )
 
 // sink is the receiving side of a session, which its connection calls. It is a type of its own so that its methods are not
@@ -30,14 +33,14 @@ func (k *sink) Message(body []byte) { k.MessageOn(0, body) }
 func (k *sink) MessageOn(id int64, body []byte) {
 	s := (*Session)(k)
 	defer s.recoverPanic()
-	s.lastHeard.Store(int64(monotimeNow()))
+	s.lastHeard.Store(int64(monotime.Now()))
 	// Some programs write a byte order mark before their output.
 	body = bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))
 	// Each round reads one value. After an invalid one the rest of the body cannot be split, so it is given up.
 	for i := rawjson.SkipSpace(body, 0); i < len(body); i = rawjson.SkipSpace(body, i) {
 		switch body[i] {
 		case '{':
-			e, end := scanEnvelope(body, i, 0)
+			e, end := jsonrpc.ScanEnvelope(body, i, 0)
 			if end < 0 {
 				s.handleInvalidJSON(body[i:])
 				return
@@ -71,7 +74,7 @@ func (s *Session) readBatch(body []byte, i int, streamID int64) (end int) {
 			}
 			continue
 		}
-		e, end := scanEnvelope(body, start, 1)
+		e, end := jsonrpc.ScanEnvelope(body, start, 1)
 		if elements.MoveTo(end); end < 0 {
 			s.handleInvalidJSON(body[start:])
 			return -1
@@ -87,16 +90,16 @@ func (s *Session) readBatch(body []byte, i int, streamID int64) (end int) {
 
 // dispatchMessage acts on one message, which came on the stream of the request streamID of ours, 0 if that is not known.
 // Messages that the session did not ask for are charged to the server's share first.
-func (s *Session) dispatchMessage(e *envelope, whole []byte, streamID int64) {
-	switch e.classify() {
-	case kindAnswer:
+func (s *Session) dispatchMessage(e *jsonrpc.Envelope, whole []byte, streamID int64) {
+	switch e.Classify() {
+	case jsonrpc.KindAnswer:
 		s.handleAnswer(e)
-	case kindRequest:
+	case jsonrpc.KindRequest:
 		s.chargeUnasked(askPrice, len(whole))
 		s.handleRequest(e, streamID)
-	case kindNotification:
+	case jsonrpc.KindNotification:
 		price := noticePrice
-		if string(e.method) == "notifications/message" {
+		if string(e.Method) == "notifications/message" {
 			price = logPrice
 		}
 		s.chargeUnasked(price, len(whole))
@@ -109,9 +112,9 @@ func (s *Session) dispatchMessage(e *envelope, whole []byte, streamID int64) {
 // handleAnswer gives an answer to the caller that waits for it. An unknown, duplicate or late answer is counted and dropped.
 //
 // 2025-11-25: "The sender of the cancellation notification SHOULD ignore any response to the request that arrives afterward."
-func (s *Session) handleAnswer(e *envelope) {
-	f, ok := s.takePending(e.id)
-	if !ok && rawjson.IsNull(e.rawID) && e.errorObject != nil {
+func (s *Session) handleAnswer(e *jsonrpc.Envelope) {
+	f, ok := s.takePending(e.ID)
+	if !ok && rawjson.IsNull(e.RawID) && e.ErrorObject != nil {
 		// JSON-RPC: "If there was an error in detecting the id in the Request object (e.g. Parse error/Invalid Request), it
 		// MUST be Null." Such an error can belong to any request. During the handshake there is only one.
 		f, ok = s.takeHandshakeRequest()
@@ -119,24 +122,24 @@ func (s *Session) handleAnswer(e *envelope) {
 	if !ok {
 		// A late answer shows that the server works on the abandoned request no more.
 		s.counts.unmatched.Add(1)
-		s.chargeUnasked(noticePrice, len(e.result)+len(e.errorObject))
+		s.chargeUnasked(noticePrice, len(e.Result)+len(e.ErrorObject))
 		s.mu.Lock()
-		s.forgetAbandoned(e.id)
+		s.forgetAbandoned(e.ID)
 		s.mu.Unlock()
 		return
 	}
 	// The channel has room: takePending gave this goroutine the only right to send.
 	switch {
-	case e.errorObject != nil && e.result != nil:
-		f.answer <- answer{kind: answerUnusable, detail: "is a result and an error at once"}
-	case e.errorObject != nil:
-		f.answer <- answer{kind: answerRPCError, raw: e.errorObject}
-	case rawjson.IsObject(e.result):
-		f.answer <- answer{kind: answerResult, raw: e.result, isError: e.isError, detail: string(e.resultType)}
-	case e.result != nil:
-		f.answer <- answer{kind: answerUnusable, detail: "is not a JSON object", toolRan: true}
+	case e.ErrorObject != nil && e.Result != nil:
+		f.answer <- outcome.Answer{Kind: outcome.AnswerUnusable, Detail: "is a result and an error at once"}
+	case e.ErrorObject != nil:
+		f.answer <- outcome.Answer{Kind: outcome.AnswerRPCError, Raw: e.ErrorObject}
+	case rawjson.IsObject(e.Result):
+		f.answer <- outcome.Answer{Kind: outcome.AnswerResult, Raw: e.Result, IsError: e.IsError, Detail: string(e.ResultType)}
+	case e.Result != nil:
+		f.answer <- outcome.Answer{Kind: outcome.AnswerUnusable, Detail: "is not a JSON object", ToolRan: true}
 	default:
-		f.answer <- answer{kind: answerUnusable, detail: "holds neither a result nor an error"}
+		f.answer <- outcome.Answer{Kind: outcome.AnswerUnusable, Detail: "holds neither a result nor an error"}
 	}
 }
 
@@ -150,43 +153,43 @@ func (s *Session) takeHandshakeRequest() (*pendingRequest, bool) {
 
 // handleNotification acts on a notification. It ignores unknown methods, and notifications of subscriptions that are not
 // ours.
-func (s *Session) handleNotification(e *envelope) {
-	switch string(e.method) {
+func (s *Session) handleNotification(e *jsonrpc.Envelope) {
+	switch string(e.Method) {
 	case "notifications/tools/list_changed":
-		if s.isOurNotification(e.params) {
+		if s.isOurNotification(e.Params) {
 			s.notifyToolsChanged()
 		}
 	case "notifications/prompts/list_changed":
-		if s.isOurNotification(e.params) {
+		if s.isOurNotification(e.Params) {
 			s.notifyPromptsChanged()
 		}
 	case "notifications/resources/list_changed":
-		if s.isOurNotification(e.params) {
+		if s.isOurNotification(e.Params) {
 			s.notifyResourcesChanged()
 		}
 	case "notifications/resources/updated":
-		if uri, _ := rawjson.Text(rawjson.Member(e.params, "uri")); s.isOurNotification(e.params) {
+		if uri, _ := rawjson.Text(rawjson.Member(e.Params, "uri")); s.isOurNotification(e.Params) {
 			s.notifyResourceUpdated(uri)
 		}
 	case "notifications/subscriptions/acknowledged":
-		s.handleAcknowledged(e.params)
+		s.handleAcknowledged(e.Params)
 	case "notifications/progress":
-		if rawjson.IsObject(e.params) {
-			s.handleProgress(e.params)
+		if rawjson.IsObject(e.Params) {
+			s.handleProgress(e.Params)
 		}
 	case "notifications/tasks/status", "notifications/tasks":
-		s.handleTaskStatus(e.params)
+		s.handleTaskStatus(e.Params)
 	case "notifications/cancelled":
-		s.handleCancelled(e.params)
+		s.handleCancelled(e.Params)
 	case "notifications/elicitation/complete":
-		s.handleElicitComplete(e.params)
+		s.handleElicitComplete(e.Params)
 	// Log messages are dropped here if the owner does not want them: the queue would only fill.
 	case "notifications/message":
-		if s.cfg.OnLog == nil || !rawjson.IsObject(e.params) {
+		if s.cfg.OnLog == nil || !rawjson.IsObject(e.Params) {
 			return
 		}
-		params := bytes.Clone(e.params) // without the clone the whole body would stay in memory until the callback has run
-		s.callbacks.put(len(params), false, func() { s.deliverLog(params) })
+		params := bytes.Clone(e.Params) // without the clone the whole body would stay in memory until the callback has run
+		s.callbacks.Put(len(params), false, func() { s.deliverLog(params) })
 	}
 }
 
@@ -213,27 +216,27 @@ func (s *Session) deliverLog(params []byte) {
 // Oversized ends the call whose answer exceeded the transport's limit, with an error that says that the tool ran. head and
 // tail are the first and last bytes of the message, size its length in bytes.
 func (k *sink) Oversized(head, tail []byte, size int64) {
-	(*Session)(k).failDiscarded(head, tail, answer{
-		kind:    answerUnusable,
-		detail:  fmt.Sprintf("is larger than the limit and was discarded (%d bytes)", size),
-		toolRan: true,
+	(*Session)(k).failDiscarded(head, tail, outcome.Answer{
+		Kind:    outcome.AnswerUnusable,
+		Detail:  fmt.Sprintf("is larger than the limit and was discarded (%d bytes)", size),
+		ToolRan: true,
 	})
 }
 
 // Discarded ends the call whose answer found no room in the server's share of the memory.
 func (k *sink) Discarded(head, tail []byte, size int64) {
-	(*Session)(k).failDiscarded(head, tail, answer{
-		kind:    answerNoMemory,
-		detail:  fmt.Sprintf("was discarded (%d bytes), because the server holds its share of the memory for all servers", size),
-		toolRan: true,
+	(*Session)(k).failDiscarded(head, tail, outcome.Answer{
+		Kind:    outcome.AnswerNoMemory,
+		Detail:  fmt.Sprintf("was discarded (%d bytes), because the server holds its share of the memory for all servers", size),
+		ToolRan: true,
 	})
 }
 
 // failDiscarded ends, with the answer a, the call that a discarded message belongs to, as far as head and tail show it.
-func (s *Session) failDiscarded(head, tail []byte, a answer) {
+func (s *Session) failDiscarded(head, tail []byte, a outcome.Answer) {
 	defer s.recoverPanic()
 	s.counts.oversized.Add(1)
-	id, certain := findAnsweredID(head, tail)
+	id, certain := jsonrpc.FindAnsweredID(head, tail)
 	f, ok := s.takePending(id)
 	if !ok && !certain {
 		// The fragments name no request. If only one request is pending, the message was its answer.
@@ -249,9 +252,9 @@ func (s *Session) failDiscarded(head, tail []byte, a answer) {
 // handleInvalidJSON treats a message that is not valid JSON. If the bytes show which request it was meant to answer, that
 // call ends now and not at its deadline: Python, for one, writes NaN into JSON.
 func (s *Session) handleInvalidJSON(body []byte) {
-	if id, certain := findAnsweredID(body, body); certain {
+	if id, certain := jsonrpc.FindAnsweredID(body, body); certain {
 		if f, ok := s.takePending(id); ok {
-			f.answer <- answer{kind: answerUnusable, detail: "is not valid JSON"}
+			f.answer <- outcome.Answer{Kind: outcome.AnswerUnusable, Detail: "is not valid JSON"}
 		}
 	}
 	s.countNoise(body)
@@ -285,7 +288,7 @@ func (s *Session) countNoise(line []byte) {
 // Down ends the session: the connection calls it once, as its last call, with the reason for its end.
 func (k *sink) Down(err error) {
 	s := (*Session)(k)
-	s.endSession(translateError("connect", err))
+	s.endSession(outcome.TranslateError("connect", err))
 	s.mu.Lock()
 	s.connEnded = true
 	ready := s.conn != nil

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/session/internal/monotime"
 )
 
 // silentTransport is a connection that writes everything and answers nothing.
@@ -91,22 +92,22 @@ func TestTwoQuestionsStopTheClockOnce(t *testing.T) {
 		p := NewCallTimeout(t.Context(), 10*time.Second, 0)
 		defer p.Stop()
 		time.Sleep(4 * time.Second)
-		p.pauseIdle()
+		p.PauseIdle()
 		time.Sleep(time.Minute)
-		p.pauseIdle()
+		p.PauseIdle()
 		time.Sleep(time.Minute)
-		p.resumeIdle()
+		p.ResumeIdle()
 		time.Sleep(time.Minute)
-		if p.checkExpired(monotimeNow()) {
+		if p.CheckExpired(monotime.Now()) {
 			t.Error("the clock goes on while a question is open")
 		}
-		p.resumeIdle()
+		p.ResumeIdle()
 		time.Sleep(6*time.Second - time.Nanosecond)
-		if p.checkExpired(monotimeNow()) {
+		if p.CheckExpired(monotime.Now()) {
 			t.Error("the call has ended before its time")
 		}
 		time.Sleep(time.Nanosecond)
-		if !p.checkExpired(monotimeNow()) {
+		if !p.CheckExpired(monotime.Now()) {
 			t.Error("the call goes on beyond its time")
 		}
 	})

@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports/session/internal/headers"
+	"github.com/mcpvisor/mcpvisor/transports/session/internal/lists"
 )
 
 // ToolList is the list of a server's tools.
@@ -27,19 +29,19 @@ type ToolList struct {
 }
 
 // reuseDefinitions lets a list that is being read share the memory of this one's definitions, which may be nil.
-func (t *ToolList) reuseDefinitions(l *pageCollector[messages.Tool]) {
+func (t *ToolList) reuseDefinitions(l *lists.Collector[messages.Tool]) {
 	if t != nil {
-		l.reuseEntries(t.all, func(tool *messages.Tool) (raw []byte, key string) { return tool.Raw, tool.Name })
+		l.ReuseEntries(t.all, func(tool *messages.Tool) (raw []byte, key string) { return tool.Raw, tool.Name })
 	}
 }
 
 // nextList returns the list that l has read after this one, which may be nil. If every definition is the same, the
 // lists share everything and no digest is computed.
-func (t *ToolList) nextList(l *pageCollector[messages.Tool]) *ToolList {
-	if l.onlyReused() && len(t.Quarantined) == 0 && len(l.entries) == len(t.all) {
-		return &ToolList{Tools: t.all, Public: l.public, Hash: t.Hash, all: t.all}
+func (t *ToolList) nextList(l *lists.Collector[messages.Tool]) *ToolList {
+	if l.OnlyReused() && len(t.Quarantined) == 0 && len(l.Entries) == len(t.all) {
+		return &ToolList{Tools: t.all, Public: l.Public, Hash: t.Hash, all: t.all}
 	}
-	return &ToolList{Tools: l.entries, Quarantined: l.quarantined, Public: l.public, Hash: l.contentHash(), all: l.entries}
+	return &ToolList{Tools: l.Entries, Quarantined: l.Quarantined, Public: l.Public, Hash: l.ContentHash(), all: l.Entries}
 }
 
 // ListTools reads all pages of the tool list. A server that declares no tools has an empty list and is not asked.
@@ -57,13 +59,13 @@ func (s *Session) ListTools(ctx context.Context) (ToolList, error) {
 			Op: "read", Class: messages.ClassInvalid, Text: "the tools were asked for before the handshake",
 		}
 	}
-	l := newPageCollector(&toolKind, s.listLimits())
-	l.keepsDefinitions, l.public = true, info.Capabilities.Tools // public only if the server was asked and said so
-	mirrors := make(map[string]paramHeaders)
+	l := lists.NewCollector(&lists.Tools, s.listLimits())
+	l.KeepsDefinitions, l.Public = true, info.Capabilities.Tools // public only if the server was asked and said so
+	mirrors := make(map[string]headers.Params)
 	// Over HTTP in the modern era a tool with an invalid header annotation must not be used: check quarantines it.
 	if s.sendsParamHeaders() {
-		l.check = func(tool messages.Tool) string {
-			m, problem := paramHeadersOf(tool.InputSchema)
+		l.Check = func(tool messages.Tool) string {
+			m, problem := headers.ReadSchema(tool.InputSchema)
 			if len(m) > 0 {
 				mirrors[tool.Name] = m
 			}
@@ -74,17 +76,17 @@ func (s *Session) ListTools(ctx context.Context) (ToolList, error) {
 	before.reuseDefinitions(l)
 	if info.Capabilities.Tools { // before the first page: a change that is announced from now on concerns this list
 		s.toolsRequested.Store(true) // before the first page: what changes after it is a change of this list
-		if e := l.fetchPages(ctx, (*conversation)(s)); e != nil {
+		if e := l.FetchPages(ctx, (*conversation)(s)); e != nil {
 			return ToolList{}, requiredRequestError(e)
 		}
 		// Listing needs large buffers, and the session may be idle for days after it.
 		s.freeIdleRequests()
 		s.toolHeaders.Store(&mirrors)
-		s.storeTaskSupport(l.entries)
+		s.storeTaskSupport(l.Entries)
 	}
 	list := before.nextList(l)
 	s.toolList.Store(list)
-	s.memory.keepList(l.memoryTaken, list.Size())
+	s.memory.KeepList(l.MemoryTaken, list.Size())
 	return *list, nil
 }
 
@@ -94,7 +96,7 @@ func (t *ToolList) Size() (n int64) {
 		return 0
 	}
 	for i := range t.all {
-		n += int64(len(t.all[i].Raw)) + entryCost
+		n += int64(len(t.all[i].Raw)) + lists.EntryCost
 	}
 	return n
 }

@@ -5,18 +5,20 @@ import (
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports/session/internal/lists"
+	"github.com/mcpvisor/mcpvisor/transports/session/internal/outcome"
 )
 
 // Listing is one list of a server: resources, resource templates or prompts. Items are the entries that can be used,
 // Quarantined the others with the reason, Public whether the server lets the list be shared between users. Its receivers share
 // it and must not change it.
-type Listing[T any] = listing[T]
+type Listing[T any] = lists.Listing[T]
 
 // listCaches are the lists that a session caches. They are made together, on first use.
 type listCaches struct {
-	resources *listCache[messages.Resource]
-	templates *listCache[messages.ResourceTemplate]
-	prompts   *listCache[messages.Prompt]
+	resources *lists.Cache[messages.Resource]
+	templates *lists.Cache[messages.ResourceTemplate]
+	prompts   *lists.Cache[messages.Prompt]
 }
 
 // ensureListCaches returns the caches of the session. The first caller makes them, because most servers have tools
@@ -33,16 +35,16 @@ func (s *Session) ensureListCaches() *listCaches {
 	}
 	c, limits := (*conversation)(s), s.listLimits()
 	s.listCaches.CompareAndSwap(nil, &listCaches{
-		resources: newListCache(&resourceKind, c, limits, ofResources),
-		templates: newListCache(&templateKind, c, limits, ofResources),
-		prompts:   newListCache(&promptKind, c, limits, ofPrompts),
+		resources: lists.NewCache(&lists.Resources, c, limits, ofResources),
+		templates: lists.NewCache(&lists.Templates, c, limits, ofResources),
+		prompts:   lists.NewCache(&lists.Prompts, c, limits, ofPrompts),
 	})
 	return s.listCaches.Load()
 }
 
 // listLimits returns the bounds of the session's lists.
-func (s *Session) listLimits() listLimits {
-	return listLimits{memory: &s.memory, maxPages: s.cfg.MaxPages, maxEntries: s.cfg.MaxTools}
+func (s *Session) listLimits() lists.Limits {
+	return lists.Limits{Memory: &s.memory, MaxPages: s.cfg.MaxPages, MaxEntries: s.cfg.MaxTools}
 }
 
 const (
@@ -69,10 +71,10 @@ func (s *Session) listValidity(fresh time.Time, announced func(*Capabilities) bo
 
 // listFrom returns the list of a cache, whose entries plural names. A server that does not declare the list has an empty one.
 func listFrom[T any](
-	ctx context.Context, s *Session, plural string, cache *listCache[T], declared func(*Capabilities) bool,
+	ctx context.Context, s *Session, plural string, cache *lists.Cache[T], declared func(*Capabilities) bool,
 ) (Listing[T], error) {
 	if e := s.endedError("read"); e != nil {
-		return Listing[T]{}, asNotSent(e)
+		return Listing[T]{}, outcome.MarkNotSent(e)
 	}
 	info := s.info.Load()
 	if info == nil {
@@ -81,7 +83,7 @@ func listFrom[T any](
 	if !declared(&info.Capabilities) {
 		return Listing[T]{Public: true}, nil
 	}
-	return cache.get(ctx)
+	return cache.Get(ctx)
 }
 
 // invalidateLists drops the lists that may have changed. o is nil if no caller has asked for any list: then there is
@@ -91,11 +93,11 @@ func (o *listCaches) invalidateLists(resources, prompts bool) {
 		return
 	}
 	if resources {
-		o.resources.markChanged()
-		o.templates.markChanged()
+		o.resources.MarkChanged()
+		o.templates.MarkChanged()
 	}
 	if prompts {
-		o.prompts.markChanged()
+		o.prompts.MarkChanged()
 	}
 }
 
@@ -104,7 +106,7 @@ func (o *listCaches) usedLists() (resources, prompts bool) {
 	if o == nil {
 		return false, false
 	}
-	return o.resources.wasUsed() || o.templates.wasUsed(), o.prompts.wasUsed()
+	return o.resources.WasUsed() || o.templates.WasUsed(), o.prompts.WasUsed()
 }
 
 // Resources returns all pages of the server's list of resources. A server that declares no resources has an empty

@@ -5,6 +5,8 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/session/internal/calltimeout"
+	"github.com/mcpvisor/mcpvisor/transports/session/internal/outcome"
 )
 
 // A pendingRequest waits for its answer, from its registration until its caller has taken the answer.
@@ -15,7 +17,7 @@ import (
 // soon as its caller returns.
 type pendingRequest struct {
 	id     int64
-	answer chan answer // capacity 1: sending never blocks
+	answer chan outcome.Answer // capacity 1: sending never blocks
 	// body is the buffer of the message. The transport may read it until Send returns, or until Leave does for a posted
 	// message.
 	body []byte
@@ -46,19 +48,19 @@ const (
 // Idle requests are kept per session and not in a sync.Pool of the package: a channel that was made inside a
 // testing/synctest bubble must not be used by another one.
 func (s *Session) registerRequest(ctx context.Context, p *progressReporter, mayAsk bool) (*pendingRequest, *messages.Error) {
-	timeout := callTimeoutOf(ctx)
+	timeout := calltimeout.Of(ctx)
 	// A context that is only derived from a CallTimeout may end for other reasons, so its Done must be listened to.
 	_, watched := ctx.(*CallTimeout)
 	s.mu.Lock()
 	if s.pending == nil || s.closing {
 		s.mu.Unlock()
-		return nil, asNotSent(s.endedError(""))
+		return nil, outcome.MarkNotSent(s.endedError(""))
 	}
 	var f *pendingRequest
 	if n := len(s.idleRequests); n > 0 {
 		f, s.idleRequests = s.idleRequests[n-1], s.idleRequests[:n-1]
 	} else {
-		f = &pendingRequest{answer: make(chan answer, 1)}
+		f = &pendingRequest{answer: make(chan outcome.Answer, 1)}
 	}
 	// Ids are never reused, so the answer to an abandoned request cannot end a later one.
 	s.lastID++
@@ -69,7 +71,7 @@ func (s *Session) registerRequest(ctx context.Context, p *progressReporter, mayA
 	s.pending[f.id] = f
 	// Still under mu: otherwise expireRequests could run between the two and leave this deadline without a timer.
 	if watched {
-		s.armRequestTimer(timeout.nextDue())
+		s.armRequestTimer(timeout.NextDue())
 	}
 	s.mu.Unlock()
 	return f, nil
@@ -139,9 +141,9 @@ func (s *Session) takeOnlyPending() (only *pendingRequest, ok bool) {
 	return only, true
 }
 
-// exchangeMessage sends f.body, waits for the answer and recycles f. It returns an answer of any kind but answerSessionEnded
-// and answerTimedOut, or an error with its outcome.
-func (s *Session) exchangeMessage(ctx context.Context, f *pendingRequest, m *transports.Message) (answer, *messages.Error) {
+// exchangeMessage sends f.body, waits for the answer and recycles f. It returns an answer of any kind but AnswerSessionEnded
+// and AnswerTimedOut, or an error with its outcome.
+func (s *Session) exchangeMessage(ctx context.Context, f *pendingRequest, m *transports.Message) (outcome.Answer, *messages.Error) {
 	a, e := s.sendAndWait(ctx, f, m)
 	s.recycleRequest(f) // not deferred: if the transport panics, f is still in pending and must not be reused
 	return a, e
@@ -150,7 +152,7 @@ func (s *Session) exchangeMessage(ctx context.Context, f *pendingRequest, m *tra
 // sendAndWait sends the message and waits until the request has one end. For a connection that takes a message without
 // waiting (poster) it only posts: the answer itself shows that the message was written, so the caller wakes once instead of
 // twice.
-func (s *Session) sendAndWait(ctx context.Context, f *pendingRequest, m *transports.Message) (answer, *messages.Error) {
+func (s *Session) sendAndWait(ctx context.Context, f *pendingRequest, m *transports.Message) (outcome.Answer, *messages.Error) {
 	var delivery transports.Delivery
 	var err error
 	if s.poster == nil {
@@ -161,35 +163,35 @@ func (s *Session) sendAndWait(ctx context.Context, f *pendingRequest, m *transpo
 			return s.awaitPosted(ctx, f, m, posting)
 		}
 	}
-	var a answer
+	var a outcome.Answer
 	if err != nil {
-		err = withoutForeignBody(f.id, err)
+		err = outcome.WithoutForeignBody(f.id, err)
 		// Nothing has answered: the failure of the send is the end of the request.
 		if _, ours := s.takePending(f.id); ours {
-			return answer{}, s.sendFailedError(ctx, f.id, m.Method, delivery, err)
+			return outcome.Answer{}, s.sendFailedError(ctx, f.id, m.Method, delivery, err)
 		}
 		// The request was answered, timed out, or ended with the session, before Send returned its error. An answer is the
 		// truth, also if Send failed.
-		if a = <-f.answer; a.kind == answerTimedOut {
-			return answer{}, s.sendFailedError(ctx, f.id, m.Method, delivery, err)
+		if a = <-f.answer; a.Kind == outcome.AnswerTimedOut {
+			return outcome.Answer{}, s.sendFailedError(ctx, f.id, m.Method, delivery, err)
 		}
 	} else {
 		select {
 		case a = <-f.answer:
 		case <-f.callerDone(ctx):
 			if _, ours := s.takePending(f.id); ours {
-				return answer{}, s.abandonRequest(ctx, f.id, m.Method)
+				return outcome.Answer{}, s.abandonRequest(ctx, f.id, m.Method)
 			}
 			a = <-f.answer // the answer is there, or about to be: its sender removed the request first
 		}
-		if a.kind == answerTimedOut {
-			return answer{}, s.abandonRequest(ctx, f.id, m.Method)
+		if a.Kind == outcome.AnswerTimedOut {
+			return outcome.Answer{}, s.abandonRequest(ctx, f.id, m.Method)
 		}
 	}
-	if a.kind != answerSessionEnded {
+	if a.Kind != outcome.AnswerSessionEnded {
 		return a, nil
 	}
-	return answer{}, s.sessionLostError(delivery, err)
+	return outcome.Answer{}, s.sessionLostError(delivery, err)
 }
 
 // sessionLostError is the error of a request that had no answer when the session ended. err is the reason for which it was
@@ -197,12 +199,12 @@ func (s *Session) sendAndWait(ctx context.Context, f *pendingRequest, m *transpo
 func (s *Session) sessionLostError(delivery transports.Delivery, err error) *messages.Error {
 	result := messages.OutcomeUnknown
 	if err != nil {
-		result = outcomeOf(delivery, err)
+		result = outcome.OfSend(delivery, err)
 	}
 	// The session's end explains more than the failure of this one message, unless the server refused this message itself.
 	e := s.endedError("")
 	if result != messages.OutcomeUnknown && delivery != transports.NotWritten {
-		e = translateError("", err)
+		e = outcome.TranslateError("", err)
 	}
 	e.Outcome = result
 	return e
@@ -212,7 +214,7 @@ func (s *Session) sessionLostError(delivery transports.Delivery, err error) *mes
 // observes the CallTimeout, so that its Done, which costs a timer, is never called; only the parent is left to listen to.
 func (f *pendingRequest) callerDone(ctx context.Context) <-chan struct{} {
 	if f.watched {
-		return f.timeout.parentDone()
+		return f.timeout.ParentDone()
 	}
 	return ctx.Done()
 }
@@ -221,7 +223,7 @@ func (f *pendingRequest) callerDone(ctx context.Context) <-chan struct{} {
 // unknown.
 func (s *Session) abandonRequest(ctx context.Context, id int64, method string) *messages.Error {
 	s.cancelRequest(ctx, id, method)
-	e := contextError(ctx, "before there was an answer")
+	e := outcome.ContextError(ctx, "before there was an answer")
 	e.Outcome = messages.OutcomeUnknown
 	return e
 }
@@ -232,14 +234,14 @@ func (s *Session) abandonRequest(ctx context.Context, id int64, method string) *
 func (s *Session) sendFailedError(
 	ctx context.Context, id int64, method string, d transports.Delivery, err error,
 ) *messages.Error {
-	e := translateError("", err)
-	e.Outcome = outcomeOf(d, err)
+	e := outcome.TranslateError("", err)
+	e.Outcome = outcome.OfSend(d, err)
 	if ctx.Err() != nil && (e.Class == messages.ClassTimeout || e.Class == messages.ClassCanceled) {
 		result := e.Outcome
 		if d == transports.NotWritten {
-			e = contextError(ctx, "before the request was sent")
+			e = outcome.ContextError(ctx, "before the request was sent")
 		} else {
-			e = contextError(ctx, "before there was an answer")
+			e = outcome.ContextError(ctx, "before there was an answer")
 		}
 		e.Outcome = result
 		if result == messages.OutcomeUnknown {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/session/internal/outcome"
 )
 
 // errNobodyWaits is the error of a message that was not written because its sender stopped waiting first.
@@ -16,7 +17,7 @@ var errNobodyWaits = errors.New("nobody waits for the message to be written any 
 // body any more.
 func (s *Session) awaitPosted(
 	ctx context.Context, f *pendingRequest, m *transports.Message, posting transports.PendingPost,
-) (a answer, _ *messages.Error) {
+) (a outcome.Answer, _ *messages.Error) {
 	answered := false
 	select {
 	case a = <-f.answer:
@@ -34,21 +35,21 @@ func (s *Session) awaitPosted(
 	}
 	if !answered {
 		// If the request cannot be taken, another goroutine has ended it: its answer is in the channel, or about to be.
-		a.kind = answerTimedOut
+		a.Kind = outcome.AnswerTimedOut
 		if _, ours := s.takePending(f.id); !ours {
 			a = <-f.answer
 		}
 	}
 	switch {
-	case a.kind == answerSessionEnded:
-		return answer{}, s.sessionLostError(delivery, err)
-	case a.kind != answerTimedOut:
+	case a.Kind == outcome.AnswerSessionEnded:
+		return outcome.Answer{}, s.sessionLostError(delivery, err)
+	case a.Kind != outcome.AnswerTimedOut:
 		return a, nil
 	case err == nil:
-		return answer{}, s.abandonRequest(ctx, f.id, m.Method)
+		return outcome.Answer{}, s.abandonRequest(ctx, f.id, m.Method)
 	// The message was taken back for the caller's sake: its context is the reason.
 	case errors.Is(err, errNobodyWaits):
 		err = ctx.Err()
 	}
-	return answer{}, s.sendFailedError(ctx, f.id, m.Method, delivery, err)
+	return outcome.Answer{}, s.sendFailedError(ctx, f.id, m.Method, delivery, err)
 }

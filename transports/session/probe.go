@@ -7,6 +7,10 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
+	"github.com/mcpvisor/mcpvisor/transports/session/internal/definitions"
+	"github.com/mcpvisor/mcpvisor/transports/session/internal/era"
+	"github.com/mcpvisor/mcpvisor/transports/session/internal/jsonrpc"
+	"github.com/mcpvisor/mcpvisor/transports/session/internal/outcome"
 )
 
 // negotiateEra finds out the era, as far as the configuration leaves it open, and performs its handshake.
@@ -31,14 +35,14 @@ func (s *Session) negotiateEra(ctx context.Context) (Info, *messages.Error) {
 		// re-probing if the cached assumption later fails." So a failed initialize is followed by server/discover, unless the
 		// failure has nothing to do with the era.
 		info, e := s.initializeLegacy(ctx)
-		if e == nil || ctx.Err() != nil || s.endedError("") != nil || wantsAuthOrDelay(e) {
+		if e == nil || ctx.Err() != nil || s.endedError("") != nil || era.WantsAuthOrDelay(e) {
 			return info, e
 		}
 		d, discoverErr := s.requestDiscover(ctx)
 		switch {
 		case discoverErr == nil && d.version != "":
 			return s.adoptModern(d), nil
-		case discoverErr != nil && wantsAuthOrDelay(discoverErr):
+		case discoverErr != nil && era.WantsAuthOrDelay(discoverErr):
 			return Info{}, discoverErr
 		}
 		// Both failed: the first error is about the era that the server had before, and so explains more.
@@ -59,7 +63,7 @@ func (o *probeError) Error() string   { return ErrOnProbe.Error() }
 func (o *probeError) Unwrap() []error { return []error{ErrOnProbe, o.cause} }
 
 // probeEra asks server/discover, and initialize as well if the server leaves that unanswered for Config.ProbeWait, on the
-// same connection: so a server that is only slow to start costs nothing. An eraProbe decides which question comes next, and
+// same connection: so a server that is only slow to start costs nothing. An era.Probe decides which question comes next, and
 // by which answers the era is known.
 //
 // 2026-07-28, stdio, Backward Compatibility: probe with server/discover, and "fall back on any error that is not a recognized
@@ -70,7 +74,7 @@ func (s *Session) probeEra(ctx context.Context) (info Info, serverAsked bool, fa
 	askCtx, stop := context.WithCancel(ctx)
 	defer stop() // the requests that are still waiting end with the probe
 	var (
-		q           = eraProbe{initializeFirst: s.cfg.InitializeFirst, keepsSession: s.kind == messages.Stdio || s.kind == messages.SDK}
+		q           = era.Probe{InitializeFirst: s.cfg.InitializeFirst, KeepsSession: s.kind == messages.Stdio || s.kind == messages.SDK}
 		found       discovery
 		raw         []byte
 		initErr     *messages.Error // of initialize
@@ -86,9 +90,9 @@ func (s *Session) probeEra(ctx context.Context) (info Info, serverAsked bool, fa
 	}
 	for {
 		started := true
-		switch q.nextStep() {
-		case stepDiscover:
-			q.discover = probePending
+		switch q.NextStep() {
+		case era.StepDiscover:
+			q.Discover = era.Pending
 			// The time runs for the newest question.
 			timer.Reset(s.cfg.ProbeWait)
 			started = ask(func() func() {
@@ -96,67 +100,67 @@ func (s *Session) probeEra(ctx context.Context) (info Info, serverAsked bool, fa
 				return func() {
 					found, discoverErr = d, e
 					serverAsked = serverAsked || e == nil || e.Outcome != messages.OutcomeNotSent
-					q.discover = classifyDiscovery(e, d.version, d.supported, s.cfg.Versions)
-					q.speaksBoth = firstCommon(s.cfg.Versions, d.supported) != ""
+					q.Discover = era.Classify(e, d.version, d.supported, s.cfg.Versions)
+					q.SpeaksBoth = era.FirstCommon(s.cfg.Versions, d.supported) != ""
 				}
 			})
-		case stepInitialize:
-			q.initialize = probePending
+		case era.StepInitialize:
+			q.Initialize = era.Pending
 			// offerVersion may ask twice, for two versions.
 			started = ask(func() func() {
 				body, e := s.offerVersion(askCtx)
 				return func() {
 					// An initialize before server/discover does not count: every server of the legacy era must survive it.
-					raw, initErr, serverAsked = body, e, serverAsked || q.discover != probeUnasked
-					if q.initialize = probeAccepted; e != nil {
-						q.initialize = probeRefused
+					raw, initErr, serverAsked = body, e, serverAsked || q.Discover != era.Unasked
+					if q.Initialize = era.Accepted; e != nil {
+						q.Initialize = era.Refused
 					} else {
-						q.overdue = false
+						q.Overdue = false
 						timer.Reset(s.cfg.ProbeWait)
 					}
 				}
 			})
-		case stepPing:
-			q.pinging = true
+		case era.StepPing:
+			q.Pinging = true
 			started = ask(func() func() {
 				_, _ = s.sendRequest(askCtx, &request{method: "ping"}, nil) // a refusal of ping is a sign of life, too
-				return func() { q.pinging, q.pings = false, q.pings+1 }
+				return func() { q.Pinging, q.Pings = false, q.Pings+1 }
 			})
-		case stepUseModern:
+		case era.StepUseModern:
 			return s.adoptModern(found), serverAsked, nil
-		case stepUseLegacy:
+		case era.StepUseLegacy:
 			// An answer to server/discover is of no interest any more.
 			stop()
 			info, failed = s.completeInitialize(ctx, raw)
 			return info, serverAsked, failed
-		case stepGiveUp:
+		case era.StepGiveUp:
 			switch {
-			case q.discover == probeFinal && discoverErr == nil:
+			case q.Discover == era.Final && discoverErr == nil:
 				return Info{}, serverAsked, s.versionError(found.versionList())
-			case q.discover == probeFinal:
+			case q.Discover == era.Final:
 				return Info{}, serverAsked, discoverErr
 			}
 			return Info{}, serverAsked, initErr
-		case stepWait:
+		case era.StepWait:
 			select {
 			case apply := <-answers:
 				// If the session has ended, or the caller has left, nothing can be asked; an answer that already decides for
 				// the modern era needs no further question.
 				apply()
-				if over := s.handshakeEndedError(ctx); over != nil && q.nextStep() != stepUseModern {
+				if over := s.handshakeEndedError(ctx); over != nil && q.NextStep() != era.StepUseModern {
 					return Info{}, serverAsked, over
 				}
 			case <-timer.C:
-				// The first wait after initialize ends with the second ping, the second wait (the rest of overdueWaits) with
+				// The first wait after initialize ends with the second ping, the second wait (the rest of OverdueWaits) with
 				// a decision.
-				if q.initialize == probeAccepted && !q.probeWaitPassed {
-					q.probeWaitPassed = true
-					timer.Reset((overdueWaits - 1) * s.cfg.ProbeWait)
+				if q.Initialize == era.Accepted && !q.ProbeWaitPassed {
+					q.ProbeWaitPassed = true
+					timer.Reset((era.OverdueWaits - 1) * s.cfg.ProbeWait)
 				} else {
-					q.overdue = true
+					q.Overdue = true
 				}
 			case <-ctx.Done():
-				return Info{}, serverAsked, contextError(ctx, "before the handshake was done")
+				return Info{}, serverAsked, outcome.ContextError(ctx, "before the handshake was done")
 			}
 		}
 		if !started {
@@ -172,7 +176,7 @@ func (s *Session) handshakeEndedError(ctx context.Context) *messages.Error {
 		return e
 	}
 	if ctx.Err() != nil {
-		return contextError(ctx, "before the handshake was done")
+		return outcome.ContextError(ctx, "before the handshake was done")
 	}
 	return nil
 }
@@ -206,14 +210,14 @@ func (s *Session) requestDiscover(ctx context.Context) (discovery, *messages.Err
 		raw, e := s.requestResult(ctx, "connect", request{method: "server/discover", era: s.newModernParams(version)})
 		if e == nil {
 			d := readDiscovery(raw)
-			d.version = firstCommon(s.cfg.ModernVersions, d.supported)
+			d.version = era.FirstCommon(s.cfg.ModernVersions, d.supported)
 			return d, nil
 		}
-		if e.Code != codeUnsupportedVersion {
+		if e.Code != jsonrpc.CodeUnsupportedVersion {
 			return discovery{}, e
 		}
-		theirs := supportedVersionsIn(e.Data)
-		next := firstCommon(s.cfg.ModernVersions, theirs)
+		theirs := era.SupportedVersionsIn(e.Data)
+		next := era.FirstCommon(s.cfg.ModernVersions, theirs)
 		if next != "" && tries == 0 {
 			version = next // it may be the version that was refused: then the same request is sent again, once
 			continue
@@ -246,16 +250,16 @@ func readDiscovery(raw []byte) (d discovery) {
 		value := m.Skip()
 		switch string(m.Name) {
 		case "supportedVersions":
-			d.supported = textsOf(value, 100)
+			d.supported = jsonrpc.TextsOf(value, 100)
 		case "instructions":
 			d.info.Instructions, _ = rawjson.Text(value)
 		case "serverInfo":
-			d.info.ServerInfo = readServerInfo(value)
+			d.info.ServerInfo = definitions.ReadServerInfo(value)
 		case "capabilities":
 			d.info.Capabilities = readCapabilities(value)
 		case "_meta":
 			if info := rawjson.Member(value, metaServerInfo); info != nil {
-				d.info.ServerInfo = readServerInfo(info)
+				d.info.ServerInfo = definitions.ReadServerInfo(info)
 			}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
+	"github.com/mcpvisor/mcpvisor/transports/session/internal/jsonrpc"
 )
 
 // handleProgress finds the request that a progress notification belongs to, restarts its idle timeout and queues the caller's
@@ -14,7 +15,7 @@ import (
 //
 // 2025-11-25: "Progress notifications MUST only reference tokens that: Were provided in an active request".
 func (s *Session) handleProgress(params []byte) {
-	token := idOf(rawjson.Member(params, "progressToken"))
+	token := jsonrpc.IDOf(rawjson.Member(params, "progressToken"))
 	s.mu.Lock()
 	var p *progressReporter
 	var timeout *CallTimeout
@@ -33,9 +34,9 @@ func (s *Session) handleProgress(params []byte) {
 	if p == nil {
 		return
 	}
-	timeout.restartIdle()
+	timeout.RestartIdle()
 	params = bytes.Clone(params) // without the clone the whole body would stay in memory
-	s.callbacks.put(len(params), false, func() { p.reportProgress(readProgress(params)) })
+	s.callbacks.Put(len(params), false, func() { p.reportProgress(readProgress(params)) })
 }
 
 // A progressReporter delivers the progress notifications of one request to its caller. Its mutex is held during the callback,

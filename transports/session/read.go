@@ -12,6 +12,9 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
+	"github.com/mcpvisor/mcpvisor/transports/session/internal/definitions"
+	"github.com/mcpvisor/mcpvisor/transports/session/internal/jsonrpc"
+	"github.com/mcpvisor/mcpvisor/transports/session/internal/outcome"
 )
 
 // ReadResource reads one resource and returns the server's result object, byte for byte. It asks the server each time: the
@@ -28,7 +31,7 @@ func (s *Session) ReadResource(ctx context.Context, uri string, o *Options) (jso
 		return nil, invalidReadError(problem)
 	}
 	raw, e := s.requestResult(ctx, "read", request{
-		method: "resources/read", name: uri, fields: appendString([]byte(`"uri":`), uri), opts: o,
+		method: "resources/read", name: uri, fields: jsonrpc.AppendString([]byte(`"uri":`), uri), opts: o,
 	})
 	if e == nil {
 		return raw, nil
@@ -36,7 +39,7 @@ func (s *Session) ReadResource(ctx context.Context, uri string, o *Options) (jso
 	// 2026-07-28, Resources: "If the requested resource does not exist, servers MUST return a JSON-RPC error with code -32602
 	// (Invalid Params)." And: "For backwards compatibility, clients SHOULD also accept -32002 as a resource not found error,
 	// as earlier protocol versions used this code." The request has no other member that could be invalid.
-	if e.Outcome == messages.OutcomeRejected && (e.Code == codeInvalidParams || e.Code == codeResourceNotFoundOld) {
+	if e.Outcome == messages.OutcomeRejected && (e.Code == jsonrpc.CodeInvalidParams || e.Code == jsonrpc.CodeResourceNotFoundOld) {
 		e.Err = joinCause(messages.ErrUnknownResource, e.Err)
 	}
 	return nil, e
@@ -57,7 +60,7 @@ func (s *Session) GetPrompt(ctx context.Context, name string, args map[string]st
 	if problem != "" {
 		return nil, invalidReadError(problem)
 	}
-	fields := appendString([]byte(`"name":`), name)
+	fields := jsonrpc.AppendString([]byte(`"name":`), name)
 	if len(args) > 0 {
 		fields = appendTexts(append(fields, `,"arguments":`...), args)
 	}
@@ -76,7 +79,7 @@ func (s *Session) GetPrompt(ctx context.Context, name string, args map[string]st
 // has -32602 for an "Invalid prompt name" and for "Missing required arguments". So the server's words decide; some servers
 // give no code at all.
 func namesNoPrompt(e *messages.Error, name string) bool {
-	if e.Code != codeInvalidParams && e.Code != 0 {
+	if e.Code != jsonrpc.CodeInvalidParams && e.Code != 0 {
 		return false
 	}
 	// The method's own name contains "prompt", and the prompt's name may contain "argument": neither may decide.
@@ -137,12 +140,12 @@ func (s *Session) Complete(ctx context.Context, r messages.CompleteRequest) (mes
 // appendCompletion appends the params of completion/complete, without braces.
 func appendCompletion(b []byte, r messages.CompleteRequest) []byte {
 	if r.Prompt != "" {
-		b = appendString(append(b, `"ref":{"type":"ref/prompt","name":`...), r.Prompt)
+		b = jsonrpc.AppendString(append(b, `"ref":{"type":"ref/prompt","name":`...), r.Prompt)
 	} else {
-		b = appendString(append(b, `"ref":{"type":"ref/resource","uri":`...), r.URITemplate)
+		b = jsonrpc.AppendString(append(b, `"ref":{"type":"ref/resource","uri":`...), r.URITemplate)
 	}
-	b = appendString(append(b, `},"argument":{"name":`...), r.Argument)
-	b = append(appendString(append(b, `,"value":`...), r.Value), '}')
+	b = jsonrpc.AppendString(append(b, `},"argument":{"name":`...), r.Argument)
+	b = append(jsonrpc.AppendString(append(b, `,"value":`...), r.Value), '}')
 	if len(r.Context) > 0 {
 		b = append(appendTexts(append(b, `,"context":{"arguments":`...), r.Context), '}')
 	}
@@ -168,10 +171,10 @@ func readCompletion(raw []byte) (c messages.Completion, ok bool) {
 			c.Values = append(c.Values, text)
 		}
 	}
-	if n := sizeOf(rawjson.Member(raw, "total")); n != nil && *n < 1<<31 {
+	if n := jsonrpc.SizeOf(rawjson.Member(raw, "total")); n != nil && *n < 1<<31 {
 		c.Total = int(*n)
 	}
-	c.HasMore = c.HasMore || isTrue(rawjson.Member(raw, "hasMore"))
+	c.HasMore = c.HasMore || jsonrpc.IsTrue(rawjson.Member(raw, "hasMore"))
 	return c, true
 }
 
@@ -181,7 +184,7 @@ func readCompletion(raw []byte) (c messages.Completion, ok bool) {
 // 2025-11-25, Operation: "Both parties MUST: … Only use capabilities that were successfully negotiated".
 func (s *Session) checkReadRequest(capability, what, subject string, declared func(*Capabilities) bool) *messages.Error {
 	if e := s.endedError("read"); e != nil {
-		return asNotSent(e)
+		return outcome.MarkNotSent(e)
 	}
 	info := s.info.Load()
 	switch {
@@ -191,8 +194,8 @@ func (s *Session) checkReadRequest(capability, what, subject string, declared fu
 		return invalidReadError("the " + what + " is empty")
 	case !utf8.ValidString(subject):
 		return invalidReadError("the " + what + " is not valid UTF-8")
-	case len(subject) > maxURI:
-		return invalidReadError("the " + what + " is longer than " + strconv.Itoa(maxURI) + " bytes")
+	case len(subject) > definitions.MaxURI:
+		return invalidReadError("the " + what + " is longer than " + strconv.Itoa(definitions.MaxURI) + " bytes")
 	case !declared(&info.Capabilities):
 		return invalidReadError("the server does not declare the capability " + capability)
 	}
@@ -214,8 +217,8 @@ func appendTexts(b []byte, texts map[string]string) []byte {
 	b = append(b, '{')
 	empty := len(b)
 	for _, name := range slices.Sorted(maps.Keys(texts)) {
-		b = append(appendString(appendComma(b, empty), name), ':')
-		b = appendString(b, texts[name])
+		b = append(jsonrpc.AppendString(jsonrpc.AppendComma(b, empty), name), ':')
+		b = jsonrpc.AppendString(b, texts[name])
 	}
 	return append(b, '}')
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports/session/internal/subscriptions"
 )
 
 // FuzzCompletion checks that no answer to completion/complete breaks the bounds.
@@ -43,8 +44,8 @@ func FuzzReadingBody(f *testing.F) {
 			r.URITemplate, r.Prompt = "", about
 		}
 		fields := appendCompletion(nil, r)
-		filter := streamFilter{tools: prompt, uris: []string{about, value}}
-		body := (&request{method: "m", fields: filter.appendParams(append(fields, ','))}).appendTo(nil, 1, nil, nil)
+		filter := subscriptions.Filter{Tools: prompt, URIs: []string{about, value}}
+		body := (&request{method: "m", fields: filter.AppendParams(append(fields, ','))}).appendTo(nil, 1, nil, nil)
 		if bytes.ContainsAny(body, "\n\r") {
 			t.Fatalf("a newline in %q", body)
 		}
@@ -65,7 +66,7 @@ func FuzzReadingBody(f *testing.F) {
 		p := got.Params
 		if p.Ref.Name != r.Prompt || p.Ref.URI != r.URITemplate || p.Argument.Name != argument ||
 			p.Argument.Value != value || !maps.Equal(p.Context.Arguments, r.Context) ||
-			p.Notifications.ToolsListChanged != prompt || !slices.Equal(p.Notifications.ResourceSubscriptions, filter.uris) {
+			p.Notifications.ToolsListChanged != prompt || !slices.Equal(p.Notifications.ResourceSubscriptions, filter.URIs) {
 			t.Errorf("sent as %s", body)
 		}
 	})

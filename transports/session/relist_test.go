@@ -9,15 +9,17 @@ import (
 	"unsafe"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports/session/internal/lists"
+	"github.com/mcpvisor/mcpvisor/transports/session/internal/memory"
 )
 
 // readList reads a page as ListTools does, after the list before.
 func readList(t *testing.T, before *ToolList, tools ...string) *ToolList {
 	t.Helper()
-	l := newPageCollector(&toolKind, oneList)
-	l.keepsDefinitions = true
+	l := lists.NewCollector(&lists.Tools, oneList)
+	l.KeepsDefinitions = true
 	before.reuseDefinitions(l)
-	if e := l.fetchPages(t.Context(), onePage(`{"tools":[`+strings.Join(tools, ",")+`]}`)); e != nil {
+	if e := l.FetchPages(t.Context(), onePage(`{"tools":[`+strings.Join(tools, ",")+`]}`)); e != nil {
 		t.Fatal(e)
 	}
 	return before.nextList(l)
@@ -30,7 +32,7 @@ func (p onePage) RequestPage(context.Context, string, []byte) ([]byte, *messages
 	return p, nil
 }
 
-var oneList = listLimits{memory: new(memory), maxPages: 1, maxEntries: 1000}
+var oneList = lists.Limits{Memory: new(memory.Account), MaxPages: 1, MaxEntries: 1000}
 
 func aTool(name, description string) string {
 	return fmt.Sprintf(`{"name":%q,"description":%q,"inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}`, name, description)
@@ -104,17 +106,17 @@ func TestListAllocations(t *testing.T) {
 	for i := range tools {
 		all = append(all, aTool(fmt.Sprint("tool", i), "a \"quoted\" text\nin two lines"))
 	}
-	page := pageSource(onePage(`{"tools":[` + strings.Join(all, ",") + `]}`))
+	page := lists.PageSource(onePage(`{"tools":[` + strings.Join(all, ",") + `]}`))
 	first := readList(t, nil, all...)
 	for what, c := range map[string]struct {
 		before *ToolList
 		most   float64
 	}{"first": {nil, 4.2}, "again": {first, 0.1}} {
 		n := testing.AllocsPerRun(10, func() {
-			l := newPageCollector(&toolKind, oneList)
-			l.keepsDefinitions = true
+			l := lists.NewCollector(&lists.Tools, oneList)
+			l.KeepsDefinitions = true
 			c.before.reuseDefinitions(l)
-			_ = l.fetchPages(t.Context(), page)
+			_ = l.FetchPages(t.Context(), page)
 			c.before.nextList(l)
 		}) / tools
 		if n > c.most {

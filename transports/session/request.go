@@ -9,6 +9,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/session/internal/jsonrpc"
+	"github.com/mcpvisor/mcpvisor/transports/session/internal/outcome"
 )
 
 // Options are a caller's wishes for one request. The zero value, and nil, wish nothing.
@@ -53,16 +55,16 @@ type request struct {
 }
 
 // performRequest sends a request and sees it through: it provides the input that the server asks for, and follows the task
-// that the request may become. The answer is of any kind but answerSessionEnded and answerTimedOut.
-func (s *Session) performRequest(ctx context.Context, r *request) (answer, *messages.Error) {
+// that the request may become. The answer is of any kind but AnswerSessionEnded and AnswerTimedOut.
+func (s *Session) performRequest(ctx context.Context, r *request) (outcome.Answer, *messages.Error) {
 	a, e := s.sendRequest(ctx, r, nil)
 	if s.modern.Load() == nil {
 		// Legacy era: URLElicitationRequired is an error that asks to send a person to a URL and to try again.
-		if e == nil && a.kind == answerRPCError && s.cfg.Handlers.Elicit != nil && s.cfg.Handlers.ElicitURL {
+		if e == nil && a.Kind == outcome.AnswerRPCError && s.cfg.Handlers.Elicit != nil && s.cfg.Handlers.ElicitURL {
 			a, e = s.retryAfterElicitation(ctx, r, a)
 		}
-		if e == nil && a.kind == answerResult && r.task != nil {
-			if task := rawjson.Member(a.raw, "task"); task != nil {
+		if e == nil && a.Kind == outcome.AnswerResult && r.task != nil {
+			if task := rawjson.Member(a.Raw, "task"); task != nil {
 				return s.pollTask(ctx, r, task)
 			}
 			// A server that answers at once has done what was asked, although a server that accepts tasks MUST answer with a
@@ -71,27 +73,27 @@ func (s *Session) performRequest(ctx context.Context, r *request) (answer, *mess
 		return a, e
 	}
 	// Modern era: a question of the server is the answer to our request, which is sent again with the input.
-	if e == nil && a.kind == answerResult && a.detail == "input_required" {
+	if e == nil && a.Kind == outcome.AnswerResult && a.Detail == "input_required" {
 		a, e = s.provideInput(ctx, r, a)
 	}
-	if e != nil || a.kind != answerResult || a.detail == "" {
+	if e != nil || a.Kind != outcome.AnswerResult || a.Detail == "" {
 		return a, e
 	}
-	if a.detail == "task" && r.method == "tools/call" {
-		return s.pollTask(ctx, r, a.raw)
+	if a.Detail == "task" && r.method == "tools/call" {
+		return s.pollTask(ctx, r, a.Raw)
 	}
 	// Tasks extension: "A client that receives CreateTaskResult in response to an unsupported request type MUST interpret
-	// this as an invalid response to the request." 2026-07-28, ResultType: "A resultType of any value unrecognized by the
+	// this as an invalid response to the request." 2026-07-28, ResultType: "A ResultType of any value unrecognized by the
 	// client MUST be considered invalid."
-	return answer{kind: answerUnusable, toolRan: true,
-		detail: "has the unknown result type " + messages.Line(a.detail, 60)}, nil
+	return outcome.Answer{Kind: outcome.AnswerUnusable, ToolRan: true,
+		Detail: "has the unknown result type " + messages.Line(a.Detail, 60)}, nil
 }
 
 // sendRequest sends a request once, under a fresh id, and returns its answer. extra are further members of params, without
 // braces. If the caller's context has ended already, nothing is sent.
-func (s *Session) sendRequest(ctx context.Context, r *request, extra []byte) (answer, *messages.Error) {
-	if e := callerLeftError(ctx); e != nil {
-		return answer{}, e
+func (s *Session) sendRequest(ctx context.Context, r *request, extra []byte) (outcome.Answer, *messages.Error) {
+	if e := outcome.CallerLeftError(ctx); e != nil {
+		return outcome.Answer{}, e
 	}
 	var p *progressReporter
 	if r.opts != nil && r.opts.Progress != nil {
@@ -102,7 +104,7 @@ func (s *Session) sendRequest(ctx context.Context, r *request, extra []byte) (an
 	}
 	f, e := s.registerRequest(ctx, p, allowsServerRequests(r.method))
 	if e != nil {
-		return answer{}, e
+		return outcome.Answer{}, e
 	}
 	// The id is the progress token, and a task keeps that token after this request has been answered.
 	if r.task != nil && p != nil {
@@ -128,7 +130,7 @@ func (r *request) appendTo(b []byte, id int64, m *modernParams, extra []byte) []
 	b = append(b, `{"jsonrpc":"2.0","id":`...)
 	b = strconv.AppendInt(b, id, 10)
 	b = append(b, `,"method":`...)
-	b = appendString(b, r.method)
+	b = jsonrpc.AppendString(b, r.method)
 	// before and empty are the lengths with and without an empty params, so that it can be cut off again.
 	before := len(b)
 	b = append(b, `,"params":{`...)
@@ -136,7 +138,7 @@ func (r *request) appendTo(b []byte, id int64, m *modernParams, extra []byte) []
 	// tools/call is written member by member, so that a call needs no buffer for its params.
 	if r.method == "tools/call" {
 		b = append(b, `"name":`...)
-		b = appendString(b, r.name)
+		b = jsonrpc.AppendString(b, r.name)
 		b = append(b, `,"arguments":`...)
 		switch {
 		case len(r.args) == 0:
@@ -144,17 +146,17 @@ func (r *request) appendTo(b []byte, id int64, m *modernParams, extra []byte) []
 		case r.opts != nil && r.opts.ArgumentsWritten:
 			b = append(b, r.args...)
 		default:
-			b = appendOneLine(b, r.args)
+			b = jsonrpc.AppendOneLine(b, r.args)
 		}
 	}
 	for _, fields := range [2][]byte{r.fields, extra} {
 		if len(fields) > 0 {
-			b = appendOneLine(appendComma(b, empty), fields)
+			b = jsonrpc.AppendOneLine(jsonrpc.AppendComma(b, empty), fields)
 		}
 	}
 	// _meta is written only if it has members: servers of the legacy era then see the messages that they know.
 	if m != nil || r.opts != nil && (r.opts.Progress != nil || len(r.opts.Meta) > 0) {
-		b = append(appendComma(b, empty), `"_meta":{`...)
+		b = append(jsonrpc.AppendComma(b, empty), `"_meta":{`...)
 		b = append(r.appendMeta(b, len(b), id, m), '}')
 	}
 	if len(b) == empty {
@@ -176,13 +178,13 @@ func (r *request) appendMeta(b []byte, empty int, id int64, m *modernParams) []b
 	if r.opts.Progress != nil {
 		// "Progress tokens MUST be a string or integer value" and "MUST be unique across all active requests": the id is
 		// both.
-		b = append(appendComma(b, empty), `"progressToken":`...)
+		b = append(jsonrpc.AppendComma(b, empty), `"progressToken":`...)
 		b = strconv.AppendInt(b, id, 10)
 	}
 	// Meta is a JSON object by now (metaProblem), so its first and last bytes, spaces aside, are braces.
 	if inner := bytes.TrimSpace(r.opts.Meta); len(inner) > 2 {
 		if inner = bytes.TrimSpace(inner[1 : len(inner)-1]); len(inner) > 0 {
-			b = appendOneLine(appendComma(b, empty), inner)
+			b = jsonrpc.AppendOneLine(jsonrpc.AppendComma(b, empty), inner)
 		}
 	}
 	return b
@@ -190,7 +192,7 @@ func (r *request) appendMeta(b []byte, empty int, id int64, m *modernParams) []b
 
 // metaProblem returns the reason for which o.Meta cannot be sent, "" if there is none.
 func (o *Options) metaProblem() string {
-	if o == nil || len(o.Meta) == 0 || isWholeObject(o.Meta) {
+	if o == nil || len(o.Meta) == 0 || jsonrpc.IsWholeObject(o.Meta) {
 		return ""
 	}
 	return "the further members of _meta are not a JSON object"
@@ -200,13 +202,13 @@ func (o *Options) metaProblem() string {
 func (s *Session) requestResult(ctx context.Context, op string, r request) ([]byte, *messages.Error) {
 	a, e := s.performRequest(ctx, &r)
 	if e == nil {
-		e = a.asError(r.method)
+		e = a.AsError(r.method)
 	}
 	if e != nil {
 		e.Op = op
 		return nil, e
 	}
-	return a.raw, nil
+	return a.Raw, nil
 }
 
 // requiredRequestError adapts the error of a request that a session cannot do without (a list): a server that refuses it

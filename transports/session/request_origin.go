@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports/session/internal/monotime"
+	"github.com/mcpvisor/mcpvisor/transports/session/internal/tasks"
 )
 
 // requestOrigin names the request of ours that a request of the server belongs to (the "originating client request"). The
@@ -50,7 +52,7 @@ type abandonedRequest struct {
 	id int64
 	// caller is compared by identity only; nil is the program itself.
 	caller *messages.Answerer
-	until  monotime // when the session forgets it
+	until  monotime.Time // when the session forgets it
 }
 
 // allowsServerRequests reports whether a server may ask questions while it works on a request of ours with this method.
@@ -68,7 +70,7 @@ func (s *Session) originOf(streamID int64, params []byte) requestOrigin {
 	if f := s.pending[streamID]; f != nil && f.ctx != nil {
 		return requestOrigin{callerCtx: f.ctx, requestID: streamID, timeout: f.timeout}
 	}
-	if id, _ := relatedTaskID(params); id != "" {
+	if id, _ := tasks.RelatedTaskID(params); id != "" {
 		for f := range s.followedTasks {
 			if f.id == id && f.ctx != nil {
 				return requestOrigin{callerCtx: f.ctx, task: f, timeout: f.timeout}
@@ -107,7 +109,7 @@ func (s *Session) onlyCaller() (b requestOrigin) {
 		// The server asks outside of any request of ours: the program answers.
 		return requestOrigin{}
 	}
-	now := monotimeNow()
+	now := monotime.Now()
 	// Abandoned requests of another caller make the origin uncertain; those of the same caller do not.
 	for _, l := range s.abandonedRequests {
 		mixed = mixed || l.until > now && l.caller != one
@@ -117,11 +119,11 @@ func (s *Session) onlyCaller() (b requestOrigin) {
 	}
 	for _, f := range s.pending {
 		if f.ctx != nil {
-			f.timeout.extendOnce()
+			f.timeout.ExtendOnce()
 		}
 	}
 	for f := range s.followedTasks {
-		f.timeout.extendOnce()
+		f.timeout.ExtendOnce()
 	}
 	if mixed {
 		return requestOrigin{}
@@ -132,7 +134,7 @@ func (s *Session) onlyCaller() (b requestOrigin) {
 // rememberAbandoned records a request that its caller gave up, until its answer comes after all or abandonedLifetime has
 // passed. It drops the expired records at the same time, so it needs no timer.
 func (s *Session) rememberAbandoned(ctx context.Context, id int64) {
-	caller, now := messages.AnswererOf(ctx), monotimeNow()
+	caller, now := messages.AnswererOf(ctx), monotime.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.pending == nil { // the session has ended
@@ -144,7 +146,7 @@ func (s *Session) rememberAbandoned(ctx context.Context, id int64) {
 			remaining = append(remaining, l)
 		}
 	}
-	s.abandonedRequests = append(remaining, abandonedRequest{id, caller, now + monotime(abandonedLifetime)})
+	s.abandonedRequests = append(remaining, abandonedRequest{id, caller, now + monotime.Time(abandonedLifetime)})
 	// The two oldest records become one, with the later end. If their callers differ, the merged record gets an Answerer that
 	// equals no caller, so that no question is attributed to one by mistake.
 	if n := len(s.abandonedRequests); n > maxAbandoned { // the oldest two become one, which no caller's question outlives
@@ -194,7 +196,7 @@ func (s *Session) pauseTimeout(ctx context.Context, p *CallTimeout) (resume func
 	if p == nil {
 		return func() {}
 	}
-	p.pauseIdle()
+	p.PauseIdle()
 	once := sync.OnceFunc(func() { s.resumeTimeout(p) })
 	detach := context.AfterFunc(ctx, once)
 	return func() {

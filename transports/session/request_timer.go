@@ -1,25 +1,29 @@
 package session
 
-import "time"
+import (
+	"github.com/mcpvisor/mcpvisor/transports/session/internal/monotime"
+	"github.com/mcpvisor/mcpvisor/transports/session/internal/outcome"
+	"time"
+)
 
 // requestTimer expires the requests of a session whose deadlines have passed: one timer for all of them. It fires when the
 // first may be due, and does nothing if that request has been answered in the meantime but set itself for the next. So a call
 // that is answered in time touches no timer. Session.mu guards it.
 type requestTimer struct {
 	timer   *time.Timer
-	firesAt monotime // when the timer fires; 0 if it is not set
+	firesAt monotime.Time // when the timer fires; 0 if it is not set
 }
 
 // armRequestTimer sets the timer for a time, unless it fires before that anyway; at 0 means never. The caller holds mu.
-func (s *Session) armRequestTimer(at monotime) {
+func (s *Session) armRequestTimer(at monotime.Time) {
 	if at == 0 || s.pending == nil || s.requestTimer.firesAt != 0 && at >= s.requestTimer.firesAt {
 		return
 	}
 	s.requestTimer.firesAt = at
 	if s.requestTimer.timer == nil {
-		s.requestTimer.timer = time.AfterFunc(at.timeLeft(), s.expireRequests)
+		s.requestTimer.timer = time.AfterFunc(at.TimeLeft(), s.expireRequests)
 	} else {
-		s.requestTimer.timer.Reset(at.timeLeft())
+		s.requestTimer.timer.Reset(at.TimeLeft())
 	}
 }
 
@@ -28,19 +32,19 @@ func (s *Session) armRequestTimer(at monotime) {
 func (s *Session) expireRequests() {
 	defer s.recoverPanic()
 	var late []*pendingRequest
-	var next monotime
+	var next monotime.Time
 	s.mu.Lock()
-	now := monotimeNow()
+	now := monotime.Now()
 	// The timer is not set any more: armRequestTimer below must not compare with the time that has just passed.
 	s.requestTimer.firesAt = 0
 	for id, f := range s.pending {
 		switch {
 		case !f.watched:
-		case f.timeout.checkExpired(now):
+		case f.timeout.CheckExpired(now):
 			delete(s.pending, id)
 			late = append(late, f)
 		default:
-			if at := f.timeout.nextDue(); next == 0 || at < next && at != 0 {
+			if at := f.timeout.NextDue(); next == 0 || at < next && at != 0 {
 				next = at
 			}
 		}
@@ -49,15 +53,15 @@ func (s *Session) expireRequests() {
 	s.mu.Unlock()
 	// Each of these was removed from pending here, so its channel is empty and this cannot block.
 	for _, f := range late {
-		f.answer <- answer{kind: answerTimedOut}
+		f.answer <- outcome.Answer{Kind: outcome.AnswerTimedOut}
 	}
 }
 
 // resumeTimeout ends a pause of a caller's idle timeout. The timer must be armed again, because it may have fired during the
 // pause and found no deadline.
 func (s *Session) resumeTimeout(p *CallTimeout) {
-	p.resumeIdle()
+	p.ResumeIdle()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.armRequestTimer(p.nextDue())
+	s.armRequestTimer(p.NextDue())
 }

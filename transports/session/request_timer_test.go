@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"github.com/mcpvisor/mcpvisor/transports/session/internal/outcome"
 	"math/rand/v2"
 	"testing"
 	"testing/synctest"
@@ -41,14 +42,14 @@ func TestAlarm(t *testing.T) {
 					continue
 				case 1: // its caller's clock stands still for a moment
 					pause := time.Duration(1+rnd.IntN(200)) * time.Millisecond
-					p.pauseIdle()
+					p.PauseIdle()
 					time.AfterFunc(pause, func() { s.resumeTimeout(p) })
 					want = time.Since(begin) + min(soft+pause, most)
 				}
 				waiting++
 				go func() {
-					if a := <-f.answer; a.kind != answerTimedOut || !errors.Is(p.Err(), context.DeadlineExceeded) {
-						t.Errorf("request %d ended with %v and %v", f.id, a.kind, p.Err())
+					if a := <-f.answer; a.Kind != outcome.AnswerTimedOut || !errors.Is(p.Err(), context.DeadlineExceeded) {
+						t.Errorf("request %d ended with %v and %v", f.id, a.Kind, p.Err())
 					}
 					ends <- end{f.id, time.Since(begin), want}
 				}()
@@ -84,7 +85,7 @@ func TestAPausedClockKeepsTheAlarmFromNobody(t *testing.T) {
 		_, second := depart(20 * time.Millisecond)
 		for range 20 {
 			p, _ := depart(time.Millisecond)
-			p.pauseIdle()
+			p.PauseIdle()
 		}
 		for i, f := range []*pendingRequest{first, second} {
 			select {

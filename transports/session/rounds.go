@@ -7,6 +7,10 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
+	"github.com/mcpvisor/mcpvisor/transports/session/internal/calltimeout"
+	"github.com/mcpvisor/mcpvisor/transports/session/internal/jsonrpc"
+	"github.com/mcpvisor/mcpvisor/transports/session/internal/outcome"
+	"github.com/mcpvisor/mcpvisor/transports/session/internal/questions"
 )
 
 const (
@@ -27,23 +31,23 @@ const (
 // the client's retry of the original request. They MUST NOT be used for any other request".
 //
 // The request has ended at the server with each round, so sending it again is not a repetition.
-func (s *Session) provideInput(ctx context.Context, r *request, a answer) (answer, *messages.Error) {
+func (s *Session) provideInput(ctx context.Context, r *request, a outcome.Answer) (outcome.Answer, *messages.Error) {
 	switch r.method {
 	case "tools/call", "prompts/get", "resources/read":
 	default:
 		// 2026-07-28: "Servers MUST NOT send InputRequiredResult responses on any other client requests."
-		return answer{kind: answerUnusable, detail: "asks for input, which it may not"}, nil
+		return outcome.Answer{Kind: outcome.AnswerUnusable, Detail: "asks for input, which it may not"}, nil
 	}
-	for round := range maxRounds {
-		extra, waits, problem := s.nextRoundParams(ctx, a.raw)
+	for round := range questions.MaxRounds {
+		extra, waits, problem := s.nextRoundParams(ctx, a.Raw)
 		if problem != "" {
 			return s.endWithoutInput(ctx, problem)
 		}
 		if waits {
-			if !waitFor(ctx, min(roundPause<<min(round, 10), roundPauseMost)) {
-				e := contextError(ctx, "before the server was done")
+			if !calltimeout.WaitFor(ctx, min(roundPause<<min(round, 10), roundPauseMost)) {
+				e := outcome.ContextError(ctx, "before the server was done")
 				e.Outcome = messages.OutcomeUnknown // the server has worked on the request
-				return answer{}, e
+				return outcome.Answer{}, e
 			}
 		}
 		var e *messages.Error
@@ -54,25 +58,25 @@ func (s *Session) provideInput(ctx context.Context, r *request, a answer) (answe
 			}
 			return a, e
 		}
-		if a.kind != answerResult || a.detail != "input_required" {
+		if a.Kind != outcome.AnswerResult || a.Detail != "input_required" {
 			return a, nil
 		}
 	}
-	return answer{kind: answerUnusable, detail: fmt.Sprintf("asked for input more than %d times", maxRounds)}, nil
+	return outcome.Answer{Kind: outcome.AnswerUnusable, Detail: fmt.Sprintf("asked for input more than %d times", questions.MaxRounds)}, nil
 }
 
 // endWithoutInput ends a request whose next round cannot be sent: with the error of the session or of the caller if
 // one of them ended meanwhile, else with problem, the fault of the server's question.
-func (s *Session) endWithoutInput(ctx context.Context, problem string) (answer, *messages.Error) {
+func (s *Session) endWithoutInput(ctx context.Context, problem string) (outcome.Answer, *messages.Error) {
 	e := s.endedError("")
 	if e == nil && ctx.Err() != nil {
-		e = contextError(ctx, "before the server had the input that it asked for")
+		e = outcome.ContextError(ctx, "before the server had the input that it asked for")
 	}
 	if e == nil {
-		return answer{kind: answerUnusable, detail: problem}, nil
+		return outcome.Answer{Kind: outcome.AnswerUnusable, Detail: problem}, nil
 	}
 	e.Outcome = messages.OutcomeUnknown
-	return answer{}, e
+	return outcome.Answer{}, e
 }
 
 // nextRoundParams returns the further members of params for the next round. waits is true if the server asked for
@@ -105,7 +109,7 @@ func (s *Session) nextRoundParams(ctx context.Context, raw []byte) (extra []byte
 		extra = append(extra, '}')
 	}
 	if !rawjson.IsNull(state) {
-		extra = append(appendComma(extra, 0), `"requestState":`...)
+		extra = append(jsonrpc.AppendComma(extra, 0), `"requestState":`...)
 		// The state goes back as the bytes that came.
 		extra = append(extra, state...)
 	}
@@ -117,8 +121,8 @@ func (s *Session) nextRoundParams(ctx context.Context, raw []byte) (extra []byte
 // meanwhile. The returned text is the problem, "" if there is none.
 func (s *Session) answerInputRequests(ctx context.Context, b, inputRequests []byte) ([]byte, string) {
 	empty := len(b)
-	timeout := callTimeoutOf(ctx)
-	timeout.pauseIdle()
+	timeout := calltimeout.Of(ctx)
+	timeout.PauseIdle()
 	defer s.resumeTimeout(timeout)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -128,8 +132,8 @@ func (s *Session) answerInputRequests(ctx context.Context, b, inputRequests []by
 	m := rawjson.ObjectAt(inputRequests, 0, 0)
 	for m.Next() {
 		inputRequest, key := m.Skip(), string(m.Name)
-		if n++; n > maxInputs {
-			return nil, fmt.Sprintf("asks for more than %d inputs at once", maxInputs)
+		if n++; n > questions.MaxInputs {
+			return nil, fmt.Sprintf("asks for more than %d inputs at once", questions.MaxInputs)
 		}
 		method, _ := rawjson.Text(rawjson.Member(inputRequest, "method"))
 		handle := s.cfg.Handlers.findHandler(method)
@@ -140,10 +144,10 @@ func (s *Session) answerInputRequests(ctx context.Context, b, inputRequests []by
 		}
 		result, refused := s.runHandlerDetached(ctx, handle, rawjson.Member(inputRequest, "params"))
 		if refused != nil {
-			return nil, "asks for " + method + ", which could not be given: " + refused.text
+			return nil, "asks for " + method + ", which could not be given: " + refused.Text
 		}
-		b = append(appendString(appendComma(b, empty), key), ':')
-		b = appendOneLine(b, result)
+		b = append(jsonrpc.AppendString(jsonrpc.AppendComma(b, empty), key), ':')
+		b = jsonrpc.AppendOneLine(b, result)
 	}
 	return b, ""
 }
@@ -153,22 +157,22 @@ func (s *Session) answerInputRequests(ctx context.Context, b, inputRequests []by
 // session, and with it ctx.
 func (s *Session) runHandlerDetached(
 	ctx context.Context, handle answerFunc, params []byte,
-) ([]byte, *responseError) {
+) ([]byte, *jsonrpc.ResponseError) {
 	type handlerResult struct {
 		result  []byte
-		refused *responseError
+		refused *jsonrpc.ResponseError
 	}
 	done := make(chan handlerResult, 1) // capacity 1: a handler that is late can still return
 	if !s.spawn(func() {
 		result, refused := handle(ctx, params)
 		done <- handlerResult{result, refused}
 	}) {
-		return nil, handlerError(nil)
+		return nil, questions.HandlerError(nil)
 	}
 	select {
 	case g := <-done:
 		return g.result, g.refused
 	case <-ctx.Done():
-		return nil, handlerError(nil)
+		return nil, questions.HandlerError(nil)
 	}
 }

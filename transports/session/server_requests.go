@@ -6,6 +6,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/session/internal/jsonrpc"
+	"github.com/mcpvisor/mcpvisor/transports/session/internal/tasks"
 )
 
 // maxServed bounds the requests of one server that handlers answer at the same time. One more is refused.
@@ -16,47 +18,47 @@ const maxServed = 32
 //
 // 2025-11-25, Ping: "The receiver MUST respond promptly with an empty response". 2026-07-28: "The client MUST NOT
 // send JSON-RPC responses", as its servers must not send requests.
-func (s *Session) handleRequest(e *envelope, streamID int64) {
-	if !e.hasUsableID() {
-		s.countNoise(e.rawID)
+func (s *Session) handleRequest(e *jsonrpc.Envelope, streamID int64) {
+	if !e.HasUsableID() {
+		s.countNoise(e.RawID)
 		return
 	}
 	if s.isModern() {
 		s.counts.refused.Add(1)
 		return
 	}
-	id, method := string(e.rawID), string(e.method)
+	id, method := string(e.RawID), string(e.Method)
 	if method == "ping" {
-		s.postMessage(transports.Message{Body: appendAnswer(nil, id, []byte(`{}`), nil)}, false)
+		s.postMessage(transports.Message{Body: jsonrpc.AppendAnswer(nil, id, []byte(`{}`), nil)}, false)
 		return
 	}
 	handle := s.cfg.Handlers.findHandler(method)
 	if handle == nil {
 		s.counts.refused.Add(1)
-		s.postMessage(transports.Message{Body: appendAnswer(nil, id, nil, methodNotFound)}, false)
+		s.postMessage(transports.Message{Body: jsonrpc.AppendAnswer(nil, id, nil, methodNotFound)}, false)
 		return
 	}
-	ctx, origin, ok := s.trackServerRequest(id, method, streamID, e.params)
+	ctx, origin, ok := s.trackServerRequest(id, method, streamID, e.Params)
 	if !ok {
 		s.counts.refused.Add(1)
-		s.postMessage(transports.Message{Body: appendAnswer(nil, id, nil, tooManyRequests)}, false)
+		s.postMessage(transports.Message{Body: jsonrpc.AppendAnswer(nil, id, nil, tooManyRequests)}, false)
 		return
 	}
-	params := append([]byte(nil), e.params...) // without the copy the whole body would live as long as the handler
+	params := append([]byte(nil), e.Params...) // without the copy the whole body would live as long as the handler
 	if !s.spawn(func() {
 		defer s.finishServerRequest(id)
 		result, refused := s.runHandlerPaused(ctx, origin, handle, params)
 		if refused == nil {
-			result = withRelatedTask(result, params)
+			result = tasks.WithRelatedTask(result, params)
 		}
 		// A question whose call has ended gets an error; one that the server cancelled, or whose session has ended,
 		// gets no answer.
 		callEnded := context.Cause(ctx) == errCallEnded //nolint:errorlint // it is set as it is
 		if callEnded {
-			result, refused = nil, &responseError{codeInternal, errCallEnded.Error()}
+			result, refused = nil, &jsonrpc.ResponseError{Code: jsonrpc.CodeInternal, Text: errCallEnded.Error()}
 		}
 		if (ctx.Err() == nil || callEnded) && !s.isModern() { // the answer is mandatory in the queue: maxServed bounds how many there are
-			s.postMessage(transports.Message{Body: appendAnswer(nil, id, result, refused)}, true)
+			s.postMessage(transports.Message{Body: jsonrpc.AppendAnswer(nil, id, result, refused)}, true)
 		}
 	}) {
 		s.finishServerRequest(id) // the session is over, and the goroutine did not start
@@ -71,7 +73,7 @@ func (s *Session) isModern() bool { return s.cfg.Era == messages.EraModern || s.
 // caller's request meanwhile.
 func (s *Session) runHandlerPaused(
 	ctx context.Context, origin requestOrigin, handle answerFunc, params []byte,
-) ([]byte, *responseError) {
+) ([]byte, *jsonrpc.ResponseError) {
 	defer s.pauseTimeout(ctx, origin.timeout)()
 	if origin.callerCtx != nil {
 		ctx = valuesContext{ctx, origin.callerCtx}

@@ -11,13 +11,20 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/transports"
 	"github.com/mcpvisor/mcpvisor/transports/procinfo"
+	"github.com/mcpvisor/mcpvisor/transports/session/internal/headers"
+	"github.com/mcpvisor/mcpvisor/transports/session/internal/memory"
+	"github.com/mcpvisor/mcpvisor/transports/session/internal/monotime"
+	"github.com/mcpvisor/mcpvisor/transports/session/internal/outcome"
+	"github.com/mcpvisor/mcpvisor/transports/session/internal/questions"
+	"github.com/mcpvisor/mcpvisor/transports/session/internal/serial"
+	"github.com/mcpvisor/mcpvisor/transports/session/internal/subscriptions"
 )
 
 // Session is one MCP conversation. It lives as long as its connection and never reconnects: after its end the owner dials
 // another Session. All methods are safe for concurrent use.
 //
-// Locks are taken in this order: a contextMutex; the mutex of a listCache, of watches, then of subscriptionStreams; the
-// mutex of a serialQueue; Session.mu; the mutex of a [CallTimeout]. So nothing is put into a queue, and no goroutine is
+// Locks are taken in this order: a serial.Mutex; the mutex of a lists.Cache, of subscriptions.Watches, then of its Streams; the
+// mutex of a serial.Queue; Session.mu; the mutex of a [CallTimeout]. So nothing is put into a queue, and no goroutine is
 // spawned, while Session.mu is held.
 type Session struct {
 	cfg  Config
@@ -65,30 +72,30 @@ type Session struct {
 	dead     chan struct{}
 	released chan struct{}
 
-	writeQueue serialQueue // answers and cancellations for the server
+	writeQueue serial.Queue // answers and cancellations for the server
 	// callbacks runs the functions of Config for logs and progress; notifications those for changes. Both run one function at
 	// a time.
-	callbacks     serialQueue
+	callbacks     serial.Queue
 	notifications notifications
 	listCaches    atomic.Pointer[listCaches] // nil until a caller asks for a list
 	// toolList is the newest list of tools, or Config.Listed before the first; nil if there was neither.
 	toolList atomic.Pointer[ToolList]
 	// toolHeaders maps a tool to the HTTP headers that repeat its arguments (x-mcp-header), by the newest list.
-	toolHeaders atomic.Pointer[map[string]paramHeaders]
+	toolHeaders atomic.Pointer[map[string]headers.Params]
 	// relistLock is held by the caller that lists the tools again because a call was refused for its headers
 	// (HeaderMismatch), so that many refused calls cost one listing.
-	relistLock contextMutex
+	relistLock serial.Mutex
 	// watches are the resources that the session watches; streams are the standing requests of the modern era that carry the
 	// server's notifications. watchLock is held by the caller that changes the watches, while it waits for the server, so that
 	// two changes cannot overtake each other.
-	watchLock      contextMutex
-	watches        watches
-	streams        subscriptionStreams
+	watchLock      serial.Mutex
+	watches        subscriptions.Watches
+	streams        subscriptions.Streams
 	toolsRequested atomic.Bool                  // ListTools has begun to ask: changes matter from then on
 	noise          atomic.Pointer[noiseCounter] // nil until the first line that is no JSON-RPC
-	completions    completions                  // URLs that a person was sent to
+	completions    questions.Completions        // URLs that a person was sent to
 	// memory is the account of Config.Share, counts the numbers that Stats returns.
-	memory memory
+	memory memory.Account
 	counts counts
 }
 
@@ -102,23 +109,23 @@ func Dial(ctx context.Context, t transports.Transport, cfg Config) (*Session, er
 		dead:     make(chan struct{}),
 		released: make(chan struct{}),
 	}
-	s.streams.conversation = (*conversation)(s)
+	s.streams.Conversation = (*conversation)(s)
 	s.toolList.Store(cfg.Listed)
-	s.memory.share = s.cfg.Share
+	s.memory.Share = s.cfg.Share
 	// Without this the earlier list would live as long as the session, although toolList soon holds a newer one.
 	s.cfg.Listed = nil // or it would stay for as long as the session
 	s.lifetime, s.endLifetime = context.WithCancel(context.Background())
 	// The bounds of both queues: a message of ours or a callback that does not fit is dropped and counted, so that the reader
 	// never waits. The answers to the server's requests are mandatory, and bounded where the requests are admitted.
-	s.writeQueue = serialQueue{spawn: s.spawn, maxItems: 1024, maxBytes: 1 << 20}
-	s.callbacks = serialQueue{spawn: s.spawn, maxItems: 256, maxBytes: 1 << 20, memory: &s.memory}
+	s.writeQueue = serial.Queue{Spawn: s.spawn, MaxItems: 1024, MaxBytes: 1 << 20}
+	s.callbacks = serial.Queue{Spawn: s.spawn, MaxItems: 256, MaxBytes: 1 << 20, Memory: &s.memory}
 
 	conn, err := t.Dial(ctx, (*sink)(s))
 	if err != nil {
 		// The sink may have reserved memory for messages that came before the transport gave up.
 		s.endLifetime()
-		s.memory.releaseAll()
-		return nil, translateError("connect", err)
+		s.memory.ReleaseAll()
+		return nil, outcome.TranslateError("connect", err)
 	}
 	s.mu.Lock()
 	s.conn = conn
@@ -133,8 +140,8 @@ func Dial(ctx context.Context, t transports.Transport, cfg Config) (*Session, er
 		s.spawn(s.closeConn)
 	}
 	// Both queues only collected until now, because their items use s.conn.
-	s.writeQueue.open()
-	s.callbacks.open()
+	s.writeQueue.Open()
+	s.callbacks.Open()
 	return s, nil
 }
 
@@ -206,7 +213,7 @@ func (s *Session) SharedInfo() *Info { return s.info.Load() }
 // LastMessageAt returns the time of the server's last message of any kind; the zero time before the first.
 func (s *Session) LastMessageAt() time.Time {
 	if at := s.lastHeard.Load(); at != 0 {
-		return monotime(at).onCalendar()
+		return monotime.Time(at).OnCalendar()
 	}
 	return time.Time{}
 }
@@ -238,7 +245,7 @@ func (s *Session) Close(ctx context.Context) error {
 		g.markClosed()
 	}
 	if err := s.conn.Close(ctx); err != nil {
-		return translateError("connect", err)
+		return outcome.TranslateError("connect", err)
 	}
 	return nil
 }
@@ -267,7 +274,7 @@ func (s *Session) endSession(reason *messages.Error) (first bool) {
 	for _, f := range waiting {
 		// This cannot block: the channel has room for one answer, and only the goroutine that removes a request from
 		// pending sends one.
-		f.answer <- answer{kind: answerSessionEnded}
+		f.answer <- outcome.Answer{Kind: outcome.AnswerSessionEnded}
 	}
 	s.endLifetime()
 	close(s.dead)
@@ -312,7 +319,7 @@ func (s *Session) releaseWhenDone() {
 		s.spawnClosed = true
 		s.mu.Unlock()
 		s.goroutines.Wait()
-		s.memory.releaseAll()
+		s.memory.ReleaseAll()
 	}()
 }
 

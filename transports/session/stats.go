@@ -73,6 +73,6 @@ func (s *Session) Stats() Stats {
 	return Stats{
 		Noise: total, LastNoise: last,
 		Unmatched: s.counts.unmatched.Load(), Oversized: s.counts.oversized.Load(), Refused: s.counts.refused.Load(),
-		Unsent: s.counts.unsent.Load() + s.writeQueue.droppedCount(), DroppedLogs: s.callbacks.droppedCount(),
+		Unsent: s.counts.unsent.Load() + s.writeQueue.DroppedCount(), DroppedLogs: s.callbacks.DroppedCount(),
 	}
 }

@@ -1,41 +1,46 @@
 package session
 
+import (
+	"github.com/mcpvisor/mcpvisor/transports/session/internal/outcome"
+	"github.com/mcpvisor/mcpvisor/transports/session/internal/subscriptions"
+)
+
 // handleAcknowledged acts on the server's agreement to a stream: it reports possible misses, and lets Subscribe return.
 func (s *Session) handleAcknowledged(params []byte) {
-	st, reopened := s.streams.acknowledge(params)
+	st, reopened := s.streams.Acknowledge(params)
 	if st == nil {
 		s.counts.unmatched.Add(1)
 		return
 	}
 	// The owner hears of possible changes before Subscribe returns.
-	s.notifyMissed(&st.filter, reopened)
+	s.notifyMissed(&st.Filter, reopened)
 	if reopened {
-		s.watches.removeLost(st)
-		for _, uri := range st.filter.uris {
+		s.watches.RemoveLost(st)
+		for _, uri := range st.Filter.URIs {
 			s.notifyResourceUpdated(uri)
 		}
 	}
-	st.confirm()
+	st.Confirm()
 }
 
 // notifyMissed treats the time before the server's agreement as one in which changes went unannounced: lists that
 // were read then are reported as changed. After a gap (reopened) everything that the stream watches is.
-func (s *Session) notifyMissed(watched *streamFilter, reopened bool) {
-	if watched.tools && (reopened || s.toolsRequested.Load()) {
+func (s *Session) notifyMissed(watched *subscriptions.Filter, reopened bool) {
+	if watched.Tools && (reopened || s.toolsRequested.Load()) {
 		s.notifyToolsChanged()
 	}
 	resources, prompts := s.listCaches.Load().usedLists()
-	if watched.prompts && (reopened || prompts) {
+	if watched.Prompts && (reopened || prompts) {
 		s.notifyPromptsChanged()
 	}
-	if watched.resources && (reopened || resources) {
+	if watched.Resources && (reopened || resources) {
 		s.notifyResourcesChanged()
 	}
 }
 
 // isOurNotification reports whether a notification belongs to one of our streams, or names none.
 func (s *Session) isOurNotification(params []byte) bool {
-	ours := s.modern.Load() == nil || s.streams.ownsNotification(params)
+	ours := s.modern.Load() == nil || s.streams.OwnsNotification(params)
 	if !ours {
 		s.counts.unmatched.Add(1)
 	}
@@ -49,11 +54,11 @@ func (s *Session) isOurNotification(params []byte) bool {
 // when it tears down that subscription stream …. Servers MUST NOT send notifications/cancelled for any other
 // purpose."
 func (s *Session) handleStreamTornDown(requestID []byte) {
-	id, ours := s.streams.findRequest(requestID)
+	id, ours := s.streams.FindRequest(requestID)
 	if !ours {
 		return
 	}
 	if f, ok := s.takePending(id); ok {
-		f.answer <- answer{kind: answerUnusable, detail: "is that it ended the subscription"}
+		f.answer <- outcome.Answer{Kind: outcome.AnswerUnusable, Detail: "is that it ended the subscription"}
 	}
 }

@@ -6,6 +6,9 @@ import (
 	"strconv"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports/session/internal/jsonrpc"
+	"github.com/mcpvisor/mcpvisor/transports/session/internal/outcome"
+	"github.com/mcpvisor/mcpvisor/transports/session/internal/subscriptions"
 )
 
 // Subscribe asks the server to announce updates of a resource, which then reach Config.OnResourceUpdated. It returns
@@ -32,18 +35,18 @@ func (s *Session) changeSubscription(ctx context.Context, uri string, want bool)
 		return e
 	}
 	// Nothing was sent while this caller waited for another one's change.
-	if !s.watchLock.lock(ctx) {
-		e := asNotSent(contextError(ctx, "before the request was sent"))
+	if !s.watchLock.Lock(ctx) {
+		e := outcome.MarkNotSent(outcome.ContextError(ctx, "before the request was sent"))
 		e.Op = "read"
 		return e
 	}
-	defer s.watchLock.unlock()
+	defer s.watchLock.Unlock()
 	// The state is looked at under the lock: the change before may have been the same.
-	if s.watches.contains(uri) == want {
+	if s.watches.Contains(uri) == want {
 		return nil
 	}
-	if want && len(s.watches.uriList()) >= maxSubscriptions {
-		return invalidReadError("the session has " + strconv.Itoa(maxSubscriptions) + " subscriptions already")
+	if want && len(s.watches.URIList()) >= subscriptions.MaxSubscriptions {
+		return invalidReadError("the session has " + strconv.Itoa(subscriptions.MaxSubscriptions) + " subscriptions already")
 	}
 	// The two eras differ only in how the server is asked.
 	ask := s.requestSubscription
@@ -65,13 +68,13 @@ func (s *Session) requestSubscription(ctx context.Context, uri string, want bool
 	if want {
 		method = "resources/subscribe"
 	}
-	_, e := s.requestResult(ctx, "read", request{method: method, name: uri, fields: appendString([]byte(`"uri":`), uri)})
+	_, e := s.requestResult(ctx, "read", request{method: method, name: uri, fields: jsonrpc.AppendString([]byte(`"uri":`), uri)})
 	switch {
 	case e != nil:
 	case want:
-		s.watches.replace(uri, []string{uri}, nil)
+		s.watches.Replace(uri, []string{uri}, nil)
 	default:
-		s.watches.replace(uri, nil, nil)
+		s.watches.Replace(uri, nil, nil)
 	}
 	return e
 }
@@ -86,23 +89,23 @@ func (s *Session) requestSubscription(ctx context.Context, uri string, want bool
 func (s *Session) listenToResource(ctx context.Context, uri string, want bool) *messages.Error {
 	uris := []string{uri}
 	if s.overHTTP() {
-		uris = slices.DeleteFunc(s.watches.uriList(), func(u string) bool { return u == uri })
+		uris = slices.DeleteFunc(s.watches.URIList(), func(u string) bool { return u == uri })
 		if want {
 			uris = append(uris, uri)
 		}
 	} else if !want {
 		uris = nil
 	}
-	var st *subscriptionStream
+	var st *subscriptions.Stream
 	if len(uris) > 0 {
-		st = s.streams.newStream(streamFilter{uris: uris})
-		if e := st.openAgreed(ctx, uri, want); e != nil {
+		st = s.streams.NewStream(subscriptions.Filter{URIs: uris})
+		if e := st.OpenAgreed(ctx, uri, want); e != nil {
 			return e
 		}
 	}
 	// The server watched these before and does not agree to them any more: they may be gone, so their owner should
 	// look.
-	for _, lost := range s.watches.replace(uri, uris, st) {
+	for _, lost := range s.watches.Replace(uri, uris, st) {
 		s.notifyResourceUpdated(lost)
 	}
 	return nil

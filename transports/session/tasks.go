@@ -4,6 +4,9 @@ import (
 	"context"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports/session/internal/lists"
+	"github.com/mcpvisor/mcpvisor/transports/session/internal/outcome"
+	"github.com/mcpvisor/mcpvisor/transports/session/internal/tasks"
 )
 
 // Tasks lists the tasks of this client that the server knows, all pages. Only the legacy era has such a list, and
@@ -12,18 +15,18 @@ func (s *Session) Tasks(ctx context.Context) ([]messages.TaskStatus, error) {
 	if e := s.checkTaskSupport("list its tasks", func(c *Capabilities) bool { return c.TasksList }, false); e != nil {
 		return nil, e
 	}
-	l := newPageCollector(&taskKind, s.listLimits())
-	if e := l.fetchPages(ctx, (*conversation)(s)); e != nil {
+	l := lists.NewCollector(&taskKind, s.listLimits())
+	if e := l.FetchPages(ctx, (*conversation)(s)); e != nil {
 		return nil, e
 	}
-	return l.entries, nil // a task that cannot be read is left out and spoils nothing else
+	return l.Entries, nil // a task that cannot be read is left out and spoils nothing else
 }
 
 // taskKind is the list of tasks.
-var taskKind = listKind[messages.TaskStatus]{
-	method: "tasks/list", member: "tasks", singular: "task", plural: "tasks", unique: "id",
-	read: func(raw []byte) (messages.TaskStatus, string, string) {
-		t, problem := readTask(raw)
+var taskKind = lists.Kind[messages.TaskStatus]{
+	Method: "tasks/list", Member: "tasks", Singular: "task", Plural: "tasks", Unique: "id",
+	Read: func(raw []byte) (messages.TaskStatus, string, string) {
+		t, problem := tasks.ReadStatus(raw)
 		return t, t.ID, problem
 	},
 }
@@ -43,11 +46,11 @@ func (s *Session) Task(ctx context.Context, id string) (messages.TaskStatus, err
 
 // getTask asks tasks/get once and checks that the answer is about this task.
 func (s *Session) getTask(ctx context.Context, id string) (messages.TaskStatus, *messages.Error) {
-	raw, e := s.requestResult(ctx, "read", request{method: "tasks/get", name: id, fields: taskFields(id)})
+	raw, e := s.requestResult(ctx, "read", request{method: "tasks/get", name: id, fields: tasks.Params(id)})
 	if e != nil {
 		return messages.TaskStatus{}, e
 	}
-	t, problem := readTask(raw)
+	t, problem := tasks.ReadStatus(raw)
 	if problem == "" && t.ID != id {
 		problem = "is about another task"
 	}
@@ -77,19 +80,19 @@ func (s *Session) TaskResult(ctx context.Context, id string, o *Options) (Result
 		}
 		return Result{}, e
 	}
-	options := taskPollOptions{modern: s.modern.Load() != nil, detailed: true, statusHint: s.nameTask(f, t.ID)}
+	options := tasks.Options{Modern: s.modern.Load() != nil, Detailed: true, StatusHint: s.nameTask(f, t.ID)}
 	if o != nil {
-		options.onTask = o.OnTask
+		options.OnTask = o.OnTask
 	}
-	a, e := newTaskPoller((*conversation)(s), t, options).run(ctx)
+	a, e := tasks.NewPoller((*conversation)(s), t, options).Run(ctx)
 	if e == nil {
-		e = a.asError("tools/call")
+		e = a.AsError("tools/call")
 	}
 	if e != nil {
 		e.Op = "call"
 		return Result{}, e
 	}
-	return Result{Raw: a.raw, IsError: a.isError}, nil
+	return Result{Raw: a.Raw, IsError: a.IsError}, nil
 }
 
 // CancelTask asks the server to end a task. In the modern era nil means only that the server has received the
@@ -101,7 +104,7 @@ func (s *Session) CancelTask(ctx context.Context, id string) error {
 		e = s.checkTaskSupport("cancel tasks", legacy, true)
 	}
 	if e == nil {
-		_, e = s.requestResult(ctx, "read", request{method: "tasks/cancel", name: id, fields: taskFields(id)})
+		_, e = s.requestResult(ctx, "read", request{method: "tasks/cancel", name: id, fields: tasks.Params(id)})
 	}
 	if e != nil {
 		return e
@@ -119,7 +122,7 @@ func (s *Session) checkTaskRequest(id, what string, modern bool) *messages.Error
 
 // checkTaskID checks an id of a caller before it is sent.
 func checkTaskID(id string) *messages.Error {
-	if id == "" || len(id) > maxTaskID {
+	if id == "" || len(id) > tasks.MaxID {
 		return &messages.Error{Op: "read", Outcome: messages.OutcomeNotSent, Class: messages.ClassInvalid,
 			Text: "the id of a task is 1 to 4,096 bytes long"}
 	}
@@ -131,7 +134,7 @@ func checkTaskID(id string) *messages.Error {
 // modern is true if a server of the modern era has the request.
 func (s *Session) checkTaskSupport(what string, legacy func(*Capabilities) bool, modern bool) *messages.Error {
 	if e := s.endedError("read"); e != nil {
-		return asNotSent(e)
+		return outcome.MarkNotSent(e)
 	}
 	info := s.info.Load()
 	var text string

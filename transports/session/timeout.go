@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"github.com/mcpvisor/mcpvisor/transports/session/internal/calltimeout"
 	"time"
 )
 
@@ -9,10 +10,10 @@ import (
 // a longest time, which passes in any case. The idle timeout stands still while a person (or a model) answers a question of
 // the server, and begins again with each progress notification; the longest time does neither, and neither does the parent
 // context. Its Err is context.DeadlineExceeded when a deadline passed. Stop ends it.
-type CallTimeout = callTimeout
+type CallTimeout = calltimeout.Context
 
 // NewCallTimeout starts both deadlines now. timeout is the idle timeout, longest the longest time; 0 or less disables either.
 // The caller must call Stop, or the parent may keep the context alive.
 func NewCallTimeout(ctx context.Context, timeout, longest time.Duration) *CallTimeout {
-	return newCallTimeout(ctx, timeout, longest)
+	return calltimeout.New(ctx, timeout, longest)
 }

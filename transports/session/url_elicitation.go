@@ -6,6 +6,9 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
+	"github.com/mcpvisor/mcpvisor/transports/session/internal/calltimeout"
+	"github.com/mcpvisor/mcpvisor/transports/session/internal/outcome"
+	"github.com/mcpvisor/mcpvisor/transports/session/internal/questions"
 )
 
 const (
@@ -26,22 +29,22 @@ const (
 // the server MAY return a URLElicitationRequiredError (code -32042) … The error MUST include a list of elicitations
 // that are required to complete before the original can be retried." And notifications/elicitation/complete: "Clients
 // MAY use the notification to automatically retry requests that received a URLElicitationRequiredError".
-func (s *Session) retryAfterElicitation(ctx context.Context, r *request, refused answer) (answer, *messages.Error) {
-	timeout := callTimeoutOf(ctx)
+func (s *Session) retryAfterElicitation(ctx context.Context, r *request, refused outcome.Answer) (outcome.Answer, *messages.Error) {
+	timeout := calltimeout.Of(ctx)
 	alreadyAsked := map[string]bool{}
 	for n := range maxElicitRetries {
-		var elicitations []urlElicitation
-		if refused.kind == answerRPCError {
-			elicitations = requiredElicitations(refused.raw)
+		var elicitations []questions.URLElicitation
+		if refused.Kind == outcome.AnswerRPCError {
+			elicitations = questions.RequiredElicitations(refused.Raw)
 		}
 		if elicitations == nil {
 			return refused, nil
 		}
 		// The session listens before it asks: a server may announce the completion before the person's own answer is
 		// back.
-		done, forget := s.completions.watch(elicitations)
+		done, forget := s.completions.Watch(elicitations)
 		// The person's time is not the server's: the idle timeout stands still.
-		timeout.pauseIdle()
+		timeout.PauseIdle()
 		accepted := s.elicitURLs(ctx, elicitations, alreadyAsked)
 		if accepted {
 			accepted = s.waitForCompletion(ctx, done, min(elicitRetryPause<<min(n, 10), maxElicitRetryPause))
@@ -63,17 +66,17 @@ func (s *Session) retryAfterElicitation(ctx context.Context, r *request, refused
 // elicitURLs asks the person about each URL that was not asked about before, one after the other, and reports whether
 // the person accepted all of them. alreadyAsked grows over the retries of one request, so that no URL is asked about
 // twice.
-func (s *Session) elicitURLs(ctx context.Context, elicitations []urlElicitation, alreadyAsked map[string]bool) bool {
+func (s *Session) elicitURLs(ctx context.Context, elicitations []questions.URLElicitation, alreadyAsked map[string]bool) bool {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.lifetime, cancel)()
 	handle := s.cfg.Handlers.findHandler("elicitation/create")
 	for _, p := range elicitations {
-		if alreadyAsked[p.id] {
+		if alreadyAsked[p.ID] {
 			continue
 		}
-		alreadyAsked[p.id] = true
-		result, refused := s.runHandlerDetached(ctx, handle, p.params)
+		alreadyAsked[p.ID] = true
+		result, refused := s.runHandlerDetached(ctx, handle, p.Params)
 		if action, _ := rawjson.Text(rawjson.Member(result, "action")); refused != nil || action != messages.ElicitAccept {
 			return false
 		}
@@ -105,6 +108,6 @@ func (s *Session) waitForCompletion(ctx context.Context, done []<-chan struct{},
 // elicitation.
 func (s *Session) handleElicitComplete(params []byte) {
 	if id, _ := rawjson.Text(rawjson.Member(params, "elicitationId")); id != "" {
-		s.completions.complete(id)
+		s.completions.Complete(id)
 	}
 }

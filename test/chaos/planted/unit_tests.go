@@ -25,15 +25,24 @@ type TestResult struct {
 // Detected reports whether the unit tests would have stopped the bug.
 func (t TestResult) Detected() bool { return t.Failed != "" || t.Hang }
 
-// extraTestPackages names, for a package, another one whose unit tests test it as well: package supervisor drives the actors and
-// its own parts, and their tests stand there.
-var extraTestPackages = map[string]string{"actors": "supervisor", "supervisor/internal/core": "supervisor"}
+// findExtraTests returns another package whose unit tests test a package as well, empty for none: package supervisor drives the
+// actors, and their tests stand there; a package below internal is a part of the one above it.
+func findExtraTests(folder string) string {
+	if folder == "actors" {
+		return "supervisor"
+	}
+	whole, _, isPart := strings.Cut(folder, "/internal/")
+	if !isPart {
+		return ""
+	}
+	return whole
+}
 
 // Test runs the unit tests of a bug's package with the bug, in short mode, until the first failure. A test that fails without a
 // bug is skipped. It returns an error if the tests cannot be built or hang without a bug.
 func (p *Programs) Test(ctx context.Context, b bugs.Bug, limit time.Duration) (TestResult, error) {
 	t, err := p.testPackage(ctx, b, limit)
-	if other := extraTestPackages[b.Package]; err == nil && other != "" && !t.Detected() {
+	if other := findExtraTests(b.Package); err == nil && other != "" && !t.Detected() {
 		first := t.CPU
 		b.Package = other
 		t, err = p.testPackage(ctx, b, limit)

@@ -43,10 +43,15 @@ func (b Bug) ExplainedBy(violated []string) bool {
 	return slices.ContainsFunc(b.Finds, func(want string) bool { return slices.Contains(violated, want) })
 }
 
-// inPackage sets the package of each bug, so that a row needs not repeat it.
+// sessionParts is the folder of the parts of a session.
+const sessionParts = "transports/session/internal/"
+
+// inPackage sets the package of each bug that names none, so that a row needs not repeat it.
 func inPackage(folder string, bugs ...Bug) []Bug {
 	for i := range bugs {
-		bugs[i].Package = folder
+		if bugs[i].Package == "" {
+			bugs[i].Package = folder
+		}
 	}
 	return bugs
 }

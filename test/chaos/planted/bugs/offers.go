@@ -8,11 +8,11 @@ var offerBugs = slices.Concat(
 		// The session caches lists until the server announces a change; a list that was fetched during a change must not be
 		// kept.
 		Bug{
-			Name: "old-list-on-the-shelf", In: "listCache.markChanged", Old: "h.dropCached()",
+			Name: "old-list-on-the-shelf", Package: sessionParts + "lists", In: "Cache.MarkChanged", Old: "h.dropCached()",
 			Finds: []string{"I20"}, Why: "a resource that came while a list is kept is not seen until the connection ends",
 		},
 		Bug{
-			Name: "list-of-a-change-kept", In: "listCache.runFetch", Old: "f.err == nil && f.changes == h.changes", New: "f.err == nil",
+			Name: "list-of-a-change-kept", Package: sessionParts + "lists", In: "Cache.runFetch", Old: "f.err == nil && f.changes == h.changes", New: "f.err == nil",
 			Finds: []string{"I20"}, Why: "a list that was fetched while it changed is kept as if it were the new one",
 		},
 		Bug{
@@ -26,11 +26,11 @@ var offerBugs = slices.Concat(
 			Finds: []string{"I20"}, Why: "a server that asks for input does not know to what the answer belongs",
 		},
 		Bug{
-			Name: "round-without-input", In: "Session.answerInputRequests", Old: "b = appendOneLine(b, result)", New: "b = appendOneLine(b, append([]byte(`{}`), result[:0]...))",
+			Name: "round-without-input", In: "Session.answerInputRequests", Old: "b = jsonrpc.AppendOneLine(b, result)", New: "b = jsonrpc.AppendOneLine(b, append([]byte(`{}`), result[:0]...))",
 			Finds: []string{"I20"}, Why: "what a person answered never reaches the server that asked",
 		},
 		Bug{
-			Name: "accept-is-decline", In: "encodeElicitResult", Old: "case messages.ElicitAccept:",
+			Name: "accept-is-decline", Package: sessionParts + "questions", In: "encodeElicitResult", Old: "case messages.ElicitAccept:",
 			New:   "case messages.ElicitAccept:\nreturn []byte(`{\"action\":\"decline\"}`), nil",
 			Finds: []string{"I20"}, Why: "a person says yes and the server is told no",
 		},

@@ -27,31 +27,31 @@ var sessionBugs = inPackage("transports/session",
 		Finds: []string{"I3"}, Why: "a call that ran is told as not sent, and the caller sends it again",
 	},
 	Bug{
-		Name: "death-is-not-sent", In: "Session.sessionLostError", Old: "outcome := messages.OutcomeUnknown", New: "outcome := messages.OutcomeNotSent",
+		Name: "death-is-not-sent", In: "Session.sessionLostError", Old: "result := messages.OutcomeUnknown", New: "result := messages.OutcomeNotSent",
 		Finds: []string{"I3"}, Why: "a call that may have run when its server died is sent again",
 	},
 	Bug{
-		Name: "refusal-is-unknown", In: "outcomeOf", Old: "d == transports.NotWritten", New: "d == transports.NotWritten && err == nil",
+		Name: "refusal-is-unknown", Package: sessionParts + "outcome", In: "OfSend", Old: "d == transports.NotWritten", New: "d == transports.NotWritten && err == nil",
 		Finds: []string{"I3", "I2"}, Why: "a call that never left is told as one that may have run",
 	},
 	Bug{
-		Name: "fault-is-unknown", In: "answer.asError", Old: "Outcome: messages.OutcomeRejected", New: "Outcome: messages.OutcomeUnknown",
+		Name: "fault-is-unknown", Package: sessionParts + "outcome", In: "Answer.AsError", Old: "Outcome: messages.OutcomeRejected", New: "Outcome: messages.OutcomeUnknown",
 		Finds: []string{"I3"}, Why: "a call that its server refused is told as one that may have run",
 	},
 	Bug{
-		Name: "lost-session-is-unknown", In: "outcomeOf", Old: "case te.Class == messages.ClassSession: return messages.OutcomeNotSent",
+		Name: "lost-session-is-unknown", Package: sessionParts + "outcome", In: "OfSend", Old: "case te.Class == messages.ClassSession: return messages.OutcomeNotSent",
 		New:   "case te.Class == messages.ClassSession:\nreturn messages.OutcomeUnknown",
 		Finds: []string{"I3", "I2"}, Why: "after a server was restarted each call that it did not know is told as one that may have run",
 	},
 	Bug{
-		Name: "forbidden-is-unknown", In: "outcomeOf",
+		Name: "forbidden-is-unknown", Package: sessionParts + "outcome", In: "OfSend",
 		Old: "switch { case d == transports.MaybeWritten || te.Status == 0: return messages.OutcomeUnknown\n" +
 			"case te.Class == messages.ClassSession: return messages.OutcomeNotSent }\nreturn messages.OutcomeRejected",
 		New:   "if te.Class == messages.ClassSession && te.Status != 0 { return messages.OutcomeNotSent }\nreturn messages.OutcomeUnknown",
 		Finds: []string{"I3"}, Why: "a call that was refused for its credentials is told as one that may have run",
 	},
 	Bug{
-		Name: "bad-request-is-unknown", In: "outcomeOf",
+		Name: "bad-request-is-unknown", Package: sessionParts + "outcome", In: "OfSend",
 		Old:   "if te.Status/100 == 4 && te.Status != http.StatusRequestTimeout { return messages.OutcomeRejected }",
 		New:   "_ = http.StatusRequestTimeout",
 		Finds: []string{"I3"}, Why: "a call that its server refused with a status of its own is told as one that may have run",
@@ -62,37 +62,37 @@ var sessionBugs = inPackage("transports/session",
 	},
 	// One caller's end is no matter of the others, and no failure of the server.
 	Bug{
-		Name: "cancel-ends-all", In: "Session.abandonRequest", Old: "s.cancelRequest(ctx, id, method)", New: "s.cancelRequest(ctx, id, method)\ns.failSession(contextError(ctx, method))",
+		Name: "cancel-ends-all", In: "Session.abandonRequest", Old: "s.cancelRequest(ctx, id, method)", New: "s.cancelRequest(ctx, id, method)\ns.failSession(outcome.ContextError(ctx, method))",
 		Finds: []string{"I8", "I2"}, Why: "a caller who gives up one call ends those of all others, and the connection",
 	},
 	Bug{
-		Name: "left-is-late", In: "contextError", Old: "deadlinePassed(ctx)", New: "ctx.Err() != nil",
+		Name: "left-is-late", Package: sessionParts + "outcome", In: "ContextError", Old: "DeadlinePassed(ctx)", New: "ctx.Err() != nil",
 		Finds: []string{"I2"}, Why: "a caller who gave up is told that its time had passed, which counts against the server",
 	},
 	Bug{
 		Name: "cancel-is-success", In: "Session.sendAndWait",
-		Old: "if a.kind == answerTimedOut { return answer{}, s.abandonRequest(ctx, f.id, m.Method) }",
-		New: "if a.kind == answerTimedOut {\ns.cancelRequest(ctx, f.id, m.Method)\nreturn answer{raw: []byte(`{\"content\":[]}`)}, nil\n}",
+		Old: "if a.Kind == outcome.AnswerTimedOut { return outcome.Answer{}, s.abandonRequest(ctx, f.id, m.Method) }",
+		New: "if a.Kind == outcome.AnswerTimedOut {\ns.cancelRequest(ctx, f.id, m.Method)\nreturn outcome.Answer{Raw: []byte(`{\"content\":[]}`)}, nil\n}",
 		Finds: []string{
 			"I3", "I2",
 		}, Why: "a call that was given up is told as done",
 	},
 	// A list goes on while the result has a cursor, and the empty text is a valid one.
 	Bug{
-		Name: "first-page-only", In: "pageCollector.fetchPages", Old: "next == nil", New: "next == nil || true",
+		Name: "first-page-only", Package: sessionParts + "lists", In: "Collector.FetchPages", Old: "next == nil", New: "next == nil || true",
 		Finds: []string{"I14"}, Why: "tools beyond the first page do not exist",
 	},
 	Bug{
-		Name: "last-page-only", In: "pageCollector.addPage", Old: "l.emptyCursorMeansEnd(entries, next)",
-		New:   "func() bool { l.entries = nil; return l.emptyCursorMeansEnd(entries, next) }()",
+		Name: "last-page-only", Package: sessionParts + "lists", In: "Collector.addPage", Old: "l.emptyCursorMeansEnd(entries, next)",
+		New:   "func() bool { l.Entries = nil; return l.emptyCursorMeansEnd(entries, next) }()",
 		Finds: []string{"I14"}, Why: "of the tools only those on the last page exist",
 	},
 	Bug{
-		Name: "empty-cursor-ends", In: "pageCollector.addPage", Old: "rawjson.IsNull(next)", New: "rawjson.IsNull(next) || string(next) == `\"\"`",
+		Name: "empty-cursor-ends", Package: sessionParts + "lists", In: "Collector.addPage", Old: "rawjson.IsNull(next)", New: "rawjson.IsNull(next) || string(next) == `\"\"`",
 		Finds: []string{"I14"}, Why: "tools behind an empty cursor, which is a valid one, do not exist",
 	},
 	Bug{
-		Name: "page-of-one-less", In: "pageCollector.addEntries", Old: "l.entriesSeen > l.limits.maxEntries", New: "l.entriesSeen >= l.limits.maxEntries",
+		Name: "page-of-one-less", Package: sessionParts + "lists", In: "Collector.addEntries", Old: "l.entriesSeen > l.limits.MaxEntries", New: "l.entriesSeen >= l.limits.MaxEntries",
 		Finds: []string{"I14"}, Why: "a list as long as may be is refused",
 	},
 	// A session that its server has forgotten ends at once, so that the supervisor can open another one.
@@ -123,7 +123,7 @@ var sessionBugs = inPackage("transports/session",
 	},
 	// The end of a session answers every pending request, stops its timer and ends its goroutines.
 	Bug{
-		Name: "death-untold", In: "Session.endSession", Old: "f.answer <- answer{kind: answerSessionEnded}", New: "_ = f",
+		Name: "death-untold", In: "Session.endSession", Old: "f.answer <- outcome.Answer{Kind: outcome.AnswerSessionEnded}", New: "_ = f",
 		Finds: []string{"I2"}, Why: "calls to a server that has died hang until their deadline",
 	},
 	Bug{
@@ -149,29 +149,29 @@ var sessionBugs = inPackage("transports/session",
 	},
 	// Progress restarts the idle timeout of a call, but never the longest time that it may take.
 	Bug{
-		Name: "progress-without-end", In: "CallTimeout.restartIdle", Old: "p.idleDue = monotimeNow() + monotime(p.idleTimeout)",
-		New:   "p.idleDue = monotimeNow() + monotime(p.idleTimeout)\np.longestDue = 0",
+		Name: "progress-without-end", Package: sessionParts + "calltimeout", In: "Context.RestartIdle", Old: "p.idleDue = monotime.Now() + monotime.Time(p.idleTimeout)",
+		New:   "p.idleDue = monotime.Now() + monotime.Time(p.idleTimeout)\np.longestDue = 0",
 		Finds: []string{"I2"}, Why: "a server that reports progress for ever holds its caller for ever",
 	},
 	Bug{
-		Name: "progress-unheard", In: "Session.handleProgress", Old: "timeout.restartIdle()", New: "_ = timeout",
+		Name: "progress-unheard", In: "Session.handleProgress", Old: "timeout.RestartIdle()", New: "_ = timeout",
 		Finds: []string{"I2"}, Why: "a long call is given up at its timeout although its server reports progress",
 	},
 	Bug{
-		Name: "earlier-clock-wins-not", In: "CallTimeout.nextDueLocked", Old: "p.longestDue == 0 || p.idleDue < p.longestDue", New: "p.longestDue == 0 || p.idleDue > p.longestDue",
+		Name: "earlier-clock-wins-not", Package: sessionParts + "calltimeout", In: "Context.nextDueLocked", Old: "p.longestDue == 0 || p.idleDue < p.longestDue", New: "p.longestDue == 0 || p.idleDue > p.longestDue",
 		Finds: []string{"I2"}, Why: "a call ends at the longest time that it may take, whatever its timeout",
 	},
 	Bug{
-		Name: "clock-stands-still", In: "CallTimeout.resumeIdle", Old: "p.idleDue += monotimeNow()",
+		Name: "clock-stands-still", Package: sessionParts + "calltimeout", In: "Context.ResumeIdle", Old: "p.idleDue += monotime.Now()",
 		Finds: []string{"I2"}, Why: "a call about which a person was asked ends the moment in which the person has answered",
 	},
 	// Change notifications are joined; the flag has to be cleared before the callback, or a change during the callback is lost.
 	Bug{
-		Name: "change-told-once", In: "coalescedCall.scheduleCall", Old: "n.scheduled.Store(false)",
+		Name: "change-told-once", Package: sessionParts + "serial", In: "CoalescedCall.Schedule", Old: "n.scheduled.Store(false)",
 		Finds: []string{"I14"}, Why: "of the changes of a connection's tools only the first is seen",
 	},
 	Bug{
-		Name: "change-during-telling", In: "coalescedCall.scheduleCall", Old: "n.scheduled.Store(false)\nf()", New: "f()\nn.scheduled.Store(false)",
+		Name: "change-during-telling", Package: sessionParts + "serial", In: "CoalescedCall.Schedule", Old: "n.scheduled.Store(false)\nf()", New: "f()\nn.scheduled.Store(false)",
 		Finds: []string{"I14"}, Why: "a change that comes while the one before is told is never seen",
 	},
 	// A stream that is opened again may have missed a change, so it counts as one.
@@ -181,7 +181,7 @@ var sessionBugs = inPackage("transports/session",
 	},
 	// Every message proves that the server lives; lines that are no messages are counted and bounded.
 	Bug{
-		Name: "life-not-noted", In: "sink.MessageOn", Old: "s.lastHeard.Store(int64(monotimeNow()))", New: "s.lastHeard.CompareAndSwap(0, int64(monotimeNow()))",
+		Name: "life-not-noted", In: "sink.MessageOn", Old: "s.lastHeard.Store(int64(monotime.Now()))", New: "s.lastHeard.CompareAndSwap(0, int64(monotime.Now()))",
 		Finds: []string{"I9", "I8"}, Why: "a server that talks all the time is asked all the time whether it lives, and given up when it is slow",
 	},
 	Bug{
@@ -191,7 +191,7 @@ var sessionBugs = inPackage("transports/session",
 	},
 	// An answer that cannot be used still ends its request.
 	Bug{
-		Name: "broken-answer-waits", In: "Session.handleInvalidJSON", Old: "f.answer <- answer{kind: answerUnusable, detail: \"is not valid JSON\"}",
+		Name: "broken-answer-waits", In: "Session.handleInvalidJSON", Old: "f.answer <- outcome.Answer{Kind: outcome.AnswerUnusable, Detail: \"is not valid JSON\"}",
 		New:   "_ = f",
 		Finds: []string{"I2"}, Why: "a call whose answer is not valid JSON ends at its deadline and not when it came",
 	},
@@ -201,8 +201,8 @@ var sessionBugs = inPackage("transports/session",
 	},
 	Bug{
 		Name: "tool-error-is-a-result", In: "Session.handleAnswer",
-		Old:   "answer{kind: answerResult, raw: e.result, isError: e.isError, detail: string(e.resultType)}",
-		New:   "answer{kind: answerResult, raw: e.result, detail: string(e.resultType)}",
+		Old:   "outcome.Answer{Kind: outcome.AnswerResult, Raw: e.Result, IsError: e.IsError, Detail: string(e.ResultType)}",
+		New:   "outcome.Answer{Kind: outcome.AnswerResult, Raw: e.Result, Detail: string(e.ResultType)}",
 		Finds: []string{"I2", "I3"}, Why: "a tool that failed is told as one that did what it was asked",
 	},
 	// The connection counts as released only when its transport says so; a recycled request must hold nothing of the one
@@ -219,11 +219,11 @@ var sessionBugs = inPackage("transports/session",
 	},
 	// The memory of lists and notifications is charged to the server and has to be given back on every path.
 	Bug{
-		Name: "memory-of-a-failed-list", In: "pageCollector.fetchPages", Old: "l.limits.memory.release(l.memoryTaken)\nl.memoryTaken = 0", New: "l.memoryTaken = 0",
+		Name: "memory-of-a-failed-list", Package: sessionParts + "lists", In: "Collector.FetchPages", Old: "l.limits.Memory.Release(l.MemoryTaken)\nl.MemoryTaken = 0", New: "l.MemoryTaken = 0",
 		Finds: []string{"I9", "I12"}, Why: "lists that fail eat up the memory that their server may hold",
 	},
 	Bug{
-		Name: "memory-of-a-lane", In: "serialQueue.drain", Old: "l.memory.release(item.memoryHeld)",
+		Name: "memory-of-a-lane", Package: sessionParts + "serial", In: "Queue.drain", Old: "l.Memory.Release(item.memoryHeld)",
 		Finds: []string{"I9"}, Why: "after a thousand log messages a server's notifications find no memory any more",
 	},
 )

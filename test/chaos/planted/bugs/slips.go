@@ -428,16 +428,16 @@ var slipsInSession = inPackage("transports/session",
 	// A list is equal to the one before only if it has as many tools; a repeated cursor ends it with an error.
 	Bug{
 		Name: "removed-tools-unseen", In: "ToolList.nextList",
-		Old:   "l.onlyReused() && len(t.Quarantined) == 0 && len(l.entries) == len(t.all)",
-		New:   "l.onlyReused() && len(t.Quarantined) == 0",
+		Old:   "l.OnlyReused() && len(t.Quarantined) == 0 && len(l.Entries) == len(t.all)",
+		New:   "l.OnlyReused() && len(t.Quarantined) == 0",
 		Finds: []string{"I14"}, Why: "a tool that the server took away is offered on",
 	},
 	Bug{
-		Name: "page-said-twice", In: "pageCollector.addPage", Old: "if _, seenBefore := l.cursors[string(next)]; seenBefore { return nil, \"has pages that repeat: a cursor came twice\" }", New: "{}",
+		Name: "page-said-twice", Package: sessionParts + "lists", In: "Collector.addPage", Old: "if _, seenBefore := l.cursors[string(next)]; seenBefore { return nil, \"has pages that repeat: a cursor came twice\" }", New: "{}",
 		Finds: []string{"I14", "I9"}, Why: "a list whose pages repeat is asked for a thousand times",
 	},
 	Bug{
-		Name: "task-tools-unknown", In: "Session.ListTools", Old: "s.storeTaskSupport(l.entries)",
+		Name: "task-tools-unknown", In: "Session.ListTools", Old: "s.storeTaskSupport(l.Entries)",
 		Finds: []string{"I2"}, Why: "a tool that must run as a task is called without one",
 	},
 	// A call with rounds of input may have run from its first round on, waits between rounds, and returns the server's state.
@@ -450,24 +450,24 @@ var slipsInSession = inPackage("transports/session",
 		Finds: []string{"I9"}, Why: "a server that wants time is asked without a pause, and its request is given up within a second",
 	},
 	Bug{
-		Name: "state-not-returned", In: "Session.nextRoundParams", Old: "if !rawjson.IsNull(state) { extra = append(appendComma(extra, 0), `\"requestState\":`...)\nextra = append(extra, state...) }", New: "_ = state",
+		Name: "state-not-returned", In: "Session.nextRoundParams", Old: "if !rawjson.IsNull(state) { extra = append(jsonrpc.AppendComma(extra, 0), `\"requestState\":`...)\nextra = append(extra, state...) }", New: "_ = state",
 		Finds: []string{"I2", "I3"}, Why: "a server does not know its own request again when it has its input",
 	},
 	// While a person answers a question the idle timeout of the call stands still, however many questions there are at once.
 	Bug{
-		Name: "person-hurried", In: "Session.answerInputRequests", Old: "timeout.pauseIdle()\ndefer s.resumeTimeout(timeout)", New: "_ = timeout",
+		Name: "person-hurried", In: "Session.answerInputRequests", Old: "timeout.PauseIdle()\ndefer s.resumeTimeout(timeout)", New: "_ = timeout",
 		Finds: []string{"I2"}, Why: "a call ends while a person answers its question",
 	},
 	Bug{
-		Name: "no-alarm-after-question", In: "Session.resumeTimeout", Old: "s.armRequestTimer(p.nextDue())", New: "_ = p",
+		Name: "no-alarm-after-question", In: "Session.resumeTimeout", Old: "s.armRequestTimer(p.NextDue())", New: "_ = p",
 		Finds: []string{"I2"}, Why: "a call about which a person was asked never ends if its server does not answer",
 	},
 	Bug{
-		Name: "second-question-stops-twice", In: "CallTimeout.pauseIdle", Old: "p.paused == 1 && p.idleTimeout > 0", New: "p.idleTimeout > 0",
+		Name: "second-question-stops-twice", Package: sessionParts + "calltimeout", In: "Context.PauseIdle", Old: "p.paused == 1 && p.idleTimeout > 0", New: "p.idleTimeout > 0",
 		Finds: []string{"I2"}, Why: "two questions at once about one call end it at any time",
 	},
 	Bug{
-		Name: "first-answer-goes-on", In: "CallTimeout.resumeIdle", Old: "p.paused == 0 && p.idleTimeout > 0", New: "p.idleTimeout > 0",
+		Name: "first-answer-goes-on", Package: sessionParts + "calltimeout", In: "Context.ResumeIdle", Old: "p.paused == 0 && p.idleTimeout > 0", New: "p.idleTimeout > 0",
 		Finds: []string{"I2"}, Why: "when one of two questions is answered the call may end at any time",
 	},
 	// A closing session registers no request and opens no gate.
@@ -477,7 +477,7 @@ var slipsInSession = inPackage("transports/session",
 	},
 	// A task outlives its first answer: its status restarts the timeout, and the end of its caller or its connection ends it.
 	Bug{
-		Name: "task-times-out", In: "taskPoller.pollStatus", Old: "callTimeoutOf(ctx).restartIdle()", New: "{}",
+		Name: "task-times-out", Package: sessionParts + "tasks", In: "Poller.pollStatus", Old: "calltimeout.Of(ctx).RestartIdle()", New: "{}",
 		Finds: []string{"I2"}, Why: "a task ends at the timeout of a call although its server says that it is at work",
 	},
 	Bug{
@@ -485,7 +485,7 @@ var slipsInSession = inPackage("transports/session",
 		Finds: []string{"I4"}, Why: "the task of a caller who gave up goes on",
 	},
 	Bug{
-		Name: "task-of-the-dead", In: "taskPoller.waitForPoll", Old: "p.conversation.Dead()", New: "(chan struct{})(nil)",
+		Name: "task-of-the-dead", Package: sessionParts + "tasks", In: "Poller.waitForPoll", Old: "p.conversation.Dead()", New: "(chan struct{})(nil)",
 		Finds: []string{"I2"}, Why: "a task whose connection died is waited for until the next question",
 	},
 	Bug{
@@ -498,7 +498,7 @@ var slipsInSession = inPackage("transports/session",
 		Finds: []string{"I2"}, Why: "a caller hears of progress after its call has ended",
 	},
 	Bug{
-		Name: "extended-each-time", In: "CallTimeout.extendOnce", Old: "p.extended = true",
+		Name: "extended-each-time", Package: sessionParts + "calltimeout", In: "Context.ExtendOnce", Old: "p.extended = true",
 		Finds: []string{"I2"}, Why: "a server that asks all the time holds its caller for ever",
 	},
 	Bug{
@@ -515,11 +515,11 @@ var slipsInSession = inPackage("transports/session",
 		Finds: []string{"I12", "I11"}, Why: "a connection that was given up stays open, and the server never comes back",
 	},
 	Bug{
-		Name: "lane-forgets-its-bytes", In: "serialQueue.drain", Old: "l.bytes -= item.size",
+		Name: "lane-forgets-its-bytes", Package: sessionParts + "serial", In: "Queue.drain", Old: "l.bytes -= item.size",
 		Finds: []string{"I9"}, Why: "after a megabyte of notifications no other one is heard",
 	},
 	Bug{
-		Name: "lost-while-closing", In: "sink.Down", Old: "s.endSession(translateError(\"connect\", err))", New: "if !s.closing { s.endSession(translateError(\"connect\", err)) }",
+		Name: "lost-while-closing", In: "sink.Down", Old: "s.endSession(outcome.TranslateError(\"connect\", err))", New: "if !s.closing { s.endSession(outcome.TranslateError(\"connect\", err)) }",
 		Finds: []string{"I2", "I12"}, Why: "calls that wait when a connection is closed never end",
 	},
 	Bug{

@@ -1,0 +1,136 @@
+package calltimeout
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestPatienceIsAContext: every listener of a Context, or of a context that was derived from it, learns of its
+// end at once, with the right cause.
+func TestPatienceIsAContext(t *testing.T) {
+	type key struct{}
+	cause := errors.New("because")
+	for name, c := range map[string]struct {
+		soft, most time.Duration
+		act        func(p *Context, leave context.CancelCauseFunc)
+		after      time.Duration
+		err, cause error
+	}{
+		"the first clock":  {soft: time.Second, most: time.Minute, after: time.Second, err: context.DeadlineExceeded, cause: context.DeadlineExceeded},
+		"the second clock": {soft: time.Minute, most: time.Second, after: time.Second, err: context.DeadlineExceeded, cause: context.DeadlineExceeded},
+		"only the second":  {most: time.Second, after: time.Second, err: context.DeadlineExceeded, cause: context.DeadlineExceeded},
+		"stopped":          {soft: time.Hour, act: func(p *Context, _ context.CancelCauseFunc) { p.Stop(); p.Stop() }, err: context.Canceled, cause: context.Canceled},
+		"left":             {soft: time.Hour, act: func(_ *Context, leave context.CancelCauseFunc) { leave(cause) }, err: context.Canceled, cause: cause},
+		"progress": {soft: time.Second, most: time.Minute, act: func(p *Context, _ context.CancelCauseFunc) {
+			time.Sleep(900 * time.Millisecond)
+			p.RestartIdle()
+		}, after: 1900 * time.Millisecond, err: context.DeadlineExceeded, cause: context.DeadlineExceeded},
+		"a pause": {soft: time.Second, most: time.Minute, act: func(p *Context, _ context.CancelCauseFunc) {
+			time.Sleep(900 * time.Millisecond)
+			p.PauseIdle()
+			time.Sleep(time.Second)
+			p.ResumeIdle()
+		}, after: 2 * time.Second, err: context.DeadlineExceeded, cause: context.DeadlineExceeded},
+		"a pause beyond the second clock": {soft: time.Second, most: 2 * time.Second, act: func(p *Context, _ context.CancelCauseFunc) {
+			p.PauseIdle()
+		}, after: 2 * time.Second, err: context.DeadlineExceeded, cause: context.DeadlineExceeded},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				parent, leave := context.WithCancelCause(context.WithValue(t.Context(), key{}, 7))
+				defer leave(nil)
+				p := New(parent, c.soft, c.most)
+				defer p.Stop()
+				child, cancel := context.WithCancel(p)
+				defer cancel()
+				stopped, forget := context.WithCancel(p) // one that has left before
+				forget()
+				begin := time.Now()
+				if p.Err() != nil || child.Err() != nil || stopped.Err() == nil || Of(child) != p || p.Value(key{}) != 7 {
+					t.Errorf("at the beginning: %v, %v, %v", p.Err(), child.Err(), stopped.Err())
+				}
+				if c.act != nil {
+					c.act(p, leave)
+				}
+				<-child.Done()
+				<-p.Done()
+				if took := time.Since(begin); took != c.after {
+					t.Errorf("it ended after %v, want %v", took, c.after)
+				}
+				for what, ctx := range map[string]context.Context{"itself": p, "a child": child} {
+					if !errors.Is(ctx.Err(), c.err) || !errors.Is(context.Cause(ctx), c.cause) || !errors.Is(CauseOf(ctx), c.cause) {
+						t.Errorf("%s: %v, caused by %v and %v", what, ctx.Err(), context.Cause(ctx), CauseOf(ctx))
+					}
+				}
+				late, cancel := context.WithCancel(p)
+				defer cancel()
+				if late.Err() == nil {
+					t.Error("a context that was made from it afterwards has not ended")
+				}
+			})
+		})
+	}
+}
+
+// TestPatienceWithoutListeners: Err reports the end although Done was never called.
+func TestPatienceWithoutListeners(t *testing.T) {
+	parent, leave := context.WithCancel(t.Context())
+	p := New(parent, time.Hour, time.Hour)
+	if p.Err() != nil {
+		t.Error(p.Err())
+	}
+	if leave(); p.Err() == nil {
+		t.Error("its parent has ended, and it has not")
+	}
+	select {
+	case <-p.Done():
+	default:
+		t.Error("it has ended, and Done is not closed")
+	}
+	if n := testing.AllocsPerRun(100, func() { New(parent, time.Hour, time.Hour).Stop() }); n > 1 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+// BenchmarkPatience measures the cost of a Context for one call.
+func BenchmarkPatience(b *testing.B) {
+	ctx, leave := context.WithCancel(b.Context())
+	defer leave()
+	for name, ask := range map[string]func(context.Context){
+		"nobody asks for Done": func(context.Context) {}, "somebody does": func(ctx context.Context) { ctx.Done() },
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				p := New(ctx, time.Minute, time.Hour)
+				ask(p)
+				p.Stop()
+			}
+		})
+	}
+}
+
+// A function of AfterFunc that was stopped does not run at the end of the Context, in any order of stops, and
+// stop reports true only once.
+func TestWhoHasLeftAPatienceIsNotTold(t *testing.T) {
+	for leaves := range 3 {
+		p := New(t.Context(), time.Hour, 0)
+		notified := make([]int, 3)
+		stops := make([]func() bool, 3)
+		for i := range notified {
+			stops[i] = p.AfterFunc(func() { notified[i]++ })
+		}
+		if !stops[leaves]() || stops[leaves]() {
+			t.Errorf("listener %d did not leave once", leaves)
+		}
+		p.Stop()
+		for i, n := range notified {
+			if (i == leaves) != (n == 0) || n > 1 {
+				t.Errorf("with listener %d gone, listener %d was told %d times", leaves, i, n)
+			}
+		}
+	}
+}

@@ -1,0 +1,26 @@
+package jsonrpc
+
+import "strconv"
+
+// A ResponseError is the JSON-RPC error with which we answer a request of the server.
+type ResponseError struct {
+	Code int
+	Text string
+}
+
+// AppendAnswer appends a response to a request of the server. The id is echoed byte for byte, because a server may
+// compare it as a text.
+func AppendAnswer(b []byte, id string, result []byte, refused *ResponseError) []byte {
+	b = append(b, `{"jsonrpc":"2.0","id":`...)
+	b = append(b, id...)
+	if refused == nil {
+		b = append(b, `,"result":`...)
+		b = AppendOneLine(b, result)
+		return append(b, '}')
+	}
+	b = append(b, `,"error":{"code":`...)
+	b = strconv.AppendInt(b, int64(refused.Code), 10)
+	b = append(b, `,"message":`...)
+	b = AppendString(b, refused.Text)
+	return append(b, `}}`...)
+}
