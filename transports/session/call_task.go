@@ -90,7 +90,7 @@ type followedTask struct {
 	progress *progressReporter
 	timeout  *CallTimeout
 	ctx      context.Context //nolint:containedctx // the caller's, as long as the task is followed
-	// StatusHint has room for one hint that the task's status may have changed; it makes the poller ask earlier.
+	// statusHint has room for one hint that the task's status may have changed; it makes the poller ask earlier.
 	statusHint chan struct{}
 }
 

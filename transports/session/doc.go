@@ -25,6 +25,22 @@
 //	Config.OnToolsChanged … ◄── callbacks ◄── handleNotification ◄┘
 //	Config.Handlers ◄────────── handleRequest ◄─────────────────┘
 //
+// This package is the core: the handshake, the requests and their ends, the gates, and what becomes of an incoming message. Its
+// parts stand in packages below internal, and none of them knows the session:
+//
+//	jsonrpc                messages are taken apart and written
+//	era                    which era and version a server speaks
+//	definitions, headers   what a server declares; which arguments of a tool go into HTTP headers
+//	lists                  lists are read page by page and cached
+//	subscriptions          standing requests of the modern era, and the resources that are watched
+//	tasks                  the status of a task, and the poller that follows one
+//	questions              what a server asks is checked and answered by a handler
+//	outcome                which error and outcome the end of a request has
+//	calltimeout, monotime  the deadlines of a call, on the monotonic clock
+//	serial, memory         queues and turns; the account of the memory that a session holds
+//
+// Lists, subscriptions and tasks name in an interface what they need of the session; the type conversation fulfils it.
+//
 // # Guarantees
 //
 //   - Every Call ends exactly once, with a result (IsError says whether the tool failed) or an error that carries one

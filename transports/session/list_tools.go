@@ -62,7 +62,7 @@ func (s *Session) ListTools(ctx context.Context) (ToolList, error) {
 	l := lists.NewCollector(&lists.Tools, s.listLimits())
 	l.KeepsDefinitions, l.Public = true, info.Capabilities.Tools // public only if the server was asked and said so
 	mirrors := make(map[string]headers.Params)
-	// Over HTTP in the modern era a tool with an invalid header annotation must not be used: check quarantines it.
+	// Over HTTP in the modern era a tool with an invalid header annotation must not be used: Check quarantines it.
 	if s.sendsParamHeaders() {
 		l.Check = func(tool messages.Tool) string {
 			m, problem := headers.ReadSchema(tool.InputSchema)
@@ -74,8 +74,8 @@ func (s *Session) ListTools(ctx context.Context) (ToolList, error) {
 	}
 	before := s.toolList.Load()
 	before.reuseDefinitions(l)
-	if info.Capabilities.Tools { // before the first page: a change that is announced from now on concerns this list
-		s.toolsRequested.Store(true) // before the first page: what changes after it is a change of this list
+	if info.Capabilities.Tools {
+		s.toolsRequested.Store(true) // before the first page: a change that is announced from now on concerns this list
 		if e := l.FetchPages(ctx, (*conversation)(s)); e != nil {
 			return ToolList{}, requiredRequestError(e)
 		}

@@ -83,7 +83,7 @@ func (s *Session) performRequest(ctx context.Context, r *request) (outcome.Answe
 		return s.pollTask(ctx, r, a.Raw)
 	}
 	// Tasks extension: "A client that receives CreateTaskResult in response to an unsupported request type MUST interpret
-	// this as an invalid response to the request." 2026-07-28, ResultType: "A ResultType of any value unrecognized by the
+	// this as an invalid response to the request." 2026-07-28, ResultType: "A resultType of any value unrecognized by the
 	// client MUST be considered invalid."
 	return outcome.Answer{Kind: outcome.AnswerUnusable, ToolRan: true,
 		Detail: "has the unknown result type " + messages.Line(a.Detail, 60)}, nil

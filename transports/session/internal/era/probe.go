@@ -33,7 +33,7 @@ type Probe struct {
 	Discover, Initialize State
 	// SpeaksBoth is true if the answer to server/discover lists a version of the legacy era, too.
 	SpeaksBoth bool
-	// Pings counts the answered pings; pinging is true while one is unanswered.
+	// Pings counts the answered pings; Pinging is true while one is unanswered.
 	Pings   int
 	Pinging bool
 	// ProbeWaitPassed is true once Config.ProbeWait has passed since the server agreed to initialize: it is time for the

@@ -13,15 +13,15 @@ type Envelope struct {
 	ID int64
 	// RawID is the member id as it stands in the message; nil if there is none.
 	RawID []byte
-	// Method is without quotes and escapes; nil if there is none or it is not a string. params is nil if there are
+	// Method is without quotes and escapes; nil if there is none or it is not a string. Params is nil if there are
 	// none.
 	Method []byte
 	Params []byte
 	// Result and ErrorObject are the members result and error; nil if absent or null.
 	Result, ErrorObject []byte
-	// IsError is the member IsError of the result, as tools/call defines it.
+	// IsError is the member isError of the result, as tools/call defines it.
 	IsError bool
-	// ResultType is the member ResultType of the result, without quotes; empty for "complete", and if there is none.
+	// ResultType is the member resultType of the result, without quotes; empty for "complete", and if there is none.
 	ResultType []byte
 	// hasVersion is true if there is a member jsonrpc, with any value.
 	hasVersion bool
@@ -102,10 +102,10 @@ func ScanEnvelope(b []byte, i, depth int) (e Envelope, end int) {
 	return e, m.End()
 }
 
-// scanResult reads the value of a result and, in the same pass, its members IsError and ResultType: a result can have many
+// scanResult reads the value of a result and, in the same pass, its members isError and resultType: a result can have many
 // MiB, and a second pass would cost as much again.
 //
-// 2026-07-28: "For backward compatibility …, clients MUST treat an absent ResultType as "complete"."
+// 2026-07-28: "For backward compatibility …, clients MUST treat an absent resultType as "complete"."
 func (e *Envelope) scanResult(b []byte, m *rawjson.Object) {
 	e.Result, e.IsError, e.ResultType = nil, false, nil
 	start := m.Position()

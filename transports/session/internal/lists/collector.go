@@ -27,9 +27,9 @@ const (
 
 // A Kind describes one of the lists that a server can have. It is shared by all sessions and never changed.
 type Kind[T any] struct {
-	// Method is the request for a page, member the member of its result that holds the entries.
+	// Method is the request for a page, Member the member of its result that holds the entries.
 	Method, Member string
-	// Singular and plural name the entries in error texts.
+	// Singular and Plural name the entries in error texts.
 	Singular, Plural string
 	// Read reads one entry. key must be unique in the list and is set as far as it is known; reason says why the
 	// entry cannot be used, empty if it can.

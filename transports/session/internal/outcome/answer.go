@@ -8,7 +8,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/session/internal/jsonrpc"
 )
 
-// An answer is the end of one request, as the reader or the session hands it to the caller.
+// An Answer is the end of one request, as the reader or the session hands it to the caller.
 type Answer struct {
 	Kind    Kind
 	IsError bool
@@ -16,16 +16,16 @@ type Answer struct {
 	ToolRan bool
 	// Raw is the result, or the error object. It shares the memory of the message's body.
 	Raw []byte
-	// Detail is the member ResultType of a result, without quotes: empty for "complete" and if there is none. For an
+	// Detail is the member resultType of a result, without quotes: empty for "complete" and if there is none. For an
 	// AnswerUnusable or AnswerNoMemory it is the rest of a sentence about the fault. They share a field because every stack
 	// frame of a call holds an answer: with those of net/http, the frames of one call fit into 8 KiB of stack, or take 16.
 	Detail string
 }
 
 const (
-	// AnswerResult: raw is the result, a JSON object.
+	// AnswerResult: Raw is the result, a JSON object.
 	AnswerResult Kind = iota
-	// AnswerRPCError: raw is the member error.
+	// AnswerRPCError: Raw is the member error.
 	AnswerRPCError
 	// AnswerUnusable: the server answered with something that cannot be used.
 	AnswerUnusable

@@ -12,7 +12,7 @@ type Mutex struct {
 	slot chan struct{} // capacity 1; full while the mutex is held
 }
 
-// Lock waits for the mutex and reports false if ctx ended first. After true the caller must call unlock.
+// Lock waits for the mutex and reports false if ctx ended first. After true the caller must call Unlock.
 func (t *Mutex) Lock(ctx context.Context) bool {
 	t.once.Do(func() { t.slot = make(chan struct{}, 1) })
 	select {

@@ -4,7 +4,7 @@ import "github.com/mcpvisor/mcpvisor/transports/session/internal/jsonrpc"
 
 // A Filter is the set of notifications that a stream asks for.
 type Filter struct {
-	// Tools, prompts and resources ask for the changes of these lists; uris are watched resources.
+	// Tools, Prompts and Resources ask for the changes of these lists; URIs are watched resources.
 	Tools, Prompts, Resources bool
 	URIs                      []string
 }
