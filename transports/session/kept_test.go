@@ -3,12 +3,10 @@ package session
 import (
 	"context"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/transports"
-	"github.com/mcpvisor/mcpvisor/transports/session/internal/monotime"
 )
 
 // silentTransport is a connection that writes everything and answers nothing.
@@ -83,34 +81,6 @@ func TestAGateOfWhatIsBeingClosedIsClosed(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-s.Released()
-}
-
-// Two questions at the same time pause a call's idle timeout until both are answered; the time that was left before
-// is left afterwards.
-func TestTwoQuestionsStopTheClockOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := NewCallTimeout(t.Context(), 10*time.Second, 0)
-		defer p.Stop()
-		time.Sleep(4 * time.Second)
-		p.PauseIdle()
-		time.Sleep(time.Minute)
-		p.PauseIdle()
-		time.Sleep(time.Minute)
-		p.ResumeIdle()
-		time.Sleep(time.Minute)
-		if p.CheckExpired(monotime.Now()) {
-			t.Error("the clock goes on while a question is open")
-		}
-		p.ResumeIdle()
-		time.Sleep(6*time.Second - time.Nanosecond)
-		if p.CheckExpired(monotime.Now()) {
-			t.Error("the call has ended before its time")
-		}
-		time.Sleep(time.Nanosecond)
-		if !p.CheckExpired(monotime.Now()) {
-			t.Error("the call goes on beyond its time")
-		}
-	})
 }
 
 func TestNoProgressAfterTheEnd(t *testing.T) {
