@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,7 +15,10 @@ import (
 
 // A scriptedSession ends each request as its script says, and then keeps the last one open.
 type scriptedSession struct {
-	life   context.Context //nolint:containedctx // it is the session's
+	life context.Context //nolint:containedctx // it is the session's
+
+	// mu guards the fields below.
+	mu     sync.Mutex
 	script []func(id int64) *messages.Error
 	// sent are the times of the requests, counted from the first.
 	sent  []time.Duration
@@ -22,19 +26,34 @@ type scriptedSession struct {
 }
 
 func (s *scriptedSession) Listen(ctx context.Context, _ *subscriptions.Filter, begin func(id int64)) *messages.Error {
-	if s.begun.IsZero() {
-		s.begun = time.Now()
-	}
-	s.sent = append(s.sent, time.Since(s.begun))
-	id := int64(len(s.sent))
+	id, answer := s.nextRequest()
 	begin(id)
-	if len(s.script) > 0 {
-		answer := s.script[0]
-		s.script = s.script[1:]
+	if answer != nil {
 		return answer(id)
 	}
 	<-ctx.Done()
 	return &messages.Error{Class: messages.ClassCanceled, Text: "stopped"}
+}
+
+// nextRequest records a request and returns its id, and how the script ends it; nil if it does not.
+func (s *scriptedSession) nextRequest() (id int64, answer func(id int64) *messages.Error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.begun.IsZero() {
+		s.begun = time.Now()
+	}
+	s.sent = append(s.sent, time.Since(s.begun))
+	if len(s.script) > 0 {
+		answer, s.script = s.script[0], s.script[1:]
+	}
+	return int64(len(s.sent)), answer
+}
+
+// times returns the times of the requests.
+func (s *scriptedSession) times() []time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.sent)
 }
 
 func (s *scriptedSession) Spawn(f func()) bool               { go f(); return true }
@@ -61,8 +80,9 @@ func TestAStreamIsOpenedAgainAfterGrowingPauses(t *testing.T) {
 		streams.NewStream(subscriptions.Filter{Tools: true}).Open(true)
 		time.Sleep(time.Hour)
 		var pauses []time.Duration
-		for i := 1; i < len(session.sent); i++ {
-			pauses = append(pauses, session.sent[i]-session.sent[i-1])
+		sent := session.times()
+		for i := 1; i < len(sent); i++ {
+			pauses = append(pauses, sent[i]-sent[i-1])
 		}
 		const want = "[500ms 1s 2s 4s 8s 16s 32s 1m4s 2m8s 2m30s 2m30s 2m30s]"
 		if got := fmt.Sprint(pauses); got != want {
@@ -80,8 +100,8 @@ func TestAServerThatRefusesTheMethodIsAskedOnce(t *testing.T) {
 		streams.NewStream(subscriptions.Filter{Tools: true}).Open(true)
 		time.Sleep(time.Hour)
 		e := streams.NewStream(subscriptions.Filter{URIs: []string{"x:1"}}).OpenAgreed(t.Context(), "x:1", true)
-		if e == nil || e.Outcome != messages.OutcomeRejected || len(session.sent) != 1 {
-			t.Errorf("asked %d times, then: %v", len(session.sent), e)
+		if n := len(session.times()); e == nil || e.Outcome != messages.OutcomeRejected || n != 1 {
+			t.Errorf("asked %d times, then: %v", n, e)
 		}
 	})
 }
