@@ -1,9 +1,12 @@
 package session
 
 import (
+	"cmp"
+	"slices"
+	"time"
+
 	"github.com/mcpvisor/mcpvisor/transports/session/internal/monotime"
 	"github.com/mcpvisor/mcpvisor/transports/session/internal/outcome"
-	"time"
 )
 
 // requestTimer expires the requests of a session whose deadlines have passed: one timer for all of them. It fires when the
@@ -51,6 +54,7 @@ func (s *Session) expireRequests() {
 	}
 	s.armRequestTimer(next)
 	s.mu.Unlock()
+	slices.SortFunc(late, func(a, b *pendingRequest) int { return cmp.Compare(a.id, b.id) })
 	// Each of these was removed from pending here, so its channel is empty and this cannot block.
 	for _, f := range late {
 		f.answer <- outcome.Answer{Kind: outcome.AnswerTimedOut}

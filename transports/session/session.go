@@ -3,7 +3,9 @@ package session
 import (
 	"context"
 	"fmt"
+	"maps"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -271,10 +273,11 @@ func (s *Session) endSession(reason *messages.Error) (first bool) {
 	for _, g := range gates {
 		g.markClosed()
 	}
-	for _, f := range waiting {
+	// Those who asked first wake first, and so are first again where they ask another connection.
+	for _, id := range slices.Sorted(maps.Keys(waiting)) {
 		// This cannot block: the channel has room for one answer, and only the goroutine that removes a request from
 		// pending sends one.
-		f.answer <- outcome.Answer{Kind: outcome.AnswerSessionEnded}
+		waiting[id].answer <- outcome.Answer{Kind: outcome.AnswerSessionEnded}
 	}
 	s.endLifetime()
 	close(s.dead)
