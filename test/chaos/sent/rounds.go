@@ -3,6 +3,7 @@ package sent
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"slices"
 
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -56,12 +57,12 @@ func (c *conversation) receiveRound(m *message, r *request) {
 	if responses != nil && json.Unmarshal(responses, &given) != nil {
 		c.reportProblem("the inputResponses of %s are no object: %s", r.method, messages.Line(string(responses), 120))
 	}
-	for key := range o.inputs {
+	for _, key := range slices.Sorted(maps.Keys(o.inputs)) {
 		if given[key] == nil {
 			c.reportProblem("%s came back without an answer to %q", r.method, messages.Line(key, 60))
 		}
 	}
-	for key := range given {
+	for _, key := range slices.Sorted(maps.Keys(given)) {
 		if o.inputs[key] == nil {
 			c.reportProblem("%s came back with an answer to %q, which was not asked", r.method, messages.Line(key, 60))
 		}

@@ -30,14 +30,14 @@ type messageActor struct {
 	// eventSequence checks the events by message; only the actor's own turn uses it.
 	eventSequence history.Sequence
 
-	// mu guards followers, which maps the channel of each waiting goroutine to the server that it follows.
+	// mu guards followers, the waiting goroutines in the order in which they began to wait.
 	mu        sync.Mutex
-	followers map[chan struct{}]string
+	followers []follower
 }
 
 // newMessageActor spawns the actor, which then watches and, if servers ask questions, offers to answer them.
 func newMessageActor(w *simulation) *messageActor {
-	p := &messageActor{world: w, managerGone: make(chan struct{}), followers: map[chan struct{}]string{}}
+	p := &messageActor{world: w, managerGone: make(chan struct{})}
 	props := actor.PropsFromFunc(p.receiveMessage, w.turns.actorOptions("program")...)
 	p.pid = w.manager.System().Root.Spawn(props)
 	return p
@@ -273,16 +273,22 @@ func (p *messageActor) requestSettled(ctx context.Context, server string, m prot
 	}
 }
 
+// follower is a goroutine that waits for changes of a server.
+type follower struct {
+	server string
+	moved  chan struct{}
+}
+
 // followServer makes moved receive a token at every change of a server, until the caller calls end. moved has room for one
 // token, so that no wake-up is lost.
 func (p *messageActor) followServer(server string, moved chan struct{}) (end func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.followers[moved] = server
+	p.followers = append(p.followers, follower{server, moved})
 	return func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		delete(p.followers, moved)
+		p.followers = slices.DeleteFunc(p.followers, func(f follower) bool { return f.moved == moved })
 	}
 }
 
@@ -290,10 +296,10 @@ func (p *messageActor) followServer(server string, moved chan struct{}) (end fun
 func (p *messageActor) wakeFollowers(server string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for moved, followed := range p.followers {
-		if followed == server {
+	for _, f := range p.followers {
+		if f.server == server {
 			select {
-			case moved <- struct{}{}:
+			case f.moved <- struct{}{}:
 			default:
 			}
 		}
