@@ -31,8 +31,9 @@
 //   - The same plan gives the same history byte for byte, ordered by history.Canonical, if the process runs on one processor
 //     and the garbage collector does not run in between: GOMAXPROCS(1), debug.SetGCPercent(-1). [EnableExactRuns] sets both,
 //     and the loop then collects garbage itself while every goroutine waits. The processes of "mcpvisor chaos sim" call it.
-//     Without it the histories of two runs are nearly always the same, and their verdicts too. With it a run may still differ
-//     where the system takes the processor away for more than 10 ms: Go then takes it from the goroutine that had it.
+//     Without it the histories of two runs are nearly always the same, and their verdicts too. With it two runs differ only
+//     where Go itself draws: between timers that are due in the same nanosecond, among the ready cases of a select, and, on a
+//     busy machine, by taking the processor from a goroutine that it finds at the same place after 10 ms.
 //   - Run finds an actor that blocks while it handles a message, actors that send each other messages without end, and
 //     goroutines that are left after Close, and records them in the history.
 //
