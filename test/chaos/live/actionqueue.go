@@ -16,6 +16,7 @@ type actionQueue struct {
 
 // scheduledAction is an action with its time of the run.
 type scheduledAction struct {
+	// order is the number of the action in the queue: of two actions at one time the earlier one comes first.
 	at    time.Duration
 	order int
 	do    peer.Action

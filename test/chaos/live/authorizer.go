@@ -12,8 +12,10 @@ import (
 // bearerToken is the credential of one server behind a socket. It plays issuer and store in one: when a server refuses the
 // token with 401, the next request carries a new one, like after a refresh.
 type bearerToken struct {
+	// issue makes a new token and tells the scanner of secrets. It is called with mu held.
 	issue func() string
 
+	// mu guards current, which the manager's goroutines read for each request.
 	mu      sync.Mutex
 	current string
 }

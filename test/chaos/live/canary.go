@@ -96,8 +96,9 @@ type logObserver struct {
 	zapcore.LevelEnabler
 	encoder zapcore.Encoder
 	scanner *secretScanner
-	lines   *atomic.Int64
-	record  func(history.Event)
+	// Cores that are derived by With share the scanner and the count of lines.
+	lines  *atomic.Int64
+	record func(history.Event)
 }
 
 func newLogObserver(c *secretScanner, record func(history.Event)) *logObserver {

@@ -24,6 +24,7 @@ type serverConn interface {
 // chaosServer is one server of the plan: its machine, and its open connections. Everything that happens to a server happens
 // under its lock, so that the machine is called by one goroutine at a time and the record has one order.
 type chaosServer struct {
+	// record and now are the run's recorder and clock; both are safe for concurrent use.
 	name   string
 	plan   scenario.Server
 	record func(history.Event)
@@ -34,7 +35,8 @@ type chaosServer struct {
 	machine peer.Machine
 	queue   actionQueue
 	// timer calls handleTimer when the first action of queue is due; nil before the first.
-	timer  *time.Timer
+	timer *time.Timer
+	// closed is set by close; the machine is not asked any more, and late callbacks do nothing.
 	closed bool
 	// connCount is the number of connections so far, and the number of the last one.
 	connCount int
@@ -87,6 +89,7 @@ func (s *chaosServer) runDue() {
 		}
 		s.dispatchAction(a)
 	}
+	// The time is read anew in each round: performing an action may have taken a while, and more may be due.
 	at, ok := s.queue.nextDueTime()
 	if !ok || s.closed {
 		return
@@ -115,6 +118,7 @@ func (s *chaosServer) dispatchAction(a peer.Action) {
 	case peer.Note:
 		s.recordLocked(a.Event)
 	case peer.Wait:
+		// The woken machine's actions go through the queue, so that those of one time keep their order.
 		now := s.now()
 		s.queue.addActions(now, s.machine.Wake(now, a.Token))
 	case peer.Accept:
@@ -125,6 +129,7 @@ func (s *chaosServer) dispatchAction(a peer.Action) {
 		s.forwardAction(a.Conn, a)
 	case peer.BlockStart:
 		s.endpoint.blockStart(a.Class, a.Undo)
+	// An answer is recorded before its bytes are written: the client can react no earlier than that.
 	case peer.Send:
 		if s.conns[a.Conn] != nil && a.Reply != "" && !a.More {
 			s.recordAnswer(a.Conn, a.Reply, errorCode(a.Body), 0)
@@ -178,6 +183,8 @@ func (s *chaosServer) addConn(newConn func(conn int) serverConn) int {
 	return s.addConnLocked(newConn)
 }
 
+// addConnLocked is addConn for a caller that holds s.mu. The connection is in conns before the machine is asked, because the
+// answer may come in the same turn.
 func (s *chaosServer) addConnLocked(newConn func(conn int) serverConn) int {
 	s.releaseEndedLocked()
 	s.connCount++
@@ -205,6 +212,7 @@ func (s *chaosServer) releaseConn(conn int, l serverConn) {
 	s.releaseConnLocked(conn, l)
 }
 
+// releaseConnLocked is releaseConn for a caller that holds s.mu.
 func (s *chaosServer) releaseConnLocked(conn int, l serverConn) {
 	if s.conns[conn] != l {
 		return

@@ -21,10 +21,12 @@ type childListener struct {
 	// servers are the servers by name; acceptChildren sets it once.
 	servers map[string]*chaosServer
 
+	// mu guards conns, offspring and closed. No lock of a server is taken while it is held.
 	mu    sync.Mutex
 	conns map[net.Conn]bool
 	// offspring maps the process id of what a server has started to its control connection.
-	offspring  map[int]net.Conn
+	offspring map[int]net.Conn
+	// goroutines counts acceptChildren and one goroutine per connection.
 	closed     bool
 	goroutines sync.WaitGroup
 }
@@ -102,6 +104,7 @@ const helloTimeout = 10 * time.Second
 // until that ends.
 func (l *childListener) serveChild(raw net.Conn) {
 	w := newControlConn(raw)
+	// The deadline is for the greeting alone: afterwards a child may be silent for the whole run.
 	_ = raw.SetReadDeadline(time.Now().Add(helloTimeout))
 	kind, body, err := w.readFrame()
 	_ = raw.SetReadDeadline(time.Time{})

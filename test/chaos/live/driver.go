@@ -17,8 +17,9 @@ import (
 // driver makes the planned calls and gives the planned commands, each in a goroutine of its own. ctx ends when the manager is
 // about to be closed.
 type driver struct {
-	ctx        context.Context
-	cancel     context.CancelFunc
+	ctx    context.Context
+	cancel context.CancelFunc
+	// goroutines counts the load, calls, commands and the steps after Heal.
 	goroutines sync.WaitGroup
 
 	// mu guards the maps below, which commands write and the settling reads.

@@ -42,6 +42,7 @@ type greeting struct {
 
 // rawOutput is bytes to write, once or many times. It stays one frame even if megabytes come of it, so that a flood does not
 // fill the control connection.
+// Chunk bytes are written each Every; a Chunk of 0 writes all at once.
 type rawOutput struct {
 	Bytes  []byte
 	Repeat int
@@ -58,6 +59,7 @@ type exitOrder struct {
 
 // spawnedChild orders a child of a child, and reports its PID once it runs.
 type spawnedChild struct {
+	// PID is 0 in the order, and set in the report.
 	For        time.Duration
 	OwnSession bool
 	PID        int
@@ -69,6 +71,7 @@ const maxFrame = 256 << 20
 
 // controlConn is one end of a control connection. Any goroutine may write, one goroutine reads.
 type controlConn struct {
+	// mu serialises the writers, so that frames do not mix.
 	in  *bufio.Reader
 	mu  sync.Mutex
 	out io.Writer
@@ -78,6 +81,7 @@ func newControlConn(c io.ReadWriter) *controlConn {
 	return &controlConn{in: bufio.NewReader(c), out: c}
 }
 
+// writeFrame writes one frame: kind, length as four bytes, body. It blocks while the other side does not read.
 func (w *controlConn) writeFrame(kind frameKind, body []byte) error {
 	b := make([]byte, 5, 5+len(body))
 	b[0] = byte(kind)
@@ -88,6 +92,7 @@ func (w *controlConn) writeFrame(kind frameKind, body []byte) error {
 	return err
 }
 
+// writeJSON writes a frame whose body is the JSON of a value.
 func (w *controlConn) writeJSON(kind frameKind, body any) error {
 	b, err := json.Marshal(body)
 	if err != nil {
@@ -96,6 +101,8 @@ func (w *controlConn) writeJSON(kind frameKind, body any) error {
 	return w.writeFrame(kind, b)
 }
 
+// readFrame reads one frame. After an error, which may also be a frame that is too long, the place of the next frame is
+// unknown: the caller ends the connection.
 func (w *controlConn) readFrame() (frameKind, []byte, error) {
 	var head [5]byte
 	if _, err := io.ReadFull(w.in, head[:]); err != nil {

@@ -8,6 +8,7 @@ import (
 // lagMeter measures how busy the machine is: the longest delay of a goroutine that only wants to sleep for nap. The times of
 // the history are no more exact than that delay, so that the invariants allow for it.
 type lagMeter struct {
+	// longest is in nanoseconds. stop ends the goroutine, which closes ended.
 	longest atomic.Int64
 	stop    chan struct{}
 	ended   chan struct{}
@@ -16,6 +17,7 @@ type lagMeter struct {
 // nap is the time of one sleep.
 const nap = 5 * time.Millisecond
 
+// startLagMeter starts the goroutine that measures; the caller must end it.
 func startLagMeter() *lagMeter {
 	l := &lagMeter{stop: make(chan struct{}), ended: make(chan struct{})}
 	go func() {

@@ -22,6 +22,7 @@ func (r *run) startManager(ctx context.Context) error {
 	working, cancel := context.WithCancel(context.Background())
 	r.driver.ctx, r.driver.cancel = working, cancel //nolint:fatcontext // set once, before anybody reads it
 	r.driver.wantedStates, r.driver.respecCommands, r.driver.adjustments = map[string]wantedState{}, map[string]int{}, map[string][]map[string]string{}
+	// The supervisor's goroutine alone calls Rand, so that the generator needs no lock.
 	draw := rand.New(rand.NewPCG(r.plan.Seed, 0)) //nolint:gosec // jitter
 	var store *pins.Store
 	if r.plan.Scenario.Manager.Pins {
@@ -49,6 +50,7 @@ func (r *run) startManager(ctx context.Context) error {
 		return &Error{Text: "the manager does not start: " + err.Error(), Err: err}
 	}
 	r.manager = m
+	// The watcher exists before the first server does, so that the record has every event.
 	go r.watchEvents(m.Watch(watchBuffer))
 	if _, err := m.SetServers(ctx, r.wantedSpecs()); err != nil {
 		return &Error{Text: "the manager does not take the servers: " + err.Error(), Err: err}

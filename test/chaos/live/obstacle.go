@@ -102,6 +102,7 @@ func (s *chaosServer) setObstacle(f scenario.PlannedFault, on bool) {
 	if on {
 		s.obstacles = append(s.obstacles, obstacle{f.ID, f.Fault, classes})
 	}
+	// The endpoint is called without the lock: allowConns may wait a second for its port, and open requests need the lock.
 	refused := slices.ContainsFunc(s.obstacles, func(o obstacle) bool { return o.name == faultRefuse })
 	s.mu.Unlock()
 	switch {

@@ -73,6 +73,7 @@ func dialHarness(address, server string, spawned bool) (net.Conn, *controlConn, 
 // peerProcess is the process of a stdio server. It holds files and signals; the machine in the harness decides what happens
 // with them.
 type peerProcess struct {
+	// address is that of the harness; a spawned child gets it, too.
 	address, server string
 	control         *controlConn
 
@@ -80,6 +81,7 @@ type peerProcess struct {
 	inputCond   *sync.Cond
 	inputPaused bool
 
+	// out and err write to the pipes in goroutines of their own, so that orders are read while the manager does not read.
 	out, err *pipeWriter
 }
 
@@ -87,6 +89,7 @@ type peerProcess struct {
 // that no process outlives a harness that was killed.
 func runPeer(address, server string) int {
 	signal.Ignore(syscall.SIGPIPE, syscall.SIGINT, syscall.SIGHUP)
+	// Eight are more signals than a stop sends; the runtime drops further ones.
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, syscall.SIGTERM)
 	_, control, err := dialHarness(address, server, false)
@@ -159,6 +162,7 @@ func (s *peerProcess) readInput(in io.Reader) {
 	r := bufio.NewReaderSize(in, 64<<10)
 	for {
 		s.inputCond.L.Lock()
+		// A pause takes effect between two lines: a line whose reading has begun is passed on.
 		for s.inputPaused {
 			s.inputCond.Wait()
 		}
@@ -185,6 +189,7 @@ func (s *peerProcess) spawnChild(o spawnedChild) {
 	}
 	cmd := exec.Command(self, append(childArguments(becomeChild, s.address, s.server), o.For.String())...)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	// Its own session takes the child out of the process group, where a signal of the manager to the group does not reach it.
 	if o.OwnSession {
 		cmd.SysProcAttr = ownSession()
 	}

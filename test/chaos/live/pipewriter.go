@@ -21,6 +21,7 @@ type pipeWriter struct {
 	finished chan struct{}
 }
 
+// newPipeWriter starts the goroutine that writes; flushAndStop ends it.
 func newPipeWriter(w io.Writer) *pipeWriter {
 	o := &pipeWriter{w: w, ending: make(chan struct{}), finished: make(chan struct{})}
 	o.wake = sync.NewCond(&o.mu)
@@ -53,6 +54,7 @@ func (o *pipeWriter) flushAndStop() {
 	}
 }
 
+// isEnding reports whether flushAndStop was called.
 func (o *pipeWriter) isEnding() bool {
 	select {
 	case <-o.ending:

@@ -25,6 +25,7 @@ type Progress struct {
 
 // progressCounts holds the numbers that make up a Progress; calls, commands and events update it from many goroutines.
 type progressCounts struct {
+	// mu guards phases; the other fields are atomic, because every call changes them.
 	mu     sync.Mutex
 	phases map[string]messages.Phase
 

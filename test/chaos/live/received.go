@@ -14,6 +14,7 @@ import (
 type openRequest struct{ method, call string }
 
 // envelope holds the members of a message that the history records.
+// Call is the id that the load puts into the arguments of each call, by which the judges find it again.
 type envelope struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`

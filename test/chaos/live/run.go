@@ -78,11 +78,11 @@ type run struct {
 	// abandonable maps the id of a call that its caller will give up at an event of the server to its *abandonableCall.
 	abandonable sync.Map
 
-	children       *childListener
-	descriptors    *descriptorLimit
+	children    *childListener
+	descriptors *descriptorLimit
+	// knownProcesses are the ids of the processes that existed before the run.
 	knownProcesses map[int]bool
-	// knownProcesses are the ids of the processes that existed before the run. folder holds the links of programs that a fault
-	// removes; empty if the plan has no such fault.
+	// folder holds the links of programs that a fault removes; empty if the plan has no such fault.
 	folder  string
 	servers map[string]*chaosServer
 	secrets *secretScanner

@@ -15,6 +15,7 @@ import (
 // stdioConn is the connection of one process of a stdio server. It passes what the process reads to the machine, and the
 // machine's actions to the process.
 type stdioConn struct {
+	// raw is closed to end the process; control is the same connection with its frames.
 	owner   *chaosServer
 	conn    int
 	pid     int
@@ -22,6 +23,8 @@ type stdioConn struct {
 	control *controlConn
 
 	// The server's lock guards these fields.
+	// accepted is set by the machine's Accept; downRecorded keeps the end from being recorded twice; stopped is set between a
+	// Stop and its Resume.
 	accepted bool
 	// earlyLines are the lines that came before the machine had accepted the connection.
 	earlyLines [][]byte

@@ -13,10 +13,12 @@ import (
 type stdioEndpoint struct {
 	// link is empty if the program itself is started.
 	program, link string
-	target        messages.Spec
-	descriptors   *descriptorLimit
+	// target has the arguments and the environment, and no command, which is program or link.
+	target      messages.Spec
+	descriptors *descriptorLimit
 }
 
+// newStdioEndpoint makes the endpoint, with a link of its own in folder unless that is empty.
 func newStdioEndpoint(folder, program, name string, spec messages.Spec, l *descriptorLimit) (*stdioEndpoint, error) {
 	h := &stdioEndpoint{program: program, target: spec, descriptors: l}
 	h.target.Command = program
@@ -68,7 +70,8 @@ func (h *stdioEndpoint) close() {}
 type descriptorLimit struct {
 	mu      sync.Mutex
 	holders int
-	undo    func()
+	// undo restores the limit; nil while there is no holder.
+	undo func()
 }
 
 // lowerLimit lowers the limit for one more fault.

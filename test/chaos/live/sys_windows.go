@@ -19,6 +19,7 @@ func dieBySignal(string) { os.Exit(1) }
 func stopProcess(int)   {}
 func resumeProcess(int) {}
 
+// killProcess ends a process at once. A process that has ended already is no error.
 func killProcess(pid int) {
 	if p, err := os.FindProcess(pid); err == nil {
 		_ = p.Kill()

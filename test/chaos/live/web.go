@@ -14,8 +14,9 @@ import (
 
 // webEndpoint is the endpoint of a server behind a socket: a listener on a loopback port of its own.
 type webEndpoint struct {
-	owner       *chaosServer
-	kind        messages.TransportKind
+	owner *chaosServer
+	kind  messages.TransportKind
+	// address is chosen by the first Listen and kept: the manager's spec names it for the whole run.
 	address     string
 	server      *http.Server
 	descriptors *descriptorLimit
@@ -122,6 +123,7 @@ func (w *webEndpoint) ServeHTTP(rw http.ResponseWriter, req *http.Request) {
 		w.mu.Unlock()
 		return
 	}
+	// The Add stands under mu, so that it cannot follow the Wait of close.
 	w.goroutines.Add(1)
 	w.mu.Unlock()
 	defer w.goroutines.Done()
@@ -278,6 +280,7 @@ func (w *webEndpoint) serveDelete(rw http.ResponseWriter, req *http.Request) {
 	if c == nil {
 		x.addDirective(statusDirective(http.StatusNotFound))
 	} else {
+		// clientClosed comes first: the machine's Exit in the same turn must not be recorded as a failure of the server.
 		c.deleteExchange, c.clientClosed = x, true
 		s.askMachineLocked(func(now time.Duration) []peer.Action { return s.machine.Closed(now, c.conn, false) })
 	}

@@ -18,8 +18,9 @@ var discardLogger = log.New(io.Discard, "", 0)
 // httpExchange is one request over HTTP and its response. Only the goroutine of the request writes the response; other
 // goroutines, which hold the server's lock and must not block, queue directives for it.
 type httpExchange struct {
-	rw       http.ResponseWriter
-	req      *http.Request
+	rw  http.ResponseWriter
+	req *http.Request
+	// envelope is empty for GET and DELETE.
 	envelope envelope
 
 	// mu guards sse and queue. sse is set if the response is an event stream.
@@ -80,6 +81,7 @@ func refusalDirective(code int, retryAfter time.Duration, header map[string]stri
 	return d
 }
 
+// newHTTPExchange makes the exchange of a request; the goroutine of the request must call runDirectives.
 func newHTTPExchange(rw http.ResponseWriter, req *http.Request, message envelope) *httpExchange {
 	return &httpExchange{rw: rw, req: req, envelope: message, wake: make(chan struct{}, 1)}
 }
@@ -123,6 +125,7 @@ func (x *httpExchange) runDirectives(onEnd func()) {
 	for {
 		select {
 		case <-x.wake:
+		// The client has gone, or the endpoint closes; what is queued has no reader.
 		case <-x.req.Context().Done():
 			return
 		}
@@ -178,6 +181,7 @@ func (x *httpExchange) writeMessage(d directive, sse bool) {
 		if kind == "" {
 			kind = "application/json"
 		}
+		// The length is announced even if cutAt breaks the body off: that is how a client sees that bytes are missing.
 		x.rw.Header().Set("Content-Length", fmt.Sprint(len(d.body)))
 		x.writeHead(kind, d.session)
 	} else {
@@ -210,6 +214,7 @@ func (x *httpExchange) writeHead(kind, session string) {
 	x.flushResponse()
 }
 
+// flushResponse sends what was written so far. An error means that the client has gone, which the request's context tells.
 func (x *httpExchange) flushResponse() { _ = http.NewResponseController(x.rw).Flush() }
 
 // writeSlowly writes chunk bytes each every, or everything at once if chunk is 0. It stops when the client goes away.

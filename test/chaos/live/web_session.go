@@ -15,6 +15,7 @@ type httpSession struct {
 	web  *webEndpoint
 	conn int
 
+	// accepted is set by the machine's Accept.
 	accepted bool
 	// id is the Mcp-Session-Id, empty in the modern era.
 	id string
@@ -43,6 +44,7 @@ type httpSession struct {
 	halfOpen bool
 }
 
+// newHTTPSession makes a connection without a number, which addConnLocked gives it.
 func newHTTPSession(w *webEndpoint) *httpSession {
 	return &httpSession{web: w, openPosts: map[string]*httpExchange{}, usedIDs: map[string]bool{}}
 }
@@ -112,6 +114,7 @@ func (c *httpSession) performAction(a peer.Action) {
 		if x != nil {
 			x.addDirective(refusalDirective(a.Code, a.RetryAfter, a.Header, a.Body))
 		}
+		// This 404 is how the client learns that its session is lost, so that the end is recorded here and not at the fault.
 		if a.Code == http.StatusNotFound && c.id != "" {
 			c.recordDown(messages.ClassSession, "the session is not known any more")
 		}
@@ -249,6 +252,7 @@ func (c *httpSession) handleExchangeEnd(x *httpExchange) {
 		}
 	case id != "" && c.openPosts[id] == x:
 		delete(c.openPosts, id)
+		// Before the acceptance there is no request that could be cancelled: the whole dial is abandoned.
 		reply := id
 		if !c.accepted {
 			reply = ""
@@ -265,6 +269,8 @@ func (c *httpSession) forgetConn() {
 	c.forgetConnLocked()
 }
 
+// forgetConnLocked is forgetConn for a caller that holds the server's lock. A connection that the machine has not accepted
+// counts as a dial that was given up.
 func (c *httpSession) forgetConnLocked() {
 	s := c.web.owner
 	if s.conns[c.conn] != serverConn(c) {

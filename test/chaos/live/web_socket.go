@@ -29,7 +29,8 @@ type wsConn struct {
 	writeQueue chan func(*websocket.Conn) error
 
 	// opened is set by the machine's Accept.
-	opened       bool
+	opened bool
+	// clientClosed and downRecorded are as in httpSession; with halfOpen the server writes nothing more.
 	clientClosed bool
 	downRecorded bool
 	halfOpen     bool
