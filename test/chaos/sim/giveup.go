@@ -10,6 +10,7 @@ import (
 
 // abandonableCall is a call that its caller gives up before its end, unless it ends sooner.
 type abandonableCall struct {
+	// cancel ends the context of the call; moment is the event of the server at which giveUp calls it.
 	call   load.Call
 	moment load.Moment
 	cancel context.CancelFunc

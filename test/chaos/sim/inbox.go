@@ -11,6 +11,7 @@ import (
 // and sorts them, so that the order in which the goroutines ran does not matter. It has no bound: the manager's own limits
 // bound it.
 type inbox struct {
+	// wake gives the loop a token; it is called without mu.
 	wake func()
 
 	// mu guards items, and itemCount of the connections.
@@ -28,6 +29,7 @@ type item struct {
 	x      *exchange
 }
 
+// The kinds of items, in the order of a connection's life. A connection may be released at any time after its dial.
 type itemKind uint8
 
 const (

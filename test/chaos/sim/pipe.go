@@ -28,6 +28,7 @@ var bufferSizes = map[messages.TransportKind]int{
 	messages.Stdio: 64 << 10, messages.WebSocket: 256 << 10, messages.SDK: 4 << 20,
 }
 
+// newPipe makes a connection that is not open yet; the remote end answers its dial.
 func newPipe(t *Transport, sink transports.Sink) *pipe {
 	c := &pipe{baseConn: newBaseConn(t, sink), freeBytes: bufferSizes[t.Emulated]}
 	c.lines = lineSplitter{limit: t.MaxMessage, onMessage: c.deliverToSink, onOversized: c.reportOversized, onNoise: c.reportNoise}
@@ -58,6 +59,7 @@ func (c *pipe) Send(ctx context.Context, m transports.Message) (transports.Deliv
 	}
 	// A process or socket takes a part of a message; the in-process queue takes all or nothing.
 	x.handedOver = !c.notReading || c.freeBytes > 0 && (c.kind != messages.SDK || len(x.body) <= c.freeBytes)
+	// freeBytes goes below 0 by what the buffer cannot take, so that several Sends may wait at once; setReading starts anew.
 	waits := false
 	if c.notReading {
 		c.freeBytes -= len(x.body)
@@ -217,6 +219,7 @@ func (c *pipe) writeStderr(p []byte) {
 // lineSplitter cuts the output of a process into messages by the rules of package transports: a line that begins with { or [ is
 // a message, an empty one is skipped, any other is noise.
 type lineSplitter struct {
+	// limit is in bytes. The functions are called for one line after the other.
 	limit       int64
 	onMessage   func(body []byte)
 	onOversized func(p []byte, size int64)

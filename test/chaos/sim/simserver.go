@@ -25,6 +25,7 @@ type simServer struct {
 	// rng draws the additions to times, see nextJitter.
 	rng *rand.Rand
 
+	// canary is the secret in the server's spec, which must come out nowhere.
 	canary string
 	token  bearerToken
 
@@ -58,6 +59,8 @@ type simConn struct {
 // wake in one instant, chance decides which of them gets the lower JSON-RPC id.
 type request struct{ method, call, id string }
 
+// newSimServer makes a server without connections. Its jitter has a source of its own, so that one server's draws do not shift
+// another's.
 func newSimServer(w *simulation, s scenario.Server, machine peer.Machine, canary string) *simServer {
 	return &simServer{
 		w: w, server: s, machine: machine, spec: specOf(s, canary), canary: canary, token: bearerToken{server: s.Name}, conns: map[int]*simConn{},
@@ -81,6 +84,8 @@ func (h *simServer) onDialed(c conn)                 { h.w.inbox.addItem(h, c, i
 func (h *simServer) onSent(c conn, x *exchange)      { h.w.inbox.addItem(h, c, itemSent, x) }
 func (h *simServer) onAbandoned(c conn, x *exchange) { h.w.inbox.addItem(h, c, itemAbandoned, x) }
 func (h *simServer) onReleased(c conn)               { h.w.inbox.addItem(h, c, itemReleased, nil) }
+
+// onClosing adds the end of input, or with kill the SIGTERM that follows it.
 func (h *simServer) onClosing(c conn, kill bool) {
 	if kill {
 		h.w.inbox.addItem(h, c, itemTerminating, nil)
@@ -199,6 +204,7 @@ func (h *simServer) endServerSide(l *simConn, e ending, retryAfter time.Duration
 		l.ended = true
 		h.recordEvent(history.Event{Kind: history.Down, Conn: l.number, Class: e.err.Class, Text: e.err.Text, RetryAfter: retryAfter})
 	}
+	// The manager's goroutines may react to the end; the loop waits for them before it does the next thing.
 	h.w.needsWait = true
 	l.endRemote(e)
 }

@@ -21,11 +21,14 @@ type simulation struct {
 	plan    scenario.Plan
 	options Options
 	// rec is safe for concurrent use.
-	rec   *history.Recorder
+	rec *history.Recorder
+	// start is the time of the bubble's clock at the beginning; all times of the run count from it.
 	start time.Time
 	// virtualNow is the time of the run. It stands still while the loop works, and moves only in sleepUntilDue.
 	virtualNow time.Duration
 
+	// turns holds the actors' mailboxes, inbox what connections have sent, timeline what is planned: the three sources of
+	// steps.
 	turns    *turnScheduler
 	inbox    inbox
 	timeline timeline
@@ -52,7 +55,8 @@ type simulation struct {
 	items []item
 	// needsWait is set when a goroutine of the manager may have become runnable since the loop last waited for all of them.
 	needsWait bool
-	stopped   bool
+	// stopped ends the loop after the step under way.
+	stopped bool
 	// stopWhen ends the loop when it returns true; nil never does. The loop asks it when every goroutine waits.
 	stopWhen func() bool
 
@@ -63,6 +67,8 @@ type simulation struct {
 	collector    collector
 }
 
+// newSimulation makes a simulation without servers and manager. It must be called in the bubble, because start is the bubble's
+// time.
 func newSimulation(plan scenario.Plan, o Options, rec *history.Recorder, beat *pulse) *simulation {
 	w := &simulation{
 		plan: plan, options: o, rec: rec, servers: map[string]*simServer{}, wakeup: make(chan struct{}, 1), start: time.Now(), pulse: beat,
@@ -122,6 +128,7 @@ func (w *simulation) runLoop() {
 		}
 		w.items = w.inbox.takeItems(w.items)
 		switch {
+		// Items come before turns and turns before the plan: what has happened is handled before something new begins.
 		case w.handleNextItem():
 		case w.runTurn():
 		default:
@@ -207,6 +214,7 @@ func (w *simulation) sleepUntilDue(timer *time.Timer) {
 	} else {
 		<-w.wakeup
 	}
+	// A token without a passing of time is common: a goroutine has handed something over in the same instant.
 	if now := w.elapsedTime(); now != w.virtualNow {
 		w.virtualNow = now
 		w.pulse.at.Store(int64(now))

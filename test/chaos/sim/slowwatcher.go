@@ -13,8 +13,9 @@ import (
 // slowWatcher watches the manager as an embedding program does: in a goroutine of its own, with room for few events, and with
 // pauses. It checks that the manager reports every gap, and delivers at once while the watcher waits.
 type slowWatcher struct {
-	world    *simulation
-	watcher  *supervisor.Watcher
+	world   *simulation
+	watcher *supervisor.Watcher
+	// sequence checks the numbers of the events, and that each gap says how many are missing; readEvents owns it until ended is closed.
 	sequence history.Sequence
 	// ended is closed when the watcher has returned that the manager is closed.
 	ended chan struct{}

@@ -9,6 +9,7 @@ import (
 // plannedAction is something that the loop does at a time of the run. Equal times are ordered by the server's name and then by
 // number, so that the order does not depend on which of two servers planned first.
 type plannedAction struct {
+	// number counts the actions that were planned for the server.
 	at     time.Duration
 	server string
 	number uint64

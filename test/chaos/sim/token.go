@@ -15,6 +15,7 @@ import (
 type bearerToken struct {
 	server string
 
+	// mu guards number, the number of the token that the next request carries; the manager's goroutines and the loop use it.
 	mu     sync.Mutex
 	number int
 }

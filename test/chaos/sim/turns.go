@@ -51,6 +51,7 @@ type mailbox struct {
 
 // handledMessage is one message with its actor.
 type handledMessage struct {
+	// actor and message never change, because the loop reads them while the actor is at work.
 	actor   string
 	message any
 	// reported is set once the loop has reported that the actor blocks; only the loop uses it.

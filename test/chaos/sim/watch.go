@@ -24,8 +24,10 @@ type managerWatch struct {
 	// closed is set when the watcher has returned that the manager is closed.
 	closed bool
 
+	// sequence checks that no event is missing and none comes twice.
 	sequence history.Sequence
 
+	// snapshot is the last one that was recorded, nil before the first.
 	snapshot *supervisor.Snapshot
 	// shownServers holds each server's part of the last snapshot, hashSum the hash of all parts.
 	shownServers map[string]shownEntries

@@ -34,11 +34,13 @@ type web struct {
 	// stream is the GET stream for messages that belong to no request: it opens after the handshake of the legacy era, and
 	// again after it was cut.
 	stream struct {
+		// timer reopens the stream after it was cut; nil before the first cut.
 		open, reopened bool
 		timer          *time.Timer
 	}
 }
 
+// newWeb makes a connection that is not open yet. Messages may be sent before it is: they wait for the opening.
 func newWeb(t *Transport, sink transports.Sink) *web {
 	return &web{baseConn: newBaseConn(t, sink), requests: map[string][]*exchange{}}
 }
@@ -145,6 +147,7 @@ func (c *web) completeExchange(x *exchange, d transports.Delivery, err error) {
 	x.completeLocked(d, err)
 }
 
+// acceptOpening implements conn. The messages that waited follow in their order.
 func (c *web) acceptOpening(session string) bool {
 	if !c.answerOpening(session, nil) {
 		return false
@@ -167,6 +170,7 @@ func (c *web) flushHeld() {
 	}
 }
 
+// refuseOpening implements conn. d says how far the waiting messages got; later ones get the same answer.
 func (c *web) refuseOpening(err *transports.Error, d transports.Delivery) bool {
 	if !c.answerOpening("", err) {
 		return false

@@ -83,6 +83,7 @@ type exchange struct {
 	done chan struct{}
 }
 
+// newExchange copies the body, because the session reuses its buffer when Send returns.
 func newExchange(m transports.Message) *exchange {
 	x := &exchange{method: m.Method, body: append([]byte(nil), m.Body...), done: make(chan struct{})}
 	if m.ID != 0 {
@@ -104,12 +105,14 @@ func (x *exchange) completeLocked(d transports.Delivery, err error) {
 
 // baseConn is the part that all connections share.
 type baseConn struct {
-	kind  messages.TransportKind
+	kind messages.TransportKind
+	// label names the server and its port in errors, limit is the longest message in bytes.
 	label string
 	limit int64
+	// grace is the time between the steps of a process's end, and for the answer to a DELETE.
+	grace time.Duration
 	// hide removes the server's secrets from a text. extra are headers that go with every message, secrets included. token is
 	// nil where no credential is shown.
-	grace  time.Duration
 	hide   func(string) string
 	extra  map[string]string
 	token  *bearerToken
@@ -122,6 +125,7 @@ type baseConn struct {
 	itemCount int
 
 	// sinkMu is held for reading while the sink is called, so that nothing reaches the sink after Down.
+	// mu is not held then: a sink may call the connection.
 	sinkMu       sync.RWMutex
 	downReported bool
 
@@ -149,6 +153,7 @@ type baseConn struct {
 	exitOnce, releaseOnce sync.Once
 }
 
+// newBaseConn takes the settings from the transport; nothing is dialled yet.
 func newBaseConn(t *Transport, sink transports.Sink) baseConn {
 	return baseConn{
 		kind: t.Emulated, label: t.Label, limit: t.MaxMessage, grace: t.Grace, hide: t.Redact, extra: t.Headers, token: t.token, remote: t.remote, sink: sink,
