@@ -20,6 +20,7 @@ type checker struct {
 	plan *scenario.Plan
 	*tolerance
 
+	// evidence holds indexes of events, the one that shows the violation last.
 	judged int
 	// emptyReason is the verdict's reason if no case was judged.
 	emptyReason     string
@@ -30,8 +31,9 @@ type checker struct {
 	violations      int
 	// undecidedCases counts the cases that this history cannot decide; the first of them becomes the reason of an inconclusive
 	// verdict.
-	undecidedCases   int
-	firstUndecided   string
+	undecidedCases int
+	firstUndecided string
+	// The maps are caches by server, filled when a check first asks; one checker judges one invariant, in one goroutine.
 	spec             map[string]*scenario.Server
 	windows          map[string][]faultWindow
 	machineWindows   []faultWindow

@@ -9,6 +9,7 @@ import (
 
 // faultWindow is the time in which a planned fault had power over a server.
 type faultWindow struct {
+	// id is the fault's number in the plan.
 	from, to time.Duration
 	fault    string
 	id       int

@@ -33,6 +33,7 @@ var liveCheck = newCheck("I1", "live, lost and cached tools",
 				if s.to <= s.from {
 					continue
 				}
+				// An empty catalog shows nothing that could be wrong, and must not make the check look as if it had judged.
 				if s.state != "" {
 					c.judged++
 				}

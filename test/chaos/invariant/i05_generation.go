@@ -25,6 +25,7 @@ var generationCheck = newCheck("I5", "generations of the snapshot",
 				case e.Generation < before.Generation:
 					c.reportViolation(firstServer(e), i, []int{last}, "Generation %d was published at %s after generation %d: a reader who "+
 						"waits for a newer one never sees it.", e.Generation, timeText(e.T), before.Generation)
+				// Entries holds only the servers that differ, so an empty one means equal content.
 				case e.Generation == before.Generation && len(e.Entries) > 0:
 					c.reportViolation(firstServer(e), i, []int{last}, "The content changed at %s (%s) and the generation stayed %d: a reader who "+
 						"compares generations keeps the old tools.", timeText(e.T), firstServer(e), e.Generation)

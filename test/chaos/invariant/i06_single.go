@@ -63,6 +63,7 @@ func poolOf(kind messages.TransportKind) string {
 }
 
 // change is one more or one less of something at a time.
+// event is the dial that the change belongs to.
 type change struct {
 	t     time.Duration
 	delta int
@@ -88,6 +89,7 @@ func (c *checker) checkLimit(changes []change, limit int, format, pool string) {
 		slack = limit / 2
 	}
 	for _, ch := range changes {
+		// Only the first excess is reported: the same starts would be counted again with each further one.
 		if count += ch.delta; ch.delta > 0 && count > limit+slack {
 			e := c.x.Event(ch.event)
 			c.reportViolation(e.Server, ch.event, nil, format, count, pool, timeText(e.T), limit)
@@ -116,6 +118,7 @@ func (c *checker) checkOneConn(server string) {
 		}
 		if last != nil {
 			open := c.x.Event(conn.Open).T
+			// A refused dial has no release of its own: nothing was opened.
 			releaseEvent := last.Released
 			if releaseEvent < 0 {
 				releaseEvent = last.Refused

@@ -27,6 +27,7 @@ var retryDelayCheck = newCheck("I7", "the gaps between attempts",
 			ends := c.attemptEnds(server)
 			for i := range ends {
 				e := &ends[i]
+				// The owner ended this attempt, or asked for the next one, so that the policy does not speak.
 				if e.command != "" {
 					continue
 				}
@@ -101,6 +102,7 @@ func (c *checker) checkTooLate(e *attemptEnd, wishes []wantedSince) {
 	if c.real {
 		slack += 5 * time.Second
 	}
+	// Without a next attempt the server was left alone until the manager was closed.
 	until := c.closeTime()
 	if e.next != nil {
 		until = c.x.Event(e.next.open).T
@@ -164,6 +166,8 @@ func (c *checker) checkPublished(e *attemptEnd, drawn *[]delaySample) {
 		c.reportViolation(e.server, v.event, evidence, "The server was parked at %s after %d failures in a row.", timeText(v.T), e.maxFailures)
 		return
 	}
+	// The servers' events leave open how the manager counts an end near a bound, such as a connection that lived for just
+	// Stable.
 	certain := e.minFailures == e.maxFailures && e.parked == e.mayPark && (e.stable || !e.maybeStable) && !e.machineWoke
 	if certain && retryRules[e.class] == counted && v.Attempts != e.minFailures {
 		c.reportViolation(e.server, v.event, evidence, "The manager counts %d failures in a row at %s, and the server saw %d.", v.Attempts, timeText(v.T), e.minFailures)
@@ -184,6 +188,7 @@ func (c *checker) checkPublished(e *attemptEnd, drawn *[]delaySample) {
 				timeText(v.T), timeText(v.Next), timeText(open))
 		}
 	}
+	// In a narrow envelope the precision of the times would look like a lack of jitter.
 	if width := e.latest - e.earliest; certain && width >= 100*time.Millisecond {
 		*drawn = append(*drawn, delaySample{float64(delay-e.earliest) / float64(width), v.event})
 	}

@@ -56,6 +56,7 @@ func (c *checker) checkEdges(server string, stays []phaseSpan, commands []ownerC
 			c.reportViolation(server, to.event, []int{before}, "The server wants credentials at %s and is published as %s instead of needs-auth: nobody "+
 				"learns that a person must act.", timeText(to.T), describePhase(to.Event))
 		}
+		// An epoch may fall after a removal: the server of the next addition is another one.
 		if stays[i-1].Epoch > to.Epoch && from != absent {
 			c.reportViolation(server, to.event, []int{before}, "The epoch fell from %d to %d at %s.", stays[i-1].Epoch, to.Epoch, timeText(to.T))
 		}

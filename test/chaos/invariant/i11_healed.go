@@ -86,6 +86,7 @@ func (c *checker) checkRecovery(server string, heal time.Duration) {
 			}
 		}
 	}
+	// A run that is too short for the bound says nothing of a server that is still on its way.
 	if deadline > end {
 		if at < 0 {
 			c.reportUndecided("The run ended at %s; %s has until %s to be connected.", timeText(end), server, timeText(deadline))
@@ -172,6 +173,7 @@ func (c *checker) recoveryBound(server string, stays []phaseSpan, heal time.Dura
 			}
 		}
 	}
+	// All servers may come back at once: the last one waits until the others have had their turn at the gate.
 	slots := map[string]int{processes: c.plan.Limits.Processes, network: min(c.plan.Limits.Network, c.plan.Limits.PerOrigin),
 		inProcess: c.plan.Limits.InProcess}[poolOf(spec.Kind)]
 	rounds := (len(c.plan.Servers) + max(slots, 1) - 1) / max(slots, 1)

@@ -73,6 +73,7 @@ func (c *checker) excessText(before, after *history.ResourceUsage) string {
 		}
 	}
 	addExcess("processes", before.Processes, after.Processes, 0)
+	// A system that does not tell descriptors or memory reports 0.
 	if before.Descriptors > 0 && after.Descriptors > 0 {
 		addExcess("open files", before.Descriptors, after.Descriptors, descriptors)
 	}

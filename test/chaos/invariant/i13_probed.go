@@ -24,6 +24,7 @@ var probeCheck = newCheck("I13", "parked servers are probed for ever",
 					continue
 				}
 				due := e.t + scaleDuration(c.plan.Policy.Probe, 1+c.plan.Policy.ProbeJitter)
+				// A server that asked for more time than the probes' interval gets it.
 				if e.retryAfter > 0 {
 					due = max(due, e.t+e.latest)
 				}

@@ -64,6 +64,7 @@ func (c *checker) listChangesOf(server string) listChanges {
 
 // changeBefore returns the index of the last change at or before a time, -1 if there was none.
 func (c *checker) changeBefore(l listChanges, t time.Duration) int {
+	// The search finds the first change after t, so that several changes in the instant t count as made.
 	n, _ := slices.BinarySearchFunc(l.changes, t+1, func(i int, t time.Duration) int { return int(c.x.Event(i).T - t) })
 	return n - 1
 }
@@ -75,6 +76,7 @@ func (c *checker) checkCatalog(server string, u connectedSpan, l listChanges, al
 		return
 	}
 	spec := c.serverSpec(server)
+	// Twice, for the list that may be under way when the change is announced, and for the one that shows it.
 	within := 2*(time.Duration(max(spec.Pages, 1))*2*spec.Latency+c.slack) + c.plan.MaxWait + c.plan.Quiet + c.slack
 	if c.real {
 		within += 2 * c.slack

@@ -35,6 +35,7 @@ func (c *checker) permitCommands(server string) []ownerCommand {
 	return c.commandsExcept(server, func(do string) bool { return do != "permit" })
 }
 
+// commandsExcept returns the commands for a server and for the whole manager, in order, without the ignored kinds.
 func (c *checker) commandsExcept(server string, ignored func(do string) bool) []ownerCommand {
 	var out []ownerCommand
 	// commandIndex finds the command that a Done event answers; sets holds the numbers of the commands that are given as a

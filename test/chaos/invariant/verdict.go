@@ -57,5 +57,6 @@ type Check struct {
 	ID string
 	// Title is a few words, Text the sentence of the invariant.
 	Title, Text string
-	Judge       func(h *history.History) Verdict
+	// Judge reads the history and changes nothing but its index.
+	Judge func(h *history.History) Verdict
 }
