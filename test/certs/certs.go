@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// Authority signs certificates that nobody trusts who was not told to.
+// Authority signs certificates that only a client with its CAFile or Pool trusts.
 type Authority struct {
 	// CAFile is its own certificate, in PEM form.
 	CAFile string

@@ -27,7 +27,7 @@ import (
 	"time"
 )
 
-// bound is how long the browser may take for anything: more than a loaded machine needs.
+// bound limits every request to the browser: it is more than a loaded machine needs.
 const bound = time.Minute
 
 // Programs are Chromium and its driver. The test is skipped if they are not there, and the notice says what is not tested then.
@@ -55,7 +55,7 @@ type Browser struct {
 	session string // its URL
 }
 
-// Start starts a browser, with a window of 900 × 500 pixels that nobody sees.
+// Start starts a headless browser with a window of 900 × 500 pixels. It ends with the test.
 func Start(t *testing.T, what string) *Browser {
 	t.Helper()
 	program, driver := Programs(t, what)
@@ -122,7 +122,7 @@ func (b *Browser) Run(value any, script string, args ...any) {
 	b.callDriver(http.MethodPost, b.session+"/execute/sync", map[string]any{"script": script, "args": args}, value)
 }
 
-// Loaded is what the page has loaded, without the icon that a browser asks for by itself.
+// Loaded returns the addresses that the page has loaded, without the icon that a browser asks for by itself.
 func (b *Browser) Loaded() []string {
 	b.t.Helper()
 	var names []string
@@ -130,7 +130,7 @@ func (b *Browser) Loaded() []string {
 	return names
 }
 
-// Complaints is what stands in the page's console as errors and warnings since the last time that it was asked for.
+// Complaints returns the errors and warnings in the page's console since the last call.
 func (b *Browser) Complaints() []string {
 	b.t.Helper()
 	var entries []struct{ Level, Message string }
@@ -200,7 +200,7 @@ func (b *Browser) Devtools(command string, params map[string]any, value any) {
 	b.callDriver(http.MethodPost, b.session+"/goog/cdp/execute", map[string]any{"cmd": command, "params": params}, value)
 }
 
-// Picture is what the window shows, as PNG.
+// Picture returns the content of the window as PNG.
 func (b *Browser) Picture() []byte {
 	b.t.Helper()
 	var text string

@@ -47,7 +47,7 @@ func parseExpected(b []byte) ([]ExpectedFailure, error) {
 	return list, nil
 }
 
-// Judgement is what the outcomes mean, given what was expected.
+// Judgement compares the outcomes of the runs with those that were expected.
 type Judgement struct {
 	// Unexpected are the runs that failed and may not; Stale the entries that cover a run which passed, and those that
 	// cover none of the plan.

@@ -23,8 +23,8 @@ type Check struct {
 type Outcome struct {
 	Run
 	Checks []Check
-	// Problem is what failed without being a check: the client's exit, a time-out, a suite that did not work. Empty if
-	// nothing did.
+	// Problem names a failure that is no check: the client's exit, a time-out, a suite that did not work. Empty if there
+	// was none.
 	Problem string
 	Took    time.Duration
 	// Folder holds what the suite and the client wrote.

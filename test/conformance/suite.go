@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// clientTime is how long the suite waits for a client; the client of this package gives up before.
+	// clientTime is the time for which the suite waits for a client; the client of this package gives up before.
 	clientTime = 30 * time.Second
 	// runTime bounds a whole run: the suite's own start and end, and clientTime.
 	runTime = 60 * time.Second

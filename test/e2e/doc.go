@@ -1,4 +1,4 @@
-// Package e2e tests the library from end to end: real processes, real sockets, and servers that nobody here wrote,
+// Package e2e tests the library from end to end: real processes, real sockets, and servers of other authors,
 // through the public facade and nothing else. The tests of the command stand beside the command.
 //
 // Its tests run one after the other, because each compares what this process holds before and after it: child

@@ -68,7 +68,7 @@ func Play(bound time.Duration, out io.Writer) {
 	}
 }
 
-// callKilled ends a server and calls it. The second call shows that nobody starts it again.
+// callKilled ends a server and calls it. The second call shows that the client does not start it again.
 func callKilled(ctx context.Context, cmd *exec.Cmd, session *mcp.ClientSession, out io.Writer) {
 	_ = cmd.Process.Kill() // it lives
 	_ = session.Wait()     // until the client has seen it

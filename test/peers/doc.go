@@ -1,4 +1,4 @@
-// Package peers finds MCP servers that nobody here wrote, for the end-to-end tests: npm's, at the versions of
+// Package peers finds MCP servers of other authors, for the end-to-end tests: npm's, at the versions of
 // npm/package-lock.json, and the Go SDK's everything-server, at the version of gosdk/go.mod.
 //
 // For signing in there is an authorization server, npm's oidc-provider at the version of oidc/package-lock.json

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// MCPInspector is the MCP inspector's command line, a client that nobody here wrote.
+// MCPInspector is the MCP inspector's command line, a client of other authors.
 type MCPInspector struct {
 	// Node runs it: a Node that npm installed beside it, because it needs a newer one than the servers do.
 	Node string

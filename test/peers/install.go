@@ -22,9 +22,9 @@ const (
 	// installTimeout bounds one installation. npm's own retries are switched down, so that an unreachable registry is known
 	// sooner.
 	installTimeout = 5 * time.Minute
-	// failureLifetime is how long a failed installation is believed without another try: the tests of one run ask many times.
+	// failureLifetime is the time for which a failed installation is believed without another try: the tests of one run ask many times.
 	failureLifetime = 10 * time.Minute
-	// oldestNode is what the servers' own package.json files ask for.
+	// oldestNode is the major version that the servers' own package.json files ask for.
 	oldestNode = 20
 )
 

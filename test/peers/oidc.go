@@ -27,7 +27,7 @@ type AuthServer struct {
 	Issuer string
 }
 
-// AuthSettings are what differs between tests.
+// AuthSettings hold the settings in which tests differ. They are passed to the server as JSON, in its argument.
 type AuthSettings struct {
 	// AccessTTL is the life of access tokens in seconds; 3600 if 0.
 	AccessTTL int `json:"accessTTL,omitempty"`
@@ -114,7 +114,7 @@ func (s *AuthServer) SetTokenLifetime(tb testing.TB, seconds int) {
 	s.requestJSON(tb, http.MethodPost, fmt.Sprintf("/test/life?seconds=%d", seconds), nil, &struct{}{})
 }
 
-// Token is what an AuthServer knows of an access token.
+// Token describes an access token, as the authorization server introspects it.
 type Token struct {
 	Active                  bool
 	Audience, Scope, Client string

@@ -72,7 +72,7 @@ func registrySource() (string, error) {
 // documents are tested all the same.
 var errNoDatabase = errors.New("PostgreSQL is not installed")
 
-// findPostgres is where one of PostgreSQL's programs is: Debian does not put them into PATH.
+// findPostgres returns the path of one of PostgreSQL's programs, which Debian does not put into PATH.
 func findPostgres(program string) (string, error) {
 	if path, err := exec.LookPath(program); err == nil {
 		return path, nil
@@ -187,7 +187,8 @@ func startProgram(tb testing.TB, cmd *exec.Cmd, end os.Signal) *boundedOutput {
 	return output
 }
 
-// freeAddress is one that nobody listened at a moment ago.
+// freeAddress returns a loopback address that was free a moment ago. Another program may take it before it is used; the test
+// fails then.
 func freeAddress(tb testing.TB) string {
 	tb.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

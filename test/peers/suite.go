@@ -9,7 +9,7 @@ import (
 	"runtime"
 )
 
-// oldestNodeOfSuite is what the conformance suite's package.json asks for.
+// oldestNodeOfSuite is the major version of Node that the conformance suite's package.json asks for.
 const oldestNodeOfSuite = 22
 
 // Suite is the installed conformance suite.

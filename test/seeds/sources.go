@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// Sources is what the test sources of the module say.
+// Sources holds the facts that the test sources of the module state.
 type Sources struct {
 	// Tests holds every test function: folder.TestName.
 	Tests map[string]bool
@@ -98,7 +98,7 @@ func (s *Sources) readTestFile(fset *token.FileSet, folder string, f *ast.File) 
 	}
 }
 
-// importName is what the file calls this package; empty if it does not import it.
+// importName returns the name by which a file refers to this package, empty if it does not import it.
 func importName(f *ast.File) string {
 	for _, i := range f.Imports {
 		if i.Path.Value == strconv.Quote(self) {

@@ -29,8 +29,8 @@ func (r *measurements) printProgress(file string, since time.Duration) {
 
 func roundTime(d time.Duration) time.Duration { return d.Round(10 * time.Microsecond) }
 
-// tolerance is how far beyond the bound a machine that does something else may throw the slowest percent of the calls. One that waits
-// for a neighbour is beyond it.
+// tolerance is added to the bound for the slowest percent of the calls, because the machine may do something else. A call that
+// waits for a bad neighbour takes longer than that.
 const tolerance = 2 * time.Second
 
 func compareLatency(way string, alone, together []time.Duration) (faults []string) {

@@ -17,7 +17,7 @@ import (
 const (
 	// alonePart is the part of the time in which the good server is called alone.
 	alonePart = 0.1
-	// roundInterval is how often one command runs and the socket is asked socketCalls times.
+	// roundInterval is the time between two rounds: in each one command runs, and the socket is asked socketCalls times.
 	roundInterval = time.Second
 	socketCalls   = 20
 	// callTimeout bounds a call: no bad neighbour may come near it.

@@ -7,7 +7,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
-// headersShare is how many days have a server whose tools want their arguments in headers.
+// headersShare is the share of days that have a server whose tools want their arguments in headers.
 const headersShare = 0.15
 
 // drawHeaderParams has such a server be called while its list changes, so that calls by an older list meet a newer one. It has a source of

@@ -6,7 +6,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
-// permitShare is how many days have an owner who gives other rules while calls are made.
+// permitShare is the share of days that have an owner who gives other rules while calls are made.
 const permitShare = 0.2
 
 // drawPermissions has rules deny tools of one server, and later others or none, while those tools are called and what else it has is read. The

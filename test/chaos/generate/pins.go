@@ -6,7 +6,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
-// pinsShare is how many days have a manager that remembers the definitions of tools.
+// pinsShare is the share of days that have a manager that remembers the definitions of tools.
 const pinsShare = 0.25
 
 // drawPins has tools change after they were shown, and the owner approve some of the changes. It has a source of chance of its own.

@@ -30,7 +30,7 @@ func (c *checker) ownerCommands(server string) []ownerCommand {
 	return c.commandsExcept(server, func(do string) bool { return do == "permit" || do == "approve" })
 }
 
-// permitCommands is when other rules were given for the tools of a server.
+// permitCommands returns the commands that gave other rules for the tools of a server.
 func (c *checker) permitCommands(server string) []ownerCommand {
 	return c.commandsExcept(server, func(do string) bool { return do != "permit" })
 }

@@ -85,7 +85,7 @@ func newControlConn(c io.ReadWriter) *controlConn {
 func (w *controlConn) writeFrame(kind frameKind, body []byte) error {
 	b := make([]byte, 5, 5+len(body))
 	b[0] = byte(kind)
-	binary.BigEndian.PutUint32(b[1:], uint32(len(body))) //nolint:gosec // nobody sends 4 GiB
+	binary.BigEndian.PutUint32(b[1:], uint32(len(body))) //nolint:gosec // no frame has 4 GiB
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	_, err := w.out.Write(append(b, body...))

@@ -20,7 +20,7 @@ import (
 func (r *run) startManager(ctx context.Context) error {
 	// Calls and commands end with the run, and not with ctx: the manager is closed in order after it.
 	working, cancel := context.WithCancel(context.Background())
-	r.driver.ctx, r.driver.cancel = working, cancel //nolint:fatcontext // set once, before anybody reads it
+	r.driver.ctx, r.driver.cancel = working, cancel //nolint:fatcontext // set once, before a goroutine reads it
 	r.driver.wantedStates, r.driver.respecCommands, r.driver.adjustments = map[string]wantedState{}, map[string]int{}, map[string][]map[string]string{}
 	// The supervisor's goroutine alone calls Rand, so that the generator needs no lock.
 	draw := rand.New(rand.NewPCG(r.plan.Seed, 0)) //nolint:gosec // jitter
@@ -94,7 +94,7 @@ func (r *run) permissionRules() (rules access.Rules) {
 	return rules
 }
 
-// serverSpec is how the manager reaches a server now.
+// serverSpec returns the spec by which the manager reaches a server now, with what commands have changed of it.
 func (r *run) serverSpec(name string) messages.Spec {
 	spec, plan := r.servers[name].endpoint.endpointSpec(), r.describedServer(name)
 	r.driver.mu.Lock()

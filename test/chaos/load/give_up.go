@@ -11,18 +11,18 @@ import (
 type Moment uint8
 
 const (
-	// Stays: he waits for its end.
+	// Stays: the caller waits for the end.
 	Stays Moment = iota
 	// Later: when some time has passed since it began.
 	Later
 	// WhenReceived: when its server has received it.
 	WhenReceived
-	// WhenAnswered: when its server answers it. Nobody can say which of the two its caller is told.
+	// WhenAnswered: when its server answers it. The answer and the giving up race, so that either may be the end.
 	WhenAnswered
 )
 
-// GivenUp is when the caller gives the call up, by the seed of the run, and for Later how much later than its planned start: from at
-// once to 20 s, as often below a tenth of a second, when a call may wait to be sent, as above it.
+// GivenUp returns the moment at which the caller gives the call up, by the seed of the run, and for Later the time since its planned
+// start: from 0 to 20 s, as often below a tenth of a second, when a call may wait to be sent, as above it.
 func (c Call) GivenUp(seed uint64) (Moment, time.Duration) {
 	if !(c.Stream.Cancel > 0) || c.Stream.Read != "" {
 		return Stays, 0

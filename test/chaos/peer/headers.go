@@ -120,7 +120,7 @@ func headerValueOf(value json.RawMessage) (text string, needed bool) {
 	return string(value), true
 }
 
-// headerPatience is how long after a list the calls may still be made by the one before.
+// headerPatience bounds the time after a list in which a client may still make calls by the list before: calls may have waited.
 const headerPatience = 10 * time.Second
 
 // checkParamMismatch judges a call whose headers do not fit: its client was given the newest list long ago, and nothing broke since.

@@ -42,7 +42,7 @@ type machine struct {
 	// at 1.
 	scheduled map[int]scheduledAction
 	lastToken int
-	// lastFaultAt is when a fault began or ended last.
+	// lastFaultAt is the time at which a fault last began or ended.
 	lastFaultAt time.Duration
 	// downUntil is the time until which the server refuses connections after the crash downFault; 0 before any crash.
 	downUntil time.Duration

@@ -13,9 +13,9 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
-// Word is one thing that a scenario can say, and in how many of the days that were counted it is said.
+// Word is one thing that a scenario can say, with the number of counted days that say it.
 type Word struct {
-	// Part is where it stands: servers, faults, commands, load, manager or sometimes.
+	// Part names its place in a scenario: servers, faults, commands, load, manager or sometimes.
 	Part, Word string
 	Days       int
 }

@@ -27,7 +27,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// Tier is where a scenario can run.
+// Tier names one of the two worlds in which a scenario runs.
 type Tier string
 
 const (
@@ -44,11 +44,11 @@ type Scenario struct {
 	About string `json:"about,omitempty" yaml:"about,omitempty"`
 	// Seed is used unless the run is given another one; 1.
 	Seed uint64 `json:"seed,omitempty" yaml:"seed,omitempty"`
-	// Tiers are where it can run; empty: everywhere.
+	// Tiers names the worlds in which it can run; empty: both.
 	Tiers []Tier `json:"tiers,omitempty" yaml:"tiers,omitempty"`
-	// Duration is how long things may break; then every fault ends and the servers are healed. 10 min in Sim, 20 s in Real.
+	// Duration bounds the time in which things break; then every fault ends and the servers are healed. 10 min in Sim, 20 s in Real.
 	Duration messages.Duration `json:"duration,omitempty" yaml:"duration,omitempty"`
-	// Settle is how long the healed world is given to be well again; 0: what I11 allows.
+	// Settle bounds the time in which the healed world has to be well again; 0: what I11 allows.
 	Settle messages.Duration `json:"settle,omitempty" yaml:"settle,omitempty"`
 
 	Servers  []Group   `json:"servers" yaml:"servers"`
@@ -73,10 +73,10 @@ type Group struct {
 	Kind messages.TransportKind `json:"kind,omitempty" yaml:"kind,omitempty"`
 	// Era is legacy (the default) or modern: what the server speaks. The manager is not told.
 	Era messages.Era `json:"era,omitempty" yaml:"era,omitempty"`
-	// Tools is how many tools it lists, read, write and put among them; 3. Pages over how many pages; 1.
+	// Tools counts the tools that it lists, read, write and put among them; 3. Pages counts the pages of that list; 1.
 	Tools int `json:"tools,omitempty" yaml:"tools,omitempty"`
 	Pages int `json:"pages,omitempty" yaml:"pages,omitempty"`
-	// Start is how long it takes from the opening to the answer of the handshake; 20 ms. Latency every other answer; 2 ms.
+	// Start is the time from the opening to the answer of the handshake; 20 ms. Latency is that of every other answer; 2 ms.
 	// Both vary by a half.
 	Start   messages.Duration `json:"start,omitempty" yaml:"start,omitempty"`
 	Latency messages.Duration `json:"latency,omitempty" yaml:"latency,omitempty"`
@@ -113,8 +113,8 @@ type Fault struct {
 	Fault string            `json:"fault" yaml:"fault"`
 	With  map[string]string `json:"with,omitempty" yaml:"with,omitempty"`
 	On    Selector          `json:"on,omitempty" yaml:"on,omitempty"`
-	// At is when it begins, counted from the run's start; For how long it lasts, 0: to the end of Duration. A fault that is an
-	// instant (kill) ignores For. Every repeats it, at most Times times (0: until the end of Duration). Spread lets the begin on
+	// At is the time of its begin, counted from the run's start; For is its length, 0: to the end of Duration. A fault that is
+	// an instant (crash) ignores For. Every repeats it, at most Times times (0: until the end of Duration). Spread lets the begin on
 	// each server vary over so long, by the seed; 0 is all at once.
 	At     messages.Duration `json:"at,omitempty" yaml:"at,omitempty"`
 	For    messages.Duration `json:"for,omitempty" yaml:"for,omitempty"`
@@ -129,8 +129,9 @@ type Command struct {
 	// On are the servers that it is about; of configure those that are the whole set from then on.
 	Do string   `json:"do" yaml:"do"`
 	On Selector `json:"on,omitempty" yaml:"on,omitempty"`
-	// With is what adjust changes: callTimeout, maxCallTimeout, connect, idleTimeout, maxInFlight, maxQueued, or deny (tools that are not
-	// offered, with commas between). Of permit it is refuse: the tools that a rule denies from then on, * for the whole server.
+	// With holds the keys of the spec that adjust changes: callTimeout, maxCallTimeout, connect, idleTimeout, maxInFlight, maxQueued,
+	// or deny (tools that are not offered, with commas between). For permit it holds refuse: the tools that a rule denies from then
+	// on, * for the whole server.
 	With map[string]string `json:"with,omitempty" yaml:"with,omitempty"`
 	// At, Every, Times and Spread are those of Fault.
 	At     messages.Duration `json:"at,omitempty" yaml:"at,omitempty"`
@@ -182,7 +183,7 @@ type Load struct {
 	For  messages.Duration `json:"for,omitempty" yaml:"for,omitempty"`
 }
 
-// Manager is how the manager under test is configured; zero is its own default.
+// Manager configures the manager under test; the zero value of a field is the manager's own default.
 type Manager struct {
 	// Gate is restart.Limits.Processes; 8, as on two processors.
 	Gate int `json:"gate,omitempty" yaml:"gate,omitempty"`
@@ -196,7 +197,8 @@ type Manager struct {
 	WithdrawAfter messages.Duration `json:"withdrawAfter,omitempty" yaml:"withdrawAfter,omitempty"`
 	CallWait      messages.Duration `json:"callWait,omitempty" yaml:"callWait,omitempty"`
 	ProbeEvery    messages.Duration `json:"probeEvery,omitempty" yaml:"probeEvery,omitempty"`
-	// Audit has the manager keep a record of what is done, which nobody reads. Ask has it ask about every call, which is allowed at once.
+	// Audit has the manager keep an audit log, so that a day meets its cost; no check reads it. Ask has it ask about every call,
+	// which is allowed at once.
 	Audit bool `json:"audit,omitempty" yaml:"audit,omitempty"`
 	Ask   bool `json:"ask,omitempty" yaml:"ask,omitempty"`
 	// Pins has it remember the definitions of tools and say which have changed since they were approved.

@@ -12,10 +12,10 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/auth/oauth"
 )
 
-// metadataURL is where this client would describe itself. The suite expects this address, and nobody reads it.
+// metadataURL is the client id of a client that describes itself at an address. The suite expects this one and does not fetch it.
 const metadataURL = "https://conformance-test.local/client-metadata.json"
 
-// newAuthorizer signs in as somebody would have configured it who was given what the scenario gave.
+// newAuthorizer makes the credentials of a server from the input that the scenario gave, as a configuration would.
 func (c *client) newAuthorizer(name string, spec supervisor.Spec) (transports.Authorizer, error) {
 	if c.auth != nil {
 		return c.auth, nil

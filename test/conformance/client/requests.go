@@ -10,7 +10,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor"
 )
 
-// managerConfig is how this program wants its manager: one that can answer whatever a server asks.
+// managerConfig returns a configuration under which every request of a server is answered.
 func (c *client) managerConfig() supervisor.Config {
 	return supervisor.Config{
 		AuthProvider: c.newAuthorizer,

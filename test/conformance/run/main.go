@@ -120,7 +120,7 @@ func buildClient(ctx context.Context, root, folder string) (string, error) {
 	return path, nil
 }
 
-// checkCoverage fails if the suite has a scenario that nobody thought of.
+// checkCoverage fails if the suite has a scenario that is neither planned nor left out on purpose.
 func checkCoverage(ctx context.Context, s *conformance.Suite, plan []conformance.Run) error {
 	scenarios, err := s.Scenarios(ctx)
 	if err != nil {
