@@ -11,6 +11,8 @@ import (
 )
 
 const (
+	// wellGroup is the name of the servers that no fault meets.
+	wellGroup = "well"
 	// quietTime is the time without faults at the beginning of a day in which callers are compared, and how long the calls go
 	// on after the first fault: a 99th percentile needs 200 calls before and as many during the faults.
 	quietTime = 40 * time.Second
@@ -37,7 +39,7 @@ func (d *scenarioBuilder) makeComparison() {
 		}
 	}
 	for _, c := range d.s.Commands {
-		if c.Do == "wake" || c.Do == "configure" && len(c.On) > 0 {
+		if c.Do == "wake" || c.Do == scenario.ConnectAll || c.Do == scenario.DisconnectAll || c.Do == "configure" && len(c.On) > 0 {
 			return
 		}
 	}
@@ -60,7 +62,7 @@ func (d *scenarioBuilder) makeComparison() {
 	}
 	d.length += quietTime
 	d.s.Duration = messages.Duration(d.length)
-	g := scenario.Group{Name: "well", Count: wellServers, Kind: pick(d, messages.Stdio, messages.HTTP, messages.WebSocket)}
+	g := scenario.Group{Name: wellGroup, Count: wellServers, Kind: pick(d, messages.Stdio, messages.HTTP, messages.WebSocket)}
 	d.s.Servers = append(d.s.Servers, g)
 	// The same calls run once in the quiet time and once from the first fault on.
 	for _, from := range []time.Duration{0, first} {

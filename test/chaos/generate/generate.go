@@ -76,6 +76,7 @@ func Scenario(seed uint64, o Options) scenario.Scenario {
 	d.drawPermissions(seed)
 	d.drawHeaderParams(seed)
 	d.drawPins(seed)
+	d.drawWholeCommands(seed)
 	d.fitTimeouts()
 	// Two recipes may name one occasion.
 	slices.Sort(d.s.Sometimes)

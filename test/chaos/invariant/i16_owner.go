@@ -1,6 +1,8 @@
 package invariant
 
 import (
+	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -25,10 +27,11 @@ var ownerCheck = newCheck("I16", "the owner's commands",
 		c.checkFirstSet()
 		for _, a := range c.ownerCommands("") {
 			if a.action == "configure" || a.action == "wake" {
-				c.checkPromptAnswer("", a, a.begin)
+				c.reportLate(c.findLatePrompt("", a, a.begin))
 				c.checkAccepted(a)
 			}
 		}
+		wholes := wholeAnswers{}
 		for _, server := range c.x.Servers() {
 			// A server without a spec in the plan is one that the harness knows nothing about.
 			if c.spec[server] == nil {
@@ -47,7 +50,12 @@ var ownerCheck = newCheck("I16", "the owner's commands",
 				if a.begin >= c.closeTime() {
 					break
 				}
-				c.checkCommandTime(server, stays, own, a)
+				if late := c.findLateAnswer(server, stays, own, a); a.ofAll {
+					number := c.x.Event(a.event).Command
+					wholes[number] = append(wholes[number], late)
+				} else {
+					c.reportLate(late)
+				}
 				// In a real run two commands within the skew have no known order, and an owner who gave up says nothing about
 				// the manager.
 				if a.answered && a.end < c.closeTime() && !a.impliedBySet && !c.isOrderUnknown(own, i) && !c.ownerGaveUp(a) {
@@ -57,6 +65,7 @@ var ownerCheck = newCheck("I16", "the owner's commands",
 			}
 			c.checkWantedPresent(server, stays, own)
 		}
+		wholes.reportLast(c)
 	})
 
 // checkFirstSet judges that the manager accepted the first set of servers. The plan holds no command for that set, so its Done
@@ -100,24 +109,40 @@ func isImmediate(a ownerCommand) bool {
 	return a.impliedBySet || slices.Contains([]string{"disable", "disconnect", "remove", "configure", "wake"}, a.action)
 }
 
-// checkPromptAnswer judges that the manager answered a command by from plus the tolerances.
-func (c *checker) checkPromptAnswer(server string, a ownerCommand, from time.Duration) {
+// A lateAnswer is what proves that a command had to be answered by a time and was not.
+type lateAnswer struct {
+	due    time.Duration
+	server string
+	// event is the command, shows the phase that proves it, -1 if none does.
+	event, shows int
+	text         string
+}
+
+// reportLate reports a late answer as a violation; nil is none.
+func (c *checker) reportLate(l *lateAnswer) {
+	if l != nil {
+		c.reportViolationAt(l.due, l.server, l.event, []int{l.shows}, "%s", l.text)
+	}
+}
+
+// findLatePrompt returns the proof that a command was not answered by from plus the tolerances, nil if it was.
+func (c *checker) findLatePrompt(server string, a ownerCommand, from time.Duration) *lateAnswer {
 	c.judged++
 	bound := from + c.skew + c.slack
 	if a.answered && a.end <= bound || bound >= c.closeTime() {
-		return
+		return nil
 	}
 	until := "has no answer"
 	if a.answered {
 		until = "was answered at " + timeText(a.end)
 	}
-	c.reportViolationAt(bound, server, a.event, nil, "%s was asked for at %s and %s: it waits for no server, and was to be answered by %s.",
-		a.action, timeText(a.begin), until, timeText(bound))
+	return &lateAnswer{bound, server, a.event, -1, fmt.Sprintf("%s was asked for at %s and %s: it waits for no server, and was to be answered by %s.",
+		a.action, timeText(a.begin), until, timeText(bound))}
 }
 
-// checkCommandTime judges that a command was answered as soon as its server stayed in one phase, and at the latest when the
-// slowest attempt ends.
-func (c *checker) checkCommandTime(server string, stays []phaseSpan, all []ownerCommand, a ownerCommand) {
+// findLateAnswer returns the proof that a command was not answered as soon as its server stayed in one phase, and at the latest when the
+// slowest attempt ends; nil if it was.
+func (c *checker) findLateAnswer(server string, stays []phaseSpan, all []ownerCommand, a ownerCommand) *lateAnswer {
 	// A server that is added again starts only when the connection before it is gone.
 	from := c.waitsUntil(server, all, a)
 	if isImmediate(a) {
@@ -125,8 +150,7 @@ func (c *checker) checkCommandTime(server string, stays []phaseSpan, all []owner
 			// SetServers is answered when the set is accepted, before the removals that it implies.
 			from = a.begin
 		}
-		c.checkPromptAnswer(server, a, from)
-		return
+		return c.findLatePrompt(server, a, from)
 	}
 	c.judged++
 	end := c.closeTime()
@@ -138,7 +162,7 @@ func (c *checker) checkCommandTime(server string, stays []phaseSpan, all []owner
 		slack += 2 * attemptListTime // a caller who waits for a server also waits for the list that a refresh has requested
 	}
 	if end <= from {
-		return
+		return nil
 	}
 	// A stretch of stable phases that lasts longer than the tolerance must have ended the wait.
 	k := 0
@@ -158,18 +182,39 @@ func (c *checker) checkCommandTime(server string, stays []phaseSpan, all []owner
 		if since.phase != nil {
 			stateText, shows = "the server is "+describePhase(since.phase.Event), since.phase.event
 		}
-		c.reportViolationAt(since.from+slack, server, a.event, []int{shows}, "%s was asked for at %s and %s, and %s from %s on: it had to be answered by %s.",
-			a.action, timeText(a.begin), answerText(a), stateText, timeText(since.from), timeText(since.from+slack))
-		return
+		return &lateAnswer{since.from + slack, server, a.event, shows, fmt.Sprintf("%s was asked for at %s and %s, and %s from %s on: it had to be answered by %s.",
+			a.action, timeText(a.begin), answerText(a), stateText, timeText(since.from), timeText(since.from+slack))}
 	}
 	// A server that never settles is bounded by the time of one attempt; a stuck dial delays it.
 	bound := from + c.attemptTime(server)
 	if later := c.stuckDialEnd(server, bound); later > bound {
 		bound = later + c.attemptTime(server)
 	}
-	if end > bound {
-		c.reportViolationAt(bound, server, a.event, nil, "%s was asked for at %s and %s: whatever becomes of an attempt, it ends by %s.", a.action,
-			timeText(a.begin), answerText(a), timeText(bound))
+	if end <= bound {
+		return nil
+	}
+	return &lateAnswer{bound, server, a.event, -1, fmt.Sprintf("%s was asked for at %s and %s: whatever becomes of an attempt, it ends by %s.", a.action,
+		timeText(a.begin), answerText(a), timeText(bound))}
+}
+
+// wholeAnswers collects, by the number of a command to all servers, by when each server was done with it.
+type wholeAnswers map[int][]*lateAnswer
+
+// reportLast reports a command to all servers that was not answered when the last of them was done; a server without a proof may have taken until
+// the answer.
+func (w wholeAnswers) reportLast(c *checker) {
+	for _, number := range slices.Sorted(maps.Keys(w)) {
+		var last *lateAnswer
+		for _, l := range w[number] {
+			if l == nil {
+				last = nil
+				break
+			}
+			if last == nil || l.due > last.due {
+				last = l
+			}
+		}
+		c.reportLate(last)
 	}
 }
 
@@ -266,7 +311,11 @@ func (c *checker) checkCommandAnswer(server string, stays []phaseSpan, all []own
 		isAtRest := func(s *phaseSpan) bool {
 			return s.Phase == messages.Connected || s.Phase == messages.Disabled || s.Step == messages.Idle
 		}
-		if !wasPublished(max(a.begin, a.end-c.skew-c.slack), isAtRest) {
+		from := max(a.begin, a.end-c.skew-c.slack)
+		if a.ofAll {
+			from = a.begin // another server may have taken longer
+		}
+		if !wasPublished(from, isAtRest) {
 			c.reportViolation(server, a.doneEvent, []int{a.event}, "%s was asked for at %s and was answered at %s as done, and the server is neither connected nor "+
 				"at rest then.", a.action, timeText(a.begin), timeText(a.end))
 		}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
 // An ownerCommand is one command of the owner, from begin, when he gave it, to its answer. doneEvent is -1, and end is 0, while
@@ -21,6 +22,8 @@ type ownerCommand struct {
 	// impliedBySet marks a command that stands for the change which a SetServers with another set of servers means for this
 	// server. It is answered when the set is accepted.
 	impliedBySet bool
+	// ofAll marks a command that stands for what a command to all servers does to this one. It is answered when each of them is done.
+	ofAll bool
 }
 
 // ownerCommands returns the owner's commands for a server, in order, together with those for the whole manager (configure,
@@ -41,9 +44,10 @@ func (c *checker) commandsExcept(server string, ignored func(do string) bool) []
 	// commandIndex finds the command that a Done event answers; sets holds the numbers of the commands that are given as a
 	// whole set.
 	commandIndex := map[int]int{}
-	sets := map[int]bool{}
+	sets, wholes := map[int]bool{}, map[int]bool{}
 	for _, o := range c.plan.Commands {
 		sets[o.ID] = o.Do == "configure" || o.BySet()
+		wholes[o.ID] = o.Do == scenario.ConnectAll || o.Do == scenario.DisconnectAll
 	}
 	addEvent := func(i int) {
 		e := c.x.Event(i)
@@ -54,7 +58,7 @@ func (c *checker) commandsExcept(server string, ignored func(do string) bool) []
 			}
 			commandIndex[e.Command] = len(out)
 			out = append(out, ownerCommand{action: e.Method, event: i, doneEvent: -1, begin: e.T, everyServer: e.Server == "",
-				impliedBySet: sets[e.Command] && e.Method != "configure"})
+				impliedBySet: sets[e.Command] && e.Method != "configure", ofAll: wholes[e.Command]})
 		case history.Done:
 			if k, ok := commandIndex[e.Command]; ok {
 				out[k].doneEvent, out[k].end, out[k].answered, out[k].failed = i, e.T, true, e.Class != messages.ClassNone

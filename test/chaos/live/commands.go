@@ -1,6 +1,7 @@
 package live
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -26,8 +27,12 @@ func (r *run) runCommand(c scenario.PlannedCommand) {
 	r.driver.goroutines.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), commandTimeout)
 		defer cancel()
-		err := r.executeCommand(ctx, c)
+		all := r.executeCommand(ctx, c)
 		for _, m := range commands {
+			err := all
+			if c.Do == scenario.ConnectAll || c.Do == scenario.DisconnectAll {
+				err = scenario.ErrorOf(all, m.Server)
+			}
 			e := history.Event{Side: history.Owner, Kind: history.Done, Server: m.Server, Command: c.ID, Method: m.Do}
 			if err != nil {
 				_, e.Class, e.Text = outcomeOf(err)
@@ -38,13 +43,21 @@ func (r *run) runCommand(c scenario.PlannedCommand) {
 	})
 }
 
-// perServerCommands splits a configure command with a set of servers into the removals and additions that it amounts to,
-// because the invariants judge each server by its own commands. Any other command stays as it is.
+// perServerCommands splits a configure command with a set of servers into the removals and additions that it amounts to, and a
+// command to all servers into what it does to each, because the invariants judge each server by its own commands. Any other
+// command stays as it is. A server that is connected when all are to be may be lost until the manager looks: that is an enable.
 func (r *run) perServerCommands(c scenario.PlannedCommand) []scenario.PlannedCommand {
+	var all []scenario.PlannedCommand
+	if c.Do == scenario.ConnectAll || c.Do == scenario.DisconnectAll {
+		for _, st := range r.manager.Status() {
+			do := cmp.Or(scenario.ActionOf(c.Do, st.Status, st.Step), "enable")
+			all = append(all, scenario.PlannedCommand{ID: c.ID, Do: do, Server: st.Name, At: c.At})
+		}
+		return all
+	}
 	if c.Only == nil {
 		return []scenario.PlannedCommand{c}
 	}
-	var all []scenario.PlannedCommand
 	for _, s := range r.plan.Servers {
 		isRemoved, isKept := r.driver.wantedStateOf(s.Name) == wantRemoved, slices.Contains(c.Only, s.Name)
 		switch {
@@ -91,6 +104,10 @@ func (r *run) executeCommand(ctx context.Context, c scenario.PlannedCommand) err
 	case "configure":
 		_, err := m.SetServers(ctx, r.wantedSpecs())
 		return err
+	case scenario.ConnectAll:
+		return m.ConnectAll(ctx)
+	case scenario.DisconnectAll:
+		return m.DisconnectAll(ctx)
 	case "wake":
 		m.Woken()
 		return nil

@@ -206,7 +206,7 @@ func (f *findings) checkCommand(path string, c Command) {
 	switch {
 	case !slices.Contains(known, c.Do):
 		f.addProblem(path+".do", suggestWord(c.Do, known), "there is no command %s", quoteWord(c.Do))
-	case c.Do == "wake" && len(c.On) > 0:
+	case c.Do != "configure" && wholeManager(c.Do) && len(c.On) > 0:
 		f.addProblem(path+".on", "leave it out", "%s is about no single server", c.Do)
 	default:
 		f.adjustment(path, c)
@@ -214,7 +214,9 @@ func (f *findings) checkCommand(path string, c Command) {
 }
 
 // wholeManager reports whether a command concerns the manager and no single server.
-func wholeManager(do string) bool { return do == "configure" || do == "wake" }
+func wholeManager(do string) bool {
+	return do == "configure" || do == "wake" || do == ConnectAll || do == DisconnectAll
+}
 
 // checkLoad checks the tool, the numbers and the times of a load.
 func (f *findings) checkLoad(path string, l Load) {

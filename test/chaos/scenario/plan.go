@@ -77,7 +77,7 @@ type PlannedFault struct {
 	End    time.Duration     `json:"end"`
 }
 
-// PlannedCommand is one command about one server; Server is empty for configure and wake. ID counts from 1 in the order
+// PlannedCommand is one command about one server; Server is empty for those about the whole manager. ID counts from 1 in the order
 // of the plan.
 type PlannedCommand struct {
 	ID     int           `json:"id"`

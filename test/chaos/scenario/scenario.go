@@ -125,7 +125,8 @@ type Fault struct {
 
 // Command is something that the owner of the manager does.
 type Command struct {
-	// Do is disable, disconnect, enable, reconnect, refresh, remove, add, respec, adjust, permit, approve, configure or wake. See Commands.
+	// Do is disable, disconnect, enable, reconnect, refresh, remove, add, respec, adjust, permit, approve, configure,
+	// connectAll, disconnectAll or wake. See Commands.
 	// On are the servers that it is about; of configure those that are the whole set from then on.
 	Do string   `json:"do" yaml:"do"`
 	On Selector `json:"on,omitempty" yaml:"on,omitempty"`
@@ -142,19 +143,21 @@ type Command struct {
 
 // Commands are the words of Command.Do, each with what it does.
 var Commands = map[string]string{
-	"disable":    "Toggle(false): the tools are withdrawn, the connection is kept warm",
-	"disconnect": "Disconnect: disabled, and the connection is closed",
-	"enable":     "Toggle(true)",
-	"reconnect":  "Reconnect",
-	"refresh":    "Refresh: the tools are listed again",
-	"remove":     "Remove: the server is gone from the manager",
-	"add":        "Connect with the group's spec: added again if it was removed, else its spec is said again",
-	"respec":     "Connect with a changed spec (another description of the same server)",
-	"adjust":     "Connect, or in turns SetServers, with a spec that differs in what no connection depends on (with:)",
-	"permit":     "SetPermissions with rules that deny tools (with: refuse)",
-	"approve":    "ApprovePins of all changes of tools that wait (manager: pins)",
-	"configure":  "SetServers with the whole set as it is: nothing may change; or with only those of on, the others are removed",
-	"wake":       "the machine wakes up: the manager looks at the clock",
+	"disable":       "Toggle(false): the tools are withdrawn, the connection is kept warm",
+	"disconnect":    "Disconnect: disabled, and the connection is closed",
+	"enable":        "Toggle(true)",
+	"reconnect":     "Reconnect",
+	"refresh":       "Refresh: the tools are listed again",
+	"remove":        "Remove: the server is gone from the manager",
+	"add":           "Connect with the group's spec: added again if it was removed, else its spec is said again",
+	"respec":        "Connect with a changed spec (another description of the same server)",
+	"adjust":        "Connect, or in turns SetServers, with a spec that differs in what no connection depends on (with:)",
+	"permit":        "SetPermissions with rules that deny tools (with: refuse)",
+	"approve":       "ApprovePins of all changes of tools that wait (manager: pins)",
+	"configure":     "SetServers with the whole set as it is: nothing may change; or with only those of on, the others are removed",
+	"connectAll":    "ConnectAll: every server that is not connected is enabled or tried now, where nothing else is said about it",
+	"disconnectAll": "DisconnectAll: every server is disabled, and its connection is closed",
+	"wake":          "the machine wakes up: the manager looks at the clock",
 }
 
 // Load is calls that go on meanwhile, open loop: the time of each call is planned, and a slow answer postpones none.

@@ -1,11 +1,43 @@
 package scenario
 
 import (
+	"errors"
 	"maps"
 	"slices"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 )
+
+// ConnectAll and DisconnectAll are the commands to all servers. In the record each is one event for each server: what the facade documents that it
+// does to that one.
+const ConnectAll, DisconnectAll = "connectAll", "disconnectAll"
+
+// ActionOf returns the command to one server that a command to all of them amounts to, by the server's phase when it is given; empty if nothing is
+// done about that server.
+func ActionOf(do string, phase messages.Phase, step messages.Step) string {
+	switch {
+	case do == DisconnectAll:
+		return "disconnect"
+	case phase == messages.Connected:
+		return ""
+	case phase == messages.Disabled, phase == messages.Pending && step != messages.Idle:
+		return "enable"
+	}
+	return "reconnect"
+}
+
+// ErrorOf returns what the error of a command to all servers says of one of them; nil if it says nothing of it.
+func ErrorOf(err error, server string) error {
+	if all, joined := err.(interface{ Unwrap() []error }); joined { //nolint:errorlint // the command's own error joins those of the servers
+		for _, one := range all.Unwrap() {
+			if own := (*messages.Error)(nil); errors.As(one, &own) && own.Server == server {
+				return one
+			}
+		}
+		return nil
+	}
+	return err
+}
 
 // Occasions maps the words of Scenario.Sometimes to what must have been seen.
 var Occasions = map[string]string{

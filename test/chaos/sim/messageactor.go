@@ -307,16 +307,17 @@ func (p *messageActor) wakeFollowers(server string) {
 }
 
 // setServers gives the manager the whole set of servers by message.
-func (p *messageActor) setServers(specs map[string]messages.Spec) error {
+func (p *messageActor) setServers(_ context.Context, specs map[string]messages.Spec) (messages.SetServersResult, error) {
 	m := &messages.SetServers{Servers: map[string]*messages.ServerSpec{}}
 	for name, spec := range specs {
 		m.Servers[name] = spec.ToProto()
 	}
 	r, err := requestReply[*messages.SetServersReply](p, m)
 	if err != nil {
-		return err
+		return messages.SetServersResult{}, err
 	}
-	return r.GetFailure().ToError()
+	return messages.SetServersResult{Added: r.GetAdded(), Removed: r.GetRemoved(), Errors: r.GetErrors(), Adjusted: r.GetAdjusted(), Kept: r.GetKept()},
+		r.GetFailure().ToError()
 }
 
 // compareLists checks that the tools and servers listed by message are those of the facade. It compares only if the catalog has

@@ -120,8 +120,10 @@ func (w *simulation) runPlan() error {
 	w.watch.startWatching(w.manager)
 	w.slowWatcher.startReading(w)
 	w.users.scheduleWork()
+	specs := w.wantedSpecs()
+	check := w.ownerSet.replaceAll(specs)
 	w.users.runAsUser(func() {
-		if err := w.setServers(context.Background(), w.wantedSpecs()); err != nil {
+		if err := w.setServers(context.Background(), specs, check); err != nil {
 			w.rec.Add(history.Event{T: w.elapsedTime(), Side: history.Owner, Kind: history.Done, Method: "set servers", Text: err.Error()})
 		}
 	})
@@ -240,6 +242,10 @@ func (w *simulation) lookAround() {
 		w.recordStatus(all[(w.nextGlance+i)%len(all)], "now and then")
 	}
 	w.nextGlance = (w.nextGlance + n) % max(len(all), 1)
+	// With more servers than that the comparison of all of them would cost more than the rest of the run.
+	if len(all) <= glanceMost {
+		w.compareReads(w.manager.Status())
+	}
 	w.eachServer(w.checkPins)
 }
 

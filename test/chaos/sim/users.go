@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -318,8 +317,12 @@ func (p *managerUsers) startCommand(o scenario.PlannedCommand) {
 		w.timeline.planAction(w.virtualNow+afterWake, "", w.lookAround)
 	}
 	p.runAsUser(func() {
-		err := do()
+		all := do()
 		for _, e := range events {
+			err := all
+			if o.Do == scenario.ConnectAll || o.Do == scenario.DisconnectAll {
+				err = scenario.ErrorOf(all, e.Server)
+			}
 			e.T, e.Kind, e.Class = w.elapsedTime(), history.Done, messages.ClassOf(err)
 			if err != nil {
 				e.Text = err.Error()
@@ -327,20 +330,30 @@ func (p *managerUsers) startCommand(o scenario.PlannedCommand) {
 			}
 			w.rec.Add(e)
 		}
-		if o.Do == "remove" && err == nil {
+		if o.Do == "remove" && all == nil {
 			w.recordStatus(o.Server, "after its removal")
 		}
 	})
 }
 
-// commandEvents splits a configure command with a set of servers into the removals and additions that it amounts to, because
-// the invariants judge each server by its own commands. It updates removed for them. Any other command is one event.
+// commandEvents splits a configure command with a set of servers into the removals and additions that it amounts to, and a command to all servers
+// into what it does to each, because the invariants judge each server by its own commands. It updates removed for them. Any other command is one
+// event.
 func (p *managerUsers) commandEvents(o scenario.PlannedCommand) []history.Event {
 	e := history.Event{Side: history.Owner, Kind: history.Command, Server: o.Server, Command: o.ID, Method: o.Do}
+	var all []history.Event
+	if o.Do == scenario.ConnectAll || o.Do == scenario.DisconnectAll {
+		for _, st := range p.world.manager.Status() {
+			if e.Server, e.Method = st.Name, scenario.ActionOf(o.Do, st.Status, st.Step); e.Method != "" {
+				p.world.servers[st.Name].commandCount.Add(1)
+				all = append(all, e)
+			}
+		}
+		return all
+	}
 	if o.Only == nil {
 		return []history.Event{e}
 	}
-	var all []history.Event
 	p.world.eachServer(func(h *simServer) {
 		kept := slices.Contains(o.Only, h.server.Name)
 		if kept != h.removed {
@@ -362,7 +375,7 @@ func (p *managerUsers) commandEvents(o scenario.PlannedCommand) []history.Event 
 // of the user must not touch the servers.
 func (p *managerUsers) commandFunc(o scenario.PlannedCommand) func() error {
 	m, ctx, h := p.world.manager, p.ctx, p.world.servers[o.Server]
-	if h == nil && o.Do != "configure" && o.Do != "wake" {
+	if h == nil && !slices.Contains([]string{"configure", "wake", scenario.ConnectAll, scenario.DisconnectAll}, o.Do) {
 		return func() error { return errors.New("the plan's command is about a server that the plan does not have") }
 	}
 	var spec messages.Spec
@@ -374,11 +387,13 @@ func (p *managerUsers) commandFunc(o scenario.PlannedCommand) func() error {
 		return p.world.permitFunc(ctx, h)
 	case "remove":
 		h.removed = true
+		p.world.ownerSet.removeServer(o.Server)
 	case "respec":
 		h.revision++
 		h.spec = reviseSpec(specOf(h.server, h.canary), h.revision)
 		h.removed = false
 		spec = h.spec
+		p.world.ownerSet.addServer(o.Server, spec)
 	case "adjust":
 		h.server = h.server.Adjusted(o.With)
 		if h.spec = specOf(h.server, h.canary); h.revision > 0 {
@@ -389,9 +404,11 @@ func (p *managerUsers) commandFunc(o scenario.PlannedCommand) func() error {
 			h.commandCount.Add(1)
 			return p.setServersFunc()
 		}
+		p.world.ownerSet.addServer(o.Server, spec)
 	case "add":
 		h.removed = false
 		spec = h.spec
+		p.world.ownerSet.addServer(o.Server, spec)
 	}
 	if program := p.world.messageActor; program != nil {
 		if send := program.commandFunc(ctx, o, spec); send != nil {
@@ -415,6 +432,10 @@ func (p *managerUsers) commandFunc(o scenario.PlannedCommand) func() error {
 		return func() error { return m.Connect(ctx, o.Server, spec) }
 	case "configure":
 		return p.setServersFunc()
+	case scenario.ConnectAll:
+		return func() error { return m.ConnectAll(ctx) }
+	case scenario.DisconnectAll:
+		return func() error { return m.DisconnectAll(ctx) }
 	case "wake":
 		return func() error { m.Woken(); return nil }
 	}
@@ -423,17 +444,25 @@ func (p *managerUsers) commandFunc(o scenario.PlannedCommand) func() error {
 
 // setServersFunc returns the command that gives the manager the whole set of servers as it is now.
 func (p *managerUsers) setServersFunc() func() error {
-	specs := maps.Clone(p.world.wantedSpecs())
-	return func() error { return p.world.setServers(p.ctx, specs) }
+	specs := p.world.wantedSpecs()
+	check := p.world.ownerSet.replaceAll(specs)
+	return func() error { return p.world.setServers(p.ctx, specs, check) }
 }
 
-// setServers gives the manager the whole set of servers, by message or by the facade.
-func (w *simulation) setServers(ctx context.Context, specs map[string]messages.Spec) error {
+// setServers gives the manager the whole set of servers, by message or by the facade, and checks what it says that it did.
+func (w *simulation) setServers(ctx context.Context, specs map[string]messages.Spec, check func(messages.SetServersResult) string) error {
+	give := w.manager.SetServers
 	if w.messageActor != nil {
-		return w.messageActor.setServers(specs)
+		give = w.messageActor.setServers
 	}
-	_, err := w.manager.SetServers(ctx, specs)
-	return err
+	res, err := give(ctx, specs)
+	if err != nil {
+		return err
+	}
+	if problem := check(res); problem != "" {
+		w.reportBrokenPromise("", problem)
+	}
+	return nil
 }
 
 // wantedSpecs returns the specs of all servers that the owner has not removed.

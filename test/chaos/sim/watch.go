@@ -86,9 +86,12 @@ func (w *managerWatch) recordEvent(e messages.Event) {
 	case messages.EventPhase:
 		recorded.Kind = history.Phase
 		fillFromStatus(&recorded, e.Status, w.world.start)
+		w.world.reads.notePhase(e.Server, e.Time, e.Status)
 		w.world.secrets.checkStatus(w.world, e.Status)
 	case messages.EventRemoved:
 		recorded.Kind = history.Removed
+		w.world.reads.notePhase(e.Server, e.Time, nil)
+		delete(w.world.ownerSet.leaving, e.Server)
 	case messages.EventAuth:
 		recorded.Kind = history.Auth
 	case messages.EventCallStarted, messages.EventCallEnded:

@@ -1,0 +1,97 @@
+package invariant
+
+import (
+	"slices"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+)
+
+// readSettled is the Method of the record of a wait until no server changes its phase by itself (Manager.Settled).
+const readSettled = "settled"
+
+// checkSettled judges those waits: by the answer each server stood in a phase in which it stays at some time of the wait; the answer comes when the
+// last one does; and one that does not come within its time names a server that is on its way.
+func (c *checker) checkSettled() {
+	begin := -1
+	for _, i := range c.x.ServerEvents("") {
+		e := c.x.Event(i)
+		switch {
+		case e.Method != readSettled:
+		case e.Kind == history.Reading:
+			begin = i
+		case e.Kind == history.ReadEnd && begin >= 0 && e.T < c.closeTime():
+			c.judged++
+			c.checkSettledAnswer(begin, i)
+		}
+	}
+}
+
+func (c *checker) checkSettledAnswer(begin, end int) {
+	b, e := c.x.Event(begin), c.x.Event(end)
+	if e.Class == messages.ClassTimeout {
+		c.checkUnsettled(e.Name, begin, end)
+		return
+	}
+	if e.Class != messages.ClassNone {
+		c.reportViolation(e.Name, end, []int{begin}, "Who waited from %s for every server to settle was answered at %s that it cannot be: %s.", timeText(b.T),
+			timeText(e.T), e.Text)
+		return
+	}
+	moved := b.T // the last time at which a server was on its way
+	for _, server := range c.x.Servers() {
+		moved = max(moved, c.stuckDialEnd(server, b.T))
+		var known, settled bool
+		spans := c.phaseSpans(server)
+		for k := range spans {
+			s := &spans[k]
+			if s.T > e.T+c.skew || s.to < b.T-c.skew && s.endEvent >= 0 {
+				continue
+			}
+			known = known || s.T <= b.T
+			if isSettled(s) && !(s.Phase == messages.Failed && s.Retry == "") {
+				settled = true
+			} else {
+				moved = max(moved, min(s.to, e.T))
+			}
+		}
+		if known && !settled && !c.removedBetween(server, b.T, e.T) {
+			c.reportViolation(server, end, []int{begin}, "Who waited from %s for every server to settle was told at %s that it has, and this one was on its way all the "+
+				"time.", timeText(b.T), timeText(e.T))
+			return
+		}
+	}
+	if due := moved + c.skew + c.slack; e.T > due {
+		c.reportViolation("", end, []int{begin}, "Who waited from %s for every server to settle was told only at %s, and the last one had settled at %s.", timeText(b.T),
+			timeText(e.T), timeText(moved))
+	}
+}
+
+// checkUnsettled judges that a server for which somebody waited in vain did not stand still.
+func (c *checker) checkUnsettled(server string, begin, end int) {
+	e := c.x.Event(end)
+	if c.stuckDialEnd(server, c.x.Event(begin).T) > e.T-settledTolerance {
+		return
+	}
+	spans := c.phaseSpans(server)
+	for k := range spans {
+		s := &spans[k]
+		if s.T < e.T-settledTolerance && (s.to >= e.T || s.endEvent < 0) && isSettled(s) && !(s.Phase == messages.Failed && s.Retry == "") {
+			c.reportViolation(server, end, []int{begin, s.event}, "Who waited from %s for every server to settle was told at %s that this one has not, and it is %s since %s.",
+				timeText(c.x.Event(begin).T), timeText(e.T), describePhase(s.Event), timeText(s.T))
+			return
+		}
+	}
+}
+
+// settledTolerance is how long a server may have settled when it is still waited for.
+const settledTolerance = time.Second
+
+// removedBetween reports whether a server's removal was published between two times, or it was not there at one of them.
+func (c *checker) removedBetween(server string, from, to time.Duration) bool {
+	return slices.ContainsFunc(c.x.ServerEvents(server), func(i int) bool {
+		e := c.x.Event(i)
+		return e.T >= from-c.skew && e.T <= to+c.skew && (e.Kind == history.Removed || e.Kind == history.Command)
+	})
+}
