@@ -123,7 +123,7 @@ var sessionBugs = inPackage("transports/session",
 	},
 	// The end of a session answers every pending request, stops its timer and ends its goroutines.
 	Bug{
-		Name: "death-untold", In: "Session.endSession", Old: "f.answer <- outcome.Answer{Kind: outcome.AnswerSessionEnded}", New: "_ = f",
+		Name: "death-untold", In: "Session.endSession", Old: "waiting[id].answer <- outcome.Answer{Kind: outcome.AnswerSessionEnded}", New: "_ = id",
 		Finds: []string{"I2"}, Why: "calls to a server that has died hang until their deadline",
 	},
 	Bug{
