@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"reflect"
 	"strings"
 	"testing"
@@ -308,31 +307,6 @@ func TestAPageIsOpenedAfterAYes(t *testing.T) {
 	if action, text := ask(page, "o", "a"); action != "accept" || opened != nil || strings.Contains(text, "[o]pen") {
 		t.Errorf("--no-browser: %s, opened %q\n%s", action, opened, text)
 	}
-}
-
-// TestOneInterruptIsAQuestions checks that a question takes one Ctrl-C and the next one belongs to the command, so that a
-// server that asks again and again cannot keep the person from ending the command.
-func TestOneInterruptIsAQuestions(t *testing.T) {
-	i := &interrupts{}
-	if i.passToQuestion(os.Interrupt) {
-		t.Error("there was no question")
-	}
-	taken := 0
-	release := i.captureNext(func() { taken++ })
-	if !i.passToQuestion(os.Interrupt) || taken != 1 || i.passToQuestion(os.Interrupt) {
-		t.Error("a question takes one, and no second one")
-	}
-	release(false)
-	release = i.captureNext(func() { taken++ })
-	if i.passToQuestion(os.Interrupt) || taken != 1 {
-		t.Error("the next question has taken the second one")
-	}
-	release(true) // it was answered
-	release = i.captureNext(func() { taken++ })
-	if !i.passToQuestion(os.Interrupt) || taken != 2 {
-		t.Error("after an answer a question may take one again")
-	}
-	release(false)
 }
 
 // TestAQuestionThatIsTakenBackEnds cancels a request while its question waits for input: the conversation ends.

@@ -20,7 +20,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/servers"
 )
 
-// update makes the scripts and pictures write what they get in place of comparing it; the difference is reviewed as text.
+// update makes the scripts write what they get in place of comparing it; the difference is reviewed as text.
 var update = flag.Bool("update", false, "rewrite the expected output in testdata/script")
 
 // TestMain makes the test binary all programs of the scripts: mcpvisor itself, and the servers that it starts.

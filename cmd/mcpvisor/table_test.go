@@ -142,11 +142,14 @@ func TestPictures(t *testing.T) {
 	golden(t, "everything_coloured", strings.ReplaceAll(strings.Join(coloured.renderLines(), "\n"), "\x1b", "␛")+"\n")
 }
 
-// golden compares a text with a file of testdata/pictures, or with -update writes it.
+// updatePictures makes the tests write the pictures in place of comparing them; the difference is reviewed as text.
+var updatePictures = flag.Bool("pictures", false, "rewrite the expected pictures in testdata/pictures")
+
+// golden compares a text with a file of testdata/pictures, or with -pictures writes it.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	file := filepath.Join("testdata", "pictures", name+".txt")
-	if *update {
+	if *updatePictures {
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -159,7 +162,7 @@ func golden(t *testing.T, name, got string) {
 		t.Fatal(err)
 	}
 	if got != string(want) {
-		t.Errorf("%s is another picture now (-%s rewrites it):\n%s", file, flag.Lookup("update").Name, got)
+		t.Errorf("%s is another picture now (-%s rewrites it):\n%s", file, flag.Lookup("pictures").Name, got)
 	}
 }
 
