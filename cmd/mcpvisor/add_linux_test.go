@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/exit"
 	"github.com/mcpvisor/mcpvisor/test/seeds"
 )
 
@@ -49,7 +50,7 @@ func TestAddAsksForAToken(t *testing.T) {
 	at = term.shows(at, `An answer is required\.\r\n> `)
 	term.types("typed in secret\r")
 	term.shows(at, `private: .*connected.*  patient 1 in .* · 1 tool\r\n  • mcp__private__wait\r\n`)
-	term.exits(exitOK)
+	term.exits(exit.OK)
 	if strings.Contains(term.text(), "secret") {
 		t.Errorf("the token is on the screen:\n%q", term.text())
 	}
@@ -61,7 +62,7 @@ func TestAddAsksForAToken(t *testing.T) {
 	term.shows(0, `or \[l\]ater\? `)
 	term.types("l\r")
 	term.shows(0, `server "later": it needs credentials`)
-	term.exits(exitFailed)
+	term.exits(exit.Failed)
 	if text := p.written(); !strings.Contains(text, `"later"`) {
 		t.Errorf("the file is %s", text)
 	}
@@ -80,7 +81,7 @@ func TestAddAsksForValues(t *testing.T) {
 	at = term.shows(at, `NO_SUCH_B, which B names, is not set\. Its value, .*\r\n> `)
 	term.types("secret 2\r")
 	term.shows(at, `Added server one to the local scope: stdio · fixture mcp-fixture good · env B, C, TOKEN\r\n`)
-	term.exits(exitOK)
+	term.exits(exit.OK)
 	if strings.Contains(term.text(), "secret") {
 		t.Errorf("a value is on the screen:\n%q", term.text())
 	}
@@ -95,7 +96,7 @@ func TestAddAsksForValues(t *testing.T) {
 	at = term.shows(0, `The value of TOKEN`)
 	term.types("half\x03")
 	term.shows(at, `interrupted`)
-	term.exits(exitInterrupted)
+	term.exits(exit.Interrupted)
 	if strings.Contains(p.written(), "two") {
 		t.Error("what was broken off is written")
 	}

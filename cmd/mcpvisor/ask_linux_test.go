@@ -6,6 +6,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/terminal"
 )
 
 // asking is the configuration of a project with a server that asks what a call tells it to ask.
@@ -72,12 +74,12 @@ func TestCtrlCIsTheQuestionsAndThenTheCommands(t *testing.T) {
 	term.exits(0)
 
 	term = p.asks("up")
-	term.shows(0, regexp.QuoteMeta(ansiEnter))
+	term.shows(0, regexp.QuoteMeta(terminal.AnsiEnter))
 	at = term.shows(0, `2 servers: [^\r]*2 connected`)
 	caller := p.start("--config", "c.json", "call", "one", "ask", "method=elicitation/create", askForm) // it has no terminal
-	at = term.shows(at, regexp.QuoteMeta(ansiLeave)+`\r\nThe server "one" asks you`)
+	at = term.shows(at, regexp.QuoteMeta(terminal.AnsiLeave)+`\r\nThe server "one" asks you`)
 	term.types("\x03")
-	at = term.shows(at, `the question is cancelled[^\x1b]*`+regexp.QuoteMeta(ansiEnter)) // the table is back
+	at = term.shows(at, `the question is cancelled[^\x1b]*`+regexp.QuoteMeta(terminal.AnsiEnter)) // the table is back
 	if line := <-caller.lines; line != `result {"action":"cancel"}` {
 		t.Errorf("the caller got %q", line)
 	}

@@ -1,20 +1,33 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/approve"
+	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/call"
+	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/chaos"
+	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/cli"
+	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/guardian"
+	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/inspect"
+	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/manage"
+	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/registry"
+	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/serve"
+	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/signin"
+)
 
 // commands lists the constructors of all commands of the program, in the groups and the order in which the help prints them.
 // newRoot calls each constructor once for a run. The last group also gets cobra's "completion" command.
 var commands = []struct {
 	title    string
-	commands []func(*options) *cobra.Command
+	commands []func(*cli.Options) *cobra.Command
 }{
-	{"Use servers:", []func(*options) *cobra.Command{
-		newUp, newList, newTools, newCall, newResources, newRead, newPrompts, newPrompt, newComplete,
+	{"Use servers:", []func(*cli.Options) *cobra.Command{
+		serve.NewUp, inspect.NewList, call.NewTools, call.NewCall, call.NewResources, call.NewRead, call.NewPrompts, call.NewPrompt, call.NewComplete,
 	}},
-	{"Find out what is wrong:", []func(*options) *cobra.Command{newWhy, newPing, newLogs, newDoctor, newAudit}},
-	{"Manage servers:", []func(*options) *cobra.Command{
-		newInit, newAdd, newAddJSON, newGet, newRemove, newEnable, newDisable, newReconnect, newReload, newSearch, newImport,
+	{"Find out what is wrong:", []func(*cli.Options) *cobra.Command{inspect.NewWhy, inspect.NewPing, inspect.NewLogs, inspect.NewDoctor, inspect.NewAudit}},
+	{"Manage servers:", []func(*cli.Options) *cobra.Command{
+		manage.NewInit, manage.NewAdd, manage.NewAddJSON, manage.NewGet, manage.NewRemove, manage.NewEnable, manage.NewDisable, manage.NewReconnect, serve.NewReload, registry.NewSearch, manage.NewImport,
 	}},
-	{"Decide who may do what:", []func(*options) *cobra.Command{newLogin, newLogout, newAuth, newApprove, newDiff, newPermissions}},
-	{"More:", []func(*options) *cobra.Command{newConfig, newChaos, newVersion, newGuardian, newDemoServer}},
+	{"Decide who may do what:", []func(*cli.Options) *cobra.Command{signin.NewLogin, signin.NewLogout, signin.NewAuth, approve.NewApprove, approve.NewDiff, approve.NewPermissions}},
+	{"More:", []func(*cli.Options) *cobra.Command{manage.NewConfig, chaos.NewCommand, cli.NewVersion, guardian.NewCommand, serve.NewDemoServer}},
 }

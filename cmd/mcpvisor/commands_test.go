@@ -11,12 +11,14 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/cli"
+	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/terminal"
 	"github.com/mcpvisor/mcpvisor/supervisor/config"
 )
 
 // everyCommand calls f for every visible command, with its path after "mcpvisor".
 func everyCommand(f func(path string, c *cobra.Command)) *cobra.Command {
-	root := newRoot(&options{streams: streams{in: strings.NewReader(""), out: &bytes.Buffer{}, err: &bytes.Buffer{}}})
+	root := newRoot(&cli.Options{Streams: terminal.Streams{In: strings.NewReader(""), Out: &bytes.Buffer{}, Err: &bytes.Buffer{}}})
 	var walk func(c *cobra.Command)
 	walk = func(c *cobra.Command) {
 		for _, sub := range c.Commands() {
@@ -137,7 +139,7 @@ func TestEveryCommandHasExamplesThatParse(t *testing.T) {
 
 // parseCommand finds the command of a line, and parses its flags and arguments without running it.
 func parseCommand(line string) (*cobra.Command, error) {
-	root := newRoot(&options{streams: streams{in: strings.NewReader(""), out: &bytes.Buffer{}, err: &bytes.Buffer{}}})
+	root := newRoot(&cli.Options{Streams: terminal.Streams{In: strings.NewReader(""), Out: &bytes.Buffer{}, Err: &bytes.Buffer{}}})
 	words, err := config.Words(line)
 	if err != nil || len(words) == 0 || words[0] != "mcpvisor" {
 		return nil, fmt.Errorf("it is no command line of mcpvisor: %w", err)
@@ -150,7 +152,7 @@ func parseCommand(line string) (*cobra.Command, error) {
 		err = found.ValidateArgs(found.Flags().Args())
 	}
 	if err == nil && found.HasAvailableSubCommands() && found.Flags().NArg() > 0 && !strings.HasPrefix(found.Use, "proxy") {
-		err = unknownCommand(found, found.Flags().Arg(0))
+		err = cli.UnknownCommand(found, found.Flags().Arg(0))
 	}
 	return found, err
 }

@@ -9,7 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/cli"
+	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/exit"
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/markdown"
+	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/terminal"
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
@@ -76,8 +79,8 @@ func newHelp() *cobra.Command {
 			if len(args) == 1 {
 				if text, ok := readTopic(args[0]); ok {
 					out := cmd.OutOrStdout()
-					columns := min(columnsOf(out), maxHelpColumns)
-					_, err := fmt.Fprint(out, markdown.Render(text, markdown.Options{Width: columns, Colours: usesColours(out)}))
+					columns := min(terminal.ColumnsOf(out), maxHelpColumns)
+					_, err := fmt.Fprint(out, markdown.Render(text, markdown.Options{Width: columns, Colours: terminal.UsesColours(out)}))
 					return err
 				}
 			}
@@ -150,7 +153,7 @@ func listTopics() string {
 // unknownTopic returns the error for a word that is no topic and no command, with the nearest of both.
 func unknownTopic(cmd *cobra.Command, name string) error {
 	if near := messages.Nearest(name, topicNames()); near != "" && !cmd.HasParent() {
-		return exitWith(exitUsage, fmt.Sprintf("no command or topic is named %q; did you mean %q?", messages.Line(name, 60), near))
+		return exit.With(exit.Usage, fmt.Sprintf("no command or topic is named %q; did you mean %q?", messages.Line(name, 60), near))
 	}
-	return unknownCommand(cmd, name)
+	return cli.UnknownCommand(cmd, name)
 }

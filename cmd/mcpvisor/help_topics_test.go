@@ -5,12 +5,14 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/cli"
 )
 
 // TestTopicsAndCommandsNameEachOther checks that every topic belongs to a command and none has the name of a command, under
 // which it could not be reached.
 func TestTopicsAndCommandsNameEachOther(t *testing.T) {
-	root := newRoot(&options{})
+	root := newRoot(&cli.Options{})
 	named := map[string]bool{}
 	for words, topics := range topicsOf {
 		cmd, rest, err := root.Find(strings.Fields(words))
@@ -58,7 +60,7 @@ func TestTopicsAndCommandsNameEachOther(t *testing.T) {
 
 // TestTopicsNameWhatExists checks that the commands and flags in the topics exist.
 func TestTopicsNameWhatExists(t *testing.T) {
-	root := newRoot(&options{})
+	root := newRoot(&cli.Options{})
 	code := regexp.MustCompile("`(?:mcpvisor )?([a-z][a-z -]*?)? ?(--[a-z][a-z-]*)?`")
 	root.InitDefaultHelpCmd()
 	flags := map[string]bool{"help": true}
@@ -67,7 +69,7 @@ func TestTopicsNameWhatExists(t *testing.T) {
 		if commands[i] != root {
 			commands = append(commands, commands[i].Commands()...)
 		}
-		for _, name := range flagNames(commands[i]) {
+		for _, name := range cli.FlagNames(commands[i]) {
 			flags[name] = true
 		}
 	}

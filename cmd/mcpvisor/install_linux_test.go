@@ -5,6 +5,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/exit"
 )
 
 // installsOnTerminal runs the program installs on a terminal, with a registry of its own.
@@ -52,7 +54,7 @@ func TestAnInstallationThatIsBrokenOff(t *testing.T) {
 	term.shows(0, `Is it the one`)
 	term.types("n\r")
 	term.shows(0, `nothing was added; write the whole name, such as io\.github\.o/command`)
-	term.exits(exitFailed)
+	term.exits(exit.Failed)
 
 	term = installsOnTerminal(t, "io.github.o/command")
 	at := term.shows(0, `needs the argument kind`)
@@ -60,7 +62,7 @@ func TestAnInstallationThatIsBrokenOff(t *testing.T) {
 	at = term.shows(at, `a key\r\n> `)
 	term.types("half\x03")
 	term.shows(at, `nothing was added: the environment variable TOKEN was not given`)
-	term.exits(exitInterrupted)
+	term.exits(exit.Interrupted)
 	if strings.Contains(term.text()[at:], "half") {
 		t.Errorf("the secret is on the screen:\n%q", term.text())
 	}
@@ -77,11 +79,11 @@ func TestAnInstallationThatIsNotWanted(t *testing.T) {
 	at = term.shows(at, `Approve and add command\? \[y\]es or \[n\]o `)
 	term.types("n\r")
 	term.shows(at, `nothing was added`)
-	term.exits(exitFailed)
+	term.exits(exit.Failed)
 
 	term = installsOnTerminal(t, "command", "silent")
 	term.shows(0, `the argument kind is required; give it with --arg kind=…`)
-	term.exits(exitUsage)
+	term.exits(exit.Usage)
 	if strings.Contains(term.text(), "Is it the one") || strings.Contains(term.text(), "INSTALLED") {
 		t.Errorf("it asks, or goes on:\n%s", term.text())
 	}

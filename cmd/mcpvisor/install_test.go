@@ -14,27 +14,32 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/ask"
+	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/cli"
+	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/exit"
+	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/registry"
+	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/terminal"
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor/install/plan"
 )
 
-// installs is a program that prints the result of installSpec for the name in its first argument. A second argument forbids
+// installs is a program that prints the result of InstallSpec for the name in its first argument. A second argument forbids
 // questions.
 func installs() {
-	s := standardStreams()
-	questions := &interrupts{}
-	ctx, stop := interruptContext(s.err, questions)
+	s := terminal.StandardStreams()
+	questions := &exit.Interrupts{}
+	ctx, stop := exit.InterruptContext(s.Err, questions)
 	defer stop()
-	o := &options{streams: s, prompter: newPrompter(ctx, s, questions)}
-	name, spec, err := installSpec(ctx, o, os.Args[1], installFlags{silent: len(os.Args) > 2})
+	o := &cli.Options{Streams: s, Prompter: ask.NewPrompter(ctx, s, questions)}
+	name, spec, err := registry.InstallSpec(ctx, o, os.Args[1], registry.Flags{Silent: len(os.Args) > 2})
 	if err == nil {
-		fmt.Fprintln(o.out, "INSTALLED", name, spec.Command, spec.Args, spec.Env["TOKEN"] == "typed in secret")
+		fmt.Fprintln(o.Out, "INSTALLED", name, spec.Command, spec.Args, spec.Env["TOKEN"] == "typed in secret")
 	}
-	os.Exit(o.reportError(err))
+	os.Exit(o.ReportError(err))
 }
 
 // installing returns the options of a run without a terminal, and the buffer that gets its output.
-func installing(t *testing.T) (*options, *bytes.Buffer) {
+func installing(t *testing.T) (*cli.Options, *bytes.Buffer) {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(serveRegistry))
 	t.Cleanup(s.Close)
@@ -43,16 +48,16 @@ func installing(t *testing.T) (*options, *bytes.Buffer) {
 	t.Setenv("CARGO_INSTALL_ROOT", "")
 	t.Setenv("CARGO_HOME", filepath.Join(t.TempDir(), "cargo"))
 	var said bytes.Buffer
-	streams := streams{strings.NewReader(""), &said, &said}
-	return &options{streams: streams, prompter: newPrompter(t.Context(), streams, &interrupts{})}, &said
+	streams := terminal.Streams{In: strings.NewReader(""), Out: &said, Err: &said}
+	return &cli.Options{Streams: streams, Prompter: ask.NewPrompter(t.Context(), streams, &exit.Interrupts{})}, &said
 }
 
 // typedFlags returns the flags of a command line, with the variables of --env.
-func typedFlags(t *testing.T, env map[string]string, args ...string) installFlags {
+func typedFlags(t *testing.T, env map[string]string, args ...string) registry.Flags {
 	t.Helper()
-	f := installFlags{env: env}
+	f := registry.Flags{Env: env}
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
-	f.addTo(flags)
+	f.AddTo(flags)
 	if err := flags.Parse(args); err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +69,7 @@ func typedFlags(t *testing.T, env map[string]string, args ...string) installFlag
 func TestInstallSpecWithoutATerminal(t *testing.T) {
 	o, said := installing(t)
 	f := typedFlags(t, map[string]string{"TOKEN": "${MY_TOKEN}"}, "--arg", "kind=good", "--package", "cargo", "--yes")
-	name, spec, err := installSpec(t.Context(), o, "command", f)
+	name, spec, err := registry.InstallSpec(t.Context(), o, "command", f)
 	want := messages.Spec{Type: messages.Stdio, Command: filepath.Join(os.Getenv("CARGO_HOME"), "bin", "fixture"), Args: []string{"mcp-fixture", "good"},
 		Env: map[string]string{"TOKEN": "${MY_TOKEN}"}}
 	if err != nil || name != "command" || !reflect.DeepEqual(spec, want) {
@@ -81,23 +86,23 @@ func TestInstallSpecWithoutATerminal(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name string
-		f    installFlags
+		f    registry.Flags
 		err  error
 		text string
 	}{
 		{"command", typedFlags(t, nil, "--arg", "kind=good"), plan.ErrMissing, "the environment variable TOKEN is required; give it with --env TOKEN=…"},
 		{"command", typedFlags(t, map[string]string{"TOKEN": "canary\x07"}, "--arg", "kind=good"), plan.ErrValue, "it holds a control character"},
-		{"command", installFlags{}, plan.ErrMissing, "the argument kind is required; give it with --arg kind=…"},
+		{"command", registry.Flags{}, plan.ErrMissing, "the argument kind is required; give it with --arg kind=…"},
 		{"command", typedFlags(t, nil, "--arg", "kind=bad"), plan.ErrValue, "it is none of good, slow"},
 		{"command", typedFlags(t, nil, "--arg", "canary"), nil, "--arg: write NAME=VALUE"},
 		{"command", typedFlags(t, nil, "--package", "npm"), plan.ErrUnusable, "io.github.o/command has no npm; it has: cargo package fixture 1.2.0"},
-		{"weather", installFlags{}, plan.ErrName, "several servers are called weather: com.example/weather-mcp, io.github.o/weather; write the whole name"},
-		{"io.github.o/command@2", installFlags{}, plan.ErrName, "has no io.github.o/command 2"},
-		{"no such name", installFlags{}, plan.ErrName, "a server of a registry is not called no such name"},
+		{"weather", registry.Flags{}, plan.ErrName, "several servers are called weather: com.example/weather-mcp, io.github.o/weather; write the whole name"},
+		{"io.github.o/command@2", registry.Flags{}, plan.ErrName, "has no io.github.o/command 2"},
+		{"no such name", registry.Flags{}, plan.ErrName, "a server of a registry is not called no such name"},
 	} {
-		_, _, err := installSpec(t.Context(), o, c.name, c.f)
-		if err == nil || c.err != nil && !errors.Is(err, c.err) || !strings.Contains(err.Error(), c.text) || codeOf(err) != exitUsage {
-			t.Errorf("%s: %d %v", c.name, codeOf(err), err)
+		_, _, err := registry.InstallSpec(t.Context(), o, c.name, c.f)
+		if err == nil || c.err != nil && !errors.Is(err, c.err) || !strings.Contains(err.Error(), c.text) || exit.CodeOf(err) != exit.Usage {
+			t.Errorf("%s: %d %v", c.name, exit.CodeOf(err), err)
 		}
 	}
 	if strings.Contains(said.String(), "MY_TOKEN") || strings.Contains(said.String(), "canary") {

@@ -7,6 +7,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/exit"
+	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/terminal"
 )
 
 // failing is an output whose writes all fail with err.
@@ -25,8 +28,8 @@ func TestOutputThatIsLostIsAnError(t *testing.T) {
 			t.Setenv("XDG_CONFIG_HOME", "")
 			t.Setenv("XDG_STATE_HOME", "")
 			var out, errs bytes.Buffer
-			want := run(args, streams{strings.NewReader(""), &out, &errs})
-			if want != exitOK || out.Len() == 0 {
+			want := run(args, terminal.Streams{In: strings.NewReader(""), Out: &out, Err: &errs})
+			if want != exit.OK || out.Len() == 0 {
 				t.Fatalf("exit %d and %d bytes of output, with: %s", want, out.Len(), errs.String())
 			}
 			errs.Reset()
@@ -35,13 +38,13 @@ func TestOutputThatIsLostIsAnError(t *testing.T) {
 				text = `{"schema":1,"error":{"class":"failed","text":"the output could not be written: no space left on device"},"exitCode":1}` + "\n"
 			}
 			full := &os.PathError{Op: "write", Path: "/dev/stdout", Err: syscall.ENOSPC}
-			if code := run(args, streams{strings.NewReader(""), failing{full}, &errs}); code != exitFailed ||
+			if code := run(args, terminal.Streams{In: strings.NewReader(""), Out: failing{full}, Err: &errs}); code != exit.Failed ||
 				errs.String() != text {
 				t.Errorf("a full disk: exit %d, %q", code, errs.String())
 			}
 			errs.Reset()
 			gone := &os.PathError{Op: "write", Path: "/dev/stdout", Err: syscall.EPIPE}
-			if code := run(args, streams{strings.NewReader(""), failing{gone}, &errs}); code != exitOK || errs.Len() > 0 {
+			if code := run(args, terminal.Streams{In: strings.NewReader(""), Out: failing{gone}, Err: &errs}); code != exit.OK || errs.Len() > 0 {
 				t.Errorf("a reader who has left: exit %d, %q", code, errs.String())
 			}
 		})

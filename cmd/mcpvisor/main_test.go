@@ -17,6 +17,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/guardian"
 	"github.com/mcpvisor/mcpvisor/test/servers"
 )
 
@@ -28,7 +29,7 @@ var update = flag.Bool("update", false, "rewrite the expected output in testdata
 // A test that runs a command inside its own process starts this binary as that command's guardian. Without the first lines the
 // guardian would run all tests, each of which starts another guardian.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == guardianCommand {
+	if len(os.Args) > 1 && os.Args[1] == guardian.Command {
 		main()
 		return
 	}
@@ -237,14 +238,14 @@ func guardians(lines []string) []string {
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, file := range files {
 		line, err := os.ReadFile(file)
-		if err != nil || !bytes.Contains(line, []byte(guardianCommand)) {
+		if err != nil || !bytes.Contains(line, []byte(guardian.Command)) {
 			continue
 		}
 		stat, _ := os.ReadFile(filepath.Join(filepath.Dir(file), "stat"))
 		_, rest, _ := strings.Cut(string(stat), ") ")
 		fields := strings.Fields(rest)
 		if len(fields) > 1 && slices.ContainsFunc(lines, func(l string) bool { return strings.HasPrefix(l, fields[1]+" ") }) {
-			found = append(found, filepath.Base(filepath.Dir(file))+" "+guardianCommand)
+			found = append(found, filepath.Base(filepath.Dir(file))+" "+guardian.Command)
 		}
 	}
 	return found
@@ -256,5 +257,5 @@ func visible() []string {
 	if os.Getuid() == 0 {
 		return nil
 	}
-	return []string{dumpableVariable + "=1"}
+	return []string{guardian.DumpableVariable + "=1"}
 }

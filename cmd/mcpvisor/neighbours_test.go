@@ -17,6 +17,10 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/cli"
+	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/guardian"
+	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/terminal"
 )
 
 // The tests below check that a command which names a server waits for no other server and starts none. The silent server may
@@ -60,14 +64,14 @@ var named = []struct{ command, words string }{
 var nameless = map[string]string{
 	"up": "starts all", "list": "is about all", "reload": "is about the files", "search": "asks a registry",
 	"import": "reads files", "audit": "reads files", "config": "reads files", "chaos": "has servers of its own",
-	"version": "says what it is", "completion": "writes a script", guardianCommand: "is no command for people",
-	demoServerCommand: "is no command for people", "permissions": "reads files", "auth": "has other commands",
+	"version": "says what it is", "completion": "writes a script", guardian.Command: "is no command for people",
+	guardian.DemoServerCommand: "is no command for people", "permissions": "reads files", "auth": "has other commands",
 	"help": "explains", "init": "writes a file", "doctor": "looks at the machine",
 }
 
 // TestEveryCommandThatTakesANameIsKnown checks that each command is in one of the two lists, so that a new command is tried.
 func TestEveryCommandThatTakesANameIsKnown(t *testing.T) {
-	root := newRoot(&options{streams: standardStreams()})
+	root := newRoot(&cli.Options{Streams: terminal.StandardStreams()})
 	var walk func(c *cobra.Command)
 	walk = func(c *cobra.Command) {
 		path := strings.TrimPrefix(strings.TrimPrefix(c.CommandPath(), root.Name()), " ")
@@ -120,7 +124,7 @@ func street(t *testing.T) (p *place, started string) {
 
 // passes runs every command of named, each within two minutes, and calls after behind each.
 func (p *place) passes(after func(command string)) {
-	root := newRoot(&options{streams: standardStreams()})
+	root := newRoot(&cli.Options{Streams: terminal.StandardStreams()})
 	for _, n := range named {
 		words := strings.Fields(n.command + " " + n.words)
 		if c, _, err := root.Find(words); err == nil && c.Flags().Lookup("wait") != nil {

@@ -10,6 +10,10 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
+
+	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/cli"
+	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/exit"
+	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/terminal"
 )
 
 // printing says with which words each command prints something, in a project with the server "one" that a mcpvisor up keeps.
@@ -62,7 +66,7 @@ func TestEveryCommandTellsOfLostOutput(t *testing.T) {
 					continue
 				}
 				args := append(append(strings.Fields(line), form...), "--config", "c.json")
-				if code, said := p.into("/dev/full", args); code != exitFailed || !strings.Contains(said, "the output could not be written: no space left on device") {
+				if code, said := p.into("/dev/full", args); code != exit.Failed || !strings.Contains(said, "the output could not be written: no space left on device") {
 					t.Errorf("%q on a full disk: exit code %d, %q", args, code, said)
 				}
 				if code, said := p.into("", args); strings.Contains(said, "written") || strings.Contains(said, "pipe") || code > 1 {
@@ -71,7 +75,7 @@ func TestEveryCommandTellsOfLostOutput(t *testing.T) {
 			}
 		}
 	}
-	walk(newRoot(&options{streams: streams{out: &bytes.Buffer{}, err: &bytes.Buffer{}}}))
+	walk(newRoot(&cli.Options{Streams: terminal.Streams{Out: &bytes.Buffer{}, Err: &bytes.Buffer{}}}))
 	up.signal(syscall.SIGTERM)
 	up.ends()
 }

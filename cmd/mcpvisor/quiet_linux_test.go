@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/terminal"
 )
 
 // unversioned lists the commands whose JSON is a server's own, or a record as it was written, without a version.
@@ -56,7 +58,7 @@ func TestEveryCommandIsQuietAndVersioned(t *testing.T) {
 			}
 			for _, object := range all {
 				var version struct{ Schema int }
-				if err := json.Unmarshal(object, &version); err != nil || (version.Schema == jsonSchema) == slices.Contains(unversioned, path) {
+				if err := json.Unmarshal(object, &version); err != nil || (version.Schema == terminal.JSONSchema) == slices.Contains(unversioned, path) {
 					t.Errorf("%q: %v, schema %d in %s", line, err, version.Schema, object)
 				}
 			}

@@ -5,6 +5,9 @@ import (
 	"os"
 	"time"
 
+	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/cli"
+	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/serve"
+	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/terminal"
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
 )
@@ -15,15 +18,15 @@ func broken() {
 		main() // the guardian of this one
 		return
 	}
-	o := newOptions(context.Background(), standardStreams(), nil)
+	o := cli.NewOptions(context.Background(), terminal.StandardStreams(), nil)
 	servers := map[string]messages.Spec{"one": {Command: "fixture", Args: []string{"mcp-fixture", "good"}}}
-	o.reportAtOnce()
-	err := keepServers(context.Background(), o, servers, func(ctx context.Context, m *supervisor.Manager, _ func(string, messages.Outcome)) {
+	o.ReportAtOnce()
+	err := serve.KeepServers(context.Background(), o, servers, func(ctx context.Context, m *supervisor.Manager, _ func(string, messages.Outcome)) {
 		for len(m.ConnectedServers()) == 0 && ctx.Err() == nil {
 			time.Sleep(10 * time.Millisecond)
 		}
 		time.Sleep(2 * time.Second) // the connection is shown by another goroutine, which must come first
 		panic("a bug")
 	})
-	os.Exit(o.reportError(err))
+	os.Exit(o.ReportError(err))
 }

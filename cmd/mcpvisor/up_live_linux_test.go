@@ -12,6 +12,9 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/exit"
+	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/terminal"
 )
 
 // pseudoTerminal is the master side of the pseudo-terminal that a process runs on, with everything that was written to it.
@@ -154,9 +157,9 @@ func (t *pseudoTerminal) ends() int {
 // pictures splits an output into its pictures, each a list of lines.
 func pictures(text string) [][]string {
 	var all [][]string
-	for _, part := range strings.Split(text, ansiHome)[1:] {
-		if picture, _, ok := strings.Cut(part, ansiDone); ok {
-			all = append(all, strings.Split(strings.ReplaceAll(strings.ReplaceAll(picture, ansiClear, ""), "\r", ""), "\n"))
+	for _, part := range strings.Split(text, terminal.AnsiHome)[1:] {
+		if picture, _, ok := strings.Cut(part, terminal.AnsiDone); ok {
+			all = append(all, strings.Split(strings.ReplaceAll(strings.ReplaceAll(picture, terminal.AnsiClear, ""), "\r", ""), "\n"))
 		}
 	}
 	return all
@@ -168,14 +171,14 @@ func TestUpOnATerminal(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t, mixed)
 	term := p.onTerminal(nil, "up", "--config", "c.json")
-	at := term.shows(0, regexp.QuoteMeta(ansiEnter))
+	at := term.shows(0, regexp.QuoteMeta(terminal.AnsiEnter))
 	at = term.shows(at, `5 servers: [^\r]*1 connected`)
 	at = term.shows(at, `one +\x1b\[32mconnected\x1b\[0m +stdio +\d+ +0`)
 	term.shows(at, `ends +\x1b\[31mfailed\x1b\[0m +stdio +0  in \d+s`)
 	term.resize(50, 12)
 	at = len(term.text())
 	for range 3 { // the first of them may have been begun before
-		at = term.shows(at, regexp.QuoteMeta(ansiDone))
+		at = term.shows(at, regexp.QuoteMeta(terminal.AnsiDone))
 	}
 	narrow := pictures(term.text())
 	last := narrow[len(narrow)-1]
@@ -198,8 +201,8 @@ func TestUpOnATerminal(t *testing.T) {
 		t.Errorf("exit code %d", code)
 	}
 	rest := term.text()[at:]
-	_, after, ok := strings.Cut(rest, ansiLeave)
-	if !ok || strings.Contains(after, ansiEnter) {
+	_, after, ok := strings.Cut(rest, terminal.AnsiLeave)
+	if !ok || strings.Contains(after, terminal.AnsiEnter) {
 		t.Fatalf("the terminal is not given back:\n%q", rest)
 	}
 	for _, pattern := range []string{
@@ -257,7 +260,7 @@ func TestUpAsksForApproval(t *testing.T) {
 	term = p.onTerminal(nil, "up", "--duration", "1m")
 	term.shows(0, question)
 	term.types("\x03")
-	if code := <-term.ended; code != exitInterrupted {
+	if code := <-term.ended; code != exit.Interrupted {
 		t.Errorf("Ctrl-C at the question: exit code %d", code)
 	}
 	term = p.onTerminal(nil, "up")
@@ -286,7 +289,7 @@ func TestUpIsSuspended(t *testing.T) {
 	if err := syscall.Kill(term.cmd.Process.Pid, syscall.SIGTSTP); err != nil {
 		t.Fatal(err)
 	}
-	at = term.shows(at, regexp.QuoteMeta(ansiLeave))
+	at = term.shows(at, regexp.QuoteMeta(terminal.AnsiLeave))
 	stopped := func() bool {
 		stat, _ := os.ReadFile("/proc/" + strconv.Itoa(term.cmd.Process.Pid) + "/stat")
 		_, rest, _ := strings.Cut(string(stat), ") ")
@@ -303,7 +306,7 @@ func TestUpIsSuspended(t *testing.T) {
 	if err := syscall.Kill(term.cmd.Process.Pid, syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
-	at = term.shows(at, regexp.QuoteMeta(ansiEnter))
+	at = term.shows(at, regexp.QuoteMeta(terminal.AnsiEnter))
 	term.shows(at, `one +\x1b\[32mconnected`)
 	term.types("\x03")
 	if code := term.ends(); code != 0 {

@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/exit"
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
@@ -337,7 +338,7 @@ func TestUpTwice(t *testing.T) {
 	first.says("one: connected")
 
 	second := p.start("up", "--config", "c.json")
-	if code := second.ends(); code != exitUsage || len(second.said) > 0 {
+	if code := second.ends(); code != exit.Usage || len(second.said) > 0 {
 		t.Errorf("the second: exit code %d, said %q", code, second.said)
 	}
 	want := fmt.Sprintf(`^mcpvisor: process %d runs mcpvisor up for .*/p already; end that one first\n$`,
@@ -386,7 +387,7 @@ func TestUpWithNothingToDo(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := p.start(strings.Fields(c.args)...)
 			code, want := r.ends(), regexp.MustCompile("^mcpvisor: "+c.want+"\n$")
-			if code != exitUsage || len(r.said) > 0 || !want.MatchString(r.stderr.String()) {
+			if code != exit.Usage || len(r.said) > 0 || !want.MatchString(r.stderr.String()) {
 				t.Errorf("exit code %d, said %q and %q, not %q", code, r.said, r.stderr.String(), want)
 			}
 		})
@@ -409,7 +410,7 @@ func TestUpThatNobodyReads(t *testing.T) {
 		t.Error(err)
 	}
 	_ = out.Close()
-	if code := exitCode(cmd.Wait()); code != exitFailed {
+	if code := exitCode(cmd.Wait()); code != exit.Failed {
 		t.Errorf("exit code %d", code)
 	}
 }
@@ -442,7 +443,7 @@ func TestUpWithADefect(t *testing.T) {
 	cmd.Dir, cmd.Env = p.dir, p.env
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	if code := exitCode(cmd.Run()); code != exitFailed {
+	if code := exitCode(cmd.Run()); code != exit.Failed {
 		t.Errorf("exit code %d", code)
 	}
 	const want = "a defect of mcpvisor ended it: a bug"
@@ -475,14 +476,14 @@ func TestUpEndsInTime(t *testing.T) {
 				r.says("interrupted; ending 1 server")
 				r.signal(syscall.SIGINT)
 			}
-			want := map[int]int{1: exitOK, 2: exitInterrupted}[signals]
+			want := map[int]int{1: exit.OK, 2: exit.Interrupted}[signals]
 			if code := r.ends(); code != want {
 				t.Errorf("exit code %d, not %d", code, want)
 			}
 			if took := time.Since(start); took > 20*time.Second {
 				t.Errorf("it took %v", took)
 			}
-			if code := call.ends(); code != exitUnknown {
+			if code := call.ends(); code != exit.Unknown {
 				t.Errorf("the call: exit code %d, %s", code, call.stderr.String())
 			}
 		})

@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/guardian"
 )
 
 // spy is a server that says nothing. It writes into the file of its first argument what it could read of its manager.
@@ -29,7 +31,7 @@ func spy() {
 	said["guardian"] = "no guardian was found"
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, file := range files {
-		if line, err := os.ReadFile(file); err == nil && bytes.Contains(line, []byte(guardianCommand)) {
+		if line, err := os.ReadFile(file); err == nil && bytes.Contains(line, []byte(guardian.Command)) {
 			stat, _ := os.ReadFile(filepath.Join(filepath.Dir(file), "stat"))
 			_, rest, _ := strings.Cut(string(stat), ") ") // the state, which is any while it runs, and the parent
 			if fields := strings.Fields(rest); len(fields) > 1 && fields[1] == strconv.Itoa(os.Getppid()) {

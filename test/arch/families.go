@@ -28,9 +28,6 @@ var OpenFamilies = []OpenFamily{
 	{"transports", "stdio", 8, "the kinds of transports still share one folder, and with it what a process and a request need"},
 	{"transports", "process", 10, "the kinds of transports still share one folder, and with it what a process and a request need"},
 	{"transports", "http", 26, "the kinds of transports still share one folder, and with it what a process and a request need"},
-	{"cmd/mcpvisor", "up", 9, "the commands still share one folder, and with it their options and their printer"},
-	{"cmd/mcpvisor", "ask", 19, "the commands still share one folder, and with it their options and their printer"},
-	{"cmd/mcpvisor", "chaos", 12, "the commands still share one folder, and with it their options and their printer"},
 }
 
 // Families returns the families of production files that are larger than MaxFamily and not open, by the files of each folder.

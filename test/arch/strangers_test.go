@@ -25,16 +25,17 @@ const (
 
 // decoders are the files outside of test that decode with encoding/json.
 var decoders = map[string]string{
+	"cmd/mcpvisor/internal/ask/answers.go":      personsOwn,
+	"cmd/mcpvisor/internal/ask/fields.go":       validOnly,
+	"cmd/mcpvisor/internal/ask/sample.go":       personsOwn,
+	"cmd/mcpvisor/internal/call/call.go":        personsOwn,
+	"cmd/mcpvisor/internal/call/prompt.go":      personsOwn,
+	"cmd/mcpvisor/internal/chaos/report.go":     ownFile,
+	"cmd/mcpvisor/internal/inspect/logs.go":     scalarsOnly,
+	"cmd/mcpvisor/internal/manage/add_entry.go": personsOwn,
+	"cmd/mcpvisor/internal/schema/args.go":      personsOwn,
+
 	"actors/logs.go":                          validOnly,
-	"cmd/mcpvisor/add_entry.go":               personsOwn,
-	"cmd/mcpvisor/args.go":                    personsOwn,
-	"cmd/mcpvisor/ask_answers.go":             personsOwn,
-	"cmd/mcpvisor/ask_fields.go":              validOnly,
-	"cmd/mcpvisor/ask_sample.go":              personsOwn,
-	"cmd/mcpvisor/call.go":                    personsOwn,
-	"cmd/mcpvisor/chaos_report.go":            ownFile,
-	"cmd/mcpvisor/logs_server.go":             scalarsOnly,
-	"cmd/mcpvisor/prompt.go":                  personsOwn,
 	"messages/isolation.go":                   scalarsOnly,
 	"messages/spec.go":                        scalarsOnly,
 	"messages/status.go":                      scalarsOnly,

@@ -28,7 +28,7 @@ const (
 	pages        = 48
 	harness      = 50
 	command      = 60
-	onlyTests    = 70
+	onlyTests    = 80
 )
 
 // Layers are the layers of the module from the lowest to the highest.
@@ -473,8 +473,68 @@ var Table = []Row{
 		Why:      "the kit for tests of anyone's client stands on the whole harness, and no part of the harness needs it",
 	},
 	{
-		Packages: []string{"cmd/..."},
+		Packages: []string{"cmd/mcpvisor/internal/exit"},
+		Height:   command,
+		Why:      "an exit code follows from an error; what is printed about it is above",
+	},
+	{
+		Packages: []string{"cmd/mcpvisor/internal/terminal"},
+		Height:   command + 1,
+		Why:      "a text reaches a stream without knowing the command that prints it",
+	},
+	{
+		Packages: []string{"cmd/mcpvisor/internal/status", "cmd/mcpvisor/internal/schema"},
+		Height:   command + 2,
+		Why:      "a server and an argument are described and checked from values alone, the same for every command",
+	},
+	{
+		Packages: []string{"cmd/mcpvisor/internal/ask"},
+		Height:   command + 3,
+		Why:      "a question needs the terminal and not the options: who asks says what it needs",
+	},
+	{
+		Packages: []string{"cmd/mcpvisor/internal/cli"},
+		Height:   command + 4,
+		Why:      "the options are passed to every command, and know none",
+	},
+	{
+		Packages: []string{"cmd/mcpvisor/internal/guardian"},
+		Height:   command + 5,
+		Why:      "a process is guarded and hidden whatever it then starts",
+	},
+	{
+		Packages: []string{"cmd/mcpvisor/internal/project"},
+		Height:   command + 6,
+		Why:      "commands get their servers here, and what they do with them is above",
+	},
+	{
+		Packages: []string{"cmd/mcpvisor/internal/call", "cmd/mcpvisor/internal/chaos"},
+		Height:   command + 7,
+		Why:      "one request, or one run of the harness, needs a project and no other command",
+	},
+	{
+		Packages: []string{"cmd/mcpvisor/internal/approve"},
 		Height:   command + 8,
+		Why:      "who may call what is decided about tools, which package call finds",
+	},
+	{
+		Packages: []string{"cmd/mcpvisor/internal/inspect", "cmd/mcpvisor/internal/registry"},
+		Height:   command + 9,
+		Why:      "an approval that is missing is shown in the screen of approve",
+	},
+	{
+		Packages: []string{"cmd/mcpvisor/internal/signin", "cmd/mcpvisor/internal/serve"},
+		Height:   command + 10,
+		Why:      "they say how a server fares in the words of inspect",
+	},
+	{
+		Packages: []string{"cmd/mcpvisor/internal/manage"},
+		Height:   command + 11,
+		Why:      "a server that is added or removed may be installed from a registry, and signed in or out",
+	},
+	{
+		Packages: []string{"cmd/..."},
+		Height:   command + 12,
 		Why:      "nothing imports the command; its groups of commands stand below it",
 	},
 	{

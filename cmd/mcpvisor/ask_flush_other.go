@@ -1,6 +1,0 @@
-//go:build !linux
-
-package main
-
-// flushInput does nothing on this system: of what was typed before a question only what the lineReader has read is dropped.
-func flushInput(any) {}

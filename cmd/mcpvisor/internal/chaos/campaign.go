@@ -1,0 +1,338 @@
+package chaos
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/exit"
+	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/terminal"
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/chaos/campaign"
+	"github.com/mcpvisor/mcpvisor/test/chaos/invariant"
+	"github.com/mcpvisor/mcpvisor/test/chaos/report"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+	"github.com/mcpvisor/mcpvisor/test/chaos/shrink"
+)
+
+const (
+	// chaosFolder is the folder for reports without --out.
+	chaosFolder = ".chaos"
+	// maxReports bounds how many failing runs are made smaller and reported: one for each invariant, because further runs that
+	// violate the same one rarely say more.
+	maxReports = 3
+	// maxFailedShown bounds how many failing runs are listed on the terminal.
+	maxFailedShown = 6
+	// shrinkTime bounds the search for one smaller scenario.
+	shrinkTime = 30 * time.Second
+)
+
+// chaosFindings is the JSON object that chaos sim prints.
+type chaosFindings struct {
+	// Result is set for a single run, Summary for many.
+	Result  *campaign.Result  `json:"result,omitempty"`
+	Summary *campaign.Summary `json:"summary,omitempty"`
+	Answer  invariant.Answer  `json:"answer,omitempty"`
+	Report  string            `json:"report,omitempty"`
+	Reports []failedRun       `json:"reports,omitempty"`
+	Replay  string            `json:"replay,omitempty"`
+}
+
+// failedRun is one failing run with its report.
+type failedRun struct {
+	Seed uint64 `json:"seed"`
+	// ID is that of the violated invariant.
+	ID     string `json:"id"`
+	Folder string `json:"folder"`
+	Replay string `json:"replay"`
+	// Verdict is that of the run in the report, which may be a smaller one than the run that failed first.
+	Verdict invariant.Verdict `json:"verdict"`
+}
+
+// runCampaign runs all seeds in the pool, shows a progress bar, and reports what failed.
+func (s *simulation) runCampaign(ctx context.Context) error {
+	bar := newProgressLine(s.options)
+	done, failed := 0, 0
+	sum := campaign.Run(ctx, s.pool, campaign.Seeds(s.task, s.flags.seed, s.flags.seeds), func(r campaign.Result) {
+		done++
+		if _, bad := r.Violated(); bad {
+			failed++
+		}
+		bar.draw(fmt.Sprintf("%s %d of %d seeds, %d violated", progressBar(done, s.flags.seeds, 30), done, s.flags.seeds, failed))
+	})
+	bar.clear()
+	if stop := exit.InterruptedError(ctx); stop != nil {
+		return stop
+	}
+	return s.reportCampaign(ctx, sum.Failed, sum)
+}
+
+// progressBar returns a bar of size characters.
+func progressBar(done, all, size int) string {
+	full := size * done / max(all, 1)
+	return strings.Repeat("█", full) + strings.Repeat("░", size-full)
+}
+
+// reportCampaign writes reports of the first failing runs, one for each invariant, prints the summary, and returns the exit
+// code. A violation weighs more than seeds that could not be run.
+func (s *simulation) reportCampaign(ctx context.Context, failed []campaign.Result, sum campaign.Summary) error {
+	var reports []failedRun
+	// One report for each invariant: further failures of the same invariant are only listed.
+	known := map[string]bool{}
+	for _, r := range failed {
+		if v, _ := r.Violated(); len(reports) < maxReports && !known[v.ID] {
+			known[v.ID] = true
+			one, err := s.reportFailure(ctx, r, v)
+			if err != nil {
+				return err
+			}
+			reports = append(reports, one)
+		}
+	}
+	if stop := exit.InterruptedError(ctx); stop != nil {
+		return stop
+	}
+	answer := sum.Answer()
+	replay := s.replayCommand(campaign.Task{Seed: s.flags.seed})
+	// Without a failure the replay is that of the whole campaign.
+	if s.flags.seeds != 1 {
+		replay = strings.Replace(replay, " -n 1", "", 1) + fmt.Sprintf(" -n %d", s.flags.seeds)
+	}
+	if len(reports) > 0 {
+		replay = reports[0].Replay
+	}
+	if s.flags.json {
+		if err := terminal.PrintJSON(s.options.Out, chaosFindings{Summary: &sum, Answer: answer, Reports: reports, Replay: replay}); err != nil {
+			return err
+		}
+	} else {
+		s.printSummary(sum, answer, reports, replay)
+	}
+	if answer != invariant.Violated && len(sum.Errors) > 0 {
+		return exit.With(exit.Usage, fmt.Sprintf("%d of %d seeds could not be run: seed %d: %s", len(sum.Errors),
+			len(sum.Errors)+sum.Runs, sum.Errors[0].Seed, messages.Line(sum.Errors[0].Error, 300)))
+	}
+	return chaosExit(answer)
+}
+
+// reportFailure writes the report of a failing run: of the smallest scenario that fails like it, or if none was found of the
+// run itself, which is run again because the campaign keeps no histories.
+func (s *simulation) reportFailure(ctx context.Context, r campaign.Result, v invariant.Verdict) (failedRun, error) {
+	t := s.task
+	t.Seed = r.Seed
+	one := failedRun{Seed: r.Seed, ID: v.ID, Replay: s.replayCommand(t)}
+	small, err := s.shrinkRun(ctx, t, r, v)
+	if err != nil {
+		return one, err
+	}
+	run := report.Run{Command: one.Replay}
+	if small != nil {
+		run = *small
+	} else {
+		began := time.Now()
+		rerun, h, err := s.runRecorded(ctx, t)
+		if err != nil {
+			return one, err
+		}
+		if h == nil {
+			return one, s.writeCrash(&one, t, r, s.smallerScenario(ctx, t, v))
+		}
+		run.History, run.Verdicts, run.Started, run.Took = h, rerun.Verdicts, began, rerun.Took
+	}
+	one.Folder = s.reportFolder(run.History.Plan)
+	run.Dir, run.Replace = one.Folder, true
+	if small != nil {
+		one.Replay = "mcpvisor chaos sim " + terminal.ShellWord(filepath.Join(one.Folder, "scenario.yaml"))
+		run.Command = one.Replay
+	}
+	// The verdict in the report is that of the run that it shows; its time and server may differ from the first run's.
+	one.Verdict = invariant.Verdict{}
+	for _, found := range run.Verdicts {
+		if found.ID == v.ID {
+			one.Verdict = found
+		}
+	}
+	if err := report.Write(one.Folder, run); err != nil {
+		return one, exit.With(exit.Usage, messages.Line(err.Error(), 300))
+	}
+	return one, nil
+}
+
+// shrinkRun returns the run of the smallest scenario that violates the same invariant, together with the scenario in which the
+// violation was found. It returns nil if no scenario is smaller, --no-shrink is given, or the smaller one does not fail again.
+func (s *simulation) shrinkRun(ctx context.Context, t campaign.Task, r campaign.Result, v invariant.Verdict) (*report.Run, error) {
+	if r.Violates(campaign.Crash) { // a run that crashes leaves no history
+		return nil, nil // there will be no history of it
+	}
+	small := s.smallerScenario(ctx, t, v)
+	if small == nil {
+		return nil, nil
+	}
+	found := t.EffectiveScenario()
+	found.Seed = t.Seed
+	began := time.Now()
+	rerun, h, err := s.runRecorded(ctx, campaign.Task{Seed: t.Seed, Scenario: small})
+	if err != nil || h == nil || !rerun.Violates(v.ID) {
+		return nil, err
+	}
+	return &report.Run{History: h, Verdicts: rerun.Verdicts, Started: began, Took: rerun.Took,
+		Found: &report.Found{Scenario: found, Command: s.replayCommand(t)}}, nil
+}
+
+// writeCrash writes the scenario and the stack of a run whose process died. There is no history to make a page of. It sets the
+// folder and the replay command in one.
+func (s *simulation) writeCrash(one *failedRun, t campaign.Task, r campaign.Result, small *scenario.Scenario) error {
+	bad := t.EffectiveScenario()
+	bad.Seed = t.Seed
+	plan, err := bad.Plan(t.Seed, scenario.Sim)
+	if err != nil {
+		return exit.With(exit.Usage, messages.Line(err.Error(), 500))
+	}
+	one.Folder = s.reportFolder(plan)
+	files := map[string][]byte{"scenario.yaml": bad.YAML(), "crash.txt": []byte(messages.Printable(r.Stack))}
+	if small != nil {
+		files["scenario.yaml"], files["found.yaml"] = small.YAML(), bad.YAML()
+	}
+	one.Replay = "mcpvisor chaos sim " + terminal.ShellWord(filepath.Join(one.Folder, "scenario.yaml"))
+	if err := os.MkdirAll(one.Folder, 0o755); err != nil {
+		return exit.With(exit.Usage, "the folder of the report cannot be made: "+messages.Line(err.Error(), 200))
+	}
+	for name, content := range files {
+		if err := os.WriteFile(filepath.Join(one.Folder, name), content, 0o644); err != nil {
+			return exit.With(exit.Usage, "the report cannot be written: "+messages.Line(err.Error(), 200))
+		}
+	}
+	return nil
+}
+
+// reportFolder returns the folder for the report of a run. It is never the folder in which the scenario of this run lies,
+// because writing a report replaces the folder, and the person would lose the scenario.
+func (s *simulation) reportFolder(p scenario.Plan) string {
+	dir := filepath.Join(cmp.Or(s.flags.out, chaosFolder), folderName(p))
+	if isFileIn(s.name, dir) {
+		return dir + "-again"
+	}
+	return dir
+}
+
+// isFileIn reports whether a scenario is a file of this folder. It compares the folders by identity, so that links and relative
+// paths do not deceive it.
+func isFileIn(name, dir string) bool {
+	if _, comes := scenario.Named(name); comes || name == "" {
+		return false
+	}
+	holds, err := os.Stat(filepath.Dir(name))
+	if err != nil {
+		return false
+	}
+	target, err := os.Stat(dir)
+	return err == nil && os.SameFile(holds, target)
+}
+
+// folderName returns a name for the folder of a run: letters, digits and "-" of the scenario's name, and the seed.
+func folderName(p scenario.Plan) string {
+	name := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' {
+			return r
+		}
+		return '-'
+	}, messages.Line(p.Scenario.Name, 60))
+	if seed := fmt.Sprintf("seed-%d", p.Seed); name != seed {
+		return strings.TrimPrefix(name+"-"+seed, "-")
+	}
+	return name
+}
+
+// smallerScenario searches, for at most shrinkTime, the smallest scenario that violates what the run violates. It returns nil
+// if none is smaller or --no-shrink is given.
+func (s *simulation) smallerScenario(ctx context.Context, t campaign.Task, v invariant.Verdict) *scenario.Scenario {
+	if s.flags.noShrink {
+		return nil
+	}
+	bar := newProgressLine(s.options)
+	defer bar.clear()
+	ctx, cancel := context.WithTimeout(ctx, shrinkTime)
+	defer cancel()
+	small, stats := campaign.ShrinkTask(ctx, s.pool, t, v, shrink.Options{Progress: func(tries int, smallest shrink.Size) {
+		bar.draw(fmt.Sprintf("making seed %d smaller: %d tries, %+v", t.Seed, tries, smallest))
+	}})
+	if !stats.Failed || stats.Kept == 0 {
+		return nil
+	}
+	return &small
+}
+
+// printSummary prints the result of a campaign in at most 25 lines, the last of which is the command that replays it.
+func (s *simulation) printSummary(sum campaign.Summary, answer invariant.Answer, reports []failedRun, replay string) {
+	words := map[invariant.Answer]string{
+		invariant.Holds: "PASSED", invariant.Violated: "VIOLATED", invariant.Inconclusive: "INCONCLUSIVE",
+	}
+	word := words[answer]
+	if slices.ContainsFunc(sum.Failed, campaign.Result.Hangs) {
+		word = "HUNG"
+	}
+	what := "random bad day"
+	if s.name != "" {
+		what = "run"
+	}
+	if sum.Runs != 1 {
+		what += "s"
+	}
+	if s.name != "" {
+		what += " of " + messages.Line(s.name, 40)
+	}
+	mean := time.Duration(0)
+	if sum.Runs > 0 {
+		// Workers run in parallel, so that the time of one run is longer than the quotient of total time and runs.
+		mean = sum.Took * time.Duration(s.pool.Size()) / time.Duration(sum.Runs)
+	}
+	seeds := fmt.Sprintf("seeds %d to %d", s.flags.seed, s.flags.seed+uint64(s.flags.seeds)-1)
+	if s.flags.seeds == 1 {
+		seeds = fmt.Sprintf("seed %d", s.flags.seed)
+	}
+	fmt.Fprintf(s.options.Out, "%s  %d %s, %s\n", word, sum.Runs, what, seeds)
+	fmt.Fprintf(s.options.Out, "%d events in %s of virtual time; %s, %s a run in %d processes\n", sum.Events,
+		sum.Virtual.Round(time.Minute), sum.Took.Round(100*time.Millisecond), mean.Round(time.Millisecond), s.pool.Size())
+	for _, a := range []invariant.Answer{invariant.Holds, invariant.Inconclusive, invariant.Violated} {
+		var ids []string
+		for _, t := range sum.Checks {
+			if t.Answer() == a {
+				ids = append(ids, t.ID)
+			}
+		}
+		if len(ids) > 0 {
+			fmt.Fprintf(s.options.Out, "%-13s %s\n", string(a)+":", messages.Line(strings.Join(ids, ", "), 220))
+		}
+	}
+	if answer == invariant.Inconclusive {
+		fmt.Fprintln(s.options.Out, "Inconclusive is what did not come up in any of these runs; more seeds (-n) try more.")
+	}
+	if len(sum.Errors) > 0 {
+		fmt.Fprintf(s.options.Out, "not run:      %d seeds, first %d: %s\n", len(sum.Errors), sum.Errors[0].Seed, messages.Line(sum.Errors[0].Error, 160))
+	}
+	for i, r := range sum.Failed {
+		if i == maxFailedShown {
+			fmt.Fprintf(s.options.Out, "  and %d more\n", len(sum.Failed)-maxFailedShown)
+			break
+		}
+		v, _ := r.Violated()
+		if at := slices.IndexFunc(reports, func(one failedRun) bool { return one.Seed == r.Seed && one.Verdict.ID != "" }); at >= 0 {
+			v = reports[at].Verdict // the words and times must be those of the report
+		}
+		where := ""
+		if v.Server != "" {
+			where = " on " + messages.Line(v.Server, 30)
+		}
+		fmt.Fprintf(s.options.Out, "  seed %d: %s%s at %s: %s\n", r.Seed, v.ID, where, v.At.Round(time.Millisecond), messages.Line(v.Why, 160))
+	}
+	for _, r := range reports {
+		fmt.Fprintf(s.options.Out, "report: %s\n", messages.Line(filepath.Join(r.Folder, "report.html"), 0))
+	}
+	fmt.Fprintln(s.options.Out, map[bool]string{true: "again:", false: "replay:"}[answer == invariant.Holds])
+	fmt.Fprintln(s.options.Out, replay)
+}

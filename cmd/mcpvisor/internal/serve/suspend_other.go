@@ -1,0 +1,11 @@
+//go:build !unix
+
+package serve
+
+import "os"
+
+// suspendSignals returns no channel, because this system has no Ctrl-Z.
+func suspendSignals() (signals <-chan os.Signal, end func()) { return nil, func() {} }
+
+// suspendProcess is never called on this system.
+func suspendProcess() {}
