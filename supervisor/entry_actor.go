@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"runtime/debug"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/internal/auditor"
 	"github.com/mcpvisor/mcpvisor/supervisor/internal/core"
 	"github.com/mcpvisor/mcpvisor/supervisor/internal/refusal"
+	"github.com/mcpvisor/mcpvisor/supervisor/internal/requests"
 )
 
 // maxActorCalls bounds the calls and reads by message that run at once; one more is replied to as not sent.
@@ -27,7 +29,7 @@ const maxActorCalls = 4096
 // the supervisor in the order of arrival, and replies to the sender exactly once. Tool calls and reads run in goroutines of their
 // own, so that its turn never waits. All fields belong to the actor; what its goroutines need is copied before they start.
 type entryActor struct {
-	m    *Manager
+	entryOptions
 	root *actor.RootContext
 	self *actor.PID
 
@@ -64,8 +66,47 @@ type callEnded struct {
 // forgetDue is the message of forgetTimer: remembered calls may have expired.
 type forgetDue struct{}
 
-func newEntryActor(m *Manager) *entryActor {
-	return &entryActor{m: m, watchers: map[string]*actorWatch{}, calls: map[string]*actorCall{},
+// entryOptions are what an entry actor is made of.
+type entryOptions struct {
+	// supervisor is the supervisor's actor, to which commands are forwarded, and shared what it publishes.
+	supervisor *actor.PID
+	shared     *core.Shared
+	// requests gets the kinds of servers' requests that other actors answer, and the way to them.
+	requests *requests.Handler
+	// audit records commands with their senders; nil records nothing.
+	audit  *auditor.Auditor
+	log    *zap.Logger
+	facade entryFacade
+}
+
+// entryFacade is what other actors may ask of the manager beside commands to the supervisor.
+type entryFacade interface {
+	Status() []messages.Status
+	ServerStatus(name string) (messages.Status, error)
+	Tools() *catalog.Snapshot
+	Watch(buffer int) *actors.Watcher
+	Resources(ctx context.Context, servers ...string) ([]messages.Resource, error)
+	ResourceTemplates(ctx context.Context, servers ...string) ([]messages.ResourceTemplate, error)
+	Prompts(ctx context.Context, servers ...string) ([]messages.Prompt, error)
+	SubscribeResource(ctx context.Context, server, uri string) error
+	UnsubscribeResource(ctx context.Context, server, uri string) error
+	Complete(ctx context.Context, server string, r messages.CompleteRequest) (messages.Completion, error)
+
+	// CallTool runs a tool and returns how it ended with the server's own bytes. progress is nil if the sender wants none.
+	CallTool(ctx context.Context, c *messages.CallTool, progress func(messages.Progress)) (messages.Outcome, json.RawMessage, error)
+	// ReadResource and GetPrompt return the server that answered, with its own bytes.
+	ReadResource(ctx context.Context, c *messages.ReadResource) (server string, result json.RawMessage, err error)
+	GetPrompt(ctx context.Context, c *messages.GetPrompt) (server string, result json.RawMessage, err error)
+	// Reload makes the manager read its files now.
+	Reload(ctx context.Context) *messages.ReloadReply
+	// ProvideToken makes the next requests of a server carry a token.
+	ProvideToken(caller auditor.Caller, server, token string) error
+	// AwaitCatalog returns when the catalog shows every change that servers have sent so far.
+	AwaitCatalog(ctx context.Context, op string) error
+}
+
+func newEntryActor(o entryOptions) *entryActor {
+	return &entryActor{entryOptions: o, watchers: map[string]*actorWatch{}, calls: map[string]*actorCall{},
 		handlers: map[string]*handlerActor{}, pending: map[uint64]*pendingRequest{}, stopped: make(chan struct{})}
 }
 
@@ -74,7 +115,7 @@ func newEntryActor(m *Manager) *entryActor {
 func (e *entryActor) Receive(ctx actor.Context) {
 	defer func() {
 		if r := recover(); r != nil {
-			e.m.cfg.Logger.Error("panic in the entry actor; the message that caused it is lost", zap.Any("panic", r),
+			e.log.Error("panic in the entry actor; the message that caused it is lost", zap.Any("panic", r),
 				zap.String("message", fmt.Sprintf("%T", ctx.Message())), zap.ByteString("stack", debug.Stack()))
 		}
 	}()
@@ -82,7 +123,7 @@ func (e *entryActor) Receive(ctx actor.Context) {
 	case *actor.Started:
 		e.root, e.self = ctx.ActorSystem().Root, ctx.Self()
 		// From here on the goroutines of sessions can reach handlers of server requests through this actor.
-		e.m.requestHandler.SetActor(e.askHandler)
+		e.requests.SetActor(e.askHandler)
 	case *actor.Stopped:
 		// The order matters: first the requests that block session goroutines, then what only uses memory.
 		e.refusePending()
@@ -98,20 +139,20 @@ func (e *entryActor) Receive(ctx actor.Context) {
 		e.dismissHandler(m.Who)
 	case *messages.AddServer:
 		// The reply comes when the spec is accepted; the sender watches the status for the attempt.
-		e.forwardCommand(ctx, core.AddServer{Name: m.GetName(), Spec: m.GetSpec().ToSpec(), Ticket: e.m.shared.NextTicket(), Early: true,
+		e.forwardCommand(ctx, core.AddServer{Name: m.GetName(), Spec: m.GetSpec().ToSpec(), Ticket: e.shared.NextTicket(), Early: true,
 			Reply: e.recordingReply(ctx, auditor.AddedRecord(m.GetName(), m.GetSpec().ToSpec()), e.doneReplier(ctx))})
 	case *messages.RemoveServer:
 		e.forwardCommand(ctx, core.RemoveServer{Name: m.GetName(), Reply: e.recordingReply(ctx, audit.Record{Change: "remove", Server: m.GetName()},
-			e.publishedReplier(ctx, m.GetName(), isUnreachable))})
+			e.publishedReplier(ctx, m.GetName(), core.IsUnreachable))})
 	case *messages.EnableServer:
-		e.commandServer(ctx, m.GetName(), lifecycle.Enable{Ticket: e.m.shared.NextTicket()}, e.doneReplier(ctx))
+		e.commandServer(ctx, m.GetName(), lifecycle.Enable{Ticket: e.shared.NextTicket()}, e.doneReplier(ctx))
 	// The ticket distinguishes the disabled view from one of an earlier command.
 	case *messages.DisableServer:
-		ticket := e.m.shared.NextTicket()
+		ticket := e.shared.NextTicket()
 		e.commandServer(ctx, m.GetName(), lifecycle.Disable{Cold: m.GetDisconnect(), Ticket: ticket},
 			e.publishedReplier(ctx, m.GetName(), func(v *actors.View) bool { return v.State.Removing || v.State.Answered >= ticket }))
 	case *messages.ReconnectServer:
-		e.commandServer(ctx, m.GetName(), lifecycle.Reconnect{Ticket: e.m.shared.NextTicket()}, e.doneReplier(ctx))
+		e.commandServer(ctx, m.GetName(), lifecycle.Reconnect{Ticket: e.shared.NextTicket()}, e.doneReplier(ctx))
 	case *messages.ProvideCredentials:
 		e.provideToken(ctx, m)
 	case *messages.SetServers:
@@ -148,7 +189,7 @@ func (e *entryActor) sendReply(to *actor.PID, reply proto.Message) {
 
 // forwardCommand sends a command to the supervisor. Its reply function runs in the supervisor's turn.
 func (e *entryActor) forwardCommand(ctx actor.Context, command any) {
-	ctx.Send(e.m.pid, command)
+	ctx.Send(e.supervisor, command)
 }
 
 // commandServer forwards a command about one server; the audit log gets a record of it when the supervisor accepts or refuses it.
@@ -159,10 +200,10 @@ func (e *entryActor) commandServer(ctx actor.Context, name string, event lifecyc
 // RecordingReply returns a reply function that records the change before it replies. Without an audit log the sender need not be
 // described.
 func (e *entryActor) recordingReply(ctx actor.Context, r audit.Record, reply func(error)) func(error) {
-	if e.m.audit == nil {
+	if e.audit == nil {
 		return reply
 	}
-	return e.m.audit.RecordingReply(auditor.CallerFromSender(ctx), r, reply)
+	return e.audit.RecordingReply(auditor.CallerFromSender(ctx), r, reply)
 }
 
 // doneReplier returns a reply function that sends Done. The sender is taken now: ctx belongs to this turn.
@@ -175,9 +216,9 @@ func (e *entryActor) doneReplier(ctx actor.Context) func(error) {
 // 10 s with an error. hidden recognises the view that shows the command's effect. The cell is taken now, because a removed server
 // has none later.
 func (e *entryActor) publishedReplier(ctx actor.Context, name string, hidden func(*actors.View) bool) func(error) {
-	to, m := ctx.Sender(), e.m
+	to, facade := ctx.Sender(), e.facade
 	// The wait must see the cell of the server that the command was for.
-	cell := m.shared.CellOf(name)
+	cell := e.shared.CellOf(name)
 	return func(err error) {
 		if err != nil || cell == nil {
 			e.sendReply(to, &messages.Done{Failure: messages.FailureOf(err)})
@@ -190,7 +231,7 @@ func (e *entryActor) publishedReplier(ctx actor.Context, name string, hidden fun
 			defer cancel()
 			_, err := cell.Wait(wait, hidden)
 			if err == nil {
-				err = m.awaitCatalog(wait, "disable")
+				err = facade.AwaitCatalog(wait, "disable")
 			}
 			e.sendReply(to, &messages.Done{Failure: messages.FailureOf(err)})
 		}()
@@ -201,22 +242,23 @@ func (e *entryActor) publishedReplier(ctx actor.Context, name string, hidden fun
 // because an AuthProvider may block. done holds the failure of a panic until the work has succeeded.
 func (e *entryActor) provideToken(ctx actor.Context, m *messages.ProvideCredentials) {
 	sender := auditor.CallerFromSender(ctx)
-	to, done, manager := ctx.Sender(), &messages.Done{Failure: messages.FailureOf(&messages.Error{Op: "authorize",
-		Class: messages.ClassPanic, Text: "a defect of mcpvisor"})}, e.m
+	to, done := ctx.Sender(), &messages.Done{Failure: messages.FailureOf(&messages.Error{Op: "authorize",
+		Class: messages.ClassPanic, Text: "a defect of mcpvisor"})}
+	root, supervisor, shared, facade := e.root, e.supervisor, e.shared, e.facade
 	go func() {
 		defer func() {
 			_ = recover() // done says so already
 			e.sendReply(to, done)
 		}()
-		err := manager.provideToken(sender, m.GetServer(), m.GetToken())
+		err := facade.ProvideToken(sender, m.GetServer(), m.GetToken())
 		done.Failure = messages.FailureOf(err)
-		cell := manager.shared.CellOf(m.GetServer())
+		cell := shared.CellOf(m.GetServer())
 		if err != nil || cell == nil {
 			return
 		}
 		// A server that works is not reconnected: it uses the token with its next request.
 		if phase := cell.View().State.Phase; phase == messages.Failed || phase == messages.NeedsAuth {
-			manager.sendCommand(core.ServerCommand{Name: m.GetServer(), Event: lifecycle.Reconnect{Ticket: manager.shared.NextTicket()}, Reply: func(error) {}})
+			root.Send(supervisor, core.ServerCommand{Name: m.GetServer(), Event: lifecycle.Reconnect{Ticket: shared.NextTicket()}, Reply: func(error) {}})
 		}
 	}()
 }
@@ -229,7 +271,7 @@ func (e *entryActor) setServers(ctx actor.Context, m *messages.SetServers) {
 		specs[name] = s.ToSpec()
 	}
 	to := ctx.Sender()
-	e.forwardCommand(ctx, core.SetServers{Specs: specs, Reply: e.m.audit.RecordingSetReply(auditor.CallerFromSender(ctx), func(res messages.SetServersResult, err error) {
+	e.forwardCommand(ctx, core.SetServers{Specs: specs, Reply: e.audit.RecordingSetReply(auditor.CallerFromSender(ctx), func(res messages.SetServersResult, err error) {
 		e.sendReply(to, &messages.SetServersReply{Added: res.Added, Removed: res.Removed, Errors: res.Errors,
 			Adjusted: res.Adjusted, Kept: res.Kept, Failure: messages.FailureOf(err)})
 	})})
@@ -252,7 +294,7 @@ func (e *entryActor) runCall(ctx actor.Context, m *messages.CallTool) {
 		return
 	}
 	if e.inFlight >= maxActorCalls {
-		e.sendReply(to, callReply(id, nil, &messages.Error{Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassExhausted,
+		e.sendReply(to, callReply(id, "", nil, &messages.Error{Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassExhausted,
 			Text: fmt.Sprintf("%d calls by message are in flight already", maxActorCalls), Fix: "send it again later"}))
 		return
 	}
@@ -261,10 +303,10 @@ func (e *entryActor) runCall(ctx actor.Context, m *messages.CallTool) {
 		e.calls[id] = &actorCall{}
 	}
 	// The goroutine must not touch the actor's fields, which change with later messages.
-	root, self, manager, sender := e.root, e.self, e.m, auditor.CallerFromSender(ctx)
+	root, self, facade, audited, sender := e.root, e.self, e.facade, e.audit != nil, auditor.CallerFromSender(ctx)
 	go func() {
 		// The goroutine sends callEnded exactly once, also after a panic: inFlight would never fall otherwise.
-		reply := callReply(id, nil, &messages.Error{Op: "call", Outcome: messages.OutcomeUnknown, Class: messages.ClassPanic, Text: "a defect of mcpvisor ended the call"})
+		reply := callReply(id, "", nil, &messages.Error{Op: "call", Outcome: messages.OutcomeUnknown, Class: messages.ClassPanic, Text: "a defect of mcpvisor ended the call"})
 		defer func() {
 			_ = recover() // reply says so already
 			root.Send(self, callEnded{id, reply, to})
@@ -273,44 +315,33 @@ func (e *entryActor) runCall(ctx actor.Context, m *messages.CallTool) {
 		defer cancel()
 		// The caller's name decides about the order in a server's queue.
 		wait = messages.WithCaller(wait, m.GetCaller())
-		if manager.audit != nil {
+		if audited {
 			wait = audit.WithVia(wait, sender.Via, sender.Sender)
 		}
-		opts, finish := e.callOptions(root, m, to)
-		var res *Result
-		var err error
-		if m.GetServer() != "" {
-			res, err = manager.CallServerTool(wait, m.GetServer(), m.GetTool(), m.GetArguments(), opts...)
-		} else {
-			res, err = manager.CallTool(wait, m.GetTool(), m.GetArguments(), opts...)
-		}
+		progress, finish := progressOf(root, m, to)
+		outcome, result, err := facade.CallTool(wait, m, progress)
 		finish()
-		reply = callReply(id, res, err)
+		reply = callReply(id, outcome, result, err)
 	}()
 }
 
-// callOptions translates the options of a call by message. finish sends the rest of its progress, so that the last progress
-// message comes before the reply.
-func (*entryActor) callOptions(root *actor.RootContext, m *messages.CallTool, to *actor.PID) (opts []CallOption, finish func()) {
-	finish = func() {}
-	if len(m.GetMeta()) > 0 {
-		opts = append(opts, WithMeta(m.GetMeta()))
+// progressOf returns the function that gets the progress of a call by message, nil if the sender wants none. finish sends the rest,
+// so that the last progress message comes before the reply.
+func progressOf(root *actor.RootContext, m *messages.CallTool, to *actor.PID) (progress func(messages.Progress), finish func()) {
+	if !m.GetProgress() || to == nil {
+		return nil, func() {}
 	}
-	if m.GetProgress() && to != nil {
-		// Progress is sent to the first sender only: those that repeat the id wait for the reply.
-		p := &progressSender{id: m.GetCallId(), post: func(c *messages.CallProgress) { root.Send(to, c) }}
-		opts, finish = append(opts, WithProgress(p.addProgress)), p.endProgress
-	}
-	return opts, finish
+	// Progress is sent to the first sender only: those that repeat the id wait for the reply.
+	p := &progressSender{id: m.GetCallId(), post: func(c *messages.CallProgress) { root.Send(to, c) }}
+	return p.addProgress, p.endProgress
 }
 
 // callReply translates the end of a call. The result travels as the server's own bytes.
-func callReply(id string, res *Result, err error) *messages.CallToolReply {
-	r := &messages.CallToolReply{CallId: id, Outcome: string(messages.OutcomeOf(err)), Failure: messages.FailureOf(err)}
-	if res != nil {
-		r.Outcome, r.Result = string(res.Outcome()), res.Raw
+func callReply(id string, outcome messages.Outcome, result json.RawMessage, err error) *messages.CallToolReply {
+	if err != nil {
+		outcome = messages.OutcomeOf(err)
 	}
-	return r
+	return &messages.CallToolReply{CallId: id, Outcome: string(outcome), Result: result, Failure: messages.FailureOf(err)}
 }
 
 // handleCallEnded replies to the sender and to those that repeated its id, and remembers the reply under the id.
@@ -345,12 +376,12 @@ func (e *entryActor) forgetLater() {
 func (e *entryActor) replyStatus(ctx actor.Context, m *messages.GetStatus) {
 	reply := &messages.StatusReply{}
 	if len(m.GetNames()) == 0 {
-		for _, st := range e.m.Status() {
+		for _, st := range e.facade.Status() {
 			reply.Servers = append(reply.Servers, st.ToProto())
 		}
 	}
 	for _, name := range m.GetNames() {
-		st, err := e.m.ServerStatus(name)
+		st, err := e.facade.ServerStatus(name)
 		if err != nil {
 			reply.Failure = messages.FailureOf(err)
 			continue
@@ -362,7 +393,7 @@ func (e *entryActor) replyStatus(ctx actor.Context, m *messages.GetStatus) {
 
 // replyTools replies from one snapshot, whose generation it names: the sender can tell which of two replies is newer.
 func (e *entryActor) replyTools(ctx actor.Context, m *messages.ListTools) {
-	snapshot := e.m.Tools()
+	snapshot := e.facade.Tools()
 	// The definition travels as the server's own bytes.
 	reply := &messages.ToolsReply{Generation: snapshot.Generation()}
 	add := func(t *catalog.Entry) {
@@ -375,7 +406,7 @@ func (e *entryActor) replyTools(ctx actor.Context, m *messages.ListTools) {
 		}
 	}
 	for _, name := range m.GetServers() {
-		if e.m.shared.CellOf(name) == nil {
+		if e.shared.CellOf(name) == nil {
 			reply.Failure = messages.FailureOf(refusal.UnknownServerError("list tools", name))
 			continue
 		}
@@ -397,7 +428,7 @@ func (e *entryActor) addWatch(ctx actor.Context, m *messages.Watch) {
 	// A second Watch of the same actor replaces the first, so that it gets each event once.
 	e.removeWatch(to)
 	wait, cancel := context.WithCancel(context.Background())
-	w := &actorWatch{watcher: e.m.Watch(int(min(m.GetBuffer(), 1<<16))), pid: to, cancel: cancel}
+	w := &actorWatch{watcher: e.facade.Watch(int(min(m.GetBuffer(), 1<<16))), pid: to, cancel: cancel}
 	e.watchers[to.String()] = w
 	// The library sends Terminated when the subscriber ends, also on another machine.
 	ctx.Watch(to)

@@ -129,7 +129,7 @@ func (e *entryActor) handleRequests(ctx actor.Context, c *messages.HandleRequest
 			}
 		}
 	}
-	if text := sharedKind(want, e.m.requestHandler.ProgramKinds()); text != "" {
+	if text := sharedKind(want, e.requests.ProgramKinds()); text != "" {
 		e.sendReply(to, &messages.Done{Failure: messages.FailureOf(kindTakenError(text + " is answered by the program itself"))})
 		return
 	}
@@ -194,7 +194,7 @@ func (e *entryActor) publishKinds() {
 		all.Elicitation, all.ElicitationURL = all.Elicitation || k.Elicitation, all.ElicitationURL || k.ElicitationURL
 		all.Roots = all.Roots || k.Roots
 	}
-	e.m.requestHandler.SetActorKinds(all)
+	e.requests.SetActorKinds(all)
 }
 
 // routeRequest sends a request to its handler under a new id, or refuses it.
@@ -233,7 +233,7 @@ func (e *entryActor) routeRequest(a *pendingRequest) {
 // refusePending refuses every request that waits, because the manager ends, and releases the goroutines that still send.
 func (e *entryActor) refusePending() {
 	// New requests are refused by the RequestHandler itself from here on.
-	e.m.requestHandler.SetActor(nil)
+	e.requests.SetActor(nil)
 	for _, a := range e.pending {
 		e.completeRequest(a, handlerAnswer{err: requests.RefusedError("the manager is closed")})
 	}

@@ -2,8 +2,8 @@ package supervisor
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -16,6 +16,9 @@ import (
 
 // This file has what other actors ask about the servers' resources and prompts. Each request runs in a goroutine, counts among
 // the maxActorCalls, and is replied to once.
+
+// reloadTime bounds a reload that another actor asks for: its message carries no deadline.
+const reloadTime = 30 * time.Second
 
 // requestEnded carries a reply from a request's goroutine back to the actor.
 type requestEnded struct {
@@ -79,25 +82,27 @@ func timeoutContext(ms int64) (context.Context, context.CancelFunc) {
 
 // receiveRead handles the messages that read from servers. It reports false for any other message.
 func (e *entryActor) receiveRead(ctx actor.Context) bool {
-	m := e.m
+	facade := e.facade
 	switch c := ctx.Message().(type) {
 	case *messages.ListResources:
 		listInBackground(ctx, e, c.GetTimeoutMs(), messages.Resource.ToProto,
-			func(ctx context.Context) ([]messages.Resource, error) { return m.Resources(ctx, c.GetServers()...) },
+			func(ctx context.Context) ([]messages.Resource, error) {
+				return facade.Resources(ctx, c.GetServers()...)
+			},
 			func(all []*messages.ResourceEntry, failures []*messages.Failure) proto.Message {
 				return &messages.ResourcesReply{Resources: all, Failures: failures}
 			})
 	case *messages.ListResourceTemplates:
 		listInBackground(ctx, e, c.GetTimeoutMs(), messages.ResourceTemplate.ToProto,
 			func(ctx context.Context) ([]messages.ResourceTemplate, error) {
-				return m.ResourceTemplates(ctx, c.GetServers()...)
+				return facade.ResourceTemplates(ctx, c.GetServers()...)
 			},
 			func(all []*messages.ResourceTemplateEntry, failures []*messages.Failure) proto.Message {
 				return &messages.ResourceTemplatesReply{Templates: all, Failures: failures}
 			})
 	case *messages.ListPrompts:
 		listInBackground(ctx, e, c.GetTimeoutMs(), messages.Prompt.ToProto,
-			func(ctx context.Context) ([]messages.Prompt, error) { return m.Prompts(ctx, c.GetServers()...) },
+			func(ctx context.Context) ([]messages.Prompt, error) { return facade.Prompts(ctx, c.GetServers()...) },
 			func(all []*messages.PromptEntry, failures []*messages.Failure) proto.Message {
 				return &messages.PromptsReply{Prompts: all, Failures: failures}
 			})
@@ -111,17 +116,17 @@ func (e *entryActor) receiveRead(ctx actor.Context) bool {
 	case *messages.SubscribeResource:
 		// A subscription has no timeout of the sender's: the server's request timeout bounds it.
 		e.runInBackground(ctx, 0, doneReply, func(ctx context.Context) proto.Message {
-			return doneReply(m.SubscribeResource(ctx, c.GetServer(), c.GetUri()))
+			return doneReply(facade.SubscribeResource(ctx, c.GetServer(), c.GetUri()))
 		})
 	case *messages.UnsubscribeResource:
 		e.runInBackground(ctx, 0, doneReply, func(ctx context.Context) proto.Message {
-			return doneReply(m.UnsubscribeResource(ctx, c.GetServer(), c.GetUri()))
+			return doneReply(facade.UnsubscribeResource(ctx, c.GetServer(), c.GetUri()))
 		})
 	// A reload may wait for other changes, so it is bounded here.
 	case *messages.Reload:
-		reply := func(res ReloadResult, err error) proto.Message { return res.toReply(err) }
-		e.runInBackground(ctx, reloadTime.Milliseconds(), func(err error) proto.Message { return reply(ReloadResult{}, err) },
-			func(ctx context.Context) proto.Message { return reply(m.Reload(ctx)) })
+		e.runInBackground(ctx, reloadTime.Milliseconds(), func(err error) proto.Message {
+			return &messages.ReloadReply{Failure: messages.FailureOf(err)}
+		}, func(ctx context.Context) proto.Message { return facade.Reload(ctx) })
 	case requestEnded:
 		e.inFlight--
 		e.sendReply(c.sender, c.reply)
@@ -136,51 +141,40 @@ func doneReply(err error) proto.Message { return &messages.Done{Failure: message
 
 // readResource reads a resource of the named server, or of the one that offers the URI. The reply carries the sender's request id.
 func (e *entryActor) readResource(ctx actor.Context, c *messages.ReadResource) {
-	m := e.m
+	facade := e.facade
 	// One function makes the reply for every outcome, so that each has the request's id.
-	reply := func(res *ResourceResult, err error) proto.Message {
-		r := &messages.ReadResourceReply{RequestId: c.GetRequestId(), Server: c.GetServer(),
-			Outcome: string(messages.OutcomeOf(err)), Failure: messages.FailureOf(err)}
-		if res != nil {
-			r.Server, r.Result = res.Server, res.Raw
+	reply := func(server string, result json.RawMessage, err error) proto.Message {
+		if err != nil {
+			server = c.GetServer()
 		}
-		return r
+		return &messages.ReadResourceReply{RequestId: c.GetRequestId(), Server: server, Result: result,
+			Outcome: string(messages.OutcomeOf(err)), Failure: messages.FailureOf(err)}
 	}
-	e.runInBackground(ctx, c.GetTimeoutMs(), func(err error) proto.Message { return reply(nil, err) },
+	e.runInBackground(ctx, c.GetTimeoutMs(), func(err error) proto.Message { return reply("", nil, err) },
 		func(ctx context.Context) proto.Message {
-			ctx = messages.WithCaller(ctx, c.GetCaller())
-			// Without a server the URI decides which one is asked.
-			if c.GetServer() == "" {
-				return reply(m.ReadResource(ctx, c.GetUri()))
-			}
-			return reply(m.ReadServerResource(ctx, c.GetServer(), c.GetUri()))
+			return reply(facade.ReadResource(messages.WithCaller(ctx, c.GetCaller()), c))
 		})
 }
 
 // getPrompt fills a prompt of the named server by its own name, or by its qualified name if no server is named.
 func (e *entryActor) getPrompt(ctx actor.Context, c *messages.GetPrompt) {
-	m := e.m
-	reply := func(res *PromptResult, err error) proto.Message {
-		r := &messages.GetPromptReply{RequestId: c.GetRequestId(), Server: c.GetServer(),
-			Outcome: string(messages.OutcomeOf(err)), Failure: messages.FailureOf(err)}
-		if res != nil {
-			r.Server, r.Result = res.Server, res.Raw
+	facade := e.facade
+	reply := func(server string, result json.RawMessage, err error) proto.Message {
+		if err != nil {
+			server = c.GetServer()
 		}
-		return r
+		return &messages.GetPromptReply{RequestId: c.GetRequestId(), Server: server, Result: result,
+			Outcome: string(messages.OutcomeOf(err)), Failure: messages.FailureOf(err)}
 	}
-	e.runInBackground(ctx, c.GetTimeoutMs(), func(err error) proto.Message { return reply(nil, err) },
+	e.runInBackground(ctx, c.GetTimeoutMs(), func(err error) proto.Message { return reply("", nil, err) },
 		func(ctx context.Context) proto.Message {
-			ctx = messages.WithCaller(ctx, c.GetCaller())
-			if c.GetServer() == "" {
-				return reply(m.GetPrompt(ctx, c.GetPrompt(), c.GetArguments()))
-			}
-			return reply(m.GetServerPrompt(ctx, c.GetServer(), c.GetPrompt(), c.GetArguments()))
+			return reply(facade.GetPrompt(messages.WithCaller(ctx, c.GetCaller()), c))
 		})
 }
 
 // completeArgument asks a server for proposals for one argument.
 func (e *entryActor) completeArgument(ctx actor.Context, c *messages.Complete) {
-	m := e.m
+	facade := e.facade
 	reply := func(res messages.Completion, err error) proto.Message {
 		return &messages.CompleteReply{RequestId: c.GetRequestId(), Values: res.Values, Total: int64(res.Total),
 			HasMore: res.HasMore, Failure: messages.FailureOf(err)}
@@ -188,70 +182,7 @@ func (e *entryActor) completeArgument(ctx actor.Context, c *messages.Complete) {
 	e.runInBackground(ctx, c.GetTimeoutMs(), func(err error) proto.Message { return reply(messages.Completion{}, err) },
 		func(ctx context.Context) proto.Message {
 			ctx = messages.WithCaller(ctx, c.GetCaller())
-			return reply(m.Complete(ctx, c.GetServer(), messages.CompleteRequest{Prompt: c.GetPrompt(),
+			return reply(facade.Complete(ctx, c.GetServer(), messages.CompleteRequest{Prompt: c.GetPrompt(),
 				URITemplate: c.GetUriTemplate(), Argument: c.GetArgument(), Value: c.GetValue(), Context: c.GetContext()}))
 		})
-}
-
-// progressEvery is the least time between two CallProgress messages of one call: a server may report thousands a second.
-const progressEvery = 100 * time.Millisecond
-
-// progressSender sends an actor the progress of a call, at most once in progressEvery. Reports in between are replaced by the
-// newest one, which is always sent.
-type progressSender struct {
-	post func(*messages.CallProgress)
-	id   string
-
-	mu       sync.Mutex
-	lastSent time.Time
-	// next is the newest report that waits for timer; nil if none does. ended is set when the call has: nothing is sent after it.
-	next  *messages.CallProgress
-	timer *time.Timer
-	ended bool
-}
-
-// addProgress runs on the connection's goroutine: it sends at once or leaves the report for the timer, and never waits.
-func (p *progressSender) addProgress(v messages.Progress) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	// A newer report replaces one that still waits.
-	p.next = &messages.CallProgress{CallId: p.id, Progress: v.Progress, Total: v.Total, Message: v.Message}
-	if p.ended || p.timer != nil {
-		return
-	}
-	// The first report is sent at once; later ones keep their distance.
-	if wait := progressEvery - time.Since(p.lastSent); !p.lastSent.IsZero() && wait > 0 {
-		p.timer = time.AfterFunc(wait, p.flushDue)
-		return
-	}
-	p.sendLatest()
-}
-
-// flushDue runs when the timer rings.
-func (p *progressSender) flushDue() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.timer = nil
-	if !p.ended {
-		p.sendLatest()
-	}
-}
-
-// sendLatest sends the report that waits. The caller holds mu.
-func (p *progressSender) sendLatest() {
-	if p.next != nil {
-		p.post(p.next)
-		p.next, p.lastSent = nil, time.Now()
-	}
-}
-
-// endProgress sends the report that still waits, and stops all that would come after it.
-func (p *progressSender) endProgress() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.timer != nil {
-		p.timer.Stop()
-	}
-	p.sendLatest()
-	p.ended = true
 }

@@ -150,9 +150,6 @@ func (m *Manager) Reload(ctx context.Context) (ReloadResult, error) {
 	return f.Reload(ctx)
 }
 
-// reloadTime bounds a reload that another actor asks for: its message carries no deadline.
-const reloadTime = 30 * time.Second
-
 // toReply writes the result as a message to another actor.
 func (r ReloadResult) toReply(err error) *messages.ReloadReply {
 	p := &messages.ReloadReply{Added: r.Added, Removed: r.Removed, Replaced: r.Replaced, Adjusted: r.Adjusted, Moved: r.Moved,

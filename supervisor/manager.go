@@ -162,7 +162,7 @@ func Start(ctx context.Context, cfg Config) (*Manager, error) {
 	n := instances.Add(1)
 	m.pid, err = m.system.Root.SpawnNamed(actorsystem.PropsOf(cfg.ActorOptions, "supervisor", func() actor.Actor { return sup }), fmt.Sprintf("mcpvisor-%d", n))
 	if err == nil {
-		m.entry, err = m.system.Root.SpawnNamed(actorsystem.PropsOf(cfg.ActorOptions, "entry", func() actor.Actor { return newEntryActor(m) }),
+		m.entry, err = m.system.Root.SpawnNamed(actorsystem.PropsOf(cfg.ActorOptions, "entry", func() actor.Actor { return newEntryActor(m.entryOptions()) }),
 			fmt.Sprintf("mcpvisor-%d-entry", n))
 	}
 	if err != nil {
@@ -400,7 +400,7 @@ func (m *Manager) Remove(ctx context.Context, name string) error {
 	// impossible. A cell of another server under the same name is as good: the old one is gone.
 	if cell != nil {
 		if _, err := cell.Wait(ctx, func(v *actors.View) bool {
-			return isUnreachable(v) || m.shared.CellOf(name) != cell
+			return core.IsUnreachable(v) || m.shared.CellOf(name) != cell
 		}); err != nil {
 			return &Error{Op: "remove", Class: messages.ClassOf(err), Server: name, Text: "the context ended first", Err: err}
 		}

@@ -3,11 +3,13 @@ package supervisor
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/mcpvisor/mcpvisor/actors"
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor/audit"
 	"github.com/mcpvisor/mcpvisor/supervisor/internal/refusal"
+	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
 // This file has the reads of a manager. None asks an actor: every value was published before, so a slow server delays no reader.
@@ -143,8 +145,29 @@ func (m *Manager) History(name string) ([]HistoryEntry, error) {
 // AuditStats returns how many records of Config.Audit are written, wait, and are lost. Without Config.Audit all numbers are zero.
 func (m *Manager) AuditStats() audit.Stats { return m.audit.Stats() }
 
-// isUnreachable reports whether a server that was removed at runtime cannot be reached by a new call under its runtime spec: it
-// ends, or its configured spec is in force again.
-func isUnreachable(v *actors.View) bool {
-	return v.State.Removing || v.Spec.Scope != messages.ScopeRuntime
+// LogLine is one log message of a server: see [actors.LogLine].
+type LogLine = actors.LogLine
+
+// Logs returns the newest log messages of a server, oldest first, over reconnects: at most 1,000 lines and 1 MiB. It is nil if no
+// server has the name. Spec.LogLevel asks a server for more than it would send by itself. Watch reports each line as EventLog, at
+// most 64 a second and server. Their texts are untrusted.
+func (m *Manager) Logs(server string) []LogLine {
+	cell := m.shared.CellOf(server)
+	if cell == nil {
+		return nil
+	}
+	return cell.Logs.Lines()
+}
+
+// Ping asks a server for a sign of life and returns how long the answer took. Any answer counts, also an error. A lazy server is
+// connected first. The error is an *Error.
+func (m *Manager) Ping(ctx context.Context, server string) (time.Duration, error) {
+	var took time.Duration
+	err := m.sendUnqueued(ctx, server, true, func(ctx context.Context, s *session.Session) error {
+		began := time.Now()
+		err := s.Ping(ctx)
+		took = time.Since(began)
+		return err
+	})
+	return took, err
 }

@@ -101,7 +101,7 @@ func withoutAnswer(reply *messages.CallToolReply) *messages.CallToolReply {
 	if len(reply.GetResult()) == 0 {
 		return reply
 	}
-	return callReply(reply.GetCallId(), nil, &messages.Error{Op: "call", Outcome: messages.OutcomeUnknown, Class: messages.ClassExhausted,
+	return callReply(reply.GetCallId(), "", nil, &messages.Error{Op: "call", Outcome: messages.OutcomeUnknown, Class: messages.ClassExhausted,
 		Text: "a call with this id has run and ended with " + reply.GetOutcome() + ", and its answer is not kept any more",
 		Fix:  "do not take it for one that has not run; to run it again, call with another id"})
 }

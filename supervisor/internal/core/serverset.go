@@ -304,3 +304,9 @@ func (s *supervisor) finishClose(actor.Context) {
 	}
 	s.sendToRegistry(actors.Sync{Done: s.closing.Reply})
 }
+
+// IsUnreachable reports whether a server that was removed at runtime cannot be reached by a new call under its runtime spec: it
+// ends, or its configured spec is in force again.
+func IsUnreachable(v *actors.View) bool {
+	return v.State.Removing || v.Spec.Scope != messages.ScopeRuntime
+}
