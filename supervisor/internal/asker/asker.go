@@ -4,7 +4,7 @@
 //	a := asker.New(asker.Options{Ask: ask, Log: log, Done: closing})
 //	err := a.AskPermission(ctx, decision, asker.Question{Server: "files", Tool: "write"})   // blocks
 //
-// Guarantees: a call is asked about once, and its error says that it was not sent; at most 64 questions are open; every call that waits
+// Guarantees: the error of a call that is refused says that it was not sent; at most 64 questions are open; every call that waits
 // returns when its context ends or the manager closes. A panic of the program's function refuses the call.
 //
 // Not promised: an order of the calls that wait for one question.

@@ -5,8 +5,10 @@
 //	a.AuditCall(ctx, "files", "list", args, call)                            // call is run and recorded
 //
 // Guarantees: a call that panics is recorded, and the panic goes on; no method waits for the writer but Close, which waits at most 2 s;
-// the secrets of a server, and those that its requests carried, are in no record. A nil Auditor records nothing, and most methods
-// accept it.
+// the secrets of a server that is configured, and those that its requests carried, are taken out of what is recorded. A nil Auditor
+// records nothing, and most methods accept it.
+//
+// Not promised: that the secrets of a server which is gone are known when the end of its last call is recorded.
 //
 // # How it fits
 //
