@@ -82,6 +82,12 @@ func (t *childTable) trackedStart(cmd *exec.Cmd, child Child) func() error {
 	}
 }
 
+// trackStart returns a function that starts cmd as child and notes it among the children of this program.
+func trackStart(cmd *exec.Cmd, child Child) func() error { return children.trackedStart(cmd, child) }
+
+// markReaped notes that the child with that number was reaped.
+func markReaped(pid int) { children.markReaped(pid) }
+
 // markReaped notes that a child has ended, and forgets the oldest of the ended ones when there are more than maxEndedChildren.
 func (t *childTable) markReaped(pid int) {
 	t.mu.Lock()

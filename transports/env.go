@@ -110,14 +110,3 @@ func stringSet(names ...string) map[string]bool {
 	}
 	return m
 }
-
-// lookupEnv finds a variable in a list. The last one counts, because exec.Cmd drops the earlier ones, too.
-func lookupEnv(env []string, name string) (string, bool) {
-	for _, kv := range slices.Backward(env) {
-		n, value, ok := strings.Cut(kv, "=")
-		if ok && (n == name || runtime.GOOS == "windows" && strings.EqualFold(n, name)) {
-			return value, true
-		}
-	}
-	return "", false
-}

@@ -91,7 +91,7 @@ func StartGuardian(cmd *exec.Cmd) (*Guardian, error) {
 
 // guardianError translates an error of starting the guardian.
 func guardianError(err error) *Error {
-	e := startError(&StdioConfig{Command: "guardian"}, err)
+	e := startError("guardian", err)
 	return &Error{Class: e.Class, Text: "the guardian process cannot be started: " + causeText(err), Err: e.Err}
 }
 
@@ -164,10 +164,4 @@ func RunGuardian(lifeline io.Reader) error {
 	}
 	endGroups(groups, guardianGrace)
 	return in.Err()
-}
-
-// processIdentity tells a process group from another one that was given the same number later. A zero field is not known.
-type processIdentity struct {
-	start   uint64 // when the first process was started, in the system's own unit
-	session int
 }

@@ -85,8 +85,16 @@ var _ Transport = (*HTTP)(nil)
 // NewHTTP makes a transport and connects to nothing. A configuration that cannot work is reported by Dial, with ClassConfig.
 func NewHTTP(cfg HTTPConfig) *HTTP {
 	t := &HTTP{cfg: cfg}
-	t.origin, t.err = newOrigin(cfg)
+	t.origin, t.err = newOrigin(cfg.originConfig())
 	return t
+}
+
+// originConfig returns what the configuration says about the origin.
+func (cfg *HTTPConfig) originConfig() originConfig {
+	return originConfig{
+		url: cfg.URL, headers: cfg.Headers, auth: cfg.Auth, plainCredentials: cfg.PlainCredentials,
+		maxMessage: cfg.MaxMessage, share: cfg.Share, client: cfg.Client,
+	}
 }
 
 // Kind implements Transport.

@@ -13,24 +13,6 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/addresses"
 )
 
-// Authorizer gives the requests of one remote server their credentials. It must be safe for concurrent use. Package auth has the
-// usual kinds; a program may bring its own.
-//
-// A transport asks it at most once about a refusal of one request, and repeats the request at most once. When several requests of
-// one connection are refused together, one of them asks, and the others take over the answer. Credentials that the server has
-// answered with 401, and for which the Authorizer had no others, are not sent again on that connection.
-type Authorizer interface {
-	// Authorize adds credentials to the headers of a request that is about to be sent. h is empty at first; its content
-	// afterwards replaces configured headers of the same name. Authorize may block (a refresh). Its error, an [*Error] of class
-	// ClassUnauthorized or ClassNetwork, keeps the request from being sent (NotWritten).
-	Authorize(ctx context.Context, h http.Header) error
-	// Refused handles a refusal (401, or 403 insufficient_scope) of a request that was sent with the headers in used. retry
-	// reports that there are other credentials now, so that the same request is worth sending once more. challenge may be nil.
-	// The caller gets err in place of the refusal: with class ClassNetwork it says that it is not known yet whether there are
-	// others (the token endpoint does not answer).
-	Refused(ctx context.Context, status int, challenge *messages.Challenge, used http.Header) (retry bool, err error)
-}
-
 // sendAuthorized sends one request with the connection's credentials, and once more if the server refuses them and there are
 // others. send must put used into the request's headers, nil for nothing; it reports as roundTrip does. The response may be a
 // refusal: the caller judges it like any other.
@@ -168,6 +150,12 @@ func (o *origin) usableHeaders(given http.Header) (http.Header, *Error) {
 	}
 	return used, nil
 }
+
+// The header names of MCP, in Go's canonical form, so that they can be map keys of an http.Header. Names do not depend on case.
+const (
+	headerSession = "Mcp-Session-Id"
+	headerVersion = "Mcp-Protocol-Version"
+)
 
 // isReservedHeader reports whether a header belongs to the message or the session, so that neither the configuration nor an
 // Authorizer may set it.

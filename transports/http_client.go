@@ -3,13 +3,8 @@ package transports
 import (
 	"crypto/tls"
 	"net/http"
-	"sync"
 	"time"
 )
-
-// sharedClient is used by HTTP and SSE if the configuration names no client. Its idle connections outlive the last user's Close
-// by up to 90 s; a program that must not leave any behind uses a client of its own.
-var sharedClient = sync.OnceValue(NewClient)
 
 // NewClient makes a client with the settings that HTTP and SSE need. One is enough for any number of servers: those behind one
 // host share its idle connections, and it keeps nothing of one server's requests, because it has no cookies. A program calls

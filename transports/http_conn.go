@@ -10,12 +10,6 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// The header names of MCP, in Go's canonical form, so that they can be map keys of an http.Header. Names do not depend on case.
-const (
-	headerSession = "Mcp-Session-Id"
-	headerVersion = "Mcp-Protocol-Version"
-)
-
 // httpConn is one connection of HTTP. It holds no socket of its own; the client's pool does. Its only goroutine of long life
 // reads the stream for unasked messages; each Send runs in its caller's goroutine.
 type httpConn struct {

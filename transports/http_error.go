@@ -153,18 +153,6 @@ func (o *origin) statusError(resp *http.Response, body []byte, session string) *
 	return e
 }
 
-// RefusalError returns the error of a response that is no success, as [HTTP] and [SSE] make it. A transport of another kind, or
-// one in memory, uses it to translate refusals in terms of HTTP. label names the server in the text, body is the start of the
-// response's body, and session says that the request carried a session id. No secret is taken out of the error.
-func RefusalError(label string, resp *http.Response, body []byte, session bool) *Error {
-	id := ""
-	if session {
-		// statusError only asks whether there is an id; no server writes this one into a body, where it would be hidden.
-		id = "\x00"
-	}
-	return (&origin{label: label}).statusError(resp, body, id)
-}
-
 // rpcError has the parts of a JSON-RPC error response that decide the class and the text.
 type rpcError struct {
 	ID    json.RawMessage `json:"id"`

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 )
 
@@ -63,9 +62,6 @@ func errorTextIn(value []byte, depth int) string {
 
 // isUnprintable reports whether r is a control character that no plain text has.
 func isUnprintable(r rune) bool { return r < ' ' && r != '\n' && r != '\r' && r != '\t' }
-
-// shortSentence returns s as one line of at most 200 bytes without a final full stop, to go on in a sentence.
-func shortSentence(s string) string { return strings.TrimRight(messages.Line(s, 200), ". ") }
 
 // forbiddenFix says what a person can do about a 403, of which RFC 9110, 15.5.4 says no more than this: "If authentication
 // credentials were provided in the request, the server considers them insufficient to grant access." and "a request might be

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 
 	"golang.org/x/net/http/httpguts"
 
@@ -43,26 +44,41 @@ type origin struct {
 // defaultMaxBody is the limit of one message if MaxMessage is 0.
 const defaultMaxBody = 16 << 20
 
+// sharedClient is used by HTTP and SSE if the configuration names no client. Its idle connections outlive the last user's Close
+// by up to 90 s; a program that must not leave any behind uses a client of its own.
+var sharedClient = sync.OnceValue(NewClient)
+
+// originConfig is what a configuration of any kind says about its origin; HTTPConfig describes the fields.
+type originConfig struct {
+	url              string
+	headers          map[string]string
+	auth             Authorizer
+	plainCredentials bool
+	maxMessage       int64
+	share            *budget.Share
+	client           *http.Client
+}
+
 // newOrigin checks the configuration. Its errors name keys and never values, because values may be secrets.
-func newOrigin(cfg HTTPConfig) (*origin, *Error) {
-	u, err := url.Parse(cfg.URL)
+func newOrigin(cfg originConfig) (*origin, *Error) {
+	u, err := url.Parse(cfg.url)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
 		return nil, &Error{Class: messages.ClassConfig, Text: "the URL is not an absolute http or https URL",
 			Fix: "write it like https://example.com/mcp"}
 	}
-	o := &origin{url: u, header: http.Header{}, limit: cfg.MaxMessage, share: cfg.Share, label: messages.Line(hostPort(u), 100)}
+	o := &origin{url: u, header: http.Header{}, limit: cfg.maxMessage, share: cfg.share, label: messages.Line(hostPort(u), 100)}
 	if o.limit <= 0 {
 		o.limit = defaultMaxBody
 	}
 	o.rt = sharedClient().Transport
-	if cfg.Client != nil {
-		o.rt = cfg.Client.Transport
+	if cfg.client != nil {
+		o.rt = cfg.client.Transport
 	}
 	if o.rt == nil {
 		o.rt = http.DefaultTransport
 	}
 	_, o.sharesHeaders = o.rt.(*http.Transport)
-	for name, value := range cfg.Headers {
+	for name, value := range cfg.headers {
 		if !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(value) {
 			return nil, &Error{Class: messages.ClassConfig,
 				Text: "the header " + messages.Line(name, 100) + " has a name or value that HTTP does not allow",
@@ -80,8 +96,8 @@ func newOrigin(cfg HTTPConfig) (*origin, *Error) {
 	o.takeURLSecrets()
 	// Only now, after the secrets of all headers were noted: also those that are not sent must not be shown.
 	maps.DeleteFunc(o.header, func(name string, _ []string) bool { return isReservedHeader(name) })
-	if o.auth = cfg.Auth; o.auth != nil {
-		if err := checkCredentialURL(u, cfg.PlainCredentials); err != nil {
+	if o.auth = cfg.auth; o.auth != nil {
+		if err := checkCredentialURL(u, cfg.plainCredentials); err != nil {
 			return nil, err
 		}
 	}
@@ -149,10 +165,11 @@ func (o *origin) redactStart(text []byte, size int, extra string) []byte {
 	if extra != "" {
 		known = append(known, []byte(extra))
 	}
-	r := &redactor{values: make([]string, len(known))}
+	values := make([]string, len(known))
 	for i, s := range known {
-		r.values[i] = string(s)
+		values[i] = string(s)
 	}
+	r := newRedactor(values)
 	clean := []byte(r.redactStart(string(text), size))
 	// Secrets that are too short for the redactor are replaced where they stand as they are.
 	for _, s := range known {

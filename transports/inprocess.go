@@ -77,6 +77,9 @@ func NewInProcess(serve func(ctx context.Context, peer Peer) error) *InProcess {
 	return &InProcess{serve: serve}
 }
 
+// defaultMaxMessage is the limit of one message in bytes if MaxMessage is 0.
+const defaultMaxMessage = 16 << 20
+
 // serveGrace bounds the time for which the end of a connection waits for serve after its context has ended.
 const serveGrace = 5 * time.Second
 
@@ -93,7 +96,7 @@ func (t *InProcess) Dial(ctx context.Context, sink Sink) (Conn, error) {
 	}
 	c := &inProcessConn{lifetime: newLifetime(sink), limit: t.MaxMessage, share: t.Share, returned: make(chan struct{})}
 	if c.limit <= 0 {
-		c.limit = defaultMaxBody
+		c.limit = defaultMaxMessage
 	}
 	// Down does not wait for serve; only the release does.
 	c.lifetime.afterDown = c.awaitServe

@@ -7,8 +7,6 @@ import (
 )
 
 const (
-	// noiseSize is the number of bytes of a line of noise that the sink gets at most.
-	noiseSize = 256
 	// endlessLine is the length at which a line is given up as one that never ends. Dropping bytes costs nothing but time, so
 	// that the bound is above anything that a broken tool has been seen to print (1 GiB).
 	endlessLine = 2 << 30
@@ -244,9 +242,6 @@ func (l *lineSplitter) releaseBuffers() {
 	l.lastPiece, l.fullPieces = nil, nil
 	l.reservation.releaseAll()
 }
-
-// isMessageStart reports whether a line that begins so can be JSON-RPC: an object, or a batch.
-func isMessageStart(c byte) bool { return c == '{' || c == '[' }
 
 // trimEnd removes white space at the end of a line. Programs on Windows end their lines with CRLF.
 func trimEnd(p []byte) []byte {

@@ -61,13 +61,6 @@ func (h *memoryReservation) releaseBytes(n int64) {
 // releaseAll gives everything back. The reservation can be used again.
 func (h *memoryReservation) releaseAll() { h.releaseBytes(h.reserved) }
 
-// DiscardSink is a Sink that wants to know which messages were discarded because the server's share of the memory was used up,
-// and not because of the limit. A sink that wraps another one may leave it out: it gets Oversized in both cases then.
-type DiscardSink interface {
-	// Discarded gets the same as Oversized.
-	Discarded(head, tail []byte, size int64)
-}
-
 // reportDiscarded gives a sink the ends of a message that was not kept, by the method that fits the reason.
 func reportDiscarded(to Sink, big *oversizedMessage) {
 	if d, ok := to.(DiscardSink); ok && big.overBudget {

@@ -24,6 +24,9 @@ const pooledBufferSize = 128 << 10
 // messageBuffers has the pooled buffers. They never grow, because larger messages get arrays of their own.
 var messageBuffers = sync.Pool{New: func() any { b := make([]byte, 0, pooledBufferSize); return &b }}
 
+// pieceBuffers has the buffers into which the first piece of a message is read, of 4 KiB each.
+var pieceBuffers = sync.Pool{New: func() any { b := make([]byte, 4<<10); return &b }}
+
 // reserveBytes makes room for need bytes altogether. An array that is too large for the pool at least doubles, but does not grow
 // beyond limit for that. It reports false if the server's share of the memory has no room; the bytes collected so far stay.
 func (g *messageBuffer) reserveBytes(need, limit int) bool {
@@ -63,8 +66,8 @@ func (g *messageBuffer) makeRoom(p []byte, limit int) bool {
 // readFirstPiece reads the first piece of src, up to 4 KiB, and stores it. It returns the error with which src ended meanwhile,
 // io.EOF among them, and nil if there is more.
 func (g *messageBuffer) readFirstPiece(src io.Reader) (err error) {
-	first := eventBuffers.Get().(*[]byte)
-	defer eventBuffers.Put(first)
+	first := pieceBuffers.Get().(*[]byte)
+	defer pieceBuffers.Put(first)
 	n := 0
 	for n < len(*first) && err == nil {
 		var more int

@@ -35,22 +35,26 @@ type process struct {
 	exitText string
 }
 
-// processGroup ends a whole tree of processes, by the means of the platform. Its methods fail silently, because a process that
-// cannot be signalled is gone, or another user's.
-type processGroup interface {
-	// terminate asks the processes to end, kill ends them. hasMembers reports whether any process is left, hasLivingMembers
-	// whether any but zombies is, which costs far more to know. Both may only be called after the child was reaped.
-	terminate()
-	kill()
-	hasMembers() bool
-	hasLivingMembers() bool
-	// close releases what the platform holds for the group.
-	close()
+// childSpec says how one child is started; StdioConfig describes the fields.
+type childSpec struct {
+	command   string
+	args, env []string
+	dir       string
+	isolation *messages.Isolation
+	terminal  bool
+	// guarded is true if a guardian ends the child's group when this process is killed.
+	guarded    bool
+	server     string
+	mayControl bool
 }
 
-// startProcess starts the program at path with what cfg says. If it fails, nothing is left: no process, no pipe and no folder.
-func startProcess(ctx context.Context, cfg *StdioConfig, path, dir string) (_ *process, failed *Error) {
-	restrictions, failed := planIsolation(cfg, func(want messages.Isolation) isolation.Capabilities { return CapabilitiesFor(ctx, want) })
+// startProcess finds the program of spec and starts it. If it fails, nothing is left: no process, no pipe and no folder.
+func startProcess(ctx context.Context, spec *childSpec) (_ *process, failed *Error) {
+	path, dir, failed := resolveCommand(spec)
+	if failed != nil {
+		return nil, failed
+	}
+	restrictions, failed := planIsolation(spec.isolation, func(want messages.Isolation) isolation.Capabilities { return findCapabilitiesFor(ctx, want) })
 	if failed != nil {
 		return nil, failed
 	}
@@ -69,7 +73,7 @@ func startProcess(ctx context.Context, cfg *StdioConfig, path, dir string) (_ *p
 	for _, end := range []**os.File{&p.stdin, &p.stdout, &p.stderr} {
 		r, w, err := os.Pipe()
 		if err != nil {
-			return nil, startError(cfg, err)
+			return nil, startError(spec.command, err)
 		}
 		if end == &p.stdin {
 			r, w = w, r
@@ -80,10 +84,10 @@ func startProcess(ctx context.Context, cfg *StdioConfig, path, dir string) (_ *p
 	// Starting is repeated only while the program's file is busy, after 5, 10, … 160 ms.
 	for wait := 5 * time.Millisecond; ; wait *= 2 {
 		p.cmd = &exec.Cmd{
-			Path: path, Args: append([]string{cfg.Command}, cfg.Args...), Dir: dir, Env: childEnv(restrictions.withTempEnv(cfg.Env), dir),
-			Stdin: childFiles[0], Stdout: childFiles[1], Stderr: childFiles[2], SysProcAttr: processAttributes(cfg),
+			Path: path, Args: append([]string{spec.command}, spec.args...), Dir: dir, Env: childEnv(restrictions.withTempEnv(spec.env), dir),
+			Stdin: childFiles[0], Stdout: childFiles[1], Stderr: childFiles[2], SysProcAttr: processAttributes(spec),
 		}
-		release, err := restrictions.startChild(ctx, p.cmd, Child{Server: cfg.Server, MayControl: cfg.MayControl, Isolated: restrictions != nil})
+		release, err := restrictions.startChild(ctx, p.cmd, Child{Server: spec.server, MayControl: spec.mayControl, Isolated: restrictions != nil})
 		if err == nil {
 			p.releaseThread = release
 			break
@@ -97,7 +101,7 @@ func startProcess(ctx context.Context, cfg *StdioConfig, path, dir string) (_ *p
 			if failed := restrictions.launchFailure(err); failed != nil {
 				return nil, failed
 			}
-			return nil, startError(cfg, err)
+			return nil, startError(spec.command, err)
 		}
 	}
 	g, err := newProcessGroup(p.cmd.Process)
@@ -105,9 +109,9 @@ func startProcess(ctx context.Context, cfg *StdioConfig, path, dir string) (_ *p
 		// Without a group nothing could end what the child starts, so that the child must not live.
 		_ = p.cmd.Process.Kill()
 		_ = p.cmd.Wait()
-		children.markReaped(p.cmd.Process.Pid)
+		markReaped(p.cmd.Process.Pid)
 		p.releaseThread()
-		return nil, startError(cfg, err)
+		return nil, startError(spec.command, err)
 	}
 	p.group = g
 	return p, nil
@@ -127,7 +131,7 @@ func childEnv(env []string, dir string) []string {
 func (p *process) reapChild() string {
 	p.reapOnce.Do(func() {
 		state := p.waitStatus()
-		children.markReaped(p.cmd.Process.Pid)
+		markReaped(p.cmd.Process.Pid)
 		// This text stays if other code of this process has waited for the child and taken its status.
 		p.exitText = "unknown exit status"
 		if state != nil {
@@ -157,6 +161,19 @@ func (p *process) awaitGroupEnd(d time.Duration, killed bool) bool {
 	}
 }
 
+// pid returns the child's number, which another process may have once the child was reaped.
+func (p *process) pid() int { return p.cmd.Process.Pid }
+
+// enforcedParts returns the parts of the isolation that are in force, nil if the child is not isolated.
+func (p *process) enforcedParts() *messages.Enforced { return p.isolation.enforcedParts() }
+
+// releaseGroup releases what this process holds for the group and its isolation. No process of the group is left, or none that
+// can be ended.
+func (p *process) releaseGroup() {
+	p.group.close()
+	p.isolation.releaseTemp()
+}
+
 // closePipes closes this process's ends of the pipes, as far as they were made.
 func (p *process) closePipes() {
 	for _, f := range []*os.File{p.stdin, p.stdout, p.stderr} {
@@ -171,9 +188,8 @@ func (p *process) killAndRelease() {
 	p.group.kill()
 	p.awaitExit()
 	p.reapChild()
-	p.group.close()
 	p.closePipes()
-	p.isolation.releaseTemp()
+	p.releaseGroup()
 }
 
 // sleepContext waits for d and reports false if ctx ended first.

@@ -24,18 +24,18 @@ type childIsolation struct {
 	remove  func()
 }
 
-// planIsolation plans what cfg asks for and makes the private folder. The caller calls releaseTemp when no process of the child's
+// planIsolation plans what want asks for and makes the private folder. The caller calls releaseTemp when no process of the child's
 // group is left. can is asked only if the configuration is valid, because finding out may start a process.
-func planIsolation(cfg *StdioConfig, can func(messages.Isolation) isolation.Capabilities) (*childIsolation, *Error) {
-	if !cfg.Isolation.Asks() {
+func planIsolation(want *messages.Isolation, can func(messages.Isolation) isolation.Capabilities) (*childIsolation, *Error) {
+	if !want.Asks() {
 		return nil, nil
 	}
 	// The configuration was checked when it was read; a program that embeds this package may bring its own.
-	if faults := isolation.Check(cfg.Isolation); len(faults) > 0 {
+	if faults := isolation.Check(want); len(faults) > 0 {
 		f := faults[0]
 		return nil, &Error{Class: messages.ClassConfig, Text: "isolation." + f.Key + ": " + f.Text, Fix: f.Fix}
 	}
-	steps, err := isolation.Plan(cfg.Isolation, can(*cfg.Isolation))
+	steps, err := isolation.Plan(want, can(*want))
 	// Plan has no other error.
 	var no *isolation.UnsupportedError
 	if errors.As(err, &no) {
@@ -89,7 +89,7 @@ func (i *childIsolation) withTempEnv(env []string) []string {
 }
 
 // tempVariables are the names that withTempEnv replaces; on Windows they are compared in upper case.
-var tempVariables = stringSet("TMPDIR", "TMP", "TEMP")
+var tempVariables = map[string]bool{"TMPDIR": true, "TMP": true, "TEMP": true}
 
 // enforcedParts returns the parts that are in force, nil if the configuration asks for none.
 func (i *childIsolation) enforcedParts() *messages.Enforced {
@@ -103,14 +103,14 @@ func (i *childIsolation) enforcedParts() *messages.Enforced {
 // process is left if it fails.
 func (i *childIsolation) startChild(ctx context.Context, cmd *exec.Cmd, as Child) (release func(), err error) {
 	if i == nil || !i.steps.Launch() {
-		return launchChild(ctx, children.trackedStart(cmd, as))
+		return launchChild(ctx, trackStart(cmd, as))
 	}
 	// From here on cmd starts this program, which becomes the server's.
 	l, err := launcher.Wrap(cmd, i.steps)
 	if err != nil {
 		return nil, &launcherError{err}
 	}
-	release, err = launchChild(ctx, children.trackedStart(cmd, as))
+	release, err = launchChild(ctx, trackStart(cmd, as))
 	if err != nil {
 		l.Abandon()
 		return nil, &launcherError{err}
@@ -123,7 +123,7 @@ func (i *childIsolation) startChild(ctx context.Context, cmd *exec.Cmd, as Child
 		}
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
-		children.markReaped(cmd.Process.Pid)
+		markReaped(cmd.Process.Pid)
 		release()
 		return nil, err
 	}
@@ -168,9 +168,8 @@ func (i *childIsolation) launchFailure(err error) *Error {
 	return nil
 }
 
-// Capabilities returns what this machine can keep a server from. Only a try shows whether a network of its own can be made: a
-// process is started for it, once, and the answer is kept for the life of this process.
-func Capabilities(ctx context.Context) isolation.Capabilities {
+// findCapabilities asks this machine what it can keep a server from.
+func findCapabilities(ctx context.Context) isolation.Capabilities {
 	// These answers cost a few system calls and are not kept.
 	can := kernelCapabilities()
 	if can.NoNamespace == "" {
@@ -179,10 +178,10 @@ func Capabilities(ctx context.Context) isolation.Capabilities {
 	return can
 }
 
-// CapabilitiesFor returns the Capabilities that matter for want. It starts the trial process only if want needs the answer.
-func CapabilitiesFor(ctx context.Context, want messages.Isolation) isolation.Capabilities {
+// findCapabilitiesFor asks for what matters for want. It starts the trial process only if want needs the answer.
+func findCapabilitiesFor(ctx context.Context, want messages.Isolation) isolation.Capabilities {
 	if want.Network == messages.NetworkLoopback {
-		return Capabilities(ctx)
+		return findCapabilities(ctx)
 	}
 	return kernelCapabilities()
 }

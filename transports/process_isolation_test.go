@@ -20,7 +20,7 @@ func TestAMachineThatCannotIsolateStartsNothing(t *testing.T) {
 		return isolation.Capabilities{System: "linux", Arch: "amd64", Kernel: "Linux 4.9", NoLandlock: "it has no Landlock"}
 	}
 	want := &messages.Isolation{PrivateTemp: true, Write: []string{}}
-	kept, failed := planIsolation(&StdioConfig{Command: "x", Isolation: want}, cannot)
+	kept, failed := planIsolation(want, cannot)
 	var no *isolation.UnsupportedError
 	if kept != nil || failed == nil || failed.Class != messages.ClassConfig || !errors.As(failed, &no) || no.Key != "write" ||
 		!strings.Contains(failed.Error(), "isolation.write cannot be enforced on this machine: it has no Landlock; ") ||
@@ -32,7 +32,7 @@ func TestAMachineThatCannotIsolateStartsNothing(t *testing.T) {
 	}
 
 	want.BestEffort = true
-	kept, failed = planIsolation(&StdioConfig{Command: "x", Isolation: want}, cannot)
+	kept, failed = planIsolation(want, cannot)
 	if failed != nil {
 		t.Fatal(failed)
 	}
@@ -52,7 +52,7 @@ func TestAMachineThatCannotIsolateStartsNothing(t *testing.T) {
 
 // What no machine could do is refused before a machine is asked.
 func TestAnIsolationThatIsWrongIsConfig(t *testing.T) {
-	_, failed := planIsolation(&StdioConfig{Command: "x", Isolation: &messages.Isolation{Files: 1, BestEffort: true}}, nil)
+	_, failed := planIsolation(&messages.Isolation{Files: 1, BestEffort: true}, nil)
 	if failed == nil || failed.Class != messages.ClassConfig || !strings.Contains(failed.Text, "isolation.files") {
 		t.Error(failed)
 	}

@@ -13,10 +13,10 @@ import (
 // processAttributes puts the child into a session of its own and lets the kernel end it when this process is killed. The kernel's
 // signal reaches the child only, and not the processes that it has started: the guardian ends those, with SIGTERM first. So if
 // there is a guardian, the kernel sends SIGTERM as well, and the child can end its own children in order.
-func processAttributes(cfg *StdioConfig) *syscall.SysProcAttr {
-	a := ownSession(cfg.Terminal)
+func processAttributes(spec *childSpec) *syscall.SysProcAttr {
+	a := ownSession(spec.terminal)
 	a.Pdeathsig = syscall.SIGKILL
-	if cfg.Guard != nil {
+	if spec.guarded {
 		a.Pdeathsig = syscall.SIGTERM
 	}
 	return a

@@ -10,7 +10,7 @@ import (
 
 // processAttributes puts the child into a session of its own. The kernel here does not end it when this process is killed: its
 // input ends, and the guardian ends it if there is one.
-func processAttributes(cfg *StdioConfig) *syscall.SysProcAttr { return ownSession(cfg.Terminal) }
+func processAttributes(spec *childSpec) *syscall.SysProcAttr { return ownSession(spec.terminal) }
 
 // launchChild starts the child on any thread, because no signal depends on it here.
 func launchChild(ctx context.Context, start func() error) (release func(), err error) {

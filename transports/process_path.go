@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -15,22 +16,22 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// resolveCommand finds the program and the working directory of cfg, and refuses what cannot work before anything is started.
+// resolveCommand finds the program and the working directory of spec, and refuses what cannot work before anything is started.
 //
 // A command without a separator is looked up in the PATH of the child's environment, because its author wrote it for that, and in
 // this process's if the child has none. A relative command with a separator starts at the working directory. Relative entries of
 // PATH are not searched: a server must not depend on where this process was started.
-func resolveCommand(cfg *StdioConfig) (path, dir string, _ *Error) {
-	if cfg.Command == "" {
+func resolveCommand(spec *childSpec) (path, dir string, _ *Error) {
+	if spec.command == "" {
 		return "", "", &Error{Class: messages.ClassConfig, Text: "no command is given", Fix: `set "command"`}
 	}
-	if err := checkText(cfg); err != nil {
+	if err := checkText(spec); err != nil {
 		return "", "", err
 	}
-	if cfg.Dir != "" {
-		abs, err := filepath.Abs(cfg.Dir)
+	if spec.dir != "" {
+		abs, err := filepath.Abs(spec.dir)
 		if err != nil {
-			return "", "", startError(cfg, err)
+			return "", "", startError(spec.command, err)
 		}
 		dir = abs
 		switch info, err := os.Stat(dir); {
@@ -43,11 +44,11 @@ func resolveCommand(cfg *StdioConfig) (path, dir string, _ *Error) {
 		}
 	}
 	// A name without a separator, and only that, is searched in PATH.
-	if filepath.Base(cfg.Command) == cfg.Command {
-		path, failed := searchPath(cfg)
+	if filepath.Base(spec.command) == spec.command {
+		path, failed := searchPath(spec)
 		return path, dir, failed
 	}
-	path = cfg.Command
+	path = spec.command
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(dir, path)
 	}
@@ -58,9 +59,9 @@ func resolveCommand(cfg *StdioConfig) (path, dir string, _ *Error) {
 	if err == nil {
 		return path, dir, nil
 	}
-	e := lookPathError(cfg, err)
+	e := lookPathError(spec.command, err)
 	// The person probably meant this program's directory; say so.
-	if _, here := os.Stat(cfg.Command); here == nil && isNotFound(err) {
+	if _, here := os.Stat(spec.command); here == nil && isNotFound(err) {
 		e.Fix = "it exists in this program's own directory, but a relative command starts at " + quotePrintable(dir)
 	}
 	return "", "", e
@@ -68,8 +69,8 @@ func resolveCommand(cfg *StdioConfig) (path, dir string, _ *Error) {
 
 // searchPath looks the command up in the directories of PATH. A file that may not be executed is remembered as the error, but
 // does not end the search, as in a shell.
-func searchPath(cfg *StdioConfig) (string, *Error) {
-	list, ok := lookupEnv(cfg.Env, "PATH")
+func searchPath(spec *childSpec) (string, *Error) {
+	list, ok := lookupEnv(spec.env, "PATH")
 	if !ok {
 		list = os.Getenv("PATH")
 	}
@@ -80,7 +81,7 @@ func searchPath(cfg *StdioConfig) (string, *Error) {
 			continue
 		}
 		searched++
-		path, err := exec.LookPath(filepath.Join(d, cfg.Command))
+		path, err := exec.LookPath(filepath.Join(d, spec.command))
 		if err == nil {
 			return path, nil
 		}
@@ -90,19 +91,19 @@ func searchPath(cfg *StdioConfig) (string, *Error) {
 		}
 	}
 	if denied != nil {
-		return "", lookPathError(cfg, denied)
+		return "", lookPathError(spec.command, denied)
 	}
 	// The number of directories tells a person whether PATH was what they expect.
-	e := missingError(cfg)
-	e.Text = fmt.Sprintf("the command %s was not found: PATH was searched (%d directories)", shownCommand(cfg.Command), searched)
+	e := missingError(spec.command)
+	e.Text = fmt.Sprintf("the command %s was not found: PATH was searched (%d directories)", shownCommand(spec.command), searched)
 	return "", e
 }
 
 // checkText refuses text that no system call can carry: zero bytes, and variables without a name. The value of a variable stays
 // out of the error.
-func checkText(cfg *StdioConfig) *Error {
+func checkText(spec *childSpec) *Error {
 	for what, list := range map[string][]string{
-		"the command": {cfg.Command}, "an argument": cfg.Args, "the working directory": {cfg.Dir},
+		"the command": {spec.command}, "an argument": spec.args, "the working directory": {spec.dir},
 	} {
 		for _, s := range list {
 			if strings.ContainsRune(s, 0) {
@@ -110,7 +111,7 @@ func checkText(cfg *StdioConfig) *Error {
 			}
 		}
 	}
-	for _, kv := range cfg.Env {
+	for _, kv := range spec.env {
 		name, value, ok := strings.Cut(kv, "=")
 		if runtime.GOOS == "windows" && strings.HasPrefix(kv, "=") {
 			continue // the current directories of drives
@@ -129,21 +130,21 @@ func checkText(cfg *StdioConfig) *Error {
 }
 
 // lookPathError translates an error of exec.LookPath for one path.
-func lookPathError(cfg *StdioConfig, err error) *Error {
+func lookPathError(command string, err error) *Error {
 	switch {
 	case isNotFound(err):
-		return missingError(cfg)
+		return missingError(command)
 	case errors.Is(err, syscall.EISDIR):
 		return &Error{
-			Class: messages.ClassConfig, Text: "the command " + shownCommand(cfg.Command) + " is a directory", Err: systemCause(err),
+			Class: messages.ClassConfig, Text: "the command " + shownCommand(command) + " is a directory", Err: systemCause(err),
 		}
 	case errors.Is(err, fs.ErrPermission):
 		return &Error{
-			Class: messages.ClassConfig, Text: "the command " + shownCommand(cfg.Command) + " is not executable",
+			Class: messages.ClassConfig, Text: "the command " + shownCommand(command) + " is not executable",
 			Fix: "allow its execution (chmod +x), or start it with its interpreter", Err: systemCause(err),
 		}
 	}
-	return startError(cfg, err)
+	return startError(command, err)
 }
 
 // isNotFound reports whether err says that there is no such file.
@@ -152,12 +153,12 @@ func isNotFound(err error) bool {
 }
 
 // missingError is the error for a command that does not exist. A command with spaces was probably meant as a whole command line.
-func missingError(cfg *StdioConfig) *Error {
+func missingError(command string) *Error {
 	e := &Error{
-		Class: messages.ClassMissing, Text: "the command " + shownCommand(cfg.Command) + " does not exist",
+		Class: messages.ClassMissing, Text: "the command " + shownCommand(command) + " does not exist",
 		Fix: "install it, or give its full path", Err: exec.ErrNotFound,
 	}
-	if len(strings.Fields(cfg.Command)) > 1 {
+	if len(strings.Fields(command)) > 1 {
 		e.Fix = `put its arguments into "args", one by one`
 	}
 	return e
@@ -165,7 +166,7 @@ func missingError(cfg *StdioConfig) *Error {
 
 // startError translates the system's error when a process is started. A shortage of this machine has its own class, because it
 // passes by itself, and the server is not at fault.
-func startError(cfg *StdioConfig, err error) *Error {
+func startError(command string, err error) *Error {
 	e := &Error{Class: messages.ClassExited, Err: systemCause(err)}
 	switch {
 	// The limits of this process and of the machine: the server is not at fault.
@@ -175,23 +176,23 @@ func startError(cfg *StdioConfig, err error) *Error {
 	case isResourceShortage(err):
 		e.Class, e.Text = messages.ClassExhausted, "the system cannot start another process: "+causeText(err)
 	case isTextBusy(err):
-		e.Class, e.Text = messages.ClassExhausted, "the program "+shownCommand(cfg.Command)+" is being written by another process"
+		e.Class, e.Text = messages.ClassExhausted, "the program "+shownCommand(command)+" is being written by another process"
 	case isNotFound(err):
 		// resolveCommand has found the program a moment ago, so that the interpreter is the more likely reason.
 		e.Class = messages.ClassMissing
-		e.Text = "the program " + shownCommand(cfg.Command) + ", or the interpreter that its first line names, does not exist"
+		e.Text = "the program " + shownCommand(command) + ", or the interpreter that its first line names, does not exist"
 		e.Fix = "install it"
 	// No retry can help.
 	case isUnusableProgram(err):
 		e.Class = messages.ClassConfig
-		e.Text = "the program " + shownCommand(cfg.Command) + " cannot be executed: " + causeText(err)
+		e.Text = "the program " + shownCommand(command) + " cannot be executed: " + causeText(err)
 		e.Fix = "is it made for this system, or a script without a first line that names its interpreter?"
 	case errors.Is(err, fs.ErrPermission):
-		e.Class, e.Text = messages.ClassConfig, "the program "+shownCommand(cfg.Command)+" may not be executed"
+		e.Class, e.Text = messages.ClassConfig, "the program "+shownCommand(command)+" may not be executed"
 	case errors.Is(err, syscall.E2BIG):
 		e.Class, e.Text = messages.ClassConfig, "the arguments and the environment are too long for the system"
 	default:
-		e.Text = "the program " + shownCommand(cfg.Command) + " cannot be started: " + causeText(err)
+		e.Text = "the program " + shownCommand(command) + " cannot be started: " + causeText(err)
 	}
 	return e
 }
@@ -230,3 +231,14 @@ func shownCommand(command string) string {
 
 // quotePrintable quotes s for a person: control characters of s must not reach a terminal.
 func quotePrintable(s string) string { return strconv.Quote(messages.Printable(s)) }
+
+// lookupEnv finds a variable in a list. The last one counts, because exec.Cmd drops the earlier ones, too.
+func lookupEnv(env []string, name string) (string, bool) {
+	for _, kv := range slices.Backward(env) {
+		n, value, ok := strings.Cut(kv, "=")
+		if ok && (n == name || runtime.GOOS == "windows" && strings.EqualFold(n, name)) {
+			return value, true
+		}
+	}
+	return "", false
+}

@@ -11,7 +11,7 @@ import (
 )
 
 // processAttributes starts the child suspended, because it must be in its job object before it can start anything itself.
-func processAttributes(*StdioConfig) *syscall.SysProcAttr {
+func processAttributes(*childSpec) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{
 		CreationFlags: windows.CREATE_SUSPENDED | windows.CREATE_NEW_PROCESS_GROUP,
 		HideWindow:    true,

@@ -29,17 +29,13 @@ func Filter(ctx context.Context, cfg StdioConfig, input []byte, limit int) ([]by
 	if ctx.Err() != nil {
 		return nil, contextError(ctx, "starting the process")
 	}
-	path, dir, failed := resolveCommand(&cfg)
-	if failed != nil {
-		return nil, failed
-	}
-	p, failed := startProcess(ctx, &cfg, path, dir)
+	p, failed := startProcess(ctx, cfg.childSpec())
 	if failed != nil {
 		return nil, failed
 	}
 	r := &runningProgram{p: p, maxOutput: limit, releaseGuard: func() {}, overflow: make(chan struct{}), drained: make(chan struct{})}
 	if cfg.Guard != nil {
-		r.releaseGuard = cfg.Guard.Watch(p.cmd.Process.Pid)
+		r.releaseGuard = cfg.Guard.Watch(p.pid())
 	}
 	r.startReading()
 	// This goroutine ends at the latest when endProgram closes the pipe.
@@ -138,8 +134,7 @@ func (r *runningProgram) releaseProgram() (exit string) {
 	exit = r.p.reapChild()
 	r.p.awaitGroupEnd(killTime, true)
 	r.p.closePipes()
-	r.p.group.close()
-	r.p.isolation.releaseTemp()
+	r.p.releaseGroup()
 	r.releaseGuard()
 	return exit
 }

@@ -26,12 +26,11 @@ type SSE struct {
 
 var _ Transport = (*SSE)(nil)
 
-// NewSSE makes a transport. A configuration that cannot work is reported by Dial. FallbackSSE and Grace mean nothing
 // NewSSE makes a transport and connects to nothing. A configuration that cannot work is reported by Dial. FallbackSSE and Grace
 // have no effect here.
 func NewSSE(cfg HTTPConfig) *SSE {
 	t := &SSE{}
-	t.origin, t.err = newOrigin(cfg)
+	t.origin, t.err = newOrigin(cfg.originConfig())
 	return t
 }
 

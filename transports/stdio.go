@@ -101,6 +101,14 @@ func NewStdio(cfg StdioConfig) *Stdio {
 	return &Stdio{cfg: cfg}
 }
 
+// childSpec returns what the configuration says about the child.
+func (cfg *StdioConfig) childSpec() *childSpec {
+	return &childSpec{
+		command: cfg.Command, args: cfg.Args, env: cfg.Env, dir: cfg.Dir, isolation: cfg.Isolation, terminal: cfg.Terminal,
+		guarded: cfg.Guard != nil, server: cfg.Server, mayControl: cfg.MayControl,
+	}
+}
+
 // Kind implements Transport.
 func (s *Stdio) Kind() messages.TransportKind { return messages.Stdio }
 
@@ -111,11 +119,7 @@ func (s *Stdio) Dial(ctx context.Context, sink Sink) (Conn, error) {
 	if ctx.Err() != nil {
 		return nil, contextError(ctx, "starting the process")
 	}
-	path, dir, failed := resolveCommand(&s.cfg)
-	if failed != nil {
-		return nil, failed
-	}
-	p, failed := startProcess(ctx, &s.cfg, path, dir)
+	p, failed := startProcess(ctx, s.cfg.childSpec())
 	if failed != nil {
 		return nil, failed
 	}

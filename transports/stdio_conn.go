@@ -58,9 +58,9 @@ func newStdioConn(cfg *StdioConfig, p *process, sink Sink) (Conn, error) {
 	pipe, err := newPipeWriter(p.stdin)
 	if err != nil {
 		p.killAndRelease()
-		return nil, startError(cfg, err)
+		return nil, startError(cfg.Command, err)
 	}
-	r := newRedactor(cfg)
+	r := newChildRedactor(cfg.Secrets, cfg.Env)
 	c := &stdioConn{
 		p: p, sink: sink, grace: cfg.Grace, fetches: cfg.Fetches, redactor: r,
 		releaseGuard: func() {},
@@ -74,7 +74,7 @@ func newStdioConn(cfg *StdioConfig, p *process, sink Sink) (Conn, error) {
 		released:     make(chan struct{}),
 	}
 	if cfg.Guard != nil {
-		c.releaseGuard = cfg.Guard.Watch(p.cmd.Process.Pid)
+		c.releaseGuard = cfg.Guard.Watch(p.pid())
 	}
 	c.lines = lineSplitter{
 		limit: cfg.MaxMessage, endlessSize: endlessLine, overlap: r.cutOverlap(),
@@ -106,8 +106,8 @@ func (c *stdioConn) Released() <-chan struct{} { return c.released }
 
 // Info implements Conn. What standard output held before the first message stands before the tail of standard error.
 func (c *stdioConn) Info() Info {
-	info := Info{PID: c.p.cmd.Process.Pid, StderrTail: c.earlyStdout.redactedText(c.redactor) + c.stderrTail.redactedText(c.redactor), Noise: c.noise.Load(),
-		Isolation: c.p.isolation.enforcedParts()}
+	info := Info{PID: c.p.pid(), StderrTail: c.earlyStdout.redactedText(c.redactor) + c.stderrTail.redactedText(c.redactor), Noise: c.noise.Load(),
+		Isolation: c.p.enforcedParts()}
 	if e := c.exitText.Load(); e != nil {
 		// The child has been reaped: another process may have its number by now.
 		info.PID, info.Exit = 0, *e
@@ -121,7 +121,7 @@ func (c *stdioConn) Work() (procinfo.Usage, error) {
 	if c.exitText.Load() != nil {
 		return procinfo.Usage{}, os.ErrProcessDone
 	}
-	return procinfo.UsageOf(c.p.cmd.Process.Pid)
+	return procinfo.UsageOf(c.p.pid())
 }
 
 // Close implements Conn. It begins the end unless that has begun, and waits for released.

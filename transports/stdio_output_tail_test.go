@@ -40,17 +40,15 @@ func TestTailBeginsWithAWholeLine(t *testing.T) {
 }
 
 func TestSecretsAreHidden(t *testing.T) {
-	s := newRedactor(&StdioConfig{
-		Env: []string{"GITHUB_TOKEN=ghp_canary", "OPENAI_API_KEY=sk-canary", "db_password=canary-pw", "HOME=/home/me",
-			"MY_SECRET=short", "MODE=production"},
-		Secrets: []string{"postgres://u:pw@host/db", "ghp_canary_and_more"},
-	})
+	s := newChildRedactor([]string{"postgres://u:pw@host/db", "ghp_canary_and_more"},
+		[]string{"GITHUB_TOKEN=ghp_canary", "OPENAI_API_KEY=sk-canary", "db_password=canary-pw", "HOME=/home/me",
+			"MY_SECRET=short", "MODE=production"})
 	in := "ghp_canary ghp_canary_and_more sk-canary canary-pw postgres://u:pw@host/db short production /home/me"
 	want := strings.Repeat("[redacted] ", 5) + "short production /home/me"
 	if got := s.redactText(in); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	if got := newRedactor(&StdioConfig{}).redactText(in); got != in {
+	if got := newChildRedactor(nil, nil).redactText(in); got != in {
 		t.Errorf("nothing to hide, and %s", got)
 	}
 }
@@ -58,7 +56,7 @@ func TestSecretsAreHidden(t *testing.T) {
 // A secret that a bound would cut is hidden whole, at every place where the cut can be.
 func TestSecretsAcrossACutAreHidden(t *testing.T) {
 	const secret = "S3CRET-abcdefghi/jklm nop"
-	hide := newRedactor(&StdioConfig{Secrets: []string{secret}})
+	hide := newChildRedactor([]string{secret}, nil)
 	for _, written := range []string{secret, "S3CRET-abcdefghi%2Fjklm+nop", `S3CRET-abcdefghi\/jklm nop`} {
 		for at := range noiseSize + 10 {
 			line := strings.Repeat("x", at) + written + strings.Repeat("y", noiseSize)

@@ -150,9 +150,8 @@ func (c *stdioConn) notifyDown(err *Error) {
 // releaseResources closes what is left and closes released. The readers have ended; writers end when the pipes are closed.
 func (c *stdioConn) releaseResources() {
 	c.p.closePipes()
-	c.out.writers.Wait()
-	c.p.group.close()
-	c.p.isolation.releaseTemp()
+	c.out.awaitWriters()
+	c.p.releaseGroup()
 	c.releaseGuard()
 	close(c.released)
 }
@@ -164,8 +163,7 @@ func (c *stdioConn) abandonChild() {
 	<-c.p.exited
 	c.p.reapChild()
 	c.p.closePipes()
-	c.p.group.close()
-	c.p.isolation.releaseTemp()
+	c.p.releaseGroup()
 	c.releaseGuard()
 }
 

@@ -63,6 +63,9 @@ var (
 	pipeBuffers    = sync.Pool{New: func() any { b := make([]byte, 64<<10); return &b }}
 )
 
+// awaitWriters waits until the goroutines that write have ended, which is soon after the pipe was closed.
+func (o *writeQueue) awaitWriters() { o.writers.Wait() }
+
 // Send queues body and waits until it is written, or until ctx ends.
 func (o *writeQueue) Send(ctx context.Context, body []byte) (Delivery, error) {
 	if ctx.Err() != nil {

@@ -205,3 +205,10 @@ func (e *Error) Error() string {
 
 // Unwrap returns the cause, so that errors.Is finds context.DeadlineExceeded, syscall numbers and the like.
 func (e *Error) Unwrap() error { return e.Err }
+
+// DiscardSink is a Sink that wants to know which messages were discarded because the server's share of the memory was used up,
+// and not because of the limit. A sink that wraps another one may leave it out: it gets Oversized in both cases then.
+type DiscardSink interface {
+	// Discarded gets the same as Oversized.
+	Discarded(head, tail []byte, size int64)
+}

@@ -85,9 +85,9 @@ func NewWebSocket(cfg WebSocketConfig) *WebSocket {
 			Fix: "write it like wss://example.com/mcp"}
 		return t
 	}
-	t.origin, t.err = newOrigin(HTTPConfig{
-		URL: web, Headers: cfg.Headers, Auth: cfg.Auth, PlainCredentials: cfg.PlainCredentials,
-		MaxMessage: cfg.MaxMessage, Share: cfg.Share, Client: cfg.Client,
+	t.origin, t.err = newOrigin(originConfig{
+		url: web, headers: cfg.Headers, auth: cfg.Auth, plainCredentials: cfg.PlainCredentials,
+		maxMessage: cfg.MaxMessage, share: cfg.Share, client: cfg.Client,
 	})
 	if t.err == nil {
 		// The library sets these headers itself, and a configured one would break the handshake.

@@ -11,6 +11,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 )
 
 // wsConn is one connection of WebSocket. An idle one has one goroutine, which reads; another one writes while there is something
@@ -119,8 +120,8 @@ func (c *wsConn) readLoop() {
 
 // beginsMessage reports whether text can be JSON-RPC: an object, or a batch.
 func beginsMessage(text []byte) bool {
-	s := jsonScanner{b: text}
-	return isMessageStart(s.peekByte())
+	i := rawjson.SkipSpace(text, 0)
+	return i < len(text) && isMessageStart(text[i])
 }
 
 // readError returns the cause of the end when reading has failed: the server's closing handshake, the network, or a broken rule.

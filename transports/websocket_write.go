@@ -43,6 +43,12 @@ type wsQueuedMessage struct {
 	done      chan struct{} // closed when the outcome is set
 }
 
+// maxFrameBuffer is the size in bytes up to which the copy of a message is kept for the next one.
+const maxFrameBuffer = 1 << 20
+
+// frameBuffers has the copies of messages, of any connection. They start at 64 KiB.
+var frameBuffers = sync.Pool{New: func() any { b := make([]byte, 0, 64<<10); return &b }}
+
 // sendMessage queues body and returns when it is written. If ctx ends first it returns how far the message got and a nil error,
 // which the caller replaces; err is set if nothing can be sent.
 func (o *wsWriteQueue) sendMessage(ctx context.Context, body []byte) (Delivery, error) {
@@ -160,14 +166,14 @@ func (o *wsWriteQueue) takeControlFrame() (frame []byte) {
 func (o *wsWriteQueue) writeMessage(m *wsQueuedMessage) error {
 	m.writing = true
 	o.messageCount++
-	buf := lineBuffers.Get().(*[]byte)
+	buf := frameBuffers.Get().(*[]byte)
 	*buf = append((*buf)[:0], m.body...)
 	before := o.writesBegun()
 	err := o.runUnlocked(func() error {
 		err := o.writeText(*buf)
-		if cap(*buf) <= linePieceSize {
+		if cap(*buf) <= maxFrameBuffer {
 			*buf = (*buf)[:0] // the next user appends to it
-			lineBuffers.Put(buf)
+			frameBuffers.Put(buf)
 		}
 		return err
 	})
