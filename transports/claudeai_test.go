@@ -10,6 +10,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/test/seeds"
 	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/internal/conntest"
 	"github.com/mcpvisor/mcpvisor/transports/transporttest"
 )
 
@@ -34,19 +35,19 @@ func behindProxy(t *testing.T, token string, inner http.Handler) http.Handler {
 
 func TestClaudeAIContract(t *testing.T) {
 	seeds.Shows(t, "000.2.type-claudeai-proxy", "000.2.connector-id")
-	broken := brokenWeb(func(c transports.HTTPConfig) transports.Transport { return claudeAI(c) })
+	broken := conntest.BrokenConfigs(func(c transports.HTTPConfig) transports.Transport { return claudeAI(c) })
 	for name, id := range map[string]string{"no connector": "", "no id of a connector": "a\nb"} {
 		broken[name] = func(t *testing.T, o transporttest.Options) (transports.Transport, messages.Class) {
-			cfg := configOf(t, "https://proxy.example", o)
+			cfg := conntest.ContractConfig(t, "https://proxy.example", o)
 			return transports.NewClaudeAI(transports.ClaudeAIConfig{HTTPConfig: cfg, ConnectorID: id}), messages.ClassConfig
 		}
 	}
 	transporttest.Run(t, transporttest.Harness{
 		New: func(t *testing.T, o transporttest.Options) transports.Transport {
-			p := newWebPeer(t, func(p *webPeer) http.Handler { return behindProxy(t, o.Secret, streamable(p)) })
-			cfg := configOf(t, p.server.URL+"/v1/mcp/mcpsrv_01", o)
+			p := conntest.NewWebPeer(t, func(p *conntest.WebPeer) http.Handler { return behindProxy(t, o.Secret, conntest.StreamableHandler(p)) })
+			cfg := conntest.ContractConfig(t, p.Server.URL+"/v1/mcp/mcpsrv_01", o)
 			cfg.Headers["x-mcp-connector-id"] = "somebody else's"
-			return listeningTransport{claudeAI(cfg)}
+			return conntest.ListeningTransport{Transport: claudeAI(cfg)}
 		},
 		Broken:   broken,
 		Features: transporttest.Features{SendWaits: true, Push: true, CancelClosesStream: true},
@@ -57,7 +58,7 @@ func TestClaudeAIRefusedSessionTokenAsksForAuthorization(t *testing.T) {
 	s := httptest.NewServer(behindProxy(t, "new", http.NotFoundHandler()))
 	t.Cleanup(s.Close)
 	c, err := claudeAI(transports.HTTPConfig{
-		URL: s.URL, Headers: map[string]string{"Authorization": "Bearer old"}, Client: ownClient(t),
+		URL: s.URL, Headers: map[string]string{"Authorization": "Bearer old"}, Client: conntest.OwnClient(t),
 	}).Dial(t.Context(), &transporttest.Recorder{})
 	if err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/internal/conntest"
 )
 
 // playListenServer plays a server that opens its stream by open, and writes down what came in which order.
@@ -29,7 +30,7 @@ func playListenServer(t *testing.T, open func(w http.ResponseWriter, r *http.Req
 			open(w, r, note)
 		case strings.Contains(string(body), "initialize\""):
 			w.Header().Set("Content-Type", "application/json")
-			_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":1,"result":`+agreed+`}`)
+			_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":1,"result":`+conntest.InitializeResult+`}`)
 		case strings.Contains(string(body), "tools/call"):
 			note("call")
 			w.Header().Set("Content-Type", "application/json")
@@ -39,12 +40,12 @@ func playListenServer(t *testing.T, open func(w http.ResponseWriter, r *http.Req
 		}
 	}))
 	defer srv.Close()
-	c := dial(t, transports.NewHTTP(transports.HTTPConfig{URL: srv.URL}))
-	c.call("initialize", initialize)
+	c := conntest.Dial(t, transports.NewHTTP(transports.HTTPConfig{URL: srv.URL}))
+	c.Call("initialize", conntest.InitializeParams)
 	c.Negotiated("2025-11-25")
-	c.notify("notifications/initialized")
-	c.call("tools/call", `{"name":"t"}`)
-	c.close()
+	c.Notify("notifications/initialized")
+	c.Call("tools/call", `{"name":"t"}`)
+	c.CloseChecked()
 	mu.Lock()
 	defer mu.Unlock()
 	return slices.Clone(order)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/internal/conntest"
 	"github.com/mcpvisor/mcpvisor/transports/transporttest"
 )
 
@@ -33,7 +34,7 @@ func TestAMinuteOf401(t *testing.T) {
 				Header: http.Header{"Content-Type": {"application/json"}},
 				Body:   io.NopCloser(strings.NewReader(`{"jsonrpc":"2.0","id":1,"result":{}}`))}, nil
 		})
-		k := newKeys(1)
+		k := conntest.NewNumberedTokens(1)
 		tr := transports.NewHTTP(transports.HTTPConfig{URL: "https://example.com/mcp", Auth: k,
 			Client: &http.Client{Transport: rt}})
 		conn, err := tr.Dial(t.Context(), &transporttest.Recorder{})
@@ -44,16 +45,16 @@ func TestAMinuteOf401(t *testing.T) {
 		call := transports.Message{ID: 1, Method: "tools/call", Body: []byte(`{"jsonrpc":"2.0","id":1}`)}
 		for time.Since(start) < time.Minute {
 			_, err := conn.Send(t.Context(), call)
-			if e := boundaryError(t, err); e.Class != messages.ClassUnauthorized {
+			if e := conntest.BoundaryError(t, err); e.Class != messages.ClassUnauthorized {
 				t.Fatal(err)
 			}
 			time.Sleep(100 * time.Millisecond)
 		}
-		if n := k.refused.Load(); requests != 2 || n != 1 {
+		if n := k.RefusedCalls.Load(); requests != 2 || n != 1 {
 			t.Errorf("%d requests and %d refreshes", requests, n)
 		}
 		// A new token, from wherever, is tried at once.
-		k.number.Add(1)
+		k.Number.Add(1)
 		if _, err := conn.Send(t.Context(), call); err != nil || requests != 3 {
 			t.Errorf("%v after %d requests", err, requests)
 		}

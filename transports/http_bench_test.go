@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/internal/conntest"
 )
 
 // BenchmarkHTTP is one Send and its answer on loopback, next to what net/http alone takes for the same exchange.
@@ -28,7 +29,7 @@ func BenchmarkHTTP(b *testing.B) {
 			_, _ = io.WriteString(w, c.body)
 		}))
 		client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
-		conn, err := transports.NewHTTP(transports.HTTPConfig{URL: s.URL, Client: client}).Dial(b.Context(), &droppingSink{})
+		conn, err := transports.NewHTTP(transports.HTTPConfig{URL: s.URL, Client: client}).Dial(b.Context(), &conntest.DroppingSink{})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -87,14 +88,14 @@ func BenchmarkHTTP(b *testing.B) {
 func BenchmarkHTTPIdle(b *testing.B) {
 	const n = 5000
 	for b.Loop() {
-		heap, _ := memory()
+		heap, _ := conntest.MeasureMemory()
 		conns := make([]transports.Conn, n)
 		for i := range conns {
 			tr := transports.NewHTTP(transports.HTTPConfig{
 				URL: fmt.Sprintf("http://host-%d.invalid/mcp", i), Headers: map[string]string{"Authorization": "Bearer x"}})
-			conns[i], _ = tr.Dial(b.Context(), &droppingSink{})
+			conns[i], _ = tr.Dial(b.Context(), &conntest.DroppingSink{})
 		}
-		more, _ := memory()
+		more, _ := conntest.MeasureMemory()
 		b.ReportMetric(float64(more-heap)/n, "heapB/conn")
 		for _, c := range conns {
 			_ = c.Close(context.Background())

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/internal/conntest"
 )
 
 // Callers beyond the idle connections that are kept open a new connection for each call, which over TLS costs forty times the
@@ -35,7 +36,7 @@ func TestManyCallersFindTheirConnectionsAgain(t *testing.T) {
 	defer s.Close()
 	client := transports.NewClient()
 	defer client.CloseIdleConnections()
-	conn, err := transports.NewHTTP(transports.HTTPConfig{URL: s.URL, Client: client}).Dial(t.Context(), &droppingSink{})
+	conn, err := transports.NewHTTP(transports.HTTPConfig{URL: s.URL, Client: client}).Dial(t.Context(), &conntest.DroppingSink{})
 	if err != nil {
 		t.Fatal(err)
 	}

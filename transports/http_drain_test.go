@@ -15,6 +15,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/internal/conntest"
 )
 
 // pipeClient is a client whose connections are pipes, each of them served by a goroutine: the network of tests in virtual time.
@@ -41,7 +42,7 @@ func streams(c net.Conn, end time.Duration, never bool) {
 		if err != nil {
 			return
 		}
-		event := "data: " + result(read(r), `{}`) + "\n\n"
+		event := "data: " + conntest.Result(conntest.ReadRequest(r), `{}`) + "\n\n"
 		if _, err := fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"+
 			"%x\r\n%s\r\n", len(event), event); err != nil {
 			return
@@ -81,10 +82,10 @@ func TestACallAfterAStream(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				client, dialled := pipeClient(func(conn net.Conn) { streams(conn, c.end, c.never) })
 				defer client.CloseIdleConnections()
-				cn := dial(t, transports.NewHTTP(transports.HTTPConfig{URL: "http://server.invalid/mcp", Client: client}))
+				cn := conntest.Dial(t, transports.NewHTTP(transports.HTTPConfig{URL: "http://server.invalid/mcp", Client: client}))
 				began := time.Now()
 				for range calls {
-					cn.call("tools/call", `{}`)
+					cn.Call("tools/call", `{}`)
 				}
 				if took := time.Since(began); took > c.most {
 					t.Errorf("%d calls took %v, want at most %v", calls, took, c.most)
@@ -93,9 +94,9 @@ func TestACallAfterAStream(t *testing.T) {
 					t.Errorf("%d connections for %d calls, want %d", n, calls, c.dials)
 				}
 				if c.never {
-					cn.waitFor(calls, note) // what comes after an answer comes
+					cn.WaitFor(calls, note) // what comes after an answer comes
 				}
-				cn.close()
+				cn.CloseChecked()
 				time.Sleep(3 * time.Second) // what is open ends
 			})
 		})
@@ -107,18 +108,18 @@ func TestACallerDoesNotWaitForTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, _ := pipeClient(func(conn net.Conn) { streams(conn, time.Second, false) })
 		defer client.CloseIdleConnections()
-		cn := dial(t, transports.NewHTTP(transports.HTTPConfig{URL: "http://server.invalid/mcp", Client: client}))
+		cn := conntest.Dial(t, transports.NewHTTP(transports.HTTPConfig{URL: "http://server.invalid/mcp", Client: client}))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
 		began := time.Now()
-		_, d, err := cn.trySend(ctx, "tools/call", `{}`)
+		_, d, err := cn.TrySend(ctx, "tools/call", `{}`)
 		if err != nil || d != transports.Written {
 			t.Errorf("%v, %v", d, err)
 		}
 		if took := time.Since(began); took != time.Millisecond {
 			t.Errorf("the Send took %v", took)
 		}
-		cn.close()
+		cn.CloseChecked()
 		time.Sleep(time.Second)
 	})
 }
@@ -137,7 +138,7 @@ func TestASmallMessageIsOneWrite(t *testing.T) {
 			whole <- strings.HasSuffix(string(b[:n]), "end")
 			_, _ = io.Copy(io.Discard, conn)
 		})
-		cn := dial(t, transports.NewHTTP(transports.HTTPConfig{URL: "http://server.invalid/mcp", Client: client}))
+		cn := conntest.Dial(t, transports.NewHTTP(transports.HTTPConfig{URL: "http://server.invalid/mcp", Client: client}))
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() {
 			if got := <-whole; got != c.one {
@@ -146,9 +147,9 @@ func TestASmallMessageIsOneWrite(t *testing.T) {
 			cancel()
 		}()
 		body := []byte(strings.Repeat("x", c.size) + "end")
-		if _, err := cn.Send(ctx, transports.Message{ID: 1, Method: "x", Body: body}); boundaryError(t, err).Class != messages.ClassCanceled {
+		if _, err := cn.Send(ctx, transports.Message{ID: 1, Method: "x", Body: body}); conntest.BoundaryError(t, err).Class != messages.ClassCanceled {
 			t.Errorf("%d bytes: %v", c.size, err)
 		}
-		cn.close()
+		cn.CloseChecked()
 	}
 }

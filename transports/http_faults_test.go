@@ -1,7 +1,6 @@
 package transports_test
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -17,12 +16,13 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/internal/conntest"
 )
 
 // TestRedirects is H9.
 func TestRedirects(t *testing.T) {
 	var leaked atomic.Int32
-	other := serve(t, func(_ http.ResponseWriter, r *http.Request) {
+	other := conntest.Serve(t, func(_ http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		leaked.Add(1)
 		t.Errorf("the other origin got %s with %v and %s", r.Method, r.Header, body)
@@ -41,7 +41,7 @@ func TestRedirects(t *testing.T) {
 		{"303 here", "/there", 303, false, "into a GET"},
 		{"300", "/there", 300, false, "redirect (300)"},
 		{"307 elsewhere", "{other}/there", 307, false, "another origin"},
-		{"308 elsewhere", "{other}/there?key=" + canary, 308, false, "another origin"},
+		{"308 elsewhere", "{other}/there?key=" + conntest.Canary, 308, false, "another origin"},
 		{"302 elsewhere", "{other}/there", 302, false, "another origin"},
 		{"308 to https", "https://{host}/there", 308, false, "another origin"},
 		{"307 nowhere", "", 307, false, "nowhere"},
@@ -50,12 +50,12 @@ func TestRedirects(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var self string
-			s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			s := conntest.Serve(t, func(w http.ResponseWriter, r *http.Request) {
 				if r.URL.Path == "/there" && c.ok {
-					if r.Header.Get("X-Api-Key") != canary || r.Header.Get("Authorization") != "Bearer "+canary {
+					if r.Header.Get("X-Api-Key") != conntest.Canary || r.Header.Get("Authorization") != "Bearer "+conntest.Canary {
 						t.Error("the credentials did not follow a redirect within the origin")
 					}
-					reply(w, read(r), `"there"`)
+					conntest.Reply(w, conntest.ReadRequest(r), `"there"`)
 					return
 				}
 				host := strings.TrimPrefix(self, "http://")
@@ -67,14 +67,14 @@ func TestRedirects(t *testing.T) {
 				_, _ = io.WriteString(w, "moved")
 			})
 			self = s.URL
-			cn := dial(t, transports.NewHTTP(config(t, s.URL)))
+			cn := conntest.Dial(t, transports.NewHTTP(conntest.ConfigWithSecrets(t, s.URL)))
 			if c.ok {
-				if got := cn.call("tools/call", `{}`); got != `"there"` {
+				if got := cn.Call("tools/call", `{}`); got != `"there"` {
 					t.Errorf("the answer is %s", got)
 				}
 				return
 			}
-			_, d, err := cn.trySend(t.Context(), "tools/call", `{}`)
+			_, d, err := cn.TrySend(t.Context(), "tools/call", `{}`)
 			if err == nil || err.Class != messages.ClassProtocol || err.Status != c.status ||
 				!strings.Contains(err.Error(), c.text) || d == transports.NotWritten {
 				t.Errorf("%v, %v", d, err)
@@ -86,46 +86,8 @@ func TestRedirects(t *testing.T) {
 	}
 }
 
-// startTCPServer is a server on bare TCP: each connection is given to handler and closed after it.
-func startTCPServer(t *testing.T, handler func(net.Conn)) (addr string) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	t.Cleanup(func() {
-		cancel()
-		_ = l.Close()
-	})
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer func() { _ = conn.Close() }()
-				defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-				handler(conn)
-			}()
-		}
-	}()
-	return l.Addr().String()
-}
-
-// request reads one request with its body from a bare connection.
-func request(conn net.Conn) bool {
-	r, err := http.ReadRequest(bufio.NewReader(conn))
-	if err == nil {
-		_, err = io.Copy(io.Discard, r.Body)
-	}
-	return err == nil
-}
-
 // reset makes the close of a connection an RST.
 func reset(conn net.Conn) { _ = conn.(*net.TCPConn).SetLinger(0) }
-
-func wait(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) }
 
 // TestBrokenConnections is H11: what a network and a broken server do to an exchange, and how far the message got.
 func TestBrokenConnections(t *testing.T) {
@@ -137,65 +99,65 @@ func TestBrokenConnections(t *testing.T) {
 		text    string
 		maybe   bool // MaybeWritten is wanted; otherwise anything but NotWritten
 	}{
-		{"reset after the request", func(c net.Conn) { request(c); reset(c) }, messages.ClassNetwork, "broke", true},
-		{"closed after the request", func(c net.Conn) { request(c) }, messages.ClassNetwork, "broke", true},
+		{"reset after the request", func(c net.Conn) { conntest.ReadHTTPRequest(c); reset(c) }, messages.ClassNetwork, "broke", true},
+		{"closed after the request", func(c net.Conn) { conntest.ReadHTTPRequest(c) }, messages.ClassNetwork, "broke", true},
 		{"closed at once", func(net.Conn) {}, messages.ClassNetwork, "", true},
 		{"reset in the body", func(c net.Conn) {
-			request(c)
+			conntest.ReadHTTPRequest(c)
 			_, _ = io.WriteString(c, head+"Content-Length: 100\r\n\r\n{\"jsonrpc\"")
 			time.Sleep(10 * time.Millisecond)
 			reset(c)
 		}, messages.ClassNetwork, "broke", false},
 		{"body cut off", func(c net.Conn) {
-			request(c)
+			conntest.ReadHTTPRequest(c)
 			_, _ = io.WriteString(c, head+"Content-Length: 100\r\n\r\n{\"jsonrpc\"")
 		}, messages.ClassNetwork, "broke", false},
 		{"chunks cut off", func(c net.Conn) {
-			request(c)
+			conntest.ReadHTTPRequest(c)
 			_, _ = io.WriteString(c, head+"Transfer-Encoding: chunked\r\n\r\n5\r\n{\"a\":")
 		}, messages.ClassNetwork, "broke", false},
-		{"black hole", func(c net.Conn) { request(c); wait(c) }, messages.ClassTimeout, "too long", true},
+		{"black hole", func(c net.Conn) { conntest.ReadHTTPRequest(c); conntest.AwaitClose(c) }, messages.ClassTimeout, "too long", true},
 		{"slow head", func(c net.Conn) {
-			request(c)
+			conntest.ReadHTTPRequest(c)
 			for _, err := io.WriteString(c, "HTTP/1.1 200 OK\r\n"); err == nil; {
 				_, err = io.WriteString(c, "X: y\r\n")
 				time.Sleep(5 * time.Millisecond)
 			}
 		}, messages.ClassTimeout, "too long", true},
 		{"slow body", func(c net.Conn) {
-			request(c)
+			conntest.ReadHTTPRequest(c)
 			for _, err := io.WriteString(c, head+"Content-Length: 1000000\r\n\r\n{"); err == nil; {
 				_, err = io.WriteString(c, " ")
 				time.Sleep(5 * time.Millisecond)
 			}
 		}, messages.ClassTimeout, "too long", false},
 		{"slow body of an error", func(c net.Conn) {
-			request(c)
+			conntest.ReadHTTPRequest(c)
 			for _, err := io.WriteString(c, "HTTP/1.1 500 No\r\nContent-Length: 1000000\r\n\r\n{"); err == nil; {
 				_, err = io.WriteString(c, " ")
 				time.Sleep(5 * time.Millisecond)
 			}
 		}, messages.ClassNetwork, "500", false},
 		{"endless head", func(c net.Conn) {
-			request(c)
+			conntest.ReadHTTPRequest(c)
 			for _, err := io.WriteString(c, "HTTP/1.1 200 OK\r\nX: "); err == nil; {
 				_, err = io.WriteString(c, strings.Repeat("x", 1<<16))
 			}
 		}, messages.ClassNetwork, "failed", true},
 		{"not HTTP", func(c net.Conn) {
-			request(c) // net/http has another error for an answer that comes before
-			_, _ = io.WriteString(c, "220 mail.example.com "+canary+"\r\n")
-			wait(c)
+			conntest.ReadHTTPRequest(c) // net/http has another error for an answer that comes before
+			_, _ = io.WriteString(c, "220 mail.example.com "+conntest.Canary+"\r\n")
+			conntest.AwaitClose(c)
 		}, messages.ClassNetwork, "does not speak HTTP", true},
 		{"a lot of nothing", func(c net.Conn) {
-			request(c)
+			conntest.ReadHTTPRequest(c)
 			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n")
 			for _, err := io.WriteString(c, "{"); err == nil; {
 				_, err = io.WriteString(c, strings.Repeat(" ", 1<<16))
 			}
 		}, messages.ClassProtocol, "over the limit", false},
 		{"an event without an end", func(c net.Conn) {
-			request(c)
+			conntest.ReadHTTPRequest(c)
 			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n")
 			for _, err := io.WriteString(c, "data: "); err == nil; {
 				_, err = io.WriteString(c, strings.Repeat("x", 1<<16))
@@ -203,16 +165,16 @@ func TestBrokenConnections(t *testing.T) {
 		}, messages.ClassProtocol, "over the limit", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			cfg := config(t, "http://"+startTCPServer(t, c.handler))
+			cfg := conntest.ConfigWithSecrets(t, "http://"+conntest.StartTCPServer(t, c.handler))
 			cfg.MaxMessage = 1 << 16
 			cfg.Client.Transport.(*http.Transport).MaxResponseHeaderBytes = 1 << 16
-			cn := dial(t, transports.NewHTTP(cfg))
-			ctx, cancel := context.WithTimeout(t.Context(), bound)
+			cn := conntest.Dial(t, transports.NewHTTP(cfg))
+			ctx, cancel := context.WithTimeout(t.Context(), conntest.Bound)
 			if c.class == messages.ClassTimeout {
 				ctx, cancel = context.WithTimeout(t.Context(), 100*time.Millisecond)
 			}
 			defer cancel()
-			_, d, err := cn.trySend(ctx, "tools/call", `{}`)
+			_, d, err := cn.TrySend(ctx, "tools/call", `{}`)
 			if err == nil || err.Class != c.class || !strings.Contains(err.Error(), c.text) {
 				t.Errorf("class %q wanted, with %q: %+v", c.class, c.text, err)
 			}
@@ -236,9 +198,9 @@ func TestNotWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = refused.Close()
-	plain := serve(t, func(w http.ResponseWriter, r *http.Request) { reply(w, read(r), `{}`) })
+	plain := conntest.Serve(t, func(w http.ResponseWriter, r *http.Request) { conntest.Reply(w, conntest.ReadRequest(r), `{}`) })
 	secure := httptest.NewUnstartedServer(http.NotFoundHandler())
-	silenceErrorLog(secure).StartTLS()
+	conntest.SilenceErrorLog(secure).StartTLS()
 	t.Cleanup(secure.Close)
 	dialing := func(dial func(context.Context, string, string) (net.Conn, error)) func(*transports.HTTPConfig) {
 		return func(c *transports.HTTPConfig) { c.Client.Transport.(*http.Transport).DialContext = dial }
@@ -271,22 +233,22 @@ func TestNotWritten(t *testing.T) {
 		{"an unreachable proxy", "http://host.invalid", func(c *transports.HTTPConfig) {
 			tr := c.Client.Transport.(*http.Transport)
 			tr.Proxy = func(r *http.Request) (u *url.URL, err error) {
-				return r.URL.Parse("http://user:" + canary + "@" + refused.Addr().String())
+				return r.URL.Parse("http://user:" + conntest.Canary + "@" + refused.Addr().String())
 			}
 		}, messages.ClassNetwork, "proxy"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			cfg := config(t, c.url)
+			cfg := conntest.ConfigWithSecrets(t, c.url)
 			if c.change != nil {
 				c.change(&cfg)
 			}
-			cn := dial(t, transports.NewHTTP(cfg))
-			ctx, cancel := context.WithTimeout(t.Context(), bound)
+			cn := conntest.Dial(t, transports.NewHTTP(cfg))
+			ctx, cancel := context.WithTimeout(t.Context(), conntest.Bound)
 			if c.class == messages.ClassTimeout {
 				ctx, cancel = context.WithTimeout(t.Context(), 50*time.Millisecond)
 			}
 			defer cancel()
-			_, d, err := cn.trySend(ctx, "tools/call", `{}`)
+			_, d, err := cn.TrySend(ctx, "tools/call", `{}`)
 			if err == nil || err.Class != c.class || !strings.Contains(err.Text, c.text) {
 				t.Errorf("%v", err)
 			}
@@ -306,9 +268,9 @@ func (s silentTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 func TestAClientThatTellsNothing(t *testing.T) {
-	cfg := config(t, "http://host.invalid")
+	cfg := conntest.ConfigWithSecrets(t, "http://host.invalid")
 	cfg.Client = &http.Client{Transport: silentTripper{errors.New("odd")}}
-	_, d, err := dial(t, transports.NewHTTP(cfg)).trySend(t.Context(), "tools/call", `{}`)
+	_, d, err := conntest.Dial(t, transports.NewHTTP(cfg)).TrySend(t.Context(), "tools/call", `{}`)
 	if d != transports.MaybeWritten || err.Class != messages.ClassNetwork {
 		t.Errorf("%v, %v: nothing is known of the delivery", d, err)
 	}
@@ -317,10 +279,10 @@ func TestAClientThatTellsNothing(t *testing.T) {
 // TestStaleIdleConnection: a server closes a connection while it is idle. A request is never written twice.
 func TestStaleIdleConnection(t *testing.T) {
 	var calls atomic.Int32
-	addr := startTCPServer(t, func(c net.Conn) {
-		for request(c) {
+	addr := conntest.StartTCPServer(t, func(c net.Conn) {
+		for conntest.ReadHTTPRequest(c) {
 			n := calls.Add(1)
-			body := result(rpc{ID: int64(n)}, `{}`)
+			body := conntest.Result(conntest.Request{ID: int64(n)}, `{}`)
 			_, _ = fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
 				len(body), body)
 			if n%2 == 0 {
@@ -328,9 +290,9 @@ func TestStaleIdleConnection(t *testing.T) {
 			}
 		}
 	})
-	cn := dial(t, transports.NewHTTP(config(t, "http://"+addr)))
+	cn := conntest.Dial(t, transports.NewHTTP(conntest.ConfigWithSecrets(t, "http://"+addr)))
 	for i := int32(1); i <= 40; i++ {
-		_, d, err := cn.trySend(t.Context(), "tools/call", `{}`)
+		_, d, err := cn.TrySend(t.Context(), "tools/call", `{}`)
 		switch {
 		case err == nil && calls.Load() != i:
 			t.Fatalf("after %d calls, %d were executed", i, calls.Load())
@@ -338,7 +300,7 @@ func TestStaleIdleConnection(t *testing.T) {
 			t.Fatalf("%v, and the server lives", err)
 		case err != nil:
 			calls.CompareAndSwap(i-1, i) // lost on the stale connection, and not repeated
-			cn.next.Store(int64(calls.Load()))
+			cn.NextID.Store(int64(calls.Load()))
 		}
 	}
 }
@@ -347,7 +309,7 @@ func TestStaleIdleConnection(t *testing.T) {
 func TestNothingIsWrittenAfterSend(t *testing.T) {
 	begun, returned := make(chan struct{}), make(chan struct{})
 	found := make(chan bool, 1)
-	addr := startTCPServer(t, func(c net.Conn) {
+	addr := conntest.StartTCPServer(t, func(c net.Conn) {
 		first := make([]byte, 1)
 		_, _ = io.ReadFull(c, first)
 		close(begun)
@@ -355,7 +317,7 @@ func TestNothingIsWrittenAfterSend(t *testing.T) {
 		all, _ := io.ReadAll(c)
 		found <- strings.Contains(string(all), "Z")
 	})
-	c := dial(t, transports.NewHTTP(config(t, "http://"+addr)))
+	c := conntest.Dial(t, transports.NewHTTP(conntest.ConfigWithSecrets(t, "http://"+addr)))
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
 		<-begun
@@ -364,7 +326,7 @@ func TestNothingIsWrittenAfterSend(t *testing.T) {
 	}()
 	body := []byte(strings.Repeat("a", 32<<20))
 	d, err := c.Send(ctx, transports.Message{ID: 1, Method: "x", Body: body})
-	if d != transports.MaybeWritten || boundaryError(t, err).Class != messages.ClassCanceled {
+	if d != transports.MaybeWritten || conntest.BoundaryError(t, err).Class != messages.ClassCanceled {
 		t.Errorf("%v, %v", d, err)
 	}
 	for i := range body {

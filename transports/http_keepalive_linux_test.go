@@ -12,14 +12,15 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/internal/conntest"
 )
 
 // answerOnce reads one request and answers it.
 func answerOnce(c net.Conn) bool {
-	if !request(c) {
+	if !conntest.ReadHTTPRequest(c) {
 		return false
 	}
-	body := result(rpc{ID: 1}, `{}`)
+	body := conntest.Result(conntest.Request{ID: 1}, `{}`)
 	_, err := io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: "+
 		strconv.Itoa(len(body))+"\r\n\r\n"+body)
 	return err == nil
@@ -52,30 +53,30 @@ func TestDeadConnection(t *testing.T) {
 		t.Run(map[bool]string{false: "before the message", true: "at work"}[working], func(t *testing.T) {
 			t.Parallel()
 			vanished := make(chan struct{})
-			addr := startTCPServer(t, func(c net.Conn) {
+			addr := conntest.StartTCPServer(t, func(c net.Conn) {
 				if !answerOnce(c) {
 					return
 				}
 				if working {
-					request(c)
+					conntest.ReadHTTPRequest(c)
 				}
 				dropPackets(t, c)
 				close(vanished)
-				wait(c)
+				conntest.AwaitClose(c)
 			})
-			cfg := config(t, "http://"+addr)
+			cfg := conntest.ConfigWithSecrets(t, "http://"+addr)
 			cfg.Client = transports.NewClient()
 			transports.SetDeadAfter(cfg.Client, 4*time.Second)
 			t.Cleanup(cfg.Client.CloseIdleConnections)
-			c := dial(t, transports.NewHTTP(cfg))
-			c.call("first", `{}`)
+			c := conntest.Dial(t, transports.NewHTTP(cfg))
+			c.Call("first", `{}`)
 			if !working {
 				<-vanished
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 			defer cancel()
 			begun := time.Now()
-			_, d, err := c.trySend(ctx, "second", `{}`)
+			_, d, err := c.TrySend(ctx, "second", `{}`)
 			if d != transports.MaybeWritten || err == nil || err.Class != messages.ClassNetwork {
 				t.Errorf("after %v: %v, %v", time.Since(begun), d, err)
 			}

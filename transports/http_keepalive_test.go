@@ -11,17 +11,18 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/internal/conntest"
 )
 
 // TestDeadHTTP2: the way to the server passes nothing any more, in either direction, and every part of it that can be
 // seen from here is alive. HTTP/2 finds out, by its pings.
 func TestDeadHTTP2(t *testing.T) {
 	arrived := make(chan struct{}, 10)
-	s := silenceErrorLog(httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	s := conntest.SilenceErrorLog(httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		if r.ProtoMajor != 2 {
 			t.Errorf("%s", r.Proto)
 		}
-		read(r)
+		conntest.ReadRequest(r)
 		arrived <- struct{}{}
 		<-r.Context().Done()
 	})))
@@ -44,7 +45,7 @@ func TestDeadHTTP2(t *testing.T) {
 			}
 		}
 	}
-	addr := startTCPServer(t, func(c net.Conn) {
+	addr := conntest.StartTCPServer(t, func(c net.Conn) {
 		up, err := net.Dial("tcp", s.Listener.Addr().String())
 		if err != nil {
 			return
@@ -53,7 +54,7 @@ func TestDeadHTTP2(t *testing.T) {
 		go pass(c, up)
 		pass(up, c)
 	})
-	cfg := config(t, "https://"+addr)
+	cfg := conntest.ConfigWithSecrets(t, "https://"+addr)
 	cfg.Client = transports.NewClient()
 	transports.SetDeadAfter(cfg.Client, time.Second)
 	tr := cfg.Client.Transport.(*http.Transport)
@@ -61,12 +62,12 @@ func TestDeadHTTP2(t *testing.T) {
 	tr.TLSClientConfig.NextProtos = nil
 	tr.TLSClientConfig.ServerName = "example.com"
 	t.Cleanup(tr.CloseIdleConnections)
-	c := dial(t, transports.NewHTTP(cfg))
+	c := conntest.Dial(t, transports.NewHTTP(cfg))
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	done := make(chan *transports.Error, 1)
 	go func() {
-		_, d, err := c.trySend(ctx, "tools/call", `{}`)
+		_, d, err := c.TrySend(ctx, "tools/call", `{}`)
 		if d != transports.MaybeWritten {
 			t.Errorf("%v", d)
 		}

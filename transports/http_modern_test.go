@@ -3,7 +3,6 @@ package transports_test
 import (
 	"context"
 	"crypto/tls"
-	"encoding/base64"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -13,71 +12,12 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/net/http/httpguts"
-
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/internal/conntest"
 )
 
 const modern = "2026-07-28"
-
-// tryModern sends a request of the modern era. The server may end the wait through ctx.
-func (c *client) tryModern(ctx context.Context, m transports.Message) (int64, transports.Delivery, *transports.Error) {
-	c.t.Helper()
-	m.ID, m.Version = c.next.Add(1), modern
-	m.Body = fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":{"_meta":{}}}`, m.ID, m.Method)
-	d, err := c.Send(ctx, m)
-	if err == nil {
-		return m.ID, d, nil
-	}
-	return m.ID, d, boundaryError(c.t, err)
-}
-
-// TestHeaderValue holds the examples of the specification's Value Encoding.
-func TestHeaderValue(t *testing.T) {
-	for value, want := range map[string]string{
-		"us-west1":           "us-west1",
-		"Hello, 世界":          "=?base64?SGVsbG8sIOS4lueVjA==?=",
-		" padded ":           "=?base64?IHBhZGRlZCA=?=",
-		"line1\nline2":       "=?base64?bGluZTEKbGluZTI=?=",
-		"=?base64?literal?=": "=?base64?PT9iYXNlNjQ/bGl0ZXJhbD89?=",
-		"":                   "",
-		"a b":                "a b",
-		"~":                  "~",
-		"a\tb":               "=?base64?YQli?=",
-		"\x7f":               "=?base64?fw==?=",
-		"=?base64?":          "=?base64?",
-		"=?BASE64?x?=":       "=?BASE64?x?=",
-		"=?base64?=":         "=?base64?PT9iYXNlNjQ/PQ==?=",
-	} {
-		if got := transports.HeaderValue(value); got != want {
-			t.Errorf("%q: got %q, want %q", value, got, want)
-		}
-	}
-}
-
-func FuzzHeaderValue(f *testing.F) {
-	for _, s := range []string{"", "a", " a", "a\r\nX: y", "=?base64?YQ==?=", "ä", "\xff"} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, value string) {
-		got := transports.HeaderValue(value)
-		if !httpguts.ValidHeaderFieldValue(got) || strings.TrimSpace(got) != got {
-			t.Fatalf("%q became %q, which is no header value", value, got)
-		}
-		back := got
-		if inner, ok := strings.CutPrefix(got, "=?base64?"); ok && strings.HasSuffix(inner, "?=") {
-			b, err := base64.StdEncoding.DecodeString(strings.TrimSuffix(inner, "?="))
-			if err != nil {
-				t.Fatalf("%q became %q: %v", value, got, err)
-			}
-			back = string(b)
-		}
-		if back != value {
-			t.Fatalf("%q became %q, which is %q", value, got, back)
-		}
-	})
-}
 
 // TestModernHeaders: what a POST of the modern era carries, by the specification's sentences.
 func TestModernHeaders(t *testing.T) {
@@ -96,7 +36,7 @@ func TestModernHeaders(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var seen string
-			s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			s := conntest.Serve(t, func(w http.ResponseWriter, r *http.Request) {
 				headerOf := func(key string) string {
 					if v, ok := r.Header[key]; ok {
 						return strings.Join(v, ",")
@@ -109,12 +49,12 @@ func TestModernHeaders(t *testing.T) {
 					t.Errorf("headers: %s", got)
 				}
 				w.Header().Set("Mcp-Session-Id", "not-wanted")
-				reply(w, read(r), `{}`)
+				conntest.Reply(w, conntest.ReadRequest(r), `{}`)
 			})
-			cn := dial(t, transports.NewHTTP(config(t, s.URL)))
+			cn := conntest.Dial(t, transports.NewHTTP(conntest.ConfigWithSecrets(t, s.URL)))
 			cn.Negotiated(modern)
 			for range 2 { // the second one has no session either
-				if _, d, err := cn.tryModern(t.Context(), c.m); err != nil || d != transports.Written {
+				if _, d, err := cn.TryModern(t.Context(), c.m); err != nil || d != transports.Written {
 					t.Fatalf("%v, %v", d, err)
 				}
 				if seen != c.want {
@@ -131,14 +71,14 @@ func TestModernHeaders(t *testing.T) {
 // TestModernHeaderRefused: a header that would take the place of another one, or break the frame, keeps the message
 // here.
 func TestModernHeaderRefused(t *testing.T) {
-	s := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("something was sent") })
-	cn := dial(t, transports.NewHTTP(config(t, s.URL)))
+	s := conntest.Serve(t, func(http.ResponseWriter, *http.Request) { t.Error("something was sent") })
+	cn := conntest.Dial(t, transports.NewHTTP(conntest.ConfigWithSecrets(t, s.URL)))
 	for name, value := range map[string]string{
 		"Authorization": "x", "Mcp-Name": "x", "Mcp-Param-": "x", "Mcp-Param-A B": "x", "Mcp-Param-A": "x\r\nY: z",
 		"Mcp-Param-Ä": "x",
 	} {
 		m := transports.Message{Method: "tools/call", Name: "t", Header: map[string]string{name: value}}
-		_, d, err := cn.tryModern(t.Context(), m)
+		_, d, err := cn.TryModern(t.Context(), m)
 		if d != transports.NotWritten || err == nil || err.Class != messages.ClassInvalid {
 			t.Errorf("%s: %v, %v", name, d, err)
 		}
@@ -148,13 +88,13 @@ func TestModernHeaderRefused(t *testing.T) {
 // TestModernLeavesNoTraces: no GET, no DELETE, no resumption, and no notifications/cancelled.
 func TestModernLeavesNoTraces(t *testing.T) {
 	var requests atomic.Int32
-	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+	s := conntest.Serve(t, func(w http.ResponseWriter, r *http.Request) {
 		requests.Add(1)
 		if r.Method != http.MethodPost {
 			t.Errorf("a %s", r.Method)
 			return
 		}
-		m := read(r)
+		m := conntest.ReadRequest(r)
 		if m.Method == "notifications/cancelled" {
 			t.Error("a cancellation as a message")
 		}
@@ -162,9 +102,9 @@ func TestModernLeavesNoTraces(t *testing.T) {
 		emit(w, "id: 1\nretry: 1\ndata: %s\n\n", note)
 		panic(http.ErrAbortHandler)
 	})
-	cn := dial(t, transports.NewHTTP(config(t, s.URL)))
+	cn := conntest.Dial(t, transports.NewHTTP(conntest.ConfigWithSecrets(t, s.URL)))
 	cn.Negotiated(modern)
-	_, d, err := cn.tryModern(t.Context(), transports.Message{Method: "tools/call", Name: "t"})
+	_, d, err := cn.TryModern(t.Context(), transports.Message{Method: "tools/call", Name: "t"})
 	if d != transports.MaybeWritten || err == nil || err.Class != messages.ClassNetwork {
 		t.Errorf("a broken stream: %v, %v", d, err)
 	}
@@ -173,7 +113,7 @@ func TestModernLeavesNoTraces(t *testing.T) {
 	if d != transports.Written || e != nil {
 		t.Errorf("the cancellation: %v, %v", d, e)
 	}
-	cn.close()
+	cn.CloseChecked()
 	d, e = cn.Send(t.Context(), cancelled)
 	if d != transports.NotWritten || e == nil {
 		t.Errorf("the cancellation after the end: %v, %v", d, e)
@@ -197,14 +137,14 @@ func TestModernCancellation(t *testing.T) {
 		} {
 			t.Run(fmt.Sprintf("%s, HTTP/2 %v", name, http2), func(t *testing.T) {
 				arrived, ended := make(chan struct{}), make(chan struct{})
-				s := silenceErrorLog(httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-					read(r)
+				s := conntest.SilenceErrorLog(httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					conntest.ReadRequest(r)
 					begun(w)
 					close(arrived)
 					<-r.Context().Done()
 					close(ended)
 				})))
-				cfg := config(t, "")
+				cfg := conntest.ConfigWithSecrets(t, "")
 				if s.EnableHTTP2 = http2; http2 {
 					s.StartTLS()
 					tr := cfg.Client.Transport.(*http.Transport)
@@ -215,12 +155,12 @@ func TestModernCancellation(t *testing.T) {
 				}
 				t.Cleanup(s.Close)
 				cfg.URL = s.URL
-				cn := dial(t, transports.NewHTTP(cfg))
+				cn := conntest.Dial(t, transports.NewHTTP(cfg))
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				done := make(chan *transports.Error, 1)
 				go func() {
-					_, _, err := cn.tryModern(ctx, transports.Message{Method: "tools/call", Name: "slow"})
+					_, _, err := cn.TryModern(ctx, transports.Message{Method: "tools/call", Name: "slow"})
 					done <- err
 				}()
 				<-arrived
@@ -228,7 +168,7 @@ func TestModernCancellation(t *testing.T) {
 				for what, c := range map[string]<-chan struct{}{"the server has not seen the end": ended} {
 					select {
 					case <-c:
-					case <-time.After(bound):
+					case <-time.After(conntest.Bound):
 						t.Fatal(what)
 					}
 				}
@@ -246,29 +186,29 @@ func TestModernCancellation(t *testing.T) {
 // TestModernListen: a subscription is a request whose answer takes as long as it lasts.
 func TestModernListen(t *testing.T) {
 	end := make(chan bool)
-	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		m := read(r)
+	s := conntest.Serve(t, func(w http.ResponseWriter, r *http.Request) {
+		m := conntest.ReadRequest(r)
 		begin(w)
 		emit(w, ":\r\n\r\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/subscriptions/acknowledged\"}\n\n")
 		emit(w, ": keep-alive\n\n:\n:\n\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}\n\n")
 		select {
 		case graceful := <-end:
 			if graceful {
-				emit(w, "data: %s\n\n", result(m, `{}`))
+				emit(w, "data: %s\n\n", conntest.Result(m, `{}`))
 			}
 		case <-r.Context().Done():
 		}
 	})
-	cn := dial(t, transports.NewHTTP(config(t, s.URL)))
+	cn := conntest.Dial(t, transports.NewHTTP(conntest.ConfigWithSecrets(t, s.URL)))
 	for i, graceful := range []bool{true, false} {
 		done := make(chan *transports.Error, 1)
 		var d transports.Delivery
 		go func() {
-			_, got, err := cn.tryModern(context.Background(), transports.Message{Method: "subscriptions/listen"})
+			_, got, err := cn.TryModern(context.Background(), transports.Message{Method: "subscriptions/listen"})
 			d = got
 			done <- err
 		}()
-		cn.waitFor(i+1, "list_changed")
+		cn.WaitFor(i+1, "list_changed")
 		select {
 		case err := <-done:
 			t.Fatalf("Send has returned while the stream is open: %v", err)
@@ -286,17 +226,17 @@ func TestModernListen(t *testing.T) {
 	// The context ends it, and Close does.
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(20*time.Millisecond, cancel)
-	if _, _, err := cn.tryModern(ctx, transports.Message{Method: "subscriptions/listen"}); err == nil ||
+	if _, _, err := cn.TryModern(ctx, transports.Message{Method: "subscriptions/listen"}); err == nil ||
 		err.Class != messages.ClassCanceled {
 		t.Errorf("%v", err)
 	}
 	done := make(chan *transports.Error, 1)
 	go func() {
-		_, _, err := cn.tryModern(context.Background(), transports.Message{Method: "subscriptions/listen"})
+		_, _, err := cn.TryModern(context.Background(), transports.Message{Method: "subscriptions/listen"})
 		done <- err
 	}()
-	cn.waitFor(4, "list_changed")
-	cn.close()
+	cn.WaitFor(4, "list_changed")
+	cn.CloseChecked()
 	if err := <-done; err == nil || err.Class != messages.ClassCanceled {
 		t.Errorf("%v", err)
 	}
@@ -320,24 +260,24 @@ func TestModernRefusals(t *testing.T) {
 		"stale":     {400, `{"jsonrpc":"2.0","error":{"code":-1,"message":"session not found"}}`, messages.ClassProtocol},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := serve(t, func(w http.ResponseWriter, r *http.Request) {
-				if m := read(r); m.ID != 1 {
-					reply(w, m, `{}`)
+			s := conntest.Serve(t, func(w http.ResponseWriter, r *http.Request) {
+				if m := conntest.ReadRequest(r); m.ID != 1 {
+					conntest.Reply(w, m, `{}`)
 					return
 				}
 				w.Header().Set("Content-Type", "application/json")
 				w.WriteHeader(c.status)
 				_, _ = w.Write([]byte(c.body))
 			})
-			cn := dial(t, transports.NewHTTP(config(t, s.URL)))
-			_, d, err := cn.tryModern(t.Context(), transports.Message{Method: "tools/call", Name: "t"})
+			cn := conntest.Dial(t, transports.NewHTTP(conntest.ConfigWithSecrets(t, s.URL)))
+			_, d, err := cn.TryModern(t.Context(), transports.Message{Method: "tools/call", Name: "t"})
 			if d != transports.Written || err == nil || err.Class != c.class || err.Status != c.status {
 				t.Fatalf("%v, %v", d, err)
 			}
 			if string(err.Body) != c.body {
 				t.Errorf("the body is %.200s", err.Body)
 			}
-			if _, _, err := cn.tryModern(t.Context(), transports.Message{Method: "tools/list"}); err != nil {
+			if _, _, err := cn.TryModern(t.Context(), transports.Message{Method: "tools/list"}); err != nil {
 				t.Errorf("afterwards: %v", err)
 			}
 			if len(cn.Downs()) > 0 {
@@ -373,12 +313,12 @@ func TestDiscoverThenInitialize(t *testing.T) {
 		t.Run("streamable/"+name, func(t *testing.T) {
 			var gets sync.WaitGroup
 			gets.Add(1)
-			s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			s := conntest.Serve(t, func(w http.ResponseWriter, r *http.Request) {
 				switch r.Header.Get("Mcp-Method") {
 				case "server/discover":
 					refuse(w, r)
 				case "":
-					withHandshake("s", func(w http.ResponseWriter, r *http.Request) {
+					conntest.WithHandshake("s", func(w http.ResponseWriter, r *http.Request) {
 						if r.Header.Get("Mcp-Session-Id") != "s" {
 							t.Error("without the session")
 						}
@@ -387,26 +327,26 @@ func TestDiscoverThenInitialize(t *testing.T) {
 							w.WriteHeader(http.StatusMethodNotAllowed)
 							return
 						}
-						reply(w, read(r), `{}`)
+						conntest.Reply(w, conntest.ReadRequest(r), `{}`)
 					})(w, r)
 				}
 			})
-			cfg := config(t, s.URL)
+			cfg := conntest.ConfigWithSecrets(t, s.URL)
 			cfg.FallbackSSE = true
-			cn := dial(t, transports.NewHTTP(cfg))
-			if _, _, err := cn.tryModern(t.Context(), transports.Message{Method: "server/discover"}); err == nil {
+			cn := conntest.Dial(t, transports.NewHTTP(cfg))
+			if _, _, err := cn.TryModern(t.Context(), transports.Message{Method: "server/discover"}); err == nil {
 				t.Error("no error")
 			}
 			if len(cn.Downs()) > 0 {
 				t.Fatalf("down: %v", cn.Downs())
 			}
-			cn.handshake()
-			cn.call("tools/list", `{}`)
+			cn.Handshake()
+			cn.Call("tools/list", `{}`)
 			gets.Wait()
 		})
 		t.Run("SSE/"+name, func(t *testing.T) {
-			p := newWebPeer(t, func(p *webPeer) http.Handler {
-				h := sseHandler(p)
+			p := conntest.NewWebPeer(t, func(p *conntest.WebPeer) http.Handler {
+				h := conntest.SSEHandler(p)
 				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					switch {
 					case r.Method == http.MethodPost && r.Header.Get("Mcp-Method") != "":
@@ -418,17 +358,17 @@ func TestDiscoverThenInitialize(t *testing.T) {
 					}
 				})
 			})
-			cfg := config(t, p.server.URL+"/sse?key="+canary)
+			cfg := conntest.ConfigWithSecrets(t, p.Server.URL+"/sse?key="+conntest.Canary)
 			cfg.FallbackSSE = true
-			cn := dial(t, transports.NewHTTP(cfg))
-			if _, _, err := cn.tryModern(t.Context(), transports.Message{Method: "server/discover"}); err == nil {
+			cn := conntest.Dial(t, transports.NewHTTP(cfg))
+			if _, _, err := cn.TryModern(t.Context(), transports.Message{Method: "server/discover"}); err == nil {
 				t.Error("no error")
 			}
-			if _, d, err := cn.trySend(t.Context(), "initialize", initialize); err != nil || d != transports.Written {
+			if _, d, err := cn.TrySend(t.Context(), "initialize", conntest.InitializeParams); err != nil || d != transports.Written {
 				t.Fatalf("%v, %v", d, err)
 			}
-			cn.waitFor(1, "no such command")
-			if got := cn.call("echo", `{"x":1}`); got != `{"x":1}` {
+			cn.WaitFor(1, "no such command")
+			if got := cn.Call("echo", `{"x":1}`); got != `{"x":1}` {
 				t.Errorf("echo: %s", got)
 			}
 		})
@@ -442,16 +382,16 @@ func TestNoFallbackFromModern(t *testing.T) {
 		`{"jsonrpc":"2.0","id":1,"error":{"code":-32022,"message":"no"}}`: 400,
 		`{"jsonrpc":"2.0","id":1,"error":{"code":-32020,"message":"no"}}`: 400,
 	} {
-		s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		s := conntest.Serve(t, func(w http.ResponseWriter, r *http.Request) {
 			if r.Method != http.MethodPost {
 				t.Errorf("a %s", r.Method)
 			}
 			w.WriteHeader(status)
 			_, _ = w.Write([]byte(body))
 		})
-		cfg := config(t, s.URL)
+		cfg := conntest.ConfigWithSecrets(t, s.URL)
 		cfg.FallbackSSE = true
-		if _, _, err := dial(t, transports.NewHTTP(cfg)).trySend(t.Context(), "initialize", initialize); err == nil ||
+		if _, _, err := conntest.Dial(t, transports.NewHTTP(cfg)).TrySend(t.Context(), "initialize", conntest.InitializeParams); err == nil ||
 			err.Status != status || strings.Contains(err.Text, "HTTP+SSE") {
 			t.Errorf("%v", err)
 		}

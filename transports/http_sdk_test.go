@@ -16,6 +16,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/seeds"
 	"github.com/mcpvisor/mcpvisor/transports"
 	"github.com/mcpvisor/mcpvisor/transports/gosdk"
+	"github.com/mcpvisor/mcpvisor/transports/internal/conntest"
 	"github.com/mcpvisor/mcpvisor/transports/mcpgo"
 )
 
@@ -86,7 +87,7 @@ func sdkServer(slow <-chan struct{}) *sdk.Server {
 
 // sdkPeers is every way in which both SDKs can be reached. A nil slow never ends the tool of that name.
 func sdkPeers(t *testing.T, slow chan struct{}) map[string]transports.Transport {
-	web := func(h http.Handler) string { return serve(t, h.ServeHTTP).URL }
+	web := func(h http.Handler) string { return conntest.Serve(t, h.ServeHTTP).URL }
 	sdkStreamable := func(o *sdk.StreamableHTTPOptions) string {
 		s := sdkServer(slow)
 		return web(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s }, o))
@@ -97,14 +98,14 @@ func sdkPeers(t *testing.T, slow chan struct{}) map[string]transports.Transport 
 	mcpgoStreamable := web(server.NewStreamableHTTPServer(mcpgoServer(slow), server.WithStateful(true)))
 	sdkJSON := sdkStreamable(&sdk.StreamableHTTPOptions{JSONResponse: true})
 	older := func(url string) transports.HTTPConfig {
-		c := config(t, url+"?key="+canary)
+		c := conntest.ConfigWithSecrets(t, url+"?key="+conntest.Canary)
 		c.FallbackSSE = true
 		return c
 	}
 	return map[string]transports.Transport{
-		"mcp-go streamable":           transports.NewHTTP(config(t, mcpgoStreamable)),
-		"go-sdk streamable":           transports.NewHTTP(config(t, sdkStreamable(nil))),
-		"go-sdk streamable with JSON": transports.NewHTTP(config(t, sdkJSON)),
+		"mcp-go streamable":           transports.NewHTTP(conntest.ConfigWithSecrets(t, mcpgoStreamable)),
+		"go-sdk streamable":           transports.NewHTTP(conntest.ConfigWithSecrets(t, sdkStreamable(nil))),
+		"go-sdk streamable with JSON": transports.NewHTTP(conntest.ConfigWithSecrets(t, sdkJSON)),
 		"mcp-go SSE":                  transports.NewSSE(older(mcpgoSSE + "/sse")),
 		"go-sdk SSE":                  transports.NewSSE(older(sdkSSE)),
 		"mcp-go SSE as fall-back":     transports.NewHTTP(older(mcpgoSSE + "/sse")),
@@ -126,9 +127,9 @@ func TestServersOfTheSDKs(t *testing.T) {
 	t.Cleanup(func() { close(slow) })
 	for name, tr := range peers {
 		t.Run(name, func(t *testing.T) {
-			c := dial(t, tr)
-			c.handshake()
-			if got := c.call("tools/list", `{}`); !strings.Contains(got, `"echo"`) {
+			c := conntest.Dial(t, tr)
+			c.Handshake()
+			if got := c.Call("tools/list", `{}`); !strings.Contains(got, `"echo"`) {
 				t.Fatalf("tools/list: %s", got)
 			}
 			var wg sync.WaitGroup
@@ -137,28 +138,28 @@ func TestServersOfTheSDKs(t *testing.T) {
 				go func() {
 					defer wg.Done()
 					want := fmt.Sprintf("text %d", i)
-					if got := c.call("tools/call", callTool("echo", `{"text":"`+want+`"}`)); !strings.Contains(got, `"`+want+`"`) {
+					if got := c.Call("tools/call", callTool("echo", `{"text":"`+want+`"}`)); !strings.Contains(got, `"`+want+`"`) {
 						t.Errorf("echo of %s: %s", want, got)
 					}
 				}()
 			}
 			wg.Wait()
-			c.call("ping", `{}`)
-			c.call("tools/call", callTool("grow", `{}`))
-			c.waitFor(1, "notifications/tools/list_changed")
-			if got := c.call("tools/list", `{}`); !strings.Contains(got, `"grown"`) {
+			c.Call("ping", `{}`)
+			c.Call("tools/call", callTool("grow", `{}`))
+			c.WaitFor(1, "notifications/tools/list_changed")
+			if got := c.Call("tools/list", `{}`); !strings.Contains(got, `"grown"`) {
 				t.Errorf("tools/list after the change: %s", got)
 			}
 			// Close while a call runs.
 			done := make(chan *transports.Error, 1)
 			go func() {
-				_, _, err := c.trySend(context.Background(), "tools/call", callTool("slow", `{}`))
+				_, _, err := c.TrySend(context.Background(), "tools/call", callTool("slow", `{}`))
 				done <- err
 			}()
 			if !strings.Contains(name, "JSON") { // which has nothing to carry a notification
-				c.waitFor(1, "slow")
+				c.WaitFor(1, "slow")
 			}
-			c.close()
+			c.CloseChecked()
 			if err := <-done; err != nil && err.Class != messages.ClassCanceled {
 				t.Errorf("the call that was running: %v", err)
 			}
@@ -182,26 +183,26 @@ func TestSDKServerRestarts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var mu sync.Mutex
 			h := start()
-			s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			s := conntest.Serve(t, func(w http.ResponseWriter, r *http.Request) {
 				mu.Lock()
 				now := h
 				mu.Unlock()
 				now.ServeHTTP(w, r)
 			})
-			tr := transports.NewHTTP(config(t, s.URL))
-			c := dial(t, tr)
-			c.handshake()
+			tr := transports.NewHTTP(conntest.ConfigWithSecrets(t, s.URL))
+			c := conntest.Dial(t, tr)
+			c.Handshake()
 			mu.Lock()
 			h = start()
 			mu.Unlock()
-			_, _, err := c.trySend(t.Context(), "tools/list", `{}`)
+			_, _, err := c.TrySend(t.Context(), "tools/list", `{}`)
 			if err == nil || err.Class != messages.ClassSession {
 				t.Fatalf("%v", err)
 			}
-			c.Wait(t, bound, "Down", func() bool { return len(c.Downs()) > 0 })
-			second := dial(t, tr)
-			second.handshake()
-			second.call("tools/list", `{}`)
+			c.Wait(t, conntest.Bound, "Down", func() bool { return len(c.Downs()) > 0 })
+			second := conntest.Dial(t, tr)
+			second.Handshake()
+			second.Call("tools/list", `{}`)
 		})
 	}
 }
@@ -210,22 +211,22 @@ func TestSDKServerRestarts(t *testing.T) {
 func TestSDKServerResumes(t *testing.T) {
 	slow := make(chan struct{})
 	s := sdkServer(slow)
-	web := serve(t, sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s },
+	web := conntest.Serve(t, sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s },
 		&sdk.StreamableHTTPOptions{EventStore: sdk.NewMemoryEventStore(nil)}).ServeHTTP)
-	c := dial(t, transports.NewHTTP(config(t, web.URL)))
-	c.handshake()
+	c := conntest.Dial(t, transports.NewHTTP(conntest.ConfigWithSecrets(t, web.URL)))
+	c.Handshake()
 	done := make(chan *transports.Error, 1)
 	go func() {
-		_, _, err := c.trySend(context.Background(), "tools/call", callTool("slow", `{}`))
+		_, _, err := c.TrySend(context.Background(), "tools/call", callTool("slow", `{}`))
 		done <- err
 	}()
-	c.waitFor(1, "notifications/progress")
+	c.WaitFor(1, "notifications/progress")
 	web.CloseClientConnections()
 	close(slow)
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
-	if n := c.Answers(c.next.Load()); n != 1 {
+	if n := c.Answers(c.NextID.Load()); n != 1 {
 		t.Errorf("%d answers", n)
 	}
 }

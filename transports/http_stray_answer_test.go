@@ -13,6 +13,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/internal/conntest"
 	"github.com/mcpvisor/mcpvisor/transports/transporttest"
 )
 
@@ -22,7 +23,7 @@ type strayServer struct {
 	say  chan string
 	cut  chan struct{}
 	gets atomic.Int32
-	post func(w http.ResponseWriter, m rpc)
+	post func(w http.ResponseWriter, m conntest.Request)
 	// head is written at the beginning of every standing stream, refuse is its status if it is not 0.
 	head   func(n int32) string
 	refuse func(n int32, lastID string) int
@@ -30,9 +31,9 @@ type strayServer struct {
 
 func (s *strayServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodPost {
-		m := read(r)
+		m := conntest.ReadRequest(r)
 		if m.Method == "echo" {
-			reply(w, m, `"echo"`)
+			conntest.Reply(w, m, `"echo"`)
 			return
 		}
 		s.post(w, m)
@@ -69,23 +70,23 @@ func newStray() *strayServer { return &strayServer{say: make(chan string), cut: 
 // TestAnswerOnAnotherStream: a server that takes a POST, and answers where it should not. It is clear whose answer it
 // is.
 func TestAnswerOnAnotherStream(t *testing.T) {
-	for name, post := range map[string]func(w http.ResponseWriter, m rpc){
-		"after 202":             func(w http.ResponseWriter, _ rpc) { w.WriteHeader(http.StatusAccepted) },
-		"after 204":             func(w http.ResponseWriter, _ rpc) { w.WriteHeader(http.StatusNoContent) },
-		"after nothing":         func(w http.ResponseWriter, _ rpc) { w.Header().Set("Content-Type", "application/json") },
-		"after an empty stream": func(w http.ResponseWriter, _ rpc) { begin(w) },
-		"after a notification":  func(w http.ResponseWriter, _ rpc) { begin(w); emit(w, "data: %s\n\n", note) },
+	for name, post := range map[string]func(w http.ResponseWriter, m conntest.Request){
+		"after 202":             func(w http.ResponseWriter, _ conntest.Request) { w.WriteHeader(http.StatusAccepted) },
+		"after 204":             func(w http.ResponseWriter, _ conntest.Request) { w.WriteHeader(http.StatusNoContent) },
+		"after nothing":         func(w http.ResponseWriter, _ conntest.Request) { w.Header().Set("Content-Type", "application/json") },
+		"after an empty stream": func(w http.ResponseWriter, _ conntest.Request) { begin(w) },
+		"after a notification":  func(w http.ResponseWriter, _ conntest.Request) { begin(w); emit(w, "data: %s\n\n", note) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStray()
-			s.post = func(w http.ResponseWriter, m rpc) {
+			s.post = func(w http.ResponseWriter, m conntest.Request) {
 				post(w, m)
-				go func() { s.say <- result(m, `"late"`) }()
+				go func() { s.say <- conntest.Result(m, `"late"`) }()
 			}
-			c := dial(t, transports.NewHTTP(config(t, serve(t, withHandshake("s", s.ServeHTTP)).URL)))
-			c.handshake()
+			c := conntest.Dial(t, transports.NewHTTP(conntest.ConfigWithSecrets(t, conntest.Serve(t, conntest.WithHandshake("s", s.ServeHTTP)).URL)))
+			c.Handshake()
 			for range 3 {
-				if got := c.call("tools/call", `{}`); got != `"late"` {
+				if got := c.Call("tools/call", `{}`); got != `"late"` {
 					t.Errorf("the answer is %s", got)
 				}
 			}
@@ -94,14 +95,14 @@ func TestAnswerOnAnotherStream(t *testing.T) {
 	t.Run("before its own stream ends", func(t *testing.T) {
 		s := newStray()
 		given := make(chan struct{})
-		s.post = func(w http.ResponseWriter, m rpc) {
+		s.post = func(w http.ResponseWriter, m conntest.Request) {
 			begin(w)
-			s.say <- result(m, `"early"`)
+			s.say <- conntest.Result(m, `"early"`)
 			<-given
 		}
-		c := dial(t, transports.NewHTTP(config(t, serve(t, withHandshake("s", s.ServeHTTP)).URL)))
-		c.handshake()
-		if got := c.call("tools/call", `{}`); got != `"early"` {
+		c := conntest.Dial(t, transports.NewHTTP(conntest.ConfigWithSecrets(t, conntest.Serve(t, conntest.WithHandshake("s", s.ServeHTTP)).URL)))
+		c.Handshake()
+		if got := c.Call("tools/call", `{}`); got != `"early"` {
 			t.Errorf("the answer is %s", got)
 		}
 		close(given)
@@ -109,21 +110,21 @@ func TestAnswerOnAnotherStream(t *testing.T) {
 	t.Run("before its own response begins", func(t *testing.T) {
 		s := newStray()
 		given := make(chan struct{})
-		s.post = func(_ http.ResponseWriter, m rpc) {
-			s.say <- "[" + note + "," + result(m, `"early"`) + "]"
+		s.post = func(_ http.ResponseWriter, m conntest.Request) {
+			s.say <- "[" + note + "," + conntest.Result(m, `"early"`) + "]"
 			<-given
 		}
-		c := dial(t, transports.NewHTTP(config(t, serve(t, withHandshake("s", s.ServeHTTP)).URL)))
-		c.handshake()
-		if _, d, err := c.trySend(t.Context(), "tools/call", `{}`); err != nil || d != transports.Written {
+		c := conntest.Dial(t, transports.NewHTTP(conntest.ConfigWithSecrets(t, conntest.Serve(t, conntest.WithHandshake("s", s.ServeHTTP)).URL)))
+		c.Handshake()
+		if _, d, err := c.TrySend(t.Context(), "tools/call", `{}`); err != nil || d != transports.Written {
 			t.Errorf("%v, %v", d, err)
 		}
 		close(given)
 	})
 	t.Run("on another request's stream", func(t *testing.T) {
 		s := newStray()
-		first, second := make(chan rpc, 1), make(chan struct{})
-		s.post = func(w http.ResponseWriter, m rpc) {
+		first, second := make(chan conntest.Request, 1), make(chan struct{})
+		s.post = func(w http.ResponseWriter, m conntest.Request) {
 			if m.Method == "first" {
 				first <- m
 				<-second // without another request under way there is no stream that could bring the answer
@@ -132,15 +133,15 @@ func TestAnswerOnAnotherStream(t *testing.T) {
 			}
 			begin(w)
 			close(second)
-			emit(w, "data: %s\n\ndata: %s\n\n", result(<-first, `"first"`), result(m, `"second"`))
+			emit(w, "data: %s\n\ndata: %s\n\n", conntest.Result(<-first, `"first"`), conntest.Result(m, `"second"`))
 		}
-		c := dial(t, transports.NewHTTP(config(t, serve(t, withHandshake("", s.ServeHTTP)).URL)))
+		c := conntest.Dial(t, transports.NewHTTP(conntest.ConfigWithSecrets(t, conntest.Serve(t, conntest.WithHandshake("", s.ServeHTTP)).URL)))
 		var both sync.WaitGroup
 		for _, method := range []string{"first", "second"} {
 			both.Add(1)
 			go func() {
 				defer both.Done()
-				if got := c.call(method, `{}`); got != `"`+method+`"` {
+				if got := c.Call(method, `{}`); got != `"`+method+`"` {
 					t.Errorf("%s: %s", method, got)
 				}
 			}()
@@ -153,23 +154,23 @@ func TestAnswerOnAnotherStream(t *testing.T) {
 // there is no other stream.
 func TestAnswerNowhere(t *testing.T) {
 	s := newStray()
-	s.post = func(w http.ResponseWriter, _ rpc) { w.WriteHeader(http.StatusAccepted) }
-	c := dial(t, transports.NewHTTP(config(t, serve(t, withHandshake("s", s.ServeHTTP)).URL)))
-	c.handshake()
+	s.post = func(w http.ResponseWriter, _ conntest.Request) { w.WriteHeader(http.StatusAccepted) }
+	c := conntest.Dial(t, transports.NewHTTP(conntest.ConfigWithSecrets(t, conntest.Serve(t, conntest.WithHandshake("s", s.ServeHTTP)).URL)))
+	c.Handshake()
 	s.say <- note // the stream is open
-	ctx, cancel := context.WithTimeout(t.Context(), bound)
+	ctx, cancel := context.WithTimeout(t.Context(), conntest.Bound)
 	defer cancel()
-	if _, d, err := c.trySend(ctx, "tools/call", `{}`); d != transports.Written || err == nil ||
+	if _, d, err := c.TrySend(ctx, "tools/call", `{}`); d != transports.Written || err == nil ||
 		err.Class != messages.ClassProtocol || !strings.Contains(err.Text, "no answer") {
 		t.Errorf("%v, %v", d, err)
 	}
 	done := make(chan *transports.Error, 1)
 	go func() {
-		_, _, err := c.trySend(context.Background(), "tools/call", `{}`)
+		_, _, err := c.TrySend(context.Background(), "tools/call", `{}`)
 		done <- err
 	}()
 	time.Sleep(20 * time.Millisecond)
-	c.close()
+	c.CloseChecked()
 	if err := <-done; err == nil || err.Class != messages.ClassCanceled {
 		t.Errorf("after Close: %v", err)
 	}
@@ -218,20 +219,20 @@ func TestStreamReopened(t *testing.T) {
 			s := newStray()
 			s.head, s.refuse = c.head, c.refuse
 			sink := &reopenCounter{changed: make(chan struct{}, 100)}
-			conn, err := transports.NewHTTP(config(t, serve(t, withHandshake("s", s.ServeHTTP)).URL)).Dial(t.Context(), sink)
+			conn, err := transports.NewHTTP(conntest.ConfigWithSecrets(t, conntest.Serve(t, conntest.WithHandshake("s", s.ServeHTTP)).URL)).Dial(t.Context(), sink)
 			if err != nil {
 				t.Fatal(err)
 			}
-			cn := &client{Conn: conn, Recorder: &sink.Recorder, t: t}
-			t.Cleanup(cn.close)
-			cn.handshake()
+			cn := &conntest.Client{Conn: conn, Recorder: &sink.Recorder, T: t}
+			t.Cleanup(cn.CloseChecked)
+			cn.Handshake()
 			for i := range 2 {
 				s.say <- note
-				cn.waitFor(i+1, "note")
+				cn.WaitFor(i+1, "note")
 				s.cut <- struct{}{}
 			}
 			s.say <- note
-			cn.waitFor(3, "note")
+			cn.WaitFor(3, "note")
 			if n := sink.times.Load(); n != c.received {
 				t.Errorf("told %d times, want %d", n, c.received)
 			}
@@ -250,7 +251,7 @@ func TestRequestsFromTheServer(t *testing.T) {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
 			s := newStray()
 			answered := make(chan string, 10)
-			s.post = func(w http.ResponseWriter, m rpc) {
+			s.post = func(w http.ResponseWriter, m conntest.Request) {
 				if m.Method == "" {
 					w.WriteHeader(status)
 					return
@@ -258,9 +259,9 @@ func TestRequestsFromTheServer(t *testing.T) {
 				begin(w)
 				emit(w, "data: "+ask+"\n\n", 1)
 				got := <-answered
-				emit(w, "data: %s\n\n", result(m, fmt.Sprintf("%q", got)))
+				emit(w, "data: %s\n\n", conntest.Result(m, fmt.Sprintf("%q", got)))
 			}
-			web := serve(t, withHandshake("s-1", func(w http.ResponseWriter, r *http.Request) {
+			web := conntest.Serve(t, conntest.WithHandshake("s-1", func(w http.ResponseWriter, r *http.Request) {
 				if r.Method == http.MethodPost {
 					body, _ := io.ReadAll(r.Body)
 					if strings.Contains(string(body), "srv-") {
@@ -271,12 +272,12 @@ func TestRequestsFromTheServer(t *testing.T) {
 				}
 				s.ServeHTTP(w, r)
 			}))
-			c := dial(t, transports.NewHTTP(config(t, web.URL)))
-			c.handshake()
+			c := conntest.Dial(t, transports.NewHTTP(conntest.ConfigWithSecrets(t, web.URL)))
+			c.Handshake()
 			respond := func(id int) {
 				body := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":"srv-%d","result":{}}`, id)
 				d, err := c.Send(t.Context(), transports.Message{Body: body})
-				if d != transports.Written || (err == nil) != (class == "") || err != nil && boundaryError(t, err).Class != class {
+				if d != transports.Written || (err == nil) != (class == "") || err != nil && conntest.BoundaryError(t, err).Class != class {
 					t.Errorf("the answer to %d: %v, %v", id, d, err)
 				}
 			}
@@ -286,30 +287,30 @@ func TestRequestsFromTheServer(t *testing.T) {
 			}
 			done := make(chan string, 1)
 			go func() {
-				id, _, err := c.trySend(context.Background(), "tools/call", `{}`)
+				id, _, err := c.TrySend(context.Background(), "tools/call", `{}`)
 				if err != nil {
 					done <- err.Error()
 					return
 				}
-				done <- string(c.Answer(t, bound, id))
+				done <- string(c.Answer(t, conntest.Bound, id))
 			}()
-			c.waitFor(1, "srv-1")
+			c.WaitFor(1, "srv-1")
 			respond(1)
 			got := <-done
 			if class == messages.ClassSession {
-				c.Wait(t, bound, "Down", func() bool { return len(c.Downs()) == 1 })
+				c.Wait(t, conntest.Bound, "Down", func() bool { return len(c.Downs()) == 1 })
 				return
 			}
 			if got != fmt.Sprintf("%q", want(1)) {
 				t.Errorf("the call ended with %s", got)
 			}
 			s.say <- fmt.Sprintf(ask, 2)
-			c.waitFor(1, "srv-2")
+			c.WaitFor(1, "srv-2")
 			respond(2)
 			if got := <-answered; got != want(2) {
 				t.Errorf("the answer was %s", got)
 			}
-			if got := c.call("echo", `{}`); got != `"echo"` || len(c.Downs()) > 0 {
+			if got := c.Call("echo", `{}`); got != `"echo"` || len(c.Downs()) > 0 {
 				t.Errorf("afterwards: %s, %v", got, c.Downs())
 			}
 		})
@@ -319,8 +320,8 @@ func TestRequestsFromTheServer(t *testing.T) {
 // TestRequestsFromAnOlderServer is the same over SSE.
 func TestRequestsFromAnOlderServer(t *testing.T) {
 	answered := make(chan string, 1)
-	p := newWebPeer(t, func(p *webPeer) http.Handler {
-		h := sseHandler(p)
+	p := conntest.NewWebPeer(t, func(p *conntest.WebPeer) http.Handler {
+		h := conntest.SSEHandler(p)
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.Method == http.MethodPost {
 				body, _ := io.ReadAll(r.Body)
@@ -334,21 +335,21 @@ func TestRequestsFromAnOlderServer(t *testing.T) {
 			h.ServeHTTP(w, r)
 		})
 	})
-	c := dial(t, transports.NewSSE(config(t, p.server.URL+"/sse?key="+canary)))
-	stream, err := p.stream("")
+	c := conntest.Dial(t, transports.NewSSE(conntest.ConfigWithSecrets(t, p.Server.URL+"/sse?key="+conntest.Canary)))
+	stream, err := p.AwaitStream("")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := stream.write([]byte(`{"jsonrpc":"2.0","id":"srv-1","method":"ping"}`)); err != nil {
+	if err := stream.Send([]byte(`{"jsonrpc":"2.0","id":"srv-1","method":"ping"}`)); err != nil {
 		t.Fatal(err)
 	}
-	c.waitFor(1, "srv-1")
+	c.WaitFor(1, "srv-1")
 	const answer = `{"jsonrpc":"2.0","id":"srv-1","result":{}}`
 	d, e := c.Send(t.Context(), transports.Message{Body: []byte(answer)})
-	if d != transports.Written || boundaryError(t, e).Class != messages.ClassProtocol || <-answered != answer {
+	if d != transports.Written || conntest.BoundaryError(t, e).Class != messages.ClassProtocol || <-answered != answer {
 		t.Errorf("%v, %v", d, e)
 	}
-	if got := c.call("echo", `{"x":1}`); got != `{"x":1}` || len(c.Downs()) > 0 {
+	if got := c.Call("echo", `{"x":1}`); got != `{"x":1}` || len(c.Downs()) > 0 {
 		t.Errorf("afterwards: %s, %v", got, c.Downs())
 	}
 }
@@ -359,8 +360,8 @@ func TestConcurrentCallsLoseTheSession(t *testing.T) {
 	const callers = 20
 	var waiting sync.WaitGroup
 	waiting.Add(callers)
-	web := serve(t, withHandshake("s", func(w http.ResponseWriter, r *http.Request) {
-		switch m := read(r); {
+	web := conntest.Serve(t, conntest.WithHandshake("s", func(w http.ResponseWriter, r *http.Request) {
+		switch m := conntest.ReadRequest(r); {
 		case r.Method == http.MethodDelete:
 			t.Error("a DELETE of a session that is gone")
 		case r.Method == http.MethodGet:
@@ -375,8 +376,8 @@ func TestConcurrentCallsLoseTheSession(t *testing.T) {
 			w.WriteHeader(http.StatusNotFound)
 		}
 	}))
-	c := dial(t, transports.NewHTTP(config(t, web.URL)))
-	c.handshake()
+	c := conntest.Dial(t, transports.NewHTTP(conntest.ConfigWithSecrets(t, web.URL)))
+	c.Handshake()
 	type end struct {
 		d   transports.Delivery
 		err *transports.Error
@@ -384,12 +385,12 @@ func TestConcurrentCallsLoseTheSession(t *testing.T) {
 	ends := make(chan end, callers)
 	for range callers {
 		go func() {
-			_, d, err := c.trySend(context.Background(), "work", `{}`)
+			_, d, err := c.TrySend(context.Background(), "work", `{}`)
 			ends <- end{d, err}
 		}()
 	}
 	waiting.Wait()
-	_, d, err := c.trySend(t.Context(), "last", `{}`)
+	_, d, err := c.TrySend(t.Context(), "last", `{}`)
 	if d != transports.Written || err == nil || err.Class != messages.ClassSession || err.Status != 404 {
 		t.Errorf("the refused one: %v, %v", d, err)
 	}
@@ -399,7 +400,7 @@ func TestConcurrentCallsLoseTheSession(t *testing.T) {
 			t.Errorf("one at work: %v, %v", e.d, e.err)
 		}
 	}
-	_, d, err = c.trySend(t.Context(), "afterwards", `{}`)
+	_, d, err = c.TrySend(t.Context(), "afterwards", `{}`)
 	if d != transports.NotWritten || err == nil || err.Class != messages.ClassSession {
 		t.Errorf("afterwards: %v, %v", d, err)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/test/seeds"
 	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/internal/conntest"
 )
 
 // begin begins an event stream.
@@ -50,16 +51,16 @@ func TestConnectionsAreReused(t *testing.T) {
 		{name: "events over HTTP 2", events: true, tls: true, http2: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := silenceErrorLog(httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				m := read(r)
+			s := conntest.SilenceErrorLog(httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				m := conntest.ReadRequest(r)
 				switch {
 				case m.ID == 0:
 					w.WriteHeader(http.StatusAccepted)
 				case !c.events:
-					reply(w, m, `{}`)
+					conntest.Reply(w, m, `{}`)
 				default:
 					begin(w)
-					emit(w, "data: %s\n\n", result(m, `{}`))
+					emit(w, "data: %s\n\n", conntest.Result(m, `{}`))
 					if c.late {
 						time.Sleep(time.Millisecond)
 						emit(w, ": the end\n\n")
@@ -72,7 +73,7 @@ func TestConnectionsAreReused(t *testing.T) {
 					connections.Add(1)
 				}
 			}
-			cfg := config(t, "")
+			cfg := conntest.ConfigWithSecrets(t, "")
 			if s.EnableHTTP2 = c.http2; c.tls {
 				s.StartTLS()
 				cfg.Client.Transport.(*http.Transport).TLSClientConfig = &tls.Config{
@@ -85,11 +86,11 @@ func TestConnectionsAreReused(t *testing.T) {
 			cfg.URL = s.URL
 			ended := make(chan error, 1)
 			cfg.Client = &http.Client{Transport: bodyWatch{cfg.Client.Transport, ended}}
-			cn := dial(t, transports.NewHTTP(cfg))
+			cn := conntest.Dial(t, transports.NewHTTP(cfg))
 			const calls = 100
 			for range calls {
 				ctx, cancel := context.WithCancel(t.Context())
-				if _, _, err := cn.trySend(ctx, "tools/call", `{}`); err != nil {
+				if _, _, err := cn.TrySend(ctx, "tools/call", `{}`); err != nil {
 					t.Fatal(err)
 				}
 				cancel() // as callers do, and it must not cost the connection
@@ -98,7 +99,7 @@ func TestConnectionsAreReused(t *testing.T) {
 					if err != io.EOF {
 						t.Fatalf("the body was read up to %v", err)
 					}
-				case <-time.After(bound):
+				case <-time.After(conntest.Bound):
 					t.Fatal("the body is not read to its end")
 				}
 			}
@@ -146,27 +147,27 @@ func (b *watchedBody) Close() error {
 // TestEventAnswer: what stands around an answer in its stream. A stream that goes on after it is given up in the end.
 func TestEventAnswer(t *testing.T) {
 	givenUp := make(chan struct{})
-	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		m := read(r)
+	s := conntest.Serve(t, func(w http.ResponseWriter, r *http.Request) {
+		m := conntest.ReadRequest(r)
 		begin(w)
 		emit(w, ": hello\n\nevent: message\ndata: %s\n\n", note)
 		emit(w, "event: ping\ndata: not for us\n\n")
 		emit(w, "data: {\"jsonrpc\":\"2.0\",\"id\":%d,\"method\":\"roots/list\"}\n\n", m.ID) // a request with the same id
-		emit(w, "data: %s\n\n", result(rpc{ID: m.ID + 100}, `"another"`))
+		emit(w, "data: %s\n\n", conntest.Result(conntest.Request{ID: m.ID + 100}, `"another"`))
 		emit(w, "data: {\"jsonrpc\":\"2.0\",\n")
 		emit(w, "data: \"id\":%d,\"result\":\"two lines\"}\n\n", m.ID)
 		emit(w, "data: %s\n\n", strings.Replace(note, "note", "afterwards", 1))
 		<-r.Context().Done() // a server that does not end its stream
 		close(givenUp)
 	})
-	c := dial(t, transports.NewHTTP(config(t, s.URL)))
-	if got := c.call("tools/call", `{}`); got != `"two lines"` {
+	c := conntest.Dial(t, transports.NewHTTP(conntest.ConfigWithSecrets(t, s.URL)))
+	if got := c.Call("tools/call", `{}`); got != `"two lines"` {
 		t.Errorf("the answer is %s", got)
 	}
-	c.waitFor(1, "afterwards")
+	c.WaitFor(1, "afterwards")
 	select {
 	case <-givenUp:
-	case <-time.After(bound):
+	case <-time.After(conntest.Bound):
 		t.Error("the stream is open for ever")
 	}
 	if n := len(c.Messages()); n != 5 {
@@ -176,24 +177,24 @@ func TestEventAnswer(t *testing.T) {
 
 // TestOversizedEventIsTheAnswer: Send ends at once, although the stream goes on.
 func TestOversizedEventIsTheAnswer(t *testing.T) {
-	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		m := read(r)
+	s := conntest.Serve(t, func(w http.ResponseWriter, r *http.Request) {
+		m := conntest.ReadRequest(r)
 		begin(w)
 		emit(w, "data: {\"jsonrpc\":\"2.0\",\"method\":\"big\",\"params\":\"%s\"}\n\n", strings.Repeat("x", 3000))
 		if m.Method == "big" {
-			emit(w, "data: %s\n\n", result(m, `"`+strings.Repeat("y", 3000)+`"`))
+			emit(w, "data: %s\n\n", conntest.Result(m, `"`+strings.Repeat("y", 3000)+`"`))
 			<-r.Context().Done()
 			return
 		}
-		emit(w, "data: %s\n\n", result(m, `"small"`))
+		emit(w, "data: %s\n\n", conntest.Result(m, `"small"`))
 	})
-	cfg := config(t, s.URL)
+	cfg := conntest.ConfigWithSecrets(t, s.URL)
 	cfg.MaxMessage = 2000
-	c := dial(t, transports.NewHTTP(cfg))
-	if got := c.call("small", `{}`); got != `"small"` {
+	c := conntest.Dial(t, transports.NewHTTP(cfg))
+	if got := c.Call("small", `{}`); got != `"small"` {
 		t.Errorf("the answer is %s", got)
 	}
-	_, d, err := c.trySend(t.Context(), "big", `{}`)
+	_, d, err := c.TrySend(t.Context(), "big", `{}`)
 	if d == transports.NotWritten || err == nil || err.Class != messages.ClassProtocol ||
 		!strings.Contains(err.Text, "limit") {
 		t.Errorf("%v, %v", d, err)
@@ -208,13 +209,13 @@ type resumableServer struct {
 	mu    sync.Mutex
 	gets  []string    // Last-Event-ID of each
 	times []time.Time // of the end of the POST, and of the beginning of each GET
-	post  func(w http.ResponseWriter, m rpc)
+	post  func(w http.ResponseWriter, m conntest.Request)
 	get   func(w http.ResponseWriter, lastID string, n int)
 }
 
 func (s *resumableServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodPost {
-		s.post(w, read(r))
+		s.post(w, conntest.ReadRequest(r))
 		s.mu.Lock()
 		s.times = append(s.times, time.Now())
 		s.mu.Unlock()
@@ -229,21 +230,21 @@ func (s *resumableServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func TestResume(t *testing.T) {
-	answer := "id: %s\ndata: " + result(rpc{ID: 1}, `"at last"`) + "\n\n"
-	primed := func(w http.ResponseWriter, _ rpc) {
+	answer := "id: %s\ndata: " + conntest.Result(conntest.Request{ID: 1}, `"at last"`) + "\n\n"
+	primed := func(w http.ResponseWriter, _ conntest.Request) {
 		begin(w)
 		emit(w, "id: first\nretry: 20\ndata:\n\n")
 	}
 	for _, c := range []struct {
 		name  string
-		post  func(http.ResponseWriter, rpc)
+		post  func(http.ResponseWriter, conntest.Request)
 		get   func(w http.ResponseWriter, lastID string, n int)
 		gets  string // the ids asked for
 		class messages.Class
 		pause time.Duration // the least one, 20ms if 0
 	}{
 		{name: "after the time that the server asks for", gets: "first", pause: 400 * time.Millisecond,
-			post: func(w http.ResponseWriter, _ rpc) { begin(w); emit(w, "id: first\nretry: 400\ndata:\n\n") },
+			post: func(w http.ResponseWriter, _ conntest.Request) { begin(w); emit(w, "id: first\nretry: 400\ndata:\n\n") },
 			get:  func(w http.ResponseWriter, _ string, _ int) { begin(w); emit(w, answer, "second") }},
 		{name: "at once", post: primed, gets: "first",
 			get: func(w http.ResponseWriter, _ string, _ int) { begin(w); emit(w, answer, "second") }},
@@ -273,9 +274,9 @@ func TestResume(t *testing.T) {
 				emit(w, answer, "second")
 			}},
 		{name: "no ids", gets: "", class: messages.ClassNetwork,
-			post: func(w http.ResponseWriter, _ rpc) { begin(w); emit(w, "data: %s\n\n", note) }},
+			post: func(w http.ResponseWriter, _ conntest.Request) { begin(w); emit(w, "data: %s\n\n", note) }},
 		{name: "an id that was cut off", gets: "", class: messages.ClassNetwork,
-			post: func(w http.ResponseWriter, _ rpc) { begin(w); emit(w, "id: 1\ndata: half") }},
+			post: func(w http.ResponseWriter, _ conntest.Request) { begin(w); emit(w, "id: 1\ndata: half") }},
 		{name: "not supported", post: primed, gets: "first", class: messages.ClassNetwork,
 			get: func(w http.ResponseWriter, _ string, _ int) { w.WriteHeader(http.StatusMethodNotAllowed) }},
 		{name: "not a stream", post: primed, gets: "first", class: messages.ClassProtocol,
@@ -287,13 +288,13 @@ func TestResume(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h := &resumableServer{post: c.post, get: c.get}
-			s := serve(t, h.ServeHTTP)
-			cn := dial(t, transports.NewHTTP(config(t, s.URL)))
-			ctx, cancel := context.WithTimeout(t.Context(), bound)
+			s := conntest.Serve(t, h.ServeHTTP)
+			cn := conntest.Dial(t, transports.NewHTTP(conntest.ConfigWithSecrets(t, s.URL)))
+			ctx, cancel := context.WithTimeout(t.Context(), conntest.Bound)
 			defer cancel()
-			id, d, err := cn.trySend(ctx, "tools/call", `{}`)
+			id, d, err := cn.TrySend(ctx, "tools/call", `{}`)
 			if c.class == "" {
-				if err != nil || d != transports.Written || string(cn.Answer(t, bound, id)) != `"at last"` {
+				if err != nil || d != transports.Written || string(cn.Answer(t, conntest.Bound, id)) != `"at last"` {
 					t.Errorf("%v, %v", d, err)
 				}
 			} else if err == nil || err.Class != c.class || d != transports.MaybeWritten {
@@ -316,24 +317,24 @@ func TestResume(t *testing.T) {
 // TestResumeEnds: a Send that waits for its stream to come back ends with its context and with the connection.
 func TestResumeEnds(t *testing.T) {
 	h := &resumableServer{
-		post: func(w http.ResponseWriter, _ rpc) { begin(w); emit(w, "id: 1\nretry: 3600000\ndata:\n\n") },
+		post: func(w http.ResponseWriter, _ conntest.Request) { begin(w); emit(w, "id: 1\nretry: 3600000\ndata:\n\n") },
 		get:  func(http.ResponseWriter, string, int) { t.Error("the server asked to wait for an hour") },
 	}
-	s := serve(t, h.ServeHTTP)
-	c := dial(t, transports.NewHTTP(config(t, s.URL)))
+	s := conntest.Serve(t, h.ServeHTTP)
+	c := conntest.Dial(t, transports.NewHTTP(conntest.ConfigWithSecrets(t, s.URL)))
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	_, d, err := c.trySend(ctx, "tools/call", `{}`)
+	_, d, err := c.TrySend(ctx, "tools/call", `{}`)
 	if d != transports.MaybeWritten || err == nil || err.Class != messages.ClassTimeout {
 		t.Errorf("%v, %v", d, err)
 	}
 	done := make(chan *transports.Error, 1)
 	go func() {
-		_, _, err := c.trySend(context.Background(), "tools/call", `{}`)
+		_, _, err := c.TrySend(context.Background(), "tools/call", `{}`)
 		done <- err
 	}()
 	time.Sleep(20 * time.Millisecond)
-	c.close()
+	c.CloseChecked()
 	if err := <-done; err == nil || err.Class != messages.ClassCanceled {
 		t.Errorf("%v", err)
 	}
@@ -344,10 +345,10 @@ func TestListening(t *testing.T) {
 	var mu sync.Mutex
 	var gets []string
 	cut := make(chan struct{})
-	s := serve(t, withHandshake("s", func(w http.ResponseWriter, r *http.Request) {
+	s := conntest.Serve(t, conntest.WithHandshake("s", func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet {
-			if m := read(r); m.ID != 0 {
-				reply(w, m, `{}`)
+			if m := conntest.ReadRequest(r); m.ID != 0 {
+				conntest.Reply(w, m, `{}`)
 			}
 			return
 		}
@@ -362,28 +363,28 @@ func TestListening(t *testing.T) {
 		case <-r.Context().Done():
 		}
 	}))
-	c := dial(t, transports.NewHTTP(config(t, s.URL)))
-	c.call("initialize", initialize)
-	c.notify("notifications/initialized") // before Negotiated: a session that does not, gets no stream
-	c.call("tools/list", `{}`)
+	c := conntest.Dial(t, transports.NewHTTP(conntest.ConfigWithSecrets(t, s.URL)))
+	c.Call("initialize", conntest.InitializeParams)
+	c.Notify("notifications/initialized") // before Negotiated: a session that does not, gets no stream
+	c.Call("tools/list", `{}`)
 	mu.Lock()
 	if len(gets) > 0 {
 		t.Error("the stream was opened before the version was agreed on")
 	}
 	mu.Unlock()
 	c.Negotiated("2025-11-25")
-	c.notify("notifications/initialized")
-	c.notify("notifications/initialized")
-	c.waitFor(1, "unasked-1")
+	c.Notify("notifications/initialized")
+	c.Notify("notifications/initialized")
+	c.WaitFor(1, "unasked-1")
 	for n := 2; n <= 4; n++ {
 		cut <- struct{}{}
-		c.waitFor(1, fmt.Sprintf("unasked-%d", n))
-		c.call("tools/list", `{}`)
+		c.WaitFor(1, fmt.Sprintf("unasked-%d", n))
+		c.Call("tools/list", `{}`)
 	}
 	if len(c.Downs()) > 0 {
 		t.Errorf("the connection is down: %v", c.Downs())
 	}
-	c.close()
+	c.CloseChecked()
 	mu.Lock()
 	defer mu.Unlock()
 	if got := strings.Join(gets, " "); got != " e1 e2 e3" {
@@ -408,40 +409,40 @@ func TestNoListening(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var gets atomic.Int32
 			answered := make(chan struct{}, 10)
-			s := serve(t, withHandshake("s", func(w http.ResponseWriter, r *http.Request) {
+			s := conntest.Serve(t, conntest.WithHandshake("s", func(w http.ResponseWriter, r *http.Request) {
 				switch r.Method {
 				case http.MethodGet:
 					gets.Add(1)
 					w.WriteHeader(c.status)
 					answered <- struct{}{}
 				case http.MethodPost:
-					reply(w, read(r), `{}`)
+					conntest.Reply(w, conntest.ReadRequest(r), `{}`)
 				}
 			}))
-			cn := dial(t, transports.NewHTTP(config(t, s.URL)))
-			cn.call("initialize", initialize)
+			cn := conntest.Dial(t, transports.NewHTTP(conntest.ConfigWithSecrets(t, s.URL)))
+			cn.Call("initialize", conntest.InitializeParams)
 			cn.Negotiated(c.version)
-			cn.notify("notifications/initialized")
+			cn.Notify("notifications/initialized")
 			if c.gets > 0 {
 				<-answered
 			}
 			if c.down {
-				cn.Wait(t, bound, "Down", func() bool { return len(cn.Downs()) > 0 })
-				if e := boundaryError(t, cn.Downs()[0]); e.Class != messages.ClassSession {
+				cn.Wait(t, conntest.Bound, "Down", func() bool { return len(cn.Downs()) > 0 })
+				if e := conntest.BoundaryError(t, cn.Downs()[0]); e.Class != messages.ClassSession {
 					t.Errorf("Down: %v", e)
 				}
 				return
 			}
-			for deadline := time.Now().Add(bound); strings.Contains(goroutineStacks(), "keepListening"); time.Sleep(time.Millisecond) {
+			for deadline := time.Now().Add(conntest.Bound); strings.Contains(goroutineStacks(), "keepListening"); time.Sleep(time.Millisecond) {
 				if time.Now().After(deadline) {
 					t.Fatal("there is no stream, and somebody waits to open it again")
 				}
 			}
-			cn.call("tools/list", `{}`)
+			cn.Call("tools/list", `{}`)
 			if len(cn.Downs()) > 0 {
 				t.Errorf("the connection is down: %v", cn.Downs())
 			}
-			cn.close()
+			cn.CloseChecked()
 			if n := gets.Load(); n != c.gets {
 				t.Errorf("%d GETs, want %d", n, c.gets)
 			}
@@ -459,7 +460,7 @@ func goroutineStacks() string {
 func TestListeningOutlivesTheServer(t *testing.T) {
 	var away atomic.Bool
 	cut := make(chan struct{})
-	s := serve(t, withHandshake("s", func(w http.ResponseWriter, r *http.Request) {
+	s := conntest.Serve(t, conntest.WithHandshake("s", func(w http.ResponseWriter, r *http.Request) {
 		if away.Swap(false) {
 			w.Header().Set("Retry-After", "1")
 			w.WriteHeader(http.StatusServiceUnavailable)
@@ -475,12 +476,12 @@ func TestListeningOutlivesTheServer(t *testing.T) {
 		case <-r.Context().Done():
 		}
 	}))
-	c := dial(t, transports.NewHTTP(config(t, s.URL)))
-	c.handshake()
-	c.waitFor(1, "note")
+	c := conntest.Dial(t, transports.NewHTTP(conntest.ConfigWithSecrets(t, s.URL)))
+	c.Handshake()
+	c.WaitFor(1, "note")
 	away.Store(true)
 	close(cut)
-	c.waitFor(2, "note")
+	c.WaitFor(2, "note")
 	if away.Load() || len(c.Downs()) > 0 {
 		t.Errorf("away %v, down %v", away.Load(), c.Downs())
 	}
@@ -490,8 +491,8 @@ func TestListeningOutlivesTheServer(t *testing.T) {
 func TestFallback(t *testing.T) {
 	for _, status := range []int{400, 404, 405} {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
-			p := newWebPeer(t, func(p *webPeer) http.Handler {
-				h := sseHandler(p)
+			p := conntest.NewWebPeer(t, func(p *conntest.WebPeer) http.Handler {
+				h := conntest.SSEHandler(p)
 				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					if r.Method == http.MethodPost && r.URL.Path == "/sse" {
 						w.WriteHeader(status)
@@ -500,22 +501,22 @@ func TestFallback(t *testing.T) {
 					h.ServeHTTP(w, r)
 				})
 			})
-			cfg := config(t, p.server.URL+"/sse?key="+canary)
+			cfg := conntest.ConfigWithSecrets(t, p.Server.URL+"/sse?key="+conntest.Canary)
 			cfg.FallbackSSE = true
-			c := dial(t, transports.NewHTTP(cfg))
+			c := conntest.Dial(t, transports.NewHTTP(cfg))
 			// The scripted peer knows no initialize: its answer is an error, and it is an answer.
-			if _, d, err := c.trySend(t.Context(), "initialize", initialize); err != nil || d != transports.Written {
+			if _, d, err := c.TrySend(t.Context(), "initialize", conntest.InitializeParams); err != nil || d != transports.Written {
 				t.Fatalf("%v, %v", d, err)
 			}
-			c.waitFor(1, "no such command")
+			c.WaitFor(1, "no such command")
 			c.Negotiated("2024-11-05")
-			c.notify("notifications/initialized")
-			if got := c.call("echo", `{"x":1}`); got != `{"x":1}` {
+			c.Notify("notifications/initialized")
+			if got := c.Call("echo", `{"x":1}`); got != `{"x":1}` {
 				t.Errorf("echo: %s", got)
 			}
-			p.cutConnections()
-			c.Wait(t, bound, "Down", func() bool { return len(c.Downs()) > 0 })
-			if _, d, err := c.trySend(t.Context(), "echo", `{}`); d != transports.NotWritten || err.Class != messages.ClassNetwork {
+			p.CutConnections()
+			c.Wait(t, conntest.Bound, "Down", func() bool { return len(c.Downs()) > 0 })
+			if _, d, err := c.TrySend(t.Context(), "echo", `{}`); d != transports.NotWritten || err.Class != messages.ClassNetwork {
 				t.Errorf("after the end: %v, %v", d, err)
 			}
 		})
@@ -525,7 +526,7 @@ func TestFallback(t *testing.T) {
 func TestNoFallback(t *testing.T) {
 	var gets atomic.Int32
 	at := func(post, get int) string {
-		return serve(t, func(w http.ResponseWriter, r *http.Request) {
+		return conntest.Serve(t, func(w http.ResponseWriter, r *http.Request) {
 			if r.Method == http.MethodGet {
 				gets.Add(1)
 				w.WriteHeader(get)
@@ -552,11 +553,11 @@ func TestNoFallback(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			gets.Store(0)
-			cfg := config(t, c.url)
+			cfg := conntest.ConfigWithSecrets(t, c.url)
 			cfg.FallbackSSE = c.fallback
-			cn := dial(t, transports.NewHTTP(cfg))
+			cn := conntest.Dial(t, transports.NewHTTP(cfg))
 			for _, want := range []int32{c.gets, c.twiceGets} {
-				_, d, err := cn.trySend(t.Context(), c.method, `{}`)
+				_, d, err := cn.TrySend(t.Context(), c.method, `{}`)
 				if err == nil || d != transports.Written {
 					t.Fatalf("%v, %v", d, err)
 				}
@@ -573,7 +574,7 @@ func TestNoFallback(t *testing.T) {
 
 // TestFallbackEnds: an older server that never names its address.
 func TestFallbackEnds(t *testing.T) {
-	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+	s := conntest.Serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPost {
 			w.WriteHeader(http.StatusMethodNotAllowed)
 			return
@@ -581,23 +582,23 @@ func TestFallbackEnds(t *testing.T) {
 		begin(w)
 		<-r.Context().Done()
 	})
-	cfg := config(t, s.URL)
+	cfg := conntest.ConfigWithSecrets(t, s.URL)
 	cfg.FallbackSSE = true
-	c := dial(t, transports.NewHTTP(cfg))
+	c := conntest.Dial(t, transports.NewHTTP(cfg))
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	_, d, err := c.trySend(ctx, "initialize", initialize)
+	_, d, err := c.TrySend(ctx, "initialize", conntest.InitializeParams)
 	if d == transports.NotWritten || err == nil || err.Class != messages.ClassTimeout {
 		t.Errorf("%v, %v", d, err)
 	}
-	c2 := dial(t, transports.NewHTTP(cfg))
+	c2 := conntest.Dial(t, transports.NewHTTP(cfg))
 	done := make(chan *transports.Error, 1)
 	go func() {
-		_, _, err := c2.trySend(context.Background(), "initialize", initialize)
+		_, _, err := c2.TrySend(context.Background(), "initialize", conntest.InitializeParams)
 		done <- err
 	}()
 	time.Sleep(20 * time.Millisecond)
-	c2.close()
+	c2.CloseChecked()
 	if err := <-done; err == nil || err.Class != messages.ClassCanceled {
 		t.Errorf("%v", err)
 	}

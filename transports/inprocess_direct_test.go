@@ -16,6 +16,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/internal/conntest"
 	"github.com/mcpvisor/mcpvisor/transports/transporttest"
 )
 
@@ -171,7 +172,7 @@ func keepsTheOrder(
 			defer mu.Unlock()
 			seen = append(seen, what)
 		}
-		c := dial(t, transports.NewInProcess(func(ctx context.Context, p transports.Peer) error {
+		c := conntest.Dial(t, transports.NewInProcess(func(ctx context.Context, p transports.Peer) error {
 			return serve(func(m transports.Message) []byte {
 				see(m.Method)
 				if m.Method == "slow" {
@@ -190,13 +191,13 @@ func keepsTheOrder(
 		synctest.Wait() // it reads
 		begin := time.Now()
 		for _, method := range []string{"slow", "quick"} {
-			if _, d, err := c.trySend(t.Context(), method, `{}`); d != transports.Written || err != nil {
+			if _, d, err := c.TrySend(t.Context(), method, `{}`); d != transports.Written || err != nil {
 				t.Errorf("%s: %v, %v", method, d, err)
 			}
 			synctest.Wait()
 		}
-		c.notify("note")
-		if _, d, err := c.trySend(t.Context(), "behind it", `{}`); d != transports.Written || err != nil {
+		c.Notify("note")
+		if _, d, err := c.TrySend(t.Context(), "behind it", `{}`); d != transports.Written || err != nil {
 			t.Errorf("behind a notification: %v, %v", d, err)
 		}
 		if took := time.Since(begin); took != 0 {
@@ -223,22 +224,22 @@ func TestDirectEnds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				cn := dial(t, transports.NewInProcess(direct(func(m transports.Message) []byte {
+				cn := conntest.Dial(t, transports.NewInProcess(direct(func(m transports.Message) []byte {
 					if m.Method == "bad" {
 						return c.answer(m)
 					}
 					return empty(m)
 				}, func([]byte) {})))
 				synctest.Wait()
-				if _, _, err := cn.trySend(t.Context(), "bad", `{}`); err != nil {
+				if _, _, err := cn.TrySend(t.Context(), "bad", `{}`); err != nil {
 					t.Error(err)
 				}
 				synctest.Wait()
 				if c.class == "" {
-					cn.call("good", `{}`)
+					cn.Call("good", `{}`)
 					return
 				}
-				if downs := cn.Downs(); len(downs) != 1 || boundaryError(t, downs[0]).Class != c.class {
+				if downs := cn.Downs(); len(downs) != 1 || conntest.BoundaryError(t, downs[0]).Class != c.class {
 					t.Errorf("Down: %v", downs)
 				}
 			})
@@ -257,11 +258,11 @@ func TestReceiveEnds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				cn := dial(t, transports.NewInProcess(received(empty, c.receive)))
+				cn := conntest.Dial(t, transports.NewInProcess(received(empty, c.receive)))
 				synctest.Wait()
-				cn.notify("note")
+				cn.Notify("note")
 				synctest.Wait()
-				if downs := cn.Downs(); len(downs) != 1 || boundaryError(t, downs[0]).Class != c.class {
+				if downs := cn.Downs(); len(downs) != 1 || conntest.BoundaryError(t, downs[0]).Class != c.class {
 					t.Errorf("Down: %v", downs)
 				}
 			})
@@ -274,16 +275,16 @@ func TestReceiveEnds(t *testing.T) {
 func TestReceiveIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var given atomic.Int32
-		c := dial(t, transports.NewInProcess(func(ctx context.Context, p transports.Peer) error {
+		c := conntest.Dial(t, transports.NewInProcess(func(ctx context.Context, p transports.Peer) error {
 			time.Sleep(time.Second)
 			return received(empty, func([]byte) {
 				given.Add(1)
 				time.Sleep(3 * time.Second)
 			})(ctx, p)
 		}))
-		c.notify("one")
-		c.notify("two")
-		c.notify("three")
+		c.Notify("one")
+		c.Notify("two")
+		c.Notify("three")
 		time.Sleep(5 * time.Second) // the second is being dealt with
 		begin := time.Now()
 		if err := c.Close(context.Background()); err != nil || time.Since(begin) != 2*time.Second {
@@ -299,12 +300,12 @@ func TestReceiveIsWaitedFor(t *testing.T) {
 func TestDirectStubborn(t *testing.T) {
 	for _, takes := range []time.Duration{3 * time.Second, time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
-			c := dial(t, transports.NewInProcess(direct(func(m transports.Message) []byte {
+			c := conntest.Dial(t, transports.NewInProcess(direct(func(m transports.Message) []byte {
 				time.Sleep(takes)
 				return empty(m)
 			}, func([]byte) {})))
 			synctest.Wait()
-			if _, d, err := c.trySend(t.Context(), "x", `{}`); d != transports.Written || err != nil {
+			if _, d, err := c.TrySend(t.Context(), "x", `{}`); d != transports.Written || err != nil {
 				t.Errorf("%v, %v", d, err)
 			}
 			begin := time.Now()

@@ -14,6 +14,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/internal/conntest"
 	"github.com/mcpvisor/mcpvisor/transports/transporttest"
 )
 
@@ -37,16 +38,16 @@ func TestInProcessEnds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				cn := dial(t, transports.NewInProcess(c.serve))
+				cn := conntest.Dial(t, transports.NewInProcess(c.serve))
 				if name == "panics late" {
-					cn.notify("wake up")
+					cn.Notify("wake up")
 				}
-				cn.Wait(t, bound, "Down", func() bool { return len(cn.Downs()) > 0 })
-				if e := boundaryError(t, cn.Downs()[0]); e.Class != c.class || !strings.Contains(e.Text, c.text) {
+				cn.Wait(t, conntest.Bound, "Down", func() bool { return len(cn.Downs()) > 0 })
+				if e := conntest.BoundaryError(t, cn.Downs()[0]); e.Class != c.class || !strings.Contains(e.Text, c.text) {
 					t.Errorf("class %q, %q", e.Class, e.Text)
 				}
 				<-cn.Released()
-				if _, d, err := cn.trySend(t.Context(), "x", `{}`); d != transports.NotWritten || err == nil || err.Class != c.class {
+				if _, d, err := cn.TrySend(t.Context(), "x", `{}`); d != transports.NotWritten || err == nil || err.Class != c.class {
 					t.Errorf("Send afterwards: %v, %v", d, err)
 				}
 			})
@@ -64,11 +65,11 @@ func TestInProcessStubborn(t *testing.T) {
 			late <- p.Write(context.Background(), []byte(`{"late":true}`))
 			return nil
 		})
-		c := dial(t, tr)
+		c := conntest.Dial(t, tr)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		start := time.Now()
-		if e := boundaryError(t, c.Close(ctx)); e.Class != messages.ClassTimeout || time.Since(start) != time.Second {
+		if e := conntest.BoundaryError(t, c.Close(ctx)); e.Class != messages.ClassTimeout || time.Since(start) != time.Second {
 			t.Errorf("Close with 1s: %v after %v", e, time.Since(start))
 		}
 		if len(c.Downs()) != 1 {
@@ -102,7 +103,7 @@ func TestInProcessSinkPanics(t *testing.T) {
 			t.Fatal(err)
 		}
 		<-conn.Released()
-		if downs := r.Downs(); len(downs) != 1 || boundaryError(t, downs[0]).Class != messages.ClassPanic {
+		if downs := r.Downs(); len(downs) != 1 || conntest.BoundaryError(t, downs[0]).Class != messages.ClassPanic {
 			t.Errorf("Down: %v", downs)
 		}
 	})
@@ -115,7 +116,7 @@ func TestInProcessPeer(t *testing.T) {
 			err error
 		}
 		reads := make(chan got)
-		c := dial(t, transports.NewInProcess(func(_ context.Context, p transports.Peer) error {
+		c := conntest.Dial(t, transports.NewInProcess(func(_ context.Context, p transports.Peer) error {
 			short, cancel := context.WithTimeout(context.Background(), time.Second)
 			defer cancel()
 			_, err := p.Read(short)
@@ -138,14 +139,14 @@ func TestInProcessPeer(t *testing.T) {
 			t.Errorf("Read with a context that ends: %v", r.err)
 		}
 		for i := range 3 {
-			c.notify(fmt.Sprint(i))
+			c.Notify(fmt.Sprint(i))
 		}
 		for i := range 3 {
 			if r := <-reads; r.err != nil || !strings.Contains(r.msg, fmt.Sprintf(`"method":"%d"`, i)) {
 				t.Errorf("Read %d: %s, %v", i, r.msg, r.err)
 			}
 		}
-		go c.close()
+		go c.CloseChecked()
 		if r := <-reads; !errors.Is(r.err, io.EOF) {
 			t.Errorf("Read at the end: %v", r.err)
 		}
@@ -169,7 +170,7 @@ func echo(ctx context.Context, p transports.Peer) error {
 
 // notifyingSink is a sink that tells of each message.
 type notifyingSink struct {
-	droppingSink
+	conntest.DroppingSink
 	ch chan struct{}
 }
 
@@ -198,16 +199,16 @@ func BenchmarkInProcessIdle(b *testing.B) {
 	const n = 5000
 	tr := transports.NewInProcess(echo)
 	for b.Loop() {
-		heap, stack := memory()
+		heap, stack := conntest.MeasureMemory()
 		conns := make([]transports.Conn, n)
 		for i := range conns {
-			c, err := tr.Dial(b.Context(), &droppingSink{})
+			c, err := tr.Dial(b.Context(), &conntest.DroppingSink{})
 			if err != nil {
 				b.Fatal(err)
 			}
 			conns[i] = c
 		}
-		moreHeap, moreStack := memory()
+		moreHeap, moreStack := conntest.MeasureMemory()
 		b.ReportMetric(float64(moreHeap-heap)/n, "heapB/conn")
 		b.ReportMetric(float64(moreStack-stack)/n, "stackB/conn")
 		var wg sync.WaitGroup
@@ -220,13 +221,4 @@ func BenchmarkInProcessIdle(b *testing.B) {
 		}
 		wg.Wait()
 	}
-}
-
-func memory() (heap, stack uint64) {
-	for range 3 {
-		runtime.GC()
-	}
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return m.HeapAlloc, m.StackInuse
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/internal/conntest"
 )
 
 func TestOutput(t *testing.T) {
@@ -26,18 +27,18 @@ func TestOutput(t *testing.T) {
 	}{
 		{"unfinished:hello", 5, "hello", "", ""},
 		{"unfinished:hello", 4, "", messages.ClassProtocol, "more than 4 bytes"},
-		{"endless:" + canary, 1 << 16, "", messages.ClassProtocol, "more than 65536 bytes"},
+		{"endless:" + conntest.Canary, 1 << 16, "", messages.ClassProtocol, "more than 65536 bytes"},
 		{"exit:3", 10, "", messages.ClassExited, "exit status 3"},
 		{"input", 10, "0", "", ""},
 		// A grandchild that holds the output open does not hold up the answer, and does not outlive it.
 		{"leaves:deaf", 1 << 10, "child ", "", ""},
 	} {
 		t.Run(c.role, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), bound)
+			ctx, cancel := context.WithTimeout(t.Context(), conntest.Bound)
 			defer cancel()
 			out, err := transports.Output(ctx, asRole(c.role), c.most)
 			if c.class != "" {
-				if e := boundaryError(t, err); e.Class != c.class || !strings.Contains(e.Error(), c.text) {
+				if e := conntest.BoundaryError(t, err); e.Class != c.class || !strings.Contains(e.Error(), c.text) {
 					t.Errorf("%v", err)
 				}
 				return
@@ -55,7 +56,7 @@ func TestOutput(t *testing.T) {
 
 // TestFilterGivesItsInput: the whole input is given, however long it is, and a program that does not read it is no error.
 func TestFilterGivesItsInput(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), bound)
+	ctx, cancel := context.WithTimeout(t.Context(), conntest.Bound)
 	defer cancel()
 	input := make([]byte, 1<<20) // far more than a pipe holds
 	out, err := transports.Filter(ctx, asRole("input"), input, 100)
@@ -71,7 +72,7 @@ func TestFilterGivesItsInput(t *testing.T) {
 // TestOutputIsKilled: at the end of ctx the whole group is gone, also what ignores SIGTERM.
 func TestOutputIsKilled(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "pid")
-	ctx, cancel := context.WithTimeout(t.Context(), bound)
+	ctx, cancel := context.WithTimeout(t.Context(), conntest.Bound)
 	defer cancel()
 	done := make(chan error)
 	go func() {
@@ -85,7 +86,7 @@ func TestOutputIsKilled(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	cancel()
-	if e := boundaryError(t, <-done); e.Class != messages.ClassCanceled || pid == 0 {
+	if e := conntest.BoundaryError(t, <-done); e.Class != messages.ClassCanceled || pid == 0 {
 		t.Errorf("%v, child %d", e, pid)
 	}
 	waitGone(t, 0, pid)
@@ -94,7 +95,7 @@ func TestOutputIsKilled(t *testing.T) {
 // TestOutputOfNothing: what cannot be started says so, as for a server.
 func TestOutputOfNothing(t *testing.T) {
 	_, err := transports.Output(t.Context(), transports.StdioConfig{Command: "/nowhere/at/all"}, 10)
-	if e := boundaryError(t, err); e.Class != messages.ClassMissing {
+	if e := conntest.BoundaryError(t, err); e.Class != messages.ClassMissing {
 		t.Error(err)
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/test/certs"
 	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/internal/conntest"
 	"github.com/mcpvisor/mcpvisor/transports/transporttest"
 )
 
@@ -107,7 +108,7 @@ func (p *forwardProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodConnect {
 		target := &url.URL{Scheme: "http", Host: p.plain}
 		(&httputil.ReverseProxy{Rewrite: func(pr *httputil.ProxyRequest) { pr.SetURL(target) }, FlushInterval: -1,
-			ErrorLog: silenceErrorLog(&httptest.Server{Config: &http.Server{}}).Config.ErrorLog}).ServeHTTP(w, r)
+			ErrorLog: conntest.SilenceErrorLog(&httptest.Server{Config: &http.Server{}}).Config.ErrorLog}).ServeHTTP(w, r)
 		return
 	}
 	there, err := net.Dial("tcp", p.secure)
@@ -132,16 +133,16 @@ func (p *forwardProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func TestProxiesOfTheEnvironment(t *testing.T) {
 	a := certs.New(t)
 	cert, _, _ := a.Issue(t, "server", "secure.example")
-	plain := silenceErrorLog(httptest.NewUnstartedServer(everyKind(t)))
+	plain := conntest.SilenceErrorLog(httptest.NewUnstartedServer(everyKind(t)))
 	plain.Start()
 	t.Cleanup(plain.Close)
-	secure := silenceErrorLog(httptest.NewUnstartedServer(everyKind(t)))
+	secure := conntest.SilenceErrorLog(httptest.NewUnstartedServer(everyKind(t)))
 	secure.TLS = &tls.Config{Certificates: []tls.Certificate{cert}}
 	secure.StartTLS()
 	t.Cleanup(secure.Close)
 	p := &forwardProxy{asked: map[string]int{},
 		plain: plain.Listener.Addr().String(), secure: secure.Listener.Addr().String()}
-	proxy := silenceErrorLog(httptest.NewUnstartedServer(p))
+	proxy := conntest.SilenceErrorLog(httptest.NewUnstartedServer(p))
 	proxy.Start()
 	t.Cleanup(func() {
 		proxy.CloseClientConnections()

@@ -12,6 +12,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/test/seeds"
 	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/internal/conntest"
 )
 
 // olderServer is an HTTP+SSE server by hand: the stream is what each test makes of it.
@@ -26,10 +27,10 @@ type olderServer struct {
 
 func (s *olderServer) start(t *testing.T) string {
 	var self string
-	web := serve(t, func(w http.ResponseWriter, r *http.Request) {
+	web := conntest.Serve(t, func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
 		s.seen = append(s.seen, fmt.Sprintf("%s %s auth=%v key=%v version=%s", r.Method, r.URL.RequestURI(),
-			r.Header.Get("Authorization") == "Bearer "+canary, r.Header.Get("X-Api-Key") == canary,
+			r.Header.Get("Authorization") == "Bearer "+conntest.Canary, r.Header.Get("X-Api-Key") == conntest.Canary,
 			r.Header.Get("Mcp-Protocol-Version")))
 		s.mu.Unlock()
 		if r.Method == http.MethodPost {
@@ -47,7 +48,7 @@ func (s *olderServer) start(t *testing.T) string {
 func holdOpen(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 
 func accept(w http.ResponseWriter, r *http.Request) {
-	_ = read(r)
+	_ = conntest.ReadRequest(r)
 	w.WriteHeader(http.StatusAccepted)
 	_, _ = fmt.Fprint(w, "Accepted")
 }
@@ -67,14 +68,14 @@ func TestSSEEndpoint(t *testing.T) {
 			s := &olderServer{stream: holdOpen, post: accept}
 			url := s.start(t)
 			s.endpoint = strings.ReplaceAll(endpoint, "{host}", strings.TrimPrefix(url, "http://"))
-			c := dial(t, transports.NewSSE(config(t, url+"/deep/sse?key="+canary)))
-			c.notify("before")
+			c := conntest.Dial(t, transports.NewSSE(conntest.ConfigWithSecrets(t, url+"/deep/sse?key="+conntest.Canary)))
+			c.Notify("before")
 			c.Negotiated("2025-06-18")
-			c.notify("after")
+			c.Notify("after")
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			for i, want := range []string{
-				"GET /deep/sse?key=" + canary + " auth=true key=true version=",
+				"GET /deep/sse?key=" + conntest.Canary + " auth=true key=true version=",
 				"POST " + want + " auth=true key=true version=",
 				"POST " + want + " auth=true key=true version=2025-06-18",
 			} {
@@ -91,12 +92,16 @@ func TestSSEStreamBreaks(t *testing.T) {
 	posted, cut := make(chan struct{}), make(chan struct{})
 	s := &olderServer{endpoint: "/m",
 		stream: func(w http.ResponseWriter, _ *http.Request) { <-cut; emit(w, "data: %s\n\ndata: cut off", note) },
-		post:   func(_ http.ResponseWriter, r *http.Request) { close(posted); _ = read(r); <-r.Context().Done() },
+		post: func(_ http.ResponseWriter, r *http.Request) {
+			close(posted)
+			_ = conntest.ReadRequest(r)
+			<-r.Context().Done()
+		},
 	}
-	c := dial(t, transports.NewSSE(config(t, s.start(t))))
+	c := conntest.Dial(t, transports.NewSSE(conntest.ConfigWithSecrets(t, s.start(t))))
 	done := make(chan *transports.Error, 1)
 	go func() {
-		_, d, err := c.trySend(context.Background(), "tools/call", `{}`)
+		_, d, err := c.TrySend(context.Background(), "tools/call", `{}`)
 		if d != transports.MaybeWritten {
 			t.Errorf("delivery %v", d)
 		}
@@ -121,12 +126,12 @@ func TestSSERefusals(t *testing.T) {
 		post: func(w http.ResponseWriter, r *http.Request) {
 			http.Error(w, "no such session: "+r.URL.Query().Get("session"), status)
 		}}
-	c := dial(t, transports.NewSSE(config(t, s.start(t))))
+	c := conntest.Dial(t, transports.NewSSE(conntest.ConfigWithSecrets(t, s.start(t))))
 	for code, class := range map[int]messages.Class{
 		404: messages.ClassNetwork, 401: messages.ClassUnauthorized, 500: messages.ClassNetwork, 400: messages.ClassProtocol,
 	} {
 		status = code
-		_, d, err := c.trySend(t.Context(), "tools/call", `{}`)
+		_, d, err := c.TrySend(t.Context(), "tools/call", `{}`)
 		if d != transports.Written || err == nil || err.Class != class || !strings.Contains(err.Text, "[redacted]") ||
 			strings.Contains(err.Text+string(err.Body), "only-the-server-knew") {
 			t.Errorf("%d: %v, %v", code, d, err)
@@ -151,14 +156,14 @@ func TestSSEDialEnds(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := serve(t, handler)
+			s := conntest.Serve(t, handler)
 			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 			defer cancel()
-			conn, err := transports.NewSSE(config(t, s.URL)).Dial(ctx, &droppingSink{})
+			conn, err := transports.NewSSE(conntest.ConfigWithSecrets(t, s.URL)).Dial(ctx, &conntest.DroppingSink{})
 			if err == nil {
 				t.Fatalf("connected: %v", conn)
 			}
-			if e := boundaryError(t, err); e.Class != messages.ClassTimeout {
+			if e := conntest.BoundaryError(t, err); e.Class != messages.ClassTimeout {
 				t.Errorf("%v", e)
 			}
 		})

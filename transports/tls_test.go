@@ -19,6 +19,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/certs"
 	"github.com/mcpvisor/mcpvisor/test/seeds"
 	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/internal/conntest"
 	"github.com/mcpvisor/mcpvisor/transports/transporttest"
 )
 
@@ -26,7 +27,7 @@ import (
 func mutualTLSServer(t *testing.T, a *certs.Authority, h http.Handler, names ...string) *httptest.Server {
 	t.Helper()
 	cert, _, _ := a.Issue(t, "server", names...)
-	s := silenceErrorLog(httptest.NewUnstartedServer(h))
+	s := conntest.SilenceErrorLog(httptest.NewUnstartedServer(h))
 	s.TLS = &tls.Config{
 		Certificates: []tls.Certificate{cert}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: a.Pool,
 		// With 1.3 a client learns late what its certificate lacks: the end may overtake the reason.
@@ -69,12 +70,12 @@ var remoteKinds = map[string]func(url string, c *http.Client) transports.Transpo
 // everyKind serves the suite's peers of all kinds behind one handler.
 func everyKind(t *testing.T) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("/mcp", streamable(newWebPeer(t, streamable)))
-	old := sseHandler(newWebPeer(t, sseHandler))
+	mux.Handle("/mcp", conntest.StreamableHandler(conntest.NewWebPeer(t, conntest.StreamableHandler)))
+	old := conntest.SSEHandler(conntest.NewWebPeer(t, conntest.SSEHandler))
 	mux.Handle("/sse", old)
 	mux.Handle("/messages", old)
-	sockets := newSocketPeer(t)
-	mux.Handle("/ws", sockets.server.Config.Handler)
+	sockets := conntest.NewSocketPeer(t)
+	mux.Handle("/ws", sockets.Server.Config.Handler)
 	return mux
 }
 
@@ -225,7 +226,7 @@ func TestLoadTLSContentTellsARenewedFile(t *testing.T) {
 func TestOwnTLSReusesConnections(t *testing.T) {
 	a := certs.New(t)
 	_, certFile, keyFile := a.Issue(t, "client")
-	inner := newWebPeer(t, streamable).server.Config.Handler
+	inner := conntest.NewWebPeer(t, conntest.StreamableHandler).Server.Config.Handler
 	var mu sync.Mutex
 	remote := map[string]int{}
 	s := mutualTLSServer(t, a, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -9,11 +9,12 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/test/seeds"
 	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/internal/conntest"
 	"github.com/mcpvisor/mcpvisor/transports/transporttest"
 )
 
 func socketConfig(t *testing.T, url string, o transporttest.Options) transports.WebSocketConfig {
-	cfg := configOf(t, url, o)
+	cfg := conntest.ContractConfig(t, url, o)
 	return transports.WebSocketConfig{
 		URL: cfg.URL, Headers: cfg.Headers, MaxMessage: cfg.MaxMessage, Client: cfg.Client,
 	}
@@ -25,11 +26,11 @@ func newSocket(c transports.HTTPConfig) transports.Transport {
 
 func TestWebSocketContract(t *testing.T) {
 	seeds.Shows(t, "004.fr1.transport-websocket", "004.t.json-rpc")
-	broken := brokenWeb(newSocket)
+	broken := conntest.BrokenConfigs(newSocket)
 	at := func(class messages.Class, handler http.HandlerFunc) func(*testing.T, transporttest.Options) (
 		transports.Transport, messages.Class) {
 		return func(t *testing.T, o transporttest.Options) (transports.Transport, messages.Class) {
-			s := silenceErrorLog(httptest.NewUnstartedServer(handler))
+			s := conntest.SilenceErrorLog(httptest.NewUnstartedServer(handler))
 			s.Start()
 			t.Cleanup(s.Close)
 			return transports.NewWebSocket(socketConfig(t, s.URL, o)), class
@@ -66,7 +67,7 @@ func TestWebSocketContract(t *testing.T) {
 	})
 	transporttest.Run(t, transporttest.Harness{
 		New: func(t *testing.T, o transporttest.Options) transports.Transport {
-			return transports.NewWebSocket(socketConfig(t, newSocketPeer(t).server.URL, o))
+			return transports.NewWebSocket(socketConfig(t, conntest.NewSocketPeer(t).Server.URL, o))
 		},
 		Broken: broken,
 		Features: transporttest.Features{

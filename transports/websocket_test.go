@@ -17,6 +17,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/internal/conntest"
 	"github.com/mcpvisor/mcpvisor/transports/transporttest"
 )
 
@@ -25,7 +26,7 @@ func dialSocket(t *testing.T, cfg transports.WebSocketConfig) (transports.Conn, 
 	*transports.Error) {
 	t.Helper()
 	if cfg.Client == nil {
-		cfg.Client = ownClient(t)
+		cfg.Client = conntest.OwnClient(t)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
 	defer cancel()
@@ -51,7 +52,7 @@ func dialSocket(t *testing.T, cfg transports.WebSocketConfig) (transports.Conn, 
 // rawServer serves WebSockets by hand.
 func rawServer(t *testing.T, serve func(*rawSocket)) string {
 	t.Helper()
-	s := silenceErrorLog(httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s := conntest.SilenceErrorLog(httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		conn, rw, err := http.NewResponseController(w).Hijack()
 		if err != nil {
 			t.Error(err)
@@ -109,9 +110,9 @@ func TestWebSocketHandshakeCarriesCredentialsToItsOriginOnly(t *testing.T) {
 		t.Errorf("another origin was asked for %v, with %v", r.URL, r.Header)
 	}))
 	t.Cleanup(stranger.Close)
-	p := newSocketPeer(t)
-	inner := p.server.Config.Handler
-	p.server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	p := conntest.NewSocketPeer(t)
+	inner := p.Server.Config.Handler
+	p.Server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if user, password, _ := r.BasicAuth(); user != "me" || password != "open sesame" || r.Header.Get("X-Key") != "k" {
 			t.Errorf("%v came without its credentials: %v", r.URL, r.Header)
 		}
@@ -126,7 +127,7 @@ func TestWebSocketHandshakeCarriesCredentialsToItsOriginOnly(t *testing.T) {
 	})
 	at := func(path string) transports.WebSocketConfig {
 		return transports.WebSocketConfig{
-			URL:     strings.Replace(p.server.URL, "http://", "ws://me:open%20sesame@", 1) + path,
+			URL:     strings.Replace(p.Server.URL, "http://", "ws://me:open%20sesame@", 1) + path,
 			Headers: map[string]string{"X-Key": "k", "Upgrade": "h2c", "Sec-WebSocket-Extensions": "permessage-deflate"},
 		}
 	}
@@ -259,23 +260,23 @@ func closeFrame(code uint16, reason string) func(*rawSocket) {
 }
 
 func TestWebSocketHandshakeAsksTheAuthorizer(t *testing.T) {
-	p := newSocketPeer(t)
-	inner := p.server.Config.Handler
-	p.server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Authorization") != token(1) {
+	p := conntest.NewSocketPeer(t)
+	inner := p.Server.Config.Handler
+	p.Server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != conntest.NumberedToken(1) {
 			w.WriteHeader(http.StatusUnauthorized)
 			return
 		}
 		inner.ServeHTTP(w, r)
 	})
-	k := newKeys(1)
-	if _, _, err := dialSocket(t, transports.WebSocketConfig{URL: p.server.URL, Auth: k}); err != nil {
+	k := conntest.NewNumberedTokens(1)
+	if _, _, err := dialSocket(t, transports.WebSocketConfig{URL: p.Server.URL, Auth: k}); err != nil {
 		t.Errorf("Dial with a token that is refused once: %v", err)
 	}
-	if n := k.refused.Load(); n != 1 {
+	if n := k.RefusedCalls.Load(); n != 1 {
 		t.Errorf("the authorizer was told of %d refusals, want 1", n)
 	}
-	_, _, err := dialSocket(t, transports.WebSocketConfig{URL: p.server.URL, Auth: newKeys(0)})
+	_, _, err := dialSocket(t, transports.WebSocketConfig{URL: p.Server.URL, Auth: conntest.NewNumberedTokens(0)})
 	if err == nil || err.Class != messages.ClassUnauthorized {
 		t.Errorf("Dial with a token that stays refused: %v", err)
 	}

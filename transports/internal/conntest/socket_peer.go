@@ -1,4 +1,4 @@
-package transports_test
+package conntest
 
 import (
 	"context"
@@ -13,35 +13,36 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/transporttest"
 )
 
-// socketPeer is the suite's peer behind a WebSocket, built on another library than the transport.
-type socketPeer struct {
-	server *httptest.Server
+// SocketPeer is the suite's peer behind a WebSocket, built on another library than the transport.
+type SocketPeer struct {
+	Server *httptest.Server
 	script transporttest.Script
 	ctx    context.Context
 	// upgrader says how the handshake is answered.
 	upgrader websocket.Upgrader
 }
 
-func newSocketPeer(t *testing.T) *socketPeer {
-	p := &socketPeer{upgrader: websocket.Upgrader{Subprotocols: []string{"mcp"}}}
+// NewSocketPeer starts a peer that ends with the test.
+func NewSocketPeer(t *testing.T) *SocketPeer {
+	p := &SocketPeer{upgrader: websocket.Upgrader{Subprotocols: []string{"mcp"}}}
 	ctx, cancel := context.WithCancel(context.Background())
 	p.ctx = ctx
 	var serving sync.WaitGroup
-	p.server = silenceErrorLog(httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	p.Server = SilenceErrorLog(httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		serving.Add(1)
 		defer serving.Done()
 		p.serve(w, r)
 	})))
-	p.server.Start()
+	p.Server.Start()
 	t.Cleanup(func() {
 		cancel()
-		p.server.Close() // hijacked connections are not its own any more
+		p.Server.Close() // hijacked connections are not its own any more
 		serving.Wait()
 	})
 	return p
 }
 
-func (p *socketPeer) serve(w http.ResponseWriter, r *http.Request) {
+func (p *SocketPeer) serve(w http.ResponseWriter, r *http.Request) {
 	conn, err := p.upgrader.Upgrade(w, r, nil)
 	if err != nil {
 		return
@@ -72,7 +73,10 @@ func (o *socketPort) send(kind int, msg []byte) error {
 	return o.conn.WriteMessage(kind, msg)
 }
 
-func (o *socketPort) Write(msg []byte) error  { return o.send(websocket.TextMessage, msg) }
-func (o *socketPort) Push(msg []byte) error   { return o.send(websocket.TextMessage, msg) }
+func (o *socketPort) Write(msg []byte) error { return o.send(websocket.TextMessage, msg) }
+
+func (o *socketPort) Push(msg []byte) error { return o.send(websocket.TextMessage, msg) }
+
 func (o *socketPort) Noise(line []byte) error { return o.send(websocket.TextMessage, line) }
-func (o *socketPort) Die()                    { _ = o.conn.Close() }
+
+func (o *socketPort) Die() { _ = o.conn.Close() }

@@ -1,4 +1,4 @@
-package transports_test
+package conntest
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -19,29 +18,29 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/transporttest"
 )
 
-// webPeer is the suite's peer behind an HTTP server.
-type webPeer struct {
+// WebPeer is the suite's peer behind an HTTP server.
+type WebPeer struct {
 	script transporttest.Script
-	server *httptest.Server
-	// asEvents lets answers be event streams instead of JSON.
-	asEvents bool
+	Server *httptest.Server
+	// AsEvents lets answers be event streams instead of JSON.
+	AsEvents bool
 
 	// ctx ends with the test.
 	ctx context.Context
 
 	mu      sync.Mutex
-	streams map[string]*stream
+	streams map[string]*Stream
 	changed chan struct{} // closed and replaced when streams changes
 }
 
-// stream is one open event stream of the peer.
-type stream struct {
+// Stream is one open event stream of the peer.
+type Stream struct {
 	ctx   context.Context // ends with it
 	queue chan []byte
 }
 
-// write queues an event; nil is the peer's death, which so comes after what was written before it.
-func (s *stream) write(msg []byte) error {
+// Send queues an event; nil is the peer's death, which so comes after what was written before it.
+func (s *Stream) Send(msg []byte) error {
 	select {
 	case s.queue <- msg:
 		return nil
@@ -50,46 +49,33 @@ func (s *stream) write(msg []byte) error {
 	}
 }
 
-// silenceErrorLog keeps a server's complaints about connections that a test broke out of the output.
-func silenceErrorLog(s *httptest.Server) *httptest.Server {
-	s.Config.ErrorLog = log.New(io.Discard, "", 0)
-	return s
-}
-
-// ownClient is a client whose idle connections end with the test.
-func ownClient(t *testing.T) *http.Client {
-	// A connection whose dial outlives its request becomes idle later: it goes by itself.
-	tr := &http.Transport{MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Second}
-	t.Cleanup(tr.CloseIdleConnections)
-	return &http.Client{Transport: tr}
-}
-
-func newWebPeer(t *testing.T, handler func(*webPeer) http.Handler) *webPeer {
-	p := &webPeer{streams: map[string]*stream{}, changed: make(chan struct{})}
+// NewWebPeer starts a peer that ends with the test.
+func NewWebPeer(t *testing.T, handler func(*WebPeer) http.Handler) *WebPeer {
+	p := &WebPeer{streams: map[string]*Stream{}, changed: make(chan struct{})}
 	ctx, cancel := context.WithCancel(context.Background())
 	p.ctx = ctx
-	p.server = silenceErrorLog(httptest.NewUnstartedServer(handler(p)))
-	p.server.Start()
+	p.Server = SilenceErrorLog(httptest.NewUnstartedServer(handler(p)))
+	p.Server.Start()
 	t.Cleanup(func() {
 		cancel()
-		p.server.CloseClientConnections()
-		p.server.Close()
+		p.Server.CloseClientConnections()
+		p.Server.Close()
 	})
 	return p
 }
 
-// cutConnections ends the peer as a crash would: no new connection, and the old ones are cut. What was written before is out.
-func (p *webPeer) cutConnections() {
-	_ = p.server.Listener.Close()
-	go p.server.CloseClientConnections() // waits for the handlers, one of which is the caller
+// CutConnections ends the peer as a crash would: no new connection, and the old ones are cut. What was written before is out.
+func (p *WebPeer) CutConnections() {
+	_ = p.Server.Listener.Close()
+	go p.Server.CloseClientConnections() // waits for the handlers, one of which is the caller
 }
 
 // serveStream serves an event stream until it is closed.
-func (p *webPeer) serveStream(w http.ResponseWriter, r *http.Request) {
+func (p *WebPeer) serveStream(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	defer context.AfterFunc(p.ctx, cancel)()
-	s := &stream{ctx: ctx, queue: make(chan []byte, 16)}
+	s := &Stream{ctx: ctx, queue: make(chan []byte, 16)}
 	p.mu.Lock()
 	id := strconv.Itoa(len(p.streams) + 1)
 	p.streams[id] = s
@@ -106,7 +92,7 @@ func (p *webPeer) serveStream(w http.ResponseWriter, r *http.Request) {
 		select {
 		case msg := <-s.queue:
 			if msg == nil {
-				p.cutConnections()
+				p.CutConnections()
 				panic(http.ErrAbortHandler)
 			}
 			_ = writeEvent(w, msg)
@@ -116,8 +102,8 @@ func (p *webPeer) serveStream(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// stream is an open stream by its id, or any. It waits until there is one.
-func (p *webPeer) stream(id string) (*stream, error) {
+// AwaitStream returns an open stream by its id, or any. It waits until there is one.
+func (p *WebPeer) AwaitStream(id string) (*Stream, error) {
 	for deadline := time.After(10 * time.Second); ; {
 		p.mu.Lock()
 		changed := p.changed
@@ -154,23 +140,26 @@ func isRequest(msg []byte) bool {
 
 // webPort is the peer's end of one exchange.
 type webPort struct {
-	p     *webPeer
+	p     *WebPeer
 	write func([]byte) error
 }
 
 func (o *webPort) Write(msg []byte) error { return o.write(msg) }
+
 func (o *webPort) Push(msg []byte) error {
-	s, err := o.p.stream("")
+	s, err := o.p.AwaitStream("")
 	if err != nil {
 		return err
 	}
-	return s.write(msg)
+	return s.Send(msg)
 }
-func (o *webPort) Noise([]byte) error { return errors.New("no such thing") }
-func (o *webPort) Die()               { o.p.cutConnections() }
 
-// streamable is the handler of streamable HTTP.
-func streamable(p *webPeer) http.Handler {
+func (o *webPort) Noise([]byte) error { return errors.New("no such thing") }
+
+func (o *webPort) Die() { o.p.CutConnections() }
+
+// StreamableHandler is the handler of streamable HTTP.
+func StreamableHandler(p *WebPeer) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.Method {
 		case http.MethodGet:
@@ -191,7 +180,7 @@ func streamable(p *webPeer) http.Handler {
 				one = append(one, b)
 				return nil
 			}
-			if p.asEvents || hasNotifications(msg) {
+			if p.AsEvents || hasNotifications(msg) {
 				w.Header().Set("Content-Type", "text/event-stream")
 				w.WriteHeader(http.StatusOK)
 				port.write = func(b []byte) error { return writeEvent(w, b) }
@@ -210,7 +199,7 @@ func streamable(p *webPeer) http.Handler {
 
 // playMessage plays msg. The channel is closed as soon as the answer to the request stands, so that a push after it does not
 // hold up the response.
-func (p *webPeer) playMessage(ctx context.Context, port *webPort, msg []byte) <-chan struct{} {
+func (p *WebPeer) playMessage(ctx context.Context, port *webPort, msg []byte) <-chan struct{} {
 	var e struct {
 		Method string `json:"method"`
 	}
@@ -240,8 +229,8 @@ func hasNotifications(msg []byte) bool {
 	return e.Method == "notify" || e.Method == "last-words" || e.Method == "ask"
 }
 
-// sseHandler is the handler of HTTP+SSE: GET /sse and POST /messages.
-func sseHandler(p *webPeer) http.Handler {
+// SSEHandler is the handler of HTTP+SSE: GET /sse and POST /messages.
+func SSEHandler(p *WebPeer) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /sse", p.serveStream)
 	mux.HandleFunc("POST /messages", func(w http.ResponseWriter, r *http.Request) {
@@ -249,7 +238,7 @@ func sseHandler(p *webPeer) http.Handler {
 		if err != nil {
 			return
 		}
-		s, err := p.stream(r.URL.Query().Get("session"))
+		s, err := p.AwaitStream(r.URL.Query().Get("session"))
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusNotFound)
 			return
@@ -261,19 +250,21 @@ func sseHandler(p *webPeer) http.Handler {
 }
 
 // olderPort sends everything on the one stream.
-type olderPort struct{ s *stream }
+type olderPort struct{ s *Stream }
 
-func (o olderPort) Write(msg []byte) error { return o.s.write(msg) }
-func (o olderPort) Push(msg []byte) error  { return o.s.write(msg) }
-func (o olderPort) Noise([]byte) error     { return errors.New("no such thing") }
-func (o olderPort) Die()                   { _ = o.s.write(nil) }
+func (o olderPort) Write(msg []byte) error { return o.s.Send(msg) }
 
-var _ transports.Transport = listeningTransport{}
+func (o olderPort) Push(msg []byte) error { return o.s.Send(msg) }
 
-// listeningTransport is HTTP after its handshake, so that the stream for unasked messages is open.
-type listeningTransport struct{ transports.Transport }
+func (o olderPort) Noise([]byte) error { return errors.New("no such thing") }
 
-func (l listeningTransport) Dial(ctx context.Context, sink transports.Sink) (transports.Conn, error) {
+func (o olderPort) Die() { _ = o.s.Send(nil) }
+
+// ListeningTransport is HTTP after its handshake, so that the stream for unasked messages is open.
+type ListeningTransport struct{ transports.Transport }
+
+// Dial implements transports.Transport.
+func (l ListeningTransport) Dial(ctx context.Context, sink transports.Sink) (transports.Conn, error) {
 	s := &sinkOf{Sink: sink}
 	c, err := l.Transport.Dial(ctx, s)
 	if err != nil {
