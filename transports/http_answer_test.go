@@ -88,3 +88,12 @@ func TestStreamDelay(t *testing.T) {
 		t.Errorf("the server asked for 1ns and gets %v", d)
 	}
 }
+
+var answerSeeds = []string{
+	`{"jsonrpc":"2.0","id":5,"result":{}}`, `{"result":{"id":6,"method":"x"},"id":5}`, ` { "id" : 5 , "error" : null } `,
+	`{"id":5,"method":"ping"}`, `{"id":"5","result":1}`, `{"id":55,"result":1}`, `{"id":5}`, `{}`, ``, `[]`, `null`, `5`,
+	`[{"method":"a"},{"id":5,"result":[]}]`, `[{"id":4,"result":"]}\"{"},{"id":5,"result":"\\"}]`,
+	`[1,{"id":5,"result":1}]`,
+	`{"result":"\\\"}","id":5}`, `{"a":[[{"b":"}"}]],"id":5,"result":true}`, `{"id":5,"result":{}`, `{"id":-5,"result":1}`,
+	`{"jsonrpc":"2.0","id":5,"result":{"cut`, `{"jsonrpc":"2.0","id":5`,
+}

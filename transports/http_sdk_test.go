@@ -87,15 +87,15 @@ func sdkServer(slow <-chan struct{}) *sdk.Server {
 
 // sdkPeers is every way in which both SDKs can be reached. A nil slow never ends the tool of that name.
 func sdkPeers(t *testing.T, slow chan struct{}) map[string]transports.Transport {
-	web := func(h http.Handler) string { return conntest.Serve(t, h.ServeHTTP).URL }
+	serve := func(h http.Handler) string { return conntest.Serve(t, h.ServeHTTP).URL }
 	sdkStreamable := func(o *sdk.StreamableHTTPOptions) string {
 		s := sdkServer(slow)
-		return web(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s }, o))
+		return serve(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s }, o))
 	}
-	mcpgoSSE := web(server.NewSSEServer(mcpgoServer(slow)))
+	mcpgoSSE := serve(server.NewSSEServer(mcpgoServer(slow)))
 	sdkOlder := sdkServer(slow)
-	sdkSSE := web(sdk.NewSSEHandler(func(*http.Request) *sdk.Server { return sdkOlder }, nil))
-	mcpgoStreamable := web(server.NewStreamableHTTPServer(mcpgoServer(slow), server.WithStateful(true)))
+	sdkSSE := serve(sdk.NewSSEHandler(func(*http.Request) *sdk.Server { return sdkOlder }, nil))
+	mcpgoStreamable := serve(server.NewStreamableHTTPServer(mcpgoServer(slow), server.WithStateful(true)))
 	sdkJSON := sdkStreamable(&sdk.StreamableHTTPOptions{JSONResponse: true})
 	older := func(url string) transports.HTTPConfig {
 		c := conntest.ConfigWithSecrets(t, url+"?key="+conntest.Canary)
@@ -211,9 +211,9 @@ func TestSDKServerRestarts(t *testing.T) {
 func TestSDKServerResumes(t *testing.T) {
 	slow := make(chan struct{})
 	s := sdkServer(slow)
-	web := conntest.Serve(t, sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s },
+	site := conntest.Serve(t, sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s },
 		&sdk.StreamableHTTPOptions{EventStore: sdk.NewMemoryEventStore(nil)}).ServeHTTP)
-	c := conntest.Dial(t, transports.NewHTTP(conntest.ConfigWithSecrets(t, web.URL)))
+	c := conntest.Dial(t, transports.NewHTTP(conntest.ConfigWithSecrets(t, site.URL)))
 	c.Handshake()
 	done := make(chan *transports.Error, 1)
 	go func() {
@@ -221,7 +221,7 @@ func TestSDKServerResumes(t *testing.T) {
 		done <- err
 	}()
 	c.WaitFor(1, "notifications/progress")
-	web.CloseClientConnections()
+	site.CloseClientConnections()
 	close(slow)
 	if err := <-done; err != nil {
 		t.Fatal(err)

@@ -261,7 +261,7 @@ func TestRequestsFromTheServer(t *testing.T) {
 				got := <-answered
 				emit(w, "data: %s\n\n", conntest.Result(m, fmt.Sprintf("%q", got)))
 			}
-			web := conntest.Serve(t, conntest.WithHandshake("s-1", func(w http.ResponseWriter, r *http.Request) {
+			site := conntest.Serve(t, conntest.WithHandshake("s-1", func(w http.ResponseWriter, r *http.Request) {
 				if r.Method == http.MethodPost {
 					body, _ := io.ReadAll(r.Body)
 					if strings.Contains(string(body), "srv-") {
@@ -272,7 +272,7 @@ func TestRequestsFromTheServer(t *testing.T) {
 				}
 				s.ServeHTTP(w, r)
 			}))
-			c := conntest.Dial(t, transports.NewHTTP(conntest.ConfigWithSecrets(t, web.URL)))
+			c := conntest.Dial(t, transports.NewHTTP(conntest.ConfigWithSecrets(t, site.URL)))
 			c.Handshake()
 			respond := func(id int) {
 				body := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":"srv-%d","result":{}}`, id)
@@ -360,7 +360,7 @@ func TestConcurrentCallsLoseTheSession(t *testing.T) {
 	const callers = 20
 	var waiting sync.WaitGroup
 	waiting.Add(callers)
-	web := conntest.Serve(t, conntest.WithHandshake("s", func(w http.ResponseWriter, r *http.Request) {
+	site := conntest.Serve(t, conntest.WithHandshake("s", func(w http.ResponseWriter, r *http.Request) {
 		switch m := conntest.ReadRequest(r); {
 		case r.Method == http.MethodDelete:
 			t.Error("a DELETE of a session that is gone")
@@ -376,7 +376,7 @@ func TestConcurrentCallsLoseTheSession(t *testing.T) {
 			w.WriteHeader(http.StatusNotFound)
 		}
 	}))
-	c := conntest.Dial(t, transports.NewHTTP(conntest.ConfigWithSecrets(t, web.URL)))
+	c := conntest.Dial(t, transports.NewHTTP(conntest.ConfigWithSecrets(t, site.URL)))
 	c.Handshake()
 	type end struct {
 		d   transports.Delivery

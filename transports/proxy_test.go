@@ -26,32 +26,40 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/transporttest"
 )
 
-// The proxies of the environment are read once per process (net/http), so they are tried in a child. It opens one
-// connection of each kind to each of the addresses that it is given and prints what came of it.
+// proxiedVariable has the job of a child. The proxies of the environment are read once per process (net/http), so they are tried
+// in this test binary, started again.
+const proxiedVariable = "TRANSPORTS_TEST_PROXIED"
+
 func init() {
-	roles["proxied"] = func(arg string) {
-		// No name of these tests exists, and the tests do not wait until the network has said so.
-		net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
-			return nil, errors.New("no name server")
-		}}
-		var job proxiedJob
-		if err := json.Unmarshal([]byte(arg), &job); err != nil {
-			fmt.Println(err)
-			os.Exit(1)
-		}
-		got := map[string]string{}
-		for _, base := range job.URLs {
-			for kind, make := range remoteKinds {
-				cfg, _, err := transports.LoadTLS(messages.TLS{CAFile: job.CAFile})
-				if err != nil {
-					got[kind+" "+base] = err.Error()
-					continue
-				}
-				got[kind+" "+base] = tryEcho(make(base, transports.NewTLSClient(cfg)))
-			}
-		}
-		_ = json.NewEncoder(os.Stdout).Encode(got)
+	if job := os.Getenv(proxiedVariable); job != "" {
+		runProxiedJob(job)
+		os.Exit(0)
 	}
+}
+
+// runProxiedJob opens one connection of each kind to each of the addresses in the job and prints what came of it.
+func runProxiedJob(arg string) {
+	// No name of these tests exists, and the tests do not wait until the network has said so.
+	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
+		return nil, errors.New("no name server")
+	}}
+	var job proxiedJob
+	if err := json.Unmarshal([]byte(arg), &job); err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	got := map[string]string{}
+	for _, base := range job.URLs {
+		for kind, make := range remoteKinds {
+			cfg, _, err := transports.LoadTLS(messages.TLS{CAFile: job.CAFile})
+			if err != nil {
+				got[kind+" "+base] = err.Error()
+				continue
+			}
+			got[kind+" "+base] = tryEcho(make(base, transports.NewTLSClient(cfg)))
+		}
+	}
+	_ = json.NewEncoder(os.Stdout).Encode(got)
 }
 
 type proxiedJob struct {
@@ -155,7 +163,7 @@ func TestProxiesOfTheEnvironment(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), roleVariable+"=proxied:"+string(arg), "HTTP_PROXY="+proxy.URL, "HTTPS_PROXY="+proxy.URL,
+	cmd.Env = append(os.Environ(), proxiedVariable+"="+string(arg), "HTTP_PROXY="+proxy.URL, "HTTPS_PROXY="+proxy.URL,
 		"NO_PROXY=direct.example", "http_proxy=", "https_proxy=", "no_proxy=")
 	out, err := cmd.Output()
 	var got map[string]string

@@ -55,7 +55,7 @@ var (
 
 // newStdioConn makes the connection with a child that runs, and starts its three goroutines. If it fails, the child is gone.
 func newStdioConn(cfg *StdioConfig, p *process, sink Sink) (Conn, error) {
-	pipe, err := newPipeWriter(p.stdin)
+	input, err := newPipeWriter(p.stdin)
 	if err != nil {
 		p.killAndRelease()
 		return nil, startError(cfg.Command, err)
@@ -82,7 +82,7 @@ func newStdioConn(cfg *StdioConfig, p *process, sink Sink) (Conn, error) {
 		onMessage:   c.onMessage, onOversized: func(over *oversizedMessage) { reportDiscarded(sink, over) }, onNoise: c.onNoise,
 	}
 	// The queue runs onBroken in a goroutine of its own, so that it may begin the end.
-	c.out = writeQueue{pipe: pipe, onBroken: func() { c.beginShutdown(pipeClosed, closedPipeError("input")) }}
+	c.out = writeQueue{pipe: input, onBroken: func() { c.beginShutdown(pipeClosed, closedPipeError("input")) }}
 	c.openReaders.Store(2)
 	go c.readOutput()
 	go c.readErrors()

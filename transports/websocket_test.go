@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gorilla/websocket"
+	gorilla "github.com/gorilla/websocket"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/transports"
@@ -85,7 +85,7 @@ func TestWebSocketOffersTheSubprotocolMCP(t *testing.T) {
 			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				o := r.Header.Get("Sec-WebSocket-Protocol")
 				offered.Store(&o)
-				u := websocket.Upgrader{Subprotocols: c.server}
+				u := gorilla.Upgrader{Subprotocols: c.server}
 				if conn, err := u.Upgrade(w, r, c.other); err == nil {
 					defer func() { _ = conn.Close() }()
 					_, _, _ = conn.ReadMessage()

@@ -155,20 +155,20 @@ func (s *serverCheck) addFinding(id string, v Verdict, text, fix string, measure
 
 // newTransport makes the transport that a manager would make for this server, with the same environment and limits.
 func (s *serverCheck) newTransport() transports.Transport {
-	web := transports.HTTPConfig{
+	cfg := transports.HTTPConfig{
 		URL: s.spec.URL, Headers: s.spec.Headers, FallbackSSE: s.spec.FallbackSSE, MaxMessage: s.spec.MaxMessage,
 		PlainCredentials: s.spec.AllowPlainHTTP, Client: s.httpClient(),
 	}
 	switch s.kind {
 	case messages.SSE:
-		return transports.NewSSE(web)
+		return transports.NewSSE(cfg)
 	case messages.WebSocket:
 		return transports.NewWebSocket(transports.WebSocketConfig{
-			URL: web.URL, Headers: web.Headers, MaxMessage: web.MaxMessage, PlainCredentials: web.PlainCredentials,
-			Client: web.Client,
+			URL: cfg.URL, Headers: cfg.Headers, MaxMessage: cfg.MaxMessage, PlainCredentials: cfg.PlainCredentials,
+			Client: cfg.Client,
 		})
 	case messages.HTTP:
-		return transports.NewHTTP(web)
+		return transports.NewHTTP(cfg)
 	default:
 		return transports.NewStdio(transports.StdioConfig{
 			Command: s.spec.Command, Args: s.spec.Args, Env: s.childEnv(), Dir: s.spec.Cwd, Grace: s.o.Grace,

@@ -85,9 +85,9 @@ func (s *scripted) post(f func()) {
 func (s *scripted) onDialed(c conn) {
 	s.post(func() {
 		if c.acceptOpening("session") && c.base().kind == messages.HTTP {
-			c.(*web).mu.Lock()
-			c.(*web).session = "" // the script knows no farewell
-			c.(*web).mu.Unlock()
+			c.(*webConn).mu.Lock()
+			c.(*webConn).session = "" // the script knows no farewell
+			c.(*webConn).mu.Unlock()
 		}
 	})
 }

@@ -38,7 +38,7 @@ func (t *bearerToken) renewToken(used string) {
 
 // resendRenewed sends an exchange that was refused for its token again, once, with a new token. It returns false if the refusal
 // stands. The caller holds the connection's lock.
-func (c *web) resendRenewed(x *exchange, err *transports.Error) bool {
+func (c *webConn) resendRenewed(x *exchange, err *transports.Error) bool {
 	if c.token == nil || x.resent || err.Class != messages.ClassUnauthorized || err.Status != http.StatusUnauthorized {
 		return false
 	}

@@ -11,12 +11,12 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// web is a connection made of exchanges: streamable HTTP, where a request's Send returns with its answer, and HTTP+SSE, where
+// webConn is a connection made of exchanges: streamable HTTP, where a request's Send returns with its answer, and HTTP+SSE, where
 // every Send returns when the server has taken the message.
 //
 // Streamable HTTP opens nothing before the first message. A server that refuses, or is gone, fails single messages; the
 // connection itself ends only when the server has lost its session.
-type web struct {
+type webConn struct {
 	baseConn
 
 	// mu guards these. notReading is set while the server does not read; it takes no notices then. refusedDelivery is how far the
@@ -41,15 +41,15 @@ type web struct {
 }
 
 // newWeb makes a connection that is not open yet. Messages may be sent before it is: they wait for the opening.
-func newWeb(t *Transport, sink transports.Sink) *web {
-	return &web{baseConn: newBaseConn(t, sink), requests: map[string][]*exchange{}}
+func newWeb(t *Transport, sink transports.Sink) *webConn {
+	return &webConn{baseConn: newBaseConn(t, sink), requests: map[string][]*exchange{}}
 }
 
 // waitsForAnswer reports whether the Send of x returns only with its answer.
-func (c *web) waitsForAnswer(x *exchange) bool { return c.kind != messages.SSE && x.id != "" }
+func (c *webConn) waitsForAnswer(x *exchange) bool { return c.kind != messages.SSE && x.id != "" }
 
 // Send implements transports.Conn.
-func (c *web) Send(ctx context.Context, m transports.Message) (transports.Delivery, error) {
+func (c *webConn) Send(ctx context.Context, m transports.Message) (transports.Delivery, error) {
 	if ctx.Err() != nil {
 		return transports.NotWritten, contextError(ctx, "sending to "+c.label)
 	}
@@ -99,7 +99,7 @@ func (c *web) Send(ctx context.Context, m transports.Message) (transports.Delive
 
 // sendResult returns the result of a Send. If the exchange is not completed, the client gave up or the connection ended; a
 // message that was handed over may then have arrived.
-func (c *web) sendResult(ctx context.Context, x *exchange) (transports.Delivery, error) {
+func (c *webConn) sendResult(ctx context.Context, x *exchange) (transports.Delivery, error) {
 	c.mu.Lock()
 	if x.completed {
 		defer c.mu.Unlock()
@@ -121,7 +121,7 @@ func (c *web) sendResult(ctx context.Context, x *exchange) (transports.Delivery,
 }
 
 // dropExchange forgets an exchange (nil: none), and closes drained with the last one. The caller holds mu.
-func (c *web) dropExchange(x *exchange) {
+func (c *webConn) dropExchange(x *exchange) {
 	defer func() {
 		if c.drained != nil && len(c.requests) == 0 && len(c.openNotices) == 0 && !c.isDrained {
 			c.isDrained = true
@@ -142,13 +142,13 @@ func (c *web) dropExchange(x *exchange) {
 }
 
 // completeExchange ends an exchange with a result. The caller holds mu.
-func (c *web) completeExchange(x *exchange, d transports.Delivery, err error) {
+func (c *webConn) completeExchange(x *exchange, d transports.Delivery, err error) {
 	c.dropExchange(x)
 	x.completeLocked(d, err)
 }
 
 // acceptOpening implements conn. The messages that waited follow in their order.
-func (c *web) acceptOpening(session string) bool {
+func (c *webConn) acceptOpening(session string) bool {
 	if !c.answerOpening(session, nil) {
 		return false
 	}
@@ -157,7 +157,7 @@ func (c *web) acceptOpening(session string) bool {
 }
 
 // flushHeld sends the messages that waited for the opening, in order.
-func (c *web) flushHeld() {
+func (c *webConn) flushHeld() {
 	c.mu.Lock()
 	exchanges := c.heldExchanges
 	c.heldExchanges = nil
@@ -171,7 +171,7 @@ func (c *web) flushHeld() {
 }
 
 // refuseOpening implements conn. d says how far the waiting messages got; later ones get the same answer.
-func (c *web) refuseOpening(err *transports.Error, d transports.Delivery) bool {
+func (c *webConn) refuseOpening(err *transports.Error, d transports.Delivery) bool {
 	if !c.answerOpening("", err) {
 		return false
 	}
@@ -183,7 +183,7 @@ func (c *web) refuseOpening(err *transports.Error, d transports.Delivery) bool {
 }
 
 // failAll ends every exchange with an error, in the order of the ids, because a map has none. The caller holds mu.
-func (c *web) failAll(d transports.Delivery, err *transports.Error) {
+func (c *webConn) failAll(d transports.Delivery, err *transports.Error) {
 	for _, id := range slices.Sorted(maps.Keys(c.requests)) {
 		for _, x := range slices.Clone(c.requests[id]) {
 			c.completeExchange(x, c.deliveryOf(x, d), err)
@@ -196,7 +196,7 @@ func (c *web) failAll(d transports.Delivery, err *transports.Error) {
 
 // deliveryOf returns how far x got, if the server can only say d of it: a message that was never handed over cannot have
 // arrived.
-func (c *web) deliveryOf(x *exchange, d transports.Delivery) transports.Delivery {
+func (c *webConn) deliveryOf(x *exchange, d transports.Delivery) transports.Delivery {
 	if !x.handedOver && d == transports.MaybeWritten {
 		return transports.NotWritten
 	}
@@ -204,7 +204,7 @@ func (c *web) deliveryOf(x *exchange, d transports.Delivery) transports.Delivery
 }
 
 // markTaken implements conn: the server answers a notification with 202.
-func (c *web) markTaken(x *exchange) {
+func (c *webConn) markTaken(x *exchange) {
 	if c.waitsForAnswer(x) {
 		return
 	}
@@ -226,7 +226,7 @@ func (c *web) markTaken(x *exchange) {
 }
 
 // denyExchange implements conn. A message that was refused for its token is first sent again with a new one.
-func (c *web) denyExchange(reply string, d transports.Delivery, err *transports.Error) (denied bool) {
+func (c *webConn) denyExchange(reply string, d transports.Delivery, err *transports.Error) (denied bool) {
 	c.mu.Lock()
 	xs := c.requests[reply]
 	if reply == "" || c.kind == messages.SSE {
@@ -249,7 +249,7 @@ func (c *web) denyExchange(reply string, d transports.Delivery, err *transports.
 
 // loseSession ends the connection because the server has forgotten its session. Messages under way have answerGrace to be
 // answered or refused by themselves.
-func (c *web) loseSession(err *transports.Error) {
+func (c *webConn) loseSession(err *transports.Error) {
 	if !c.endConn(err) {
 		return
 	}
@@ -275,7 +275,7 @@ func (c *web) loseSession(err *transports.Error) {
 const answerGrace = time.Second
 
 // deliverMessage implements conn. An answer over the limit still completes its exchange, with an error.
-func (c *web) deliverMessage(body []byte, reply string, more bool) bool {
+func (c *webConn) deliverMessage(body []byte, reply string, more bool) bool {
 	c.mu.Lock()
 	var x *exchange
 	if xs := c.requests[reply]; len(xs) > 0 {
@@ -303,10 +303,10 @@ func (c *web) deliverMessage(body []byte, reply string, more bool) bool {
 }
 
 // deliverBytes implements conn: a reader of event streams skips what is no event.
-func (c *web) deliverBytes([]byte) {}
+func (c *webConn) deliverBytes([]byte) {}
 
 // setReading implements conn. Notices that wait are taken when the server reads again.
-func (c *web) setReading(reading bool) {
+func (c *webConn) setReading(reading bool) {
 	c.mu.Lock()
 	c.notReading = !reading
 	notices := slices.Clone(c.openNotices)
@@ -322,7 +322,7 @@ func (c *web) setReading(reading bool) {
 const reopenDelay = 750 * time.Millisecond
 
 // cutStream ends the GET stream. It opens again after reopenDelay, and the sink learns that it may have missed messages.
-func (c *web) cutStream() {
+func (c *webConn) cutStream() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.stream.open || c.cause != nil {
@@ -343,7 +343,7 @@ func (c *web) cutStream() {
 }
 
 // stopStream closes the GET stream at the end of the connection. The caller holds mu.
-func (c *web) stopStream() {
+func (c *webConn) stopStream() {
 	c.stream.open = false
 	if c.stream.timer != nil {
 		c.stream.timer.Stop()
@@ -352,7 +352,7 @@ func (c *web) stopStream() {
 
 // endRemote implements conn: it breaks every exchange. HTTP+SSE ends with its stream; over streamable HTTP a later message
 // shows whether the server is back.
-func (c *web) endRemote(e ending) {
+func (c *webConn) endRemote(e ending) {
 	c.mu.Lock()
 	c.stopStream()
 	c.failAll(transports.MaybeWritten, e.err)
@@ -374,7 +374,7 @@ func (c *web) endRemote(e ending) {
 
 // Close implements transports.Conn. The user is told at once; then the client announces its end to the server, if the server
 // keeps a session, and waits for the answer for Grace at most.
-func (c *web) Close(ctx context.Context) error {
+func (c *webConn) Close(ctx context.Context) error {
 	if c.endConn(closedError()) {
 		go func() {
 			defer c.releaseConn(c)
@@ -394,7 +394,7 @@ func (c *web) Close(ctx context.Context) error {
 
 // messageHeaders returns the headers that go with a message, by canonical name, as the specification of the message's era wants
 // them.
-func (c *web) messageHeaders(m transports.Message) map[string]string {
+func (c *webConn) messageHeaders(m transports.Message) map[string]string {
 	h := make(map[string]string, len(m.Header)+len(c.extra)+4)
 	if c.token != nil {
 		h["Authorization"] = c.token.authorizationHeader()
@@ -426,7 +426,7 @@ func (c *web) messageHeaders(m transports.Message) map[string]string {
 }
 
 // Negotiated implements transports.Conn.
-func (c *web) Negotiated(version string) {
+func (c *webConn) Negotiated(version string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.version = version
