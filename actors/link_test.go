@@ -8,7 +8,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/actors/internal/queue"
 	"github.com/mcpvisor/mcpvisor/messages"
-	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/inprocess"
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
@@ -82,7 +82,7 @@ func TestWhoGivesUpInItsTurnKeepsNoPlace(t *testing.T) {
 // openGate is that of a session to which nothing is sent.
 func openGate(t *testing.T) *session.Gate {
 	t.Helper()
-	s, err := session.Dial(t.Context(), transports.NewInProcess(func(ctx context.Context, _ transports.Peer) error {
+	s, err := session.Dial(t.Context(), inprocess.New(func(ctx context.Context, _ inprocess.Peer) error {
 		<-ctx.Done()
 		return nil
 	}), session.Config{})

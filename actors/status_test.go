@@ -8,6 +8,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/actors/opening"
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/inprocess"
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
@@ -89,7 +90,7 @@ func TestAnAttemptThatTookTooLongSaysWhy(t *testing.T) {
 		}
 	}
 	far := &attempt{spec: &messages.Spec{URL: "https://example.org"}, limits: limits, opening: lasted(30 * time.Second),
-		transport: transports.NewInProcess(nil)}
+		transport: inprocess.New(nil)}
 	if e := far.tooLong("no answer"); e.Fix != "see whether it works, or raise connectTimeout if it is only slow" {
 		t.Errorf("%q", e.Fix)
 	}

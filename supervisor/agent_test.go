@@ -18,7 +18,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/test/seeds"
 	"github.com/mcpvisor/mcpvisor/test/servers/web"
-	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/inprocess"
 	"github.com/mcpvisor/mcpvisor/transports/mcpgo"
 )
 
@@ -91,7 +91,7 @@ func TestAnAgentTreatsServersToolsAndItsOwnAlike(t *testing.T) {
 	})
 	m, err := supervisor.Start(t.Context(), supervisor.Config{
 		Servers:   map[string]supervisor.Spec{"jira": {Type: messages.SDK}},
-		InProcess: map[string]func(context.Context, transports.Peer) error{"jira": mcpgo.Serve(server)},
+		InProcess: map[string]func(context.Context, inprocess.Peer) error{"jira": mcpgo.Serve(server)},
 	})
 	if err != nil {
 		t.Fatal(err)

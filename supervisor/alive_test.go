@@ -13,6 +13,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/test/seeds"
 	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/inprocess"
 )
 
 // far is a transport of this process that says it is a remote one: nothing but silence tells that its peer is gone.
@@ -30,7 +31,7 @@ func remotely(t *testing.T, test func(t *testing.T, m *supervisor.Manager, f *fa
 				"f": {Type: messages.HTTP, URL: "http://example.com/mcp", Era: messages.EraLegacy, CallTimeout: messages.Duration(4 * time.Second)},
 			},
 			Transport: func(string, supervisor.Spec) (transports.Transport, error) {
-				return far{transports.NewInProcess(f.serve)}, nil
+				return far{inprocess.New(f.serve)}, nil
 			},
 		})
 		if err != nil {
@@ -191,7 +192,7 @@ func TestARefusedQuestionIsNotRepeatedAtOnce(t *testing.T) {
 		m, err := supervisor.Start(t.Context(), supervisor.Config{
 			Servers: map[string]supervisor.Spec{"f": {Type: messages.HTTP, URL: "http://example.com/mcp", Era: messages.EraLegacy}},
 			Transport: func(string, supervisor.Spec) (transports.Transport, error) {
-				return gruff{far{transports.NewInProcess(f.serve)}, refuses, nil, pings}, nil
+				return gruff{far{inprocess.New(f.serve)}, refuses, nil, pings}, nil
 			},
 		})
 		if err != nil {
@@ -219,7 +220,7 @@ func TestADisabledServerThatRefusesCredentialsIsAskedAgain(t *testing.T) {
 		m, err := supervisor.Start(t.Context(), supervisor.Config{
 			Servers: map[string]supervisor.Spec{"f": {Type: messages.HTTP, URL: "http://example.com/mcp", Era: messages.EraLegacy}},
 			Transport: func(string, supervisor.Spec) (transports.Transport, error) {
-				return gruff{far{transports.NewInProcess(f.serve)}, refuses,
+				return gruff{far{inprocess.New(f.serve)}, refuses,
 					&transports.Error{Class: messages.ClassUnauthorized, Text: "401"}, pings}, nil
 			},
 		})

@@ -20,6 +20,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 	"github.com/mcpvisor/mcpvisor/transports/auth"
 	"github.com/mcpvisor/mcpvisor/transports/auth/oauth"
+	"github.com/mcpvisor/mcpvisor/transports/inprocess"
+	"github.com/mcpvisor/mcpvisor/transports/stdio"
 )
 
 // Config describes a manager for [Start]. The zero value works: no servers yet, every default, silent logs. Start copies it;
@@ -42,7 +44,7 @@ type Config struct {
 
 	// InProcess holds servers of this very program, for specs of type "sdk": by Spec.Name, or by the server's id. See
 	// packages transports/mcpgo and transports/gosdk for the values.
-	InProcess map[string]func(ctx context.Context, peer transports.Peer) error
+	InProcess map[string]func(ctx context.Context, peer inprocess.Peer) error
 	// Transport, if set, is asked first for every spec; it returns nil, nil for those that it does not know. It lets a
 	// program bring a transport of its own. It may block; it runs outside of every actor.
 	Transport func(name string, spec Spec) (transports.Transport, error)
@@ -70,9 +72,9 @@ type Config struct {
 	// AllowedTransports, if not nil, lists the only kinds that may be used. A server side that must not start processes
 	// says []messages.TransportKind{messages.HTTP, messages.SSE}.
 	AllowedTransports []messages.TransportKind
-	// Guard is informed of every child process group; see transports.StartGuardian. Without one, children of a manager that
+	// Guard is informed of every child process group; see stdio.StartGuardian. Without one, children of a manager that
 	// is killed with SIGKILL end on Linux when the kernel signals the direct child, and their own children do not.
-	Guard transports.Guard
+	Guard stdio.Guard
 	// InheritEnv gives children the whole environment unless their spec says otherwise; default false: an allow-list.
 	InheritEnv bool
 

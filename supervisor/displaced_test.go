@@ -14,6 +14,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/supervisor/restart"
 	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/inprocess"
 )
 
 // startAsProcesses runs the fakes as servers of kind stdio, so that the gate counts them as processes.
@@ -27,7 +28,7 @@ func startAsProcesses(t *testing.T, cfg supervisor.Config, fakes map[string]*fak
 	maps.Copy(specs, cfg.Servers)
 	cfg.Servers = specs
 	cfg.Transport = func(name string, _ supervisor.Spec) (transports.Transport, error) {
-		return transports.NewInProcess(fakes[name].serve), nil
+		return inprocess.New(fakes[name].serve), nil
 	}
 	return start(t, cfg, fakes)
 }

@@ -13,8 +13,8 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
-	"github.com/mcpvisor/mcpvisor/transports"
 	"github.com/mcpvisor/mcpvisor/transports/gosdk"
+	"github.com/mcpvisor/mcpvisor/transports/inprocess"
 )
 
 // correspondent is another actor: ask sends a command and gives what comes next.
@@ -135,7 +135,7 @@ func TestProgressByMessage(t *testing.T) {
 			return &mcp.CallToolResult{}, nil
 		})
 	m, err := supervisor.Start(t.Context(), supervisor.Config{
-		InProcess: map[string]func(context.Context, transports.Peer) error{"p": gosdk.Serve(s)},
+		InProcess: map[string]func(context.Context, inprocess.Peer) error{"p": gosdk.Serve(s)},
 		Servers:   map[string]supervisor.Spec{"p": {Type: messages.SDK}},
 	})
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
-	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/inprocess"
 )
 
 // TestAWrongMemoryOfTheEraIsGivenUp guards a defect: a server of the modern era that answered nothing in its first connect
@@ -21,8 +21,8 @@ func TestAWrongMemoryOfTheEraIsGivenUp(t *testing.T) {
 		var dials atomic.Int32
 		m, err := supervisor.Start(t.Context(), supervisor.Config{
 			Servers: map[string]supervisor.Spec{"p": {Type: messages.SDK, ConnectTimeout: messages.Duration(5 * time.Second)}},
-			InProcess: map[string]func(context.Context, transports.Peer) error{
-				"p": func(ctx context.Context, peer transports.Peer) error {
+			InProcess: map[string]func(context.Context, inprocess.Peer) error{
+				"p": func(ctx context.Context, peer inprocess.Peer) error {
 					if dials.Add(1) == 1 { // it is slow to start
 						<-ctx.Done()
 						return ctx.Err()
@@ -68,8 +68,8 @@ func TestAnAttemptThatTimedOutSaysNothingOfTheEra(t *testing.T) {
 			var dials atomic.Int32
 			m, err := supervisor.Start(t.Context(), supervisor.Config{
 				Servers: map[string]supervisor.Spec{"p": {Type: messages.SDK, ConnectTimeout: messages.Duration(5 * time.Second)}},
-				InProcess: map[string]func(context.Context, transports.Peer) error{
-					"p": func(ctx context.Context, peer transports.Peer) error {
+				InProcess: map[string]func(context.Context, inprocess.Peer) error{
+					"p": func(ctx context.Context, peer inprocess.Peer) error {
 						if int(dials.Add(1)) <= slow {
 							<-ctx.Done()
 							return ctx.Err()

@@ -8,7 +8,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
-	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/inprocess"
 )
 
 // Read a resource and fill a prompt, without saying whose they are.
@@ -17,7 +17,7 @@ func ExampleManager_ReadResource() {
 	defer cancel()
 	_, serve := library("city")
 	m, err := supervisor.Start(ctx, supervisor.Config{
-		InProcess: map[string]func(context.Context, transports.Peer) error{"city": serve},
+		InProcess: map[string]func(context.Context, inprocess.Peer) error{"city": serve},
 		Servers:   map[string]supervisor.Spec{"city": {Type: messages.SDK}},
 	})
 	if err != nil {
@@ -51,7 +51,7 @@ func ExampleConfig_elicit() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	m, err := supervisor.Start(ctx, supervisor.Config{
-		InProcess: map[string]func(context.Context, transports.Peer) error{"a": asking()},
+		InProcess: map[string]func(context.Context, inprocess.Peer) error{"a": asking()},
 		Servers:   map[string]supervisor.Spec{"a": {Type: messages.SDK, Era: messages.EraLegacy}},
 		Elicit: func(_ context.Context, r supervisor.ElicitRequest) (supervisor.ElicitResult, error) {
 			fmt.Printf("%s asks: %s\n", r.Server, r.Message)

@@ -21,13 +21,14 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/supervisor/discover"
-	"github.com/mcpvisor/mcpvisor/transports"
 	"github.com/mcpvisor/mcpvisor/transports/auth"
+	"github.com/mcpvisor/mcpvisor/transports/inprocess"
 	"github.com/mcpvisor/mcpvisor/transports/mcpgo"
+	"github.com/mcpvisor/mcpvisor/transports/stdio"
 )
 
 // greeter is a server in this same program, with one tool. Any MCP server would do: a command, or a URL.
-func greeter() func(context.Context, transports.Peer) error {
+func greeter() func(context.Context, inprocess.Peer) error {
 	s := server.NewMCPServer("greeter", "1.0.0", server.WithToolCapabilities(true))
 	s.AddTool(mcp.NewTool("greet", mcp.WithDescription("greets by name"), mcp.WithString("name", mcp.Required())),
 		func(_ context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {
@@ -36,8 +37,8 @@ func greeter() func(context.Context, transports.Peer) error {
 	return mcpgo.Serve(s)
 }
 
-func inProcess() map[string]func(context.Context, transports.Peer) error {
-	return map[string]func(context.Context, transports.Peer) error{"greeter": greeter()}
+func inProcess() map[string]func(context.Context, inprocess.Peer) error {
+	return map[string]func(context.Context, inprocess.Peer) error{"greeter": greeter()}
 }
 
 // Start a manager, connect a server, call its tool. The server is one of this same program here; with Command and Args,
@@ -235,7 +236,7 @@ func ExampleManager_PID() {
 // program is killed. It is this program again, so main asks first whether it is meant to be one.
 func ExampleConfig_guard() {
 	if len(os.Args) > 1 && os.Args[1] == "guardian" {
-		if err := transports.RunGuardian(os.Stdin); err != nil {
+		if err := stdio.RunGuardian(os.Stdin); err != nil {
 			os.Exit(1)
 		}
 		return
@@ -245,7 +246,7 @@ func ExampleConfig_guard() {
 		fmt.Println(err)
 		return
 	}
-	guardian, err := transports.StartGuardian(exec.Command(self, "guardian"))
+	guardian, err := stdio.StartGuardian(exec.Command(self, "guardian"))
 	if err != nil {
 		fmt.Println(err)
 		return

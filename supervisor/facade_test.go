@@ -17,6 +17,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/test/seeds"
 	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/inprocess"
 )
 
 // What can be read of a manager: every server, one by its name, its tools, those of some servers or of all. None of it
@@ -381,7 +382,7 @@ func TestPartsAreReplacedInTests(t *testing.T) {
 				if name != "github" || spec.Command != "npx" || spec.Env["GITHUB_TOKEN"] != "t" {
 					t.Errorf("asked for %q, %+v", name, spec)
 				}
-				return transports.NewInProcess(f.serve), nil
+				return inprocess.New(f.serve), nil
 			},
 			Rand: func() float64 { return 0 },
 		}, nil)

@@ -13,7 +13,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
-	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/inprocess"
 )
 
 // fake is a scripted MCP server in this process. Its fields may be changed between connections, under mu.
@@ -42,7 +42,7 @@ type fake struct {
 	mostly atomic.Int64 // the most connections at one time
 
 	current context.CancelCauseFunc // kills the connection that is open
-	peer    transports.Peer
+	peer    inprocess.Peer
 }
 
 func newFake(tools ...string) *fake { return &fake{tools: tools} }
@@ -81,7 +81,7 @@ func (f *fake) set(change func(*fake)) {
 	change(f)
 }
 
-func (f *fake) serve(ctx context.Context, peer transports.Peer) error {
+func (f *fake) serve(ctx context.Context, peer inprocess.Peer) error {
 	f.dials.Add(1)
 	if n := f.alive.Add(1); n > f.mostly.Load() {
 		f.mostly.Store(n)
@@ -206,7 +206,7 @@ func start(t testing.TB, cfg supervisor.Config, fakes map[string]*fake) *supervi
 	if cfg.Servers == nil {
 		cfg.Servers = map[string]supervisor.Spec{}
 	}
-	cfg.InProcess = map[string]func(context.Context, transports.Peer) error{}
+	cfg.InProcess = map[string]func(context.Context, inprocess.Peer) error{}
 	for name, f := range fakes {
 		cfg.InProcess[name] = f.serve
 		if _, ok := cfg.Servers[name]; !ok {

@@ -8,12 +8,12 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
-	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/inprocess"
 )
 
 // promising is a server whose tools promise a sum and answer with what their name says.
-func promising(answers map[string]string) func(context.Context, transports.Peer) error {
-	return func(ctx context.Context, peer transports.Peer) error {
+func promising(answers map[string]string) func(context.Context, inprocess.Peer) error {
+	return func(ctx context.Context, peer inprocess.Peer) error {
 		for {
 			body, err := peer.Read(ctx)
 			if err != nil {
@@ -72,7 +72,7 @@ func TestAResultThatMissesItsOutputSchemaIsFlaggedAndKept(t *testing.T) {
 		m, err := supervisor.Start(t.Context(), supervisor.Config{
 			SkipOutputCheck: skip,
 			Servers:         map[string]supervisor.Spec{"p": {Type: messages.SDK}},
-			InProcess:       map[string]func(context.Context, transports.Peer) error{"p": promising(answers)},
+			InProcess:       map[string]func(context.Context, inprocess.Peer) error{"p": promising(answers)},
 			Sanitize:        func(_ *supervisor.Tool, raw json.RawMessage) json.RawMessage { return raw },
 		})
 		if err != nil {

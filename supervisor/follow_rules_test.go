@@ -14,7 +14,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/supervisor/discover"
-	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/inprocess"
 )
 
 // recorded is an audit record in memory.
@@ -42,7 +42,7 @@ func TestRulesAreFollowed(t *testing.T) {
 	d := newDesktop(t, "a")
 	d.write(d.user, entries("a"), false)
 	record := &recorded{}
-	d.m = startWith(t, supervisor.Config{InProcess: map[string]func(context.Context, transports.Peer) error{"a": d.fakes["a"].serve},
+	d.m = startWith(t, supervisor.Config{InProcess: map[string]func(context.Context, inprocess.Peer) error{"a": d.fakes["a"].serve},
 		Audit: record, Ask: func(context.Context, supervisor.AskRequest) (supervisor.AskAnswer, error) {
 			return supervisor.AskNo, nil
 		}})

@@ -19,7 +19,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/supervisor/discover"
 	"github.com/mcpvisor/mcpvisor/test/seeds"
-	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/inprocess"
 )
 
 // A real file system does not live in a bubble: these tests wait, with a bound that no working machine reaches, for what must
@@ -79,7 +79,7 @@ func (d *desktop) write(path, text string, rename bool) {
 // begin starts a manager without servers, which follows.
 func (d *desktop) begin(change ...func(*supervisor.FollowOptions)) {
 	d.t.Helper()
-	serve := map[string]func(context.Context, transports.Peer) error{}
+	serve := map[string]func(context.Context, inprocess.Peer) error{}
 	for name, f := range d.fakes {
 		serve[name] = f.serve
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/supervisor/restart"
 	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/inprocess"
 	"github.com/mcpvisor/mcpvisor/transports/procinfo"
 )
 
@@ -31,7 +32,7 @@ func (w *working) Kind() messages.TransportKind { return messages.Stdio }
 
 func (w *working) Dial(ctx context.Context, sink transports.Sink) (transports.Conn, error) {
 	w.dials.Add(1)
-	conn, err := transports.NewInProcess(func(ctx context.Context, peer transports.Peer) error {
+	conn, err := inprocess.New(func(ctx context.Context, peer inprocess.Peer) error {
 		select {
 		case <-time.After(w.installs):
 		case <-ctx.Done():

@@ -15,7 +15,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
-	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/inprocess"
 )
 
 // A call that names a server waits for no other one, in any state of the others. In a bubble that is exact: each method takes as much
@@ -29,7 +29,7 @@ type neighbour struct {
 	settles bool          // is slow only once its tools were listed
 }
 
-func (n neighbour) serve(ctx context.Context, peer transports.Peer) error {
+func (n neighbour) serve(ctx context.Context, peer inprocess.Peer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var wg sync.WaitGroup
@@ -107,7 +107,7 @@ func among(t *testing.T, others map[string]neighbour, f func(ctx context.Context
 				good:     {Type: messages.SDK},
 				"remote": {URL: "http://127.0.0.1:1/mcp", Disabled: true, Auth: &messages.Auth{Type: messages.AuthOAuth}},
 			},
-			InProcess: map[string]func(context.Context, transports.Peer) error{good: neighbour{}.serve},
+			InProcess: map[string]func(context.Context, inprocess.Peer) error{good: neighbour{}.serve},
 		}
 		for name, n := range others {
 			spec := supervisor.Spec{Type: messages.SDK, ConnectTimeout: messages.Duration(1000 * time.Hour)}

@@ -15,12 +15,12 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/test/seeds"
-	"github.com/mcpvisor/mcpvisor/transports"
 	"github.com/mcpvisor/mcpvisor/transports/gosdk"
+	"github.com/mcpvisor/mcpvisor/transports/inprocess"
 )
 
 // library is a server of the SDK with resources, templates, prompts and completion. change changes a resource.
-func library(name string) (s *mcp.Server, serve func(context.Context, transports.Peer) error) {
+func library(name string) (s *mcp.Server, serve func(context.Context, inprocess.Peer) error) {
 	agree := func(context.Context, *mcp.SubscribeRequest) error { return nil }
 	s = mcp.NewServer(&mcp.Implementation{Name: name, Version: "1"}, &mcp.ServerOptions{
 		SubscribeHandler:   agree,
@@ -54,7 +54,7 @@ func libraries(t *testing.T, era messages.Era, cfg supervisor.Config) (*supervis
 	t.Helper()
 	a, serveA := library("a")
 	_, serveB := library("b")
-	cfg.InProcess = map[string]func(context.Context, transports.Peer) error{"a": serveA, "b": serveB}
+	cfg.InProcess = map[string]func(context.Context, inprocess.Peer) error{"a": serveA, "b": serveB}
 	cfg.Servers = map[string]supervisor.Spec{"a": {Type: messages.SDK, Era: era}, "b": {Type: messages.SDK, Era: era}}
 	m, err := supervisor.Start(t.Context(), cfg)
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/test/seeds"
 	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/inprocess"
 )
 
 func hang(ctx context.Context, _ string, _ json.RawMessage) (string, error) {
@@ -336,7 +337,7 @@ func TestARepetitionThatWasNotSentLeavesTheFirstUnknown(t *testing.T) {
 		m, err := supervisor.Start(t.Context(), supervisor.Config{
 			Servers: map[string]supervisor.Spec{"a": {Type: messages.SDK, Trusted: true}},
 			Transport: func(string, supervisor.Spec) (transports.Transport, error) {
-				return brokenSecondConn{transports.NewInProcess(f.serve), dials}, nil
+				return brokenSecondConn{inprocess.New(f.serve), dials}, nil
 			},
 		})
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/test/seeds"
 	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/inprocess"
 )
 
 // A manager adds no waiting of its own: with servers that answer at once, connecting all of them and calling each takes no
@@ -24,7 +25,7 @@ func TestConnectingAndCallingWaitForNothingOfTheirOwn(t *testing.T) {
 				begin := time.Now()
 				cfg := supervisor.Config{Servers: map[string]supervisor.Spec{},
 					Transport: func(string, supervisor.Spec) (transports.Transport, error) {
-						return transports.NewInProcess(newFake("echo").serve), nil
+						return inprocess.New(newFake("echo").serve), nil
 					}}
 				for i := range 20 {
 					cfg.Servers[fmt.Sprintf("s%d", i)] = supervisor.Spec{Command: "x", Era: era}

@@ -19,11 +19,11 @@ import (
 	"github.com/mcpvisor/mcpvisor/actors/lifecycle"
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor/internal/core"
-	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/inprocess"
 )
 
 // echoServer answers the handshake, one tool "x" and every call.
-func echoServer(ctx context.Context, peer transports.Peer) error {
+func echoServer(ctx context.Context, peer inprocess.Peer) error {
 	for {
 		msg, err := peer.Read(ctx)
 		if err != nil {
@@ -64,7 +64,7 @@ func startEcho(t *testing.T, log *zap.Logger) *Manager {
 	t.Helper()
 	m, err := Start(t.Context(), Config{
 		Logger:    log,
-		InProcess: map[string]func(context.Context, transports.Peer) error{"a": echoServer, "b": echoServer},
+		InProcess: map[string]func(context.Context, inprocess.Peer) error{"a": echoServer, "b": echoServer},
 		Servers:   map[string]Spec{"a": {Type: messages.SDK}, "b": {Type: messages.SDK}},
 	})
 	if err != nil {
@@ -175,7 +175,7 @@ func TestSleepIsNoticed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var refuse = true
 		m, err := Start(t.Context(), Config{
-			InProcess: map[string]func(context.Context, transports.Peer) error{"a": func(ctx context.Context, p transports.Peer) error {
+			InProcess: map[string]func(context.Context, inprocess.Peer) error{"a": func(ctx context.Context, p inprocess.Peer) error {
 				if refuse {
 					return fmt.Errorf("no network")
 				}

@@ -19,7 +19,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/actors/catalog"
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/test/seeds"
-	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/inprocess"
 )
 
 // A server is connected when it was opened, greeted and listed and its tools are registered, and not before: a caller that
@@ -28,7 +28,7 @@ func TestConnectedMeansRegistered(t *testing.T) {
 	seeds.Shows(t, "000.10.order")
 	synctest.Test(t, func(t *testing.T) {
 		const servers = 100
-		cfg := Config{InProcess: map[string]func(context.Context, transports.Peer) error{}, Servers: map[string]Spec{}}
+		cfg := Config{InProcess: map[string]func(context.Context, inprocess.Peer) error{}, Servers: map[string]Spec{}}
 		for i := range servers {
 			name := fmt.Sprintf("s%d", i)
 			cfg.InProcess[name], cfg.Servers[name] = echoServer, Spec{Type: messages.SDK, Disabled: true}

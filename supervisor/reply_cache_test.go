@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/mcpvisor/mcpvisor/messages"
-	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/inprocess"
 )
 
 var zeroes = make([]byte, 20<<20)
@@ -99,7 +99,7 @@ func TestRememberedCallsAgeByThemselves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var kept, flying, armed atomic.Int64
 		m, err := Start(t.Context(), Config{
-			InProcess: map[string]func(context.Context, transports.Peer) error{"a": echoServer},
+			InProcess: map[string]func(context.Context, inprocess.Peer) error{"a": echoServer},
 			Servers:   map[string]Spec{"a": {Type: messages.SDK}},
 			ActorOptions: func(name string) []actor.PropsOption {
 				if name != "entry" {

@@ -16,7 +16,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
-	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/inprocess"
 )
 
 // questioner is a server that asks as often as ask is sent to, and gives what it is answered.
@@ -26,7 +26,7 @@ type questioner struct {
 	answers chan string
 }
 
-func (q *questioner) serve(ctx context.Context, peer transports.Peer) error {
+func (q *questioner) serve(ctx context.Context, peer inprocess.Peer) error {
 	go func() {
 		n := 0
 		for {
@@ -71,7 +71,7 @@ func (q *questioner) serve(ctx context.Context, peer transports.Peer) error {
 func questioned(t *testing.T, cfg supervisor.Config) (*questioner, *supervisor.Manager) {
 	t.Helper()
 	q := &questioner{ask: make(chan string), sample: make(chan string), answers: make(chan string, 100)}
-	cfg.InProcess = map[string]func(context.Context, transports.Peer) error{"q": q.serve}
+	cfg.InProcess = map[string]func(context.Context, inprocess.Peer) error{"q": q.serve}
 	cfg.Servers = map[string]supervisor.Spec{"q": {Type: messages.SDK, Era: messages.EraLegacy}}
 	m, err := supervisor.Start(t.Context(), cfg)
 	if err != nil {

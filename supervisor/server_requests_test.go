@@ -15,12 +15,12 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/test/seeds"
-	"github.com/mcpvisor/mcpvisor/transports"
 	"github.com/mcpvisor/mcpvisor/transports/gosdk"
+	"github.com/mcpvisor/mcpvisor/transports/inprocess"
 )
 
 // asking is a server of the SDK whose tools ask the client, and say what they got.
-func asking() func(context.Context, transports.Peer) error {
+func asking() func(context.Context, inprocess.Peer) error {
 	s := mcp.NewServer(&mcp.Implementation{Name: "asking", Version: "1"}, nil)
 	add := func(name string, ask func(context.Context, *mcp.ServerSession) (any, error)) {
 		s.AddTool(&mcp.Tool{Name: name, InputSchema: map[string]any{"type": "object"}},
@@ -60,7 +60,7 @@ func asking() func(context.Context, transports.Peer) error {
 
 func startAsking(t *testing.T, cfg supervisor.Config) *supervisor.Manager {
 	t.Helper()
-	cfg.InProcess = map[string]func(context.Context, transports.Peer) error{"a": asking()}
+	cfg.InProcess = map[string]func(context.Context, inprocess.Peer) error{"a": asking()}
 	cfg.Servers = map[string]supervisor.Spec{"a": {Type: messages.SDK, Era: messages.EraLegacy}}
 	m, err := supervisor.Start(t.Context(), cfg)
 	if err != nil {
@@ -149,8 +149,8 @@ func TestAPersonIsNotAskedTwiceForOneRead(t *testing.T) {
 				})
 			serve := gosdk.Serve(s)
 			m, err := supervisor.Start(t.Context(), supervisor.Config{
-				InProcess: map[string]func(context.Context, transports.Peer) error{
-					"a": func(ctx context.Context, p transports.Peer) error {
+				InProcess: map[string]func(context.Context, inprocess.Peer) error{
+					"a": func(ctx context.Context, p inprocess.Peer) error {
 						ctx, cancel := context.WithCancel(ctx)
 						defer cancel()
 						mu.Lock()

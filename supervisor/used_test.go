@@ -16,6 +16,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/inprocess"
 	"github.com/mcpvisor/mcpvisor/transports/procinfo"
 )
 
@@ -165,7 +166,7 @@ func TestAConnectedServerIsNotLookedAt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake("work")
 		f.delay = 4 * time.Second
-		l := &looked{Transport: transports.NewInProcess(f.serve)}
+		l := &looked{Transport: inprocess.New(f.serve)}
 		m := start(t, supervisor.Config{
 			Servers:   map[string]supervisor.Spec{"x": npx},
 			Transport: func(string, supervisor.Spec) (transports.Transport, error) { return l, nil },

@@ -1,9 +1,12 @@
-// Package transports moves JSON-RPC messages between this process and one server: bytes in, bytes out. There is one file per kind
-// of connection, behind one small interface:
+// Package transports says what a connection to one server is: bytes in, bytes out. It has no connection of its own, so that a
+// program which brings one needs nothing else:
 //
 //	Transport.Dial opens a Conn;  Conn.Send writes;  a Sink receives;  Conn.Close releases
 //
-// The package knows the frames of each kind (lines, server-sent events, HTTP status and headers) and nothing of what the messages
+// The kinds that mcpvisor has are in the packages below: stdio (a child process), web (streamable HTTP, SSE and a proxy of
+// connectors), websocket and inprocess (a server of the same program).
+//
+// A transport knows the frames of its kind (lines, server-sent events, HTTP status and headers) and nothing of what the messages
 // say. The packages above (actors, supervisor/restart) decide about restarts and retries, and transports/session about protocol
 // versions: a Conn that ends stays ended.
 //
@@ -12,10 +15,11 @@
 // Package supervisor makes one [Transport] for each server's entry and gives it to the server's actor. For every attempt to
 // connect, the actor calls session.Dial, which calls [Transport.Dial] and is the [Sink] of the connection. The transport owns
 // what the connection consists of (a child process, pipes, sockets, goroutines) from Dial until [Conn.Released] is closed. It
-// asks package auth for credentials, package budget for memory and for pauses, and package isolation for what a child may touch.
+// asks an [Authorizer], most often of package auth, for credentials, package budget for memory and for pauses, and package
+// isolation for what a child may touch.
 //
-//	supervisor ── makes ──> Transport
-//	                            │ Dial
+//	supervisor ── makes ──> Transport      stdio   web   websocket   inprocess
+//	                            │ Dial       └──────┴────────┴───────────┴── transports/internal: what they share
 //	actor ──> session ── Send ──┴──> Conn ──> pipe, HTTP or WebSocket ──> server
 //	             ^                     │
 //	             └── Sink: Message … Down ──────────── what the server says

@@ -12,7 +12,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/supervisor/control"
-	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/inprocess"
 )
 
 // questionServer is a server whose tool pay asks for a PIN, once both of its callers have begun.
@@ -23,7 +23,7 @@ type questionServer struct {
 	calls []string // ids, the first first
 }
 
-func (s *questionServer) serve(ctx context.Context, peer transports.Peer) error {
+func (s *questionServer) serve(ctx context.Context, peer inprocess.Peer) error {
 	s.write = func(raw string) { _ = peer.Write(ctx, []byte(raw)) }
 	for {
 		raw, err := peer.Read(ctx)
@@ -86,7 +86,7 @@ func TestAQuestionIsNeverAnotherCallers(t *testing.T) {
 					own <- "asked"
 					return messages.ElicitResult{Action: messages.ElicitDecline}, nil
 				},
-				InProcess: map[string]func(context.Context, transports.Peer) error{"shop": s.serve},
+				InProcess: map[string]func(context.Context, inprocess.Peer) error{"shop": s.serve},
 			})
 			if err != nil {
 				t.Fatal(err)

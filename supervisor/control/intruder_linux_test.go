@@ -18,7 +18,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/supervisor/control"
-	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/stdio"
 )
 
 // The test binary plays the processes that try to use the socket.
@@ -258,7 +258,7 @@ func (s *testManager) tryFromServer(t *testing.T, server, how string) string {
 // A network namespace does not hide the socket, whose path a server can guess. Its server is recognised by its
 // parents, and by its namespaces when it has left them.
 func TestAServerWithItsOwnNetworkDoesNotControl(t *testing.T) {
-	if no := transports.Capabilities(t.Context()).NoNamespace; no != "" {
+	if no := stdio.Capabilities(t.Context()).NoNamespace; no != "" {
 		t.Skip("NOT TESTED: a server with a network of its own. ", no)
 	}
 	s := intruders(t, map[string]messages.Isolation{"loopback": {Network: messages.NetworkLoopback}})

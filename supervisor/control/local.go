@@ -9,7 +9,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/actors/catalog"
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
-	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/stdio"
 )
 
 // LocalConfig holds the facts that a manager does not know about itself.
@@ -187,7 +187,7 @@ func WithheldEnv(st messages.Status, inherit bool) []string {
 		inherit = *st.Config.InheritEnv
 	}
 	// The same function computes the environment of a child, so the names are exact.
-	_, withheld := transports.ChildEnv(os.Environ(), st.Config.Env, inherit)
+	_, withheld := stdio.ChildEnv(os.Environ(), st.Config.Env, inherit)
 	return withheld
 }
 

@@ -13,15 +13,15 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/supervisor/control"
-	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/inprocess"
 )
 
 // With Retries a caller whose wait is longer than an attempt gets the outcome of the next attempt; without it the
 // caller gets the failure. A server that ended by itself is not waited for again, nor is one that the query does not
 // name.
 func TestStatusWaitsForWhoRanOutOfTime(t *testing.T) {
-	late := func(dials *atomic.Int64, silent int64) func(context.Context, transports.Peer) error {
-		return func(ctx context.Context, peer transports.Peer) error {
+	late := func(dials *atomic.Int64, silent int64) func(context.Context, inprocess.Peer) error {
+		return func(ctx context.Context, peer inprocess.Peer) error {
 			n := dials.Add(1)
 			for {
 				msg, err := peer.Read(ctx)
@@ -61,11 +61,11 @@ func TestStatusWaitsForWhoRanOutOfTime(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var dials atomic.Int64
-				dead := func(context.Context, transports.Peer) error { return errors.New("it has died") }
+				dead := func(context.Context, inprocess.Peer) error { return errors.New("it has died") }
 				spec := supervisor.Spec{Type: messages.SDK, Era: messages.EraLegacy}
 				m, err := supervisor.Start(t.Context(), supervisor.Config{
 					Servers:   map[string]supervisor.Spec{"late": spec, "dead": spec},
-					InProcess: map[string]func(context.Context, transports.Peer) error{"late": late(&dials, c.silent), "dead": dead},
+					InProcess: map[string]func(context.Context, inprocess.Peer) error{"late": late(&dials, c.silent), "dead": dead},
 				})
 				if err != nil {
 					t.Fatal(err)

@@ -15,7 +15,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/supervisor/control"
-	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/inprocess"
 )
 
 // oddResult has blanks, an escape and a number that a decoder would write differently.
@@ -25,8 +25,8 @@ const oddContents = `{ "contents":[ {"uri":"a://b", "text":"\u0041 <b>"} ],  "me
 
 // serve is an MCP server with the tools odd, fails, refuses and waits. waits answers when its call is cancelled, and
 // signals on started and stopped.
-func serve(started, stopped chan<- struct{}) func(context.Context, transports.Peer) error {
-	return func(ctx context.Context, peer transports.Peer) error {
+func serve(started, stopped chan<- struct{}) func(context.Context, inprocess.Peer) error {
+	return func(ctx context.Context, peer inprocess.Peer) error {
 		var mu sync.Mutex
 		waiting := map[string]json.RawMessage{}
 		var called json.RawMessage
@@ -156,7 +156,7 @@ func newTestManager(t *testing.T) *testManager {
 			s.questions <- r
 			return messages.ElicitResult{Action: messages.ElicitDecline}, nil
 		},
-		InProcess: map[string]func(context.Context, transports.Peer) error{"p": peer, "off": peer},
+		InProcess: map[string]func(context.Context, inprocess.Peer) error{"p": peer, "off": peer},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -7,8 +7,8 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor/config"
-	"github.com/mcpvisor/mcpvisor/transports"
 	"github.com/mcpvisor/mcpvisor/transports/isolation"
+	"github.com/mcpvisor/mcpvisor/transports/stdio"
 )
 
 // Snapshot holds the files of a configuration as they are at one moment, before they are merged. It is a value; Reread
@@ -53,7 +53,7 @@ func Read(o Options) (Snapshot, error) {
 
 // machineCapabilities returns what this machine can enforce of an isolation.
 func machineCapabilities(want messages.Isolation) isolation.Capabilities {
-	return transports.CapabilitiesFor(context.Background(), want)
+	return stdio.CapabilitiesFor(context.Background(), want)
 }
 
 // Reread finds and reads the files anew. The content of standard input and of named pipes, which can be read only once,

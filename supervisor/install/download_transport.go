@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
-	"github.com/mcpvisor/mcpvisor/transports"
 	"github.com/mcpvisor/mcpvisor/transports/addresses"
+	"github.com/mcpvisor/mcpvisor/transports/httpclient"
 )
 
 // downloadTransport performs downloads. Publishers choose the addresses, and could otherwise make this machine request
@@ -47,7 +47,7 @@ func newDownloadTransport(base *url.URL, custom http.RoundTripper) *downloadTran
 	if custom != nil {
 		return o
 	}
-	t := transports.NewClient().Transport.(*http.Transport)
+	t := httpclient.New().Transport.(*http.Transport)
 	o.fallback, o.proxy = t, http.ProxyFromEnvironment
 	// Connections are not reused, so that the check of each dial covers each request.
 	direct := t.Clone()

@@ -14,7 +14,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 	"github.com/mcpvisor/mcpvisor/supervisor/install/plan"
-	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/httpclient"
 )
 
 const (
@@ -169,7 +169,7 @@ func innermostText(err error) string {
 // statusError translates an answer that is not 200, and returns the delay after which another attempt may help.
 func (r *Registry) statusError(op string, resp *http.Response, body []byte) (wait time.Duration, err error) {
 	code := resp.StatusCode
-	e := &messages.Error{Op: op, Class: messages.ClassNetwork, RetryAfter: transports.RetryAfter(resp.Header, time.Now())}
+	e := &messages.Error{Op: op, Class: messages.ClassNetwork, RetryAfter: httpclient.RetryAfter(resp.Header, time.Now())}
 	registry := "the registry " + r.Host()
 	detail := ""
 	if d := problemText(body); d != "" {

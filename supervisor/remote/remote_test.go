@@ -30,7 +30,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/supervisor/remote"
-	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/inprocess"
 )
 
 // authority signs certificates for 127.0.0.1.
@@ -108,7 +108,7 @@ func must(t *testing.T, err error) {
 // serve answers the handshake and offers a tool "echo", a tool "big" whose result has as many bytes as its caller
 // wants, a tool "ask" that reports progress and then the model that the client sampled with, and resources: their text is the
 // number of subscriptions, and x:///no refuses one.
-func serve(ctx context.Context, peer transports.Peer) error {
+func serve(ctx context.Context, peer inprocess.Peer) error {
 	var asking json.RawMessage // the id of the call of "ask"
 	subscribed := map[string]bool{}
 	for {
@@ -191,7 +191,7 @@ func TestMain(m *testing.M) {
 // beManager serves a manager until its standard input ends. It prints its address, and then a line for each line read.
 func beManager(dir string) {
 	m, err := supervisor.Start(context.Background(), supervisor.Config{
-		InProcess: map[string]func(context.Context, transports.Peer) error{"s": serve}})
+		InProcess: map[string]func(context.Context, inprocess.Peer) error{"s": serve}})
 	check(err)
 	cfg, err := load(dir)
 	check(err)

@@ -14,28 +14,12 @@ import (
 // other.
 const MaxFamily = 5
 
-// OpenFamily is a family that is larger and is to be taken apart: it may shrink and must not grow.
-type OpenFamily struct {
-	// Folder and Word name the family, Files is how many files it has now.
-	Folder, Word string
-	Files        int
-	// Why says what keeps the family from being a folder.
-	Why string
-}
-
-// OpenFamilies are the exceptions of today.
-var OpenFamilies = []OpenFamily{
-	{"transports", "stdio", 8, "the kinds of transports still share one folder, and with it what a process and a request need"},
-	{"transports", "process", 10, "the kinds of transports still share one folder, and with it what a process and a request need"},
-	{"transports", "http", 26, "the kinds of transports still share one folder, and with it what a process and a request need"},
-}
-
-// Families returns the families of production files that are larger than MaxFamily and not open, by the files of each folder.
+// Families returns the families of production files that are larger than MaxFamily, by the files of each folder.
 //
 // A family is all files of one folder with the same first word, which ends at the first underscore. Variants for systems
 // (process_linux.go) count like others: six of them are a package that hides its systems. A number belongs to its word, so that
 // i06_single.go and i07_envelope.go are no family: the number names one thing of a numbered list, as a word does.
-func Families(files map[string][]string, open []OpenFamily) []string {
+func Families(files map[string][]string) []string {
 	var bad []string
 	for _, folder := range slices.Sorted(maps.Keys(files)) {
 		families := map[string][]string{}
@@ -44,14 +28,10 @@ func Families(files map[string][]string, open []OpenFamily) []string {
 			families[word] = append(families[word], name)
 		}
 		for _, word := range slices.Sorted(maps.Keys(families)) {
-			most := MaxFamily
-			if i := slices.IndexFunc(open, func(o OpenFamily) bool { return o.Folder == folder && o.Word == word }); i >= 0 {
-				most = open[i].Files
-			}
-			if names := families[word]; len(names) > most {
+			if names := families[word]; len(names) > MaxFamily {
 				slices.Sort(names)
 				bad = append(bad, fmt.Sprintf("%s: %d files begin with %q, more than %d (%s): make a folder of what stands apart, or name each file after its own idea",
-					folder, len(names), word, most, strings.Join(names, " ")))
+					folder, len(names), word, MaxFamily, strings.Join(names, " ")))
 			}
 		}
 	}

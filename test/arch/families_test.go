@@ -18,19 +18,13 @@ func TestNoFolderHoldsAFamilyOfFiles(t *testing.T) {
 	if len(files) < 20 {
 		t.Fatalf("only %d folders with files: the tree was not read", len(files))
 	}
-	for _, problem := range arch.Families(files, arch.OpenFamilies) {
+	for _, problem := range arch.Families(files) {
 		t.Error(problem)
-	}
-	for _, family := range arch.OpenFamilies {
-		if family.Why == "" {
-			t.Errorf("the open family %s/%s_* has no reason", family.Folder, family.Word)
-		}
 	}
 }
 
-// Each planted family is found once; what is no family, or an open one that has not grown, is not.
+// Each planted family is found once; what is no family is not.
 func TestPlantedFamiliesAreFound(t *testing.T) {
-	open := []arch.OpenFamily{{"cmd", "ask", 6, "it is being moved"}}
 	for _, c := range []struct {
 		folder, names string
 		want          string // of the one problem; empty for none
@@ -41,11 +35,9 @@ func TestPlantedFamiliesAreFound(t *testing.T) {
 		{"web", "http.go https_a.go httpx.go http_b.go http_c.go http_d.go", ""},
 		{"judge", "i01_a.go i02_b.go i03_c.go i04_d.go i05_e.go i06_f.go", ""},
 		{"judge", "i01_a.go i01_b.go i01_c.go i01_d.go i01_e.go i01_f.go", `begin with "i01"`},
-		{"cmd", "ask.go ask_a.go ask_b.go ask_c.go ask_d.go ask_e.go", ""},
-		{"cmd", "ask.go ask_a.go ask_b.go ask_c.go ask_d.go ask_e.go ask_f.go", "more than 6"},
 		{"cmd/ask", "ask.go ask_a.go ask_b.go ask_c.go ask_d.go ask_e.go", "more than 5"},
 	} {
-		bad := arch.Families(map[string][]string{c.folder: strings.Fields(c.names), "other": {"http.go"}}, open)
+		bad := arch.Families(map[string][]string{c.folder: strings.Fields(c.names), "other": {"http.go"}})
 		switch {
 		case c.want == "" && len(bad) > 0:
 			t.Errorf("%s: found %q, want nothing", c.names, bad)

@@ -233,9 +233,48 @@ var Table = []Row{
 		Never:    noActors,
 	},
 	{
+		Packages: []string{"transports/internal/redact"},
+		Height:   edge,
+		Why:      "what is hidden in a text is decided by the text and the secrets, which are arguments",
+		Never:    noActors,
+	},
+	{
+		Packages: []string{"transports/stdio/children"},
+		Height:   edge + 1,
+		Why:      "which processes are children of this program is noted without knowing why they were started",
+		Never:    noActors,
+	},
+	{
 		Packages: []string{"transports"},
 		Height:   edge + 2,
-		Why:      "a transport moves bytes and does not know for whom",
+		Why:      "what a connection is, is said without knowing any kind of it",
+		Never:    noActors,
+	},
+	{
+		Packages: []string{"transports/internal/errs"},
+		Height:   edge + 3,
+		Why:      "an error of the boundary is made from a cause, whatever failed",
+		Never:    noActors,
+	},
+	{
+		Packages: []string{
+			"transports/internal/incoming", "transports/internal/lifetime", "transports/httpclient",
+			"transports/stdio/internal/pipe", "transports/stdio/internal/process",
+		},
+		Height: edge + 4,
+		Why:    "the parts that several kinds of connections are made of know what a connection is, and no kind of it",
+		Never:  noActors,
+	},
+	{
+		Packages: []string{"transports/internal/lines", "transports/internal/eventstream", "transports/internal/origin"},
+		Height:   edge + 5,
+		Why:      "the frames of a stream and the requests to a server stand on the bounds for what a server sends",
+		Never:    noActors,
+	},
+	{
+		Packages: []string{"transports/stdio", "transports/web", "transports/websocket", "transports/inprocess"},
+		Height:   edge + 6,
+		Why:      "a kind of transport moves bytes and does not know for whom, nor the other kinds",
 		Never:    noActors,
 	},
 	{

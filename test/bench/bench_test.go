@@ -20,7 +20,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/test/servers"
 	"github.com/mcpvisor/mcpvisor/test/servers/web"
-	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/inprocess"
 	"github.com/mcpvisor/mcpvisor/transports/mcpgo"
 )
 
@@ -67,7 +67,7 @@ func one(s supervisor.Spec) supervisor.Config {
 func inProcess() supervisor.Config {
 	serve := mcpgo.Serve(web.Server("bench"))
 	return supervisor.Config{
-		InProcess: map[string]func(context.Context, transports.Peer) error{"s": serve},
+		InProcess: map[string]func(context.Context, inprocess.Peer) error{"s": serve},
 		Servers:   map[string]supervisor.Spec{"s": {Type: messages.SDK}},
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/servers"
 	"github.com/mcpvisor/mcpvisor/test/servers/built"
 	"github.com/mcpvisor/mcpvisor/test/servers/web"
-	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/inprocess"
 	"github.com/mcpvisor/mcpvisor/transports/mcpgo"
 )
 
@@ -41,7 +41,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 				"grandchild": short(fixtureSpec("grandchild", "signals=ignore")), "silent": short(fixtureSpec("silent")),
 				"hole": {Type: messages.HTTP, URL: hole + "/mcp"}, "missing": {Command: "/no/such/program"},
 			},
-			InProcess: map[string]func(context.Context, transports.Peer) error{"sdk": mcpgo.Serve(web.Server("sdk"))},
+			InProcess: map[string]func(context.Context, inprocess.Peer) error{"sdk": mcpgo.Serve(web.Server("sdk"))},
 		})
 		healthy := []string{"stdio", "launcher", "http", "sse", "sdk", "deaf", "grandchild"}
 		awaitConnected(t, m, healthy...)

@@ -16,8 +16,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/peers"
 	"github.com/mcpvisor/mcpvisor/test/seeds"
 	"github.com/mcpvisor/mcpvisor/test/servers/web"
-	"github.com/mcpvisor/mcpvisor/transports"
 	"github.com/mcpvisor/mcpvisor/transports/gosdk"
+	"github.com/mcpvisor/mcpvisor/transports/inprocess"
 )
 
 // testActor is an actor of the program's that sends commands to the manager, and answers what servers ask.
@@ -177,7 +177,7 @@ func TestEveryTypeOfTransportIsSupportedAtOnce(t *testing.T) {
 			"claudeai-proxy": {Type: messages.ClaudeAIProxy, URL: url + "/mcp", ID: "mcpsrv_02"},
 			"websocket":      {Type: messages.WebSocket, URL: strings.Replace(web.Serve(t, socket), "http", "ws", 1)},
 		},
-		InProcess: map[string]func(context.Context, transports.Peer) error{"sdk": gosdk.Serve(sdkServer(1, nil))},
+		InProcess: map[string]func(context.Context, inprocess.Peer) error{"sdk": gosdk.Serve(sdkServer(1, nil))},
 	})
 	for _, name := range []string{"stdio", "sse", "http", "claudeai-proxy", "websocket"} {
 		awaitConnected(t, m, name)

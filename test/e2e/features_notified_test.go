@@ -18,8 +18,8 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
-	"github.com/mcpvisor/mcpvisor/transports"
 	"github.com/mcpvisor/mcpvisor/transports/gosdk"
+	"github.com/mcpvisor/mcpvisor/transports/inprocess"
 	"github.com/mcpvisor/mcpvisor/transports/mcpgo"
 )
 
@@ -180,7 +180,7 @@ func TestStructuredOutputIsExactAndCompared(t *testing.T) {
 			"http": {URL: serveOverHTTP(t, 0, &lists, &mcp.StreamableHTTPOptions{Stateless: true})},
 			"sdk":  {Type: messages.SDK},
 		},
-		InProcess: map[string]func(context.Context, transports.Peer) error{"sdk": gosdk.Serve(newNotifiedServer(0, &lists))},
+		InProcess: map[string]func(context.Context, inprocess.Peer) error{"sdk": gosdk.Serve(newNotifiedServer(0, &lists))},
 	})
 	for _, server := range []string{"http", "sdk"} {
 		awaitConnected(t, m, server)
@@ -228,7 +228,7 @@ func TestMCPGoServerInProcess(t *testing.T) {
 	})
 	m := startManager(t, supervisor.Config{
 		Servers:   map[string]supervisor.Spec{"mcpgo": {Type: messages.SDK}},
-		InProcess: map[string]func(context.Context, transports.Peer) error{"mcpgo": mcpgo.Serve(s)},
+		InProcess: map[string]func(context.Context, inprocess.Peer) error{"mcpgo": mcpgo.Serve(s)},
 	})
 	awaitConnected(t, m, "mcpgo")
 	if st := statusOf(t, m, "mcpgo"); st.Instructions != "Be brief." {

@@ -17,7 +17,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/test/peers"
-	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/stdio"
 )
 
 const (
@@ -28,7 +28,7 @@ const (
 func init() {
 	roles[managerRole] = playManager
 	roles[guardianRole] = func([]string) int {
-		if err := transports.RunGuardian(os.Stdin); err != nil {
+		if err := stdio.RunGuardian(os.Stdin); err != nil {
 			return 1
 		}
 		return 0
@@ -51,7 +51,7 @@ func playManager(args []string) int {
 		return fail(err)
 	}
 	if args[1] == guardianRole {
-		guardian, err := transports.StartGuardian(exec.Command(os.Args[0], guardianRole))
+		guardian, err := stdio.StartGuardian(exec.Command(os.Args[0], guardianRole))
 		if err != nil {
 			return fail(err)
 		}

@@ -13,8 +13,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/peers"
 	"github.com/mcpvisor/mcpvisor/test/seeds"
 	"github.com/mcpvisor/mcpvisor/test/servers"
-	"github.com/mcpvisor/mcpvisor/transports"
 	"github.com/mcpvisor/mcpvisor/transports/gosdk"
+	"github.com/mcpvisor/mcpvisor/transports/inprocess"
 )
 
 // sdkServer is a server of the Go SDK with so many tools, each answering its own name.
@@ -41,7 +41,7 @@ func TestAllPagesOfAListArrive(t *testing.T) {
 			"stdio": fixtureSpec("good", "tools=100", "page=7"),
 			"empty": fixtureSpec("empty-cursor"), // an empty cursor is one like any other
 		},
-		InProcess: map[string]func(context.Context, transports.Peer) error{
+		InProcess: map[string]func(context.Context, inprocess.Peer) error{
 			"sdk": gosdk.Serve(sdkServer(tools, &mcp.ServerOptions{PageSize: 10})),
 		},
 	})

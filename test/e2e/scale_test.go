@@ -20,6 +20,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/servers/built"
 	"github.com/mcpvisor/mcpvisor/test/servers/web"
 	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/inprocess"
+	"github.com/mcpvisor/mcpvisor/transports/stdio"
 )
 
 // countingTransport is a stdio transport that counts how many of its kind are starting: from the dial to the first message,
@@ -78,8 +80,8 @@ func TestManyProcessesStartThroughTheGate(t *testing.T) {
 	begin := time.Now()
 	m := startManager(t, supervisor.Config{Servers: specs, Gate: limits,
 		Transport: func(_ string, spec supervisor.Spec) (transports.Transport, error) {
-			env, _ := transports.ChildEnv(os.Environ(), spec.Env, false)
-			return countingTransport{transports.NewStdio(transports.StdioConfig{
+			env, _ := stdio.ChildEnv(os.Environ(), spec.Env, false)
+			return countingTransport{stdio.New(stdio.Config{
 				Command: spec.Command, Args: spec.Args, Env: env,
 			}), &counted}, nil
 		}})
@@ -157,7 +159,7 @@ func TestServersThatNeverAnswerDelayNobody(t *testing.T) {
 }
 
 // serveMinimal is as little of a server as there can be, so that what is measured is ours.
-func serveMinimal(ctx context.Context, peer transports.Peer) error {
+func serveMinimal(ctx context.Context, peer inprocess.Peer) error {
 	for {
 		msg, err := peer.Read(ctx)
 		if err != nil {
@@ -201,7 +203,7 @@ func TestFiveThousandServersLiveInOneProcess(t *testing.T) {
 	before := memoryInUse()
 	begin := time.Now()
 	m := startManager(t, supervisor.Config{Servers: specs,
-		InProcess: map[string]func(context.Context, transports.Peer) error{"tiny": serveMinimal}})
+		InProcess: map[string]func(context.Context, inprocess.Peer) error{"tiny": serveMinimal}})
 	if err := m.Settled(testContext(t, 5*time.Minute)); err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/test/peers"
-	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/inprocess"
 	"github.com/mcpvisor/mcpvisor/transports/mcpgo"
 )
 
@@ -251,7 +251,7 @@ func TestTasksOfAnMCPGoServer(t *testing.T) {
 	m := startManager(t, supervisor.Config{
 		// mcp-go 1.2.1 has the tasks of the legacy era only, and demands them in the modern one too (November 2026).
 		Servers:   map[string]supervisor.Spec{"go": {Type: messages.SDK, Era: messages.EraLegacy}},
-		InProcess: map[string]func(context.Context, transports.Peer) error{"go": mcpgo.Serve(s)},
+		InProcess: map[string]func(context.Context, inprocess.Peer) error{"go": mcpgo.Serve(s)},
 	})
 	awaitConnected(t, m, "go")
 	checkText(t, m, "go", "quick", nil, "done")

@@ -21,7 +21,9 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/peers"
 	"github.com/mcpvisor/mcpvisor/transports"
 	"github.com/mcpvisor/mcpvisor/transports/auth/oauth"
+	"github.com/mcpvisor/mcpvisor/transports/httpclient"
 	"github.com/mcpvisor/mcpvisor/transports/session"
+	"github.com/mcpvisor/mcpvisor/transports/web"
 )
 
 // bound is for what must happen, however slow the machine.
@@ -174,8 +176,8 @@ func followRedirects(ctx context.Context, url string, on func(*http.Request) boo
 
 // openSession opens a session by the authorizer.
 func openSession(ctx context.Context, url string, a transports.Authorizer) (*session.Gate, func(), error) {
-	client := transports.NewClient()
-	s, err := session.Dial(ctx, transports.NewHTTP(transports.HTTPConfig{URL: url, Auth: a, Client: client}),
+	client := httpclient.New()
+	s, err := session.Dial(ctx, web.NewHTTP(web.Config{URL: url, Auth: a, Client: client}),
 		session.Config{ClientName: "test", ClientVersion: "1"})
 	if err != nil {
 		return nil, nil, err

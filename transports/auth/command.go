@@ -8,28 +8,29 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/stdio"
 )
 
 // commandLimit bounds a command if nothing else is configured.
 const commandLimit = 10 * time.Second
 
 // ShellCommand returns the configuration that runs a command line in the system's shell: /bin/sh -c, on Windows cmd /C.
-func ShellCommand(line string) transports.StdioConfig {
+func ShellCommand(line string) stdio.Config {
 	if runtime.GOOS == "windows" {
-		return transports.StdioConfig{Command: "cmd", Args: []string{"/C", line}}
+		return stdio.Config{Command: "cmd", Args: []string{"/C", line}}
 	}
-	return transports.StdioConfig{Command: "/bin/sh", Args: []string{"-c", line}}
+	return stdio.Config{Command: "/bin/sh", Args: []string{"-c", line}}
 }
 
 // runCommand runs a command that prints credentials. No error repeats its output, because the beginning of a token is secret too.
 // Errors that may pass have ClassNetwork, so that the server is tried again; the others ask for a person.
-func runCommand(ctx context.Context, program transports.StdioConfig, limit time.Duration, what string) ([]byte, error) {
+func runCommand(ctx context.Context, program stdio.Config, limit time.Duration, what string) ([]byte, error) {
 	if limit <= 0 {
 		limit = commandLimit
 	}
 	bounded, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	out, err := transports.Output(bounded, program, maxValue)
+	out, err := stdio.Output(bounded, program, maxValue)
 	if err == nil {
 		return out, nil
 	}

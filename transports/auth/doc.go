@@ -1,6 +1,6 @@
 // Package auth gives the requests of a remote server their credentials, and keeps secrets.
 //
-// A kind of credentials is a [transports.Authorizer], which goes into HTTPConfig.Auth:
+// A kind of credentials is a [transports.Authorizer], which goes into the configuration of a remote transport (web.Config.Auth):
 //
 //   - [APIKey]: a header whose value comes from a [Source]: Text, Env, File or Command;
 //   - [Bearer]: the same, as "Authorization: Bearer …"; [TokenFile] is Bearer of a file;
@@ -17,7 +17,7 @@
 // Package supervisor makes an Authorizer from the "auth" of a server's entry and gives it to the transport, which calls it before
 // every request and after every refusal. The supervisor or the command opens the Store; package oauth keeps its sign-ins in it.
 // This package owns the files below Options.Dir, the lock files among them, and the entries in the keyring. It runs commands by
-// transports.Output.
+// stdio.Output.
 //
 //	transport ── Authorize, Refused ──> Authorizer ──> Source: text, variable, file, command
 //	                                        └─ oauth ──> Refresher ──> Locks, Store ──> keyring or files

@@ -9,11 +9,12 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/transports"
 	"github.com/mcpvisor/mcpvisor/transports/auth"
+	"github.com/mcpvisor/mcpvisor/transports/web"
 )
 
 // A token that another program keeps fresh in a file.
 func ExampleTokenFile() {
-	_ = transports.NewHTTP(transports.HTTPConfig{
+	_ = web.NewHTTP(web.Config{
 		URL:  "https://api.example.com/mcp",
 		Auth: auth.TokenFile("/var/run/secrets/token"),
 	})
@@ -21,7 +22,7 @@ func ExampleTokenFile() {
 
 // A key from the environment, in a header of the server's choice.
 func ExampleAPIKey() {
-	_ = transports.NewHTTP(transports.HTTPConfig{
+	_ = web.NewHTTP(web.Config{
 		URL:  "https://api.example.com/mcp",
 		Auth: auth.APIKey("X-API-Key", auth.Env("CUSTOM_API_KEY")),
 	})
@@ -50,7 +51,7 @@ func ExampleTokens() {
 	defer server.Close()
 
 	token := "first"
-	conn, err := transports.NewHTTP(transports.HTTPConfig{
+	conn, err := web.NewHTTP(web.Config{
 		URL: server.URL,
 		Auth: auth.Tokens(func(_ context.Context, refused string) (string, error) {
 			if refused == token {

@@ -12,12 +12,13 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/stdio"
 )
 
 // HelperConfig describes a helper: a command that prints headers as JSON.
 type HelperConfig struct {
 	// Program is the command: its Command, Args, complete Env, Dir and Guard count. ShellCommand makes one of a command line.
-	Program transports.StdioConfig
+	Program stdio.Config
 	// Limit bounds each run, 0 for 10 s. At its end the helper is killed with every process that it has started.
 	Limit time.Duration
 }

@@ -15,12 +15,12 @@ import (
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
-	"github.com/mcpvisor/mcpvisor/transports"
 	"github.com/mcpvisor/mcpvisor/transports/auth"
+	"github.com/mcpvisor/mcpvisor/transports/stdio"
 )
 
 // script is a shell command with an environment that it needs.
-func script(line string, env ...string) transports.StdioConfig {
+func script(line string, env ...string) stdio.Config {
 	cfg := auth.ShellCommand(line)
 	cfg.Env = append([]string{"PATH=" + os.Getenv("PATH")}, env...)
 	return cfg
@@ -83,7 +83,7 @@ func TestHelperFailures(t *testing.T) {
 			t.Errorf("%s: %v (%s)", c.line, e, e.Class)
 		}
 	}
-	a := auth.Helper(auth.HelperConfig{Program: transports.StdioConfig{Command: "/no/such/program " + canary}})
+	a := auth.Helper(auth.HelperConfig{Program: stdio.Config{Command: "/no/such/program " + canary}})
 	if e := boundaryError(t, a.Authorize(t.Context(), http.Header{})); e.Class != messages.ClassUnauthorized {
 		t.Errorf("%v (%s)", e, e.Class)
 	}

@@ -13,6 +13,9 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/transports"
 	"github.com/mcpvisor/mcpvisor/transports/auth"
+	"github.com/mcpvisor/mcpvisor/transports/httpclient"
+	"github.com/mcpvisor/mcpvisor/transports/stdio"
+	"github.com/mcpvisor/mcpvisor/transports/web"
 )
 
 // TestKindsOverHTTP: each kind at a server that wants another value than the first one, and then at one that wants none
@@ -39,7 +42,7 @@ func TestKindsOverHTTP(t *testing.T) {
 		write(t, json, fmt.Sprintf(`{"X-Key": "%s-%d"}`, canary, n))
 	}
 	const path = "PATH=/usr/bin:/bin"
-	reads := func(file string) transports.StdioConfig {
+	reads := func(file string) stdio.Config {
 		cfg := auth.ShellCommand("cat '" + file + "'")
 		cfg.Env = []string{path}
 		return cfg
@@ -55,8 +58,8 @@ func TestKindsOverHTTP(t *testing.T) {
 			set(2)
 			second, none := canary+"-2", ""
 			wanted.Store(&second)
-			conn, err := transports.NewHTTP(transports.HTTPConfig{URL: server.URL, Auth: a,
-				Client: transports.NewClient()}).Dial(t.Context(), silentSink{})
+			conn, err := web.NewHTTP(web.Config{URL: server.URL, Auth: a,
+				Client: httpclient.New()}).Dial(t.Context(), silentSink{})
 			if err != nil {
 				t.Fatal(err)
 			}

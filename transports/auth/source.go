@@ -14,6 +14,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/stdio"
 )
 
 // Source is the place of one secret value: [Text], [Env], [File] or [Command]. White space around the value does not count,
@@ -96,8 +97,8 @@ func readFile(path, what string) (string, error) {
 }
 
 // Command makes a Source of the output of a program. The program runs at the first request, and again when the server refuses the
-// value; limit bounds each run, 0 means 10 s. Only the fields of program that describe a child count; see transports.Output.
-func Command(program transports.StdioConfig, limit time.Duration) Source {
+// value; limit bounds each run, 0 means 10 s. Only the fields of program that describe a child count; see stdio.Output.
+func Command(program stdio.Config, limit time.Duration) Source {
 	what := "the command " + quoteLine(commandName(program.Command))
 	return Source{description: what, read: func(ctx context.Context) (string, error) {
 		out, err := runCommand(ctx, program, limit, what)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/transports"
 	"github.com/mcpvisor/mcpvisor/transports/fault"
+	"github.com/mcpvisor/mcpvisor/transports/inprocess"
 )
 
 // answers is a sink that signals each answer.
@@ -21,7 +22,7 @@ func (a answers) Down(error)                      {}
 // nothing.
 func BenchmarkCall(b *testing.B) {
 	answer := json.RawMessage(`{"jsonrpc":"2.0","id":1,"result":{}}`)
-	peer := func(ctx context.Context, p transports.Peer) error {
+	peer := func(ctx context.Context, p inprocess.Peer) error {
 		for {
 			if _, err := p.Read(ctx); err != nil {
 				return err
@@ -33,7 +34,7 @@ func BenchmarkCall(b *testing.B) {
 	}
 	for name, rules := range map[string][]fault.Rule{"direct": nil, "passive": {}, "nothing matches": {nowhere}} {
 		b.Run(name, func(b *testing.B) {
-			var tr transports.Transport = transports.NewInProcess(peer)
+			var tr transports.Transport = inprocess.New(peer)
 			if rules != nil {
 				control, err := fault.New(1, rules...)
 				if err != nil {

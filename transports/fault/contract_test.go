@@ -12,6 +12,8 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/transports"
 	"github.com/mcpvisor/mcpvisor/transports/fault"
+	"github.com/mcpvisor/mcpvisor/transports/inprocess"
+	"github.com/mcpvisor/mcpvisor/transports/stdio"
 	"github.com/mcpvisor/mcpvisor/transports/transporttest"
 )
 
@@ -46,7 +48,7 @@ func playScript() {
 
 // peerPort is the scripted peer's side of an in-process connection.
 type peerPort struct {
-	peer transports.Peer
+	peer inprocess.Peer
 	die  context.CancelFunc
 }
 
@@ -58,7 +60,7 @@ func (p peerPort) Noise([]byte) error    { return errors.New("there are no lines
 func (p peerPort) Die()                  { p.die() }
 
 func scripted(o transporttest.Options) transports.Transport {
-	tr := transports.NewInProcess(func(ctx context.Context, peer transports.Peer) error {
+	tr := inprocess.New(func(ctx context.Context, peer inprocess.Peer) error {
 		ctx, die := context.WithCancel(ctx)
 		defer die()
 		err := (&transporttest.Script{}).Serve(ctx, peerPort{peer, die}, func() ([]byte, error) { return peer.Read(ctx) })
@@ -72,7 +74,7 @@ func scripted(o transporttest.Options) transports.Transport {
 }
 
 func process(o transporttest.Options) transports.Transport {
-	return transports.NewStdio(transports.StdioConfig{
+	return stdio.New(stdio.Config{
 		Command: os.Args[0], MaxMessage: o.MaxMessage,
 		Env: []string{roleVariable + "=script", "TOKEN=" + o.Secret}, Args: []string{"--key", o.Secret},
 	})

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/mcpvisor/mcpvisor/transports"
 	"github.com/mcpvisor/mcpvisor/transports/fault"
+	"github.com/mcpvisor/mcpvisor/transports/inprocess"
 	"github.com/mcpvisor/mcpvisor/transports/transporttest"
 )
 
@@ -18,7 +18,7 @@ func ExampleWrap() {
 	}
 	hits := make(chan fault.Hit, 1) // the observer runs beside the calls, so what it sees is printed after them
 	control.Watch(func(h fault.Hit) { hits <- h })
-	transport := fault.Wrap(transports.NewInProcess(echoing), control.Named("github"))
+	transport := fault.Wrap(inprocess.New(echoing), control.Named("github"))
 
 	rule, err := fault.Parse("die-mid-call tool=search nth=2")
 	if err != nil {

@@ -13,11 +13,12 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/transports"
 	"github.com/mcpvisor/mcpvisor/transports/fault"
+	"github.com/mcpvisor/mcpvisor/transports/inprocess"
 	"github.com/mcpvisor/mcpvisor/transports/transporttest"
 )
 
 // echoing answers every request with a result, and no notification.
-func echoing(ctx context.Context, peer transports.Peer) error {
+func echoing(ctx context.Context, peer inprocess.Peer) error {
 	for {
 		b, err := peer.Read(ctx)
 		if err != nil {
@@ -45,7 +46,7 @@ func wrapped(t *testing.T, rules ...string) *program {
 		t.Fatal(err)
 	}
 	p := &program{Recorder: &transporttest.Recorder{}, control: control}
-	p.Conn, err = fault.Wrap(transports.NewInProcess(echoing), control).Dial(t.Context(), p.Recorder)
+	p.Conn, err = fault.Wrap(inprocess.New(echoing), control).Dial(t.Context(), p.Recorder)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,7 +229,7 @@ func TestDial(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			tr := fault.Wrap(transports.NewInProcess(echoing), control)
+			tr := fault.Wrap(inprocess.New(echoing), control)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
 			var e *transports.Error

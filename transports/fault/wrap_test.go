@@ -13,6 +13,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/transports"
 	"github.com/mcpvisor/mcpvisor/transports/fault"
+	"github.com/mcpvisor/mcpvisor/transports/inprocess"
 	"github.com/mcpvisor/mcpvisor/transports/transporttest"
 )
 
@@ -61,7 +62,7 @@ func TestTheOptionalMethodsOfASinkPass(t *testing.T) {
 					t.Fatal(err)
 				}
 				dial := func(sink transports.Sink) transports.Sink {
-					inner := &sinkTransport{Transport: transports.NewInProcess(echoing)}
+					inner := &sinkTransport{Transport: inprocess.New(echoing)}
 					c, err := fault.Wrap(inner, control).Dial(t.Context(), sink)
 					if err != nil {
 						t.Fatal(err)
@@ -139,7 +140,7 @@ func TestAFailedSendLeavesNoHeldAnswer(t *testing.T) {
 			t.Fatal(err)
 		}
 		broken := errors.New("the stream broke after the answer")
-		inner := &answerThenError{Transport: transports.NewInProcess(echoing), err: broken}
+		inner := &answerThenError{Transport: inprocess.New(echoing), err: broken}
 		conn, err := fault.Wrap(inner, control).Dial(t.Context(), &transporttest.Recorder{})
 		if err != nil {
 			t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/transports"
 	"github.com/mcpvisor/mcpvisor/transports/gosdk"
+	"github.com/mcpvisor/mcpvisor/transports/inprocess"
 )
 
 // answerServerRequest waits for the nth request of the server with that method and answers it with member, "result":… or "error":….
@@ -75,7 +76,7 @@ func TestRequestsToTheClient(t *testing.T) {
 		}
 		return r.Roots[0].URI, nil
 	})
-	tr := transports.NewInProcess(gosdk.Serve(s))
+	tr := inprocess.New(gosdk.Serve(s))
 	for _, c := range []struct{ tool, method, member, params, want string }{
 		{"sample", "sampling/createMessage",
 			`"result":{"role":"assistant","model":"m1","content":{"type":"text","text":"because"}}`,
@@ -118,7 +119,7 @@ func TestModernEra(t *testing.T) {
 				InputRequests: mcp.InputRequestMap{"q": &mcp.ElicitParams{Message: "sure?"}}, RequestState: "state-1"}, nil
 		})
 	s.AddResource(&mcp.Resource{Name: "a", URI: "file:///a"}, nil)
-	c := dial(t, transports.NewInProcess(gosdk.Serve(s)))
+	c := dial(t, inprocess.New(gosdk.Serve(s)))
 	if got := c.call("server/discover", `{`+meta+`}`); !strings.Contains(got, "2026-07-28") {
 		t.Fatalf("server/discover: %s", got)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/transports"
 	"github.com/mcpvisor/mcpvisor/transports/gosdk"
+	"github.com/mcpvisor/mcpvisor/transports/inprocess"
 )
 
 // A server of the same program, reached through the same interface as one that is a process or a URL.
@@ -18,7 +19,7 @@ func ExampleServe() {
 		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "noon"}}}, nil, nil
 	})
 
-	t := transports.NewInProcess(gosdk.Serve(s))
+	t := inprocess.New(gosdk.Serve(s))
 	answers := make(printer, 1)
 	conn, err := t.Dial(context.Background(), answers)
 	if err != nil {

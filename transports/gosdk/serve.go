@@ -1,11 +1,11 @@
 // Package gosdk serves a server that was written with the official SDK (github.com/modelcontextprotocol/go-sdk) on an in-process
 // connection:
 //
-//	t := transports.NewInProcess(gosdk.Serve(server))
+//	t := inprocess.New(gosdk.Serve(server))
 //
 // # How it fits
 //
-// A program gives the transport to a manager, whose session is the client. For each connection transports.InProcess runs the
+// A program gives the transport to a manager, whose session is the client. For each connection inprocess.Transport runs the
 // function that [Serve] returns, which connects the SDK's server to the Peer and waits for the end of the SDK's session. The SDK
 // owns the goroutines; this package owns the connection between the two.
 //
@@ -34,16 +34,16 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/inprocess"
 )
 
 // Serve makes the serve function of an in-process transport. It may be used for many connections at once.
 //
 // It adds a receiving middleware to s, which turns panics into errors, also those of middleware that was added to s before.
 // Middleware that is added later runs outside of it and is not protected.
-func Serve(s *mcp.Server) func(context.Context, transports.Peer) error {
+func Serve(s *mcp.Server) func(context.Context, inprocess.Peer) error {
 	s.AddReceivingMiddleware(recoverPanics)
-	return func(ctx context.Context, peer transports.Peer) error {
+	return func(ctx context.Context, peer inprocess.Peer) error {
 		c := &conn{peer: peer}
 		c.ctx, c.cancel = context.WithCancel(ctx)
 		defer c.cancel()
@@ -79,7 +79,7 @@ func (t connector) Connect(context.Context) (mcp.Connection, error) { return t.c
 
 // conn is an mcp.Connection on a Peer.
 type conn struct {
-	peer   transports.Peer
+	peer   inprocess.Peer
 	ctx    context.Context // ends with the connection, and with Close
 	cancel context.CancelFunc
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/transports"
 	"github.com/mcpvisor/mcpvisor/transports/gosdk"
+	"github.com/mcpvisor/mcpvisor/transports/inprocess"
 	"github.com/mcpvisor/mcpvisor/transports/transporttest"
 )
 
@@ -127,7 +128,7 @@ func TestCallsRunConcurrently(t *testing.T) {
 			return text("met")
 		},
 	})
-	c := dial(t, transports.NewInProcess(gosdk.Serve(s)))
+	c := dial(t, inprocess.New(gosdk.Serve(s)))
 	c.handshake()
 	for range n {
 		c.send("tools/call", `{"name":"meet","arguments":{}}`)
@@ -144,7 +145,7 @@ func TestAPanicCostsItsCall(t *testing.T) {
 			return text("fine")
 		},
 	})
-	c := dial(t, transports.NewInProcess(gosdk.Serve(s)))
+	c := dial(t, inprocess.New(gosdk.Serve(s)))
 	c.handshake()
 	id := c.send("tools/call", `{"name":"boom","arguments":{}}`)
 	c.waitFor(1, "kaboom")
@@ -162,7 +163,7 @@ func TestToolChangesAreAnnounced(t *testing.T) {
 		*mcp.CallToolResult, any, error) {
 		return text("")
 	})
-	tr := transports.NewInProcess(gosdk.Serve(s))
+	tr := inprocess.New(gosdk.Serve(s))
 	a, b := dial(t, tr), dial(t, tr)
 	a.handshake()
 	b.handshake()
@@ -188,7 +189,7 @@ func TestTheEndEndsHandlers(t *testing.T) {
 			return text("")
 		},
 	})
-	c := dial(t, transports.NewInProcess(gosdk.Serve(s)))
+	c := dial(t, inprocess.New(gosdk.Serve(s)))
 	c.handshake()
 	c.send("tools/call", `{"name":"wait","arguments":{}}`)
 	<-running
@@ -218,7 +219,7 @@ func TestCancelReachesTheHandler(t *testing.T) {
 			return text("canceled")
 		},
 	})
-	c := dial(t, transports.NewInProcess(gosdk.Serve(s)))
+	c := dial(t, inprocess.New(gosdk.Serve(s)))
 	c.handshake()
 	id := c.send("tools/call", `{"name":"wait","arguments":{}}`)
 	<-running
@@ -233,7 +234,7 @@ func TestCancelReachesTheHandler(t *testing.T) {
 // BenchmarkIdle shows what one connection costs that has done its handshake and does nothing.
 func BenchmarkIdle(b *testing.B) {
 	s := newServer(map[string]handler{})
-	tr := transports.NewInProcess(gosdk.Serve(s))
+	tr := inprocess.New(gosdk.Serve(s))
 	const n = 5000
 	for b.Loop() {
 		heap, stack := memory()

@@ -1,7 +1,7 @@
 // Package isolation decides how a server is kept from what it was not given. It is pure: the caller passes in what this machine
 // can do, and package transports performs what was decided.
 //
-//	steps, err := isolation.Plan(spec.Isolation, transports.Capabilities(ctx))
+//	steps, err := isolation.Plan(spec.Isolation, stdio.Capabilities(ctx))
 //
 // An error means that the configuration asks for something that this machine cannot enforce: then nothing may be started. With
 // BestEffort there is no error, and Steps.Enforced names what is missing. Nothing is ever weaker than it says.

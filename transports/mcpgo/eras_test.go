@@ -11,6 +11,7 @@ import (
 	"github.com/mark3labs/mcp-go/server"
 
 	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/inprocess"
 	"github.com/mcpvisor/mcpvisor/transports/mcpgo"
 )
 
@@ -89,7 +90,7 @@ func TestRequestsToTheClient(t *testing.T) {
 		{"roots", "roots/list", `"nothing":1,"result":null`, "", "neither a result nor an error"},
 	} {
 		t.Run(c.tool, func(t *testing.T) {
-			cn := dial(t, transports.NewInProcess(mcpgo.Serve(s)))
+			cn := dial(t, inprocess.New(mcpgo.Serve(s)))
 			cn.handshakeAs(able)
 			id := cn.send("tools/call", `{"name":"`+c.tool+`"}`)
 			if c.want == "neither a result nor an error" {
@@ -105,7 +106,7 @@ func TestRequestsToTheClient(t *testing.T) {
 		})
 	}
 	t.Run("undeclared", func(t *testing.T) {
-		cn := dial(t, transports.NewInProcess(mcpgo.Serve(s)))
+		cn := dial(t, inprocess.New(mcpgo.Serve(s)))
 		cn.handshakeAs(`{}`)
 		for i, tool := range []string{"sample", "elicit", "roots"} {
 			cn.send("tools/call", `{"name":"`+tool+`"}`)
@@ -113,7 +114,7 @@ func TestRequestsToTheClient(t *testing.T) {
 		}
 	})
 	t.Run("the end", func(t *testing.T) {
-		cn := dial(t, transports.NewInProcess(mcpgo.Serve(s)))
+		cn := dial(t, inprocess.New(mcpgo.Serve(s)))
 		cn.handshakeAs(able)
 		cn.send("tools/call", `{"name":"elicit"}`)
 		cn.waitFor(1, "elicitation/create") // and the connection is closed
@@ -135,7 +136,7 @@ func TestModernEra(t *testing.T) {
 		return server.NewInputRequestBuilder("state-1").Elicit("q", mcp.ElicitationParams{Message: "sure?",
 			RequestedSchema: map[string]any{"type": "object", "properties": map[string]any{}}}).ToolResult(), nil
 	})
-	c := dial(t, transports.NewInProcess(mcpgo.Serve(s)))
+	c := dial(t, inprocess.New(mcpgo.Serve(s)))
 	if got := c.call("server/discover", `{`+meta+`}`); !strings.Contains(got, "2026-07-28") {
 		t.Fatalf("server/discover: %s", got)
 	}

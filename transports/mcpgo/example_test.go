@@ -8,6 +8,7 @@ import (
 	"github.com/mark3labs/mcp-go/server"
 
 	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/inprocess"
 	"github.com/mcpvisor/mcpvisor/transports/mcpgo"
 )
 
@@ -18,7 +19,7 @@ func ExampleServe() {
 		return mcp.NewToolResultText("noon"), nil
 	})
 
-	t := transports.NewInProcess(mcpgo.Serve(s))
+	t := inprocess.New(mcpgo.Serve(s))
 	answers := make(printer, 1)
 	conn, err := t.Dial(context.Background(), answers)
 	if err != nil {

@@ -11,12 +11,12 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
-	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/inprocess"
 )
 
 // clientRequests are the requests of the server that wait for the client's answer. Handlers call it from their own goroutines.
 type clientRequests struct {
-	peer transports.Peer
+	peer inprocess.Peer
 	done <-chan struct{} // closed at the end of the connection
 
 	// mu guards lastID and pending.

@@ -1,10 +1,10 @@
 // Package mcpgo serves a server that was written with github.com/mark3labs/mcp-go on an in-process connection:
 //
-//	t := transports.NewInProcess(mcpgo.Serve(server))
+//	t := inprocess.New(mcpgo.Serve(server))
 //
 // # How it fits
 //
-// A program gives the transport to a manager, whose session is the client. For each connection transports.InProcess runs the
+// A program gives the transport to a manager, whose session is the client. For each connection inprocess.Transport runs the
 // function that [Serve] returns; it calls mcp-go's HandleMessage for each message, and mcp-go calls the session here to send
 // notifications and requests. This package owns one session and the handlers' goroutines per connection, and ends them with it.
 //
@@ -47,12 +47,13 @@ import (
 	"github.com/mark3labs/mcp-go/server"
 
 	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/inprocess"
 )
 
 // Serve makes the serve function of an in-process transport. It may be used for many connections at once. s may gain and lose
 // tools while it is served, and may be served by other transports at the same time.
-func Serve(s *server.MCPServer) func(context.Context, transports.Peer) error {
-	return func(ctx context.Context, peer transports.Peer) error {
+func Serve(s *server.MCPServer) func(context.Context, inprocess.Peer) error {
+	return func(ctx context.Context, peer inprocess.Peer) error {
 		// The context of the handlers ends also when serving ends by itself.
 		ctx, cancel := context.WithCancel(ctx)
 		c := &conn{server: s, peer: peer, session: newSession(ctx, peer)}
@@ -65,7 +66,7 @@ func Serve(s *server.MCPServer) func(context.Context, transports.Peer) error {
 		defer cancel()
 		defer s.UnregisterSession(context.WithoutCancel(ctx), c.session.id)
 		c.ctx = s.WithContext(ctx, c.session)
-		if direct, ok := peer.(transports.DirectPeer); ok {
+		if direct, ok := peer.(inprocess.DirectPeer); ok {
 			// The peer calls back for each message, so that this goroutine only forwards notifications, with a small stack.
 			direct.Answer(c.answerDirect)
 			direct.Receive(c.handleMessage)
@@ -80,7 +81,7 @@ func Serve(s *server.MCPServer) func(context.Context, transports.Peer) error {
 // conn is one connection being served. Its methods run on the connection's goroutines.
 type conn struct {
 	server  *server.MCPServer
-	peer    transports.Peer
+	peer    inprocess.Peer
 	session *session
 	ctx     context.Context // ends with the connection; mcp-go finds the session in it
 	// handlers counts the goroutines of requests, for which Serve's function waits.

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/inprocess"
 	"github.com/mcpvisor/mcpvisor/transports/mcpgo"
 	"github.com/mcpvisor/mcpvisor/transports/transporttest"
 )
@@ -127,7 +128,7 @@ func TestCallsRunConcurrently(t *testing.T) {
 		all.Wait() // for all the others
 		return text("met")
 	}})
-	c := dial(t, transports.NewInProcess(mcpgo.Serve(s)))
+	c := dial(t, inprocess.New(mcpgo.Serve(s)))
 	c.handshake()
 	for range n {
 		c.send("tools/call", `{"name":"meet"}`)
@@ -141,7 +142,7 @@ func TestAPanicCostsItsCall(t *testing.T) {
 		"fine": func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) { return text("fine") },
 	})
 	s.AddNotificationHandler("notifications/boom", func(context.Context, mcp.JSONRPCNotification) { panic("kaboom") })
-	c := dial(t, transports.NewInProcess(mcpgo.Serve(s)))
+	c := dial(t, inprocess.New(mcpgo.Serve(s)))
 	c.handshake()
 	id := c.send("tools/call", `{"name":"boom"}`)
 	c.waitFor(1, "kaboom")
@@ -163,7 +164,7 @@ func TestAPanicCostsItsCall(t *testing.T) {
 
 func TestToolChangesAreAnnounced(t *testing.T) {
 	s := newServer(map[string]handler{"one": nil})
-	c := dial(t, transports.NewInProcess(mcpgo.Serve(s)))
+	c := dial(t, inprocess.New(mcpgo.Serve(s)))
 	c.handshake()
 	s.AddTool(mcp.NewTool("two"), nil)
 	c.waitFor(1, "notifications/tools/list_changed")
@@ -177,7 +178,7 @@ func TestToolChangesAreAnnounced(t *testing.T) {
 func TestNoNotificationIsDropped(t *testing.T) {
 	const senders, each = 16, 500
 	s := newServer(nil)
-	c := dial(t, transports.NewInProcess(mcpgo.Serve(s)))
+	c := dial(t, inprocess.New(mcpgo.Serve(s)))
 	c.handshake()
 	var wg sync.WaitGroup
 	for range senders {
@@ -206,7 +207,7 @@ func TestConnectionsAreApart(t *testing.T) {
 			return text("canceled")
 		},
 	})
-	tr := transports.NewInProcess(mcpgo.Serve(s))
+	tr := inprocess.New(mcpgo.Serve(s))
 	a, b := dial(t, tr), dial(t, tr)
 	a.handshake()
 	b.handshake()
@@ -242,7 +243,7 @@ func TestTheEndEndsHandlers(t *testing.T) {
 		return text("")
 	}
 	s := newServer(map[string]handler{"wait": wait})
-	c := dial(t, transports.NewInProcess(mcpgo.Serve(s)))
+	c := dial(t, inprocess.New(mcpgo.Serve(s)))
 	c.handshake()
 	c.send("tools/call", `{"name":"wait"}`)
 	<-running
@@ -263,7 +264,7 @@ func TestTheEndEndsHandlers(t *testing.T) {
 // BenchmarkIdle shows what one connection costs that has done its handshake and does nothing.
 func BenchmarkIdle(b *testing.B) {
 	s := newServer(map[string]handler{"one": nil})
-	tr := transports.NewInProcess(mcpgo.Serve(s))
+	tr := inprocess.New(mcpgo.Serve(s))
 	const n = 5000
 	for b.Loop() {
 		heap, stack := memory()

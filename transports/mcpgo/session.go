@@ -10,7 +10,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
-	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/inprocess"
 )
 
 // session is one connection as mcp-go sees it. mcp-go's goroutines and the connection's call it concurrently.
@@ -51,7 +51,7 @@ const maxWaiting = 16
 var sessionNumbers atomic.Int64
 
 // newSession makes the session of a connection that ends with ctx.
-func newSession(ctx context.Context, peer transports.Peer) *session {
+func newSession(ctx context.Context, peer inprocess.Peer) *session {
 	return &session{
 		id:            "mcpvisor-" + strconv.FormatInt(sessionNumbers.Add(1), 10),
 		done:          ctx.Done(),

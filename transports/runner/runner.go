@@ -7,7 +7,7 @@
 // # How it fits
 //
 // Package supervisor calls [NameOf] for each entry and gives a runner more time to start and to end
-// (transports.StdioConfig.Fetches). The server's actor bounds an attempt to connect by it, and calls [FetchesImage] when a first
+// (stdio.Config.Fetches). The server's actor bounds an attempt to connect by it, and calls [FetchesImage] when a first
 // start takes long, to tell a download from a server that hangs. The package is pure and holds no state.
 //
 // Every decision is by words: the command of an entry, and what a program wrote to its standard error, which is a stranger's

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
-	"github.com/mcpvisor/mcpvisor/transports"
 	"github.com/mcpvisor/mcpvisor/transports/budget"
+	"github.com/mcpvisor/mcpvisor/transports/inprocess"
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
@@ -25,7 +25,7 @@ type lister struct {
 	say              chan string            // what it says unasked
 }
 
-func (l *lister) serve(ctx context.Context, peer transports.Peer) error {
+func (l *lister) serve(ctx context.Context, peer inprocess.Peer) error {
 	go func() {
 		for {
 			select {
@@ -85,7 +85,7 @@ func (l *lister) entries(cursor string, n int64, format string) string {
 func (l *lister) dial(t *testing.T, cfg session.Config) *session.Session {
 	t.Helper()
 	cfg.Era = messages.EraLegacy
-	s, err := session.Dial(t.Context(), transports.NewInProcess(l.serve), cfg)
+	s, err := session.Dial(t.Context(), inprocess.New(l.serve), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

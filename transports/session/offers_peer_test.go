@@ -15,7 +15,10 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/transports"
 	"github.com/mcpvisor/mcpvisor/transports/gosdk"
+	"github.com/mcpvisor/mcpvisor/transports/httpclient"
+	"github.com/mcpvisor/mcpvisor/transports/inprocess"
 	"github.com/mcpvisor/mcpvisor/transports/session"
+	"github.com/mcpvisor/mcpvisor/transports/web"
 )
 
 // newOfferServer is a server of the Go SDK with resources, templates, prompts and completion.
@@ -60,7 +63,7 @@ func TestOffersOfPeer(t *testing.T) {
 	for _, era := range []messages.Era{messages.EraLegacy, messages.EraModern} {
 		t.Run(string(era)+"/inprocess", func(t *testing.T) {
 			s := newOfferServer()
-			peer(t, era, s, transports.NewInProcess(gosdk.Serve(s)))
+			peer(t, era, s, inprocess.New(gosdk.Serve(s)))
 		})
 		t.Run(string(era)+"/http", func(t *testing.T) {
 			s := newOfferServer()
@@ -68,9 +71,9 @@ func TestOffersOfPeer(t *testing.T) {
 			h := httptest.NewServer(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s },
 				&sdk.StreamableHTTPOptions{Stateless: stateless}))
 			defer h.Close()
-			client := transports.NewClient()
+			client := httpclient.New()
 			defer client.CloseIdleConnections()
-			peer(t, era, s, transports.NewHTTP(transports.HTTPConfig{URL: h.URL, Client: client}))
+			peer(t, era, s, web.NewHTTP(web.Config{URL: h.URL, Client: client}))
 		})
 	}
 }

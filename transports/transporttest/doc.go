@@ -1,7 +1,7 @@
 // Package transporttest is the contract that every transport passes, as a test suite, and the scripted peer that the suite talks
 // to.
 //
-// A kind of transport joins with one test in package transports_test:
+// A kind of transport joins with one test:
 //
 //	func TestHTTPContract(t *testing.T) { transporttest.Run(t, transporttest.Harness{New: …}) }
 //

@@ -33,6 +33,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 	"github.com/mcpvisor/mcpvisor/transports/auth"
 	"github.com/mcpvisor/mcpvisor/transports/auth/oauth"
+	"github.com/mcpvisor/mcpvisor/transports/stdio"
 )
 
 // Set holds one credential per remote server. A credential is shared by the server's connections and lives until the
@@ -61,7 +62,7 @@ type Options struct {
 	// ClientName is sent to authorization servers that register clients.
 	ClientName string
 	// Guard and InheritEnv are for the helpers that print credentials.
-	Guard      transports.Guard
+	Guard      stdio.Guard
 	InheritEnv bool
 	Log        *zap.Logger
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 	"github.com/mcpvisor/mcpvisor/transports/auth"
 	"github.com/mcpvisor/mcpvisor/transports/auth/oauth"
+	"github.com/mcpvisor/mcpvisor/transports/httpclient"
+	"github.com/mcpvisor/mcpvisor/transports/stdio"
 )
 
 // newAuthorizer makes the Authorizer of a spec's auth; nil if the requests carry none. The error is about the configuration or
@@ -71,13 +73,13 @@ func (k *Set) valueSource(spec *messages.Spec, a *messages.Auth) auth.Source {
 
 // helperCommand returns the command of auth. It runs in the server's directory with the environment of a child; the server's own
 // env is not given to it, because its author decided about the server only.
-func (k *Set) helperCommand(spec *messages.Spec, a *messages.Auth) transports.StdioConfig {
-	p := transports.StdioConfig{Command: a.Command, Args: a.Args}
+func (k *Set) helperCommand(spec *messages.Spec, a *messages.Auth) stdio.Config {
+	p := stdio.Config{Command: a.Command, Args: a.Args}
 	// A command without arguments is a line for the shell, as in the files of other programs.
 	if a.Args == nil {
 		p = auth.ShellCommand(a.Command)
 	}
-	p.Env, _ = transports.ChildEnv(os.Environ(), a.Env, k.InheritEnv)
+	p.Env, _ = stdio.ChildEnv(os.Environ(), a.Env, k.InheritEnv)
 	p.Guard, p.Terminal, p.Dir = k.Guard, asksOnTerminal(spec.Scope), spec.Cwd
 	return p
 }
@@ -110,7 +112,7 @@ func (k *Set) newOAuth(name string, spec *messages.Spec) (*oauth.Authorizer, err
 	// The server's own metadata is fetched over the connection that its spec describes; authorization servers are verified as usual.
 	if t := spec.TLS; t != nil {
 		cfg.TLS = func() (*tls.Config, error) {
-			made, _, err := transports.LoadTLS(*t)
+			made, _, err := httpclient.LoadTLS(*t)
 			return made, err
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"sync"
 
 	"github.com/mcpvisor/mcpvisor/messages"
-	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/httpclient"
 )
 
 // httpClients holds the HTTP clients of a manager's remote servers. They belong to the manager, so that Close can release their
@@ -36,7 +36,7 @@ type ownClient struct {
 const maxOwnClients = 256
 
 func newClients() *httpClients {
-	return &httpClients{shared: transports.NewClient(), tlsClients: map[clientKey]ownClient{}}
+	return &httpClients{shared: httpclient.New(), tlsClients: map[clientKey]ownClient{}}
 }
 
 // clientFor returns the client for one attempt of a server. It reads the files of a TLS configuration, and makes a new client if
@@ -46,7 +46,7 @@ func (c *httpClients) clientFor(t *messages.TLS, origin string) (*http.Client, e
 		return c.shared, nil
 	}
 	// The content of the files is the only reliable sign of a renewed certificate: times may go back.
-	cfg, content, err := transports.LoadTLS(*t)
+	cfg, content, err := httpclient.LoadTLS(*t)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +68,7 @@ func (c *httpClients) clientFor(t *messages.TLS, origin string) (*http.Client, e
 		}
 		c.dropClient(old)
 	}
-	made := transports.NewTLSClient(cfg)
+	made := httpclient.NewTLS(cfg)
 	c.tlsClients[key] = ownClient{made, content}
 	return made, nil
 }

@@ -29,7 +29,11 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 	"github.com/mcpvisor/mcpvisor/transports/addresses"
 	"github.com/mcpvisor/mcpvisor/transports/budget"
+	"github.com/mcpvisor/mcpvisor/transports/inprocess"
 	"github.com/mcpvisor/mcpvisor/transports/runner"
+	"github.com/mcpvisor/mcpvisor/transports/stdio"
+	"github.com/mcpvisor/mcpvisor/transports/web"
+	"github.com/mcpvisor/mcpvisor/transports/websocket"
 )
 
 // Opener decides whether a spec may be tried, and makes its transport. Safe for concurrent use.
@@ -50,8 +54,8 @@ type Options struct {
 	Transport func(name string, spec messages.Spec) (transports.Transport, error)
 	Wrap      func(name string, spec messages.Spec, t transports.Transport) transports.Transport
 	// InProcess holds the servers of this very program.
-	InProcess  map[string]func(ctx context.Context, peer transports.Peer) error
-	Guard      transports.Guard
+	InProcess  map[string]func(ctx context.Context, peer inprocess.Peer) error
+	Guard      stdio.Guard
 	InheritEnv bool
 	// Credentials authorise the requests of remote servers.
 	Credentials *credentials.Set
@@ -104,8 +108,8 @@ func (o *Opener) newTransport(name string, spec *messages.Spec, share *budget.Sh
 		if spec.InheritEnv != nil {
 			inherit = *spec.InheritEnv
 		}
-		env, _ := transports.ChildEnv(os.Environ(), spec.Env, inherit)
-		return transports.NewStdio(transports.StdioConfig{
+		env, _ := stdio.ChildEnv(os.Environ(), spec.Env, inherit)
+		return stdio.New(stdio.Config{
 			Command: spec.Command, Args: spec.Args, Env: env, Dir: spec.Cwd,
 			Grace: grace, Fetches: runner.NameOf(spec.Command, spec.Args) != "",
 			MaxMessage: spec.MaxMessage, Share: share, Guard: o.Guard, Secrets: spec.Secrets(),
@@ -116,7 +120,7 @@ func (o *Opener) newTransport(name string, spec *messages.Spec, share *budget.Sh
 	case messages.SDK:
 		// The server's function runs in a goroutine of this process; it has no secrets and no process to guard.
 		if serve := o.InProcess[inProcessName(name, *spec)]; serve != nil {
-			t := transports.NewInProcess(serve)
+			t := inprocess.New(serve)
 			t.MaxMessage, t.Share = spec.MaxMessage, share
 			return t, nil
 		}
@@ -132,7 +136,7 @@ func (o *Opener) newRemoteTransport(name string, spec *messages.Spec, grace time
 	if err != nil {
 		return nil, openError(err)
 	}
-	cfg := transports.HTTPConfig{
+	cfg := web.Config{
 		URL: spec.URL, Headers: spec.Headers, FallbackSSE: spec.FallbackSSE, PlainCredentials: spec.AllowPlainHTTP,
 		MaxMessage: spec.MaxMessage, Share: share, Grace: grace, Client: client,
 	}
@@ -144,16 +148,16 @@ func (o *Opener) newRemoteTransport(name string, spec *messages.Spec, grace time
 	cfg.Auth = credential.ForConnection()
 	switch spec.Kind() {
 	case messages.SSE:
-		return transports.NewSSE(cfg), nil
+		return web.NewSSE(cfg), nil
 	case messages.WebSocket:
-		return transports.NewWebSocket(transports.WebSocketConfig{
+		return websocket.New(websocket.Config{
 			URL: cfg.URL, Headers: cfg.Headers, Auth: cfg.Auth, PlainCredentials: cfg.PlainCredentials,
 			MaxMessage: cfg.MaxMessage, Share: share, Grace: grace, Client: client,
 		}), nil
 	case messages.ClaudeAIProxy:
-		return transports.NewClaudeAI(transports.ClaudeAIConfig{HTTPConfig: cfg, ConnectorID: spec.ID}), nil
+		return web.NewClaudeAI(web.ClaudeAIConfig{Config: cfg, ConnectorID: spec.ID}), nil
 	default:
-		return transports.NewHTTP(cfg), nil
+		return web.NewHTTP(cfg), nil
 	}
 }
 

@@ -21,8 +21,8 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor/internal/lists"
-	"github.com/mcpvisor/mcpvisor/transports"
 	"github.com/mcpvisor/mcpvisor/transports/session"
+	"github.com/mcpvisor/mcpvisor/transports/stdio"
 )
 
 // The tools of a lazy server outlive the manager in small files, one per server and audience, so that the next run can offer them
@@ -87,7 +87,7 @@ func (c *Cache) audienceOf(name string, spec *messages.Spec, public bool) []byte
 			if spec.InheritEnv != nil {
 				inherit = *spec.InheritEnv
 			}
-			r.Env, _ = transports.ChildEnv(os.Environ(), spec.Env, inherit)
+			r.Env, _ = stdio.ChildEnv(os.Environ(), spec.Env, inherit)
 		}
 	}
 	context, err := json.Marshal(r)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/web"
 )
 
 // TestAllocationsOfACall holds what one call costs its client, net/http included: on a pipe, with a server that allocates
@@ -47,7 +48,7 @@ func TestAllocationsOfACall(t *testing.T) {
 				}
 			})
 			defer client.CloseIdleConnections()
-			conn, err := transports.NewHTTP(transports.HTTPConfig{URL: "http://server.invalid/mcp", Client: client,
+			conn, err := web.NewHTTP(web.Config{URL: "http://server.invalid/mcp", Client: client,
 				Headers: map[string]string{"Authorization": "Bearer x"}}).Dial(t.Context(), forgetfulSink{})
 			if err != nil {
 				t.Fatal(err)

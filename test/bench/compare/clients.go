@@ -20,7 +20,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/test/servers"
-	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/inprocess"
 	"github.com/mcpvisor/mcpvisor/transports/mcpgo"
 )
 
@@ -119,7 +119,7 @@ func (w *ServerSet) openMcpvisor(ctx context.Context, c Case, era messages.Era, 
 		}
 	} else {
 		spec.Type = messages.SDK
-		cfg.InProcess = map[string]func(context.Context, transports.Peer) error{"s": mcpgo.Serve(w.inProcess)}
+		cfg.InProcess = map[string]func(context.Context, inprocess.Peer) error{"s": mcpgo.Serve(w.inProcess)}
 	}
 	cfg.Servers = map[string]supervisor.Spec{"s": spec}
 	m, err := supervisor.Start(ctx, cfg)

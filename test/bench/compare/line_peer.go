@@ -20,7 +20,7 @@ func newLinePeer(in io.Reader, out io.Writer) *linePeer {
 	return &linePeer{in: bufio.NewReaderSize(in, 128<<10), out: out}
 }
 
-// Read implements transports.Peer. It ignores its context, because closing the pipe ends it.
+// Read implements inprocess.Peer. It ignores its context, because closing the pipe ends it.
 func (l *linePeer) Read(context.Context) ([]byte, error) {
 	line, err := l.in.ReadBytes('\n')
 	if err != nil {
@@ -29,7 +29,7 @@ func (l *linePeer) Read(context.Context) ([]byte, error) {
 	return bytes.TrimSuffix(line, []byte("\n")), nil
 }
 
-// Write implements transports.Peer.
+// Write implements inprocess.Peer.
 func (l *linePeer) Write(_ context.Context, msg []byte) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"net/http/httptest"
 	"os"
 
-	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/inprocess"
 )
 
 // marker is the first argument of a process that floods.
@@ -135,8 +135,8 @@ func floodHTTP(kind string) http.Handler {
 }
 
 // floodInProcess floods from a goroutine of this program.
-func floodInProcess(kind string) func(context.Context, transports.Peer) error {
-	return func(ctx context.Context, peer transports.Peer) error {
+func floodInProcess(kind string) func(context.Context, inprocess.Peer) error {
+	return func(ctx context.Context, peer inprocess.Peer) error {
 		for {
 			body, err := peer.Read(ctx)
 			if err != nil {

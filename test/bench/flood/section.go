@@ -17,7 +17,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/test/bench/row"
 	"github.com/mcpvisor/mcpvisor/test/servers"
-	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/inprocess"
 )
 
 // floodCases are the kinds of floods: how the flooding server is reached, and what it floods with.
@@ -70,7 +70,7 @@ func measureCalls(ctx context.Context, transport, kind string, long time.Duratio
 	command, args := servers.Command("good")
 	m, err := supervisor.Start(ctx, supervisor.Config{
 		Servers:   map[string]supervisor.Spec{"healthy": {Command: command, Args: args}},
-		InProcess: map[string]func(context.Context, transports.Peer) error{"flood": floodInProcess(kind)},
+		InProcess: map[string]func(context.Context, inprocess.Peer) error{"flood": floodInProcess(kind)},
 	})
 	if err != nil {
 		return nil, nil, err

@@ -21,7 +21,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
-	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/inprocess"
 	"github.com/mcpvisor/mcpvisor/transports/mcpgo"
 )
 
@@ -157,7 +157,7 @@ func (w *ServerSet) openMcpvisor(ctx context.Context, frozen bool) (*Client, err
 		}
 	default:
 		spec.Type = messages.SDK
-		cfg.InProcess = map[string]func(context.Context, transports.Peer) error{"s": mcpgo.Serve(w.inProcess)}
+		cfg.InProcess = map[string]func(context.Context, inprocess.Peer) error{"s": mcpgo.Serve(w.inProcess)}
 	}
 	cfg.Servers = map[string]supervisor.Spec{"s": spec}
 	m, err := supervisor.Start(ctx, cfg)

@@ -16,7 +16,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/test/bench/row"
-	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/inprocess"
 )
 
 // Growth is the increase of what a process holds over a number of operations, with the same servers.
@@ -165,7 +165,7 @@ func countDescriptors() int {
 // between measurements; a leak grows between all of them.
 func MeasureChurn(ctx context.Context, seed uint64, warm, n int, web *Web, kinds ...string) (g Growth, err error) {
 	m, err := supervisor.Start(ctx, supervisor.Config{System: usedActorSystem(),
-		InProcess: map[string]func(context.Context, transports.Peer) error{"tiny": Tiny}})
+		InProcess: map[string]func(context.Context, inprocess.Peer) error{"tiny": Tiny}})
 	if err != nil {
 		return g, err
 	}

@@ -40,7 +40,7 @@ func TestGoroutinesBearTheLabelsOfTheirServer(t *testing.T) {
 	for label, in := range map[string]string{
 		`"server":"of stdio", "transport":"stdio"`:             "readOutput",
 		`"server":"of in process", "transport":"sdk"`:          "scale.Tiny",
-		`"server":"of http with a stream", "transport":"http"`: "transports.(*httpConn)",
+		`"server":"of http with a stream", "transport":"http"`: "web.(*httpConn)",
 	} {
 		found := false
 		for group := range strings.SplitSeq(text.String(), "\n\n") {

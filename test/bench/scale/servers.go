@@ -19,6 +19,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/test/servers"
 	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/inprocess"
 	"github.com/mcpvisor/mcpvisor/transports/mcpgo"
 )
 
@@ -113,10 +114,10 @@ func (tinyOverHTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // Tiny is an in-process server with one tool that holds nothing but its goroutine. A call with the argument change announces
 // changed tools.
-func Tiny(ctx context.Context, peer transports.Peer) error {
-	direct, ok := peer.(transports.DirectPeer)
+func Tiny(ctx context.Context, peer inprocess.Peer) error {
+	direct, ok := peer.(inprocess.DirectPeer)
 	if !ok {
-		return errors.New("the peer is not that of transports.InProcess")
+		return errors.New("the peer is not that of package inprocess")
 	}
 	answer := func(msg []byte) []byte {
 		if bytes.Contains(msg, []byte(`"change":true`)) {
@@ -191,7 +192,7 @@ func serverSpecs(kind string, n int, web *Web) map[string]supervisor.Spec {
 }
 
 // serveLibrary is a server of mcp-go with one tool.
-func serveLibrary(ctx context.Context, peer transports.Peer) error {
+func serveLibrary(ctx context.Context, peer inprocess.Peer) error {
 	s := server.NewMCPServer("library", "1", server.WithToolCapabilities(true))
 	s.AddTool(mcp.NewTool("echo"), func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		return mcp.NewToolResultText("ok"), nil
@@ -202,7 +203,7 @@ func serveLibrary(ctx context.Context, peer transports.Peer) error {
 // startManager starts a manager that knows Tiny as the in-process server "tiny", and one of mcp-go as "library".
 func startManager(ctx context.Context, specs map[string]supervisor.Spec) (*supervisor.Manager, error) {
 	return supervisor.Start(ctx, supervisor.Config{
-		InProcess: map[string]func(context.Context, transports.Peer) error{"tiny": Tiny, "library": serveLibrary}, Servers: specs,
+		InProcess: map[string]func(context.Context, inprocess.Peer) error{"tiny": Tiny, "library": serveLibrary}, Servers: specs,
 	})
 }
 

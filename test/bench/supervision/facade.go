@@ -14,6 +14,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/inprocess"
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
@@ -27,8 +28,8 @@ const (
 )
 
 // serveEmpty is a server that answers at once with one allocation: the answer, which the receiver owns.
-func serveEmpty(ctx context.Context, peer transports.Peer) error {
-	peer.(transports.DirectPeer).Answer(answerMessage)
+func serveEmpty(ctx context.Context, peer inprocess.Peer) error {
+	peer.(inprocess.DirectPeer).Answer(answerMessage)
 	for {
 		msg, err := peer.Read(ctx)
 		if err != nil {
@@ -72,7 +73,7 @@ type DirectSession struct {
 
 // OpenSession connects a session to the empty server.
 func OpenSession(ctx context.Context) (*DirectSession, error) {
-	s, err := session.Dial(ctx, transports.NewInProcess(serveEmpty), session.Config{Era: messages.EraLegacy})
+	s, err := session.Dial(ctx, inprocess.New(serveEmpty), session.Config{Era: messages.EraLegacy})
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +102,7 @@ type Facade struct{ Manager *supervisor.Manager }
 
 // OpenFacade starts a manager with the empty server.
 func OpenFacade(ctx context.Context, cfg supervisor.Config) (*Facade, error) {
-	cfg.InProcess = map[string]func(context.Context, transports.Peer) error{"s": serveEmpty}
+	cfg.InProcess = map[string]func(context.Context, inprocess.Peer) error{"s": serveEmpty}
 	cfg.Servers = map[string]supervisor.Spec{"s": {Type: messages.SDK, Era: messages.EraLegacy}}
 	m, err := supervisor.Start(ctx, cfg)
 	if err != nil {

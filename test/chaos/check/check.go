@@ -13,6 +13,9 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/transports"
 	"github.com/mcpvisor/mcpvisor/transports/session"
+	"github.com/mcpvisor/mcpvisor/transports/stdio"
+	"github.com/mcpvisor/mcpvisor/transports/web"
+	"github.com/mcpvisor/mcpvisor/transports/websocket"
 )
 
 // Run checks the servers one after the other, in the order of their names. The error is that of ctx; the report holds what was
@@ -155,22 +158,22 @@ func (s *serverCheck) addFinding(id string, v Verdict, text, fix string, measure
 
 // newTransport makes the transport that a manager would make for this server, with the same environment and limits.
 func (s *serverCheck) newTransport() transports.Transport {
-	cfg := transports.HTTPConfig{
+	cfg := web.Config{
 		URL: s.spec.URL, Headers: s.spec.Headers, FallbackSSE: s.spec.FallbackSSE, MaxMessage: s.spec.MaxMessage,
 		PlainCredentials: s.spec.AllowPlainHTTP, Client: s.httpClient(),
 	}
 	switch s.kind {
 	case messages.SSE:
-		return transports.NewSSE(cfg)
+		return web.NewSSE(cfg)
 	case messages.WebSocket:
-		return transports.NewWebSocket(transports.WebSocketConfig{
+		return websocket.New(websocket.Config{
 			URL: cfg.URL, Headers: cfg.Headers, MaxMessage: cfg.MaxMessage, PlainCredentials: cfg.PlainCredentials,
 			Client: cfg.Client,
 		})
 	case messages.HTTP:
-		return transports.NewHTTP(cfg)
+		return web.NewHTTP(cfg)
 	default:
-		return transports.NewStdio(transports.StdioConfig{
+		return stdio.New(stdio.Config{
 			Command: s.spec.Command, Args: s.spec.Args, Env: s.childEnv(), Dir: s.spec.Cwd, Grace: s.o.Grace,
 			MaxMessage: s.spec.MaxMessage, StderrTail: stderrMost, Guard: s.o.Guard, Secrets: s.spec.Secrets(),
 		})
@@ -186,7 +189,7 @@ func (s *serverCheck) childEnv() []string {
 	if s.spec.InheritEnv != nil {
 		inherit = *s.spec.InheritEnv
 	}
-	env, _ := transports.ChildEnv(os.Environ(), s.spec.Env, inherit)
+	env, _ := stdio.ChildEnv(os.Environ(), s.spec.Env, inherit)
 	return env
 }
 

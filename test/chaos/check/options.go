@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
-	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/stdio"
 )
 
 // Call is a tool that may be called, with its arguments.
@@ -59,7 +59,7 @@ type Options struct {
 	// InheritEnv gives processes the whole environment of this one unless their spec says otherwise.
 	InheritEnv bool
 	// Guard ends the started processes if this process is killed; nil means that they may stay then.
-	Guard transports.Guard
+	Guard stdio.Guard
 	// Refusal returns why the organisation's policy forbids to start a server, empty if it does not. nil forbids none.
 	Refusal func(messages.Spec) string
 	// Progress is called before each step; nil reports nothing.

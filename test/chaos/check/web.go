@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
-	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/httpclient"
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
@@ -32,12 +32,12 @@ func (s *serverCheck) httpClient() *http.Client {
 	if s.spec.TLS == nil {
 		return nil
 	}
-	cfg, _, err := transports.LoadTLS(*s.spec.TLS)
+	cfg, _, err := httpclient.LoadTLS(*s.spec.TLS)
 	// The first start has reported what is wrong with the files.
 	if err != nil {
 		return nil
 	}
-	return transports.NewTLSClient(cfg)
+	return httpclient.NewTLS(cfg)
 }
 
 // sendHTTP sends one request with the headers of the spec, without following redirects. header holds pairs that replace

@@ -13,7 +13,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/resources"
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 	"github.com/mcpvisor/mcpvisor/test/chaos/sent"
-	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/stdio"
 )
 
 // Options hold the settings of [Run] beside the plan. The zero value works.
@@ -23,7 +23,7 @@ type Options struct {
 	Program string
 	// Guard receives every process of the manager; nil means that no guardian runs. Peers end with this process without one as
 	// well.
-	Guard transports.Guard
+	Guard stdio.Guard
 	// Machine makes the servers; nil means sent.NewMachine.
 	Machine func(peer.Config) peer.Machine
 	// Progress is called every reportEvery with the state of the run, always from one goroutine; nil means that nothing is

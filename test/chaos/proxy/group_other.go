@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/stdio"
 )
 
 // processGroup is the server's process on a system without process groups. Processes that the server starts end when their
@@ -20,7 +20,7 @@ type processGroup struct {
 
 func groupAttributes() *syscall.SysProcAttr { return nil }
 
-func newProcessGroup(p *os.Process, _ transports.Guard) *processGroup { return &processGroup{p: p} }
+func newProcessGroup(p *os.Process, _ stdio.Guard) *processGroup { return &processGroup{p: p} }
 
 // terminate, stop and resume do nothing, because the system has no such signals.
 func (g *processGroup) terminate() {}

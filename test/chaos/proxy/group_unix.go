@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/stdio"
 )
 
 // processGroup is the process group of a server. Its id cannot be given to another group until awaitGroupEnd has returned,
@@ -25,7 +25,7 @@ type processGroup struct {
 
 func groupAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
-func newProcessGroup(p *os.Process, guard transports.Guard) *processGroup {
+func newProcessGroup(p *os.Process, guard stdio.Guard) *processGroup {
 	g := &processGroup{pid: p.Pid, release: func() {}}
 	if guard != nil {
 		g.release = guard.Watch(p.Pid)

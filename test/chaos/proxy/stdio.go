@@ -12,8 +12,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/mcpvisor/mcpvisor/transports"
 	"github.com/mcpvisor/mcpvisor/transports/fault"
+	"github.com/mcpvisor/mcpvisor/transports/stdio"
 )
 
 // Stdio is a proxy between an agent and a server that it starts. The caller fills it in and calls [Stdio.Run] once.
@@ -33,7 +33,7 @@ type Stdio struct {
 	// Signals brings signals to pass on to the server's process group; nil passes none.
 	Signals <-chan os.Signal
 	// Guard learns of the server's process group, so that it can end the group if this process dies; nil guards nothing.
-	Guard transports.Guard
+	Guard stdio.Guard
 	// Grace is the time that the rest of the server's group gets at each step of its end: for the end of its output, after
 	// SIGTERM, after SIGKILL. 0 means 2 s.
 	Grace time.Duration

@@ -13,6 +13,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 	"github.com/mcpvisor/mcpvisor/test/chaos/peer"
 	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/web"
 )
 
 // performActions performs what a machine has returned: at once, or at its time. Actions of one turn with equal delays get the
@@ -207,7 +208,7 @@ func (h *simServer) refusalError(code int, retryAfter time.Duration, header map[
 	if retryAfter > 0 {
 		resp.Header.Set("Retry-After", strconv.Itoa(int((retryAfter+time.Second-1)/time.Second)))
 	}
-	return transports.RefusalError(h.serverLabel(), resp, []byte(h.spec.RedactText(string(body))), session)
+	return web.RefusalError(h.serverLabel(), resp, []byte(h.spec.RedactText(string(body))), session)
 }
 
 // sendMessage delivers a message, or in its place the effect of a fault: a response that breaks off, or one with a wrong

@@ -3,7 +3,7 @@
 //
 //	a, err := oauth.New(oauth.Config{Server: "github", URL: "https://api.example.com/mcp", Store: store, Locks: locks})
 //	…
-//	t := transports.NewHTTP(transports.HTTPConfig{URL: "https://api.example.com/mcp", Auth: a})
+//	t := web.NewHTTP(web.Config{URL: "https://api.example.com/mcp", Auth: a})
 //	…
 //	status, err := a.Login(ctx, oauth.Prompt{Open: browser}) // when the server has become needs-auth
 //

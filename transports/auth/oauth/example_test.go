@@ -6,9 +6,9 @@ import (
 	"os/exec"
 	"time"
 
-	"github.com/mcpvisor/mcpvisor/transports"
 	"github.com/mcpvisor/mcpvisor/transports/auth"
 	"github.com/mcpvisor/mcpvisor/transports/auth/oauth"
+	"github.com/mcpvisor/mcpvisor/transports/web"
 )
 
 // A server that wants a sign-in: the transport gets the Authorizer, and a command signs in when it has become
@@ -22,7 +22,7 @@ func ExampleNew() {
 		fmt.Println(err)
 		return
 	}
-	_ = transports.NewHTTP(transports.HTTPConfig{URL: "https://api.example.com/mcp", Auth: a})
+	_ = web.NewHTTP(web.Config{URL: "https://api.example.com/mcp", Auth: a})
 	status, err := a.Status(context.Background())
 	fmt.Println(status.SignedIn, status.Where, err)
 	// Output: false memory <nil>

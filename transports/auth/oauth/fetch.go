@@ -14,6 +14,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/httpclient"
 )
 
 const (
@@ -116,7 +117,7 @@ const maxRetryAfter = 10 * time.Minute
 func unavailableError(who string, resp *http.Response) *transports.Error {
 	e := &transports.Error{Class: messages.ClassNetwork, Status: resp.StatusCode,
 		Text: fmt.Sprintf("%s cannot be had now (%d)", who, resp.StatusCode)}
-	e.RetryAfter = min(transports.RetryAfter(resp.Header, time.Now()), maxRetryAfter)
+	e.RetryAfter = min(httpclient.RetryAfter(resp.Header, time.Now()), maxRetryAfter)
 	if resp.StatusCode == http.StatusTooManyRequests || e.RetryAfter > 0 {
 		e.Class = messages.ClassThrottled
 	}

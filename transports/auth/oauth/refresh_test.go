@@ -13,6 +13,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/web"
 )
 
 // runInBubble runs a test in virtual time: tokens live for an hour, and the test does not take one.
@@ -161,7 +162,7 @@ func TestMinuteOf401(t *testing.T) {
 		a := signedIn(t, config(w))
 		time.Sleep(2 * time.Minute)
 		posts = 0 // Login has asked for the challenge
-		http1 := transports.NewHTTP(transports.HTTPConfig{URL: mcpURL, Auth: a, Client: &http.Client{Transport: w}})
+		http1 := web.NewHTTP(web.Config{URL: mcpURL, Auth: a, Client: &http.Client{Transport: w}})
 		c, err := http1.Dial(t.Context(), silentSink{})
 		if err != nil {
 			t.Fatal(err)

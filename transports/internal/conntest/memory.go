@@ -1,8 +1,6 @@
 package conntest
 
-import (
-	"runtime"
-)
+import "runtime"
 
 // MeasureMemory returns what this process has allocated after a collection of garbage.
 func MeasureMemory() (heap, stack uint64) {

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/web"
 )
 
 // StartTCPServer is a server on bare TCP: each connection is given to handler and closed after it.
@@ -82,11 +82,11 @@ func Serve(t testing.TB, handler http.HandlerFunc) *httptest.Server {
 }
 
 // ConfigWithSecrets reaches url with credentials in every place that can hold one.
-func ConfigWithSecrets(t *testing.T, url string) transports.HTTPConfig {
+func ConfigWithSecrets(t *testing.T, url string) web.Config {
 	if !strings.Contains(url, "?") {
 		url += "/mcp?key=" + Canary
 	}
-	return transports.HTTPConfig{
+	return web.Config{
 		URL:     strings.Replace(url, "://", "://user:"+Canary+"@", 1),
 		Headers: map[string]string{"Authorization": "Bearer " + Canary, "X-Api-Key": Canary},
 		Client:  OwnClient(t),

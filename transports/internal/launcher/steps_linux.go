@@ -29,7 +29,7 @@ func addNamespaces(a *syscall.SysProcAttr) {
 
 // mapUser maps the user of a launcher's namespace to the user outside. The parent calls it when the launcher has sent
 // readyMessage: until it has executed its program it shares this process's memory, and if that is hidden
-// (transports.HideProcess), its map files belong to root. Go's own mapping (SysProcAttr.UidMappings) writes them earlier, and
+// (stdio.HideProcess), its map files belong to root. Go's own mapping (SysProcAttr.UidMappings) writes them earlier, and
 // fails then.
 func mapUser(pid int) error {
 	for _, m := range []struct {

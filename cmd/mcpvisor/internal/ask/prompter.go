@@ -24,7 +24,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/terminal"
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor/access"
-	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/stdio"
 )
 
 // Prompter answers the questions of servers and of commands: from preset answers, or at the terminal, one question at a time.
@@ -43,7 +43,7 @@ type Prompter struct {
 	OutlivesCall bool
 	// Guard ends what the sampling command has started, if this process is killed; nil if no guardian runs. StartManager sets
 	// it.
-	Guard transports.Guard
+	Guard stdio.Guard
 	// WithTerminal calls f while nothing else draws on the terminal. It is set before servers start, and is never nil; it may
 	// return without calling f if the display has ended.
 	WithTerminal func(f func())

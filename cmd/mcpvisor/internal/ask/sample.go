@@ -11,7 +11,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
-	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/stdio"
 )
 
 const (
@@ -53,7 +53,7 @@ func (s *sampler) answerSampling(ctx context.Context, r messages.SampleRequest) 
 	ctx, cancel := context.WithTimeout(ctx, samplingTime)
 	defer cancel()
 	// The program is the person's own, and gets the person's whole environment.
-	out, err := transports.Filter(ctx, transports.StdioConfig{
+	out, err := stdio.Filter(ctx, stdio.Config{
 		Command: s.command[0], Args: s.command[1:], Env: append(os.Environ(), "MCPVISOR_SERVER="+r.Server), Guard: s.prompter.Guard,
 	}, r.Params, maxSamplingOutput)
 	result := json.RawMessage(bytes.TrimSpace(out))

@@ -15,14 +15,14 @@ import (
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/cli"
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/exit"
 	"github.com/mcpvisor/mcpvisor/messages"
-	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/stdio"
 )
 
 // Command is the hidden command by which this program becomes a guardian.
 const Command = "__guardian"
 
 // NewCommand returns the hidden command of the guardian process, which waits on its standard input and ends the servers of a
-// mcpvisor that was killed. See [transports.Guardian].
+// mcpvisor that was killed. See [stdio.Guardian].
 func NewCommand(o *cli.Options) *cobra.Command {
 	return &cobra.Command{
 		Use:    Command,
@@ -30,7 +30,7 @@ func NewCommand(o *cli.Options) *cobra.Command {
 		Hidden: true,
 		Args:   cli.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			if err := transports.RunGuardian(o.In); err != nil {
+			if err := stdio.RunGuardian(o.In); err != nil {
 				return exit.With(exit.Failed, "the lifeline broke: "+messages.Line(err.Error(), 200))
 			}
 			return nil
@@ -40,7 +40,7 @@ func NewCommand(o *cli.Options) *cobra.Command {
 
 // Start starts this program again as the guardian of this process; every command that starts servers does. The caller
 // closes the result after the servers have ended.
-func Start() (*transports.Guardian, error) {
+func Start() (*stdio.Guardian, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("this program does not know its own path: %w", err)
@@ -50,5 +50,5 @@ func Start() (*transports.Guardian, error) {
 	if stays := os.Getenv(DumpableVariable); stays != "" {
 		cmd.Env = []string{DumpableVariable + "=" + stays}
 	}
-	return transports.StartGuardian(cmd)
+	return stdio.StartGuardian(cmd)
 }

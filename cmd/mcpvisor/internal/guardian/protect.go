@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/stdio"
 )
 
 // DumpableVariable names the variable that switches hiding off, for debuggers and profilers that attach to this program.
@@ -21,11 +21,11 @@ var publicCommands = []string{"help", "--help", "-h", "version", "--version", "c
 // inherit the descriptors that it was started with. If the system refuses, that is printed and the command runs all the same.
 func ProtectProcess(args []string, stderr io.Writer) {
 	if mustHide(args, os.Getenv(DumpableVariable)) {
-		if err := transports.HideProcess(); err != nil {
+		if err := stdio.HideProcess(); err != nil {
 			fmt.Fprintf(stderr, "mcpvisor: servers can read this program's environment: %v\n", err)
 		}
 	}
-	if err := transports.WithholdDescriptors(); err != nil {
+	if err := stdio.WithholdDescriptors(); err != nil {
 		fmt.Fprintf(stderr, "mcpvisor: servers are given the descriptors that this program was started with: %v\n", err)
 	}
 }

@@ -21,9 +21,9 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/supervisor/control"
-	"github.com/mcpvisor/mcpvisor/transports"
 	"github.com/mcpvisor/mcpvisor/transports/addresses"
 	"github.com/mcpvisor/mcpvisor/transports/auth"
+	"github.com/mcpvisor/mcpvisor/transports/stdio"
 )
 
 // doctorRun holds what the checks of doctor look at. Checks read files and variables, ask programs for their version, and dial
@@ -148,7 +148,7 @@ const minNodeVersion = 18
 // versionOf runs a program with its version option. A program that is there but does not run is a fault if a server needs it,
 // and a note otherwise.
 func versionOf(ctx context.Context, name, path, option string, needed bool) finding {
-	said, err := transports.Output(ctx, transports.StdioConfig{Command: path, Args: []string{option}, Env: os.Environ()}, 4096)
+	said, err := stdio.Output(ctx, stdio.Config{Command: path, Args: []string{option}, Env: os.Environ()}, 4096)
 	version, _, _ := strings.Cut(strings.TrimSpace(string(said)), "\n")
 	if err != nil || version == "" {
 		verdict := checkNote
@@ -220,7 +220,7 @@ func (e *doctorRun) checkDocker(ctx context.Context) []finding {
 	if err != nil || len(users) == 0 {
 		return nil
 	}
-	said, err := transports.Output(ctx, transports.StdioConfig{Command: path, Args: []string{"version", "--format", "{{.Server.Version}}"},
+	said, err := stdio.Output(ctx, stdio.Config{Command: path, Args: []string{"version", "--format", "{{.Server.Version}}"},
 		Env: os.Environ()}, 4096)
 	if err != nil {
 		return []finding{{"docker daemon", checkFault, "it does not answer; " + serversNamed(users) + " cannot start",

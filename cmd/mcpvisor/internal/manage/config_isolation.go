@@ -12,8 +12,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/status"
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/terminal"
 	"github.com/mcpvisor/mcpvisor/messages"
-	"github.com/mcpvisor/mcpvisor/transports"
 	"github.com/mcpvisor/mcpvisor/transports/isolation"
+	"github.com/mcpvisor/mcpvisor/transports/stdio"
 )
 
 // newConfigIsolation returns the command "config isolation", which runs printIsolation. It starts no server.
@@ -37,7 +37,7 @@ network of its own and ends. Exit code 0, whatever the answers are.`,
 // printIsolation prints what this machine can enforce. Capabilities starts one short process to try a network namespace.
 func printIsolation(ctx context.Context, o *cli.Options, asJSON bool) error {
 	// This starts a short-lived process, which ctx bounds.
-	can := transports.Capabilities(ctx)
+	can := stdio.Capabilities(ctx)
 	offers := isolation.Offers(can)
 	if asJSON {
 		return terminal.PrintJSON(o.Out, struct {
@@ -80,7 +80,7 @@ func plannedIsolation(o *cli.Options, out serverEntry) string {
 	if !want.Asks() {
 		return ""
 	}
-	steps, err := isolation.Plan(want, transports.CapabilitiesFor(context.Background(), *want))
+	steps, err := isolation.Plan(want, stdio.CapabilitiesFor(context.Background(), *want))
 	// What this machine cannot enforce keeps the server from starting, and get says so before it is tried.
 	var no *isolation.UnsupportedError
 	if errors.As(err, &no) {

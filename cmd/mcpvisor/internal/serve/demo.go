@@ -16,8 +16,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/supervisor/restart"
-	"github.com/mcpvisor/mcpvisor/transports"
 	"github.com/mcpvisor/mcpvisor/transports/gosdk"
+	"github.com/mcpvisor/mcpvisor/transports/inprocess"
 	"github.com/mcpvisor/mcpvisor/transports/mcpgo"
 )
 
@@ -67,7 +67,7 @@ func demoRun(_ context.Context, o *cli.Options, f upFlags) (*upRun, error) {
 			"private": {Type: messages.HTTP, URL: web.url + "/private"},
 		},
 		cfg: supervisor.Config{
-			InProcess: map[string]func(context.Context, transports.Peer) error{
+			InProcess: map[string]func(context.Context, inprocess.Peer) error{
 				"clock": mcpgo.Serve(clockServer()),
 				"dice":  gosdk.Serve(diceServer()),
 			},

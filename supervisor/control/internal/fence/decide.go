@@ -38,8 +38,8 @@ import (
 	"slices"
 
 	"github.com/mcpvisor/mcpvisor/messages"
-	"github.com/mcpvisor/mcpvisor/transports"
 	"github.com/mcpvisor/mcpvisor/transports/procinfo"
+	"github.com/mcpvisor/mcpvisor/transports/stdio/children"
 )
 
 // Right is a peer's right at the control socket. The zero value is none, so that a forgotten decision grants nothing.
@@ -75,8 +75,8 @@ type Peer struct {
 type OwnProcesses struct {
 	// Chain is this process, its parent and so on.
 	Chain []procinfo.Process
-	// Find is transports.FindChild; Isolates is true if any child is isolated.
-	Find     func(pid int) (transports.Child, bool)
+	// Find is children.Find; Isolates is true if any child is isolated.
+	Find     func(pid int) (children.Child, bool)
 	Isolates bool
 }
 
@@ -127,7 +127,7 @@ func Decide(p Peer, own OwnProcesses) Decision {
 
 // owningChild returns the child of this program that a peer belongs to: the nearest one among its ancestors, else the
 // one that began its session or its group. A start time of 0 is unknown and fits any.
-func owningChild(p Peer, own OwnProcesses) (transports.Child, bool) {
+func owningChild(p Peer, own OwnProcesses) (children.Child, bool) {
 	for _, ancestor := range p.Chain {
 		if c, ok := own.Find(ancestor.PID); ok && (c.Start == 0 || c.Start == ancestor.Start) {
 			return c, true
@@ -138,11 +138,11 @@ func owningChild(p Peer, own OwnProcesses) (transports.Child, bool) {
 			return c, true
 		}
 	}
-	return transports.Child{}, false
+	return children.Child{}, false
 }
 
 // decideForChild decides about a peer that belongs to a child of this program.
-func decideForChild(c transports.Child) Decision {
+func decideForChild(c children.Child) Decision {
 	switch {
 	case c.MayControl:
 		return Decision{Right: FullAccess, Server: c.Server}

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/mcpvisor/mcpvisor/supervisor/control/internal/fence"
-	"github.com/mcpvisor/mcpvisor/transports"
 	"github.com/mcpvisor/mcpvisor/transports/procinfo"
+	"github.com/mcpvisor/mcpvisor/transports/stdio/children"
 )
 
 // The manager is process 10, started by the shell 5. Its children are the server 20 (begun at 200), the agent 30,
@@ -15,7 +15,7 @@ var (
 	shell   = procinfo.Process{PID: 5, Parent: 1, Session: 5, Group: 5, Start: 50, Name: "bash"}
 	first   = procinfo.Process{PID: 1, Start: 1, Name: "systemd"}
 	manager = procinfo.Process{PID: 10, Parent: 5, Session: 5, Group: 10, Start: 100, Name: "mcpvisor"}
-	knows   = map[int]transports.Child{
+	knows   = map[int]children.Child{
 		20: {PID: 20, Start: 200, Server: "files"},
 		30: {PID: 30, Start: 300, Server: "agent", MayControl: true},
 		40: {PID: 40, Start: 400},
@@ -25,7 +25,7 @@ var (
 
 func own(isolates bool) fence.OwnProcesses {
 	return fence.OwnProcesses{Chain: []procinfo.Process{manager, shell, first}, Isolates: isolates,
-		Find: func(pid int) (transports.Child, bool) { c, ok := knows[pid]; return c, ok }}
+		Find: func(pid int) (children.Child, bool) { c, ok := knows[pid]; return c, ok }}
 }
 
 func at(pid int, start uint64, name string) procinfo.Process {

@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/mcpvisor/mcpvisor/transports"
 	"github.com/mcpvisor/mcpvisor/transports/procinfo"
+	"github.com/mcpvisor/mcpvisor/transports/stdio/children"
 )
 
 // startsTimeout bounds the wait for children that are just being started.
@@ -20,14 +20,14 @@ const startsTimeout = time.Second
 func Examine(conn net.Conn, accepted AcceptTime) (Peer, Decision) {
 	ctx, cancel := context.WithTimeout(context.Background(), startsTimeout)
 	defer cancel()
-	err := transports.AwaitStarts(ctx) // after this a server that has just begun to run is known as a child
+	err := children.AwaitStarts(ctx) // after this a server that has just begun to run is known as a child
 	p := readPeer(conn, accepted)
 	if err != nil && !p.Unsupported {
 		// The peer may be the server that is being started, so it gets no more than the right to read.
 		p.UnknownReason = "a server is being started, which takes long"
 	}
 	parents, _ := procinfo.Chain(os.Getpid()) // an error gives no chain: then every other mcpvisor is a stranger
-	return p, Decide(p, OwnProcesses{Chain: parents, Find: transports.FindChild, Isolates: transports.IsolatesChildren()})
+	return p, Decide(p, OwnProcesses{Chain: parents, Find: children.Find, Isolates: children.AnyIsolated()})
 }
 
 // readAncestry reads the chain of a process and the leaders of its session and group into p.

@@ -16,17 +16,17 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/test/chaos/score/adapter"
-	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/stdio"
 )
 
 // scoredClient implements adapter.Client.
 type scoredClient struct {
 	m     *supervisor.Manager
-	guard *transports.Guardian
+	guard *stdio.Guardian
 }
 
 // New makes the client. guard ends the servers if this program is killed; nil leaves them running then.
-func New(guard *transports.Guardian) (adapter.Client, error) {
+func New(guard *stdio.Guardian) (adapter.Client, error) {
 	cfg := supervisor.Config{
 		Timing: actors.Timing{ProbeEvery: 2 * time.Second, ProbeTimeout: 2 * time.Second},
 	}

@@ -1,5 +1,0 @@
-//go:build !linux
-
-package transports
-
-func hideProcess() error { return nil }

@@ -1,0 +1,239 @@
+// Package process starts the children of package stdio and ends them, with everything that they start: it finds the command, plans
+// and enforces the isolation, keeps the group together, and reaps. Each system has files of its own.
+//
+//	Start(Spec) ──> Process ── AwaitExit ──> Exited ──> Group.Kill ──> ReapChild ──> AwaitGroupEnd ──> ReleaseGroup
+//
+// A group is ended only while its number cannot belong to another one: before the child is reaped, or as [Identity] tells.
+package process
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/internal/errs"
+	"github.com/mcpvisor/mcpvisor/transports/isolation"
+	"github.com/mcpvisor/mcpvisor/transports/stdio/children"
+)
+
+// Process is one child with its process group: itself and everything that it starts and that does not leave the group. On Unix
+// the group is the first of a session that has the same id.
+//
+// On Linux a descriptor (pidfd) in the runtime's poller shows the end of a child, so that 1,000 children cost no 1,000 threads.
+// The child stays a zombie until ReapChild, and as long its group id cannot be given to another process: killing the group before
+// ReapChild cannot hit a stranger.
+type Process struct {
+	cmd   *exec.Cmd
+	Group Group
+	// releaseThread releases the thread that started the child: on Linux the child would be killed if that thread ended.
+	releaseThread func()
+
+	Stdin, Stdout, Stderr *os.File // this process's ends of the pipes
+
+	isolation *childIsolation // nil if the child is not isolated
+	started   time.Time
+
+	Exited chan struct{} // closed by AwaitExit when the child has ended
+	// reapOnce guards exitText, which says how the child ended.
+	reapOnce sync.Once
+	exitText string
+}
+
+// Spec says how one child is started; stdio.Config describes the fields.
+type Spec struct {
+	Command   string
+	Args, Env []string
+	Dir       string
+	Isolation *messages.Isolation
+	Terminal  bool
+	// Guarded is true if a guardian ends the child's group when this process is killed.
+	Guarded    bool
+	Server     string
+	MayControl bool
+}
+
+// Start finds the program of spec and starts it. If it fails, nothing is left: no process, no pipe and no folder.
+func Start(ctx context.Context, spec *Spec) (_ *Process, failed *transports.Error) {
+	path, dir, failed := resolveCommand(spec)
+	if failed != nil {
+		return nil, failed
+	}
+	restrictions, failed := planIsolation(spec.Isolation, func(want messages.Isolation) isolation.Capabilities { return FindCapabilitiesFor(ctx, want) })
+	if failed != nil {
+		return nil, failed
+	}
+	p := &Process{Exited: make(chan struct{}), isolation: restrictions, started: time.Now()}
+	var childFiles []*os.File
+	defer func() {
+		// The child has its own copies of its ends. This process must close them, or it would never see the end of the output.
+		for _, f := range childFiles {
+			_ = f.Close()
+		}
+		if failed != nil {
+			p.ClosePipes()
+			restrictions.releaseTemp()
+		}
+	}()
+	for _, end := range []**os.File{&p.Stdin, &p.Stdout, &p.Stderr} {
+		r, w, err := os.Pipe()
+		if err != nil {
+			return nil, StartError(spec.Command, err)
+		}
+		if end == &p.Stdin {
+			r, w = w, r
+		}
+		*end = r
+		childFiles = append(childFiles, w)
+	}
+	// Starting is repeated only while the program's file is busy, after 5, 10, … 160 ms.
+	for wait := 5 * time.Millisecond; ; wait *= 2 {
+		p.cmd = &exec.Cmd{
+			Path: path, Args: append([]string{spec.Command}, spec.Args...), Dir: dir, Env: childEnv(restrictions.withTempEnv(spec.Env), dir),
+			Stdin: childFiles[0], Stdout: childFiles[1], Stderr: childFiles[2], SysProcAttr: processAttributes(spec),
+		}
+		release, err := restrictions.startChild(ctx, p.cmd, children.Child{Server: spec.Server, MayControl: spec.MayControl, Isolated: restrictions != nil})
+		if err == nil {
+			p.releaseThread = release
+			break
+		}
+		// Linux refuses to execute a file that is open for writing. A file that has just been written (an upgrade, a build) can
+		// be open for a moment in a child that another thread has forked and that has not executed its program yet.
+		if !isTextBusy(err) || wait > 200*time.Millisecond || !sleepContext(ctx, wait) {
+			if ctx.Err() != nil {
+				return nil, errs.ContextError(ctx, "starting the process")
+			}
+			if failed := restrictions.launchFailure(err); failed != nil {
+				return nil, failed
+			}
+			return nil, StartError(spec.Command, err)
+		}
+	}
+	g, err := newProcessGroup(p.cmd.Process)
+	if err != nil {
+		// Without a group nothing could end what the child starts, so that the child must not live.
+		_ = p.cmd.Process.Kill()
+		_ = p.cmd.Wait()
+		children.MarkReaped(p.cmd.Process.Pid)
+		p.releaseThread()
+		return nil, StartError(spec.Command, err)
+	}
+	p.Group = g
+	return p, nil
+}
+
+// childEnv returns the whole environment of the child. It sets PWD, as a shell does on changing to a directory.
+func childEnv(env []string, dir string) []string {
+	env = append([]string{}, env...) // nil would mean this process's own environment
+	if dir != "" {
+		env = append(env, "PWD="+dir)
+	}
+	return env
+}
+
+// ReapChild takes the child's status from the system, so that no zombie is left, and returns it as text. The caller must wait for
+// exited first.
+func (p *Process) ReapChild() string {
+	p.reapOnce.Do(func() {
+		state := p.waitStatus()
+		children.MarkReaped(p.cmd.Process.Pid)
+		// This text stays if other code of this process has waited for the child and taken its status.
+		p.exitText = "unknown exit status"
+		if state != nil {
+			p.exitText = state.String()
+		}
+		p.releaseThread()
+	})
+	return p.exitText
+}
+
+// AwaitGroupEnd waits until no process of the group is left, for at most d, and reports whether that is so. The child must have
+// been reaped. With killed set, zombies do not count: the parent that has to reap them may be slow, or never do it (the first
+// process of many containers).
+//
+// While the group has a member, its id is taken. For this loop to see a stranger, the id would have to become free and be given
+// to a new process and its group between two looks, of which the first ones are 1 ms apart and none more than 25 ms.
+func (p *Process) AwaitGroupEnd(d time.Duration, killed bool) bool {
+	deadline := time.Now().Add(d)
+	for period := time.Millisecond; ; period = min(2*period, 25*time.Millisecond) {
+		if !p.Group.HasMembers() || killed && period > 10*time.Millisecond && !p.Group.hasLivingMembers() {
+			return true
+		}
+		if time.Now().After(deadline) {
+			return false
+		}
+		time.Sleep(period)
+	}
+}
+
+// PID returns the child's number, which another process may have once the child was reaped.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// EnforcedParts returns the parts of the isolation that are in force, nil if the child is not isolated.
+func (p *Process) EnforcedParts() *messages.Enforced { return p.isolation.enforcedParts() }
+
+// ReleaseGroup releases what this process holds for the group and its isolation. No process of the group is left, or none that
+// can be ended.
+func (p *Process) ReleaseGroup() {
+	p.Group.close()
+	p.isolation.releaseTemp()
+}
+
+// ClosePipes closes this process's ends of the pipes, as far as they were made.
+func (p *Process) ClosePipes() {
+	for _, f := range []*os.File{p.Stdin, p.Stdout, p.Stderr} {
+		if f != nil {
+			_ = f.Close()
+		}
+	}
+}
+
+// KillAndRelease ends a process at once that no connection has taken over.
+func (p *Process) KillAndRelease() {
+	p.Group.Kill()
+	p.AwaitExit()
+	p.ReapChild()
+	p.ClosePipes()
+	p.ReleaseGroup()
+}
+
+// sleepContext waits for d and reports false if ctx ended first.
+func sleepContext(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// watchdogTime is the age by which a program that watches its parent has failed, because it may not signal it. Most such
+// programs check every few seconds.
+const watchdogTime = time.Minute
+
+// ExitError returns the error for a child that has ended by itself, with advice where the isolation may be the reason.
+func (p *Process) ExitError(exit string) *transports.Error {
+	e := ExitError(exit)
+	if f := p.isolation; f != nil && f.steps.Files.HidesSignals() && time.Since(p.started) < watchdogTime &&
+		strings.HasPrefix(exit, "exit status") {
+		e.Fix = "see what it said (logs); if nothing: it may watch its parent with kill(ppid, 0), which \"read\", \"write\" and " +
+			"\"network\" of its isolation refuse, so that it takes its parent for gone: switch that off in it, or write " +
+			"\"isolation\": true"
+	}
+	return e
+}
+
+// ExitError returns the error for a process that ended with the given text, which os.ProcessState wrote.
+func ExitError(exit string) *transports.Error {
+	e := &transports.Error{Class: messages.ClassExited, Text: "the process ended with " + exit}
+	if signal, ok := strings.CutPrefix(exit, "signal: "); ok {
+		e.Text = "the process was ended by the signal " + signal
+	}
+	return e
+}
