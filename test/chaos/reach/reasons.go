@@ -5,7 +5,7 @@ import "strings"
 // Packages are those that random days are to reach, as patterns of the go command.
 var Packages = []string{
 	"actors", "actors/catalog", "actors/lifecycle", "actors/opening", "actors/internal/queue", "transports/session/...", "supervisor",
-	"supervisor/restart",
+	"supervisor/internal/...", "supervisor/restart",
 }
 
 // fileReason says why the days do not run what stands in some files.
@@ -26,6 +26,8 @@ var unreachableFiles = []fileReason{
 	{"supervisor/internal/opener/clients.go", "as supervisor/internal/opener/opener.go"},
 	{"supervisor/bridge", "serves the manager to other clients: supervisor/bridge_test.go"},
 	{"supervisor/internal/toolcache/cache.go", "the lists of lazy servers in files (CacheDir), of which a day has none: supervisor/cache_test.go"},
+	{"supervisor/internal/lists", "as supervisor/internal/toolcache/cache.go"},
+	{"supervisor/internal/reload", "configuration files: its own tests, in virtual time"},
 	{"supervisor/follow.go", "follows configuration files and what the system tells of them: supervisor/follow_test.go"},
 	{"supervisor/internal/credentials/lazy_sign_in.go", "the sign-in of a server whose spec asks for none, by the real transports: as supervisor/login.go"},
 	{"supervisor/restart/stats.go", "reads the load of the machine, whose clock is not that of a day"},
