@@ -26,7 +26,9 @@ var protocolFaults = map[string]hooks{
 			})
 		},
 		beforeAnswer: func(m *machine, f *fault, c *conn, a *answer) bool {
-			if f.params.Text("what") == "result-type" && a.result != nil {
+			// A result that asks for input, or names a task, and does not say so is a whole result by the specification, and no
+			// client can know better. So only whole results are in breach.
+			if f.params.Text("what") == "result-type" && a.result != nil && a.resultType == "" {
 				f.recordFired(m, c.id)
 				a.omitResultType = true
 			}
