@@ -109,6 +109,24 @@ func TestOptionsBoundWhatIsMade(t *testing.T) {
 	}
 }
 
+// A server that is healthy must be able to connect within its timeout, or the check of the time after the faults would ask for
+// what the server cannot do. Each time that it takes is up to one and a half times the drawn one.
+func TestAHealthyServerConnectsInTime(t *testing.T) {
+	for seed := range uint64(1000) {
+		p, err := generate.Scenario(seed, generate.Options{}).Plan(0, scenario.Sim)
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		for _, server := range p.Servers {
+			// The start, the handshake, and each page of the list.
+			longest := (server.Start + server.Latency + time.Duration(max(server.Pages, 1))*server.Latency) * 3 / 2
+			if longest >= server.ConnectTimeout {
+				t.Errorf("seed %d: %s may need %v, and its connectTimeout is %v", seed, server.Name, longest, server.ConnectTimeout)
+			}
+		}
+	}
+}
+
 // A generated day can be written to a file and read again, so that a found failure can be kept as a scenario.
 func TestADayCanBeWritten(t *testing.T) {
 	for seed := range uint64(100) {

@@ -85,14 +85,26 @@ func (d *scenarioBuilder) drawServer(kind messages.TransportKind, era messages.E
 	return g
 }
 
-// fitTimeouts raises a MaxCallTimeout below the CallTimeout, or below the default of one minute. The two are drawn apart, and a
-// plan with such a pair is refused.
+// fitTimeouts raises a MaxCallTimeout below the CallTimeout, or below the default of one minute: the two are drawn apart, and a
+// plan with such a pair is refused. It raises a ConnectTimeout that a healthy server could miss, because I11 requires that every
+// attempt to connect to a healthy server succeeds.
 func (d *scenarioBuilder) fitTimeouts() {
 	for i := range d.s.Servers {
-		if g := &d.s.Servers[i]; g.MaxCallTimeout > 0 {
+		g := &d.s.Servers[i]
+		if g.MaxCallTimeout > 0 {
 			g.MaxCallTimeout = max(g.MaxCallTimeout, cmp.Or(g.CallTimeout, messages.Duration(time.Minute)))
 		}
+		if g.ConnectTimeout > 0 {
+			g.ConnectTimeout = max(g.ConnectTimeout, messages.Duration(d.roundTime(slowestConnect(g)+time.Second)))
+		}
 	}
+}
+
+// slowestConnect returns how long a healthy server may need until its list is complete. Its start, and its latency for the
+// handshake and for each page, each take up to one and a half times the value that the scenario says.
+func slowestConnect(g *scenario.Group) time.Duration {
+	answers := 1 + max(g.Pages, 1)
+	return (time.Duration(g.Start) + time.Duration(answers)*time.Duration(g.Latency)) * 3 / 2
 }
 
 // makeLazy makes a server lazy: its first call connects it, and mostly a short idle timeout lets it rest again.
