@@ -56,22 +56,32 @@ type permissionLists struct {
 	def   access.Verdict
 }
 
-// RemoveRule removes a rule from every list of a file, and returns how many it found.
-func RemoveRule(path, rule string) (found int, err error) {
+// RemoveRules removes rules from every list of a file by one edit, so that an error leaves all of them. removed has those that
+// the file held, each once, in the order of rules.
+func RemoveRules(path string, rules []string) (removed []string, err error) {
 	err = editRules(path, func(now permissionLists) (all []jsonPatch) {
-		found = 0
+		held := map[string]bool{}
 		for _, verdict := range []access.Verdict{access.Allow, access.Ask, access.Deny} {
 			// Patches are applied in order, so that removing from the end keeps the other indexes valid.
 			for i, r := range slices.Backward(now.lists[verdict]) {
-				if r == rule {
+				if slices.Contains(rules, r) {
 					all = append(all, jsonPatch{"remove", "/permissions/" + string(verdict) + "/" + itoa(i), nil})
-					found++
+					held[r] = true
 				}
+			}
+		}
+		removed = nil
+		for _, r := range rules {
+			if held[r] && !slices.Contains(removed, r) {
+				removed = append(removed, r)
 			}
 		}
 		return all
 	})
-	return found, err
+	if err != nil {
+		return nil, err
+	}
+	return removed, nil
 }
 
 // itoa returns a number in digits. Encoding a number cannot fail.

@@ -324,24 +324,26 @@ func newPermissionsRemove(o *cli.Options) *cobra.Command {
 		Args:    atLeastOneRule,
 		RunE: func(_ *cobra.Command, rules []string) error {
 			path := discover.DefaultPaths().User
-			var missing, removed []string
-			for _, rule := range rules {
-				switch found, err := discover.RemoveRule(path, rule); {
-				case err != nil:
-					return err
-				case found == 0:
-					missing = append(missing, messages.Line(rule, 200))
-				default:
-					RecordRuleChange(o, "remove "+rule, path)
-					if removed = append(removed, rule); o.JSON {
-						continue
-					}
+			// One edit removes all of them, so that a failure never leaves some removed that no output names.
+			removed, err := discover.RemoveRules(path, rules)
+			if err != nil {
+				return err
+			}
+			for _, rule := range removed {
+				RecordRuleChange(o, "remove "+rule, path)
+				if !o.JSON {
 					fmt.Fprintf(o.Out, "removed %s from %s\n", messages.Line(rule, 200), messages.Line(path, 0))
 				}
 			}
 			if o.JSON && len(removed) > 0 {
 				if err := terminal.PrintJSON(o.Out, ruleChangeReport{File: path, Removed: removed}); err != nil {
 					return err
+				}
+			}
+			var missing []string
+			for _, rule := range rules {
+				if !slices.Contains(removed, rule) {
+					missing = append(missing, messages.Line(rule, 200))
 				}
 			}
 			if len(missing) > 0 {
