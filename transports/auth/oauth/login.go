@@ -156,16 +156,27 @@ func (a *Authorizer) Forget(ctx context.Context) (revoked bool, err error) {
 	return a.signOut(ctx, true)
 }
 
-// signOut removes the record first and revokes then, because a revocation that hangs must not keep the token in use.
+// signOut removes the record first and revokes then, because a revocation that hangs must not keep the token in use. The
+// revocation needs no lock: the record is gone, and a sign-in that another process begins meanwhile gets another token.
 func (a *Authorizer) signOut(ctx context.Context, all bool) (revoked bool, err error) {
+	removed, err := a.removeSignIn(ctx, all)
+	if removed == nil || err != nil {
+		return false, err
+	}
+	return a.revokeToken(ctx, removed), nil
+}
+
+// removeSignIn takes the sign-in out of the store, under the lock of the record, and returns it; nil if it could not be read.
+// The bindings of configured clients stay unless all is set.
+func (a *Authorizer) removeSignIn(ctx context.Context, all bool) (*storedSignIn, error) {
 	unlock, err := a.cfg.Locks.Lock(ctx, a.key)
 	if err != nil {
-		return false, a.storeError(ctx, err)
+		return nil, a.storeError(ctx, err)
 	}
 	defer unlock()
 	raw, err := a.cfg.Store.Get(ctx, a.key)
 	if err != nil && !errors.Is(err, auth.ErrNotFound) {
-		return false, a.storeError(ctx, err)
+		return nil, a.storeError(ctx, err)
 	}
 	// A record that cannot be read is deleted all the same; there is then no token to revoke.
 	h, unreadable := a.decodeStored(raw)
@@ -181,13 +192,13 @@ func (a *Authorizer) signOut(ctx context.Context, all bool) (revoked bool, err e
 		err = a.cfg.Store.Delete(ctx, a.key)
 	}
 	if err != nil {
-		return false, a.storeError(ctx, err)
+		return nil, a.storeError(ctx, err)
 	}
 	a.dropCurrent()
-	if unreadable == nil {
-		revoked = a.revokeToken(ctx, &h.storedSignIn)
+	if unreadable != nil {
+		return nil, nil
 	}
-	return revoked, nil
+	return &h.storedSignIn, nil
 }
 
 // revokeToken asks the authorization server to end the grant (RFC 7009), and reports whether it has. It makes one attempt.

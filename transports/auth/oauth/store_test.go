@@ -2,9 +2,11 @@ package oauth
 
 import (
 	"context"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -166,6 +168,46 @@ func TestSignedOutElsewhere(t *testing.T) {
 		}
 		time.Sleep(storePollPeriod)
 		mustBearer(t, a) // a sign-in by another process is found
+	})
+}
+
+// silentRevocation is a network whose revocation endpoint never answers.
+type silentRevocation struct{ http.RoundTripper }
+
+func (s silentRevocation) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL.Path == "/revoke" {
+		<-r.Context().Done()
+		return nil, r.Context().Err()
+	}
+	return s.RoundTripper.RoundTrip(r)
+}
+
+// TestASilentRevocationBlocksNoSignIn checks that another process can sign in while the authorization server does not answer
+// the revocation of the old token.
+func TestASilentRevocationBlocksNoSignIn(t *testing.T) {
+	runInBubble(t, func(t *testing.T) {
+		cfg := config(newWorld())
+		cfg.Transport = silentRevocation{cfg.Transport}
+		a := signedIn(t, cfg)
+		mustBearer(t, a)
+		ended := make(chan error, 1)
+		go func() {
+			revoked, err := a.Logout(t.Context())
+			if revoked {
+				t.Error("the token is said to be revoked")
+			}
+			ended <- err
+		}()
+		synctest.Wait()
+		begin := time.Now()
+		b := signedIn(t, cfg)
+		if waited := time.Since(begin); waited > 0 {
+			t.Errorf("the sign-in waited for %v", waited)
+		}
+		if err := <-ended; err != nil || time.Since(begin) == 0 {
+			t.Errorf("Logout ended with %v after %v", err, time.Since(begin))
+		}
+		mustBearer(t, b) // the sign-in that came meanwhile stays
 	})
 }
 
