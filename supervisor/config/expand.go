@@ -49,10 +49,10 @@ func (c Context) expandVariables(s string, depth int) (string, *syntaxProblem) {
 		case v != nil && (*v != "" || !hasDefault):
 			b.WriteString(*v)
 		case !hasDefault:
-			// The name stands in a problem, and may be long or hold control characters.
-			name := messages.Line(name, 60)
-			short := strings.TrimPrefix(name, "env:")
-			return "", &syntaxProblem{notSet(short), unsetFix(name)}
+			// The name stands in a problem, and may be long or hold control characters. It is cut without its prefix, as Unset does
+			// for its comparison.
+			short := messages.Line(strings.TrimPrefix(name, "env:"), 60)
+			return "", &syntaxProblem{notSet(short), unsetFix(messages.Line(name, 60))}
 		case depth >= maxNesting:
 			return "", &syntaxProblem{"defaults are nested too deeply", ""}
 		default:

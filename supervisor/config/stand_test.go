@@ -12,6 +12,7 @@ import (
 // Each row is a text, what is set, and which variables it needs besides.
 func TestUnset(t *testing.T) {
 	ctx := config.Context{Lookup: func(name string) (string, bool) { return "x", name == "SET" }}
+	long := strings.Repeat("A", 58) // a problem cuts it behind "env:" and not before
 	for _, row := range []struct {
 		text string
 		want []string
@@ -22,6 +23,7 @@ func TestUnset(t *testing.T) {
 		{"${A:-x} ${input:t}", nil},
 		{"${A", nil},
 		{"${A} ${", []string{"A"}},
+		{"${env:" + long + "} ${B}", []string{long, "B"}},
 	} {
 		if got := ctx.Unset(row.text); !slices.Equal(got, row.want) {
 			t.Errorf("%s: %q, not %q", row.text, got, row.want)
