@@ -3,6 +3,7 @@ package calltimeout
 import (
 	"context"
 	"errors"
+	"reflect"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -163,4 +164,11 @@ func TestTwoQuestionsStopTheClockOnce(t *testing.T) {
 			t.Error("the call goes on beyond its time")
 		}
 	})
+}
+
+// TestContextIsOneSmallAllocation holds the size class of a Context, of which each waiting call has one.
+func TestContextIsOneSmallAllocation(t *testing.T) {
+	if size := reflect.TypeFor[Context]().Size(); size > 64 {
+		t.Errorf("a Context takes %d bytes, at most 64 are wanted", size)
+	}
 }
