@@ -3,6 +3,8 @@ package supervisor_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,6 +15,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/test/seeds"
+	"github.com/mcpvisor/mcpvisor/transports/inprocess"
 )
 
 // asker is another actor of the same system: it sends commands and hands on what it receives.
@@ -141,6 +144,46 @@ func TestACommandNeedsNoSender(t *testing.T) {
 		if n := f.calls.Load(); n != 1 {
 			t.Errorf("the tool ran %d times, want once", n)
 		}
+	})
+}
+
+// TestStartThatIsRefusedLeavesNoActor checks a Start whose entry actor cannot be spawned, because the program has given its name
+// to an actor of its own: the supervisor and its servers end, and the program's actor stays.
+func TestStartThatIsRefusedLeavesNoActor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		system := actor.NewActorSystem(actor.WithDeadLetterThrottleInterval(time.Nanosecond))
+		defer system.Shutdown()
+		first, err := supervisor.Start(t.Context(), supervisor.Config{System: system})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var n int
+		if _, err := fmt.Sscanf(first.PID().GetId(), "mcpvisor-%d-entry", &n); err != nil {
+			t.Fatal(first.PID(), err)
+		}
+		closeAll(t, first)
+		own, err := system.Root.SpawnNamed(actor.PropsFromFunc(func(actor.Context) {}), fmt.Sprintf("mcpvisor-%d-entry", n+1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := newFake("echo")
+		m, err := supervisor.Start(t.Context(), supervisor.Config{System: system, Servers: map[string]supervisor.Spec{"f": {Type: messages.SDK}},
+			InProcess: map[string]func(context.Context, inprocess.Peer) error{"f": f.serve}})
+		if !errors.Is(err, actor.ErrNameExists) || m != nil {
+			t.Fatalf("Start returned %v, %v", m, err)
+		}
+		time.Sleep(time.Minute) // the servers end in the background
+		if _, there := system.ProcessRegistry.GetLocal(fmt.Sprintf("mcpvisor-%d", n+1)); there {
+			t.Error("the supervisor's actor is still there")
+		}
+		if n := f.alive.Load(); n > 0 {
+			t.Errorf("%d connections of the server are still open", n)
+		}
+		if _, there := system.ProcessRegistry.GetLocal(own.GetId()); !there {
+			t.Error("the program's actor is gone")
+		}
+		system.Root.Stop(own)
+		time.Sleep(time.Millisecond)
 	})
 }
 

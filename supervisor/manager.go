@@ -161,26 +161,42 @@ func Start(ctx context.Context, cfg Config) (*Manager, error) {
 	// Several managers may share one actor system, in which names must differ.
 	n := instances.Add(1)
 	m.pid, err = m.system.Root.SpawnNamed(actorsystem.PropsOf(cfg.ActorOptions, "supervisor", func() actor.Actor { return sup }), fmt.Sprintf("mcpvisor-%d", n))
-	if err == nil {
-		m.entry, err = m.system.Root.SpawnNamed(actorsystem.PropsOf(cfg.ActorOptions, "entry", func() actor.Actor { return newEntryActor(m.entryOptions()) }),
-			fmt.Sprintf("mcpvisor-%d-entry", n))
-	}
 	if err != nil {
-		// The caller gets no manager that could close the record.
+		// No actor runs, and the caller gets no manager that could close the rest.
 		m.audit.Close()
-		return nil, &Error{Op: "start", Class: messages.ClassInvalid, Text: "the actor system refused the manager: " + err.Error(), Err: err}
+		if m.ownSystem {
+			m.system.Shutdown()
+		}
+		return nil, refusedBySystem(err)
 	}
+	entry, err := m.system.Root.SpawnNamed(actorsystem.PropsOf(cfg.ActorOptions, "entry", func() actor.Actor { return newEntryActor(m.entryOptions()) }),
+		fmt.Sprintf("mcpvisor-%d-entry", n))
+	if err != nil {
+		// The servers start already. m.entry stays nil: the returned process belongs to the actor that has the name.
+		m.closeInBackground()
+		return nil, refusedBySystem(err)
+	}
+	m.entry = entry
 	if cfg.Pins != nil {
 		// The goroutine ends when the manager closes.
 		go m.followPins()
 	}
 	// The supervisor handles its configured servers before it handles this barrier: from here on each has a status.
 	if err := m.awaitHandled(ctx, "start", m.shared.NextTicket()); err != nil {
-		// The actors run already, and the caller gets no manager that it could close. So it is closed here, in the background.
-		m.closeOnce.Do(func() { m.beginClose(); go m.shutDown(0) })
+		m.closeInBackground()
 		return nil, err
 	}
 	return m, nil
+}
+
+// refusedBySystem returns the error of Start for an actor that could not be spawned.
+func refusedBySystem(err error) error {
+	return &Error{Op: "start", Class: messages.ClassInvalid, Text: "the actor system refused the manager: " + err.Error(), Err: err}
+}
+
+// closeInBackground ends a manager whose actors run although Start fails: the caller gets no manager that it could close.
+func (m *Manager) closeInBackground() {
+	m.closeOnce.Do(func() { m.beginClose(); go m.shutDown(0) })
 }
 
 // LoadAccounts reads which accounts are signed in to the lazy servers of which lists are kept: they decide whose lists may be shown.
@@ -623,7 +639,9 @@ func (m *Manager) shutDown(drain time.Duration) {
 		}
 	}
 	// Other actors get no reply from here on; their messages become dead letters.
-	m.system.Root.Stop(m.entry)
+	if m.entry != nil {
+		m.system.Root.Stop(m.entry)
+	}
 	m.system.Root.Stop(m.pid)
 	<-m.stopped
 	m.audit.Close()
