@@ -2,7 +2,6 @@ package actors
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/mcpvisor/mcpvisor/actors/lifecycle"
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -53,19 +52,11 @@ func offeredTools(list *session.ToolList, spec *messages.Spec) *session.ToolList
 // ToolRule returns the key of the spec that keeps a tool from being offered; empty if none does. A denied tool stays denied also if
 // it is allowed by name.
 func ToolRule(spec *messages.Spec, tool string) string {
-	if slices.ContainsFunc(spec.DeniedTools, func(p string) bool { return matchTool(p, tool) }) {
+	if slices.ContainsFunc(spec.DeniedTools, func(p string) bool { return messages.MatchPattern(p, tool) }) {
 		return "deniedTools"
 	}
-	if spec.AllowedTools != nil && !slices.ContainsFunc(spec.AllowedTools, func(p string) bool { return matchTool(p, tool) }) {
+	if spec.AllowedTools != nil && !slices.ContainsFunc(spec.AllowedTools, func(p string) bool { return messages.MatchPattern(p, tool) }) {
 		return "allowedTools"
 	}
 	return ""
-}
-
-// matchTool compares a tool's own name with a pattern, whose only wildcard is a star at the end.
-func matchTool(pattern, tool string) bool {
-	if prefix, ok := strings.CutSuffix(pattern, "*"); ok {
-		return strings.HasPrefix(tool, prefix)
-	}
-	return pattern == tool
 }

@@ -40,6 +40,12 @@ func TestToolRule(t *testing.T) {
 		{[]string{"get_*"}, nil, "set_a", "allowedTools"},
 		{[]string{"*"}, []string{"drop_*"}, "drop_all", "deniedTools"},
 		{nil, []string{"x"}, "xy", ""},
+		// A star may stand anywhere, as in the rules of permissions.
+		{nil, []string{"*_delete"}, "user_delete", "deniedTools"},
+		{nil, []string{"*_delete"}, "user_deleted", ""},
+		{nil, []string{"user_*_now"}, "user_drop_now", "deniedTools"},
+		{[]string{"*_read"}, nil, "user_read", ""},
+		{[]string{"*_read"}, nil, "user_write", "allowedTools"},
 	} {
 		if got := ToolRule(&messages.Spec{AllowedTools: c.allowed, DeniedTools: c.denied}, c.tool); got != c.want {
 			t.Errorf("allowed %v, denied %v, tool %q: %q, want %q", c.allowed, c.denied, c.tool, got, c.want)

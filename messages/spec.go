@@ -162,7 +162,7 @@ type Spec struct {
 	MaxQueued int `json:"maxQueued,omitempty"`
 
 	// AllowedTools, if not nil, lists the only tools that are offered; DeniedTools lists tools that are not, and wins.
-	// The server's own tool names; a final * matches any rest.
+	// They are patterns of the server's own tool names: see [MatchPattern].
 	AllowedTools []string `json:"allowedTools,omitzero"` // omitzero: an empty list, which allows none, must be written
 	DeniedTools  []string `json:"deniedTools,omitempty"`
 	// Pin says what is done about a tool whose definition changed since it was first seen, or approved: PinOff, PinWarn or

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
+	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 )
 
@@ -100,26 +101,8 @@ func (s *scanner) readUntil(ends string) (parts []string, stars bool, end byte) 
 // matchesAny reports whether the pattern is of stars only.
 func (c *condition) matchesAny() bool { return len(c.parts) > 1 && strings.Join(c.parts, "") == "" }
 
-// matchesText matches one value, case and all. The parts are found from left to right, which suffices for stars.
-func (c *condition) matchesText(text string) bool {
-	if len(c.parts) == 1 {
-		return c.parts[0] == text
-	}
-	text, ok := strings.CutPrefix(text, c.parts[0])
-	if !ok {
-		return false
-	}
-	// The first and the last part are bound to the ends of the text; those between may stand anywhere, in order.
-	last := len(c.parts) - 1
-	for _, part := range c.parts[1:last] {
-		i := strings.Index(text, part)
-		if i < 0 {
-			return false
-		}
-		text = text[i+len(part):]
-	}
-	return strings.HasSuffix(text, c.parts[last])
-}
+// matchesText matches one value, case and all.
+func (c *condition) matchesText(text string) bool { return messages.MatchParts(c.parts, text) }
 
 // argument is one argument of a call, as it was sent.
 type argument struct {

@@ -104,20 +104,20 @@ func (n *toolPattern) matchesTool(server, tool, qualified string) bool {
 	case n.all:
 		return true
 	case n.pattern != "":
-		return matchPattern(n.pattern, prefix+server+"__"+tool) || matchPattern(n.pattern, qualified) || n.coversServer(server)
+		return messages.MatchPattern(n.pattern, prefix+server+"__"+tool) || messages.MatchPattern(n.pattern, qualified) || n.coversServer(server)
 	case n.qualified != "" && qualified != "" && n.qualified == qualified:
 		return true
 	case !n.matchesAllReadings:
-		return n.server == server && matchPattern(n.tool, tool)
+		return n.server == server && messages.MatchPattern(n.tool, tool)
 	}
 	// A colon may belong to the tool's own name as well, so the rule is compared with both parts joined.
 	if n.qualified == "" {
-		return matchPattern(n.server+":"+n.tool, server+":"+tool) || n.coversServer(server)
+		return messages.MatchPattern(n.server+":"+n.tool, server+":"+tool) || n.coversServer(server)
 	}
 	// Two underscores may belong to the server's name, and the person may have seen a name in which characters were replaced:
 	// a deny that was meant for one spelling must not be evaded by another.
-	return n.coversServer(server) || matchPattern(n.qualified, prefix+server+"__"+tool) ||
-		matchPattern(n.qualified, prefix+sanitizeName(server)+"__"+sanitizeName(tool)) || matchPattern(n.qualified, qualified)
+	return n.coversServer(server) || messages.MatchPattern(n.qualified, prefix+server+"__"+tool) ||
+		messages.MatchPattern(n.qualified, prefix+sanitizeName(server)+"__"+sanitizeName(tool)) || messages.MatchPattern(n.qualified, qualified)
 }
 
 // coversServer reports whether a rule without conditions concerns every tool of a server, under all names.
@@ -132,12 +132,12 @@ func (n *toolPattern) coversServer(server string) bool {
 	case n.qualified != "":
 		return coversWholeServer(n.qualified, server) || coversWholeServer(n.qualified, sanitizeName(server))
 	}
-	return onlyStars(n.tool) && matchPattern(n.server, server)
+	return onlyStars(n.tool) && messages.MatchPattern(n.server, server)
 }
 
 // coversWholeServer reports whether a pattern is mcp__server, or matches any name that begins with mcp__server__.
 func coversWholeServer(pattern, server string) bool {
-	return matchPattern(pattern, prefix+server) || strings.HasSuffix(pattern, "*") && matchPattern(pattern, prefix+server+"__")
+	return messages.MatchPattern(pattern, prefix+server) || strings.HasSuffix(pattern, "*") && messages.MatchPattern(pattern, prefix+server+"__")
 }
 
 func onlyStars(s string) bool { return s != "" && strings.Trim(s, "*") == "" }
@@ -150,30 +150,6 @@ func sanitizeName(s string) string {
 		}
 		return '_'
 	}, s)
-}
-
-// matchPattern matches text against a pattern in which a star stands for any text. The parts are found from left to right, which
-// suffices when stars are the only wildcard.
-func matchPattern(pattern, text string) bool {
-	// The text before the first star must begin the name, that after the last must end it.
-	first, rest, starred := strings.Cut(pattern, "*")
-	if !starred {
-		return pattern == text
-	}
-	text, ok := strings.CutPrefix(text, first)
-	for ok {
-		var part string
-		part, rest, starred = strings.Cut(rest, "*")
-		if !starred {
-			return strings.HasSuffix(text, part)
-		}
-		i := strings.Index(text, part)
-		if i < 0 {
-			return false
-		}
-		text = text[i+len(part):]
-	}
-	return false
 }
 
 // offeredAs returns the name under which a tool is offered if the configuration gives no other.

@@ -162,6 +162,6 @@ func (p Policy) allowsVariable(name, value string) bool {
 	upper := strings.ToUpper(name)
 	return slices.ContainsFunc(p.AllowEnv, func(pattern string) bool {
 		pattern = strings.ToUpper(pattern)
-		return pattern == upper || !steers && matchPattern(pattern, upper)
+		return pattern == upper || !steers && messages.MatchPattern(pattern, upper)
 	})
 }

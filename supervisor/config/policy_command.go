@@ -178,7 +178,7 @@ func (c commandLine) matchesPattern(pattern string, allow bool) bool {
 	if len(want) == 1 && (want[0] == "*" || want[0] == "**") {
 		return true
 	}
-	fits := matchPattern
+	fits := messages.MatchPattern
 	if allow {
 		fits = coversWord
 	}
@@ -242,27 +242,6 @@ func programPattern(p string) string { return filepath.ToSlash(normalizeProgram(
 // baseName returns the part after the last slash or backslash, on every system.
 func baseName(name string) string {
 	return name[strings.LastIndexAny(name, `/\`)+1:]
-}
-
-// matchPattern reports whether text matches a pattern in which * stands for any text. It takes the leftmost place for each
-// part, so that its time is bounded by the lengths and not exponential.
-func matchPattern(pattern, text string) bool {
-	parts := strings.Split(pattern, "*")
-	if len(parts) == 1 {
-		return pattern == text
-	}
-	text, ok := strings.CutPrefix(text, parts[0])
-	if !ok {
-		return false
-	}
-	for _, part := range parts[1 : len(parts)-1] {
-		i := strings.Index(text, part)
-		if i < 0 {
-			return false
-		}
-		text = text[i+len(part):]
-	}
-	return strings.HasSuffix(text, parts[len(parts)-1])
 }
 
 // coversWord reports whether a word matches a pattern of an allow list, in which * stands for part of a name and ** for any

@@ -77,7 +77,7 @@ func matchURL(pattern string, u *url.URL, allow bool) bool {
 	if !ok {
 		scheme, rest = "", pattern
 	}
-	if scheme != "" && !matchPattern(strings.ToLower(scheme), strings.ToLower(u.Scheme)) {
+	if scheme != "" && !messages.MatchPattern(strings.ToLower(scheme), strings.ToLower(u.Scheme)) {
 		return false
 	}
 	host, wantPath, hasPath := strings.Cut(rest, "/")
@@ -88,7 +88,7 @@ func matchURL(pattern string, u *url.URL, allow bool) bool {
 	}
 	// A final dot marks the root of DNS: "example.com." is the same host.
 	host = strings.Trim(strings.ToLower(strings.TrimSuffix(host, ".")), "[]")
-	if !matchPattern(host, strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))) {
+	if !messages.MatchPattern(host, strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))) {
 		return false
 	}
 	own := map[string]string{"http": "80", "ws": "80", "https": "443", "wss": "443"}[strings.ToLower(u.Scheme)]
@@ -116,7 +116,7 @@ func matchURL(pattern string, u *url.URL, allow bool) bool {
 		clean += "/"
 	}
 	if allow {
-		return clean == raw && matchPattern("/"+wantPath, raw)
+		return clean == raw && messages.MatchPattern("/"+wantPath, raw)
 	}
-	return matchPattern("/"+wantPath, raw) || matchPattern("/"+wantPath, clean)
+	return messages.MatchPattern("/"+wantPath, raw) || messages.MatchPattern("/"+wantPath, clean)
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
 )
 
 // Direction is the side to which a message goes.
@@ -213,32 +215,5 @@ func splitPatterns(s string) []string {
 
 // matchesAny reports whether one of the patterns matches s; an empty list matches everything.
 func matchesAny(patterns []string, s string) bool {
-	return len(patterns) == 0 || slices.ContainsFunc(patterns, func(p string) bool { return matchPattern(p, s) })
-}
-
-// matchPattern matches s with a pattern in which * is any run of characters, also of slashes. When a later part
-// fails, it goes back to the last * only, so the time is at most the product of the lengths.
-func matchPattern(pattern, s string) bool {
-	star, mark := -1, 0
-	p, i := 0, 0
-	for i < len(s) {
-		switch {
-		case p < len(pattern) && pattern[p] == '*':
-			star, mark = p, i
-			p++
-		case p < len(pattern) && pattern[p] == s[i]:
-			p++
-			i++
-		// The star takes one more character, and the rest of the pattern is tried again behind it.
-		case star >= 0:
-			mark++
-			p, i = star+1, mark
-		default:
-			return false
-		}
-	}
-	for p < len(pattern) && pattern[p] == '*' {
-		p++
-	}
-	return p == len(pattern)
+	return len(patterns) == 0 || slices.ContainsFunc(patterns, func(p string) bool { return messages.MatchPattern(p, s) })
 }
