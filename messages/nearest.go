@@ -2,9 +2,9 @@ package messages
 
 import "strings"
 
-// Nearest returns the candidate that word was probably meant to be, or empty: at most a third of the letters differ, or
-// the word is the beginning of exactly one candidate. Case, spaces and the separators "_" and "-" do not count. Of
-// several the first wins.
+// Nearest returns the candidate that word was probably meant to be, or empty: at most a third of the letters of the
+// longer one differ, or the word is the beginning of exactly one candidate. Case, spaces and the separators "_" and "-"
+// do not count. Of several the first wins.
 func Nearest(word string, candidates []string) string {
 	if at := closestCandidate(word, candidates, maxNearest); at != "" {
 		return at
@@ -22,7 +22,7 @@ func Nearest(word string, candidates []string) string {
 }
 
 // NearestWithin returns the candidate that word was probably meant to be, or empty: at most most letters, and a third
-// of them, may differ; a beginning is not enough.
+// of those of the longer one, may differ; a beginning is not enough.
 func NearestWithin(word string, candidates []string, most int) string {
 	return closestCandidate(word, candidates, most)
 }
@@ -30,16 +30,17 @@ func NearestWithin(word string, candidates []string, most int) string {
 // maxNearest bounds the words that are compared, in bytes.
 const maxNearest = 80
 
-// closestCandidate returns the candidate that differs least from word: in a third of its letters at most, and in no
-// more than most.
+// closestCandidate returns the candidate that differs least from word: in a third of the letters of the longer one at
+// most, and in no more than most.
 func closestCandidate(word string, candidates []string, most int) string {
 	w := plainWord(word)
 	if w == "" || len(w) > maxNearest {
 		return ""
 	}
-	best, at := min(most, len(w)/3)+1, ""
+	best, at := most+1, ""
 	for _, c := range candidates {
-		if d := editDistance(w, plainWord(c)); d < best {
+		p := plainWord(c)
+		if d := editDistance(w, p); d < best && d <= max(len(w), len(p))/3 {
 			best, at = d, c
 		}
 	}

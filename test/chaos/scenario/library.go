@@ -6,6 +6,8 @@ import (
 	"path"
 	"strings"
 	"sync"
+
+	"github.com/mcpvisor/mcpvisor/messages"
 )
 
 //go:embed library/*.yaml
@@ -69,5 +71,5 @@ func Nearest(word string) string {
 	for _, s := range Library() {
 		names = append(names, s.Name)
 	}
-	return nearestWord(strings.TrimSuffix(word, ".yaml"), names)
+	return messages.Nearest(strings.TrimSuffix(word, ".yaml"), names)
 }

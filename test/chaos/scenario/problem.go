@@ -76,7 +76,7 @@ func quoteWord(s string) string { return strconv.Quote(messages.Line(s, 80)) }
 
 // suggestWord returns the fix for an unknown word: the nearest known one, or all known ones if they are few.
 func suggestWord(word string, known []string) string {
-	if near := nearestWord(word, known); near != "" {
+	if near := messages.Nearest(word, known); near != "" {
 		return "did you mean " + quoteWord(near) + "?"
 	}
 	if len(known) > 12 {
