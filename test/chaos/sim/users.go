@@ -43,6 +43,8 @@ func (p *managerUsers) scheduleWork() {
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	if p.world.plan.Scenario.Manager.Messages {
 		p.world.messageActor = newMessageActor(p.world)
+		p.world.messageActor.scheduleSubscriber()
+		p.world.messageActor.scheduleSeries()
 	}
 	p.calls, p.abandonable = load.NewSchedule(p.world.plan), map[string]*abandonableCall{}
 	p.scheduleNextCall()

@@ -405,16 +405,16 @@ var slipsInSupervisor = slices.Concat(inPackage("supervisor/internal/core",
 	},
 	Bug{
 		Name: "calls-by-message-add-up", In: "entryActor.handleCallEnded", Old: "e.inFlight--",
-		Finds: []string{"I2", "I9"}, Why: "after four thousand calls by message every other one is refused",
+		Finds: []string{"I20", "I2", "I9"}, Why: "after four thousand calls by message every other one is refused",
 	},
 	// A watch of another actor ends with that actor, and a second one replaces the first.
 	Bug{
 		Name: "watched-twice", In: "entryActor.addWatch", Old: "e.removeWatch(to)",
-		Finds: []string{"I12"}, Why: "an actor that watches again gets every event twice",
+		Finds: []string{"I19"}, Why: "an actor that watches again gets every event twice",
 	},
 	Bug{
 		Name: "dead-actor-watched", In: "entryActor.addWatch", Old: "ctx.Watch(to)",
-		Finds: []string{"I12"}, Why: "an actor that ended is told of events for ever",
+		Finds: []string{"I19", "I12"}, Why: "an actor that ended is told of events for ever",
 	},
 ), inPackage("supervisor/internal/core",
 	Bug{
