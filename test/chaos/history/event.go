@@ -73,7 +73,7 @@ const (
 
 	// Owner side.
 	Command Kind = "command" // Command (its number in the plan), Method (what to do)
-	Done    Kind = "done"    // Command, Method, Class, Text (the error)
+	Done    Kind = "done"    // Command, Method, Class, Text (the error); in the simulation Tools and Hash (what the catalog showed of the server then)
 
 	// Harness.
 	FaultOn   Kind = "fault-on"  // Fault, Name

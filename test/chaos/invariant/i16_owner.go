@@ -20,6 +20,7 @@ import (
 //     to be reconnected.
 //   - An answer is true: nil when the server is connected, rests or is not wanted, and an error when it failed.
 //   - A server that is wanted is published, and not as disabled.
+//   - With the answer the catalog shows what was done: see checkShownWithAnswer.
 var ownerCheck = newCheck("I16", "the owner's commands",
 	"Each command is answered within its bound and refused only for a documented reason; what is wanted follows from their order.",
 	"The owner asked for nothing.",
@@ -61,6 +62,7 @@ var ownerCheck = newCheck("I16", "the owner's commands",
 				if a.answered && a.end < c.closeTime() && !a.impliedBySet && !c.isOrderUnknown(own, i) && !c.ownerGaveUp(a) {
 					c.checkCommandRefusal(server, own, i, intents[i])
 					c.checkCommandAnswer(server, stays, own, i)
+					c.checkShownWithAnswer(server, stays, own, i)
 				}
 			}
 			c.checkWantedPresent(server, stays, own)

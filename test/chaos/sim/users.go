@@ -320,12 +320,20 @@ func (p *managerUsers) startCommand(o scenario.PlannedCommand) {
 	}
 	p.runAsUser(func() {
 		all := do()
+		// What the catalog shows now is what a program finds that acts on the answer, so nothing may come between the two.
+		var shown []*supervisor.Entry
+		if o.Server != "" {
+			shown = w.manager.Tools().Server(o.Server)
+		}
 		for _, e := range events {
 			err := all
 			if o.Do == scenario.ConnectAll || o.Do == scenario.DisconnectAll {
 				err = scenario.ErrorOf(all, e.Server)
 			}
 			e.T, e.Kind, e.Class = w.elapsedTime(), history.Done, messages.ClassOf(err)
+			if len(shown) > 0 {
+				e.Tools, e.Hash = len(shown), hashEntries(shown)
+			}
 			if err != nil {
 				e.Text = err.Error()
 				w.secrets.checkText(w, o.Server, "the error of a command", e.Text)
@@ -336,6 +344,15 @@ func (p *managerUsers) startCommand(o scenario.PlannedCommand) {
 			w.recordStatus(o.Server, "after its removal")
 		}
 	})
+}
+
+// hashEntries hashes the tools of one server's entries as [history.HashTools] does.
+func hashEntries(entries []*supervisor.Entry) string {
+	tools := make([]messages.Tool, len(entries))
+	for i, e := range entries {
+		tools[i] = *e.Tool
+	}
+	return history.HashTools(tools)
 }
 
 // commandEvents splits a configure command with a set of servers into the removals and additions that it amounts to, and a command to all servers
