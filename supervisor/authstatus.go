@@ -89,7 +89,7 @@ func (m *Manager) authStatus(ctx context.Context, name string, v *actors.View) A
 	c, _, err := m.remoteCredential("auth status", name)
 	if err != nil {
 		s.State = AuthUnknown
-		// Only texts of this package are shown: others may hold anything.
+		// Only the text of an *Error is shown: others may hold anything.
 		if own := (*Error)(nil); errors.As(err, &own) {
 			s.Problem = messages.Line(own.Text, 300)
 		}

@@ -189,7 +189,7 @@ func (m *Manager) callByName(ctx context.Context, server, tool string, args any,
 	return m.runCall(ctx, server, tool, raw, m.sessionOptions(opts))
 }
 
-// AuditCall runs a call, and the audit log records how it ended. argsErr says that the arguments cannot be written.
+// auditCall runs a call, and the audit log records how it ended. argsErr says that the arguments cannot be written.
 func (m *Manager) auditCall(
 	ctx context.Context, server, tool string, raw json.RawMessage, opts []CallOption, argsErr error,
 ) (res *Result, err error) {

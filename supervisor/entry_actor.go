@@ -197,7 +197,7 @@ func (e *entryActor) commandServer(ctx actor.Context, name string, event lifecyc
 	e.forwardCommand(ctx, core.ServerCommand{Name: name, Event: event, Reply: e.recordingReply(ctx, auditor.CommandRecord(name, event), reply)})
 }
 
-// RecordingReply returns a reply function that records the change before it replies. Without an audit log the sender need not be
+// recordingReply returns a reply function that records the change before it replies. Without an audit log the sender need not be
 // described.
 func (e *entryActor) recordingReply(ctx actor.Context, r audit.Record, reply func(error)) func(error) {
 	if e.audit == nil {
@@ -238,7 +238,7 @@ func (e *entryActor) publishedReplier(ctx actor.Context, name string, hidden fun
 	}
 }
 
-// ProvideToken replies when the token is in use; the attempt to connect that follows is not waited for. It runs in a goroutine,
+// provideToken replies when the token is in use; the attempt to connect that follows is not waited for. It runs in a goroutine,
 // because an AuthProvider may block. done holds the failure of a panic until the work has succeeded.
 func (e *entryActor) provideToken(ctx actor.Context, m *messages.ProvideCredentials) {
 	sender := auditor.CallerFromSender(ctx)
@@ -263,7 +263,7 @@ func (e *entryActor) provideToken(ctx actor.Context, m *messages.ProvideCredenti
 	}()
 }
 
-// SetServers forwards a whole set of runtime servers, and translates the reply.
+// setServers forwards a whole set of runtime servers, and translates the reply.
 func (e *entryActor) setServers(ctx actor.Context, m *messages.SetServers) {
 	// The message may be shared with its sender on this machine, so the specs are copied.
 	specs := make(map[string]messages.Spec, len(m.GetServers()))

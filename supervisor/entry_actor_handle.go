@@ -232,7 +232,7 @@ func (e *entryActor) routeRequest(a *pendingRequest) {
 
 // refusePending refuses every request that waits, because the manager ends, and releases the goroutines that still send.
 func (e *entryActor) refusePending() {
-	// New requests are refused by the RequestHandler itself from here on.
+	// New requests are refused by the [requests.Handler] itself from here on.
 	e.requests.SetActor(nil)
 	for _, a := range e.pending {
 		e.completeRequest(a, handlerAnswer{err: requests.RefusedError("the manager is closed")})

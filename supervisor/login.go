@@ -162,7 +162,7 @@ func (m *Manager) ProvideCredentials(ctx context.Context, server, token string) 
 	return m.reconnectIfDown(ctx, server)
 }
 
-// ProvideToken checks a token and makes the next requests of the server carry it. A running connection uses it too. The
+// provideToken checks a token and makes the next requests of the server carry it. A running connection uses it too. The
 // audit log records the attempt, never the token.
 func (m *Manager) provideToken(b auditor.Caller, server, token string) (err error) {
 	const op = "authorize"

@@ -47,16 +47,16 @@ type Manager struct {
 	calls *actors.Calls
 	// outputs compares answers with output schemas and keeps the compiled schemas.
 	outputs output.Checker
-	// index remembers which server offers which resource and prompt: see ListIndex.
+	// index remembers which server offers which resource and prompt: see [listindex.Index].
 	index listindex.Index
 	// budget counts the memory of all servers.
 	budget *budget.Budget
 	// credentials authorises requests and keeps sign-ins; opener makes the transports that use them.
 	credentials *credentials.Set
 	opener      *opener.Opener
-	// ToolCache keeps the lists of lazy servers between runs; nil without Config.CacheDir. Its methods accept a nil receiver.
+	// toolCache keeps the lists of lazy servers between runs; nil without Config.CacheDir. Its methods accept a nil receiver.
 	toolCache *toolcache.Cache
-	// RequestHandler answers the requests of servers.
+	// requestHandler answers the requests of servers.
 	requestHandler *requests.Handler
 	// permissions decides which calls may be made.
 	permissions *permissions.Decider
@@ -199,7 +199,7 @@ func (m *Manager) closeInBackground() {
 	m.closeOnce.Do(func() { m.beginClose(); go m.shutDown(0) })
 }
 
-// LoadAccounts reads which accounts are signed in to the lazy servers of which lists are kept: they decide whose lists may be shown.
+// loadAccounts reads which accounts are signed in to the lazy servers of which lists are kept: they decide whose lists may be shown.
 // Servers that need no answer are skipped.
 func (m *Manager) loadAccounts(ctx context.Context, specs map[string]Spec) {
 	kept := map[string]Spec{}
@@ -444,7 +444,7 @@ func (m *Manager) Configure(ctx context.Context, specs map[string]Spec) (SetServ
 	return command.SetResult(changes), nil
 }
 
-// ConfigureServers sends the command, which Configure and the Follower share. The audit record is written before the reply, in
+// configureServers sends the command, which Configure and the Follower share. The audit record is written before the reply, in
 // the supervisor's turn, so that records stand in the order of the changes.
 func (m *Manager) configureServers(ctx context.Context, command core.ConfigureServers) (config.Changes, error) {
 	return askSupervisor(ctx, m, "configure", func(reply func(config.Changes)) any {

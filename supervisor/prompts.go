@@ -59,7 +59,7 @@ func (m *Manager) GetServerPrompt(
 	})
 }
 
-// AuditPrompt runs the request of a prompt, and the audit log records how it ended.
+// auditPrompt runs the request of a prompt, and the audit log records how it ended.
 func (m *Manager) auditPrompt(
 	ctx context.Context, server, name string, args map[string]string, get func(*actors.Trace) (*PromptResult, error),
 ) (res *PromptResult, err error) {

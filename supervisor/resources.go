@@ -84,7 +84,7 @@ func (m *Manager) ReadServerResource(ctx context.Context, server, uri string, op
 	})
 }
 
-// AuditRead runs the read of a resource, and the audit log records how it ended.
+// auditRead runs the read of a resource, and the audit log records how it ended.
 func (m *Manager) auditRead(
 	ctx context.Context, server, uri string, read func(*actors.Trace) (*ResourceResult, error),
 ) (res *ResourceResult, err error) {

@@ -137,7 +137,7 @@ func TestKeyringAndFiles(t *testing.T) {
 	}
 }
 
-// TestNoKeyring looks for a keyring on a bus on which no program keeps secrets.
+// TestNoKeyringOnTheBus looks for a keyring on a bus on which no program keeps secrets.
 func TestNoKeyringOnTheBus(t *testing.T) {
 	inSession(t)
 	noKeyring(t)

@@ -141,7 +141,7 @@ func matches(pattern, s string) bool {
 func TestEveryFaultIsTried(t *testing.T) {
 	tried := map[string]bool{
 		"grandchild": true, "sleep": true, // cannot be done, and say so
-		// In TestProgress, and as states that the proxy acts on, in its own tests.
+		// In TestProgressWithoutAnEnd, and as states that the proxy acts on, in its own tests.
 		"endless-progress": true, "ignore-eof": true, "ignore-term": true, "stale-session-400": true, "silent-delete": true,
 		// In TestDial.
 		"refuse": true, "missing-binary": true, "exhausted": true,

@@ -3,7 +3,7 @@ package session
 import "time"
 
 // The price of a message that the session did not ask for, in processor time: for itself, and for its bytes. The
-// prices were measured with BenchmarkFlood, are rounded up, and include the work of net/http or of a pipe.
+// prices are rounded up, and include the work of net/http or of a pipe.
 const (
 	noticePrice = 2 * time.Microsecond
 	logPrice    = 6 * time.Microsecond // the session queues it, decodes it and calls OnLog

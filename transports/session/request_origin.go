@@ -20,7 +20,7 @@ import (
 //   - the question came on the stream of one request over HTTP (2025-11-25, Sending Messages to the Server: "The server MAY
 //     send JSON-RPC requests and notifications before sending the JSON-RPC response. These messages SHOULD relate to the
 //     originating client request");
-//   - the question names a task that the session follows (relatedTask);
+//   - the question names a task that the session follows (tasks.RelatedTaskID);
 //   - all requests that the server has not answered belong to one caller: a server that follows the specification asks only
 //     while it works on a request, and has none of another caller. Requests that were given up without an answer count as
 //     unanswered for abandonedLifetime, because the server may still work on them.

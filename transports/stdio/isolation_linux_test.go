@@ -159,7 +159,8 @@ func expectAttempts(t *testing.T, said, want map[string]string) {
 	}
 }
 
-// skipWithout skips a test of what this kernel cannot do: that it is refused then is tested by TestWhatCannotBeEnforced….
+// skipWithout skips a test of what this kernel cannot do: that it is refused then is tested by
+// TestWhatCannotBeEnforcedIsRefusedAndNeverWeaker of package isolation.
 func skipWithout(t *testing.T, i messages.Isolation) {
 	t.Helper()
 	if _, err := isolation.Plan(&i, stdio.Capabilities(context.Background())); err != nil {

@@ -268,7 +268,7 @@ func (a *Asker) noteAnswer(ctx context.Context, word string) {
 	}
 }
 
-// outcomeError returns what an answer means for a call: nil, or why it is refused. Only texts of this package are passed on whole;
+// outcomeError returns what an answer means for a call: nil, or why it is refused. Only the text of a *messages.Error is passed on whole;
 // another error's text is cut to one line of 300 characters.
 func (a *Asker) outcomeError(f *openQuestion, r Question, d access.Decision) error {
 	if f.err != nil {

@@ -25,7 +25,7 @@ func UnknownServerError(op, name string) error {
 func ProgramError(cause error) error {
 	e := &messages.Error{Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassDenied, Text: "the program refused it",
 		Err: refusal{cause}}
-	// An error of this package keeps its text and its fix, which were written for a reader.
+	// A *messages.Error keeps its text and its fix, which were written for a reader.
 	// Only an error of exactly this type was meant for this call; one inside of another error belongs to some other call.
 	if own, ok := cause.(*messages.Error); ok && own.Text != "" { //nolint:errorlint // one that is wrapped is about something else
 		e.Text, e.Fix, e.Challenge, e.RetryAfter = own.Text, own.Fix, own.Challenge, own.RetryAfter

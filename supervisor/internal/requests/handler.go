@@ -96,7 +96,7 @@ func (d *Handler) ProgramKinds() Kinds {
 // HandlersFor returns the functions that a new connection of a server announces and uses. A kind without an answerer stays nil, is
 // not announced, and is refused. A connection keeps what it began with, because the protocol negotiates abilities once.
 func (d *Handler) HandlersFor(server string) (h session.Handlers) {
-	// The program's functions come first; handleRequests has refused handlers of the same kinds.
+	// The program's functions come first; the entry actor has refused handlers of the same kinds.
 	a, byActor := d.answerers, Kinds{}
 	if k := d.actorKinds.Load(); k != nil {
 		byActor = *k

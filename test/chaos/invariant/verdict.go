@@ -9,11 +9,11 @@
 // checks read the history through history.Index, and compute from the plan and from what the servers and callers saw what the
 // manager must have done. They never ask the manager's own arithmetic, so that a mistake there cannot hide itself.
 //
-//	history.History -> checker (index, spans, attempts, tolerance) -> 22 invariants, occasions, effects of faults -> []Verdict
+//	history.History -> checker (index, spans, attempts, tolerance) -> 23 invariants, occasions, effects of faults -> []Verdict
 //
-// Each invariant stands in a file iNN_*.go with its sentence; the other files compute what several share: attempts and their
-// ends, phase and catalog spans, what the owner wants, the windows of faults. A checker belongs to one check and one goroutine;
-// only the index is shared.
+// Each invariant stands in a file i01_*.go, i02_*.go and so on with its sentence; the other files compute what several
+// share: attempts and their ends, phase and catalog spans, what the owner wants, the windows of faults. A checker belongs
+// to one check and one goroutine; only the index is shared.
 package invariant
 
 import (

@@ -11,7 +11,7 @@ package incoming
 // Oversized measures a message that was not kept, and keeps its first and last bytes: the id of a JSON-RPC message stands in one
 // of them.
 type Oversized struct {
-	// Head and tail have at most KeptEndSize bytes each, and overlap for a short message.
+	// Head and Tail have at most KeptEndSize bytes each, and overlap for a short message.
 	Head, Tail []byte
 	Size       int64
 	// OverBudget is true if the message was not over the limit, but the server's share of the memory had no room for it.

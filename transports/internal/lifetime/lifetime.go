@@ -23,7 +23,7 @@ import (
 // An idle lifetime has no goroutine. End starts one, which ends when Released is closed.
 type Lifetime struct {
 	Sink transports.Sink
-	// Ctx ends with the connection. Every wait of a goroutine that is inside also waits for it, so that leave follows soon.
+	// Ctx ends with the connection. Every wait of a goroutine that is inside also waits for it, so that Leave follows soon.
 	Ctx    context.Context
 	Cancel context.CancelFunc
 	// RequestCtx is ctx for code that waits for the answer to a message. It ends with ctx, except when the session was lost: then
@@ -42,7 +42,7 @@ type Lifetime struct {
 	// mu guards cause, and the order in which End sets cause and empty before the bit in state.
 	mu    sync.Mutex
 	cause *transports.Error // set once, by the first End
-	// empty is closed when no goroutine is inside any more. End makes it before state shows the end, so that leave always
+	// empty is closed when no goroutine is inside any more. End makes it before state shows the end, so that Leave always
 	// finds it.
 	empty    chan struct{}
 	Released chan struct{}
@@ -70,7 +70,7 @@ func NewForRequests(sink transports.Sink) *Lifetime {
 	return l
 }
 
-// Enter lets the caller use the connection, and reports false if it has ended. After true the caller must call leave.
+// Enter lets the caller use the connection, and reports false if it has ended. After true the caller must call Leave.
 func (l *Lifetime) Enter() bool {
 	for {
 		w := l.state.Load()
@@ -83,7 +83,7 @@ func (l *Lifetime) Enter() bool {
 	}
 }
 
-// Leave undoes enter. The last one to leave an ended connection lets notifyDown go on.
+// Leave undoes Enter. The last one to leave an ended connection lets notifyDown go on.
 func (l *Lifetime) Leave() {
 	if l.state.Add(^uint64(0)) == endedBit {
 		// This happens once: no goroutine enters an ended connection, so that the count reaches zero once.
@@ -162,7 +162,7 @@ func (l *Lifetime) Close(ctx context.Context) error {
 	}
 }
 
-// LeaveRecovering is deferred by every goroutine that is inside: a panic in this package ends the connection and not the program.
+// LeaveRecovering is deferred by every goroutine that is inside: a panic of the transport ends the connection and not the program.
 func (l *Lifetime) LeaveRecovering() {
 	if v := recover(); v != nil {
 		l.End(errs.PanicError(v))

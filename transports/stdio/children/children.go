@@ -53,7 +53,7 @@ type childTable struct {
 	starting []chan struct{}
 }
 
-// trackedStart returns a function that starts cmd and notes the child before it returns, for launchChild. The child may run for a
+// trackedStart returns a function that starts cmd and notes the child before it returns, for package process. The child may run for a
 // moment before it is known; AwaitStarts covers that moment.
 func (t *childTable) trackedStart(cmd *exec.Cmd, child Child) func() error {
 	return func() error {

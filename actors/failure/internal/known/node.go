@@ -110,7 +110,7 @@ var node = []Failure{
 		Reason:  "the program uses a method of encryption that this version of node has switched off",
 		Fix:     "use a newer version of the server, or \"env\": {\"NODE_OPTIONS\": \"--openssl-legacy-provider\"}",
 	},
-	// Node prints this from V8, then dies by SIGABRT: endedItself in package actors lets that signal pass.
+	// Node prints this from V8, then dies by SIGABRT: the actor (endedItself in package actors) lets that signal pass.
 	{
 		Name: "node-out-of-memory", Sign: "JavaScript heap out of memory",
 		Pattern: `JavaScript heap out of memory`,

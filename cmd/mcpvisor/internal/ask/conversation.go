@@ -165,7 +165,7 @@ func withCommas(n int) string {
 	return text
 }
 
-// ReadLine prints the prompt and waits for a line, whose blanks at both ends are removed.
+// readLine prints the prompt and waits for a line, whose blanks at both ends are removed.
 func (t *Conversation) readLine(prompt string) (string, error) {
 	t.Print("%s", prompt)
 	text, err := t.Lines.ReadLine(t.ctx)

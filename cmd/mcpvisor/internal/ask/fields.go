@@ -330,7 +330,7 @@ func (f *formField) parseChoice(typed string) (string, error) {
 	return "", fmt.Errorf("%q is none of the choices", messages.Line(typed, 60))
 }
 
-// CheckValue checks a value of the field: first what has an error text of our own, then against the property's schema. Preset
+// checkValue checks a value of the field: first what has an error text of our own, then against the property's schema. Preset
 // answers and defaults of the server pass through it as well as typed ones.
 func (f *formField) checkValue(v json.RawMessage) error {
 	if f.kind == textField {

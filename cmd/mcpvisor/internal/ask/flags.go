@@ -42,7 +42,7 @@ func (a *Flags) AddTo(f *pflag.FlagSet) {
 }
 
 // ManagerFlag returns the name of a given flag that concerns only the process that starts the servers; "" if none is given.
-// With a running up such a flag has no effect, and connectUp says so.
+// With a running up such a flag has no effect, and project.Open says so.
 func (a *Flags) ManagerFlag() string {
 	switch {
 	case a.sampling != "":

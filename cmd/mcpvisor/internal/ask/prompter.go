@@ -72,7 +72,7 @@ func (d *Prompter) HasTerminal() bool { return terminal.IsTerminal(d.In) && term
 // CanAnswer reports whether questions of servers can be answered: by a person, or from preset answers.
 func (d *Prompter) CanAnswer() bool { return d.HasTerminal() || d.answers != nil }
 
-// PrintRemark prints a remark about a server on one line of standard error.
+// printRemark prints a remark about a server on one line of standard error.
 func (d *Prompter) printRemark(server, format string, args ...any) {
 	fmt.Fprintf(d.Err, "mcpvisor: server %q: %s\n", messages.Line(server, 60), messages.Printable(fmt.Sprintf(format, args...)))
 }

@@ -49,7 +49,7 @@ type Flags struct {
 	allow []string
 }
 
-// NewCall returns the command "call", which runs callTool. Its exit codes are those of codeOfOutcome, by which a script knows
+// NewCall returns the command "call", which runs callTool. Its exit codes are those of exit.CodeOf, by which a script knows
 // whether it may repeat the call.
 func NewCall(o *cli.Options) *cobra.Command {
 	var f Flags

@@ -95,7 +95,7 @@ func writeAnswer(o *cli.Options, res control.Result, path string) error {
 	return nil
 }
 
-// writeFile writes bytes exactly as they are: to a file, or with "-" to standard output. It replaces an existing file.
+// writeOutputFile writes bytes exactly as they are: to a file, or with "-" to standard output. It replaces an existing file.
 func writeOutputFile(o *cli.Options, path string, bytes []byte) (err error) {
 	if path == "-" {
 		_, err = o.Out.Write(bytes)

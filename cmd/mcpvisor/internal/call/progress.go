@@ -60,7 +60,7 @@ func (g *progress) clear() {
 	}
 }
 
-// WithTerminal calls f, which asks the person something, while reports wait for the lock that it holds.
+// withTerminal calls f, which asks the person something, while reports wait for the lock that it holds.
 func (g *progress) withTerminal(f func()) {
 	g.clear()
 	g.mu.Lock()

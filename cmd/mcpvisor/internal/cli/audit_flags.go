@@ -14,7 +14,7 @@ type auditFlags struct {
 	Off  bool
 }
 
-// AddTo adds the flags to the persistent ones of the program.
+// addTo adds the flags to the persistent ones of the program.
 func (a *auditFlags) addTo(f *pflag.FlagSet) {
 	f.StringVar(&a.File, "audit", "", "keep the record of calls in this `file`, not in the usual one (see: mcpvisor audit --help)")
 	f.BoolVar(&a.Off, "no-audit", false, "keep no record of calls")

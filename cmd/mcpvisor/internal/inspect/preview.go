@@ -143,7 +143,7 @@ func (v *preview) clear(final bool) {
 	}
 }
 
-// WithTerminal calls f, which asks the person something, while nothing is drawn: drawing needs the lock that it holds.
+// withTerminal calls f, which asks the person something, while nothing is drawn: drawing needs the lock that it holds.
 func (v *preview) withTerminal(f func()) {
 	v.clear(false)
 	v.mu.Lock()

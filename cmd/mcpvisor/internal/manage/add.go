@@ -17,7 +17,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// AddFlags holds the flags of add and add-json. The fields of flags that only add has stay zero for add-json.
+// addFlags holds the flags of add and add-json. The fields of flags that only add has stay zero for add-json.
 type addFlags struct {
 	scope, transport, alias, clientID string
 	env, headers                      []string

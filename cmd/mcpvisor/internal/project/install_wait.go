@@ -9,7 +9,7 @@ import (
 )
 
 // awaitInstalls goes on waiting for the servers that are being installed. Installations end with this command, and one that is
-// cut short begins anew the next time or leaves a broken cache (see checkNpxCache). The person can bound the wait with --wait
+// cut short begins anew the next time or leaves a broken cache (doctor looks for one). The person can bound the wait with --wait
 // or press Ctrl-C; opening.MaxAttempt bounds it in any case.
 func (p *Project) awaitInstalls(ctx context.Context, all []messages.Status, only []string) ([]messages.Status, error) {
 	var names []string

@@ -43,7 +43,7 @@ type Project struct {
 	Names []string
 
 	// client is the connection to the running up, OwnManager the manager of this process. Either is nil if it is not needed;
-	// only the commands about sign-ins have both, see signInProject.
+	// only the commands about sign-ins have both, see package signin.
 	client     *control.Client
 	OwnManager *GuardedManager
 }

@@ -100,7 +100,7 @@ const recentKept = 200
 // newBoard returns an empty board.
 func newBoard() *board { return &board{servers: map[string]*row{}} }
 
-// ServerNames returns the names of the servers, sorted.
+// serverNames returns the names of the servers, sorted.
 func (b *board) serverNames() []string { return slices.Sorted(maps.Keys(b.servers)) }
 
 // applyEvent updates the board by an event. notable says that the event is worth a line, which is h and was added to recent.

@@ -27,7 +27,7 @@ type display interface {
 	countCall(server string, o messages.Outcome)
 	// showReload shows what a reload of the configuration changed.
 	showReload(res supervisor.ReloadResult)
-	// WithTerminal calls f, which asks the person something, while nothing else is drawn. It returns when f has returned.
+	// withTerminal calls f, which asks the person something, while nothing else is drawn. It returns when f has returned.
 	withTerminal(f func())
 	// showEnding says that the servers are about to be ended, and why.
 	showEnding(why string)
@@ -241,7 +241,7 @@ func (p *plainLines) showReload(res supervisor.ReloadResult) {
 	}
 }
 
-// WithTerminal calls f at once. Lines go on meanwhile, because the log is read elsewhere.
+// withTerminal calls f at once. Lines go on meanwhile, because the log is read elsewhere.
 func (p *plainLines) withTerminal(f func()) { f() }
 
 // showEnding prints the summary of the run: phases, calls, trouble with the record. Events of servers that end from now on make

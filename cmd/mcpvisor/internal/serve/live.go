@@ -141,7 +141,7 @@ func (l *liveTable) withoutTable(f func()) {
 	l.drawn = ""
 }
 
-// WithTerminal hands f to paintLoop and waits for it. If paintLoop has ended, the terminal is free and f is called here.
+// withTerminal hands f to paintLoop and waits for it. If paintLoop has ended, the terminal is free and f is called here.
 func (l *liveTable) withTerminal(f func()) {
 	done := make(chan struct{})
 	turn := func() {

@@ -149,7 +149,7 @@ func (f *frame) maxServerWidth() int {
 	return min(max(f.width/3, 12), 40)
 }
 
-// PaintText colours s if the frame is coloured. Empty texts get no escape sequences.
+// paintText colours s if the frame is coloured. Empty texts get no escape sequences.
 func (f *frame) paintText(colours text.Colors, s string) string {
 	if !f.coloured || colours == nil || s == "" {
 		return s

@@ -94,7 +94,7 @@ func (c *signInDialog) readPasted(ctx context.Context, problem string) (string, 
 	return strings.TrimSpace(text), err
 }
 
-// OpenPage opens the page in the browser, unless its address is one that may mislead.
+// openPage opens the page in the browser, unless its address is one that may mislead.
 func (c *signInDialog) openPage(_ context.Context, page string) error {
 	if _, _, ok := ask.JudgeURL(page); !ok {
 		return c.reportBrowser(errors.New("its address is not well-formed"))

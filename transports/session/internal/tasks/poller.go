@@ -454,7 +454,7 @@ func (p *Poller) withServerMessage(text string) string {
 }
 
 // taskError returns the error of a call whose task gives no result. It names the task if the task may still run, so
-// that the caller can ask for it with [Session.TaskResult].
+// that the caller can ask for it with TaskResult of package session.
 func (p *Poller) taskError(class messages.Class, text string) *messages.Error {
 	e := &messages.Error{Outcome: messages.OutcomeUnknown, Class: class, Text: text}
 	if !p.lastStatus.State.Final() {

@@ -23,7 +23,7 @@ func (in *Reader) ReadUntilEnd(feed func([]byte) bool) {
 	}
 }
 
-// StopReading only notes the wish; drainOutput kills the job to end the read.
+// StopReading only notes the wish; the connection (drainOutput in package stdio) kills the job to end the read.
 func (in *Reader) StopReading() { in.stopping.Store(true) }
 
 // Writer writes into a pipe. One goroutine at a time uses it: the Queue sees to that.

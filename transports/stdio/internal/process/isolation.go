@@ -32,7 +32,7 @@ func planIsolation(want *messages.Isolation, can func(messages.Isolation) isolat
 	if !want.Asks() {
 		return nil, nil
 	}
-	// The configuration was checked when it was read; a program that embeds this package may bring its own.
+	// The configuration was checked when it was read; a program that makes transports by itself may bring its own.
 	if faults := isolation.Check(want); len(faults) > 0 {
 		f := faults[0]
 		return nil, &transports.Error{Class: messages.ClassConfig, Text: "isolation." + f.Key + ": " + f.Text, Fix: f.Fix}
