@@ -114,7 +114,7 @@ func (a *Auditor) AuditCall(
 	// The error stands until call returns, so that a panic of Config.Allow or Config.Sanitize is recorded as one.
 	var outcome messages.Outcome
 	var answer json.RawMessage
-	err := panickedError("call")
+	err := errPanicked
 	defer func() {
 		r := a.outcomeRecord(ctx, audit.KindCall, trace, start, err)
 		r.Tool = trace.Tool

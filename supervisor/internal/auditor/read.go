@@ -14,11 +14,9 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/audit"
 )
 
-// panickedError is recorded for a call that a panic of a program's function broke off. It is not returned to the caller: the panic
-// continues.
-func panickedError(op string) error {
-	return &messages.Error{Op: op, Outcome: messages.OutcomeUnknown, Class: messages.ClassPanic, Text: "a function of the program panicked"}
-}
+// errPanicked is recorded for a call or read that a panic of a program's function broke off. It is not returned to the caller: the
+// panic continues. It is one value for all of them, because every call begins with it and few panic.
+var errPanicked error = &messages.Error{Outcome: messages.OutcomeUnknown, Class: messages.ClassPanic, Text: "a function of the program panicked"}
 
 // AuditRead runs the read of a resource and records how it ended. The URI may hold values that were filled into a template, so it
 // counts as an argument: it is recorded without its query, and without parts that look like secrets, unless the log asks for all.
@@ -30,7 +28,7 @@ func (a *Auditor) AuditRead(ctx context.Context, server, uri string, read func(*
 	start, trace := time.Now(), &actors.Trace{Server: server}
 	// The error stands until read returns, so that a panic is recorded as one.
 	var answer json.RawMessage
-	err := panickedError("read")
+	err := errPanicked
 	defer func() {
 		r := a.outcomeRecord(ctx, audit.KindRead, trace, start, err)
 		r.Received = len(answer)
@@ -61,7 +59,7 @@ func (a *Auditor) AuditPrompt(
 	// The read writes into the trace which server answered, and over which connection.
 	start, trace := time.Now(), &actors.Trace{Server: server, Tool: name}
 	var answer json.RawMessage
-	err := panickedError("read")
+	err := errPanicked
 	defer func() {
 		r := a.outcomeRecord(ctx, audit.KindPrompt, trace, start, err)
 		r.Prompt = trace.Tool
