@@ -143,8 +143,14 @@ audited: ## 100,000 audited calls of two managers into one record, with a full d
 	$(GO) test -count 1 -v -timeout 20m -run TestAuditedCallsOnAFullDisk ./supervisor -calls $(or $(CALLS),100000)
 
 .PHONY: score
-score: build ## the same bad days for the clients of mcp-go and the Go SDK and for ours; writes test/chaos/score/README.md
+score: build ## the same bad days for the clients of mcp-go and the Go SDK and for ours; TYPESCRIPT=yes: of the TypeScript SDK, too. Writes test/chaos/score/README.md
+ifdef TYPESCRIPT
+	@mkdir -p $(CACHE)/score && cp test/chaos/score/adapters/typescript/* $(CACHE)/score/ && npm ci --silent --no-audit --no-fund --prefix $(CACHE)/score
+	@cd $(CACHE)/score && $(BIN)/mcpvisor chaos score mcp-go go-sdk mcpvisor --markdown $(CURDIR)/test/chaos/score/README.md \
+		-- env SDK=1 npx tsx adapter.mts -- npx tsx adapter.mts || [ $$? -eq 1 ]
+else
 	@$(BIN)/mcpvisor chaos score mcp-go go-sdk mcpvisor --markdown test/chaos/score/README.md || [ $$? -eq 1 ]
+endif
 
 .PHONY: loop
 loop: build ## five servers, one of them silent: a loop over the client of the Go SDK, then mcpvisor over the same five

@@ -6,6 +6,7 @@
 //
 // It is written as the SDK's documentation shows: a timeout for every request, and a new client at the next use of one whose
 // transport was closed. No call is sent twice. Standard output belongs to the protocol: say everything else on standard error.
+import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 
 type Command = {
@@ -19,6 +20,16 @@ const { Client } = await load(v1 ? "@modelcontextprotocol/sdk/client/index.js" :
 const { StdioClientTransport } = await load(v1 ? "@modelcontextprotocol/sdk/client/stdio.js" : "@modelcontextprotocol/client/stdio");
 const { StreamableHTTPClientTransport } = await load(
   v1 ? "@modelcontextprotocol/sdk/client/streamableHttp.js" : "@modelcontextprotocol/client");
+
+/** Which version of the SDK is installed beside this file; the SDK does not say it itself. */
+const version = ((): string => {
+  const name = v1 ? "@modelcontextprotocol/sdk" : "@modelcontextprotocol/client";
+  try {
+    return JSON.parse(readFileSync(new URL(`./node_modules/${name}/package.json`, import.meta.url), "utf8")).version;
+  } catch {
+    return v1 ? "1" : "2"; // it is installed elsewhere
+  }
+})();
 
 /** One server: how to reach it, and the client that does, if there is one. */
 class Link {
@@ -74,7 +85,7 @@ async function perform(c: Command): Promise<object> {
   const timeout = c.timeoutMs || 60_000;
   switch (c.do) {
     case "about":
-      return { about: `TypeScript SDK ${v1 ? "1" : "2, versionNegotiation auto with a probe of 2s"}; a new client at the next use of one that was closed, no call twice` };
+      return { about: `TypeScript SDK ${version}${v1 ? "" : ", versionNegotiation auto with a probe of 2s"}; a new client at the next use of one that was closed, no call twice` };
     case "connect":
       links.set(c.name!, new Link(c));
       await link(c.name).get(timeout);
