@@ -18,8 +18,8 @@ type Progress = messages.Progress
 type CallOption func(*session.Options)
 
 // WithProgress has f called for each progress notification of the request, in order, one at a time, and never after the
-// request has returned. f must return soon: what comes faster is dropped. Each notification begins the call timeout anew,
-// MaxCallTimeout excepted.
+// request has returned. f must return soon: what comes faster is dropped, except for the last one before the answer. Each
+// notification begins the call timeout anew, MaxCallTimeout excepted.
 func WithProgress(f func(Progress)) CallOption {
 	return func(o *session.Options) { o.Progress = f }
 }

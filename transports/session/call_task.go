@@ -113,8 +113,8 @@ func (s *Session) nameTask(f *followedTask, id string) (statusHint <-chan struct
 	return f.statusHint
 }
 
-// endFollowing forgets f, withdraws the questions that belong to it, and ends its progress. It may wait for a
-// progress callback that is running.
+// endFollowing forgets f, withdraws the questions that belong to it, and ends its progress. It may call the
+// progress callback, and wait for one that is running.
 func (s *Session) endFollowing(f *followedTask) {
 	s.mu.Lock()
 	delete(s.followedTasks, f)
@@ -123,7 +123,7 @@ func (s *Session) endFollowing(f *followedTask) {
 	s.mu.Unlock()
 	withdraw()
 	if p != nil {
-		p.finish()
+		p.finish(f.ctx)
 	}
 }
 

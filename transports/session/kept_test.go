@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -84,11 +85,35 @@ func TestAGateOfWhatIsBeingClosedIsClosed(t *testing.T) {
 }
 
 func TestNoProgressAfterTheEnd(t *testing.T) {
-	reports := 0
-	p := &progressReporter{callback: func(messages.Progress) { reports++ }}
-	p.reportProgress(messages.Progress{})
-	p.finish()
-	if p.reportProgress(messages.Progress{}); reports != 1 {
-		t.Errorf("told %d times, one of them before the end", reports)
+	var seen []float64
+	first, second := &progressReport{[]byte(`{"progress":1}`)}, &progressReport{[]byte(`{"progress":2}`)}
+	p := &progressReporter{callback: func(v messages.Progress) { seen = append(seen, v.Progress) }}
+	p.last.Store(first)
+	p.deliverReport(first)
+	p.finish(t.Context())
+	if p.deliverReport(second); !slices.Equal(seen, []float64{1}) {
+		t.Errorf("the reports %v were delivered, want the one before the end, once", seen)
+	}
+}
+
+// The answer overtook the report that all is done while the queue of callbacks was busy: the caller saw "1 of 3" as the last.
+func TestTheLastProgressIsDeliveredBeforeTheAnswer(t *testing.T) {
+	reporter := func() (*progressReporter, *[]float64) {
+		var seen []float64
+		p := &progressReporter{callback: func(v messages.Progress) { seen = append(seen, v.Progress) }}
+		for _, report := range []string{`{"progress":2}`, `{"progress":3}`} {
+			p.last.Store(&progressReport{[]byte(report)}) // as the reader does; the queue has not run yet
+		}
+		return p, &seen
+	}
+	p, seen := reporter()
+	if p.finish(t.Context()); !slices.Equal(*seen, []float64{3}) {
+		t.Errorf("the reports %v were delivered, want the last one", *seen)
+	}
+	p, seen = reporter()
+	left, leave := context.WithCancel(t.Context())
+	leave()
+	if p.finish(left); len(*seen) > 0 {
+		t.Errorf("a caller that has left got %v", *seen)
 	}
 }

@@ -2,8 +2,10 @@ package session
 
 import (
 	"bytes"
+	"context"
 	"strconv"
 	"sync"
+	"sync/atomic"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
@@ -35,32 +37,43 @@ func (s *Session) handleProgress(params []byte) {
 		return
 	}
 	timeout.RestartIdle()
-	params = bytes.Clone(params) // without the clone the whole body would stay in memory
-	s.callbacks.Put(len(params), false, func() { p.reportProgress(readProgress(params)) })
+	report := &progressReport{bytes.Clone(params)} // without the clone the whole body would stay in memory
+	p.last.Store(report)
+	s.callbacks.Put(len(params), false, func() { p.deliverReport(report) })
 }
+
+// A progressReport holds the params of one notification until it is delivered.
+type progressReport struct{ params []byte }
 
 // A progressReporter delivers the progress notifications of one request to its caller. Its mutex is held during the callback,
 // so that finish can wait for it.
 type progressReporter struct {
+	// last is the newest report as long as it is not delivered. The reader of the connection stores it.
+	last     atomic.Pointer[progressReport]
 	mu       sync.Mutex
 	finished bool
 	callback func(messages.Progress)
 }
 
-// finish makes sure that the callback does not run any more; it waits for one that is running. The callback must therefore
-// not wait for its own request to return.
-func (p *progressReporter) finish() {
+// finish delivers the newest report if it still waits in the queue, because a caller who got an answer wants to have seen that all
+// is done; a caller whose ctx has ended gets no more. Then it makes sure that the callback does not run any more, and waits for one
+// that is running. The callback must therefore not wait for its own request to return.
+func (p *progressReporter) finish(ctx context.Context) {
 	p.mu.Lock()
+	defer p.mu.Unlock()
+	if report := p.last.Swap(nil); report != nil && !p.finished && ctx.Err() == nil {
+		p.callback(readProgress(report.params))
+	}
 	p.finished = true
-	p.mu.Unlock()
 }
 
-// reportProgress calls the callback, unless the request has returned. It runs on the queue callbacks.
-func (p *progressReporter) reportProgress(v messages.Progress) {
+// deliverReport calls the callback, unless the request has returned. It runs on the queue callbacks.
+func (p *progressReporter) deliverReport(report *progressReport) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.finished {
-		p.callback(v)
+		p.last.CompareAndSwap(report, nil)
+		p.callback(readProgress(report.params))
 	}
 }
 

@@ -99,7 +99,7 @@ func (s *Session) sendRequest(ctx context.Context, r *request, extra []byte) (ou
 	if r.opts != nil && r.opts.Progress != nil {
 		p = &progressReporter{callback: r.opts.Progress}
 		if r.task == nil { // a task reports progress after its first answer, too; endFollowing finishes its reporter
-			defer p.finish()
+			defer p.finish(ctx)
 		}
 	}
 	f, e := s.registerRequest(ctx, p, allowsServerRequests(r.method))
