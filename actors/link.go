@@ -2,7 +2,6 @@ package actors
 
 import (
 	"context"
-	"encoding/json"
 	"sync/atomic"
 	"time"
 
@@ -29,6 +28,8 @@ type Link struct {
 	// lastHeard returns when the server's last message came; silent counts the calls in a row that timed out without one.
 	lastHeard func() time.Time
 	silent    atomic.Int32
+	// answers is the server's count of answers to its questions: see NoteAnswer.
+	answers *atomic.Uint64
 }
 
 // processStart is the zero of lastUse, on the monotonic clock: the wall clock may be set while a server is idle.
@@ -92,48 +93,30 @@ func isAnswer(err error) bool {
 	}
 }
 
-// callTool runs one tool through the link's admission gate, after a wait for a slot if the server has a bound.
-func (l *Link) callTool(ctx context.Context, tool string, args json.RawMessage, o *session.Options) (session.Result, error) {
-	if l.callQueue != nil {
-		return l.callQueued(ctx, tool, args, o)
+// sendQueued sends a request through the link's admission gate, after a wait for a slot if the server has a bound.
+func (l *Link) sendQueued(ctx context.Context, r *Request) error {
+	if l.callQueue == nil || r.SkipsQueue {
+		return l.send(ctx, r)
 	}
-	return l.callNow(ctx, tool, args, o)
-}
-
-// callQueued is a function of its own so that unbounded calls do not have its frame on their stack: see Calls.runCall.
-func (l *Link) callQueued(ctx context.Context, tool string, args json.RawMessage, o *session.Options) (session.Result, error) {
 	in, err := l.enterQueue(ctx)
 	if err != nil {
-		return session.Result{}, err
+		return err
 	}
 	if in {
 		defer l.callQueue.releaseSlot()
 	}
-	return l.callNow(ctx, tool, args, o)
+	return l.send(ctx, r)
 }
 
-// callNow runs the tool through the gate and reports what its end says about the connection.
-func (l *Link) callNow(ctx context.Context, tool string, args json.RawMessage, o *session.Options) (session.Result, error) {
+// send sends the request through the gate and reports what its end says about the connection.
+func (l *Link) send(ctx context.Context, r *Request) (err error) {
 	// The gate may be closed by now; its error then says that nothing was sent.
 	before := l.noteUse()
-	res, err := l.gate.CallWith(ctx, tool, args, o)
-	l.noteResult(err, before)
-	return res, err
-}
-
-// runAdmitted runs f on the link's session, as a call that its admission gate admitted. With skipsQueue it takes no slot.
-func (l *Link) runAdmitted(ctx context.Context, skipsQueue bool, f func(*session.Session) error) error {
-	if l.callQueue != nil && !skipsQueue {
-		in, err := l.enterQueue(ctx)
-		if err != nil {
-			return err
-		}
-		if in {
-			defer l.callQueue.releaseSlot()
-		}
+	if r.entry != nil {
+		r.Result, err = l.gate.CallWith(ctx, r.entry.Tool.Name, r.Args, r.Options)
+	} else {
+		err = l.gate.Do(func(s *session.Session) error { return r.Send(ctx, s) })
 	}
-	before := l.noteUse()
-	err := l.gate.Do(f)
 	l.noteResult(err, before)
 	return err
 }

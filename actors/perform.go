@@ -183,7 +183,7 @@ func (s *Server) scheduleRelist(e lifecycle.Coalesce) {
 // showTools opens a new admission gate and announces the tools behind it.
 func (s *Server) showTools(epoch, rev uint64) {
 	// The link is made before the announcement, in which it is the route.
-	link := &Link{Server: s.cfg.Name, Epoch: epoch, gate: s.att.openGate(), lastHeard: s.sess.LastMessageAt}
+	link := &Link{Server: s.cfg.Name, Epoch: epoch, gate: s.att.openGate(), lastHeard: s.sess.LastMessageAt, answers: &s.cfg.Cell.answers}
 	root, self := s.root, s.self
 	link.reportError = func(err error) { root.Send(self, linkFailed{epoch, err}) }
 	s.useLink(link)

@@ -49,6 +49,7 @@ func (s *Server) adjustSpec(spec *messages.Spec) {
 	// The registry gets the list again, even if it is the same.
 	s.shownHash = [32]byte{}
 	if s.state.Phase == messages.Connected {
-		s.useLink(&Link{Server: s.link.Server, Epoch: s.link.Epoch, gate: s.link.gate, reportError: s.link.reportError, lastHeard: s.link.lastHeard})
+		s.useLink(&Link{Server: s.link.Server, Epoch: s.link.Epoch, gate: s.link.gate, reportError: s.link.reportError, lastHeard: s.link.lastHeard,
+			answers: s.link.answers})
 	}
 }

@@ -9,42 +9,46 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
-// TestWhatIsAskedAgain is the whole rule of what a question may be repeated after.
-func TestWhatIsAskedAgain(t *testing.T) {
+// TestWhatIsSentAgain is the whole rule of what a tool call or a read may be repeated after.
+func TestWhatIsSentAgain(t *testing.T) {
 	for _, class := range messages.Classes {
 		for _, outcome := range []messages.Outcome{messages.OutcomeNotSent, messages.OutcomeUnknown, messages.OutcomeRejected} {
 			err := &messages.Error{Outcome: outcome, Class: class}
 			for _, harmless := range []bool{true, false} {
-				want := false
-				switch outcome {
-				case messages.OutcomeNotSent:
-					want = class != messages.ClassInvalid && class != messages.ClassDenied && class != messages.ClassUnauthorized
-				case messages.OutcomeUnknown:
-					lost := class == messages.ClassNetwork || class == messages.ClassExited || class == messages.ClassSession ||
-						class == messages.ClassCanceled
-					want = harmless && lost
-				}
-				if class == messages.ClassNone && outcome == messages.OutcomeUnknown {
-					want = harmless // an error without a class is one of the network
-				}
-				if got := mayRepeatRequest(err, harmless); got != want {
-					t.Errorf("%s, %s, harmless %v: %v", outcome, class, harmless, got)
+				for _, connected := range []bool{true, false} {
+					want := false
+					switch outcome {
+					case messages.OutcomeNotSent:
+						want = class != messages.ClassInvalid && class != messages.ClassDenied && class != messages.ClassUnauthorized
+					case messages.OutcomeUnknown:
+						lost := class == messages.ClassNetwork || class == messages.ClassExited || class == messages.ClassSession ||
+							class == messages.ClassCanceled || class == messages.ClassNone // without a class it is one of the network
+						final := class == messages.ClassInvalid || class == messages.ClassDenied || class == messages.ClassUnauthorized
+						want = harmless && !final && (lost || !connected)
+					}
+					if got := mayRepeat(err, harmless, connected); got != want {
+						t.Errorf("%s, %s, harmless %v, connected %v: %v", outcome, class, harmless, connected, got)
+					}
 				}
 			}
 		}
+	}
+	if mayRepeat(&messages.Error{Outcome: messages.OutcomeNotSent, Class: messages.ClassThrottled, Err: messages.ErrQueueFull}, true, true) {
+		t.Error("the next connection has the same queue")
 	}
 }
 
 // TestAnAnswerIsNoted: the request that a person has answered something for knows it, whatever was made from its context.
 func TestAnAnswerIsNoted(t *testing.T) {
-	answered := new(atomic.Bool)
-	ctx, cancel := context.WithCancel(context.WithValue(t.Context(), answeredKey{}, answered))
+	request := newCallTimeout(t.Context(), &messages.Spec{})
+	defer request.Stop()
+	ctx, cancel := context.WithCancel(request)
 	defer cancel()
 	NoteAnswer(t.Context()) // belongs to no request
-	if answered.Load() {
+	if request.Answered() {
 		t.Error("noted too early")
 	}
-	if NoteAnswer(ctx); !answered.Load() {
+	if NoteAnswer(ctx); !request.Answered() {
 		t.Error("not noted")
 	}
 }
@@ -56,12 +60,13 @@ func TestAnAnswerAboutNoRequestIsCounted(t *testing.T) {
 		NoteAnswer(ctx)
 		return messages.ElicitResult{}, nil
 	}}, answers)
-	answered := new(atomic.Bool)
-	if _, err := h.Elicit(context.WithValue(t.Context(), answeredKey{}, answered), messages.ElicitRequest{}); err != nil {
+	request := newCallTimeout(t.Context(), &messages.Spec{CallTimeout: -1, MaxCallTimeout: -1}) // a request without bounds is one as well
+	defer request.Stop()
+	if _, err := h.Elicit(request, messages.ElicitRequest{}); err != nil {
 		t.Fatal(err)
 	}
-	if !answered.Load() || answers.Load() != 0 {
-		t.Errorf("about a request: %v, %d", answered.Load(), answers.Load())
+	if !request.Answered() || answers.Load() != 0 {
+		t.Errorf("about a request: %v, %d", request.Answered(), answers.Load())
 	}
 	if _, err := h.Elicit(t.Context(), messages.ElicitRequest{}); err != nil {
 		t.Fatal(err)

@@ -44,7 +44,7 @@ func TestTheErrorOfACallHidesSecrets(t *testing.T) {
 		"an error of the server": &messages.Error{Outcome: messages.OutcomeRejected, Text: "no access with " + secret},
 		"any other error":        errors.New("no access with " + secret),
 	} {
-		if text := calls.completeError(said, "s", "t").Error(); strings.Contains(text, secret) || !strings.Contains(text, "no access with") {
+		if text := calls.completeError(said, &Request{Server: "s"}).Error(); strings.Contains(text, secret) || !strings.Contains(text, "no access with") {
 			t.Errorf("%s: %s", what, text)
 		}
 	}

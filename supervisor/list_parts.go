@@ -90,7 +90,7 @@ func (m *Manager) sendRequest(ctx context.Context, server string, repeatable boo
 	if m.closing.Load() {
 		return refusal.ClosedError("read")
 	}
-	return m.calls.SendRequest(ctx, actors.Request{Server: server, Repeatable: repeatable, Send: f})
+	return m.calls.SendRequest(ctx, &actors.Request{Server: server, Repeatable: repeatable, Send: f})
 }
 
 // readServer sends a request about what a server offers beside tools, if the rules let the server be read.
@@ -113,7 +113,7 @@ func (m *Manager) readTraced(
 	if m.closing.Load() {
 		return refusal.ClosedError("read")
 	}
-	return m.calls.SendRequest(ctx, actors.Request{Server: server, Repeatable: true, Trace: t, Send: f})
+	return m.calls.SendRequest(ctx, &actors.Request{Server: server, Repeatable: true, Trace: t, Send: f})
 }
 
 // sendUnqueued sends a request that takes no slot: it is about requests that already run, such as the status of a task, or
@@ -122,7 +122,7 @@ func (m *Manager) sendUnqueued(ctx context.Context, server string, repeatable bo
 	if m.closing.Load() {
 		return refusal.ClosedError("read")
 	}
-	return m.calls.SendRequest(ctx, actors.Request{Server: server, Repeatable: repeatable, SkipsQueue: true, Send: f})
+	return m.calls.SendRequest(ctx, &actors.Request{Server: server, Repeatable: repeatable, SkipsQueue: true, Send: f})
 }
 
 // Resources returns what the named servers let be read, in the order of the names and each server's own order; of every

@@ -365,8 +365,8 @@ func TestARepetitionThatWasNotSentLeavesTheFirstUnknown(t *testing.T) {
 	})
 }
 
-// TestCallWaitIsNotOverrun: a call to a server that is on its way back waits for as long as was said and no longer, also if
-// that is less than a second.
+// TestCallWaitIsNotOverrun: a call, or a read, of a server that is on its way back waits for as long as was said and no longer,
+// also if that is less than a second.
 func TestCallWaitIsNotOverrun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake("x")
@@ -377,10 +377,14 @@ func TestCallWaitIsNotOverrun(t *testing.T) {
 		f.set(func(f *fake) { f.mute = true }) // it comes back and answers nothing
 		f.kill()
 		synctest.Wait()
-		began := time.Now()
-		_, err := m.CallTool(t.Context(), "mcp__a__x", nil)
-		if !errors.Is(err, supervisor.ErrNotSent) || time.Since(began) != 300*time.Millisecond {
-			t.Errorf("after %v: %v", time.Since(began), err)
+		for what, send := range map[string]func() error{
+			"call": func() error { _, err := m.CallTool(t.Context(), "mcp__a__x", nil); return err },
+			"read": func() error { _, err := m.ReadServerResource(t.Context(), "a", "x:///1"); return err },
+		} {
+			began := time.Now()
+			if err := send(); !errors.Is(err, supervisor.ErrNotSent) || time.Since(began) != 300*time.Millisecond {
+				t.Errorf("the %s ended after %v: %v", what, time.Since(began), err)
+			}
 		}
 	})
 }

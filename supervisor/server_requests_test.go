@@ -120,32 +120,42 @@ func TestWhatNobodyAnswersIsRefused(t *testing.T) {
 	}
 }
 
-// TestAPersonIsNotAskedTwiceForOneRead guards a defect: in the legacy era, where a question of a server says nothing of the
-// request that it is about, a read whose connection was lost was asked again although a person had answered for it.
-func TestAPersonIsNotAskedTwiceForOneRead(t *testing.T) {
-	for _, asks := range []bool{true, false} {
-		t.Run(fmt.Sprint(asks), func(t *testing.T) {
+// TestAPersonIsNotAskedTwice guards a defect: in the legacy era, where a question of a server says nothing of the request that it
+// is about, a request whose connection was lost was sent again although a person had answered for it. A read and the call of a
+// trusted server's tool that only reads are held to the same rule.
+func TestAPersonIsNotAskedTwice(t *testing.T) {
+	for _, c := range []struct{ asks, calls bool }{{true, false}, {false, false}, {true, true}, {false, true}} {
+		asks := c.asks
+		t.Run(fmt.Sprintf("asks %v, a tool %v", asks, c.calls), func(t *testing.T) {
 			var reads, questions atomic.Int32
 			var mu sync.Mutex
 			var die context.CancelFunc
 			s := mcp.NewServer(&mcp.Implementation{Name: "asking", Version: "1"}, nil)
+			// The first request of either kind may ask, and is lost with its connection.
+			answer := func(ctx context.Context, client *mcp.ServerSession) error {
+				if reads.Add(1) > 1 {
+					return nil
+				}
+				if asks {
+					_, err := client.Elicit(ctx, &mcp.ElicitParams{Message: "may it?",
+						RequestedSchema: json.RawMessage(`{"type":"object","properties":{}}`)})
+					if err != nil {
+						t.Error(err)
+					}
+				}
+				mu.Lock()
+				die()
+				mu.Unlock()
+				<-ctx.Done()
+				return ctx.Err()
+			}
 			s.AddResource(&mcp.Resource{URI: "x:///1", Name: "one"},
 				func(ctx context.Context, r *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
-					if reads.Add(1) > 1 {
-						return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: "x:///1", Text: "again"}}}, nil
-					}
-					if asks {
-						_, err := r.Session.Elicit(ctx, &mcp.ElicitParams{Message: "may it?",
-							RequestedSchema: json.RawMessage(`{"type":"object","properties":{}}`)})
-						if err != nil {
-							t.Error(err)
-						}
-					}
-					mu.Lock()
-					die()
-					mu.Unlock()
-					<-ctx.Done()
-					return nil, ctx.Err()
+					return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: "x:///1", Text: "again"}}}, answer(ctx, r.Session)
+				})
+			s.AddTool(&mcp.Tool{Name: "look", InputSchema: json.RawMessage(`{"type":"object"}`), Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}},
+				func(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+					return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "again"}}}, answer(ctx, r.Session)
 				})
 			serve := gosdk.Serve(s)
 			m, err := supervisor.Start(t.Context(), supervisor.Config{
@@ -159,7 +169,7 @@ func TestAPersonIsNotAskedTwiceForOneRead(t *testing.T) {
 						return serve(ctx, p)
 					},
 				},
-				Servers: map[string]supervisor.Spec{"a": {Type: messages.SDK, Era: messages.EraLegacy}},
+				Servers: map[string]supervisor.Spec{"a": {Type: messages.SDK, Era: messages.EraLegacy, Trusted: true}},
 				Elicit: func(context.Context, supervisor.ElicitRequest) (supervisor.ElicitResult, error) {
 					questions.Add(1)
 					return supervisor.ElicitResult{Action: messages.ElicitAccept}, nil
@@ -170,7 +180,11 @@ func TestAPersonIsNotAskedTwiceForOneRead(t *testing.T) {
 			}
 			t.Cleanup(func() { closeAll(t, m) })
 			settled(t, m)
-			_, err = m.ReadServerResource(t.Context(), "a", "x:///1")
+			if c.calls {
+				_, err = m.CallServerTool(t.Context(), "a", "look", nil)
+			} else {
+				_, err = m.ReadServerResource(t.Context(), "a", "x:///1")
+			}
 			if asks && (messages.OutcomeOf(err) != messages.OutcomeUnknown || reads.Load() != 1 || questions.Load() != 1) {
 				t.Errorf("%v after %d reads and %d questions, want unknown, 1 and 1", err, reads.Load(), questions.Load())
 			}

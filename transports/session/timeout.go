@@ -17,3 +17,6 @@ type CallTimeout = calltimeout.Context
 func NewCallTimeout(ctx context.Context, timeout, longest time.Duration) *CallTimeout {
 	return calltimeout.New(ctx, timeout, longest)
 }
+
+// CallTimeoutOf returns the CallTimeout that ctx was derived from, nil if there is none.
+func CallTimeoutOf(ctx context.Context) *CallTimeout { return calltimeout.Of(ctx) }

@@ -6,34 +6,35 @@ var callBugs = inPackage("actors",
 	// A call is sent again only to a trusted server, and only if the tool declares itself read-only or idempotent; anything
 	// else may run twice.
 	Bug{
-		Name: "write-replayed", In: "mayRepeatCall",
-		Old:   "link.Spec.Trusted && a != nil && (a.ReadOnly != nil && *a.ReadOnly || a.Idempotent != nil && *a.Idempotent)",
-		New:   "link.Spec.Trusted && (a == nil || a.Title == \"\")",
+		Name: "write-replayed", In: "Request.isRepeatable",
+		Old:   "spec.Trusted && a != nil && (a.ReadOnly != nil && *a.ReadOnly || a.Idempotent != nil && *a.Idempotent)",
+		New:   "spec.Trusted && (a == nil || a.Title == \"\")",
 		Finds: []string{"I3"}, Why: "a payment is made twice",
 	},
 	Bug{
-		Name: "untrusted-replayed", In: "mayRepeatCall", Old: "link.Spec.Trusted && a != nil", New: "a != nil",
+		Name: "untrusted-replayed", In: "Request.isRepeatable", Old: "spec.Trusted && a != nil", New: "a != nil",
 		Finds: []string{"I3"}, Why: "a server's own claim is enough to have its tools run twice",
 	},
 	Bug{
-		Name: "no-deadline", In: "Calls.sendCall", Old: "withCallTimeout(ctx, link.Spec)", New: "session.NewCallTimeout(ctx, 0, 0)",
+		Name: "no-deadline", In: "Calls.sendRepeating", Old: "newCallTimeout(ctx, link.Spec)", New: "session.NewCallTimeout(ctx, 0, 0)",
 		Finds: []string{"I2"}, Why: "a call to a tool that hangs never ends",
 	},
 	Bug{
-		Name: "wait-ignored", In: "Calls.sendCall", Old: "c.linkForEntry(ctx, entry, 0, wait)", New: "c.linkForEntry(ctx, entry, 0, 0)",
+		Name: "wait-ignored", In: "Calls.sendRepeating", Old: "c.connectionFor(ctx, r, 0, r.wait)", New: "c.connectionFor(ctx, r, 0, 0)",
 		Finds: []string{"I2"}, Why: "calls fail during a blip although they were allowed to wait",
 	},
 	Bug{
-		Name: "first-try-forgotten", In: "Calls.repeatCall", Old: "repeatErr = stillUnknown(repeatErr)", New: "_ = stillUnknown",
+		Name: "first-try-forgotten", In: "Calls.repeat", Old: "repeatErr = stillUnknown(repeatErr)", New: "_ = stillUnknown",
 		Finds: []string{"I3"}, Why: "a call that ran is told as not sent, and the caller sends it again",
 	},
 	Bug{
-		Name: "repeated-on-the-dead", In: "Calls.repeatCall", Old: "c.linkForEntry(ctx, entry, link.Epoch, time.Until(until))",
-		New:   "c.linkForEntry(ctx, entry, 0, time.Until(until))",
+		Name: "repeated-on-the-dead", In: "Calls.repeat", Old: "c.connectionFor(ctx, r, link.Epoch, time.Until(until))",
+		New:   "c.connectionFor(ctx, r, 0, time.Until(until))",
 		Finds: []string{"I3", "I2"}, Why: "the one repetition of a call goes to the connection that just failed",
 	},
 	Bug{
-		Name: "lost-call-waits", In: "Calls.linkForEntry", Old: "if wait <= 0 { return nil, c.notConnectedError(server, tool, nil) }", New: "{}",
+		Name: "lost-call-waits", In: "Calls.connectionFor", Old: "if wait <= 0 { return nil, c.notConnectedError(server, tool, nil) }",
+		New:   "if wait <= 0 { wait = time.Second }",
 		Finds: []string{"I2", "I3"}, Why: "a call that is not allowed to wait for a server that is down waits for a second",
 	},
 	Bug{
@@ -58,11 +59,12 @@ var callBugs = inPackage("actors",
 		Finds: []string{"I2"}, Why: "a call waits for as long as a server that is not lazy takes to start, whatever it was allowed to wait",
 	},
 	Bug{
-		Name: "question-asked-twice", In: "Calls.sendOrRepeat", Old: "q.Repeatable && !answered.Load() && answers.Load() == before", New: "q.Repeatable && answers.Load() >= before",
+		Name: "question-asked-twice", In: "Calls.sendRepeating", Old: "r.isRepeatable(link.Spec) && !bounded.Answered() && link.answers.Load() == before",
+		New:   "r.isRepeatable(link.Spec) && link.answers.Load() >= before",
 		Finds: []string{"I3"}, Why: "a person is asked the same thing twice after a connection was lost",
 	},
 	Bug{
-		Name: "lost-question-repeated", In: "mayRepeatRequest", Old: "return harmless", New: "return true",
+		Name: "lost-question-repeated", In: "mayRepeat", Old: "return harmless", New: "return true",
 		Finds: []string{"I3"}, Why: "what may have been done is asked for again",
 	},
 	Bug{
@@ -78,11 +80,11 @@ var callBugs = inPackage("actors",
 		Finds: []string{"I2"}, Why: "a watcher cannot tell which of several calls has ended",
 	},
 	Bug{
-		Name: "turn-left-at-once", In: "Link.callQueued", Old: "defer l.callQueue.releaseSlot()", New: "l.callQueue.releaseSlot()",
+		Name: "turn-left-at-once", In: "Link.sendQueued", Old: "defer l.callQueue.releaseSlot()", New: "l.callQueue.releaseSlot()",
 		Finds: []string{"I9"}, Why: "a server that stands one call at a time gets all of them at once",
 	},
 	Bug{
-		Name: "turn-never-left", In: "Link.callQueued", Old: "if in { defer l.callQueue.releaseSlot() }", New: "_ = in",
+		Name: "turn-never-left", In: "Link.sendQueued", Old: "if in { defer l.callQueue.releaseSlot() }", New: "_ = in",
 		Finds: []string{"I21", "I2"}, Why: "after a few calls a server with maxInFlight is never called again",
 	},
 	Bug{

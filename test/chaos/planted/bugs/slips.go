@@ -10,19 +10,19 @@ var slipBugs = slices.Concat(slipsInCalls, slipsInServers, slipsInLifecycle, sli
 // slipsInCalls are on the path of a call: whether to repeat it, how long to wait, and its place in the queue.
 var slipsInCalls = inPackage("actors",
 	Bug{
-		Name: "not-sent-is-final", In: "mayRepeatCall", Old: "case messages.OutcomeNotSent: return true", New: "case messages.OutcomeNotSent:\nreturn false",
+		Name: "not-sent-is-final", In: "mayRepeat", Old: "case messages.OutcomeNotSent: return true", New: "case messages.OutcomeNotSent:\nreturn false",
 		Finds: []string{"I2"}, Why: "a call that met a connection in the moment of its end fails although it may wait for the next one",
 	},
 	Bug{
-		Name: "full-queue-repeated", In: "mayRepeatCall", Old: "errors.Is(err, messages.ErrQueueFull)", New: "err == messages.ErrQueueFull",
+		Name: "full-queue-repeated", In: "mayRepeat", Old: "errors.Is(err, messages.ErrQueueFull)", New: "err == messages.ErrQueueFull",
 		Finds: []string{"I21", "I2"}, Why: "a call for which there was no room waits for another connection instead of failing at once",
 	},
 	Bug{
-		Name: "call-timeout-unheeded", In: "withCallTimeout", Old: "orDefault(spec.CallTimeout, DefaultCallTimeout)", New: "orDefault(0, DefaultCallTimeout)",
+		Name: "call-timeout-unheeded", In: "newCallTimeout", Old: "orDefault(spec.CallTimeout, DefaultCallTimeout)", New: "orDefault(0, DefaultCallTimeout)",
 		Finds: []string{"I2"}, Why: "a call lasts for a minute whatever its server's callTimeout says",
 	},
 	Bug{
-		Name: "longest-call-unheeded", In: "withCallTimeout", Old: "session.NewCallTimeout(ctx, timeout, most)", New: "session.NewCallTimeout(ctx, timeout, 0)",
+		Name: "longest-call-unheeded", In: "newCallTimeout", Old: "session.NewCallTimeout(ctx, timeout, most)", New: "session.NewCallTimeout(ctx, timeout, 0)",
 		Finds: []string{"I2"}, Why: "a call with progress goes on beyond maxCallTimeout",
 	},
 	Bug{
@@ -40,7 +40,7 @@ var slipsInCalls = inPackage("actors",
 		Finds: []string{"I3", "I2"}, Why: "a read that was lost is repeated where nobody answers, and not where somebody does",
 	},
 	Bug{
-		Name: "bystander-waits-too", In: "Link.runAdmitted", Old: "l.callQueue != nil && !skipsQueue", New: "l.callQueue != nil",
+		Name: "bystander-waits-too", In: "Link.sendQueued", Old: "l.callQueue == nil || r.SkipsQueue", New: "l.callQueue == nil",
 		Finds: []string{"I2"}, Why: "what is asked aside waits behind calls that wait for it",
 	},
 	// A call in the queue may be displaced, admitted by a raised bound, or ended by its connection; each has to wake it.
@@ -127,7 +127,7 @@ var slipsInServers = inPackage("actors",
 		Finds: []string{"I14", "I1"}, Why: "a tool that was denied by a changed configuration is offered on",
 	},
 	Bug{
-		Name: "bounds-of-the-first-link", In: "Server.adjustSpec", Old: "s.useLink(&Link{Server: s.link.Server, Epoch: s.link.Epoch, gate: s.link.gate, reportError: s.link.reportError, lastHeard: s.link.lastHeard})", New: "s.link.Spec = spec",
+		Name: "bounds-of-the-first-link", In: "Server.adjustSpec", Old: "s.useLink(&Link{Server: s.link.Server, Epoch: s.link.Epoch, gate: s.link.gate, reportError: s.link.reportError, lastHeard: s.link.lastHeard, answers: s.link.answers})", New: "s.link.Spec = spec",
 		Finds: []string{"I21", "I2"}, Why: "another maxInFlight or idleTimeout has no effect before the next connection",
 	},
 	// Waits for credentials are numbered, so that the message of an earlier wait is ignored.

@@ -43,6 +43,7 @@ type Context struct {
 	// small fields stand together so that a Context takes 64 bytes; one more word would take 80.
 	paused     int16
 	extended   bool          // ExtendOnce has had its effect
+	answered   bool          // NoteAnswer was called
 	idleDue    monotime.Time // when the idle timeout passes; while paused, the time that is left of it
 	longestDue monotime.Time // when the longest time passes; 0: never
 	doneState  *doneState    // nil until the first call of Done
@@ -206,6 +207,20 @@ func (p *Context) endWith(cause endCause) {
 	for _, f := range afterFuncs {
 		(*f)()
 	}
+}
+
+// NoteAnswer notes that the program has answered a question of the server about this call.
+func (p *Context) NoteAnswer() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.answered = true
+}
+
+// Answered reports whether NoteAnswer was called.
+func (p *Context) Answered() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.answered
 }
 
 // contextKey is the key under which Value returns the Context itself.
