@@ -77,6 +77,7 @@ var (
 // without it.
 func halvesOfTheTest(t *testing.T, makefile string) [][]string {
 	t.Helper()
+	makefile = strings.ReplaceAll(makefile, "\\\n", " ")
 	find := func(pattern string) string {
 		t.Helper()
 		m := regexp.MustCompile("(?m)" + pattern).FindStringSubmatch(makefile)
@@ -87,8 +88,7 @@ func halvesOfTheTest(t *testing.T, makefile string) [][]string {
 	}
 	both := find(`^test:.*\n((?:\t.*\n)+)`)
 	tested := find(`^TESTED +:?= (.*\n)`)
-	var patterns [][]string
-	for _, half := range [][2]string{{"test-library", "LIBRARY"}, {"test-outside", "OUTSIDE"}} {
+	for _, half := range [][2]string{{"test-library", "RACED"}, {"test-outside", "OUTSIDE"}} {
 		if !regexp.MustCompile(`\$\(MAKE\)[^;]* ` + half[0] + `\b`).MatchString(both) {
 			t.Errorf("make test leaves %s out: %q", half[0], both)
 		}
@@ -99,9 +99,28 @@ func halvesOfTheTest(t *testing.T, makefile string) [][]string {
 		if out := both + tested + recipe; leavesTestsOut.MatchString(out) {
 			t.Errorf("make test leaves tests out: %q", out)
 		}
-		patterns = append(patterns, strings.Fields(find(`^`+half[1]+` +:?= (.*\n)`)))
 	}
-	return patterns
+	// RACED is LIBRARY without PURE, so that OUTSIDE must have these.
+	const raced = `$(filter-out $(PURE:.%=$(shell $(GO) list -m)%),$(shell $(GO) list $(LIBRARY)))`
+	if got := strings.TrimSpace(find(`^RACED +:?= (.*\n)`)); got != raced {
+		t.Errorf("RACED is %s, not %s", got, raced)
+	}
+	outside, ok := strings.CutSuffix(strings.TrimSpace(find(`^OUTSIDE +:?= (.*\n)`)), "$(PURE)")
+	if !ok {
+		t.Errorf("OUTSIDE does not end with the pure packages: %s", outside)
+	}
+	pure := strings.Fields(find(`^PURE +:?= (.*\n)`))
+	for _, p := range pure {
+		if !startsNoGoroutine(strings.TrimPrefix(p, "./")) {
+			t.Errorf("make test leaves %s out under the race detector, and test/arch does not say that it is pure", p)
+		}
+	}
+	return [][]string{strings.Fields(find(`^LIBRARY +:?= (.*\n)`)), slices.Concat(strings.Fields(outside), pure)}
+}
+
+// startsNoGoroutine reports whether test/arch holds that the package in this folder is pure.
+func startsNoGoroutine(dir string) bool {
+	return slices.ContainsFunc(arch.Table, func(row arch.Row) bool { return row.Pure && slices.Contains(row.Packages, dir) })
 }
 
 // patternCovers reports whether a pattern of packages such as ./test/... names the package in this folder.
