@@ -11,6 +11,16 @@
 // I/O and is safe for concurrent use.
 //
 // Public for the configuration and the command: what it exports may change without notice.
+//
+// # Guarantees
+//
+// An answer follows from the address alone: nothing is resolved, and the same address has the same answer on every machine. The
+// invalid zero address is special, so that a caller that ignores an error refuses rather than allows.
+//
+// # Not promised
+//
+// A name that resolves to an address inside is not recognised here: a caller that follows names checks the address at the moment of
+// the connection.
 package addresses
 
 import "net/netip"

@@ -8,6 +8,16 @@
 // whether a server's child calls. The package reads at each call and keeps nothing.
 //
 // Public for the control socket: what it exports may change without notice.
+//
+// # Guarantees
+//
+// A process is told by its number and the time of its start together, so that a number which was given away again is not taken for
+// the old process. What a system does not say is ErrUnknown and never a guess.
+//
+// # Not promised
+//
+// The answer is old when it is read: the process may have ended since. Systems other than Linux, macOS and Windows answer ErrUnknown,
+// and the processor time is known on Linux alone.
 package procinfo
 
 import "errors"

@@ -7,4 +7,8 @@
 //
 //	test ── Dial ──> Transport under test ──> WebPeer, SocketPeer, StartTCPServer
 //	  └── Call, TrySend, WaitFor ── Client <── Sink
+//
+// Every [Client] carries the [Canary] in each place of its configuration that can hold a secret, and fails its test if an error
+// shows it. Everything that must end has [Bound], 15 s, so that a hang fails the test that caused it and not the whole run.
+// Servers listen on loopback only and end with their test.
 package conntest

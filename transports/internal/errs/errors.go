@@ -1,5 +1,16 @@
 // Package errs makes the errors of package transports that every kind of connection needs: for a context that has ended, for a
 // panic, and for a text of another program.
+//
+// # How it fits
+//
+// The kinds of transports and the packages that they share call it; it stands on package transports alone, because the packages
+// beside it need its errors as well. It keeps no state. Errors that only one kind can have are made in its own package.
+//
+// Guarantees: a text is one line and bounded, and a context that ended by its deadline is told from one that was canceled, because
+// the session says timeout to its caller only after the first.
+//
+// Not promised: that a text holds no secret. A panic's value or another program's words may hold one; a caller that knows secrets
+// redacts the text before it gets here.
 package errs
 
 import (

@@ -1,5 +1,25 @@
 // Package eventstream reads the event-stream format of the HTML standard as MCP uses it, with bounded memory whatever the server
 // sends. Package web reads the answers and the streams of servers with a [Reader].
+//
+//	r := eventstream.NewReader(resp.Body, limit, reservation)
+//	defer r.ReleaseBuffers()
+//	event, err := r.NextEvent()   // blocks until an event has come
+//
+// # How it fits
+//
+// The goroutine that reads a response owns the [Reader]. Bytes go through pooled buffers into an incoming.Buffer, whose memory is
+// taken from the server's share; the message that comes out belongs to the sink. ID and Retry tell package web how to go on with a
+// stream that broke.
+//
+// # Guarantees
+//
+// A message above the limit, or one for which the share has no room, comes as its size and its ends and not as an error, so that
+// one large answer does not cost the connection. An event without an end is an error after SkipBound bytes. Lines without data are
+// charged to the server, because comments without an end would otherwise cost processor time only here.
+//
+// # Not promised
+//
+// The reader knows no time: a stream that falls silent blocks NextEvent until its source is closed.
 package eventstream
 
 import (

@@ -6,6 +6,16 @@
 //
 //	bytes of a server ──> lines, eventstream or ReadBody ── Reservation ──> the server's share (package budget)
 //	                          └── a whole message, or the ends of one that is not kept ──> Sink
+//
+// # Guarantees
+//
+// A message that is handed on belongs to its receiver and lies in no pooled buffer; the memory that was reserved for it is given
+// back at that moment. What does not fit is measured and its ends are kept, so that the request that it answers can still be found.
+// A wait for memory lasts 2 s at most, and is over earlier when the connection ends.
+//
+// # Not promised
+//
+// Small messages are not counted: what fits into the pooled buffers (128 KiB) belongs to the process and not to a server.
 package incoming
 
 // Oversized measures a message that was not kept, and keeps its first and last bytes: the id of a JSON-RPC message stands in one

@@ -1,5 +1,21 @@
 // Package lifetime ends a connection that has no process: exactly once, with Down as its last call to the sink. A connection of
 // web, websocket or inprocess has one [Lifetime]; a connection with a child ends by other steps (package stdio).
+//
+//	if !l.Enter() { return l.EndError() }   // a goroutine that may call the sink
+//	defer l.LeaveRecovering()
+//	…
+//	l.End(cause)                            // from any goroutine, also from one that is inside
+//
+// # Guarantees
+//
+//   - The sink gets Down once, after every other call, with the cause of the first End.
+//   - End does not wait; Close waits for Released or its context.
+//   - An idle connection has no goroutine for this: End starts the one that calls Down.
+//
+// # Not promised
+//
+// Down waits for the goroutines inside. Each of them must end with Ctx, or with RequestCtx if it waits for an answer; one that does
+// neither keeps the connection from being released for ever.
 package lifetime
 
 import (

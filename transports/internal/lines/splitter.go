@@ -1,5 +1,26 @@
 // Package lines cuts the output of a child into messages, noise and lines that are too long, with bounded memory whatever the child
 // writes. Package stdio feeds a [Splitter] with what it reads.
+//
+//	s := &lines.Splitter{Limit: limit, EndlessSize: lines.EndlessLine, OnMessage: …, OnOversized: …, OnNoise: …}
+//	for s.Feed(piece) { … }   // false: the line at hand will not end
+//	s.EndStream()
+//
+// # How it fits
+//
+//	pipe.Reader ── pieces ──> Splitter ──> OnMessage, OnOversized, OnNoise ──> package stdio ──> Sink
+//
+// The goroutine that reads the pipe runs everything. Package incoming has the bounds of the memory, package redact says how many
+// bytes beyond a cut must be kept so that a secret across it is found.
+//
+// # Guarantees
+//
+// How the stream is cut into pieces changes nothing. Every byte of a message is kept, or its size and its ends are; noise is cut to
+// its beginning. A callback that panics leaves a splitter that can go on.
+//
+// # Not promised
+//
+// A message is told by its first character, not by its grammar: what begins with { and is no JSON comes to OnMessage, and the
+// session judges it.
 package lines
 
 import (

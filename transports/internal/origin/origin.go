@@ -8,6 +8,24 @@
 //	                                                 ^────────── refused: ask the Authorizer once ──┘
 //
 // No text that leaves the package holds a configured value, a credential or a session id: [Origin.RedactText] knows them all.
+//
+// # Guarantees
+//
+//   - Nothing is sent to another origin, whatever a redirect says, and no credentials go in the clear to another machine unless the
+//     configuration allows that.
+//   - A refused request asks the Authorizer once and is sent again at most once. Requests that are refused together share one call.
+//   - An error says how far the request got. NotWritten is said only if no connection was ever given it, because the caller of a
+//     tool may send a call again after that.
+//
+// # Locks
+//
+// The mutex of a connection's credentials is taken last and is not held while the Authorizer works, which may take as long as a
+// person needs for a sign-in. The mutex of a [RequestBody] is held only while bytes are copied.
+//
+// # Not promised
+//
+// A text is free of the secrets that this process knows. A server can still repeat one in a form that messages.WrittenForms does not
+// have.
 package origin
 
 import (

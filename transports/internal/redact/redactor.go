@@ -1,4 +1,19 @@
 // Package redact hides secrets in texts that servers write, also where a cut goes through one.
+//
+//	r := redact.NewForChild(secrets, env)   // for a process: also the values of variables that sound secret
+//	text = r.RedactText(text)
+//	start := r.RedactStart(text, 200)       // no secret is cut in two
+//
+// # How it fits
+//
+// Package stdio redacts what a child prints with it, package origin every text of a remote server. messages.WrittenForms knows in
+// which forms programs write a value (as it is, escaped for JSON or for a URL, line by line); this package knows where to cut.
+//
+// Guarantees: a value is found in each of those forms, the longest first, and a cut never leaves the first half of one. Without
+// values the text comes back as it is, at no cost.
+//
+// Not promised: values of a child shorter than 6 bytes are not hidden, since "true" or "debug" would vanish from every log; and a
+// secret that a server writes in two texts is two texts.
 package redact
 
 import (

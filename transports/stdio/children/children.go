@@ -2,6 +2,18 @@
 // and supervisor/control asks whether a caller of the control socket belongs to one.
 //
 // It is public for supervisor/control; what it exports may change without notice.
+//
+// # How it fits
+//
+//	package process ── TrackStart, MarkReaped ──> the table of this program <── Find, AwaitStarts ── control/internal/fence
+//
+// There is one table for the whole program and not one for each manager, because process numbers are unique in the machine. One
+// mutex guards it, is held for a look-up only, and no other lock is taken under it.
+//
+// Guarantees: a child that can already run is found after AwaitStarts has returned, so that a server cannot be faster than its own
+// entry. A number that was given to a new child names the new one.
+//
+// Not promised: of the children that have ended only the last 4,096 are known.
 package children
 
 import (
@@ -57,7 +69,7 @@ type childTable struct {
 // moment before it is known; AwaitStarts covers that moment.
 func (t *childTable) trackedStart(cmd *exec.Cmd, child Child) func() error {
 	return func() error {
-		// The start is announced first, so that awaitStarts has something to wait for before the child can exist.
+		// The start is announced first, so that AwaitStarts has something to wait for before the child can exist.
 		done := make(chan struct{})
 		t.mu.Lock()
 		t.starting = append(t.starting, done)

@@ -3,6 +3,17 @@
 // How it fits: a [Screen] shows an entry of another person's file whole, with what follows from it. What was shown is what an
 // approval binds, whether approve, the beginning of up, import or the installation from a registry asks for it. The decisions
 // are stored by supervisor/discover and supervisor/pins, and written to the record of calls.
+//
+//	approve.go, questions.go   entries of project files: what waits, and the questions at a terminal
+//	screen.go                  what is shown of an entry
+//	diff.go                    changed definitions of tools, against the pins
+//	permissions.go             the rules about calls: shown, tested and written into the person's own file
+//
+// Guarantees: nothing is approved that was not shown or printed as it is at that moment; an entry that changes in between is
+// refused. A screen cuts no text of the entry. Without a terminal no question is asked, and what a script approves is printed whole
+// for its log.
+//
+// Not promised: that a tool behaves as its definition says. An approval is about texts, commands and files.
 package approve
 
 import (
@@ -64,8 +75,10 @@ Exit codes: 0 done · 2 usage or configuration, or tools that changed and were n
 
 // approveFlags holds the flags of approve.
 type approveFlags struct {
+	// yes approves what was not shown as it is now; it is printed all the same.
 	all, yes, asJSON bool
-	hash             string
+	// hash is the one that approve --json has printed for the one server that is named; empty for any.
+	hash string
 }
 
 // approval is the outcome for one server. Its keys are those of the JSON form.
@@ -109,6 +122,7 @@ func approveServers(o *cli.Options, cmd *cobra.Command, names []string, f approv
 			return project.UnknownServerError("approve", name, s.ServerNames(), s)
 		}
 	}
+	// A person who names nothing wants to look first; --all says that they have looked.
 	switch {
 	case f.all:
 		names = held
@@ -131,6 +145,7 @@ func approveServers(o *cli.Options, cmd *cobra.Command, names []string, f approv
 			return err
 		}
 	}
+	// The record comes after the store: it must not tell of an approval that could not be kept.
 	RecordApprovals(s, o, chosen)
 	var all []approval
 	for _, name := range names {

@@ -68,6 +68,7 @@ func showDiff(o *cli.Options, cmd *cobra.Command, server string, asJSON bool, wa
 	if err != nil {
 		return err
 	}
+	// Tools that came or went need no approval, and are told so that a rename does not pass unseen.
 	turnover := store.Turnover(key)
 	if asJSON {
 		if changes == nil {
@@ -119,6 +120,7 @@ func PinKey(s *project.Setup, server string) string {
 // changed again or were not shown.
 func approvePins(ctx context.Context, o *cli.Options, s *project.Setup, server string, yes bool) (approved, unseen []string, err error) {
 	key := PinKey(s, server)
+	// seen are the changes that approve may accept. Pins.Approve compares them with what the server offers at that moment.
 	seen := s.Pins.Shown(key)
 	if waiting := s.Pins.Changes(key); yes {
 		seen = waiting

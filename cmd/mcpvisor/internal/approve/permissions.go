@@ -120,6 +120,7 @@ func showPermissions(ctx context.Context, o *cli.Options, asJSON bool) error {
 	if err != nil {
 		return err
 	}
+	// Compile sorts the rules in the order in which they win, so that the first line of the table that fits a call decides it.
 	r := access.Compile(rules).Rules()
 	out := rulesReport{Rules: []ruleReport{}, Default: access.Stricter(access.Allow, r.Own.Default)}
 	for _, rule := range slices.Concat(r.Managed.Rules, r.Own.Rules) {
@@ -223,6 +224,7 @@ func testPermissions(o *cli.Options, cmd *cobra.Command, words []string, whole s
 	if err != nil {
 		return err
 	}
+	// The test always looks at hints: the answer must be that of a call, which a trusted server's claims decide where no rule does.
 	rules.Hints = true
 	q := access.Request{Server: target.Server, Tool: target.Tool, Qualified: target.Qualified, Args: args}
 	// A qualified name with a hash can only be resolved by asking the servers.
@@ -272,6 +274,7 @@ func newPermissionsAdd(o *cli.Options, verdict access.Verdict) *cobra.Command {
 			"  mcpvisor permissions " + string(verdict) + " 'github:delete_*'",
 		Args: atLeastOneRule,
 		RunE: func(_ *cobra.Command, rules []string) error {
+			// Only the person's own file is written: a project's file belongs to all who work on it, the managed one to the organisation.
 			path := discover.DefaultPaths().User
 			var written []string
 			var failed error
@@ -340,6 +343,7 @@ func newPermissionsRemove(o *cli.Options) *cobra.Command {
 					return err
 				}
 			}
+			// A rule of another file cannot be removed here, and the table of permissions shows where it stands.
 			var missing []string
 			for _, rule := range rules {
 				if !slices.Contains(removed, rule) {

@@ -18,6 +18,7 @@ import (
 // starts. Without a terminal, and after any answer but a yes, a server stays failed, and its error names the command that
 // approves it. Only an interrupt and a store that cannot be written end the command.
 func OfferApprovals(ctx context.Context, o *cli.Options, s *project.Setup) error {
+	// An entry that is invalid cannot start, so that no question is asked about it; its fault is reported as a problem of the file.
 	reportStale(o, s)
 	held := slices.DeleteFunc(discover.AwaitingApproval(s.Set), func(name string) bool { return s.Waiting[name].Spec.Invalid != "" })
 	if len(held) == 0 || !o.Prompter.HasTerminal() {
@@ -58,6 +59,7 @@ func askEach(ctx context.Context, o *cli.Options, s *project.Setup, names []stri
 		if word == "yes" {
 			yes = append(yes, name)
 		}
+		// "rest" declines this one and all that follow, which are not marked: the person has not seen them.
 		if word == "rest" {
 			break
 		}

@@ -20,9 +20,11 @@ import (
 // Screen is the text that a person reads before an entry of another person starts: the whole entry as it is written,
 // and what follows from it. The person approves exactly what stands there, so that nothing in it is cut.
 type Screen struct {
+	// Title is the name of the server, Source the file and scope of the entry; empty for one that is not in a file yet.
 	Title, Source string
-	Review        config.Review
-	Entry         json.RawMessage
+	// Review holds the remarks about Entry, which is shown as its author wrote it.
+	Review config.Review
+	Entry  json.RawMessage
 	// reason says why it is shown; empty if the person asked for it.
 	reason string
 	// Mask returns what stands in the place of a text that the person typed; nil masks nothing.
@@ -58,6 +60,7 @@ func (v Screen) PrintTo(w io.Writer) {
 		if danger {
 			sign = "! "
 		}
+		// Three columns are for the sign and for ↩, so that the terminal itself never wraps.
 		for i, part := range wrapLine(s, terminal.ColumnsOf(w)-len(indent)-3) {
 			if i > 0 {
 				sign = "  "

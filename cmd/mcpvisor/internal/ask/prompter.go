@@ -9,6 +9,13 @@
 //	servers ─┐
 //	calls    ├─> promptQueue ──one at a time──> Conversation ──> the terminal
 //	commands ┘
+//
+// Guarantees: one question at a time stands on the terminal, and what was typed before it was shown answers nothing. A question ends
+// with the request that caused it, so that no answer goes to a server that has left. Texts of servers are cut, escaped and shown as
+// theirs; the content that a server gets is exactly what the person saw last.
+//
+// Not promised: an answer. Without a terminal, a preset answer or a sampling command a question is refused at once, and one that
+// finds its queue full as well.
 package ask
 
 import (

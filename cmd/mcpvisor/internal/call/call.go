@@ -4,6 +4,18 @@
 // How it fits: each opens a project, waits for the servers that it needs, makes one request through control.Backend, and prints
 // the answer. Arguments of tools are checked against their schema before anything is sent (package schema); questions of
 // servers during a call reach the person through package ask. The exit code says whether a call may be repeated.
+//
+//	call.go, tools.go       tools: ParseTarget reads which one is meant, FindTool connects its server, callTool checks and sends
+//	prompt.go               prompts, by the same target
+//	read.go, read_await.go  resources, of the server that offers the URI
+//	offers.go               the lists; servers that fail are reported beside them
+//	complete_values.go      proposals of a server for a value
+//
+// Guarantees: what is wrong with the person's words or arguments is found before anything is sent, and its exit code says so. The
+// bytes of an answer go to a file or into a pipe as they came; on a terminal they are escaped, and bytes that are no text do not go
+// there. A completion of the shell starts no server.
+//
+// Not promised: that a call runs once. A call whose answer was lost ends with exit code 4, and the script decides.
 package call
 
 import (
@@ -32,12 +44,14 @@ import (
 
 // Flags holds the flags of call. The command permissions fills in wait alone, to find a tool with FindTool.
 type Flags struct {
+	// args is the value of --args: a JSON object, "-" for standard input, empty without the flag.
 	args string
 	// timeout bounds the call; 0 with timeoutSet means no bound, without it the server's own callTimeout.
 	timeout    time.Duration
 	timeoutSet bool
 	// Wait bounds how long the server may take to connect, apart from the call.
 	Wait time.Duration
+	// json prints the result object as the server sent it; it excludes output.
 	json bool
 	// progress shows the progress notifications of the call on standard error; meta is a JSON object for the _meta of the
 	// request.
@@ -106,6 +120,7 @@ arguments included · 3 not sent · 4 outcome unknown: it may have run · 5 reje
 // answer. Everything that can be wrong with the arguments is found before anything is sent.
 func callTool(o *cli.Options, cmd *cobra.Command, words []string, f Flags) error {
 	ctx := cmd.Context()
+	// The rules of --allow go to the prompter: they answer a question about this call, and never undo what a rule of a file denies.
 	for _, text := range f.allow {
 		rule, err := access.Parse(access.Allow, text)
 		if err != nil {
@@ -158,6 +173,7 @@ func callTool(o *cli.Options, cmd *cobra.Command, words []string, f Flags) error
 	if v.Unchecked != "" {
 		o.PrintRemark("the arguments are sent unchecked, because the tool's schema cannot be used: %s", v.Unchecked)
 	}
+	// The time begins here and not earlier: finding and starting the server has the bound of --wait.
 	if f.timeoutSet && f.timeout > 0 {
 		bounded, cancel := context.WithTimeout(ctx, f.timeout)
 		defer cancel()
@@ -175,6 +191,7 @@ func callTool(o *cli.Options, cmd *cobra.Command, words []string, f Flags) error
 // recordRefusal makes a call that the rules deny, so that the manager which answers refuses it and the record of calls shows
 // the attempt. It returns denied, which names the rule.
 func recordRefusal(ctx context.Context, p *project.Project, t target, typed []schema.TypedArg, f Flags, hooks control.CallHooks, denied error) error {
+	// The tool's schema is not shown to this caller either, so that values without := are sent as texts.
 	args, err := schema.BuildArgs(f.args, typed, schema.ReadInput(nil), p.Options.In)
 	if err != nil {
 		return exit.With(exit.Usage, err.Error())
@@ -201,6 +218,7 @@ func callHooks(p *project.Project, cmd *cobra.Command, f Flags) (a control.CallH
 		}
 	}
 	if f.progress && !p.Options.Quiet {
+		// Questions and progress share one terminal: the prompter asks through g, which stops drawing meanwhile.
 		g := &progress{options: p.Options}
 		a.Progress, done = g.showProgress, g.clear
 		p.Options.Prompter.WithTerminal = g.withTerminal
@@ -233,6 +251,7 @@ func ParseTarget(p *project.Project, words []string, kind ItemKind) (target, []s
 	first := words[0]
 	known := func(name string) bool { return slices.Contains(p.Names, name) }
 	if !known(first) {
+		// The long form says its server without a doubt, so that an unknown one is an error at once.
 		if server, tool, ok := (messages.Naming{}).Split(first); ok {
 			if !known(server) {
 				return target{}, nil, project.UnknownServerError(kind.command, server, p.Names, p.Setup)
@@ -284,6 +303,7 @@ func FindTool(ctx context.Context, p *project.Project, t target, f Flags) (*cont
 		if !status.IsCallable(all[0]) {
 			return nil, p.UnreachableError(all[0])
 		}
+		// Connecting may have used up the wait. Listing gets the time once more: a lazy server is started by it.
 		within, cancel := context.WithTimeout(ctx, f.Wait)
 		defer cancel()
 		tools, err := p.Tools(within, server)
@@ -381,6 +401,7 @@ func noToolError(t target, server string, tools []control.Tool, withheld ...mess
 		e.Text = fmt.Sprintf("its tool %q is quarantined: %s", messages.Line(word, 80), messages.Line(q.Reason, 200))
 		return e
 	}
+	// A server may have hundreds of tools: one near name helps more than all of them.
 	switch near := messages.Nearest(word, names); {
 	case near != "":
 		e.Fix = fmt.Sprintf("did you mean %q?", messages.Line(near, 80))
@@ -408,6 +429,7 @@ func printResult(o *cli.Options, res control.Result, tool *control.Tool, f Flags
 			fmt.Fprintln(o.Out, strings.TrimRight(text, "\n"))
 		}
 	}
+	// An answer that does not fit its own schema is the server's fault. It is printed all the same, because the tool has run.
 	if flaw := new(check.Checker).Flaw(tool.OutputSchema, res.Raw); flaw != "" {
 		o.PrintRemark("%s", flaw)
 	}
@@ -435,6 +457,7 @@ func completeCall(o *cli.Options, cmd *cobra.Command, args []string, word string
 	if p.Up == nil || err != nil && !slices.Contains(p.Names, args[0]) {
 		return nil, cobra.ShellCompDirectiveDefault // the value of an argument may be a file
 	}
+	// Without a server in the first word every tool of up is looked at, because the word may be a qualified name.
 	only := []string{}
 	if server := args[0]; slices.Contains(p.Names, server) {
 		only = append(only, server)

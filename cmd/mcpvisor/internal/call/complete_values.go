@@ -18,8 +18,9 @@ import (
 // completeFlags holds the flags of complete. Exactly one of prompt and template is given; Args checks it.
 type completeFlags struct {
 	prompt, template string
-	with             []string
-	json             bool
+	// with has the values of other arguments, as KEY=VALUE: the server may propose by them.
+	with []string
+	json bool
 	// wait bounds how long the server may take to connect.
 	wait time.Duration
 }

@@ -20,6 +20,7 @@ import (
 
 // listFlags holds the flags of the commands that list what servers offer.
 type listFlags struct {
+	// templates lists the families of resources in place of single ones; only resources has the flag.
 	json, templates bool
 	// wait bounds how long servers may take to connect, and again how long they may take to list.
 	wait time.Duration
@@ -161,6 +162,7 @@ func printListed(o *cli.Options, asJSON bool, all any, failed error, print func(
 	if failed == nil {
 		return nil
 	}
+	// Each server has an error of its own, which a person can act on; one sentence about all of them would hide the reasons.
 	for _, err := range splitErrors(failed) {
 		var e *messages.Error
 		if errors.As(err, &e) {

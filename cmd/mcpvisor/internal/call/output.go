@@ -19,6 +19,7 @@ import (
 
 // attachment is a part of a tool's answer that is no text: an image, audio, or the bytes of an embedded resource.
 type attachment struct {
+	// kind is the media type that the server gives, empty if it gives none.
 	kind  string
 	bytes []byte
 }

@@ -43,6 +43,7 @@ func (g *progress) showProgress(p messages.Progress) {
 		fmt.Fprintln(g.options.Err, "mcpvisor: "+text)
 		return
 	}
+	// A longer text would wrap, and the next report would draw over its last line only.
 	if columns := terminal.ColumnsOf(g.options.Err); columns > 4 {
 		text = messages.Line(text, columns-1)
 	}

@@ -24,8 +24,10 @@ import (
 
 // promptFlags holds the flags of prompt.
 type promptFlags struct {
+	// args is the value of --args: a JSON object whose values are texts, "-" for standard input.
 	args string
 	json bool
+	// wait bounds how long the server may take to connect; filling the prompt has the server's own bound.
 	wait time.Duration
 }
 
@@ -79,6 +81,7 @@ func fillPrompt(o *cli.Options, cmd *cobra.Command, words []string, f promptFlag
 	if err != nil {
 		return exit.With(exit.Usage, err.Error())
 	}
+	// The arguments are read first: a wrong one is found without starting a server.
 	prompt, err := findPrompt(ctx, p, t, f.wait)
 	if err != nil {
 		return err
@@ -159,6 +162,7 @@ func findPrompt(ctx context.Context, p *project.Project, t target, wait time.Dur
 // noPromptError says that a server does not offer a prompt, and names the nearest one or those that it offers. With an empty
 // server no configured server can have the prompt.
 func noPromptError(t target, server string, all []messages.Prompt) error {
+	// The outcome is not-sent, so that a script may correct the name and try again.
 	e := &messages.Error{Op: "read", Outcome: messages.OutcomeNotSent, Class: messages.ClassInvalid, Server: server,
 		Err: messages.ErrUnknownPrompt}
 	if server == "" {
@@ -268,6 +272,7 @@ func completePrompt(o *cli.Options, cmd *cobra.Command, args []string, word stri
 	if p.Up == nil || err != nil && !errors.As(err, &coded) {
 		return nil, cobra.ShellCompDirectiveDefault
 	}
+	// The first word may be a qualified name; then the prompts of all servers are looked at.
 	var only []string
 	if slices.Contains(p.Names, args[0]) {
 		only = []string{args[0]}

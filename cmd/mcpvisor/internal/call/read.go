@@ -23,9 +23,11 @@ import (
 type readFlags struct {
 	// server names the server to ask; empty finds the one that offers the URI.
 	server, output string
-	json, watch    bool
+	// json prints the result object as the server sent it and excludes output; watch reads again at each change until Ctrl-C.
+	json, watch bool
 	// part is the number of the only part to print, from 1 on; 0 prints all.
 	part int
+	// wait bounds how long servers may take to connect; without server also how long offers are waited for.
 	wait time.Duration
 }
 
@@ -176,6 +178,7 @@ func suggestURI(ctx context.Context, p *project.Project, err error, uri, server 
 	for i := range all {
 		uris[i] = all[i].URI
 	}
+	// The copy keeps the error of the backend as it is: another caller may share it.
 	detailed := *e
 	if len(silent) > 0 {
 		detailed.Text += "; not connected yet: " + terminal.JoinNames(silent)
@@ -241,6 +244,7 @@ func printPart(o *cli.Options, c *supervisor.ResourceContent, several bool) erro
 		return exit.With(exit.Failed, fmt.Sprintf("the resource is no text but %s of %s; write it to a file with --output FILE",
 			terminal.SizeText(int64(len(bytes))), mimeTypeText(c)))
 	}
+	// Standard output is a pipe or a file here, which gets the bytes as they are.
 	_, err = o.Out.Write(bytes)
 	return err
 }

@@ -45,6 +45,7 @@ func awaitOffer(ctx context.Context, p *project.Project, uri string, wait time.D
 	if len(silent) == 0 {
 		return nil, nil
 	}
+	// The wait covers connecting and listing together: within ends both.
 	began := time.Now()
 	within, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
@@ -67,6 +68,7 @@ func awaitOffer(ctx context.Context, p *project.Project, uri string, wait time.D
 			askOffer(within, p, uri, wait, &t)
 		}()
 	}
+	// enough is nil until the first offer, so that without one the wait lasts as long as --wait says.
 	var enough <-chan time.Time
 	for range asked {
 		select {

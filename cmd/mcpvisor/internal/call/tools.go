@@ -70,6 +70,7 @@ func listTools(o *cli.Options, cmd *cobra.Command, args []string, asJSON, withhe
 	tools := []control.Tool{}
 	// Without an argument the connected servers are listed, and lazy ones with the tools of their last connection.
 	if len(args) == 0 || status.IsCallable(all[0]) {
+		// Connecting may have used up --wait, so that listing gets the same time again.
 		within, cancel := context.WithTimeout(ctx, wait)
 		defer cancel()
 		if tools, err = p.Tools(within, args...); err != nil { // it connects a lazy server of a running up
@@ -101,6 +102,7 @@ func listTools(o *cli.Options, cmd *cobra.Command, args []string, asJSON, withhe
 // reportMissing reports which servers have nothing to list, and why. That is a failure if the person named them; of all servers
 // it is one only if none has anything. tools says that tools are listed, whose failure stands in the status.
 func reportMissing(o *cli.Options, all []messages.Status, named, tools bool) error {
+	// failed: a server that should have a list has none; there: at least one server has one.
 	failed, there := false, false
 	for _, st := range all {
 		switch {
@@ -177,6 +179,7 @@ func argumentsOf(t control.Tool) string {
 			}
 		}
 	}
+	// The person must give the required ones, so that these stand where a long line is not cut.
 	names := s.PropertyNames()
 	slices.SortStableFunc(names, func(a, b string) int {
 		switch {
@@ -189,6 +192,7 @@ func argumentsOf(t control.Tool) string {
 	})
 	words := make([]string, 0, len(names))
 	for _, name := range names {
+		// A schema may leave the type open, or say it in a way that ReadInput does not follow.
 		kind := "…"
 		if p, ok := s.PropertySchema(name); ok {
 			if types := s.AllowedTypes(p); len(types) > 0 {

@@ -5,6 +5,12 @@
 // them ([Options.AddFlags]), and [Options.ReadCommandLine] makes the flags count before a command begins. At the end
 // [Options.ReportResult] prints the error of the command and returns the exit code. The package knows no server and opens no
 // project.
+//
+// Guarantees: standard output has results alone, remarks and failures go to standard error; with --json a failure is an object as
+// well. The Options are written before a command begins and read afterwards, but for the prompter, which has a
+// lock of its own.
+//
+// Not promised: that a remark is printed. --quiet leaves remarks out, and never an error.
 package cli
 
 import (

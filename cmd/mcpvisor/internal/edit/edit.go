@@ -3,8 +3,8 @@
 //	text, err = edit.Put(text, []string{"mcpServers", "github"}, json.RawMessage(`{"command": "npx"}`))
 //	text, err = edit.Remove(text, []string{"mcpServers", "old"})
 //
-// How it fits: the commands add, import, remove, enable and disable call it inside of editFile of package manage, which reads and writes the
-// file. github.com/tailscale/hujson parses; this package owns the decision which bytes change.
+// How it fits: the commands add, import, remove, enable and disable call it inside of editFile of package manage,
+// which reads and writes the file. github.com/tailscale/hujson parses; this package owns the decision which bytes change.
 //
 //	edit.go    finds the member that a path leads to, and checks that it is unique
 //	splice.go  lays out the new member as its neighbours are, and replaces the bytes

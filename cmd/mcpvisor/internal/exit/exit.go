@@ -4,6 +4,11 @@
 // error, or an error of the library, to the code of the process. [InterruptContext] makes the context of the run, which ends at
 // Ctrl-C unless a question at the terminal has captured it (see [Interrupts]); [InterruptedError] then tells an interrupt from a
 // timeout. The package prints nothing but the line after a second interrupt.
+//
+// Guarantees: a code never changes its meaning. A call's outcome decides before its class, because a script must not repeat what may
+// have run. The first interrupt lets the command end its servers, the second ends the process.
+//
+// Not promised: a code of its own for each cause; the text and --json say more.
 package exit
 
 import (

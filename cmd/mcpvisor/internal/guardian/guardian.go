@@ -3,6 +3,12 @@
 //
 // How it fits: whatever starts servers calls [Start] first and closes the guardian after the servers have ended. This program
 // is its own guardian, by the hidden command of [NewCommand]. [ProtectProcess] runs once, at the beginning of main.
+//
+// Guarantees: if this process is killed, its guardian ends the process groups that it was told of, and then itself. A run that
+// starts no server has no guardian.
+//
+// Not promised: that a process which left its group is found, and that the environment is hidden where the system has no means for
+// it; see stdio.HideProcess.
 package guardian
 
 import (

@@ -122,6 +122,7 @@ func (q auditQuery) parseFilter(cmd *cobra.Command, now time.Time) (f auditFilte
 		f.from = now.Add(-d)
 		return f, nil
 	}
+	// The forms that the record itself shows can be typed back; without a zone they are of this machine's.
 	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02 15:04", time.DateOnly} {
 		if t, err := time.ParseInLocation(layout, q.since, time.Local); err == nil {
 			f.from = t
@@ -180,6 +181,7 @@ func showAudit(o *cli.Options, cmd *cobra.Command, q auditQuery) error {
 	if err != nil {
 		return exit.With(exit.Usage, err.Error())
 	}
+	// After an interrupt the summary still says what is missing of the records that were shown.
 	a.printSummary(file.Path)
 	return exit.InterruptedError(cmd.Context())
 }
@@ -197,6 +199,7 @@ type auditReader struct {
 
 // addRecord takes the next record of the file. It returns false to end the reading, when standard output is closed.
 func (a *auditReader) addRecord(r audit.Record) bool {
+	// Lost records count although the filter may hide their gap: any of them might have matched.
 	if r.Lost != nil && !r.Time.Before(a.from) {
 		a.lost += r.Lost.Records
 	}

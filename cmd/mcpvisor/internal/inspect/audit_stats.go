@@ -40,6 +40,7 @@ type auditStats struct {
 
 // runningStats holds the counts of the writer in another process.
 type runningStats struct {
+	// PID is the process of the running mcpvisor up.
 	PID int `json:"pid"`
 	audit.Stats
 }
@@ -61,6 +62,7 @@ func (a *auditStats) countRecord(r audit.Record) {
 
 // printAuditStats counts the records that match, asks a running up for the state of its writer, and prints both.
 func printAuditStats(ctx context.Context, o *cli.Options, f auditFilter, path string) error {
+	// The file is read whole, also what was put aside, because From should be the first record that is left.
 	out := auditStats{File: path, Kinds: map[audit.Kind]int{}}
 	var err error
 	out.Torn, err = audit.ReadFiles(path, func(r audit.Record) bool {
@@ -96,6 +98,7 @@ func printAuditStats(ctx context.Context, o *cli.Options, f auditFilter, path st
 
 // textLines returns the statistics for people, one fact a line, and leaves out what is as it should be.
 func (a *auditStats) textLines() []string {
+	// A record that nothing has written yet is no fault: the file comes with its first line.
 	lines := []string{"file: " + a.File}
 	if _, err := os.Stat(a.File); err != nil {
 		lines[0] += " (not there)"

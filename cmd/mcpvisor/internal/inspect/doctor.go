@@ -26,6 +26,7 @@ const (
 
 // finding is the result of one check of doctor.
 type finding struct {
+	// Check names what was looked at, Text says what was found there.
 	Check   string       `json:"check"`
 	Verdict findingLevel `json:"verdict"`
 	Text    string       `json:"text"`

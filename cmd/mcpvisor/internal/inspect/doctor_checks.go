@@ -215,6 +215,7 @@ func (e *doctorRun) checkNpxCache(context.Context) []finding {
 
 // checkDocker asks the Docker daemon for its version, since the program alone cannot start a container.
 func (e *doctorRun) checkDocker(ctx context.Context) []finding {
+	// Without a server that needs it the daemon is not asked: a first question may start it.
 	users := e.users["docker"]
 	path, err := exec.LookPath("docker")
 	if err != nil || len(users) == 0 {
@@ -247,6 +248,7 @@ func (e *doctorRun) checkProxies(ctx context.Context) (out []finding) {
 		}
 		port := cmp.Or(u.Port(), map[string]string{"https": "443", "socks5": "1080"}[u.Scheme], "80")
 		host := net.JoinHostPort(u.Hostname(), port) // without the user and password that may stand before the host
+		// Only the connection is tried: a request would need the password, and would reach another machine.
 		if err := dialTCP(ctx, host); err != nil {
 			out = append(out, finding{name, checkFault, "the proxy at " + host + " cannot be reached", "correct the variable, or unset it"})
 			continue
@@ -273,6 +275,7 @@ func (e *doctorRun) checkCertificates(context.Context) (out []finding) {
 		if path == "" {
 			continue
 		}
+		// Whether the certificates are the right ones, only a connection shows; a file without any is wrong in each case.
 		text, err := os.ReadFile(path)
 		switch {
 		case err != nil:
@@ -301,6 +304,7 @@ func (e *doctorRun) checkKeyring(ctx context.Context) []finding {
 
 // checkTempDir tries to write 64 KiB where servers and their installers write.
 func (e *doctorRun) checkTempDir(context.Context) []finding {
+	// A full disk lets an empty file be made, so that bytes are written as well.
 	f, err := os.CreateTemp("", "mcpvisor-doctor-*")
 	if err != nil {
 		return []finding{{"temporary files", checkFault, errorLine(err), "make room, or set TMPDIR to a directory that can be written"}}

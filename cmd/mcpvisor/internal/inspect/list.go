@@ -2,6 +2,18 @@
 //
 // How it fits: they change nothing. Each opens a project, asks the running "mcpvisor up" or starts the servers for a moment,
 // and prints statuses in the words of package status; audit reads the files of the record, and doctor looks at the machine.
+//
+//	list.go, preview.go    how each server fares; the preview is a table that grows until all are settled
+//	why.go                 the history of one server: from a running up, from the journal of the last run, or by trying
+//	ping.go, logs.go       a sign of life, and what servers write
+//	audit.go               the record of calls, and with --stats its counts (audit_stats.go)
+//	doctor.go              checks of this machine, one function each in doctor_checks.go
+//
+// Guarantees: every text of a server is cut to a length and escaped, and what it wrote to standard error is marked line by line, so
+// that it cannot pass for words of mcpvisor. With --json the objects are whole.
+//
+// Not promised: that two commands see the same. A status is as old as its line, and without a running up each command starts the
+// servers anew.
 package inspect
 
 import (
@@ -65,6 +77,7 @@ func listServers(o *cli.Options, cmd *cobra.Command, asJSON bool, wait time.Dura
 	if err := p.StartServers(ctx, nil, nil); err != nil {
 		return err
 	}
+	// shown ends the preview and waits until it is off the terminal.
 	shown := func() {}
 	if !asJSON {
 		shown = startPreview(ctx, p)
@@ -85,6 +98,7 @@ func listServers(o *cli.Options, cmd *cobra.Command, asJSON bool, wait time.Dura
 	if err != nil {
 		return err
 	}
+	// A file that cannot be read may name servers that are missing in the list: the exit code says so, even if all others are well.
 	if broken := p.Setup.UnreadableError(); broken != nil {
 		if p.Up == nil { // PrintProblems has printed it above
 			return &exit.Error{Code: exit.Usage}
@@ -103,6 +117,7 @@ func listServers(o *cli.Options, cmd *cobra.Command, asJSON bool, wait time.Dura
 // reload.
 func addRemarks(s *project.Setup, all []messages.Status) {
 	for i, st := range all {
+		// An entry that waits beside one that is in force needs a sentence; an entry with a hold says so itself.
 		text := s.Specs[st.Name].Remark
 		if c, waits := s.Waiting[st.Name]; waits && s.Specs[st.Name].Hold == "" {
 			text = "a server of this name in " + c.Spec.Source + " waits for your approval: mcpvisor approve " + terminal.ShellWord(st.Name)
@@ -153,6 +168,7 @@ func printList(o *cli.Options, p *project.Project, all []messages.Status) {
 
 // printHints prints one hint for each kind of trouble, with the command that helps, and not one for each server.
 func printHints(o *cli.Options, all []messages.Status) {
+	// held counts servers that wait for an approval, failed is the first one that is not well, out are those to sign in to.
 	held, failed, out := 0, "", []string{}
 	for _, st := range all {
 		switch {

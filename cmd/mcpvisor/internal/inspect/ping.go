@@ -17,6 +17,7 @@ import (
 
 // pingFlags holds the flags of ping.
 type pingFlags struct {
+	// count is the number of questions to each server, a second apart.
 	count int
 	json  bool
 	// wait bounds connecting, timeout each answer.
@@ -125,6 +126,7 @@ func pingOnce(ctx context.Context, o *cli.Options, p *project.Project, st messag
 	var took time.Duration
 	var err error
 	if !status.IsCallable(st) {
+		// No call was made: an outcome in the error would let a reader look for one.
 		e := p.UnreachableError(st)
 		e.Outcome, err = "", e
 	} else {
@@ -143,6 +145,7 @@ func pingOnce(ctx context.Context, o *cli.Options, p *project.Project, st messag
 	if f.json {
 		return
 	}
+	// A lazy server has no era yet: the ping itself connects it.
 	about := ""
 	if st.Era != "" {
 		about = fmt.Sprintf("  (%s, %s)", st.Era, messages.Line(st.ProtocolVersion, 20))

@@ -59,6 +59,7 @@ func explainServer(o *cli.Options, cmd *cobra.Command, server string, asJSON boo
 		return err
 	}
 	defer p.Close()
+	// The journal comes first, because it costs no start; with a running up historyFromJournal knows nothing.
 	s, known := historyFromJournal(p, server)
 	if !known {
 		if err := p.StartServers(ctx, []string{server}, nil); err != nil {
@@ -115,6 +116,7 @@ func historyFromJournal(p *project.Project, server string) (serverHistory, bool)
 	if p.Up != nil || p.ControlLocation.Journal == "" {
 		return serverHistory{}, false
 	}
+	// Lines that cannot be read are reported, and the others still tell.
 	records, err := control.ReadJournal(p.ControlLocation.Journal)
 	if err != nil {
 		p.Options.WarnFailure(err)
@@ -174,6 +176,7 @@ func printHistory(o *cli.Options, s serverHistory, now time.Time) {
 	if st.InFlight > 0 || st.Queued > 0 {
 		line("  %s", callsText(st))
 	}
+	// A changed definition is no failure of the server; the person should know of it all the same.
 	for _, c := range st.ChangedTools {
 		text := "it is offered all the same"
 		if c.Held {
@@ -181,6 +184,7 @@ func printHistory(o *cli.Options, s serverHistory, now time.Time) {
 		}
 		line("  tool %s: its %s changed since it was approved; %s", messages.Line(c.Name, 100), strings.Join(c.Parts, ", "), text)
 	}
+	// Only a manager that runs makes another attempt.
 	if at := st.NextAttempt; at != nil && s.Source == "running" {
 		what := "next attempt"
 		if st.Retry == messages.RetryParked {
@@ -190,6 +194,7 @@ func printHistory(o *cli.Options, s serverHistory, now time.Time) {
 	}
 	line("")
 	printEntries(o, s.Entries)
+	// The entries have shown standard error already where a failure ended with it.
 	if tail := strings.TrimSpace(st.StderrTail); tail != "" && !showsStderr(s.Entries) {
 		line("\nThe end of what it wrote:")
 		printStderr(o, tail)

@@ -4,6 +4,17 @@
 // How it fits: an entry is changed in its file by internal/edit, which keeps comments and order, and only where its scope may
 // lie (see editFile). A change is written to the record of calls, and a running "mcpvisor up" is told to read its files. What
 // could not take effect, because an organisation manages the servers, is refused before anything is written.
+//
+//	add.go and add_*.go          from the command line to an entry: read, shown, written, connected, asked for credentials
+//	import*.go                   entries of other programs
+//	remove.go, toggle.go         the end of an entry, and its rest
+//	get.go, config*.go, init.go  what the files say
+//	reconnect.go                 the one command here that changes no file
+//
+// Guarantees: a file keeps its comments and order, and is replaced whole or not at all; a change of another program between reading
+// and writing is not lost. What the person typed is masked wherever it is shown.
+//
+// Not promised: that a server works because its entry was written; the commands that connect it say whether it does.
 package manage
 
 import (

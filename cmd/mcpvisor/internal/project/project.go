@@ -10,6 +10,11 @@
 //	Project.Close         ends what this process started, within CloseTime
 //
 // A command that only changes files needs the setup alone. The package prints remarks and problems, and no results.
+//
+// Guarantees: a command never has servers twice: with a running up of this project it starts none, unless --no-control says so. What
+// it started ends with Close, or by the guardian if the process is killed.
+//
+// Not promised: that the running up has the same configuration. Where it matters its origin is compared, and a remark says so.
 package project
 
 import (

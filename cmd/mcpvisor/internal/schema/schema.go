@@ -4,6 +4,11 @@
 // How it fits: call and permissions read the schema of a tool with [ReadInput], make its arguments with [SplitArgs] and
 // [BuildArgs], and check them with [Schema.CheckValue]. The forms of servers (package ask) use the same checks. A schema comes
 // from a stranger: one that cannot be read checks nothing and says so, and the check of one value ends after a bounded time.
+//
+// Guarantees: what is sent is what the person typed or a value that the schema demands in its place (a number, a boolean, a list); no
+// default is filled in. The check of one value ends after a bounded time, whatever the schema says.
+//
+// Not promised: that a server accepts what the schema accepts, and a check by a schema that this program cannot read.
 package schema
 
 import (

@@ -7,6 +7,17 @@
 // is drawn from it, the time and the size of the terminal.
 //
 //	manager ──events──> recordEvent ──> board ──> frame ──> the terminal
+//
+//	up.go                     the run of up: one manager, until Ctrl-C
+//	endpoint.go, follow.go    the control socket, and the files that are followed; reload.go asks for it
+//	board.go, table.go        what is shown, as a value and as text; both are pure
+//	display.go, live.go       the four displays; live.go owns the terminal and its one painting goroutine
+//	demo*.go                  servers of this program for --demo
+//
+// Guarantees: one up for each project; a second one says that the first runs. A display that fails or is slow does not hold up the
+// manager. At the end all servers have ended, within upCloseTime.
+//
+// Not promised: that each event is drawn. The table shows the newest state, and the record of calls has every call.
 package serve
 
 import (

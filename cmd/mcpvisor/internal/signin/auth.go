@@ -145,6 +145,7 @@ func (s *signInProject) authStatuses(ctx context.Context, specs map[string]messa
 // in a list of all servers.
 func authTodo(a supervisor.AuthStatus, named bool) string {
 	login := "mcpvisor login " + terminal.ShellWord(a.Server)
+	// The order counts: what the person has to do first hides what may follow from it.
 	switch {
 	case a.State == supervisor.AuthUnknown:
 		return messages.Line(a.Problem, 300)

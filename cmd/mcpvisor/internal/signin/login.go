@@ -27,6 +27,7 @@ import (
 
 // LoginFlags holds the flags of login. add uses them too, with only a timeout.
 type LoginFlags struct {
+	// noBrowser shows the address alone; json prints a loginReport at the end, and questions go to standard error.
 	noBrowser, json bool
 	// scopes are asked for besides those that the server names.
 	scopes []string
@@ -210,6 +211,7 @@ func (p *signInProject) reportLogin(ctx context.Context, f LoginFlags, out login
 // awaitConnected waits until the server has used the sign-in. A running up notices a new sign-in by itself within noticeTime; a
 // server that was not waiting for one, or was not noticed, gets a request to reconnect.
 func (p *signInProject) awaitConnected(ctx context.Context, server string, before messages.Status) (messages.Status, error) {
+	// The wait holds for each of the two parts: noticing the sign-in, and the attempt to connect.
 	wait := 30 * time.Second
 	// A disabled server stays so: the sign-in is for later.
 	if before.Status != messages.Disabled {
@@ -294,6 +296,7 @@ func portTaken(a *messages.Auth) bool {
 // more.
 func signInPrompt(ctx context.Context, o *cli.Options, f LoginFlags) oauth.Prompt {
 	c := &signInDialog{options: o, noBrowserReason: noBrowser(f.noBrowser)}
+	// Open stays nil without a browser, and the flow then waits for the paste as well as for the port.
 	p := oauth.Prompt{Show: c.showPage, Paste: c.readPasted, Confirm: c.askConfirmation, Timeout: f.Timeout}
 	for _, s := range f.scopes {
 		p.Scopes = append(p.Scopes, strings.Fields(s)...)

@@ -3,6 +3,15 @@
 // How it fits: a sign-in needs the person and a browser, so that its manager runs in this process even while a "mcpvisor up"
 // runs; both share the store of sign-ins. supervisor and transports/auth hold the protocol; this package holds the dialog at
 // the terminal and what is printed. Commands that add or remove a server sign in and out with [SignIn] and [SignOutServer].
+//
+//	login.go, login_dialog.go, login_confirm.go   what the server asks for, the browser and the paste, the yes for a secret
+//	logout.go, auth.go                            the end of a sign-in, and the state of all
+//	project.go                                    the manager of this process beside a running up
+//
+// Guarantees: no token is printed. A sign-in that was not completed changes nothing; one that is stored stays, even if the server
+// does not connect afterwards, and the exit code says so. With a running up the server is not dialled a second time.
+//
+// Not promised: that a browser opens. Over SSH, without a display and with --no-browser the address is shown alone.
 package signin
 
 import (
@@ -24,6 +33,7 @@ import (
 // signInProject is a project for the commands about sign-ins. Their manager runs in this process also while an up runs, because
 // the person is here; the two processes share the store of sign-ins.
 type signInProject struct {
+	// Project has both a client of the running up and a manager of its own, which no other command has.
 	*project.Project
 }
 

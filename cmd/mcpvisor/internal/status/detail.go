@@ -3,6 +3,11 @@
 // How it fits: the functions take a [messages.Status] or a [messages.Spec] and return text for one line. They read no file, ask no
 // server and know no options, so that list, why, approve and the table of up describe a server in the same words. Texts of servers
 // are cut and escaped here.
+//
+// Guarantees: one line, whatever a server sent, and the same words for the same state in every command. The functions are pure; the
+// caller gives the time.
+//
+// Not promised: that the words stay. Scripts read the JSON forms.
 package status
 
 import (

@@ -6,6 +6,19 @@
 //
 // Package session gives it to callers as session.CallTimeout. A [Context] costs no timer as long as its Done is not called: the
 // session asks NextDue and CheckExpired of all its requests with one timer.
+//
+// # How it fits
+//
+// The server's actor makes one for each call. The session finds it with [Of], also below contexts that were derived from it: progress
+// of the server restarts the idle timeout, a question to a person pauses it. Package outcome tells by it whether time or the caller
+// ended a wait.
+//
+// Guarantees: the longest time passes whatever the server reports, since a server that sends progress for ever must not hold its
+// caller for ever. Each PauseIdle needs one ResumeIdle. Its mutex is the last one that a session takes, and functions given to
+// AfterFunc run without it.
+//
+// Not promised: a context whose Done is not called does not end by itself. The session notices the end of such a one, at the moment
+// that NextDue has named.
 package calltimeout
 
 import (

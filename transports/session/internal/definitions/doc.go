@@ -6,4 +6,9 @@
 // words, and its name as far as it is known, so that a person can be told. What is kept shares the bytes of raw.
 //
 // Package lists calls these functions for each entry of a list, package session for serverInfo.
+//
+// Guarantees: a definition that two programs would read differently (a name that is there twice) or that is beyond the bound of its
+// size is refused with a reason. The functions keep nothing and may be called from any goroutine.
+//
+// Not promised: a schema is kept as it is. Whether arguments fit it is decided where a call is made.
 package definitions

@@ -5,6 +5,13 @@
 //	header, tooLong := params.Values(args)
 //
 // Package session reads the schemas of each new list of tools, keeps the [Params] by tool, and adds the values to each call.
+//
+// Guarantees: a tool whose annotations break the rules of the specification gets a problem, also where the annotation stands in a
+// part of the schema that no argument reaches. The package is pure: it keeps nothing, and [Params] are not written to after
+// ReadSchema.
+//
+// Not promised: that the server agrees. It refuses a call whose headers it does not expect, and the session then lists the tools
+// once more.
 package headers
 
 import (

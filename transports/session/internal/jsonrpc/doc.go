@@ -12,4 +12,14 @@
 //
 // Package session scans what its connection delivers and writes its requests with this package; so do the session's other
 // parts. It stands on messages/rawjson, which walks over JSON, and knows no session, no request and no era.
+//
+// # Guarantees
+//
+// The scan makes one pass and copies nothing: an [Envelope] lies inside the message, which the caller must not write to as long as
+// it uses one. Every loop is bounded by the length of the message, and nesting by a fixed depth.
+//
+// # Not promised
+//
+// The scan does not judge: a message that is valid JSON and no JSON-RPC comes out as a kind of its own, and the session decides
+// what becomes of it.
 package jsonrpc

@@ -7,6 +7,11 @@
 //
 // Package budget divides the memory between the servers; an [Account] knows how much of it one session has taken, so that
 // ReleaseAll gives back what the parts of the session have not.
+//
+// The mutex of an Account may be taken under those of a queue or a list; under it only the share's own lock is taken. After
+// ReleaseAll a session that still reads is not counted any more, because what it gets then is dropped at once.
+//
+// Not promised: that all memory is counted. Requests, small answers and the session itself are bounded by numbers, not by the share.
 package memory
 
 import (

@@ -2,6 +2,11 @@
 //
 //	due := monotime.Now() + monotime.Time(timeout)
 //	left := due.TimeLeft()
+//
+// The session and package calltimeout keep one or two for each pending request; a time.Time would take three times the room. The
+// package has no state but the zero of its clock, which a test in a testing/synctest bubble shares.
+//
+// Not promised: a meaning outside of this process. A [Time] is never stored nor sent.
 package monotime
 
 import "time"

@@ -13,4 +13,8 @@
 // refused. Everything else is unknown, because the caller of a tool sends a call again after not-sent.
 //
 // Package session and its lists, streams and tasks call it; it knows no request and no session.
+//
+// # Not promised
+//
+// That a caller learns what became of a call: unknown is the honest answer where nothing but a person can find out.
 package outcome

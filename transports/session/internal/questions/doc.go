@@ -8,4 +8,10 @@
 //
 // Package session decides which questions it accepts, and from whom; it runs the functions of this package on goroutines of its
 // own.
+//
+// Guarantees: a question that no answer could satisfy is refused before a person sees it, and exactly the content that the person
+// saw last is sent. The error that a server gets holds a code and fixed words, never a handler's text. No other lock is taken under
+// the mutex of Completions.
+//
+// Not promised: time. A person may think for as long as the context of the question lives.
 package questions

@@ -19,4 +19,9 @@
 // A stream that ends is opened again with growing, random pauses, until it is stopped, the session is over, or the server has
 // shown that it does not know the method. A resource that the server does not agree to watch is reported by Replace, not lost
 // in silence.
+//
+// # Not promised
+//
+// That a change is announced once: a stream that was opened again may have missed some, so that everything it watches counts as
+// changed then.
 package subscriptions

@@ -14,4 +14,9 @@
 //
 // Run returns the answer that the call would have had without a task, or one error. A failed poll is repeated as long as it may
 // pass; every request about a task can be repeated. An error whose Task is set names a task that may still run.
+//
+// # Not promised
+//
+// That a task ends. The caller's context bounds the polling; when it ends, the session asks a server that can cancel tasks to do so,
+// and does not wait for the outcome. Any other server runs the task to its end.
 package tasks

@@ -1,5 +1,25 @@
 // Package pipe reads and writes the pipes of a child: a [Queue] writes messages in order and says how far each of them got, a
 // [Reader] reads to the end, or to what is in the pipe at a moment. Where the system allows it, no goroutine waits in a write.
+//
+//	q := &pipe.Queue{Writer: w, OnBroken: onBroken}
+//	delivery, err := q.Send(ctx, body)             // waits until the system has taken it
+//	post, delivery, err := q.Post(body)            // does not wait; post.Failed tells of a failure later
+//
+// # How it fits
+//
+// Package stdio owns one Queue and one Reader for each child. The Reader's goroutine feeds a lines.Splitter; a Queue has a
+// goroutine only while something does not fit into the pipe. Both end when the connection closes the files.
+//
+// # Guarantees
+//
+//   - Messages are written whole and in the order of Send. If the caller of Send leaves, its message is taken back while no byte of
+//     it is written; afterwards the rest follows, because half a message would spoil the next one.
+//   - The Delivery is Written only when the system has taken the last byte, and NotWritten only if it has taken none.
+//   - A body belongs to its caller again when Send or Leave has returned.
+//
+// # Not promised
+//
+// Written means that the pipe has the bytes. Whether the child reads them, only its answer shows.
 package pipe
 
 import (

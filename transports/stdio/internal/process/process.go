@@ -4,6 +4,25 @@
 //	Start(Spec) ──> Process ── AwaitExit ──> Exited ──> Group.Kill ──> ReapChild ──> AwaitGroupEnd ──> ReleaseGroup
 //
 // A group is ended only while its number cannot belong to another one: before the child is reaped, or as [Identity] tells.
+//
+// # How it fits
+//
+// Package stdio calls [Start] when a connection is dialed, reads and writes the pipes of the [Process], and climbs down the stop
+// ladder by Group. The guardian, a process of its own, calls [EndGroups] for the groups of a manager that was killed. Package
+// isolation decides what a child is kept from, internal/launcher performs it inside of the child, and package children notes each
+// start and end.
+//
+// # Guarantees
+//
+//   - A Start that fails leaves no process, no pipe and no folder behind.
+//   - A command without a separator is looked up in the child's PATH, and in this process's if the child has none. Relative entries
+//     are skipped, so that a server does not depend on where this process was started.
+//   - An error shows the command up to its first space and no variable's value: both may hold a token.
+//
+// # Not promised
+//
+// A descendant that makes a session of its own leaves the group and is not ended with it on Unix; on Windows the job object holds
+// it. Where the system has no pidfd (macOS, Windows, old kernels), a child costs a thread while it lives.
 package process
 
 import (
