@@ -28,7 +28,7 @@ func ActionOf(do string, phase messages.Phase, step messages.Step) string {
 
 // ErrorOf returns what the error of a command to all servers says of one of them; nil if it says nothing of it.
 func ErrorOf(err error, server string) error {
-	if all, joined := err.(interface{ Unwrap() []error }); joined { //nolint:errorlint // the command's own error joins those of the servers
+	if all, joined := err.(interface{ Unwrap() []error }); joined {
 		for _, one := range all.Unwrap() {
 			if own := (*messages.Error)(nil); errors.As(one, &own) && own.Server == server {
 				return one
