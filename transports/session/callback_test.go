@@ -121,3 +121,48 @@ func TestFloods(t *testing.T) {
 		}
 	})
 }
+
+// TestAnIdIsFreeOnceItsAnswerIsSent: a server that used the id of its question again, as soon as it had the answer, was refused
+// with "too many requests", because the session forgot the question after it had sent the answer.
+func TestAnIdIsFreeOnceItsAnswerIsSent(t *testing.T) {
+	const question = `{"jsonrpc":"2.0","id":"q","method":"roots/list"}`
+	w := &wire{}
+	answers := make(chan string, 1)
+	left := 500 // the answers are sent one at a time
+	hello(w, func(_ context.Context, m transports.Message) (transports.Delivery, error) {
+		if body := string(m.Body); left == 0 || !strings.Contains(body, `"result"`) {
+			answers <- body
+		} else {
+			left--
+			w.receive(question)
+		}
+		return transports.Written, nil
+	})
+	connected(t, w, session.Config{Handlers: session.Handlers{Roots: func(context.Context) ([]messages.Root, error) { return nil, nil }}})
+	w.receive(question)
+	if last := <-answers; !strings.Contains(last, `"result"`) {
+		t.Errorf("with %d questions left the answer was %s", left, last)
+	}
+}
+
+// TestAnIdThatIsInUseIsRefused: the text says what the server did, so that its author need not look for a flood.
+func TestAnIdThatIsInUseIsRefused(t *testing.T) {
+	w, answers, finish := &wire{}, make(chan string, 2), make(chan struct{})
+	hello(w, func(_ context.Context, m transports.Message) (transports.Delivery, error) {
+		answers <- string(m.Body)
+		return transports.Written, nil
+	})
+	connected(t, w, session.Config{Handlers: session.Handlers{Roots: func(context.Context) ([]messages.Root, error) {
+		<-finish
+		return nil, nil
+	}}})
+	w.receive(`{"jsonrpc":"2.0","id":"q","method":"roots/list"}`)
+	w.receive(`{"jsonrpc":"2.0","id":"q","method":"roots/list"}`)
+	if refusal := <-answers; !strings.Contains(refusal, "a request with this id is being answered already") {
+		t.Error(refusal)
+	}
+	close(finish)
+	if answer := <-answers; !strings.Contains(answer, `"result"`) {
+		t.Error(answer)
+	}
+}

@@ -69,8 +69,9 @@ func (h *Handlers) appendCapabilities(b []byte, era messages.Era) []byte {
 
 // They are shared and never changed.
 var (
-	methodNotFound  = &jsonrpc.ResponseError{Code: jsonrpc.CodeMethodNotFound, Text: "method not found"}
-	tooManyRequests = &jsonrpc.ResponseError{Code: jsonrpc.CodeInternal, Text: "too many requests are being answered already"}
+	methodNotFound   = &jsonrpc.ResponseError{Code: jsonrpc.CodeMethodNotFound, Text: "method not found"}
+	tooManyRequests  = &jsonrpc.ResponseError{Code: jsonrpc.CodeInternal, Text: "too many requests are being answered already"}
+	duplicateRequest = &jsonrpc.ResponseError{Code: jsonrpc.CodeInvalidRequest, Text: "a request with this id is being answered already"}
 )
 
 // An answerFunc answers one request of the server: with a result, or with the error that the server gets.

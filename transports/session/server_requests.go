@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"sync"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
@@ -38,15 +39,16 @@ func (s *Session) handleRequest(e *jsonrpc.Envelope, streamID int64) {
 		s.postMessage(transports.Message{Body: jsonrpc.AppendAnswer(nil, id, nil, methodNotFound)}, false)
 		return
 	}
-	ctx, origin, ok := s.trackServerRequest(id, method, streamID, e.Params)
-	if !ok {
+	ctx, origin, refused := s.trackServerRequest(id, method, streamID, e.Params)
+	if refused != nil {
 		s.counts.refused.Add(1)
-		s.postMessage(transports.Message{Body: jsonrpc.AppendAnswer(nil, id, nil, tooManyRequests)}, false)
+		s.postMessage(transports.Message{Body: jsonrpc.AppendAnswer(nil, id, nil, refused)}, false)
 		return
 	}
 	params := append([]byte(nil), e.Params...) // without the copy the whole body would live as long as the handler
+	finish := sync.OnceFunc(func() { s.finishServerRequest(id) })
 	if !s.spawn(func() {
-		defer s.finishServerRequest(id)
+		defer finish() // also if the handler panics
 		result, refused := s.runHandlerPaused(ctx, origin, handle, params)
 		if refused == nil {
 			result = tasks.WithRelatedTask(result, params)
@@ -57,11 +59,14 @@ func (s *Session) handleRequest(e *jsonrpc.Envelope, streamID int64) {
 		if callEnded {
 			result, refused = nil, &jsonrpc.ResponseError{Code: jsonrpc.CodeInternal, Text: errCallEnded.Error()}
 		}
-		if (ctx.Err() == nil || callEnded) && !s.isModern() { // the answer is mandatory in the queue: maxServed bounds how many there are
+		answered := ctx.Err() == nil || callEnded
+		// The id is free before the server can have the answer: some servers use it again at once.
+		finish()
+		if answered && !s.isModern() { // the answer is mandatory in the queue: maxServed bounds how many there are
 			s.postMessage(transports.Message{Body: jsonrpc.AppendAnswer(nil, id, result, refused)}, true)
 		}
 	}) {
-		s.finishServerRequest(id) // the session is over, and the goroutine did not start
+		finish() // the session is over, and the goroutine did not start
 	}
 }
 
@@ -82,14 +87,17 @@ func (s *Session) runHandlerPaused(
 }
 
 // trackServerRequest records that a request is being answered and returns the context for its handler, and the
-// request of ours that it belongs to. It reports false if there are maxServed, or one with this id, already.
+// request of ours that it belongs to. It refuses one more than maxServed, and one whose id is being answered already.
 // roots/list belongs to no call, because no person is asked: it is answered also when the call that it came with has
 // ended.
-func (s *Session) trackServerRequest(id, method string, streamID int64, params []byte) (context.Context, requestOrigin, bool) {
+func (s *Session) trackServerRequest(id, method string, streamID int64, params []byte) (context.Context, requestOrigin, *jsonrpc.ResponseError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, duplicate := s.serverRequests[id]; duplicate || len(s.serverRequests) >= maxServed {
-		return nil, requestOrigin{}, false
+	if _, duplicate := s.serverRequests[id]; duplicate {
+		return nil, requestOrigin{}, duplicateRequest
+	}
+	if len(s.serverRequests) >= maxServed {
+		return nil, requestOrigin{}, tooManyRequests
 	}
 	if s.serverRequests == nil {
 		s.serverRequests = make(map[string]servedRequest)
@@ -100,7 +108,7 @@ func (s *Session) trackServerRequest(id, method string, streamID int64, params [
 		origin = s.originOf(streamID, params)
 	}
 	s.serverRequests[id] = servedRequest{origin, cancel}
-	return ctx, origin, true
+	return ctx, origin, nil
 }
 
 // finishServerRequest forgets a request of the server after its handler has returned.
