@@ -54,8 +54,9 @@ func (w *peerTransport) openStream(
 type outboundStream struct {
 	grpc.ClientStream
 	transport *peerTransport
-	binding   *binding
-	once      sync.Once // closeStream must be called once for each openStream
+	// binding is the address's at the time of opening; SendMsg asks each time whether it is still valid.
+	binding *binding
+	once    sync.Once // closeStream must be called once for each openStream
 }
 
 // closeBinding counts the end of the stream at its address, once.

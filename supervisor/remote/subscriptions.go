@@ -19,6 +19,7 @@ type subscription struct {
 
 // subscriptionAnswered reports the manager's answer to a SubscribeResource. Its relay sends it to the peerAuthorizer.
 type subscriptionAnswered struct {
+	// identity is that of the peer's certificate, not a name that the peer gave.
 	identity     string
 	resource     resourceKey
 	subscription *subscription // as it was when the relay was started
@@ -92,6 +93,7 @@ func (g *peerAuthorizer) removeSubscription(identity string, at resourceKey) (la
 
 // removeSubscriptions forgets every subscription of an identity and returns the resources that no other peer has.
 func (g *peerAuthorizer) removeSubscriptions(identity string) (unused []resourceKey) {
+	// All resources are walked: an identity has few of them, and goes rarely.
 	for at, subscriptions := range g.subscriptions {
 		if subscriptions[identity] != nil && g.removeSubscription(identity, at) {
 			unused = append(unused, at)

@@ -149,6 +149,7 @@ func newMessage(fullName string, way messageKind) proto.Message {
 	if r, known := messageRules[name]; !hasPrefix || !known || r.kind != way {
 		return nil
 	}
+	// The registry has every message of the program; the row was checked before, so that only ours are made.
 	t, err := protoregistry.GlobalTypes.FindMessageByName(protoreflect.FullName(fullName))
 	if err != nil {
 		return nil

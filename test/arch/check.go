@@ -2,6 +2,23 @@
 // may use, and what stands at the top level of the repository. Each failure names what it breaks and the reason.
 //
 // The table is in table.go; a new package needs a place there.
+//
+//	go test ./test/arch
+//
+//	table.go     the layers, a row for each package or family of packages, and what must never be reached, with reasons
+//	check.go     imports against the table, and the table against the packages that there are
+//	load.go      what the go command says of all packages, for every system; and the root of the repository
+//	pure.go      what a pure package may not use: the clock, global randomness, goroutines, input and output
+//	families.go  files of one folder that share a first word
+//	surface.go   what the library promises, and how many names that are
+//	words.go     the dictionary of names
+//
+// # How it fits
+//
+// The checks are functions of a graph, of sources and of names, and know no test; the tests give them this repository, and graphs
+// with planted faults, so that a check that finds nothing would fail as well. No other package imports this one.
+//
+// Not promised: that a design is good. The table says which way imports go, and a person decided that.
 package arch
 
 import (

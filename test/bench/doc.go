@@ -16,4 +16,12 @@
 //
 // Compare only what one run printed: machines differ, and the same machine differs from hour to hour. The option -count
 // interleaves benchmarks; benchstat computes medians of the output.
+//
+// # How it fits
+//
+// Each part measures and returns rows (package row); command run chooses the parts, prints their tables, and compares the rows that
+// have a target. The parts use the library as a program does, and servers of package test/servers or of their own. Nothing of the
+// product imports them.
+//
+// Not promised: the same numbers on two machines. A target is a ratio to another client, or to the floor of the same run.
 package bench

@@ -1,4 +1,10 @@
 // Package certs makes certificates for tests: an authority of their own, and what it signs for this machine.
+//
+//	authority := certs.New(t)
+//	cert, certFile, keyFile := authority.Issue(t, "server")   // for 127.0.0.1 and localhost
+//
+// How it fits: tests of TLS (httpclient, opener, test/e2e) serve with what [Authority.Issue] wrote, and give their client the
+// authority's file or pool. Each authority is new and known to no system. The files go with the test's temporary folder.
 package certs
 
 import (

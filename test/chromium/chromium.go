@@ -9,6 +9,11 @@
 //
 // A browser has a home of its own and ends with the test, with all its processes. A dialog that a page opens fails the next
 // call. It is not safe for concurrent use.
+//
+// How it fits: tests of the report of test/chaos and of the last page of a sign-in use it. It sends WebDriver's requests to a driver
+// on a loopback port, and Chromium's own commands through it.
+//
+// Not promised: a picture that is the same on two machines; fonts differ.
 package chromium
 
 import (

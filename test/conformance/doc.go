@@ -24,4 +24,11 @@
 //
 // Each run is a process of its own, two at a time: the suite's own way of starting all scenarios at once makes slow
 // machines fail checks of time. Whatever the suite starts is in a process group of its own and is ended with it.
+//
+// # How it fits
+//
+//	plan.go (requirement sets, Extra) ──> Run ──> suite.go (one process each) ──> Outcome ──> Judge ──> Report
+//
+// Package test/peers installs the suite. The test of this package plays outcomes; command run plays the real suite, and is what
+// make conformance and CI start.
 package conformance

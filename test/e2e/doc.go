@@ -11,4 +11,7 @@
 // the specification that ask for it (TestStdioTranscripts, -update rewrites them).
 //
 // With -short, 60 processes start where it are 500 otherwise.
+//
+// How it fits: the tests start servers of package test/servers and test/peers below a supervisor.Manager, as a program would, and
+// look at statuses, events and answers. What a single package decides is tested there; here it counts that the parts meet.
 package e2e

@@ -17,7 +17,7 @@ import (
 
 const countedRole = "e2e-counted"
 
-// A counted server is one of the zoo that first notes in a file that it was started.
+// A counted server is a fixture that first notes in a file that it was started.
 func init() {
 	roles[countedRole] = func(args []string) int {
 		file, err := os.OpenFile(args[0], os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
@@ -32,7 +32,7 @@ func init() {
 	}
 }
 
-// countedSpec is the spec of a server of the zoo, and how often it was started.
+// countedSpec is the spec of a fixture, and how often it was started.
 func countedSpec(t *testing.T, kind string, parameters ...string) (supervisor.Spec, func() int) {
 	t.Helper()
 	self, err := os.Executable()

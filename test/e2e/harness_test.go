@@ -143,7 +143,7 @@ func toolNames(m *supervisor.Manager, server string) []string {
 	return names
 }
 
-// fixtureSpec is the spec of a server of the zoo, played by this test binary.
+// fixtureSpec is the spec of a fixture, played by this test binary.
 func fixtureSpec(kind string, parameters ...string) supervisor.Spec {
 	command, args := servers.Command(kind, parameters...)
 	return supervisor.Spec{Command: command, Args: args}

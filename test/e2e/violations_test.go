@@ -32,7 +32,7 @@ func unknownText(class messages.Class) string {
 	return string(messages.OutcomeUnknown) + " " + string(class)
 }
 
-// protocolViolations are the kinds of the zoo that can be connected and then break the protocol. Those that cannot be connected
+// protocolViolations are the fixtures that can be connected and then break the protocol. Those that cannot be connected
 // are brokenServers'.
 func protocolViolations() map[string]protocolViolation {
 	timeout, protocol, exited := unknownText(messages.ClassTimeout), unknownText(messages.ClassProtocol), unknownText(messages.ClassExited)
@@ -198,7 +198,7 @@ func TestViolationsAFlappingSubscriptionIsNotFollowedBlindly(t *testing.T) {
 	}
 }
 
-// Every kind of the zoo is judged by somebody: a new one that is not is a server that nobody looked at.
+// Every fixture is judged by a test: a new one that is not would be a server without any test.
 func TestViolationsEveryKindOfTheZooIsJudged(t *testing.T) {
 	judged := protocolViolations()
 	ill := map[string]bool{}

@@ -14,4 +14,8 @@
 //
 // A test that asks for what cannot be had (no node, no registry) is skipped with the reason. With CI=true in the
 // environment it fails, so that nothing goes untested unnoticed where it counts.
+//
+// How it fits: tests of test/e2e, test/oauth and cmd ask for a server ([NPM], [Go]), an authorization server, a registry or a client,
+// and get a command line or an address; what was started ends with the test. install.go fetches and locks, the other files know one
+// peer each.
 package peers

@@ -23,6 +23,7 @@ func (f *Files) keyKind(h *storeHeader) (string, error) {
 	no := func(text, fix string) (string, error) {
 		return "", &transports.Error{Class: messages.ClassConfig, Text: text, Fix: fix}
 	}
+	// have says which kinds of keys the options can provide; no passphrase is asked for yet.
 	dir := shortPath(f.opts.Dir)
 	have := map[string]bool{
 		keyPassphrase: f.opts.passphraseFunc() != nil, keyFile: f.opts.KeyFile != "", keyPlain: f.opts.Plain,
@@ -144,6 +145,7 @@ func (f *Files) sealerFor(ctx context.Context, h *storeHeader, fresh bool) (*sea
 	if err != nil {
 		return nil, damagedError(f.opts.KeyFile, "holds no key")
 	}
+	// The check is a known text under the key: a wrong key shows at once, and not at the first secret.
 	if fresh {
 		h.Check = s.seal(checkName, []byte(checkText))
 		return s, nil

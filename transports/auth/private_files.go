@@ -169,7 +169,9 @@ func syncDir(dir string) {
 
 // fileName returns a file name for a key: a part that a person recognises, and a digest that tells keys apart.
 func fileName(key string) string {
+	// 10 bytes of the digest, 20 characters, keep names short, and no two keys share them by accident.
 	sum := sha256.Sum256([]byte(key))
+	// Keys hold URLs: what is no letter, digit or hyphen could mean a folder, or nothing at all, to some file system.
 	readable := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' {
 			return r

@@ -34,8 +34,10 @@ func bigNotifications(t *testing.T, h Harness) {
 	c.checkAlive("big notifications")
 }
 
-// The peer asks as a part of an answer, or outside any answer.
-func peerAsks(t *testing.T, h Harness)       { exchangeAnswers(t, h, "ask") }
+// peerAsks lets the peer ask as a part of its answer, as over the stream of a request.
+func peerAsks(t *testing.T, h Harness) { exchangeAnswers(t, h, "ask") }
+
+// peerAsksByPush lets the peer ask outside of any answer, as over a standing stream.
 func peerAsksByPush(t *testing.T, h Harness) { exchangeAnswers(t, h, "ask-push") }
 
 // exchangeAnswers lets the peer ask while several requests of the client wait, each for its own answer. A transport that read or
@@ -49,6 +51,7 @@ func exchangeAnswers(t *testing.T, h Harness, command string) {
 	for i := range callers {
 		m := s.newRequest(command, fmt.Sprintf(`{"caller":%d}`, i))
 		// A client's handler would answer with these bytes; the peer gives them back.
+		// The number is above 2^53 and the text has an escaped zero: a transport that decodes and encodes would change them.
 		want := fmt.Sprintf(`{"of":%d,"n":9007199254740993,"s":"漢 \\u0000"}`, i)
 		wg.Add(2)
 		go func() {
@@ -90,8 +93,10 @@ func (c *conn) hasMessage(text string) bool {
 	return false
 }
 
-// The legacy era cancels by a notification, the modern one over HTTP by the end of the stream.
+// cancelLegacy cancels in the legacy era, by a notification.
 func cancelLegacy(t *testing.T, h Harness) { cancelPending(t, h, "") }
+
+// cancelModern cancels in the modern era: over HTTP by the end of the stream, elsewhere by the notification.
 func cancelModern(t *testing.T, h Harness) { cancelPending(t, h, "2026-07-28") }
 
 // cancelPending gives up a request that the peer is working on, sends the cancellation, and checks which of the two reaches the

@@ -13,6 +13,7 @@ func Run(t *testing.T, h Harness) {
 	if h.Bound == 0 {
 		h.Bound = 15 * time.Second
 	}
+	// No subtest runs in parallel: each compares the goroutines of the process before and after it.
 	h.warmUp(t)
 	// The names are the sentences of the contract, in the order of a connection's life: messages, limits, contexts, deaths,
 	// Close, Dial.

@@ -23,10 +23,11 @@ import (
 // something to write. The reader never waits for the writer: it queues pongs, so that a server that does not read cannot stop the
 // reading.
 type connection struct {
-	origin    *origin.Origin
-	lifetime  *lifetime.Lifetime
-	grace     time.Duration
-	ping      time.Duration
+	origin   *origin.Origin
+	lifetime *lifetime.Lifetime
+	grace    time.Duration
+	ping     time.Duration
+	// conn is the library's connection: one goroutine reads from it, and the goroutine of out writes. stream lies below it.
 	conn      *websocket.Conn
 	stream    *stream
 	out       writeQueue

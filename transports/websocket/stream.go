@@ -47,7 +47,8 @@ func (s *stream) Read(p []byte) (n int, err error) {
 	return 0, s.err
 }
 
-// Write implements io.Writer.
+// Write implements io.Writer. It counts the write before it makes it: a write that has begun may reach the server, whatever comes
+// of it.
 func (s *stream) Write(p []byte) (int, error) {
 	s.writesBegun.Add(1)
 	n, err := s.rwc.Write(p)
@@ -55,7 +56,7 @@ func (s *stream) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Close implements io.Closer.
+// Close implements io.Closer. The library and closeStream may both call it.
 func (s *stream) Close() error {
 	s.closeOnce()
 	return nil

@@ -64,6 +64,7 @@ func (o *writeQueue) sendMessage(ctx context.Context, body []byte) (transports.D
 	o.queue = append(o.queue, m)
 	o.startWriter()
 	o.mu.Unlock()
+	// If both have happened, the message's outcome counts: isCompleted is asked under the lock.
 	select {
 	case <-m.done:
 	case <-ctx.Done():

@@ -75,7 +75,7 @@ type Asker struct {
 
 // Options are what an asker is made of.
 type Options struct {
-	// Ask is the program's function, nil if nobody can be asked but by AskedBy.
+	// Ask is the program's function, nil if calls can only be asked about by AskedBy.
 	Ask   Func
 	Audit *auditor.Auditor
 	Log   *zap.Logger
@@ -113,6 +113,7 @@ func (f *openQuestion) mustAskAnew() bool {
 	return f.callerLeft || f.err == nil && f.answer == AnswerOnce
 }
 
+// New makes an asker with no grants. It has no goroutine of its own: each question runs on that of the call which opened it.
 func New(o Options) *Asker {
 	return &Asker{Options: o, openQuestions: map[questionKey]*openQuestion{}, granted: map[grant]bool{}}
 }
@@ -137,6 +138,7 @@ func (a *Asker) AskPermission(ctx context.Context, d access.Decision, r Question
 	if ownAsker != nil {
 		ask, key.caller = ownAsker.ask, caller
 	}
+	// A rule is only proposed where it would change the verdict: a deny or an ask of the organisation stays in any case.
 	if !d.Settled {
 		r.Rule = access.Exact(r.Server, r.Tool)
 	}
@@ -179,6 +181,7 @@ func (a *Asker) joinQuestion(caller string, key questionKey, able bool, waited i
 ) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	// A grant to all counts before one to the caller; neither is ever taken back while the manager runs.
 	if a.granted[grant{"", r.Server, r.Tool}] || a.granted[grant{caller, r.Server, r.Tool}] {
 		return nil, false, nil
 	}
@@ -198,6 +201,7 @@ func (a *Asker) joinQuestion(caller string, key questionKey, able bool, waited i
 	case len(a.openQuestions) >= maxQuestions:
 		return nil, false, unansweredError(r, d, "and 64 questions wait for an answer already")
 	}
+	// With waited calls on their way, the first of them opens the question and the others are counted as rejoining.
 	f = &openQuestion{done: make(chan struct{}), waiting: max(waited, 1), rejoining: max(waited-1, 0)}
 	a.openQuestions[key] = f
 	return f, true, nil
@@ -241,6 +245,7 @@ func (a *Asker) putQuestion(ctx context.Context, key questionKey, f *openQuestio
 	case <-a.Done:
 		f.err = refusal.ClosedError("call")
 	}
+	// A question whose caller left is recorded without an answer; the calls that waited for it open another one.
 	if f.callerLeft {
 		a.Audit.RecordAnswer(ctx, r.Server, r.Tool, r.Arguments, d, "", time.Since(start), callerGoneError(ctx, r))
 	} else {
@@ -268,8 +273,8 @@ func (a *Asker) noteAnswer(ctx context.Context, word string) {
 	}
 }
 
-// outcomeError returns what an answer means for a call: nil, or why it is refused. Only the text of a *messages.Error is passed on whole;
-// another error's text is cut to one line of 300 characters.
+// outcomeError returns what an answer means for a call: nil, or why it is refused. Only the text of a *messages.Error is passed on
+// whole; another error's text is cut to one line of 300 characters.
 func (a *Asker) outcomeError(f *openQuestion, r Question, d access.Decision) error {
 	if f.err != nil {
 		if a.isClosed() {

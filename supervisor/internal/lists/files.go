@@ -23,7 +23,8 @@ const (
 
 // Files are the lists in one directory, which several processes may share. Safe for concurrent use.
 type Files struct {
-	dir  string
+	dir string
+	// warn tells the log why nothing is kept.
 	warn func(text string)
 	key  func() []byte // nil if there is no key that may be used: then nothing is kept
 	mu   sync.Mutex    // held while files are replaced or removed

@@ -35,6 +35,7 @@ type ownClient struct {
 // maxOwnClients bounds the clients of servers that are gone. Above it some client is dropped and made again when it is needed.
 const maxOwnClients = 256
 
+// newClients makes the shared client, and no other before a spec needs one.
 func newClients() *httpClients {
 	return &httpClients{shared: httpclient.New(), tlsClients: map[clientKey]ownClient{}}
 }

@@ -11,6 +11,9 @@
 // # How it fits
 //
 // Package core asks for the problem and the rule of every spec, an attempt of package actors calls OpenTransport in its own goroutine.
+//
+// Not promised: that a transport can connect. SpecProblem finds what no attempt could mend; everything else shows when the transport
+// is dialled.
 package opener
 
 import (
@@ -54,13 +57,16 @@ type Options struct {
 	Transport func(name string, spec messages.Spec) (transports.Transport, error)
 	Wrap      func(name string, spec messages.Spec, t transports.Transport) transports.Transport
 	// InProcess holds the servers of this very program.
-	InProcess  map[string]func(ctx context.Context, peer inprocess.Peer) error
+	InProcess map[string]func(ctx context.Context, peer inprocess.Peer) error
+	// Guard learns of every process group, nil is none. InheritEnv gives children the whole environment of this process, where
+	// their spec does not say otherwise.
 	Guard      stdio.Guard
 	InheritEnv bool
 	// Credentials authorise the requests of remote servers.
 	Credentials *credentials.Set
 }
 
+// New makes an opener with the policies of o, and opens nothing. The caller must call Close when no transport of it is in use.
 func New(o Options) *Opener {
 	made := &Opener{Options: o, clients: newClients()}
 	made.SetManaged(o.Managed)
@@ -81,6 +87,7 @@ func (o *Opener) OpenTransport(name string, spec *messages.Spec, share *budget.S
 	if err != nil || o.Wrap == nil {
 		return t, err
 	}
+	// A Wrap that returns nil leaves this server as it is.
 	if around := o.Wrap(name, *spec, t); around != nil {
 		return around, nil
 	}
@@ -168,6 +175,7 @@ func openError(err error) error {
 	switch {
 	case errors.As(err, &own):
 		return err
+	// The outcome stays empty, because connecting is no call.
 	case errors.As(err, &bad):
 		return &messages.Error{Op: "connect", Class: bad.Class, Text: bad.Text, Fix: bad.Fix, Err: bad.Err, Challenge: bad.Challenge,
 			RetryAfter: bad.RetryAfter}

@@ -27,10 +27,12 @@ func (o *Opener) SpecProblem(name string, s messages.Spec) string {
 	if text := checkWords(s); text != "" {
 		return text
 	}
+	// A spec of no kind is reported below, with what it lacks.
 	kind := s.Kind()
 	if o.Allowed != nil && !slices.Contains(o.Allowed, kind) && kind != "" {
 		return fmt.Sprintf("the transport %q is not allowed here; allowed are %v", kind, o.Allowed)
 	}
+	// Without this refusal a person would believe that a remote server is kept from something.
 	if kind != messages.Stdio && s.Isolation.Asks() {
 		return "isolation is of a process, and it has none"
 	}
@@ -71,6 +73,7 @@ func (o *Opener) SpecProblem(name string, s messages.Spec) string {
 		}
 	case "":
 		return "it has neither a command nor a url"
+	// A kind that is not known may be the program's own; only its Transport can tell.
 	default:
 		if o.Transport == nil {
 			return fmt.Sprintf("the transport %q is unknown; known are %v", kind, messages.TransportKinds)

@@ -1,5 +1,10 @@
 // Package command measures the cost of starting mcpvisor, beside a Go program that only prints: every linked package runs its
 // initialisers before main, even for a command as small as "mcpvisor version".
+//
+//	go run ./test/bench/run -only command
+//
+// How it fits: its section builds both programs, starts them in turns, and gives rows to command run. The difference is the cost of
+// what mcpvisor links; the time that the system needs for any process is in both.
 package command
 
 import (

@@ -8,6 +8,16 @@
 //
 // Machines are noisy, so the clients take turns: each round measures every client of a case for a short time, in an order that
 // changes, and the result is the median over the rounds, as a ratio to mcp-go's client in the same run.
+//
+// # How it fits
+//
+//	ServerSet ──> Open(client) ──> ConnectedClient ──> Measure ──> Result ──> rows of command run
+//
+// servers.go runs the servers, those over a network in a process of their own; clients.go connects each client in its usual way;
+// floor.go is the client that does nothing. [Measure] knows none of them, so that its tests give it clients of their own.
+//
+// Guarantees: every answer is checked, and a client that fails is left out with its error and does not spoil the others. Only the
+// failure of mcpvisor ends a case.
 package compare
 
 import (

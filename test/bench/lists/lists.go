@@ -11,6 +11,13 @@
 //
 // Within its time mcpvisor does more than the others: it names every tool for a model, refuses unusable tools, compares the
 // list with the one before, and publishes a snapshot that callers see.
+//
+// # How it fits
+//
+// clients.go connects the contenders, servers.go answers with the lists that tools.go makes, and section.go gives the medians to
+// command run. [Measure] takes turns as package compare does.
+//
+// Not promised: that the contenders do the same work; the paragraph above says what mcpvisor does beyond it.
 package lists
 
 import (

@@ -3,6 +3,12 @@
 //
 // A row with a target holds if its value is at most the target, or at most 1.5 times the floor of the same run: no client can
 // beat the floor, and machines differ in where it lies.
+//
+//	report.Rows = append(report.Rows, row.Row{…})
+//	fmt.Print(row.Table(rows))
+//
+// How it fits: the measuring packages make a [Section]; command run calls its Run and prints the [Report]. The package measures
+// nothing but the processor time of this process ([CPU]).
 package row
 
 import (

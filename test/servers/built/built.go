@@ -1,4 +1,4 @@
-// Package built gives tests the zoo of package servers as a program of its own. A test binary that re-executes itself
+// Package built gives tests the fixtures of package servers as a program of its own. A test binary that re-executes itself
 // is simpler and enough for a few servers; it is large, and several times slower to start under the race detector,
 // which counts where a test wants hundreds.
 package built

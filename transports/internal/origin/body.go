@@ -57,6 +57,7 @@ type bodyReader struct {
 	offset int
 }
 
+// Read implements io.Reader. It holds the body's mutex while it copies, so that DetachReaders returns only when no copy runs.
 func (r *bodyReader) Read(p []byte) (int, error) {
 	r.body.mu.Lock()
 	defer r.body.mu.Unlock()
@@ -72,4 +73,5 @@ func (r *bodyReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
+// Close implements io.Closer. A reader holds nothing that had to be released.
 func (r *bodyReader) Close() error { return nil }

@@ -23,6 +23,7 @@ func (o *Origin) challengeOf(h http.Header, session string) *messages.Challenge 
 	if text == "" {
 		text = found.params["error"]
 	}
+	// Scopes and addresses go to the sign-in and keep a length that any real one has; the text is for one line of an error.
 	return &messages.Challenge{
 		Scheme:           clean(found.scheme, 40),
 		Scope:            clean(found.params["scope"], 2000),
@@ -45,6 +46,7 @@ func bearerChallenge(h http.Header) (found *authChallenge) {
 
 // authChallenge is one challenge of a WWW-Authenticate header.
 type authChallenge struct {
+	// scheme is as the server wrote it, "Bearer" most often; it is compared without regard to case.
 	scheme string
 	params map[string]string // names in lower case
 }
@@ -61,6 +63,7 @@ func parseChallenges(s string) []authChallenge {
 		if name == "" {
 			return out
 		}
+		// A comma separates challenges as well as parameters, so that only the "=" tells which of the two the name is.
 		after := strings.TrimLeft(rest, " \t")
 		if len(out) > 0 && strings.HasPrefix(after, "=") {
 			value, rest, ok := cutValue(strings.TrimLeft(after[1:], " \t"))
@@ -84,6 +87,7 @@ func parseChallenges(s string) []authChallenge {
 
 // cutToken cuts an RFC 9110 token off s. The token is empty if s does not begin with one.
 func cutToken(s string) (token, rest string) {
+	// The excluded characters are the separators of the grammar; everything else that can be printed belongs to a token.
 	i := 0
 	for i < len(s) && (s[i] > ' ' && s[i] < 0x7f) && !strings.ContainsRune(`()<>@,;:\"/[]?={}`, rune(s[i])) {
 		i++
@@ -106,6 +110,7 @@ func cutValue(s string) (value, rest string, ok bool) {
 		switch s[i] {
 		case '"':
 			return b.String(), s[i+1:], true
+		// A backslash makes the next character a part of the string, whatever it is (RFC 9110, 5.6.4).
 		case '\\':
 			if i++; i == len(s) {
 				return "", "", false

@@ -45,9 +45,12 @@ const maxSecretSets = 8
 // set.
 type refusalCall struct {
 	status int
-	scope  string
-	done   chan struct{}
+	// scope is that of the challenge, empty without one.
+	scope string
+	done  chan struct{}
 
+	// retry says that there are other credentials now, or that the same may work; err is why there are none, nil if there was no
+	// fault.
 	retry bool
 	err   *transports.Error
 	// aborted is true if the context of the asking request ended: there is no answer, and the next request asks anew.
@@ -73,8 +76,10 @@ func (c *credentials) authorizeRequest(ctx context.Context, o *Origin) (used htt
 		}
 		c.mu.Lock()
 	}
+	// A refusal that is answered after this moment may count for this request as well: handleRefusal compares the rounds.
 	round = c.rounds
 	c.mu.Unlock()
+	// The Authorizer may read a file, run a program, or renew a token over the network: no lock is held meanwhile.
 	h := http.Header{}
 	err := callRecovering(func() error { return c.authorizer.Authorize(ctx, h) })
 	used, failed := c.acceptHeaders(o, h)
@@ -110,6 +115,7 @@ func (c *credentials) handleRefusal(ctx context.Context, o *Origin, round, statu
 	for call == nil {
 		c.mu.Lock()
 		switch q := c.runningCall; {
+		// Another request asks already. Its answer counts here if it is about the same refusal; otherwise this one asks next.
 		case q != nil:
 			c.mu.Unlock()
 			select {
@@ -126,6 +132,7 @@ func (c *credentials) handleRefusal(ctx context.Context, o *Origin, round, statu
 			c.mu.Unlock()
 			return q.retry, q.errorCopy()
 		}
+		// The call is aborted until there is an answer, so that a panic on the way leaves no wrong one.
 		call = &refusalCall{status: status, scope: scope, done: make(chan struct{}), aborted: true}
 		c.runningCall = call
 		c.mu.Unlock()
@@ -195,6 +202,7 @@ func (c *credentials) acceptHeaders(o *Origin, h http.Header) (http.Header, *tra
 // storeHeaders makes h the set that was given last, and forgets the oldest beyond maxSecretSets. The caller holds mu.
 func (c *credentials) storeHeaders(h http.Header) {
 	c.givenHeaders = h.Clone()
+	// All values of the headers count, because an Authorizer may put a secret into any of them.
 	set := credentialSecrets{headers: c.givenHeaders}
 	for _, values := range h {
 		for _, v := range values {

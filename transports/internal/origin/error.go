@@ -54,10 +54,12 @@ func (o *Origin) NetworkError(err error, session string) *transports.Error {
 		e.Text, e.Fix = "the host of "+o.Label+" does not exist", "check the URL, or the network's name server"
 	case errors.As(err, &dns):
 		e.Text = "the host of " + o.Label + " could not be looked up"
+	// net/http gives this Op to the connection that it makes to a proxy: the server itself may be well.
 	case errors.As(err, &op) && op.Op == "proxyconnect":
 		e.Text, e.Fix = "the proxy could not be reached to connect to "+o.Label, "check HTTPS_PROXY and HTTP_PROXY"
 	case errors.Is(err, syscall.ECONNREFUSED):
 		e.Text, e.Fix = o.Label+" refused the connection", "is the server running, and is this its port?"
+	// A plain answer where a TLS record should begin: another port, or a server without TLS.
 	case errors.Is(err, http.ErrSchemeMismatch), errors.As(err, &record):
 		e.Text, e.Fix = o.Label+" does not speak TLS", "try http:// instead of https://"
 	case errors.As(err, &authority):
@@ -96,6 +98,7 @@ const errorBodyTime = time.Second
 
 // ReadErrorBody reads the start of an error's body. cancel ends the request, and with it a body that does not come.
 func ReadErrorBody(body io.Reader, cancel func()) []byte {
+	// The error of reading is dropped: what has come by then is the start of the body.
 	t := time.AfterFunc(errorBodyTime, cancel)
 	defer t.Stop()
 	b, _ := io.ReadAll(io.LimitReader(body, maxErrorBody))
@@ -108,6 +111,7 @@ const maxErrorBody = 64 << 10
 // StatusError translates a response that is no success. session is the session id that the request carried, or empty; body is the
 // start of the response's body, of which the error keeps KeptEndSize bytes, or all if it is a JSON-RPC error.
 func (o *Origin) StatusError(resp *http.Response, body []byte, session string) *transports.Error {
+	// A JSON-RPC error stays whole, because the session may decode its data; of a page the beginning says enough.
 	size := len(body)
 	if size > incoming.KeptEndSize {
 		if _, ok := parseRPCError(body); !ok {
@@ -125,6 +129,7 @@ func (o *Origin) StatusError(resp *http.Response, body []byte, session string) *
 	case code == http.StatusForbidden:
 		e.Class, e.Text, e.Fix = messages.ClassForbidden, "forbids this", forbiddenFix(resp.Request)
 		e.Challenge = o.challengeOf(resp.Header, session)
+	// This comes before the session: the answer is about the method, whatever session the request carried.
 	case code == http.StatusNotFound && isUnknownMethod(body):
 		e.Class, e.Text = messages.ClassRejected, "does not know the method"
 	case code == http.StatusNotFound && session != "",
@@ -136,6 +141,7 @@ func (o *Origin) StatusError(resp *http.Response, body []byte, session string) *
 	case code == http.StatusMethodNotAllowed:
 		e.Text = "does not accept messages at this address"
 		e.Fix = `check the URL; a server of the older HTTP+SSE kind needs the type "sse"`
+	// A 503 with a time is a request to wait; without one it is a server that cannot answer, as every other 5xx.
 	case code == http.StatusTooManyRequests, code == http.StatusServiceUnavailable && e.RetryAfter > 0:
 		e.Class, e.Text = messages.ClassThrottled, "asks to wait"
 		if e.RetryAfter > 0 {
@@ -147,6 +153,7 @@ func (o *Origin) StatusError(resp *http.Response, body []byte, session string) *
 		e.Class, e.Text = messages.ClassNetwork, "is behind a proxy that asks for a password"
 	case code == http.StatusRequestTimeout, code >= 500:
 		e.Class, e.Text = messages.ClassNetwork, "cannot answer now"
+	// What is left are other 4xx and statuses that no server should give here.
 	default:
 		e.Text = "refused the message"
 	}
@@ -159,6 +166,7 @@ func (o *Origin) StatusError(resp *http.Response, body []byte, session string) *
 
 // rpcError has the parts of a JSON-RPC error response that decide the class and the text.
 type rpcError struct {
+	// ID is that of the request, null if the server could not read one.
 	ID    json.RawMessage `json:"id"`
 	Error *struct {
 		Code    int    `json:"code"`

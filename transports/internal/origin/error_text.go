@@ -46,6 +46,7 @@ func errorTextIn(value []byte, depth int) string {
 		text, _ := rawjson.Text(value)
 		return text
 	case rawjson.IsArray(value):
+		// The first of several errors is the one that the others follow from, most often.
 		a := rawjson.ArrayAt(value, 0, 0)
 		if a.Next() {
 			return errorTextIn(a.Skip(), depth+1)
@@ -86,6 +87,7 @@ func carriesCredentials(request *http.Request) bool {
 		}
 	}
 	for name := range request.URL.Query() {
+		// Names of parameters are judged like those of variables, in which a hyphen cannot stand.
 		if redact.IsSecretName(strings.ReplaceAll(name, "-", "_")) {
 			return true
 		}

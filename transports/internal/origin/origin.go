@@ -81,13 +81,18 @@ var sharedClient = sync.OnceValue(httpclient.New)
 
 // Config is what a configuration of any kind says about its origin; web.Config describes the fields.
 type Config struct {
-	URL              string
-	Headers          map[string]string
+	// URL is absolute, http or https.
+	URL string
+	// Headers go with every request; every value counts as a secret.
+	Headers map[string]string
+	// Auth gives each request its credentials, nil for none; PlainCredentials allows that over plain http to another machine.
 	Auth             transports.Authorizer
 	PlainCredentials bool
-	MaxMessage       int64
-	Share            *budget.Share
-	Client           *http.Client
+	// MaxMessage is in bytes, 0 for 16 MiB. Share is nil for no bound.
+	MaxMessage int64
+	Share      *budget.Share
+	// Client is nil for the one that all connections share; only its Transport is used.
+	Client *http.Client
 }
 
 // New checks the configuration. Its errors name keys and never values, because values may be secrets.
@@ -101,6 +106,7 @@ func New(cfg Config) (*Origin, *transports.Error) {
 	if o.Limit <= 0 {
 		o.Limit = defaultMaxBody
 	}
+	// Only the Transport counts: a client's own redirects, cookies and timeout would break the rules of this package.
 	o.rt = sharedClient().Transport
 	if cfg.Client != nil {
 		o.rt = cfg.Client.Transport
@@ -108,6 +114,7 @@ func New(cfg Config) (*Origin, *transports.Error) {
 	if o.rt == nil {
 		o.rt = http.DefaultTransport
 	}
+	// A RoundTripper of another program may change the headers of its request, although it must not.
 	_, o.sharesHeaders = o.rt.(*http.Transport)
 	for name, value := range cfg.Headers {
 		if !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(value) {

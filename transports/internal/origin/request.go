@@ -13,6 +13,7 @@ import (
 // HeaderSet has the headers that a kind of request adds to the configured ones, for as long as the session and its version stay
 // the same. own is immutable; merged keeps the last result of mergeHeaders.
 type HeaderSet struct {
+	// Own holds the headers that this kind of request adds; no code writes to it after the set was made.
 	Own    http.Header
 	merged atomic.Pointer[mergedHeader]
 }
@@ -26,6 +27,7 @@ func (o *Origin) mergeHeaders(f *HeaderSet, used http.Header) http.Header {
 	if w := f.merged.Load(); w != nil && o.sharesHeaders && sameHeader(w.auth, used) {
 		return w.all
 	}
+	// Two requests may come here at once and both make the map: the last one stays, and both are right.
 	all := make(http.Header, len(o.Header)+len(used)+len(f.Own))
 	maps.Copy(all, o.Header)
 	maps.Copy(all, used)

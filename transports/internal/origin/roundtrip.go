@@ -35,6 +35,7 @@ func (o *Origin) roundTripWith(ctx context.Context, used http.Header, method str
 	ctx = reached.withTrace(ctx)
 	for hops := 0; ; hops++ {
 		resp, err := o.rt.RoundTrip(o.newRequest(ctx, method, u, used, f, body))
+		// net/http has repeated the request by itself where that is safe; an error is final for this attempt.
 		if err != nil {
 			// After a redirect, the first server has read the message, even if the second one never got it.
 			if hops > 0 || reached.mayBeWritten() {
@@ -56,6 +57,7 @@ func (o *Origin) roundTripWith(ctx context.Context, used http.Header, method str
 			return nil, transports.Written, &transports.Error{Class: messages.ClassProtocol, Status: resp.StatusCode,
 				Text: fmt.Sprintf("%s redirects in circles", o.Label), Fix: "check the URL"}
 		}
+		// The next request goes to the same origin, with the same headers and credentials.
 		u = next
 	}
 }

@@ -24,6 +24,7 @@ var containers = []Failure{
 		Fix:     "start docker, or correct DOCKER_HOST",
 	},
 	{
+		// Most often an upper-case letter in the name; the words behind the colon say so where docker has any.
 		Name: "docker-bad-image", Sign: "invalid reference format",
 		Pattern: `docker: invalid reference format(?:: (.*))?`,
 		Reason:  "the name of the image is not valid (<1>)",

@@ -11,6 +11,17 @@
 //
 // Package failure reads the text, chooses the lines that a row may match, and compiles the patterns; its tests hold each row to a
 // file of testdata. This package has the rows, one file for each family of programs, and does nothing by itself.
+//
+// # Guarantees
+//
+// A row names a reason only if a line of standard error has its pattern, and each row has a file of testdata with the words of a
+// real program. A stranger's text gets into a reason only as a group of the pattern. A program that never fails costs no pattern:
+// each is compiled at its first sign.
+//
+// # Not promised
+//
+// Completeness, and that the words of a program stay. A new version may use others; then a failure has no known reason, and the
+// person reads the end of standard error instead.
 package known
 
 // Failure is one row: a failure, how its line is recognised, and what to say about it.

@@ -45,6 +45,7 @@ var system = []Failure{
 		Fix:     "install it, or give its full path; a server's own tools come with npm install in its folder",
 	},
 	{
+		// dash says "can't cd to"; the folder may hold spaces, so that the pattern takes the rest of the line.
 		Name: "shell-missing-folder", Sign: "can't cd to ",
 		Pattern: `cd: can't cd to (.*)`,
 		Reason:  "there is no folder {1}, or it may not be entered",
@@ -130,12 +131,14 @@ var system = []Failure{
 		Fix:     "correct its name in \"env\" or \"args\", or see whether this machine has a network",
 	},
 	{
+		// Go's net package; the name server stands between the name and the words if one was asked.
 		Name: "unknown-host", Sign: "no such host",
 		Pattern: `lookup (\S+?)(?: on \S+)?: no such host`,
 		Reason:  "the host {1}, which the program asks, cannot be looked up",
 		Fix:     "correct its name in \"env\" or \"args\", or see whether this machine has a network",
 	},
 	{
+		// Python has the number of getaddrinfo's error and no name of the host.
 		Name: "unknown-host", Sign: "Errno -",
 		Pattern: `\[Errno -(?:2|3|5)\] (?:Name or service not known|Temporary failure in name resolution|No address associated with hostname)`,
 		Reason:  "a host that the program asks cannot be looked up",

@@ -11,4 +11,13 @@
 // size is refused with a reason. The functions keep nothing and may be called from any goroutine.
 //
 // Not promised: a schema is kept as it is. Whether arguments fit it is decided where a call is made.
+//
+//	tool.go       tools, with their input schema and annotations
+//	resource.go   resources and templates
+//	prompt.go     prompts with their arguments
+//	server.go     serverInfo, and icons, which all of them have
+//	key.go        the name or URI by which an entry is addressed
+//
+// The readers walk over the bytes (messages/rawjson) and do not decode into structures: encoding/json would take members whose names
+// differ in case, and of doubled ones the last without a word.
 package definitions

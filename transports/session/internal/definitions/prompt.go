@@ -22,6 +22,7 @@ func ReadPrompt(raw []byte) (p messages.Prompt, name, reason string) {
 	if !rawjson.IsObject(raw) {
 		return p, "", "the definition is not an object"
 	}
+	// The name is read after the walk: if the member stands twice, the last one counts.
 	p.Raw = raw
 	var key []byte
 	m := rawjson.ObjectAt(raw, 0, 0)
@@ -50,12 +51,14 @@ func ReadPrompt(raw []byte) (p messages.Prompt, name, reason string) {
 // readPromptArguments reads the arguments of a prompt and leaves out those without a usable name: no value can be
 // given for them.
 func readPromptArguments(raw []byte) (args []messages.PromptArgument) {
+	// A member of a wrong type counts as a prompt without arguments.
 	if !rawjson.IsArray(raw) {
 		return nil
 	}
 	list := rawjson.ArrayAt(raw, 0, 0)
 	for list.Next() {
 		value := list.Skip()
+		// One broken argument does not cost the prompt: a value for it cannot be given, and the server says so if it needs one.
 		if !rawjson.IsObject(value) {
 			continue
 		}
@@ -71,6 +74,7 @@ func readPromptArguments(raw []byte) (args []messages.PromptArgument) {
 			case "description":
 				a.Description, _ = rawjson.Text(value)
 			case "required":
+				// Only true makes it required: a text or a number is no answer.
 				a.Required = jsonrpc.IsTrue(value)
 			}
 		}

@@ -15,6 +15,7 @@ func ReadResource(raw []byte) (r messages.Resource, uri, reason string) {
 	if !rawjson.IsObject(raw) {
 		return r, "", "the definition is not an object"
 	}
+	// Raw stays whole, so that members which are not read here reach the program that asks for the resource.
 	r.Raw = raw
 	var address []byte
 	m := rawjson.ObjectAt(raw, 0, 0)
@@ -31,6 +32,7 @@ func ReadResource(raw []byte) (r messages.Resource, uri, reason string) {
 			r.Description, _ = rawjson.Text(value)
 		case "mimeType":
 			r.MIMEType, _ = rawjson.Text(value)
+		// nil says that the server gave no size; 0 is one.
 		case "size":
 			r.Size = jsonrpc.SizeOf(value)
 		case "icons":
@@ -49,6 +51,7 @@ func ReadTemplate(raw []byte) (t messages.ResourceTemplate, uri, reason string) 
 	if !rawjson.IsObject(raw) {
 		return t, "", "the definition is not an object"
 	}
+	// The template is kept as text; whether a URI fits it, the supervisor decides when one is read.
 	t.Raw = raw
 	var address []byte
 	m := rawjson.ObjectAt(raw, 0, 0)
@@ -89,6 +92,7 @@ func readResourceAnnotations(raw []byte) *messages.ResourceAnnotations {
 		value := m.Skip()
 		switch string(m.Name) {
 		case "audience":
+			// Values that are not known are dropped and the known ones kept: a later version may add roles.
 			a.Audience = slices.DeleteFunc(jsonrpc.TextsOf(value, 16), func(role string) bool {
 				return role != "user" && role != "assistant"
 			})
@@ -102,6 +106,7 @@ func readResourceAnnotations(raw []byte) *messages.ResourceAnnotations {
 			a.LastModified, _ = rawjson.Text(value)
 		}
 	}
+	// A caller that finds nil need not look at the fields.
 	if len(a.Audience) == 0 && a.Priority == nil && a.LastModified == "" {
 		return nil
 	}

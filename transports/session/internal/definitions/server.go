@@ -8,7 +8,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/session/internal/jsonrpc"
 )
 
-// ReadServerInfo reads serverInfo. Members of a wrong type stay empty.
+// ReadServerInfo reads serverInfo. Members of a wrong type stay empty, because no decision rests on them: they are shown to people,
+// who escape and cut them where they print them.
 func ReadServerInfo(raw []byte) (info messages.ServerInfo) {
 	if !rawjson.IsObject(raw) {
 		return info
@@ -62,11 +63,13 @@ func readIcons(raw []byte) (icons []messages.Icon) {
 			case "mimeType":
 				icon.MIMEType, _ = rawjson.Text(value)
 			case "sizes":
+				// At most 32 sizes are kept; each is a text such as 48x48 or any.
 				icon.Sizes = jsonrpc.TextsOf(value, 32)
 			case "theme":
 				icon.Theme, _ = rawjson.Text(value)
 			}
 		}
+		// An icon without a usable source is dropped whole: its other members describe a picture that nothing can fetch.
 		if safeIcon(icon.Src) {
 			icons = append(icons, icon)
 		}

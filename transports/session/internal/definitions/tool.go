@@ -27,6 +27,7 @@ func ReadTool(raw []byte) (tool messages.Tool, reason string) {
 	if !rawjson.IsObject(raw) {
 		return tool, "the definition is not an object"
 	}
+	// Raw is the definition as it came: pins compare it, and the program may look for members that are not read here.
 	tool.Raw = raw
 	var name, schema []byte
 	m := rawjson.ObjectAt(raw, 0, 0)
@@ -44,6 +45,7 @@ func ReadTool(raw []byte) (tool messages.Tool, reason string) {
 		case "outputSchema":
 			// If the member stands twice, the last one counts, also if it is no schema.
 			tool.OutputSchema = nil
+			// Without one the answers of the tool are not checked.
 			if rawjson.IsObject(value) {
 				tool.OutputSchema = value
 			}
@@ -67,6 +69,7 @@ func ReadTool(raw []byte) (tool messages.Tool, reason string) {
 		// might not be the one that a model gets.
 		return tool, "the definition cannot be read in one way: " + err.Error()
 	}
+	// A schema that is no object schema quarantines this tool alone; the others of the list are offered.
 	tool.InputSchema, reason = readInputSchema(schema)
 	return tool, reason
 }
@@ -103,12 +106,14 @@ func readToolName(raw []byte) (name, reason string) {
 // one that cannot describe an object, or whose properties or required have an invalid form: model providers refuse a
 // whole request for one such tool. It follows no reference and compiles no pattern.
 func readInputSchema(raw []byte) (schema json.RawMessage, reason string) {
+	// Servers leave the schema out, or write null, for a tool without arguments.
 	if rawjson.IsNull(raw) {
 		return anyObject, ""
 	}
 	if !rawjson.IsObject(raw) {
 		return nil, "the input schema is not an object"
 	}
+	// References are not followed, so that a schema costs one walk whatever it names.
 	var noObject, noProperties, noNames bool // if a keyword stands twice, the last one counts
 	m := rawjson.ObjectAt(raw, 0, 0)
 	for m.Next() {
@@ -140,6 +145,7 @@ func namesSchemas(value []byte) bool {
 	}
 	m := rawjson.ObjectAt(value, 0, 0)
 	for m.Next() {
+		// true and false are schemas as well (JSON Schema, draft 6 and later).
 		if schema := m.Skip(); !rawjson.IsObject(schema) && rawjson.Truth(schema) == nil {
 			return false
 		}
@@ -152,6 +158,7 @@ func namesOnly(value []byte) bool {
 	if !rawjson.IsArray(value) {
 		return false
 	}
+	// An empty list is one of names, too.
 	list := rawjson.ArrayAt(value, 0, 0)
 	for list.Next() {
 		if !rawjson.IsText(list.Skip()) {
@@ -163,6 +170,7 @@ func namesOnly(value []byte) bool {
 
 // allowsObject reports whether the keyword type admits objects: it is "object", or a list with it.
 func allowsObject(value []byte) bool {
+	// A keyword of any other form is no type, and admits nothing.
 	if !rawjson.IsArray(value) {
 		return isWord(value, "object")
 	}
@@ -177,6 +185,7 @@ func allowsObject(value []byte) bool {
 
 // isWord reports whether value is this text, with or without escapes.
 func isWord(value []byte, word string) bool {
+	// The comparison without escapes costs no allocation, and nearly every schema ends here.
 	if rawjson.IsText(value) && string(value[1:len(value)-1]) == word {
 		return true
 	}

@@ -26,6 +26,7 @@ func resolveCommand(spec *Spec) (path, dir string, _ *transports.Error) {
 	if spec.Command == "" {
 		return "", "", &transports.Error{Class: messages.ClassConfig, Text: "no command is given", Fix: `set "command"`}
 	}
+	// A zero byte would otherwise come back as "invalid argument" of a system call, with no word about the argument.
 	if err := checkText(spec); err != nil {
 		return "", "", err
 	}
@@ -34,6 +35,7 @@ func resolveCommand(spec *Spec) (path, dir string, _ *transports.Error) {
 		if err != nil {
 			return "", "", StartError(spec.Command, err)
 		}
+		// Without this look a missing directory would be reported as a missing program: the system gives one error for both.
 		dir = abs
 		switch info, err := os.Stat(dir); {
 		case errors.Is(err, fs.ErrNotExist):
@@ -53,6 +55,7 @@ func resolveCommand(spec *Spec) (path, dir string, _ *transports.Error) {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(dir, path)
 	}
+	// LookPath tells whether the file can be executed, and finds the ending of a program on Windows.
 	path, err := filepath.Abs(path)
 	if err == nil {
 		path, err = exec.LookPath(path)
@@ -78,6 +81,7 @@ func searchPath(spec *Spec) (string, *transports.Error) {
 	searched := 0
 	var denied error
 	for _, d := range filepath.SplitList(list) {
+		// An empty entry of PATH means the working directory to a shell, and is skipped here as well.
 		if !filepath.IsAbs(d) {
 			continue
 		}
@@ -103,6 +107,7 @@ func searchPath(spec *Spec) (string, *transports.Error) {
 // checkText refuses text that no system call can carry: zero bytes, and variables without a name. The value of a variable stays
 // out of the error.
 func checkText(spec *Spec) *transports.Error {
+	// Of several faults any one is reported: a person mends one after the other.
 	for what, list := range map[string][]string{
 		"the command": {spec.Command}, "an argument": spec.Args, "the working directory": {spec.Dir},
 	} {
@@ -112,6 +117,7 @@ func checkText(spec *Spec) *transports.Error {
 			}
 		}
 	}
+	// The error names the variable and never its value, which may be a token.
 	for _, kv := range spec.Env {
 		name, value, ok := strings.Cut(kv, "=")
 		if runtime.GOOS == "windows" && strings.HasPrefix(kv, "=") {
@@ -140,6 +146,7 @@ func lookPathError(command string, err error) *transports.Error {
 			Class: messages.ClassConfig, Text: "the command " + shownCommand(command) + " is a directory", Err: systemCause(err),
 		}
 	case errors.Is(err, fs.ErrPermission):
+		// A script often comes without the right bit, from a download or an archive.
 		return &transports.Error{
 			Class: messages.ClassConfig, Text: "the command " + shownCommand(command) + " is not executable",
 			Fix: "allow its execution (chmod +x), or start it with its interpreter", Err: systemCause(err),
@@ -183,7 +190,7 @@ func StartError(command string, err error) *transports.Error {
 		e.Class = messages.ClassMissing
 		e.Text = "the program " + shownCommand(command) + ", or the interpreter that its first line names, does not exist"
 		e.Fix = "install it"
-	// No retry can help.
+	// No retry can help, so that the class is that of a configuration.
 	case isUnusableProgram(err):
 		e.Class = messages.ClassConfig
 		e.Text = "the program " + shownCommand(command) + " cannot be executed: " + CauseText(err)
@@ -215,6 +222,7 @@ func systemCause(err error) error {
 			return known
 		}
 	}
+	// Any other error may hold words of the configuration, and is left out.
 	return errors.New("not started")
 }
 

@@ -20,9 +20,12 @@ func ownSession(terminal bool) *syscall.SysProcAttr {
 // unixGroup is a process group by its id, which is the child's.
 type unixGroup int
 
+// Terminate sends SIGTERM to every member of the group.
 func (g unixGroup) Terminate() { _ = unix.Kill(-int(g), unix.SIGTERM) }
-func (g unixGroup) Kill()      { _ = unix.Kill(-int(g), unix.SIGKILL) }
-func (g unixGroup) close()     {}
+
+// Kill sends SIGKILL, which no member can catch.
+func (g unixGroup) Kill()  { _ = unix.Kill(-int(g), unix.SIGKILL) }
+func (g unixGroup) close() {}
 
 // HasMembers first reaps the members that were left to this process: that happens if it is the first one of a container, or has
 // asked to adopt orphans. As zombies they would count as members for ever.

@@ -21,8 +21,10 @@ func EndGroups(groups map[int]Identity, grace time.Duration) {
 			}
 		}
 	}
+	// All groups get the same grace together, so that the end of many takes no longer than that of one.
 	signal(syscall.SIGTERM)
 	for deadline := time.Now().Add(grace); len(groups) > 0 && time.Now().Before(deadline); {
+		// Groups that have ended are forgotten at once: their numbers may be given to others before the SIGKILL.
 		time.Sleep(10 * time.Millisecond)
 		for pgid := range groups {
 			if unix.Kill(-pgid, 0) == unix.ESRCH {

@@ -20,6 +20,7 @@ import (
 // childIsolation has what one connection's child is kept from, and what must be removed when the child has ended. A nil one is a
 // child without isolation; its methods do nothing then.
 type childIsolation struct {
+	// steps are performed by the launcher, but for Temp, which this process performs.
 	steps isolation.Steps
 	// tempDir is the private temporary folder and remove its removal; empty and nil without one.
 	tempDir string
@@ -104,6 +105,7 @@ func (i *childIsolation) enforcedParts() *messages.Enforced {
 // startChild starts cmd as a child, through the launcher if a step needs one, and returns when the program itself runs. No
 // process is left if it fails.
 func (i *childIsolation) startChild(ctx context.Context, cmd *exec.Cmd, as children.Child) (release func(), err error) {
+	// Without a step inside of the child, the private folder at most, the program is started directly, which saves an exec.
 	if i == nil || !i.steps.Launch() {
 		return launchChild(ctx, children.TrackStart(cmd, as))
 	}
@@ -112,6 +114,7 @@ func (i *childIsolation) startChild(ctx context.Context, cmd *exec.Cmd, as child
 	if err != nil {
 		return nil, &launcherError{err}
 	}
+	// The number that is noted is that of the launcher, which becomes the program without getting another one.
 	release, err = launchChild(ctx, children.TrackStart(cmd, as))
 	if err != nil {
 		l.Abandon()
@@ -135,7 +138,10 @@ func (i *childIsolation) startChild(ctx context.Context, cmd *exec.Cmd, as child
 // launcherError marks an error of starting the launcher, as distinct from one of the server's program.
 type launcherError struct{ err error }
 
+// Error returns the text of the cause, which is never shown as it is: launchFailure and StartError choose the words.
 func (e *launcherError) Error() string { return e.err.Error() }
+
+// Unwrap lets errors.Is find the system's error, a shortage of memory for example.
 func (e *launcherError) Unwrap() error { return e.err }
 
 // launchFailure returns the error for an isolated child that could not be started; nil if the program itself was the reason,
@@ -145,6 +151,7 @@ func (i *childIsolation) launchFailure(err error) *transports.Error {
 	var start *launcherError
 	switch {
 	case errors.As(err, &step) && step.Step == "exec":
+		// With a rule about reading, a refusal to execute is most often about the interpreter, which lies in a folder of its own.
 		if i.steps.Files != nil && i.steps.Files.Read != nil && errors.Is(err, syscall.EACCES) {
 			return &transports.Error{Class: messages.ClassConfig, Err: systemCause(err),
 				Text: "the program may not be executed, or the interpreter that its first line names not be read",
@@ -163,6 +170,7 @@ func (i *childIsolation) launchFailure(err error) *transports.Error {
 		return &transports.Error{Class: messages.ClassConfig, Err: launcher.ErrNoLauncher,
 			Text: "the server cannot be isolated: " + launcher.ErrNoLauncher.Error(),
 			Fix:  "embed mcpvisor in a program written in Go, or leave isolation out"}
+	// A shortage of this machine is left to StartError, which gives it a class that is tried again.
 	case errors.As(err, &start) && !isResourceShortage(err) && !errors.Is(err, syscall.EMFILE) && !errors.Is(err, syscall.ENFILE):
 		return &transports.Error{Class: messages.ClassExited, Err: systemCause(err),
 			Text: "the launcher that isolates the server cannot be started: " + CauseText(err)}
@@ -172,7 +180,7 @@ func (i *childIsolation) launchFailure(err error) *transports.Error {
 
 // FindCapabilities asks this machine what it can keep a server from.
 func FindCapabilities(ctx context.Context) isolation.Capabilities {
-	// These answers cost a few system calls and are not kept.
+	// These answers cost a few system calls and are not kept. A namespace needs a process to be tried.
 	can := kernelCapabilities()
 	if can.NoNamespace == "" {
 		can.NoNamespace = probeNamespace(ctx)
@@ -191,7 +199,9 @@ func FindCapabilitiesFor(ctx context.Context, want messages.Isolation) isolation
 // namespaceProbe keeps the answer of the first try that was not cut off by its context. why is empty if the try succeeded. The
 // lock is held during a try, so that callers that come together start one process.
 var namespaceProbe struct {
+	// Mutex guards done and why. Its wait does not end with a context, and lasts namespaceProbeTime at most.
 	sync.Mutex
+	// done is true when why is the machine's answer, which holds for as long as this process lives.
 	done bool
 	why  string
 }

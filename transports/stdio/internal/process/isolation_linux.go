@@ -13,6 +13,7 @@ import (
 // kernelCapabilities asks the kernel for its version, Landlock and system call filters. It starts nothing.
 func kernelCapabilities() isolation.Capabilities {
 	can := isolation.Capabilities{System: runtime.GOOS, Arch: runtime.GOARCH, Kernel: "Linux"}
+	// The version is for error texts; what the kernel can do is asked of the kernel itself.
 	var name unix.Utsname
 	if unix.Uname(&name) == nil {
 		can.Kernel += " " + unix.ByteSliceToString(name.Release[:])

@@ -62,11 +62,14 @@ type procStat struct {
 // statFields reads /proc/PID/stat. The second field is the program's name in parentheses and may hold anything, spaces and
 // parentheses among them, so that the fields are counted from the last parenthesis.
 func statFields(pid int) (procStat, bool) {
+	// A process that ends between listing and reading has no file any more, and is not there.
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
 		return procStat{}, false
 	}
+	// After the name come state (f[0], the third field of proc_pid_stat(5)), parent, group (f[2]), session (f[3]) … start (f[19]).
 	f := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
+	// Every kernel since 2.6 gives more fields than these.
 	if len(f) < 20 {
 		return procStat{}, false
 	}

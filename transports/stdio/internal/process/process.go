@@ -55,7 +55,7 @@ type Process struct {
 	Stdin, Stdout, Stderr *os.File // this process's ends of the pipes
 
 	isolation *childIsolation // nil if the child is not isolated
-	started   time.Time
+	started   time.Time       // before the first try; ExitError tells by it how long the child has lived
 
 	Exited chan struct{} // closed by AwaitExit when the child has ended
 	// reapOnce guards exitText, which says how the child ended.
@@ -65,11 +65,15 @@ type Process struct {
 
 // Spec says how one child is started; stdio.Config describes the fields.
 type Spec struct {
-	Command   string
+	Command string
+	// Env is the whole environment of the child; nothing of this process's is added.
 	Args, Env []string
-	Dir       string
+	// Dir is the working directory, empty for that of this process.
+	Dir string
+	// Isolation is what the child is kept from, nil for nothing.
 	Isolation *messages.Isolation
-	Terminal  bool
+	// Terminal leaves the child in the session of this process, in a group of its own, so that it can ask at the terminal.
+	Terminal bool
 	// Guarded is true if a guardian ends the child's group when this process is killed.
 	Guarded    bool
 	Server     string
@@ -86,6 +90,7 @@ func Start(ctx context.Context, spec *Spec) (_ *Process, failed *transports.Erro
 	if failed != nil {
 		return nil, failed
 	}
+	// From here on every return with an error has something to release.
 	p := &Process{Exited: make(chan struct{}), isolation: restrictions, started: time.Now()}
 	var childFiles []*os.File
 	defer func() {
@@ -98,6 +103,7 @@ func Start(ctx context.Context, spec *Spec) (_ *Process, failed *transports.Erro
 			restrictions.releaseTemp()
 		}
 	}()
+	// os.Pipe makes pipes that no child inherits unless it is given them, so that no other server holds these open.
 	for _, end := range []**os.File{&p.Stdin, &p.Stdout, &p.Stderr} {
 		r, w, err := os.Pipe()
 		if err != nil {
@@ -132,6 +138,7 @@ func Start(ctx context.Context, spec *Spec) (_ *Process, failed *transports.Erro
 			return nil, StartError(spec.Command, err)
 		}
 	}
+	// On Unix the kernel has made the group with the child, and this cannot fail; on Windows the child waits for it, suspended.
 	g, err := newProcessGroup(p.cmd.Process)
 	if err != nil {
 		// Without a group nothing could end what the child starts, so that the child must not live.
@@ -158,6 +165,7 @@ func childEnv(env []string, dir string) []string {
 // exited first.
 func (p *Process) ReapChild() string {
 	p.reapOnce.Do(func() {
+		// MarkReaped follows at once: from here on the number may be given to a stranger.
 		state := p.waitStatus()
 		children.MarkReaped(p.cmd.Process.Pid)
 		// This text stays if other code of this process has waited for the child and taken its status.

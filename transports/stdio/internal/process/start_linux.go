@@ -68,6 +68,7 @@ func launchChild(ctx context.Context, start func() error) (release func(), err e
 		if err = <-done; err == nil {
 			return release, nil
 		}
+	// The job was not taken: nothing was started, and the thread counts one child less.
 	case <-ctx.Done():
 		err = ctx.Err()
 	}

@@ -39,6 +39,7 @@ func newProcessGroup(p *os.Process) (Group, error) {
 	if err != nil {
 		return nil, os.NewSyscallError("CreateJobObject", err)
 	}
+	// The child is suspended until resumeProcess: what it starts is in the job from its beginning.
 	g := &jobGroup{job: job, pid: uint32(p.Pid)}
 	limits := windows.JOBOBJECT_EXTENDED_LIMIT_INFORMATION{
 		BasicLimitInformation: windows.JOBOBJECT_BASIC_LIMIT_INFORMATION{
@@ -55,6 +56,7 @@ func newProcessGroup(p *os.Process) (Group, error) {
 	if err == nil {
 		err = resumeProcess(g.pid)
 	}
+	// A child outside of the job could not be ended with all that it starts; the caller kills it.
 	if err != nil {
 		g.close()
 		return nil, os.NewSyscallError("job object", err)
@@ -69,6 +71,7 @@ func resumeProcess(pid uint32) error {
 		return err
 	}
 	defer func() { _ = windows.CloseHandle(all) }()
+	// The API demands the size of the structure in its first field, to tell versions apart.
 	entry := windows.ThreadEntry32{Size: uint32(unsafe.Sizeof(windows.ThreadEntry32{}))}
 	resumed := false
 	for err = windows.Thread32First(all, &entry); err == nil; err = windows.Thread32Next(all, &entry) {
@@ -95,8 +98,12 @@ func resumeProcess(pid uint32) error {
 
 // Terminate sends CTRL_BREAK, which reaches the group only if it shares our console.
 func (g *jobGroup) Terminate() { _ = windows.GenerateConsoleCtrlEvent(windows.CTRL_BREAK_EVENT, g.pid) }
-func (g *jobGroup) Kill()      { _ = windows.TerminateJobObject(g.job, 1) }
-func (g *jobGroup) close()     { _ = windows.CloseHandle(g.job) }
+
+// Kill ends every process of the job with exit code 1.
+func (g *jobGroup) Kill() { _ = windows.TerminateJobObject(g.job, 1) }
+
+// close closes the last handle of the job, which ends what is still in it.
+func (g *jobGroup) close() { _ = windows.CloseHandle(g.job) }
 
 // HasMembers asks the system for the number of processes in the job. An error counts as none.
 func (g *jobGroup) HasMembers() bool {

@@ -102,6 +102,7 @@ func makeProcessDir(parent string) (string, *os.File, error) {
 // removeStaleTemps removes the folders that killed processes of this user have left. A folder whose lock another process holds
 // belongs to a living process and stays.
 func removeStaleTemps(parent string) {
+	// A folder that cannot be listed has nothing to clear; making the new one fails with a reason, if at all.
 	entries, err := os.ReadDir(parent)
 	if err != nil {
 		return
