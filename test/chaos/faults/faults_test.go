@@ -34,7 +34,7 @@ func TestTheCatalogueIsSortedAndComplete(t *testing.T) {
 
 // The names are fixed: scenarios that people have written stand on them.
 func TestTheNames(t *testing.T) {
-	want := strings.Fields(`crash crash-loop exit-after-list hang-start slow-start silent-discover die-on-discover noise
+	want := strings.Fields(`crash crash-loop exit-after-list hang-start slow-start starved silent-discover die-on-discover noise
 		stderr-flood huge-line endless-line half-line duplicate-response unknown-response late-response ignore-eof ignore-term
 		grandchild missing-binary stop deaf exhausted hang-call ignore-cancel endless-progress cursor-loop empty-cursor
 		list-changed list-storm change-during-list quiet-change duplicate-names long-names bad-schema bad-output tool-error

@@ -44,6 +44,14 @@ var processFaults = []Kind{
 		Params:      []Param{{"by", "10s", Duration, "how much longer, ± a half", nil}},
 	},
 	{
+		Name: "starved", ID: "P13", Kinds: processKinds, Eras: bothEras, Tiers: simOnly,
+		Description: "a process that is started while this lasts takes longer until it answers, because it waits for a processor",
+		Params: []Param{
+			{"by", "5s", Duration, "how much longer, ± a half", nil},
+			{"waits", "0.9", Chance, "the share of its time in which it waits; in the rest it runs", nil},
+		},
+	},
+	{
 		Name: "silent-discover", ID: "P5", Kinds: bothEraKinds, Eras: legacyEras, Tiers: tiers,
 		Description: "the question server/discover, which the server does not know, is never answered; who knows the era does not ask it",
 	},

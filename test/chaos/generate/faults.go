@@ -21,11 +21,12 @@ var costlyLimits = map[string]time.Duration{
 	"slow-drip": 10 * time.Second, "endless-progress": 30 * time.Second, "modern-breach": 30 * time.Second,
 }
 
-// drawFaults draws the faults of the day, from those that the simulation has and that Options.Only allows.
+// drawFaults draws the faults of the day, from those that the simulation has and that Options.Only allows. It leaves starved out,
+// which says little of one server alone: drawStarved draws it.
 func (d *scenarioBuilder) drawFaults() {
 	var names []string
 	for _, k := range faults.All() {
-		if k.In(string(scenario.Sim)) && (len(d.o.Only) == 0 || slices.Contains(d.o.Only, k.Name)) {
+		if k.In(string(scenario.Sim)) && (len(d.o.Only) == 0 && k.Name != "starved" || slices.Contains(d.o.Only, k.Name)) {
 			names = append(names, k.Name)
 		}
 	}

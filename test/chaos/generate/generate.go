@@ -77,6 +77,7 @@ func Scenario(seed uint64, o Options) scenario.Scenario {
 	d.drawHeaderParams(seed)
 	d.drawPins(seed)
 	d.drawWholeCommands(seed)
+	d.drawStarved(seed)
 	d.fitTimeouts()
 	// Two recipes may name one occasion.
 	slices.Sort(d.s.Sometimes)

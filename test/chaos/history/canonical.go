@@ -76,7 +76,7 @@ func eventRank(e *Event) int {
 // worldRank ranks what one connection saw in one instant.
 var worldRank = map[Kind]int{
 	Changed: 1, Open: 2, Opened: 3, Received: 4, Executed: 5, Answered: 6, Listed: 7, Notified: 8, Refused: 9, Down: 10,
-	Released: 11,
+	Released: 11, Measured: 12,
 }
 
 // compareEvents compares by time, server and rank, and then as far as possible by content: the order of recording counts only

@@ -62,6 +62,7 @@ const (
 	Offered  Kind = "offered"  // Rev: the server's resources and prompts have changed (rev 1 is the first)
 	Down     Kind = "down"     // Conn, Class, RetryAfter, Text: the server's side ended (crash, kill, reset, 404 …)
 	Released Kind = "released" // Conn: nothing of the connection is left, neither process nor socket
+	Measured Kind = "measured" // Conn, Ran, Waited: somebody read how long the processes ran, and waited for a processor, since they began
 
 	// Caller side.
 	Call    Kind = "call" // Call, Tool, Size, Deadline, By
@@ -132,6 +133,9 @@ type Event struct {
 	Deadline time.Duration    `json:"deadline,omitempty"` // since the start of the run, 0: none
 	By       string           `json:"by,omitempty"`       // the caller named by supervisor.WithCaller; empty for none
 	Took     time.Duration    `json:"took,omitempty"`
+	// Ran and Waited are times on a processor, and without one.
+	Ran    time.Duration `json:"ran,omitempty"`
+	Waited time.Duration `json:"waited,omitempty"`
 	// RetryAfter is the pause that the server demanded.
 	RetryAfter time.Duration  `json:"retryAfter,omitempty"`
 	Generation uint64         `json:"generation,omitempty"`

@@ -39,6 +39,7 @@ type checker struct {
 	machineWindows   []faultWindow
 	attemptCache     map[string][]*attempt
 	fullnessCache    map[string]*fullness
+	gateCache        map[string]*gateRecord
 	readyAt          map[string]time.Duration
 	specVersionCache map[string][]specVersion
 }

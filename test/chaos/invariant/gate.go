@@ -9,26 +9,22 @@ import (
 // held, or too many processes had neither answered nor ended.
 type fullness struct{ from, to []time.Duration }
 
-// poolFullness computes when a pool was full. The result is cached for the checker.
+// poolFullness computes when a pool was full, or may have been. The result is cached for the checker.
 func (c *checker) poolFullness(pool string) *fullness {
 	if known := c.fullnessCache[pool]; known != nil {
 		return known
 	}
-	limits := c.plan.Limits
-	slots := map[string]int{processes: limits.Processes, network: min(limits.Network, limits.PerOrigin), inProcess: limits.InProcess}[pool]
 	maxUnanswered := 0
 	if pool == processes {
-		maxUnanswered = limits.Processes * limits.UnansweredFactor
+		maxUnanswered = c.plan.Limits.Processes * c.plan.Limits.UnansweredFactor
 	}
+	gate := c.gateOf(pool)
 	var changes []change
-	for _, server := range c.x.Servers() {
-		if poolOf(c.serverSpec(server).Kind) != pool {
-			continue
-		}
-		for _, a := range c.attemptsOf(server) {
-			from, to := c.x.Event(a.open).T, c.handshakeEnd(a)
-			changes = append(changes, change{from, +1, 0}, change{min(to, from+limits.Hold), -1, 0}, change{from, +1, 1}, change{to, -1, 1})
-		}
+	for _, s := range gate.starts {
+		changes = append(changes, change{s.from, +1, 0}, change{min(s.to, s.heldAtMost), -1, 0}, change{s.from, +1, 1}, change{s.to, -1, 1})
+	}
+	for _, w := range gate.widths[1:] {
+		changes = append(changes, change{w.at, 0, 0})
 	}
 	slices.SortFunc(changes, func(a, b change) int { return int(a.t - b.t) })
 	f := &fullness{}
@@ -43,6 +39,7 @@ func (c *checker) poolFullness(pool string) *fullness {
 		if i+1 < len(changes) && changes[i+1].t == ch.t {
 			continue
 		}
+		slots := gate.widthFrom(ch.t).least
 		isFull := slots > 0 && heldSlots >= slots || maxUnanswered > 0 && unanswered >= maxUnanswered
 		switch {
 		case isFull && !open:

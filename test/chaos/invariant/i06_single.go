@@ -11,36 +11,41 @@ import (
 // I6: a server has one process or session at a time, is dialed once per epoch, and no more servers start at once than the gate
 // has slots. The servers' events count, not the manager's.
 //
-// A slot is held from the dial until the handshake is answered, until everything is released, or for Limits.Hold (2 s). Within
+// A slot is held from the dial until the handshake is answered, until everything is released, or for Limits.Hold (2 s) and the
+// time in which its processes waited for a processor. The gate for processes has fewer slots while starts are starved. Within
 // one instant ends count before begins.
 var singleConnCheck = newCheck("I6", "one connection per server, and the gate",
 	"At most one live process or session per server; at most gate slots held, and 8×gate processes without a handshake.",
 	"No server was dialled.",
 	func(c *checker) {
-		heldSlots, unanswered := map[string][]change{}, []change{}
 		for _, server := range c.x.Servers() {
 			c.checkOneConn(server)
 			c.checkDialsPerEpoch(server)
-			pool := poolOf(c.serverSpec(server).Kind)
-			for _, a := range c.attemptsOf(server) {
-				c.judged++
-				from := c.x.Event(a.open).T
-				to := c.handshakeEnd(a)
-				heldSlots[pool] = append(heldSlots[pool], change{from, +1, a.open}, change{min(to, from+c.plan.Limits.Hold), -1, a.open})
-				if pool == processes {
-					unanswered = append(unanswered, change{from, +1, a.open}, change{to, -1, a.open})
-				}
-			}
-		}
-		for _, p := range []struct {
-			pool  string
-			limit int
-		}{{processes, c.plan.Limits.Processes}, {network, c.plan.Limits.Network}, {inProcess, c.plan.Limits.InProcess}} {
-			c.checkLimit(heldSlots[p.pool], p.limit, "%d starts of the %s held a slot of the gate at %s, and it has %d.", p.pool)
 		}
 		limits := c.plan.Limits
-		c.checkLimit(unanswered, limits.Processes*limits.UnansweredFactor, "%d %s had neither answered the handshake nor ended at %s, and %d "+
-			"may.", processes)
+		for _, pool := range []struct {
+			name  string
+			limit int
+		}{{processes, limits.Processes}, {network, limits.Network}, {inProcess, limits.InProcess}} {
+			gate := c.gateOf(pool.name)
+			c.judged += len(gate.starts)
+			var held []change
+			for _, s := range gate.starts {
+				held = append(held, change{s.from, +1, s.open}, change{min(s.to, s.heldAtLeast), -1, s.open})
+			}
+			c.checkLimit(held, func(t time.Duration) int {
+				if pool.name == processes {
+					return gate.widthAt(t).most
+				}
+				return pool.limit
+			}, "%d starts of the %s held a slot of the gate at %s, and it had %d.", pool.name)
+		}
+		var unanswered []change
+		for _, s := range c.gateOf(processes).starts {
+			unanswered = append(unanswered, change{s.from, +1, s.open}, change{s.to, -1, s.open})
+		}
+		c.checkLimit(unanswered, func(time.Duration) int { return limits.Processes * limits.UnansweredFactor },
+			"%d %s had neither answered the handshake nor ended at %s, and %d may.", processes)
 	})
 
 // The three pools of the gate.
@@ -70,11 +75,9 @@ type change struct {
 	event int
 }
 
-// checkLimit counts how many exist at once. format takes the count, the pool, the time and the limit.
-func (c *checker) checkLimit(changes []change, limit int, format, pool string) {
-	if limit <= 0 {
-		return
-	}
+// checkLimit counts how many exist at once. limitAt returns the limit of a time, 0 for none. format takes the count, the pool, the
+// time and the limit.
+func (c *checker) checkLimit(changes []change, limitAt func(time.Duration) int, format, pool string) {
 	slices.SortStableFunc(changes, func(a, b change) int {
 		if a.t != b.t {
 			return int(a.t - b.t)
@@ -83,14 +86,18 @@ func (c *checker) checkLimit(changes []change, limit int, format, pool string) {
 		return a.delta - b.delta
 	})
 	count := 0
-	slack := 0
-	if c.real {
-		// The gate passes a slot on before the server has recorded that it is free.
-		slack = limit / 2
-	}
 	for _, ch := range changes {
+		if count += ch.delta; ch.delta <= 0 {
+			continue
+		}
+		limit := limitAt(ch.t)
+		slack := 0
+		if c.real {
+			// The gate passes a slot on before the server has recorded that it is free.
+			slack = limit / 2
+		}
 		// Only the first excess is reported: the same starts would be counted again with each further one.
-		if count += ch.delta; ch.delta > 0 && count > limit+slack {
+		if limit > 0 && count > limit+slack {
 			e := c.x.Event(ch.event)
 			c.reportViolation(e.Server, ch.event, nil, format, count, pool, timeText(e.T), limit)
 			return

@@ -195,6 +195,12 @@ type (
 	// Hold keeps a dial from returning before Accept or Reject, even after its context has ended. Only the simulation can do
 	// that.
 	Hold struct{ Conn int }
+	// Busy says how the processes of a connection spend their time from now on: they run on a processor for the share Runs, and
+	// wait for one for the share Waits. Only the simulation can do that.
+	Busy struct {
+		Conn        int
+		Runs, Waits float64
+	}
 	// Spawn starts a child of the process that outlives it and keeps its output open for the time For. Only the real processes
 	// can do that.
 	Spawn struct {
@@ -234,6 +240,7 @@ func (Exit) isAction()         {}
 func (Stop) isAction()         {}
 func (PauseReading) isAction() {}
 func (Hold) isAction()         {}
+func (Busy) isAction()         {}
 func (Spawn) isAction()        {}
 func (BlockStart) isAction()   {}
 func (Wait) isAction()         {}

@@ -65,6 +65,12 @@ var processFaults = map[string]hooks{
 		f.recordFired(m, c.id)
 		c.readyAt += m.drawAround(f.params.Duration("by"))
 	}},
+	"starved": {onConnCreated: func(m *machine, f *fault, c *conn) {
+		f.recordFired(m, c.id)
+		c.readyAt += m.drawAround(f.params.Duration("by"))
+		waits := f.params.Float("waits")
+		m.addActions(Busy{Conn: c.id, Runs: 1 - waits, Waits: waits})
+	}},
 	"silent-discover": {onMessage: func(m *machine, f *fault, c *conn, q *message) bool {
 		// A modern server knows server/discover and answers it; only a legacy one can be silent to it.
 		if q.Method != "server/discover" || c.era == messages.EraModern {

@@ -42,6 +42,8 @@ func (p *player) show(a peer.Action) string {
 		return fields("stop", "conn", a.Conn, "resume", a.Resume)
 	case peer.PauseReading:
 		return fields("deafen", "conn", a.Conn, "hear", a.Resume)
+	case peer.Busy:
+		return fields("busy", "conn", a.Conn, "runs", a.Runs, "waits", a.Waits)
 	case peer.Spawn:
 		return fields("spawn", "conn", a.Conn, "for", a.For, "own-session", a.OwnSession)
 	case peer.BlockStart:

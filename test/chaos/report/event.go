@@ -84,6 +84,8 @@ func describeEvent(e *history.Event) eventText {
 		t.what = "ended" + classText(e) + retryAfterText(e)
 	case history.Released:
 		t.what = "nothing is left"
+	case history.Measured:
+		t.what = fmt.Sprintf("ran for %s, waited for a processor for %s", roundDuration(e.Ran), roundDuration(e.Waited))
 	case history.Call:
 		t.what = "call " + oneLine(e.Tool)
 	case history.GivenUp:

@@ -77,7 +77,8 @@ func rankOf(e *history.Event) int {
 		if e.Outcome != messages.OutcomeResult {
 			return 2
 		}
-	case history.GivenUp, history.Opened, history.Executed, history.Listed, history.Notified, history.Status, history.Snapshot:
+	case history.GivenUp, history.Opened, history.Executed, history.Listed, history.Notified, history.Status, history.Snapshot,
+		history.Measured:
 		return 3
 	case history.Answered:
 		if e.Code != 0 {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/procinfo"
 	"github.com/mcpvisor/mcpvisor/transports/transporttest"
 )
 
@@ -139,6 +140,8 @@ func (s *scripted) onClosing(c conn, _ bool) {
 }
 
 func (s *scripted) onReleased(conn) {}
+
+func (s *scripted) onMeasured(conn, procinfo.Usage) {}
 
 // port is transporttest.Port.
 type port struct {

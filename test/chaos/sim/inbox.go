@@ -5,6 +5,8 @@ import (
 	"cmp"
 	"slices"
 	"sync"
+
+	"github.com/mcpvisor/mcpvisor/transports/procinfo"
 )
 
 // inbox holds what the manager's goroutines have handed to the servers. The loop takes the items when every goroutine waits,
@@ -27,6 +29,8 @@ type item struct {
 	number int // of this connection's
 	kind   itemKind
 	x      *exchange
+	// used belongs to itemMeasured.
+	used procinfo.Usage
 }
 
 // The kinds of items, in the order of a connection's life. A connection may be released at any time after its dial.
@@ -38,15 +42,17 @@ const (
 	itemAbandoned
 	itemClosing
 	itemTerminating
+	itemMeasured
 	itemReleased
 )
 
-// addItem adds an item and wakes the loop. Any goroutine may call it.
-func (b *inbox) addItem(h *simServer, c conn, w itemKind, x *exchange) {
+// addItem adds an item, to which it gives its number, and wakes the loop. Any goroutine may call it.
+func (b *inbox) addItem(it item) {
 	b.mu.Lock()
-	base := c.base()
+	base := it.conn.base()
 	base.itemCount++
-	b.items = append(b.items, item{h, c, base.itemCount, w, x})
+	it.number = base.itemCount
+	b.items = append(b.items, it)
 	b.mu.Unlock()
 	b.wake()
 }

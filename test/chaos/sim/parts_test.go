@@ -14,6 +14,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/peer"
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/procinfo"
 )
 
 func TestTimelineOrder(t *testing.T) {
@@ -55,9 +56,11 @@ func TestInboxOrder(t *testing.T) {
 	}
 	box := inbox{wake: func() {}}
 	put := func(h *simServer, c string, call string) {
-		box.addItem(h, conns[c], itemSent, &exchange{method: "x", call: call, id: c + call})
+		box.addItem(item{host: h, conn: conns[c], kind: itemSent, x: &exchange{method: "x", call: call, id: c + call}})
 	}
-	answer := func(c, body string) { box.addItem(a, conns[c], itemSent, &exchange{id: c + body, body: []byte(body)}) }
+	answer := func(c, body string) {
+		box.addItem(item{host: a, conn: conns[c], kind: itemSent, x: &exchange{id: c + body, body: []byte(body)}})
+	}
 	put(b, "b1", "c9")
 	put(a, "a2", "c11")
 	put(a, "a2", "")
@@ -80,11 +83,12 @@ func TestInboxOrder(t *testing.T) {
 // quiet is a far end that says nothing.
 type quiet struct{ got []string }
 
-func (q *quiet) onDialed(c conn)             { c.acceptOpening("") }
-func (q *quiet) onSent(_ conn, x *exchange)  { q.got = append(q.got, string(x.body[:1])) }
-func (q *quiet) onAbandoned(conn, *exchange) {}
-func (q *quiet) onClosing(conn, bool)        {}
-func (q *quiet) onReleased(conn)             {}
+func (q *quiet) onDialed(c conn)                 { c.acceptOpening("") }
+func (q *quiet) onSent(_ conn, x *exchange)      { q.got = append(q.got, string(x.body[:1])) }
+func (q *quiet) onAbandoned(conn, *exchange)     {}
+func (q *quiet) onClosing(conn, bool)            {}
+func (q *quiet) onReleased(conn)                 {}
+func (q *quiet) onMeasured(conn, procinfo.Usage) {}
 
 // deafSink is a sink that ignores everything.
 type deafSink struct{}
@@ -93,6 +97,25 @@ func (deafSink) Message([]byte)                 {}
 func (deafSink) Oversized(_, _ []byte, _ int64) {}
 func (deafSink) Noise([]byte)                   {}
 func (deafSink) Down(error)                     {}
+
+// TestWorkOfAPipe: the processes tell nothing until they are busy, and from then on how they spent their time.
+func TestWorkOfAPipe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, err := newTransport(messages.Stdio, "x", messages.Spec{}, &quiet{}).Dial(t.Context(), deafSink{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := c.(*pipe)
+		if used, err := p.Work(); !errors.Is(err, procinfo.ErrUnknown) {
+			t.Errorf("before it is busy: %+v %v", used, err)
+		}
+		p.setBusy(0.25, 0.75)
+		time.Sleep(4 * time.Second)
+		if used, err := p.Work(); err != nil || used.CPU != time.Second || used.CPUWait != 3*time.Second {
+			t.Errorf("after 4s: %+v %v", used, err)
+		}
+	})
+}
 
 // TestFullPipe: a process that does not read holds up who writes more than its pipe takes. What was begun may have arrived,
 // what waited behind it has not.

@@ -136,6 +136,10 @@ func (h *simServer) performAction(a peer.Action) {
 		if l := h.conns[a.Conn]; l != nil {
 			l.base().holdOpening()
 		}
+	case peer.Busy:
+		if l := h.conns[a.Conn]; l != nil {
+			l.base().setBusy(a.Runs, a.Waits)
+		}
 	// Only real processes can do these.
 	case peer.Spawn, peer.BlockStart:
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/procinfo"
 )
 
 // pipe is a connection with one ordered stream in each direction: a process, a websocket, or an in-process server.
@@ -200,6 +201,16 @@ func (c *pipe) stopRemote() {
 	if !c.awaitExit(c.grace) {
 		c.markExited("signal: killed")
 	}
+}
+
+// Work implements transports.ProcessConn. The processes of most servers tell nothing, as on a system without such numbers.
+func (c *pipe) Work() (procinfo.Usage, error) {
+	used, known := c.usageNow()
+	if !known {
+		return procinfo.Usage{}, procinfo.ErrUnknown
+	}
+	c.remote.onMeasured(c, used)
+	return used, nil
 }
 
 // writeStderr appends to the standard error of a process, of which the last 64 KiB are kept.

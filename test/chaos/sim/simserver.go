@@ -12,6 +12,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/peer"
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/procinfo"
 )
 
 // simServer is one server of the plan: its machine, and its connections by number. Only the loop uses it, except for the
@@ -80,17 +81,24 @@ func seedOf(words ...string) uint64 {
 }
 
 // These methods implement remoteEnd. The manager's goroutines call them, so they only add to the inbox.
-func (h *simServer) onDialed(c conn)                 { h.w.inbox.addItem(h, c, itemDialed, nil) }
-func (h *simServer) onSent(c conn, x *exchange)      { h.w.inbox.addItem(h, c, itemSent, x) }
-func (h *simServer) onAbandoned(c conn, x *exchange) { h.w.inbox.addItem(h, c, itemAbandoned, x) }
-func (h *simServer) onReleased(c conn)               { h.w.inbox.addItem(h, c, itemReleased, nil) }
+func (h *simServer) onDialed(c conn) { h.w.inbox.addItem(item{host: h, conn: c, kind: itemDialed}) }
+func (h *simServer) onSent(c conn, x *exchange) {
+	h.w.inbox.addItem(item{host: h, conn: c, kind: itemSent, x: x})
+}
+func (h *simServer) onAbandoned(c conn, x *exchange) {
+	h.w.inbox.addItem(item{host: h, conn: c, kind: itemAbandoned, x: x})
+}
+func (h *simServer) onReleased(c conn) { h.w.inbox.addItem(item{host: h, conn: c, kind: itemReleased}) }
+func (h *simServer) onMeasured(c conn, used procinfo.Usage) {
+	h.w.inbox.addItem(item{host: h, conn: c, kind: itemMeasured, used: used})
+}
 
 // onClosing adds the end of input, or with kill the SIGTERM that follows it.
 func (h *simServer) onClosing(c conn, kill bool) {
 	if kill {
-		h.w.inbox.addItem(h, c, itemTerminating, nil)
+		h.w.inbox.addItem(item{host: h, conn: c, kind: itemTerminating})
 	} else {
-		h.w.inbox.addItem(h, c, itemClosing, nil)
+		h.w.inbox.addItem(item{host: h, conn: c, kind: itemClosing})
 	}
 }
 
@@ -120,6 +128,8 @@ func (h *simServer) handleItem(it item) {
 		h.abandonExchange(l, it.x)
 	case itemClosing, itemTerminating:
 		h.closeConn(l, it.kind == itemTerminating)
+	case itemMeasured:
+		h.recordEvent(history.Event{Kind: history.Measured, Conn: l.number, Ran: it.used.CPU, Waited: it.used.CPUWait})
 	case itemReleased:
 		h.releaseConn(l)
 	case itemDialed:

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/procinfo"
 )
 
 // This file, pipe.go and web.go are the transport in memory. Its other side is a remoteEnd: a simServer, or the scripted peer
@@ -25,6 +26,8 @@ type remoteEnd interface {
 	// onClosing reports that the client has closed its side, or with signal that it sends the process SIGTERM. endRemote
 	// follows later, or nothing.
 	onClosing(c conn, signal bool)
+	// onMeasured reports that somebody read what the processes have used.
+	onMeasured(c conn, used procinfo.Usage)
 	// onReleased reports that nothing is left of the connection.
 	onReleased(c conn)
 }
@@ -142,6 +145,10 @@ type baseConn struct {
 	exitText      string
 	noiseCount    int64
 
+	// busySince is the time at which the shares runs and waits began, zero if nobody can read what the processes use.
+	busySince   time.Time
+	runs, waits float64
+
 	// openAnswered is closed when the opening has an answer, connEnded when the connection has ended for its user, remoteExited
 	// when the server's side has ended, allReleased when nothing is left.
 	openAnswered chan struct{}
@@ -178,6 +185,24 @@ func (w *baseConn) Info() transports.Info {
 		info.PID = firstPID + w.number
 	}
 	return info
+}
+
+// setBusy says how the processes spend their time from now on: they run on a processor, and wait for one, for these shares of it.
+func (w *baseConn) setBusy(runs, waits float64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.busySince, w.runs, w.waits = time.Now(), runs, waits
+}
+
+// usageNow returns what the processes have used since setBusy, and false before it.
+func (w *baseConn) usageNow() (used procinfo.Usage, known bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.busySince.IsZero() {
+		return procinfo.Usage{}, false
+	}
+	passed := float64(time.Since(w.busySince))
+	return procinfo.Usage{CPU: time.Duration(passed * w.runs), CPUWait: time.Duration(passed * w.waits)}, true
 }
 
 // firstPID is added to a connection's number to make a process id that no real process has.
