@@ -24,7 +24,7 @@ type Options struct {
 	// Guard receives every process of the manager; nil means that no guardian runs. Peers end with this process without one as
 	// well.
 	Guard stdio.Guard
-	// Machine makes the servers; nil means sent.NewMachine.
+	// Machine makes the servers; nil means sent.NewRealMachine.
 	Machine func(peer.Config) peer.Machine
 	// Progress is called every reportEvery with the state of the run, always from one goroutine; nil means that nothing is
 	// reported.
@@ -109,7 +109,7 @@ func newRun(plan scenario.Plan, o Options) (_ *run, err error) {
 		}
 	}
 	if o.Machine == nil {
-		o.Machine = sent.NewMachine
+		o.Machine = sent.NewRealMachine
 	}
 	r := &run{plan: plan, options: o, began: time.Now(), servers: map[string]*chaosServer{}, descriptors: &descriptorLimit{}, settledHashes: toolHashes{}, tokens: map[string]*bearerToken{}, watchDone: make(chan struct{})}
 	r.rec = history.NewRecorder(plan, r.elapsedTime)

@@ -117,7 +117,7 @@ func (c *conversation) receiveNotification(now time.Duration, m *message) {
 		if !c.isSentAgain() {
 			c.reportProblem("the request %s (%s) was cancelled twice", id, r.method)
 		}
-	case r.end == answered && now > r.endedAt+crossTime && !c.misled:
+	case r.end == answered && now > r.endedAt+c.crossTime && !c.misled:
 		c.reportProblem("the request %s (%s) was cancelled %s after its answer", id, r.method, (now - r.endedAt).Round(time.Millisecond))
 	default:
 		c.endRequest(now, id, cancelled)

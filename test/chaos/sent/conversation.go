@@ -16,8 +16,10 @@ import (
 // A conversation is the state of one connection that a rule depends on. The machine of the server owns it; its driver makes one
 // call after the other, so it has no lock.
 type conversation struct {
-	server   scenario.Server
-	sessions []string // the ids of HTTP sessions that the server has given
+	server scenario.Server
+	// crossTime is virtualCrossTime or realCrossTime.
+	crossTime time.Duration
+	sessions  []string // the ids of HTTP sessions that the server has given
 	// version is the version of the server's initialize result, empty before; initialized is set by notifications/initialized.
 	// modern is set by the first result while version is empty, the era probe's aside: from then on the connection speaks the
 	// modern era.
@@ -69,9 +71,9 @@ type request struct {
 const keptRequests = 4096
 
 // newConversation returns the state of a connection on which no message was sent.
-func newConversation(s scenario.Server) *conversation {
+func newConversation(s scenario.Server, crossTime time.Duration) *conversation {
 	return &conversation{
-		server: s, requests: map[string]*request{}, tokens: map[string]string{}, asked: map[string]*question{}, tasks: map[string]*taskState{},
+		server: s, crossTime: crossTime, requests: map[string]*request{}, tokens: map[string]string{}, asked: map[string]*question{}, tasks: map[string]*taskState{},
 		lists: map[string]*listing{},
 	}
 }

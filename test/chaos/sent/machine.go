@@ -36,16 +36,24 @@ const maxNotes = 5
 type machine struct {
 	peer.Machine
 	server        scenario.Server
+	crossTime     time.Duration
 	conversations map[int]*conversation
 	noteCount     int
 }
 
-// NewMachine returns a healthy server that judges its clients.
-func NewMachine(c peer.Config) peer.Machine { return judgeClients(peer.New(c), c.Server) }
+// NewMachine returns a healthy server that judges its clients, in virtual time.
+func NewMachine(c peer.Config) peer.Machine {
+	return judgeClients(peer.New(c), c.Server, virtualCrossTime)
+}
+
+// NewRealMachine returns one for real processes and the time of a machine that may be busy.
+func NewRealMachine(c peer.Config) peer.Machine {
+	return judgeClients(peer.New(c), c.Server, realCrossTime)
+}
 
 // judgeClients wraps a server. The tests wrap scripted ones.
-func judgeClients(m peer.Machine, s scenario.Server) peer.Machine {
-	return &machine{Machine: m, server: s, conversations: map[int]*conversation{}}
+func judgeClients(m peer.Machine, s scenario.Server, crossTime time.Duration) peer.Machine {
+	return &machine{Machine: m, server: s, crossTime: crossTime, conversations: map[int]*conversation{}}
 }
 
 // Begin implements peer.Machine.
@@ -60,7 +68,7 @@ func (m *machine) End(now time.Duration, f scenario.PlannedFault) []peer.Action 
 
 // Open implements peer.Machine.
 func (m *machine) Open(now time.Duration, conn int) []peer.Action {
-	m.conversations[conn] = newConversation(m.server)
+	m.conversations[conn] = newConversation(m.server, m.crossTime)
 	return m.observeActions(now, m.Machine.Open(now, conn))
 }
 
@@ -77,7 +85,7 @@ func (m *machine) Receive(now time.Duration, conn int, body []byte, header map[s
 	// Over HTTP a message may come for a connection that the record has not seen opened.
 	c := m.conversations[conn]
 	if c == nil {
-		c = newConversation(m.server)
+		c = newConversation(m.server, m.crossTime)
 		m.conversations[conn] = c
 	}
 	var notes []peer.Action

@@ -296,10 +296,17 @@ func TestAnswersAreReadWithoutACopy(t *testing.T) {
 	}
 }
 
-// playStory returns the violations of a story.
+// playStory returns the violations of a story in virtual time.
 func playStory(t *testing.T, s story) (violations []string) {
+	t.Helper()
+	return playStoryWithin(t, s, virtualCrossTime)
+}
+
+// playStoryWithin returns the violations of a story whose messages may cross each other for some time.
+func playStoryWithin(t *testing.T, s story, crossTime time.Duration) (violations []string) {
+	t.Helper()
 	server := &scripted{}
-	m, now := judgeClients(server, s.server), time.Duration(0)
+	m, now := judgeClients(server, s.server, crossTime), time.Duration(0)
 	m.Open(now, 1)
 	take := func(actions []peer.Action) {
 		for _, a := range actions {
@@ -365,4 +372,29 @@ func playStory(t *testing.T, s story) (violations []string) {
 		}
 	}
 	return violations
+}
+
+// Of real processes a cancellation that comes seconds after the answer is no breach: on a busy machine a client took 3 s to read
+// an answer of one huge line, and gave up in the middle of it.
+func TestACancellationCrossesALongAnswer(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		crossTime time.Duration
+		after     string
+		breach    bool
+	}{
+		{"virtual, soon", virtualCrossTime, "500ms", false},
+		{"virtual, late", virtualCrossTime, "3s", true},
+		{"real, as a busy machine is", realCrossTime, "3s", false},
+		{"real, late", realCrossTime, "1m", true},
+	} {
+		violations := playStoryWithin(t, story{c.name, stdio, begun + `
+			> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"t","arguments":{}}}
+			< {"jsonrpc":"2.0","id":2,"result":{}}
+			wait ` + c.after + `
+			> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`, ""}, c.crossTime)
+		if found := len(violations) > 0; found != c.breach {
+			t.Errorf("%s: %q", c.name, violations)
+		}
+	}
 }
