@@ -12,8 +12,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
-// The link tells the server's actor of calls whose ends throw doubt on the connection, so that the actor looks at it: refused credentials,
-// a broken connection, and two timeouts in a row in which the server said nothing. It tells of no other end.
+// The link tells the server's actor of calls whose ends throw doubt on the connection, so that the actor looks at it: refused
+// credentials, a broken connection, and two timeouts in a row in which the server said nothing. It tells of no other end.
 func TestTheEndOfACallTellsOfItsConnection(t *testing.T) {
 	ends := func(class messages.Class) error { return &messages.Error{Class: class} }
 	for _, c := range []struct {

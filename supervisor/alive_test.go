@@ -211,8 +211,8 @@ func TestARefusedQuestionIsNotRepeatedAtOnce(t *testing.T) {
 	})
 }
 
-// TestADisabledServerThatRefusesCredentialsIsAskedAgain: a server that is disabled keeps its connection, whatever its answer to a question
-// is. It was never asked again after a refusal, so that the end of its peer was not noticed when it was enabled.
+// TestADisabledServerThatRefusesCredentialsIsAskedAgain: a server that is disabled keeps its connection, whatever its answer to a
+// question is. It was never asked again after a refusal, so that the end of its peer was not noticed when it was enabled.
 func TestADisabledServerThatRefusesCredentialsIsAskedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake("echo")

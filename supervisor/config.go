@@ -85,8 +85,8 @@ type Config struct {
 	Gate restart.Limits
 	// Timing holds the durations of connections: coalescing, drains, probes.
 	Timing actors.Timing
-	// WithdrawAfter is the time for which the tools of a lost connection stay in the catalog, marked lost; 0 is 5 s. A longer time hides
-	// longer interruptions from a model, and lets it choose tools that are not there.
+	// WithdrawAfter is the time for which the tools of a lost connection stay in the catalog, marked lost; 0 is 5 s. A longer
+	// time hides longer interruptions from a model, and lets it choose tools that are not there.
 	WithdrawAfter time.Duration
 	// CallWait lets a call or a read whose server is not connected wait for it, at most so long and never past its own deadline,
 	// also at the start, and when its tools are withdrawn already. It ends not-sent at once if the server cannot be connected in

@@ -46,8 +46,9 @@
 //	              └── calls, reads ──▶ catalog snapshot ──▶ session of the connection
 //	other actors ── messages ──▶ entry actor ── Manager
 //
-// The supervisor actor (internal/core) owns the set of servers, their restart records (package supervisor/restart) and the start gate.
-// Each server actor owns its own state and connection. The registry actor is the only writer of the catalog. Beside the actors stand
-// the other parts, each with a lock of its own and made of a few options by Start: credentials, opener (which specs may be tried, and
-// their transports), toolcache, permissions with asker, requests (what servers ask), auditor, listindex, and reload, which follows files.
+// The supervisor actor (internal/core) owns the set of servers, their restart records (package supervisor/restart) and the start
+// gate. Each server actor owns its own state and connection. The registry actor is the only writer of the catalog. Beside the
+// actors stand the other parts, each with a lock of its own and made of a few options by Start: credentials, opener (which specs
+// may be tried, and their transports), toolcache, permissions with asker, requests (what servers ask), auditor, listindex, and
+// reload, which follows files.
 package supervisor

@@ -553,7 +553,8 @@ func (m *Manager) Settled(ctx context.Context, servers ...string) error {
 			return refusal.UnknownServerError(op, name)
 		}
 		if _, err := cell.Wait(ctx, func(v *actors.View) bool {
-			// Seen says that the actor has handled all commands from before; without it an old settled state would be taken for the new.
+			// Seen says that the actor has handled all commands from before; without it an old settled state would be taken for
+			// the new.
 			return v.Seen >= ticket && v.State.Settled() && isRetryKnown(v) || v.State.Removing
 		}); err != nil {
 			return &Error{Op: op, Class: messages.ClassOf(err), Server: name,

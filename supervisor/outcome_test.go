@@ -289,8 +289,8 @@ func TestAgentToolsBridge(t *testing.T) {
 	})
 }
 
-// TestAnAnswerThatCannotBeUsedEndsTheCall: the read of a trusted server was answered with what is no answer, on a connection that stands.
-// It was said so only seconds later, when no other connection had come.
+// TestAnAnswerThatCannotBeUsedEndsTheCall: the read of a trusted server was answered with what is no answer, on a connection that
+// stands. It was said so only seconds later, when no other connection had come.
 func TestAnAnswerThatCannotBeUsedEndsTheCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake("read")

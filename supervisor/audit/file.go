@@ -40,8 +40,9 @@ type File struct {
 	Path string
 	// MaxSize is the size in bytes at which it is renamed to Path.1, and the file of that name to Path.2; DefaultMaxSize if 0.
 	MaxSize int64
-	// Keep is the number of such files that are kept; DefaultKeep if 0, none if negative. KeepFor, unless it is 0, bounds the time that one is
-	// kept after its last write; old ones are removed when one is rotated, and once an hour while lines are written.
+	// Keep is the number of such files that are kept; DefaultKeep if 0, none if negative. KeepFor, unless it is 0, bounds the
+	// time that one is kept after its last write; old ones are removed when one is rotated, and once an hour while lines are
+	// written.
 	Keep    int
 	KeepFor time.Duration
 	// Sync makes every write wait until it is on the disk.

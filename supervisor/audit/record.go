@@ -95,8 +95,8 @@ type Record struct {
 	Reason string         `json:"reason,omitempty"`
 
 	// Change is a word: add, replace, remove, enable, disable, reconnect, set-servers, configure, permissions, sign-in, sign-out,
-	// credentials, approve, pin, tool (its definition differs from the approved one). Detail adds to it, without secrets; Added, Removed
-	// and Adjusted are servers.
+	// credentials, approve, pin, tool (its definition differs from the approved one). Detail adds to it, without secrets; Added,
+	// Removed and Adjusted are servers.
 	Change   string   `json:"change,omitempty"`
 	Detail   string   `json:"detail,omitempty"`
 	Added    []string `json:"added,omitempty"`

@@ -118,6 +118,7 @@ func Dead(table []Row, planned []string, graph map[string]Package) []string {
 
 // findRow returns the row of a package, nil if there is none.
 func findRow(table []Row, path string) *Row {
+	// The longest pattern decides, so that a row for one package stands beside a row for all below its folder.
 	var best *Row
 	longest := -1
 	for i, l := range table {

@@ -22,6 +22,7 @@ const MaxFamily = 5
 func Families(files map[string][]string) []string {
 	var bad []string
 	for _, folder := range slices.Sorted(maps.Keys(files)) {
+		// The first word of a file is its family; a file without an underscore is a family of its own.
 		families := map[string][]string{}
 		for _, name := range files[folder] {
 			word, _, _ := strings.Cut(strings.TrimSuffix(name, ".go"), "_")

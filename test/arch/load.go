@@ -18,6 +18,7 @@ var Systems = []string{"linux", "darwin", "windows"}
 
 // Load asks the go command for our packages, with what they import on all systems.
 func Load(root string) (map[string]Package, error) {
+	// A build constraint hides files of other systems from one run, so that the graph is the union over the systems.
 	graph := map[string]Package{}
 	for _, system := range Systems {
 		cmd := exec.Command("go", "list", "-json=ImportPath,Imports,Deps", "./...")
@@ -29,6 +30,7 @@ func Load(root string) (map[string]Package, error) {
 		if err != nil {
 			return nil, fmt.Errorf("go list for %s: %w\n%s", system, err, stderr.String())
 		}
+		// The go command prints one JSON object after the other, without a list around them.
 		for dec := json.NewDecoder(bytes.NewReader(out)); ; {
 			var p struct {
 				ImportPath    string
@@ -39,6 +41,7 @@ func Load(root string) (map[string]Package, error) {
 			} else if err != nil {
 				return nil, err
 			}
+			// The module's own path is cut off, as in the table.
 			path := strings.TrimPrefix(strings.TrimPrefix(p.ImportPath, Module), "/")
 			if path == "" {
 				path = "."
@@ -50,6 +53,7 @@ func Load(root string) (map[string]Package, error) {
 	return graph, nil
 }
 
+// sortedUnion returns the elements of both lists, each once.
 func sortedUnion(a, b []string) []string {
 	all := slices.Concat(a, b)
 	slices.Sort(all)
@@ -70,6 +74,7 @@ func TopLevel(root string) ([]string, error) {
 	may := []string{
 		"go.mod", "go.sum", "actors", "messages", "supervisor", "transports", "cmd", "test", "Makefile", "README.md",
 	}
+	// What git ignores may lie about in a working copy: caches, and binaries of a build.
 	ignored, err := os.ReadFile(filepath.Join(root, ".gitignore"))
 	if err != nil {
 		return nil, err

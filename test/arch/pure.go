@@ -28,6 +28,7 @@ var impureImports = []struct{ path, why string }{
 // harmless stand below an impure path and only compute.
 var harmless = []string{"net/url", "net/netip", "net/textproto"}
 
+// impureImport returns why a pure package may not import a path, empty if it may.
 func impureImport(path string) string {
 	if slices.Contains(harmless, path) {
 		return ""
@@ -73,6 +74,7 @@ func Purity(fset *token.FileSet, f *ast.File) []string {
 		if err != nil { // the parser accepted it
 			panic(err)
 		}
+		// The last word of the path is the name, except for math/rand/v2, the one path with a version that is watched.
 		name := path[strings.LastIndex(path, "/")+1:]
 		if name == "v2" {
 			name = "rand"
@@ -96,6 +98,7 @@ func Purity(fset *token.FileSet, f *ast.File) []string {
 			if !ok || id.Obj != nil {
 				return true
 			}
+			// Methods of a value are not looked at: a clock or a generator that was passed in is an argument.
 			c, ok := impureCalls[named[id.Name]]
 			if !ok {
 				return true

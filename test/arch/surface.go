@@ -42,6 +42,7 @@ const MaxPromised = 600
 // Surface says what is wrong with the public packages: one that is neither promised nor says that it is not, or both.
 // comments are the package comments by folder, exported the numbers of their exported names.
 func Surface(promised map[string]string, comments map[string]string, exported map[string]int, most int) (bad []string, total int) {
+	// Line breaks of the comment do not count: the sentence may be wrapped anywhere.
 	for folder, comment := range comments {
 		says := strings.Contains(strings.Join(strings.Fields(comment), " "), NoPromise)
 		_, listed := promised[folder]
@@ -71,6 +72,7 @@ func Surface(promised map[string]string, comments map[string]string, exported ma
 func CountExported(f *ast.File) (n int) {
 	for _, d := range f.Decls {
 		switch d := d.(type) {
+		// Methods are learned with their type, and are not counted.
 		case *ast.FuncDecl:
 			if d.Recv == nil && d.Name.IsExported() {
 				n++

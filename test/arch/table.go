@@ -10,6 +10,7 @@ import (
 type Layer struct {
 	// Number names the layer in a failure: 0 to 6, with 4a, 4b and 4c for those that stand on the facade.
 	Number string
+	// Height is where the layer begins; the heights up to the next layer are its steps.
 	Height int
 	// Why says what the packages of the layer have in common, and what they may not know.
 	Why string
@@ -76,8 +77,10 @@ type Row struct {
 // Module is the path of this module.
 const Module = "github.com/mcpvisor/mcpvisor"
 
+// protoactor is the library of actors. Only the actors and what stands on them may import it.
 const protoactor = "github.com/asynkron/protoactor-go"
 
+// noActors is the Never of every row below the actors.
 var noActors = map[string]string{
 	protoactor: "what stands below the actors must be usable, and testable, without an actor system",
 }
@@ -594,9 +597,10 @@ var Table = []Row{
 type ReachLimit struct {
 	// To is an import path, and everything below it.
 	To string
-	// Only are the packages that may; paths as in Layer.
+	// Only are the packages that may; paths as in Row.
 	Only []string
-	Why  string
+	// Why is printed when another package reaches it.
+	Why string
 }
 
 // ReachLimits are the limits.
@@ -613,6 +617,7 @@ var ReachLimits = []ReachLimit{
 // grpcFaces are the packages that may reach grpc: the faces to other machines, and what stands on them.
 var grpcFaces = []string{"supervisor/remote", "supervisor/cluster", "cmd/...", "test/..."}
 
+// grpcWhy is the reason of all limits on grpc.
 const grpcWhy = "it adds grpc and 9 MB to every program that embeds the facade; only the faces to other machines may"
 
 // matchPattern reports whether a package path is meant by a pattern of the table, and how exactly.

@@ -38,6 +38,7 @@ var Metaphors = map[string]string{
 // Words returns the declarations of a file whose name is one of Particles or has one of Metaphors in it.
 func Words(fset *token.FileSet, f *ast.File) []string {
 	var bad []string
+	// check looks at one declaration; uses of a name are not looked at, since each has its declaration.
 	check := func(id *ast.Ident) {
 		if id == nil {
 			return
@@ -63,6 +64,7 @@ func Words(fset *token.FileSet, f *ast.File) []string {
 			}
 		}
 	}
+	// checkExprs takes what := declares; an assignment to an existing name declares nothing.
 	checkExprs := func(tok token.Token, exprs ...ast.Expr) {
 		for _, e := range exprs {
 			if id, ok := e.(*ast.Ident); ok && tok == token.DEFINE {
@@ -126,6 +128,7 @@ func parts(name string) []string {
 	runes := []rune(name)
 	for i, r := range runes {
 		upper := unicode.IsUpper(r)
+		// A capital begins a word after a small letter, and the last capital of an abbreviation begins the next word: HTTPServer.
 		begins := upper && i > 0 && (!unicode.IsUpper(runes[i-1]) || i+1 < len(runes) && unicode.IsLower(runes[i+1]))
 		if r == '_' || begins {
 			flush()

@@ -5,9 +5,9 @@
 //	supervisor, stopped := core.New(core.Options{Common: common, …}, shared)
 //	// spawn it, send it AddServer, ServerCommand, SetServers …, at last CloseAll
 //
-// Guarantees: a server has at most one connection, whatever commands come; each command is replied to once, in the supervisor's turn;
-// a server whose actor panicked gets a successor only when the old connection is closed; a start happens when the restart policy and the
-// gate allow it, and at no other time; CloseAll is replied to when no server is left.
+// Guarantees: a server has at most one connection, whatever commands come; each command is replied to once, in the supervisor's
+// turn; a server whose actor panicked gets a successor only when the old connection is closed; a start happens when the restart
+// policy and the gate allow it, and at no other time; CloseAll is replied to when no server is left.
 //
 // Not promised: that a command whose sender has stopped waiting does not take effect.
 //

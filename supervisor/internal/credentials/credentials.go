@@ -1,20 +1,22 @@
-// Package credentials authorises the requests of remote servers. It has one credential per server, made from the spec's auth or by the
-// program's own provider, and shared by all connections of the server; sign-ins are kept in a store that all processes of the user share.
+// Package credentials authorises the requests of remote servers. It has one credential per server, made from the spec's auth or
+// by the program's own provider, and shared by all connections of the server; sign-ins are kept in a store that all processes of
+// the user share.
 //
 //	set := credentials.New(credentials.Options{Log: log})
 //	c, err := set.CredentialFor("files", &spec)
 //	config.Auth = c.ForConnection()                    // a transports.Authorizer, nil where requests carry nothing
 //
-// Guarantees: a credential lives until the parts of the spec that it was made of change; a connection that began under one account sends
-// nothing under another; no bearer token goes to another machine in the clear unless the spec allows it; the store is not opened for a
-// server that never asks for a sign-in; what requests carried is known to [Set.SecretsOf], which takes it out of texts.
+// Guarantees: a credential lives until the parts of the spec that it was made of change; a connection that began under one
+// account sends nothing under another; no bearer token goes to another machine in the clear unless the spec allows it; the store
+// is not opened for a server that never asks for a sign-in; what requests carried is known to [Set.SecretsOf], which takes it out
+// of texts.
 //
 // Not promised: that a token which the store holds is still accepted.
 //
 // # How it fits
 //
-// Package opener puts credentials into transports, package supervisor signs in and out (Manager.Login), and packages transports/auth and
-// transports/auth/oauth do the work of each kind.
+// Package opener puts credentials into transports, package supervisor signs in and out (Manager.Login), and packages
+// transports/auth and transports/auth/oauth do the work of each kind.
 package credentials
 
 import (

@@ -79,8 +79,8 @@ func (k *Set) mayHoldSignIn() bool {
 	return err == nil
 }
 
-// storeCheckEvery is the least time between two checks of requests whether the first sign-in of this machine was made, by another process.
-// It bounds how long they are sent without it; a request that the server refuses checks at once.
+// storeCheckEvery is the least time between two checks of requests whether the first sign-in of this machine was made, by another
+// process. It bounds how long they are sent without it; a request that the server refuses checks at once.
 const storeCheckEvery = time.Second
 
 // isKnownEmpty reports that the store's directory was missing less than storeCheckEvery ago. A request asks this first, because

@@ -1,5 +1,5 @@
-// Package opener decides whether a spec may be tried, and makes its transport: a process, a remote connection with its credentials, or a
-// server of the same program.
+// Package opener decides whether a spec may be tried, and makes its transport: a process, a remote connection with its
+// credentials, or a server of the same program.
 //
 //	o := opener.New(opener.Options{Credentials: set})
 //	problem, rule := o.SpecProblem("files", spec), o.RefusingRule(spec)      // both empty: it may be tried

@@ -4,8 +4,8 @@
 //	d := permissions.New(permissions.Options{Access: rules, Asker: asker, Log: log, …})
 //	err := d.AllowCall(ctx, tool, args)              // nil: it may be sent
 //
-// Guarantees: a call is decided by one set of rules to its end, and without a lock; what is denied was not sent, and the error names the
-// rule; under "hold" a changed tool is not offered before a person has approved it.
+// Guarantees: a call is decided by one set of rules to its end, and without a lock; what is denied was not sent, and the error
+// names the rule; under "hold" a changed tool is not offered before a person has approved it.
 //
 // # How it fits
 //
@@ -76,7 +76,8 @@ type ruleSet struct {
 	*access.Matcher
 	// empty says that there are no rules, so that a call need not look for a judgement.
 	empty bool
-	// tools holds judgements by the address of the tool's definition, which a snapshot shares with the next one if the tool is the same.
+	// tools holds judgements by the address of the tool's definition, which a snapshot shares with the next one if the tool is
+	// the same.
 	tools     atomic.Pointer[sync.Map] // *messages.Tool → *access.Judgement
 	keptCount atomic.Int64
 }

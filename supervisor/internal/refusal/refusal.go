@@ -1,5 +1,5 @@
-// Package refusal has the errors with which the parts of a manager refuse what is not done: it is closed, there is no such server, or the
-// program's own function said no.
+// Package refusal has the errors with which the parts of a manager refuse what is not done: it is closed, there is no such
+// server, or the program's own function said no.
 package refusal
 
 import (

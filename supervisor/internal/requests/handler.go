@@ -1,5 +1,5 @@
-// Package requests answers the requests of servers (elicitation, sampling, roots): with the program's functions, or through an actor that
-// has announced that it answers them.
+// Package requests answers the requests of servers (elicitation, sampling, roots): with the program's functions, or through an
+// actor that has announced that it answers them.
 //
 //	h := requests.New(requests.Answerers{Elicit: elicit, Log: log})
 //	handlers := h.HandlersFor("files")               // what a new connection announces and uses
@@ -172,8 +172,8 @@ func (d *Handler) elicitFunc(server string, ask func(context.Context, messages.E
 	}
 }
 
-// sampleFunc returns the function that answers a server's requests for the model, with a bound and a check as in elicitFunc. The result is
-// the program's own and is not checked.
+// sampleFunc returns the function that answers a server's requests for the model, with a bound and a check as in elicitFunc. The
+// result is the program's own and is not checked.
 func (d *Handler) sampleFunc(server string, ask func(context.Context, messages.SampleRequest) (json.RawMessage, error)) func(
 	context.Context, messages.SampleRequest) (json.RawMessage, error) {
 	return func(ctx context.Context, r messages.SampleRequest) (raw json.RawMessage, err error) {

@@ -9,8 +9,8 @@
 //
 // # How it fits
 //
-// Package core loads a list before a lazy server's actor begins, the actor saves each new one. Package supervisor/internal/lists has the
-// files, package credentials knows the account.
+// Package core loads a list before a lazy server's actor begins, the actor saves each new one. Package supervisor/internal/lists
+// has the files, package credentials knows the account.
 package toolcache
 
 import (

@@ -137,8 +137,8 @@ func numbers(t *testing.T, text string) (list []int) {
 	return list
 }
 
-// environment holds the variables that the TypeScript SDK hands on to a server by default. All servers get the same: one that starts with
-// NODE_EXTRA_CA_CERTS costs a third more.
+// environment holds the variables that the TypeScript SDK hands on to a server by default. All servers get the same: one that
+// starts with NODE_EXTRA_CA_CERTS costs a third more.
 var environment = []string{"HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"}
 
 func start(ctx context.Context, w work) (r result, err error) {

@@ -1,6 +1,7 @@
 package faults
 
-// callFaults are the faults of tool calls. Package peer has the hooks of the same names in call_faults.go.
+// callFaults are the faults of tool calls. They act between the arrival of a request and its answer; a chance is drawn for each call
+// by itself, so that one below 1 leaves some calls alone. Package peer has the hooks of the same names in call_faults.go.
 var callFaults = []Kind{
 	{
 		Name: "hang-call", ID: "R1", Kinds: allKinds, Eras: bothEras, Tiers: tiers,

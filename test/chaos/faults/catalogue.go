@@ -36,10 +36,10 @@ var (
 
 	bothEras   = []messages.Era{messages.EraLegacy, messages.EraModern}
 	legacyEras = []messages.Era{messages.EraLegacy}
-	// tiers are both tiers. Faults that the simulation cannot show (floods, processes) are realOnly, those that the system does
-	// not let the harness do are simOnly.
 	modernEras = []messages.Era{messages.EraModern}
 
+	// tiers are both tiers. Faults that the simulation cannot show (floods, processes) are realOnly, those that the system does
+	// not let the harness do are simOnly.
 	tiers    = []string{Sim, Real}
 	realOnly = []string{Real}
 	simOnly  = []string{Sim}

@@ -12,6 +12,21 @@
 // no other package of the harness and owns nothing that changes.
 //
 // A fault lasts from its begin to its end. An instant fault happens at its begin and has no end.
+//
+// # Where a new fault goes
+//
+// A row in the file of its subject (calls.go, http.go, lists.go, output.go, process.go, protocol.go, trust.go), and hooks of the same
+// name in package peer, a test of which plays every fault. If it needs an event to have an effect, effectNeeds of package generate
+// names that.
+//
+// # Guarantees
+//
+// A name in a scenario keeps its meaning, and each parameter has a default, which is the most telling value. The catalogue does not
+// change while a program runs.
+//
+// # Not promised
+//
+// That every fault has an effect on every day: one that lasts while no call is made changes no call.
 package faults
 
 import (

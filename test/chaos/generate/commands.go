@@ -11,6 +11,7 @@ import (
 // drawCommands draws the owner's commands, near to faults and to his own other commands. A command that takes a server away is
 // mostly followed by the one that brings it back.
 func (d *scenarioBuilder) drawCommands() {
+	// Most owners do little in a day; two in five are busy.
 	n := d.IntN(4)
 	if d.drawChance(0.4) {
 		n = d.IntN(12)
@@ -124,6 +125,7 @@ func (d *scenarioBuilder) drawLoad() {
 
 // drawReads draws reads of servers that offer resources and prompts.
 func (d *scenarioBuilder) drawReads() {
+	// Reads come in bursts of up to 15 s, because each costs as much of a run's time as a call.
 	for range d.IntN(4) {
 		server := d.pickServer(func(g scenario.Group) bool { return g.Offers })
 		if server == "" {

@@ -20,6 +20,7 @@ func (d *scenarioBuilder) crossing(seed uint64) {
 	before := d.Rand
 	defer func() { d.Rand = before }()
 	d.Rand = scenario.Rand(seed, "generate crossing")
+	// A crossing needs time before it, to connect, and after it, to show what was left.
 	if !d.drawChance(crossings) || d.length < 150*time.Second || d.serverCount() >= d.o.Servers {
 		return
 	}

@@ -33,6 +33,7 @@ func (d *scenarioBuilder) drawFaults() {
 	if len(names) == 0 {
 		return
 	}
+	// Few faults on three days of ten: a fault alone shows what it does, many show what they do to each other.
 	n := 1 + d.IntN(min(3, d.o.Faults))
 	if d.drawChance(0.7) {
 		n = 1 + d.IntN(d.o.Faults)
@@ -51,6 +52,7 @@ func (d *scenarioBuilder) drawFaults() {
 func (d *scenarioBuilder) drawFault(k faults.Kind) {
 	f := scenario.Fault{Fault: k.Name, With: d.drawParameters(k)}
 	server := ""
+	// "sleep" stops the machine and names no server.
 	if k.Name != "sleep" {
 		if server = d.serverForFault(k, nil); server == "" {
 			return // no server is of that kind, and the options allow no further one
@@ -91,6 +93,7 @@ func (d *scenarioBuilder) drawFault(k faults.Kind) {
 
 // faultTargets draws the selector of a fault: one server (65 %), some, or all.
 func (d *scenarioBuilder) faultTargets(k faults.Kind, server string) scenario.Selector {
+	// can counts the servers that the fault applies to: "any:N" of more than there are cannot be planned.
 	can := 0
 	for _, g := range d.s.Servers {
 		if k.Applies(g.Kind, g.Era) {
@@ -136,6 +139,7 @@ func (d *scenarioBuilder) drawParameters(k faults.Kind) map[string]string {
 			value = pick(d, "1", "64", "4KiB", "100KiB")
 		case faults.Count:
 			value = d.drawNumber(k, p)
+		// A text names a tool or a scope, for which no random word makes sense.
 		case faults.Text:
 			continue
 		}

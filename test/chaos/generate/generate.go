@@ -20,6 +20,13 @@
 // # How it fits
 //
 // Package campaign and the search of package planted call [Scenario] with one seed after the other; package sim runs the plan.
+//
+//	generate.go     the order of the draws, and the manager's times
+//	servers.go      the servers; faults.go, triggers.go the faults and the events that they need to have an effect
+//	commands.go     the owner's commands, calls and reads
+//	moments.go      when: near to what happens already
+//	recipes*.go     sequences for rare events, and the other files: parts that came later, each with a source of chance of its own
+//
 // This package calls package scenario for the language and package faults for the kinds of faults and their parameters. It
 // keeps no state: the builder of a scenario lives for one call.
 package generate

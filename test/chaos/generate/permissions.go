@@ -9,8 +9,8 @@ import (
 // permitShare is the share of days that have an owner who gives other rules while calls are made.
 const permitShare = 0.2
 
-// drawPermissions has rules deny tools of one server, and later others or none, while those tools are called and what else it has is read. The
-// server is there for that alone. It has a source of chance of its own.
+// drawPermissions has rules deny tools of one server, and later others or none, while those tools are called and what else it has
+// is read. The server is there for that alone. It has a source of chance of its own.
 func (d *scenarioBuilder) drawPermissions(seed uint64) {
 	if len(d.o.Only) > 0 || d.serverCount() >= d.o.Servers || d.length < 90*time.Second {
 		return
@@ -31,6 +31,7 @@ func (d *scenarioBuilder) drawPermissions(seed uint64) {
 	if g.Offers {
 		d.addBurst(g.Name, "", 1, at, last).Read = pick(d, "resource", "prompts", "subscribe")
 	}
+	// Three permits: tools are denied, perhaps others, and in the end none, so that the day ends with everything offered.
 	for n, refused := range []string{
 		pick(d, tool, tool, "read,write", "read,put,write", scenario.WholeServer), pick(d, "", "", scenario.PutTool, scenario.WholeServer), "",
 	} {
@@ -41,7 +42,7 @@ func (d *scenarioBuilder) drawPermissions(seed uint64) {
 		d.addCommand("enable", g.Name, at+last)
 	}
 	if d.drawChance(0.3) {
-		d.addFault(pick(d, "crash", "list-changed"), g.Name, at+5*last/8, 0, nil) // in the instant of a permit nobody could say what took the tools away
+		d.addFault(pick(d, "crash", "list-changed"), g.Name, at+5*last/8, 0, nil) // in the instant of a permit no check could say what took the tools away
 	}
 }
 

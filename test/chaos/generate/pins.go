@@ -21,6 +21,7 @@ func (d *scenarioBuilder) drawPins(seed uint64) {
 		return
 	}
 	d.s.Manager.Pins = true
+	// A definition must have been seen before it changes, and a server needs some seconds to connect and list.
 	at := d.roundTime(d.drawBetween(5*time.Second, d.length/2))
 	for range 1 + d.IntN(3) {
 		server := d.pickServer(connectsByItself)

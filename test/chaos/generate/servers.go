@@ -167,6 +167,7 @@ func (d *scenarioBuilder) serverForFault(k faults.Kind, also func(scenario.Group
 		return name
 	}
 	// A drawn server may fail the caller's condition, so the draw is repeated.
+	// After 20 tries the fault is left out: an unlikely condition must not keep a seed from giving a day.
 	for range 20 {
 		g := d.drawServer(pick(d, k.Kinds...), pick(d, k.Eras...))
 		if g.Kind != messages.SSE || g.Era != messages.EraModern {

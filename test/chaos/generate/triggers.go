@@ -45,6 +45,7 @@ func (d *scenarioBuilder) addTrigger(k faults.Kind, server string, at, last time
 	}
 	// The event comes early, so that it meets short faults too.
 	soon := min(at+d.drawBetween(0, max(min(last, 2*time.Second), time.Millisecond)), d.length-time.Millisecond)
+	// A kind that the table does not name has the zero need: it acts by itself.
 	switch effectNeeds[k.Name] {
 	case needNothing:
 	case needCall, needCancel:
@@ -53,6 +54,7 @@ func (d *scenarioBuilder) addTrigger(k faults.Kind, server string, at, last time
 			Rate: float64(2 + d.IntN(4)), From: messages.Duration(at),
 			For: messages.Duration(d.roundTime(min(max(last, 2*time.Second), 8*time.Second))),
 		}
+		// A caller gives up by its timeout.
 		if effectNeeds[k.Name] == needCancel {
 			l.Timeout = messages.Duration(pick(d, 50*time.Millisecond, 300*time.Millisecond))
 		}

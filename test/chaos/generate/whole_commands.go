@@ -38,6 +38,7 @@ func (d *scenarioBuilder) drawWholeCommands(seed uint64) {
 			d.addCommand(scenario.ConnectAll, "", from+d.drawBetween(time.Second, 30*time.Second))
 		}
 	}
+	// Mostly the owner wants all servers again before the day ends, so that the healed world has servers to be judged.
 	if d.drawChance(0.7) {
 		d.addCommand(scenario.ConnectAll, "", d.roundTime(d.length-d.drawBetween(0, 20*time.Second)))
 	}

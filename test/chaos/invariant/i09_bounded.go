@@ -207,8 +207,8 @@ func (c *checker) mayHaveReopened(server string, from, to time.Duration) bool {
 	return false
 }
 
-// calledForHeaders reports whether the headers of a call were refused between two lists, or so shortly before the first that the second is what
-// follows for the catalog: "the client SHOULD call tools/list to check for changes".
+// calledForHeaders reports whether the headers of a call were refused between two lists, or so shortly before the first that the
+// second is what follows for the catalog: "the client SHOULD call tools/list to check for changes".
 func (c *checker) calledForHeaders(server string, from, to time.Duration) bool {
 	spec := c.serverSpec(server)
 	return spec != nil && spec.Headers && slices.ContainsFunc(c.x.ServerEvents(server), func(i int) bool {

@@ -142,8 +142,8 @@ func (c *checker) findLatePrompt(server string, a ownerCommand, from time.Durati
 		a.action, timeText(a.begin), until, timeText(bound))}
 }
 
-// findLateAnswer returns the proof that a command was not answered as soon as its server stayed in one phase, and at the latest when the
-// slowest attempt ends; nil if it was.
+// findLateAnswer returns the proof that a command was not answered as soon as its server stayed in one phase, and at the latest
+// when the slowest attempt ends; nil if it was.
 func (c *checker) findLateAnswer(server string, stays []phaseSpan, all []ownerCommand, a ownerCommand) *lateAnswer {
 	// A server that is added again starts only when the connection before it is gone.
 	from := c.waitsUntil(server, all, a)
@@ -202,8 +202,8 @@ func (c *checker) findLateAnswer(server string, stays []phaseSpan, all []ownerCo
 // wholeAnswers collects, by the number of a command to all servers, by when each server was done with it.
 type wholeAnswers map[int][]*lateAnswer
 
-// reportLast reports a command to all servers that was not answered when the last of them was done; a server without a proof may have taken until
-// the answer.
+// reportLast reports a command to all servers that was not answered when the last of them was done; a server without a proof may
+// have taken until the answer.
 func (w wholeAnswers) reportLast(c *checker) {
 	for _, number := range slices.Sorted(maps.Keys(w)) {
 		var last *lateAnswer

@@ -2,8 +2,8 @@ package invariant
 
 import "time"
 
-// checkQueued judges that a server that waits for the start gate is let through when the gate has a slot for it. It may wait for the end of its own
-// old connection first, and for a dial that does not come back.
+// checkQueued judges that a server that waits for the start gate is let through when the gate has a slot for it. It may wait for
+// the end of its own old connection first, and for a dial that does not come back.
 func (c *checker) checkQueued(server string) {
 	if c.real {
 		return // the servers see later than the gate that a slot is free
@@ -36,7 +36,8 @@ func (c *checker) checkQueued(server string) {
 	}
 }
 
-// lastRelease returns when nothing was left of the connections that were opened before a time; the end of the history if something always was.
+// lastRelease returns when nothing was left of the connections that were opened before a time; the end of the history if
+// something always was.
 func (c *checker) lastRelease(server string, t time.Duration) time.Duration {
 	last := t
 	for _, conn := range c.x.Conns(server) {

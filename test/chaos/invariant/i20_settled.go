@@ -11,8 +11,8 @@ import (
 // readSettled is the Method of the record of a wait until no server changes its phase by itself (Manager.Settled).
 const readSettled = "settled"
 
-// checkSettled judges those waits: by the answer each server stood in a phase in which it stays at some time of the wait; the answer comes when the
-// last one does; and one that does not come within its time names a server that is on its way.
+// checkSettled judges those waits: by the answer each server stood in a phase in which it stays at some time of the wait; the
+// answer comes when the last one does; and one that does not come within its time names a server that is on its way.
 func (c *checker) checkSettled() {
 	begin := -1
 	for _, i := range c.x.ServerEvents("") {

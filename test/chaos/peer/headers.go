@@ -11,7 +11,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// headerParam is an argument that is to be repeated in a header: the way to it, its schema without the keyword, and what its header is called.
+// headerParam is an argument that is to be repeated in a header: the way to it, its schema without the keyword, and what its
+// header is called.
 type headerParam struct{ path, schema, header string }
 
 // headerParams are the arguments of each tool of a server that says headers. The names of their headers change with the list, so that a

@@ -102,8 +102,8 @@ func TestSameSeedSameActions(t *testing.T) {
 	}
 }
 
-// A server that wants arguments in headers refuses a call without them, and says so in the record if its client knows the list for long and nothing
-// broke since.
+// A server that wants arguments in headers refuses a call without them, and says so in the record if its client knows the list
+// for long and nothing broke since.
 func TestACallWithoutTheHeadersOfItsArguments(t *testing.T) {
 	server := usualServer(messages.HTTP, messages.EraModern)
 	server.Headers = true

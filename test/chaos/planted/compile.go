@@ -35,6 +35,7 @@ func (s *Source) Compiles(planned []bugs.Bug) error {
 			folders = append(folders, "./"+b.Package)
 		}
 	}
+	// The types of the imports come from the go command's build cache, so that only packages with bugs are checked from source.
 	exports, err := s.exportFiles(folders)
 	if err != nil {
 		return errors.Join(append(problems, err)...)
@@ -82,6 +83,7 @@ func (s *Source) exportFiles(folders []string) (map[string]string, error) {
 
 // A checker type-checks packages with bugs. Its importer caches the imports of all checks.
 type checker struct {
+	// source is the product as it was read; no check changes it.
 	source   *Source
 	fset     *token.FileSet
 	importer types.Importer

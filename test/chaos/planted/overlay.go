@@ -63,6 +63,7 @@ func (s *Source) changedFiles(planned []bugs.Bug) (map[string][]byte, error) {
 			return nil, err
 		}
 		byFile[e.function.file] = append(byFile[e.function.file], e)
+		// One more file in the package reads the name of the chosen bug from the environment.
 		path := filepath.Join(filepath.Dir(e.function.file), "the_planted_bug.go")
 		changed[path] = []byte("package " + s.packages[b.Package].name + choiceSource)
 	}

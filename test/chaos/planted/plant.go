@@ -18,6 +18,16 @@
 // Programs.Search starts command search, which is built with the overlay and calls packages generate, campaign and shrink;
 // Programs.Test starts the test programs of the product's packages. The environment variable MCPVISOR_PLANTED chooses the bug
 // of each process.
+//
+// # Guarantees
+//
+// The source of the product is not changed: the copies of functions stand in files of a temporary folder, which the go command takes
+// in place of the real ones (-overlay). A row whose code is not found, or found twice, is an error that shows the nearest code. With
+// no bug chosen the program behaves as the product does.
+//
+// # Not promised
+//
+// That a harness which finds these bugs finds others. The table holds slips that engineers make; it is no proof.
 package planted
 
 import (

@@ -37,6 +37,7 @@ func (r Result) daysText(b bugs.Bug) string {
 		return "hang: " + f.Hang
 	case f.Seed == 0:
 		return "–"
+	// The invariant that was violated is one of those that the row names.
 	case b.ExplainedBy(f.Violated):
 		return strings.Join(f.Violated, " ")
 	default:

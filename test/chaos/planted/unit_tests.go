@@ -54,6 +54,7 @@ func (p *Programs) Test(ctx context.Context, b bugs.Bug, limit time.Duration) (T
 // testPackage builds the tests of a package once, runs them once without a bug to learn which ones fail anyway, and then with
 // the bug.
 func (p *Programs) testPackage(ctx context.Context, b bugs.Bug, limit time.Duration) (TestResult, error) {
+	// Tests that fail on this machine without any bug would otherwise find every bug.
 	flaws, known := p.failingTests[b.Package]
 	if !known {
 		if err := p.runGo(ctx, "test", "-c", "-vet=off", "-overlay", p.overlay, "-o", p.testPath(b.Package), "./"+b.Package); err != nil {

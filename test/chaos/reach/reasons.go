@@ -11,8 +11,8 @@ var Packages = []string{
 // fileReason says why the days do not run what stands in some files.
 type fileReason struct{ prefix, why string }
 
-// unreachableFiles are the files that no day can run, because what calls them is not there in virtual time: a person at a browser, another
-// process, another machine. Their own packages and test/e2e test them.
+// unreachableFiles are the files that no day can run, because what calls them is not there in virtual time: a person at a
+// browser, another process, another machine. Their own packages and test/e2e test them.
 var unreachableFiles = []fileReason{
 	{"supervisor/login.go", "a person signs in with a browser"},
 	{"supervisor/internal/credentials/store.go", "as supervisor/login.go"},

@@ -10,8 +10,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// Adjustments are the words of Command.With, which say what an adjust changes. A connection depends on none of them. What is not said stays as it
-// is.
+// Adjustments are the words of Command.With, which say what an adjust changes. A connection depends on none of them. What is not
+// said stays as it is.
 var Adjustments = map[string]string{
 	"callTimeout":    "how long a call may take",
 	"maxCallTimeout": "how long one may take that tells of progress; never less than callTimeout",

@@ -86,8 +86,8 @@ type Group struct {
 	// Offers: it has resources, prompts and completion as well, and one of the legacy era asks its caller something in every third
 	// call: the person, the model, or where it may work.
 	Offers bool `json:"offers,omitempty" yaml:"offers,omitempty"`
-	// Headers: its tools want their arguments in headers as well (x-mcp-header), by other names whenever its list changes, and one of them
-	// as no server may. It counts over http in the modern era.
+	// Headers: its tools want their arguments in headers as well (x-mcp-header), by other names whenever its list changes, and
+	// one of them as no server may. It counts over http in the modern era.
 	Headers bool `json:"headers,omitempty" yaml:"headers,omitempty"`
 	// Trusted, Disabled, Connect, ConnectTimeout, CallTimeout, MaxCallTimeout, IdleTimeout, MaxInFlight and MaxQueued are those of
 	// the manager's Spec.
@@ -206,8 +206,8 @@ type Manager struct {
 	Ask   bool `json:"ask,omitempty" yaml:"ask,omitempty"`
 	// Pins has it remember the definitions of tools and say which have changed since they were approved.
 	Pins bool `json:"pins,omitempty" yaml:"pins,omitempty"`
-	// Messages: another actor of the manager's system gives the commands, makes the calls and the reads, watches, and answers what servers
-	// ask, all by message and not by the facade. Only the simulation does so.
+	// Messages: another actor of the manager's system gives the commands, makes the calls and the reads, watches, and answers
+	// what servers ask, all by message and not by the facade. Only the simulation does so.
 	Messages bool `json:"messages,omitempty" yaml:"messages,omitempty"`
 }
 

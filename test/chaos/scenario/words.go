@@ -8,12 +8,12 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// ConnectAll and DisconnectAll are the commands to all servers. In the record each is one event for each server: what the facade documents that it
-// does to that one.
+// ConnectAll and DisconnectAll are the commands to all servers. In the record each is one event for each server: what the facade
+// documents that it does to that one.
 const ConnectAll, DisconnectAll = "connectAll", "disconnectAll"
 
-// ActionOf returns the command to one server that a command to all of them amounts to, by the server's phase when it is given; empty if nothing is
-// done about that server.
+// ActionOf returns the command to one server that a command to all of them amounts to, by the server's phase when it is given;
+// empty if nothing is done about that server.
 func ActionOf(do string, phase messages.Phase, step messages.Step) string {
 	switch {
 	case do == DisconnectAll:

@@ -29,6 +29,7 @@ func (c *conversation) observeOther(at time.Duration, body []byte) {
 		c.asked[string(m.ID)] = &question{method: *m.Method}
 		return
 	}
+	// The hint lets the client ask before the interval is over; see taskState.hinted.
 	var p struct {
 		TaskID string `json:"taskId"`
 	}
@@ -108,8 +109,8 @@ func (c *conversation) receiveNotification(now time.Duration, m *message) {
 	r := c.requests[id]
 	switch {
 	case r == nil:
-		// 2025-11-25: cancellations "MUST only reference requests that: Were previously issued in the same direction; Are believed to still be
-		// in-progress".
+		// 2025-11-25: cancellations "MUST only reference requests that: Were previously issued in the same direction; Are
+		// believed to still be in-progress".
 		c.reportProblem("the request %s was cancelled, and never sent", messages.Line(id, 60))
 	case r.method == "initialize":
 		c.reportProblem("initialize was cancelled: 2025-11-25, \"The initialize request MUST NOT be cancelled by clients\"")

@@ -124,6 +124,7 @@ func (c *conversation) receiveBody(now time.Duration, body []byte, header map[st
 
 // receiveMessage judges one message: first its form, then its method, era and headers, then its place among the others.
 func (c *conversation) receiveMessage(now time.Duration, body []byte, header map[string]string) {
+	// What cannot be parsed is a breach by itself, and has no further place to be judged by.
 	m := &message{header: header}
 	if err := json.Unmarshal(body, m); err != nil {
 		c.reportProblem("it was sent what is no JSON-RPC message (%v): %s", err, messages.Line(string(body), 120))
@@ -143,6 +144,7 @@ func (c *conversation) receiveMessage(now time.Duration, body []byte, header map
 	if m.params["_meta"] != nil && json.Unmarshal(m.params["_meta"], &m.meta) != nil {
 		c.reportProblem("_meta of %s is no object: %s", *m.Method, messages.Line(string(m.params["_meta"]), 120))
 	}
+	// The order counts: a first message after an end opens another conversation, by whose rules it is judged.
 	c.beginAnother(m)
 	c.checkEnded(now, *m.Method)
 	c.checkMethod(m)
@@ -168,6 +170,7 @@ func (c *conversation) receiveRequest(now time.Duration, m *message) {
 	if old := c.requests[id]; old != nil && (old.end != refused || old.method != r.method) {
 		c.reportProblem("the id %s of %s is that of %s, which was sent before it", id, r.method, old.method)
 	}
+	// A request that broke a rule is remembered all the same: the server answers it, and the rules about answers need it.
 	c.checkToken(m, r, id)
 	c.requests[id] = r
 	c.order = append(c.order, id)
@@ -226,6 +229,7 @@ func (c *conversation) endRequest(now time.Duration, id string, how ending) *req
 	if r == nil || r.end != "" {
 		return r
 	}
+	// The token may be used again from here on, and the task be asked for again.
 	r.end, r.endedAt = how, now
 	if r.token != "" && c.tokens[r.token] == id {
 		delete(c.tokens, r.token)
@@ -245,6 +249,7 @@ func (c *conversation) observeMessage(at time.Duration, s peer.Send) {
 		}
 		return
 	}
+	// A message that is not the last one of its exchange is a notification or a question on the request's stream.
 	if s.Reply == "" || s.More {
 		c.observeOther(at, s.Body)
 		return

@@ -79,6 +79,7 @@ func (c *conversation) checkMethod(m *message) {
 		c.reportProblem("the arguments of %s are no object: %s", method, messages.Line(string(arguments), 120))
 	}
 	// 2025-11-25: "Both parties MUST … only use capabilities that were successfully negotiated."
+	// A server of the harness announces all of an extension or nothing, so that a prefix decides.
 	offered := strings.HasPrefix(method, "resources/") || strings.HasPrefix(method, "prompts/") || method == "completion/complete"
 	if offered && !c.server.Offers || strings.HasPrefix(method, "tasks/") && c.server.Tasks == "" {
 		c.reportProblem("it was sent %s, and never said that it can do that", method)
@@ -164,8 +165,8 @@ func (c *conversation) checkHeaders(m *message) {
 	if c.version >= "2025-06-18" {
 		c.checkHeader(m, "Mcp-Protocol-Version", c.version)
 	}
-	// 2025-03-26: "clients using the Streamable HTTP transport MUST include it in the Mcp-Session-Id header on all of their subsequent HTTP
-	// requests."
+	// 2025-03-26: "clients using the Streamable HTTP transport MUST include it in the Mcp-Session-Id header on all of their
+	// subsequent HTTP requests."
 	if n := len(c.sessions); n > 0 && !slices.Contains(c.sessions, m.header["Mcp-Session-Id"]) {
 		c.checkHeader(m, "Mcp-Session-Id", c.sessions[n-1])
 	}

@@ -50,6 +50,7 @@ func (c *conversation) receiveRound(m *message, r *request) {
 		c.reportProblem("%s came back with the state %s, and that is not what was to come back", r.method, messages.Line(string(state), 60))
 		return
 	}
+	// A round is answered once. If the server refuses the request, the round is open again: takeBacks brings it back.
 	o := c.rounds[at]
 	c.rounds = slices.Delete(c.rounds, at, at+1)
 	r.takeBacks = append(r.takeBacks, func() { c.rounds = append(c.rounds, o) })
@@ -74,6 +75,7 @@ func (c *conversation) receiveRound(m *message, r *request) {
 
 // sameParams compares the params of two rounds of one request, without the members that belong to a round.
 func sameParams(a, b map[string]json.RawMessage) bool {
+	// The values are compared as bytes: a client sends back what it has kept, and has no reason to write it anew.
 	count := func(params map[string]json.RawMessage) (n int) {
 		for key := range params {
 			if !isOfRound(key) {

@@ -27,9 +27,9 @@ func (s *scripted) Wake(time.Duration, int) []peer.Action { return s.says }
 
 func (s *scripted) Closed(time.Duration, int, bool) []peer.Action { return nil }
 
-// The words of the stories: "> " is what the client sends, over HTTP with its headers ("name=value") before it; "< " what the server sends;
-// "refuse 3 401" answers the request 3 with a status and a body behind it, "refuse" a notification, "wait 2s" lets time pass, "close" closes the client's side. A word in capitals stands for a
-// message that every story needs.
+// The words of the stories: "> " is what the client sends, over HTTP with its headers ("name=value") before it; "< " what the
+// server sends; "refuse 3 401" answers the request 3 with a status and a body behind it, "refuse" a notification, "wait 2s" lets
+// time pass, "close" closes the client's side. A word in capitals stands for a message that every story needs.
 var words = strings.NewReplacer(
 	"> INIT", `> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`,
 	"< INIT", `< {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25"}}`,

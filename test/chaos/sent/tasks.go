@@ -64,6 +64,7 @@ func (c *conversation) observeTask(at time.Duration, r *request, result map[stri
 			t.interval = time.Duration(*ms * float64(time.Millisecond))
 		}
 	}
+	// The interval runs from the answers to the polling, not from those to a program that asked beside it.
 	if !r.onDemand {
 		t.toldAt, t.hinted = at, false
 	}

@@ -8,7 +8,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
-// permissionRules are the rules that the scenario gives the manager now: those of its commands, over a default that asks if it is to ask.
+// permissionRules are the rules that the scenario gives the manager now: those of its commands, over a default that asks if it is
+// to ask.
 func (w *simulation) permissionRules() (rules access.Rules) {
 	if w.plan.Scenario.Manager.Ask {
 		rules.Own.Default = access.Ask
@@ -25,8 +26,8 @@ func (w *simulation) permissionRules() (rules access.Rules) {
 	return rules
 }
 
-// permitFunc is the command that replaces the rules. Those that are in force when it has been answered are what Permissions and Decide say,
-// unless others were given meanwhile.
+// permitFunc is the command that replaces the rules. Those that are in force when it has been answered are what Permissions and
+// Decide say, unless others were given meanwhile.
 func (w *simulation) permitFunc(ctx context.Context, h *simServer) func() error {
 	rules, server := w.permissionRules(), h.server
 	count := w.permitCount.Add(1)

@@ -11,7 +11,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/pins"
 )
 
-// pinWatch knows which definitions of tools were shown first, or approved since. The manager has to say of every other one that it has changed.
+// pinWatch knows which definitions of tools were shown first, or approved since. The manager has to say of every other one that
+// it has changed.
 type pinWatch struct {
 	mu sync.Mutex
 	// approved are the hashes of definitions, by server and tool.
@@ -64,9 +65,9 @@ func (p *pinWatch) isApproved(server string, tool *supervisor.Tool) bool {
 	return slices.Contains(p.approved[server][tool.Name], pins.DefinitionOf(tool).Hash())
 }
 
-// checkPins judges what is said of the changed tools of a server that is connected, when nothing moves: the status names those that wait for an
-// approval, and every tool waits whose definition is none that was shown first or approved. What another description of the server, or a rule,
-// hides and shows again is not known here.
+// checkPins judges what is said of the changed tools of a server that is connected, when nothing moves: the status names those
+// that wait for an approval, and every tool waits whose definition is none that was shown first or approved. What another
+// description of the server, or a rule, hides and shows again is not known here.
 func (w *simulation) checkPins(h *simServer) {
 	// A status is dear to build, and most plans have no pins.
 	if w.pins.approved == nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 )
 
-// statusReads compares what the methods of the facade say at one moment: they are different ways to the same published values. It also compares
-// each server's history with the phases that were published, and waits for the servers to settle now and then.
+// statusReads compares what the methods of the facade say at one moment: they are different ways to the same published values. It
+// also compares each server's history with the phases that were published, and waits for the servers to settle now and then.
 type statusReads struct {
 	// lookCount counts the looks, so that some of them do more.
 	lookCount int
@@ -133,7 +133,8 @@ func (w *simulation) compareCatalog(names []string) {
 	}
 }
 
-// compareHistory judges that the history of a server tells what was published: each entry the phase of its time, and each phase an entry.
+// compareHistory judges that the history of a server tells what was published: each entry the phase of its time, and each phase
+// an entry.
 func (w *simulation) compareHistory(server string) {
 	entries, err := w.manager.History(server)
 	if err != nil {

@@ -8,12 +8,12 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// ownerSet is the set of servers by the owner's commands, in their order. It says what the answer to each further set must be. Only the loop uses
-// it.
+// ownerSet is the set of servers by the owner's commands, in their order. It says what the answer to each further set must be.
+// Only the loop uses it.
 type ownerSet struct {
 	specs map[string]messages.Spec
-	// leaving are the servers that were removed and of which the manager has not said that they are gone. One that is added again meanwhile is new
-	// to the manager in every set, until it is there.
+	// leaving are the servers that were removed and of which the manager has not said that they are gone. One that is added again
+	// meanwhile is new to the manager in every set, until it is there.
 	leaving map[string]bool
 }
 
@@ -37,7 +37,8 @@ func (o *ownerSet) removeServer(name string) {
 	o.leaving[name] = true
 }
 
-// replaceAll notes that the owner gave the whole set, and returns the check of the answer: it returns what is wrong with it, empty if nothing is.
+// replaceAll notes that the owner gave the whole set, and returns the check of the answer: it returns what is wrong with it,
+// empty if nothing is.
 func (o *ownerSet) replaceAll(specs map[string]messages.Spec) func(messages.SetServersResult) string {
 	var want messages.SetServersResult
 	unsure := maps.Clone(o.leaving)

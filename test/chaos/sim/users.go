@@ -355,9 +355,9 @@ func hashEntries(entries []*supervisor.Entry) string {
 	return history.HashTools(tools)
 }
 
-// commandEvents splits a configure command with a set of servers into the removals and additions that it amounts to, and a command to all servers
-// into what it does to each, because the invariants judge each server by its own commands. It updates removed for them. Any other command is one
-// event.
+// commandEvents splits a configure command with a set of servers into the removals and additions that it amounts to, and a
+// command to all servers into what it does to each, because the invariants judge each server by its own commands. It updates
+// removed for them. Any other command is one event.
 func (p *managerUsers) commandEvents(o scenario.PlannedCommand) []history.Event {
 	e := history.Event{Side: history.Owner, Kind: history.Command, Server: o.Server, Command: o.ID, Method: o.Do}
 	var all []history.Event

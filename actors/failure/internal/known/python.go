@@ -37,7 +37,8 @@ var python = []Failure{
 		Reason:  "the module {2} has nothing of the name {1}: two versions do not fit each other",
 		Fix:     "install the server again with the versions that it asks for",
 	},
-	// Python names only the key of os.environ; the pattern asks for the form of an environment variable, because any dict may lack a key.
+	// Python names only the key of os.environ; the pattern asks for the form of an environment variable, because any dict may
+	// lack a key.
 	{
 		Name: "python-missing-variable", Sign: "KeyError: '",
 		Pattern: `^KeyError: '([A-Z][A-Z0-9]*_[A-Z0-9_]+)'$`,

@@ -274,7 +274,8 @@ func newPermissionsAdd(o *cli.Options, verdict access.Verdict) *cobra.Command {
 			"  mcpvisor permissions " + string(verdict) + " 'github:delete_*'",
 		Args: atLeastOneRule,
 		RunE: func(_ *cobra.Command, rules []string) error {
-			// Only the person's own file is written: a project's file belongs to all who work on it, the managed one to the organisation.
+			// Only the person's own file is written: a project's file belongs to all who work on it, the managed one to the
+			// organisation.
 			path := discover.DefaultPaths().User
 			var written []string
 			var failed error

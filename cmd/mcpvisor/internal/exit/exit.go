@@ -21,7 +21,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// The exit codes. They are part of the interface to scripts: the help of the program lists them, and a number never changes its meaning.
+// The exit codes. They are part of the interface to scripts: the help of the program lists them, and a number never changes its
+// meaning.
 const (
 	OK          = 0
 	Failed      = 1   // a tool answered isError, or a server is not connected
