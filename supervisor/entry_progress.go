@@ -13,10 +13,14 @@ const progressEvery = 100 * time.Millisecond
 // progressSender sends an actor the progress of a call, at most once in progressEvery. Reports in between are replaced by the
 // newest one, which is always sent.
 type progressSender struct {
+	// post sends to the caller's actor. It is called with mu held and must not wait.
 	post func(*messages.CallProgress)
-	id   string
+	// id is the call id that the caller chose.
+	id string
 
-	mu       sync.Mutex
+	// mu guards the fields below.
+	mu sync.Mutex
+	// lastSent is the time of the newest message; zero before the first.
 	lastSent time.Time
 	// next is the newest report that waits for timer; nil if none does. ended is set when the call has: nothing is sent after it.
 	next  *messages.CallProgress
@@ -41,7 +45,7 @@ func (p *progressSender) addProgress(v messages.Progress) {
 	p.sendLatest()
 }
 
-// flushDue runs when the timer rings.
+// flushDue runs in the timer's goroutine when the distance to the last message is kept. It may meet the end of the call.
 func (p *progressSender) flushDue() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

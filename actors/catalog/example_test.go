@@ -7,7 +7,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// Example follows two servers through a drop and a removal.
+// Example follows two servers through a drop and a removal. An epoch is one connection of a server, a revision one change within
+// it: what carries an older one than the catalog has seen changes nothing.
 func Example() {
 	show := func(what string, s *catalog.Snapshot) {
 		fmt.Printf("%-28s generation %d:", what, s.Generation())
@@ -51,6 +52,7 @@ func Example() {
 	// a late list (false)          generation 4: mcp__git__log(live)
 }
 
+// A tool is found by the name that models see, or by its server and its own name. Route is what the announcement gave.
 func ExampleSnapshot_Lookup() {
 	s, _ := catalog.Empty(messages.Naming{}).Apply(catalog.Change{
 		Kind: catalog.Announce, Server: "git", Epoch: 7, Rev: 1, Tools: []messages.Tool{{Name: "log"}}, Route: "connection 7",
@@ -64,6 +66,7 @@ func ExampleSnapshot_Lookup() {
 	// false
 }
 
+// Two snapshots are compared by the names that models see: "log" has another description, and is the same tool.
 func ExampleDiff() {
 	list := func(rev uint64, tools ...messages.Tool) catalog.Change {
 		return catalog.Change{Kind: catalog.Announce, Server: "git", Epoch: 1, Rev: rev, Tools: tools}

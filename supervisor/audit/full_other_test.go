@@ -2,5 +2,5 @@
 
 package audit_test
 
-// appendLimited needs a limit that other systems set in other ways.
+// appendLimited is called for by TestMain on every system; the test that starts such a process is in full_linux_test.go.
 func appendLimited(string) int { return 1 }

@@ -5,6 +5,9 @@
 //
 // The five servers are the fixtures of test/servers under other names. One never answers, one cannot start, and one that
 // worked is killed by Play.
+//
+// How it fits: command run prints what [Play] does, and a test plays it with a shorter bound and compares the lines with those that
+// README quotes. The package calls nothing of mcpvisor; only command run with -program starts it, for the second half of the story.
 package loop
 
 import (

@@ -8,6 +8,17 @@
 // A feature either is shown by a test or waits for work that is named; anything else fails the test of this package, and
 // so does a test that names a feature which is not in the list. `go run ./test/seeds/report -bind` writes the names of
 // the tests into the list, where a reader looks for them; `make seeds` runs them and prints what passes and what waits.
+//
+// # How it fits
+//
+//	features ── Load ──┐
+//	                   ├─ Check ──> the test of this package; command report prints the list and binds names
+//	test sources ─ Read┘
+//
+// [Shows] runs inside of a test, and fails it at once for a feature that is not in the list. Tests of every package may import the
+// package; nothing else does.
+//
+// Not promised: that a test proves its feature. A person has bound the two.
 package seeds
 
 import (

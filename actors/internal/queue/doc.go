@@ -1,7 +1,7 @@
 // Package queue decides which call may run next where only so many may run at once: a pure value without a lock, a clock or a
 // goroutine. Package actors puts one, with a lock around it, before the gate of each server that has a bound.
 //
-//	answer, waiter, displaced := q.Enter(key, newValue)   // Go, Wait or Full
+//	answer, waiter, displaced := q.Enter(key, newValue)   // Go, Wait or Full; newValue makes what a waiter carries
 //	…
 //	next := q.Leave()                                     // a running call has ended: the one to admit, or nil
 //	waited := q.Drop(waiter)                              // a waiting call gives up

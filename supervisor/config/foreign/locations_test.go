@@ -10,6 +10,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/config/foreign"
 )
 
+// The files of each program are looked for where its own documentation puts them on each system, and where its variables move them.
 func TestPlaces(t *testing.T) {
 	unset := func(string) (string, bool) { return "", false }
 	moved := func(name string) (string, bool) {

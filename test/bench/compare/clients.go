@@ -126,11 +126,13 @@ func (w *ServerSet) openMcpvisor(ctx context.Context, c Case, era messages.Era, 
 	if err != nil {
 		return nil, err
 	}
+	// The context of the measurement may have ended by then, so that closing has a bound of its own.
 	closed := func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		_ = m.Close(ctx)
 	}
+	// What is measured begins with a connected server; connecting has a section of its own.
 	if err := m.Settled(ctx); err != nil || !m.Server("s").IsConnected() {
 		st, _ := m.ServerStatus("s")
 		closed()

@@ -43,6 +43,7 @@ func Section() row.Section {
 					return report, fmt.Errorf("%s over %s: %w", n[1], n[0], err)
 				}
 				name := n[1] + ", " + n[0]
+				// Three times the quiet time and 5 ms: beside any busy process the kernel takes the processor away now and then.
 				r := row.Row{Case: "p99 of a healthy call beside " + name, Unit: "ms", Value: milliseconds(percentile(flooded, 99)), Target: 3*milliseconds(percentile(quiet, 99)) + 5}
 				if n[1] == "computing" {
 					// The kernel decides how much a busy process costs, so there is no target.
@@ -91,6 +92,7 @@ func measureCalls(ctx context.Context, transport, kind string, long time.Duratio
 	if quiet, err = callTimes(ctx, m, long); err != nil {
 		return nil, nil, err
 	}
+	// The flood begins when its server is connected, and lasts as long as the healthy calls.
 	spec, end, err := floodServer(transport, kind)
 	if err != nil {
 		return nil, nil, err

@@ -32,9 +32,10 @@ type ServerSet struct {
 	self string
 	// url is the server whose list changes with each listing, frozenURL the one whose list stays the same.
 	url, frozenURL string
-	processes      []*exec.Cmd
-	inputs         []io.Closer
-	inProcess      *server.MCPServer
+	// processes are the servers over HTTP; each ends when its input, the element of inputs at the same index, is closed.
+	processes []*exec.Cmd
+	inputs    []io.Closer
+	inProcess *server.MCPServer
 	// count numbers the changes of the in-process list.
 	count int
 }
@@ -59,6 +60,7 @@ func NewServerSet(c Case) (*ServerSet, error) {
 			all[i] = server.ServerTool{Tool: mcp.NewToolWithRawSchema(toolName(i), toolDescription(i), json.RawMessage(toolSchema(i)))}
 		}
 		w.inProcess.AddTools(all...)
+	// Two servers, because a list that never changes cannot come from one whose list changes with each listing.
 	case "http":
 		for frozen, url := range map[bool]*string{false: &w.url, true: &w.frozenURL} {
 			if *url, err = w.startProcess(frozen); err != nil {
@@ -137,6 +139,7 @@ func (w *ServerSet) changeList() {
 	if w.inProcess == nil {
 		return
 	}
+	// One word of one description is enough: mcpvisor compares whole definitions.
 	w.count++
 	w.inProcess.AddTool(mcp.NewToolWithRawSchema(toolName(0), fmt.Sprintf("%s %d", toolDescription(0), w.count),
 		json.RawMessage(toolSchema(0))), nil)

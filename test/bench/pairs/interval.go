@@ -60,6 +60,7 @@ func intervalOfMedian(values []time.Duration) (low, mid, high time.Duration) {
 
 // rankOfInterval returns the k of intervalOfMedian for n values, at least 1.
 func rankOfInterval(n int) int {
+	// Of n fair coins there are all = 2^n ways, sum of which have at most k on one side; 2.5 % are one in 40.
 	all := new(big.Int).Lsh(big.NewInt(1), uint(n))
 	sum := new(big.Int)
 	for k := 0; k < n/2; k++ {

@@ -59,6 +59,7 @@ func measureCases(ctx context.Context, o row.Options, w *compare.ServerSet, case
 			omitted = append(omitted, fmt.Sprintf("%s with %d bytes and %d callers is without %s, which failed: %s", c.Server, c.Size,
 				c.Callers, client, messages.Line(r.Failed[client].Error(), 300)))
 		}
+		// The times of one case are compared with mcp-go's of the same case, which were measured in the same rounds.
 		base, own := r.Median("mcp-go"), r.Median("text")
 		t.AppendRow(table.Row{c.Server, c.Size, c.Callers, base.Time.Round(10 * time.Nanosecond),
 			ratioText(r, "text"), ratioText(r, "default"), ratioText(r, "raw"), ratioText(r, "floor"), ratioText(r, "go-sdk"),
@@ -148,6 +149,7 @@ func writeSamples(b *strings.Builder, r compare.Result) {
 // casesOf returns every combination of servers, sizes and callers.
 func casesOf(servers, sizes, callers string) ([]compare.Case, error) {
 	var out []compare.Case
+	// The names of servers are checked when they are opened; a wrong number is an error here.
 	for server := range strings.SplitSeq(servers, ",") {
 		for size := range strings.SplitSeq(sizes, ",") {
 			for n := range strings.SplitSeq(callers, ",") {

@@ -21,6 +21,7 @@ import (
 
 // Growth is the increase of what a process holds over a number of operations, with the same servers.
 type Growth struct {
+	// Operations is how many lie between the measurements.
 	Operations int
 	// Bytes counts heap and stacks, Objects those of the heap. Descriptors is 0 where they cannot be counted.
 	Bytes, Objects, Goroutines, Descriptors int
@@ -83,6 +84,7 @@ func (c *Churn) randomSpec() supervisor.Spec {
 func (c *Churn) runOperation(ctx context.Context) error {
 	if len(c.present) == 0 || len(c.present) < churnNames && c.rng.IntN(3) == 0 {
 		c.serial++
+		// An old name meets what the manager may have kept of it; a new one shows what it keeps of names that never come back.
 		name := fmt.Sprintf("new-%d", c.serial)
 		if c.rng.IntN(2) == 0 {
 			name = fmt.Sprintf("old-%d", c.rng.IntN(churnNames))
@@ -140,6 +142,7 @@ func (c *Churn) RemoveAll(ctx context.Context) (Growth, error) {
 	if _, err := c.m.SetServers(ctx, nil); err != nil {
 		return Growth{}, err
 	}
+	// SetServers has answered; the actors of the servers may still be ending.
 	for len(c.m.Servers()) > 0 {
 		if err := ctx.Err(); err != nil {
 			return Growth{}, err
@@ -185,6 +188,7 @@ func MeasureChurn(ctx context.Context, seed uint64, warm, n int, web *Web, kinds
 		}
 		held = append(held, growth)
 	}
+	// The median slope ignores single jumps, which the mean would not.
 	grown := func(figure func(Growth) int) int {
 		var slopes []float64
 		for i, before := range held {

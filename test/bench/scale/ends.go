@@ -38,6 +38,7 @@ func MeasureDeaths(ctx context.Context, times int) (took []time.Duration, err er
 			return nil, err
 		}
 		took = append(took, d)
+		// Without the command the manager would wait for the time of its next attempt.
 		if err := m.Reconnect(ctx, "s"); err != nil {
 			return nil, err
 		}
@@ -47,6 +48,7 @@ func MeasureDeaths(ctx context.Context, times int) (took []time.Duration, err er
 
 // measureDeath makes the calls, kills the child, and waits for the calls. Each must end with an unknown outcome.
 func measureDeath(ctx context.Context, m *supervisor.Manager) (time.Duration, error) {
+	// ended has room for every call, so that none waits to report.
 	ended := make(chan error, deathCalls)
 	var wg sync.WaitGroup
 	for range deathCalls {

@@ -29,6 +29,7 @@ func MeasureIdle(ctx context.Context, kind string, n int, web *Web) (idle IdleCo
 	}
 	defer closeWithin(m, &err)
 	all := serverSpecs(kind, n, web)
+	// The manager without servers is in before, so that its own cost is not shared out among the servers.
 	before := measureMemory()
 	if _, err := m.SetServers(ctx, all); err != nil {
 		return idle, err
@@ -96,6 +97,7 @@ func Memory() row.Section {
 			t.AppendHeader(table.Row{"server", "measured with", "KB", "heap", "stacks", "objects", "goroutines"})
 			var samples strings.Builder
 			for _, kind := range Kinds {
+				// In process thousands are affordable, and make the part that one server holds exact.
 				n := 200
 				if kind == "in process" {
 					n = 5000

@@ -96,6 +96,7 @@ func resultRows(all []*contender, callers int) []row.Row {
 		audited.Case, audited.Value = "the audit's processor time of a call, "+who, medianDifference(all[3].cpu, whole.cpu)/1000
 	}
 	out = append(out, audited)
+	// With more callers the processors are busy, and the difference of two times is mostly the wait for one.
 	if callers == 1 {
 		out[0].Target = 1
 		out = append(out, row.Row{Case: "supervision's own allocations", Unit: "allocations", Target: 3,
@@ -172,6 +173,7 @@ func (c *contender) runCallers(ctx context.Context, callers int, long time.Durat
 	if c.background != nil {
 		background.Go(func() { c.background(ctx) })
 	}
+	// Every turn begins with a clean heap, so that the garbage of one contender is not collected at the cost of the next.
 	runtime.GC()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -181,6 +183,7 @@ func (c *contender) runCallers(ctx context.Context, callers int, long time.Durat
 	done, failed := make([]int, callers), make([]error, callers)
 	for n := range callers {
 		wg.Go(func() {
+			// Each caller makes one call at least: with 1,000 callers some would otherwise not begin before the deadline.
 			for done[n] == 0 || time.Now().Before(deadline) {
 				if failed[n] = c.call(ctx); failed[n] != nil {
 					return

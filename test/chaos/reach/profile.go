@@ -21,7 +21,7 @@ type Profile map[string][]Block
 type Block struct {
 	From, To   int // lines
 	Statements int
-	Run        bool
+	Run        bool // at least once, in any of the runs that the profile is of
 }
 
 // A Share counts the statements of a file or a package, and those that were run.
@@ -48,6 +48,7 @@ func Read(r io.Reader) (Profile, error) {
 		if !ok || len(fields) != 3 {
 			return nil, fmt.Errorf("a line of the profile cannot be read: %q", text)
 		}
+		// Columns are read past: two blocks of one line differ in them, and position as a whole is the key below.
 		var b Block
 		var columns [2]int
 		if _, err := fmt.Sscanf(position, "%d.%d,%d.%d", &b.From, &columns[0], &b.To, &columns[1]); err != nil {

@@ -24,7 +24,7 @@ var unreachableFiles = []fileReason{
 	{"supervisor/files.go", "configuration read from files: supervisor/config and supervisor/internal/reload"},
 	{"supervisor/internal/opener/opener.go", "makes the real transports, in the place of which a day has those in memory"},
 	{"supervisor/internal/opener/clients.go", "as supervisor/internal/opener/opener.go"},
-	{"supervisor/bridge", "serves the manager to other clients: supervisor/bridge_test.go"},
+	{"supervisor/bridge", "serves the manager to other clients: supervisor/bridge_resources_test.go"},
 	{"supervisor/internal/toolcache/cache.go", "the lists of lazy servers in files (CacheDir), of which a day has none: supervisor/cache_test.go"},
 	{"supervisor/internal/lists", "as supervisor/internal/toolcache/cache.go"},
 	{"supervisor/internal/reload", "configuration files: its own tests, in virtual time"},

@@ -40,6 +40,7 @@ func (t eventText) String() string {
 
 // describeEvent returns an event in words. A kind that is unknown here is described by its own word.
 func describeEvent(e *history.Event) eventText {
+	// Every text that a server chose goes through oneLine: the words end up in terminals, pages and logs.
 	t := eventText{conn: e.Conn, text: oneLine(e.Text), ref: oneLine(e.Call)}
 	switch e.Kind {
 	case history.Phase, history.Status:

@@ -62,6 +62,7 @@ func factsOf(r Run) *facts {
 	for i, x := range f.faults {
 		faultsByServer[x.Server] = append(faultsByServer[x.Server], i)
 	}
+	// Sorted by name, so that two reports of one history are the same.
 	for _, name := range slices.Sorted(maps.Keys(known)) {
 		events := h.Index().ServerEvents(name)
 		s := server{Server: known[name], events: events, bands: bandsOf(h, events, closing), openings: openingsOf(h, name, f.end), faults: faultsByServer[name]}

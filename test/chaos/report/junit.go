@@ -71,6 +71,7 @@ func (d Document) junitXML() ([]byte, error) {
 		case invariant.Violated:
 			s.Failures++
 			c.Failure = &junitFailure{Message: v.Why, Type: "violated", Text: v.violationText() + "replay: " + d.Replay + "\n"}
+		// An inconclusive check is no success: collectors count skipped cases apart.
 		case invariant.Inconclusive:
 			s.Skipped++
 			c.Skipped = &junitSkipped{Message: "inconclusive: " + v.Why}
@@ -104,4 +105,5 @@ func (j VerdictReport) violationText() string {
 	return b.String()
 }
 
+// secondsText writes a duration as JUnit wants it: seconds with three decimals.
 func secondsText(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', 3, 64) }

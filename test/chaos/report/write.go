@@ -72,6 +72,7 @@ func (f *facts) writeFiles(dir string, d Document) error {
 		do   func(io.Writer) error
 	}{
 		{historyFile, h.Write},
+		// The scenario and the seed alone play the day again, without the history.
 		{scenarioFile, writeBytes(h.Plan.Scenario.YAML(), nil)},
 		{seedFile, writeBytes(seedText(h.Plan.Seed), nil)},
 		{jsonFile, writeBytes(d.encodeJSON())},

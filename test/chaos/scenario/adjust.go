@@ -113,6 +113,7 @@ func (f *findings) adjustment(path string, c Command) {
 			if !slices.Contains(connectWords, messages.Connect(value)) {
 				f.addProblem(at, suggestWord(value, toStrings(connectWords)), "there is no way %s to connect", quoteWord(value))
 			}
+		// Any list of tools can be denied, also of tools that the server does not have.
 		case "deny":
 		default:
 			f.addProblem(at, suggestWord(key, known), "nothing named %s can be adjusted", quoteWord(key))

@@ -39,6 +39,7 @@ func (s Scenario) Check() error {
 	f.checkNotNegative("duration", s.Duration)
 	f.checkNotNegative("settle", s.Settle)
 	f.checkGroups(s.Servers)
+	// The paths in the problems are those of the file, so that Vet can say the line of each.
 	for i, x := range s.Faults {
 		path := fmt.Sprintf("faults[%d]", i)
 		f.checkFault(path, x)
@@ -63,6 +64,7 @@ func (s Scenario) Check() error {
 	return f.list.asError()
 }
 
+// checkNotNegative adds a problem for a negative duration. 0 is a duration that was left out, and has its default.
 func (f *findings) checkNotNegative(path string, d messages.Duration) {
 	if d < 0 {
 		f.addProblem(path, "leave it out to have its default", "a duration must not be negative")
@@ -220,6 +222,7 @@ func wholeManager(do string) bool {
 
 // checkLoad checks the tool, the numbers and the times of a load.
 func (f *findings) checkLoad(path string, l Load) {
+	// Every server has three tools of fixed names; further ones are numbered from 4 on.
 	n, further := strings.CutPrefix(l.Tool, "tool-")
 	number, err := strconv.Atoi(n)
 	if !slices.Contains([]string{"", ReadTool, PutTool, WriteTool}, l.Tool) && (!further || err != nil || number < 4) {
@@ -237,6 +240,7 @@ func (f *findings) checkLoad(path string, l Load) {
 	if l.Callers < 0 {
 		f.addProblem(path+".callers", "leave it out for one", "%d callers cannot be", l.Callers)
 	}
+	// Written so that NaN, which YAML can hold, is refused as well.
 	if !(l.Cancel >= 0 && l.Cancel <= 1) {
 		f.addProblem(path+".cancel", "write 0.5 for every other one", "a share of %v of the calls cannot be given up", l.Cancel)
 	}

@@ -264,6 +264,7 @@ func colonWord(n ast.Node) (string, bool) {
 	return pair.Key.GetToken().Value + ":" + value, true
 }
 
+// joinPath returns the path of a member, in the form in which problems name places: faults[0].with.
 func joinPath(path, key string) string {
 	if path == "" {
 		return key

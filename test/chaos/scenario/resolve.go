@@ -74,6 +74,7 @@ func (r *resolver) resolveTier() {
 	r.p.Heal = durationOr(r.s.Duration, standard)
 }
 
+// resolveManager fills in the numbers of the manager, with the defaults for those that the scenario leaves out.
 func (r *resolver) resolveManager() {
 	m := r.s.Manager
 	r.p.Policy, r.p.Limits = m.restartPolicy(), m.gateLimits()
@@ -82,6 +83,7 @@ func (r *resolver) resolveManager() {
 	r.p.Quiet, r.p.MaxWait = defaultQuiet, defaultMaxWait
 }
 
+// resolveServers makes the servers of all groups, sorted by name: the random choices below draw indexes in this order.
 func (r *resolver) resolveServers() {
 	for _, g := range r.s.Servers {
 		r.p.Servers = append(r.p.Servers, g.planServers()...)
@@ -131,6 +133,7 @@ func (r *resolver) resolveFaults() {
 			}
 		}
 	}
+	// The ids follow the order of time, so that a history reads in the order of its numbers.
 	slices.SortStableFunc(r.p.Faults, func(a, b PlannedFault) int { return cmp.Compare(a.Begin, b.Begin) })
 	for i := range r.p.Faults {
 		r.p.Faults[i].ID = i + 1
@@ -203,6 +206,7 @@ func (r *resolver) resolveLoad() {
 		if !ok {
 			continue
 		}
+		// The rate is that of each server by itself.
 		rate := cmp.Or(l.Rate, defaultRate)
 		for _, server := range pick(0) {
 			calls += rate * (end - begin).Seconds()
@@ -290,6 +294,7 @@ func (r *resolver) startTimes(path string, at, every messages.Duration, times in
 	return out, true
 }
 
+// withinLimit reports whether n entries may be planned, and adds a problem if they are too many. It is asked before they are made.
 func (r *resolver) withinLimit(path string, n int, what string) bool {
 	if n <= maxPlanned {
 		return true

@@ -18,6 +18,7 @@ func Rand(seed uint64, name string) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, h.Sum64()))
 }
 
+// validPattern reports whether a word can be matched; names are patterns without a star.
 func validPattern(w string) bool {
 	_, err := path.Match(w, "")
 	return err == nil && w != ""
@@ -52,6 +53,7 @@ func (s Selector) resolveChoice(servers []Server) (c choice, unmatched int) {
 			return c, i
 		}
 	}
+	// A selector without names, "any:3" alone or nothing at all, is about all servers.
 	if len(c.named)+len(c.matched) == 0 {
 		for at := range servers {
 			c.matched = append(c.matched, at)
@@ -62,6 +64,7 @@ func (s Selector) resolveChoice(servers []Server) (c choice, unmatched int) {
 	return c, -1
 }
 
+// sortedSet sorts a list and removes doubled elements: a server may be named twice, or named and matched.
 func sortedSet(list []int) []int {
 	slices.Sort(list)
 	return slices.Compact(list)

@@ -83,6 +83,7 @@ const (
 	WriteTool = "write" // neither
 )
 
+// toStrings converts words of a type of their own, for the proposals in problems.
 func toStrings[T ~string](list []T) []string {
 	out := make([]string, len(list))
 	for i, w := range list {
@@ -91,4 +92,5 @@ func toStrings[T ~string](list []T) []string {
 	return out
 }
 
+// sortedKeys returns the words of a table, sorted, so that problems list them in the same order each time.
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

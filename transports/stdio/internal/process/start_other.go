@@ -12,7 +12,7 @@ import (
 // input ends, and the guardian ends it if there is one.
 func processAttributes(spec *Spec) *syscall.SysProcAttr { return ownSession(spec.Terminal) }
 
-// launchChild starts the child on any thread, because no signal depends on it here.
+// launchChild starts the child on any thread: on Linux a child dies with the thread that started it, here it does not.
 func launchChild(ctx context.Context, start func() error) (release func(), err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

@@ -18,7 +18,7 @@ func processAttributes(*Spec) *syscall.SysProcAttr {
 	}
 }
 
-// launchChild starts the child on any thread, because no signal depends on it here.
+// launchChild starts the child on any thread: on Linux a child dies with the thread that started it, here it does not.
 func launchChild(ctx context.Context, start func() error) (release func(), err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
