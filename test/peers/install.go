@@ -11,8 +11,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/rogpeppe/go-internal/lockedfile"
@@ -28,38 +30,63 @@ const (
 	oldestNode = 20
 )
 
-// Install installs everything that is missing, whatever failed before, and reports to log. It returns the reasons why
-// something cannot be had.
+// Install installs everything that is missing, all at once because each waits for the network, whatever failed before, and
+// reports to log. It returns the reasons why something cannot be had.
 func Install(log io.Writer) []error {
-	var problems []error
-	if s, err := installNPMServers(log, true); err != nil {
-		problems = append(problems, fmt.Errorf("the servers of npm: %w", err))
-	} else {
-		fmt.Fprintln(log, "peers: the servers of npm are in", relativePath(s.dir))
+	log = &lockedWriter{writer: log}
+	parts := []struct {
+		what    string
+		install func() (path string, err error)
+	}{
+		{"the servers of npm", func() (string, error) {
+			s, err := installNPMServers(log, true)
+			if err != nil {
+				return "", err
+			}
+			return s.dir, nil
+		}},
+		{"the authorization server of npm", func() (string, error) {
+			_, dir, err := installAuthServer(log, true)
+			return dir, err
+		}},
+		{"the MCP inspector", func() (string, error) {
+			i, err := installInspector(log, true)
+			if err != nil {
+				return "", err
+			}
+			return i.Script, nil
+		}},
+		{"the Go SDK's everything-server", func() (string, error) { return buildGoServer(log, true) }},
+		{"the MCP registry", func() (string, error) { return buildRegistry(log, true) }},
 	}
-	if _, dir, err := installAuthServer(log, true); err != nil {
-		problems = append(problems, fmt.Errorf("the authorization server of npm: %w", err))
-	} else {
-		fmt.Fprintln(log, "peers: the authorization server of npm is in", relativePath(dir))
+	failures := make([]error, len(parts))
+	var all sync.WaitGroup
+	for i, part := range parts {
+		all.Go(func() {
+			switch path, err := part.install(); {
+			case errors.Is(err, errNoDatabase):
+				fmt.Fprintf(log, "peers: no %s: %v\n", strings.TrimPrefix(part.what, "the "), err)
+			case err != nil:
+				failures[i] = fmt.Errorf("%s: %w", part.what, err)
+			default:
+				fmt.Fprintf(log, "peers: %s: %s\n", part.what, relativePath(path))
+			}
+		})
 	}
-	if i, err := installInspector(log, true); err != nil {
-		problems = append(problems, fmt.Errorf("the MCP inspector: %w", err))
-	} else {
-		fmt.Fprintln(log, "peers: the MCP inspector is", relativePath(i.Script))
-	}
-	if path, err := buildGoServer(log, true); err != nil {
-		problems = append(problems, fmt.Errorf("the Go SDK's everything-server: %w", err))
-	} else {
-		fmt.Fprintln(log, "peers: the Go SDK's everything-server is", relativePath(path))
-	}
-	if path, err := buildRegistry(log, true); errors.Is(err, errNoDatabase) {
-		fmt.Fprintln(log, "peers: no MCP registry:", err)
-	} else if err != nil {
-		problems = append(problems, fmt.Errorf("the MCP registry: %w", err))
-	} else {
-		fmt.Fprintln(log, "peers: the MCP registry is", relativePath(path))
-	}
-	return problems
+	all.Wait()
+	return slices.DeleteFunc(failures, func(err error) bool { return err == nil })
+}
+
+// lockedWriter passes on one write at a time.
+type lockedWriter struct {
+	mu     sync.Mutex
+	writer io.Writer
+}
+
+func (w *lockedWriter) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.writer.Write(p)
 }
 
 func installNPMServers(log io.Writer, retry bool) (*Servers, error) {
