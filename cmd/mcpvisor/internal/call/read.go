@@ -46,7 +46,7 @@ to standard output. A resource that is no text goes to a file or into a pipe, no
 
 With --watch it is printed again whenever the server says that it changed, until Ctrl-C.
 
-Exit codes: 0 read · 1 it cannot be printed or written · 2 usage, or a URI that nobody offers · 3 not sent · 4 the answer
+Exit codes: 0 read · 1 it cannot be printed or written · 2 usage, or a URI that no server offers · 3 not sent · 4 the answer
 was lost · 5 rejected by the server.`,
 		Example: `  mcpvisor read file:///project/README.md
   mcpvisor read demo://picture --server one --output picture.png

@@ -47,8 +47,9 @@ func NewDoctor(o *cli.Options) *cobra.Command {
 started with, the cache of npx, Docker, proxies, certificates, the keyring, limits, the configuration files, servers that wait
 for an approval, ports of this machine at which nothing listens, and a mcpvisor up of another version.
 
-No server is started or dialled, and no program but with its option for its version. "fault" is what a configured server needs,
-"note" what none of them needs now. Exit code 1: there is a fault.`,
+No server is started, and no program but with its option for its version. Whether the port of a server or proxy takes connections
+is tried, and nothing is sent to it. "fault" is what a configured server needs, "note" what none of them needs now. Exit code 1:
+there is a fault.`,
 		Example: `  mcpvisor doctor
   mcpvisor doctor --json | jq '.[] | select(.verdict == "fault")'`,
 		Args: cli.NoArgs,
