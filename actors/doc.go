@@ -11,8 +11,8 @@
 //
 // # How it fits
 //
-// Package supervisor starts these actors and is their parent; they are not useful alone. A server's actor calls package
-// transports/session through its attempt, and sends to three places:
+// The supervisor actor (package supervisor/internal/core) starts these actors and is their parent; they are not useful alone. A
+// server's actor calls package transports/session through its attempt, and sends to three places:
 //
 //	            Ask, Report, Up … (FromServer)
 //	Server ───────────────────────────────────▶ supervisor ── Granted, Scheduled ──▶ Server

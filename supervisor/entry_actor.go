@@ -66,7 +66,7 @@ type callEnded struct {
 // forgetDue is the message of forgetTimer: remembered calls may have expired.
 type forgetDue struct{}
 
-// entryOptions are what an entry actor is made of.
+// entryOptions holds the parts of the manager that an entry actor uses.
 type entryOptions struct {
 	// supervisor is the supervisor's actor, to which commands are forwarded, and shared what it publishes.
 	supervisor *actor.PID
@@ -79,7 +79,7 @@ type entryOptions struct {
 	facade entryFacade
 }
 
-// entryFacade is what other actors may ask of the manager beside commands to the supervisor.
+// entryFacade has the methods that other actors may ask of the manager beside commands to the supervisor.
 type entryFacade interface {
 	Status() []messages.Status
 	ServerStatus(name string) (messages.Status, error)

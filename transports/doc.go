@@ -12,11 +12,10 @@
 //
 // # How it fits
 //
-// Package supervisor makes one [Transport] for each server's entry and gives it to the server's actor. For every attempt to
-// connect, the actor calls session.Dial, which calls [Transport.Dial] and is the [Sink] of the connection. The transport owns
-// what the connection consists of (a child process, pipes, sockets, goroutines) from Dial until [Conn.Released] is closed. It
-// asks an [Authorizer], most often of package auth, for credentials, package budget for memory and for pauses, and package
-// isolation for what a child may touch.
+// For every attempt to connect, the server's actor gets a [Transport] from package supervisor/internal/opener and calls
+// session.Dial, which calls [Transport.Dial] and is the [Sink] of the connection. The transport owns what the connection consists
+// of (a child process, pipes, sockets, goroutines) from Dial until [Conn.Released] is closed. It asks an [Authorizer], most often
+// of package auth, for credentials, package budget for memory and for pauses, and package isolation for what a child may touch.
 //
 //	supervisor ── makes ──> Transport      stdio   web   websocket   inprocess
 //	                            │ Dial       └──────┴────────┴───────────┴── transports/internal: what they share

@@ -12,8 +12,8 @@
 //
 // # How it fits
 //
-// Package supervisor/config parses the rules of files, package supervisor compiles them and asks the Matcher before each call and
-// for each list of tools. The package calls only package messages, and holds no state.
+// Package supervisor/config parses the rules of files, package supervisor/internal/permissions compiles them and asks the Matcher
+// before each call and for each list of tools. The package calls only package messages, and holds no state.
 //
 // # Rules
 //

@@ -10,8 +10,8 @@
 //
 // # How it fits
 //
-// Package supervisor makes a Log and adds a Record from each call, answer and command. The Log owns the queue and the goroutine that
-// writes; the writer belongs to the program.
+// Package supervisor/internal/auditor makes a Log and adds a Record from each call, answer and command. The Log owns the queue
+// and the goroutine that writes; the writer belongs to the program.
 //
 //	calls, actors ── Add ──▶ queue (bounded) ── writeLoop ──▶ io.Writer (File)
 //

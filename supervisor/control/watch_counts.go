@@ -11,7 +11,7 @@ import (
 // unsubscribeTime bounds the end of a watch: the wait for the changes before it, and the request to the server.
 const unsubscribeTime = 2 * time.Second
 
-// subscriber is what watchCounts needs of a supervisor.Manager, which has one subscription of a resource for all callers.
+// subscriber has the methods that watchCounts needs of a supervisor.Manager, which has one subscription of a resource for all callers.
 type subscriber interface {
 	SubscribeResource(ctx context.Context, server, uri string) error
 	UnsubscribeResource(ctx context.Context, server, uri string) error

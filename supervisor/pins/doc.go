@@ -9,9 +9,9 @@
 //
 // # How it fits
 //
-// Package supervisor calls Compare for each list of tools that a server gives, and holds back or marks the changed tools. The
-// command approves with Show and Approve, possibly in another process. A Store owns its file, which it edits through package
-// supervisor/discover.
+// Package supervisor/internal/permissions calls Compare for each list of tools that a server gives, and holds back or marks the
+// changed tools. The command approves with Show and Approve, possibly in another process. A Store owns its file, which it edits
+// through package supervisor/discover.
 //
 // Guarantees:
 //

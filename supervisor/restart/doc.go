@@ -9,9 +9,9 @@
 //
 // # How it fits
 //
-// The supervisor actor (package supervisor) owns one Policy, one Gate, a Record per server, and the timer for wake. It calls Down
-// when a server's actor reports a failure, and sends the actor a grant when Next names it. The package calls only package messages
-// and the arithmetic of cenkalti/backoff.
+// The supervisor actor (package supervisor/internal/core) owns one Policy, one Gate, a Record per server, and the timer for wake.
+// It calls Down when a server's actor reports a failure, and sends the actor a grant when Next names it. The package calls only
+// package messages and the arithmetic of cenkalti/backoff.
 //
 // # When a server that is down is tried again
 //

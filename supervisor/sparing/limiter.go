@@ -1,5 +1,6 @@
 // Package sparing bounds how often one thing is logged: an event that a server can cause as often as it likes is reported once a
-// minute, with the number of those in between. Package supervisor and the transports' callers ask it before such a line.
+// minute, with the number of those in between. Package supervisor/internal/requests
+// and the command up ask it before such a line.
 //
 // Public for the command: what it exports may change without notice.
 package sparing

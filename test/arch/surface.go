@@ -33,7 +33,7 @@ var Promised = map[string]string{
 	"transports/transporttest": "the contract that a transport of one's own is held to",
 }
 
-// NoPromise is how a package comment says that its names may change without notice.
+// NoPromise stands in a package comment that says that its names may change without notice.
 const NoPromise = "what it exports may change without notice"
 
 // MaxPromised bounds how many names the library promises: constants, variables, types and functions, without methods and fields.

@@ -10,7 +10,7 @@ import (
 type Layer struct {
 	// Number names the layer in a failure: 0 to 6, with 4a, 4b and 4c for those that stand on the facade.
 	Number string
-	// Height is where the layer begins; the heights up to the next layer are its steps.
+	// The layer begins at Height; the heights up to the next layer are its steps.
 	Height int
 	// Why says what the packages of the layer have in common, and what they may not know.
 	Why string

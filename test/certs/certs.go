@@ -69,6 +69,7 @@ func (a *Authority) Issue(tb testing.TB, who string, names ...string) (cert tls.
 		a.writePEM(tb, who+".pem", "CERTIFICATE", der), a.writePEM(tb, who+"-key.pem", "PRIVATE KEY", raw)
 }
 
+// writePEM writes a certificate or a key into the folder of the test, readable by its owner only, and returns the path.
 func (a *Authority) writePEM(tb testing.TB, name, kind string, der []byte) string {
 	tb.Helper()
 	path := filepath.Join(a.dir, name)
@@ -76,12 +77,14 @@ func (a *Authority) writePEM(tb testing.TB, name, kind string, der []byte) strin
 	return path
 }
 
+// certTemplate returns a certificate that is valid from an hour ago, for clocks that differ, until an hour from now.
 func certTemplate(who string) *x509.Certificate {
 	serial, _ := rand.Int(rand.Reader, big.NewInt(1<<62)) // never fails
 	return &x509.Certificate{SerialNumber: serial, Subject: pkix.Name{CommonName: who},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour)}
 }
 
+// newKey makes a key on the curve P-256, because making one for RSA takes far longer.
 func newKey(tb testing.TB) crypto.Signer {
 	tb.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -89,6 +92,7 @@ func newKey(tb testing.TB) crypto.Signer {
 	return key
 }
 
+// requireNoError fails the test for an error, since no test can go on without its certificate.
 func requireNoError(tb testing.TB, err error) {
 	tb.Helper()
 	if err != nil {

@@ -67,6 +67,8 @@ func Run(ctx context.Context, s scenario.Scenario, seed uint64) (*Result, error)
 	})
 }
 
+// runAndJudge plans a scenario for a tier, runs it and judges the history. An error means that the day could not be planned or run; a
+// violation is none.
 func runAndJudge(
 	s scenario.Scenario, seed uint64, tier scenario.Tier, run func(scenario.Plan) (*history.History, error),
 ) (*Result, error) {

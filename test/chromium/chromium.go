@@ -217,6 +217,7 @@ func (b *Browser) Picture() []byte {
 	return png
 }
 
+// callDriver sends a request to the driver and fails the test for any error.
 func (b *Browser) callDriver(method, address string, body, value any) {
 	b.t.Helper()
 	if err := b.requestDriver(method, address, body, value); err != nil {
@@ -224,6 +225,7 @@ func (b *Browser) callDriver(method, address string, body, value any) {
 	}
 }
 
+// requestDriver sends one request of the WebDriver protocol. A refusal of the driver is an error with its text; value may be nil.
 func (b *Browser) requestDriver(method, address string, body, value any) error {
 	text, err := json.Marshal(body)
 	if err != nil {

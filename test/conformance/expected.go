@@ -30,6 +30,7 @@ func (e ExpectedFailure) coversRun(r Run) bool {
 // ReadExpected reads what is expected to fail from expected-failures.yaml.
 func ReadExpected() ([]ExpectedFailure, error) { return parseExpected(expectedFailures) }
 
+// parseExpected reads the entries. An entry without a reason is an error: a failure that is expected must be argued for.
 func parseExpected(b []byte) ([]ExpectedFailure, error) {
 	var list []ExpectedFailure
 	err := yaml.NewDecoder(bytes.NewReader(b), yaml.DisallowUnknownField()).Decode(&list)

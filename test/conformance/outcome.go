@@ -46,6 +46,7 @@ func (o Outcome) Failed() (failed []Check) {
 	return failed
 }
 
+// countStatus counts the checks of a run with a status of the suite.
 func (o Outcome) countStatus(status string) (n int) {
 	for _, c := range o.Checks {
 		if c.Status == status {

@@ -19,6 +19,7 @@ const (
 	stale  = "STALE" // known to fail, and it passed
 )
 
+// outcomeState compares a run with the expectation: an expected failure that passes is stale, and counts as a fault of the list.
 func outcomeState(o Outcome, expected []ExpectedFailure) string {
 	may := expectedReason(expected, o.Run) != ""
 	switch {
@@ -56,6 +57,7 @@ func Report(w io.Writer, outcomes []Outcome, expected []ExpectedFailure) {
 	writeSection(w, "not scored", rest, expected)
 }
 
+// writeSection writes the table of some runs, then the reasons of those that failed, then those that were known to fail.
 func writeSection(w io.Writer, title string, outcomes []Outcome, expected []ExpectedFailure) {
 	if len(outcomes) == 0 {
 		return
@@ -96,6 +98,7 @@ func writeKnownFailures(w io.Writer, outcomes []Outcome, expected []ExpectedFail
 	}
 }
 
+// outcomeCounts sums up some runs in one line. A stale one has passed.
 func outcomeCounts(outcomes []Outcome, expected []ExpectedFailure) string {
 	count := map[string]int{}
 	for _, o := range outcomes {

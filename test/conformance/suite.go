@@ -45,6 +45,7 @@ func (s *Suite) Scenarios(ctx context.Context) ([]string, error) {
 // listedPattern matches a line such as "  - tools_call [2025-06-18,2025-11-25]".
 var listedPattern = regexp.MustCompile(`(?m)^\s+- (\S+)`)
 
+// scenariosIn returns the names in the suite's own list.
 func scenariosIn(list string) (scenarios []string) {
 	for _, m := range listedPattern.FindAllStringSubmatch(list, -1) {
 		scenarios = append(scenarios, m[1])
@@ -86,6 +87,8 @@ func (s *Suite) One(ctx context.Context, r Run) Outcome {
 	return o
 }
 
+// runScenario plays one scenario in a process of its own, whose group is ended with it. problem says why the checks do not count, empty
+// if they do.
 func (s *Suite) runScenario(ctx context.Context, r Run, folder string) ([]Check, string) {
 	if err := ctx.Err(); err != nil {
 		return nil, "not run: " + err.Error()

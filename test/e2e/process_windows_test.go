@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Windows lists processes by another interface. What ends them there is the job object, which package transports tests;
+// Windows lists processes by another interface. What ends them there is the job object, which package stdio tests;
 // here only what this process itself holds is compared, and that by its goroutines.
 
 func childrenOf(*testing.T, int) []int { return nil }

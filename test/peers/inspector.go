@@ -24,6 +24,7 @@ func Inspector(tb testing.TB) *MCPInspector {
 	return i
 }
 
+// installInspector installs the inspector with the Node that is among its packages.
 func installInspector(log io.Writer, retry bool) (*MCPInspector, error) {
 	dir, err := installPackages(log, retry, "inspector", "inspector")
 	if err != nil {

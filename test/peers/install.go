@@ -89,6 +89,7 @@ func (w *lockedWriter) Write(p []byte) (int, error) {
 	return w.writer.Write(p)
 }
 
+// installNPMServers finds node and npx on this machine and installs the servers. retry tries again although it failed a while ago.
 func installNPMServers(log io.Writer, retry bool) (*Servers, error) {
 	s := &Servers{}
 	var err error
@@ -121,6 +122,7 @@ func installPackages(log io.Writer, retry bool, kind, folder string, beside ...s
 	})
 }
 
+// nodeIsNewEnough returns an error for a node that is older than the packages need; oldest is its major version.
 func nodeIsNewEnough(node string, oldest int) error {
 	out, err := exec.Command(node, "--version").Output()
 	if err != nil {
@@ -134,6 +136,7 @@ func nodeIsNewEnough(node string, oldest int) error {
 	return nil
 }
 
+// buildGoServer builds the server from its own module, whose versions do not touch those of this one.
 func buildGoServer(log io.Writer, retry bool) (string, error) {
 	name := "everything-server"
 	if runtime.GOOS == "windows" {
@@ -200,6 +203,7 @@ func installOnce(
 	return dir, os.WriteFile(done, nil, 0o644)
 }
 
+// recentFailure returns why an installation failed a short while ago. Every test that asks would otherwise wait for the network again.
 func recentFailure(failed string) (reason string, ok bool) {
 	info, err := os.Stat(failed)
 	if err != nil || time.Since(info.ModTime()) > failureLifetime {
@@ -209,6 +213,7 @@ func recentFailure(failed string) (reason string, ok bool) {
 	return string(b), err == nil
 }
 
+// runInstall begins with an empty folder that holds the pins alone, and runs the command in it.
 func runInstall(dir string, pins map[string][]byte, cmd *exec.Cmd) error {
 	if err := os.RemoveAll(dir); err != nil { // half an installation
 		return err
@@ -256,6 +261,7 @@ func moduleRoot() (string, error) {
 	}
 }
 
+// relativePath returns a path below the module's root as people read it; others stay whole.
 func relativePath(path string) string {
 	root, err := moduleRoot()
 	if err != nil {

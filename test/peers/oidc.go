@@ -132,6 +132,7 @@ func (s *AuthServer) Check(token string) (Token, error) {
 	return t, json.NewDecoder(resp.Body).Decode(&t)
 }
 
+// requestJSON makes a request to the pages that only the tests use, and fails the test for anything but an answer.
 func (s *AuthServer) requestJSON(tb testing.TB, method, path string, body io.Reader, v any) {
 	tb.Helper()
 	req, err := http.NewRequest(method, s.Issuer+path, body)
@@ -148,6 +149,7 @@ func (s *AuthServer) requestJSON(tb testing.TB, method, path string, body io.Rea
 	}
 }
 
+// installAuthServer installs the provider, and beside it the script that configures and starts it.
 func installAuthServer(log io.Writer, retry bool) (node, dir string, err error) {
 	if node, err = exec.LookPath("node"); err != nil {
 		return "", "", errors.New("node is not installed")
@@ -165,6 +167,7 @@ type boundedOutput struct {
 	text strings.Builder
 }
 
+// Write implements io.Writer. It accepts everything, so that the program never fails because of a full buffer.
 func (t *boundedOutput) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -56,6 +56,7 @@ func Go(tb testing.TB) string {
 	return path
 }
 
+// skipOrFail skips a test that lacks its peer, and says so; in CI it fails it, because there the peers must be had.
 func skipOrFail(tb testing.TB, what string, err error) {
 	tb.Helper()
 	if os.Getenv("CI") == "true" {

@@ -84,6 +84,7 @@ func findPostgres(program string) (string, error) {
 	return found[len(found)-1], nil
 }
 
+// buildRegistry builds the registry, if this machine has the database that it needs.
 func buildRegistry(log io.Writer, retry bool) (string, error) {
 	if _, err := findPostgres("initdb"); err != nil {
 		return "", err

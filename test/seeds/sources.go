@@ -55,11 +55,14 @@ func Read(root string) (*Sources, error) {
 	return s, err
 }
 
+// isModule reports whether a folder is a module of its own, whose tests are not ours.
 func isModule(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, "go.mod"))
 	return err == nil
 }
 
+// readTestFile notes the tests of a file and the features that each shows. A call of Shows outside of a test, or with a computed
+// name, is a problem: the list could not name the test.
 func (s *Sources) readTestFile(fset *token.FileSet, folder string, f *ast.File) {
 	name := importName(f)
 	for _, d := range f.Decls {
@@ -111,6 +114,7 @@ func importName(f *ast.File) string {
 	return ""
 }
 
+// isShows reports whether a call is one of Shows, by the name that this file has for the package.
 func isShows(call *ast.CallExpr, name string) bool {
 	sel, ok := call.Fun.(*ast.SelectorExpr)
 	if !ok || sel.Sel.Name != "Shows" {
@@ -120,6 +124,7 @@ func isShows(call *ast.CallExpr, name string) bool {
 	return ok && id.Name == name
 }
 
+// stringLiteral returns the value of a literal; ok is false for any other expression.
 func stringLiteral(e ast.Expr) (string, bool) {
 	l, ok := e.(*ast.BasicLit)
 	if !ok || l.Kind != token.STRING {

@@ -244,6 +244,7 @@ func (s *server) writeBytes(b []byte) {
 	_, _ = s.out.Write(b)
 }
 
+// quoteJSON returns a text as a JSON string.
 func quoteJSON(s string) string {
 	b, err := json.Marshal(s)
 	if err != nil { // a string always marshals

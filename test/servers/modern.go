@@ -165,6 +165,7 @@ func (s *server) needInput(m message, c callParams) {
 		`{"method":%s,"params":%s}},"requestState":"state"}}`, m.ID, quoteJSON(c.Arguments.Method), parameters))
 }
 
+// addID notes a subscription that is open, by the id of its request.
 func (st *subscriptions) addID(id string) {
 	st.mu.Lock()
 	defer st.mu.Unlock()

@@ -190,6 +190,7 @@ func modernCancels(p params) int {
 	return s.serve()
 }
 
+// modernOddProgress reports the progress of a call against the rules, before its answer and once after it.
 func modernOddProgress(p params) int {
 	s := newModern(p)
 	s.handlers["tools/call"] = func(s *server, m message) {

@@ -32,6 +32,7 @@ func (p params) textOr(key, otherwise string) string {
 	return otherwise
 }
 
+// intOr ends the fixture for a value that is no number: a misspelt parameter must not pass for the default.
 func (p params) intOr(key string, otherwise int) int {
 	v, ok := p[key]
 	if !ok {
@@ -44,6 +45,7 @@ func (p params) intOr(key string, otherwise int) int {
 	return n
 }
 
+// durationOr ends the fixture for a value that is no duration, as intOr does.
 func (p params) durationOr(key string, otherwise time.Duration) time.Duration {
 	v, ok := p[key]
 	if !ok {

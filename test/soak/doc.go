@@ -10,4 +10,12 @@
 //
 // Everything is on this machine and in one temporary folder, which is removed. Memory, descriptors, processor time and leftover
 // processes are told on Linux alone.
+//
+// # How it fits
+//
+// setup.go writes the configurations, soak.go runs the ups and makes the calls, judge.go compares, and stats_linux.go reads the
+// process. The bad servers are fixtures of package test/servers, which this program plays itself. It drives the built mcpvisor
+// from outside, as a person and a script do, and nothing imports it.
+//
+// Not promised: a judgement on a machine that does something else. Run it where it has the processors for itself.
 package main

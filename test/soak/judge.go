@@ -15,6 +15,7 @@ func quantile(times []time.Duration, part float64) time.Duration {
 	return sorted[int(part*float64(len(sorted)-1))]
 }
 
+// printProgress prints a line a minute, so that the engineer who watches sees a growth before the end.
 func (r *measurements) printProgress(file string, since time.Duration) {
 	var f, before processStats
 	if len(r.stats) > 0 {
@@ -27,12 +28,15 @@ func (r *measurements) printProgress(file string, since time.Duration) {
 		roundTime(time.Duration(float64(f.processor-before.processor)/minutes)))
 }
 
+// roundTime rounds to hundredths of a millisecond, for the tables.
 func roundTime(d time.Duration) time.Duration { return d.Round(10 * time.Microsecond) }
 
 // tolerance is added to the bound for the slowest percent of the calls, because the machine may do something else. A call that
 // waits for a bad neighbour takes longer than that.
 const tolerance = 2 * time.Second
 
+// compareLatency compares the slowest percent of the calls beside the bad servers with that of the calls alone. It prints the
+// result, and returns a fault only beyond the tolerance.
 func compareLatency(way string, alone, together []time.Duration) (faults []string) {
 	a, b := quantile(alone, 0.99), quantile(together, 0.99)
 	bound := a*12/10 + 20*time.Millisecond
@@ -51,6 +55,7 @@ const (
 	moreDescriptors = 32
 )
 
+// checkGrowth compares the medians of the second and the last quarter of a run: single rounds differ by what the collector has left.
 func checkGrowth(seen []processStats) (faults []string) {
 	quarter := len(seen) / 4
 	if quarter == 0 {

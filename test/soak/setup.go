@@ -11,8 +11,10 @@ import (
 // testSetup is a folder with the configuration of the good server alone and of all, and a home.
 type testSetup struct{ root, dir, home string }
 
+// configEntry is one server of a configuration file, as JSON.
 type configEntry map[string]any
 
+// stdioEntry returns the entry of a fixture, which this same program plays.
 func stdioEntry(kind string, parameters ...string) configEntry {
 	command, args := servers.Command(kind, parameters...)
 	return configEntry{"command": command, "args": args}

@@ -37,6 +37,8 @@ type measurements struct {
 	failed          []string
 }
 
+// soak runs an up with the good server alone for a tenth of the time, then one with all servers, and returns what is wrong. An
+// error means that it could not be measured.
 func soak(ctx context.Context, program string, minutes float64) (faults []string, err error) {
 	if program, err = exec.LookPath(program); err != nil {
 		return nil, err
@@ -129,6 +131,7 @@ func (s testSetup) dialUp(ctx context.Context) (*control.Client, error) {
 	}
 }
 
+// callRound makes one call by the command and socketCalls by the socket. At most 20 failures are kept: the first ones tell enough.
 func (s testSetup) callRound(ctx context.Context, program, file string, client *control.Client, r *measurements) {
 	bound, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

@@ -6,7 +6,7 @@
 //
 // # How it fits
 //
-// Package transports asks it whether credentials may go over plain http, auth/oauth orders network zones by it, and
+// Package transports/internal/origin asks it whether credentials may go over plain http, auth/oauth orders network zones by it, and
 // supervisor/config and supervisor/install check addresses of configurations and registries. The package holds no state, does no
 // I/O and is safe for concurrent use.
 //

@@ -14,10 +14,10 @@
 //
 // # How it fits
 //
-// Package supervisor makes an Authorizer from the "auth" of a server's entry and gives it to the transport, which calls it before
-// every request and after every refusal. The supervisor or the command opens the Store; package oauth keeps its sign-ins in it.
-// This package owns the files below Options.Dir, the lock files among them, and the entries in the keyring. It runs commands by
-// stdio.Output.
+// Package supervisor/internal/credentials makes an Authorizer from the "auth" of a server's entry and gives it to the transport,
+// which calls it before every request and after every refusal. The supervisor or the command opens the Store; package oauth keeps
+// its sign-ins in it. This package owns the files below Options.Dir, the lock files among them, and the entries in the keyring.
+// It runs commands by stdio.Output.
 //
 //	transport ── Authorize, Refused ──> Authorizer ──> Source: text, variable, file, command
 //	                                        └─ oauth ──> Refresher ──> Locks, Store ──> keyring or files

@@ -7,9 +7,9 @@
 //
 // # How it fits
 //
-// Package supervisor makes one [Budget] and opens a [Share] for each server. The transports take bytes for messages that are
-// being received, the session for lists and queued messages; both charge unasked work and pause the reading by it. A Share owns
-// two counters and nothing else: no goroutine, no memory.
+// Package supervisor makes one [Budget], and its supervisor actor opens a [Share] for each server. The transports take bytes for
+// messages that are being received, the session for lists and queued messages; both charge unasked work and pause the reading by
+// it. A Share owns two counters and nothing else: no goroutine, no memory.
 //
 // # Rules
 //

@@ -45,7 +45,7 @@ type Kind struct {
 	Params []Param
 	// On are the methods that the fault is about if the rule names none; empty for all.
 	On []string
-	// Times is how often the fault is done if the rule does not say; 0 for no limit.
+	// Times counts how often the fault is done if the rule does not say; 0 for no limit.
 	Times int
 	// Instant is true for a fault that happens once when its time comes (and again by Every). A rule with on, tool,
 	// chance or nth makes it happen on matching messages instead.

@@ -23,7 +23,7 @@ type message struct {
 
 // readMessage reads one message as far as faults need it. ok is false if it is no JSON-RPC message.
 func readMessage(body []byte) (m message, ok bool) {
-	// Unmarshal is used here, and not the scanner of package session: a rule costs more anyway, and the proxy must
+	// Unmarshal is used here, and not the scanner of the session (package jsonrpc): a rule costs more anyway, and the proxy must
 	// accept what any agent sends.
 	var e struct {
 		ID     json.RawMessage `json:"id"`

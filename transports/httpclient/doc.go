@@ -6,8 +6,8 @@
 //
 // # How it fits
 //
-// Package supervisor makes one client for each origin and configuration, and packages web and websocket send by it. Programs that
-// ask other HTTP servers (a registry, an authorization server) use [New] for the same bounds.
+// Package supervisor/internal/opener makes one client for each origin and configuration, and packages web and websocket send by
+// it. Programs that ask other HTTP servers (a registry, an authorization server) use [New] for the same bounds.
 //
 // # Guarantees
 //

@@ -1,5 +1,5 @@
 // Package isolation decides how a server is kept from what it was not given. It is pure: the caller passes in what this machine
-// can do, and package transports performs what was decided.
+// can do, and package transports/stdio performs what was decided.
 //
 //	steps, err := isolation.Plan(spec.Isolation, stdio.Capabilities(ctx))
 //
@@ -8,13 +8,13 @@
 //
 // # How it fits
 //
-// Package supervisor/config calls [Check] when it reads an entry. For each start of a server, package transports calls [Plan]
-// with the Capabilities that it has asked the kernel for, makes the private temporary folder, and hands the [Steps] to
+// Package supervisor/config calls [Check] when it reads an entry. For each start of a server, package stdio/internal/process
+// calls [Plan] with the Capabilities that it has asked the kernel for, makes the private temporary folder, and hands the [Steps] to
 // internal/launcher, which performs them in the child before it executes the server's program. The command "config isolation"
 // prints [Offers] and [Parts]. This package owns no state.
 //
 //	messages.Isolation ─┐
-//	                    ├─ Plan ─> Steps ─> transports, internal/launcher
+//	                    ├─ Plan ─> Steps ─> stdio/internal/process, internal/launcher
 //	Capabilities ───────┘            └─ Enforced ─> the server's status
 //
 // The keys, the systems on which each is enforced, and by which means:

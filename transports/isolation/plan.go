@@ -8,7 +8,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// Capabilities says what a machine can enforce. Package transports fills it; tests write it down.
+// Capabilities says what a machine can enforce. Package stdio/internal/process fills it; tests write it down.
 type Capabilities struct {
 	// System and Arch are names of runtime.GOOS and GOARCH. Kernel names the running kernel, for sentences: "Linux 6.8.0".
 	System, Arch, Kernel string

@@ -3,9 +3,9 @@
 //
 // # How it fits
 //
-// Package transports notes by it when a child began, and reads the processor time of a server's processes ([UsageOf]), by which the
-// server's actor tells a slow start from one that hangs. The control socket reads the ancestors of a caller ([Chain]) to find out
-// whether a server's child calls. The package reads at each call and keeps nothing.
+// Package stdio/children notes by it when a child began, and package stdio reads the processor time of a server's processes
+// ([UsageOf]), by which the server's actor tells a slow start from one that hangs. The control socket reads the ancestors of a
+// caller ([Chain]) to find out whether a server's child calls. The package reads at each call and keeps nothing.
 //
 // Public for the control socket: what it exports may change without notice.
 //

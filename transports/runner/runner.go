@@ -6,7 +6,7 @@
 //
 // # How it fits
 //
-// Package supervisor calls [NameOf] for each entry and gives a runner more time to start and to end
+// Package supervisor/internal/opener calls [NameOf] for each entry and gives a runner more time to start and to end
 // (stdio.Config.Fetches). The server's actor bounds an attempt to connect by it, and calls [FetchesImage] when a first
 // start takes long, to tell a download from a server that hangs. The package is pure and holds no state.
 //

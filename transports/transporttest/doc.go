@@ -44,7 +44,7 @@
 //
 // # How it fits
 //
-// The tests of package transports, and of transports/fault for what it wraps, call [Run]. The suite uses only the interfaces of
+// The tests of each kind of transport, and of transports/fault for what it wraps, call [Run]. The suite uses only the interfaces of
 // package transports, so that a new kind needs no change here. Each test owns its peer, its connections and its Recorder, and
 // ends them by t.Cleanup.
 //

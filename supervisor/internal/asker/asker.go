@@ -73,7 +73,7 @@ type Asker struct {
 	granted       map[grant]bool
 }
 
-// Options are what an asker is made of.
+// Options holds the program's function and the parts of the manager that an asker works with.
 type Options struct {
 	// Ask is the program's function, nil if calls can only be asked about by AskedBy.
 	Ask   Func

@@ -49,7 +49,7 @@ type Auditor struct {
 	o   Options
 }
 
-// Options are what an auditor is made of.
+// Options holds the writer, the log and the look-up of secrets that an auditor works with.
 type Options struct {
 	// Writer gets the records, in the form of RecordOptions; nil records nothing.
 	Writer        io.Writer

@@ -134,7 +134,7 @@ type supervisor struct {
 	stopped        chan struct{} // closed when the actor has ended
 }
 
-// Options are what the supervisor is made of.
+// Options holds the configuration that the supervisor actor works with.
 type Options struct {
 	// Configured are the servers of the start.
 	Configured map[string]messages.Spec

@@ -54,11 +54,11 @@ type Set struct {
 	emptyAt     atomic.Pointer[time.Time] // when mayHoldSignIn found no store last, nil for never
 }
 
-// Options are what the credentials of servers are made with.
+// Options says where sign-ins are kept, and what the credentials of servers are made with.
 type Options struct {
 	// Provider is the program's own, asked before a spec's auth; nil for none.
 	Provider func(server string, spec messages.Spec) (transports.Authorizer, error)
-	// Store keeps sign-ins, and locks belong to it; nil for those of DefaultAuthOptions, which are opened when a server needs them.
+	// Store keeps sign-ins, and Locks belong to it; nil for those of DefaultAuthOptions, which are opened when a server needs them.
 	Store auth.Store
 	Locks *auth.Locks
 	// ClientName is sent to authorization servers that register clients.

@@ -6,7 +6,7 @@
 // context finds no file. MCP 2026-07-28, Caching: a result whose cacheScope is private must not be shared across
 // authorization contexts.
 //
-// Package supervisor calls it: it makes the context, loads a lazy server's list before the first connection, and saves each new one.
+// Package toolcache calls it: it makes the context, loads a lazy server's list before the first connection, and saves each new one.
 //
 // The key is 32 random bytes in the file "key". It and the lists are read only if no other user has access to them; where modes mean
 // nothing (Windows) the access rules of the user's profile protect them.

@@ -47,7 +47,7 @@ type Opener struct {
 	clients *httpClients
 }
 
-// Options are what an opener is made of.
+// Options holds the policies, and what transports are made with.
 type Options struct {
 	// Policy is the program's own, Managed are those of the organisation at the start; Allowed are the only kinds, nil for all.
 	Policy  config.Policy

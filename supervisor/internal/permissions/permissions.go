@@ -47,7 +47,7 @@ type Decider struct {
 	pins  pinState
 }
 
-// Options are what permissions are made of.
+// Options holds the rules, the pins and the functions that a decider works with.
 type Options struct {
 	// Access are the first rules, and Pin and LeastPin the first treatment of changed tools; both may be replaced.
 	Access        access.Rules

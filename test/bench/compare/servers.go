@@ -114,6 +114,7 @@ func (w *ServerSet) Close() {
 // events as a stream of one event.
 type echoOverHTTP struct{ events bool }
 
+// ServeHTTP implements http.Handler. A call of echo is answered from the bytes of the request; everything else goes to answerOther.
 func (e echoOverHTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch r.Method {
 	case http.MethodPost:

@@ -36,6 +36,7 @@ type Case struct {
 	Tools, Page int
 }
 
+// String names a case in the tables: the server, the tools, and how many stand on a page.
 func (c Case) String() string {
 	if c.Page == 0 {
 		return fmt.Sprintf("%s, %d tools in one page", c.Server, c.Tools)

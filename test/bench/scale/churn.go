@@ -21,7 +21,7 @@ import (
 
 // Growth is the increase of what a process holds over a number of operations, with the same servers.
 type Growth struct {
-	// Operations is how many lie between the measurements.
+	// Operations counts those between the measurements.
 	Operations int
 	// Bytes counts heap and stacks, Objects those of the heap. Descriptors is 0 where they cannot be counted.
 	Bytes, Objects, Goroutines, Descriptors int

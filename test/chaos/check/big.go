@@ -69,6 +69,7 @@ func (s *serverCheck) sendBigMessage(ctx context.Context, c *rawClient, size int
 	return true
 }
 
+// sizeText writes a size as a person says it; the sizes that are tried are whole KiB or MiB.
 func sizeText(n int) string {
 	if n >= 1<<20 {
 		return fmt.Sprintf("%d MiB", n>>20)

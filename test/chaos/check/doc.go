@@ -8,8 +8,8 @@
 //
 // # How it fits
 //
-// The command "mcpvisor chaos check" calls [Run] and prints the report. Run opens servers with the real transports of package
-// transports, and measures starts with package transports/session, so that a server meets what a manager would do. Messages
+// The command "mcpvisor chaos check" calls [Run] and prints the report. Run opens servers with the real transports (stdio,
+// web, websocket), and measures starts with package transports/session, so that a server meets what a manager would do. Messages
 // that no proper client sends go through rawClient, and the way in which a process ends by itself shows in an unmanagedProcess,
 // because a transport would end it. The restart after a kill is that of a real supervisor.Manager.
 //

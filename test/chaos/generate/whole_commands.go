@@ -6,7 +6,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
-// wholeShare is how many days have an owner who connects or disconnects all servers at once.
+// wholeShare is the share of days that have an owner who connects or disconnects all servers at once.
 const wholeShare = 0.2
 
 // drawWholeCommands has the owner command all servers at once, near to other events. It has a source of chance of its own.

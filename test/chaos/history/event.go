@@ -10,6 +10,11 @@
 //	sim, live --Recorder.Add--> History --Index--> invariant, report
 //	                               |
 //	                             Write <-> Read
+//
+// # Not promised
+//
+// Bodies of messages: a history says that a request came and how it ended. What is judged by its content is judged when it comes
+// (package sent).
 package history
 
 import (

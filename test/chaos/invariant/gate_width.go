@@ -10,7 +10,8 @@ import (
 
 // The numbers of the width, as package supervisor/restart documents them.
 const (
-	// starvedTimes is how many times as long as they ran the processes of a starved start waited for a processor.
+	// starvedTimes is the wait for a processor, in multiples of the time that the processes of a start ran, from which on the start
+	// was starved.
 	starvedTimes = 7
 	// leastWidth is the least width of a narrowed gate.
 	leastWidth = 2
@@ -49,7 +50,7 @@ type widthStep struct {
 	least, most int
 }
 
-// gateRecord is what the servers of a pool show of the gate.
+// gateRecord holds the starts of a pool's servers, by which the gate shows.
 type gateRecord struct {
 	starts []*gateStart // by the time of their dials
 	widths []widthStep  // by time; the first holds from the beginning

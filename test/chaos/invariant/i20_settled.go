@@ -28,6 +28,8 @@ func (c *checker) checkSettled() {
 	}
 }
 
+// checkSettledAnswer judges one wait for all servers, from its begin to its end: the answer may not come before each server has
+// settled, nor later than shortly after the last one.
 func (c *checker) checkSettledAnswer(begin, end int) {
 	b, e := c.x.Event(begin), c.x.Event(end)
 	if e.Class == messages.ClassTimeout {
@@ -68,7 +70,7 @@ func (c *checker) checkSettledAnswer(begin, end int) {
 	}
 }
 
-// checkUnsettled judges that a server for which somebody waited in vain did not stand still.
+// checkUnsettled judges that a server for which a caller waited in vain did not stand still.
 func (c *checker) checkUnsettled(server string, begin, end int) {
 	e := c.x.Event(end)
 	if c.stuckDialEnd(server, c.x.Event(begin).T) > e.T-settledTolerance {
@@ -85,7 +87,7 @@ func (c *checker) checkUnsettled(server string, begin, end int) {
 	}
 }
 
-// settledTolerance is how long a server may have settled when it is still waited for.
+// settledTolerance bounds how long a server may have settled when it is still waited for.
 const settledTolerance = time.Second
 
 // removedBetween reports whether a server's removal was published between two times, or it was not there at one of them.

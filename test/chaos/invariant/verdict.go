@@ -14,6 +14,15 @@
 // Each invariant stands in a file i01_*.go, i02_*.go and so on with its sentence; the other files compute what several
 // share: attempts and their ends, phase and catalog spans, what the owner wants, the windows of faults. A checker belongs
 // to one check and one goroutine; only the index is shared.
+//
+// # Guarantees
+//
+// A verdict follows from the history alone: the same history gives the same verdicts, in the process that ran the day or in another
+// one. A check without an occasion is inconclusive and never a success.
+//
+// # Not promised
+//
+// That a violation names its cause. It names the events that cannot stand beside each other, and where in the history they are.
 package invariant
 
 import (

@@ -77,6 +77,8 @@ func connOf(a peer.Action) int {
 type actionHeap actionQueue
 
 func (h *actionHeap) Len() int { return len(h.items) }
+
+// Less orders by time, and actions of one time in the order in which they were given.
 func (h *actionHeap) Less(i, j int) bool {
 	a, b := h.items[i], h.items[j]
 	if a.at != b.at {

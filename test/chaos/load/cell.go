@@ -29,6 +29,7 @@ type Cell struct {
 // NewCell makes an empty cell with the precision of a group: for recordings that are made elsewhere.
 func NewCell() *Cell { return newCell(digitsOfGroup) }
 
+// newCell makes an empty cell with so many significant digits; each one more costs about ten times the memory.
 func newCell(digits int) *Cell {
 	return &Cell{
 		histogram: hdrhistogram.New(int64(minLatency), int64(maxLatency), digits),
@@ -59,6 +60,7 @@ func (c *Cell) Open() {
 	c.open++
 }
 
+// countCall counts a call by its outcome and returns its latency within the bounds of the histogram.
 func (c *Cell) countCall(took time.Duration, outcome messages.Outcome) time.Duration {
 	c.calls++
 	c.outcomes[outcome]++

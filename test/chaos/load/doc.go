@@ -37,4 +37,9 @@
 //
 // Two significant digits for one server, three for a group of servers, in nanoseconds from 1 µs on, at most 24 h; what is
 // longer is counted as 24 h. The largest value of a cell is exact.
+//
+// # How it fits
+//
+// Packages sim and live take the calls of a [Schedule] one after the other and make them; the report and the invariant about fairness
+// measure the history afterwards. The package has no clock: planned times are durations since the start of the run.
 package load

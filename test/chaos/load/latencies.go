@@ -101,6 +101,7 @@ func (l *Latencies) cellsOf(server string, w Window) [2]*Cell {
 	}
 }
 
+// cellFor returns the cell of a key, and makes it at the first call of that key.
 func cellFor[K comparable](m map[K]*Cell, key K, digits int) *Cell {
 	c := m[key]
 	if c == nil {

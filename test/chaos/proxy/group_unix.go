@@ -25,6 +25,8 @@ type processGroup struct {
 
 func groupAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
+// newProcessGroup returns the group of a process that was started with groupAttributes. The guard, if there is one, ends the group
+// when this program is killed.
 func newProcessGroup(p *os.Process, guard stdio.Guard) *processGroup {
 	g := &processGroup{pid: p.Pid, release: func() {}}
 	if guard != nil {

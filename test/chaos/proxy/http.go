@@ -168,6 +168,7 @@ func (h *HTTP) addConn(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, p)
 }
 
+// removeConn forgets a connection of the agent that has ended.
 func (h *HTTP) removeConn(c net.Conn) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

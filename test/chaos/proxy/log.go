@@ -66,6 +66,7 @@ type AppliedFault struct {
 	Text  string `json:"text"`
 }
 
+// appliedFaults returns the faults of a message in the form of the log.
 func appliedFaults(hits []fault.Hit) (out []AppliedFault) {
 	for _, h := range hits {
 		out = append(out, AppliedFault{h.Rule, h.Fault, h.Text})

@@ -62,6 +62,7 @@ func (t *Tally) Summary(w io.Writer, inForce []fault.Status) {
 	}
 }
 
+// countText writes a number with its noun, whose plural ends in s.
 func countText(n int64, noun string) string {
 	if n == 1 {
 		return "1 " + noun

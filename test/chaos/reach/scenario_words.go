@@ -157,6 +157,7 @@ func scenarioParts(s scenario.Scenario, empty bool) map[string][]reflect.Value {
 	}
 }
 
+// toValues wraps each element for reflection: the words are read from the types, so that a new field cannot be forgotten.
 func toValues[T any](list []T) (out []reflect.Value) {
 	for _, one := range list {
 		out = append(out, reflect.ValueOf(one))

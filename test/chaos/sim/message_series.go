@@ -21,7 +21,7 @@ const (
 )
 
 // scheduleSeries plans a long series of calls by message, few at once, of a tool that no server has. Each must be refused for
-// that reason: whoever counts the calls that run and forgets to take one off refuses the last ones because there are too many.
+// that reason: a manager that counts the calls that run and forgets to take one off refuses the last ones because there are too many.
 func (p *messageActor) scheduleSeries() {
 	if w := p.world; seedOf("series", strconv.FormatUint(w.plan.Seed, 10))%seriesShare == 0 {
 		w.timeline.planAction(w.plan.Heal/2, "", func() { w.users.runAsUser(p.sendSeries) })

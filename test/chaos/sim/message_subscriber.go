@@ -13,7 +13,7 @@ import (
 
 // briefSubscriber is an actor that watches the manager's events by message, watches a second time, and ends without a word. A
 // second Watch replaces the first, so each event has to come once; and the manager has to forget an actor that has ended,
-// because events for it are sent to nobody for as long as the manager lives.
+// because events for it reach no actor for as long as the manager lives.
 type briefSubscriber struct {
 	world *simulation
 	pid   *actor.PID
@@ -23,14 +23,14 @@ type briefSubscriber struct {
 	received receivedEvents
 }
 
-// receivedEvents is what one subscriber was sent. The zero value has received nothing.
+// receivedEvents holds the events that one subscriber was sent. The zero value has received nothing.
 type receivedEvents struct {
 	seen map[uint64]bool
 	// endedAt is the time at which the subscriber was stopped; 0 before.
 	endedAt time.Duration
 }
 
-// forgetTime is how long events may still be sent to a subscriber that has ended: its end is a message as well.
+// forgetTime bounds how long events may still be sent to a subscriber that has ended: its end is a message as well.
 const forgetTime = 10 * time.Millisecond
 
 // noteEvent notes the number of an event that was sent at a time, and returns what is wrong with that, empty if nothing is.

@@ -169,7 +169,7 @@ func TestFullPipe(t *testing.T) {
 	})
 }
 
-// TestLines: what a process writes is cut as package transports cuts it.
+// TestLines: what a process writes is cut as package transports/internal/lines cuts it.
 func TestLines(t *testing.T) {
 	var got []string
 	l := lineSplitter{limit: 20,

@@ -24,7 +24,7 @@ type pipe struct {
 }
 
 // bufferSizes are the bytes that a Send can hand over while the server does not read, by kind: the pipe of a process, the
-// buffers of two sockets, the queue of package transports' in-process connection.
+// buffers of two sockets, the queue of package inprocess.
 var bufferSizes = map[messages.TransportKind]int{
 	messages.Stdio: 64 << 10, messages.WebSocket: 256 << 10, messages.SDK: 4 << 20,
 }
@@ -144,7 +144,7 @@ func (c *pipe) deliverMessage(body []byte, _ string, _ bool) bool {
 }
 
 // deliverBytes gives bytes to the line splitter of a process, and otherwise to the sink. A line that does not end breaks the
-// connection, as in package transports.
+// connection, as in package stdio.
 func (c *pipe) deliverBytes(p []byte) {
 	switch {
 	case c.kind == messages.Stdio:
@@ -227,8 +227,8 @@ func (c *pipe) writeStderr(p []byte) {
 	c.stderr += string(p)
 }
 
-// lineSplitter cuts the output of a process into messages by the rules of package transports: a line that begins with { or [ is
-// a message, an empty one is skipped, any other is noise.
+// lineSplitter cuts the output of a process into messages by the rules of package transports/internal/lines: a line that begins
+// with { or [ is a message, an empty one is skipped, any other is noise.
 type lineSplitter struct {
 	// limit is in bytes. The functions are called for one line after the other.
 	limit       int64

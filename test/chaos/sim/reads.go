@@ -219,7 +219,7 @@ func (w *simulation) useUnknownNames() {
 	}
 }
 
-// settledTimeout is how long the harness waits for all servers to settle.
+// settledTimeout bounds how long the harness waits for all servers to settle.
 const settledTimeout = 50 * time.Second
 
 // readSettled is the Method of the record of a wait until no server changes its phase by itself. Invariant I20 judges it by the phases.

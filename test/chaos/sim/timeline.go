@@ -58,6 +58,8 @@ func (d plannedHeap) Less(i, j int) bool {
 }
 func (d plannedHeap) Swap(i, j int) { d[i], d[j] = d[j], d[i] }
 func (d *plannedHeap) Push(x any)   { *d = append(*d, x.(plannedAction)) }
+
+// Pop clears the slot that it leaves, so that a performed action and all that it refers to can be collected.
 func (d *plannedHeap) Pop() any {
 	last := len(*d) - 1
 	x := (*d)[last]

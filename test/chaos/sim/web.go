@@ -271,7 +271,7 @@ func (c *webConn) loseSession(err *transports.Error) {
 	}()
 }
 
-// answerGrace is the same time as in package transports.
+// answerGrace is the same time as in package web.
 const answerGrace = time.Second
 
 // deliverMessage implements conn. An answer over the limit still completes its exchange, with an error.
@@ -318,7 +318,7 @@ func (c *webConn) setReading(reading bool) {
 	}
 }
 
-// reopenDelay is the time until a cut stream is open again, the mean of package transports' backoff.
+// reopenDelay is the time until a cut stream is open again, the mean of the pauses of package web.
 const reopenDelay = 750 * time.Millisecond
 
 // cutStream ends the GET stream. It opens again after reopenDelay, and the sink learns that it may have missed messages.

@@ -26,7 +26,7 @@ type remoteEnd interface {
 	// onClosing reports that the client has closed its side, or with signal that it sends the process SIGTERM. endRemote
 	// follows later, or nothing.
 	onClosing(c conn, signal bool)
-	// onMeasured reports that somebody read what the processes have used.
+	// onMeasured reports that the manager has read what the processes have used.
 	onMeasured(c conn, used procinfo.Usage)
 	// onReleased reports that nothing is left of the connection.
 	onReleased(c conn)
@@ -145,7 +145,7 @@ type baseConn struct {
 	exitText      string
 	noiseCount    int64
 
-	// busySince is the time at which the shares runs and waits began, zero if nobody can read what the processes use.
+	// busySince is the time at which the shares runs and waits began, zero if the manager cannot read what the processes use.
 	busySince   time.Time
 	runs, waits float64
 
@@ -358,7 +358,7 @@ func (w *baseConn) deliverToSink(body []byte) {
 }
 
 // endSize is the number of bytes kept of each end of an oversized message, noiseSize the number kept of a line of noise, as in
-// package transports.
+// package transports/internal/incoming.
 const (
 	endSize   = 4 << 10
 	noiseSize = 256

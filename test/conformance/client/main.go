@@ -56,6 +56,7 @@ type scenarioInput struct {
 	Assertion string `json:"valid_jwt"`
 }
 
+// run makes a manager, connects the suite's server, plays the scenario and closes. Its error is the exit code 1.
 func run(args []string) (err error) {
 	if len(args) < 2 {
 		return fmt.Errorf("usage: client URL")

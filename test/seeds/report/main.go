@@ -35,6 +35,8 @@ func main() {
 	}
 }
 
+// run prints the table, or with bind writes the names into the list. It reports false if a feature is shown by no test, or by one that
+// fails.
 func run(results string, bind bool) (bool, error) {
 	root, err := arch.Root()
 	if err != nil {
@@ -69,6 +71,7 @@ func run(results string, bind bool) (bool, error) {
 	return printTable(list, sources, outcomes), nil
 }
 
+// writeNames writes the names of the tests into each file of the list, and changes nothing else of it.
 func writeNames(dir string, s *seeds.Sources) error {
 	names, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
 	if err != nil {
@@ -97,6 +100,7 @@ const (
 
 var states = []string{passes, fails, skipped, noTest, waits}
 
+// printTable prints a line for each feature, the sums for each document, and the works that features wait for.
 func printTable(list []seeds.Feature, s *seeds.Sources, outcomes map[string]string) bool {
 	w := tabwriter.NewWriter(os.Stdout, 0, 8, 2, ' ', 0)
 	count := map[string]map[string]int{}
@@ -138,6 +142,7 @@ func printTable(list []seeds.Feature, s *seeds.Sources, outcomes map[string]stri
 	return total[fails]+total[noTest] == 0 && (total[skipped] == 0 || os.Getenv("CI") != "true")
 }
 
+// printRow prints the sums of one document in the order of states.
 func printRow(w *tabwriter.Writer, name string, count map[string]int) {
 	fmt.Fprint(w, name)
 	for _, s := range states {

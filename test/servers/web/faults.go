@@ -156,6 +156,7 @@ func OtherID() http.Handler {
 	return fixedBody("application/json", `{"jsonrpc":"2.0","id":987654321,"result":{}}`)
 }
 
+// fixedBody answers every request with 200 and the same bytes.
 func fixedBody(contentType, text string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", contentType)
@@ -215,6 +216,7 @@ func OnlySSE(next http.Handler) http.Handler {
 	})
 }
 
+// rejectMethod answers 405 to one method, and passes all others on.
 func rejectMethod(method string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == method {

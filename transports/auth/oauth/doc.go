@@ -9,10 +9,10 @@
 //
 // # How it fits
 //
-// Package supervisor makes one Authorizer for each server whose entry asks for OAuth, and gives it to the transport. The
-// transport calls Authorize before every request and Refused after a refusal; the supervisor calls Login for a person, Logout,
-// Status, and Changed for a server that waits for a sign-in. The Authorizer owns the record of the sign-in under its key in the
-// store of package auth, and asks the authorization server by HTTP.
+// Package supervisor/internal/credentials makes one Authorizer for each server whose entry asks for OAuth, and gives it to the
+// transport. The transport calls Authorize before every request and Refused after a refusal; the manager calls Login for a
+// person, Logout, Status, and Changed for a server that waits for a sign-in. The Authorizer owns the record of the sign-in under
+// its key in the store of package auth, and asks the authorization server by HTTP.
 //
 //	discoverTarget ─> chooseClient ─> confirmBinding ─> Grant.obtainToken ─> the stored sign-in
 //	   metadata        registration      a person          token endpoint          │

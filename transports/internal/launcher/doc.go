@@ -9,7 +9,8 @@
 //
 // # How it fits
 //
-// Package transports calls Wrap, Start and Finish when a server's isolation needs it. The two processes talk through two pipes:
+// Package stdio/internal/process calls Wrap, Start and Finish when a server's isolation needs it. The two processes talk through
+// two pipes:
 //
 //	parent                              launcher
 //	  Start ───── fork, exec ──────────> init: "launcher\n"

@@ -173,8 +173,8 @@ func (l *Launch) finishError(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", ErrNoLauncher, errors.Join(err))
 }
 
-// Try performs the steps in a process that exits then, and returns the step that failed. Package transports finds out so whether
-// namespaces are allowed.
+// Try performs the steps in a process that exits then, and returns the step that failed. Package
+// stdio/internal/process finds out so whether namespaces are allowed.
 func Try(ctx context.Context, steps isolation.Steps) error {
 	cmd := &exec.Cmd{Env: []string{}}
 	l, err := Wrap(cmd, steps)

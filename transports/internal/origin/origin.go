@@ -79,7 +79,7 @@ const defaultMaxBody = 16 << 20
 // by up to 90 s; a program that must not leave any behind uses a client of its own.
 var sharedClient = sync.OnceValue(httpclient.New)
 
-// Config is what a configuration of any kind says about its origin; web.Config describes the fields.
+// Config holds the fields that the configuration of any kind has about its origin.
 type Config struct {
 	// URL is absolute, http or https.
 	URL string

@@ -19,10 +19,9 @@
 //
 // # How it fits
 //
-// Package control calls [Examine] once for each connection and enforces the [Decision]; nothing else calls this
-// package. Examine reads the system (readPeer, one file for each system) and asks package transports about this
-// program's children; [Decide] is a pure function of the two, so that tests need no processes. The package owns no
-// state.
+// Package control calls [Examine] once for each connection and enforces the [Decision]; nothing else calls this package. Examine
+// reads the system (readPeer, one file for each system) and asks package transports/stdio/children about this program's children;
+// [Decide] is a pure function of the two, so that tests need no processes. The package owns no state.
 //
 // # Limits
 //

@@ -1,5 +1,10 @@
 // Command run plants the known bugs, one after the other, and prints which search finds each: random days, the unit tests of
 // the bug's package, or neither. It exits with 1 if neither finds a bug that is not in bugs.Unseen, and with 2 on an error.
+//
+//	make planted ONLY=queue DAYS=no     # some bugs, with the unit tests alone
+//
+// It builds the programs once with all bugs in them, in a temporary folder, and chooses one by the environment of each run. The file
+// of -results keeps what was found, so that a run that was cut off goes on with -resume.
 package main
 
 import (

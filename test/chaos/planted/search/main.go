@@ -1,5 +1,8 @@
 // Command search runs random bad days in virtual time until one violates an invariant, shrinks the scenario, and prints a
 // planted.SearchResult as one JSON object. Package planted builds it with all bugs and starts it with one chosen.
+//
+// The process runs on one processor, so that a seed gives the same day each time. A day that hangs cannot be canceled: the process
+// prints the seed and ends, and package planted takes that as the result.
 package main
 
 import (

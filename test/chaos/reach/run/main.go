@@ -1,5 +1,11 @@
 // Command run counts what random days try, builds the program with counters, runs the days, and says which statements none of
 // them has run. It exits with 1 if too few were.
+//
+//	make days                                   # 1,000 days; writes test/chaos/reach/README.md
+//	go run ./test/chaos/reach/run -days 100     # prints the tables only
+//
+// Package reach counts and writes; this command builds the program with Go's coverage counters, runs "mcpvisor chaos sim" with it in
+// a temporary folder, and joins the counters.
 package main
 
 import (
@@ -20,6 +26,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/reach"
 )
 
+// options are the flags of the command.
 type options struct {
 	first  uint64
 	days   int
@@ -48,6 +55,8 @@ func main() {
 	}
 }
 
+// runReach counts the words of the scenarios, runs the days with counters, and prints the tables. enough is false if fewer
+// statements were run than the flag asks for.
 func runReach(ctx context.Context, o options) (enough bool, err error) {
 	root, err := arch.Root()
 	if err != nil {
@@ -123,6 +132,8 @@ func runCampaign(ctx context.Context, dir, program string, o options) (map[strin
 	return fired, nil
 }
 
+// readProfile joins the counters of all processes, and leaves out the command, which is built with counters only so that they are
+// written.
 func readProfile(ctx context.Context, dir string) (reach.Profile, error) {
 	name := filepath.Join(dir, "profile.txt")
 	if err := runQuietly(exec.CommandContext(ctx, "go", "tool", "covdata", "textfmt", "-i="+filepath.Join(dir, "counters"), "-o="+name)); err != nil {

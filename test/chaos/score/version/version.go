@@ -1,4 +1,7 @@
 // Package version reports with which version of a module this program was built. Adapters name it in their description.
+//
+// It reads the build information of the running program, so that the table of a score names what was really linked, and not what a
+// file of versions says.
 package version
 
 import "runtime/debug"

@@ -25,7 +25,7 @@ const (
 // goroutine is run.
 type Stream struct {
 	streams *Streams
-	// Filter is what the stream asks for.
+	// Filter names the lists and resources whose changes the stream asks for.
 	Filter Filter
 	// stop ends the stream; it is set by Open. firstResult receives the result of the first attempt, nil once the
 	// server has agreed; it has room for one value.

@@ -70,7 +70,7 @@ type Spec struct {
 	Args, Env []string
 	// Dir is the working directory, empty for that of this process.
 	Dir string
-	// Isolation is what the child is kept from, nil for nothing.
+	// Isolation keeps the child from parts of the system, nil from nothing.
 	Isolation *messages.Isolation
 	// Terminal leaves the child in the session of this process, in a group of its own, so that it can ask at the terminal.
 	Terminal bool

@@ -88,6 +88,7 @@ func (d *scoredClient) About() string {
 		"; KeepAlive 2s, a new session at the next use of one that has ended, no call twice"
 }
 
+// Tools implements adapter.Client: it asks the server each time, as a program does that keeps no list of its own.
 func (d *scoredClient) Tools(ctx context.Context, name string) ([]string, error) {
 	l, err := d.Get(ctx, name)
 	if err != nil {
@@ -103,6 +104,7 @@ func (d *scoredClient) Tools(ctx context.Context, name string) ([]string, error)
 	return names, nil
 }
 
+// Call implements adapter.Client. The deadline of ctx is the only bound that the call has.
 func (d *scoredClient) Call(ctx context.Context, name, tool string, args json.RawMessage) (json.RawMessage, error) {
 	l, err := d.Get(ctx, name)
 	if err != nil {

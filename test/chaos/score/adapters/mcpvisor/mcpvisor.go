@@ -67,6 +67,7 @@ func (d *scoredClient) Tools(_ context.Context, name string) ([]string, error) {
 	return names, nil
 }
 
+// Call implements adapter.Client. Beside the deadline of ctx the callTimeout of its spec bounds the call.
 func (d *scoredClient) Call(ctx context.Context, name, tool string, args json.RawMessage) (json.RawMessage, error) {
 	r, err := d.m.CallServerTool(ctx, name, tool, args)
 	if err != nil {
@@ -75,6 +76,7 @@ func (d *scoredClient) Call(ctx context.Context, name, tool string, args json.Ra
 	return r.Raw, nil
 }
 
+// Status implements adapter.Client, in the words of the manager: "connected" is the one that the score knows.
 func (d *scoredClient) Status(context.Context) map[string]string {
 	all := map[string]string{}
 	for _, st := range d.m.Status() {
