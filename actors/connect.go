@@ -14,7 +14,7 @@ import (
 // appears within wait, at once if that is 0. A lazy server that rests is woken, and may take its whole connect timeout.
 func (c *Calls) connectionFor(ctx context.Context, r *Request, after uint64, wait time.Duration) (*Link, error) {
 	// Nearly every call finds its connection here, without a look at its server.
-	if e := r.entry; e != nil && e.State == catalog.Live && e.Epoch > after {
+	if e := r.Entry; e != nil && e.State == catalog.Live && e.Epoch > after {
 		if link, ok := e.Route.(*Link); ok {
 			return link, nil
 		}
@@ -25,9 +25,9 @@ func (c *Calls) connectionFor(ctx context.Context, r *Request, after uint64, wai
 		return nil, c.notConnectedError(server, tool, nil)
 	}
 	v := cell.View()
-	if r.entry != nil && r.entry.State != catalog.Live {
+	if r.Entry != nil && r.Entry.State != catalog.Live {
 		// The connection with which the entry was lost may still be published as connected for a moment; it is no use.
-		after = max(after, r.entry.Epoch)
+		after = max(after, r.Entry.Epoch)
 	}
 	if r.mayWake && !connectedSince(v, after) {
 		if err := c.wakeServer(ctx, server, tool); err != nil {
@@ -54,7 +54,7 @@ func (c *Calls) connectionFor(ctx context.Context, r *Request, after uint64, wai
 // connection still offers the tool, and the published one for any other request.
 func (c *Calls) linkIn(v *View, r *Request) (*Link, error) {
 	link, tool := v.Link, r.toolName()
-	if r.entry != nil {
+	if r.Entry != nil {
 		// A server is published as connected after its tools are in the catalog; the entry of before has the route of before.
 		e, ok := c.Catalog.Snapshot().LookupTool(r.Server, tool)
 		if !ok {

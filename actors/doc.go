@@ -5,7 +5,8 @@
 //	Server    one per configured server: feeds lifecycle.Step with events and performs the effects that it returns
 //	Registry  sole writer of the catalog: folds the changes of a burst into one snapshot
 //	attempt   owns everything that one epoch holds, from the dial to the release
-//	Calls     the path of a call: snapshot → admission gate → session; no mailbox on it
+//	Calls     the links of a request that know the servers: find → watch → explain → repeat → queue, and Send; no mailbox on them
+//	Compose   makes one chain of such links and those of the facade, for tool calls and reads alike
 //	callQueue where calls wait if only so many may be in flight at a server: before the gate, callers in turn
 //	Hub       events to watchers, in order, each with a bounded queue and an announced gap
 //

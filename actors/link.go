@@ -94,30 +94,36 @@ func isAnswer(err error) bool {
 	}
 }
 
-// sendQueued sends a request through the link's admission gate, after a wait for a slot if the server has a bound.
-func (l *Link) sendQueued(ctx context.Context, r *Request) error {
-	if l.callQueue == nil || r.SkipsQueue {
-		return l.send(ctx, r)
+// TakeSlot is the Before of the link of fairness: an attempt waits for a slot at a server that has a bound.
+func (c *Calls) TakeSlot(ctx context.Context, r *Request) (err error) {
+	if r.link.callQueue == nil || r.SkipsQueue {
+		return nil
 	}
-	in, err := l.enterQueue(ctx)
-	if err != nil {
-		return err
-	}
-	if in {
-		defer l.callQueue.releaseSlot()
-	}
-	return l.send(ctx, r)
+	r.hasSlot, err = r.link.enterQueue(ctx)
+	return err
 }
 
-// send sends the request through the gate and reports what its end says about the connection.
-func (l *Link) send(ctx context.Context, r *Request) (err error) {
+// LeaveSlot is its After.
+func (c *Calls) LeaveSlot(_ context.Context, r *Request, err error) error {
+	if r.hasSlot {
+		r.hasSlot = false
+		r.link.callQueue.releaseSlot()
+	}
+	return err
+}
+
+// Send is the end of the chain: it sends the request through the admission gate of its connection, and reports what its end says
+// about the connection.
+func (c *Calls) Send(ctx context.Context, r *Request) (err error) {
+	l := r.link
 	// The gate may be closed by now; its error then says that nothing was sent.
 	before := l.noteUse()
-	if r.entry != nil {
-		r.Result, err = l.gate.CallWith(ctx, r.entry.Tool.Name, r.Args, r.Options)
+	if r.Entry != nil {
+		r.Answer, err = l.gate.CallWith(ctx, r.Name, r.Args, r.Options)
 	} else {
 		err = l.gate.Do(func(s *session.Session) error { return r.Send(ctx, s) })
 	}
+	r.Result = r.Answer.Raw
 	l.noteResult(err, before)
 	return err
 }

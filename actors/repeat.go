@@ -11,35 +11,41 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
-// sendRepeating sends a request, and a second time if the first one provably did not run, or if its connection was lost and it may
-// run twice. The timeout of the server's spec begins when there is a connection, after the person and the waiting: it bounds the
-// server's work alone, and both attempts together.
-func (c *Calls) sendRepeating(ctx context.Context, r *Request) error {
-	link, err := c.connectionFor(ctx, r, 0, r.wait)
-	if err != nil {
-		return err
+// Repeat is the Around of the link that finds a connection, and a second one if the first attempt provably did not run, or if its
+// connection was lost and the request may run twice. The timeout of the server's spec begins when there is a connection, after the
+// person and the waiting: it bounds the server's work alone, and both attempts together.
+func (c *Calls) Repeat(next Handler) Handler {
+	return func(ctx context.Context, r *Request) error {
+		if r.Entry == nil {
+			r.wait, r.mayWake = c.Wait, true
+		}
+		link, err := c.connectionFor(ctx, r, 0, r.wait)
+		if err != nil {
+			return err
+		}
+		bounded := newCallTimeout(ctx, link.Spec)
+		defer bounded.Stop()
+		// In the legacy era an answer may belong to any request that the server has; the count shows whether one was given meanwhile.
+		before := link.answers.Load()
+		r.link = link
+		r.Trace.noteConnection(link)
+		err = next(bounded, r)
+		// A caller that has gone wants no second attempt.
+		if err == nil || bounded.Err() != nil {
+			return err
+		}
+		// The person who has answered a question about the first attempt would be asked it again.
+		harmless := r.isRepeatable(link.Spec) && !bounded.Answered() && link.answers.Load() == before
+		if !mayRepeat(err, harmless, link.gate.Open()) {
+			return err
+		}
+		return c.repeat(bounded, r, err, next)
 	}
-	bounded := newCallTimeout(ctx, link.Spec)
-	defer bounded.Stop()
-	// In the legacy era an answer may belong to any request that the server has; the count shows whether one was given meanwhile.
-	before := link.answers.Load()
-	r.Trace.noteConnection(link)
-	err = link.sendQueued(bounded, r)
-	// A caller that has gone wants no second attempt.
-	if err == nil || bounded.Err() != nil {
-		return err
-	}
-	// The person who has answered a question about the first attempt would be asked it again.
-	harmless := r.isRepeatable(link.Spec) && !bounded.Answered() && link.answers.Load() == before
-	if !mayRepeat(err, harmless, link.gate.Open()) {
-		return err
-	}
-	return c.repeat(bounded, r, link, err)
 }
 
-// repeat sends a request a second time, on the same connection if that still serves, else on the next one. link is where the first
-// one failed, with err. There is never a third time.
-func (c *Calls) repeat(ctx context.Context, r *Request, link *Link, err error) error {
+// repeat sends a request a second time, on the same connection if that still serves, else on the next one. The first one failed
+// with err on r.link. There is never a third time.
+func (c *Calls) repeat(ctx context.Context, r *Request, err error, next Handler) error {
 	// A repetition is worth a short wait even if the caller allows none for lost servers.
 	wait := max(c.Wait, c.RetryWait)
 	// A session that the server has ended is replaced at once; a closed gate says nothing about when another opens.
@@ -48,7 +54,7 @@ func (c *Calls) repeat(ctx context.Context, r *Request, link *Link, err error) e
 		// The gate was closed before the request was sent: waiting for another connection is the caller's choice.
 		wait = c.Wait
 	}
-	var repeatErr error
+	link, repeatErr := r.link, error(nil)
 	if until := time.Now().Add(wait); !link.stillServes(ctx, err, wait) {
 		r.mayWake = false
 		link, repeatErr = c.connectionFor(ctx, r, link.Epoch, time.Until(until))
@@ -61,8 +67,9 @@ func (c *Calls) repeat(ctx context.Context, r *Request, link *Link, err error) e
 		}
 		return err // the first error says more than "it did not come back"
 	}
+	r.link = link
 	r.Trace.noteConnection(link)
-	repeatErr = link.sendQueued(ctx, r)
+	repeatErr = next(ctx, r)
 	if messages.OutcomeOf(err) == messages.OutcomeUnknown {
 		repeatErr = stillUnknown(repeatErr)
 	}

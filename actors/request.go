@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/actors/catalog"
@@ -11,74 +12,115 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
-// Request is one request to a server: a tool call, or a request of another kind, which has a Send. All of them go the same way, by
-// the same rule for what is sent a second time.
+// The methods of requests that links treat differently. The others only need a name of their own.
+const (
+	CallTool     = "tools/call"
+	ReadResource = "resources/read"
+	GetPrompt    = "prompts/get"
+	TaskResult   = "tasks/result"
+)
+
+// Request is one request of a caller to a server: a tool call, or a request of another kind, which has a Send. All of them pass the
+// same links, by the same rule for what is sent a second time. It is passed by its address on all of its way, because a goroutine's
+// stack must hold every frame: with those of net/http below, a call that waits fits into 8 KiB so, and would need 16 if each
+// frame held a copy of the arguments and of the result.
 type Request struct {
-	Server string
-	// Args and Options are those of a tool call; Options may be nil.
-	Args    json.RawMessage
-	Options *session.Options
+	// Method is that of the protocol. Server and Name are as the caller gave them, a Name without a Server is a qualified one, until
+	// the link that finds sets the server's id and the name there. A resource's Name is its URI.
+	Method, Server, Name string
+	// Args and Options are those of a tool call, PromptArgs those of a prompt; Options may be nil.
+	Args       json.RawMessage
+	PromptArgs map[string]string
+	Options    *session.Options
+	// Problem is why the request cannot be sent, known before any link: the arguments cannot be written.
+	Problem error
 	// Repeatable lets a request that is no tool call be sent a second time when the first one was lost with its connection: it
 	// changes nothing at the server. A tool says so itself. Neither is sent again after the program has answered a question of the
 	// server about it (NoteAnswer), because the same person would be asked twice.
 	Repeatable bool
 	// SkipsQueue is for requests about other requests, or about the connection itself: they take no slot and wait for none, where
-	// the server has a bound.
-	SkipsQueue bool
-	// Trace notes the connections that get the request; nil notes nothing.
-	Trace *Trace
-	// Send sends a request that is no tool call. ctx is bounded as the server's spec says. It may be called twice.
+	// the server has a bound. SkipsRules is for those among them that read nothing of what the server offers.
+	SkipsQueue, SkipsRules bool
+	// Send sends a request that is no tool call, and keeps its result object, if it has one, in Answer. ctx is bounded as the server's
+	// spec says. It may be called twice.
 	Send func(ctx context.Context, s *session.Session) error
-	// Result is the answer to a tool call.
-	Result session.Result
 
-	// entry is the tool to be called, nil for other requests. wait is how long the request may wait for its server, and mayWake says
-	// that it may connect a server that rests.
-	entry   *catalog.Entry
+	// Entry is the tool that was found, nil for other requests.
+	Entry *catalog.Entry
+	// Answer is the server's own, Result the object that the caller gets: the same, unless a link replaced it.
+	Answer session.Result
+	Result json.RawMessage
+	Trace  Trace
+	// Began is the time at which the audit log's record of the request begins, if it has one.
+	Began time.Time
+
+	// wait is how long the request may wait for its server, and mayWake says that it may connect a server that rests. Calls.Find sets
+	// both for a tool, Calls.Repeat for other requests.
 	wait    time.Duration
 	mayWake bool
+	// link is the connection of the current attempt, hasSlot says that it holds a slot there.
+	link    *Link
+	hasSlot bool
+	// callID and published belong to the events of watchers: 0 if no watcher was there at the beginning.
+	callID    uint64
+	published time.Time
+}
+
+// requests keeps tool calls that have ended for the next ones: a Request is passed to functions that only the chain knows, so
+// that it would be an allocation of 400 bytes per call.
+var requests = sync.Pool{New: func() any { return new(Request) }}
+
+// NewToolCall returns the request to call a tool. Its caller gives it back with Release when it has taken the result.
+func NewToolCall(server, tool string) *Request {
+	r := requests.Get().(*Request)
+	r.Method, r.Server, r.Name = CallTool, server, tool
+	return r
+}
+
+// Release gives a request back that has ended and that nothing refers to any more.
+func (r *Request) Release() {
+	*r = Request{}
+	requests.Put(r)
 }
 
 // toolName returns the tool's own name; empty for a request that is no tool call.
 func (r *Request) toolName() string {
-	if r.entry == nil {
+	if r.Entry == nil {
 		return ""
 	}
-	return r.entry.Tool.Name
+	return r.Entry.Tool.Name
 }
 
 // isRepeatable reports whether the request may run twice. The annotations of a tool are the server's claims: they count only for
 // servers that the user trusts.
 func (r *Request) isRepeatable(spec *messages.Spec) bool {
-	if r.entry == nil {
+	if r.Entry == nil {
 		return r.Repeatable
 	}
-	a := r.entry.Tool.Annotations
+	a := r.Entry.Tool.Annotations
 	return spec.Trusted && a != nil && (a.ReadOnly != nil && *a.ReadOnly || a.Idempotent != nil && *a.Idempotent)
 }
 
-// operation is the Op of the request's errors.
-func (r *Request) operation() string {
-	if r.entry == nil {
-		return "read"
+// Operation is the Op of the request's errors.
+func (r *Request) Operation() string {
+	if r.Method == CallTool {
+		return "call"
 	}
-	return "call"
+	return "read"
 }
 
-// SendRequest is the way of every request that is no tool call: server → its link → slot → admission gate → session. Like a call
-// it wakes a lazy server, waits for one that is restarting (Wait), and is bounded by the server's call timeouts. The
-// error, if any, is a *messages.Error with Op "read".
-func (c *Calls) SendRequest(ctx context.Context, r *Request) error {
-	r.wait, r.mayWake = c.Wait, true
-	if err := c.sendRepeating(ctx, r); err != nil {
-		return c.completeError(err, r)
+// Explain is the After of the link that completes errors: it adds the server and the tool to one of the session, and removes the
+// server's secrets from its text.
+func (c *Calls) Explain(_ context.Context, r *Request, err error) error {
+	if err == nil {
+		return nil
 	}
-	return nil
+	return c.completeError(err, r)
 }
 
 // completeError adds the server and the tool to an error of the session, and removes the server's secrets from its text.
 func (c *Calls) completeError(err error, r *Request) error {
-	op, server, tool := r.operation(), r.Server, r.toolName()
+	op, server, tool := r.Operation(), r.Server, r.toolName()
 	hide := func(text string) string { return text }
 	if cell := c.Cell(server); cell != nil {
 		hide = cell.RedactText

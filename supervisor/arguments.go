@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"sync"
 
+	"github.com/mcpvisor/mcpvisor/actors"
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 	"github.com/mcpvisor/mcpvisor/transports/session"
@@ -21,9 +22,23 @@ const maxKeptArguments = 256 << 10
 
 var argumentBuffers sync.Pool // of *[]byte
 
-// writeArguments writes a map as JSON into a buffer that releaseArguments takes back; nil for a nil map, and for one with values
+// writeArguments writes the arguments of a call into its request. The buffer that it returns must go to releaseArguments when the
+// call has ended; nil if there is none, because the arguments are no map, or because something may keep them.
+func (m *Manager) writeArguments(ctx context.Context, r *actors.Request, args any) *[]byte {
+	if object, ok := args.(map[string]any); ok && !m.sharesArguments(ctx) {
+		if buffer := writeMap(object); buffer != nil {
+			r.Args, r.Options = *buffer, withWrittenArguments(r.Options)
+			return buffer
+		}
+	}
+	// Arguments that cannot be written are recorded in the audit log too, because the model tried a call.
+	r.Args, r.Problem = marshalArguments(args)
+	return nil
+}
+
+// writeMap writes a map as JSON into a buffer that releaseArguments takes back; nil for a nil map, and for one with values
 // that only encoding/json can write.
-func writeArguments(object map[string]any) *[]byte {
+func writeMap(object map[string]any) *[]byte {
 	if object == nil {
 		return nil
 	}
@@ -51,7 +66,7 @@ func (m *Manager) sharesArguments(ctx context.Context) bool {
 	return m.audit != nil || m.cfg.Allow != nil || m.cfg.Ask != nil || messages.AnswererOf(ctx) != nil
 }
 
-// onlyWritten are the options of a call without options whose arguments writeArguments wrote. Nothing changes them.
+// onlyWritten are the options of a call without options whose arguments writeMap wrote. Nothing changes them.
 var onlyWritten = &session.Options{ArgumentsWritten: true}
 
 // withWrittenArguments says in the options of a call that its arguments need no check.

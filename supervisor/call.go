@@ -8,11 +8,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcpvisor/mcpvisor/actors"
 	"github.com/mcpvisor/mcpvisor/actors/lifecycle"
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
-	"github.com/mcpvisor/mcpvisor/supervisor/internal/refusal"
-	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
 func timeSince(t time.Time) time.Duration { return time.Since(t) }
@@ -43,15 +42,6 @@ func (r *Result) Flaw() string {
 		return ""
 	}
 	return r.outputFlaw()
-}
-
-// withOutputCheck prepares the Flaw of a result. The schema is the one that the call was made under: the tool may have another
-// one by the time that Flaw is called.
-func (m *Manager) withOutputCheck(to *Result, from session.Result) *Result {
-	if len(from.OutputSchema) > 0 && !from.IsError && !m.cfg.SkipOutputCheck {
-		to.outputFlaw = sync.OnceValue(func() string { return m.outputs.Flaw(from.OutputSchema, from.Raw) })
-	}
-	return to
 }
 
 // Outcome returns OutcomeResult, or OutcomeToolError if IsError is set: the other outcomes come as an *Error.
@@ -168,86 +158,34 @@ func (m *Manager) CallServerTool(
 	return m.callByName(ctx, server, tool, args, opts)
 }
 
-// callByName runs a tool by its server and its own name, or, if server is empty, by its qualified name. Arguments that cannot be
-// written as JSON are recorded in the audit log too, because the model tried a call.
+// callByName runs a tool by its server and its own name, or, if server is empty, by its qualified name.
 func (m *Manager) callByName(ctx context.Context, server, tool string, args any, opts []CallOption) (*Result, error) {
-	if object, ok := args.(map[string]any); ok && !m.sharesArguments(ctx) {
-		if buffer := writeArguments(object); buffer != nil {
-			res, err := m.runCall(ctx, server, tool, *buffer, withWrittenArguments(m.sessionOptions(opts)))
-			releaseArguments(buffer)
-			return res, err
-		}
-	}
-	raw, err := marshalArguments(args)
-	// With an audit log the call is recorded however it ends, so errors of the arguments go there too.
-	if m.audit != nil {
-		return m.auditCall(ctx, server, tool, raw, opts, err)
+	r := actors.NewToolCall(server, tool)
+	r.Options = m.sessionOptions(opts)
+	buffer := m.writeArguments(ctx, r, args)
+	err := m.calls.Handle(ctx, r)
+	// A panic passes by: the request and its buffer are then left to the garbage collector.
+	if buffer != nil {
+		releaseArguments(buffer)
 	}
 	if err != nil {
+		r.Release()
 		return nil, err
 	}
-	return m.runCall(ctx, server, tool, raw, m.sessionOptions(opts))
+	res := m.newResult(r)
+	r.Release()
+	return res, nil
 }
 
-// auditCall runs a call, and the audit log records how it ended. argsErr says that the arguments cannot be written.
-func (m *Manager) auditCall(
-	ctx context.Context, server, tool string, raw json.RawMessage, opts []CallOption, argsErr error,
-) (res *Result, err error) {
-	m.audit.AuditCall(ctx, server, tool, raw, func(traced context.Context) (messages.Outcome, json.RawMessage, error) {
-		if err = argsErr; err != nil {
-			return "", nil, err
-		}
-		if res, err = m.runCall(traced, server, tool, raw, m.sessionOptions(opts)); err != nil {
-			return "", nil, err
-		}
-		return res.Outcome(), res.Raw, nil
-	})
-	return res, err
-}
-
-// runCall sends a call and turns the session's answer into a Result. It may run on the entry actor's goroutines as well.
-func (m *Manager) runCall(
-	ctx context.Context, server, tool string, raw json.RawMessage, o *session.Options,
-) (*Result, error) {
-	if m.closing.Load() {
-		return nil, refusal.ClosedError("call")
+// newResult makes the Result of a request. Its Flaw compares under the schema that the call was made under: the tool may have
+// another one by then.
+func (m *Manager) newResult(r *actors.Request) *Result {
+	res := &Result{Raw: r.Result, IsError: r.Answer.IsError}
+	if r.Entry != nil && len(r.Entry.Tool.OutputSchema) > 0 && !res.IsError && !m.cfg.SkipOutputCheck {
+		schema, raw := r.Entry.Tool.OutputSchema, r.Answer.Raw
+		res.outputFlaw = sync.OnceValue(func() string { return m.outputs.Flaw(schema, raw) })
 	}
-	// The catalog is read by calls, not here: the name is resolved as late as possible.
-	var res session.Result
-	var err error
-	if server == "" {
-		res, err = m.calls.Call(ctx, tool, raw, o)
-	} else {
-		res, err = m.calls.CallServer(ctx, server, tool, raw, o)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return m.withOutputCheck(m.newResult(server, tool, res.Raw, res.IsError), res), nil
-}
-
-// newResult makes a Result of an answer, after Config.Sanitize has had the bytes. The tool may be gone from the catalog since the
-// call: Sanitize then gets a Tool with the names that the caller used, or with none.
-func (m *Manager) newResult(server, tool string, raw json.RawMessage, isError bool) *Result {
-	if m.cfg.Sanitize != nil {
-		var entry *Entry
-		var ok bool
-		if server == "" {
-			entry, ok = m.Tools().Lookup(tool)
-		} else {
-			entry, ok = m.Tools().LookupTool(server, tool)
-		}
-		// The tool stays empty if it was withdrawn meanwhile and the caller named it by its qualified name.
-		t := &Tool{}
-		switch {
-		case ok:
-			t = entry.Tool
-		case server != "":
-			t.Server, t.Name = server, tool
-		}
-		raw = m.cfg.Sanitize(t, raw)
-	}
-	return &Result{Raw: raw, IsError: isError}
+	return res
 }
 
 // wakeServer connects a lazy server that rests, or waits for the attempt that runs already, and for its tools in the catalog.

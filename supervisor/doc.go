@@ -38,12 +38,13 @@
 // # How it fits
 //
 // The package owns one actor tree. The program's goroutines enter through Manager; commands become messages to the supervisor
-// actor, calls and reads do not: they take the newest snapshot and go to the connection's session directly.
+// actor, calls and reads do not: they pass one chain of links, which chain.go lists with its reasons, and go to the connection's
+// session directly.
 //
 //	program ── Manager ── commands ──▶ supervisor actor ──▶ one server actor each (package actors)
 //	              │                        │ restart policy, start gate      │ transport, session
 //	              │                        └─────────▶ registry actor ◀──────┘ tools
-//	              └── calls, reads ──▶ catalog snapshot ──▶ session of the connection
+//	              └── calls, reads ──▶ one chain of links ──▶ session of the connection
 //	other actors ── messages ──▶ entry actor ── Manager
 //
 // The supervisor actor (internal/core) owns the set of servers, their restart records (package supervisor/restart) and the start

@@ -3,11 +3,13 @@ package supervisor
 import (
 	"context"
 	"encoding/json"
+
+	"github.com/mcpvisor/mcpvisor/actors"
 )
 
 // Admit decides about a call by the rules, as its path does.
 func (m *Manager) Admit(ctx context.Context, tool *Tool, args json.RawMessage) error {
-	return m.permissions.AllowCall(ctx, tool, args)
+	return m.permissions.AllowCall(ctx, tool, args, new(actors.Trace))
 }
 
 // Held returns how much all servers hold of the memory budget.
@@ -15,5 +17,5 @@ func (m *Manager) Held() int64 { return m.budget.Total() }
 
 // RunDirectly is a call without what may record it.
 func (m *Manager) RunDirectly(ctx context.Context, name string) (*Result, error) {
-	return m.runCall(ctx, "", name, nil, nil)
+	return m.callByName(ctx, "", name, nil, nil)
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/actors"
 	"github.com/mcpvisor/mcpvisor/messages"
-	"github.com/mcpvisor/mcpvisor/supervisor/internal/refusal"
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
@@ -22,9 +21,9 @@ type listPart[T any] struct {
 }
 
 // gatherLists asks the named servers, or every connected one that the rules let be read, in parallel. The parts are in the order
-// of the names. own sets the server's id on each item.
+// of the names. method is that of the request; own sets the server's id on each item.
 func gatherLists[T any](
-	ctx context.Context, m *Manager, servers []string,
+	ctx context.Context, m *Manager, method string, servers []string,
 	list func(context.Context, *session.Session) (session.Listing[T], error), own func(item *T, server string),
 ) []listPart[T] {
 	if len(servers) == 0 {
@@ -48,7 +47,7 @@ func gatherLists[T any](
 						Server: server, Text: "a defect of mcpvisor ended the request"}
 				}
 			}()
-			p.err = m.readServer(ctx, server, true, func(ctx context.Context, s *session.Session) error {
+			p.err = m.readServer(ctx, method, server, func(ctx context.Context, s *session.Session) error {
 				got, err := list(ctx, s)
 				// The session's own list is shared with other callers.
 				p.items = slices.Clone(got.Items)
@@ -84,45 +83,15 @@ func joinParts[T any](parts []listPart[T]) ([]T, error) {
 	return out, nil
 }
 
-// sendRequest sends a request to one server that is no tool call: it waits for a connection, a slot, and the answer. repeatable
-// says that it may be sent a second time after a lost connection.
-func (m *Manager) sendRequest(ctx context.Context, server string, repeatable bool, f func(context.Context, *session.Session) error) error {
-	if m.closing.Load() {
-		return refusal.ClosedError("read")
-	}
-	return m.calls.SendRequest(ctx, &actors.Request{Server: server, Repeatable: repeatable, Send: f})
+// readServer sends a request about what a server offers beside tools.
+func (m *Manager) readServer(ctx context.Context, method, server string, f func(context.Context, *session.Session) error) error {
+	return m.calls.Handle(ctx, &actors.Request{Method: method, Server: server, Repeatable: true, Send: f})
 }
 
-// readServer sends a request about what a server offers beside tools, if the rules let the server be read.
-func (m *Manager) readServer(
-	ctx context.Context, server string, repeatable bool, f func(context.Context, *session.Session) error,
-) error {
-	if err := m.permissions.CheckRead(server); err != nil {
-		return err
-	}
-	return m.sendRequest(ctx, server, repeatable, f)
-}
-
-// readTraced is readServer for one resource or prompt, with a trace for the audit log; t may be nil.
-func (m *Manager) readTraced(
-	ctx context.Context, server string, t *actors.Trace, f func(context.Context, *session.Session) error,
-) error {
-	if err := m.permissions.CheckRead(server); err != nil {
-		return err
-	}
-	if m.closing.Load() {
-		return refusal.ClosedError("read")
-	}
-	return m.calls.SendRequest(ctx, &actors.Request{Server: server, Repeatable: true, Trace: t, Send: f})
-}
-
-// sendUnqueued sends a request that takes no slot: it is about requests that already run, such as the status of a task, or
-// about the connection itself. Behind a full queue it could not help.
-func (m *Manager) sendUnqueued(ctx context.Context, server string, repeatable bool, f func(context.Context, *session.Session) error) error {
-	if m.closing.Load() {
-		return refusal.ClosedError("read")
-	}
-	return m.calls.SendRequest(ctx, &actors.Request{Server: server, Repeatable: repeatable, SkipsQueue: true, Send: f})
+// sendUnqueued sends a request that takes no slot and that no rule is about: it is about requests that already run, such as the
+// status of a task, or about the connection itself. Behind a full queue it could not help.
+func (m *Manager) sendUnqueued(ctx context.Context, method, server string, f func(context.Context, *session.Session) error) error {
+	return m.calls.Handle(ctx, &actors.Request{Method: method, Server: server, Repeatable: true, SkipsQueue: true, SkipsRules: true, Send: f})
 }
 
 // Resources returns what the named servers let be read, in the order of the names and each server's own order; of every
@@ -134,7 +103,7 @@ func (m *Manager) Resources(ctx context.Context, servers ...string) ([]messages.
 
 // resourceParts keeps the servers apart, for a caller that must know which one failed.
 func (m *Manager) resourceParts(ctx context.Context, servers []string) []listPart[messages.Resource] {
-	return gatherLists(ctx, m, servers, func(ctx context.Context, s *session.Session) (session.Listing[messages.Resource], error) {
+	return gatherLists(ctx, m, "resources/list", servers, func(ctx context.Context, s *session.Session) (session.Listing[messages.Resource], error) {
 		return s.Resources(ctx)
 	}, func(r *messages.Resource, server string) { r.Server = server })
 }
@@ -146,7 +115,7 @@ func (m *Manager) ResourceTemplates(ctx context.Context, servers ...string) ([]m
 
 // templateParts is like resourceParts, for templates.
 func (m *Manager) templateParts(ctx context.Context, servers []string) []listPart[messages.ResourceTemplate] {
-	return gatherLists(ctx, m, servers,
+	return gatherLists(ctx, m, "resources/templates/list", servers,
 		func(ctx context.Context, s *session.Session) (session.Listing[messages.ResourceTemplate], error) {
 			return s.ResourceTemplates(ctx)
 		}, func(t *messages.ResourceTemplate, server string) { t.Server = server })
@@ -161,7 +130,7 @@ func (m *Manager) Prompts(ctx context.Context, servers ...string) ([]messages.Pr
 // promptParts calls seen with each prompt as soon as its server has listed it, from several goroutines, so that a search can stop
 // early. It remembers every listed prompt in the index.
 func (m *Manager) promptParts(ctx context.Context, servers []string, seen func(*messages.Prompt)) []listPart[messages.Prompt] {
-	parts := gatherLists(ctx, m, servers, func(ctx context.Context, s *session.Session) (session.Listing[messages.Prompt], error) {
+	parts := gatherLists(ctx, m, "prompts/list", servers, func(ctx context.Context, s *session.Session) (session.Listing[messages.Prompt], error) {
 		return s.Prompts(ctx)
 	}, func(p *messages.Prompt, server string) {
 		p.Server, p.Qualified = server, m.cfg.Naming.Prompt(server, p.Name)

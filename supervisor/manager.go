@@ -43,7 +43,7 @@ type Manager struct {
 	// cfg is the manager's own copy, with the defaults filled in.
 	cfg    *Config
 	shared *core.Shared
-	// calls is the path of a tool call; it asks no actor.
+	// calls has the links of a request's chain that know the servers, and the whole chain: see links. It asks no actor.
 	calls *actors.Calls
 	// outputs compares answers with output schemas and keeps the compiled schemas.
 	outputs output.Checker
@@ -124,14 +124,15 @@ func Start(ctx context.Context, cfg Config) (*Manager, error) {
 	})
 	m.toolCache = toolcache.New(cfg.CacheDir, cfg.InheritEnv, cfg.Logger, m.credentials.IdentityOf)
 	m.calls = &actors.Calls{
-		Catalog: m.shared.Catalog, Hub: m.shared.Hub, Cell: m.shared.CellOf, Wait: cfg.CallWait, Traced: m.audit != nil,
-		// The path of a call gets its decisions as functions, so that package actors needs to know nothing of rules and names.
-		Allow: m.permissions.AllowCall, Refuse: m.permissions.RefuseTool, ResolveName: m.resolveToolName,
+		Catalog: m.shared.Catalog, Hub: m.shared.Hub, Cell: m.shared.CellOf, Wait: cfg.CallWait,
+		// Package actors gets these as functions, so that it needs to know nothing of rules and names.
+		Refuse: m.permissions.RefuseTool, ResolveName: m.resolveToolName,
 		RetryWait: cfg.WithdrawAfter,
 		Wake: func(server string) {
 			m.sendCommand(core.ServerCommand{Name: server, Event: lifecycle.Wake{Ticket: m.shared.NextTicket()}, Reply: func(error) {}})
 		},
 	}
+	m.calls.Handle = actors.Compose(m.links(), m.calls.Send)
 	// A sign-in that is known before the first attempt decides whose cached lists a lazy server may show.
 	m.loadAccounts(ctx, cfg.Servers)
 	common := &actors.Common{

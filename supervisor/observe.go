@@ -163,7 +163,7 @@ func (m *Manager) Logs(server string) []LogLine {
 // connected first. The error is an *Error.
 func (m *Manager) Ping(ctx context.Context, server string) (time.Duration, error) {
 	var took time.Duration
-	err := m.sendUnqueued(ctx, server, true, func(ctx context.Context, s *session.Session) error {
+	err := m.sendUnqueued(ctx, "ping", server, func(ctx context.Context, s *session.Session) error {
 		began := time.Now()
 		err := s.Ping(ctx)
 		took = time.Since(began)

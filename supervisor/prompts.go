@@ -9,7 +9,6 @@ import (
 	"github.com/mcpvisor/mcpvisor/actors"
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
-	"github.com/mcpvisor/mcpvisor/supervisor/internal/refusal"
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
@@ -54,36 +53,20 @@ func (p *PromptResult) Messages() []PromptMessage {
 func (m *Manager) GetServerPrompt(
 	ctx context.Context, server, name string, args map[string]string, opts ...CallOption,
 ) (*PromptResult, error) {
-	return m.auditPrompt(ctx, server, name, args, func(t *actors.Trace) (*PromptResult, error) {
-		return m.getPrompt(ctx, server, name, args, t, opts)
-	})
+	return m.getPrompt(ctx, server, name, args, opts)
 }
 
-// auditPrompt runs the request of a prompt, and the audit log records how it ended.
-func (m *Manager) auditPrompt(
-	ctx context.Context, server, name string, args map[string]string, get func(*actors.Trace) (*PromptResult, error),
-) (res *PromptResult, err error) {
-	m.audit.AuditPrompt(ctx, server, name, args, func(t *actors.Trace) (json.RawMessage, error) {
-		if res, err = get(t); err != nil {
-			return nil, err
-		}
-		return res.Raw, nil
-	})
-	return res, err
-}
-
-// getPrompt sends prompts/get. t gets the connection that served it, for the audit log; it may be nil.
-func (m *Manager) getPrompt(
-	ctx context.Context, server, name string, args map[string]string, t *actors.Trace, opts []CallOption,
-) (*PromptResult, error) {
-	res := &PromptResult{Server: server, Name: name}
-	err := m.readTraced(ctx, server, t, func(ctx context.Context, s *session.Session) (err error) {
-		res.Raw, err = s.GetPrompt(ctx, name, args, m.sessionOptions(opts))
+// getPrompt sends prompts/get to a server, or, if that is empty, to the one of a qualified name.
+func (m *Manager) getPrompt(ctx context.Context, server, name string, args map[string]string, opts []CallOption) (*PromptResult, error) {
+	r := &actors.Request{Method: actors.GetPrompt, Server: server, Name: name, PromptArgs: args, Repeatable: true, Options: m.sessionOptions(opts)}
+	r.Send = func(ctx context.Context, s *session.Session) (err error) {
+		r.Answer.Raw, err = s.GetPrompt(ctx, r.Name, r.PromptArgs, r.Options)
 		return err
-	})
-	if err != nil {
+	}
+	if err := m.calls.Handle(ctx, r); err != nil {
 		return nil, err
 	}
+	res := &PromptResult{Server: r.Server, Name: r.Name, Raw: r.Result}
 	// A description of another type is visible in Raw.
 	res.Description, _ = rawjson.Text(rawjson.Member(trimSpace(res.Raw), "description"))
 	return res, nil
@@ -94,20 +77,18 @@ func (m *Manager) getPrompt(
 func (m *Manager) GetPrompt(
 	ctx context.Context, qualified string, args map[string]string, opts ...CallOption,
 ) (*PromptResult, error) {
-	return m.auditPrompt(ctx, "", qualified, args, func(t *actors.Trace) (*PromptResult, error) {
-		// The search is part of the audited request: its time counts in the record.
-		server, name, ok := m.resolvePrompt(ctx, qualified)
-		if !ok {
-			if m.closing.Load() {
-				return nil, refusal.ClosedError("read")
-			}
-			return nil, &Error{Op: "read", Outcome: messages.OutcomeNotSent, Class: messages.ClassInvalid,
-				Text: fmt.Sprintf("no prompt is known as %q", messages.Line(qualified, 200)),
-				Fix:  "list the prompts to see the names, or see whether its server is connected", Err: messages.ErrUnknownPrompt}
-		}
-		t.Found(server, name)
-		return m.getPrompt(ctx, server, name, args, t, opts)
-	})
+	return m.getPrompt(ctx, "", qualified, args, opts)
+}
+
+// findPrompt returns the server and the own name of a prompt, or qualified and the error that no server is known to have it.
+func (m *Manager) findPrompt(ctx context.Context, qualified string) (server, name string, err error) {
+	server, name, ok := m.resolvePrompt(ctx, qualified)
+	if !ok {
+		return "", qualified, &Error{Op: "read", Outcome: messages.OutcomeNotSent, Class: messages.ClassInvalid,
+			Text: fmt.Sprintf("no prompt is known as %q", messages.Line(qualified, 200)),
+			Fix:  "list the prompts to see the names, or see whether its server is connected", Err: messages.ErrUnknownPrompt}
+	}
+	return server, name, nil
 }
 
 // resolvePrompt returns the server and the own name of a prompt. A plain qualified name contains both; one with a hash is looked up
@@ -141,7 +122,7 @@ func (m *Manager) resolvePrompt(ctx context.Context, qualified string) (server, 
 // server names them. The error is an *Error with an Outcome.
 func (m *Manager) Complete(ctx context.Context, server string, r messages.CompleteRequest) (messages.Completion, error) {
 	var c messages.Completion
-	err := m.readServer(ctx, server, true, func(ctx context.Context, s *session.Session) (err error) {
+	err := m.readServer(ctx, "completion/complete", server, func(ctx context.Context, s *session.Session) (err error) {
 		c, err = s.Complete(ctx, r)
 		return err
 	})

@@ -79,37 +79,20 @@ func (r *ResourceResult) Text() string {
 // A read changes nothing, so after a lost connection it is sent once more on the next connection, unless the person has answered
 // a question of the server about it: that question would be asked again.
 func (m *Manager) ReadServerResource(ctx context.Context, server, uri string, opts ...CallOption) (*ResourceResult, error) {
-	return m.auditRead(ctx, server, uri, func(t *actors.Trace) (*ResourceResult, error) {
-		return m.readResource(ctx, server, uri, t, opts)
-	})
+	return m.readResource(ctx, server, uri, opts)
 }
 
-// auditRead runs the read of a resource, and the audit log records how it ended.
-func (m *Manager) auditRead(
-	ctx context.Context, server, uri string, read func(*actors.Trace) (*ResourceResult, error),
-) (res *ResourceResult, err error) {
-	m.audit.AuditRead(ctx, server, uri, func(t *actors.Trace) (json.RawMessage, error) {
-		if res, err = read(t); err != nil {
-			return nil, err
-		}
-		return res.Raw, nil
-	})
-	return res, err
-}
-
-// readResource sends resources/read. t gets the connection that served it, for the audit log; it may be nil.
-func (m *Manager) readResource(
-	ctx context.Context, server, uri string, t *actors.Trace, opts []CallOption,
-) (*ResourceResult, error) {
-	res := &ResourceResult{Server: server, URI: uri}
-	err := m.readTraced(ctx, server, t, func(ctx context.Context, s *session.Session) (err error) {
-		res.Raw, err = s.ReadResource(ctx, uri, m.sessionOptions(opts))
+// readResource sends resources/read to a server, or, if that is empty, to the one that is found.
+func (m *Manager) readResource(ctx context.Context, server, uri string, opts []CallOption) (*ResourceResult, error) {
+	r := &actors.Request{Method: actors.ReadResource, Server: server, Name: uri, Repeatable: true, Options: m.sessionOptions(opts)}
+	r.Send = func(ctx context.Context, s *session.Session) (err error) {
+		r.Answer.Raw, err = s.ReadResource(ctx, uri, r.Options)
 		return err
-	})
-	if err != nil {
+	}
+	if err := m.calls.Handle(ctx, r); err != nil {
 		return nil, err
 	}
-	return res, nil
+	return &ResourceResult{Server: r.Server, URI: uri, Raw: r.Result}, nil
 }
 
 // ReadResource reads a resource of the server that offers it: the connected server that lists the URI, else the one that has a
@@ -118,22 +101,12 @@ func (m *Manager) readResource(
 // A URI that contains a secret of its owner should be read with ReadServerResource, because the search may give it to a server
 // that only claims to offer it: the real owner may not be connected.
 func (m *Manager) ReadResource(ctx context.Context, uri string, opts ...CallOption) (*ResourceResult, error) {
-	return m.auditRead(ctx, "", uri, func(t *actors.Trace) (*ResourceResult, error) {
-		server, err := m.findOffering(ctx, uri)
-		if err != nil {
-			return nil, err
-		}
-		t.Found(server, "")
-		return m.readResource(ctx, server, uri, t, opts)
-	})
+	return m.readResource(ctx, "", uri, opts)
 }
 
 // findOffering returns the one server that offers a resource. It asks the connected servers for their lists, then the index for
 // those that are not connected, then the templates: a list names the resource exactly, a template only fits it.
 func (m *Manager) findOffering(ctx context.Context, uri string) (string, error) {
-	if m.closing.Load() {
-		return "", refusal.ClosedError("read")
-	}
 	if uri == "" {
 		return "", &Error{Op: "read", Outcome: messages.OutcomeNotSent, Class: messages.ClassInvalid, Text: "the URI is empty"}
 	}
@@ -287,12 +260,6 @@ func TemplateFits(template, uri string) (ok bool) {
 // resources of a server can be subscribed to. A lazy server that was disconnected for idleness sends no updates until it is
 // connected again.
 func (m *Manager) SubscribeResource(ctx context.Context, server, uri string) error {
-	if m.closing.Load() {
-		return refusal.ClosedError("read")
-	}
-	if err := m.permissions.CheckRead(server); err != nil {
-		return err
-	}
 	return m.calls.Subscribe(ctx, server, uri)
 }
 

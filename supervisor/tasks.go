@@ -7,6 +7,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/mcpvisor/mcpvisor/actors"
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
@@ -45,7 +46,7 @@ func (m *Manager) guardedTask(f func(TaskStatus)) func(TaskStatus) {
 // it; for any other server it returns an *Error of class invalid and sends nothing.
 func (m *Manager) Tasks(ctx context.Context, server string) ([]TaskStatus, error) {
 	var tasks []TaskStatus
-	err := m.sendUnqueued(ctx, server, true, func(ctx context.Context, s *session.Session) (err error) {
+	err := m.sendUnqueued(ctx, "tasks/list", server, func(ctx context.Context, s *session.Session) (err error) {
 		tasks, err = s.Tasks(ctx)
 		return err
 	})
@@ -62,7 +63,7 @@ func (m *Manager) Tasks(ctx context.Context, server string) ([]TaskStatus, error
 // connection or process.
 func (m *Manager) Task(ctx context.Context, server, id string) (TaskStatus, error) {
 	var task TaskStatus
-	err := m.sendUnqueued(ctx, server, true, func(ctx context.Context, s *session.Session) (err error) {
+	err := m.sendUnqueued(ctx, "tasks/get", server, func(ctx context.Context, s *session.Session) (err error) {
 		task, err = s.Task(ctx, id)
 		return err
 	})
@@ -74,19 +75,20 @@ func (m *Manager) Task(ctx context.Context, server, id string) (TaskStatus, erro
 // after an error whose Task is set. It is bounded as a call is. The end of ctx does not cancel the task. The tool's name is not
 // known here, so Config.Sanitize gets a Tool without a name, and the result has no Flaw.
 func (m *Manager) TaskResult(ctx context.Context, server, id string, opts ...CallOption) (*Result, error) {
-	var res session.Result
-	err := m.sendUnqueued(ctx, server, true, func(ctx context.Context, s *session.Session) (err error) {
-		res, err = s.TaskResult(ctx, id, m.sessionOptions(opts))
+	r := &actors.Request{Method: actors.TaskResult, Server: server, Name: id, Repeatable: true, SkipsQueue: true, SkipsRules: true,
+		Options: m.sessionOptions(opts)}
+	r.Send = func(ctx context.Context, s *session.Session) (err error) {
+		r.Answer, err = s.TaskResult(ctx, id, r.Options)
 		return err
-	})
-	if err != nil {
+	}
+	if err := m.calls.Handle(ctx, r); err != nil {
 		return nil, err
 	}
-	return m.newResult(server, "", res.Raw, res.IsError), nil
+	return m.newResult(r), nil
 }
 
 // CancelTask asks a server to end a task. In the modern era nil means only that the server has received the request: the
 // task may still come to a result.
 func (m *Manager) CancelTask(ctx context.Context, server, id string) error {
-	return m.sendUnqueued(ctx, server, true, func(ctx context.Context, s *session.Session) error { return s.CancelTask(ctx, id) })
+	return m.sendUnqueued(ctx, "tasks/cancel", server, func(ctx context.Context, s *session.Session) error { return s.CancelTask(ctx, id) })
 }

@@ -2,7 +2,7 @@
 // are one question, and an answer may be for one call, for all that wait, or until the manager ends.
 //
 //	a := asker.New(asker.Options{Ask: ask, Log: log, Done: closing})
-//	err := a.AskPermission(ctx, decision, asker.Question{Server: "files", Tool: "write"})   // blocks
+//	err := a.AskPermission(ctx, decision, asker.Question{Server: "files", Tool: "write"}, &answer)   // blocks
 //
 // Guarantees: the error of a call that is refused says that it was not sent; at most 64 questions are open; every call that waits
 // returns when its context ends or the manager closes. A panic of the program's function refuses the call.
@@ -129,8 +129,8 @@ func (a *Asker) isClosed() bool {
 }
 
 // AskPermission returns nil if the call may be made, and otherwise the error that it ends with. It blocks until the person has
-// answered, ctx has ended, or the manager closes.
-func (a *Asker) AskPermission(ctx context.Context, d access.Decision, r Question) error {
+// answered, ctx has ended, or the manager closes. noted gets the answer, for the record of the call.
+func (a *Asker) AskPermission(ctx context.Context, d access.Decision, r Question, noted *string) error {
 	ask := a.Ask
 	caller, _ := ctx.Value(scopeKey{}).(string)
 	ownAsker, _ := ctx.Value(callerAskerKey{}).(*callerAsker)
@@ -148,17 +148,17 @@ func (a *Asker) AskPermission(ctx context.Context, d access.Decision, r Question
 		f, first, err := a.joinQuestion(caller, key, ask != nil, waited, r, d)
 		if err != nil || f == nil {
 			if err == nil {
-				a.noteAnswer(ctx, answerGranted)
+				*noted = answerGranted
 			}
 			return err
 		}
 		if first {
-			return a.putQuestion(ctx, key, f, ask, r, d)
+			return a.putQuestion(ctx, key, f, ask, r, d, noted)
 		}
 		select {
 		case <-f.done:
 			if !f.mustAskAnew() {
-				a.noteAnswer(ctx, f.answer)
+				*noted = f.answer
 				return a.outcomeError(f, r, d)
 			}
 			// The number is passed to the next question, whose first caller counts those that still have to join.
@@ -209,7 +209,9 @@ func (a *Asker) joinQuestion(caller string, key questionKey, able bool, waited i
 
 // putQuestion calls the program's function and passes its answer to every call that waits for it. If the caller's context ends
 // first, the program's function is cancelled and the others ask anew.
-func (a *Asker) putQuestion(ctx context.Context, key questionKey, f *openQuestion, ask Func, r Question, d access.Decision) error {
+func (a *Asker) putQuestion(
+	ctx context.Context, key questionKey, f *openQuestion, ask Func, r Question, d access.Decision, noted *string,
+) error {
 	askCtx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	type answer struct {
@@ -250,7 +252,7 @@ func (a *Asker) putQuestion(ctx context.Context, key questionKey, f *openQuestio
 		a.Audit.RecordAnswer(ctx, r.Server, r.Tool, r.Arguments, d, "", time.Since(start), callerGoneError(ctx, r))
 	} else {
 		a.Audit.RecordAnswer(ctx, r.Server, r.Tool, r.Arguments, d, f.answer, time.Since(start), f.err)
-		a.noteAnswer(ctx, f.answer)
+		*noted = f.answer
 	}
 	// The question is taken out before done is closed: a call that comes in between opens a new one or finds the grant.
 	a.mu.Lock()
@@ -264,13 +266,6 @@ func (a *Asker) putQuestion(ctx context.Context, key questionKey, f *openQuestio
 		return callerGoneError(ctx, r)
 	}
 	return a.outcomeError(f, r, d)
-}
-
-// noteAnswer writes the answer into the audit record of the call, if there is one.
-func (a *Asker) noteAnswer(ctx context.Context, word string) {
-	if a.Audit != nil {
-		auditor.NotePersonAnswer(ctx, word)
-	}
 }
 
 // outcomeError returns what an answer means for a call: nil, or why it is refused. Only the text of a *messages.Error is passed on

@@ -2,7 +2,7 @@
 // of servers, of rules and of phases, with who asked for them.
 //
 //	a := auditor.New(auditor.Options{Writer: w, Log: log, Cell: cellOf})     // nil without a writer
-//	a.AuditCall(ctx, "files", "list", args, call)                            // call is run and recorded
+//	actors.Interceptor{Name: "record", Before: a.Begin, After: a.End}        // a link that records each request
 //
 // Guarantees: a call that panics is recorded, and the panic goes on; no method waits for the writer but Close, which waits at most 2 s;
 // the secrets of a server that is configured, and those that its requests carried, are taken out of what is recorded. A nil Auditor
@@ -103,46 +103,56 @@ func (a *Auditor) Close() {
 	}
 }
 
-// AuditCall runs a call and records how it ended, also if a function of the program panics: the record says so, and the panic
-// continues to the caller. call gets a context with a trace, and returns the server's answer as it came.
-func (a *Auditor) AuditCall(
-	ctx context.Context, server, tool string, args json.RawMessage, call func(context.Context) (messages.Outcome, json.RawMessage, error),
-) {
-	start := time.Now()
-	// The call writes into the trace what only it learns: the connection that served it, and the decision of the rules.
-	traced, trace := actors.WithTrace(ctx, server, tool)
-	// The error stands until call returns, so that a panic of Config.Allow or Config.Sanitize is recorded as one.
-	var outcome messages.Outcome
-	var answer json.RawMessage
-	err := errPanicked
-	defer func() {
-		r := a.outcomeRecord(ctx, audit.KindCall, trace, start, err)
-		r.Tool = trace.Tool
-		if err == nil {
-			r.Outcome, r.Received = outcome, len(answer)
-		}
-		// A denied call without a decision was refused before the rules were asked. A call of a tool that is not offered passes no
-		// rule on its way, so the rule that hides the tool is looked up here: a reader of the log wants to know why.
-		if errors.Is(err, messages.ErrDenied) && r.Decision == "" {
-			a.addRefusingRule(&r, server, tool, args)
-		}
-		a.addArguments(&r, args)
-		a.log.Add(r)
-	}()
-	outcome, answer, err = call(traced)
+// Begin is the Before of the link that records requests.
+func (a *Auditor) Begin(_ context.Context, r *actors.Request) error {
+	r.Began = time.Now()
+	return nil
 }
 
-// outcomeRecord begins the record of a call or read that has ended, with the fields that all kinds share. The time of the record
-// is that of the beginning.
-func (a *Auditor) outcomeRecord(ctx context.Context, kind audit.Kind, t *actors.Trace, start time.Time, err error) audit.Record {
-	r := audit.Record{Kind: kind, Time: start, Server: t.Server,
-		Epoch: t.Epoch, Attempts: t.Attempts, Decision: t.Decision, Rule: t.Rule, Source: t.Source, Answer: t.Answer,
-		Outcome: messages.OutcomeOf(err), Millis: millisOf(time.Since(start))}
-	CallerFromContext(ctx).addTo(&r)
-	if err != nil {
-		a.addError(&r, err)
+// End is its After: it records how a tool call, the read of a resource or the request of a prompt ended, also if a function of the
+// program panicked.
+func (a *Auditor) End(ctx context.Context, r *actors.Request, err error) error {
+	switch r.Method {
+	case actors.CallTool:
+		a.recordCall(ctx, r, err)
+	case actors.ReadResource:
+		a.recordRead(ctx, r, err)
+	case actors.GetPrompt:
+		a.recordPrompt(ctx, r, err)
 	}
-	return r
+	return err
+}
+
+// recordCall records a tool call.
+func (a *Auditor) recordCall(ctx context.Context, r *actors.Request, err error) {
+	rec := a.outcomeRecord(ctx, audit.KindCall, r, err)
+	rec.Tool = r.Name
+	if err == nil && r.Answer.IsError {
+		rec.Outcome = messages.OutcomeToolError
+	}
+	// A denied call without a decision was refused before the rules were asked. A call of a tool that is not offered passes no
+	// rule on its way, so the rule that hides the tool is looked up here: a reader of the log wants to know why.
+	if errors.Is(err, messages.ErrDenied) && rec.Decision == "" {
+		a.addRefusingRule(&rec, r.Server, r.Name, r.Args)
+	}
+	a.addArguments(&rec, r.Args)
+	a.log.Add(rec)
+}
+
+// outcomeRecord begins the record of a request that has ended, with the fields that all kinds share. The time of the record is that
+// of the beginning.
+func (a *Auditor) outcomeRecord(ctx context.Context, kind audit.Kind, r *actors.Request, err error) audit.Record {
+	t := &r.Trace
+	rec := audit.Record{Kind: kind, Time: r.Began, Server: r.Server,
+		Epoch: t.Epoch, Attempts: t.Attempts, Decision: t.Decision, Rule: t.Rule, Source: t.Source, Answer: t.Answer,
+		Outcome: messages.OutcomeOf(err), Millis: millisOf(time.Since(r.Began))}
+	CallerFromContext(ctx).addTo(&rec)
+	if err != nil {
+		a.addError(&rec, err)
+	} else {
+		rec.Received = len(r.Result)
+	}
+	return rec
 }
 
 // addArguments adds the arguments in the form that Options.Arguments chose: nothing, a hash, or the text without secrets.
@@ -194,18 +204,9 @@ func (a *Auditor) redactor(server string) func(string) string {
 	return func(s string) string { return s }
 }
 
-// NoteDecision writes what the rules decided into the trace of the call, if the call has one.
-func NoteDecision(ctx context.Context, d access.Decision) {
-	if t := actors.TraceOf(ctx); t != nil {
-		t.Decision, t.Rule, t.Source = string(d.Verdict), d.Rule, d.Source.String()
-	}
-}
-
-// NotePersonAnswer writes the person's answer into the trace of the call, if the call has one.
-func NotePersonAnswer(ctx context.Context, word string) {
-	if t := actors.TraceOf(ctx); t != nil {
-		t.Answer = word
-	}
+// NoteDecision writes what the rules decided into the trace of a call.
+func NoteDecision(t *actors.Trace, d access.Decision) {
+	t.Decision, t.Rule, t.Source = string(d.Verdict), d.Rule, d.Source.String()
 }
 
 // RecordAnswer records an answer to a permission question at the time of the answer. It is a record of its own, because the call

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"net/url"
 	"strings"
-	"time"
 
 	"github.com/mcpvisor/mcpvisor/actors"
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -14,66 +13,35 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/audit"
 )
 
-// errPanicked is recorded for a call or read that a panic of a program's function broke off. It is not returned to the caller: the
-// panic continues. It is one value for all of them, because every call begins with it and few panic.
-var errPanicked error = &messages.Error{Outcome: messages.OutcomeUnknown, Class: messages.ClassPanic, Text: "a function of the program panicked"}
-
-// AuditRead runs the read of a resource and records how it ended. The URI may hold values that were filled into a template, so it
-// counts as an argument: it is recorded without its query, and without parts that look like secrets, unless the log asks for all.
-func (a *Auditor) AuditRead(ctx context.Context, server, uri string, read func(*actors.Trace) (json.RawMessage, error)) {
-	if a == nil {
-		_, _ = read(nil)
-		return
+// recordRead records the read of a resource. The URI may hold values that were filled into a template, so it counts as an argument:
+// it is recorded without its query, and without parts that look like secrets, unless the log asks for all.
+func (a *Auditor) recordRead(ctx context.Context, r *actors.Request, err error) {
+	rec := a.outcomeRecord(ctx, audit.KindRead, r, err)
+	if how := a.log.Arguments(); how == audit.Full {
+		// Even a full record has the server's known secrets removed.
+		rec.URI = a.redactor(rec.Server)(r.Name)
+	} else if how != audit.None {
+		rec.URI = a.redactor(rec.Server)(auditURI(r.Name))
 	}
-	start, trace := time.Now(), &actors.Trace{Server: server}
-	// The error stands until read returns, so that a panic is recorded as one.
-	var answer json.RawMessage
-	err := errPanicked
-	defer func() {
-		r := a.outcomeRecord(ctx, audit.KindRead, trace, start, err)
-		r.Received = len(answer)
-		if how := a.log.Arguments(); how == audit.Full {
-			// Even a full record has the server's known secrets removed.
-			r.URI = a.redactor(r.Server)(uri)
-		} else if how != audit.None {
-			r.URI = a.redactor(r.Server)(auditURI(uri))
-		}
-		// The hash is that of the request's params, so that a reader can recompute it.
-		args, _ := json.Marshal(map[string]string{"uri": uri})
-		a.addDenyingRule(&r, err)
-		a.addArgumentsHash(&r, args)
-		a.log.Add(r)
-	}()
-	answer, err = read(trace)
+	// The hash is that of the request's params, so that a reader can recompute it.
+	args, _ := json.Marshal(map[string]string{"uri": r.Name})
+	a.addDenyingRule(&rec, err)
+	a.addArgumentsHash(&rec, args)
+	a.log.Add(rec)
 }
 
-// AuditPrompt runs the request of a prompt and records how it ended. name is the qualified one if server is empty; the trace has
-// the server's own name once it is known.
-func (a *Auditor) AuditPrompt(
-	ctx context.Context, server, name string, args map[string]string, get func(*actors.Trace) (json.RawMessage, error),
-) {
-	if a == nil {
-		_, _ = get(nil)
-		return
+// recordPrompt records the request of a prompt: by its qualified name if no server was found.
+func (a *Auditor) recordPrompt(ctx context.Context, r *actors.Request, err error) {
+	rec := a.outcomeRecord(ctx, audit.KindPrompt, r, err)
+	rec.Prompt = r.Name
+	a.addDenyingRule(&rec, err)
+	// A prompt without arguments has no hash of an empty object.
+	var raw json.RawMessage
+	if len(r.PromptArgs) > 0 {
+		raw, _ = json.Marshal(r.PromptArgs)
 	}
-	// The read writes into the trace which server answered, and over which connection.
-	start, trace := time.Now(), &actors.Trace{Server: server, Tool: name}
-	var answer json.RawMessage
-	err := errPanicked
-	defer func() {
-		r := a.outcomeRecord(ctx, audit.KindPrompt, trace, start, err)
-		r.Prompt = trace.Tool
-		r.Received = len(answer)
-		a.addDenyingRule(&r, err)
-		// A prompt without arguments has no hash of an empty object.
-		var raw json.RawMessage
-		if len(args) > 0 {
-			raw, _ = json.Marshal(args)
-		}
-		a.addArguments(&r, raw)
-		a.log.Add(r)
-	}()
-	answer, err = get(trace)
+	a.addArguments(&rec, raw)
+	a.log.Add(rec)
 }
 
 // auditURI returns a URI without its query, fragment and user information, and without path elements that look like a credential.

@@ -2,14 +2,14 @@
 // definitions (package supervisor/pins), by the person, and by the program's own function.
 //
 //	d := permissions.New(permissions.Options{Access: rules, Asker: asker, Log: log, …})
-//	err := d.AllowCall(ctx, tool, args)              // nil: it may be sent
+//	err := d.AllowCall(ctx, tool, args, &trace)      // nil: it may be sent
 //
 // Guarantees: a call is decided by one set of rules to its end, and without a lock; what is denied was not sent, and the error
 // names the rule; under "hold" a changed tool is not offered before a person has approved it.
 //
 // # How it fits
 //
-// The path of a call (actors.Calls) asks AllowCall and RefuseTool, each server's actor gives its lists to FilterTools and PrepareTools,
+// The chain of a call asks AllowCall and RefuseTool, each server's actor gives its lists to FilterTools and PrepareTools,
 // and package supervisor replaces the rules. Package asker puts the questions.
 package permissions
 
@@ -130,18 +130,18 @@ func (j *ruleSet) judgementFor(tool *messages.Tool, naming messages.Naming) *acc
 	return made
 }
 
-// AllowCall implements actors.Calls.Allow: it returns nil if the call may be sent. It runs before the call's own timeout begins, so
-// that the time that a person takes does not count.
-func (p *Decider) AllowCall(ctx context.Context, tool *messages.Tool, args json.RawMessage) error {
+// AllowCall returns nil if the call may be sent. It runs before the call's own timeout begins, so that the time that a person takes
+// does not count. trace gets the decision, and the answer of a person who was asked.
+func (p *Decider) AllowCall(ctx context.Context, tool *messages.Tool, args json.RawMessage, trace *actors.Trace) error {
 	if j := p.rules.Load(); !j.empty {
 		judgement := j.judgementFor(tool, p.Naming)
 		// Nearly all calls end here: the rules allow the tool with any arguments.
 		if judgement.Verdict() == access.Allow {
 			if p.Audit != nil {
-				auditor.NoteDecision(ctx, judgement.Decide(access.Request{}))
+				auditor.NoteDecision(trace, judgement.Decide(access.Request{}))
 			}
 		} else {
-			if err := p.decideCall(ctx, judgement, tool, args); err != nil {
+			if err := p.decideCall(ctx, judgement, tool, args, trace); err != nil {
 				return err
 			}
 		}
@@ -156,19 +156,21 @@ func (p *Decider) AllowCall(ctx context.Context, tool *messages.Tool, args json.
 }
 
 // decideCall decides by the arguments too, and asks the person if the rules say so.
-func (p *Decider) decideCall(ctx context.Context, j *access.Judgement, tool *messages.Tool, args json.RawMessage) error {
+func (p *Decider) decideCall(
+	ctx context.Context, j *access.Judgement, tool *messages.Tool, args json.RawMessage, trace *actors.Trace,
+) error {
 	// The spec may have changed since the tool was listed; the newest one counts.
 	trusted := p.isTrusted(tool.Server)
 	d := j.Decide(access.Request{Args: args, Trusted: trusted, Annotations: tool.Annotations})
 	if p.Audit != nil {
-		auditor.NoteDecision(ctx, d)
+		auditor.NoteDecision(trace, d)
 	}
 	switch d.Verdict {
 	case access.Allow:
 		return nil
 	case access.Ask:
 		return p.Asker.AskPermission(ctx, d, asker.Question{Server: tool.Server, Tool: tool.Name, Arguments: args,
-			Annotations: tool.Annotations, Trusted: trusted, Why: d.Why})
+			Annotations: tool.Annotations, Trusted: trusted, Why: d.Why}, &trace.Answer)
 	case access.Deny:
 	}
 	return deniedError(tool.Server, tool.Name, d)

@@ -31,7 +31,12 @@ const stackServer = "MCPVISOR_TEST_STACK"
 
 // stackCases are managers whose calls all fit into waitingStack.
 var stackCases = map[string]func(cfg *supervisor.Config){
-	"plain": func(*supervisor.Config) {},
+	"plain":   func(*supervisor.Config) {},
+	"bounded": func(cfg *supervisor.Config) { cfg.MaxInFlight = 4 },
+	"audited": func(cfg *supervisor.Config) { cfg.Audit = io.Discard },
+	"sanitized": func(cfg *supervisor.Config) {
+		cfg.Sanitize = func(_ *supervisor.Tool, result json.RawMessage) json.RawMessage { return result }
+	},
 	"rules": func(cfg *supervisor.Config) {
 		cfg.Access = access.Rules{Own: access.Set{Default: access.Deny, Rules: []access.Rule{access.MustParse(access.Allow, "mcp__s")}}}
 	},

@@ -16,11 +16,11 @@ var callBugs = inPackage("actors",
 		Finds: []string{"I3"}, Why: "a server's own claim is enough to have its tools run twice",
 	},
 	Bug{
-		Name: "no-deadline", In: "Calls.sendRepeating", Old: "newCallTimeout(ctx, link.Spec)", New: "session.NewCallTimeout(ctx, 0, 0)",
+		Name: "no-deadline", In: "Calls.Repeat", Old: "newCallTimeout(ctx, link.Spec)", New: "session.NewCallTimeout(ctx, 0, 0)",
 		Finds: []string{"I2"}, Why: "a call to a tool that hangs never ends",
 	},
 	Bug{
-		Name: "wait-ignored", In: "Calls.sendRepeating", Old: "c.connectionFor(ctx, r, 0, r.wait)", New: "c.connectionFor(ctx, r, 0, 0)",
+		Name: "wait-ignored", In: "Calls.Repeat", Old: "c.connectionFor(ctx, r, 0, r.wait)", New: "c.connectionFor(ctx, r, 0, 0)",
 		Finds: []string{"I2"}, Why: "calls fail during a blip although they were allowed to wait",
 	},
 	Bug{
@@ -59,7 +59,7 @@ var callBugs = inPackage("actors",
 		Finds: []string{"I2"}, Why: "a call waits for as long as a server that is not lazy takes to start, whatever it was allowed to wait",
 	},
 	Bug{
-		Name: "question-asked-twice", In: "Calls.sendRepeating", Old: "r.isRepeatable(link.Spec) && !bounded.Answered() && link.answers.Load() == before",
+		Name: "question-asked-twice", In: "Calls.Repeat", Old: "r.isRepeatable(link.Spec) && !bounded.Answered() && link.answers.Load() == before",
 		New:   "r.isRepeatable(link.Spec) && link.answers.Load() >= before",
 		Finds: []string{"I3"}, Why: "a person is asked the same thing twice after a connection was lost",
 	},
@@ -72,19 +72,19 @@ var callBugs = inPackage("actors",
 		Finds: []string{"I10"}, Why: "the error of a call shows the token with which its server could not log in",
 	},
 	Bug{
-		Name: "end-untold", In: "Calls.runPublished", Old: "outcome := messages.OutcomeOf(err)", New: "outcome := messages.OutcomeOf(err)\nif ctx.Err() != nil { return }",
+		Name: "end-untold", In: "Calls.PublishEnd", Old: "r.callID == 0", New: "r.callID == 0 || messages.ClassOf(err) == messages.ClassCanceled",
 		Finds: []string{"I2"}, Why: "a watcher counts a call that was given up as running for ever",
 	},
 	Bug{
-		Name: "calls-share-a-number", In: "Calls.runPublished", Old: "c.ids.Add(1)", New: "c.ids.Load() + 1",
+		Name: "calls-share-a-number", In: "Calls.PublishStart", Old: "c.ids.Add(1)", New: "c.ids.Load() + 1",
 		Finds: []string{"I2"}, Why: "a watcher cannot tell which of several calls has ended",
 	},
 	Bug{
-		Name: "turn-left-at-once", In: "Link.sendQueued", Old: "defer l.callQueue.releaseSlot()", New: "l.callQueue.releaseSlot()",
+		Name: "turn-left-at-once", In: "Calls.TakeSlot", Old: "r.hasSlot, err = r.link.enterQueue(ctx)", New: "if r.hasSlot, err = r.link.enterQueue(ctx); r.hasSlot { r.hasSlot = false; r.link.callQueue.releaseSlot() }",
 		Finds: []string{"I9"}, Why: "a server that stands one call at a time gets all of them at once",
 	},
 	Bug{
-		Name: "turn-never-left", In: "Link.sendQueued", Old: "if in { defer l.callQueue.releaseSlot() }", New: "_ = in",
+		Name: "turn-never-left", In: "Calls.LeaveSlot", Old: "r.link.callQueue.releaseSlot()", New: "{}",
 		Finds: []string{"I21", "I2"}, Why: "after a few calls a server with maxInFlight is never called again",
 	},
 	Bug{

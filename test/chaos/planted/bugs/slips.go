@@ -40,7 +40,7 @@ var slipsInCalls = inPackage("actors",
 		Finds: []string{"I3", "I2"}, Why: "a read that was lost is repeated where nobody answers, and not where somebody does",
 	},
 	Bug{
-		Name: "bystander-waits-too", In: "Link.sendQueued", Old: "l.callQueue == nil || r.SkipsQueue", New: "l.callQueue == nil",
+		Name: "bystander-waits-too", In: "Calls.TakeSlot", Old: "r.link.callQueue == nil || r.SkipsQueue", New: "r.link.callQueue == nil",
 		Finds: []string{"I2"}, Why: "what is asked aside waits behind calls that wait for it",
 	},
 	// A call in the queue may be displaced, admitted by a raised bound, or ended by its connection; each has to wake it.
