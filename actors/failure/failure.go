@@ -21,6 +21,9 @@
 //
 //	Explain: stderr -> lines.go (which line is the reason?) -> known.Tables (which failure is it?) -> Cause
 //
+// Guarantees: linear time, and texts that are cut and fit for a terminal. Not promised: that a reason is found; then Cause.Line is what
+// sounds most like one.
+//
 // Public for the command: what it exports may change without notice.
 package failure
 

@@ -11,6 +11,10 @@
 //
 // The command owns what a person sees: the text and JSON that are printed, the questions on the terminal, the escaping of what
 // servers wrote, and the exit codes. It holds no rules about servers; those belong to supervisor and actors.
+//
+// Guarantees: the JSON forms carry a version, and the exit codes keep their meaning; the help of each command lists them.
+//
+// Not promised: the words for people.
 package main
 
 import (

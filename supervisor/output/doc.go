@@ -21,5 +21,7 @@
 // Less formally: a flaw is a remark on a result and no error, because a model can often use an answer that
 // violates its schema; and a schema that cannot be used says nothing about the answer but is reported, too.
 //
+// Not promised: that a schema which compiles describes what its author meant.
+//
 // Public for the command: what it exports may change without notice.
 package output

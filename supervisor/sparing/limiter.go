@@ -2,6 +2,9 @@
 // minute, with the number of those in between. Package supervisor/internal/requests
 // and the command up ask it before such a line.
 //
+// Guarantees: memory and lines are bounded, whatever subjects a server makes up. Not promised: that each event has its line; the next
+// one that passes gives the number of those that were held back.
+//
 // Public for the command: what it exports may change without notice.
 package sparing
 

@@ -62,5 +62,8 @@
 // share much else: isolation limits the harm of a mistake, and is no border against an enemy. A virtual machine or a container is
 // that.
 //
+// Guarantees: a plan promises nothing that the capabilities do not have, and Enforced names what is in force. The functions keep
+// nothing.
+//
 // Public for the configuration and the command: what it exports may change without notice.
 package isolation

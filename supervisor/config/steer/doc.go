@@ -16,5 +16,7 @@
 // Names are compared without regard to case, because npm, Windows and many proxies do the same: Npm_Config_Registry is
 // npm_config_registry.
 //
+// Not promised: a complete table. New variables that steer a program come with each new program.
+//
 // Public for the command: what it exports may change without notice.
 package steer

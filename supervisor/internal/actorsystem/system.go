@@ -8,6 +8,10 @@
 //
 // Package supervisor calls New where the program brings no system of its own; it and package core spawn every actor of the manager
 // with PropsOf.
+//
+// Guarantees: no global state of the program is changed, because the library's metrics stay off.
+//
+// Not promised: that two managers share a system. A program that wants that brings its own (Config.System).
 package actorsystem
 
 import (

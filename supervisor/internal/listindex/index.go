@@ -6,6 +6,8 @@
 //	servers := index.ServersListing("file:///a", ownerOf)
 //
 // Guarantees: no server takes room of another, and what was listed for one account answers for no other.
+//
+// Not promised: that everything is remembered. A server with more than 65,536 resources, or 4 MiB of URIs, is not remembered at all.
 package listindex
 
 import (

@@ -11,6 +11,8 @@
 //
 // The chain of a call asks AllowCall and RefuseTool, each server's actor gives its lists to FilterTools and PrepareTools,
 // and package supervisor replaces the rules. Package asker puts the questions.
+//
+// Not promised: that a call which was sent can be taken back. New rules count for the calls that are decided after them.
 package permissions
 
 import (

@@ -1,5 +1,12 @@
 // Package refusal has the errors with which the parts of a manager refuse what is not done: it is closed, there is no such
 // server, or the program's own function said no.
+//
+//	return refusal.ClosedError("call")
+//
+// How it fits: the parts of a manager call it where they refuse, so that one refusal has one text and one class, whichever part says
+// it first. It keeps nothing.
+//
+// Guarantees: the outcome and the class of the program's own error, which may be about another call, never become those of this one.
 package refusal
 
 import (

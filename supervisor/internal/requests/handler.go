@@ -11,6 +11,8 @@
 // # How it fits
 //
 // The sessions of package transports/session call the handlers. The entry actor of package supervisor sets which kinds actors answer.
+//
+// Not promised: an answer. A question that is not answered before its context ends is refused, and the server decides what that means.
 package requests
 
 import (

@@ -11,6 +11,9 @@
 //
 // Package core loads a list before a lazy server's actor begins, the actor saves each new one. Package supervisor/internal/lists
 // has the files, package credentials knows the account.
+//
+// Not promised: that the tools are still those of the server. They are offered as cached, and the first call connects the server and
+// lists them anew.
 package toolcache
 
 import (

@@ -4,6 +4,17 @@
 // How it fits: the commands are the surface of test/chaos, which holds the scenarios, the scripted servers and the invariants.
 // A command reads its flags, runs one tier of the harness and prints its report. No other package of the command knows them, so
 // that a build without the harness only has to leave out this folder.
+//
+//	check.go, proxy.go     for servers of other people: what goes wrong in practice, and a proxy that makes it go wrong
+//	score.go               for clients of other people, by their adapters
+//	sim.go, campaign.go    random days in virtual time, in worker processes
+//	run.go, scenarios.go   one day on real processes, and the days that are built in
+//	faults.go, report.go   the catalogue, and a report of a day that was recorded
+//
+// Guarantees: everything happens on this machine, and what a command started has ended when it ends, also after an interrupt. The
+// command that plays a failed day again is printed with the failure.
+//
+// Not promised: that a day which passed passes with another seed.
 package chaos
 
 import (

@@ -29,9 +29,11 @@ var knownAdapters = []string{"mcp-go", "go-sdk", "mcpvisor"}
 
 // chaosScoreFlags holds the flags of chaos score.
 type chaosScoreFlags struct {
+	// only is a regular expression for the names and numbers of cases; empty plays all.
 	only     string
 	parallel int
 	json     bool
+	// cases prints the cases and plays none. markdown is the file for the table with the reasons; empty writes none.
 	cases    bool
 	markdown string
 }

@@ -36,11 +36,14 @@ type chaosSimFlags struct {
 	seeds    int
 	servers  int
 	duration time.Duration
-	out      string
+	// out is the folder of reports; empty writes one of a failed day only.
+	out string
+	// jobs is the number of worker processes; 0 until prepareTask has made it the number of processors.
 	jobs     int
 	noShrink bool
 	json     bool
-	worker   bool
+	// worker makes this process a worker, which gets its tasks on standard input; all other flags have no meaning then.
+	worker bool
 }
 
 // newChaosSim returns the command "chaos sim", which runs chaosSim: one scenario or many random days, in virtual time.

@@ -3,6 +3,11 @@
 // How it fits: [InstallSpec] finds the server, asks for the inputs that its publisher declares, shows what would run, and
 // returns the spec after a yes. What a registry offers becomes a spec in supervisor/install; package manage writes it into a
 // file. Every text of the registry is a stranger's: it is cut, escaped and shown before it counts.
+//
+// Guarantees: nothing runs before the person has seen what would run and agreed, or has said --yes. A registry that a policy of the
+// organisation forbids is not asked.
+//
+// Not promised: that a publisher is who a name says; the registry checks that, as far as it does.
 package registry
 
 import (

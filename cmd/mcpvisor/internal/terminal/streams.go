@@ -7,6 +7,11 @@
 //
 //	a command ──> CheckedWriter ──> escapeWriter ──> standard output
 //	a command ──> escapeWriter ──> boundedWriter ──> standard error
+//
+// Guarantees: no text of a server acts on a terminal; bytes for a pipe or a file are not changed. A lost write to
+// standard output is noticed at the end of the command.
+//
+// Not promised: a width. Where the terminal does not say its columns, lines are as long as their text.
 package terminal
 
 import (
