@@ -1,6 +1,7 @@
 package rawjson
 
 import (
+	"bytes"
 	"math"
 	"strconv"
 
@@ -14,16 +15,21 @@ import (
 //
 // src is not changed. Doubled names are refused with a [*NameError]. An [*Error] refuses bytes that are no JSON or no
 // UTF-8, lone surrogates, numbers that no double holds, and more than [MaxDepth] values inside each other.
-func Canonical(src []byte) ([]byte, error) {
+func Canonical(src []byte) ([]byte, error) { return AppendCanonical(nil, src) }
+
+// AppendCanonical appends the form that [Canonical] returns, so that the caller can use its memory again. With an error the
+// result is to, which may have grown.
+func AppendCanonical(to, src []byte) ([]byte, error) {
 	if at := hugeNumber(src); at >= 0 {
-		return nil, &Error{Offset: int64(at), Reason: "the number is too large for a double"}
+		return to, &Error{Offset: int64(at), Reason: "the number is too large for a double"}
 	}
-	// Canonicalize works in place.
-	form := jsontext.Value(src).Clone()
+	// Canonicalize works in place, and moves a form that grows.
+	whole := append(to, src...)
+	form := jsontext.Value(whole[len(to):])
 	if err := form.Canonicalize(); err != nil {
-		return nil, convertError(err)
+		return whole[:len(to)], convertError(err)
 	}
-	return form, nil
+	return append(whole[:len(to)], form...), nil
 }
 
 // hugeNumber returns the offset of the first number that no double holds, -1 if there is none. In bytes that are no
@@ -44,8 +50,11 @@ func hugeNumber(b []byte) int {
 			if end < 0 {
 				return -1
 			}
-			if f, _ := strconv.ParseFloat(string(b[i:end]), 64); math.IsInf(f, 0) {
-				return i
+			// A double holds every number of up to 308 digits without an exponent.
+			if number := b[i:end]; len(number) > 308 || bytes.ContainsAny(number, "eE") {
+				if f, _ := strconv.ParseFloat(string(number), 64); math.IsInf(f, 0) {
+					return i
+				}
 			}
 			i = end
 		default:

@@ -2,8 +2,6 @@ package audit
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 
@@ -14,9 +12,9 @@ import (
 type Arguments string
 
 const (
-	// Hash records the SHA-256 of the arguments in canonical form: keys sorted, no white space, text with no avoidable escape,
-	// numbers as they were written. It shows whether two calls were the same, and whether a call had certain arguments. This is the
-	// default. jq -jcS prints the same form, unless a number is written in an unusual way.
+	// Hash records the SHA-256 of the arguments in the canonical form of RFC 8785, in which 1.0 and 1 are the same. Arguments that
+	// have no such form, because two names are equal or they are no JSON, are hashed as they were sent. It shows whether two calls
+	// were the same, and whether a call had certain arguments: see [Record.HasArguments]. This is the default.
 	Hash Arguments = "hash"
 	// Redacted records the hash, and the arguments without the secrets that the server was given, without values that have the
 	// name of a credential or look like a token, and with long texts and lists cut.
@@ -58,16 +56,13 @@ func (a Arguments) AddTo(r *Record, args json.RawMessage, hide func(string) stri
 	if a == None {
 		return
 	}
-	// A call without arguments and one with an empty object are the same to a server.
-	if len(bytes.TrimSpace(args)) == 0 {
-		args = json.RawMessage("{}")
-	}
 	r.ArgsSHA256 = hashOf(args)
+	args = orEmptyObject(args)
 	most := maxFull
 	// Decoding costs more than hashing, so it is done only where the arguments are shown.
 	var value any
 	if a == Redacted || a == Full {
-		value = decodeArguments(args)
+		value, _ = decodeArguments(args)
 	}
 	switch {
 	// Only the hash is recorded.
@@ -89,25 +84,15 @@ func (a Arguments) AddTo(r *Record, args json.RawMessage, hide func(string) stri
 	r.Args = out
 }
 
-// hashOf returns the hash of arguments in hexadecimal digits. It takes one allocation, because every recorded call pays for it.
-func hashOf(args []byte) string {
-	p := recordBuffers.Get().(*recordBuffer)
-	defer recordBuffers.Put(p)
-	sum := p.form.hash(args)
-	var digits [2 * sha256.Size]byte
-	hex.Encode(digits[:], sum[:])
-	return string(digits[:])
-}
-
-// decodeArguments returns the decoded arguments; nil if they are no JSON, or more than one value.
-func decodeArguments(args json.RawMessage) (value any) {
+// decodeArguments returns the decoded arguments; ok is false if they are no JSON, or more than one value.
+func decodeArguments(args json.RawMessage) (value any, ok bool) {
 	// Numbers stay as they were written: a large one would lose digits as a float.
 	d := json.NewDecoder(bytes.NewReader(args))
 	d.UseNumber()
 	if d.Decode(&value) != nil || d.InputOffset() != int64(len(bytes.TrimRight(args, " \t\r\n"))) {
-		return nil
+		return nil, false
 	}
-	return value
+	return value, true
 }
 
 // marshalValue writes JSON without the escapes for HTML, which would make it hard to read.

@@ -9,7 +9,9 @@ import (
 )
 
 // Version is the version of the records' form. Fields may be added within a version; none is removed or changes its meaning.
-const Version = 1
+// Version 2 took another form of the arguments for Record.ArgsSHA256; every version is read, and [Record.HasArguments] checks
+// the hashes of both.
+const Version = 2
 
 // Kind says what a Record describes.
 type Kind string

@@ -6,10 +6,11 @@ import "sync"
 // beside one another and hold the queue's lock for a copy only, and no argument stays in memory that is kept.
 type recordBuffer struct {
 	line []byte
-	form canonicalHasher
+	// form is the canonical form of arguments while they are hashed.
+	form []byte
 }
 
-// keptLine bounds the memory that is kept for the next line, in bytes: more than any record without arguments needs.
+// keptLine bounds the memory that is kept for the next line and for the next form, in bytes each: more than any record without arguments needs.
 const keptLine = 16 << 10
 
 // recordBuffers keeps buffers between calls; the runtime may drop them at any collection.
@@ -19,6 +20,9 @@ var recordBuffers = sync.Pool{New: func() any { return &recordBuffer{line: make(
 func (p *recordBuffer) release() {
 	if cap(p.line) > keptLine {
 		p.line = nil
+	}
+	if cap(p.form) > keptLine {
+		p.form = nil
 	}
 	recordBuffers.Put(p)
 }
