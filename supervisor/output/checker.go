@@ -3,6 +3,7 @@ package output
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"hash/maphash"
 	"strings"
 	"sync"
@@ -117,23 +118,38 @@ func (c *Checker) schemaFor(raw json.RawMessage) *compiledSchema {
 
 // checkValue compares a value. unchecked says why that could not be done; empty if it was.
 func (s *compiledSchema) checkValue(raw json.RawMessage) (faults []string, unchecked string) {
-	unchecked, invalid := s.validate(raw)
+	unchecked, invalid := s.validate(raw, "its structuredContent", "the tool's output schema")
 	return explainFaults(invalid), unchecked
 }
 
-// validate is checkValue with the library's own error. Only one check of a schema runs at a time, because they share its meter.
-func (s *compiledSchema) validate(raw json.RawMessage) (unchecked string, invalid error) {
+// Validate checks any value against any schema, within the same bounds. unchecked says, as a clause about the schema, why that
+// could not be done; invalid is what the value violates. Both are empty for a value that fits.
+func Validate(schema, value json.RawMessage) (unchecked string, invalid *jsonschema.ValidationError) {
+	s := compileSchema(schema)
+	if s.unusable != "" {
+		return s.unusable, nil
+	}
+	unchecked, err := s.validate(value, "the value", "it")
+	if unchecked == "" && err != nil && !errors.As(err, &invalid) {
+		unchecked = messages.Line(err.Error(), 200)
+	}
+	return unchecked, invalid
+}
+
+// validate is checkValue with the library's own error, and with the caller's words for the value and the schema. Only one check
+// of a schema runs at a time, because they share its meter.
+func (s *compiledSchema) validate(raw json.RawMessage, subject, rules string) (unchecked string, invalid error) {
 	if len(raw) > maxContent {
-		return "its structuredContent is too large", nil
+		return subject + " is too large", nil
 	}
 	// The library's own decoder keeps numbers exact.
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
 	if err != nil {
-		return "its structuredContent cannot be read", nil
+		return subject + " cannot be read", nil
 	}
 	var size valueCount
 	if excess := size.countValues(value, maxContentDepth, maxContentValues); excess != "" {
-		return "its structuredContent " + excess, nil
+		return subject + " " + excess, nil
 	}
 	// Comparisons inside const and enum are not metered, so their product is bounded before.
 	if s.constant > 0 && size.values > maxComparisons/s.constant {
@@ -147,9 +163,9 @@ func (s *compiledSchema) validate(raw json.RawMessage) (unchecked string, invali
 		switch v := recover(); v {
 		case nil:
 		case errTooMuch:
-			unchecked, invalid = "a check against the tool's output schema takes too long", nil
+			unchecked, invalid = "a check against "+rules+" takes too long", nil
 		default: // the library does not foresee every schema
-			unchecked, invalid = "the library that reads the tool's output schema gave up", nil
+			unchecked, invalid = "the library that reads "+rules+" gave up", nil
 		}
 	}()
 	s.meter.startCheck()

@@ -1,5 +1,5 @@
-// Package output checks whether a tool's answer fits its output schema, and whether the person's input fits the form that a server
-// sent.
+// Package output checks whether a tool's answer fits its output schema, whether the person's input fits the form that a server
+// sent, and, with Validate, whether a command's arguments fit a tool's input schema.
 //
 // 2025-06-18 and later, Tools, Output Schema: "Servers MUST provide structured results that conform to this schema.
 // Clients SHOULD validate structured results against this schema."
@@ -11,8 +11,8 @@
 // # How it fits
 //
 // Package supervisor owns one Checker for answers, behind Result.Flaw, and one for forms, which it asks before and after the person.
-// The command reads forms with ReadForm, so that it shows what is checked. The schemas are compiled by santhosh-tekuri/jsonschema,
-// to which this package adds the bounds.
+// The command reads forms with ReadForm, so that it shows what is checked, and checks arguments with Validate. The schemas are
+// compiled by santhosh-tekuri/jsonschema, to which this package adds the bounds.
 //
 // Dialects: 2020-12 where a schema names none, as the specification says, and by $schema also 2019-09, draft-07,
 // draft-06 and draft-04. A format is checked in draft-07 and older only, as their rules have it. A pattern that Go's

@@ -48,7 +48,7 @@ func (c *Checker) Misfit(schema, content json.RawMessage) string {
 	if err := rawjson.CheckNames(content); err != nil {
 		return "it cannot be read in one way: two names are equal or alike, or it is no JSON"
 	}
-	unchecked, err := s.validate(content)
+	unchecked, err := s.validate(content, "the input", "the form")
 	if unchecked != "" {
 		return "it cannot be checked"
 	}

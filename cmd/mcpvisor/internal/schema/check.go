@@ -1,15 +1,11 @@
 package schema
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
@@ -19,35 +15,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/terminal"
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
+	"github.com/mcpvisor/mcpvisor/supervisor/output"
 )
-
-// checkTime bounds the check against one schema, because a few hundred bytes of nested references can take years to check.
-const checkTime = 2 * time.Second
-
-// schemaURL is the URL under which a schema is compiled. Its scheme keeps relative references from becoming URLs that exist.
-const schemaURL = "mcp-tool:///schema"
-
-// noLoader refuses every reference to another document: a server must not make this program fetch what it likes.
-type noLoader struct{}
-
-func (noLoader) Load(url string) (any, error) {
-	return nil, &jsonschema.LoadURLError{URL: url, Err: errors.New("nothing is fetched")}
-}
-
-// unreadableRegexp takes the place of a regular expression that Go cannot compile; JavaScript, which schemas are written for,
-// knows more. It matches everything, so that it finds no fault.
-type unreadableRegexp string
-
-func (unreadableRegexp) MatchString(string) bool { return true }
-func (a unreadableRegexp) String() string        { return string(a) }
-
-// lenientRegexp compiles a regular expression, and accepts any.
-func lenientRegexp(s string) (jsonschema.Regexp, error) {
-	if re, err := regexp.Compile(s); err == nil {
-		return re, nil
-	}
-	return unreadableRegexp(s), nil
-}
 
 // checkResult is the outcome of a check: faults, each a sentence that names the field, or in unchecked why nothing could be
 // checked. Both are empty if all is well.
@@ -56,81 +25,23 @@ type checkResult struct {
 	Unchecked string
 }
 
-// CheckValue checks a value against the schema, for at most checkTime. A schema that cannot be used finds no fault and says
-// why, because the server knows better than this program what it accepts.
+// CheckValue checks a value against the schema, within the bounds of package output. A schema that cannot be used finds no fault
+// and says why, because the server knows better than this program what it accepts.
 func (s *Schema) CheckValue(raw json.RawMessage) checkResult {
-	if s.bad {
-		return checkResult{Unchecked: "it is no JSON"}
-	}
-	if s.doc == nil {
+	if s.raw == nil {
 		return checkResult{}
 	}
-	done := make(chan checkResult, 1)
-	go func() { // a check that does not end cannot be cancelled, and ends with this process
-		defer func() {
-			// The library may panic on schemas that it has not met in its tests.
-			if recover() != nil {
-				done <- checkResult{Unchecked: "the library that reads it gave up"}
-			}
-		}()
-		done <- s.validateValue(raw)
-	}()
-	t := time.NewTimer(checkTime)
-	defer t.Stop()
-	select {
-	case v := <-done:
-		return v
-	case <-t.C:
-		return checkResult{Unchecked: "a check against it takes too long"}
+	if !rawjson.Valid(raw) {
+		return checkResult{Faults: []string{s.whole + ": no JSON: " + messages.Line(JSONProblem(raw), 200)}}
 	}
-}
-
-// validateValue compiles the schema and validates the value.
-func (s *Schema) validateValue(raw json.RawMessage) checkResult {
-	c := jsonschema.NewCompiler()
-	c.DefaultDraft(jsonschema.Draft2020) // the specification's default for a schema without $schema
-	c.UseLoader(noLoader{})
-	c.UseRegexpEngine(lenientRegexp)
-	if err := c.AddResource(schemaURL, s.doc); err != nil {
-		return checkResult{Unchecked: s.unusableReason(err)}
-	}
-	compiled, err := c.Compile(schemaURL)
-	if err != nil {
-		return checkResult{Unchecked: s.unusableReason(err)}
-	}
-	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
-	if err != nil {
-		return checkResult{Faults: []string{s.whole + ": no JSON: " + messages.Line(err.Error(), 200)}}
-	}
-	var invalid *jsonschema.ValidationError
-	if err := compiled.Validate(value); err == nil {
-		return checkResult{}
-	} else if !errors.As(err, &invalid) {
-		return checkResult{Unchecked: messages.Line(err.Error(), 200)}
+	unchecked, invalid := output.Validate(s.raw, raw)
+	if invalid == nil {
+		return checkResult{Unchecked: unchecked}
 	}
 	var faults []string
 	s.collectFaults(invalid, &faults)
 	slices.Sort(faults)
 	return checkResult{Faults: slices.Compact(faults)}
-}
-
-// unusableReason says why a schema cannot be used, as a clause.
-func (s *Schema) unusableReason(err error) string {
-	var load *jsonschema.LoadURLError
-	var invalid *jsonschema.SchemaValidationError
-	var pointer *jsonschema.JSONPointerNotFoundError
-	var anchor *jsonschema.AnchorNotFoundError
-	switch {
-	case errors.As(err, &load) && load.URL == s.Root["$schema"]:
-		return "its $schema names a draft that is not known"
-	case errors.As(err, &load):
-		return "it refers to another document, and none is fetched"
-	case errors.As(err, &invalid):
-		return "it breaks the rules of JSON Schema"
-	case errors.As(err, &pointer), errors.As(err, &anchor):
-		return "it refers to a part of itself that is not there"
-	}
-	return messages.Line(err.Error(), 200)
 }
 
 // collectFaults collects the causes of a failed validation that a person can correct, at the leaves of the tree of errors. Of

@@ -3,7 +3,8 @@
 //
 // How it fits: call and permissions read the schema of a tool with [ReadInput], make its arguments with [SplitArgs] and
 // [BuildArgs], and check them with [Schema.CheckValue]. The forms of servers (package ask) use the same checks. A schema comes
-// from a stranger: one that cannot be read checks nothing and says so, and the check of one value ends after a bounded time.
+// from a stranger: one that cannot be read checks nothing and says so, and package output bounds the
+// check of one value.
 //
 // Guarantees: what is sent is what the person typed or a value that the schema demands in its place (a number, a boolean, a list); no
 // default is filled in. The check of one value ends after a bounded time, whatever the schema says.
@@ -25,11 +26,9 @@ import (
 type Schema struct {
 	// part and whole are the words in errors for a value inside of what is checked ("argument"), and for all of it.
 	part, whole string
-	// doc is the schema as decoded JSON, nil if there is none; root is the same if it is an object.
-	doc  any
+	// raw is the schema as the server sent it, nil if there is none; Root is the same, decoded, if it is an object.
+	raw  json.RawMessage
 	Root map[string]any
-	// bad says that the text is no JSON.
-	bad bool
 }
 
 // ReadInput reads the schema of a tool's arguments.
@@ -41,16 +40,14 @@ func ReadInput(raw json.RawMessage) *Schema {
 // nothing.
 func Read(raw json.RawMessage, part, whole string) *Schema {
 	s := &Schema{part: part, whole: whole}
-	if len(bytes.TrimSpace(raw)) == 0 {
+	if raw = bytes.TrimSpace(raw); len(raw) == 0 || string(raw) == "null" {
 		return s
 	}
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
-	if err != nil {
-		s.bad = true
-		return s
+	s.raw = raw
+	// CheckValue reports a text that is no JSON.
+	if doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw)); err == nil {
+		s.Root, _ = doc.(map[string]any)
 	}
-	s.doc = doc
-	s.Root, _ = doc.(map[string]any)
 	return s
 }
 
