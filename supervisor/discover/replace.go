@@ -5,6 +5,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/mcpvisor/mcpvisor/transports/files"
 )
 
 // ErrReadOnly is the cause of the error about a file whose permissions let no user write. A rename would go past those
@@ -22,7 +24,7 @@ func Replace(path string, data []byte) error {
 
 // replaceFile writes the new content beside the target, syncs it, calls recheck and renames. An error of recheck leaves
 // the file as it was.
-func replaceFile(link string, data []byte, recheck func() error) (err error) {
+func replaceFile(link string, data []byte, recheck func() error) error {
 	path, err := linkTarget(link)
 	if err != nil {
 		return err
@@ -48,34 +50,23 @@ func replaceFile(link string, data []byte, recheck func() error) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if err != nil {
-			// The caller gets the first error, and not that of the removal.
-			_ = os.Remove(tmp.Name())
+	return files.Replace(tmp, path, func() error {
+		_, err := tmp.Write(data)
+		return err
+	}, func() error {
+		// The permissions are copied before the file gets its name.
+		if err := os.Chmod(tmp.Name(), mode); err != nil {
+			return err
 		}
-	}()
-	// Sync before the rename: after a crash the name must not lead to an empty file.
-	if _, err = tmp.Write(data); err == nil {
-		err = tmp.Sync()
-	}
-	if e := tmp.Close(); err == nil {
-		err = e
-	}
-	// The permissions are copied before the file gets its name.
-	if err == nil {
-		err = os.Chmod(tmp.Name(), mode)
-	}
-	if err == nil {
-		err = recheck()
-	}
-	if current, e := linkTarget(link); err == nil && (e != nil || current != path) {
-		// The link leads elsewhere by now.
-		err = errChanged
-	}
-	if err == nil {
-		err = os.Rename(tmp.Name(), path)
-	}
-	return err
+		if err := recheck(); err != nil {
+			return err
+		}
+		if current, err := linkTarget(link); err != nil || current != path {
+			// The link leads elsewhere by now.
+			return errChanged
+		}
+		return nil
+	})
 }
 
 // linkTarget returns the file that a path leads to through symbolic links, the last of which may lead to a missing

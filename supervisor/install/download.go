@@ -18,6 +18,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor/install/plan"
 	"github.com/mcpvisor/mcpvisor/transports/addresses"
+	"github.com/mcpvisor/mcpvisor/transports/files"
 )
 
 const (
@@ -88,7 +89,7 @@ func (r *Registry) openArchive(ctx context.Context, u *url.URL, sum string) (*os
 		return nil, err
 	}
 	// The rename makes a complete and verified file appear at once; another process may have put the same one there.
-	if err := errors.Join(temp.Close(), os.Rename(temp.Name(), path)); err != nil {
+	if err := files.Replace(temp, path, nil, nil); err != nil {
 		return nil, bundleError(messages.ClassConfig, "cannot be kept: "+fileErrorText(err), "", err)
 	}
 	f, err := os.Open(path)

@@ -181,6 +181,12 @@ var Table = []Row{
 		Never:    noActors,
 	},
 	{
+		Packages: []string{"transports/files"},
+		Height:   edge,
+		Why:      "a file is replaced as bytes: what it holds, and who else writes it, its owner knows",
+		Never:    noActors,
+	},
+	{
 		Packages: []string{"supervisor/internal/lists"},
 		Height:   edge,
 		Why:      "files that are kept for those who could read them know neither servers nor credentials, only bytes",

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/files"
 )
 
 // autoStore keeps secrets in the keyring, and in files those that the keyring does not take. One of the two may be missing: the
@@ -122,7 +123,7 @@ func (a *autoStore) Put(ctx context.Context, key string, secret []byte) error {
 	if err := os.Remove(a.markPath(key)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return storeError(shortPath(a.markPath(key))+" cannot be removed", err)
 	}
-	syncDir(a.opts.Dir)
+	files.SyncDir(a.opts.Dir)
 	return nil
 }
 
@@ -166,7 +167,7 @@ func (a *autoStore) Delete(ctx context.Context, key string) error {
 	if err := os.Remove(a.markPath(key)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return storeError(shortPath(a.markPath(key))+" cannot be removed", err)
 	}
-	syncDir(a.opts.Dir)
+	files.SyncDir(a.opts.Dir)
 	return nil
 }
 

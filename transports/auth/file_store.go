@@ -10,6 +10,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/files"
 )
 
 // Files is a Store of one encrypted file (0600) per key in a directory of its own (0700), whose key comes from a passphrase or a
@@ -127,7 +128,7 @@ func (f *Files) Delete(ctx context.Context, key string) error {
 		return storeError(shortPath(f.secretPath(key))+" cannot be removed", err)
 	}
 	_ = os.Remove(f.secretPath(key) + ".new") // a process that was killed may have left it
-	syncDir(f.opts.Dir)
+	files.SyncDir(f.opts.Dir)
 	return nil
 }
 

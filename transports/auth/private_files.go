@@ -7,12 +7,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
-	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/files"
 )
 
 // privateDir makes a directory if need be, and refuses one that others may look into or write to: they could exchange its files.
@@ -102,69 +101,36 @@ func readPrivate(path string) ([]byte, error) {
 	return b, nil
 }
 
-// replaceFile writes a file so that a crash leaves the old or the new one: it writes beside the file, syncs and renames. The
-// caller holds a lock, so that no other process does so at the same time.
-func replaceFile(path string, content []byte) (err error) {
+// replaceFile writes a file so that a crash leaves the old or the new one. The caller holds a lock, so that no other process does so at the same time.
+func replaceFile(path string, content []byte) error {
 	// The name is fixed, so that what a killed process has left is found and removed by the next writer.
 	next := path + ".new"
-	fail := func(err error) error {
-		_ = os.Remove(next)
-		return storeError(shortPath(path)+" cannot be written", err)
-	}
 	_ = os.Remove(next) // a killed process may have left it; opening a pipe there would block
 	// O_EXCL follows no link that another program could have put there.
 	f, err := os.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return storeError(shortPath(path)+" cannot be written", err)
 	}
-	defer f.Close()
-	// The halves let tests kill the process between them.
 	testStep("file: created")
-	half := len(content) / 2
-	if _, err := f.Write(content[:half]); err != nil {
-		return fail(err)
-	}
-	testStep("file: half")
-	if _, err := f.Write(content[half:]); err != nil {
-		return fail(err)
-	}
-	testStep("file: written")
-	// Without the sync, a loss of power after the rename could leave an empty file.
-	if err := f.Sync(); err != nil {
-		return fail(err)
-	}
-	if err := f.Close(); err != nil {
-		return fail(err)
-	}
-	testStep("file: synced")
-	if err := renameFile(next, path); err != nil {
-		return fail(err)
-	}
-	testStep("file: renamed")
-	syncDir(filepath.Dir(path))
-	return nil
-}
-
-// renameFile repeats the rename on Windows, for 200 ms, while another program reads the file that it replaces.
-func renameFile(from, to string) (err error) {
-	for range 20 {
-		if err = os.Rename(from, to); err == nil || runtime.GOOS != "windows" {
+	err = files.Replace(f, path, func() error {
+		// The halves let tests kill the process between them.
+		half := len(content) / 2
+		if _, err := f.Write(content[:half]); err != nil {
 			return err
 		}
-		time.Sleep(10 * time.Millisecond)
+		testStep("file: half")
+		_, err := f.Write(content[half:])
+		testStep("file: written")
+		return err
+	}, func() error {
+		testStep("file: synced")
+		return nil
+	})
+	if err != nil {
+		return storeError(shortPath(path)+" cannot be written", err)
 	}
-	return err
-}
-
-// syncDir makes a rename survive a loss of power, where the system can. Errors are ignored: the content itself was synced.
-func syncDir(dir string) {
-	if runtime.GOOS == "windows" {
-		return
-	}
-	if d, err := os.Open(dir); err == nil {
-		_ = d.Sync()
-		_ = d.Close()
-	}
+	testStep("file: renamed")
+	return nil
 }
 
 // fileName returns a file name for a key: a part that a person recognises, and a digest that tells keys apart.
