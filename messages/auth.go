@@ -108,6 +108,7 @@ func (a *Auth) Local() bool {
 	return a != nil && (a.FromEnv != "" || a.TokenPath != "" || a.Command != "" || a.ClientKeyFile != "")
 }
 
+// normalized returns a copy in which empty lists are nil, so that two that mean the same compare as equal.
 func (a *Auth) normalized() *Auth {
 	if a == nil {
 		return nil

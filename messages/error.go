@@ -187,6 +187,8 @@ func OutcomeOf(err error) Outcome {
 	return OutcomeUnknown
 }
 
+// firstError returns the first *Error in the chain of err for which has is true, or nil. errors.As alone stops at the first
+// *Error, which may be a wrapper that says nothing of what is asked.
 func firstError(err error, has func(*Error) bool) *Error {
 	var e *Error
 	for errors.As(err, &e) {

@@ -121,6 +121,7 @@ func (n Naming) MayBeOf(name, server string) bool {
 	return false
 }
 
+// effectiveLimit returns the limit that is in force, in bytes; Validate reports one that it has to correct.
 func (n Naming) effectiveLimit() int {
 	if n.Limit == 0 {
 		return DefaultNameLimit
@@ -161,6 +162,8 @@ func isAmbiguous(server, sep string) bool {
 	return strings.Contains(server, sep) || strings.HasSuffix(server, "_")
 }
 
+// isCleanName reports whether a name can stand in a qualified name as it is. The empty one cannot: nothing would be left
+// of it beside the separator.
 func isCleanName(s string) bool {
 	for i := range len(s) {
 		if !nameByte(s[i]) {
@@ -192,6 +195,8 @@ const (
 	hashAlphabet = "0123456789bcdfghjklmnpqrstvwxz"
 )
 
+// endsHashed reports whether a name ends like a hashed one: an underscore and hashLen characters of hashAlphabet. It does
+// not tell whether the hash is right.
 func endsHashed(name string) bool {
 	if len(name) < hashSuffix || name[len(name)-hashSuffix] != '_' {
 		return false

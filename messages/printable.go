@@ -55,6 +55,8 @@ func isPlainLine(s string, limit int) bool {
 	return !space || s == ""
 }
 
+// unsafeRune reports whether a character could act on a terminal or deceive the reader. Line feed and tab are left, because
+// texts of several lines need them; Line replaces them as well.
 func unsafeRune(r rune) bool {
 	switch {
 	case r == '\n' || r == '\t':

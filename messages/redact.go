@@ -31,6 +31,8 @@ func (s Spec) Redacted() Spec {
 	return s
 }
 
+// redactCommand hides the secrets of a command line. Each argument is judged with the one before it, because "--token abc"
+// is recognised by its flag only.
 func redactCommand(command string, args []string) (string, []string) {
 	args = slices.Clone(args)
 	before := ""
@@ -41,6 +43,8 @@ func redactCommand(command string, args []string) (string, []string) {
 	return redactArg("", command), args
 }
 
+// redactValues hides every value of environment variables or headers and keeps the names. No value is judged by its looks:
+// most secrets look like nothing in particular.
 func redactValues(m map[string]string) map[string]string {
 	if m == nil {
 		return nil

@@ -58,6 +58,8 @@ func WrittenForms(values []string) []string {
 	return all
 }
 
+// addForms calls add with a secret and with the forms in which programs of other languages write it into JSON and URLs, so
+// that a server that quotes its own secret in an error is found out. Forms may repeat.
 func addForms(value string, add func(string)) {
 	add(value)
 	if writtenAlike(value) {

@@ -239,6 +239,8 @@ func (s Spec) connectionSpec() Spec {
 	return s.normalized()
 }
 
+// normalized returns the spec in the form in which Equal compares it. An empty AllowedTools is not made nil, because it allows
+// nothing, while nil allows all.
 func (s Spec) normalized() Spec {
 	s.Type = s.Kind()
 	if s.Connect == "" {

@@ -94,6 +94,7 @@ func (l recordLine) appendCount(name string, n uint64) recordLine {
 	return strconv.AppendUint(l.appendKey(name), n, 10)
 }
 
+// appendNumber appends a number, unless it is zero: a record names what it has.
 func (l recordLine) appendNumber(name string, n int) recordLine {
 	if n == 0 {
 		return l

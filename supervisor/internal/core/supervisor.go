@@ -183,6 +183,7 @@ func New(o Options, sh *Shared) (supervisor actor.Actor, stopped <-chan struct{}
 	return s, s.stopped
 }
 
+// newSupervisor makes the supervisor without an actor system, in which it is still alone: tests fill it before it runs.
 func newSupervisor(o Options, sh *Shared) *supervisor {
 	s := &supervisor{
 		Options: o, ownRand: o.Rand != nil, shared: sh, log: o.Common.Log,

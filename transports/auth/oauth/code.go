@@ -50,6 +50,8 @@ type interactiveHandler struct {
 	interactive Interactive
 }
 
+// redirectURL prefers the configured URL, then that of the last registration, which an authorization server may compare
+// letter by letter.
 func (m interactiveHandler) redirectURL(registered string) (string, error) {
 	switch {
 	case m.url != "":

@@ -130,6 +130,7 @@ func writeEvent(w io.Writer, msg []byte) error {
 	return err
 }
 
+// isRequest reports whether a message wants an answer: it has both an id and a method. Streamable HTTP answers all else with 202.
 func isRequest(msg []byte) bool {
 	var e struct {
 		ID     json.RawMessage `json:"id"`
@@ -146,6 +147,7 @@ type webPort struct {
 
 func (o *webPort) Write(msg []byte) error { return o.write(msg) }
 
+// Push sends a message without being asked, on the stream that the client keeps open for it. It waits for that stream.
 func (o *webPort) Push(msg []byte) error {
 	s, err := o.p.AwaitStream("")
 	if err != nil {
@@ -221,6 +223,8 @@ func (p *WebPeer) playMessage(ctx context.Context, port *webPort, msg []byte) <-
 	return done
 }
 
+// hasNotifications reports whether the peer's script for this method sends messages before its answer, so that the answer
+// has to be a stream and not one JSON body.
 func hasNotifications(msg []byte) bool {
 	var e struct {
 		Method string `json:"method"`

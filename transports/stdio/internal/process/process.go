@@ -65,6 +65,7 @@ type Process struct {
 
 // Spec says how one child is started; stdio.Config describes the fields.
 type Spec struct {
+	// Command is a path or a name; resolveCommand says where each is looked up.
 	Command string
 	// Env is the whole environment of the child; nothing of this process's is added.
 	Args, Env []string
@@ -75,7 +76,8 @@ type Spec struct {
 	// Terminal leaves the child in the session of this process, in a group of its own, so that it can ask at the terminal.
 	Terminal bool
 	// Guarded is true if a guardian ends the child's group when this process is killed.
-	Guarded    bool
+	Guarded bool
+	// Server and MayControl are not used here: startChild notes them with the child, for children.Find.
 	Server     string
 	MayControl bool
 }
