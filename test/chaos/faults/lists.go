@@ -22,8 +22,8 @@ var listFaults = []Kind{
 		Name: "list-changed", ID: "R6", Kinds: allKinds, Eras: bothEras, Tiers: tiers, Instant: true,
 		Description: "the tool list changes, and the server says so",
 		Params: []Param{
-			{"what", "swap", Choice, "a tool takes the place of the last one that came so, or one comes, the last one goes, or is described anew",
-				[]string{"swap", "add", "remove", "describe"}},
+			{"what", "swap", Choice, "a tool takes the place of the last one that came so, or one comes, the last one goes, is described anew, or says something else in its _meta",
+				[]string{"swap", "add", "remove", "describe", "meta"}},
 			{"times", "1", Count, "how many changes at once, each announced", nil},
 		},
 	},

@@ -85,6 +85,7 @@ func Scenario(seed uint64, o Options) scenario.Scenario {
 	d.drawPins(seed)
 	d.drawWholeCommands(seed)
 	d.drawStarved(seed)
+	d.drawMeetings(seed)
 	d.fitTimeouts()
 	// Two recipes may name one occasion.
 	slices.Sort(d.s.Sometimes)

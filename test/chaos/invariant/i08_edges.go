@@ -31,9 +31,11 @@ var edgeCheck = newCheck("I8", "the state machine",
 			}
 			c.checkNotDialed(server, stays, commands, auth)
 			c.checkRestInUse(server, stays, commands)
+			c.checkRestsOn(server, stays, commands)
 			for _, u := range connectedSpans(stays) {
 				c.checkLiveness(server, u)
 				c.checkSilence(server, u)
+				c.checkFailedCall(server, u)
 			}
 		}
 	})

@@ -12,7 +12,7 @@ import (
 // I17: the manager lets a connection go neither too early nor too late while its server would have kept it.
 //
 //   - A call that the server has received goes on when the owner disables the server, and for 5 s when he reconnects, removes
-//     or changes it (actors.Timing.Drain). Only disconnect, the call's own timeout and Close cut it earlier.
+//     or changes it (actors.Timing.Drain), or when the server refuses the credentials of something else. Only disconnect, the call's own timeout and Close cut it earlier.
 //   - The connection ends when these 5 s and a stop ladder have passed, and as soon as no call is in flight.
 //   - A spec that differs only in settings that no connection depends on is applied around the present connection, which stays.
 //   - A lazy server rests when it was not used for its idle timeout, counted from the last use: not sooner, and not much later.
@@ -31,6 +31,7 @@ var releaseCheck = newCheck("I17", "connections are let go in time",
 			c.checkReleased(server, commands, calls)
 			c.checkIdleTimeout(server, commands, calls)
 			c.checkConnKept(server)
+			c.checkDrainedBeside(server, commands)
 		}
 	})
 

@@ -44,6 +44,9 @@ var readCheck = newCheck("I20", "what is promised beside calls",
 					if known && e.Class == messages.ClassNone && e.Rev != 0 {
 						c.checkRead(server, states, begin, i)
 					}
+					if known {
+						c.checkBesideQueue(server, begin, i)
+					}
 					if known && c.plan.Denies(server) {
 						c.checkReadDenied(server, begin, i)
 					}

@@ -23,7 +23,7 @@ var faultVariants = map[string][]map[string]string{
 	"noise":              {{"when": "before"}, {"when": "during"}, {"rate": "1000"}},
 	"cursor-loop":        {{"what": "endless"}},
 	"empty-cursor":       {{"what": "first"}},
-	"list-changed":       {{"what": "add"}, {"what": "remove"}, {"what": "describe"}, {"times": "3"}},
+	"list-changed":       {{"what": "add"}, {"what": "remove"}, {"what": "describe"}, {"what": "meta"}, {"times": "3"}},
 	"list-storm":         {{"change": "true", "rate": "5"}},
 	"long-names":         {{"length": "200"}},
 	"bad-schema":         wordVariants("bad-schema", "what"),

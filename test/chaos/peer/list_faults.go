@@ -182,6 +182,9 @@ func (m *machine) changeTools(what string) {
 		l.tools = l.tools[:last:last]
 	case what == "swap":
 		l.tools = append(l.tools[:last:last], fresh)
+	case what == "meta":
+		l.tools = slices.Clone(l.tools)
+		l.tools[last] = l.tools[last].withMeta(l.changes)
 	default:
 		// The remaining kinds describe one tool anew: "first" the first, others the last.
 		which := last

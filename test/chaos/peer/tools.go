@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
@@ -40,6 +41,19 @@ func newTool(name, description, hint string) tool {
 func (t tool) withDescription(as string) tool {
 	return newTool(t.name, as, t.hint).withTaskSupport(t.taskSupport)
 }
+
+// withMeta returns the same tool with a number in its _meta, of a fixed length: nothing else tells two such definitions apart.
+func (t tool) withMeta(number int) tool {
+	before, _, changed := strings.Cut(t.definition, toolMeta)
+	if !changed {
+		before = strings.TrimSuffix(before, "}")
+	}
+	t.definition = before + fmt.Sprintf(`%s%06d"}}`, toolMeta, number)
+	return t
+}
+
+// toolMeta begins the _meta that withMeta writes at the end of a definition.
+const toolMeta = `,"_meta":{"dev.mcpvisor/change":"`
 
 // withTaskSupport returns the same tool whose calls can, or must, run as tasks (2025-11-25, Tool-Level Negotiation).
 func (t tool) withTaskSupport(support string) tool {

@@ -32,6 +32,8 @@ type managerWatch struct {
 	// shownServers holds each server's part of the last snapshot, hashSum the hash of all parts.
 	shownServers map[string]shownEntries
 	hashSum      uint64
+	// refused holds the tools of each server that the last snapshot refused, by name and reason.
+	refused map[string][]messages.QuarantinedTool
 }
 
 // shownEntries is one server's part of a snapshot, with its hash.
@@ -145,11 +147,29 @@ func fillFromStatus(e *history.Event, s *messages.Status, start time.Time) {
 
 // recordSnapshot records in what a snapshot differs from the one before, and a hash of the whole.
 func (w *managerWatch) recordSnapshot(s *supervisor.Snapshot) {
+	w.checkRefused(s)
 	w.snapshot = s
 	e := history.Event{Side: history.Manager, Kind: history.Snapshot, Generation: s.Generation()}
 	w.world.eachServer(func(h *simServer) { w.recordServer(&e, s, h.server.Name) })
 	e.Hash = fmt.Sprintf("%016x", w.hashSum)
 	w.world.recordEvent(e)
+}
+
+// checkRefused judges that a snapshot which refuses other tools than the one before has another generation: who reads again only
+// when the generation rises would not hear of them. The history does not hold what is refused.
+func (w *managerWatch) checkRefused(s *supervisor.Snapshot) {
+	if w.refused == nil {
+		w.refused = map[string][]messages.QuarantinedTool{}
+	}
+	w.world.eachServer(func(h *simServer) {
+		name := h.server.Name
+		now, was := s.Refused(name), w.refused[name]
+		if w.snapshot != nil && s.Generation() == w.snapshot.Generation() && !slices.Equal(now, was) {
+			w.world.recordEvent(history.Event{Side: history.Harness, Kind: history.Violation, Name: "I5", Server: name,
+				Text: fmt.Sprintf("the catalog refused %d tools instead of %d and stayed at generation %d", len(now), len(was), s.Generation())})
+		}
+		w.refused[name] = now
+	})
 }
 
 // recordServer adds a server's part to the event, if it has changed: one entry for each state and epoch of its tools.

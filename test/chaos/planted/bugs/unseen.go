@@ -5,7 +5,12 @@ package bugs
 var Unseen = map[string]string{
 	"drain-of-the-dead": "The calls of a connection end when it dies, so that its gate is drained in the same instant. Only a " +
 		"function that was given to Gate.Do and does not return would be waited for, and there is none.",
+	"grant-beside-connection": "A server asks for a start when its attempt has released everything, and the release is told to the " +
+		"supervisor before it is told to the server's actor; a successor is spawned only when nothing is held. The check is for a mistake in these.",
+	"new-time-untold": "The time of the next attempt changes only together with the word that says what is planned. A wake brings the attempt " +
+		"forward in the gate and leaves the status as it is.",
 	"sleep-woken-as-before": "The wall clock of a test cannot be set apart from the monotonic one, which is how a sleep is seen. What " +
 		"follows from a sleep is tested by TestSleepIsNoticed.",
+	"starts-while-closing":  "Close sends each server its end before the gate can grant a start, so that the server declines it.",
 	"short-sleep-unnoticed": "As sleep-woken-as-before: how long a sleep has to be is seen by nobody whose clocks agree.",
 }

@@ -1,0 +1,61 @@
+package invariant
+
+import (
+	"slices"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+)
+
+// lossFaults are the faults under which one answer is lost and the connection serves on.
+var lossFaults = []string{"truncate", "list-changed", "hang-call"}
+
+// checkRepeated is I2 for a call whose answer was lost alone. If its server is trusted, the tool may run twice and the server
+// answers over the same connection that it is there, the call is made once more, and not told as unknown after the first time.
+func (c *checker) checkRepeated() {
+	for _, call := range c.x.Calls() {
+		if call.Begin < 0 || len(call.Ends) == 0 || len(call.Received) != 1 || c.real || c.spec[call.Server] == nil || !c.spec[call.Server].Trusted {
+			continue
+		}
+		begin, received, end := c.x.Event(call.Begin), c.x.Event(call.Received[0]), c.x.Event(call.Ends[0])
+		if begin.Tool != scenario.ReadTool && begin.Tool != scenario.PutTool || end.Outcome != messages.OutcomeUnknown || end.Class != messages.ClassNetwork {
+			continue
+		}
+		if c.wasGivenUp(call, end.T) || begin.Deadline > 0 && end.T >= begin.Deadline-c.slack || c.underOtherFault(call.Server, begin.T, end.T, lossFaults) {
+			continue
+		}
+		if _, found := c.commandIn(c.ownerCommands(call.Server), received.T, end.T); found {
+			continue
+		}
+		if !slices.ContainsFunc(connectedSpans(c.phaseSpans(call.Server)), func(u connectedSpan) bool { return u.from < received.T && u.to > end.T+c.skew }) {
+			continue
+		}
+		conn := c.connNumbered(call.Server, received.Conn)
+		if conn == nil || !c.answersPings(conn, received, end) {
+			continue
+		}
+		c.judged++
+		c.reportViolation(call.Server, call.Ends[0], []int{call.Begin, call.Received[0]}, "Call %s of tool %s was lost after %s, its tool may run twice, and the server answered a "+
+			"ping over the same connection. It was to be made again, and its caller was told at %s that its outcome is unknown.", call.ID, begin.Tool,
+			timeText(received.T), timeText(end.T))
+	}
+}
+
+// answersPings reports whether a connection received a ping between two events and answered each of them.
+func (c *checker) answersPings(conn *history.ConnRecord, from, to *history.Event) bool {
+	asked, answered := 0, 0
+	for _, i := range conn.Events {
+		e := c.x.Event(i)
+		if e.Method != "ping" || e.T < from.T || e.T > to.T {
+			continue
+		}
+		switch {
+		case e.Kind == history.Received:
+			asked++
+		case e.Kind == history.Answered && e.Code == 0:
+			answered++
+		}
+	}
+	return asked > 0 && asked == answered
+}

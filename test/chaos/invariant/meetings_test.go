@@ -1,0 +1,181 @@
+package invariant_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/test/chaos/invariant"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+)
+
+// What a server had accepted before it refused other credentials goes on.
+func TestCallsBesideRefusedCredentials(t *testing.T) {
+	const refused = `
+		0s     s1 phase phase=pending step=dialing epoch=2
+		0s     s1 open conn=1
+		10ms   s1 opened conn=1
+		20ms   s1 phase phase=connected epoch=2
+		10s    s1 call call=c1 tool=write
+		10s    s1 received conn=1 method=tools/call id=5 call=c1
+		11s    s1 fault-on fault=1 name=unauthorized
+		12s    s1 phase phase=needs-auth epoch=2 class=unauthorized text=no
+	`
+	const over = `
+		90s    - closing
+	`
+	http := []string{"s1 kind=http"}
+	runCases(t, "I17", []storyCase{
+		{name: "nothing is let go", servers: http, want: invariant.Inconclusive, why: "No connection was let go", story: `0s s2 open conn=1`},
+		{name: "it goes on", servers: http, want: invariant.Holds, story: refused + `
+		14s    s1 answered conn=1 method=tools/call id=5 call=c1
+		14s    s1 end call=c1 tool=write outcome=result value=1 conn=1
+		14s    s1 released conn=1
+		` + over},
+		{name: "it is cut", servers: http, want: invariant.Violated, why: "refused other credentials at 12s", story: refused + `
+		12s    s1 end call=c1 tool=write outcome=unknown class=canceled
+		12s    s1 released conn=1
+		` + over},
+	})
+}
+
+// Who subscribes waits for no call.
+func TestSubscribingBesideCalls(t *testing.T) {
+	const up = `
+		0s     s1 phase phase=pending step=dialing epoch=2
+		0s     s1 open conn=1
+		20ms   s1 phase phase=connected epoch=2
+		10s    s1 fault-on fault=1 name=hang-call
+		10s    s1 call call=c1 tool=write
+		11s    s1 read call=r1 method=subscribe
+	`
+	const over = `
+		90s    - closing
+	`
+	bounded := func(p *scenario.Plan) { p.Servers[0].MaxInFlight = 1 }
+	runCases(t, "I20", []storyCase{
+		{name: "nothing is read", want: invariant.Inconclusive, why: "nothing was read", story: `0s s2 open conn=1`},
+		{name: "at once", plan: bounded, want: invariant.Holds, story: up + `
+		11.1s  s1 read-end call=r1 method=subscribe
+		` + over},
+		{name: "behind the calls", plan: bounded, want: invariant.Violated, why: "It waits for no call", story: up + `
+		30s    s1 read-end call=r1 method=subscribe
+		` + over},
+		{name: "while the server is being reconnected", plan: bounded, want: invariant.Inconclusive, why: "nothing was read", story: up + `
+		11s    s1 command command=1 method=reconnect
+		30s    s1 read-end call=r1 method=subscribe
+		` + over},
+	})
+}
+
+// A lazy server that rests is not started by its owner's disable and enable, and a connection over which a call could not reach
+// its server is looked at.
+func TestStartsAndEndsThatACallDecides(t *testing.T) {
+	const rested = `
+		0s     s1 phase phase=pending step=dialing epoch=2
+		0s     s1 open conn=1
+		1ms    s1 phase phase=pending step=handshaking epoch=2
+		5ms    s1 answered conn=1 method=initialize id=1
+		5ms    s1 phase phase=pending step=listing epoch=2
+		10ms   s1 answered conn=1 method=tools/list id=2
+		20ms   s1 phase phase=connected epoch=2
+		10s    s1 phase phase=pending step=idle epoch=2
+		10s    s1 released conn=1
+		20s    s1 command command=1 method=disable
+		20s    s1 phase phase=disabled epoch=2
+		20s    s1 done command=1 method=disable
+		30s    s1 command command=2 method=enable
+	`
+	const started = `
+		30s    s1 phase phase=pending step=queued epoch=2
+		30s    s1 phase phase=pending step=dialing epoch=3
+		30s    s1 open conn=2
+		30s    s1 phase phase=pending step=handshaking epoch=3
+		31s    s1 answered conn=2 method=initialize id=1
+		31s    s1 phase phase=pending step=listing epoch=3
+		31s    s1 answered conn=2 method=tools/list id=2
+		31s    s1 phase phase=connected epoch=3
+	`
+	const over = `
+		40s    - closing
+	`
+	const ended = `
+		0s     s1 phase phase=pending step=dialing epoch=2
+		0s     s1 open conn=1
+		1ms    s1 phase phase=pending step=handshaking epoch=2
+		5ms    s1 answered conn=1 method=initialize id=1
+		5ms    s1 phase phase=pending step=listing epoch=2
+		10ms   s1 answered conn=1 method=tools/list id=2
+		20ms   s1 phase phase=connected epoch=2
+		10s    s1 fault-on fault=1 name=crash
+		10s    s1 down conn=1 class=network
+		15s    s1 call call=c1 tool=write
+		15s    s1 end call=c1 tool=write outcome=not-sent class=network
+	`
+	lazy, http := []string{"s1 connect=lazy"}, []string{"s1 kind=http"}
+	runCases(t, "I8", []storyCase{
+		{name: "nothing is published", want: invariant.Inconclusive, why: "published no phase", story: `0s s2 open conn=1`},
+		{name: "it rests on", servers: lazy, want: invariant.Holds, story: rested + `
+		30s    s1 phase phase=pending step=idle epoch=2
+		30s    s1 done command=2 method=enable
+		` + over},
+		{name: "it is started", servers: lazy, want: invariant.Violated, why: "Nobody called it", story: rested + started + over},
+		{name: "it is started, and called", servers: lazy, want: invariant.Holds, story: rested + `
+		30s    s1 call call=c1 tool=write
+		` + started + over},
+		{name: "an eager one is started", want: invariant.Holds, story: rested + started + over},
+		{name: "the manager looks when a call fails", servers: http, want: invariant.Holds, story: ended + `
+		15s    s1 phase phase=pending step=restarting epoch=2 class=network text=gone
+		` + over},
+		{name: "nobody looks when a call fails", servers: http, want: invariant.Violated, why: "it had to look at once", story: ended + `
+		20s    s1 phase phase=pending step=restarting epoch=2 class=network text=gone
+		` + over},
+		{name: "the next probe finds it without a call", servers: http, want: invariant.Holds, story: `
+		0s     s1 phase phase=pending step=dialing epoch=2
+		0s     s1 open conn=1
+		1ms    s1 phase phase=pending step=handshaking epoch=2
+		5ms    s1 answered conn=1 method=initialize id=1
+		5ms    s1 phase phase=pending step=listing epoch=2
+		10ms   s1 answered conn=1 method=tools/list id=2
+		20ms   s1 phase phase=connected epoch=2
+		10s    s1 down conn=1 class=network
+		20s    s1 phase phase=pending step=restarting epoch=2 class=network text=gone
+		` + over},
+	})
+}
+
+// A call whose answer was lost alone is made once more.
+func TestALostAnswerIsAskedForAgain(t *testing.T) {
+	const lost = `
+		0s     s1 phase phase=pending step=dialing epoch=2
+		0s     s1 open conn=1
+		20ms   s1 phase phase=connected epoch=2
+		10s    s1 fault-on fault=1 name=truncate
+		10s    s1 call call=c1 tool=read
+		10s    s1 received conn=1 method=tools/call id=5 call=c1
+		10.1s  s1 executed conn=1 tool=read call=c1 value=1
+		10.1s  s1 received conn=1 method=ping id=6
+	`
+	const answered = `
+		10.2s  s1 answered conn=1 method=ping id=6
+	`
+	const unknown = `
+		10.3s  s1 end call=c1 tool=read outcome=unknown class=network
+	`
+	const over = `
+		60s    - closing
+	`
+	trusted := func(p *scenario.Plan) { p.Servers[0].Trusted, p.CallWait = true, 5*time.Second }
+	http := []string{"s1 kind=http"}
+	runCases(t, "I2", []storyCase{
+		{name: "nobody calls", want: invariant.Inconclusive, why: "No tool was called", story: `0s s2 open conn=1`},
+		{name: "it is made again", servers: http, plan: trusted, want: invariant.Holds, story: lost + answered + `
+		10.2s  s1 received conn=1 method=tools/call id=7 call=c1
+		10.3s  s1 executed conn=1 tool=read call=c1 value=2
+		10.3s  s1 answered conn=1 method=tools/call id=7 call=c1
+		10.3s  s1 end call=c1 tool=read outcome=result value=2 conn=1
+		` + over},
+		{name: "it is not made again", servers: http, plan: trusted, want: invariant.Violated, why: "It was to be made again", story: lost + answered + unknown + over},
+		{name: "the server does not answer", servers: http, plan: trusted, want: invariant.Holds, story: lost + unknown + over},
+		{name: "the server is not trusted", servers: http, want: invariant.Holds, story: lost + answered + unknown + over},
+	})
+}
