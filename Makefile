@@ -145,8 +145,8 @@ planted: ## plant known bugs, one after the other: who finds them, random days o
 	$(GO) run ./test/chaos/planted/run -results $(CACHE)/planted.json $(if $(ONLY),-only '$(ONLY)',-markdown test/chaos/planted/README.md) $(if $(SLICE),-slice $(SLICE)) $(if $(SEEDS),-seeds $(SEEDS)) $(if $(filter no,$(DAYS)),-days=false) $(if $(filter no,$(TESTS)),-tests=false)
 
 .PHONY: audited
-audited: ## 100,000 audited calls of two managers into one record, with a full disk in the middle; CALLS=how many
-	$(GO) test -count 1 -v -timeout 20m -run TestAuditedCallsOnAFullDisk ./supervisor -calls $(or $(CALLS),100000)
+audited: ## 100,000 audited calls, of one manager and of two into one record, with a full disk in the middle; CALLS=how many
+	$(GO) test -count 1 -v -timeout 20m -run '^(TestAuditedCallsOnAFullDisk|TestAuditSurvivesAFullDisk)$$' ./supervisor -calls $(or $(CALLS),100000)
 
 .PHONY: score
 score: build ## the same bad days for the clients of mcp-go and the Go SDK and for ours; TYPESCRIPT=yes: of the TypeScript SDK, too. Writes test/chaos/score/README.md

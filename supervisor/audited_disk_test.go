@@ -16,7 +16,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/audit"
 )
 
-var auditedCalls = flag.Int("calls", 6000, "how many calls TestAuditedCallsOnAFullDisk makes")
+var auditedCalls = flag.Int("calls", 6000, "how many calls the tests of a full disk make")
 
 // disk takes written files, and can be full.
 type disk struct {

@@ -60,13 +60,15 @@ func ofKind(all []audit.Record, kind audit.Kind) (some []audit.Record) {
 	return some
 }
 
-// TestAuditSurvivesAFullDisk: of 100,000 calls each has its line or is counted as lost where it is missing, whatever the
-// writer does meanwhile, and every call has its result.
+// TestAuditSurvivesAFullDisk: of many calls each has its line or is counted as lost where it is missing, whatever the writer
+// does meanwhile, and every call has its result. The flag -calls says how many; make audited makes 100,000.
 func TestAuditSurvivesAFullDisk(t *testing.T) {
 	seeds.Shows(t, "002.9.audit")
-	const calls, callers = 100_000, 20
+	const callers = 20
+	calls := *auditedCalls / callers * callers
 	w := &trail{}
-	m := start(t, supervisor.Config{Audit: w, AuditOptions: audit.Options{MaxRecords: 5000}},
+	// Far more calls are made while the disk is full than records can wait.
+	m := start(t, supervisor.Config{Audit: w, AuditOptions: audit.Options{MaxRecords: calls / 20}},
 		map[string]*fake{"a": newFake("get")})
 	settled(t, m)
 	var made atomic.Int64
@@ -74,7 +76,7 @@ func TestAuditSurvivesAFullDisk(t *testing.T) {
 	for range callers {
 		wg.Go(func() {
 			for range calls / callers {
-				switch made.Add(1) {
+				switch int(made.Add(1)) {
 				case calls / 3:
 					w.full.Store(true)
 				case calls * 2 / 3:
@@ -113,7 +115,7 @@ func TestAuditSurvivesAFullDisk(t *testing.T) {
 		}
 	}
 	st := m.AuditStats()
-	if written+lost != calls || lost == 0 || st.Waiting != 0 || st.Added != next-1 || st.Kinds[audit.KindCall] != lost {
+	if written+lost != uint64(calls) || lost == 0 || st.Waiting != 0 || st.Added != next-1 || st.Kinds[audit.KindCall] != lost {
 		t.Errorf("%d written, %d lost; %+v", written, lost, st)
 	}
 	if first, last := all[0], all[len(all)-1]; first.Kind != audit.KindStart || last.Kind != audit.KindEnd {

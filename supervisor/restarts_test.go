@@ -109,7 +109,7 @@ func TestStampede(t *testing.T) {
 		}
 		var opening int
 		for len(m.ConnectedServers()) < n-silent {
-			time.Sleep(20 * time.Millisecond)
+			time.Sleep(100 * time.Millisecond) // each is seen: a server takes 300 ms to answer initialize
 			now := 0
 			for _, st := range m.Status() {
 				if st.Step == messages.Dialing || st.Step == messages.Handshaking {
