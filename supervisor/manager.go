@@ -183,7 +183,7 @@ func Start(ctx context.Context, cfg Config) (*Manager, error) {
 		go m.followPins()
 	}
 	// The supervisor handles its configured servers before it handles this barrier: from here on each has a status.
-	if err := m.awaitHandled(ctx, "start", m.shared.NextTicket()); err != nil {
+	if _, err := m.awaitHandled(ctx, "start"); err != nil {
 		m.closeInBackground()
 		return nil, err
 	}
@@ -537,8 +537,8 @@ func (m *Manager) DisconnectAll(ctx context.Context) error {
 // error is ErrUnknownServer for a name that no server has, and ctx's error if that ended first.
 func (m *Manager) Settled(ctx context.Context, servers ...string) error {
 	const op = "wait"
-	ticket := m.shared.NextTicket()
-	if err := m.awaitHandled(ctx, op, ticket); err != nil {
+	ticket, err := m.awaitHandled(ctx, op)
+	if err != nil {
 		return err
 	}
 	all := len(servers) == 0
@@ -577,12 +577,9 @@ func isRetryKnown(v *actors.View) bool {
 }
 
 // awaitHandled returns when the supervisor has handled every command that was sent before it. The servers' actors get a barrier
-// then, and have handled theirs when their View.Seen reaches the ticket.
-func (m *Manager) awaitHandled(ctx context.Context, op string, ticket uint64) error {
-	_, err := askSupervisor(ctx, m, op, func(reply func(struct{})) any {
-		return core.Barrier{Ticket: ticket, Reply: func() { reply(struct{}{}) }}
-	})
-	return err
+// then, and have handled theirs when their View.Seen reaches the ticket that is returned.
+func (m *Manager) awaitHandled(ctx context.Context, op string) (ticket uint64, err error) {
+	return askSupervisor(ctx, m, op, func(reply func(uint64)) any { return core.Barrier{Reply: reply} })
 }
 
 // Close ends the manager: it refuses commands, lets calls finish for at most half of the time that ctx leaves (5 s if ctx has no

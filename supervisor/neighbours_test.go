@@ -341,3 +341,26 @@ func TestSettledKnowsItsServers(t *testing.T) {
 		}
 	})
 }
+
+// Two callers that waited at the same time could wait for ever: each drew a number before it sent its question, the younger one
+// overtook the older, and the server showed the older number from then on. A command that reads a resource while one server
+// is silent asks so.
+func TestManyWaitForTheSameServers(t *testing.T) {
+	m := start(t, supervisor.Config{}, map[string]*fake{"one": {}, "two": {}})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // only a wait without an end takes so long
+	defer cancel()
+	// After each pair there is no later question, which would free the one that hangs.
+	for range 3000 {
+		var callers sync.WaitGroup
+		for range 2 {
+			callers.Go(func() {
+				if err := m.Settled(ctx, "one", "two"); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		if callers.Wait(); t.Failed() {
+			return
+		}
+	}
+}

@@ -35,9 +35,9 @@ func (m *Manager) SetPermissions(ctx context.Context, r access.Rules) error {
 // refilterTools makes every server filter its tools again, and returns when the catalog shows the outcome. It waits for each
 // server's actor by ticket: those that are removed or replaced meanwhile have nothing to show.
 func (m *Manager) refilterTools(ctx context.Context) error {
-	ticket := m.shared.NextTicket()
 	m.sendCommand(core.RefilterAll{})
-	if err := m.awaitHandled(ctx, "configure", ticket); err != nil {
+	ticket, err := m.awaitHandled(ctx, "configure")
+	if err != nil {
 		return err
 	}
 	for _, name := range m.Servers() {

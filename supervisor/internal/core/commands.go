@@ -44,10 +44,11 @@ type (
 		Managed *[]config.Policy
 		Reply   func(config.Changes)
 	}
-	// Barrier is replied to when every command before it has been handled and every server's actor has been sent a Barrier.
+	// Barrier is replied to when every command before it has been handled and every server's actor has been sent a Barrier. The
+	// supervisor draws the ticket in its turn and replies with it: callers that drew one before they sent the command would
+	// overtake each other, and an older ticket would take the place of a newer one.
 	Barrier struct {
-		Ticket uint64
-		Reply  func()
+		Reply func(ticket uint64)
 	}
 	// RefilterAll makes every server's actor filter its tools again, because the access rules or pins have changed.
 	RefilterAll struct{}

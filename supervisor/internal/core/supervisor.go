@@ -246,13 +246,13 @@ func (s *supervisor) Receive(ctx actor.Context) {
 	// The supervisor has handled everything before the barrier when it gets here. Each server's actor gets the ticket behind
 	// the messages that it was sent before, and shows it in View.Seen when it has handled those.
 	case Barrier:
-		s.barrierSeen = m.Ticket
+		s.barrierSeen = s.shared.NextTicket()
 		for _, r := range s.servers {
 			if r.pid != nil {
-				ctx.Send(r.pid, actors.Barrier{Ticket: m.Ticket})
+				ctx.Send(r.pid, actors.Barrier{Ticket: s.barrierSeen})
 			}
 		}
-		m.Reply()
+		m.Reply(s.barrierSeen)
 	case RefilterAll:
 		for _, r := range s.servers {
 			if r.pid != nil {
