@@ -19,7 +19,7 @@ func (m *Manager) links() []actors.Interceptor {
 	if m.audit != nil {
 		links = append(links, actors.Interceptor{Name: "record", Before: m.audit.Begin, After: m.audit.End})
 	}
-	// Outside of all that asks a server: nobody shall see what Config.Sanitize has not seen.
+	// Outside of all that asks a server: the caller gets nothing that Config.Sanitize has not seen.
 	if m.cfg.Sanitize != nil {
 		links = append(links, actors.Interceptor{Name: "sanitize", After: m.sanitize})
 	}

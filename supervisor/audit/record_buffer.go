@@ -10,7 +10,8 @@ type recordBuffer struct {
 	form []byte
 }
 
-// keptLine bounds the memory that is kept for the next line and for the next form, in bytes each: more than any record without arguments needs.
+// keptLine bounds the memory that is kept for the next line and for the next form, in bytes each: more than any record without
+// arguments needs.
 const keptLine = 16 << 10
 
 // recordBuffers keeps buffers between calls; the runtime may drop them at any collection.

@@ -84,7 +84,7 @@ func TestRequire(t *testing.T) {
 	}
 	never := badDay()
 	never.Faults[0].Fault, never.Faults[0].At = "hang-call", messages.Duration(1999e6)
-	never.Load = nil // nobody calls, so no call hangs
+	never.Load = nil // no caller, so no call hangs
 	loud := &failureRecorder{TB: t}
 	chaos.Require(loud, never)
 	if len(loud.said) != 1 || !strings.Contains(loud.said[0], "inconclusive") || !strings.Contains(loud.said[0], "seed 7") {

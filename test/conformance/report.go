@@ -72,7 +72,7 @@ func writeSection(w io.Writer, title string, outcomes []Outcome, expected []Expe
 		ok, all := o.countStatus("SUCCESS"), o.countStatus("SUCCESS")+len(o.Failed())
 		fmt.Fprintf(t, "  %s\t%s\t%d/%d\t%.1f s\n", outcomeState(o, expected), name, ok, all, o.Took.Seconds())
 	}
-	_ = t.Flush() // w is a terminal or a file; a report that nobody reads is no error
+	_ = t.Flush() // w is a terminal or a file; a report without a reader is no error
 	for _, o := range outcomes {
 		if outcomeState(o, expected) != fails {
 			continue

@@ -331,7 +331,7 @@ func TestBrokenServersAreReportedAndDisturbNobody(t *testing.T) {
 }
 
 // Servers that misbehave and can be used all the same, beside others that make trouble after they were connected.
-// Nobody else is disturbed, and what is wrong is visible.
+// No other server is disturbed, and what is wrong is visible.
 func TestMisbehavingServersAreUsedAsFarAsTheyCanBe(t *testing.T) {
 	seeds.Shows(t, "004.fr4.ac-timeout")
 	checkLeaks(t)
@@ -368,7 +368,7 @@ func TestMisbehavingServersAreUsedAsFarAsTheyCanBe(t *testing.T) {
 	if st := statusOf(t, m, "stderr-flood"); len(st.StderrTail) == 0 || len(st.StderrTail) > 64<<10 {
 		t.Errorf("stderr-flood: %d bytes of stderr are kept", len(st.StderrTail))
 	}
-	// One bad tool costs nobody but itself, and is named with the reason.
+	// One bad tool costs no other, and is named with the reason.
 	st := statusOf(t, m, "bad-schemas")
 	for _, tool := range append(servers.GoodTools(), servers.UsableTools()...) {
 		if !slices.Contains(toolNames(m, "bad-schemas"), tool) {

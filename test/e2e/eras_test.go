@@ -50,7 +50,7 @@ func countedSpec(t *testing.T, kind string, parameters ...string) (supervisor.Sp
 	return supervisor.Spec{Command: self, Args: append([]string{countedRole, file, kind}, parameters...)}, starts
 }
 
-// probedServer is a server whose era nobody configured, and what must be found out about it.
+// probedServer is a server whose era is not configured, and what must be found out about it.
 type probedServer struct {
 	kind       string
 	parameters []string

@@ -400,7 +400,7 @@ func everythingResourcesChanged(t *testing.T, m *supervisor.Manager, _ *testHand
 	}) {
 		t.Errorf("%d resources, then %d, and %s is not among them", len(before), len(after), uri)
 	}
-	// Nobody else offers it: it needs no server's name.
+	// No other server offers it: it needs no server's name.
 	got, err := m.ReadResource(testContext(t, bound), uri)
 	if err != nil || got.Server != server || got.Contents()[0].MIMEType != "application/gzip" {
 		t.Errorf("routed by who offers it: %+v, %v", got, err)

@@ -354,7 +354,7 @@ func TestGoServerThatAsksAgainAndAgainIsRefused(t *testing.T) {
 	}
 }
 
-// Bytes are kept: what a server sends reaches the caller as it was sent, numbers beyond 2^53 and fields that nobody knows
+// Bytes are kept: what a server sends reaches the caller as it was sent, numbers beyond 2^53 and fields that no program here knows
 // included. The fixture writes its results itself, so that no library stands between.
 func TestBytesAreKept(t *testing.T) {
 	checkLeaks(t)

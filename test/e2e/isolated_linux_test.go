@@ -12,7 +12,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/seeds"
 )
 
-// Servers that nobody here wrote, on Node, work while they are isolated, and are kept from what they were not given.
+// Servers that are not of this project, on Node, work while they are isolated, and are kept from what they were not given.
 func TestRealServersWorkIsolated(t *testing.T) {
 	seeds.Shows(t, "002.9.sandbox")
 	checkLeaks(t)

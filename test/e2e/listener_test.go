@@ -34,7 +34,7 @@ func startServer(t *testing.T, command func(port int) *exec.Cmd) *serverProcess 
 	return l
 }
 
-// freePort is a port that nobody listens on. Somebody else may take it before it is used: that is rare, and loud.
+// freePort is a port without a listener. Another process may take it before it is used: that is rare, and loud.
 func freePort(t *testing.T) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

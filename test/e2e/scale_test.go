@@ -121,7 +121,7 @@ func TestManyProcessesStartThroughTheGate(t *testing.T) {
 		time.Since(closing).Round(time.Millisecond))
 }
 
-// Ten servers that never answer are listed first and delay nobody: the others are connected while those still hang.
+// Ten servers that never answer are listed first and delay no other: the others are connected while those still hang.
 func TestServersThatNeverAnswerDelayNobody(t *testing.T) {
 	checkLeaks(t)
 	specs := map[string]supervisor.Spec{}

@@ -277,7 +277,7 @@ func TestNoSecretIsEverTold(t *testing.T) {
 		t.Errorf("the server's own words are lost, or were never said: %q, %q", st.Error, st.StderrTail)
 	}
 	closeManager(t, m)
-	// What is sent to a manager that is closed reaches nobody, and the actor library says so in the log.
+	// What is sent to a manager that is closed reaches no actor, and the actor library says so in the log.
 	eventually(t, "a message that reaches nobody is logged", func() bool {
 		m.System().Root.Send(m.PID(), &messages.AddServer{Name: "late", Spec: specs["works"].ToProto()})
 		m.System().Root.Send(m.PID(), &messages.ProvideCredentials{Server: "late", Token: canary + "late"})

@@ -148,7 +148,7 @@ func TestATaskIsFollowedAndCancelledByItsID(t *testing.T) {
 	}
 }
 
-// A server of the modern era answers with a task that nobody asked for. No real one could be found (November 2026), so
+// A server of the modern era answers with a task that was not asked for. No real one could be found (November 2026), so
 // this one checks what the extension demands over HTTP.
 func TestATaskOfTheModernEraOverHTTP(t *testing.T) {
 	checkLeaks(t)

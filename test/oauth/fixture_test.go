@@ -29,7 +29,7 @@ import (
 // bound is for what must happen, however slow the machine.
 const bound = 2 * time.Minute
 
-// mcpServer is an MCP server that lets nobody in without a good token for itself.
+// mcpServer is an MCP server that lets no client in without a good token for itself.
 type mcpServer struct {
 	URL string
 	// seen counts the requests that came, refused those that were answered 401 or 403.

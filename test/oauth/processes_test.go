@@ -303,8 +303,8 @@ func TestRefusedForAMinute(t *testing.T) {
 		if _, _, err := openSession(t.Context(), server.URL, a); !errors.Is(err, messages.ErrNeedsAuth) {
 			t.Fatal(err)
 		}
-		// The first attempt: one request, one refresh, one retry. Nobody makes another one while the server is
-		// needs-auth; if somebody does, it costs one request and no refresh.
+		// The first attempt: one request, one refresh, one retry. No other process makes one while the server is
+		// needs-auth; if one does, it costs one request and no refresh.
 		if n := server.seen.Load() - before; n != int64(2+i) {
 			t.Errorf("%d requests after %d attempts", n, i+1)
 		}

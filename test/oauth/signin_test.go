@@ -176,7 +176,7 @@ func TestLogout(t *testing.T) {
 	}
 }
 
-// TestClientCredentials: nobody is asked, by secret and by key.
+// TestClientCredentials: no person is asked, by secret and by key.
 func TestClientCredentials(t *testing.T) {
 	as := peers.StartAuthServer(t, peers.AuthSettings{Clients: []map[string]any{{
 		"client_id": "robot", "client_secret": "secret of the robot", "grant_types": []string{"client_credentials"},

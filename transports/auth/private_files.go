@@ -101,7 +101,8 @@ func readPrivate(path string) ([]byte, error) {
 	return b, nil
 }
 
-// replaceFile writes a file so that a crash leaves the old or the new one. The caller holds a lock, so that no other process does so at the same time.
+// replaceFile writes a file so that a crash leaves the old or the new one. The caller holds a lock, so that no other process does
+// so at the same time.
 func replaceFile(path string, content []byte) error {
 	// The name is fixed, so that what a killed process has left is found and removed by the next writer.
 	next := path + ".new"

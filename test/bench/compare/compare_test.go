@@ -18,7 +18,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// Every client does every case, or the table has a hole that nobody planned.
+// Every client does every case, or the table has an unplanned hole.
 func TestEveryClientDoesEveryCase(t *testing.T) {
 	w, err := compare.NewServerSet(t.TempDir())
 	if err != nil {

@@ -80,7 +80,7 @@ func (d *scenarioBuilder) returnServer() {
 	}
 }
 
-// toggleResting disables and enables a lazy server that rests: nobody has called it, so it rests on.
+// toggleResting disables and enables a lazy server that rests: no caller has used it, so it rests on.
 func (d *scenarioBuilder) toggleResting() {
 	g, name := d.enabledServer(func(g scenario.Group) bool { return g.Name != wellGroup })
 	if g == nil {

@@ -9,7 +9,7 @@ import (
 )
 
 // checkRestsOn judges for I8 that a lazy server which has shown its tools goes on to rest when its owner disables and enables
-// it: nobody has called it, and enabling is no use of it.
+// it: it has not been called, and enabling is no use of it.
 func (c *checker) checkRestsOn(server string, stays []phaseSpan, commands []ownerCommand) {
 	if c.real || c.hasUnseenReads(server) || !c.isLazy(server, 0, c.endTime()) {
 		return

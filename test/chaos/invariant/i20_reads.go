@@ -20,8 +20,9 @@ import (
 //     server, or the protocol, allows.
 //   - The text and the parts of an answer to a call carry the bytes that its server sent. The harness checks that.
 //   - The manager publishes each update of a resource that a caller has subscribed to.
-//   - The methods that only read (Status, ServerStatus, Servers, ConnectedServers, ToolsOf, History …) say the same at one moment; what nobody has
-//     added is unknown to each. The harness checks that. Settled returns when every server stays as it is (i20_settled.go).
+//   - The methods that only read (Status, ServerStatus, Servers, ConnectedServers, ToolsOf, History …) say the same at one
+//     moment; what was never added is unknown to each. The harness checks that. Settled returns when every server stays as it is
+//     (i20_settled.go).
 var readCheck = newCheck("I20", "what is promised beside calls",
 	"What is said by message comes to what the facade says; a server's question is answered for that server; what is read is what the server "+
 		"has; who has subscribed is told.",

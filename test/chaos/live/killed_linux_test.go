@@ -54,7 +54,7 @@ func runDoomed() {
 	os.Exit(1)
 }
 
-// TestNothingOutlivesAKilledHarness kills the harness with SIGKILL in the middle of a run. Nobody is left who could end its
+// TestNothingOutlivesAKilledHarness kills the harness with SIGKILL in the middle of a run. No process is left that could end its
 // servers, and no process of them is left a moment later.
 func TestNothingOutlivesAKilledHarness(t *testing.T) {
 	self, err := os.Executable()

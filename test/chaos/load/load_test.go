@@ -242,7 +242,7 @@ func TestOutcomes(t *testing.T) {
 	addCall(h, "good", "c3", 0, 0, messages.OutcomeNotSent)
 	addCall(h, "good", "c4", 0, 7*time.Millisecond, messages.OutcomeUnknown)
 	addCall(h, "good", "c5", 0, -1, "")
-	h.Events = append(h.Events, // neither a second end nor one of a call that nobody made is a latency
+	h.Events = append(h.Events, // neither a second end nor one of a call without a beginning is a latency
 		history.Event{T: time.Hour, Kind: history.End, Server: "good", Call: "c1", Outcome: messages.OutcomeResult},
 		history.Event{T: time.Hour, Kind: history.End, Server: "good", Call: "c9", Outcome: messages.OutcomeResult})
 	got := load.Measure(h).Group(load.Healthy, load.Before).Summary()

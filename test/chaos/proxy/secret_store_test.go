@@ -93,7 +93,7 @@ func TestSessionsAndTokens(t *testing.T) {
 	}
 }
 
-// TestStreams: what nobody asked for is said on the open stream; it is cut by its time; a half-open connection goes silent.
+// TestStreams: what no client asked for is said on the open stream; it is cut by its time; a half-open connection goes silent.
 func TestStreams(t *testing.T) {
 	target, control, _ := startHTTPProxy(t, http.HandlerFunc(serveStreamable))
 	open := func() (*http.Response, func(want string) error) {

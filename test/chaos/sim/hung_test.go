@@ -139,7 +139,7 @@ func TestAnEndlessLoopIsNamed(t *testing.T) {
 	requireTexts(t, v.Why, "runs without an end", "spins", "The actor server/b has not come back from handling")
 }
 
-// A channel that nobody reads lets time go on: the run comes to its end, and I9 says which actor blocks, and where.
+// A channel without a reader lets time go on: the run comes to its end, and I9 says which actor blocks, and where.
 func TestASendWithoutAReaderIsNamed(t *testing.T) {
 	once := true
 	h := run(t, minutePlan(t), withMiddleware("server/b", func(_ actor.ReceiverContext, message any) {
