@@ -7,8 +7,10 @@
 //
 // Package lists calls these functions for each entry of a list, package session for serverInfo.
 //
-// Guarantees: a definition that two programs would read differently (a name that is there twice) or that is beyond the bound of its
-// size is refused with a reason. The functions keep nothing and may be called from any goroutine.
+// Guarantees: a definition larger than MaxDefinition is refused with a reason. So is a tool that two programs would read differently
+// (a member that is there twice, at any depth), because a person approves its definition and a model acts on it. Of a doubled
+// member of a resource, a template, a prompt or serverInfo the last one counts: their definitions are not approved. The
+// functions keep nothing and may be called from any goroutine.
 //
 // Not promised: a schema is kept as it is. Whether arguments fit it is decided where a call is made.
 //

@@ -10,7 +10,8 @@ import (
 )
 
 const (
-	// MaxDefinition bounds the definition of one tool, in bytes.
+	// MaxDefinition bounds one definition of a tool, a resource, a template or a prompt, in bytes. serverInfo has no bound here but
+	// that of a message.
 	MaxDefinition = 1 << 20
 	// maxToolName bounds a tool's name, in characters. 2025-11-25: "Tool names SHOULD be between 1 and 128 characters
 	// in length (inclusive)."
