@@ -84,6 +84,7 @@ func Scenario(seed uint64, o Options) scenario.Scenario {
 	d.drawHeaderParams(seed)
 	d.drawPins(seed)
 	d.drawWholeCommands(seed)
+	d.drawSilentCrowd(seed)
 	d.drawStarved(seed)
 	d.drawMeetings(seed)
 	d.fitTimeouts()

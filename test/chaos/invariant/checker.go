@@ -40,6 +40,7 @@ type checker struct {
 	attemptCache     map[string][]*attempt
 	fullnessCache    map[string]*fullness
 	gateCache        map[string]*gateRecord
+	occupiedCache    *fullness
 	readyAt          map[string]time.Duration
 	specVersionCache map[string][]specVersion
 }

@@ -42,6 +42,11 @@ type gateStart struct {
 	heldAtLeast, heldAtMost time.Duration
 	// current says that the gate has not been narrowed since the start began, and widened that the start has widened it.
 	current, widened certainty
+	// leftAt is the time at which the manager ended the start, 0 if it did not; displacedAt is the same if it did so for others,
+	// and displacedBy the event that says it. spared starts must not be ended so.
+	leftAt, displacedAt time.Duration
+	displacedBy         int
+	spared              certainty
 }
 
 // A widthStep is the width of the gate from a time on: as far as the record tells, between least and most.
@@ -78,6 +83,7 @@ func (c *checker) gateOf(pool string) *gateRecord {
 	g.widths = []widthStep{{0, most, most}}
 	if pool == processes && most > 0 {
 		c.followWidth(g)
+		c.noteDisplaced(g)
 	}
 	if c.gateCache == nil {
 		c.gateCache = map[string]*gateRecord{}

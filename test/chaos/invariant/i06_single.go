@@ -46,6 +46,9 @@ var singleConnCheck = newCheck("I6", "one connection per server, and the gate",
 		}
 		c.checkLimit(unanswered, func(time.Duration) int { return limits.Processes * limits.UnansweredFactor },
 			"%d %s had neither answered the handshake nor ended at %s, and %d may.", processes)
+		if !c.real {
+			c.checkDisplaced(c.gateOf(processes))
+		}
 	})
 
 // The three pools of the gate.

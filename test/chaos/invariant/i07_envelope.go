@@ -124,6 +124,9 @@ func (c *checker) checkTooLate(e *attemptEnd, wishes []wantedSince) {
 		return
 	}
 	at, free := c.poolFullness(poolOf(c.serverSpec(e.server).Kind)).firstFree(due, until, slack)
+	if !free && e.displaces && !c.real {
+		at, free = c.occupiedPlaces().firstFree(due, until, slack)
+	}
 	if !free {
 		return
 	}

@@ -28,7 +28,9 @@ type attemptEnd struct {
 	exhaustedFailures        int  // failures in a row that this machine's own lack of resources caused
 	parked                   bool // parked for every count between minFailures and maxFailures
 	// mayPark: the server is parked for at least one of these counts.
-	mayPark      bool
+	mayPark bool
+	// displaces: the next start may take the place of a silent process, because the server was connected and lost.
+	displaces    bool
 	neverRetried bool // the class is never retried without a command
 	// command names the command or the change of credentials that came between this end and the next attempt; then the policy
 	// bounds nothing.
@@ -135,6 +137,7 @@ func (c *checker) attemptEnds(server string) []attemptEnd {
 		}
 		e.mayPark = high >= park && !e.stable
 		e.parked = low >= park && !e.stable && !e.maybeStable
+		e.displaces = wasUp && kind == counted && !e.mayPark && poolOf(spec.Kind) == processes
 		if wasUp && kind == uncounted {
 			e.parked, e.mayPark = false, false // connected since it was parked, and no failure since
 		}
