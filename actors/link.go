@@ -121,7 +121,7 @@ func (c *Calls) Send(ctx context.Context, r *Request) (err error) {
 	if r.Entry != nil {
 		r.Answer, err = l.gate.CallWith(ctx, r.Name, r.Args, r.Options)
 	} else {
-		err = l.gate.Do(func(s *session.Session) error { return r.Send(ctx, s) })
+		err = l.gate.Do(func(s *session.Session) error { return r.Send(ctx, s, r) })
 	}
 	r.Result = r.Answer.Raw
 	l.noteResult(err, before)

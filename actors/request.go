@@ -41,9 +41,9 @@ type Request struct {
 	// SkipsQueue is for requests about other requests, or about the connection itself: they take no slot and wait for none, where
 	// the server has a bound. SkipsRules is for those among them that read nothing of what the server offers.
 	SkipsQueue, SkipsRules bool
-	// Send sends a request that is no tool call, and keeps its result object, if it has one, in Answer. ctx is bounded as the server's
-	// spec says. It may be called twice.
-	Send func(ctx context.Context, s *session.Session) error
+	// Send sends a request that is no tool call, and keeps its result object, if it has one, in Answer. It gets the request that is
+	// sent, which may be a copy of the one that it was made for; ctx is bounded as the server's spec says. It may be called twice.
+	Send func(ctx context.Context, s *session.Session, r *Request) error
 
 	// Entry is the tool that was found, nil for other requests.
 	Entry *catalog.Entry
@@ -75,6 +75,12 @@ func NewToolCall(server, tool string) *Request {
 	r := requests.Get().(*Request)
 	r.Method, r.Server, r.Name = CallTool, server, tool
 	return r
+}
+
+// Copy returns a request to be sent in the place of this one.
+func (r *Request) Copy() *Request {
+	clone := *r
+	return &clone
 }
 
 // Release gives a request back that has ended and that nothing refers to any more.

@@ -90,7 +90,7 @@ func (c *Calls) Subscribe(ctx context.Context, server, uri string) error {
 			Text: "1,024 of its resources are watched already", Fix: "unsubscribe from others first"}
 	}
 	// A subscription takes no slot: it costs the server nothing, and must not wait behind calls.
-	err := c.Handle(ctx, &Request{Method: "resources/subscribe", Server: server, Name: uri, Repeatable: true, SkipsQueue: true, Send: func(ctx context.Context, s *session.Session) error {
+	err := c.Handle(ctx, &Request{Method: "resources/subscribe", Server: server, Name: uri, Repeatable: true, SkipsQueue: true, Send: func(ctx context.Context, s *session.Session, _ *Request) error {
 		return s.Subscribe(ctx, uri)
 	}})
 	if cell != nil {
@@ -110,7 +110,7 @@ func (c *Calls) Unsubscribe(ctx context.Context, server, uri string) error {
 			return nil
 		}
 	}
-	err := c.Handle(ctx, &Request{Method: "resources/unsubscribe", Server: server, Name: uri, SkipsQueue: true, SkipsRules: true, Send: func(ctx context.Context, s *session.Session) error {
+	err := c.Handle(ctx, &Request{Method: "resources/unsubscribe", Server: server, Name: uri, SkipsQueue: true, SkipsRules: true, Send: func(ctx context.Context, s *session.Session, _ *Request) error {
 		return s.Unsubscribe(ctx, uri)
 	}})
 	if cell != nil && errors.Is(err, messages.ErrNotSent) && cell.View().State.Phase != messages.Connected {

@@ -61,9 +61,9 @@ func releaseArguments(buffer *[]byte) {
 }
 
 // sharesArguments reports whether the arguments of a call reach code that may keep them: the audit log, the
-// program's Allow or Ask, or the person whom the caller brought along. Their buffer is then not used again.
+// program's Interceptors, Allow or Ask, or the person whom the caller brought along. Their buffer is then not used again.
 func (m *Manager) sharesArguments(ctx context.Context) bool {
-	return m.audit != nil || m.cfg.Allow != nil || m.cfg.Ask != nil || messages.AnswererOf(ctx) != nil
+	return m.audit != nil || len(m.cfg.Interceptors) > 0 || m.cfg.Allow != nil || m.cfg.Ask != nil || messages.AnswererOf(ctx) != nil
 }
 
 // onlyWritten are the options of a call without options whose arguments writeMap wrote. Nothing changes them.

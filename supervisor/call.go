@@ -181,7 +181,7 @@ func (m *Manager) callByName(ctx context.Context, server, tool string, args any,
 // another one by then.
 func (m *Manager) newResult(r *actors.Request) *Result {
 	res := &Result{Raw: r.Result, IsError: r.Answer.IsError}
-	if r.Entry != nil && len(r.Entry.Tool.OutputSchema) > 0 && !res.IsError && !m.cfg.SkipOutputCheck {
+	if r.Entry != nil && len(r.Entry.Tool.OutputSchema) > 0 && len(r.Answer.Raw) > 0 && !res.IsError && !m.cfg.SkipOutputCheck {
 		schema, raw := r.Entry.Tool.OutputSchema, r.Answer.Raw
 		res.outputFlaw = sync.OnceValue(func() string { return m.outputs.Flaw(schema, raw) })
 	}

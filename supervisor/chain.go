@@ -19,6 +19,11 @@ func (m *Manager) links() []actors.Interceptor {
 	if m.audit != nil {
 		links = append(links, actors.Interceptor{Name: "record", Before: m.audit.Begin, After: m.audit.End})
 	}
+	// Before all that judges: what the program's interceptors change is judged by the rules, and the time that they measure is the
+	// caller's, with every wait.
+	if len(m.cfg.Interceptors) > 0 {
+		links = append(links, actors.Interceptor{Name: "program", Around: m.intercept})
+	}
 	// Outside of all that asks a server: the caller gets nothing that Config.Sanitize has not seen.
 	if m.cfg.Sanitize != nil {
 		links = append(links, actors.Interceptor{Name: "sanitize", After: m.sanitize})

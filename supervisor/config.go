@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -129,6 +130,9 @@ type Config struct {
 	// after the rules have allowed the call. With any error the call ends denied and not sent (ErrDenied, ErrNotSent), with the
 	// error's text; errors.Is finds the error itself.
 	Allow func(ctx context.Context, tool *Tool, args json.RawMessage) error
+	// Interceptors run around every tool call and every read, the first one outermost: for measurements, traces over several programs,
+	// limits per caller, answers that are kept. See [Interceptor]. None cost nothing.
+	Interceptors []Interceptor
 	// Sanitize may rewrite every result before the caller sees it: tool results are untrusted. nil changes nothing. It
 	// must return a JSON object and is called concurrently.
 	Sanitize func(tool *Tool, result json.RawMessage) json.RawMessage
@@ -202,6 +206,7 @@ func (c Config) withDefaults() (Config, error) {
 		c.ClientVersion = Version()
 	}
 	c.Timing = c.Timing.WithDefaults()
+	c.Interceptors = slices.DeleteFunc(slices.Clone(c.Interceptors), func(f Interceptor) bool { return f == nil })
 	if c.WithdrawAfter == 0 {
 		c.WithdrawAfter = 5 * time.Second
 	}

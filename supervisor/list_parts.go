@@ -85,13 +85,18 @@ func joinParts[T any](parts []listPart[T]) ([]T, error) {
 
 // readServer sends a request about what a server offers beside tools.
 func (m *Manager) readServer(ctx context.Context, method, server string, f func(context.Context, *session.Session) error) error {
-	return m.calls.Handle(ctx, &actors.Request{Method: method, Server: server, Repeatable: true, Send: f})
+	return m.calls.Handle(ctx, &actors.Request{Method: method, Server: server, Repeatable: true, Send: withoutResult(f)})
 }
 
 // sendUnqueued sends a request that takes no slot and that no rule is about: it is about requests that already run, such as the
 // status of a task, or about the connection itself. Behind a full queue it could not help.
 func (m *Manager) sendUnqueued(ctx context.Context, method, server string, f func(context.Context, *session.Session) error) error {
-	return m.calls.Handle(ctx, &actors.Request{Method: method, Server: server, Repeatable: true, SkipsQueue: true, SkipsRules: true, Send: f})
+	return m.calls.Handle(ctx, &actors.Request{Method: method, Server: server, Repeatable: true, SkipsQueue: true, SkipsRules: true, Send: withoutResult(f)})
+}
+
+// withoutResult adapts the function of a request whose answer is read by the session, so that it has no result object.
+func withoutResult(f func(context.Context, *session.Session) error) func(context.Context, *session.Session, *actors.Request) error {
+	return func(ctx context.Context, s *session.Session, _ *actors.Request) error { return f(ctx, s) }
 }
 
 // Resources returns what the named servers let be read, in the order of the names and each server's own order; of every

@@ -84,15 +84,15 @@ func (m *Manager) ReadServerResource(ctx context.Context, server, uri string, op
 
 // readResource sends resources/read to a server, or, if that is empty, to the one that is found.
 func (m *Manager) readResource(ctx context.Context, server, uri string, opts []CallOption) (*ResourceResult, error) {
-	r := &actors.Request{Method: actors.ReadResource, Server: server, Name: uri, Repeatable: true, Options: m.sessionOptions(opts)}
-	r.Send = func(ctx context.Context, s *session.Session) (err error) {
-		r.Answer.Raw, err = s.ReadResource(ctx, uri, r.Options)
-		return err
-	}
+	r := &actors.Request{Method: actors.ReadResource, Server: server, Name: uri, Repeatable: true, Options: m.sessionOptions(opts),
+		Send: func(ctx context.Context, s *session.Session, r *actors.Request) (err error) {
+			r.Answer.Raw, err = s.ReadResource(ctx, r.Name, r.Options)
+			return err
+		}}
 	if err := m.calls.Handle(ctx, r); err != nil {
 		return nil, err
 	}
-	return &ResourceResult{Server: r.Server, URI: uri, Raw: r.Result}, nil
+	return &ResourceResult{Server: r.Server, URI: r.Name, Raw: r.Result}, nil
 }
 
 // ReadResource reads a resource of the server that offers it: the connected server that lists the URI, else the one that has a

@@ -76,11 +76,11 @@ func (m *Manager) Task(ctx context.Context, server, id string) (TaskStatus, erro
 // known here, so Config.Sanitize gets a Tool without a name, and the result has no Flaw.
 func (m *Manager) TaskResult(ctx context.Context, server, id string, opts ...CallOption) (*Result, error) {
 	r := &actors.Request{Method: actors.TaskResult, Server: server, Name: id, Repeatable: true, SkipsQueue: true, SkipsRules: true,
-		Options: m.sessionOptions(opts)}
-	r.Send = func(ctx context.Context, s *session.Session) (err error) {
-		r.Answer, err = s.TaskResult(ctx, id, r.Options)
-		return err
-	}
+		Options: m.sessionOptions(opts),
+		Send: func(ctx context.Context, s *session.Session, r *actors.Request) (err error) {
+			r.Answer, err = s.TaskResult(ctx, id, r.Options)
+			return err
+		}}
 	if err := m.calls.Handle(ctx, r); err != nil {
 		return nil, err
 	}

@@ -44,6 +44,14 @@ func ProgramError(cause error) error {
 	return e
 }
 
+// InterceptorError returns the error of a request that an interceptor ended with an error of its own: denied, with the outcome that the
+// request had without it.
+func InterceptorError(op string, outcome messages.Outcome, cause error) error {
+	e := ProgramError(cause).(*messages.Error) //nolint:errorlint // it is made there
+	e.Op, e.Outcome = op, outcome
+	return e
+}
+
 // outcomeWords removes what an *Error inside the cause says of another call's outcome: a reader would take it for this call's.
 var outcomeWords = strings.NewReplacer(" (outcome unknown: it may have run)", "", " (not sent)", "")
 

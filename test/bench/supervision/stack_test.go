@@ -34,6 +34,13 @@ var stackCases = map[string]func(cfg *supervisor.Config){
 	"plain":   func(*supervisor.Config) {},
 	"bounded": func(cfg *supervisor.Config) { cfg.MaxInFlight = 4 },
 	"audited": func(cfg *supervisor.Config) { cfg.Audit = io.Discard },
+	"intercepted": func(cfg *supervisor.Config) {
+		cfg.Interceptors = []supervisor.Interceptor{
+			func(ctx context.Context, r *supervisor.Request, next supervisor.Invoker) (*supervisor.Response, error) {
+				return next(ctx, r)
+			},
+		}
+	},
 	"sanitized": func(cfg *supervisor.Config) {
 		cfg.Sanitize = func(_ *supervisor.Tool, result json.RawMessage) json.RawMessage { return result }
 	},
