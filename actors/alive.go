@@ -18,14 +18,7 @@ import (
 // the server, or when two calls in a row timed out and no message came since they began.
 
 // isRemote reports whether the server is reached by network, so that it can vanish silently.
-func (s *Server) isRemote() bool {
-	switch s.spec.Kind() {
-	case messages.HTTP, messages.SSE, messages.WebSocket, messages.ClaudeAIProxy:
-		return true
-	case messages.Stdio, messages.SDK:
-	}
-	return false
-}
+func (s *Server) isRemote() bool { return s.spec.Kind().Remote() }
 
 // armProbe arms the timer for the moment at which the server may have been silent for ProbeEvery.
 func (s *Server) armProbe() {

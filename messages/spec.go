@@ -7,27 +7,6 @@ import (
 	"time"
 )
 
-// TransportKind names how a server is reached.
-type TransportKind string
-
-const (
-	// Stdio is a child process that speaks over its standard input and output.
-	Stdio TransportKind = "stdio"
-	// HTTP is streamable HTTP. A spec with a URL and no kind is HTTP with a fall-back to SSE (FallbackSSE).
-	HTTP TransportKind = "http"
-	// SSE is the HTTP+SSE transport of 2024-11-05.
-	SSE TransportKind = "sse"
-	// SDK is a server that lives in the same Go program, registered with the manager under Spec.Name.
-	SDK TransportKind = "sdk"
-	// WebSocket is one JSON-RPC message per text frame, subprotocol "mcp".
-	WebSocket TransportKind = "websocket"
-	// ClaudeAIProxy is streamable HTTP to a connector proxy, with the connector's id.
-	ClaudeAIProxy TransportKind = "claudeai-proxy"
-)
-
-// TransportKinds lists every kind.
-var TransportKinds = []TransportKind{Stdio, HTTP, SSE, SDK, WebSocket, ClaudeAIProxy}
-
 // DefaultMaxQueued bounds the calls that may wait for a slot at a server with a bound in flight. A waiting call costs
 // only the goroutine of its caller, so that the number decides when a caller is better told that it asks for too much.
 const DefaultMaxQueued = 1000

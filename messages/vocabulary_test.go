@@ -56,7 +56,7 @@ func TestListsAreComplete(t *testing.T) {
 	}{
 		{"phase.go", "Phase", texts(messages.Phases)},
 		{"phase.go", "Class", texts(messages.Classes)},
-		{"spec.go", "TransportKind", texts(messages.TransportKinds)},
+		{"transport_kind.go", "TransportKind", texts(messages.TransportKinds)},
 	} {
 		if want := declared(t, c.file, c.typ); !slices.Equal(c.list, want) {
 			t.Errorf("%s: the list has %q, the source %q", c.typ, c.list, want)

@@ -41,9 +41,7 @@ func (p Policy) RefusesURL(raw string) string {
 // resource counts only if it is an address; some servers use a plain name.
 func urlsOf(s messages.Spec) []string {
 	// A stdio server reaches addresses of its own, which no entry names.
-	switch s.Kind() {
-	case messages.HTTP, messages.SSE, messages.WebSocket, messages.ClaudeAIProxy:
-	default:
+	if !s.Kind().Remote() {
 		return nil
 	}
 	all := []string{s.URL}

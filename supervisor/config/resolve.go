@@ -118,16 +118,12 @@ func (r *resolver) checkSpec(s *messages.Spec) {
 		r.addProblem("type", "servers of type "+string(s.Type)+" are not allowed here", "allowed are "+kindNames(allowed))
 		return
 	}
-	switch s.Type {
-	case messages.Stdio:
-		r.checkProcess(s)
 	// An SDK server has no value that could be wrong.
-	case messages.SDK:
-	// People write the address of a WebSocket with http, too.
-	case messages.WebSocket:
-		r.checkRemote(s, "ws", "wss", "http", "https")
-	default:
-		r.checkRemote(s, "http", "https")
+	switch {
+	case s.Type == messages.Stdio:
+		r.checkProcess(s)
+	case s.Type.Remote():
+		r.checkRemote(s)
 	}
 }
 
@@ -160,10 +156,11 @@ func (r *resolver) checkNUL(key, s string) {
 	}
 }
 
-// checkRemote checks the URL, headers, auth and TLS of a remote server. The first two of schemes are named in problems; the
-// others are synonyms.
-func (r *resolver) checkRemote(s *messages.Spec, schemes ...string) {
+// checkRemote checks the URL, headers, auth and TLS of a remote server.
+func (r *resolver) checkRemote(s *messages.Spec) {
 	u, err := url.Parse(s.URL)
+	// The first two schemes are named in problems; the others are synonyms.
+	schemes := s.Type.URLSchemes()
 	known := strings.Join(schemes[:2], " or ")
 	plain := err == nil && (u.Scheme == "http" || u.Scheme == "ws")
 	// The first fault is reported; the others would follow from it.

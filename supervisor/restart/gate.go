@@ -163,8 +163,7 @@ func (g *Gate) poolFor(kind messages.TransportKind) *pool {
 		return g.processes
 	case messages.SDK:
 		return g.inProcess
-	case messages.HTTP, messages.SSE, messages.WebSocket, messages.ClaudeAIProxy:
+	default:
 		return g.network
 	}
-	return g.network
 }

@@ -37,12 +37,8 @@ func (w *wrappedTransport) Dial(ctx context.Context, sink transports.Sink) (tran
 		control: w.control, flow: flow, sink: sink, ended: make(chan struct{}), released: make(chan struct{}),
 		wake: make(chan struct{}, 1), heldAnswers: map[int64]chan struct{}{},
 	}
-	switch w.inner.Kind() {
 	// With these transports Send of a request returns with its answer.
-	case messages.HTTP, messages.ClaudeAIProxy:
-		c.waitsForAnswer = true
-	case messages.Stdio, messages.SSE, messages.WebSocket, messages.SDK:
-	}
+	c.waitsForAnswer = w.inner.Kind().PairsAnswers()
 	// The inner transport looks for this interface to decide whether it reports reopened streams, so only a sink that
 	// has it may get it.
 	var wrappedSink transports.Sink = (*connSink)(c)

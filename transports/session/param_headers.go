@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 
-	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/transports/session/internal/headers"
 )
 
@@ -14,7 +13,7 @@ func (s *Session) sendsParamHeaders() bool {
 }
 
 // overHTTP reports whether each request is an HTTP exchange of its own.
-func (s *Session) overHTTP() bool { return s.kind == messages.HTTP || s.kind == messages.ClaudeAIProxy }
+func (s *Session) overHTTP() bool { return s.kind.PairsAnswers() }
 
 // paramHeadersFor returns the headers of a tool as the newest list has them.
 func (s *Session) paramHeadersFor(tool string) headers.Params {

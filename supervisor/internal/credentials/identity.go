@@ -3,7 +3,6 @@ package credentials
 import (
 	"context"
 	"os"
-	"slices"
 	"sync"
 	"time"
 
@@ -156,7 +155,4 @@ func (k *Set) LoadAccounts(ctx context.Context, specs map[string]messages.Spec) 
 }
 
 // IsRemote reports whether a server of this kind is reached by a URL, and so may need credentials.
-func IsRemote(s *messages.Spec) bool {
-	return slices.Contains([]messages.TransportKind{
-		messages.HTTP, messages.SSE, messages.WebSocket, messages.ClaudeAIProxy}, s.Kind())
-}
+func IsRemote(s *messages.Spec) bool { return s.Kind().Remote() }

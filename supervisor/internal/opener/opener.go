@@ -198,10 +198,9 @@ func checkURL(kind messages.TransportKind, raw string) string {
 	// The parse error would repeat the URL, which may hold a token.
 	case err != nil:
 		return "its url cannot be parsed"
-	case kind == messages.WebSocket && !slices.Contains([]string{"ws", "wss", "http", "https"}, u.Scheme):
-		return fmt.Sprintf("its url must begin with ws:// or wss://, not %q", u.Scheme)
-	case kind != messages.WebSocket && u.Scheme != "http" && u.Scheme != "https":
-		return fmt.Sprintf("its url must begin with http:// or https://, not %q", u.Scheme)
+	case !slices.Contains(kind.URLSchemes(), u.Scheme):
+		usual := kind.URLSchemes()[:2]
+		return fmt.Sprintf("its url must begin with %s:// or %s://, not %q", usual[0], usual[1], u.Scheme)
 	case u.Host == "":
 		return "its url names no host"
 	}

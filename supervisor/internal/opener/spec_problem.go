@@ -36,6 +36,9 @@ func (o *Opener) SpecProblem(name string, s messages.Spec) string {
 	if kind != messages.Stdio && s.Isolation.Asks() {
 		return "isolation is of a process, and it has none"
 	}
+	if kind.Remote() {
+		return remoteProblem(kind, s)
+	}
 	switch kind {
 	case messages.Stdio:
 		if s.Command == "" {
@@ -43,29 +46,6 @@ func (o *Opener) SpecProblem(name string, s messages.Spec) string {
 		}
 		if faults := isolation.Check(s.Isolation); len(faults) > 0 {
 			return "isolation." + faults[0].Key + ": " + faults[0].Text + "; " + faults[0].Fix
-		}
-	case messages.HTTP, messages.SSE, messages.WebSocket, messages.ClaudeAIProxy:
-		if s.URL == "" {
-			return fmt.Sprintf("a server of type %q needs a url", kind)
-		}
-		if err := checkURL(kind, s.URL); err != "" {
-			return err
-		}
-		if kind == messages.ClaudeAIProxy && s.ID == "" {
-			return fmt.Sprintf("a server of type %q needs the id of its connector", kind)
-		}
-		if t := s.TLS; t != nil && (t.CertFile == "") != (t.KeyFile == "") {
-			return "its tls has a certificate or a private key without the other"
-		}
-		if s.Auth != nil && s.Auth.Type != "" {
-			if key, text, fix := config.CheckAuth(s.Auth); text != "" {
-				return key + ": " + text + "; " + fix
-			}
-		}
-		// The transport would refuse to send them as well; here the person learns it before the first attempt, with the key.
-		if key := config.PlainCredentials(s); key != "" {
-			return "its credentials (" + key + ") are not sent to another machine over plain http; " +
-				"use https, or set allowPlainHTTP"
 		}
 	case messages.SDK:
 		if o.Transport == nil && o.InProcess[inProcessName(name, s)] == nil {
@@ -78,6 +58,33 @@ func (o *Opener) SpecProblem(name string, s messages.Spec) string {
 		if o.Transport == nil {
 			return fmt.Sprintf("the transport %q is unknown; known are %v", kind, messages.TransportKinds)
 		}
+	}
+	return ""
+}
+
+// remoteProblem is SpecProblem for a server that is reached by a URL.
+func remoteProblem(kind messages.TransportKind, s messages.Spec) string {
+	if s.URL == "" {
+		return fmt.Sprintf("a server of type %q needs a url", kind)
+	}
+	if err := checkURL(kind, s.URL); err != "" {
+		return err
+	}
+	if kind == messages.ClaudeAIProxy && s.ID == "" {
+		return fmt.Sprintf("a server of type %q needs the id of its connector", kind)
+	}
+	if t := s.TLS; t != nil && (t.CertFile == "") != (t.KeyFile == "") {
+		return "its tls has a certificate or a private key without the other"
+	}
+	if s.Auth != nil && s.Auth.Type != "" {
+		if key, text, fix := config.CheckAuth(s.Auth); text != "" {
+			return key + ": " + text + "; " + fix
+		}
+	}
+	// The transport would refuse to send them as well; here the person learns it before the first attempt, with the key.
+	if key := config.PlainCredentials(s); key != "" {
+		return "its credentials (" + key + ") are not sent to another machine over plain http; " +
+			"use https, or set allowPlainHTTP"
 	}
 	return ""
 }

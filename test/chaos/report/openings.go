@@ -73,10 +73,9 @@ func poolOf(kind messages.TransportKind) pool {
 		return processes
 	case messages.SDK:
 		return inProcess
-	case messages.HTTP, messages.SSE, messages.WebSocket, messages.ClaudeAIProxy:
+	default:
 		return network
 	}
-	return network
 }
 
 // limitOf returns the limit of a pool in the plan, 0 if it has none.

@@ -119,9 +119,7 @@ func SignIn(o *cli.Options, cmd *cobra.Command, server string, f LoginFlags) err
 			return exit.UsageError(cmd, "%s: %s; %s", key, text, fix)
 		}
 	}
-	switch spec.Kind() {
-	case messages.HTTP, messages.SSE, messages.WebSocket, messages.ClaudeAIProxy:
-	default:
+	if !spec.Kind().Remote() {
 		return printLogin(o, f, loginReport{Server: server}, "needs no sign-in: it is no remote server")
 	}
 	// The sign-in is made in this process, where the person is. A running up has the connection already, and a second one could

@@ -81,8 +81,8 @@ var slipsInServers = inPackage("actors",
 	},
 	// Only remote transports are probed, because the end of a process shows by itself.
 	Bug{
-		Name: "streams-not-probed", In: "Server.isRemote", Old: "case messages.HTTP, messages.SSE, messages.WebSocket, messages.ClaudeAIProxy: return true",
-		New:   "case messages.HTTP, messages.ClaudeAIProxy:\nreturn true",
+		Name: "streams-not-probed", In: "Server.isRemote", Old: "return s.spec.Kind().Remote()",
+		New:   "return s.spec.Kind().PairsAnswers()",
 		Finds: []string{"I8", "I13"}, Why: "a WebSocket or SSE server that vanished is never noticed",
 	},
 	// The connect timeout grows with each timeout in a row and is reset by a success.
