@@ -10,7 +10,7 @@ import (
 
 // The shares of the days with each of the additions of drawMeetings.
 const (
-	returnShare, toggleShare, waiterShare, refusedShare, lossShare, metaShare, emptyShare = 0.25, 0.12, 0.12, 0.1, 0.08, 0.06, 0.06
+	returnShare, toggleShare, waiterShare, refusedShare, lossShare, metaShare, emptyShare, starterShare = 0.25, 0.12, 0.12, 0.1, 0.08, 0.06, 0.06, 0.08
 )
 
 // drawMeetings lets the owner's commands and the refusals of a server meet calls that are under way, or that wait. It has a
@@ -42,6 +42,9 @@ func (d *scenarioBuilder) drawMeetings(seed uint64) {
 	}
 	if d.drawChance(emptyShare) {
 		d.denyAllTools()
+	}
+	if d.drawChance(starterShare) {
+		d.addSlowStarter()
 	}
 }
 
@@ -185,4 +188,22 @@ func (d *scenarioBuilder) denyAllTools() {
 	d.addAdjust(name, at, "deny="+strings.Join([]string{scenario.ReadTool, scenario.PutTool, scenario.WriteTool}, ","))
 	d.addCommand("reconnect", name, at+5*time.Second)
 	d.addAdjust(name, at+20*time.Second, "deny=")
+}
+
+// addSlowStarter adds a server without a connectTimeout of its own that takes longer to start than the manager waits at first, and
+// later hangs in its start: the manager waits longer each time, and begins anew after a success.
+func (d *scenarioBuilder) addSlowStarter() {
+	if d.serverCount() >= d.o.Servers || d.length < 5*time.Minute {
+		return
+	}
+	g := d.drawServer(d.drawKind(), "")
+	g.Disabled, g.Connect, g.IdleTimeout, g.ConnectTimeout, g.NoConnectTimeout = false, "", 0, 0, true
+	g.Tools, g.Pages, g.Latency, g.MaxInFlight, g.MaxQueued = 0, 0, 0, 0, 0
+	if g.Start = 0; d.drawChance(0.6) {
+		g.Start = messages.Duration(pick(d, 32*time.Second, 40*time.Second))
+	}
+	d.s.Servers = append(d.s.Servers, g)
+	at := d.roundTime(d.drawBetween(2*time.Minute, d.length-2*time.Minute))
+	d.addFault("hang-start", g.Name, at, pick(d, 50*time.Second, 100*time.Second), nil)
+	d.addFault("crash", g.Name, at+time.Millisecond, 0, nil)
 }

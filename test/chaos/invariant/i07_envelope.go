@@ -15,6 +15,7 @@ import (
 //   - Failures in a row are counted by ends, whatever was connected in between for less than Stable: so a server that connects
 //     and drops is parked like one that never connects.
 //   - Classes that only a person can mend are not retried.
+//   - An attempt is given up when connectTimeout has passed, and not before: see checkAttemptLengths.
 //   - The jitter is random: the delays of many servers fill their envelopes evenly, and servers that end together do not return
 //     together.
 var retryDelayCheck = newCheck("I7", "the gaps between attempts",
@@ -23,6 +24,7 @@ var retryDelayCheck = newCheck("I7", "the gaps between attempts",
 	func(c *checker) {
 		var drawn []delaySample
 		for _, server := range c.x.Servers() {
+			c.checkAttemptLengths(server)
 			wishes := c.wantedStates(server)
 			ends := c.attemptEnds(server)
 			for i := range ends {

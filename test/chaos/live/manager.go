@@ -100,7 +100,9 @@ func (r *run) serverSpec(name string) messages.Spec {
 	r.driver.mu.Lock()
 	defer r.driver.mu.Unlock()
 	spec.Trusted, spec.Disabled, spec.Connect = plan.Trusted, plan.Disabled, plan.Connect
-	spec.ConnectTimeout = messages.Duration(plan.ConnectTimeout)
+	if spec.ConnectTimeout = messages.Duration(plan.ConnectTimeout); plan.NoConnectTimeout {
+		spec.ConnectTimeout = 0
+	}
 	spec.CallTimeout = messages.Duration(plan.CallTimeout)
 	spec.MaxCallTimeout, spec.IdleTimeout = messages.Duration(plan.MaxCallTimeout), messages.Duration(plan.IdleTimeout)
 	spec.MaxInFlight, spec.MaxQueued, spec.DeniedTools = plan.MaxInFlight, plan.MaxQueued, plan.Denied

@@ -51,6 +51,17 @@ func (g Group) serverIDs() []string {
 	return ids
 }
 
+// longestConnect is the longest silence in an attempt that the manager allows by itself: opening.MaxSilence.
+const longestConnect = 5 * time.Minute
+
+// connectTimeout returns how long an attempt may take.
+func (g Group) connectTimeout() time.Duration {
+	if g.NoConnectTimeout {
+		return longestConnect
+	}
+	return durationOr(g.ConnectTimeout, defaultConnect)
+}
+
 // planServers returns the servers of the group with defaults filled in.
 func (g Group) planServers() []Server {
 	var out []Server
@@ -59,7 +70,7 @@ func (g Group) planServers() []Server {
 			Name: id, Group: g.Name, Kind: cmp.Or(g.Kind, messages.Stdio), Era: cmp.Or(g.Era, messages.EraLegacy),
 			Tools: g.toolCount(), Pages: cmp.Or(g.Pages, 1), Start: durationOr(g.Start, defaultStart), Latency: durationOr(g.Latency, defaultLatency),
 			Trusted: g.Trusted, Disabled: g.Disabled, Connect: cmp.Or(g.Connect, messages.Eager),
-			ConnectTimeout: durationOr(g.ConnectTimeout, defaultConnect), CallTimeout: durationOr(g.CallTimeout, defaultCall),
+			ConnectTimeout: g.connectTimeout(), NoConnectTimeout: g.NoConnectTimeout, CallTimeout: durationOr(g.CallTimeout, defaultCall),
 			MaxCallTimeout: time.Duration(g.MaxCallTimeout), IdleTimeout: time.Duration(g.IdleTimeout),
 			MaxInFlight: g.MaxInFlight, MaxQueued: g.MaxQueued, Tasks: g.Tasks, Offers: g.Offers, Headers: g.Headers,
 		})

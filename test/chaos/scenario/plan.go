@@ -52,14 +52,17 @@ type Server struct {
 	Disabled       bool             `json:"disabled,omitempty"`
 	Connect        messages.Connect `json:"connect,omitempty"`
 	ConnectTimeout time.Duration    `json:"connectTimeout"` // 30 s
-	CallTimeout    time.Duration    `json:"callTimeout"`    // 60 s
-	MaxCallTimeout time.Duration    `json:"maxCallTimeout,omitempty"`
-	IdleTimeout    time.Duration    `json:"idleTimeout,omitempty"`
-	MaxInFlight    int              `json:"maxInFlight,omitempty"`
-	MaxQueued      int              `json:"maxQueued,omitempty"`
-	Tasks          string           `json:"tasks,omitempty"`
-	Offers         bool             `json:"offers,omitempty"`
-	Headers        bool             `json:"headers,omitempty"`
+	// NoConnectTimeout says that the spec names none; ConnectTimeout is then the longest that the manager allows by itself, 5 min.
+	NoConnectTimeout bool `json:"noConnectTimeout,omitempty"`
+
+	CallTimeout    time.Duration `json:"callTimeout"` // 60 s
+	MaxCallTimeout time.Duration `json:"maxCallTimeout,omitempty"`
+	IdleTimeout    time.Duration `json:"idleTimeout,omitempty"`
+	MaxInFlight    int           `json:"maxInFlight,omitempty"`
+	MaxQueued      int           `json:"maxQueued,omitempty"`
+	Tasks          string        `json:"tasks,omitempty"`
+	Offers         bool          `json:"offers,omitempty"`
+	Headers        bool          `json:"headers,omitempty"`
 	// Denied holds the tools that are not offered since the last adjust.
 	Denied []string `json:"denied,omitempty"`
 	// Refused are the tools that a rule denies, since a permit has said so.

@@ -89,6 +89,9 @@ type Group struct {
 	// Headers: its tools want their arguments in headers as well (x-mcp-header), by other names whenever its list changes, and
 	// one of them as no server may. It counts over http in the modern era.
 	Headers bool `json:"headers,omitempty" yaml:"headers,omitempty"`
+	// NoConnectTimeout: its spec names no connectTimeout, so that the manager's own applies: 30 s without a message of the server,
+	// and twice as long after each attempt in a row that took too long, up to 5 min. ConnectTimeout then counts for nothing.
+	NoConnectTimeout bool `json:"noConnectTimeout,omitempty" yaml:"noConnectTimeout,omitempty"`
 	// Trusted, Disabled, Connect, ConnectTimeout, CallTimeout, MaxCallTimeout, IdleTimeout, MaxInFlight and MaxQueued are those of
 	// the manager's Spec.
 	Trusted        bool              `json:"trusted,omitempty" yaml:"trusted,omitempty"`

@@ -16,6 +16,9 @@ func specOf(s scenario.Server, canary string) messages.Spec {
 		MaxCallTimeout: slightlyLess(s.MaxCallTimeout, canary, "longest"), IdleTimeout: slightlyLess(s.IdleTimeout, canary, "idle"),
 		MaxInFlight: s.MaxInFlight, MaxQueued: s.MaxQueued, DeniedTools: s.Denied,
 	}
+	if s.NoConnectTimeout {
+		spec.ConnectTimeout = 0
+	}
 	switch s.Kind {
 	case messages.HTTP, messages.SSE, messages.ClaudeAIProxy:
 		spec.URL = "https://" + s.Name + ".sim/mcp"
