@@ -136,6 +136,10 @@ func (c *checker) checkWithdrawal(server string, s, next catalogSpan, lostSince 
 	if _, found := c.commandIn(commands, lostSince-c.slack, s.to); found {
 		return
 	}
+	// A rule of this moment denies all that the server lists; that its connection ended a little later has nothing to do with it.
+	if _, found := c.commandIn(c.permitCommands(server), s.to-c.slack, s.to); found && s.state == "live" && c.plan.Denies(server) {
+		return
+	}
 	for _, p := range stays {
 		if p.T > s.to+c.skew {
 			break

@@ -143,6 +143,13 @@ func TestAllIsDenied(t *testing.T) {
 			20s    s1 changed rev=2 hash=bb names=read,put,write
 			20s    -  snapshot generation=2 entries=s1
 			60s    -  closing`},
+		{name: "the whole server is denied and then rests", plan: withPermits("write", "*", ""), want: invariant.Holds, story: strings.ReplaceAll(adjustedUp, "method=adjust", "method=permit") + `
+			20s    - snapshot generation=2 entries=s1::0:0
+			20s    s1 command command=3 method=permit
+			20s    s1 done command=3 method=permit
+			20.02s s1 phase phase=pending step=idle epoch=2
+			60s    - closing
+		`},
 		{name: "the connection is lost and the tools go", plan: all, want: invariant.Violated, why: "makes the tools flap", story: adjustedUp + `
 			20s    s1 phase phase=pending step=restarting epoch=2 class=exited text=gone
 			20s    -  snapshot generation=2 entries=s1
