@@ -1,6 +1,7 @@
 package invariant_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -59,6 +60,11 @@ func TestSubscribingBesideCalls(t *testing.T) {
 		` + over},
 		{name: "behind the calls", plan: bounded, want: invariant.Violated, why: "It waits for no call", story: up + `
 		30s    s1 read-end call=r1 method=subscribe
+		` + over},
+		{name: "behind another one, at a slow server", plan: func(p *scenario.Plan) { p.Servers[0].Latency = 5 * time.Second }, want: invariant.Holds,
+			story: strings.Replace(up, "11s ", "10.5s  s1 read call=r0 method=subscribe\n\t\t11s ", 1) + `
+		30s    s1 read-end call=r0 method=subscribe
+		35s    s1 read-end call=r1 method=subscribe
 		` + over},
 		{name: "while the server is being reconnected", plan: bounded, want: invariant.Inconclusive, why: "nothing was read", story: up + `
 		11s    s1 command command=1 method=reconnect
