@@ -14,8 +14,9 @@ const (
 	// seriesLength is more calls by message than the manager lets run at once (4,096). seriesAtOnce of them are under way
 	// together.
 	seriesLength, seriesAtOnce = 4200, 20
-	// seriesShare says on how many of the days with messages there is such a series: one in seriesShare.
-	seriesShare = 6
+	// seriesShare says on how many of the days with messages there is such a series: one in seriesShare. It takes ten times as
+	// long as the rest of a day.
+	seriesShare = 30
 	// absentTool is the qualified name of a tool that no server has.
 	absentTool = "nobody__has_this"
 )
