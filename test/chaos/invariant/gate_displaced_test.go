@@ -3,13 +3,19 @@ package invariant_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mcpvisor/mcpvisor/test/chaos/invariant"
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
-// twoMayBeSilent gives the gate one slot, and lets two processes be silent.
-func twoMayBeSilent(p *scenario.Plan) { p.Limits.Processes, p.Limits.UnansweredFactor = 1, 2 }
+// twoMayBeSilent gives the gate one slot, and lets two processes be silent for as long as the stories last.
+func twoMayBeSilent(p *scenario.Plan) {
+	p.Limits.Processes, p.Limits.UnansweredFactor = 1, 2
+	for i := range p.Servers {
+		p.Servers[i].ConnectTimeout = 5 * time.Minute
+	}
+}
 
 // twoAreSilent is how s1 and s2 start and answer nothing, while s3 is lost at 10 s and may start again from 11 s on.
 const twoAreSilent = `

@@ -173,7 +173,7 @@ func (c *checker) checkPublished(e *attemptEnd, drawn *[]delaySample) {
 	}
 	// The servers' events leave open how the manager counts an end near a bound, such as a connection that lived for just
 	// Stable.
-	certain := e.minFailures == e.maxFailures && e.parked == e.mayPark && (e.stable || !e.maybeStable) && !e.machineWoke
+	certain := e.minFailures == e.maxFailures && !e.exhaustedUnsure && e.parked == e.mayPark && (e.stable || !e.maybeStable) && !e.machineWoke
 	if certain && retryRules[e.class] == counted && v.Attempts != e.minFailures {
 		c.reportViolation(e.server, v.event, evidence, "The manager counts %d failures in a row at %s, and the server saw %d.", v.Attempts, timeText(v.T), e.minFailures)
 	}

@@ -58,7 +58,23 @@ func TestTheGapsBetweenAttempts(t *testing.T) {
 			1s     s1 phase phase=failed retry=retry class=exited attempts=1 epoch=1 next=1.5s
 		` + next
 	}
+	// Forty servers lack resources of the machine; the owner's command clears the count of each, and short delays follow.
+	var cleared strings.Builder
+	for i := range 40 {
+		s := fmt.Sprintf("s%02d", i)
+		lack := func(n int, at time.Duration, retry string) {
+			fmt.Fprintf(&cleared, "%v %s phase phase=pending step=dialing epoch=%d\n%v %s open conn=%d\n", at, s, n, at, s, n)
+			fmt.Fprintf(&cleared, "%v %s down conn=%d class=exhausted\n%v %s released conn=%d\n", at, s, n, at, s, n)
+			fmt.Fprintf(&cleared, "%v %s phase phase=failed class=exhausted epoch=%d %s\n", at, s, n, retry)
+		}
+		lack(1, 0, "")
+		lack(2, time.Second, "")
+		lack(3, 3*time.Second, "")
+		fmt.Fprintf(&cleared, "7s %s command command=%d method=reconnect\n7s %s done command=%d method=reconnect\n", s, i+1, s, i+1)
+		lack(4, 7500*ms, fmt.Sprintf("retry=retry next=%v", 7700*ms+time.Duration(i)*800*ms/40))
+	}
 	runCases(t, "I7", []storyCase{
+		{name: "an owner's command clears what the machine lacked", servers: spread, want: invariant.Holds, story: cleared.String() + "7.6s - closing\n"},
 		{name: "of two refusals in one instant the demand counts", servers: []string{"s1 kind=http"}, want: invariant.Holds, story: `
 			0s     s1 phase phase=pending step=dialing epoch=1
 			0s     s1 open conn=1

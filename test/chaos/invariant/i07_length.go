@@ -80,10 +80,11 @@ func (c *checker) respecifiedBefore(server string, t time.Duration) bool {
 	return false
 }
 
-// wasHeard reports whether a server sent anything between two times.
+// wasHeard reports whether a server sent anything between two times, or ended its connection: then it was not silent, and other
+// rules say what has to follow.
 func (c *checker) wasHeard(server string, from, to time.Duration) bool {
 	for _, i := range c.x.ServerEvents(server) {
-		if e := c.x.Event(i); (e.Kind == history.Answered || e.Kind == history.Notified) && e.T >= from && e.T <= to {
+		if e := c.x.Event(i); (e.Kind == history.Answered || e.Kind == history.Notified || e.Kind == history.Down) && e.T >= from && e.T <= to {
 			return true
 		}
 	}

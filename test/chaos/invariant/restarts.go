@@ -25,8 +25,11 @@ type attemptEnd struct {
 	minFailures, maxFailures int
 	stable                   bool // it lasted for Policy.Stable for sure: no failure
 	maybeStable              bool // within the tolerance it may have lasted that long
-	exhaustedFailures        int  // failures in a row that this machine's own lack of resources caused
-	parked                   bool // parked for every count between minFailures and maxFailures
+	// exhaustedFailures are the failures in a row that this machine's own lack of resources caused, at most; exhaustedUnsure says
+	// that a command may have cleared their count.
+	exhaustedFailures int
+	exhaustedUnsure   bool
+	parked            bool // parked for every count between minFailures and maxFailures
 	// mayPark: the server is parked for at least one of these counts.
 	mayPark bool
 	// displaces: the next start may take the place of a silent process, because the server was connected and lost.
@@ -72,15 +75,16 @@ func (c *checker) attemptEnds(server string) []attemptEnd {
 	spec := c.serverSpec(server)
 	// low and high bound the failures in a row, and ever remembers whether the server was ever connected since its count began.
 	low, high, exhausted, ever := 0, 0, 0, false
-	at := 0 // the first stay that can matter
+	unsure := false // of exhausted
+	at := 0         // the first stay that can matter
 	for i, a := range attempts {
 		open := c.x.Event(a.open).T
 		if i > 0 { // what happened before it may have cleared the count
 			from := c.x.Event(attempts[i-1].open).T
 			if cleared, sure := c.clearsFailures(commands, from, open); cleared {
-				low = 0
+				low, unsure = 0, exhausted > 0
 				if sure {
-					high, exhausted, ever = 0, 0, false
+					high, exhausted, unsure, ever = 0, 0, false, false
 				}
 			}
 		}
@@ -94,7 +98,7 @@ func (c *checker) attemptEnds(server string) []attemptEnd {
 			until = c.x.Event(e.next.open).T
 		}
 		if wentIdle(stays[at:], open, until) { // it was let go, and its next use is a person's wish
-			low, high, exhausted, ever = 0, 0, 0, true
+			low, high, exhausted, unsure, ever = 0, 0, 0, false, true
 			continue
 		}
 		// The loss of an attempt whose end is unknown may have counted or not.
@@ -125,11 +129,11 @@ func (c *checker) attemptEnds(server string) []attemptEnd {
 			exhausted++
 		case e.stable:
 		case e.maybeStable:
-			high, exhausted = high+1, 0
+			high, exhausted, unsure = high+1, 0, false
 		default:
-			low, high, exhausted = low+1, high+1, 0
+			low, high, exhausted, unsure = low+1, high+1, 0, false
 		}
-		e.minFailures, e.maxFailures, e.exhaustedFailures = low, high, exhausted
+		e.minFailures, e.maxFailures, e.exhaustedFailures, e.exhaustedUnsure = low, high, exhausted, unsure
 		// Processes and network servers park after different numbers of failures.
 		park := policy.NetworkPark
 		if poolOf(spec.Kind) == processes {
