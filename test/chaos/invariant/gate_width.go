@@ -49,10 +49,11 @@ type gateStart struct {
 	spared              certainty
 }
 
-// A widthStep is the width of the gate from a time on: as far as the record tells, between least and most.
+// A widthStep is the width of the gate from a time on: as far as the record tells, between least and most. In the instant in which
+// it begins, the gate may have been as wide as peak, because one start widened it before another one narrowed it.
 type widthStep struct {
-	at          time.Duration
-	least, most int
+	at                time.Duration
+	least, most, peak int
 }
 
 // gateRecord holds the starts of a pool's servers, by which the gate shows.
@@ -80,7 +81,7 @@ func (c *checker) gateOf(pool string) *gateRecord {
 	most := map[string]int{
 		processes: c.plan.Limits.Processes, network: min(c.plan.Limits.Network, c.plan.Limits.PerOrigin), inProcess: c.plan.Limits.InProcess,
 	}[pool]
-	g.widths = []widthStep{{0, most, most}}
+	g.widths = []widthStep{{0, most, most, most}}
 	if pool == processes && most > 0 {
 		c.followWidth(g)
 		c.noteDisplaced(g)
@@ -217,6 +218,7 @@ func (c *checker) widthAfter(w widthStep, t time.Duration, in *instant, open []*
 			out.most, s.widened = min(out.most+1, top), maybe
 		}
 	}
+	out.peak = out.most
 	if narrows == no {
 		return out
 	}
@@ -254,8 +256,12 @@ func (g *gateRecord) widthFrom(t time.Duration) widthStep {
 	return g.widths[max(i-1, 0)]
 }
 
-// widthAt returns the width at a time. In the instant of a change the widths before and after it may both be in force.
+// widthAt returns the width at a time. In the instant of a change the widths before, within and after it may all be in force.
 func (g *gateRecord) widthAt(t time.Duration) widthStep {
 	before, after := g.widthFrom(t-1), g.widthFrom(t)
-	return widthStep{t, min(before.least, after.least), max(before.most, after.most)}
+	most := max(before.most, after.most)
+	if after.at == t {
+		most = max(most, after.peak)
+	}
+	return widthStep{t, min(before.least, after.least), most, most}
 }

@@ -55,6 +55,12 @@ func TestTheWidthOfTheGate(t *testing.T) {
 		{name: "a quick start adds one", want: invariant.Holds, servers: severalServers(8), plan: fourSlots, story: starvedStarts + quick + starts(6, 8, "5s")},
 		{name: "a quick start adds no more", want: invariant.Violated, why: "4 starts of the processes held a slot of the gate at 5s, and it had 3",
 			servers: severalServers(9), plan: fourSlots, story: starvedStarts + quick + starts(6, 9, "5s")},
+		{name: "one start widens and another narrows", want: invariant.Holds, servers: severalServers(7), plan: fourSlots, story: starvedStarts +
+			starts(5, 6, "4s") + `
+			5.5s   s5 measured conn=1 ran=150ms waited=1350ms
+			5.5s   s6 measured conn=1 ran=1s waited=400ms
+			5.5s   s7 open conn=1
+		`},
 		{name: "a start adds one and not two", want: invariant.Violated, why: "4 starts of the processes held a slot of the gate at 6s, and it had 3",
 			servers: severalServers(9), plan: fourSlots, story: starvedStarts + `
 			4s     s5 open conn=1
