@@ -21,7 +21,7 @@ func (c *checker) poolFullness(pool string) *fullness {
 	gate := c.gateOf(pool)
 	var changes []change
 	for _, s := range gate.starts {
-		changes = append(changes, change{s.from, +1, 0}, change{min(s.to, s.heldAtMost), -1, 0}, change{s.from, +1, 1}, change{s.to, -1, 1})
+		changes = append(changes, change{s.from, +1, 0}, change{min(s.toAtMost, s.heldAtMost), -1, 0}, change{s.from, +1, 1}, change{s.toAtMost, -1, 1})
 	}
 	for _, w := range gate.widths[1:] {
 		changes = append(changes, change{w.at, 0, 0})

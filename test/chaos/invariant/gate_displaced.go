@@ -61,11 +61,11 @@ func (c *checker) checkDisplaced(g *gateRecord) {
 		}
 		unanswered, held, ending, longer := 0, 0, 1, (*gateStart)(nil)
 		for _, o := range g.starts {
-			if o.from > t || o.to < t {
+			if o.from > t || o.toAtMost < t {
 				continue
 			}
 			unanswered++
-			if o == s || o.to == t {
+			if o == s || o.to <= t {
 				continue
 			}
 			if o.heldAtLeast > t && o.from < t {
@@ -123,7 +123,7 @@ func (c *checker) occupiedPlaces() *fullness {
 	most := c.plan.Limits.Processes * c.plan.Limits.UnansweredFactor
 	var times []time.Duration
 	for _, s := range g.starts {
-		times = append(times, s.from, s.to, s.heldAtMost)
+		times = append(times, s.from, s.to, s.toAtMost, s.heldAtMost)
 		if s.leftAt > 0 {
 			times = append(times, s.leftAt)
 		}
@@ -137,11 +137,12 @@ func (c *checker) occupiedPlaces() *fullness {
 	for _, t := range slices.Compact(times) {
 		held, unanswered, ending, silent := 0, 0, 0, 0
 		for _, s := range g.starts {
-			if s.from > t || s.to <= t {
+			if s.from > t || s.toAtMost <= t {
 				continue
 			}
 			unanswered++
 			switch {
+			case s.to <= t && s.heldAtMost <= t: // it may count among the processes, and is not silent
 			// One that is ended for another reason may have been chosen in the same instant.
 			case s.leftAt > 0 && s.leftAt <= t:
 				ending++

@@ -57,6 +57,10 @@ func TestWhoGivesUpItsPlace(t *testing.T) {
 		{name: "nothing was dialled", want: invariant.Inconclusive, story: `1s s1 call call=c1`},
 		{name: "the one that is silent for longest", want: invariant.Holds, servers: three, plan: twoMayBeSilent,
 			story: twoAreSilent + displaced("s1", "11s", "12s") + back},
+		// s2 agreed on no version: its process counts until it has ended.
+		{name: "beside one that answered in vain", want: invariant.Holds, servers: three, plan: twoMayBeSilent,
+			story: strings.Replace(twoAreSilent, "10s    s3 down", "6s     s2 answered conn=1 method=initialize\n\t10s    s3 down", 1) +
+				displaced("s1", "11s", "12s") + back},
 		{name: "another one", want: invariant.Violated, why: "though s1 was silent since 2s", servers: three, plan: twoMayBeSilent,
 			story: twoAreSilent + displaced("s2", "11s", "12s") + back},
 		{name: "two for one", want: invariant.Violated, why: "as one of 2 at that time, and the gate had 1 free slots", servers: three, plan: twoMayBeSilent,

@@ -35,6 +35,8 @@ type gateStart struct {
 	*attempt
 	server   string
 	from, to time.Duration
+	// toAtMost is later than to where the manager may have made nothing of the answer: the process counts until nothing is left of it.
+	toAtMost time.Duration
 	// answered says that the start ended by the answer to its handshake. heard is the time of the server's first message.
 	answered certainty
 	heard    time.Duration
@@ -114,6 +116,13 @@ func (c *checker) gateStartOf(server string, a *attempt) *gateStart {
 				}
 			default:
 			}
+		}
+	}
+	s.toAtMost = s.to
+	if s.answered == maybe {
+		s.toAtMost = c.endTime() + 1
+		if t, ok := c.x.Time(a.end); ok {
+			s.toAtMost = max(s.to, t)
 		}
 	}
 	return s
