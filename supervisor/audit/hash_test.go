@@ -132,13 +132,6 @@ func TestHashKeepsNothing(t *testing.T) {
 	}
 }
 
-func TestHashTakesOneAllocation(t *testing.T) {
-	args := []byte(`{"path":"notes/2026/november.md","limit":100,"deep":{"b":[1,2],"a":"x\ny"}}`)
-	if n := testing.AllocsPerRun(200, func() { hashOf(args) }); n > 1 {
-		t.Errorf("%v allocations", n)
-	}
-}
-
 func FuzzHash(f *testing.F) {
 	for _, s := range inputs {
 		f.Add([]byte(s))
