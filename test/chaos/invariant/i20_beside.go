@@ -17,8 +17,8 @@ func (c *checker) checkBesideQueue(server string, begin, end int) {
 	}
 	// A subscription of the modern era opens a stream of its own, and both eras may have to ask twice. Subscriptions to one
 	// resource, and their ends, follow each other.
-	earlier := time.Duration(c.countSubscribing(server, b.T))
-	bound := b.T + (4+2*earlier)*spec.Latency + time.Second + c.slack
+	roundTrips := 4 + 2*c.countSubscribing(server, b.T)
+	bound := b.T + time.Duration(roundTrips)*spec.Latency + time.Second + c.slack
 	if bound >= c.closeTime() || c.underOtherFault(server, b.T-listTimeout, bound, []string{"hang-call"}) {
 		return
 	}
