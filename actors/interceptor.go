@@ -74,7 +74,8 @@ func handlePairs(pairs []Interceptor, next Handler) Handler {
 	}
 }
 
-// panickedError is what the links learn of a request that a panic of a program's function broke off. The caller gets the panic.
+// panickedError returns the error that the links before a program's function get when that function panics, so that the record and
+// the watchers have an end of the request. The panic itself goes on to the caller.
 func panickedError(r *Request) error {
 	return &messages.Error{Op: r.Operation(), Outcome: messages.OutcomeUnknown, Class: messages.ClassPanic, Text: "a function of the program panicked"}
 }

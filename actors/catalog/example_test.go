@@ -52,7 +52,8 @@ func Example() {
 	// a late list (false)          generation 4: mcp__git__log(live)
 }
 
-// A tool is found by the name that models see, or by its server and its own name. Route is what the announcement gave.
+// A snapshot finds a tool by the name that models see, and by its server and the server's own name for it. The entry holds the route
+// that the server's actor announced with the tool, by which a call reaches its connection.
 func ExampleSnapshot_Lookup() {
 	s, _ := catalog.Empty(messages.Naming{}).Apply(catalog.Change{
 		Kind: catalog.Announce, Server: "git", Epoch: 7, Rev: 1, Tools: []messages.Tool{{Name: "log"}}, Route: "connection 7",

@@ -21,8 +21,10 @@
 //
 //	Explain: stderr -> lines.go (which line is the reason?) -> known.Tables (which failure is it?) -> Cause
 //
-// Guarantees: linear time, and texts that are cut and fit for a terminal. Not promised: that a reason is found; then Cause.Line is what
-// sounds most like one.
+// Guarantees: Explain takes time in proportion to the text, and cuts what it returns so that it fits on a terminal.
+//
+// Not promised: that Explain finds the reason. Where no pattern knows the failure, Cause.Line holds the line that looks most like
+// one, and the caller shows that.
 //
 // Public for the command: what it exports may change without notice.
 package failure

@@ -1,7 +1,7 @@
 // Package approve holds the commands by which a person decides what may run and be called: approve, diff and permissions.
 //
-// How it fits: a [Screen] shows an entry of another person's file whole, with what follows from it. What was shown is what an
-// approval binds, whether approve, the beginning of up, import or the installation from a registry asks for it. The decisions
+// How it fits: a [Screen] shows the person an entry of another person's file whole, with what follows from it. The person approves exactly
+// the entry that was shown, whether approve, the beginning of up, import or the installation from a registry asks. The decisions
 // are stored by supervisor/discover and supervisor/pins, and written to the record of calls.
 //
 //	approve.go, questions.go   entries of project files: what waits, and the questions at a terminal
