@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -274,23 +275,34 @@ func TestAuditKeepsSecretsOut(t *testing.T) {
 	}
 }
 
-// TestAuditOffCostsNothing: without a writer a call allocates what it did before there was a record.
+// TestAuditOffCostsNothing: without a writer a call allocates what it did before there was a record. The detector of races empties
+// a sync.Pool at random, therefore the means of many calls are compared, not whole numbers.
 func TestAuditOffCostsNothing(t *testing.T) {
 	allocations := func(cfg supervisor.Config) float64 {
 		m := start(t, cfg, nil)
 		defer m.Close(t.Context())
-		return testing.AllocsPerRun(200, func() { _, _ = m.CallTool(t.Context(), "mcp__a__get", nil) })
+		return meanAllocations(func() { _, _ = m.CallTool(t.Context(), "mcp__a__get", nil) })
 	}
-	off := allocations(supervisor.Config{})
-	on := allocations(supervisor.Config{Audit: &trail{}})
-	if direct := directly(t); off != direct || on <= off {
+	off, on := allocations(supervisor.Config{}), allocations(supervisor.Config{Audit: &trail{}})
+	m := start(t, supervisor.Config{}, nil)
+	defer m.Close(t.Context())
+	direct := meanAllocations(func() { _, _ = m.RunDirectly(t.Context(), "mcp__a__get") })
+	if math.Abs(off-direct) > 0.5 || on < off+0.5 {
 		t.Errorf("%v allocations for a call without a record, %v below it, %v with one", off, direct, on)
 	}
 }
 
-// directly counts the allocations of the same call below the facade's record.
-func directly(t *testing.T) float64 {
-	m := start(t, supervisor.Config{}, nil)
-	defer m.Close(t.Context())
-	return testing.AllocsPerRun(200, func() { _, _ = m.RunDirectly(t.Context(), "mcp__a__get") })
+// meanAllocations is how often f allocates, in the mean of a thousand runs: the least of three, because what earlier tests left
+// running allocates, too.
+func meanAllocations(f func()) float64 {
+	const runs = 1000
+	least := math.Inf(1)
+	for range 3 {
+		least = min(least, testing.AllocsPerRun(1, func() {
+			for range runs {
+				f()
+			}
+		})/runs)
+	}
+	return least
 }
