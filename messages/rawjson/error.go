@@ -89,7 +89,10 @@ func convertError(err error) error {
 	}
 	e := &Error{Path: string(semantic.JSONPointer), Offset: semantic.ByteOffset, Reason: "the value does not fit"}
 	// The sentence names the kinds, and not the value.
-	if semantic.JSONKind != 0 && semantic.GoType != nil {
+	switch {
+	case errors.Is(semantic.Err, ErrUnknownName):
+		e.Reason = "the name is not known"
+	case semantic.JSONKind != 0 && semantic.GoType != nil:
 		e.Reason = fmt.Sprintf("%s cannot be a %s", kindName(semantic.JSONKind), typeName(semantic.GoType.String()))
 	}
 	e.cause = semantic.Err

@@ -39,3 +39,15 @@ func UnmarshalStrict(data []byte, v any) error {
 	}
 	return nil
 }
+
+// ErrUnknownName is wrapped by the error of [UnmarshalKnown] about a name for which no field is there.
+var ErrUnknownName = json.ErrUnknownName
+
+// UnmarshalKnown does the work of [Unmarshal] for data whose form is known: it also refuses a name for which v has no
+// field, with an [*Error] that wraps [ErrUnknownName].
+func UnmarshalKnown(data []byte, v any) error {
+	if err := json.Unmarshal(data, v, json.RejectUnknownMembers(true)); err != nil {
+		return convertError(err)
+	}
+	return nil
+}

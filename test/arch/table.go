@@ -183,7 +183,7 @@ var Table = []Row{
 	{
 		Packages: []string{"transports/files"},
 		Height:   edge,
-		Why:      "a file is replaced as bytes: what it holds, and who else writes it, its owner knows",
+		Why:      "a file is replaced as bytes, and of what it holds only the number of its form is known: the rest its owner knows",
 		Never:    noActors,
 	},
 	{

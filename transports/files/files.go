@@ -1,6 +1,9 @@
 // Package files replaces a file as a whole: a crash leaves the old content or the new one, and a reader never sees half of it.
+// It also reads the number of the form in which something was stored, so that an older program leaves alone what a newer one wrote.
 //
 // # How it fits
+//
+// Each store describes its [Format] and reads by it: approvals, pins, sign-ins and the journal.
 //
 // The caller opens a new file in the folder of the one to replace, under a name and with the permissions that it chooses, and
 // hands it to [Replace]. The stores of sign-ins, edits of configuration files and downloads of bundles do so. Whether other
