@@ -7,6 +7,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor/config"
+	"github.com/mcpvisor/mcpvisor/transports/files"
 	"github.com/mcpvisor/mcpvisor/transports/isolation"
 	"github.com/mcpvisor/mcpvisor/transports/stdio"
 )
@@ -117,7 +118,7 @@ func (r Snapshot) applyApprovals(set config.Set) (config.Set, *Approvals) {
 	}
 	if set = a.Apply(set); err != nil && len(AwaitingApproval(set)) > 0 {
 		set.Problems = append(set.Problems, config.Problem{File: store, Text: err.Error(),
-			Fix: "mend or delete it, then approve again"})
+			Fix: files.FixFor(err, "it") + ", then approve again"})
 	}
 	return set, a
 }

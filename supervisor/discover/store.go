@@ -3,13 +3,12 @@ package discover
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"maps"
 	"os"
 
 	"github.com/mcpvisor/mcpvisor/messages"
-	"github.com/mcpvisor/mcpvisor/messages/rawjson"
+	"github.com/mcpvisor/mcpvisor/transports/files"
 )
 
 // approvalStore is the JSON form of the file of approvals.
@@ -35,46 +34,46 @@ type approvalRecord struct {
 	Old bool `json:"old,omitempty"`
 }
 
-const (
-	// storeVersion is written; a store of oldVersion is still read.
-	storeVersion = 2
-	oldVersion   = 1
-	// maxStore bounds the store in bytes.
-	maxStore = 16 << 20
-)
+// storeVersion is the form that is written. It rises with every change of approvalStore and of config.BindingVersion.
+const storeVersion = 2
+
+// maxStore bounds the store in bytes.
+const maxStore = 16 << 20
+
+// storeFormat reads version 1 too, which had only hashes.
+var storeFormat = files.Format{What: "the store of approvals", Oldest: 1, Newest: storeVersion}
 
 // parseStore reads the content of a store. Approvals of version 1 become Old records, so that the person learns why
-// they do not count any more. An unknown version is an error, because overwriting it would lose approvals of a newer
-// mcpvisor.
+// they do not count any more. A newer form is a [*files.NewerError], because overwriting it would lose approvals of a
+// newer mcpvisor.
 func parseStore(b []byte) (approvalStore, error) {
 	empty := approvalStore{Version: storeVersion}
-	var s struct {
-		Version int                                   `json:"version"`
-		Files   map[string]map[string]json.RawMessage `json:"files"`
-		Shown   map[string]map[string]string          `json:"shown"`
+	version, err := storeFormat.VersionOf(b)
+	if err != nil {
+		return empty, err
 	}
-	switch err := rawjson.Unmarshal(b, &s); {
-	case err != nil:
-		return empty, errors.New("the store of approvals is damaged")
-	case s.Version != storeVersion && s.Version != oldVersion:
-		return empty, fmt.Errorf("the store of approvals has version %d, which this program does not know", s.Version)
+	if version == storeVersion {
+		var s approvalStore
+		if _, err := storeFormat.Unmarshal(b, &s); err != nil {
+			return empty, err
+		}
+		return s, nil
 	}
-	out := approvalStore{Version: storeVersion, Files: map[string]map[string]approvalRecord{}, Shown: s.Shown}
-	// Records of version 1 have another form, which is not needed: none of them counts.
-	for file, servers := range s.Files {
-		out.Files[file] = map[string]approvalRecord{}
-		for name, raw := range servers {
-			r := approvalRecord{Old: true}
-			if s.Version == storeVersion {
-				r = approvalRecord{}
-				if rawjson.Unmarshal(raw, &r) != nil {
-					return empty, errors.New("the store of approvals is damaged")
-				}
-			}
-			out.Files[file][name] = r
+	var old struct {
+		Version int                          `json:"version"`
+		Files   map[string]map[string]string `json:"files"`
+	}
+	if _, err := storeFormat.Unmarshal(b, &old); err != nil {
+		return empty, err
+	}
+	s := approvalStore{Version: storeVersion, Files: map[string]map[string]approvalRecord{}}
+	for file, servers := range old.Files {
+		s.Files[file] = map[string]approvalRecord{}
+		for name := range servers {
+			s.Files[file][name] = approvalRecord{Old: true}
 		}
 	}
-	return out, nil
+	return s, nil
 }
 
 // readStore reads the store at path; a missing one is empty. A store that another user may write is an error, because
@@ -114,7 +113,7 @@ func (a *Approvals) updateStore(f func(now *approvalStore)) error {
 	err := Edit(a.path, func([]byte) ([]byte, error) {
 		var err error
 		if now, err = readStore(a.path); err != nil {
-			return nil, a.approveError(err.Error(), "mend or delete "+a.path, err)
+			return nil, a.approveError(err.Error(), files.FixFor(err, a.path), err)
 		}
 		if f(&now); now.Files == nil && now.Shown == nil {
 			return nil, nil
