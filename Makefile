@@ -86,6 +86,11 @@ lint: $(BIN)/golangci-lint $(BIN)/vetsystems ## format, vet for three systems, a
 	$(BIN)/golangci-lint run ./... || rc=1; \
 	exit $$rc
 
+.PHONY: lean
+lean: ## vet and try the command that is built with -tags nochaos: without chaos and the demo
+	@$(GO) vet -tags nochaos ./cmd/mcpvisor
+	@$(GO) test -tags nochaos -vet off -run '^Test(Lean|Topics|Help|TheTopic|CommandsOf|EveryCommand(Prints|Has|ThatTakes))' ./cmd/mcpvisor
+
 .PHONY: vulnerabilities
 vulnerabilities: $(BIN)/govulncheck ## known faults of what is linked in, by the Go vulnerability database; says so where that cannot be reached
 	@.ci/vulnerabilities $(BIN)/govulncheck

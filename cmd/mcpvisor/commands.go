@@ -1,11 +1,12 @@
 package main
 
 import (
+	"slices"
+
 	"github.com/spf13/cobra"
 
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/approve"
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/call"
-	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/chaos"
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/cli"
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/guardian"
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/inspect"
@@ -22,12 +23,16 @@ var commands = []struct {
 	commands []func(*cli.Options) *cobra.Command
 }{
 	{"Use servers:", []func(*cli.Options) *cobra.Command{
-		serve.NewUp, inspect.NewList, call.NewTools, call.NewCall, call.NewResources, call.NewRead, call.NewPrompts, call.NewPrompt, call.NewComplete,
+		newUp, inspect.NewList, call.NewTools, call.NewCall, call.NewResources, call.NewRead, call.NewPrompts, call.NewPrompt, call.NewComplete,
 	}},
 	{"Find out what is wrong:", []func(*cli.Options) *cobra.Command{inspect.NewWhy, inspect.NewPing, inspect.NewLogs, inspect.NewDoctor, inspect.NewAudit}},
 	{"Manage servers:", []func(*cli.Options) *cobra.Command{
 		manage.NewInit, manage.NewAdd, manage.NewAddJSON, manage.NewGet, manage.NewRemove, manage.NewEnable, manage.NewDisable, manage.NewReconnect, serve.NewReload, registry.NewSearch, manage.NewImport,
 	}},
 	{"Decide who may do what:", []func(*cli.Options) *cobra.Command{signin.NewLogin, signin.NewLogout, signin.NewAuth, approve.NewApprove, approve.NewDiff, approve.NewPermissions}},
-	{"More:", []func(*cli.Options) *cobra.Command{manage.NewConfig, chaos.NewCommand, cli.NewVersion, guardian.NewCommand, serve.NewDemoServer}},
+	{"More:", slices.Concat([]func(*cli.Options) *cobra.Command{manage.NewConfig}, harnessCommands(),
+		[]func(*cli.Options) *cobra.Command{cli.NewVersion, guardian.NewCommand})},
 }
+
+// newUp returns the command up with the demo of this build.
+func newUp(o *cli.Options) *cobra.Command { return serve.NewUp(o, newDemo) }

@@ -22,8 +22,8 @@ import (
 //go:embed help/*.md
 var helpFiles embed.FS
 
-// topicsOf says which topics belong to a command; the help of that command ends with them. The key is the command's path
-// without the name of the program.
+// topicsOf says which topics belong to a command; the help of that command, and of those below it that have no line of their own,
+// ends with them. The key is the command's path without the name of the program.
 var topicsOf = map[string][]string{
 	"up":               {"configuration", "questions", "security", "guarantees"},
 	"init":             {"configuration"},
@@ -54,11 +54,7 @@ var topicsOf = map[string][]string{
 	"list":             {"exit-codes", "json"},
 	"tools":            {"json"},
 	"ping":             {"protocol"},
-	"chaos":            {"breaking"},
-	"chaos sim":        {"breaking"},
-	"chaos run":        {"breaking"},
-	"chaos proxy":      {"breaking"},
-	"chaos score":      {"breaking", "measured"},
+	"chaos":            {"breaking", "measured"},
 	"version":          {"changes", "json"},
 }
 

@@ -78,7 +78,7 @@ func TestTopicsNameWhatExists(t *testing.T) {
 		named := 0
 		for _, found := range code.FindAllStringSubmatch(text, -1) {
 			whole, words, flag := found[0], strings.Fields(found[1]), strings.TrimPrefix(found[2], "--")
-			if flag != "" && !flags[flag] {
+			if flag != "" && !flags[flag] && (fullBuild || topic != "breaking") {
 				t.Errorf("%s: %s names a flag that no command has", topic, whole)
 			}
 			if strings.HasPrefix(whole, "`mcpvisor ") && len(words) > 0 {

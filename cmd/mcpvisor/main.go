@@ -7,7 +7,8 @@
 //	exit, terminal, status, schema, ask   codes, streams, words and questions: what is printed and typed
 //	cli, guardian, project                the options of a run, and the servers that it works with
 //	call, approve, inspect, signin        the groups of commands, each of which may use those before it
-//	registry, manage, serve, chaos
+//	registry, manage, serve, chaos, demo
+//	harness                               the one import of chaos and the demo, which -tags nochaos leaves out
 //
 // The command owns what a person sees: the text and JSON that are printed, the questions on the terminal, the escaping of what
 // servers wrote, and the exit codes. It holds no rules about servers; those belong to supervisor and actors.
@@ -22,15 +23,13 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/guardian"
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/terminal"
-	chaoslive "github.com/mcpvisor/mcpvisor/test/chaos/live"
-	"github.com/mcpvisor/mcpvisor/test/servers"
 )
 
-// main first becomes a helper process if the arguments ask for one: both Main functions exit the process then, and return false
-// at once otherwise. ProtectProcess runs before any command because a server must not be started unprotected.
+// main reads its arguments first, because they may ask for a server of the harness: runPeer does not return then. ProtectProcess
+// runs before any command because a server must not be started unprotected.
 func main() {
-	servers.Main(os.Args[1:])   // a fixture of mcpvisor chaos score
-	chaoslive.Main(os.Args[1:]) // a misbehaving server of mcpvisor chaos run, if it was started as one
-	guardian.ProtectProcess(os.Args[1:], os.Stderr)
-	os.Exit(run(os.Args[1:], terminal.StandardStreams()))
+	args := os.Args[1:]
+	runPeer(args)
+	guardian.ProtectProcess(args, os.Stderr)
+	os.Exit(run(args, terminal.StandardStreams()))
 }

@@ -30,7 +30,7 @@ var printing = map[string]string{
 
 	"up": "", "import": "", "chaos proxy ctl": "", "chaos proxy faults": "", "add": "", "add-json": "", "remove": "", "enable": "", "disable": "", "reconnect": "", "search": "", "login": "",
 	"logout": "", "permissions allow": "", "permissions ask": "", "permissions deny": "", "permissions remove": "",
-	"chaos sim": "", "chaos run": "", "chaos check": "", "chaos score": "", "chaos proxy": "", "chaos report": "",
+	"chaos": "", "chaos sim": "", "chaos run": "", "chaos check": "", "chaos score": "", "chaos proxy": "", "chaos report": "",
 }
 
 // offering is the configuration with the one server of these tests.

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -48,6 +49,24 @@ func TestImportsGoDown(t *testing.T) {
 	}
 	for _, violation := range arch.Check(arch.Table, arch.ReachLimits, graph) {
 		t.Error(violation)
+	}
+}
+
+// A person who builds the command with -tags nochaos wants what keeps servers connected, and nothing of what tests it.
+func TestTheLeanCommandLinksNoTestBench(t *testing.T) {
+	deps, err := arch.LoadLean(root(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Contains(deps, arch.Module+"/supervisor") {
+		t.Fatalf("the list of packages was not read: %q", deps)
+	}
+	for _, d := range arch.Lean(deps) {
+		t.Errorf("a build with -tags nochaos links %s; import it below cmd/mcpvisor/internal/harness only", d)
+	}
+	// The full command must have what is looked for, or the list of the lean one proves nothing.
+	if full := arch.Lean(loadGraph(t)["cmd/mcpvisor"].Deps); len(full) < 10 {
+		t.Errorf("the full command links only %q of the test bench", full)
 	}
 }
 

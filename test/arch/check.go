@@ -9,6 +9,7 @@
 //	check.go     imports against the table, and the table against the packages that there are
 //	load.go      what the go command says of all packages, for every system; and the root of the repository
 //	pure.go      what a pure package may not use: the clock, global randomness, goroutines, input and output
+//	lean.go      what the command links that is built without the test bench
 //	families.go  files of one folder that share a first word
 //	surface.go   what the library promises, and how many names that are
 //	words.go     the dictionary of names

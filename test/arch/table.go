@@ -587,8 +587,18 @@ var Table = []Row{
 		Why:      "a server that is added or removed may be installed from a registry, and signed in or out",
 	},
 	{
-		Packages: []string{"cmd/..."},
+		Packages: []string{"cmd/mcpvisor/internal/demo"},
+		Height:   command + 11,
+		Why:      "the demo is a run of serve with servers of its own",
+	},
+	{
+		Packages: []string{"cmd/mcpvisor/internal/harness"},
 		Height:   command + 12,
+		Why:      "main gets the test bench and the demo by this one import, which a build with -tags nochaos leaves out",
+	},
+	{
+		Packages: []string{"cmd/..."},
+		Height:   command + 13,
 		Why:      "nothing imports the command; its groups of commands stand below it",
 	},
 	{

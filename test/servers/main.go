@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// marker is the first argument of a process that is to become a fixture. No flag of a test binary looks like it.
-const marker = "mcp-fixture"
+// Marker is the first argument of a process that is to become a fixture. No flag of a test binary looks like it.
+const Marker = "mcp-fixture"
 
 // Kind describes one fixture.
 type Kind struct {
@@ -39,13 +39,13 @@ func Command(kind string, parameters ...string) (command string, args []string) 
 
 // Args returns the arguments that make a program which calls Main a fixture.
 func Args(kind string, parameters ...string) []string {
-	return append([]string{marker, kind}, parameters...)
+	return append([]string{Marker, kind}, parameters...)
 }
 
 // Main runs the fixture that args (without the program's name) ask for, and ends the process with its exit code. It
 // returns false at once if args ask for none. It never returns true; the result lets a main read naturally.
 func Main(args []string) bool {
-	if len(args) == 0 || args[0] != marker {
+	if len(args) == 0 || args[0] != Marker {
 		return false
 	}
 	if len(args) < 2 {
@@ -66,6 +66,6 @@ func Main(args []string) bool {
 // failFixture ends a fixture that was started wrongly with exit code 64, which no fixture uses by default, so that a
 // test does not take its own mistake for the behaviour of a server.
 func failFixture(text string) {
-	fmt.Fprintln(os.Stderr, marker+":", text)
+	fmt.Fprintln(os.Stderr, Marker+":", text)
 	os.Exit(64)
 }

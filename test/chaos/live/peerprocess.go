@@ -16,10 +16,12 @@ import (
 	"time"
 )
 
-// The arguments of a process that is to become a peer: the marker, its role, the address of the harness and the server's name.
-// No flag of a test binary looks like the marker.
+// Marker is the first argument of a process that is to become a peer; its role, the address of the harness and the server's name
+// follow. No flag of a test binary looks like it.
+const Marker = "chaos-peer"
+
+// The roles of a peer.
 const (
-	peerMarker  = "chaos-peer"
 	becomePeer  = "server"
 	becomeChild = "child"
 )
@@ -33,11 +35,11 @@ const exitOrphaned = 70
 // Main turns the process into a peer if args (without the program's name) ask for it, and exits with the peer's code. Otherwise
 // it returns false at once. It never returns true; the result only lets a caller write an if.
 func Main(args []string) bool {
-	if len(args) == 0 || args[0] != peerMarker {
+	if len(args) == 0 || args[0] != Marker {
 		return false
 	}
 	if len(args) < 4 {
-		fmt.Fprintln(os.Stderr, peerMarker+": this is started by a chaos run, and by nobody else")
+		fmt.Fprintln(os.Stderr, Marker+": this is started by a chaos run, and by nobody else")
 		os.Exit(64)
 	}
 	switch args[1] {
@@ -52,7 +54,7 @@ func Main(args []string) bool {
 
 // childArguments returns the command line of a child.
 func childArguments(become, address, server string) []string {
-	return []string{peerMarker, become, address, server}
+	return []string{Marker, become, address, server}
 }
 
 // dialHarness opens the control connection and sends the greeting.
@@ -94,7 +96,7 @@ func runPeer(address, server string) int {
 	signal.Notify(signals, syscall.SIGTERM)
 	_, control, err := dialHarness(address, server, false)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, peerMarker+": the harness cannot be reached:", err)
+		fmt.Fprintln(os.Stderr, Marker+": the harness cannot be reached:", err)
 		return exitOrphaned
 	}
 	s := &peerProcess{
@@ -173,7 +175,7 @@ func (s *peerProcess) readInput(in io.Reader) {
 		}
 		if err != nil {
 			if !errors.Is(err, io.EOF) {
-				fmt.Fprintln(os.Stderr, peerMarker+":", err)
+				fmt.Fprintln(os.Stderr, Marker+":", err)
 			}
 			_ = s.control.writeFrame(frameEOF, nil)
 			return

@@ -1,5 +1,5 @@
-// Package serve holds the command up, which keeps the servers of a project connected until it is interrupted, with its demo,
-// and the command reload.
+// Package serve holds the command up, which keeps the servers of a project connected until it is interrupted, and the command
+// reload.
 //
 // How it fits: up starts a manager, opens the control socket by which the other commands reach it (controlEndpoint), follows
 // the configuration files (followFiles) and shows events on a display: a live table on a terminal, lines elsewhere, JSON for
@@ -12,7 +12,7 @@
 //	endpoint.go, follow.go    the control socket, and the files that are followed; reload.go asks for it
 //	board.go, table.go        what is shown, as a value and as text; both are pure
 //	display.go, live.go       the four displays; live.go owns the terminal and its one painting goroutine
-//	demo*.go                  servers of this program for --demo
+//	demo.go                   the run of --demo, of servers that package demo makes
 //
 // Guarantees: one up for each project; a second one says that the first runs. A display that fails or is slow does not hold up the
 // manager. At the end all servers have ended, within upCloseTime.
@@ -59,8 +59,8 @@ type upFlags struct {
 }
 
 // NewUp returns the command "up", which runs runUp until it is interrupted. All other commands of the project use its servers
-// meanwhile.
-func NewUp(o *cli.Options) *cobra.Command {
+// meanwhile. makeDemo is called for --demo.
+func NewUp(o *cli.Options, makeDemo func() (Demo, error)) *cobra.Command {
 	var f upFlags
 	cmd := &cobra.Command{
 		Use:   "up",
@@ -86,7 +86,7 @@ here, --answers or --callers-answer, servers are not told that anybody could be 
   mcpvisor up --mcp-server 'files=npx -y @modelcontextprotocol/server-filesystem .'
   mcpvisor up --json | jq -c 'select(.kind == "phase") | [.server, .status.status]'`,
 		Args: cli.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return runUp(o, cmd, f) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return runUp(o, cmd, f, makeDemo) },
 	}
 	cmd.Flags().BoolVarP(&f.json, "json", "j", false, "print one JSON object a line")
 	cmd.Flags().BoolVar(&f.demo, "demo", false, "run built-in servers instead of configured ones: see what mcpvisor does")
@@ -98,16 +98,18 @@ here, --answers or --callers-answer, servers are not told that anybody could be 
 }
 
 // runUp builds the run, of the project or of the demo, and keeps it until it ends.
-func runUp(o *cli.Options, cmd *cobra.Command, f upFlags) error {
+func runUp(o *cli.Options, cmd *cobra.Command, f upFlags, makeDemo func() (Demo, error)) error {
 	o.ReportAtOnce()
 	if f.duration < 0 {
 		return exit.UsageError(cmd, "--duration: %s is negative", f.duration)
 	}
-	source := projectRun
+	var r *upRun
+	var err error
 	if f.demo {
-		source = demoRun
+		r, err = demoRun(o, f, makeDemo)
+	} else {
+		r, err = projectRun(cmd.Context(), o, f)
 	}
-	r, err := source(cmd.Context(), o, f)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package serve
+package demo
 
 import (
 	"context"
@@ -22,8 +22,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor"
 )
 
-// NewDemoServer returns the hidden command that serves one kind of server on standard input and output.
-func NewDemoServer(o *cli.Options) *cobra.Command {
+// NewServer returns the hidden command that serves one kind of server on standard input and output.
+func NewServer(o *cli.Options) *cobra.Command {
 	return &cobra.Command{
 		Use:    guardian.DemoServerCommand + " KIND",
 		Short:  "Be a server of the demo",

@@ -1,0 +1,6 @@
+//go:build !nochaos
+
+package main
+
+// fullBuild says that this build has the commands of chaos.
+const fullBuild = true
