@@ -446,35 +446,30 @@ func completeCall(o *cli.Options, cmd *cobra.Command, args []string, word string
 	if len(args) == 0 {
 		return project.CompleteServer(o, cmd, args, word)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), project.CompleteTime)
-	defer cancel()
-	p, ok := project.OpenForCompletion(ctx, o)
-	if !ok {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	defer p.Close()
-	t, rest, err := ParseTarget(p, args, toolItem)
-	if p.Up == nil || err != nil && !slices.Contains(p.Names, args[0]) {
-		return nil, cobra.ShellCompDirectiveDefault // the value of an argument may be a file
-	}
-	// Without a server in the first word every tool of up is looked at, because the word may be a qualified name.
-	only := []string{}
-	if server := args[0]; slices.Contains(p.Names, server) {
-		only = append(only, server)
-	}
-	tools, err := p.Tools(ctx, only...)
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	if len(args) == 1 && len(only) == 1 {
-		var out []cobra.Completion
-		for i := range tools {
-			out = append(out, cobra.CompletionWithDesc(messages.Line(tools[i].Name, 0),
-				messages.Line(tools[i].Description, 60)))
+	return project.CompleteFrom(o, func(ctx context.Context, p *project.Project) ([]cobra.Completion, cobra.ShellCompDirective) {
+		t, rest, err := ParseTarget(p, args, toolItem)
+		if p.Up == nil || err != nil && !slices.Contains(p.Names, args[0]) {
+			return nil, cobra.ShellCompDirectiveDefault // the value of an argument may be a file
 		}
-		return out, cobra.ShellCompDirectiveNoFileComp
-	}
-	return argCompletions(tools, t, rest), cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
+		// Without a server in the first word every tool of up is looked at, because the word may be a qualified name.
+		only := []string{}
+		if server := args[0]; slices.Contains(p.Names, server) {
+			only = append(only, server)
+		}
+		tools, err := p.Tools(ctx, only...)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		if len(args) == 1 && len(only) == 1 {
+			var out []cobra.Completion
+			for i := range tools {
+				out = append(out, cobra.CompletionWithDesc(messages.Line(tools[i].Name, 0),
+					messages.Line(tools[i].Description, 60)))
+			}
+			return out, cobra.ShellCompDirectiveNoFileComp
+		}
+		return argCompletions(tools, t, rest), cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
+	})
 }
 
 // argCompletions offers the arguments of a tool that are not given yet, as KEY=.

@@ -75,29 +75,24 @@ Exit codes: 0 answered, also with no proposal · 2 usage · 3 not sent · 4 the 
 // completeArguments offers the shell the arguments of a prompt, or the prompts of the server if none is named yet. It asks only
 // a running mcpvisor up, because starting a server for a press of the tab key would take seconds.
 func completeArguments(o *cli.Options, server, prompt string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	ctx, cancel := context.WithTimeout(context.Background(), project.CompleteTime)
-	defer cancel()
-	p, ok := project.OpenForCompletion(ctx, o)
-	if !ok {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	defer p.Close()
-	if p.Up == nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	all, _ := p.Prompts(ctx, server) // a failure means nothing to offer; the shell has no place for an error
-	var out []cobra.Completion
-	for i := range all {
-		if prompt == "" {
-			out = append(out, cobra.CompletionWithDesc(messages.Line(all[i].Name, 0), nameText("", all[i].Title, all[i].Description)))
+	return project.CompleteFrom(o, func(ctx context.Context, p *project.Project) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if p.Up == nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		for _, a := range all[i].Arguments {
-			if all[i].Name == prompt {
-				out = append(out, cobra.CompletionWithDesc(messages.Line(a.Name, 0), nameText("", a.Title, a.Description)))
+		all, _ := p.Prompts(ctx, server) // a failure means nothing to offer; the shell has no place for an error
+		var out []cobra.Completion
+		for i := range all {
+			if prompt == "" {
+				out = append(out, cobra.CompletionWithDesc(messages.Line(all[i].Name, 0), nameText("", all[i].Title, all[i].Description)))
+			}
+			for _, a := range all[i].Arguments {
+				if all[i].Name == prompt {
+					out = append(out, cobra.CompletionWithDesc(messages.Line(a.Name, 0), nameText("", a.Title, a.Description)))
+				}
 			}
 		}
-	}
-	return out, cobra.ShellCompDirectiveNoFileComp
+		return out, cobra.ShellCompDirectiveNoFileComp
+	})
 }
 
 // proposeValues asks the server to complete the value and prints a proposal on each line. Proposals are the server's words, cut

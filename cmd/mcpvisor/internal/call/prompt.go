@@ -259,38 +259,33 @@ func completePrompt(o *cli.Options, cmd *cobra.Command, args []string, word stri
 	if len(args) == 0 {
 		return project.CompleteServer(o, cmd, args, word)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), project.CompleteTime)
-	defer cancel()
-	p, ok := project.OpenForCompletion(ctx, o)
-	if !ok {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	defer p.Close()
-	t, rest, err := ParseTarget(p, args, promptItem)
-	var coded *exit.Error
-	// A usage error means that the target is not typed to its end yet; its prompts can still be offered.
-	if p.Up == nil || err != nil && !errors.As(err, &coded) {
-		return nil, cobra.ShellCompDirectiveDefault
-	}
-	// The first word may be a qualified name; then the prompts of all servers are looked at.
-	var only []string
-	if slices.Contains(p.Names, args[0]) {
-		only = []string{args[0]}
-	}
-	all, _ := p.Prompts(ctx, only...) // a failure means nothing to offer
-	var out []cobra.Completion
-	for i := range all {
-		switch {
-		case len(args) == 1 && only != nil:
-			out = append(out, cobra.CompletionWithDesc(messages.Line(all[i].Name, 0), nameText("", all[i].Title, all[i].Description)))
-		case all[i].Qualified == t.Qualified || all[i].Server == t.Server && all[i].Name == t.Tool:
-			for _, a := range all[i].Arguments {
-				if !slices.ContainsFunc(rest, func(g string) bool { return strings.HasPrefix(g, a.Name+"=") }) {
-					out = append(out, messages.Line(a.Name, 0)+"=")
-				}
-			}
-			return out, cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
+	return project.CompleteFrom(o, func(ctx context.Context, p *project.Project) ([]cobra.Completion, cobra.ShellCompDirective) {
+		t, rest, err := ParseTarget(p, args, promptItem)
+		var coded *exit.Error
+		// A usage error means that the target is not typed to its end yet; its prompts can still be offered.
+		if p.Up == nil || err != nil && !errors.As(err, &coded) {
+			return nil, cobra.ShellCompDirectiveDefault
 		}
-	}
-	return out, cobra.ShellCompDirectiveNoFileComp
+		// The first word may be a qualified name; then the prompts of all servers are looked at.
+		var only []string
+		if slices.Contains(p.Names, args[0]) {
+			only = []string{args[0]}
+		}
+		all, _ := p.Prompts(ctx, only...) // a failure means nothing to offer
+		var out []cobra.Completion
+		for i := range all {
+			switch {
+			case len(args) == 1 && only != nil:
+				out = append(out, cobra.CompletionWithDesc(messages.Line(all[i].Name, 0), nameText("", all[i].Title, all[i].Description)))
+			case all[i].Qualified == t.Qualified || all[i].Server == t.Server && all[i].Name == t.Tool:
+				for _, a := range all[i].Arguments {
+					if !slices.ContainsFunc(rest, func(g string) bool { return strings.HasPrefix(g, a.Name+"=") }) {
+						out = append(out, messages.Line(a.Name, 0)+"=")
+					}
+				}
+				return out, cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
+			}
+		}
+		return out, cobra.ShellCompDirectiveNoFileComp
+	})
 }

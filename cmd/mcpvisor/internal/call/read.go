@@ -284,27 +284,22 @@ func completeURI(o *cli.Options, cmd *cobra.Command, args []string, _ string) ([
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), project.CompleteTime)
-	defer cancel()
-	p, ok := project.OpenForCompletion(ctx, o)
-	if !ok {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	defer p.Close()
-	if p.Up == nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	var only []string
-	if server, err := cmd.Flags().GetString("server"); err == nil && server != "" {
-		only = []string{server}
-	}
-	all, _ := p.Resources(ctx, only...) // what cannot be listed cannot be offered
-	var out []cobra.Completion
-	for i := range all {
-		out = append(out, cobra.CompletionWithDesc(messages.Line(all[i].URI, 0),
-			nameText(all[i].Name, all[i].Title, all[i].Description)))
-	}
-	return out, cobra.ShellCompDirectiveNoFileComp
+	return project.CompleteFrom(o, func(ctx context.Context, p *project.Project) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if p.Up == nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		var only []string
+		if server, err := cmd.Flags().GetString("server"); err == nil && server != "" {
+			only = []string{server}
+		}
+		all, _ := p.Resources(ctx, only...) // what cannot be listed cannot be offered
+		var out []cobra.Completion
+		for i := range all {
+			out = append(out, cobra.CompletionWithDesc(messages.Line(all[i].URI, 0),
+				nameText(all[i].Name, all[i].Title, all[i].Description)))
+		}
+		return out, cobra.ShellCompDirectiveNoFileComp
+	})
 }
 
 // completeFlagServer offers servers as the value of --server. It ignores the arguments, because the flag may follow the URI.

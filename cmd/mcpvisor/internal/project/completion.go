@@ -13,8 +13,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// CompleteTime bounds the time for which a shell waits after a press of the tab key.
-const CompleteTime = time.Second
+// completeTime bounds the time for which a shell waits after a press of the tab key.
+const completeTime = time.Second
 
 // CompleteWith binds a function that offers words for a command line to the options of a run, in the form that cobra wants.
 func CompleteWith(o *cli.Options, offer func(o *cli.Options, cmd *cobra.Command, args []string, word string) (
@@ -30,25 +30,27 @@ func CompleteServer(o *cli.Options, _ *cobra.Command, args []string, _ string) (
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), CompleteTime)
+	return CompleteFrom(o, func(_ context.Context, p *Project) ([]cobra.Completion, cobra.ShellCompDirective) {
+		return p.ServerCompletions(p.Names), cobra.ShellCompDirectiveNoFileComp
+	})
+}
+
+// CompleteFrom offers what a function finds in the project, which is opened without output and closed afterwards. If the project
+// cannot be opened nothing is offered, because a completion has no place to show an error.
+func CompleteFrom(o *cli.Options, offer func(context.Context, *Project) ([]cobra.Completion, cobra.ShellCompDirective)) (
+	[]cobra.Completion, cobra.ShellCompDirective) {
+	ctx, cancel := context.WithTimeout(context.Background(), completeTime)
 	defer cancel()
-	p, ok := OpenForCompletion(ctx, o)
-	if !ok {
+	q := o.WithoutOutput()
+	if q.ApplyFlags() != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	p, err := Open(ctx, q)
+	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	defer p.Close()
-	return p.ServerCompletions(p.Names), cobra.ShellCompDirectiveNoFileComp
-}
-
-// OpenForCompletion opens the project without output. ok is false on any error, which a completion cannot show; otherwise the
-// caller closes the project.
-func OpenForCompletion(ctx context.Context, o *cli.Options) (*Project, bool) {
-	q := o.WithoutOutput()
-	if q.ApplyFlags() != nil {
-		return nil, false
-	}
-	p, err := Open(ctx, q)
-	return p, err == nil
+	return offer(ctx, p)
 }
 
 // ServerCompletions describes the servers by what they start, as far as the files say.

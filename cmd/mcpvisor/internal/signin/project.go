@@ -124,18 +124,16 @@ func (s *signInProject) AuthStatusOf(ctx context.Context, server string) (superv
 // completeSignIn offers the servers that sign in with OAuth.
 func completeSignIn(o *cli.Options, _ *cobra.Command, args []string, _ string) (
 	[]cobra.Completion, cobra.ShellCompDirective) {
-	ctx, cancel := context.WithTimeout(context.Background(), project.CompleteTime)
-	defer cancel()
-	p, ok := project.OpenForCompletion(ctx, o)
-	if !ok || len(args) > 0 {
+	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	defer p.Close()
-	var names []string
-	for _, name := range slices.Sorted(maps.Keys(p.Setup.Specs)) {
-		if spec := p.Setup.Specs[name]; spec.AuthKind() == messages.AuthOAuth {
-			names = append(names, name)
+	return project.CompleteFrom(o, func(_ context.Context, p *project.Project) ([]cobra.Completion, cobra.ShellCompDirective) {
+		var names []string
+		for _, name := range slices.Sorted(maps.Keys(p.Setup.Specs)) {
+			if spec := p.Setup.Specs[name]; spec.AuthKind() == messages.AuthOAuth {
+				names = append(names, name)
+			}
 		}
-	}
-	return p.ServerCompletions(names), cobra.ShellCompDirectiveNoFileComp
+		return p.ServerCompletions(names), cobra.ShellCompDirectiveNoFileComp
+	})
 }
