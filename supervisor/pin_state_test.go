@@ -192,7 +192,7 @@ func TestWithoutPinsNothingIsLetThrough(t *testing.T) {
 		t.Errorf("offered: %s", got)
 	}
 	if _, err := m.CallServerTool(t.Context(), "a", "echo", nil); !errors.Is(err, supervisor.ErrDenied) ||
-		!strings.Contains(err.Error(), "whether it has changed cannot be known: the pins of tools cannot be read: it has version 99") {
+		!strings.Contains(err.Error(), "whether it has changed cannot be known: the pins of tools cannot be read: the store of pins was written by a newer mcpvisor (format 99") {
 		t.Errorf("%v", err)
 	}
 	if err := os.Remove(path); err != nil {

@@ -38,28 +38,35 @@ func AppendCanonical(to, src []byte) ([]byte, error) {
 // RFC 8785, section 3.2.2.3: numbers beyond the range "MUST cause a compliant JCS implementation to terminate with an
 // appropriate error".
 func hugeNumber(b []byte) int {
-	for i := 0; i < len(b); {
+	for i, end := NextNumber(b, 0); i >= 0; i, end = NextNumber(b, end) {
+		// A double holds every number of up to 308 digits without an exponent.
+		if number := b[i:end]; len(number) > 308 || bytes.ContainsAny(number, "eE") {
+			if f, _ := strconv.ParseFloat(string(number), 64); math.IsInf(f, 0) {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
+// NextNumber returns where the next number at b[i] or behind it begins and ends; start is -1 if there is none. b is JSON, and i
+// is not inside of a text or a number. In bytes that are no JSON it may miss a number.
+func NextNumber(b []byte, i int) (start, end int) {
+	for i < len(b) {
 		switch c := b[i]; {
 		case c == '"':
 			// Digits inside a text are no number.
 			if i = SkipText(b, i); i < 0 {
-				return -1
+				return -1, -1
 			}
 		case c == '-' || isDigit(c):
-			end := skipNumber(b, i)
-			if end < 0 {
-				return -1
+			if end = skipNumber(b, i); end < 0 {
+				return -1, -1
 			}
-			// A double holds every number of up to 308 digits without an exponent.
-			if number := b[i:end]; len(number) > 308 || bytes.ContainsAny(number, "eE") {
-				if f, _ := strconv.ParseFloat(string(number), 64); math.IsInf(f, 0) {
-					return i
-				}
-			}
-			i = end
+			return i, end
 		default:
 			i++
 		}
 	}
-	return -1
+	return -1, -1
 }

@@ -19,18 +19,6 @@ type Change struct {
 	Hash string `json:"hash"`
 }
 
-// MarshalJSON writes the form for people and programs, in which hints have the names of the specification.
-func (c Change) MarshalJSON() ([]byte, error) {
-	// The type has the fields of Definition and none of its methods, whose form is that of the file.
-	type definition Definition
-	return json.Marshal(struct {
-		Tool string      `json:"tool"`
-		Old  *definition `json:"old,omitempty"`
-		New  *definition `json:"new,omitempty"`
-		Hash string      `json:"hash"`
-	}{c.Tool, (*definition)(c.Old), (*definition)(c.New), c.Hash})
-}
-
 // Parts returns the names of what differs: "description", "input schema". Without both definitions only "definition" can be said.
 func (c Change) Parts() []string {
 	// A definition that was too large to be kept can only be compared by its hash.

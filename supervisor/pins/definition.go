@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"strconv"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
@@ -22,27 +23,14 @@ type Definition struct {
 	Rest json.RawMessage `json:"rest,omitempty"`
 }
 
-// MarshalJSON writes the form that the file has and that is hashed. It names the hints as the first versions did, because a
-// definition that was approved under those names must not look changed.
-func (d Definition) MarshalJSON() ([]byte, error) {
-	return json.Marshal(struct {
-		Title        string                      `json:"title,omitempty"`
-		Description  string                      `json:"description,omitempty"`
-		InputSchema  json.RawMessage             `json:"inputSchema,omitempty"`
-		OutputSchema json.RawMessage             `json:"outputSchema,omitempty"`
-		Annotations  *messages.StatusAnnotations `json:"annotations,omitempty"`
-		Rest         json.RawMessage             `json:"rest,omitempty"`
-	}{d.Title, d.Description, d.InputSchema, d.OutputSchema, (*messages.StatusAnnotations)(d.Annotations), d.Rest})
-}
-
 // DefinitionOf returns the definition of a tool, with its schemas in canonical form.
 func DefinitionOf(t *messages.Tool) Definition {
-	return Definition{t.Title, t.Description, canonicalJSON(t.InputSchema), canonicalJSON(t.OutputSchema), t.Annotations, otherMembers(t)}
+	return Definition{t.Title, t.Description, canonicalJSON(t.InputSchema), canonicalJSON(t.OutputSchema), t.Annotations, otherMembers(t, canonicalJSON)}
 }
 
-// otherMembers returns the members of a definition that the fields of a Definition do not cover. A member whose type is wrong counts
-// too: its field is empty then, and the bytes would otherwise not be pinned.
-func otherMembers(t *messages.Tool) json.RawMessage {
+// otherMembers returns the members of a definition that the fields of a Definition do not cover, in a canonical form. A member whose
+// type is wrong counts too: its field is empty then, and the bytes would otherwise not be pinned.
+func otherMembers(t *messages.Tool, canonical func(json.RawMessage) json.RawMessage) json.RawMessage {
 	if !rawjson.IsObject(t.Raw) {
 		return nil
 	}
@@ -53,7 +41,7 @@ func otherMembers(t *messages.Tool) json.RawMessage {
 		} else {
 			members = append(members, ',')
 		}
-		// The member is copied byte for byte; canonicalJSON sorts the object afterwards.
+		// The member is copied byte for byte; canonical sorts the object afterwards.
 		members = append(rawjson.AppendText(members, name), ':')
 		members = append(members, value...)
 	}
@@ -81,7 +69,7 @@ func otherMembers(t *messages.Tool) json.RawMessage {
 	if members == nil {
 		return nil
 	}
-	return canonicalJSON(append(members, '}'))
+	return canonical(append(members, '}'))
 }
 
 // unknownHints returns the members of annotations that messages.Annotations does not have; nil if there are none.
@@ -120,38 +108,51 @@ func unknownHints(value []byte) []byte {
 	return append(members, '}')
 }
 
-// Hash returns the identity of a definition.
+// Hash returns the identity of a definition: "v2:" and the SHA-256 of its canonical form (RFC 8785) in hexadecimal digits.
 func (d Definition) Hash() string {
-	// The form is canonical: fixed fields, and raw parts with sorted keys.
 	b, err := json.Marshal(d)
-	// This cannot occur, because canonicalJSON made the raw parts.
+	if err == nil {
+		b, err = rawjson.Canonical(b)
+	}
+	// This cannot occur, because canonicalJSON made the raw parts, and a message is not as deep as a form may be.
 	if err != nil {
 		return ""
 	}
+	return hashPrefix + hexSum(b)
+}
+
+// hashPrefix begins each hash but those of version 1 of the file.
+const hashPrefix = "v2:"
+
+func hexSum(b []byte) string {
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])
 }
 
-// canonicalJSON returns JSON without white space, with sorted keys and numbers as they were written, so that equal schemas have equal
-// bytes. A text with a doubled name is kept whole, as a string: programs differ in which of the two they read.
+// canonicalJSON returns JSON in the canonical form of RFC 8785, so that equal schemas have equal bytes. A text without one, such as
+// one with a doubled name, is kept whole, as a string: programs differ in what they read of it.
 func canonicalJSON(raw json.RawMessage) json.RawMessage {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		return nil
 	}
-	// Decoding would keep one of the doubled members, and a server could change the other.
-	if rawjson.CheckDoubled(raw) != nil {
-		b, _ := json.Marshal(string(raw)) // a text always encodes
-		return b
-	}
-	d := json.NewDecoder(bytes.NewReader(raw))
-	// A number keeps its digits: 1.0 and 1 are different texts to some readers.
-	d.UseNumber()
-	var v any
-	if d.Decode(&v) == nil {
-		if b, err := json.Marshal(v); err == nil {
-			return b
+	if !hasInexactNumber(raw) {
+		if form, err := rawjson.Canonical(raw); err == nil {
+			return form
 		}
 	}
-	b, _ := json.Marshal(string(raw)) // a text always encodes
-	return b
+	return rawjson.AppendText(nil, bytes.TrimSpace(raw))
+}
+
+// hasInexactNumber reports whether the canonical form could give two different numbers the same text: a double holds every number of
+// 15 digits that is neither very large nor very small. A model reads the digits, and a server must not change them unnoticed.
+func hasInexactNumber(raw []byte) bool {
+	for i, end := rawjson.NextNumber(raw, 0); i >= 0; i, end = rawjson.NextNumber(raw, end) {
+		digits, exponent, _ := bytes.Cut(bytes.ToLower(raw[i:end]), []byte("e"))
+		power, err := strconv.Atoi(string(exponent))
+		// The point counts as a digit.
+		if len(digits) > 24 || len(bytes.TrimLeft(digits, "-0.")) > 15 || len(exponent) > 0 && (err != nil || max(power, -power) > 270) {
+			return true
+		}
+	}
+	return false
 }

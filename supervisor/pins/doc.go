@@ -17,7 +17,9 @@
 //
 //   - Trust on first use: the first definition of a tool is trusted, also of a new tool of a known server, because a new tool
 //     is no changed one (Turnover reports it, and renamed tools). A tool that goes away and comes back changed is changed.
-//   - The order of keys in a schema does not matter, nor white space; every other difference does.
+//   - The order of keys in a schema does not matter, nor white space, nor how a text is escaped or a number is written (1.0 is 1);
+//     every other difference does. A hash is that of the canonical form of RFC 8785, which other programs compute too.
+//   - A file of version 1 had other hashes. What was approved by them stays approved, and what was shown stays shown.
 //   - Approve accepts the definitions that it is given, by their hashes, and no others: a definition that changed again is not
 //     approved by a person who has seen another one.
 //   - A definition that was approved once stays approved (the last 8 of a tool): a server that alternates between

@@ -10,7 +10,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// A file of a version that named the hints without "Hint" still knows its tools, and what is written now is read by that version.
+// A file of version 1, which named the hints without "Hint", still knows its tools.
 func TestHintsOfAnEarlierVersionAreNotChanged(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("testdata", "before_hints.json"))
 	if err != nil {
@@ -37,8 +37,8 @@ func TestHintsOfAnEarlierVersionAreNotChanged(t *testing.T) {
 		t.Fatal(err)
 	}
 	now, err := os.ReadFile(path)
-	if err != nil || !strings.Contains(string(now), `"new":{"approved"`) || !strings.Contains(string(now), `{"readOnly":true}`) ||
-		strings.Contains(string(now), "Hint") {
+	if err != nil || !strings.Contains(string(now), `"new":{"approved"`) || !strings.Contains(string(now), `{"readOnlyHint":true}`) ||
+		strings.Contains(string(now), `"readOnly"`) {
 		t.Errorf("%v: %s", err, now)
 	}
 

@@ -121,6 +121,7 @@ func (b pinsByServer) updatePins(key string, all []offeredTool, hashes map[strin
 	// Tools that are not in there at the end are gone.
 	there := make(map[string]bool, len(all))
 	var over []string
+	var overTools []*messages.Tool
 	for _, s := range all {
 		name := s.tool.Name
 		there[name] = true
@@ -130,9 +131,13 @@ func (b pinsByServer) updatePins(key string, all []offeredTool, hashes map[strin
 		if hashes != nil {
 			hashes[name] = hash
 		}
+		// Bytes that were seen by this version have no hash of version 1 any more.
+		if p != nil && d != nil && p.replaceVersionOne(hash, func() string { return versionOneHash(s.tool) }) {
+			changed = true
+		}
 		switch {
 		case p == nil && len(k) >= maxTools && name != beyondLimit:
-			over = append(over, name+"\x00"+hash)
+			over, overTools = append(over, name+"\x00"+hash), append(overTools, s.tool)
 			continue
 		// A tool that is seen for the first time is approved: trust on first use.
 		case p == nil:
@@ -164,12 +169,15 @@ func (b pinsByServer) updatePins(key string, all []offeredTool, hashes map[strin
 	// All tools beyond the bound share one pin: that one of them changed can be reported.
 	if len(over) > 0 {
 		// One digest stands for all tools without a pin.
-		hash := toolsDigest(over)
+		hash := hashPrefix + toolsDigest(over)
 		there[beyondLimit] = true
 		if hashes != nil {
 			hashes[beyondLimit] = hash
 		}
 		p := k[beyondLimit]
+		if p != nil && p.replaceVersionOne(hash, func() string { return versionOneDigest(overTools) }) {
+			changed = true
+		}
 		switch {
 		case p == nil:
 			k[beyondLimit], changed = &pin{Approved: []string{hash}}, true

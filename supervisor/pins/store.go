@@ -7,7 +7,6 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"maps"
 	"os"
@@ -17,10 +16,14 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor/discover"
+	"github.com/mcpvisor/mcpvisor/transports/files"
 )
 
-// storeVersion is the version of the file's form. A file with another version is not read, and so never overwritten.
-const storeVersion = 1
+// storeVersion is the form that is written. It rises with every change of file, pin and Definition, and of their hashes.
+const storeVersion = 2
+
+// storeFormat reads version 1 too, which had other hashes: see adoptVersionOne. A file of a newer form is never overwritten.
+var storeFormat = files.Format{What: "the store of pins", Oldest: 1, Newest: storeVersion}
 
 // file is the form of the store on disk.
 type file struct {
@@ -140,12 +143,9 @@ func parseStore(text []byte) (pinsByServer, error) {
 		return pinsByServer{}, nil
 	}
 	var f file
-	if err := json.Unmarshal(text, &f); err != nil {
+	version, err := storeFormat.Unmarshal(text, &f)
+	if err != nil {
 		return nil, err
-	}
-	// A newer program may have written fields that this one would lose.
-	if f.Version != storeVersion {
-		return nil, fmt.Errorf("it has version %d, which this program does not know", f.Version)
 	}
 	// A person may have edited the file.
 	for key, k := range f.Servers {
@@ -157,13 +157,16 @@ func parseStore(text []byte) (pinsByServer, error) {
 	if f.Servers == nil {
 		f.Servers = pinsByServer{}
 	}
+	if version == 1 {
+		f.Servers.adoptVersionOne()
+	}
 	return f.Servers, nil
 }
 
 // unreadableError says how to repair a file that cannot be read.
 func (s *Store) unreadableError(err error) error {
 	return &messages.Error{Op: "pins", Class: messages.ClassConfig, Err: err,
-		Text: "the pins of tools cannot be read: " + messages.Line(err.Error(), 200), Fix: "mend or delete " + s.path}
+		Text: "the pins of tools cannot be read: " + messages.Line(err.Error(), 200), Fix: files.FixFor(err, s.path)}
 }
 
 // pruneMissing forgets the servers of files that no longer exist, once three quarters of the places are taken: projects come and go.
