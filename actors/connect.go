@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -131,8 +132,16 @@ func (c *Calls) wakeServer(ctx context.Context, server, tool string) error {
 	return nil
 }
 
+// NotReadyError returns the error of a wait for a server that did not connect: what a call of it would get now, under another name of
+// the operation. cause is the error of the context that ended the wait, or nil.
+func (c *Calls) NotReadyError(op, server string, cause error) error {
+	e := c.notConnectedError(server, "", cause)
+	e.Op, e.Outcome = op, ""
+	return e
+}
+
 // notConnectedError explains why a call cannot be sent, from the server's published state, with the time of the next attempt.
-func (c *Calls) notConnectedError(server, tool string, cause error) error {
+func (c *Calls) notConnectedError(server, tool string, cause error) *messages.Error {
 	e := &messages.Error{Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassNetwork, Server: server, Tool: tool,
 		Text: "it is not connected", Err: cause}
 	cell := c.Cell(server)
@@ -141,19 +150,22 @@ func (c *Calls) notConnectedError(server, tool string, cause error) error {
 		return e
 	}
 	v := cell.View()
-	// Each phase has its own reason and its own advice.
+	// Each phase has its own reason, its own advice, and its own hope.
 	s := v.State
+	e.Retry = messages.RetryAt
 	switch s.Phase {
 	case messages.Disabled:
 		e.Class, e.Text, e.Fix, e.Err = messages.ClassInvalid, "it is disabled", "enable it first", messages.ErrDisabled
+		e.Retry = ""
 	case messages.NeedsAuth:
 		e.Class, e.Text, e.Fix = messages.ClassUnauthorized, "it needs credentials",
 			"sign in to it, or correct its headers or auth and reconnect it"
+		e.Retry = messages.RetryNever
 		if s.Cause != nil {
 			e.Challenge = s.Cause.Challenge
 		}
 	case messages.Failed:
-		e.Text = "it is not connected (" + v.Reason() + ")"
+		e.Text, e.Retry = "it is not connected ("+v.Reason()+")", cmp.Or(s.Retry, messages.RetryAt)
 		if s.Cause != nil {
 			e.Class = s.Cause.Class
 			e.Text += ": " + s.Cause.Text

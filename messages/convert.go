@@ -114,10 +114,28 @@ func FailureOf(err error) *Failure {
 	if !errors.As(err, &e) {
 		return &Failure{Class: string(ClassOf(err)), Text: Line(err.Error(), 400)}
 	}
-	return &Failure{
+	f := &Failure{
 		Op: e.Op, Outcome: string(e.Outcome), Class: string(e.Class), Server: e.Server, Tool: e.Tool,
 		Text: e.Text, Fix: e.Fix, Code: int64(e.Code), Data: e.Data, RetryAfterMs: wholeMillis(e.RetryAfter),
+		Retry: string(e.Retry), Task: e.Task,
 	}
+	if c := e.Challenge; c != nil {
+		f.Challenge = &FailureChallenge{Scheme: c.Scheme, Scope: c.Scope, ResourceMetadata: c.ResourceMetadata, Text: c.Text}
+	}
+	// The wrapped error stays on this side; the other one gets its own sentinel by name.
+	for name, cause := range failureCauses {
+		if errors.Is(err, cause) {
+			f.Cause = name
+		}
+	}
+	return f
+}
+
+// failureCauses are the sentinels that errors wrap, at most one each, by their names in Failure. The other sentinels follow from the
+// outcome, the class and the retry.
+var failureCauses = map[string]error{
+	"unknown-server": ErrUnknownServer, "unknown-tool": ErrUnknownTool, "unknown-resource": ErrUnknownResource,
+	"unknown-prompt": ErrUnknownPrompt, "disabled": ErrDisabled, "queue-full": ErrQueueFull, "memory": ErrMemory, "closed": ErrClosed,
 }
 
 // wholeMillis rounds up, because a client that comes back sooner than a server asked for is refused again.
@@ -168,11 +186,16 @@ func (f *Failure) ToError() error {
 	if f == nil {
 		return nil
 	}
-	return &Error{
+	e := &Error{
 		Op: f.GetOp(), Outcome: Outcome(f.GetOutcome()), Class: Class(f.GetClass()), Server: f.GetServer(),
 		Tool: f.GetTool(), Text: f.GetText(), Fix: f.GetFix(), Code: int(f.GetCode()), Data: f.GetData(),
 		RetryAfter: max(time.Duration(min(f.GetRetryAfterMs(), math.MaxInt64/int64(time.Millisecond)))*time.Millisecond, 0),
+		Retry:      Retry(f.GetRetry()), Task: f.GetTask(), Err: failureCauses[f.GetCause()],
 	}
+	if c := f.GetChallenge(); c != nil {
+		e.Challenge = &Challenge{Scheme: c.GetScheme(), Scope: c.GetScope(), ResourceMetadata: c.GetResourceMetadata(), Text: c.GetText()}
+	}
+	return e
 }
 
 func (a *Auth) toProto() *ServerAuth {

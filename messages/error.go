@@ -52,6 +52,10 @@ type Error struct {
 	// because its server is not connected it is the time until the next attempt to connect it begins; 0 if none is planned, or
 	// one is under way.
 	RetryAfter time.Duration
+	// Retry is set, for calls and reads only, when the request was not sent because its server is not connected, and says what
+	// follows: RetryAt for an attempt that is planned or under way, RetryParked for a rare probe, RetryNever if a person or a
+	// command must act first. MayRetry and ErrNotConnected follow from it.
+	Retry Retry
 	// Task is the id of the task that the call has become, if it may go on at the server without us: with it, its state
 	// and its result can be asked for later, also over another connection. It is not part of the text, because a server
 	// may use it as a credential.
@@ -93,6 +97,9 @@ var (
 	// ErrUnknownResource and ErrUnknownPrompt are wrapped by the errors that name one that no server offers.
 	ErrUnknownResource = errors.New("no such resource")
 	ErrUnknownPrompt   = errors.New("no such prompt")
+	// ErrNotConnected matches every error of a call or a read whose server is configured and not connected: see Error.Retry. A name
+	// that no configured server has is ErrUnknownServer or ErrUnknownTool, and a server that is switched off ErrDisabled.
+	ErrNotConnected = errors.New("the server is not connected")
 	// ErrMemory is wrapped by errors about what was refused because a server holds its share of the memory for all servers.
 	ErrMemory = errors.New("the memory for all servers is used up")
 	// ErrDisabled is wrapped by errors about a disabled server.
@@ -142,6 +149,8 @@ func (e *Error) Is(target error) bool {
 		return e.Outcome == OutcomeUnknown
 	case ErrRejected:
 		return e.Outcome == OutcomeRejected
+	case ErrNotConnected:
+		return e.Retry != ""
 	case ErrNeedsAuth:
 		return e.Class == ClassUnauthorized
 	case ErrDenied:

@@ -1,8 +1,11 @@
 package messages_test
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
+	"reflect"
 	"testing"
 	"time"
 
@@ -25,6 +28,32 @@ func TestAFailureSaysWhenToComeBack(t *testing.T) {
 		var e *messages.Error
 		if err := (&messages.Failure{RetryAfterMs: ms}).ToError(); !errors.As(err, &e) || e.RetryAfter < 0 {
 			t.Errorf("%d ms: %v", ms, e.RetryAfter)
+		}
+	}
+}
+
+// TestAFailureLosesNothing: every field of an Error reaches the other side, and every sentinel that it wraps; the wrapped error itself
+// stays here.
+func TestAFailureLosesNothing(t *testing.T) {
+	full := messages.Error{
+		Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassUnauthorized, Server: "a", Tool: "b", Text: "no", Fix: "sign in",
+		Code: -32001, Data: json.RawMessage(`{"a":1}`), RetryAfter: 3 * time.Second, Retry: messages.RetryNever, Task: "t-1",
+		Challenge: &messages.Challenge{Scheme: "Bearer", Scope: "read", ResourceMetadata: "https://example.com/m", Text: "expired"},
+	}
+	for v, i := reflect.ValueOf(full), 0; i < v.NumField(); i++ {
+		if name := v.Type().Field(i).Name; name != "Err" && v.Field(i).IsZero() {
+			t.Errorf("the test does not set %s", name)
+		}
+	}
+	var got *messages.Error
+	if err := messages.FailureOf(&full).ToError(); !errors.As(err, &got) || !reflect.DeepEqual(*got, full) {
+		t.Errorf("%+v", got)
+	}
+	for _, cause := range []error{messages.ErrUnknownServer, messages.ErrUnknownTool, messages.ErrUnknownResource,
+		messages.ErrUnknownPrompt, messages.ErrDisabled, messages.ErrQueueFull, messages.ErrMemory, messages.ErrClosed} {
+		err := messages.FailureOf(&messages.Error{Class: messages.ClassInvalid, Text: "x", Err: fmt.Errorf("inner: %w", cause)}).ToError()
+		if !errors.Is(err, cause) {
+			t.Errorf("%v is lost: %v", cause, err)
 		}
 	}
 }

@@ -4342,7 +4342,16 @@ type Failure struct {
 	Code    int64                  `protobuf:"varint,8,opt,name=code,proto3" json:"code,omitempty"`
 	Data    []byte                 `protobuf:"bytes,9,opt,name=data,proto3" json:"data,omitempty"`
 	// retry_after_ms is Error.RetryAfter: when to come back; 0 if nothing is known of that.
-	RetryAfterMs  int64 `protobuf:"varint,10,opt,name=retry_after_ms,json=retryAfterMs,proto3" json:"retry_after_ms,omitempty"`
+	RetryAfterMs int64 `protobuf:"varint,10,opt,name=retry_after_ms,json=retryAfterMs,proto3" json:"retry_after_ms,omitempty"`
+	// retry is Error.Retry: "retry", "parked", "none", or empty if the failure is not that of a server without a connection.
+	Retry string `protobuf:"bytes,11,opt,name=retry,proto3" json:"retry,omitempty"`
+	// challenge is what a server demands that refused credentials.
+	Challenge *FailureChallenge `protobuf:"bytes,12,opt,name=challenge,proto3" json:"challenge,omitempty"`
+	// task is the id of the task that goes on at the server without the caller. A server may use it as a credential.
+	Task string `protobuf:"bytes,13,opt,name=task,proto3" json:"task,omitempty"`
+	// cause names the sentinel that the error wraps: "unknown-server", "unknown-tool", "unknown-resource", "unknown-prompt",
+	// "disabled", "queue-full", "memory", "closed", or empty.
+	Cause         string `protobuf:"bytes,14,opt,name=cause,proto3" json:"cause,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4445,6 +4454,103 @@ func (x *Failure) GetRetryAfterMs() int64 {
 		return x.RetryAfterMs
 	}
 	return 0
+}
+
+func (x *Failure) GetRetry() string {
+	if x != nil {
+		return x.Retry
+	}
+	return ""
+}
+
+func (x *Failure) GetChallenge() *FailureChallenge {
+	if x != nil {
+		return x.Challenge
+	}
+	return nil
+}
+
+func (x *Failure) GetTask() string {
+	if x != nil {
+		return x.Task
+	}
+	return ""
+}
+
+func (x *Failure) GetCause() string {
+	if x != nil {
+		return x.Cause
+	}
+	return ""
+}
+
+// FailureChallenge is Challenge: the parameters of WWW-Authenticate.
+type FailureChallenge struct {
+	state            protoimpl.MessageState `protogen:"open.v1"`
+	Scheme           string                 `protobuf:"bytes,1,opt,name=scheme,proto3" json:"scheme,omitempty"`
+	Scope            string                 `protobuf:"bytes,2,opt,name=scope,proto3" json:"scope,omitempty"`
+	ResourceMetadata string                 `protobuf:"bytes,3,opt,name=resource_metadata,json=resourceMetadata,proto3" json:"resource_metadata,omitempty"`
+	Text             string                 `protobuf:"bytes,4,opt,name=text,proto3" json:"text,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
+}
+
+func (x *FailureChallenge) Reset() {
+	*x = FailureChallenge{}
+	mi := &file_messages_messages_proto_msgTypes[55]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FailureChallenge) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FailureChallenge) ProtoMessage() {}
+
+func (x *FailureChallenge) ProtoReflect() protoreflect.Message {
+	mi := &file_messages_messages_proto_msgTypes[55]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FailureChallenge.ProtoReflect.Descriptor instead.
+func (*FailureChallenge) Descriptor() ([]byte, []int) {
+	return file_messages_messages_proto_rawDescGZIP(), []int{55}
+}
+
+func (x *FailureChallenge) GetScheme() string {
+	if x != nil {
+		return x.Scheme
+	}
+	return ""
+}
+
+func (x *FailureChallenge) GetScope() string {
+	if x != nil {
+		return x.Scope
+	}
+	return ""
+}
+
+func (x *FailureChallenge) GetResourceMetadata() string {
+	if x != nil {
+		return x.ResourceMetadata
+	}
+	return ""
+}
+
+func (x *FailureChallenge) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
 }
 
 var File_messages_messages_proto protoreflect.FileDescriptor
@@ -4872,7 +4978,7 @@ const file_messages_messages_proto_rawDesc = "" +
 	"\n" +
 	"request_id\x18\x01 \x01(\x04R\trequestId\"3\n" +
 	"\x04Done\x12+\n" +
-	"\afailure\x18\x01 \x01(\v2\x11.mcpvisor.FailureR\afailure\"\xe9\x01\n" +
+	"\afailure\x18\x01 \x01(\v2\x11.mcpvisor.FailureR\afailure\"\xe3\x02\n" +
 	"\aFailure\x12\x0e\n" +
 	"\x02op\x18\x01 \x01(\tR\x02op\x12\x18\n" +
 	"\aoutcome\x18\x02 \x01(\tR\aoutcome\x12\x14\n" +
@@ -4884,7 +4990,16 @@ const file_messages_messages_proto_rawDesc = "" +
 	"\x04code\x18\b \x01(\x03R\x04code\x12\x12\n" +
 	"\x04data\x18\t \x01(\fR\x04data\x12$\n" +
 	"\x0eretry_after_ms\x18\n" +
-	" \x01(\x03R\fretryAfterMsB'Z%github.com/mcpvisor/mcpvisor/messagesb\x06proto3"
+	" \x01(\x03R\fretryAfterMs\x12\x14\n" +
+	"\x05retry\x18\v \x01(\tR\x05retry\x128\n" +
+	"\tchallenge\x18\f \x01(\v2\x1a.mcpvisor.FailureChallengeR\tchallenge\x12\x12\n" +
+	"\x04task\x18\r \x01(\tR\x04task\x12\x14\n" +
+	"\x05cause\x18\x0e \x01(\tR\x05cause\"\x81\x01\n" +
+	"\x10FailureChallenge\x12\x16\n" +
+	"\x06scheme\x18\x01 \x01(\tR\x06scheme\x12\x14\n" +
+	"\x05scope\x18\x02 \x01(\tR\x05scope\x12+\n" +
+	"\x11resource_metadata\x18\x03 \x01(\tR\x10resourceMetadata\x12\x12\n" +
+	"\x04text\x18\x04 \x01(\tR\x04textB'Z%github.com/mcpvisor/mcpvisor/messagesb\x06proto3"
 
 var (
 	file_messages_messages_proto_rawDescOnce sync.Once
@@ -4898,7 +5013,7 @@ func file_messages_messages_proto_rawDescGZIP() []byte {
 	return file_messages_messages_proto_rawDescData
 }
 
-var file_messages_messages_proto_msgTypes = make([]protoimpl.MessageInfo, 64)
+var file_messages_messages_proto_msgTypes = make([]protoimpl.MessageInfo, 65)
 var file_messages_messages_proto_goTypes = []any{
 	(*ServerSpec)(nil),             // 0: mcpvisor.ServerSpec
 	(*ServerIsolation)(nil),        // 1: mcpvisor.ServerIsolation
@@ -4955,34 +5070,35 @@ var file_messages_messages_proto_goTypes = []any{
 	(*ServerRequestEnded)(nil),     // 52: mcpvisor.ServerRequestEnded
 	(*Done)(nil),                   // 53: mcpvisor.Done
 	(*Failure)(nil),                // 54: mcpvisor.Failure
-	nil,                            // 55: mcpvisor.ServerSpec.EnvEntry
-	nil,                            // 56: mcpvisor.ServerSpec.HeadersEntry
-	nil,                            // 57: mcpvisor.ServerSpec.ParametersEntry
-	nil,                            // 58: mcpvisor.ServerAuth.EnvEntry
-	nil,                            // 59: mcpvisor.SetServers.ServersEntry
-	nil,                            // 60: mcpvisor.SetServersReply.ErrorsEntry
-	nil,                            // 61: mcpvisor.ReloadReply.RemarksEntry
-	nil,                            // 62: mcpvisor.GetPrompt.ArgumentsEntry
-	nil,                            // 63: mcpvisor.Complete.ContextEntry
+	(*FailureChallenge)(nil),       // 55: mcpvisor.FailureChallenge
+	nil,                            // 56: mcpvisor.ServerSpec.EnvEntry
+	nil,                            // 57: mcpvisor.ServerSpec.HeadersEntry
+	nil,                            // 58: mcpvisor.ServerSpec.ParametersEntry
+	nil,                            // 59: mcpvisor.ServerAuth.EnvEntry
+	nil,                            // 60: mcpvisor.SetServers.ServersEntry
+	nil,                            // 61: mcpvisor.SetServersReply.ErrorsEntry
+	nil,                            // 62: mcpvisor.ReloadReply.RemarksEntry
+	nil,                            // 63: mcpvisor.GetPrompt.ArgumentsEntry
+	nil,                            // 64: mcpvisor.Complete.ContextEntry
 }
 var file_messages_messages_proto_depIdxs = []int32{
-	55, // 0: mcpvisor.ServerSpec.env:type_name -> mcpvisor.ServerSpec.EnvEntry
-	56, // 1: mcpvisor.ServerSpec.headers:type_name -> mcpvisor.ServerSpec.HeadersEntry
+	56, // 0: mcpvisor.ServerSpec.env:type_name -> mcpvisor.ServerSpec.EnvEntry
+	57, // 1: mcpvisor.ServerSpec.headers:type_name -> mcpvisor.ServerSpec.HeadersEntry
 	2,  // 2: mcpvisor.ServerSpec.auth:type_name -> mcpvisor.ServerAuth
 	4,  // 3: mcpvisor.ServerSpec.allowed_tools:type_name -> mcpvisor.ToolList
 	3,  // 4: mcpvisor.ServerSpec.tls:type_name -> mcpvisor.ServerTLS
 	1,  // 5: mcpvisor.ServerSpec.isolation:type_name -> mcpvisor.ServerIsolation
-	57, // 6: mcpvisor.ServerSpec.parameters:type_name -> mcpvisor.ServerSpec.ParametersEntry
+	58, // 6: mcpvisor.ServerSpec.parameters:type_name -> mcpvisor.ServerSpec.ParametersEntry
 	4,  // 7: mcpvisor.ServerIsolation.write:type_name -> mcpvisor.ToolList
 	4,  // 8: mcpvisor.ServerIsolation.read:type_name -> mcpvisor.ToolList
 	4,  // 9: mcpvisor.ServerAuth.args:type_name -> mcpvisor.ToolList
-	58, // 10: mcpvisor.ServerAuth.env:type_name -> mcpvisor.ServerAuth.EnvEntry
+	59, // 10: mcpvisor.ServerAuth.env:type_name -> mcpvisor.ServerAuth.EnvEntry
 	0,  // 11: mcpvisor.AddServer.spec:type_name -> mcpvisor.ServerSpec
-	59, // 12: mcpvisor.SetServers.servers:type_name -> mcpvisor.SetServers.ServersEntry
-	60, // 13: mcpvisor.SetServersReply.errors:type_name -> mcpvisor.SetServersReply.ErrorsEntry
+	60, // 12: mcpvisor.SetServers.servers:type_name -> mcpvisor.SetServers.ServersEntry
+	61, // 13: mcpvisor.SetServersReply.errors:type_name -> mcpvisor.SetServersReply.ErrorsEntry
 	54, // 14: mcpvisor.SetServersReply.failure:type_name -> mcpvisor.Failure
 	14, // 15: mcpvisor.ReloadReply.problems:type_name -> mcpvisor.ReloadProblem
-	61, // 16: mcpvisor.ReloadReply.remarks:type_name -> mcpvisor.ReloadReply.RemarksEntry
+	62, // 16: mcpvisor.ReloadReply.remarks:type_name -> mcpvisor.ReloadReply.RemarksEntry
 	54, // 17: mcpvisor.ReloadReply.failure:type_name -> mcpvisor.Failure
 	54, // 18: mcpvisor.CallToolReply.failure:type_name -> mcpvisor.Failure
 	29, // 19: mcpvisor.StatusReply.servers:type_name -> mcpvisor.ServerStatus
@@ -5002,17 +5118,18 @@ var file_messages_messages_proto_depIdxs = []int32{
 	41, // 33: mcpvisor.PromptsReply.prompts:type_name -> mcpvisor.PromptEntry
 	54, // 34: mcpvisor.PromptsReply.failures:type_name -> mcpvisor.Failure
 	42, // 35: mcpvisor.PromptEntry.arguments:type_name -> mcpvisor.PromptArgumentEntry
-	62, // 36: mcpvisor.GetPrompt.arguments:type_name -> mcpvisor.GetPrompt.ArgumentsEntry
+	63, // 36: mcpvisor.GetPrompt.arguments:type_name -> mcpvisor.GetPrompt.ArgumentsEntry
 	54, // 37: mcpvisor.GetPromptReply.failure:type_name -> mcpvisor.Failure
-	63, // 38: mcpvisor.Complete.context:type_name -> mcpvisor.Complete.ContextEntry
+	64, // 38: mcpvisor.Complete.context:type_name -> mcpvisor.Complete.ContextEntry
 	54, // 39: mcpvisor.CompleteReply.failure:type_name -> mcpvisor.Failure
 	54, // 40: mcpvisor.Done.failure:type_name -> mcpvisor.Failure
-	0,  // 41: mcpvisor.SetServers.ServersEntry.value:type_name -> mcpvisor.ServerSpec
-	42, // [42:42] is the sub-list for method output_type
-	42, // [42:42] is the sub-list for method input_type
-	42, // [42:42] is the sub-list for extension type_name
-	42, // [42:42] is the sub-list for extension extendee
-	0,  // [0:42] is the sub-list for field type_name
+	55, // 41: mcpvisor.Failure.challenge:type_name -> mcpvisor.FailureChallenge
+	0,  // 42: mcpvisor.SetServers.ServersEntry.value:type_name -> mcpvisor.ServerSpec
+	43, // [43:43] is the sub-list for method output_type
+	43, // [43:43] is the sub-list for method input_type
+	43, // [43:43] is the sub-list for extension type_name
+	43, // [43:43] is the sub-list for extension extendee
+	0,  // [0:43] is the sub-list for field type_name
 }
 
 func init() { file_messages_messages_proto_init() }
@@ -5028,7 +5145,7 @@ func file_messages_messages_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_messages_messages_proto_rawDesc), len(file_messages_messages_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   64,
+			NumMessages:   65,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

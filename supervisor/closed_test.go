@@ -28,6 +28,7 @@ func TestAClosedManagerSaysSo(t *testing.T) {
 			"SetServers":          func() error { _, err := m.SetServers(ctx, map[string]supervisor.Spec{"a": spec}); return err },
 			"Configure":           func() error { _, err := m.Configure(ctx, map[string]supervisor.Spec{"a": spec}); return err },
 			"Settled":             func() error { return m.Settled(ctx) },
+			"Ready":               func() error { return m.Ready(ctx) },
 			"CallServerTool":      func() error { _, err := m.CallServerTool(ctx, "a", "x", nil); return err },
 			"ReadResource":        func() error { _, err := m.ReadResource(ctx, "x:///1"); return err },
 			"ReadServerResource":  func() error { _, err := m.ReadServerResource(ctx, "a", "x:///1"); return err },

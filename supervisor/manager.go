@@ -532,55 +532,11 @@ func (m *Manager) DisconnectAll(ctx context.Context) error {
 	return forEachServer(m.Servers(), func(name string) error { return m.Disconnect(ctx, name) })
 }
 
-// Settled returns nil when none of the named servers, of all if none is named, changes its phase by itself any more: each is
-// connected, has failed with the next attempt decided, is disabled, needs credentials, or rests. It waits for no other server. The
-// error is ErrUnknownServer for a name that no server has, and ctx's error if that ended first.
-func (m *Manager) Settled(ctx context.Context, servers ...string) error {
-	const op = "wait"
-	ticket, err := m.awaitHandled(ctx, op)
-	if err != nil {
-		return err
-	}
-	all := len(servers) == 0
-	if all {
-		servers = m.Servers()
-	}
-	for _, name := range servers {
-		cell := m.shared.CellOf(name)
-		switch {
-		case cell == nil && all: // it was removed just now
-			continue
-		case cell == nil:
-			return refusal.UnknownServerError(op, name)
-		}
-		if _, err := cell.Wait(ctx, func(v *actors.View) bool {
-			// Seen says that the actor has handled all commands from before; without it an old settled state would be taken for
-			// the new.
-			return v.Seen >= ticket && v.State.Settled() && isRetryKnown(v) || v.State.Removing
-		}); err != nil {
-			return &Error{Op: op, Class: messages.ClassOf(err), Server: name,
-				Text: "still " + describePhase(cell.View()) + " when the context ended", Err: err}
-		}
-	}
-	return m.awaitCatalog(ctx, op)
-}
-
 // Woken reports that the machine has slept, or that the network is back. Servers that wait to be tried again are tried
 // within a few seconds, spread and through the start gate, and remote connections are probed. The manager notices by itself that
 // the machine has slept, within 10 s; a program that knows it sooner, or that sees the network return, calls Woken. It returns at
 // once.
 func (m *Manager) Woken() { m.sendCommand(core.SleepNoticed{}) }
-
-// isRetryKnown reports whether the supervisor has answered a failure: a failed server without a Retry still waits for it.
-func isRetryKnown(v *actors.View) bool {
-	return v.State.Phase != messages.Failed || v.State.Retry != ""
-}
-
-// awaitHandled returns when the supervisor has handled every command that was sent before it. The servers' actors get a barrier
-// then, and have handled theirs when their View.Seen reaches the ticket that is returned.
-func (m *Manager) awaitHandled(ctx context.Context, op string) (ticket uint64, err error) {
-	return askSupervisor(ctx, m, op, func(reply func(uint64)) any { return core.Barrier{Reply: reply} })
-}
 
 // Close ends the manager: it refuses commands, lets calls finish for at most half of the time that ctx leaves (5 s if ctx has no
 // deadline), stops all servers in parallel and waits for their processes. It is idempotent, and only the first call's ctx sets

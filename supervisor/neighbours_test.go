@@ -162,6 +162,7 @@ func byName() map[string]method {
 			return err
 		},
 		"Settled": func(ctx context.Context, m *supervisor.Manager) error { return m.Settled(ctx, good) },
+		"Ready":   func(ctx context.Context, m *supervisor.Manager) error { return m.Ready(ctx, good) },
 		"Resources": func(ctx context.Context, m *supervisor.Manager) error {
 			_, err := m.Resources(ctx, good)
 			return err

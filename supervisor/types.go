@@ -56,6 +56,7 @@ var (
 	ErrOutcomeUnknown  = messages.ErrOutcomeUnknown
 	ErrRejected        = messages.ErrRejected
 	ErrNeedsAuth       = messages.ErrNeedsAuth
+	ErrNotConnected    = messages.ErrNotConnected
 	ErrDenied          = messages.ErrDenied
 	ErrInvalid         = messages.ErrInvalid
 	ErrUnknownServer   = messages.ErrUnknownServer

@@ -22,8 +22,9 @@ type failure struct {
 	Data      []byte              `json:"data,omitempty"` // base64: the server's own bytes
 	Challenge *messages.Challenge `json:"challenge,omitempty"`
 	// RetryAfterMs is in milliseconds; what is below a millisecond is lost.
-	RetryAfterMs int64  `json:"retryAfterMs,omitempty"`
-	Task         string `json:"task,omitempty"`
+	RetryAfterMs int64          `json:"retryAfterMs,omitempty"`
+	Retry        messages.Retry `json:"retry,omitempty"`
+	Task         string         `json:"task,omitempty"`
 	// Cause is a key of causes, empty if the error wraps none of them.
 	Cause string `json:"cause,omitempty"`
 }
@@ -44,7 +45,7 @@ func failureOf(err error) failure {
 	}
 	f := failure{
 		Op: e.Op, Outcome: e.Outcome, Class: e.Class, Server: e.Server, Tool: e.Tool, Text: e.Text, Fix: e.Fix,
-		Code: e.Code, Data: e.Data, Challenge: e.Challenge, RetryAfterMs: e.RetryAfter.Milliseconds(), Task: e.Task,
+		Code: e.Code, Data: e.Data, Challenge: e.Challenge, RetryAfterMs: e.RetryAfter.Milliseconds(), Retry: e.Retry, Task: e.Task,
 	}
 	for name, cause := range causes {
 		// At most one cause fits; the wrapped error itself stays on this side.
@@ -60,7 +61,7 @@ func (f failure) toError() *messages.Error {
 	e := &messages.Error{
 		Op: f.Op, Outcome: f.Outcome, Class: f.Class, Server: f.Server, Tool: f.Tool, Text: f.Text, Fix: f.Fix,
 		Code: f.Code, Challenge: f.Challenge, RetryAfter: time.Duration(f.RetryAfterMs) * time.Millisecond,
-		Task: f.Task, Err: causes[f.Cause],
+		Retry: f.Retry, Task: f.Task, Err: causes[f.Cause],
 	}
 	// A nil Data must stay nil: callers test for it.
 	if len(f.Data) > 0 {

@@ -14,7 +14,7 @@ var readBugs = slices.Concat(inPackage("supervisor",
 		Finds: []string{"I20"}, Why: "a program that waits for its servers goes on while they start",
 	},
 	Bug{
-		Name: "settled-waits-for-the-removed", In: "Manager.Settled", Old: "cell == nil && all", New: "cell == nil && !all",
+		Name: "settled-waits-for-the-removed", In: "Manager.awaitServers", Old: "!all", New: "all",
 		Finds: []string{"I20"}, Why: "a program that waits for its servers fails because one of them is removed meanwhile",
 	},
 	Bug{

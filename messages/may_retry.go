@@ -1,0 +1,52 @@
+package messages
+
+import (
+	"errors"
+	"time"
+)
+
+// retryPause is the least time before a call is made again. An attempt to connect that is under way, and a full queue, have no time
+// of their own, and a caller without a pause would spend a processor on asking.
+const retryPause = 100 * time.Millisecond
+
+// MayRetry reports whether the same call may succeed later although nobody acts, and cannot run twice by being made again. at is when
+// to make it: the server's next attempt to connect, the time that the server asked for, or 0.1 s from now. ok is false for every
+// call that may have run, and for one that fails again until something is changed: an unknown name, a denied, invalid or cancelled
+// call, a disabled server, one that needs credentials or is not tried again, a closed manager.
+//
+//	for {
+//		out, err := m.CallTool(ctx, name, args)
+//		var e *supervisor.Error
+//		if !errors.As(err, &e) {
+//			return out, err
+//		}
+//		at, ok := e.MayRetry()
+//		if !ok || !sleepUntil(ctx, at) {
+//			return nil, err
+//		}
+//	}
+func (e *Error) MayRetry() (at time.Time, ok bool) {
+	if !e.mayPass() {
+		return time.Time{}, false
+	}
+	return time.Now().Add(max(e.RetryAfter, retryPause)), true
+}
+
+// mayPass decides MayRetry without a clock.
+func (e *Error) mayPass() bool {
+	// Nothing ran: it was not sent, or the server refused it because it has too much to do (429, 503).
+	notRun := e.Outcome == OutcomeNotSent || e.Outcome == OutcomeRejected && e.Class == ClassThrottled
+	if !notRun || errors.Is(e, ErrClosed) {
+		return false
+	}
+	if e.Retry != "" {
+		return e.Retry != RetryNever && e.Class != ClassCanceled
+	}
+	switch e.Class {
+	case ClassTimeout, ClassExited, ClassNetwork, ClassThrottled, ClassSession, ClassExhausted, ClassProtocol:
+		return true
+	case ClassNone, ClassConfig, ClassMissing, ClassUnauthorized, ClassForbidden, ClassUnsupported, ClassCanceled, ClassDenied,
+		ClassInvalid, ClassRejected, ClassPanic:
+	}
+	return false
+}
