@@ -7,12 +7,12 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/internal/refusal"
 )
 
-// links is the way of every request of a caller, tool calls and reads alike: the list, from the caller to the server. Start
-// composes it once, with [actors.Compose]; a link of an option that is not used is left out, and costs nothing. The end of the
+// links is the way of every request of a caller, tool calls and reads alike: the list, from the caller to the server.
+// newCalls composes it once, with [actors.Compose]; a link of an option that is not used is left out, and costs nothing. The end of the
 // chain is actors.Calls.Send, which passes the admission gate of a connection to its session.
 //
 // Each row says why it stands where it stands.
-func (m *Manager) links() []actors.Interceptor {
+func (m *Manager) links(calls *actors.Calls) []actors.Interceptor {
 	var links []actors.Interceptor
 	// Outermost: every end is recorded, also that of a request which another link refuses, or in which a function of the program
 	// panics; and what is recorded is what the caller gets.
@@ -34,16 +34,16 @@ func (m *Manager) links() []actors.Interceptor {
 		// Every later link needs to know the server, and the tool. A call may wait here until its server has listed its tools.
 		actors.Interceptor{Name: "find", Before: m.find},
 		// The events name what was found, so nothing is published of a name that leads nowhere; what is refused is an event as well.
-		actors.Interceptor{Name: "watch", Before: m.calls.PublishStart, After: m.calls.PublishEnd},
+		actors.Interceptor{Name: "watch", Before: calls.PublishStart, After: calls.PublishEnd},
 		// Inside of all that shows an error to someone, outside of all whose errors may quote the server.
-		actors.Interceptor{Name: "explain", After: m.calls.Explain},
+		actors.Interceptor{Name: "explain", After: calls.Explain},
 		// Before a lazy server is connected, and before the timeout begins: a person may take long to answer. Once, however often
 		// the request is sent.
 		actors.Interceptor{Name: "permit", Before: m.permit},
 		// What follows runs once for each connection that gets the request: at most twice.
-		actors.Interceptor{Name: "repeat", Around: m.calls.Repeat},
+		actors.Interceptor{Name: "repeat", Around: calls.Repeat},
 		// Callers take turns at a server with a bound, which is known with the connection. A slot is held for one attempt only.
-		actors.Interceptor{Name: "queue", Before: m.calls.TakeSlot, After: m.calls.LeaveSlot},
+		actors.Interceptor{Name: "queue", Before: calls.TakeSlot, After: calls.LeaveSlot},
 	)
 }
 

@@ -49,7 +49,7 @@
 //
 // The supervisor actor (internal/core) owns the set of servers, their restart records (package supervisor/restart) and the start
 // gate. Each server actor owns its own state and connection. The registry actor is the only writer of the catalog. Beside the
-// actors stand the other parts, each with a lock of its own and made of a few options by Start: credentials, opener (which specs
-// may be tried, and their transports), toolcache, permissions with asker, requests (what servers ask), auditor, listindex, and
-// reload, which follows files.
+// actors stand the other parts, each with a lock of its own and made of a few options: credentials, opener (which specs may be
+// tried, and their transports), toolcache, permissions with asker, requests (what servers ask), auditor, listindex, and reload,
+// which follows files. Config is only what the program says; newManager (build.go) makes all parts of it, and Start starts them.
 package supervisor

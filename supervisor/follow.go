@@ -121,7 +121,7 @@ func (f *Follower) Close() {
 func (f *Follower) applyDecision(ctx context.Context, d plan.Decision) error {
 	ctx = audit.WithVia(ctx, "file", "")
 	// The rules come first, so that no new server runs under the old ones.
-	if !f.m.permissions.HasRules(d.Permissions) {
+	if !f.m.rules.HasRules(d.Permissions) {
 		if err := f.m.SetPermissions(ctx, d.Permissions); err != nil {
 			return err
 		}

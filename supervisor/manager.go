@@ -16,11 +16,9 @@ import (
 	"github.com/mcpvisor/mcpvisor/actors"
 	"github.com/mcpvisor/mcpvisor/actors/lifecycle"
 	"github.com/mcpvisor/mcpvisor/messages"
-	"github.com/mcpvisor/mcpvisor/supervisor/access"
 	"github.com/mcpvisor/mcpvisor/supervisor/audit"
 	"github.com/mcpvisor/mcpvisor/supervisor/config"
 	"github.com/mcpvisor/mcpvisor/supervisor/internal/actorsystem"
-	"github.com/mcpvisor/mcpvisor/supervisor/internal/asker"
 	"github.com/mcpvisor/mcpvisor/supervisor/internal/auditor"
 	"github.com/mcpvisor/mcpvisor/supervisor/internal/core"
 	"github.com/mcpvisor/mcpvisor/supervisor/internal/credentials"
@@ -31,17 +29,15 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/internal/requests"
 	"github.com/mcpvisor/mcpvisor/supervisor/internal/toolcache"
 	"github.com/mcpvisor/mcpvisor/supervisor/output"
-	"github.com/mcpvisor/mcpvisor/transports"
 	"github.com/mcpvisor/mcpvisor/transports/budget"
-	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
 // Manager is the facade: a running supervisor with its servers. All methods are safe for concurrent use. Commands (Connect,
 // Toggle, Remove …) go through the supervisor actor's mailbox and wait for an outcome; reads (Status, Tools, Watch …) and calls
 // take published values and wait for no actor.
 type Manager struct {
-	// cfg is the manager's own copy, with the defaults filled in.
-	cfg    *Config
+	// cfg is what the program said, with the defaults filled in. Nothing writes it.
+	cfg    Config
 	shared *core.Shared
 	// calls has the links of a request's chain that know the servers, and the whole chain: see links. It asks no actor.
 	calls *actors.Calls
@@ -58,7 +54,8 @@ type Manager struct {
 	toolCache *toolcache.Cache
 	// requestHandler answers the requests of servers.
 	requestHandler *requests.Handler
-	// permissions decides which calls may be made.
+	// rules are those in force, and permissions decides by them and by the person which calls may be made.
+	rules       *permissions.ActiveRules
 	permissions *permissions.Decider
 	// audit records what is done; nil without Config.Audit. Its methods accept a nil receiver.
 	audit *auditor.Auditor
@@ -93,75 +90,15 @@ func Start(ctx context.Context, cfg Config) (*Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Manager{cfg: &cfg, system: cfg.System, budget: budget.New(cfg.MemoryBudget),
-		closingBegun: make(chan struct{}), closeDone: make(chan struct{}), closed: make(chan struct{})}
+	m, supervisorActor := newManager(cfg)
 	if m.system == nil {
 		m.system, m.ownSystem = actorsystem.New(cfg.Logger), true
 	}
-	m.shared = &core.Shared{Catalog: actors.NewCatalog(cfg.Naming), Hub: actors.NewHub()}
-	m.requestHandler = requests.New(requests.Answerers{Elicit: cfg.Elicit, Sample: cfg.Sample, Roots: cfg.Roots,
-		ElicitURL: cfg.ElicitURL, SampleTools: cfg.SampleTools, Log: cfg.Logger, Publish: m.shared.Hub.Publish})
-	m.audit = auditor.New(auditor.Options{
-		Writer: cfg.Audit, RecordOptions: cfg.AuditOptions, Program: cfg.ClientName + " " + cfg.ClientVersion, Project: cfg.AuditProject,
-		Log: cfg.Logger, Cell: m.shared.CellOf, Decide: m.Decide,
-		// The permissions are made after the auditor, which they record into.
-		FindHiddenTool: func(qualified string) (server, tool string) { return m.permissions.FindHiddenTool(qualified) },
-		DecideServer:   func(server string) access.Decision { return m.permissions.DecideServer(server) },
-	})
-	m.permissions = permissions.New(permissions.Options{
-		Access: cfg.Access, Pin: cfg.Pin, LeastPin: cfg.LeastPin, Hints: cfg.Ask != nil, Allow: cfg.Allow, Naming: cfg.Naming,
-		Store: cfg.Pins, Audit: m.audit, Log: cfg.Logger,
-		Asker: asker.New(asker.Options{Ask: questionFunc(cfg.Ask), Audit: m.audit, Log: cfg.Logger, Done: m.closingBegun}),
-		Cell:  m.shared.CellOf, Names: m.Servers, Snapshot: m.Tools, Publish: m.shared.Hub.Publish,
-	})
-	m.credentials = credentials.New(credentials.Options{
-		Provider: cfg.AuthProvider, Store: cfg.AuthStore, Locks: cfg.AuthLocks, ClientName: cfg.ClientName,
-		Guard: cfg.Guard, InheritEnv: cfg.InheritEnv, Log: cfg.Logger,
-	})
-	m.opener = opener.New(opener.Options{
-		Policy: cfg.Policy, Managed: cfg.Managed, Allowed: cfg.AllowedTransports, Transport: cfg.Transport, Wrap: cfg.Wrap,
-		InProcess: cfg.InProcess, Guard: cfg.Guard, InheritEnv: cfg.InheritEnv, Credentials: m.credentials,
-	})
-	m.toolCache = toolcache.New(cfg.CacheDir, cfg.InheritEnv, cfg.Logger, m.credentials.IdentityOf)
-	m.calls = &actors.Calls{
-		Catalog: m.shared.Catalog, Hub: m.shared.Hub, Cell: m.shared.CellOf, Wait: cfg.CallWait,
-		// Package actors gets these as functions, so that it needs to know nothing of rules and names.
-		Refuse: m.permissions.RefuseTool, ResolveName: m.resolveToolName,
-		RetryWait: cfg.WithdrawAfter,
-		Wake: func(server string) {
-			m.sendCommand(core.ServerCommand{Name: server, Event: lifecycle.Wake{Ticket: m.shared.NextTicket()}, Reply: func(error) {}})
-		},
-	}
-	m.calls.Handle = actors.Compose(m.links(), m.calls.Send)
 	// A sign-in that is known before the first attempt decides whose cached lists a lazy server may show.
 	m.loadAccounts(ctx, cfg.Servers)
-	common := &actors.Common{
-		Hub: m.shared.Hub, Registry: &m.shared.Registry, Timing: cfg.Timing, Log: cfg.Logger,
-		MaxInFlight: cfg.MaxInFlight, MaxQueued: cfg.MaxQueued,
-		Session:  session.Config{ClientName: cfg.ClientName, ClientVersion: cfg.ClientVersion},
-		Handlers: m.requestHandler.HandlersFor, AwaitCredentials: m.credentials.AwaitCredentials, Filter: m.permissions.FilterTools,
-		Prepare: m.permissions.PrepareTools,
-	}
-	// An attempt opens its transport in a goroutine of its own, so OpenTransport may block; the share is looked up late, because the
-	// cell of a server may have been replaced by a re-added one.
-	common.Open = func(name string, spec *Spec) (transports.Transport, error) {
-		return m.opener.OpenTransport(name, spec, m.shared.ShareOf(name))
-	}
-	if m.audit != nil {
-		common.PhaseChanged = m.audit.RecordPhase
-	}
-	if m.toolCache != nil {
-		common.Remember = m.toolCache.SaveToolList
-	}
-	sup, stopped := core.New(core.Options{
-		Configured: cfg.Servers, Common: common, Restart: cfg.Restart, Limits: cfg.Gate, WithdrawAfter: cfg.WithdrawAfter,
-		Rand: cfg.Rand, ActorOptions: cfg.ActorOptions, Specs: m.opener, Credentials: m.credentials, Budget: m.budget,
-		LoadToolList: m.toolCache.LoadToolList,
-	}, m.shared)
-	m.stopped = stopped
 	// Several managers may share one actor system, in which names must differ.
 	n := instances.Add(1)
-	m.pid, err = m.system.Root.SpawnNamed(actorsystem.PropsOf(cfg.ActorOptions, "supervisor", func() actor.Actor { return sup }), fmt.Sprintf("mcpvisor-%d", n))
+	m.pid, err = m.system.Root.SpawnNamed(actorsystem.PropsOf(cfg.ActorOptions, "supervisor", func() actor.Actor { return supervisorActor }), fmt.Sprintf("mcpvisor-%d", n))
 	if err != nil {
 		// No actor runs, and the caller gets no manager that could close the rest.
 		m.audit.Close()

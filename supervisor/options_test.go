@@ -2,6 +2,7 @@ package supervisor_test
 
 import (
 	"context"
+	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -16,6 +17,19 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/transports"
 )
+
+// TestConfigHoldsOnlyWhatTheProgramSays: what a manager makes of a Config is in no hidden field of it, so that a program may use its
+// value for a second manager.
+func TestConfigHoldsOnlyWhatTheProgramSays(t *testing.T) {
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[supervisor.Config]()) {
+		if !f.IsExported() {
+			t.Errorf("Config.%s belongs to the manager: make it in build.go", f.Name)
+		}
+	}
+	if n := reflect.TypeFor[*supervisor.Config]().NumMethod(); n > 0 {
+		t.Errorf("Config has %d methods: what works with it is a part, which gets what it needs of it", n)
+	}
+}
 
 // TestActorOptions: every actor of a manager is made with the options that the program gives for its name.
 func TestActorOptions(t *testing.T) {

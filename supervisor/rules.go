@@ -16,7 +16,7 @@ import (
 )
 
 // Permissions returns the rules that are in force.
-func (m *Manager) Permissions() access.Rules { return m.permissions.CurrentRules() }
+func (m *Manager) Permissions() access.Rules { return m.rules.CurrentRules() }
 
 // SetPermissions replaces the rules. It returns when every call that begins is decided by the new ones, and the catalog
 // shows what they leave: tools that every call would be denied are withdrawn, others come back. Calls that run are not
@@ -27,7 +27,7 @@ func (m *Manager) SetPermissions(ctx context.Context, r access.Rules) error {
 		return refusal.ClosedError("configure")
 	}
 	// The rules are in force for every call from here on; what follows only changes what is shown.
-	m.permissions.SetRules(r)
+	m.rules.SetRules(r)
 	m.audit.RecordChange(auditor.CallerFromContext(ctx), audit.Record{Kind: audit.KindApproval, Change: "permissions", Detail: auditor.RuleCount(r)}, nil)
 	return m.refilterTools(ctx)
 }
@@ -56,7 +56,7 @@ func (m *Manager) refilterTools(ctx context.Context) error {
 // Decide returns what would happen to a call, without making it: by the rules, and by the annotations of the tool if its server
 // is trusted and offers it. What a person has allowed until the manager ends does not count.
 func (m *Manager) Decide(server, tool string, args json.RawMessage) access.Decision {
-	return m.permissions.Decide(server, tool, args)
+	return m.rules.Decide(server, tool, args)
 }
 
 // pinsEvery is the period in which the manager checks whether another process has changed the store.

@@ -58,13 +58,18 @@ type Options struct {
 	Program, Project string
 	Log              *zap.Logger
 
-	// The auditor asks for rules, secrets and names when a record is made. Cell has the published state of a server;
-	// FindHiddenTool finds the server and the own name of a tool that is not offered, Decide says what the rules decide about
-	// a call, and DecideServer about everything of a server.
-	Cell           func(server string) *actors.Cell
-	FindHiddenTool func(qualified string) (server, tool string)
-	Decide         func(server, tool string, args json.RawMessage) access.Decision
-	DecideServer   func(server string) access.Decision
+	// The auditor asks for secrets, rules and names when a record is made. Cell has the published state of a server.
+	Cell  func(server string) *actors.Cell
+	Rules Rules
+}
+
+// Rules are those in force.
+type Rules interface {
+	// FindHiddenTool finds the server and the own name of a tool that is not offered.
+	FindHiddenTool(qualified string) (server, tool string)
+	// Decide says what the rules decide about a call, and DecideServer about everything of a server.
+	Decide(server, tool string, args json.RawMessage) access.Decision
+	DecideServer(server string) access.Decision
 }
 
 // New returns nil without a writer. The first record says which program and process the following ones belong to.
@@ -184,13 +189,13 @@ func (a *Auditor) addError(r *audit.Record, err error) {
 // that the catalog does not have.
 func (a *Auditor) addRefusingRule(r *audit.Record, server, tool string, raw json.RawMessage) {
 	if server == "" {
-		if server, tool = a.o.FindHiddenTool(tool); server == "" {
+		if server, tool = a.o.Rules.FindHiddenTool(tool); server == "" {
 			return
 		}
 		r.Server, r.Tool = server, tool
 	}
 	// The rules are asked again, because the refusal itself carries only a text.
-	if d := a.o.Decide(server, tool, raw); d.Verdict == access.Deny {
+	if d := a.o.Rules.Decide(server, tool, raw); d.Verdict == access.Deny {
 		r.Decision, r.Rule, r.Source = string(d.Verdict), d.Rule, d.Source.String()
 	}
 }

@@ -77,7 +77,7 @@ func (a *Auditor) addDenyingRule(r *audit.Record, err error) {
 	if !errors.Is(err, messages.ErrDenied) {
 		return
 	}
-	if d := a.o.DecideServer(r.Server); d.Verdict == access.Deny {
+	if d := a.o.Rules.DecideServer(r.Server); d.Verdict == access.Deny {
 		r.Decision, r.Rule, r.Source = string(d.Verdict), d.Rule, d.Source.String()
 	}
 }

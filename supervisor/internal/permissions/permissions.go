@@ -1,7 +1,8 @@
 // Package permissions decides which tools are offered and which calls are sent: by the rules (package supervisor/access), by the pinned
 // definitions (package supervisor/pins), by the person, and by the program's own function.
 //
-//	d := permissions.New(permissions.Options{Access: rules, Asker: asker, Log: log, …})
+//	rules := permissions.NewRules(permissions.RuleOptions{Access: access, Naming: naming, …})
+//	d := permissions.New(permissions.Options{Rules: rules, Asker: asker, Log: log, …})
 //	err := d.AllowCall(ctx, tool, args, &trace)      // nil: it may be sent
 //
 // Guarantees: a call is decided by one set of rules to its end, and without a lock; what is denied was not sent, and the error
@@ -18,15 +19,11 @@ package permissions
 import (
 	"context"
 	"encoding/json"
-	"reflect"
 	"slices"
-	"sync"
-	"sync/atomic"
 
 	"go.uber.org/zap"
 
 	"github.com/mcpvisor/mcpvisor/actors"
-	"github.com/mcpvisor/mcpvisor/actors/catalog"
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor/access"
 	"github.com/mcpvisor/mcpvisor/supervisor/internal/asker"
@@ -44,99 +41,37 @@ import (
 // Safe for concurrent use: a call reads the rules without a lock, SetRules replaces them whole.
 type Decider struct {
 	Options
-	// rules is replaced whole by SetRules; a call uses one set to its end.
-	rules atomic.Pointer[ruleSet]
-	pins  pinState
+	pins pinState
 }
 
 // Options holds the rules, the pins and the functions that a decider works with.
 type Options struct {
-	// Access are the first rules, and Pin and LeastPin the first treatment of changed tools; both may be replaced.
-	Access        access.Rules
+	Rules *ActiveRules
+	// Pin and LeastPin are the first treatment of changed tools, which may be replaced.
 	Pin, LeastPin string
-	// Hints says that the annotations of trusted servers count, because there is a person to ask about them.
-	Hints bool
 	// Allow is the program's own function, nil for none.
-	Allow  func(ctx context.Context, tool *messages.Tool, args json.RawMessage) error
-	Naming messages.Naming
+	Allow func(ctx context.Context, tool *messages.Tool, args json.RawMessage) error
 	// Store remembers the definitions of tools; nil for none.
 	Store *pins.Store
 	Asker *asker.Asker
 	Audit *auditor.Auditor
 	Log   *zap.Logger
-
-	// Cell has the published state of a server, Names the ids of all, Snapshot the newest catalog.
-	Cell     func(server string) *actors.Cell
-	Names    func() []string
-	Snapshot func() *catalog.Snapshot
 	// Publish sends an event to the watchers; nil publishes none.
 	Publish func(messages.Event)
 }
 
-// ruleSet is one set of compiled rules, with what they decide about each tool that was called under them.
-type ruleSet struct {
-	*access.Matcher
-	// empty says that there are no rules, so that a call need not look for a judgement.
-	empty bool
-	// tools holds judgements by the address of the tool's definition, which a snapshot shares with the next one if the tool is
-	// the same.
-	tools     atomic.Pointer[sync.Map] // *messages.Tool → *access.Judgement
-	keptCount atomic.Int64
-}
-
-// maxJudgements bounds the judgements that are kept. Above it all are forgotten, those of definitions that are gone included, and
-// made again as calls come.
-const maxJudgements = 1 << 16
-
+// New makes a decider that works with the options as they are.
 func New(o Options) *Decider {
 	p := &Decider{Options: o}
 	p.pins.setPolicy(o.Pin, o.LeastPin)
-	p.SetRules(o.Access)
 	return p
-}
-
-// compileRules compiles the rules as they would be in force. Annotations count only if there is a person to ask about them.
-func (p *Decider) compileRules(r access.Rules) *access.Matcher {
-	// With a person to ask, annotations are worth something; without, "destructive" could only deny.
-	r.Hints = r.Hints || p.Hints
-	return access.Compile(r)
-}
-
-// HasRules reports whether these rules are in force already, each from the same file and line: a verdict names its place.
-func (p *Decider) HasRules(r access.Rules) bool {
-	return reflect.DeepEqual(p.rules.Load().Rules(), p.compileRules(r).Rules())
-}
-
-// SetRules puts rules in force. Calls that were decided before are not affected.
-func (p *Decider) SetRules(r access.Rules) {
-	made := p.compileRules(r)
-	j := &ruleSet{Matcher: made, empty: made.Rules().Empty()}
-	j.tools.Store(new(sync.Map))
-	p.rules.Store(j)
-}
-
-// judgementFor returns the judgement about a tool that is offered, and keeps it for the next call of the same definition.
-func (j *ruleSet) judgementFor(tool *messages.Tool, naming messages.Naming) *access.Judgement {
-	known := j.tools.Load()
-	if v, ok := known.Load(tool); ok {
-		return v.(*access.Judgement)
-	}
-	// Two goroutines may make the same judgement at once; one of them is kept.
-	made := j.Tool(tool.Server, tool.Name, naming.Tool(tool.Server, tool.Name))
-	if j.keptCount.Add(1) > maxJudgements {
-		j.keptCount.Store(1)
-		known = new(sync.Map)
-		j.tools.Store(known)
-	}
-	known.Store(tool, made)
-	return made
 }
 
 // AllowCall returns nil if the call may be sent. It runs before the call's own timeout begins, so that the time that a person takes
 // does not count. trace gets the decision, and the answer of a person who was asked.
 func (p *Decider) AllowCall(ctx context.Context, tool *messages.Tool, args json.RawMessage, trace *actors.Trace) error {
-	if j := p.rules.Load(); !j.empty {
-		judgement := j.judgementFor(tool, p.Naming)
+	if j := p.Rules.current.Load(); !j.empty {
+		judgement := j.judgementFor(tool, p.Rules.Naming)
 		// Nearly all calls end here: the rules allow the tool with any arguments.
 		if judgement.Verdict() == access.Allow {
 			if p.Audit != nil {
@@ -162,7 +97,7 @@ func (p *Decider) decideCall(
 	ctx context.Context, j *access.Judgement, tool *messages.Tool, args json.RawMessage, trace *actors.Trace,
 ) error {
 	// The spec may have changed since the tool was listed; the newest one counts.
-	trusted := p.isTrusted(tool.Server)
+	trusted := p.Rules.isTrusted(tool.Server)
 	d := j.Decide(access.Request{Args: args, Trusted: trusted, Annotations: tool.Annotations})
 	if p.Audit != nil {
 		auditor.NoteDecision(trace, d)
@@ -178,12 +113,6 @@ func (p *Decider) decideCall(
 	return deniedError(tool.Server, tool.Name, d)
 }
 
-// isTrusted reports whether the annotations of a server's tools may be believed: its spec says trusted.
-func (p *Decider) isTrusted(server string) bool {
-	cell := p.Cell(server)
-	return cell != nil && cell.View().Spec.Trusted
-}
-
 // deniedError returns the error of a call that a rule denies: it was not sent.
 func deniedError(server, tool string, d access.Decision) *messages.Error {
 	return &messages.Error{Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassDenied, Server: server, Tool: tool,
@@ -197,11 +126,11 @@ func denialText(d access.Decision) string { return "denied: " + d.Why }
 func (p *Decider) RefuseTool(qualified, server, tool string) error {
 	// A name of a tool that was never offered must be resolved among the quarantined ones.
 	if qualified != "" {
-		if server, tool = p.FindHiddenTool(qualified); server == "" {
+		if server, tool = p.Rules.FindHiddenTool(qualified); server == "" {
 			return nil
 		}
 	}
-	cell := p.Cell(server)
+	cell := p.Rules.Cell(server)
 	if cell == nil {
 		return nil
 	}
@@ -213,35 +142,15 @@ func (p *Decider) RefuseTool(qualified, server, tool string) error {
 			}
 		}
 	}
-	j := p.rules.Load()
+	j := p.Rules.current.Load()
 	if j.empty {
 		return nil
 	}
 	// Only a rule is named here: a default that denies says nothing about this one tool.
-	if d, hopeless := j.Tool(server, tool, p.Naming.Tool(server, tool)).AlwaysDenied(false, nil); hopeless && d.ByRule {
+	if d, hopeless := j.Tool(server, tool, p.Rules.Naming.Tool(server, tool)).AlwaysDenied(false, nil); hopeless && d.ByRule {
 		return deniedError(server, tool, d)
 	}
 	return nil
-}
-
-// FindHiddenTool returns the server and the own name of a tool that is not offered, by its qualified name. A name with a hash is
-// looked for among the quarantined tools.
-func (p *Decider) FindHiddenTool(qualified string) (server, tool string) {
-	if server, tool, ok := p.Naming.Split(qualified); ok {
-		return server, tool
-	}
-	for _, name := range p.Names() {
-		cell := p.Cell(name)
-		if cell == nil || cell.View().Tools == nil {
-			continue
-		}
-		for _, q := range cell.View().Tools.Quarantined {
-			if q.By != "" && p.Naming.Tool(name, q.Name) == qualified {
-				return name, q.Name
-			}
-		}
-	}
-	return "", ""
 }
 
 // FilterTools implements actors.Common.Filter: it takes the tools out of a list that every call would be denied, because a model
@@ -250,7 +159,7 @@ func (p *Decider) FindHiddenTool(qualified string) (server, tool string) {
 func (p *Decider) FilterTools(name string, spec *messages.Spec, list *session.ToolList) *session.ToolList {
 	// Pins first: a tool that is held back needs no rule.
 	list = p.filterChanged(name, spec, list)
-	j := p.rules.Load()
+	j := p.Rules.current.Load()
 	if j.empty {
 		return list
 	}
@@ -258,7 +167,7 @@ func (p *Decider) FilterTools(name string, spec *messages.Spec, list *session.To
 	out := *list
 	out.Tools, out.Quarantined = nil, slices.Clone(list.Quarantined)
 	for _, t := range list.Tools {
-		d, hopeless := j.Tool(name, t.Name, p.Naming.Tool(name, t.Name)).AlwaysDenied(spec.Trusted, t.Annotations)
+		d, hopeless := j.Tool(name, t.Name, p.Rules.Naming.Tool(name, t.Name)).AlwaysDenied(spec.Trusted, t.Annotations)
 		if !hopeless {
 			out.Tools = append(out.Tools, t)
 			continue
@@ -272,7 +181,7 @@ func (p *Decider) FilterTools(name string, spec *messages.Spec, list *session.To
 // CheckRead refuses to read what a server offers beside tools, if a rule denies the whole server. Rules about single tools do not
 // apply to resources and prompts.
 func (p *Decider) CheckRead(server string) error {
-	j := p.rules.Load()
+	j := p.Rules.current.Load()
 	if j.empty {
 		return nil
 	}
@@ -282,23 +191,4 @@ func (p *Decider) CheckRead(server string) error {
 		return e
 	}
 	return nil
-}
-
-// CurrentRules returns the rules that are in force.
-func (p *Decider) CurrentRules() access.Rules { return p.rules.Load().Rules() }
-
-// Decide returns what would happen to a call, by the rules, and by the annotations of the tool if its server is trusted and
-// offers it.
-func (p *Decider) Decide(server, tool string, args json.RawMessage) access.Decision {
-	q := access.Request{Server: server, Tool: tool, Qualified: p.Naming.Tool(server, tool), Args: args, Trusted: p.isTrusted(server)}
-	// A tool that is not offered is decided about by its name alone.
-	if e, ok := p.Snapshot().LookupTool(server, tool); ok {
-		q.Annotations = e.Tool.Annotations
-	}
-	return p.rules.Load().Tool(server, tool, q.Qualified).Decide(q)
-}
-
-// DecideServer returns what the rules say about everything of a server.
-func (p *Decider) DecideServer(server string) access.Decision {
-	return p.rules.Load().Server(server)
 }
