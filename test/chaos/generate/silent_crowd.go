@@ -8,7 +8,7 @@ import (
 )
 
 // silentCrowdShare is the share of days with more silent processes than the start gate bears, if there is room for them.
-const silentCrowdShare = 0.9
+const silentCrowdShare = 0.3
 
 // silentCrowd is one process more than may be silent behind a gate of one slot, which lets eight begin.
 const silentCrowd = 9

@@ -8,7 +8,7 @@ import (
 )
 
 // starvedShare is the share of days on which processes wait for a processor, if there is room for enough servers.
-const starvedShare = 0.3
+const starvedShare = 0.1
 
 // leastStarved is the least number of servers that start together: fewer would seldom wait for the start gate.
 const leastStarved = 6

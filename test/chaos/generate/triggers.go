@@ -51,7 +51,7 @@ func (d *scenarioBuilder) addTrigger(k faults.Kind, server string, at, last time
 	case needCall, needCancel:
 		l := scenario.Load{
 			On: scenario.Selector{server}, Tool: pick(d, scenario.ReadTool, scenario.PutTool, scenario.WriteTool),
-			Rate: float64(2 + d.IntN(4)), From: messages.Duration(at),
+			Rate: float64(1 + d.IntN(3)), From: messages.Duration(at),
 			For: messages.Duration(d.roundTime(min(max(last, 2*time.Second), 8*time.Second))),
 		}
 		// A caller gives up by its timeout.

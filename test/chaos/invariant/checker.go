@@ -38,6 +38,7 @@ type checker struct {
 	windows          map[string][]faultWindow
 	machineWindows   []faultWindow
 	attemptCache     map[string][]*attempt
+	commandCache     map[string][]ownerCommand
 	fullnessCache    map[string]*fullness
 	gateCache        map[string]*gateRecord
 	occupiedCache    *fullness

@@ -28,9 +28,17 @@ type ownerCommand struct {
 
 // ownerCommands returns the owner's commands for a server, in order, together with those for the whole manager (configure,
 // wake). For the empty name it returns the latter alone. Rules (permit) and approvals ask
-// nothing of a server and are left out.
+// nothing of a server and are left out. Callers only read the slice, which belongs to the cache.
 func (c *checker) ownerCommands(server string) []ownerCommand {
-	return c.commandsExcept(server, func(do string) bool { return do == "permit" || do == "approve" })
+	if known, ok := c.commandCache[server]; ok {
+		return known
+	}
+	all := c.commandsExcept(server, func(do string) bool { return do == "permit" || do == "approve" })
+	if c.commandCache == nil {
+		c.commandCache = map[string][]ownerCommand{}
+	}
+	c.commandCache[server] = all
+	return all
 }
 
 // permitCommands returns the commands that gave other rules for the tools of a server.

@@ -54,7 +54,7 @@ func (c *checker) specVersions(server string) []specVersion {
 
 // describingCommands are the commands that say something else of a server, in order.
 func (c *checker) describingCommands(server string) []ownerCommand {
-	all := slices.DeleteFunc(c.ownerCommands(server), func(a ownerCommand) bool { return a.action != "adjust" })
+	all := slices.DeleteFunc(slices.Clone(c.ownerCommands(server)), func(a ownerCommand) bool { return a.action != "adjust" })
 	all = append(all, c.permitCommands(server)...)
 	slices.SortFunc(all, func(a, b ownerCommand) int { return a.event - b.event })
 	return all

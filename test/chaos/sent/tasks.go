@@ -45,9 +45,8 @@ func (c *conversation) observeTask(at time.Duration, r *request, result map[stri
 	if result["taskId"] == nil && result["task"] == nil {
 		return
 	}
-	whole, _ := json.Marshal(result) // cannot fail: the parts were parsed from JSON
-	var s taskStatus
-	if json.Unmarshal(whole, &s) != nil {
+	s, ok := taskStatusOf(result)
+	if !ok {
 		return
 	}
 	// The legacy era puts the task of a tools/call into a member of the result.
@@ -72,6 +71,19 @@ func (c *conversation) observeTask(at time.Duration, r *request, result map[stri
 	case "completed", "failed", "cancelled":
 		t.ended = t.ended || r.method == "tasks/get"
 	}
+}
+
+// taskStatusOf reads the members of a result that tell of a task. The others are not looked at, because the result of a finished
+// task may have 17 MiB. It returns false if a member has another type than the specification says.
+func taskStatusOf(result map[string]json.RawMessage) (s taskStatus, ok bool) {
+	for name, to := range map[string]any{
+		"taskId": &s.ID, "status": &s.Status, "pollInterval": &s.Interval, "pollIntervalMs": &s.IntervalMs, "task": &s.InsideResult,
+	} {
+		if value := result[name]; value != nil && json.Unmarshal(value, to) != nil {
+			return taskStatus{}, false
+		}
+	}
+	return s, true
 }
 
 // observeTaskList follows the answer to tasks/list.

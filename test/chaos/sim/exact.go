@@ -42,14 +42,14 @@ func (c *collector) collectGarbage() {
 	if c.heapLimit == 0 {
 		c.heapLimit = collectAbove
 	}
-	if heapInUse() > c.heapLimit {
+	if HeapInUse() > c.heapLimit {
 		runtime.GC()
-		c.heapLimit = max(collectAbove, 2*heapInUse())
+		c.heapLimit = max(collectAbove, 2*HeapInUse())
 	}
 }
 
-// heapInUse returns the bytes of live and not yet swept objects.
-func heapInUse() uint64 {
+// HeapInUse returns the bytes of live and not yet swept objects.
+func HeapInUse() uint64 {
 	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
 	metrics.Read(sample)
 	return sample[0].Value.Uint64()

@@ -17,6 +17,9 @@ type pinWatch struct {
 	mu sync.Mutex
 	// approved are the hashes of definitions, by server and tool.
 	approved map[string]map[string][]string
+	// hashes are those of the definitions that were looked at, by tool: a tool never changes once it was published, and its hash
+	// is dear.
+	hashes map[*supervisor.Tool]string
 }
 
 // configurePins gives the manager a memory of definitions, if the scenario says so.
@@ -24,7 +27,7 @@ func (w *simulation) configurePins(cfg *supervisor.Config) error {
 	if !w.plan.Scenario.Manager.Pins {
 		return nil
 	}
-	w.pins.approved = map[string]map[string][]string{}
+	w.pins.approved, w.pins.hashes = map[string]map[string][]string{}, map[*supervisor.Tool]string{}
 	store, err := pins.Open("")
 	cfg.Pins = store
 	return err
@@ -42,7 +45,7 @@ func (p *pinWatch) learnDefinitions(server string, entries []*supervisor.Entry) 
 	}
 	for _, e := range entries {
 		if known := p.approved[server]; known[e.Tool.Name] == nil {
-			known[e.Tool.Name] = []string{pins.DefinitionOf(e.Tool).Hash()}
+			known[e.Tool.Name] = []string{p.hashOf(e.Tool)}
 		}
 	}
 }
@@ -62,20 +65,25 @@ func (p *pinWatch) approve(server string, changes []pins.Change) {
 func (p *pinWatch) isApproved(server string, tool *supervisor.Tool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return slices.Contains(p.approved[server][tool.Name], pins.DefinitionOf(tool).Hash())
+	return slices.Contains(p.approved[server][tool.Name], p.hashOf(tool))
+}
+
+// hashOf returns the hash of a tool's definition. The caller holds mu.
+func (p *pinWatch) hashOf(tool *supervisor.Tool) string {
+	hash, known := p.hashes[tool]
+	if !known {
+		hash = pins.DefinitionOf(tool).Hash()
+		p.hashes[tool] = hash
+	}
+	return hash
 }
 
 // checkPins judges what is said of the changed tools of a server that is connected, when nothing moves: the status names those
 // that wait for an approval, and every tool waits whose definition is none that was shown first or approved. What another
 // description of the server, or a rule, hides and shows again is not known here.
-func (w *simulation) checkPins(h *simServer) {
-	// A status is dear to build, and most plans have no pins.
-	if w.pins.approved == nil {
-		return
-	}
-	name := h.server.Name
-	status, err := w.manager.ServerStatus(name)
-	if err != nil || status.Status != messages.Connected || h.revision > 0 || h.removed || w.plan.Denies(name) {
+func (w *simulation) checkPins(status *messages.Status) {
+	name, h := status.Name, w.servers[status.Name]
+	if w.pins.approved == nil || h == nil || status.Status != messages.Connected || h.revision > 0 || h.removed || w.plan.Denies(name) {
 		return
 	}
 	var waiting, said []string

@@ -234,19 +234,27 @@ func (w *simulation) glance() {
 	}
 }
 
-// lookAround records the status of every server, or of the next glanceMost servers if there are more.
+// lookAround records the status of every server, or of the next glanceMost servers if there are more, and judges it. Each status is
+// built once for all of that, because building it is the dearest part of a glance.
 func (w *simulation) lookAround() {
+	var statuses []messages.Status
 	all := w.manager.Servers()
-	n := min(len(all), glanceMost)
-	for i := range n {
-		w.recordStatus(all[(w.nextGlance+i)%len(all)], "now and then")
-	}
-	w.nextGlance = (w.nextGlance + n) % max(len(all), 1)
 	// With more servers than that the comparison of all of them would cost more than the rest of the run.
 	if len(all) <= glanceMost {
-		w.compareReads(w.manager.Status())
+		statuses = w.manager.Status()
+		w.compareReads(statuses)
+	} else {
+		for i := range glanceMost {
+			if st, err := w.manager.ServerStatus(all[(w.nextGlance+i)%len(all)]); err == nil {
+				statuses = append(statuses, st)
+			}
+		}
+		w.nextGlance = (w.nextGlance + glanceMost) % len(all)
 	}
-	w.eachServer(w.checkPins)
+	for i := range statuses {
+		w.status(&statuses[i], "now and then")
+		w.checkPins(&statuses[i])
+	}
 }
 
 // glanceEvery is the time between two glances. It is no multiple of the manager's own intervals, so that the glances meet many
