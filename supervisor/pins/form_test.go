@@ -86,6 +86,21 @@ func writeForm(t *testing.T, path string) {
 	if _, err := s.Show("a"); err != nil {
 		t.Fatal(err)
 	}
+	yes := true
+	full := messages.Tool{Name: "full", Title: "Full", Description: "Has all.", InputSchema: []byte(`{"type":"object"}`), OutputSchema: []byte(`{}`),
+		Annotations: &messages.Annotations{Title: "F", ReadOnly: &yes, Destructive: &yes, Idempotent: &yes, OpenWorld: &yes},
+		Raw:         []byte(`{"name":"full","_meta":{}}`)}
+	look(s, "b", []messages.Tool{full, {Name: "gone"}})
+	look(s, "b", []messages.Tool{full})
+	// Who approves has seen that a tool is gone.
+	if _, _, err := s.Approve("b", nil); err != nil {
+		t.Fatal(err)
+	}
+	full.Description, full.Raw = "Had all.", []byte(`{"name":"full","_meta":{"a":1}}`)
+	look(s, "b", []messages.Tool{full, {Name: "later"}})
+	if err := s.Flush(); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // indented returns a file with a member on each line, for people who read the difference.
@@ -127,12 +142,12 @@ func TestTheFormOfPins(t *testing.T) {
 func TestOldPinsCount(t *testing.T) {
 	for _, version := range []string{"1", "2"} {
 		t.Run(version, func(t *testing.T) {
-			text, err := os.ReadFile(filepath.Join("testdata", "pins_v"+version+".json"))
+			golden, err := os.ReadFile(filepath.Join("testdata", "pins_v"+version+".json"))
 			if err != nil {
 				t.Fatal(err)
 			}
 			path := filepath.Join(t.TempDir(), "pins.json")
-			if err := os.WriteFile(path, text, 0o600); err != nil {
+			if err := os.WriteFile(path, golden, 0o600); err != nil {
 				t.Fatal(err)
 			}
 			s := open(t, path)
@@ -165,7 +180,7 @@ func TestOldPinsCount(t *testing.T) {
 			if approved, unseen, err := s.Approve("a", s.Shown("a")); len(approved) != 1 || len(unseen) != 1 || err != nil {
 				t.Errorf("approved %v, not seen %v, %v", approved, unseen, err)
 			}
-			if text := string(indented(t, path)); !strings.Contains(text, `"version": 2`) || strings.Count(text, `"approved"`) != 7 {
+			if text := string(indented(t, path)); !strings.Contains(text, `"version": 2`) || strings.Count(text, `"approved"`) != strings.Count(string(golden), `"approved"`) {
 				t.Errorf("%s", text)
 			}
 		})
