@@ -20,7 +20,6 @@ const (
 	validOnly   = "it asks whether bytes are JSON, and decodes none"
 	harness     = "it is a harness for tests: what it reads, a test has written"
 	shownOnly   = "what it reads is shown or counted, and nobody decides on it"
-	signIn      = "an authorization server wrote it; transports/auth judges each member that it uses by itself"
 )
 
 // decoders are the files outside of test that decode with encoding/json.
@@ -64,8 +63,6 @@ var decoders = map[string]string{
 	"supervisor/pins/difference.go":            shownOnly,
 	"supervisor/pins/version1.go":              "it decodes into a value without fields, as version 1 did, and refuses a doubled name before",
 	"transports/auth/helper.go":                personsOwn,
-	"transports/auth/oauth/token.go":           signIn,
-	"transports/auth/sealer.go":                ownFile,
 	"transports/fault/flow.go":                 harness,
 	"transports/fault/lists.go":                harness,
 	"transports/fault/message.go":              harness,

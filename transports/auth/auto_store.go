@@ -101,6 +101,10 @@ func (a *autoStore) Put(ctx context.Context, key string, secret []byte) error {
 		return err
 	}
 	defer unlock()
+	// A secret that goes into the keyring takes the file's place.
+	if err := (&Files{opts: a.opts}).checkReplaceable(key); err != nil {
+		return err
+	}
 	if a.ring != nil {
 		refused := a.ring.Put(ctx, key, secret)
 		switch {

@@ -84,6 +84,9 @@ func (f *Files) Get(ctx context.Context, key string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := checkNewer(path, content); err != nil {
+		return nil, err
+	}
 	o, err := f.openSealer(ctx, false)
 	if err != nil {
 		return nil, err
@@ -95,7 +98,7 @@ func (f *Files) Get(ctx context.Context, key string) ([]byte, error) {
 	return secret, nil
 }
 
-// Put implements Store. The first call makes the directory and the header.
+// Put implements Store. The first call makes the directory and the header. A secret that a newer program stored is not replaced.
 func (f *Files) Put(ctx context.Context, key string, secret []byte) error {
 	// readPrivate would refuse to read it back.
 	if len(secret) > maxSecret {
@@ -110,7 +113,20 @@ func (f *Files) Put(ctx context.Context, key string, secret []byte) error {
 		return err
 	}
 	defer unlock()
+	if err := f.checkReplaceable(key); err != nil {
+		return err
+	}
 	return replaceFile(f.secretPath(key), o.sealer.seal(key, secret))
+}
+
+// checkReplaceable returns an error if a newer program stored the secret of a key. Any other content may be replaced, also what
+// cannot be read.
+func (f *Files) checkReplaceable(key string) error {
+	content, err := readPrivate(f.secretPath(key))
+	if err != nil {
+		return nil //nolint:nilerr // there is none, or it is no secret of ours
+	}
+	return checkNewer(f.secretPath(key), content)
 }
 
 // Delete implements Store. It needs no passphrase, so that a person who has lost it can still sign out.

@@ -173,3 +173,12 @@ func damagedError(path, what string) *transports.Error {
 	return &transports.Error{Class: messages.ClassConfig, Text: shortPath(path) + " " + what,
 		Fix: "remove it and sign in again"}
 }
+
+// formatError is the error for a file whose form cannot be read. What a newer program wrote is not to be removed.
+func formatError(path string, err error) *transports.Error {
+	var newer *files.NewerError
+	if errors.As(err, &newer) {
+		return &transports.Error{Class: messages.ClassConfig, Text: newer.Error(), Fix: "upgrade mcpvisor", Err: newer}
+	}
+	return damagedError(path, "is damaged")
+}

@@ -1,21 +1,21 @@
 package auth
 
 import (
+	"bytes"
 	"crypto/cipher"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
+	"strconv"
 
 	"golang.org/x/crypto/argon2"
 	"golang.org/x/crypto/chacha20poly1305"
 
-	"github.com/mcpvisor/mcpvisor/messages"
-	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/files"
 )
 
 // storeHeader is the content of store.json: the origin of the key of the encrypted files. It holds no secret.
 type storeHeader struct {
-	Format int    `json:"format"` // 1
+	Format int    `json:"format"` // storeFormat
 	Key    string `json:"key"`    // passphrase, file or plain
 
 	// For a passphrase: the parameters of Argon2id (RFC 9106), which stay those of the program that made the store.
@@ -54,7 +54,7 @@ const (
 
 // newHeader describes a new store. sealerFor adds the check when the key is known.
 func newHeader(kind string) *storeHeader {
-	h := &storeHeader{Format: 1, Key: kind}
+	h := &storeHeader{Format: storeFormat, Key: kind}
 	if kind == keyPassphrase {
 		h.Time, h.MemoryKiB, h.Threads = argonCost.Time, argonCost.MemoryKiB, argonCost.Threads
 		h.Salt = make([]byte, 16)
@@ -66,17 +66,14 @@ func newHeader(kind string) *storeHeader {
 // parseHeader reads store.json and refuses parameters out of bounds. path is for errors.
 func parseHeader(path string, b []byte) (*storeHeader, error) {
 	h := &storeHeader{}
-	if err := json.Unmarshal(b, h); err != nil {
-		return nil, damagedError(path, "is damaged")
+	format := files.Format{What: shortPath(path), Key: "format", Oldest: storeFormat, Newest: storeFormat}
+	if _, err := format.Unmarshal(b, h); err != nil {
+		return nil, formatError(path, err)
 	}
-	switch {
-	case h.Format != 1:
-		return nil, &transports.Error{Class: messages.ClassConfig, Text: shortPath(path) + " is of a newer version",
-			Fix: "upgrade this program"}
 	// A salt below 8 bytes or weaker parameters than any version has written mean a damaged or forged header.
-	case h.Key != keyPassphrase && h.Key != keyFile && h.Key != keyPlain,
+	if h.Key != keyPassphrase && h.Key != keyFile && h.Key != keyPlain ||
 		h.Key == keyPassphrase && (len(h.Salt) < 8 || h.Time < 1 || h.Time > maxArgonTime || h.Threads < 1 ||
-			h.MemoryKiB < 8 || h.MemoryKiB > maxArgonMemory):
+			h.MemoryKiB < 8 || h.MemoryKiB > maxArgonMemory) {
 		return nil, damagedError(path, "is damaged")
 	}
 	return h, nil
@@ -100,11 +97,30 @@ func newSealer(key []byte) (*sealer, error) {
 	return &sealer{aead}, nil
 }
 
+// storeFormat is the form of store.json, and of the files beside it. Each of them says it by itself.
+const storeFormat = 1
+
 // The first line of a file says whether the rest is sealed, and in which format.
 const (
-	sealedMagic = "mcpvisor secret 1\n"
-	plainMagic  = "mcpvisor plain 1\n"
+	sealedStart = "mcpvisor secret "
+	plainStart  = "mcpvisor plain "
+	sealedMagic = sealedStart + "1\n"
+	plainMagic  = plainStart + "1\n"
 )
+
+// checkNewer returns an error if a newer program wrote the content of the file at path, which only it can read. Of every other
+// content the sealer says whether it is its own.
+func checkNewer(path string, content []byte) error {
+	line, _, whole := bytes.Cut(content, []byte("\n"))
+	number, ok := bytes.CutPrefix(line, []byte(sealedStart))
+	if !ok {
+		number, ok = bytes.CutPrefix(line, []byte(plainStart))
+	}
+	if n, err := strconv.Atoi(string(number)); ok && whole && err == nil && n > storeFormat {
+		return formatError(path, &files.NewerError{What: shortPath(path), Version: n, Reads: storeFormat})
+	}
+	return nil
+}
 
 // seal returns the content of the file for a secret that is stored under name.
 func (s *sealer) seal(name string, secret []byte) []byte {

@@ -259,7 +259,17 @@ func TestFilesRefuse(t *testing.T) {
 			o := made(t, phrase)
 			write(t, filepath.Join(o.Dir, "store.json"), `{"format":2}`)
 			return o
-		}, "newer version", false},
+		}, "written by a newer mcpvisor (format 2; this one reads up to 1)", false},
+		{"a header with a member of the future", func(t *testing.T) auth.Options {
+			o := made(t, phrase)
+			write(t, filepath.Join(o.Dir, "store.json"), `{"format":1,"key":"passphrase","rounds":1}`)
+			return o
+		}, `does not know "/rounds"`, false},
+		{"a file of the future", func(t *testing.T) auth.Options {
+			o := made(t, phrase)
+			write(t, file(o), "mcpvisor secret 2\n"+canary)
+			return o
+		}, "written by a newer mcpvisor (format 2; this one reads up to 1); upgrade mcpvisor", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.unix && runtime.GOOS == "windows" {

@@ -65,8 +65,11 @@ func (a *Authorizer) Login(ctx context.Context, p Prompt) (Status, error) {
 		defer d.close()
 		handler = d
 	}
-	// An unreadable record, or a store that fails, shows when the outcome is to be stored.
-	_, _ = a.reloadSignIn(ctx)
+	// A damaged record, or a store that fails, shows when the outcome is to be stored. A newer program's record will not be replaced,
+	// and no person is to sign in for nothing.
+	if _, err := a.reloadSignIn(ctx); isNewer(err) {
+		return Status{}, err
+	}
 	challenge := p.Challenge
 	if challenge == nil && a.cfg.TokenURL == "" {
 		challenge = a.probeChallenge(ctx)
@@ -146,7 +149,7 @@ func (a *Authorizer) challengeBy(ctx context.Context, method string) *messages.C
 
 // Logout removes the stored sign-in, and asks the authorization server to revoke it, if it has an endpoint for that. revoked says
 // whether it did. Registered client credentials are removed as well; the binding of configured ones to their authorization server
-// stays: see [Authorizer.Forget]. An error is one of the store.
+// stays: see [Authorizer.Forget]. An error is one of the store, or about a sign-in that a newer program stored, which stays.
 func (a *Authorizer) Logout(ctx context.Context) (revoked bool, err error) {
 	return a.signOut(ctx, false)
 }
@@ -178,8 +181,11 @@ func (a *Authorizer) removeSignIn(ctx context.Context, all bool) (*storedSignIn,
 	if err != nil && !errors.Is(err, auth.ErrNotFound) {
 		return nil, a.storeError(ctx, err)
 	}
-	// A record that cannot be read is deleted all the same; there is then no token to revoke.
+	// A damaged record is deleted all the same; there is then no token to revoke. What a newer program stored, it must revoke.
 	h, unreadable := a.decodeStored(raw)
+	if isNewer(unreadable) {
+		return nil, unreadable
+	}
 	var configured map[string]client
 	if unreadable == nil && !all {
 		configured = h.configuredClients()

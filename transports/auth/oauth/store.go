@@ -8,6 +8,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/transports"
 	"github.com/mcpvisor/mcpvisor/transports/auth"
+	"github.com/mcpvisor/mcpvisor/transports/files"
 )
 
 // currentSignIn returns the record in use, nil if none was found yet. The caller must not write to it.
@@ -75,7 +76,7 @@ func (a *Authorizer) setCurrent(raw []byte) (*loadedSignIn, error) {
 }
 
 // updateStored changes the stored record under its lock, and makes the outcome current. change may run more than once; its error
-// is returned. A record that cannot be read is begun anew.
+// is returned. A damaged record is begun anew.
 func (a *Authorizer) updateStored(ctx context.Context, change func(r *storedSignIn) error) (*loadedSignIn, error) {
 	// Each round lost means that another process has won, so that ten in a row are very unlikely.
 	for range 10 {
@@ -86,10 +87,14 @@ func (a *Authorizer) updateStored(ctx context.Context, change func(r *storedSign
 		}
 		changed := false
 		stored, err := a.replaceStored(ctx, auth.VersionOf(raw), nil, func(_ context.Context, current []byte) ([]byte, error) {
-			// A record that cannot be read is replaced, because no code could ever use it.
+			// A damaged record is replaced, because no code could ever use it; a newer program can use its own.
 			r := storedSignIn{URL: a.url.String()}
 			if len(current) > 0 {
-				if h, err := a.decodeStored(current); err == nil {
+				h, err := a.decodeStored(current)
+				if isNewer(err) {
+					return nil, err
+				}
+				if err == nil {
 					r = h.storedSignIn
 					r.URL = a.url.String()
 				}
@@ -113,6 +118,12 @@ func (a *Authorizer) updateStored(ctx context.Context, change func(r *storedSign
 	}
 	return nil, &transports.Error{Class: messages.ClassNetwork,
 		Text: "the stored sign-in of " + a.label + " changes all the time"}
+}
+
+// isNewer reports whether an error of decodeStored is about a record that only a newer program knows.
+func isNewer(err error) bool {
+	var newer *files.NewerError
+	return errors.As(err, &newer)
 }
 
 // replaceStored calls auth's Once, and keeps a new record in memory that cannot be stored; the next call stores it. That is

@@ -113,7 +113,7 @@ func TestUnreadableRecord(t *testing.T) {
 	w := newWorld()
 	cfg := config(w)
 	a := make1(t, cfg)
-	for _, raw := range []string{"{", "null", `{"version":9}`, canary} {
+	for _, raw := range []string{"{", "null", `{"version":0}`, canary} {
 		if err := cfg.Store.Put(t.Context(), a.key, []byte(raw)); err != nil {
 			t.Fatal(err)
 		}

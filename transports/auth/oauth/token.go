@@ -16,11 +16,15 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 	"github.com/mcpvisor/mcpvisor/transports"
 	"github.com/mcpvisor/mcpvisor/transports/auth"
+	"github.com/mcpvisor/mcpvisor/transports/files"
 )
+
+// signInVersion is the form of storedSignIn. It rises with every change of a member.
+const signInVersion = 1
 
 // storedSignIn is the record that is stored for one server, as JSON. Processes of other versions of this program read it, too.
 type storedSignIn struct {
-	Version int `json:"version"` // 1
+	Version int `json:"version"` // signInVersion
 	// URL is the server that this record is for, with its query.
 	URL string `json:"url"`
 	// The origin of the token. Endpoints are remembered so that a refresh needs no discovery, and so that a refresh token goes to
@@ -68,18 +72,22 @@ type loadedSignIn struct {
 }
 
 // decodeStored reads a record. A record of another resource or of another authorization server than the configured one comes back
-// without its token: only the clients in it still count.
+// without its token: only the clients in it still count. The record of a newer program is an error that wraps a [*files.NewerError].
 func (a *Authorizer) decodeStored(raw []byte) (*loadedSignIn, error) {
 	h := &loadedSignIn{version: auth.VersionOf(raw)}
-	if err := json.Unmarshal(raw, &h.storedSignIn); err != nil || h.Version != 1 {
+	format := files.Format{What: "the stored sign-in of " + a.label, Oldest: signInVersion, Newest: signInVersion}
+	if _, err := format.Unmarshal(raw, &h.storedSignIn); err != nil {
+		if isNewer(err) {
+			return nil, &transports.Error{Class: messages.ClassConfig, Text: err.Error(), Fix: "upgrade mcpvisor", Err: err}
+		}
 		return nil, &transports.Error{Class: messages.ClassUnauthorized,
 			Text: "what is stored for this sign-in cannot be read", Fix: "sign in again: " + a.loginCommand()}
 	}
 	if h.URL != a.url.String() { // the query differs: another resource
-		return &loadedSignIn{version: h.version, storedSignIn: storedSignIn{Version: 1, Clients: h.Clients}}, nil
+		return &loadedSignIn{version: h.version, storedSignIn: storedSignIn{Version: signInVersion, Clients: h.Clients}}, nil
 	}
 	if a.isForOtherServer(&h.storedSignIn) {
-		return &loadedSignIn{version: h.version, storedSignIn: storedSignIn{Version: 1, URL: h.URL, Clients: h.Clients}}, nil
+		return &loadedSignIn{version: h.version, storedSignIn: storedSignIn{Version: signInVersion, URL: h.URL, Clients: h.Clients}}, nil
 	}
 	// After an interrupted refresh the token is used to its end first: see storeIntent.
 	if h.Trying.IsZero() {
@@ -90,7 +98,7 @@ func (a *Authorizer) decodeStored(raw []byte) (*loadedSignIn, error) {
 
 // encodeJSON returns the record as it is stored. It cannot fail, because every field has a plain type.
 func (r *storedSignIn) encodeJSON() []byte {
-	r.Version = 1
+	r.Version = signInVersion
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
