@@ -23,6 +23,7 @@ var Promised = map[string]string{
 	"transports/stdio":         "the transport to a child process, and what a program with children needs",
 	"transports/web":           "the transports over HTTP",
 	"transports/websocket":     "the transport over a WebSocket",
+	"transports/stream":        "the transport over any stream of lines, which the program opens",
 	"transports/inprocess":     "the transport to a server in the same program",
 	"transports/httpclient":    "the HTTP clients of transports over a network, with certificates of one's own",
 	"transports/auth":          "credentials for one's own transport",

@@ -17,6 +17,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/internal/incoming"
 	"github.com/mcpvisor/mcpvisor/transports/internal/lifetime"
 	"github.com/mcpvisor/mcpvisor/transports/internal/origin"
+	"github.com/mcpvisor/mcpvisor/transports/internal/writequeue"
 )
 
 // connection is one connection of WebSocket. An idle one has one goroutine, which reads; another one writes while there is
@@ -30,7 +31,8 @@ type connection struct {
 	// conn is the library's connection: one goroutine reads from it, and the goroutine of out writes. stream lies below it.
 	conn      *websocket.Conn
 	stream    *stream
-	out       writeQueue
+	out       writequeue.Queue
+	frames    controlFrames
 	keepalive keepalive
 	noise     atomic.Int64
 }
@@ -41,11 +43,7 @@ var _ transports.Conn = (*connection)(nil)
 func (c *connection) startLoops(conn *websocket.Conn, stream *stream) {
 	c.conn, c.stream = conn, stream
 	conn.SetReadLimit(-1) // ReadBody keeps the limit, so that a longer message costs itself and not the connection
-	c.out = writeQueue{
-		lifetime: c.lifetime, writeControl: func(frame []byte) error { _, err := stream.Write(frame); return err },
-		writeText:   func(body []byte) error { return conn.Write(context.Background(), websocket.MessageText, body) },
-		writesBegun: stream.writesBegun.Load, onBroken: c.handleWriteError,
-	}
+	c.out = writequeue.Queue{Lifetime: c.lifetime, Write: c.writeMessage, Urgent: c.urgentFrame, OnBroken: c.handleWriteError}
 	// One for the reader, one for closeStream, so that Down waits for both.
 	c.lifetime.Enter()
 	c.lifetime.Enter()
@@ -66,7 +64,7 @@ func (c *connection) Send(ctx context.Context, m transports.Message) (transports
 		return transports.NotWritten, c.lifetime.EndError()
 	}
 	defer c.lifetime.Leave()
-	d, err := c.out.sendMessage(ctx, m.Body)
+	d, err := c.out.Send(ctx, m.Body)
 	switch {
 	case err != nil:
 		return d, err
@@ -192,7 +190,7 @@ func closeError(o *origin.Origin, closed websocket.CloseError) *transports.Error
 func (c *connection) closeStream() {
 	defer c.lifetime.LeaveRecovering()
 	cause := c.lifetime.EndError()
-	c.out.failAll(cause)
+	c.out.FailAll(cause)
 	c.stopKeepalive()
 	// The library's own timeout may be longer than Grace.
 	timer := time.AfterFunc(c.grace, c.stream.closeOnce)

@@ -68,7 +68,7 @@ func (c *connection) checkKeepalive() {
 	}
 	defer c.lifetime.LeaveRecovering()
 	p := &c.keepalive
-	current, written := c.out.currentMessage(), c.stream.bytesWritten.Load()
+	current, written := c.out.CurrentMessage(), c.stream.bytesWritten.Load()
 	// A message whose writing spans two checks has filled every buffer on the way: if more bytes go out, the server takes them.
 	progressing := current != 0 && current == p.lastMessage && written > p.lastWritten
 	heard, silent := c.stream.lastRead.Load(), c.stream.silentFor()
@@ -87,7 +87,7 @@ func (c *connection) checkKeepalive() {
 			Fix:  "check the network between here and there"})
 	default:
 		p.missedPings++
-		c.out.queuePing()
+		c.queuePing()
 		p.scheduleCheck(c.ping)
 	}
 }
@@ -98,7 +98,7 @@ const pongCost = 5 * time.Microsecond
 // onPing queues the pong. The library calls it in the reader's goroutine. It returns false so that the library does not answer
 // itself: that would hold up reading for as long as a message is being written, and end the connection after 5 s.
 func (c *connection) onPing(_ context.Context, payload []byte) bool {
-	c.out.queuePong(payload)
+	c.queuePong(payload)
 	c.origin.Share.Charge(pongCost, budget.Unknown, time.Now())
 	incoming.TakePause(c.origin.Share, c.lifetime.Ctx.Done())
 	return false

@@ -1,4 +1,4 @@
-package websocket
+package writequeue
 
 import (
 	"context"
@@ -21,27 +21,31 @@ func (s *downSink) Noise([]byte)                   {}
 func (s *downSink) Down(err error)                 { s.down = err }
 
 // A panic of the library in a write ends its connection, and neither the program nor the wait of the sender.
-func TestWebSocketWriteThatPanics(t *testing.T) {
-	for name, send := range map[string]func(*writeQueue) (transports.Delivery, error){
-		"a message": func(o *writeQueue) (transports.Delivery, error) {
-			return o.sendMessage(context.Background(), []byte("{}"))
+func TestWriteThatPanics(t *testing.T) {
+	for name, send := range map[string]func(*Queue) (transports.Delivery, error){
+		"a message": func(o *Queue) (transports.Delivery, error) {
+			return o.Send(context.Background(), []byte("{}"))
 		},
-		"a pong": func(o *writeQueue) (transports.Delivery, error) {
-			o.queuePong(nil)
+		"what is urgent": func(o *Queue) (transports.Delivery, error) {
+			o.Wake()
 			synctest.Wait()
-			return o.sendMessage(context.Background(), []byte("{}"))
+			return o.Send(context.Background(), []byte("{}"))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			var urgent func() func() error
+			if name == "what is urgent" {
+				urgent = func() func() error { return func() error { panic("the library") } }
+			}
 			synctest.Test(t, func(t *testing.T) {
 				sink := &downSink{}
 				l := lifetime.New(sink)
-				o := &writeQueue{
-					lifetime: l, writesBegun: func() int64 { return 0 }, onBroken: func(error) {},
-					writeText:    func([]byte) error { panic("the library") },
-					writeControl: func([]byte) error { panic("the library") },
+				o := &Queue{
+					Lifetime: l, OnBroken: func(error) {},
+					Write:  func([]byte) (bool, error) { panic("the library") },
+					Urgent: urgent,
 				}
-				context.AfterFunc(l.Ctx, func() { o.failAll(l.EndError()) })
+				context.AfterFunc(l.Ctx, func() { o.FailAll(l.EndError()) })
 				_, err := send(o)
 				<-l.Released
 				var e *transports.Error
