@@ -2,12 +2,17 @@ package actors
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/actors/catalog"
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports/session"
 )
+
+// Handler sees a request through to its end. The error, if any, is a *messages.Error with the request's outcome.
+type Handler func(ctx context.Context, r *Request) error
 
 // Calls has the links of a request's chain that need the catalog, the servers and their connections; the facade puts them into a
 // list with its own. They send no message to any actor, unless a lazy server must be woken, so that callers do not queue behind
@@ -78,5 +83,105 @@ func (c *Calls) PublishEnd(_ context.Context, r *Request, err error) error {
 	}
 	c.Hub.Publish(messages.Event{Kind: messages.EventCallEnded, Server: r.Server, Tool: r.Name, CallID: r.callID,
 		Outcome: outcome, Took: messages.Duration(time.Since(r.published))})
+	return err
+}
+
+// Explain is the After of the link that completes errors: it adds the server and the tool to one of the session, and removes the
+// server's secrets from its text.
+func (c *Calls) Explain(_ context.Context, r *Request, err error) error {
+	if err == nil {
+		return nil
+	}
+	return c.completeError(err, r)
+}
+
+// completeError adds the server and the tool to an error of the session, and removes the server's secrets from its text.
+func (c *Calls) completeError(err error, r *Request) error {
+	op, server, tool := r.Operation(), r.Server, r.toolName()
+	hide := func(text string) string { return text }
+	if cell := c.Cell(server); cell != nil {
+		hide = cell.RedactText
+	}
+	var e *messages.Error
+	if !errors.As(err, &e) {
+		return &messages.Error{Op: op, Outcome: messages.OutcomeUnknown, Class: messages.ClassOf(err), Server: server,
+			Tool: tool, Text: messages.Line(hide(err.Error()), 400), Err: err}
+	}
+	// An error that names its server is complete already, but for the operation of one that does not know what was asked for.
+	if e.Server != "" && e.Op == op {
+		return e
+	}
+	// The error is copied, because the original may be shared.
+	full := *e
+	full.Op = op
+	if e.Server == "" {
+		full.Server, full.Tool, full.Text = server, tool, hide(e.Text)
+	}
+	return &full
+}
+
+// Repeat is the Around of the link that finds a connection, and a second one if the first attempt provably did not run, or if its
+// connection was lost and the request may run twice. The timeout of the server's spec begins when there is a connection, after the
+// person and the waiting: it bounds the server's work alone, and both attempts together.
+func (c *Calls) Repeat(next Handler) Handler {
+	return func(ctx context.Context, r *Request) error {
+		if r.Entry == nil {
+			r.wait, r.mayWake = c.Wait, true
+		}
+		link, err := c.connectionFor(ctx, r, 0, r.wait)
+		if err != nil {
+			return err
+		}
+		bounded := newCallTimeout(ctx, link.Spec)
+		defer bounded.Stop()
+		// In the legacy era an answer may belong to any request that the server has; the count shows whether one was given meanwhile.
+		before := link.answers.Load()
+		r.link = link
+		r.Trace.noteConnection(link)
+		err = next(bounded, r)
+		// A caller that has gone wants no second attempt.
+		if err == nil || bounded.Err() != nil {
+			return err
+		}
+		// The person who has answered a question about the first attempt would be asked it again.
+		harmless := r.isRepeatable(link.Spec) && !bounded.Answered() && link.answers.Load() == before
+		if !mayRepeat(err, harmless, link.gate.Open()) {
+			return err
+		}
+		return c.repeat(bounded, r, err, next)
+	}
+}
+
+// TakeSlot is the Before of the link of fairness: an attempt waits for a slot at a server that has a bound.
+func (c *Calls) TakeSlot(ctx context.Context, r *Request) (err error) {
+	if r.link.callQueue == nil || r.SkipsQueue {
+		return nil
+	}
+	r.hasSlot, err = r.link.enterQueue(ctx)
+	return err
+}
+
+// LeaveSlot is its After.
+func (c *Calls) LeaveSlot(_ context.Context, r *Request, err error) error {
+	if r.hasSlot {
+		r.hasSlot = false
+		r.link.callQueue.releaseSlot()
+	}
+	return err
+}
+
+// Send is the end of the chain: it sends the request through the admission gate of its connection, and reports what its end says
+// about the connection.
+func (c *Calls) Send(ctx context.Context, r *Request) (err error) {
+	l := r.link
+	// The gate may be closed by now; its error then says that nothing was sent.
+	before := l.noteUse()
+	if r.Entry != nil {
+		r.Answer, err = l.gate.CallWith(ctx, r.Name, r.Args, r.Options)
+	} else {
+		err = l.gate.Do(func(s *session.Session) error { return r.Send(ctx, s, r) })
+	}
+	r.Result = r.Answer.Raw
+	l.noteResult(err, before)
 	return err
 }

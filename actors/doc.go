@@ -6,7 +6,6 @@
 //	Registry  sole writer of the catalog: folds the changes of a burst into one snapshot
 //	attempt   owns everything that one epoch holds, from the dial to the release
 //	Calls     the links of a request that know the servers: find → watch → explain → repeat → queue, and Send; no mailbox on them
-//	Compose   makes one chain of such links and those of the facade, for tool calls and reads alike
 //	callQueue where calls wait if only so many may be in flight at a server: before the gate, callers in turn
 //	Hub       events to watchers, in order, each with a bounded queue and an announced gap
 //

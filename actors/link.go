@@ -94,40 +94,6 @@ func isAnswer(err error) bool {
 	}
 }
 
-// TakeSlot is the Before of the link of fairness: an attempt waits for a slot at a server that has a bound.
-func (c *Calls) TakeSlot(ctx context.Context, r *Request) (err error) {
-	if r.link.callQueue == nil || r.SkipsQueue {
-		return nil
-	}
-	r.hasSlot, err = r.link.enterQueue(ctx)
-	return err
-}
-
-// LeaveSlot is its After.
-func (c *Calls) LeaveSlot(_ context.Context, r *Request, err error) error {
-	if r.hasSlot {
-		r.hasSlot = false
-		r.link.callQueue.releaseSlot()
-	}
-	return err
-}
-
-// Send is the end of the chain: it sends the request through the admission gate of its connection, and reports what its end says
-// about the connection.
-func (c *Calls) Send(ctx context.Context, r *Request) (err error) {
-	l := r.link
-	// The gate may be closed by now; its error then says that nothing was sent.
-	before := l.noteUse()
-	if r.Entry != nil {
-		r.Answer, err = l.gate.CallWith(ctx, r.Name, r.Args, r.Options)
-	} else {
-		err = l.gate.Do(func(s *session.Session) error { return r.Send(ctx, s, r) })
-	}
-	r.Result = r.Answer.Raw
-	l.noteResult(err, before)
-	return err
-}
-
 // enterQueue waits for a slot. in says that the caller must release it. The wait counts as a use, so that the server is not
 // disconnected as idle meanwhile.
 func (l *Link) enterQueue(ctx context.Context) (in bool, err error) {

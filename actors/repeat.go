@@ -11,38 +11,6 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
-// Repeat is the Around of the link that finds a connection, and a second one if the first attempt provably did not run, or if its
-// connection was lost and the request may run twice. The timeout of the server's spec begins when there is a connection, after the
-// person and the waiting: it bounds the server's work alone, and both attempts together.
-func (c *Calls) Repeat(next Handler) Handler {
-	return func(ctx context.Context, r *Request) error {
-		if r.Entry == nil {
-			r.wait, r.mayWake = c.Wait, true
-		}
-		link, err := c.connectionFor(ctx, r, 0, r.wait)
-		if err != nil {
-			return err
-		}
-		bounded := newCallTimeout(ctx, link.Spec)
-		defer bounded.Stop()
-		// In the legacy era an answer may belong to any request that the server has; the count shows whether one was given meanwhile.
-		before := link.answers.Load()
-		r.link = link
-		r.Trace.noteConnection(link)
-		err = next(bounded, r)
-		// A caller that has gone wants no second attempt.
-		if err == nil || bounded.Err() != nil {
-			return err
-		}
-		// The person who has answered a question about the first attempt would be asked it again.
-		harmless := r.isRepeatable(link.Spec) && !bounded.Answered() && link.answers.Load() == before
-		if !mayRepeat(err, harmless, link.gate.Open()) {
-			return err
-		}
-		return c.repeat(bounded, r, err, next)
-	}
-}
-
 // repeat sends a request a second time, on the same connection if that still serves, else on the next one. The first one failed
 // with err on r.link. There is never a third time.
 func (c *Calls) repeat(ctx context.Context, r *Request, err error, next Handler) error {

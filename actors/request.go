@@ -3,7 +3,6 @@ package actors
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"sync"
 	"time"
 
@@ -113,38 +112,4 @@ func (r *Request) Operation() string {
 		return "call"
 	}
 	return "read"
-}
-
-// Explain is the After of the link that completes errors: it adds the server and the tool to one of the session, and removes the
-// server's secrets from its text.
-func (c *Calls) Explain(_ context.Context, r *Request, err error) error {
-	if err == nil {
-		return nil
-	}
-	return c.completeError(err, r)
-}
-
-// completeError adds the server and the tool to an error of the session, and removes the server's secrets from its text.
-func (c *Calls) completeError(err error, r *Request) error {
-	op, server, tool := r.Operation(), r.Server, r.toolName()
-	hide := func(text string) string { return text }
-	if cell := c.Cell(server); cell != nil {
-		hide = cell.RedactText
-	}
-	var e *messages.Error
-	if !errors.As(err, &e) {
-		return &messages.Error{Op: op, Outcome: messages.OutcomeUnknown, Class: messages.ClassOf(err), Server: server,
-			Tool: tool, Text: messages.Line(hide(err.Error()), 400), Err: err}
-	}
-	// An error that names its server is complete already, but for the operation of one that does not know what was asked for.
-	if e.Server != "" && e.Op == op {
-		return e
-	}
-	// The error is copied, because the original may be shared.
-	full := *e
-	full.Op = op
-	if e.Server == "" {
-		full.Server, full.Tool, full.Text = server, tool, hide(e.Text)
-	}
-	return &full
 }

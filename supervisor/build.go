@@ -79,7 +79,7 @@ func (m *Manager) newCalls() *actors.Calls {
 			m.sendCommand(core.ServerCommand{Name: server, Event: lifecycle.Wake{Ticket: m.shared.NextTicket()}, Reply: func(error) {}})
 		},
 	}
-	calls.Handle = actors.Compose(m.links(calls), calls.Send)
+	calls.Handle = compose(m.links(calls), calls.Send)
 	return calls
 }
 

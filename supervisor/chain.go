@@ -4,46 +4,47 @@ import (
 	"context"
 
 	"github.com/mcpvisor/mcpvisor/actors"
+	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor/internal/refusal"
 )
 
 // links is the way of every request of a caller, tool calls and reads alike: the list, from the caller to the server.
-// newCalls composes it once, with [actors.Compose]; a link of an option that is not used is left out, and costs nothing. The end of the
+// newCalls composes it once, with compose; a link of an option that is not used is left out, and costs nothing. The end of the
 // chain is actors.Calls.Send, which passes the admission gate of a connection to its session.
 //
 // Each row says why it stands where it stands.
-func (m *Manager) links(calls *actors.Calls) []actors.Interceptor {
-	var links []actors.Interceptor
+func (m *Manager) links(calls *actors.Calls) []chainLink {
+	var links []chainLink
 	// Outermost: every end is recorded, also that of a request which another link refuses, or in which a function of the program
 	// panics; and what is recorded is what the caller gets.
 	if m.audit != nil {
-		links = append(links, actors.Interceptor{Name: "record", Before: m.audit.Begin, After: m.audit.End})
+		links = append(links, chainLink{name: "record", before: m.audit.Begin, after: m.audit.End})
 	}
 	// Before all that judges: what the program's interceptors change is judged by the rules, and the time that they measure is the
 	// caller's, with every wait.
 	if len(m.cfg.Interceptors) > 0 {
-		links = append(links, actors.Interceptor{Name: "program", Around: m.intercept})
+		links = append(links, chainLink{name: "program", around: m.intercept})
 	}
 	// Outside of all that asks a server: the caller gets nothing that Config.Sanitize has not seen.
 	if m.cfg.Sanitize != nil {
-		links = append(links, actors.Interceptor{Name: "sanitize", After: m.sanitize})
+		links = append(links, chainLink{name: "sanitize", after: m.sanitize})
 	}
 	return append(links,
 		// Before anything is looked for: a closed manager has no servers, and arguments that cannot be written need none.
-		actors.Interceptor{Name: "admit", Before: m.admit},
+		chainLink{name: "admit", before: m.admit},
 		// Every later link needs to know the server, and the tool. A call may wait here until its server has listed its tools.
-		actors.Interceptor{Name: "find", Before: m.find},
+		chainLink{name: "find", before: m.find},
 		// The events name what was found, so nothing is published of a name that leads nowhere; what is refused is an event as well.
-		actors.Interceptor{Name: "watch", Before: calls.PublishStart, After: calls.PublishEnd},
+		chainLink{name: "watch", before: calls.PublishStart, after: calls.PublishEnd},
 		// Inside of all that shows an error to someone, outside of all whose errors may quote the server.
-		actors.Interceptor{Name: "explain", After: calls.Explain},
+		chainLink{name: "explain", after: calls.Explain},
 		// Before a lazy server is connected, and before the timeout begins: a person may take long to answer. Once, however often
 		// the request is sent.
-		actors.Interceptor{Name: "permit", Before: m.permit},
+		chainLink{name: "permit", before: m.permit},
 		// What follows runs once for each connection that gets the request: at most twice.
-		actors.Interceptor{Name: "repeat", Around: calls.Repeat},
+		chainLink{name: "repeat", around: calls.Repeat},
 		// Callers take turns at a server with a bound, which is known with the connection. A slot is held for one attempt only.
-		actors.Interceptor{Name: "queue", Before: calls.TakeSlot, After: calls.LeaveSlot},
+		chainLink{name: "queue", before: calls.TakeSlot, after: calls.LeaveSlot},
 	)
 }
 
@@ -93,4 +94,75 @@ func (m *Manager) sanitize(_ context.Context, r *actors.Request, err error) erro
 		r.Result = m.cfg.Sanitize(&Tool{Server: r.Server}, r.Result)
 	}
 	return err
+}
+
+// A chainLink is one link of the chain that every request passes: a pair of functions that are called before and after all that
+// follows, or one function around it. compose makes one Handler of a list of them.
+//
+// A pair is for what every call passes, because neighbouring pairs have one frame on the stack together, and none while the
+// request waits; an around is for what must decide how often, or in which goroutine, the rest runs.
+type chainLink struct {
+	// name is for readers of the list.
+	name string
+	// before is called on the way in; nil does nothing. Its error ends the request: nothing that follows is called, nor its own after.
+	before func(ctx context.Context, r *actors.Request) error
+	// after is called on the way out with the error that the request has so far, and returns the one that the caller gets; nil
+	// changes nothing. It is called as well if a function of the program panics; the panic goes on afterwards.
+	after func(ctx context.Context, r *actors.Request, err error) error
+	// around returns a Handler that calls next, or does not. A link with an around has neither before nor after.
+	around func(next actors.Handler) actors.Handler
+}
+
+// compose returns last with the links around it, the first one outermost. A manager composes its chain once: a link that it does
+// not need is not in the list, and costs nothing.
+func compose(links []chainLink, last actors.Handler) actors.Handler {
+	next := last
+	for end := len(links); end > 0; {
+		if around := links[end-1].around; around != nil {
+			next, end = around(next), end-1
+			continue
+		}
+		begin := end - 1
+		for begin > 0 && links[begin-1].around == nil {
+			begin--
+		}
+		next, end = handlePairs(links[begin:end], next), begin
+	}
+	return next
+}
+
+// handlePairs returns one Handler for neighbouring pairs. It is a single function with a loop, because a function for each pair
+// would keep its frame on the stack of every call that waits: see test/bench/supervision.
+func handlePairs(pairs []chainLink, next actors.Handler) actors.Handler {
+	return func(ctx context.Context, r *actors.Request) (err error) {
+		entered, returned := 0, false
+		defer func() {
+			if !returned {
+				err = panickedError(r)
+			}
+			for entered > 0 {
+				entered--
+				if after := pairs[entered].after; after != nil {
+					err = after(ctx, r, err)
+				}
+			}
+		}()
+		for ; entered < len(pairs); entered++ {
+			if before := pairs[entered].before; before != nil {
+				if err = before(ctx, r); err != nil {
+					returned = true
+					return err
+				}
+			}
+		}
+		err = next(ctx, r)
+		returned = true
+		return err
+	}
+}
+
+// panickedError returns the error that the links before a program's function get when that function panics, so that the record and
+// the watchers have an end of the request. The panic itself goes on to the caller.
+func panickedError(r *actors.Request) error {
+	return &messages.Error{Op: r.Operation(), Outcome: messages.OutcomeUnknown, Class: messages.ClassPanic, Text: "a function of the program panicked"}
 }

@@ -52,4 +52,29 @@
 // actors stand the other parts, each with a lock of its own and made of a few options: credentials, opener (which specs may be
 // tried, and their transports), toolcache, permissions with asker, requests (what servers ask), auditor, listindex, and reload,
 // which follows files. Config is only what the program says; newManager (build.go) makes all parts of it, and Start starts them.
+//
+// # Two routes
+//
+// What happens from end to end, in the order of reading. What another file does for a function that is named here (the rules, the
+// wait for a connection, the queue of a pipe) can be read when it is needed.
+//
+// A tool call, from the program to the server and back:
+//
+//	supervisor/call.go                CallTool, callByName, newResult: the arguments, and the result
+//	supervisor/chain.go               links, compose, handlePairs: what a request passes, and in which order
+//	actors/call.go                    FindTool, Repeat, Send: the tool, its connection, a second attempt
+//	transports/session/call.go        CallWith, callTool, performRequest: one call of the protocol, with its questions and its task
+//	transports/session/pending.go     sendRequest, registerRequest, sendAndWait, takePending: the id, and the wait for its answer
+//	transports/stdio/conn.go          Post, readOutput, onMessage: lines of a process; each kind of transport has its own
+//	transports/session/incoming.go    MessageOn, dispatchMessage, handleAnswer: the answer reaches who waits for it
+//
+// A server's notice that its tools have changed, to the catalog that every caller reads:
+//
+//	transports/session/incoming.go    handleNotification, notifyToolsChanged: once, however many notices come
+//	actors/perform.go                 hookNotifications, scheduleRelist, updateTools, sendToRegistry: what the actor does
+//	actors/server.go                  Receive, applyEvent, handleListDone: the turns of the actor
+//	actors/lifecycle/step.go          handleToolsChanged, listTools, handleListed: what is decided
+//	actors/attempt.go                 startListing: the goroutine that lists
+//	transports/session/list_tools.go  ListTools: all pages of the list
+//	actors/registry.go                Receive, publishPending: the next snapshot, and the event for watchers
 package supervisor

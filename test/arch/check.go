@@ -11,6 +11,7 @@
 //	pure.go      what a pure package may not use: the clock, global randomness, goroutines, input and output
 //	lean.go      what the command links that is built without the test bench
 //	families.go  files of one folder that share a first word
+//	routes.go    the files to read to follow a call, or a change of tools, from end to end
 //	surface.go   what the library promises, and how many names that are
 //	words.go     the dictionary of names
 //

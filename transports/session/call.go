@@ -3,12 +3,10 @@ package session
 import (
 	"context"
 	"encoding/json"
-	"strconv"
-	"time"
 	"unicode/utf8"
 
 	"github.com/mcpvisor/mcpvisor/messages"
-	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 	"github.com/mcpvisor/mcpvisor/transports/session/internal/jsonrpc"
 	"github.com/mcpvisor/mcpvisor/transports/session/internal/outcome"
 )
@@ -22,6 +20,16 @@ type Result struct {
 	// OutputSchema is the schema of the answer that the tool's definition declared at the time of the call, nil if it
 	// declared none. The session leaves it nil; the caller of the gate sets it, because it knows the definition.
 	OutputSchema json.RawMessage
+}
+
+// CallWith is Call with the options o. If ctx was derived from a [CallTimeout], its idle timeout pauses while a handler
+// answers the server, and begins anew with each progress notification.
+func (g *Gate) CallWith(ctx context.Context, tool string, args json.RawMessage, o *Options) (Result, error) {
+	if !g.enter() {
+		return Result{}, g.session.gateClosedError(tool)
+	}
+	defer g.leave()
+	return g.session.callTool(ctx, tool, args, o)
 }
 
 // callTool performs a call that the gate admitted. It checks the arguments before anything is sent, so that ClassInvalid
@@ -69,6 +77,41 @@ func (s *Session) callOnce(ctx context.Context, r *request) (outcome.Answer, *me
 	return a, e
 }
 
+// performRequest sends a request and sees it through: it provides the input that the server asks for, and follows the task
+// that the request may become. The answer is of any kind but AnswerSessionEnded and AnswerTimedOut.
+func (s *Session) performRequest(ctx context.Context, r *request) (outcome.Answer, *messages.Error) {
+	a, e := s.sendRequest(ctx, r, nil)
+	if s.modern.Load() == nil {
+		// Legacy era: URLElicitationRequired is an error that asks to send a person to a URL and to try again.
+		if e == nil && a.Kind == outcome.AnswerRPCError && s.cfg.Handlers.Elicit != nil && s.cfg.Handlers.ElicitURL {
+			a, e = s.retryAfterElicitation(ctx, r, a)
+		}
+		if e == nil && a.Kind == outcome.AnswerResult && r.task != nil {
+			if task := rawjson.Member(a.Raw, "task"); task != nil {
+				return s.pollTask(ctx, r, task)
+			}
+			// A server that answers at once has done what was asked, although a server that accepts tasks MUST answer with a
+			// task.
+		}
+		return a, e
+	}
+	// Modern era: a question of the server is the answer to our request, which is sent again with the input.
+	if e == nil && a.Kind == outcome.AnswerResult && a.Detail == "input_required" {
+		a, e = s.provideInput(ctx, r, a)
+	}
+	if e != nil || a.Kind != outcome.AnswerResult || a.Detail == "" {
+		return a, e
+	}
+	if a.Detail == "task" && r.method == "tools/call" {
+		return s.pollTask(ctx, r, a.Raw)
+	}
+	// Tasks extension: "A client that receives CreateTaskResult in response to an unsupported request type MUST interpret
+	// this as an invalid response to the request." 2026-07-28, ResultType: "A resultType of any value unrecognized by the
+	// client MUST be considered invalid."
+	return outcome.Answer{Kind: outcome.AnswerUnusable, ToolRan: true,
+		Detail: "has the unknown result type " + messages.Line(a.Detail, 60)}, nil
+}
+
 // callProblem returns the reason for which a call cannot be sent, "" if there is none. A server could answer such a message
 // only with a parse error, which names no request (its id is null), so the caller would wait for its timeout.
 //
@@ -90,59 +133,4 @@ func callProblem(tool string, args json.RawMessage, written bool) string {
 		return "the arguments are not a JSON object"
 	}
 	return "the arguments are not valid JSON"
-}
-
-// postTimeout bounds the writing of one background message. A server that does not read for so long loses the message.
-const postTimeout = 5 * time.Second
-
-// postMessage queues an answer or a notification for the server and never blocks; the queue sends in order. A full queue
-// drops the message and counts it, unless it is mandatory: the sender of a mandatory message bounds how many there are.
-func (s *Session) postMessage(m transports.Message, mandatory bool) {
-	s.writeQueue.Put(len(m.Body), mandatory, func() {
-		ctx, stop := context.WithTimeout(s.lifetime, postTimeout)
-		defer stop()
-		// A message that cannot be sent is lost. That does no harm for long: the request or the cancellation that it was
-		// about ends with its connection.
-		if _, err := s.conn.Send(ctx, m); err != nil {
-			s.counts.unsent.Add(1)
-		}
-	})
-}
-
-// cancelRequest notifies the server that the caller of a request does not wait any more. It does not wait and is not certain:
-// the notification may be dropped, and the server may ignore it.
-//
-// 2025-11-25: "When the request has not received a success or error response within the timeout period, the sender SHOULD
-// issue a cancellation notification for that request and stop waiting for a response." And: "The initialize request MUST NOT
-// be cancelled by clients". The same holds for server/discover, because a server that has not answered it has not agreed to
-// any version, and so to no form of a cancellation.
-//
-// 2026-07-28, stdio: the client cancels by notifications/cancelled. Over HTTP "closing the SSE response stream is itself the
-// cancellation signal", which the transport does when it sees the message's version.
-func (s *Session) cancelRequest(ctx context.Context, id int64, method string) {
-	switch method {
-	case "initialize", "server/discover":
-		return
-	case "tasks/get", "tasks/result", "tasks/update", "tasks/cancel":
-		return // a caller that leaves a task sends tasks/cancel; these requests end by themselves
-	}
-	// The server may still ask a question about this request: see requestOrigin.
-	if allowsServerRequests(method) && s.modern.Load() == nil {
-		s.rememberAbandoned(ctx, id)
-	}
-	// The reason is a text that the server may log or show; it has no other meaning.
-	reason := "the caller does not wait any more"
-	if outcome.DeadlinePassed(ctx) {
-		reason = "the deadline passed"
-	}
-	// The reason is for the server's log only; no server is known to act on it.
-	b := append([]byte(nil), `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":`...)
-	b = strconv.AppendInt(b, id, 10)
-	b = append(b, `,"reason":`...)
-	b = jsonrpc.AppendString(b, reason)
-	m := transports.Message{Method: "notifications/cancelled", Body: append(b, `}}`...)}
-	if era := s.modern.Load(); era != nil {
-		m.Version = era.version
-	}
-	s.postMessage(m, false)
 }

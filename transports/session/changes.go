@@ -1,33 +1,16 @@
 package session
 
 import (
+	"sync"
+
 	"github.com/mcpvisor/mcpvisor/transports/session/internal/definitions"
 	"github.com/mcpvisor/mcpvisor/transports/session/internal/serial"
-	"sync"
 )
 
 // notifications are the changes that are waiting for their callbacks.
 type notifications struct {
 	tools, prompts, resources serial.CoalescedCall
 	updates                   updates
-}
-
-// notifyToolsChanged schedules OnToolsChanged. The session keeps no cache of the tools: their owner lists them again.
-func (s *Session) notifyToolsChanged() {
-	s.notifications.tools.Schedule(&s.callbacks, s.cfg.OnToolsChanged)
-}
-
-// notifyPromptsChanged drops the cached prompts before it schedules the callback, so that a list that the callback
-// asks for is a new one.
-func (s *Session) notifyPromptsChanged() {
-	s.listCaches.Load().invalidateLists(false, true)
-	s.notifications.prompts.Schedule(&s.callbacks, s.cfg.OnPromptsChanged)
-}
-
-// notifyResourcesChanged does the same for resources and templates: the protocol has one notification for both.
-func (s *Session) notifyResourcesChanged() {
-	s.listCaches.Load().invalidateLists(true, false)
-	s.notifications.resources.Schedule(&s.callbacks, s.cfg.OnResourcesChanged)
 }
 
 // StreamReopened treats everything as changed: notifications may have been lost between two streams. The server still

@@ -47,16 +47,6 @@ func (g *Gate) Call(ctx context.Context, tool string, args json.RawMessage) (Res
 	return g.CallWith(ctx, tool, args, nil)
 }
 
-// CallWith is Call with the options o. If ctx was derived from a [CallTimeout], its idle timeout pauses while a handler
-// answers the server, and begins anew with each progress notification.
-func (g *Gate) CallWith(ctx context.Context, tool string, args json.RawMessage, o *Options) (Result, error) {
-	if !g.enter() {
-		return Result{}, g.session.gateClosedError(tool)
-	}
-	defer g.leave()
-	return g.session.callTool(ctx, tool, args, o)
-}
-
 // Do runs f, which uses the session, as one admitted call: Drained waits for it. If the gate is closed it returns a not-sent
 // error and does not run f.
 func (g *Gate) Do(f func(*Session) error) error {

@@ -2,11 +2,7 @@ package session
 
 import (
 	"bytes"
-	"fmt"
-	"strconv"
-	"time"
 
-	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 	"github.com/mcpvisor/mcpvisor/transports"
 	"github.com/mcpvisor/mcpvisor/transports/session/internal/jsonrpc"
@@ -193,6 +189,33 @@ func (s *Session) handleNotification(e *jsonrpc.Envelope) {
 	}
 }
 
+// isOurNotification reports whether a notification belongs to one of our streams, or names none.
+func (s *Session) isOurNotification(params []byte) bool {
+	ours := s.modern.Load() == nil || s.streams.OwnsNotification(params)
+	if !ours {
+		s.counts.unmatched.Add(1)
+	}
+	return ours
+}
+
+// notifyToolsChanged schedules OnToolsChanged. The session keeps no cache of the tools: their owner lists them again.
+func (s *Session) notifyToolsChanged() {
+	s.notifications.tools.Schedule(&s.callbacks, s.cfg.OnToolsChanged)
+}
+
+// notifyPromptsChanged drops the cached prompts before it schedules the callback, so that a list that the callback
+// asks for is a new one.
+func (s *Session) notifyPromptsChanged() {
+	s.listCaches.Load().invalidateLists(false, true)
+	s.notifications.prompts.Schedule(&s.callbacks, s.cfg.OnPromptsChanged)
+}
+
+// notifyResourcesChanged does the same for resources and templates: the protocol has one notification for both.
+func (s *Session) notifyResourcesChanged() {
+	s.listCaches.Load().invalidateLists(true, false)
+	s.notifications.resources.Schedule(&s.callbacks, s.cfg.OnResourcesChanged)
+}
+
 // deliverLog decodes one log message and calls OnLog. It runs on the queue callbacks, so that decoding does not hold up the
 // reader.
 func (s *Session) deliverLog(params []byte) {
@@ -211,78 +234,6 @@ func (s *Session) deliverLog(params []byte) {
 		}
 	}
 	s.cfg.OnLog(level, logger, data)
-}
-
-// Oversized ends the call whose answer exceeded the transport's limit, with an error that says that the tool ran. head and
-// tail are the first and last bytes of the message, size its length in bytes.
-func (k *sink) Oversized(head, tail []byte, size int64) {
-	(*Session)(k).failDiscarded(head, tail, outcome.Answer{
-		Kind:    outcome.AnswerUnusable,
-		Detail:  fmt.Sprintf("is larger than the limit and was discarded (%d bytes)", size),
-		ToolRan: true,
-	})
-}
-
-// Discarded ends the call whose answer found no room in the server's share of the memory.
-func (k *sink) Discarded(head, tail []byte, size int64) {
-	(*Session)(k).failDiscarded(head, tail, outcome.Answer{
-		Kind:    outcome.AnswerNoMemory,
-		Detail:  fmt.Sprintf("was discarded (%d bytes), because the server holds its share of the memory for all servers", size),
-		ToolRan: true,
-	})
-}
-
-// failDiscarded ends, with the answer a, the call that a discarded message belongs to, as far as head and tail show it.
-func (s *Session) failDiscarded(head, tail []byte, a outcome.Answer) {
-	defer s.recoverPanic()
-	s.counts.oversized.Add(1)
-	id, certain := jsonrpc.FindAnsweredID(head, tail)
-	f, ok := s.takePending(id)
-	if !ok && !certain {
-		// The fragments name no request. If only one request is pending, the message was its answer.
-		f, ok = s.takeOnlyPending()
-	}
-	if ok {
-		f.answer <- a
-		return
-	}
-	s.chargeUnasked(noticePrice, len(head)+len(tail))
-}
-
-// handleInvalidJSON treats a message that is not valid JSON. If the bytes show which request it was meant to answer, that
-// call ends now and not at its deadline: Python, for one, writes NaN into JSON.
-func (s *Session) handleInvalidJSON(body []byte) {
-	if id, certain := jsonrpc.FindAnsweredID(body, body); certain {
-		if f, ok := s.takePending(id); ok {
-			f.answer <- outcome.Answer{Kind: outcome.AnswerUnusable, Detail: "is not valid JSON"}
-		}
-	}
-	s.countNoise(body)
-}
-
-// Noise counts a line that cannot be JSON-RPC, such as a log line on standard output.
-func (k *sink) Noise(line []byte) {
-	s := (*Session)(k)
-	defer s.recoverPanic()
-	s.countNoise(line)
-}
-
-// countNoise counts a piece of input that is not JSON-RPC, and ends the session if there are more than Config.NoiseLimit in a
-// second.
-func (s *Session) countNoise(line []byte) {
-	s.chargeUnasked(noticePrice, len(line))
-	if s.noise.Load() == nil {
-		s.noise.CompareAndSwap(nil, new(noiseCounter)) // two readers may race for the first line
-	}
-	if !s.noise.Load().countLine(line, s.cfg.NoiseLimit, time.Now()) {
-		return
-	}
-	s.failSession(&messages.Error{
-		Class: messages.ClassProtocol,
-		Text: "the server wrote more than " + strconv.Itoa(s.cfg.NoiseLimit) +
-			" lines in a second that are no JSON-RPC messages",
-		Fix: "make the server log to standard error instead of standard output",
-	})
 }
 
 // Down ends the session: the connection calls it once, as its last call, with the reason for its end.

@@ -41,6 +41,41 @@ const (
 	maxIdleRequests = 64
 )
 
+// sendRequest sends a request once, under a fresh id, and returns its answer. extra are further members of params, without
+// braces. If the caller's context has ended already, nothing is sent.
+func (s *Session) sendRequest(ctx context.Context, r *request, extra []byte) (outcome.Answer, *messages.Error) {
+	if e := outcome.CallerLeftError(ctx); e != nil {
+		return outcome.Answer{}, e
+	}
+	var p *progressReporter
+	if r.opts != nil && r.opts.Progress != nil {
+		p = &progressReporter{callback: r.opts.Progress}
+		if r.task == nil { // a task reports progress after its first answer, too; endFollowing finishes its reporter
+			defer p.finish(ctx)
+		}
+	}
+	f, e := s.registerRequest(ctx, p, allowsServerRequests(r.method))
+	if e != nil {
+		return outcome.Answer{}, e
+	}
+	// The id is the progress token, and a task keeps that token after this request has been answered.
+	if r.task != nil && p != nil {
+		s.mu.Lock()
+		r.task.token, r.task.progress = f.id, p
+		s.mu.Unlock()
+	}
+	m := r.era
+	if m == nil {
+		m = s.modern.Load()
+	}
+	f.body = r.appendTo(f.body, f.id, m, extra)
+	msg := transports.Message{ID: f.id, Method: r.method, Name: r.name, Body: f.body, Header: r.header}
+	if m != nil {
+		msg.Version = m.version
+	}
+	return s.exchangeMessage(ctx, f, &msg)
+}
+
 // registerRequest makes a request with a fresh id and registers it with the reader, or returns the reason for which
 // nothing can be sent any more (a not-sent error). With mayAsk the request keeps ctx, so that a question of the
 // server finds its caller.

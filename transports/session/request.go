@@ -5,9 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"strconv"
+	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
-	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 	"github.com/mcpvisor/mcpvisor/transports"
 	"github.com/mcpvisor/mcpvisor/transports/session/internal/jsonrpc"
 	"github.com/mcpvisor/mcpvisor/transports/session/internal/outcome"
@@ -52,76 +52,6 @@ type request struct {
 	continued bool
 	// era replaces the session's own modern fields, for requests before the handshake is done; nil uses those of the session.
 	era *modernParams
-}
-
-// performRequest sends a request and sees it through: it provides the input that the server asks for, and follows the task
-// that the request may become. The answer is of any kind but AnswerSessionEnded and AnswerTimedOut.
-func (s *Session) performRequest(ctx context.Context, r *request) (outcome.Answer, *messages.Error) {
-	a, e := s.sendRequest(ctx, r, nil)
-	if s.modern.Load() == nil {
-		// Legacy era: URLElicitationRequired is an error that asks to send a person to a URL and to try again.
-		if e == nil && a.Kind == outcome.AnswerRPCError && s.cfg.Handlers.Elicit != nil && s.cfg.Handlers.ElicitURL {
-			a, e = s.retryAfterElicitation(ctx, r, a)
-		}
-		if e == nil && a.Kind == outcome.AnswerResult && r.task != nil {
-			if task := rawjson.Member(a.Raw, "task"); task != nil {
-				return s.pollTask(ctx, r, task)
-			}
-			// A server that answers at once has done what was asked, although a server that accepts tasks MUST answer with a
-			// task.
-		}
-		return a, e
-	}
-	// Modern era: a question of the server is the answer to our request, which is sent again with the input.
-	if e == nil && a.Kind == outcome.AnswerResult && a.Detail == "input_required" {
-		a, e = s.provideInput(ctx, r, a)
-	}
-	if e != nil || a.Kind != outcome.AnswerResult || a.Detail == "" {
-		return a, e
-	}
-	if a.Detail == "task" && r.method == "tools/call" {
-		return s.pollTask(ctx, r, a.Raw)
-	}
-	// Tasks extension: "A client that receives CreateTaskResult in response to an unsupported request type MUST interpret
-	// this as an invalid response to the request." 2026-07-28, ResultType: "A resultType of any value unrecognized by the
-	// client MUST be considered invalid."
-	return outcome.Answer{Kind: outcome.AnswerUnusable, ToolRan: true,
-		Detail: "has the unknown result type " + messages.Line(a.Detail, 60)}, nil
-}
-
-// sendRequest sends a request once, under a fresh id, and returns its answer. extra are further members of params, without
-// braces. If the caller's context has ended already, nothing is sent.
-func (s *Session) sendRequest(ctx context.Context, r *request, extra []byte) (outcome.Answer, *messages.Error) {
-	if e := outcome.CallerLeftError(ctx); e != nil {
-		return outcome.Answer{}, e
-	}
-	var p *progressReporter
-	if r.opts != nil && r.opts.Progress != nil {
-		p = &progressReporter{callback: r.opts.Progress}
-		if r.task == nil { // a task reports progress after its first answer, too; endFollowing finishes its reporter
-			defer p.finish(ctx)
-		}
-	}
-	f, e := s.registerRequest(ctx, p, allowsServerRequests(r.method))
-	if e != nil {
-		return outcome.Answer{}, e
-	}
-	// The id is the progress token, and a task keeps that token after this request has been answered.
-	if r.task != nil && p != nil {
-		s.mu.Lock()
-		r.task.token, r.task.progress = f.id, p
-		s.mu.Unlock()
-	}
-	m := r.era
-	if m == nil {
-		m = s.modern.Load()
-	}
-	f.body = r.appendTo(f.body, f.id, m, extra)
-	msg := transports.Message{ID: f.id, Method: r.method, Name: r.name, Body: f.body, Header: r.header}
-	if m != nil {
-		msg.Version = m.version
-	}
-	return s.exchangeMessage(ctx, f, &msg)
 }
 
 // appendTo appends the request as one line of JSON. It writes by hand because a call should allocate no more than its buffer;
@@ -233,4 +163,59 @@ func (s *Session) Ping(ctx context.Context) error {
 		return e
 	}
 	return nil
+}
+
+// postTimeout bounds the writing of one background message. A server that does not read for so long loses the message.
+const postTimeout = 5 * time.Second
+
+// postMessage queues an answer or a notification for the server and never blocks; the queue sends in order. A full queue
+// drops the message and counts it, unless it is mandatory: the sender of a mandatory message bounds how many there are.
+func (s *Session) postMessage(m transports.Message, mandatory bool) {
+	s.writeQueue.Put(len(m.Body), mandatory, func() {
+		ctx, stop := context.WithTimeout(s.lifetime, postTimeout)
+		defer stop()
+		// A message that cannot be sent is lost. That does no harm for long: the request or the cancellation that it was
+		// about ends with its connection.
+		if _, err := s.conn.Send(ctx, m); err != nil {
+			s.counts.unsent.Add(1)
+		}
+	})
+}
+
+// cancelRequest notifies the server that the caller of a request does not wait any more. It does not wait and is not certain:
+// the notification may be dropped, and the server may ignore it.
+//
+// 2025-11-25: "When the request has not received a success or error response within the timeout period, the sender SHOULD
+// issue a cancellation notification for that request and stop waiting for a response." And: "The initialize request MUST NOT
+// be cancelled by clients". The same holds for server/discover, because a server that has not answered it has not agreed to
+// any version, and so to no form of a cancellation.
+//
+// 2026-07-28, stdio: the client cancels by notifications/cancelled. Over HTTP "closing the SSE response stream is itself the
+// cancellation signal", which the transport does when it sees the message's version.
+func (s *Session) cancelRequest(ctx context.Context, id int64, method string) {
+	switch method {
+	case "initialize", "server/discover":
+		return
+	case "tasks/get", "tasks/result", "tasks/update", "tasks/cancel":
+		return // a caller that leaves a task sends tasks/cancel; these requests end by themselves
+	}
+	// The server may still ask a question about this request: see requestOrigin.
+	if allowsServerRequests(method) && s.modern.Load() == nil {
+		s.rememberAbandoned(ctx, id)
+	}
+	// The reason is a text that the server may log or show; it has no other meaning.
+	reason := "the caller does not wait any more"
+	if outcome.DeadlinePassed(ctx) {
+		reason = "the deadline passed"
+	}
+	// The reason is for the server's log only; no server is known to act on it.
+	b := append([]byte(nil), `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":`...)
+	b = strconv.AppendInt(b, id, 10)
+	b = append(b, `,"reason":`...)
+	b = jsonrpc.AppendString(b, reason)
+	m := transports.Message{Method: "notifications/cancelled", Body: append(b, `}}`...)}
+	if era := s.modern.Load(); era != nil {
+		m.Version = era.version
+	}
+	s.postMessage(m, false)
 }

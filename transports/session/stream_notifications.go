@@ -38,15 +38,6 @@ func (s *Session) notifyMissed(watched *subscriptions.Filter, reopened bool) {
 	}
 }
 
-// isOurNotification reports whether a notification belongs to one of our streams, or names none.
-func (s *Session) isOurNotification(params []byte) bool {
-	ours := s.modern.Load() == nil || s.streams.OwnsNotification(params)
-	if !ours {
-		s.counts.unmatched.Add(1)
-	}
-	return ours
-}
-
 // handleStreamTornDown ends the request of a stream that the server tears down; run then opens it again after a
 // pause.
 //

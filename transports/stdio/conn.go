@@ -174,6 +174,14 @@ func (c *connection) readOutput() {
 	c.beginShutdown(pipeClosed, closedPipeError("output"))
 }
 
+// onMessage gives the sink a line that begins as a message does.
+func (c *connection) onMessage(body []byte) {
+	if !c.gotMessage.Load() {
+		c.notePrinted(body)
+	}
+	c.sink.Message(body)
+}
+
 // readErrors keeps the tail of standard error. All of it is charged, because a server may write there without an end.
 func (c *connection) readErrors() {
 	defer c.readerDone()

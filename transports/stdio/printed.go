@@ -9,19 +9,16 @@ import (
 // printedSize bounds in bytes what is kept of a child's standard output before its first message.
 const printedSize = 4 << 10
 
-// onMessage gives the sink a line that begins as a message does. A line of a log may begin so, too: "[ERROR] no token", or an
-// object in JSON. A line with the member "jsonrpc", which every message must have, counts as the child's first message, and the
-// lines before it are forgotten, because the child did not end after them.
-func (c *connection) onMessage(body []byte) {
-	if !c.gotMessage.Load() {
-		if bytes.Contains(body, []byte(`"jsonrpc"`)) {
-			c.gotMessage.Store(true)
-			c.earlyStdout.clearText()
-		} else {
-			c.keepPrinted(c.redactor.RedactStart(string(c.lines.NoisePart(body)), incoming.NoiseSize))
-		}
+// notePrinted looks at a line that begins as a message does, before the child's first message. A line of a log may begin so, too:
+// "[ERROR] no token", or an object in JSON. A line with the member "jsonrpc", which every message must have, counts as the first
+// message, and the lines before it are forgotten, because the child did not end after them.
+func (c *connection) notePrinted(line []byte) {
+	if bytes.Contains(line, []byte(`"jsonrpc"`)) {
+		c.gotMessage.Store(true)
+		c.earlyStdout.clearText()
+		return
 	}
-	c.sink.Message(body)
+	c.keepPrinted(c.redactor.RedactStart(string(c.lines.NoisePart(line)), incoming.NoiseSize))
 }
 
 // onNoise gives the sink a line that cannot be a message, and keeps it if the child has not sent a message yet.

@@ -2,7 +2,7 @@
 // of servers, of rules and of phases, with who asked for them.
 //
 //	a := auditor.New(auditor.Options{Writer: w, Log: log, Cell: cellOf})     // nil without a writer
-//	actors.Interceptor{Name: "record", Before: a.Begin, After: a.End}        // a link that records each request
+//	before, after := a.Begin, a.End                                          // the link of a chain that records each request
 //
 // Guarantees: a call that panics is recorded, and the panic goes on; no method waits for the writer but Close, which waits at most 2 s;
 // the secrets of a server that is configured, and those that its requests carried, are taken out of what is recorded. A nil Auditor

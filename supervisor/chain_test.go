@@ -1,4 +1,4 @@
-package actors
+package supervisor
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/mcpvisor/mcpvisor/actors"
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
@@ -27,14 +28,14 @@ func TestTheChainHasTheOrderOfItsList(t *testing.T) {
 		{"a panic", "", true, []string{"a", "b", "c", "d", "e", "last", "e-panic", "d-panic", "b-panic", "a-panic"}},
 	} {
 		var seen []string
-		pair := func(name string) Interceptor {
-			return Interceptor{Name: name, Before: func(context.Context, *Request) error {
+		pair := func(name string) chainLink {
+			return chainLink{name: name, before: func(context.Context, *actors.Request) error {
 				seen = append(seen, name)
 				if c.fails == name {
 					return refusal
 				}
 				return nil
-			}, After: func(_ context.Context, _ *Request, err error) error {
+			}, after: func(_ context.Context, _ *actors.Request, err error) error {
 				text := ""
 				if err != nil {
 					text = "refused"
@@ -48,8 +49,8 @@ func TestTheChainHasTheOrderOfItsList(t *testing.T) {
 				return err
 			}}
 		}
-		around := Interceptor{Name: "c", Around: func(next Handler) Handler {
-			return func(ctx context.Context, r *Request) error {
+		around := chainLink{name: "c", around: func(next actors.Handler) actors.Handler {
+			return func(ctx context.Context, r *actors.Request) error {
 				if seen = append(seen, "c"); c.fails == "c" {
 					return refusal
 				}
@@ -58,7 +59,7 @@ func TestTheChainHasTheOrderOfItsList(t *testing.T) {
 				return err
 			}
 		}}
-		handle := Compose([]Interceptor{pair("a"), pair("b"), around, pair("d"), pair("e")}, func(context.Context, *Request) error {
+		handle := compose([]chainLink{pair("a"), pair("b"), around, pair("d"), pair("e")}, func(context.Context, *actors.Request) error {
 			if seen = append(seen, "last"); c.panics {
 				panic("last")
 			}
@@ -74,7 +75,7 @@ func TestTheChainHasTheOrderOfItsList(t *testing.T) {
 					t.Errorf("%s: recovered %v", c.name, r)
 				}
 			}()
-			err = handle(t.Context(), &Request{})
+			err = handle(t.Context(), &actors.Request{})
 		}()
 		if !slices.Equal(seen, c.want) {
 			t.Errorf("%s:\n%v, want\n%v", c.name, seen, c.want)
