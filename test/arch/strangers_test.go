@@ -62,6 +62,7 @@ var decoders = map[string]string{
 	"supervisor/output/checker.go":             scalarsOnly,
 	"supervisor/pins/difference.go":            shownOnly,
 	"supervisor/pins/version1.go":              "it decodes into a value without fields, as version 1 did, and refuses a doubled name before",
+	"supervisor/supervisortest/connection.go":  harness,
 	"transports/auth/helper.go":                personsOwn,
 	"transports/fault/flow.go":                 harness,
 	"transports/fault/lists.go":                harness,
