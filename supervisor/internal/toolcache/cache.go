@@ -33,6 +33,10 @@ import (
 // what is private must not be shared across authorization contexts. A server of the legacy era says nothing about that, and its
 // lists count as private, because they may differ per user and nothing shows whether they do.
 
+// cachedForm is the form of cachedTools. It rises with every change of a member, and is a part of what a file is found by: a program
+// never reads the lists of one that writes another form, and leaves them in their place.
+const cachedForm = 1
+
 // cachedTools is the content of such a file. Quarantined tools are kept too, so that the status can name them before a connection.
 type cachedTools struct {
 	Tools       []messages.Tool            `json:"tools"`
@@ -42,6 +46,7 @@ type cachedTools struct {
 // listAudience says who could read a list: the spec as it is resolved, with every value of its headers, environment and auth,
 // and the account behind them. Its JSON is hashed under a key and never written.
 type listAudience struct {
+	Form int
 	Spec *messages.Spec
 	// Public lists belong to every account, so Identity and Env are empty for them.
 	Public   bool     `json:",omitempty"`
@@ -55,6 +60,7 @@ type Cache struct {
 	// identity returns what is known of the account behind a server's credentials.
 	identity   func(name string, spec *messages.Spec) (identity string, known bool)
 	inheritEnv bool
+	form       int // cachedForm
 }
 
 // New returns nil without a folder.
@@ -62,7 +68,7 @@ func New(dir string, inheritEnv bool, log *zap.Logger, identity func(string, *me
 	if dir == "" {
 		return nil
 	}
-	return &Cache{files: lists.Open(dir, func(text string) { log.Warn(text) }), identity: identity, inheritEnv: inheritEnv}
+	return &Cache{files: lists.Open(dir, func(text string) { log.Warn(text) }), identity: identity, inheritEnv: inheritEnv, form: cachedForm}
 }
 
 // IsKnown reports whether a list of the server is kept, for whatever audience.
@@ -78,7 +84,7 @@ func (c *Cache) ForgetServer(name string) {
 // audienceOf returns the audience of a server's lists; nil if it cannot be known. With public set it is that of lists which
 // the server shows to every account that its spec leads to.
 func (c *Cache) audienceOf(name string, spec *messages.Spec, public bool) []byte {
-	r := listAudience{Spec: spec, Public: public}
+	r := listAudience{Form: c.form, Spec: spec, Public: public}
 	if !public {
 		var known bool
 		if r.Identity, known = c.identity(name, spec); !known {
