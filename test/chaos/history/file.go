@@ -9,14 +9,19 @@ import (
 	"io"
 
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+	"github.com/mcpvisor/mcpvisor/transports/files"
 )
 
 // maxLine bounds one line that is read, in bytes: the plan of ten thousand servers has some megabytes.
 const maxLine = 256 << 20
 
+// fileVersion is the form of a written history. The first form has no number, so that histories of the same seed have the same bytes.
+const fileVersion = 1
+
 // fileHeader is the first line of a written history.
 type fileHeader struct {
-	Plan *scenario.Plan `json:"plan"`
+	Version int            `json:"version,omitempty"`
+	Plan    *scenario.Plan `json:"plan"`
 }
 
 // Write writes the canonical form as lines of JSON: the plan first, then one event per line. It holds no more than one line in
@@ -25,7 +30,7 @@ func (h *History) Write(w io.Writer) error {
 	b := bufio.NewWriterSize(w, 1<<16)
 	enc := json.NewEncoder(b)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(fileHeader{&h.Plan}); err != nil {
+	if err := enc.Encode(fileHeader{Plan: &h.Plan}); err != nil {
 		return fmt.Errorf("the plan cannot be written: %w", err)
 	}
 	seq := map[string]int{}
@@ -40,7 +45,7 @@ func (h *History) Write(w io.Writer) error {
 	return b.Flush()
 }
 
-// Read reads a history that Write wrote. An error names the line. Order becomes the place of the event in the file.
+// Read reads a history that Write wrote. An error names the line; one about a history of a newer program wraps a [*files.NewerError]. Order becomes the place of the event in the file.
 func Read(r io.Reader) (*History, error) {
 	in := bufio.NewReaderSize(r, 1<<16)
 	h := &History{}
@@ -60,7 +65,12 @@ func Read(r io.Reader) (*History, error) {
 			return h, nil
 		case number == 1:
 			first := fileHeader{}
-			if err := json.Unmarshal(line, &first); err != nil {
+			err := json.Unmarshal(line, &first)
+			// The number counts first: the plan of a newer form may not fit.
+			if first.Version > fileVersion {
+				return nil, &files.NewerError{What: "the history", Version: first.Version, Reads: fileVersion}
+			}
+			if err != nil {
 				return nil, fmt.Errorf("line 1 is not the plan of a history: %w", err)
 			}
 			if first.Plan == nil {

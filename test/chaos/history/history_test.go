@@ -216,6 +216,7 @@ func TestReadSaysWhereItIsWrong(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"nothing", "", "line 1: the history is empty"},
 		{"no plan", `{"t":5,"side":"world","kind":"open"}`, `line 1 is not the plan of a history: it has no member "plan"`},
+		{"a newer form", `{"version":2,"plan":[]}` + "\n{}", "the history was written by a newer mcpvisor (format 2; this one reads up to 1)"},
 		{"no JSON at the begin", "hello\n", "line 1 is not the plan"},
 		{"no JSON later", good + "hello\n", "line 3 is not an event"},
 		{"a line cut short", good + `{"t":5,"side":"wor`, "line 3 is not an event"},

@@ -21,6 +21,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/invariant"
 	"github.com/mcpvisor/mcpvisor/test/chaos/report"
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+	"github.com/mcpvisor/mcpvisor/transports/files"
 )
 
 var update = flag.Bool("update", false, "write the golden files of testdata as the reports are now: read the difference")
@@ -282,6 +283,18 @@ func TestAReportIsCompleteOrNotThere(t *testing.T) {
 			if _, err := os.Stat(thesis); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
+		}
+	})
+	t.Run("a newer report", func(t *testing.T) {
+		place := t.TempDir()
+		if err := os.WriteFile(filepath.Join(place, "report.json"), []byte(`{"version":2,"seed":"42"}`), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		run := r
+		run.Replace = true
+		var newer *files.NewerError
+		if err := report.Write(place, run); !errors.Is(err, report.ErrOccupied) || !errors.As(err, &newer) {
+			t.Errorf("the error is %v", err)
 		}
 	})
 	t.Run("an empty folder", func(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports/files"
 )
 
 // The files of a report.
@@ -138,6 +139,10 @@ func checkFree(dir string, d Document, replace bool) error {
 	// A folder without a readable report.json may hold a person's files: it is never replaced, whatever replace says.
 	if err != nil || old.Version == 0 {
 		return fmt.Errorf("%w: %s holds something that is no report; name another folder", ErrOccupied, safePath(dir))
+	}
+	if old.Version > Version {
+		newer := &files.NewerError{What: "the report in " + safePath(dir), Version: old.Version, Reads: Version}
+		return fmt.Errorf("%w: %w; name another folder", ErrOccupied, newer)
 	}
 	if !replace && (old.Scenario != d.Scenario || old.Seed != d.Seed || old.Tier != d.Tier) {
 		return fmt.Errorf("%w: %s holds the report of %s, seed %d; name another folder, or remove that one", ErrOccupied,
