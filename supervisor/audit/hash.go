@@ -9,12 +9,15 @@ import (
 )
 
 // HasArguments reports whether the hash of a record is that of these arguments, by the form of the record's version. It is
-// false for a record without a hash.
+// false for a record without a hash, and for one of a newer version, whose form is not known.
 func (r *Record) HasArguments(args []byte) bool {
-	if r.Version == 1 {
+	switch r.Version {
+	case 1:
 		return hexSum(versionOneForm(orEmptyObject(args))) == r.ArgsSHA256
+	case Version:
+		return hashOf(args) == r.ArgsSHA256
 	}
-	return hashOf(args) == r.ArgsSHA256
+	return false
 }
 
 // hashOf returns the hash of arguments in hexadecimal digits: that of their canonical form, or, for a text that has none, that

@@ -10,7 +10,7 @@ import (
 
 // Version is the version of the records' form. Fields may be added within a version; none is removed or changes its meaning.
 // Version 2 took another form of the arguments for Record.ArgsSHA256; every version is read, and [Record.HasArguments] checks
-// the hashes of both.
+// the hashes of both. A record of a newer version is read as far as its members are known; [Record.IsNewer] says so.
 const Version = 2
 
 // Kind says what a Record describes.
@@ -117,6 +117,9 @@ type Record struct {
 	// set by readers and not written.
 	Line json.RawMessage `json:"-"`
 }
+
+// IsNewer reports whether a newer program wrote the record: its members may mean something else than here.
+func (r *Record) IsNewer() bool { return r.Version > Version }
 
 // Lost describes records that are not written.
 type Lost struct {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/transports/files"
 )
 
 const (
@@ -53,6 +54,16 @@ type Record struct {
 	Status *messages.Status         `json:"status,omitempty"`
 	// Withheld are the names of the variables that a failed server did not get; never their values.
 	Withheld []string `json:"withheldEnv,omitempty"`
+}
+
+// journalVersion is the form of a line. Members may be added within a version, because no program writes a line that it has read; none
+// is removed or changes its meaning. Lines of the first programs have no number.
+const journalVersion = 1
+
+// journalLine is a Record as it stands in the file.
+type journalLine struct {
+	Version int `json:"v,omitempty"`
+	Record
 }
 
 // Journal is an append-only file of records, one JSON object a line. It is safe for concurrent use within one
@@ -113,7 +124,7 @@ func (j *Journal) Append(records ...Record) error {
 		return locationError("the journal is closed", nil)
 	}
 	for i := range records {
-		line, err := json.Marshal(&records[i])
+		line, err := json.Marshal(journalLine{journalVersion, records[i]})
 		if err != nil {
 			return locationError("a record of the journal cannot be written as JSON", err)
 		}
@@ -181,9 +192,11 @@ func (j *Journal) Close() error {
 }
 
 // ReadJournal reads the records of a journal, oldest first, also while another process writes it. Lines that cannot
-// be read are left out. A journal that does not exist has no records.
+// be read are left out; if a newer program wrote some of them, the records come with an error that wraps a
+// [*files.NewerError]. A journal that does not exist has no records.
 func ReadJournal(path string) ([]Record, error) {
 	var out []Record
+	newest := 0
 	for _, file := range []string{path + previousSuffix, path} {
 		// The old file comes first, so the records are in order. A rotation in between may show records twice or not
 		// at all.
@@ -195,11 +208,16 @@ func ReadJournal(path string) ([]Record, error) {
 			return out, locationError("the journal "+messages.Line(file, 0)+" cannot be read", err)
 		}
 		for line := range bytes.Lines(data) {
-			var r Record
-			if json.Unmarshal(line, &r) == nil && r.Kind != "" {
-				out = append(out, r)
+			var l journalLine
+			if json.Unmarshal(line, &l) == nil && l.Version <= journalVersion && l.Kind != "" {
+				out = append(out, l.Record)
 			}
+			newest = max(newest, l.Version)
 		}
+	}
+	if newest > journalVersion {
+		newer := &files.NewerError{What: "a part of the journal " + messages.Line(path, 0), Version: newest, Reads: journalVersion}
+		return out, &messages.Error{Op: "control", Class: messages.ClassConfig, Text: newer.Error(), Fix: "upgrade mcpvisor", Err: newer}
 	}
 	return out, nil
 }

@@ -190,9 +190,10 @@ func showAudit(o *cli.Options, cmd *cobra.Command, q auditQuery) error {
 type auditReader struct {
 	options *cli.Options
 	auditFilter
-	// shown counts the records printed, torn the lines that are no whole record, lost the records that could not be written.
-	shown, torn int
-	lost        uint64
+	// shown counts the records printed, newer those of them that a newer program wrote, torn the lines that are no whole record,
+	// lost the records that could not be written.
+	shown, newer, torn int
+	lost               uint64
 	// kept holds at most the last records of --last; they are printed at the end.
 	kept []audit.Record
 }
@@ -218,6 +219,9 @@ func (a *auditReader) addRecord(r audit.Record) bool {
 // printRecord prints a record, and reports whether the reader of standard output still accepts it.
 func (a *auditReader) printRecord(r *audit.Record) bool {
 	a.shown++
+	if r.IsNewer() {
+		a.newer++
+	}
 	var err error
 	if a.options.JSON {
 		// In a pipe the line goes out byte for byte as it stands in the file, so that hashes over lines stay valid.
@@ -246,6 +250,10 @@ func (a *auditReader) printSummary(path string) {
 	}
 	if a.lost > 0 {
 		fmt.Fprintf(a.options.Err, "mcpvisor: %d records are missing where the record says so: they could not be written\n", a.lost)
+	}
+	if a.newer > 0 {
+		fmt.Fprintf(a.options.Err, "mcpvisor: warning: %s: a newer mcpvisor wrote %s of these, which are shown as far as this one knows them; "+
+			"upgrade mcpvisor\n", messages.Line(path, 0), terminal.CountOf(a.newer, "record"))
 	}
 	if a.torn > 0 {
 		fmt.Fprintf(a.options.Err, "mcpvisor: %s of %s left out: no whole record\n", terminal.CountOf(a.torn, "line"), messages.Line(path, 0))

@@ -28,10 +28,11 @@ type auditStats struct {
 	From  *time.Time         `json:"from,omitempty"`
 	To    *time.Time         `json:"to,omitempty"`
 	// Missing counts records that could not be written, Gaps the places where they are missing, Torn the lines that are no
-	// record.
+	// record. Newer counts the records that a newer program wrote.
 	Missing uint64 `json:"missing"`
 	Gaps    int    `json:"gaps"`
 	Torn    int    `json:"torn"`
+	Newer   int    `json:"newer,omitempty"`
 	// Mode says who else may read or write the file; empty if only its owner may.
 	Mode string `json:"mode,omitempty"`
 	// Running holds the counts that the running mcpvisor up keeps of its own records; nil if none runs.
@@ -48,6 +49,9 @@ type runningStats struct {
 // countRecord adds a record to the counts. Records of several processes are not strictly in the order of time.
 func (a *auditStats) countRecord(r audit.Record) {
 	a.Kinds[r.Kind]++
+	if r.IsNewer() {
+		a.Newer++
+	}
 	if a.From == nil || r.Time.Before(*a.From) {
 		a.From = &r.Time
 	}
@@ -125,6 +129,9 @@ func (a *auditStats) textLines() []string {
 	}
 	if a.Torn > 0 {
 		lines = append(lines, terminal.CountOf(a.Torn, "line")+" left out: no whole record")
+	}
+	if a.Newer > 0 {
+		lines = append(lines, terminal.CountOf(a.Newer, "record")+" of a newer mcpvisor, counted as far as this one knows them")
 	}
 	if r := a.Running; r != nil {
 		lines = append(lines, fmt.Sprintf("mcpvisor up (pid %d): %d written, %d waiting, %d lost", r.PID, r.Written, r.Waiting, r.Lost))
