@@ -32,6 +32,7 @@ type Config struct {
 	Servers map[string]Spec
 
 	// Logger receives structured logs; nil logs nothing. No line carries a header value, an environment value or a token.
+	// NewSlogLogger makes one over a handler of log/slog.
 	Logger *zap.Logger
 	// System is the actor system to live in; nil makes one. In a system that the program owns, only the manager's actors are
 	// stopped. Its log is the program's business: the actor library logs whole undeliverable messages, and AddServer holds secrets.
