@@ -34,15 +34,15 @@ var topicsOf = map[string][]string{
 	"enable":           {"managing"},
 	"disable":          {"managing"},
 	"import":           {"other-programs", "security"},
-	"approve":          {"security"},
+	"approve":          {"security", "files"},
 	"login":            {"authorization"},
-	"logout":           {"authorization"},
+	"logout":           {"authorization", "files"},
 	"auth":             {"authorization"},
 	"auth status":      {"authorization"},
 	"permissions":      {"rules"},
 	"permissions test": {"rules"},
 	"diff":             {"rules"},
-	"audit":            {"record"},
+	"audit":            {"record", "files"},
 	"reload":           {"configuration"},
 	"config":           {"configuration"},
 	"config check":     {"configuration"},
@@ -55,7 +55,7 @@ var topicsOf = map[string][]string{
 	"tools":            {"json"},
 	"ping":             {"protocol"},
 	"chaos":            {"breaking", "measured"},
-	"version":          {"changes", "json"},
+	"version":          {"changes", "files", "json"},
 }
 
 // maxHelpColumns bounds the width of a topic's lines, since longer ones are hard to read.
