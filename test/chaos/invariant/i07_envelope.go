@@ -30,7 +30,7 @@ var retryDelayCheck = newCheck("I7", "the gaps between attempts",
 			for i := range ends {
 				e := &ends[i]
 				// The owner ended this attempt, or asked for the next one, so that the policy does not speak.
-				if e.command != "" {
+				if e.command != "" || e.maybeRetried {
 					continue
 				}
 				if w, _ := wantedThroughout(wishes, e.t, e.t+c.skew); w == wantDisabled || w == wantRemoved {

@@ -163,6 +163,21 @@ func TestTheGapsBetweenAttempts(t *testing.T) {
 			0s     s1 refused conn=1 class=missing
 			500ms  s1 open conn=2
 		`},
+		{name: "a missing binary of what listed its tools and ended in one moment may be tried again", want: invariant.Holds, story: `
+			0s     s1 phase phase=pending step=dialing epoch=1
+			0s     s1 open conn=1
+			10ms   s1 opened conn=1
+			20ms   s1 answered conn=1 method=tools/list
+			20ms   s1 down conn=1 class=exited
+			20ms   s1 released conn=1
+			20ms   s1 phase phase=pending step=restarting retry=retry class=exited attempts=1 epoch=1 next=500ms
+			500ms  s1 open conn=2
+			500ms  s1 refused conn=2 class=missing
+			500ms  s1 phase phase=failed retry=retry class=missing attempts=2 epoch=2 next=2s
+			2s     s1 open conn=3
+			2.1s   s1 opened conn=3
+			90s    - closing
+		`},
 		{name: "a missing binary of what was connected before may be an upgrade", want: invariant.Holds,
 			story: crashLoop(20*s) + `
 			21s    s1 open conn=2

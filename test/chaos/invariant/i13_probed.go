@@ -20,7 +20,7 @@ var probeCheck = newCheck("I13", "parked servers are probed for ever",
 			for i := range ends {
 				e := &ends[i]
 				parkedPublished := e.retryPhase != nil && e.retryPhase.Retry == messages.RetryParked
-				if !e.parked && !parkedPublished || e.neverRetried {
+				if !e.parked && !parkedPublished || e.neverRetried || e.maybeRetried {
 					continue
 				}
 				due := e.t + scaleDuration(c.plan.Policy.Probe, 1+c.plan.Policy.ProbeJitter)

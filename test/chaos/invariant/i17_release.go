@@ -132,6 +132,9 @@ func (c *checker) checkReleased(server string, commands []ownerCommand, calls []
 		if conn == nil || reopens && !slices.ContainsFunc(ups, func(u connectedSpan) bool { return u.from < a.begin-c.skew && u.to > a.begin-c.skew }) {
 			continue // a reconnect or another spec finds a connection that is still opening, and takes it
 		}
+		if c.isOfEarlierLife(commands, conn, a) {
+			continue
+		}
 		last, why := a.begin, "nothing kept it"
 		for _, call := range calls {
 			end := c.x.Event(call.Ends[0])
@@ -157,6 +160,15 @@ func (c *checker) checkReleased(server string, commands []ownerCommand, calls []
 		c.reportViolationAt(due, server, a.event, []int{conn.Open}, "The owner asked for %s at %s, and connection %d was still there at %s: %s.",
 			a.action, timeText(a.begin), conn.Conn, timeText(due), why)
 	}
+}
+
+// isOfEarlierLife reports whether a connection belongs to a server that was removed before a command was given: the command is then
+// for the server that was added in its place, and the connection goes as the removal said.
+func (c *checker) isOfEarlierLife(commands []ownerCommand, conn *history.ConnRecord, a ownerCommand) bool {
+	opened := c.x.Event(conn.Opened).T
+	return slices.ContainsFunc(commands, func(r ownerCommand) bool {
+		return r.action == "remove" && !r.refused && r.event != a.event && r.begin <= a.begin && r.begin >= opened
+	})
 }
 
 // hasUnseenReads reports whether the load reads from a server without a mark in the record. A read is a use and delays the idle

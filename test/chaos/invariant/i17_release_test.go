@@ -97,6 +97,19 @@ func TestLetGo(t *testing.T) {
 			20s    s1 released conn=1
 			90s    - closing
 		`},
+		{name: "a connection of a server that was removed and added is not that of the added one", want: invariant.Holds, story: up + `
+			10s    s1 call call=c1 tool=write
+			10s    s1 received conn=1 method=tools/call id=5 call=c1
+			11s    s1 command command=1 method=remove
+			11s    s1 done command=1 method=remove
+			13s    s1 command command=2 method=add
+			13s    s1 done command=2 method=add
+			14s    s1 command command=3 method=disconnect
+			15s    s1 end call=c1 tool=write outcome=result
+			15s    s1 released conn=1
+			15s    s1 done command=3 method=disconnect
+			90s    - closing
+		`},
 		{name: "a connection stays although nothing is under way", want: invariant.Violated, why: "nothing kept it", story: up + `
 			10s    s1 command command=1 method=respec
 			15s    s1 released conn=1

@@ -74,6 +74,9 @@ type queuedCall struct {
 	// number is the id of its request, 0 if that is no number. A session counts its requests up, so ids order the calls of one
 	// instant.
 	number int64
+	// receipt is the event of the server's receipt. again is set for a later receipt of a call that was sent before.
+	receipt int
+	again   bool
 }
 
 // queueOf collects the calls to a server that have a begin. A call without an end ends with the history.
@@ -90,7 +93,7 @@ func (c *checker) queueOf(server string) *callQueue {
 		}
 		if w.sent = w.end; len(call.Received) > 0 {
 			received := c.x.Event(call.Received[0])
-			w.sent, w.received = received.T, true
+			w.sent, w.received, w.receipt = received.T, true, call.Received[0]
 			w.number, _ = strconv.ParseInt(received.ID, 10, 64) // 0 for an id that is no number: such requests have no order
 		}
 		q.calls = append(q.calls, w)
@@ -200,8 +203,13 @@ func (c *checker) checkInFlight(q *callQueue) {
 func (c *checker) checkTurnOrder(q *callQueue, u connectedSpan) {
 	var sent []queuedCall // in the order in which they were sent
 	for _, w := range q.calls {
-		if w.received && w.sent >= u.from+c.skew && w.sent <= u.to-c.skew {
-			sent = append(sent, w)
+		for _, i := range w.call.Received {
+			w.again = i != w.receipt
+			w.sent, w.receipt = c.x.Event(i).T, i
+			w.number, _ = strconv.ParseInt(c.x.Event(i).ID, 10, 64)
+			if w.sent >= u.from+c.skew && w.sent <= u.to-c.skew {
+				sent = append(sent, w)
+			}
 		}
 	}
 	slices.SortStableFunc(sent, func(a, b queuedCall) int { return cmp.Or(cmp.Compare(a.sent, b.sent), cmp.Compare(a.number, b.number)) })
@@ -223,18 +231,19 @@ func (c *checker) checkTurnOrder(q *callQueue, u connectedSpan) {
 			if other.caller == w.caller {
 				clear(turns)
 				if other.begin > w.begin && !q.expiresAt(other.sent) {
-					c.reportViolation(q.server, other.call.Received[0], []int{w.call.Begin, other.call.Begin}, "Call %s of tool %s was made at %s and sent at "+
+					c.reportViolation(q.server, other.receipt, []int{w.call.Begin, other.call.Begin}, "Call %s of tool %s was made at %s and sent at "+
 						"%s, before call %s of the same caller, which had waited since %s.", other.call.ID, c.toolOf(other.call), timeText(other.begin),
 						timeText(other.sent), w.call.ID, timeText(w.begin))
 					return
 				}
 				continue
 			}
-			if q.expiresAt(other.sent) {
+			// A call that is sent again may have had a turn for it, or go on in the place that it had.
+			if other.again || q.expiresAt(other.sent) {
 				continue
 			}
 			if turns[other.caller]++; turns[other.caller] == 2 {
-				c.reportViolation(q.server, other.call.Received[0], []int{w.call.Begin, other.call.Begin}, "Call %s of tool %s was sent at %s, the second of "+
+				c.reportViolation(q.server, other.receipt, []int{w.call.Begin, other.call.Begin}, "Call %s of tool %s was sent at %s, the second of "+
 					"its caller %q while the caller %q waited for a turn, with call %s since %s.", other.call.ID, c.toolOf(other.call),
 					timeText(other.sent), other.caller, w.caller, w.call.ID, timeText(w.begin))
 				return

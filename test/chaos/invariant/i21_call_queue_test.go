@@ -135,6 +135,28 @@ func TestTurns(t *testing.T) {
 			5s     s1 end call=c3 tool=write outcome=result
 			9s     - closing
 		`},
+		{name: "a call that is sent again takes a turn of its caller", plan: one, want: invariant.Holds, story: `
+			0s     s1 phase phase=connected epoch=2
+			0.5s   s1 call call=c0 tool=write by=b
+			0.5s   s1 received conn=1 method=tools/call id=5 call=c0
+			0.6s   s1 phase phase=pending step=restarting epoch=2
+			0.8s   s1 phase phase=connected epoch=3
+			1s     s1 call call=c1 tool=write by=a
+			1s     s1 received conn=2 method=tools/call id=5 call=c1
+			1.1s   s1 call call=c2 tool=write by=a
+			1.2s   s1 call call=c3 tool=write by=b
+			1.3s   s1 call call=c4 tool=write by=a
+			2s     s1 end call=c1 tool=write outcome=result
+			2s     s1 received conn=2 method=tools/call id=6 call=c2
+			3s     s1 end call=c2 tool=write outcome=result
+			3s     s1 received conn=2 method=tools/call id=7 call=c0
+			4s     s1 end call=c0 tool=write outcome=result
+			4s     s1 received conn=2 method=tools/call id=8 call=c4
+			5s     s1 end call=c4 tool=write outcome=result
+			5s     s1 received conn=2 method=tools/call id=9 call=c3
+			6s     s1 end call=c3 tool=write outcome=result
+			9s     - closing
+		`},
 		{name: "refused while there was a place", plan: one, want: invariant.Violated, why: "there were 1 others", story: up + `
 			1s     s1 call call=c1 tool=write
 			1s     s1 received conn=1 method=tools/call id=5 call=c1

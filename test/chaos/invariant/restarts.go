@@ -2,6 +2,7 @@ package invariant
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -35,6 +36,8 @@ type attemptEnd struct {
 	// displaces: the next start may take the place of a silent process, because the server was connected and lost.
 	displaces    bool
 	neverRetried bool // the class is never retried without a command
+	// maybeRetried: the class is retried if the server was connected before, and its list was answered in the moment of its end.
+	maybeRetried bool
 	// command names the command or the change of credentials that came between this end and the next attempt; then the policy
 	// bounds nothing.
 	command string
@@ -74,7 +77,9 @@ func (c *checker) attemptEnds(server string) []attemptEnd {
 	policy := c.plan.Policy
 	spec := c.serverSpec(server)
 	// low and high bound the failures in a row, and ever remembers whether the server was ever connected since its count began.
-	low, high, exhausted, ever := 0, 0, 0, false
+	// listed remembers the same of a list that was answered: the manager may have taken it before the connection ended, and a
+	// server is shown as connected a moment later.
+	low, high, exhausted, ever, listed := 0, 0, 0, false, false
 	unsure := false // of exhausted
 	at := 0         // the first stay that can matter
 	for i, a := range attempts {
@@ -84,7 +89,7 @@ func (c *checker) attemptEnds(server string) []attemptEnd {
 			if cleared, sure := c.clearsFailures(commands, from, open); cleared {
 				low, unsure = 0, exhausted > 0
 				if sure {
-					high, exhausted, unsure, ever = 0, 0, false, false
+					high, exhausted, unsure, ever, listed = 0, 0, false, false, false
 				}
 			}
 		}
@@ -103,7 +108,7 @@ func (c *checker) attemptEnds(server string) []attemptEnd {
 		}
 		// The loss of an attempt whose end is unknown may have counted or not.
 		wasUp, from, to := c.connectedTime(a, ups, open, until)
-		ever = ever || wasUp
+		ever, listed = ever || wasUp, listed || c.answeredList(a)
 		t, ended := c.x.Time(a.end)
 		if !ended {
 			low, high = 0, high+1
@@ -116,7 +121,8 @@ func (c *checker) attemptEnds(server string) []attemptEnd {
 		e.maybeStable = wasUp && to[0]-from[0] >= policy.Stable-c.slack
 		kind := retryRules[e.class]
 		// A missing binary or address is retried only if the server was there before.
-		e.neverRetried = kind == notRetried || kind == ifConnectedBefore && !ever
+		e.neverRetried = kind == notRetried || kind == ifConnectedBefore && !ever && !listed
+		e.maybeRetried = kind == ifConnectedBefore && !ever && listed
 		switch {
 		case e.stable:
 			low, high = 0, 0
@@ -150,6 +156,14 @@ func (c *checker) attemptEnds(server string) []attemptEnd {
 		out = append(out, e)
 	}
 	return out
+}
+
+// answeredList reports whether the server answered a list of tools in an attempt.
+func (c *checker) answeredList(a *attempt) bool {
+	return slices.ContainsFunc(a.lastConn().Events, func(i int) bool {
+		e := c.x.Event(i)
+		return e.Kind == history.Answered && e.Method == "tools/list" && e.Code == 0
+	})
 }
 
 // stopLadder bounds the time between the server's end and its publication: the transport closes the server's standard input,

@@ -67,6 +67,9 @@ type request struct {
 	endedAt             time.Duration
 }
 
+// longestMessage is the length in bytes of the longest message that the client reads: 16 MiB, as its transports say.
+const longestMessage = 16 << 20
+
 // keptRequests bounds the requests, and the cursors, that are remembered of one connection.
 const keptRequests = 4096
 
@@ -242,8 +245,8 @@ func (c *conversation) endRequest(now time.Duration, id string, how ending) *req
 
 // observeMessage follows a message of the server. at is when its last byte has arrived.
 func (c *conversation) observeMessage(at time.Duration, s peer.Send) {
-	// A cut or mistyped message is no answer, but it ends its request.
-	if s.Cut > 0 || s.Type != "" {
+	// A message that is cut, mistyped or longer than the client reads is no answer, but it ends its request.
+	if s.Cut > 0 || s.Type != "" || len(s.Body) > longestMessage {
 		if s.Reply != "" {
 			c.endRequest(at, s.Reply, abandoned)
 		}

@@ -245,6 +245,20 @@ var (
 			> {"jsonrpc":"2.0","id":3,"method":"tasks/get","params":{"taskId":"k"}}
 			< {"jsonrpc":"2.0","id":3,"result":{"taskId":"k","status":"failed"}}
 			> {"jsonrpc":"2.0","id":4,"method":"tasks/cancel","params":{"taskId":"k"}}`, "after its end"},
+		{"a task whose end is longer than the client reads", tasks, begun + `
+			> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"t","task":{}}}
+			< {"jsonrpc":"2.0","id":2,"result":{"task":{"taskId":"k","status":"working","pollInterval":100}}}
+			wait 1s
+			> {"jsonrpc":"2.0","id":3,"method":"tasks/get","params":{"taskId":"k"}}
+			< {"jsonrpc":"2.0","id":3,"result":{"taskId":"k","status":"completed","more":"` + strings.Repeat("x", 17<<20) + `"}}
+			> {"jsonrpc":"2.0","id":4,"method":"tasks/cancel","params":{"taskId":"k"}}`, ""},
+		{"a task that was cancelled after its end", tasks, begun + `
+			> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"t","task":{}}}
+			< {"jsonrpc":"2.0","id":2,"result":{"task":{"taskId":"k","status":"working","pollInterval":100}}}
+			wait 1s
+			> {"jsonrpc":"2.0","id":3,"method":"tasks/get","params":{"taskId":"k"}}
+			< {"jsonrpc":"2.0","id":3,"result":{"taskId":"k","status":"completed"}}
+			> {"jsonrpc":"2.0","id":4,"method":"tasks/cancel","params":{"taskId":"k"}}`, "the task k was cancelled after its end"},
 		{"a task that nobody has", tasks, begun + `> {"jsonrpc":"2.0","id":3,"method":"tasks/get","params":{"taskId":"k"}}`, "never told of one"},
 		{"no task where there must be one", tasks, begun + `> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"t"}}`, "was not called as a task"},
 		{"a task where there is none", stdio, begun + `> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"t","task":{}}}`, "this server has none"},
