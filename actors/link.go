@@ -22,7 +22,7 @@ type Link struct {
 	// callQueue lets calls wait before the gate; nil if the number of concurrent calls has no bound.
 	callQueue *callQueue
 	// lastUse is the time at which a call last began, in nanoseconds since processStart; nil if the server is never disconnected
-	// for idleness.
+	// for idleness and no call waits for its turn.
 	lastUse *atomic.Int64
 	// reportError sends the server's actor an error that says something about the connection.
 	reportError func(error)

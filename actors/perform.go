@@ -205,9 +205,13 @@ func (s *Server) useLink(link *Link) {
 		// The calls that wait under the old bound go on.
 		s.cfg.Cell.setCallLimits(unboundedLimits)
 	}
-	if s.spec.Connect == messages.Lazy && s.spec.IdleTimeout > 0 {
-		s.lastUse.Store(int64(time.Since(processStart)))
+	mayRest := s.spec.Connect == messages.Lazy && s.spec.IdleTimeout > 0
+	// A call that waits under this spec may be sent under a later one, by which the server may be disconnected for idleness.
+	if mayRest || link.callQueue != nil {
 		link.lastUse = &s.lastUse
+	}
+	if mayRest {
+		s.lastUse.Store(int64(time.Since(processStart)))
 		s.armIdle(link.Epoch, time.Duration(s.spec.IdleTimeout))
 	}
 	s.link = link

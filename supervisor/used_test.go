@@ -110,6 +110,38 @@ func TestIdleCountsFromTheLastCall(t *testing.T) {
 	})
 }
 
+// A call that waited for its turn since before its server became lazy uses the server when it is sent.
+func TestIdleCountsACallThatWaitedForItsTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const idle = 10 * time.Second
+		f := newFake("work")
+		f.onCall = func(context.Context, string, json.RawMessage) (string, error) {
+			time.Sleep(8 * time.Second)
+			return "done", nil
+		}
+		spec := supervisor.Spec{Type: messages.SDK, MaxInFlight: 1}
+		m := start(t, supervisor.Config{Servers: map[string]supervisor.Spec{"a": spec}}, map[string]*fake{"a": f})
+		settled(t, m)
+		began := time.Now()
+		first, second := callBy(t.Context(), m, "x"), callBy(t.Context(), m, "y")
+		synctest.Wait()
+		spec.Connect, spec.IdleTimeout = messages.Lazy, messages.Duration(idle)
+		if err := m.Connect(t.Context(), "a", spec); err != nil {
+			t.Fatal(err)
+		}
+		for _, ended := range []<-chan error{first, second} {
+			if err := <-ended; err != nil {
+				t.Fatal(err)
+			}
+		}
+		// The second call was sent at 8s and has ended at 16s.
+		time.Sleep(time.Until(began.Add(8*time.Second + idle - time.Millisecond)))
+		if phase(t, m, "a") != messages.Connected {
+			t.Errorf("let go %v after a call was sent, and may be after %v", time.Since(began)-8*time.Second, idle)
+		}
+	})
+}
+
 // Progress lets a call go on beyond its timeout, and never beyond the longest time for one.
 func TestProgressDoesNotOutlastTheLongestTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
