@@ -96,7 +96,7 @@ const (
 	// callsPerDay is roughly the number of calls of a day. More calls find little more, and cost most of the time of a run.
 	callsPerDay = 150
 	// settleTime estimates the wait for the healed world, during which the steady calls go on.
-	settleTime = 3 * time.Minute
+	settleTime = 6 * time.Minute
 )
 
 // drawLoad draws the calls: a few all day on all servers, and bursts near to faults and commands.
@@ -104,9 +104,7 @@ func (d *scenarioBuilder) drawLoad() {
 	// WriteTool stands twice because only a tool with an effect can show that it ran twice.
 	tools := []string{scenario.ReadTool, scenario.PutTool, scenario.WriteTool, scenario.WriteTool}
 	if d.drawChance(0.9) {
-		// The rate spreads 40 % of the calls over all servers and the whole day. Three digits keep the scenario's text short.
-		rate := 0.4 * callsPerDay / (d.length + settleTime).Seconds() / float64(d.serverCount())
-		d.s.Load = append(d.s.Load, d.withCallOptions(scenario.Load{Tool: pick(d, tools...), Rate: max(float64(int(rate*1000))/1000, 0.001)}))
+		d.s.Load = append(d.s.Load, d.withCallOptions(scenario.Load{Tool: pick(d, tools...), Rate: d.steadyRate()}))
 	}
 	for range d.IntN(3) {
 		server := d.pickServer(nil)
@@ -121,6 +119,22 @@ func (d *scenarioBuilder) drawLoad() {
 			For: messages.Duration(d.roundTime(last)),
 		}))
 	}
+}
+
+// spreadSteadyCalls divides the calls of all day among the servers of the whole day: many of them were drawn after the calls.
+func (d *scenarioBuilder) spreadSteadyCalls() {
+	for i := range d.s.Load {
+		if l := &d.s.Load[i]; len(l.On) == 0 && l.For == 0 && l.Read == "" {
+			l.Rate = d.steadyRate()
+		}
+	}
+}
+
+// steadyRate is the rate that spreads 40 % of a day's calls over all servers and the whole day. Three digits keep the scenario's
+// text short.
+func (d *scenarioBuilder) steadyRate() float64 {
+	rate := 0.4 * callsPerDay / (d.length + settleTime).Seconds() / float64(d.serverCount())
+	return max(float64(int(rate*1000))/1000, 0.001)
 }
 
 // drawReads draws reads of servers that offer resources and prompts.

@@ -88,6 +88,7 @@ func Scenario(seed uint64, o Options) scenario.Scenario {
 	d.drawStarved(seed)
 	d.drawMeetings(seed)
 	d.fitTimeouts()
+	d.spreadSteadyCalls()
 	// Two recipes may name one occasion.
 	slices.Sort(d.s.Sometimes)
 	d.s.Sometimes = slices.Compact(d.s.Sometimes)

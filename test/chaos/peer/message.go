@@ -3,6 +3,7 @@ package peer
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"strconv"
 	"time"
 
@@ -117,13 +118,14 @@ func (m *machine) receiveBody(c *conn, body []byte, header map[string]string) {
 // and hands the rest to the server of the era.
 func (m *machine) handleMessage(c *conn, body []byte, header map[string]string) {
 	q := &message{header: header}
-	if !json.Valid(body) {
+	err := json.Unmarshal(body, q)
+	if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
 		m.answerError(c, q, codeParse, "Parse error", "")
 		return
 	}
 	// An error of Unmarshal and an id of the wrong type both lose the id, so that the answer carries null, as JSON-RPC wants
 	// it.
-	if err := json.Unmarshal(body, q); err != nil || q.ID != nil && !isID(q.ID) {
+	if err != nil || q.ID != nil && !isID(q.ID) {
 		q.ID = nil
 		m.answerError(c, q, codeInvalidRequest, "Invalid Request", "")
 		return
@@ -202,7 +204,8 @@ func metaOf(params json.RawMessage) (found meta) {
 	var p struct {
 		Meta map[string]json.RawMessage `json:"_meta"`
 	}
-	if json.Unmarshal(params, &p) != nil {
+	// Most messages have none, and every message passes here.
+	if !bytes.Contains(params, []byte("_meta")) || json.Unmarshal(params, &p) != nil {
 		return found
 	}
 	_ = json.Unmarshal(p.Meta[metaPrefix+"protocolVersion"], &found.version)

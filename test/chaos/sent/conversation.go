@@ -140,11 +140,11 @@ func (c *conversation) receiveMessage(now time.Duration, body []byte, header map
 		c.receiveAnswer(m)
 		return
 	}
-	if m.Params != nil && json.Unmarshal(m.Params, &m.params) != nil {
+	if m.Params != nil && readObject(m.Params, &m.params) != nil {
 		c.reportProblem("the params of %s are no object: %s", *m.Method, messages.Line(string(m.Params), 120))
 		return
 	}
-	if m.params["_meta"] != nil && json.Unmarshal(m.params["_meta"], &m.meta) != nil {
+	if m.params["_meta"] != nil && readObject(m.params["_meta"], &m.meta) != nil {
 		c.reportProblem("_meta of %s is no object: %s", *m.Method, messages.Line(string(m.params["_meta"]), 120))
 	}
 	// The order counts: a first message after an end opens another conversation, by whose rules it is judged.
@@ -289,6 +289,14 @@ func membersOf(raw []byte) map[string]json.RawMessage {
 		return nil
 	}
 	return members
+}
+
+// readObject reads the members of a part of a message that was parsed already, without checking or copying it once more.
+func readObject(raw json.RawMessage, members *map[string]json.RawMessage) error {
+	if *members = membersOf(raw); *members != nil {
+		return nil
+	}
+	return json.Unmarshal(raw, members)
 }
 
 // readsAnswer reports whether a rule depends on the answer to a request. The others are not parsed, to keep long runs fast.
