@@ -74,9 +74,9 @@ type queuedCall struct {
 	// number is the id of its request, 0 if that is no number. A session counts its requests up, so ids order the calls of one
 	// instant.
 	number int64
-	// receipt is the event of the server's receipt. again is set for a later receipt of a call that was sent before.
+	// receipt is the event of the server's receipt. resent is set for a later receipt of a call that was sent before.
 	receipt int
-	again   bool
+	resent  bool
 }
 
 // queueOf collects the calls to a server that have a begin. A call without an end ends with the history.
@@ -204,7 +204,7 @@ func (c *checker) checkTurnOrder(q *callQueue, u connectedSpan) {
 	var sent []queuedCall // in the order in which they were sent
 	for _, w := range q.calls {
 		for _, i := range w.call.Received {
-			w.again = i != w.receipt
+			w.resent = i != w.receipt
 			w.sent, w.receipt = c.x.Event(i).T, i
 			w.number, _ = strconv.ParseInt(c.x.Event(i).ID, 10, 64)
 			if w.sent >= u.from+c.skew && w.sent <= u.to-c.skew {
@@ -239,7 +239,7 @@ func (c *checker) checkTurnOrder(q *callQueue, u connectedSpan) {
 				continue
 			}
 			// A call that is sent again may have had a turn for it, or go on in the place that it had.
-			if other.again || q.expiresAt(other.sent) {
+			if other.resent || q.expiresAt(other.sent) {
 				continue
 			}
 			if turns[other.caller]++; turns[other.caller] == 2 {
