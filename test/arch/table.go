@@ -468,11 +468,6 @@ var Table = []Row{
 		Why:      "a page shows a person what facade, faces and gateway tell; nothing depends on there being one",
 	},
 	{
-		Packages: []string{"test/chaos/faults"},
-		Height:   harness,
-		Why:      "what can break is described without a time and without a target",
-	},
-	{
 		Packages: []string{"test/chaos/score/adapter", "test/chaos/score/version"},
 		Height:   harness,
 		Why:      "what an adapter is says nothing of any client",

@@ -32,7 +32,7 @@ type clockEffect struct {
 	// begin and end run when a window of the rule begins and ends, nil for none; an instant only has begin.
 	begin, end func(*clockContext)
 	// period returns the time between two calls of onPeriod inside a window; nil if there are none.
-	period   func(values) time.Duration
+	period   func(Values) time.Duration
 	onPeriod func(*clockContext)
 }
 
@@ -134,7 +134,7 @@ func (f *Flow) advanceRule(r *rule, c *clockEffect, b *clockState, now time.Time
 	case active && !exhausted && (!b.active || b.window != n+1):
 		// An instant happens once per server and window: a second connection of the same server only marks the window
 		// as begun.
-		if r.kind.Instant && !r.claimInstant(f.control.server, n) {
+		if r.kind.Instant.Has(rules) && !r.claimInstant(f.control.server, n) {
 			b.window, b.active = n+1, true
 			return
 		}

@@ -232,7 +232,7 @@ func (c *Control) List() []Status {
 type rule struct {
 	Rule
 	kind    Kind
-	values  values   // the parameters, parsed, with the defaults of the kind
+	values  Values   // the parameters, parsed, with the defaults of the kind
 	methods []string // patterns; empty fits every method
 	tools   []string
 	servers []string

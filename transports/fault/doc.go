@@ -25,8 +25,10 @@
 //	time    ── Flow.Tick ────────────────► Event ───────► Wrap or proxy performs it
 //	                          └── Hit ──► Control.Watch
 //
-// The names of the faults are those of the harness's catalogue, where they mean the same. [Kinds] lists them with
-// their parameters, and with the reason where one of them cannot be done at a location.
+// The catalogue ([Kinds]) is the only one: each row holds a fault's name, texts and parameters, and where it can be done, for
+// rules and for the scenarios of test/chaos, whose servers behave so themselves. A new fault is a row in the file of its subject
+// (calls.go, http.go, lists.go, output.go, process.go, protocol.go), and one behaviour for each place that the row claims: an effect of the same name in this package for rules, hooks
+// in package test/chaos/peer for scenarios. Tests of both packages name a row without its behaviour.
 //
 // # Guarantees
 //

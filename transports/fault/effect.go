@@ -3,9 +3,8 @@ package fault
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
+	"maps"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -21,56 +20,22 @@ type effect struct {
 	everyMessage bool
 	// clock is nil for a fault that needs a message.
 	clock *clockEffect
+	// byProxy is set for a fault that is a state and no decision about messages: the proxy asks Flow.FaultActive.
+	byProxy bool
 }
 
 // crashLoop is the one kind whose first period does not come at once: see advanceRule.
 const crashLoop = "crash-loop"
 
-// Common values of Kind.On.
-var (
-	callMethods      = []string{"tools/call"}
-	handshakeMethods = []string{"initialize", "server/discover"}
-	toolListMethods  = []string{"tools/list"}
-	listMethods      = []string{"*/list"}
-)
-
-// durationParam and the functions below make the parameters of the table, each of one type: see [Param].
-func durationParam(name, value, description string) Param {
-	return Param{name, value, description, "duration"}
-}
-func sizeParam(name, value, description string) Param { return Param{name, value, description, "size"} }
-func numberParam(name, value, description string) Param {
-	return Param{name, value, description, "number"}
-}
-func boolParam(name, value, description string) Param { return Param{name, value, description, "yes"} }
-func textParam(name, value, description string) Param { return Param{name, value, description, "text"} }
-
-// jitterParam is the parameter that varies a parameter "by": see drawDelay.
-var jitterParam = Param{"jitter", "0", "up to so much more, drawn evenly; a number from 0 to 1: by such a part more or less", "jitter"}
-
-// choiceParam returns a parameter whose value is one of the words in choices, separated by |.
-func choiceParam(name, value, description, choices string) Param {
-	return Param{name, value, description, choices}
-}
-
-// sortedKinds is the catalogue, sorted by name for Lookup. It is built on first use, because most programs never have
-// a rule.
-var sortedKinds = sync.OnceValue(func() []Kind {
-	// A kind belongs to the file of its subject (calls.go, deaths.go, …); the order of the groups does not matter.
-	all := slices.Concat(timeKinds(), deathKinds(), streamKinds(), callKinds(), listKinds(), protocolKinds(), httpKinds(), impossibleKinds())
-	slices.SortFunc(all, func(a, b Kind) int { return strings.Compare(a.Name, b.Name) })
-	return all
-})
-
-// impossibleKinds are the faults of the catalogue that cannot be done between a client and a server. They are in the
-// table so that a rule with their name is refused with the reason.
-func impossibleKinds() []Kind {
-	return []Kind{
-		{Name: "grandchild", Does: "the server starts a process that outlives it",
-			Why: "it would leave a process behind in a place that is not a test's; chaos run does it to servers of its own"},
-		{Name: "sleep", Does: "the machine sleeps",
-			Why: "that is the whole machine's; stop does it to one process, black-hole to one conversation"},
+// allEffects returns the effects of rules by the names of their faults. A row of the catalogue that a rule can do has one here.
+func allEffects() map[string]effect {
+	all := map[string]effect{}
+	for _, group := range []map[string]effect{
+		delayEffects(), deathEffects(), streamEffects(), callEffects(), listEffects(), protocolEffects(), httpEffects(),
+	} {
+		maps.Copy(all, group)
 	}
+	return all
 }
 
 // dropEffect returns an effect that keeps a message from arriving.
@@ -115,7 +80,7 @@ func (a *effectContext) changeTools(change func([]json.RawMessage) []json.RawMes
 // changeFirstTool changes one tool of a list: the one that the rule's parameter "which" names, or the first. It
 // reports false if there is no such tool.
 func (a *effectContext) changeFirstTool(change func([]member) []member) bool {
-	toolName, found := a.rule.values.text("which"), false
+	toolName, found := a.rule.values.Text("which"), false
 	ok := a.changeTools(func(all []json.RawMessage) []json.RawMessage {
 		for i, raw := range all {
 			o := readObject(raw)
@@ -144,7 +109,7 @@ func constantValue(raw string) func(json.RawMessage) json.RawMessage {
 // drawDelay draws a delay from the parameters by and jitter: evenly from [by, by+jitter) if jitter is a duration, or
 // from by × (1 ± jitter) if it is a number.
 func (a *effectContext) drawDelay() time.Duration {
-	delay := a.rule.values.duration("by")
+	delay := a.rule.values.Duration("by")
 	switch j := a.rule.values["jitter"].(type) {
 	// The type of the parameter decides which kind of jitter was written: see readParam.
 	case time.Duration:

@@ -56,16 +56,18 @@ var fates = []struct {
 	{"cursor-loop on=tools/list what=endless", map[string]string{listed: `*"nextCursor":"chaos-once-more-*"}}`}},
 	{"cursor-loop on=tools/list", map[string]string{listed: `*"nextCursor":"chaos-once-more"}}`}},
 	{"empty-cursor on=tools/list", map[string]string{listed: `*"nextCursor":""}}`}},
+	{"empty-cursor on=tools/list what=second", nil},
 	{"quiet-change", map[string]string{
 		listed: `{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"echo","description":"e","inputSchema":{}, "x":1.0}]}}`}},
 	{"quiet-change which=echo", map[string]string{listed: `{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"add"}]}}`}},
 	{"change-during-list", map[string]string{listed: `before {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`}},
 	{"duplicate-names", map[string]string{listed: `*{"name":"add"},{"name":"echo","description":"the same name, another tool",*`}},
+	{"duplicate-names what=alike", map[string]string{listed: `*{"name":"add"},{"name":"echo.too",*{"name":"echo_too",*`}},
 	{"long-names length=8", map[string]string{listed: `*"name":"echo____"*"name":"add_____"*`}},
 	{"bad-schema", map[string]string{listed: `*"inputSchema":{"type":["object","nonsense"]*`}},
 	{"rug-pull text=evil", map[string]string{listed: `*"name":"echo","description":"evil"*`}},
 	{"era-flip", map[string]string{initialized: `*"error":{"code":-32601*`, discovered: `*"id":"d","error":{"code":-32601*`}},
-	{"wrong-version", map[string]string{initialized: `*"protocolVersion":"1999-12-31"*`, discovered: `*"supportedVersions":["1999-12-31"]*`}},
+	{"wrong-version", map[string]string{initialized: `*"protocolVersion":"1999-01-01"*`, discovered: `*"supportedVersions":["1999-01-01"]*`}},
 	{"modern-breach", map[string]string{discovered: `{"jsonrpc":"2.0","id":"d","result":{"supportedVersions":["2026-07-28"]}}`}},
 	{"throttle", map[string]string{initialize: "status 429 map[Retry-After:5]", discover: "status 429 map[Retry-After:5]"}},
 	{"throttle when=call after=90s", map[string]string{call: "status 429 map[Retry-After:90]"}},
@@ -140,7 +142,6 @@ func matches(pattern, s string) bool {
 // TestEveryFaultIsTried: every fault of the catalogue is named by a test.
 func TestEveryFaultIsTried(t *testing.T) {
 	tried := map[string]bool{
-		"grandchild": true, "sleep": true, // cannot be done, and say so
 		// In TestProgressWithoutAnEnd, and as states that the proxy acts on, in its own tests.
 		"endless-progress": true, "ignore-eof": true, "ignore-term": true, "stale-session-400": true, "silent-delete": true,
 		// In TestDial.
@@ -155,13 +156,11 @@ func TestEveryFaultIsTried(t *testing.T) {
 		tried[name] = true
 	}
 	for _, k := range fault.Kinds() {
-		if !tried[k.Name] {
-			t.Errorf("%s is tried nowhere", k.Name)
+		can := k.ProblemAt(0) == ""
+		if can != tried[k.Name] {
+			t.Errorf("%s can be done by a rule: %v, is tried: %v", k.Name, can, tried[k.Name])
 		}
-		if k.Does == "" || k.Where != fault.Program|fault.Stdio|fault.HTTP && k.Why == "" {
-			t.Errorf("%s does not say what it does, or why not", k.Name)
-		}
-		if k.Where == 0 {
+		if !can {
 			if _, err := fault.Parse(k.Name); err == nil || !strings.Contains(err.Error(), k.Why) {
 				t.Errorf("%s is refused with %v", k.Name, err)
 			}

@@ -23,10 +23,12 @@ type Flow struct {
 	lateAnswers map[string]*heldAnswer // answers that wait for a cancellation, by the request's id; at most maxLate
 	series      []*progressSeries      // progress notifications that go on by the clock
 	clockStates map[*rule]*clockState  // only of rules with a clock
-	// renamedTools maps the names that long-names gave to tools to their real names, so that calls of them work.
+	// renamedTools maps the names that a fault gave to tools to their real names, so that calls of them work.
 	renamedTools map[string]string
 	// usedMethods are the methods that the client has used, at most maxCalls.
 	usedMethods map[string]struct{}
+	// secondPages maps the method of a list to the cursor, as JSON, that empty-cursor what=second has replaced.
+	secondPages map[string]json.RawMessage
 	// endOnCall is the rule that ends the server at the next tools/call (crash midcall=yes), else nil.
 	endOnCall *rule
 	// handshakeDone is true once a handshake was answered.
@@ -42,6 +44,7 @@ type call struct {
 	open         bool            // false once the request was answered, or cannot be
 	cancelled    bool            // the client has cancelled it
 	emptyPage    bool            // the client asked for the page after the last one (empty-cursor)
+	firstPage    bool            // the client asked without a cursor
 }
 
 // A pendingHit is a rule that has hit a request and will act on its answer, with the random source of that hit.
@@ -63,7 +66,7 @@ const maxCalls = 1 << 16
 // Flow begins a conversation. It needs no end.
 func (c *Control) Flow() *Flow {
 	return &Flow{control: c, began: time.Now(), calls: map[string]*call{}, lateAnswers: map[string]*heldAnswer{}, clockStates: map[*rule]*clockState{},
-		renamedTools: map[string]string{}, usedMethods: map[string]struct{}{}}
+		renamedTools: map[string]string{}, usedMethods: map[string]struct{}{}, secondPages: map[string]json.RawMessage{}}
 }
 
 // ToServer decides about a message, or a batch, of the client. nil means that it passes as it is. scope tells
@@ -236,7 +239,7 @@ func (f *Flow) inForce(r *rule) bool { return slices.Contains(f.control.currentR
 // tryHit asks a rule whether it hits a message now; nil if not. A dial is hit only by a rule that names it or hits
 // every message. The caller holds mu.
 func (f *Flow) tryHit(r *rule, d Direction, m *message) *pendingHit {
-	if m.method == "dial" && len(r.methods) == 0 && !r.kind.effect.everyMessage || r.kind.Instant && !r.needsMessage || !matchesAny(r.servers, f.control.server) || !matchesAny(r.methods, m.method) ||
+	if m.method == "dial" && len(r.methods) == 0 && !r.kind.effect.everyMessage || r.kind.Instant.Has(rules) && !r.needsMessage || !matchesAny(r.servers, f.control.server) || !matchesAny(r.methods, m.method) ||
 		len(r.tools) > 0 && !matchesAny(r.tools, m.tool) {
 		return nil
 	}
@@ -289,7 +292,7 @@ func (a *effectContext) changeMember(change func(json.RawMessage) json.RawMessag
 // rememberCall records a request until its answer. A request with the id of an open one replaces it. The caller holds
 // mu.
 func (f *Flow) rememberCall(scope string, m *message) *call {
-	c := &call{scope: scope, id: m.id, method: m.method, tool: m.tool, token: m.token, open: true}
+	c := &call{scope: scope, id: m.id, method: m.method, tool: m.tool, token: m.token, firstPage: m.cursor == nil, open: true}
 	if len(f.order) >= maxCalls {
 		f.order = slices.DeleteFunc(f.order, func(c *call) bool { return !c.open }) // closed requests make room first
 		if len(f.order) >= maxCalls {

@@ -103,6 +103,33 @@ func TestPagesAfterTheLast(t *testing.T) {
 	}
 }
 
+// TestTheSecondPageHasTheEmptyCursor: the first page names the next one by the empty text, and the server is asked by its own.
+func TestTheSecondPageHasTheEmptyCursor(t *testing.T) {
+	flow, _ := flowOf(t, "empty-cursor what=second")
+	const first = `{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"echo"}],"nextCursor":%q}}`
+	flow.ToServer("", []byte(list))
+	if got := tell(flow.ToClient("", fmt.Appendf(nil, first, "p2"))); got != fmt.Sprintf(first, "") {
+		t.Errorf("the first page is %s", got)
+	}
+	const ask = `{"jsonrpc":"2.0","id":3,"method":"tools/list","params":{"cursor":%q}}`
+	if got := tell(flow.ToServer("", fmt.Appendf(nil, ask, ""))); got != fmt.Sprintf(ask, "p2") {
+		t.Errorf("the server is asked %s", got)
+	}
+	if got := tell(flow.ToClient("", []byte(`{"jsonrpc":"2.0","id":3,"result":{"tools":[],"nextCursor":"p3"}}`))); got != "passes" {
+		t.Errorf("the second page is %s", got)
+	}
+}
+
+func TestAlikeNamesCanBeCalled(t *testing.T) {
+	flow, _ := flowOf(t, "duplicate-names what=alike")
+	flow.ToServer("", []byte(list))
+	flow.ToClient("", []byte(listed))
+	got := tell(flow.ToServer("", []byte(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"echo.too"}}`)))
+	if got != `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"echo"}}` {
+		t.Errorf("the server is asked %s", got)
+	}
+}
+
 // TestLateInEitherOrder: a late answer comes after the cancellation, also if the server answered before it.
 func TestLateInEitherOrder(t *testing.T) {
 	flow, _ := flowOf(t, "late-response by=1s")
@@ -155,7 +182,7 @@ func FuzzFlow(f *testing.F) {
 	}
 	var rules []fault.Rule
 	for _, k := range fault.Kinds() {
-		if k.Where != 0 && !slices.Contains([]string{"black-hole", "partition", "big-result", "stderr-flood", "hang-call"}, k.Name) {
+		if k.ProblemAt(0) == "" && !slices.Contains([]string{"black-hole", "partition", "big-result", "stderr-flood", "hang-call"}, k.Name) {
 			rules = append(rules, fault.Rule{Fault: k.Name, On: "*", Chance: 0.5})
 		}
 	}

@@ -61,8 +61,8 @@ func Parse(text string) (Rule, error) {
 // setKey sets one key of a rule: a parameter of the fault, or a field that every rule has.
 func (r *Rule) setKey(k Kind, key, value string) *RuleError {
 	// The fault's own parameters come first: see cut-stream, whose "every" is not that of the rule.
-	if p, ok := k.findParam(key); ok {
-		if err := (values{}).readParam(p, value); err != nil { // only checked here; compileRule reads it again for use
+	if p, ok := findParam(k.ParamsAt(0), key); ok {
+		if err := (Values{}).readParam(p, 0, value); err != nil { // only checked here; compileRule reads it again for use
 			return err
 		}
 		if r.With == nil {
@@ -74,7 +74,7 @@ func (r *Rule) setKey(k Kind, key, value string) *RuleError {
 	// Then the keys that every rule has.
 	i := slices.IndexFunc(fields, func(f field) bool { return f.name == key })
 	if i < 0 {
-		return &RuleError{Text: fmt.Sprintf("%s has no parameter %q", k.Name, key), Fix: suggestFix(key, k.knownKeys())}
+		return k.unknownParam(0, key, k.knownKeys())
 	}
 	if err := fields[i].set(r, value); err != nil {
 		return &RuleError{Text: fmt.Sprintf("%s=%s: %v", key, value, err)}
@@ -215,17 +215,9 @@ func splitWords(text string) (words []word, err error) {
 	return words, nil
 }
 
-// paramNames returns the names of the fault's own parameters.
-func (k Kind) paramNames() (names []string) {
-	for _, p := range k.Params {
-		names = append(names, p.Name)
-	}
-	return names
-}
-
 // knownKeys returns all keys that a rule of this fault may have, for suggestions.
 func (k Kind) knownKeys() []string {
-	keys := k.paramNames()
+	keys := paramNames(k.ParamsAt(0))
 	for _, f := range fields {
 		// A parameter that hides a common key stands once.
 		if !slices.Contains(keys, f.name) {
@@ -233,14 +225,6 @@ func (k Kind) knownKeys() []string {
 		}
 	}
 	return keys
-}
-
-// kindNames returns the names of all faults, for suggestions.
-func kindNames() (names []string) {
-	for _, k := range sortedKinds() {
-		names = append(names, k.Name)
-	}
-	return names
 }
 
 // keysOf returns the keys of m.

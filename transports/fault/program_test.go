@@ -217,7 +217,7 @@ func TestPartition(t *testing.T) {
 
 func TestDial(t *testing.T) {
 	for rule, want := range map[string]messages.Class{
-		"refuse": messages.ClassNetwork, "missing-binary": messages.ClassMissing, "exhausted": messages.ClassExhausted,
+		"refuse": messages.ClassNetwork, "missing-binary": messages.ClassMissing, "missing-binary what=config": messages.ClassConfig, "exhausted": messages.ClassExhausted,
 		"black-hole": messages.ClassTimeout, "crash on=dial": messages.ClassExited, "refuse times=1": messages.ClassNetwork,
 	} {
 		synctest.Test(t, func(t *testing.T) {

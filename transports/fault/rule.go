@@ -98,41 +98,21 @@ func (r Rule) Check(location Location) error {
 	return err
 }
 
-// compileRule checks a rule and parses its parameters. An error is a *RuleError. A location of 0 skips the check of
-// the location.
+// compileRule checks a rule and parses its parameters. An error is a *RuleError. A location of 0 is any one of rules.
 func compileRule(r Rule, location Location) (*rule, error) {
 	k, ok := Lookup(r.Fault)
 	if !ok {
 		return nil, &RuleError{Text: fmt.Sprintf("there is no fault %q", r.Fault), Fix: suggestFix(r.Fault, kindNames())}
 	}
-	if location != 0 {
-		if problem := k.ProblemAt(location); problem != "" {
-			return nil, &RuleError{Text: problem}
-		}
+	// A kind of no location of rules is refused even without a check of the location: Why says what to use instead.
+	if problem := k.ProblemAt(location); problem != "" {
+		return nil, &RuleError{Text: problem}
 	}
-	// A kind of no location is refused even without a check of the location: Why says what to use instead.
-	if k.Where == 0 {
-		return nil, &RuleError{Text: k.ProblemAt(location)}
+	read, problem := k.readParams(location, r.With)
+	if problem != nil {
+		return nil, problem
 	}
-	c := &rule{Rule: r, kind: k, values: values{}, seenCounts: map[string]int{}}
-	// An unknown parameter is an error, because it is most likely a misspelt one.
-	for name, text := range r.With {
-		p, ok := k.findParam(name)
-		if !ok {
-			return nil, &RuleError{Text: fmt.Sprintf("%s has no parameter %q", k.Name, name), Fix: suggestFix(name, k.paramNames())}
-		}
-		if err := c.values.readParam(p, text); err != nil {
-			return nil, err
-		}
-	}
-	// Defaults go through the same parser, so the effects meet every parameter in its type.
-	for _, p := range k.Params {
-		if _, isSet := r.With[p.Name]; !isSet {
-			if err := c.values.readParam(p, p.Default); err != nil {
-				return nil, err
-			}
-		}
-	}
+	c := &rule{Rule: r, kind: k, values: read, seenCounts: map[string]int{}}
 	switch {
 	case r.Chance < 0 || r.Chance > 1 || r.Chance != r.Chance: // the last condition is true of NaN
 		return nil, &RuleError{Text: fmt.Sprintf("chance=%v is no probability", r.Chance), Fix: "write a number above 0, at most 1"}
@@ -158,7 +138,7 @@ func compileRule(r Rule, location Location) (*rule, error) {
 	}
 	// Then the parameter when, or the kind, decides.
 	if len(c.methods) == 0 {
-		switch c.values.text("when") {
+		switch c.values.Text("when") {
 		case "handshake":
 			c.methods = handshakeMethods
 		case "call":

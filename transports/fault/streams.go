@@ -6,131 +6,90 @@ import (
 	"time"
 )
 
-// streamKinds are the faults in the bytes that a server writes: lines that are no message, incomplete lines, and too
+// streamEffects are what rules do to the bytes that a server writes: lines that are no message, incomplete lines, and too
 // many of them.
-func streamKinds() []Kind {
-	const lines = "there are no lines over HTTP"
-	return []Kind{
+func streamEffects() map[string]effect {
+	return map[string]effect{
 		// Servers that log to standard output are common: a client must ignore some lines, and give up on a flood.
 		// With when=before the lines come while the handshake is open, which is when most servers greet.
-		{
-			Name: "noise", Does: "lines that are no messages come on standard output", Where: Program | Stdio, Why: lines,
-			Params: []Param{numberParam("rate", "10", "lines a second"), choiceParam("when", "always", "before or after the handshake is done, or always",
-				"always|before|during"), textParam("line", "Server listening, ready to accept connections", "the line")},
-			effect: effect{clock: &clockEffect{period: ratePeriod, onPeriod: func(m *clockContext) {
-				if when := m.r.values.text("when"); when == "before" && m.f.handshakeDone || when == "during" && !m.f.handshakeDone {
-					return
-				}
-				m.emitEvent(Event{Do: Noise, Body: []byte(m.r.values.text("line"))}, "a line of noise")
-			}}},
-		},
+		"noise": {clock: &clockEffect{period: ratePeriod, onPeriod: func(m *clockContext) {
+			if when := m.r.values.Text("when"); when == "before" && m.f.handshakeDone || when == "during" && !m.f.handshakeDone {
+				return
+			}
+			m.emitEvent(Event{Do: Noise, Body: []byte(m.r.values.Text("line"))}, "a line of noise")
+		}}},
 		// A client that does not read standard error blocks its server once the pipe is full.
-		{
-			Name: "stderr-flood", Does: "standard error is flooded", Where: Stdio, Why: "only a process has a standard error",
-			Params: []Param{sizeParam("bytes", "4m", "how much each time"), durationParam("every", "1s", "how often")},
-			effect: effect{clock: &clockEffect{period: everyPeriod, onPeriod: func(m *clockContext) {
-				const line = "chaos: a line of a log that nobody reads ........................\n"
-				n := m.r.values.size("bytes")
-				b := make([]byte, 0, n+len(line))
-				for len(b) < n {
-					b = append(b, line...)
-				}
-				m.emitEvent(Event{Do: Stderr, Body: b[:n]}, fmt.Sprintf("%d bytes of standard error", n))
-			}}},
-		},
+		"stderr-flood": {clock: &clockEffect{period: everyPeriod, onPeriod: func(m *clockContext) {
+			const line = "chaos: a line of a log that nobody reads ........................\n"
+			n := m.r.values.Int("bytes")
+			b := make([]byte, 0, n+len(line))
+			for len(b) < n {
+				b = append(b, line...)
+			}
+			m.emitEvent(Event{Do: Stderr, Body: b[:n]}, fmt.Sprintf("%d bytes of standard error", n))
+		}}},
 		// A client must end the call whose answer is too large, and keep the connection. Inside of a program the
 		// message is not made: the sink gets the report of an oversized message.
-		{
-			Name: "huge-line", Does: "the answer grows to a size beyond every limit", On: callMethods, Where: everywhere,
-			Params: []Param{sizeParam("size", "32m", "its size")},
-			effect: effect{in: func(a *effectContext) string {
-				n := a.rule.values.size("size")
-				a.disposition.Big = int64(n)
-				return fmt.Sprintf("it has %d bytes now", n)
-			}},
-		},
+		"huge-line": {in: func(a *effectContext) string {
+			n := a.rule.values.Int("size")
+			a.disposition.Big = int64(n)
+			return fmt.Sprintf("it has %d bytes now", n)
+		}},
 		// A client must not keep a line without an end in memory. The end of the window completes the line, so that
 		// the conversation can go on.
-		{
-			Name: "endless-line", Does: "a line begins on standard output and does not end", Where: Stdio, Why: lines,
-			Params: []Param{sizeParam("bytes", "1m", "how much each time"), durationParam("every", "50ms", "how often")},
-			effect: effect{clock: &clockEffect{
-				period: everyPeriod,
-				onPeriod: func(m *clockContext) {
-					b := []byte(longText(max(m.r.values.size("bytes"), 1)))
-					if m.n == 0 {
-						b = append([]byte(`{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"`), b...)
-					}
-					m.emitEvent(Event{Do: Raw, Body: b}, "more of a line that does not end")
-				},
-				end: func(m *clockContext) { m.emitEvent(Event{Do: Raw, Body: []byte("\"}}\n")}, "the line ends after all") },
-			}},
-		},
+		"endless-line": {clock: &clockEffect{
+			period: everyPeriod,
+			onPeriod: func(m *clockContext) {
+				b := []byte(longText(max(m.r.values.Int("bytes"), 1)))
+				if m.n == 0 {
+					b = append([]byte(`{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"`), b...)
+				}
+				m.emitEvent(Event{Do: Raw, Body: b}, "more of a line that does not end")
+			},
+			end: func(m *clockContext) { m.emitEvent(Event{Do: Raw, Body: []byte("\"}}\n")}, "the line ends after all") },
+		}},
 		// The written bytes look like a message whose rest is on its way. What follows decides how a client can
 		// notice: a timeout, a line that is no JSON, or the end of the stream.
-		{
-			Name: "half-line", Does: "half of the answer's line is written", On: callMethods, Where: Stdio, Why: lines,
-			Params: []Param{choiceParam("then", "stall", "what follows: nothing while the rule lasts, the next message in the same line, or the end of "+
-				"the process", "stall|next|exit"), numberParam("code", "1", "the exit code")},
-			effect: effect{in: func(a *effectContext) string {
-				// then=next needs nothing more: the proxy writes the next message behind the torn one.
-				a.disposition.Torn, a.disposition.Cut = true, len(a.m.body)/2
-				switch a.rule.values.text("then") {
-				case "stall":
-					a.disposition.Stall = a.rule.Name
-				case "exit":
-					a.disposition.End, a.disposition.Last = a.rule.serverEnd(), true
-				}
-				return "half of it is written"
-			}},
-		},
+		"half-line": {in: func(a *effectContext) string {
+			// then=next needs nothing more: the proxy writes the next message behind the torn one.
+			a.disposition.Torn, a.disposition.Cut = true, len(a.m.body)/2
+			switch a.rule.values.Text("then") {
+			case "stall":
+				a.disposition.Stall = a.rule.Name
+			case "exit":
+				a.disposition.End, a.disposition.Last = a.rule.serverEnd(), true
+			}
+			return "half of it is written"
+		}},
 		// Over HTTP the length of the body was announced, so a client can see that bytes are missing; the outcome of
 		// the call is unknown all the same.
-		{
-			Name: "truncate", Does: "the answer's body ends in its middle, and the connection with it", On: callMethods, Where: HTTP,
-			Why: "only a body has a length that is not kept; half-line does it over stdio",
-			effect: effect{in: func(a *effectContext) string {
-				a.disposition.Torn, a.disposition.Cut, a.disposition.End, a.disposition.Last = true, len(a.m.body)/2, &End{Reset: true}, true
-				return "half of it is written"
-			}},
-		},
+		"truncate": {in: func(a *effectContext) string {
+			a.disposition.Torn, a.disposition.Cut, a.disposition.End, a.disposition.Last = true, len(a.m.body)/2, &End{Reset: true}, true
+			return "half of it is written"
+		}},
 		// A client must not take the second answer for that of another request.
-		{
-			Name: "duplicate-response", Does: "the answer comes twice", On: callMethods, Where: everywhere,
-			effect: effect{in: func(a *effectContext) string { a.disposition.Copies++; return "it comes twice" }},
-		},
+		"duplicate-response": {in: func(a *effectContext) string { a.disposition.Copies++; return "it comes twice" }},
 		// A client must count such an answer and ignore it. The id is a text, which no client of ours uses, so it
 		// cannot belong to another request by accident.
-		{
-			Name: "unknown-response", Does: "an answer to nothing comes before the right one", On: callMethods, Where: everywhere,
-			effect: effect{in: func(a *effectContext) string {
-				a.disposition.Before = append(a.disposition.Before, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":"chaos-%d","result":{}}`, a.rng.Uint32()))
-				return "an answer to nothing comes first"
-			}},
-		},
+		"unknown-response": {in: func(a *effectContext) string {
+			a.disposition.Before = append(a.disposition.Before, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":"chaos-%d","result":{}}`, a.rng.Uint32()))
+			return "an answer to nothing comes first"
+		}},
 		// The result stays valid and below the limits; a client must bound how much of it reaches a model or a log.
-		{
-			Name: "big-result", Does: "the result holds a long text more", On: callMethods, Where: everywhere,
-			Params: []Param{sizeParam("size", "1m", "its length")},
-			effect: effect{in: func(a *effectContext) string {
-				n := a.rule.values.size("size")
-				if !a.addContent(longText(n)) {
-					return ""
-				}
-				return fmt.Sprintf("%d bytes of text were added", n)
-			}},
-		},
+		"big-result": {in: func(a *effectContext) string {
+			n := a.rule.values.Int("size")
+			if !a.addContent(longText(n)) {
+				return ""
+			}
+			return fmt.Sprintf("%d bytes of text were added", n)
+		}},
 		// The proxy also writes the secret to standard error. Afterwards a test searches all logs and reports for it.
-		{
-			Name: "leak-canary", Does: "the result and standard error hold a secret", On: callMethods, Where: everywhere,
-			Params: []Param{textParam("secret", "canary-7f3a9c51d2e8", "what must not be seen anywhere")},
-			effect: effect{in: func(a *effectContext) string {
-				if !a.addContent("token=" + a.rule.values.text("secret")) {
-					return ""
-				}
-				return "the secret was added"
-			}},
-		},
+		"leak-canary": {in: func(a *effectContext) string {
+			if !a.addContent("token=" + a.rule.values.Text("secret")) {
+				return ""
+			}
+			return "the secret was added"
+		}},
 	}
 }
 
@@ -150,9 +109,9 @@ func (a *effectContext) addContent(text string) bool {
 }
 
 // everyPeriod returns the parameter every as the period of a clock.
-func everyPeriod(v values) time.Duration { return v.duration("every") }
+func everyPeriod(v Values) time.Duration { return v.Duration("every") }
 
 // ratePeriod returns the period for the parameter rate, which counts per second; a rate of 0 is one in 1,000 s.
-func ratePeriod(v values) time.Duration {
-	return time.Duration(float64(time.Second) / max(v.number("rate"), 0.001))
+func ratePeriod(v Values) time.Duration {
+	return time.Duration(float64(time.Second) / max(v.Float("rate"), 0.001))
 }

@@ -84,6 +84,8 @@ func (w *wrappedTransport) applyDialFaults(ctx context.Context, flow *Flow) erro
 		switch disposition.Refuse.Body {
 		case "missing":
 			return &transports.Error{Class: messages.ClassMissing, Text: "the command is not there (a fault that was asked for)"}
+		case "config":
+			return &transports.Error{Class: messages.ClassConfig, Text: "the command may not be run (a fault that was asked for)"}
 		case "exhausted":
 			return &transports.Error{Class: messages.ClassExhausted, Text: "too many open files (a fault that was asked for)"}
 		}

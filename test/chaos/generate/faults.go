@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
-	"github.com/mcpvisor/mcpvisor/test/chaos/faults"
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+	faults "github.com/mcpvisor/mcpvisor/transports/fault"
 )
 
 // frequentFaults are drawn more often than the others, because they happen most in practice and the others meet them.
@@ -25,8 +25,8 @@ var costlyLimits = map[string]time.Duration{
 // which says little of one server alone: drawStarved draws it.
 func (d *scenarioBuilder) drawFaults() {
 	var names []string
-	for _, k := range faults.All() {
-		if k.In(string(scenario.Sim)) && (len(d.o.Only) == 0 && k.Name != "starved" || slices.Contains(d.o.Only, k.Name)) {
+	for _, k := range faults.Kinds() {
+		if k.Where.Has(faults.Sim) && (len(d.o.Only) == 0 && k.Name != "starved" || slices.Contains(d.o.Only, k.Name)) {
 			names = append(names, k.Name)
 		}
 	}
@@ -43,7 +43,7 @@ func (d *scenarioBuilder) drawFaults() {
 		if len(d.o.Only) == 0 && d.drawChance(0.3) {
 			name = pick(d, frequentFaults...)
 		}
-		k, _ := faults.Find(name)
+		k, _ := faults.Lookup(name)
 		d.drawFault(k)
 	}
 }
@@ -67,7 +67,7 @@ func (d *scenarioBuilder) drawFault(k faults.Kind) {
 			f.Spread = messages.Duration(pick(d, 10*time.Millisecond, time.Second, 10*time.Second))
 		}
 	}
-	if !k.Instant {
+	if !k.Instant.Has(faults.Sim) {
 		last := d.drawLength(at)
 		if most, limited := costlyLimits[k.Name]; limited {
 			last = min(last, most)
@@ -79,7 +79,7 @@ func (d *scenarioBuilder) drawFault(k faults.Kind) {
 		d.addMoment(at+last, server)
 	}
 	// A repeated fault rests at least as long as it lasts.
-	if d.drawChance(0.15) && (k.Instant || time.Duration(f.For) < 20*time.Second) {
+	if d.drawChance(0.15) && (k.Instant.Has(faults.Sim) || time.Duration(f.For) < 20*time.Second) {
 		f.Every = messages.Duration(max(d.roundTime(d.drawBetween(time.Second, time.Minute)), 2*time.Duration(f.For)))
 		f.Times = 2 + d.IntN(5)
 	}
@@ -113,34 +113,34 @@ func (d *scenarioBuilder) faultTargets(k faults.Kind, server string) scenario.Se
 // telling value.
 func (d *scenarioBuilder) drawParameters(k faults.Kind) map[string]string {
 	with := map[string]string{}
-	for _, p := range k.Params {
+	for _, p := range k.ParamsAt(faults.Sim) {
 		if d.drawChance(0.5) {
 			continue
 		}
 		value := ""
 		switch p.Type {
-		case faults.Duration:
+		case "duration":
 			value = pick(d, "0s", "1ms", "50ms", "300ms", "1s", "5s", "20s")
 			if p.Name == "every" {
 				value = pick(d, "200ms", "1s", "5s", "20s")
 			}
-		case faults.Chance:
+		case "chance", "jitter":
 			value = pick(d, "0.1", "0.5", "0.9")
-		case faults.Bool:
+		case "truth":
 			value = pick(d, "true", "false")
-		case faults.Choice:
-			value = p.Choices[d.IntN(len(p.Choices))]
-		case faults.Rate:
+		case "word", "status":
+			value = p.Words[d.IntN(len(p.Words))]
+		case "rate":
 			value = pick(d, "1", "20", "100")
-		case faults.Size:
+		case "size":
 			if k.Name == "huge-line" {
 				continue // a shorter line would not be too long, and a longer one only costs time
 			}
 			value = pick(d, "1", "64", "4KiB", "100KiB")
-		case faults.Count:
-			value = d.drawNumber(k, p)
+		case "count", "code":
+			value = d.drawNumber(p)
 		// A text names a tool or a scope, for which no random word makes sense.
-		case faults.Text:
+		case "text":
 			continue
 		}
 		if value != "" {
@@ -153,17 +153,9 @@ func (d *scenarioBuilder) drawParameters(k faults.Kind) map[string]string {
 	return with
 }
 
-// drawNumber draws a count, whose meaning depends on the fault and the parameter. An unknown parameter keeps its default.
-func (d *scenarioBuilder) drawNumber(k faults.Kind, p faults.Param) string {
+// drawNumber draws a count, whose meaning depends on the parameter. An unknown parameter keeps its default.
+func (d *scenarioBuilder) drawNumber(p faults.Param) string {
 	switch p.Name {
-	case "status":
-		switch k.Name {
-		case "throttle":
-			return pick(d, "429", "503")
-		case "redirect":
-			return pick(d, "301", "302", "303", "307", "308")
-		}
-		return pick(d, "400", "404", "405", "500", "502", "503", "504")
 	case "code":
 		return pick(d, "0", "1", "137")
 	case "length":

@@ -27,7 +27,7 @@
 //	moments.go      when: near to what happens already
 //	recipes*.go     sequences for rare events, and the other files: parts that came later, each with a source of chance of its own
 //
-// This package calls package scenario for the language and package faults for the kinds of faults and their parameters. It
+// This package calls package scenario for the language and transports/fault for the kinds of faults and their parameters. It
 // keeps no state: the builder of a scenario lives for one call.
 package generate
 

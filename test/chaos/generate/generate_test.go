@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcpvisor/mcpvisor/test/chaos/faults"
 	"github.com/mcpvisor/mcpvisor/test/chaos/generate"
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+	faults "github.com/mcpvisor/mcpvisor/transports/fault"
 )
 
 // Every seed must give one scenario, the same each time, and one that the simulation can plan.
@@ -62,8 +62,8 @@ func TestWhatSeedsAreMadeOf(t *testing.T) {
 		}
 	}
 	want := map[string]int{} // the least share of seeds, in per cent
-	for _, k := range faults.All() {
-		if k.In(faults.Sim) {
+	for _, k := range faults.Kinds() {
+		if k.Where.Has(faults.Sim) {
 			want["fault "+k.Name] = 3
 		} else if count["fault "+k.Name] > 0 {
 			t.Errorf("%s is not for the simulation", k.Name)

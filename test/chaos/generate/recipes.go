@@ -4,8 +4,8 @@ import (
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
-	"github.com/mcpvisor/mcpvisor/test/chaos/faults"
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+	faults "github.com/mcpvisor/mcpvisor/transports/fault"
 )
 
 // A recipe is a sequence of faults and commands that makes one occasion likely. add returns false if the day has no server or
@@ -51,7 +51,7 @@ func (d *scenarioBuilder) drawRecipes() {
 
 // faultKind returns the description of a fault by a name that is known to exist.
 func faultKind(name string) faults.Kind {
-	k, _ := faults.Find(name)
+	k, _ := faults.Lookup(name)
 	return k
 }
 

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
-	"github.com/mcpvisor/mcpvisor/test/chaos/faults"
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+	faults "github.com/mcpvisor/mcpvisor/transports/fault"
 )
 
 // drawServers draws the servers of the day: one, a few, or as many as the options allow.
@@ -169,7 +169,7 @@ func (d *scenarioBuilder) serverForFault(k faults.Kind, also func(scenario.Group
 	// A drawn server may fail the caller's condition, so the draw is repeated.
 	// After 20 tries the fault is left out: an unlikely condition must not keep a seed from giving a day.
 	for range 20 {
-		g := d.drawServer(pick(d, k.Kinds...), pick(d, k.Eras...))
+		g := d.drawServer(pick(d, k.Servers...), pick(d, k.Eras...))
 		if g.Kind != messages.SSE || g.Era != messages.EraModern {
 			// The legacy era is the default, which a scenario leaves out.
 			if g.Era == messages.EraLegacy {

@@ -4,8 +4,8 @@ import (
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
-	"github.com/mcpvisor/mcpvisor/test/chaos/faults"
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+	faults "github.com/mcpvisor/mcpvisor/transports/fault"
 )
 
 // An effectNeed is the event that a fault needs while it lasts to have an effect.

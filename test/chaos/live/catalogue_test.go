@@ -7,11 +7,11 @@ import (
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
-	"github.com/mcpvisor/mcpvisor/test/chaos/faults"
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 	"github.com/mcpvisor/mcpvisor/test/chaos/invariant"
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 	"github.com/mcpvisor/mcpvisor/test/seeds"
+	faults "github.com/mcpvisor/mcpvisor/transports/fault"
 )
 
 // quickParams are parameters with which a fault has its effect within the few seconds of a test.
@@ -87,8 +87,8 @@ func everyFault(begin float64, choose func(faults.Kind) bool) scenario.Scenario 
 		Name: "every-fault", Duration: seconds(begin + 7), Settle: seconds(25),
 		Manager: scenario.Manager{Gate: 16, Cap: seconds(2), Probe: seconds(3), ProbeEvery: seconds(1)},
 	}
-	for n, k := range faults.All() {
-		if !k.In(faults.Real) || !choose(k) {
+	for n, k := range faults.Kinds() {
+		if !k.Where.Has(faults.Real) || !choose(k) {
 			continue
 		}
 		rate := 2.0

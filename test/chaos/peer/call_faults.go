@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// callFaults are the hooks of the faults of tool calls. Package faults describes each fault and its parameters.
+// callFaults are the hooks of the faults of tool calls. The catalogue describes each fault and its parameters.
 var callFaults = map[string]hooks{
 	"hang-call": {
 		onCall: func(m *machine, f *fault, c *conn, k *call) bool {
@@ -88,6 +88,9 @@ var callFaults = map[string]hooks{
 		}
 		f.recordFired(m, c.id)
 		delay := f.params.Duration("by")
+		if jitter := f.params.Duration("jitter"); jitter > 0 {
+			return delay + time.Duration(m.rand.Int64N(int64(jitter)))
+		}
 		spread := time.Duration(float64(delay) * f.params.Float("jitter"))
 		return delay - spread + time.Duration(m.rand.Int64N(2*int64(spread)+1))
 	}},

@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
-	"github.com/mcpvisor/mcpvisor/test/chaos/faults"
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 	"github.com/mcpvisor/mcpvisor/test/chaos/peer"
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+	faults "github.com/mcpvisor/mcpvisor/transports/fault"
 )
 
 // faultVariants are parameters with which a fault is tried beside its defaults: each word of those that choose what it does, and
@@ -42,9 +42,9 @@ var faultVariants = map[string][]map[string]string{
 
 // wordVariants are a variant for each word of a parameter.
 func wordVariants(fault, param string) (all []map[string]string) {
-	k, _ := faults.Find(fault)
-	for _, p := range k.Params {
-		for _, w := range p.Choices {
+	k, _ := faults.Lookup(fault)
+	for _, p := range k.ParamsAt(faults.Sim) {
+		for _, w := range p.Words {
 			if p.Name == param {
 				all = append(all, map[string]string{param: w})
 			}
@@ -56,16 +56,16 @@ func wordVariants(fault, param string) (all []map[string]string) {
 // TestEveryFault begins each fault of the catalogue on a server in the middle of a conversation, goes on with it and
 // begins another one, ends the fault, and demands that it had its effect, and that the server is good afterwards.
 func TestEveryFault(t *testing.T) {
-	for _, k := range faults.All() {
-		for _, kind := range k.Kinds {
+	for _, k := range faults.Kinds() {
+		for _, kind := range k.Servers {
 			for _, era := range k.Eras {
 				if kind == messages.SSE && era == messages.EraModern {
 					continue // there is no such server
 				}
 				for _, with := range append([]map[string]string{nil}, faultVariants[k.Name]...) {
 					t.Run(fmt.Sprint(k.Name, " ", kind, " ", era, " ", with), func(t *testing.T) {
-						if _, misses := whyNoEffect(kind, with); (k.Check(with, kind, era) != nil) != misses {
-							t.Fatal(k.Check(with, kind, era))
+						if err := k.CheckParams(faults.Sim, with); err != nil || !k.Applies(kind, era) {
+							t.Fatal(err)
 						}
 						tryFault(t, k, usualServer(kind, era), with)
 					})
@@ -102,7 +102,7 @@ func tryFault(t *testing.T, k faults.Kind, server scenario.Server, with map[stri
 	}
 	fired := d.notes(history.Fired)
 	d.end(f)
-	if k.Instant && k.Name == "rotate-token" {
+	if k.Instant.Has(faults.Sim) && k.Name == "rotate-token" {
 		d.header = map[string]string{"Authorization": "Bearer new"}
 	}
 	d.advanceTime(time.Second)

@@ -6,9 +6,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mcpvisor/mcpvisor/test/chaos/faults"
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+	faults "github.com/mcpvisor/mcpvisor/transports/fault"
 )
 
 // fault is one planned fault from its Begin to its End.
@@ -111,14 +111,14 @@ func releaseHeld(m *machine, f *fault) {
 func (m *machine) Begin(now time.Duration, p scenario.PlannedFault) []Action {
 	m.beginTurn(now)
 	m.lastFaultAt = now
-	kind, known := faults.Find(p.Fault)
+	kind, known := faults.Lookup(p.Fault)
 	behaviour, implemented := behaviours()[p.Fault]
 	if !known || !implemented || !kind.Applies(m.cfg.Server.Kind, m.cfg.Server.Era) {
 		return nil
 	}
 	m.announceTools()
-	f := &fault{plan: p, params: kind.With(p.With), hooks: behaviour, countPerConn: make(map[int]int)}
-	if !kind.Instant {
+	f := &fault{plan: p, params: kind.With(faults.Sim, p.With), hooks: behaviour, countPerConn: make(map[int]int)}
+	if !kind.Instant.Has(faults.Sim) {
 		m.activeFaults = append(m.activeFaults, f)
 	}
 	if behaviour.onBegin != nil {

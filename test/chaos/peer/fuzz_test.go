@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
-	"github.com/mcpvisor/mcpvisor/test/chaos/faults"
 	"github.com/mcpvisor/mcpvisor/test/chaos/peer"
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+	faults "github.com/mcpvisor/mcpvisor/transports/fault"
 )
 
 // kinds are those of servers that the fuzz targets choose from.
@@ -125,7 +125,7 @@ func FuzzFaults(f *testing.F) {
 	f.Fuzz(func(t *testing.T, which uint8, steps []byte) {
 		k := kinds[int(which)%len(kinds)]
 		var able []faults.Kind
-		for _, fault := range faults.All() {
+		for _, fault := range faults.Kinds() {
 			if fault.Applies(k.kind, k.era) && fault.Name != "rotate-token" && fault.Name != "huge-line" && fault.Name != "big-result" {
 				able = append(able, fault)
 			}
@@ -154,14 +154,14 @@ func FuzzFaults(f *testing.F) {
 				if fault.Name == "list-storm" {
 					p.With = map[string]string{"rate": "1", "change": "true"} // the test's time is long
 				}
-				if !fault.Instant {
+				if !fault.Instant.Has(faults.Sim) {
 					last[fault.Name] = p
 				}
 				d.begin(p)
 				d.advanceTime(50 * time.Millisecond)
 			}
 		}
-		for _, k := range faults.All() {
+		for _, k := range faults.Kinds() {
 			if p, on := last[k.Name]; on {
 				d.end(p)
 			}

@@ -120,7 +120,8 @@ func refusalHooks(class messages.Class, status func(f *fault) Status) hooks {
 
 // drawOptionalChance draws by the parameter chance; a fault without that parameter always strikes.
 func (f *fault) drawOptionalChance(m *machine) bool {
-	return f.params.Text("chance") == "" || f.drawChance(m)
+	_, has := f.params["chance"]
+	return !has || f.drawChance(m)
 }
 
 // refuseMessage refuses one message with a status. The refusal takes the server's latency, except where the transport answers

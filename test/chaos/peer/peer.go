@@ -12,7 +12,7 @@
 // The performer calls the machine: package test/chaos/sim with a clock in memory, package test/chaos/live with processes and
 // sockets. The performer owns the clock, the connections and the timers; the machine owns what the server knows (sessions, tool
 // list, calls under way, active faults). The plan of faults comes from package scenario, the meaning of their parameters from
-// package faults, and the facts go out as events of package history.
+// transports/fault, and the facts go out as events of package history.
 //
 //	performer --Open, Receive, Closed, Wake--> Machine
 //	performer <--Accept, Send, Exit, Wait, Note-- Machine
@@ -56,7 +56,7 @@ import (
 // over HTTP it answers a later message of it like a server that was started again, elsewhere it ignores the message.
 type Machine interface {
 	// Begin and End switch a planned fault. An instant fault (crash) happens in Begin, and its End does nothing. A name that
-	// package faults does not list, and a fault that does not apply to the server's kind or era, have no effect; scenario's
+	// transports/fault does not list, and a fault that does not apply to the server's kind or era, have no effect; scenario's
 	// checks refuse such plans before a run.
 	Begin(now time.Duration, f scenario.PlannedFault) []Action
 	End(now time.Duration, f scenario.PlannedFault) []Action

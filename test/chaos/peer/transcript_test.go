@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
-	"github.com/mcpvisor/mcpvisor/test/chaos/faults"
 	"github.com/mcpvisor/mcpvisor/test/chaos/peer"
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+	faults "github.com/mcpvisor/mcpvisor/transports/fault"
 )
 
 var update = flag.Bool("update", false, "write the golden files of testdata as the machine is now: read the difference")
@@ -47,8 +47,8 @@ func TestTranscripts(t *testing.T) {
 			compare(t, file, old, play(t, old, shown))
 		})
 	}
-	for _, k := range faults.All() {
-		if !shown[k.Name] {
+	for _, k := range faults.Kinds() {
+		if k.Where.Has(faults.Sim|faults.Real) && !shown[k.Name] {
 			t.Errorf("no transcript shows an effect of %s", k.Name)
 		}
 	}
@@ -206,11 +206,11 @@ func (p *player) switchFault(t *testing.T, words []string) {
 		key, value, _ := strings.Cut(w, "=")
 		f.With[key] = value
 	}
-	k, ok := faults.Find(name)
+	k, ok := faults.Lookup(name)
 	if !ok {
 		t.Fatalf("no fault %q", name)
 	}
-	if err := k.Check(f.With, p.server.Kind, p.server.Era); err != nil {
+	if err := k.CheckParams(faults.Sim, f.With); err != nil || !k.Applies(p.server.Kind, p.server.Era) {
 		t.Fatal(err)
 	}
 	p.startedFaults[name] = f

@@ -8,9 +8,9 @@ import (
 	"strings"
 
 	"github.com/mcpvisor/mcpvisor/messages"
-	"github.com/mcpvisor/mcpvisor/test/chaos/faults"
 	"github.com/mcpvisor/mcpvisor/test/chaos/generate"
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+	faults "github.com/mcpvisor/mcpvisor/transports/fault"
 )
 
 // Word is one thing that a scenario can say, with the number of counted days that say it.
@@ -77,16 +77,16 @@ func allWords() (words []Word) {
 	for w := range scenario.Occasions {
 		words = append(words, Word{Part: "sometimes", Word: w})
 	}
-	for _, k := range faults.All() {
-		if !k.In(faults.Sim) {
+	for _, k := range faults.Kinds() {
+		if !k.Where.Has(faults.Sim) {
 			continue
 		}
 		words = append(words, Word{Part: "faults", Word: k.Name})
-		for _, p := range k.Params {
-			if p.Type != faults.Choice && p.Type != faults.Text {
+		for _, p := range k.ParamsAt(faults.Sim) {
+			if p.Words == nil && p.Type != "text" {
 				words = append(words, Word{Part: "faults", Word: k.Name + ", " + p.Name})
 			}
-			for _, w := range p.Choices {
+			for _, w := range p.Words {
 				words = append(words, Word{Part: "faults", Word: k.Name + ", " + p.Name + ": " + w})
 			}
 		}
@@ -130,14 +130,14 @@ func wordsIn(s scenario.Scenario) map[Word]bool {
 		addWord("sometimes", w)
 	}
 	for _, f := range s.Faults {
-		k, _ := faults.Find(f.Fault)
+		k, _ := faults.Lookup(f.Fault)
 		addWord("faults", f.Fault)
-		for _, p := range k.Params {
+		for _, p := range k.ParamsAt(faults.Sim) {
 			value, given := f.With[p.Name]
 			switch {
-			case p.Type == faults.Choice:
+			case p.Words != nil:
 				addWord("faults", k.Name+", "+p.Name+": "+cmp.Or(value, p.Default))
-			case given && p.Type != faults.Text:
+			case given && p.Type != "text":
 				addWord("faults", k.Name+", "+p.Name)
 			}
 		}

@@ -5,12 +5,12 @@ import (
 	"maps"
 	"strings"
 
-	"github.com/mcpvisor/mcpvisor/test/chaos/faults"
+	faults "github.com/mcpvisor/mcpvisor/transports/fault"
 )
 
 // checkFault checks a fault as far as that is possible without its servers.
 func (f *findings) checkFault(path string, x Fault) {
-	kind, ok := faults.Find(x.Fault)
+	kind, ok := faults.Lookup(x.Fault)
 	if !ok {
 		do := "mcpvisor chaos faults lists them"
 		if near := faults.Nearest(x.Fault); near != "" {
@@ -19,14 +19,29 @@ func (f *findings) checkFault(path string, x Fault) {
 		f.addProblem(path+".fault", do, "there is no fault %s", quoteWord(x.Fault))
 		return
 	}
+	if len(TiersOf(kind)) == 0 {
+		f.addProblem(path+".fault", "mcpvisor chaos faults lists those that a server has", "the fault %s is one of rules, between a client and a server", quoteWord(x.Fault))
+		return
+	}
 	if wholeMachine(kind) && len(x.On) > 0 {
 		f.addProblem(path+".on", "leave it out", "%s is about the whole machine", x.Fault)
 	}
 	for _, name := range sortedKeys(x.With) {
-		if err := kind.CheckParams(map[string]string{name: x.With[name]}); err != nil {
+		if err := kind.CheckParams(faults.Sim, map[string]string{name: x.With[name]}); err != nil {
 			f.addProblem(path+".with."+name, "", "%v", err)
 		}
 	}
+}
+
+// TiersOf returns the tiers in which a fault can be done; none for a fault of rules alone.
+func TiersOf(k faults.Kind) (tiers []Tier) {
+	if k.Where.Has(faults.Sim) {
+		tiers = append(tiers, Sim)
+	}
+	if k.Where.Has(faults.Real) {
+		tiers = append(tiers, Real)
+	}
+	return tiers
 }
 
 // wholeMachine reports whether a fault concerns no server: the machine sleeps as a whole, while a partition concerns
@@ -39,7 +54,7 @@ func refusalError(k faults.Kind, s Server) error {
 		return nil
 	}
 	return fmt.Errorf("the fault %q cannot befall the server %q, which is %s and %s: it is for %s, %s", k.Name, s.Name, s.Kind,
-		s.Era, strings.Join(toStrings(k.Kinds), ", "), strings.Join(toStrings(k.Eras), ", "))
+		s.Era, strings.Join(toStrings(k.Servers), ", "), strings.Join(toStrings(k.Eras), ", "))
 }
 
 // withDefaults returns the parameters of one occurrence with defaults filled in; nil if there are none. Each occurrence
@@ -49,7 +64,7 @@ func withDefaults(k faults.Kind, given map[string]string) map[string]string {
 	if with == nil {
 		with = map[string]string{}
 	}
-	for _, p := range k.Params {
+	for _, p := range k.ParamsAt(faults.Sim) {
 		if _, said := with[p.Name]; !said && p.Default != "" {
 			with[p.Name] = p.Default
 		}

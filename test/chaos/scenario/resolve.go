@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
-	"github.com/mcpvisor/mcpvisor/test/chaos/faults"
+	faults "github.com/mcpvisor/mcpvisor/transports/fault"
 )
 
 const (
@@ -96,9 +96,9 @@ func (r *resolver) resolveFaults() {
 	for i, f := range r.s.Faults {
 		path := fmt.Sprintf("faults[%d]", i)
 		// Check has found the kind before.
-		kind, _ := faults.Find(f.Fault)
-		if !kind.In(string(r.p.Tier)) {
-			r.addProblem(path+".fault", "say tiers: ["+strings.Join(kind.Tiers, ", ")+"], or leave it out",
+		kind, _ := faults.Lookup(f.Fault)
+		if tiers := TiersOf(kind); !slices.Contains(tiers, r.p.Tier) {
+			r.addProblem(path+".fault", "say tiers: ["+strings.Join(toStrings(tiers), ", ")+"], or leave it out",
 				"the fault %q cannot be done in the tier %s", f.Fault, r.p.Tier)
 			continue
 		}
@@ -117,10 +117,10 @@ func (r *resolver) resolveFaults() {
 			for _, server := range pick(n) {
 				begin := at + randomDelay(f.Spread, r.p.Seed, path, n, server)
 				end := begin
-				if !kind.Instant {
+				if !kind.Instant.Has(faults.Sim) {
 					end = min(begin+durationOr(f.For, r.p.Heal), r.p.Heal)
 				}
-				if begin > r.p.Heal || begin == r.p.Heal && !kind.Instant {
+				if begin > r.p.Heal || begin == r.p.Heal && !kind.Instant.Has(faults.Sim) {
 					// The random delay has moved the fault behind the end.
 					continue
 				}

@@ -13,8 +13,8 @@
 // # How it fits
 //
 // The command chaos parses a scenario and plans it; package sim or live runs the plan, and package invariant judges the
-// history with the numbers in it. This package calls package faults for the catalogue of faults and supervisor/restart
-// for the defaults of the manager. It is pure and owns no state.
+// history with the numbers in it. This package calls transports/fault for the catalogue of faults and
+// supervisor/restart for the defaults of the manager. It is pure and owns no state.
 //
 // The scenarios of the Library are files of this package that can be printed, copied and changed. The format has a JSON
 // Schema for editors, which a test generates from the types in this file and their comments.
@@ -112,7 +112,7 @@ type Selector []string
 
 // Fault is something that breaks.
 type Fault struct {
-	// Fault is a name of package faults; With its parameters.
+	// Fault is a name of the catalogue of transports/fault; With its parameters.
 	Fault string            `json:"fault" yaml:"fault"`
 	With  map[string]string `json:"with,omitempty" yaml:"with,omitempty"`
 	On    Selector          `json:"on,omitempty" yaml:"on,omitempty"`

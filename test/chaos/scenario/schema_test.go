@@ -20,8 +20,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/mcpvisor/mcpvisor/messages"
-	"github.com/mcpvisor/mcpvisor/test/chaos/faults"
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+	faults "github.com/mcpvisor/mcpvisor/transports/fault"
 )
 
 var update = flag.Bool("update", false, "write schema.json as the types and the catalogue are now: read the difference")
@@ -170,14 +170,17 @@ func scalar() map[string]any { return map[string]any{"type": []string{"string", 
 
 // parametersOfEach ties the keys below with to the name of the fault.
 func parametersOfEach() (out []any) {
-	for _, k := range faults.All() {
+	for _, k := range faults.Kinds() {
+		if len(scenario.TiersOf(k)) == 0 {
+			continue
+		}
 		properties := map[string]any{}
-		for _, p := range k.Params {
+		for _, p := range k.ParamsAt(faults.Sim) {
 			one := scalar()
-			if p.Type == faults.Choice {
-				one = map[string]any{"enum": written(p.Choices)}
+			if p.Words != nil {
+				one = map[string]any{"enum": written(p.Words)}
 			}
-			one["description"] = p.Description
+			one["description"] = p.Does
 			if p.Default != "" {
 				one["default"] = p.Default
 			}
@@ -185,7 +188,7 @@ func parametersOfEach() (out []any) {
 		}
 		out = append(out, map[string]any{
 			"if": map[string]any{"properties": map[string]any{"fault": map[string]any{"const": k.Name}}},
-			"then": map[string]any{"description": k.Description, "properties": map[string]any{
+			"then": map[string]any{"description": k.Does, "properties": map[string]any{
 				"with": map[string]any{"properties": properties, "additionalProperties": false},
 			}},
 		})
@@ -205,8 +208,10 @@ func written(words []string) (out []any) {
 }
 
 func names() (out []string) {
-	for _, k := range faults.All() {
-		out = append(out, k.Name)
+	for _, k := range faults.Kinds() {
+		if len(scenario.TiersOf(k)) > 0 {
+			out = append(out, k.Name)
+		}
 	}
 	return out
 }

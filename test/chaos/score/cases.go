@@ -6,8 +6,8 @@ import "slices"
 type Case struct {
 	Number int    `json:"number"`
 	Name   string `json:"name"`
-	// Story tells what happens, in one or two sentences. Faults are the ids of the faults that it is about, as in package
-	// test/chaos/faults.
+	// Story tells what happens, in one or two sentences. Faults are the rows of the field reports that it is about, as in the
+	// catalogue of transports/fault.
 	Story  string   `json:"story"`
 	Faults []string `json:"faults,omitempty"`
 	// Over is "stdio" or "HTTP", with the era if the case is about it.

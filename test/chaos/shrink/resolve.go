@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"github.com/mcpvisor/mcpvisor/messages"
-	"github.com/mcpvisor/mcpvisor/test/chaos/faults"
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+	faults "github.com/mcpvisor/mcpvisor/transports/fault"
 )
 
 // shrinkAsWritten shrinks a scenario in the form in which it was written: a group of a thousand servers becomes one of ten in a
@@ -122,9 +122,9 @@ func resolvedScenario(s scenario.Scenario, plan scenario.Plan) scenario.Scenario
 // setParameters returns the parameters of an occurrence that differ from their defaults.
 func setParameters(f scenario.PlannedFault) map[string]string {
 	// The plan has only known faults.
-	kind, _ := faults.Find(f.Fault)
+	kind, _ := faults.Lookup(f.Fault)
 	with := maps.Clone(f.With)
-	for _, p := range kind.Params {
+	for _, p := range kind.ParamsAt(faults.Sim) {
 		if with[p.Name] == p.Default {
 			delete(with, p.Name)
 		}

@@ -11,11 +11,11 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
-	"github.com/mcpvisor/mcpvisor/test/chaos/faults"
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 	"github.com/mcpvisor/mcpvisor/test/chaos/sim"
 	"github.com/mcpvisor/mcpvisor/transports"
+	faults "github.com/mcpvisor/mcpvisor/transports/fault"
 )
 
 // These tests break the manager on purpose, to see that the simulation says so.
@@ -192,15 +192,15 @@ func TestCommands(t *testing.T) {
 func TestEveryFault(t *testing.T) {
 	fired := map[string]bool{}
 	tried := map[string]bool{}
-	for _, f := range faults.All() {
-		if !f.In(string(scenario.Sim)) {
+	for _, f := range faults.Kinds() {
+		if !f.Where.Has(faults.Sim) {
 			continue
 		}
 		s := scenario.Scenario{Name: "fault", Duration: messages.Duration(time.Minute), Settle: messages.Duration(2 * time.Minute),
 			Load: []scenario.Load{{Rate: 0.2}}}
 		for _, kind := range scenario.Kinds {
 			for _, era := range scenario.Eras {
-				if f.Check(nil, kind, era) == nil && (kind != messages.SSE || era == messages.EraLegacy) {
+				if f.Applies(kind, era) && (kind != messages.SSE || era == messages.EraLegacy) {
 					s.Servers = append(s.Servers, scenario.Group{Name: string(kind) + "-" + string(era), Kind: kind, Era: era})
 				}
 			}

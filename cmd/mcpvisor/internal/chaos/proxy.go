@@ -18,7 +18,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/terminal"
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/test/chaos/proxy"
-	toxic "github.com/mcpvisor/mcpvisor/transports/fault"
+	faults "github.com/mcpvisor/mcpvisor/transports/fault"
 )
 
 // rulesInterval is the time between two looks at the file of rules.
@@ -102,7 +102,7 @@ func newChaosProxy(o *cli.Options) *cobra.Command {
 // chaosProxy stands between an agent and a server until either ends. It sets up, in this order, the rules, the log, the control
 // endpoint, the watch of the rules' file and the summary; each is undone by a defer. Without a rule it passes every byte.
 func chaosProxy(o *cli.Options, cmd *cobra.Command, args []string, f chaosProxyFlags) error {
-	place := toxic.Stdio
+	place := faults.Stdio
 	switch {
 	case f.url == "" && len(args) == 0:
 		return exit.UsageError(cmd, "nothing to stand in front of; give a command after --, or --url")
@@ -111,13 +111,13 @@ func chaosProxy(o *cli.Options, cmd *cobra.Command, args []string, f chaosProxyF
 	case f.logBodies && f.log == "":
 		return exit.UsageError(cmd, "--log-bodies needs --log")
 	case f.url != "":
-		place = toxic.HTTP
+		place = faults.HTTP
 	}
 	rules, err := f.readRules(place)
 	if err != nil {
 		return err
 	}
-	control, err := toxic.New(rules.Seed)
+	control, err := faults.New(rules.Seed)
 	if err != nil {
 		return err
 	}
@@ -165,7 +165,7 @@ func chaosProxy(o *cli.Options, cmd *cobra.Command, args []string, f chaosProxyF
 
 // readRules returns the rules of the file or of the flags, and the seed; without either there are no rules. The flags and the
 // file exclude each other, because a change of the file replaces all rules.
-func (f *chaosProxyFlags) readRules(place toxic.Location) (proxy.File, error) {
+func (f *chaosProxyFlags) readRules(place faults.Location) (proxy.File, error) {
 	var out proxy.File
 	if f.rules != "" {
 		text, err := os.ReadFile(f.rules)
@@ -177,7 +177,7 @@ func (f *chaosProxyFlags) readRules(place toxic.Location) (proxy.File, error) {
 		}
 	}
 	for _, line := range f.faults {
-		r, err := toxic.Parse(line)
+		r, err := faults.Parse(line)
 		if err == nil {
 			err = r.Check(place)
 		}
@@ -278,16 +278,16 @@ type faultParam struct {
 
 // proxyFaults returns all faults for a proxy before a command, or with urls before a server over HTTP.
 func proxyFaults(urls bool) (all []proxyFault) {
-	place := toxic.Stdio
+	place := faults.Stdio
 	if urls {
-		place = toxic.HTTP
+		place = faults.HTTP
 	}
-	for _, k := range toxic.Kinds() {
-		p := proxyFault{Name: k.Name, Does: k.Does}
+	for _, k := range faults.Kinds() {
+		p := proxyFault{Name: k.Name, Does: k.DoesAt(place)}
 		if k.ProblemAt(place) != "" {
 			p.Not = k.Why
 		}
-		for _, param := range k.Params {
+		for _, param := range k.ParamsAt(place) {
 			p.Params = append(p.Params, faultParam{param.Name, param.Default, param.Does})
 		}
 		all = append(all, p)
@@ -297,17 +297,17 @@ func proxyFaults(urls bool) (all []proxyFault) {
 
 // listFaults prints the same for people, with the parameters indented below each fault.
 func listFaults(w io.Writer, urls bool) {
-	place := toxic.Stdio
+	place := faults.Stdio
 	if urls {
-		place = toxic.HTTP
+		place = faults.HTTP
 	}
-	for _, k := range toxic.Kinds() {
+	for _, k := range faults.Kinds() {
 		if reason := k.ProblemAt(place); reason != "" {
 			fmt.Fprintf(w, "%-20s not here: %s\n", k.Name, k.Why)
 			continue
 		}
-		fmt.Fprintf(w, "%-20s %s\n", k.Name, k.Does)
-		for _, p := range k.Params {
+		fmt.Fprintf(w, "%-20s %s\n", k.Name, k.DoesAt(place))
+		for _, p := range k.ParamsAt(place) {
 			value := p.Default
 			if value == "" {
 				value = "…"
