@@ -52,6 +52,20 @@ func TestImportsGoDown(t *testing.T) {
 	}
 }
 
+func TestFaultsAndJudgesShareNothingWithTheSession(t *testing.T) {
+	graph := loadGraph(t)
+	for _, problem := range arch.Reached(arch.NeverReached, graph) {
+		t.Error(problem)
+	}
+	// A graph in which a judge reaches the session by another package must fail, and so must a row of nothing.
+	const session = arch.Module + "/transports/session/internal/jsonrpc"
+	planted := map[string]arch.Package{"judge": {Deps: []string{"fmt", session}}, "fault": {Deps: []string{arch.Module + "/transports/sessions"}}}
+	got := arch.Reached([]arch.Separation{{Packages: []string{"judge", "fault", "gone"}, Never: "transports/session", Why: "why"}}, planted)
+	if want := []string{"gone does not exist: take it out of NeverReached", "judge reaches " + session + ": why"}; !slices.Equal(got, want) {
+		t.Errorf("of a planted graph it says %q, and should say %q", got, want)
+	}
+}
+
 // A person who builds the command with -tags nochaos wants what keeps servers connected, and nothing of what tests it.
 func TestTheLeanCommandLinksNoTestBench(t *testing.T) {
 	deps, err := arch.LoadLean(root(t))

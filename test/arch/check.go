@@ -90,6 +90,29 @@ func (r *Row) place() string {
 	return "layer " + layer.Number
 }
 
+// Reached returns the packages that reach what they are kept apart from, and separations that name no package, sorted.
+func Reached(separations []Separation, graph map[string]Package) (bad []string) {
+	for _, s := range separations {
+		for _, pattern := range s.Packages {
+			exists := false
+			for path, p := range graph {
+				if _, ok := matchPattern(pattern, path); !ok {
+					continue
+				}
+				exists = true
+				if i := slices.IndexFunc(p.Deps, func(d string) bool { return isWithin(Module+"/"+s.Never, d) }); i >= 0 {
+					bad = append(bad, fmt.Sprintf("%s reaches %s: %s", path, p.Deps[i], s.Why))
+				}
+			}
+			if !exists {
+				bad = append(bad, pattern+" does not exist: take it out of NeverReached")
+			}
+		}
+	}
+	slices.Sort(bad)
+	return bad
+}
+
 // Dead returns what is wrong with the table itself: a package of a row that neither exists nor is planned, or one that is planned
 // and exists.
 func Dead(table []Row, planned []string, graph map[string]Package) []string {

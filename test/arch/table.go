@@ -642,3 +642,26 @@ func matchPattern(pattern, path string) (length int, ok bool) {
 
 // isWithin reports whether an import path is root or stands below it.
 func isWithin(root, path string) bool { return path == root || strings.HasPrefix(path, root+"/") }
+
+// NeverReached are the packages that must not be reached by some others, through whatever package.
+var NeverReached = []Separation{
+	{
+		Packages: []string{
+			"transports/fault", "test/servers/...", "test/chaos/scenario", "test/chaos/history", "test/chaos/generate", "test/chaos/shrink",
+			"test/chaos/peer", "test/chaos/sent", "test/chaos/invariant", "test/chaos/resources", "test/chaos/proxy", "test/chaos/score",
+		},
+		Never: "transports/session",
+		Why: "what breaks and what judges reads the protocol by itself: a misreading that it shared with the session would be a truth " +
+			"for both, and no run would show it",
+	},
+}
+
+// Separation keeps packages apart.
+type Separation struct {
+	// Packages are paths as in Row; what they reach counts.
+	Packages []string
+	// Never is the package that they do not reach, and everything below it.
+	Never string
+	// Why is printed when one does.
+	Why string
+}
