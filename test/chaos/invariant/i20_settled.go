@@ -14,18 +14,35 @@ const readSettled = "settled"
 // checkSettled judges those waits: by the answer each server stood in a phase in which it stays at some time of the wait; the
 // answer comes when the last one does; and one that does not come within its time names a server that is on its way.
 func (c *checker) checkSettled() {
-	begin := -1
+	var open []int // the waits that have begun and not ended
 	for _, i := range c.x.ServerEvents("") {
 		e := c.x.Event(i)
 		switch {
 		case e.Method != readSettled:
 		case e.Kind == history.Reading:
-			begin = i
-		case e.Kind == history.ReadEnd && begin >= 0 && e.T < c.closeTime():
-			c.judged++
-			c.checkSettledAnswer(begin, i)
+			open = append(open, i)
+		case e.Kind == history.ReadEnd && len(open) > 0:
+			k := c.settledBegin(open, e)
+			begin := open[k]
+			open = slices.Delete(open, k, k+1)
+			if e.T < c.closeTime() {
+				c.judged++
+				c.checkSettledAnswer(begin, i)
+			}
 		}
 	}
+}
+
+// settledBegin returns the index of the wait to which an end belongs: that which began when its time says, because several callers
+// wait at once, and the first to begin need not be the first to end.
+func (c *checker) settledBegin(open []int, end *history.Event) (k int) {
+	began := end.T - end.Took
+	for i := range open {
+		if (c.x.Event(open[i]).T - began).Abs() < (c.x.Event(open[k]).T - began).Abs() {
+			k = i
+		}
+	}
+	return k
 }
 
 // checkSettledAnswer judges one wait for all servers, from its begin to its end: the answer may not come before each server has

@@ -26,6 +26,18 @@ func TestSettled(t *testing.T) {
 		{name: "while one is on its way", want: invariant.Violated, why: "on its way all the time", servers: servers, story: slow + `
 			15s    -  read-end method=settled took=14s
 			100s   -  closing`},
+		{name: "two at once, and the first ends first (seed 4001693)", want: invariant.Holds, servers: servers, story: `
+			0s     s1 phase phase=pending step=dialing epoch=1
+			0s     s2 phase phase=pending step=dialing epoch=2
+			1s     -  read method=settled
+			5s     s1 phase phase=connected epoch=1
+			8s     s1 phase phase=pending step=dialing epoch=3
+			10s    -  read method=settled
+			12s    s2 phase phase=connected epoch=2
+			12s    -  read-end method=settled took=11s
+			20s    s1 phase phase=connected epoch=3
+			20s    -  read-end method=settled took=10s
+			100s   -  closing`},
 		{name: "long after the last one", want: invariant.Violated, why: "told only at 40s", servers: servers, story: slow + `
 			40s    -  read-end method=settled took=39s
 			100s   -  closing`},
