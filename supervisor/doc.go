@@ -5,9 +5,26 @@
 //		"files": {Command: "npx", Args: []string{"-y", "@modelcontextprotocol/server-filesystem", "."}},
 //	}})
 //	defer m.Close(ctx)
-//	err = m.Settled(ctx)                                          // or m.Watch, or nothing
+//	err = m.Ready(ctx, "files")                                   // or m.Watch, or nothing
 //	for tool := range m.Tools().All() { … }                       // one snapshot, no lock
 //	out, err := m.CallTool(ctx, "mcp__files__list_directory", map[string]any{"path": "."})
+//
+// # What people do with it
+//
+//   - Start, wait and end: [Start], [Manager.Ready], [Manager.Close]; [Serve] in a run group, [Props] as the child of an actor.
+//   - Call tools: [Manager.CallTool] by qualified name, [Manager.CallServerTool]; [Result.Text] for a model; [WithCaller] says for whom.
+//   - Call again: [messages.Error.MayRetry] says whether, and when; Config.CallWait waits instead.
+//   - See what there is: [Manager.Tools], one [Snapshot] without a lock; [Manager.AgentTools] as an agent's own.
+//   - See how servers fare: [Manager.Status], [Manager.Watch], [Manager.History], [Manager.Logs].
+//   - Change servers: [Manager.Connect], [Manager.SetServers], [Manager.Toggle], [Manager.Reconnect], [Manager.Remove]; [FromFiles] and
+//     [Follow] for files.
+//   - Read: [Manager.Resources], [Manager.ReadResource], [Manager.Prompts], [Manager.GetPrompt], [Manager.SubscribeResource].
+//   - Answer servers and persons: Config.Elicit, Sample, Roots; Config.Ask and Access for permissions; [Manager.Login] for sign-ins.
+//   - Stand in the way of calls: Config.Interceptors, Allow, Sanitize, Audit.
+//   - Be commanded by other actors: [Manager.PID] and the messages of package messages; package supervisor/remote from other machines.
+//
+// Tests of an embedding program: package supervisor/supervisortest. A transport of one's own: Config.Transport, and package
+// transports/stream for any stream of lines.
 //
 // Guarantees:
 //

@@ -8,8 +8,10 @@ import (
 
 // The types that a program meets, under one import. They are aliases, so values pass between the packages without conversion.
 type (
-	// Spec describes a server: how it is reached, what it may do, its timeouts and bounds. All of its fields are in [messages.Spec],
-	// and package supervisor/config reads one from a file.
+	// Spec describes a server. Command, Args, Env and Cwd start one as a process; URL, Headers and Auth reach one over the network;
+	// Name finds one of this program. Type says which, where that leaves it open. Then come the bounds (ConnectTimeout, CallTimeout,
+	// MaxInFlight, MaxMessage), the tools (AllowedTools, DeniedTools, Trusted, Pin) and when it runs (Disabled, Connect, IdleTimeout).
+	// The zero value of each field is its default, which [messages.Spec] tells. Package supervisor/config reads one from a file.
 	Spec = messages.Spec
 	// Auth says how requests to a remote server are authorised: see [messages.Auth].
 	Auth = messages.Auth
@@ -21,15 +23,20 @@ type (
 	Enforced  = messages.Enforced
 	// Duration is a time.Duration that is written as text in JSON.
 	Duration = messages.Duration
-	// Status is the published state of a server: its phase with the reason, its tools, the next attempt. See [messages.Status],
-	// and [messages.Phase] for the words.
+	// Status is the published state of a server at one moment: Name, Status (a [messages.Phase]: pending, connected, failed,
+	// needs-auth, disabled) with Reason and Error for persons and Step, Class and Retry for programs, NextAttempt, Tools,
+	// InFlight, StderrTail and more. Manager.Status returns it, and events carry it. See [messages.Status].
 	Status = messages.Status
-	// Tool is one tool of one server: its own name and definition. See [messages.Tool].
+	// Tool is one tool of one server: Server and Name, the Description and InputSchema for a model, the server's Annotations, and the
+	// whole definition as it was listed in Raw. An [Entry] of a Snapshot has one. See [messages.Tool].
 	Tool = messages.Tool
-	// Event is one message to a watcher: [messages.Event] has the fields, [messages.EventKind] which of them each kind sets.
+	// Event is one message to a watcher: Seq and Time, the Kind, and what it is about: the Server with its Status, a call with its
+	// Outcome, the Generation of the catalog, a URI, a log line. [messages.EventKind] says which fields each kind sets.
 	Event = messages.Event
-	// Error is the one error type of this package: what happened, to which server, how the call ended (Outcome), what it means
-	// (Class) and what to do. See [messages.Error], [messages.Outcome] and [messages.Class].
+	// Error is the one error type of this package: what happened (Text) and what to do (Fix), to which Server and Tool, how the call
+	// ended (Outcome: not sent, rejected, unknown) and what it means (Class). Its method MayRetry says whether the same call may be
+	// made again, and when. errors.As finds it in every error of a method, errors.Is compares it with the Err… values. See
+	// [messages.Error], [messages.Outcome] and [messages.Class].
 	Error = messages.Error
 	// Resource, ResourceTemplate and Prompt are offered by servers beside tools; CompleteRequest and Completion propose
 	// values for their arguments.
@@ -40,11 +47,14 @@ type (
 	Completion       = messages.Completion
 	// SetServersResult lists what SetServers changed: see [messages.SetServersResult].
 	SetServersResult = messages.SetServersResult
-	// Snapshot is one immutable generation of the catalog, with its methods in [catalog.Snapshot]; Entry is a tool in it, live,
-	// cached or lost: see [catalog.Entry].
+	// Snapshot is the set of tools at one moment, immutable and without a lock: All, Len, Lookup by qualified name, Server for those of
+	// one server, and Generation, which rises with each change. Manager.Tools returns the newest. See [catalog.Snapshot].
 	Snapshot = catalog.Snapshot
-	Entry    = catalog.Entry
-	// Watcher receives events in order, by Next or Events: see [actors.Watcher].
+	// Entry is one tool of a Snapshot: its qualified Name, which a model sees and CallTool takes, the Tool itself, and its State: live,
+	// cached (its server rests), or lost (its server is on the way back). See [catalog.Entry].
+	Entry = catalog.Entry
+	// Watcher receives events in order: Next waits for one, Events ranges over them, Close ends both. A slow one is told by an
+	// [messages.EventGap] how many it lost. Manager.Watch makes it; one goroutine reads it. See [actors.Watcher].
 	Watcher = actors.Watcher
 	// HistoryEntry is one sentence about a server's past: see [actors.Entry].
 	HistoryEntry = actors.Entry
