@@ -26,7 +26,16 @@ import (
 )
 
 // Config describes a manager for [Start]. The zero value works: no servers yet, every default, silent logs. Start copies it;
-// later changes of its fields have no effect.
+// later changes of its fields have no effect. Its fields, by what one wants:
+//
+//   - servers: Servers, InProcess, Transport, Wrap, Policy, Managed, AllowedTransports, Guard, InheritEnv
+//   - where the manager lives: Logger, System, ActorOptions, ClientName, ClientVersion, CacheDir, Rand
+//   - credentials: AuthProvider, AuthStore, AuthLocks, LoginPrompt
+//   - when servers are tried again: Restart, Gate, Timing, WithdrawAfter, CallWait
+//   - bounds: MaxInFlight, MaxQueued, MemoryBudget
+//   - which tools may be called: Naming, Access, Ask, Allow, Pins, Pin, LeastPin
+//   - what stands in the way of calls: Interceptors, Sanitize, SkipOutputCheck, Audit, AuditOptions, AuditProject
+//   - what servers may ask: Elicit, ElicitURL, Sample, SampleTools, Roots
 type Config struct {
 	// Servers are connected from the start, by id. FromFiles reads them from configuration files.
 	Servers map[string]Spec
