@@ -260,6 +260,12 @@ var Table = []Row{
 		Never:    noActors,
 	},
 	{
+		Packages: []string{"transports/internal/admission"},
+		Height:   edge,
+		Why:      "who may still enter is counted without knowing what is entered",
+		Never:    noActors,
+	},
+	{
 		Packages: []string{"transports/internal/errs"},
 		Height:   edge + 3,
 		Why:      "an error of the boundary is made from a cause, whatever failed",

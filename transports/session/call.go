@@ -25,7 +25,7 @@ type Result struct {
 // CallWith is Call with the options o. If ctx was derived from a [CallTimeout], its idle timeout pauses while a handler
 // answers the server, and begins anew with each progress notification.
 func (g *Gate) CallWith(ctx context.Context, tool string, args json.RawMessage, o *Options) (Result, error) {
-	if !g.enter() {
+	if !g.calls.Enter() {
 		return Result{}, g.session.gateClosedError(tool)
 	}
 	defer g.leave()

@@ -4,9 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
-	"sync/atomic"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports/internal/admission"
 )
 
 // Gate admits calls to a session until it is closed, and is never opened again. A session may have several gates, one after
@@ -14,15 +14,11 @@ import (
 // admitted finish by themselves. All methods are safe for concurrent use.
 type Gate struct {
 	session *Session
-	// state holds the closed flag and the number of admitted calls in one word, so that "closed and empty" becomes true at
-	// one moment and a call cannot enter between the two.
-	state atomic.Uint64
+	// calls are the admitted ones.
+	calls admission.Counter
 	// closed and drained are made by the first caller of Shut and Drained, nil before; Session.mu guards them.
 	closed, drained chan struct{}
 }
-
-// gateClosed is the bit of Gate.state that marks the gate as closed. The other bits count the admitted calls.
-const gateClosed = 1 << 63
 
 // OpenGate opens a gate. If the session has ended, or is being closed, the gate is closed from the beginning.
 func (s *Session) OpenGate() *Gate {
@@ -50,7 +46,7 @@ func (g *Gate) Call(ctx context.Context, tool string, args json.RawMessage) (Res
 // Do runs f, which uses the session, as one admitted call: Drained waits for it. If the gate is closed it returns a not-sent
 // error and does not run f.
 func (g *Gate) Do(f func(*Session) error) error {
-	if !g.enter() {
+	if !g.calls.Enter() {
 		return g.session.gateClosedError("")
 	}
 	defer g.leave()
@@ -67,29 +63,29 @@ func (g *Gate) Close() {
 }
 
 // Open reports whether calls are admitted.
-func (g *Gate) Open() bool { return g.state.Load()&gateClosed == 0 }
+func (g *Gate) Open() bool { return !g.calls.Closed() }
 
 // InFlight returns the number of admitted calls that have not returned.
-func (g *Gate) InFlight() int { return int(g.state.Load() &^ gateClosed) }
+func (g *Gate) InFlight() int { return g.calls.Inside() }
 
 // Shut returns a channel that is closed once the gate is.
 func (g *Gate) Shut() <-chan struct{} {
-	return g.signalChannel(&g.closed, func(w uint64) bool { return w&gateClosed != 0 })
+	return g.signalChannel(&g.closed, (*admission.Counter).Closed)
 }
 
 // Drained returns a channel that is closed once the gate is closed and no admitted call is left.
 func (g *Gate) Drained() <-chan struct{} {
-	return g.signalChannel(&g.drained, func(w uint64) bool { return w == gateClosed })
+	return g.signalChannel(&g.drained, (*admission.Counter).Drained)
 }
 
-// signalChannel returns the channel *c, which it makes on first use. If happened is true of the state by then, the channel is
+// signalChannel returns the channel *c, which it makes on first use. If happened is true of the calls by then, the channel is
 // closed at once; otherwise closeSignal closes it. Both run under Session.mu, so one of them sees the other's work.
-func (g *Gate) signalChannel(c *chan struct{}, happened func(word uint64) bool) <-chan struct{} {
+func (g *Gate) signalChannel(c *chan struct{}, happened func(*admission.Counter) bool) <-chan struct{} {
 	g.session.mu.Lock()
 	defer g.session.mu.Unlock()
 	if *c == nil {
 		*c = make(chan struct{})
-		if happened(g.state.Load()) {
+		if happened(&g.calls) {
 			close(*c)
 		}
 	}
@@ -110,38 +106,24 @@ func (g *Gate) closeSignal(c *chan struct{}) {
 	}
 }
 
-// enter admits one call, and reports false if the gate is closed. It is a loop without a lock because every call of every
-// caller passes here.
-func (g *Gate) enter() bool {
-	for {
-		w := g.state.Load()
-		if w&gateClosed != 0 {
-			return false
-		}
-		if g.state.CompareAndSwap(w, w+1) {
-			return true
-		}
-	}
-}
-
 // leave ends one admitted call. After a close the last one to leave closes drained.
 func (g *Gate) leave() {
-	if g.state.Add(^uint64(0)) == gateClosed {
-		g.closeSignal(&g.drained) // this happens once: nothing enters a closed gate, so the count reaches zero once
+	if g.calls.Leave() {
+		g.closeSignal(&g.drained)
 	}
 }
 
-// markClosed sets the closed flag and closes the channels that depend on it. It does not remove the gate from the session:
-// Close does, and the end of the session drops all of them.
+// markClosed closes the gate, and the channels that depend on it. It does not remove the gate from the session: Close does, and the
+// end of the session drops all of them.
 func (g *Gate) markClosed() {
-	before := g.state.Or(gateClosed)
-	if before&gateClosed != 0 {
+	first, empty := g.calls.Close()
+	if !first {
 		return
 	}
 	g.closeSignal(&g.closed)
-	if before == 0 {
-		g.closeSignal(&g.drained) // it was open and empty, so that leave cannot see the last one go
-	} // the gate was empty, so no call will leave and close drained
+	if empty {
+		g.closeSignal(&g.drained) // no call will leave
+	}
 }
 
 // gateClosedError returns the error of a call that a closed gate did not admit: the session's own end if it has ended, else

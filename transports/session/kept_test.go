@@ -75,7 +75,7 @@ func TestAGateOfWhatIsBeingClosedIsClosed(t *testing.T) {
 	s.mu.Lock()
 	s.closing = true
 	s.mu.Unlock()
-	if s.OpenGate().enter() {
+	if s.OpenGate().calls.Enter() {
 		t.Error("a call is admitted to a connection that is being closed")
 	}
 	if err := s.Close(context.Background()); err != nil {

@@ -21,11 +21,11 @@ package lifetime
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/internal/admission"
 	"github.com/mcpvisor/mcpvisor/transports/internal/errs"
 )
 
@@ -51,21 +51,16 @@ type Lifetime struct {
 	// thing that the connection does.
 	AfterDown func(cause *transports.Error)
 
-	// state holds in one word the bit that the connection has ended and the number of goroutines inside, so that "ended and
-	// empty" becomes true at one moment.
-	state atomic.Uint64
+	// inside are the goroutines that entered. It is closed by the first End.
+	inside admission.Counter
 
-	// mu guards cause, and the order in which End sets cause and empty before the bit in state.
+	// mu guards cause, and the order in which End sets cause and empty before it closes inside.
 	mu    sync.Mutex
 	cause *transports.Error // set once, by the first End
-	// empty is closed when no goroutine is inside any more. End makes it before state shows the end, so that Leave always
-	// finds it.
+	// empty is closed when no goroutine is inside any more. End makes it before it closes inside, so that Leave always finds it.
 	empty    chan struct{}
 	Released chan struct{}
 }
-
-// endedBit is the bit of state that says that the connection has ended. The other bits count the goroutines inside.
-const endedBit = 1 << 63
 
 // lastAnswersTime is the time that messages which are under way when the session turns out to be lost get for their own
 // refusal.
@@ -87,22 +82,11 @@ func NewForRequests(sink transports.Sink) *Lifetime {
 }
 
 // Enter lets the caller use the connection, and reports false if it has ended. After true the caller must call Leave.
-func (l *Lifetime) Enter() bool {
-	for {
-		w := l.state.Load()
-		if w&endedBit != 0 {
-			return false
-		}
-		if l.state.CompareAndSwap(w, w+1) {
-			return true
-		}
-	}
-}
+func (l *Lifetime) Enter() bool { return l.inside.Enter() }
 
 // Leave undoes Enter. The last one to leave an ended connection lets notifyDown go on.
 func (l *Lifetime) Leave() {
-	if l.state.Add(^uint64(0)) == endedBit {
-		// This happens once: no goroutine enters an ended connection, so that the count reaches zero once.
+	if l.inside.Leave() {
 		close(l.empty)
 	}
 }
@@ -127,7 +111,7 @@ func (l *Lifetime) End(cause *transports.Error) {
 	if first {
 		l.cause = cause
 		l.empty = make(chan struct{})
-		if l.state.Or(endedBit) == 0 {
+		if _, empty := l.inside.Close(); empty {
 			// No goroutine was inside, so that no leave will close it.
 			close(l.empty)
 		}

@@ -106,11 +106,11 @@ var sessionBugs = inPackage("transports/session",
 		Finds: []string{"I17", "I2"}, Why: "each reconnect of a server that is in use takes five seconds",
 	},
 	Bug{
-		Name: "empty-gate-drains", In: "Gate.markClosed", Old: "before == 0", New: "before != 0",
+		Name: "empty-gate-drains", In: "Gate.markClosed", Old: "first, empty := g.calls.Close()", New: "first, empty := g.calls.Close()\nempty = !empty",
 		Finds: []string{"I17", "I2"}, Why: "each reconnect of a server that is not in use takes five seconds, and calls that run are cut off",
 	},
 	Bug{
-		Name: "closed-gate-admits", In: "Gate.enter", Old: "w&gateClosed != 0", New: "w == gateClosed",
+		Name: "closed-gate-admits", Package: "transports/internal/admission", In: "Counter.Enter", Old: "w&closed != 0", New: "w == closed",
 		Finds: []string{"I3", "I1"}, Why: "as long as one call runs a server that was disabled can be called",
 	},
 	Bug{
