@@ -18,8 +18,8 @@ const (
 	ClaudeAIProxy TransportKind = "claudeai-proxy"
 )
 
-// transportKinds is the table of the kinds. A new kind is a constant, its row here and a case in the opener of the supervisor;
-// everything else asks the row.
+// transportKinds is the table of the kinds. A new kind is a constant, its row here and one in transports/kinds, which makes the
+// transport; everything else asks the row.
 var transportKinds = []struct {
 	kind TransportKind
 	// schemes are those of the URLs by which a server of the kind is reached; none for a server of this machine.

@@ -307,6 +307,12 @@ var Table = []Row{
 		Never:    noActors,
 	},
 	{
+		Packages: []string{"transports/kinds"},
+		Height:   conversation,
+		Why:      "the transport of a spec is made for any owner, who decides before whether it may be",
+		Never:    noActors,
+	},
+	{
 		Packages: []string{
 			"transports/auth", "transports/fault", "transports/transporttest", "transports/mcpgo", "transports/gosdk",
 		},

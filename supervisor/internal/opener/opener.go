@@ -20,8 +20,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
-	"os"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -33,10 +33,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/addresses"
 	"github.com/mcpvisor/mcpvisor/transports/budget"
 	"github.com/mcpvisor/mcpvisor/transports/inprocess"
-	"github.com/mcpvisor/mcpvisor/transports/runner"
+	"github.com/mcpvisor/mcpvisor/transports/kinds"
 	"github.com/mcpvisor/mcpvisor/transports/stdio"
-	"github.com/mcpvisor/mcpvisor/transports/web"
-	"github.com/mcpvisor/mcpvisor/transports/websocket"
 )
 
 // Opener decides whether a spec may be tried, and makes its transport. Safe for concurrent use.
@@ -106,66 +104,35 @@ func (o *Opener) newTransport(name string, spec *messages.Spec, share *budget.Sh
 			return t, err
 		}
 	}
-	grace := time.Duration(spec.StopGrace)
-	switch spec.Kind() {
-	// The child gets its own environment, its directory and, if the spec asks, its isolation; a runner of packages is known by name.
-	case messages.Stdio:
-		// The spec's setting for the environment overrides the configuration's.
-		inherit := o.InheritEnv
-		if spec.InheritEnv != nil {
-			inherit = *spec.InheritEnv
+	with := kinds.Options{
+		Server: name, Share: share, Grace: time.Duration(spec.StopGrace), Guard: o.Guard, InheritEnv: o.InheritEnv, InProcess: o.InProcess,
+	}
+	if spec.Kind().Remote() {
+		var err error
+		if with.Client, with.Auth, err = o.clientAndCredential(name, spec); err != nil {
+			return nil, openError(err)
 		}
-		env, _ := stdio.ChildEnv(os.Environ(), spec.Env, inherit)
-		return stdio.New(stdio.Config{
-			Command: spec.Command, Args: spec.Args, Env: env, Dir: spec.Cwd,
-			Grace: grace, Fetches: runner.NameOf(spec.Command, spec.Args) != "",
-			MaxMessage: spec.MaxMessage, Share: share, Guard: o.Guard, Secrets: spec.Secrets(),
-			Isolation: spec.Isolation, Server: name, MayControl: spec.MayControl,
-		}), nil
-	case messages.HTTP, messages.SSE, messages.WebSocket, messages.ClaudeAIProxy:
-		return o.newRemoteTransport(name, spec, grace, share)
-	case messages.SDK:
-		// The server's function runs in a goroutine of this process; it has no secrets and no process to guard.
-		if serve := o.InProcess[inProcessName(name, *spec)]; serve != nil {
-			t := inprocess.New(serve)
-			t.MaxMessage, t.Share = spec.MaxMessage, share
-			return t, nil
-		}
+	}
+	if t := kinds.New(spec, with); t != nil {
+		return t, nil
 	}
 	return nil, &messages.Error{Op: "connect", Class: messages.ClassConfig, Text: o.SpecProblem(name, *spec)}
 }
 
-// newRemoteTransport makes the transport of a server behind a URL. It reads the files of the spec's TLS anew for each attempt, so
-// that renewed certificates count.
-func (o *Opener) newRemoteTransport(name string, spec *messages.Spec, grace time.Duration, share *budget.Share) (transports.Transport, error) {
+// clientAndCredential returns what the requests to a server behind a URL are sent with. It reads the files of the spec's TLS anew for
+// each attempt, so that renewed certificates count.
+func (o *Opener) clientAndCredential(name string, spec *messages.Spec) (*http.Client, transports.Authorizer, error) {
 	// The client is shared with other servers unless the spec has a TLS configuration of its own.
 	client, err := o.clients.clientFor(spec.TLS, addresses.OriginOf(spec.URL))
 	if err != nil {
-		return nil, openError(err)
-	}
-	cfg := web.Config{
-		URL: spec.URL, Headers: spec.Headers, FallbackSSE: spec.FallbackSSE, PlainCredentials: spec.AllowPlainHTTP,
-		MaxMessage: spec.MaxMessage, Share: share, Grace: grace, Client: client,
+		return nil, nil, err
 	}
 	// The credential outlives this attempt: a refresh that runs is shared.
 	credential, err := o.Credentials.CredentialFor(name, spec)
 	if err != nil {
-		return nil, openError(err)
+		return nil, nil, err
 	}
-	cfg.Auth = credential.ForConnection()
-	switch spec.Kind() {
-	case messages.SSE:
-		return web.NewSSE(cfg), nil
-	case messages.WebSocket:
-		return websocket.New(websocket.Config{
-			URL: cfg.URL, Headers: cfg.Headers, Auth: cfg.Auth, PlainCredentials: cfg.PlainCredentials,
-			MaxMessage: cfg.MaxMessage, Share: share, Grace: grace, Client: client,
-		}), nil
-	case messages.ClaudeAIProxy:
-		return web.NewClaudeAI(web.ClaudeAIConfig{Config: cfg, ConnectorID: spec.ID}), nil
-	default:
-		return web.NewHTTP(cfg), nil
-	}
+	return client, credential.ForConnection(), nil
 }
 
 // openError translates an error of the layers below into the facade's type, once, so that errors.As finds one type everywhere.
@@ -181,14 +148,6 @@ func openError(err error) error {
 			RetryAfter: bad.RetryAfter}
 	}
 	return err
-}
-
-// inProcessName returns the key of Config.InProcess for a spec of type "sdk".
-func inProcessName(name string, s messages.Spec) string {
-	if s.Name != "" {
-		return s.Name
-	}
-	return name
 }
 
 // checkURL returns why a URL cannot be dialled; empty if it can. It quotes only the scheme: the rest may hold secrets.

@@ -8,6 +8,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor/config"
 	"github.com/mcpvisor/mcpvisor/transports/isolation"
+	"github.com/mcpvisor/mcpvisor/transports/kinds"
 )
 
 // RefusingRule returns the rule of the first policy that refuses a spec; empty if none does.
@@ -48,8 +49,8 @@ func (o *Opener) SpecProblem(name string, s messages.Spec) string {
 			return "isolation." + faults[0].Key + ": " + faults[0].Text + "; " + faults[0].Fix
 		}
 	case messages.SDK:
-		if o.Transport == nil && o.InProcess[inProcessName(name, s)] == nil {
-			return fmt.Sprintf("no in-process server is registered as %q; give it in Config.InProcess", inProcessName(name, s))
+		if o.Transport == nil && o.InProcess[kinds.InProcessName(name, &s)] == nil {
+			return fmt.Sprintf("no in-process server is registered as %q; give it in Config.InProcess", kinds.InProcessName(name, &s))
 		}
 	case "":
 		return "it has neither a command nor a url"

@@ -18,14 +18,13 @@ package toolcache
 
 import (
 	"encoding/json"
-	"os"
 
 	"go.uber.org/zap"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor/internal/lists"
+	"github.com/mcpvisor/mcpvisor/transports/kinds"
 	"github.com/mcpvisor/mcpvisor/transports/session"
-	"github.com/mcpvisor/mcpvisor/transports/stdio"
 )
 
 // The tools of a lazy server outlive the manager in small files, one per server and audience, so that the next run can offer them
@@ -92,11 +91,7 @@ func (c *Cache) audienceOf(name string, spec *messages.Spec, public bool) []byte
 		}
 		// A child sees the manager's environment too: another value may mean another account.
 		if spec.Kind() == messages.Stdio {
-			inherit := c.inheritEnv
-			if spec.InheritEnv != nil {
-				inherit = *spec.InheritEnv
-			}
-			r.Env, _ = stdio.ChildEnv(os.Environ(), spec.Env, inherit)
+			r.Env = kinds.ChildEnv(spec, c.inheritEnv)
 		}
 	}
 	context, err := json.Marshal(r)

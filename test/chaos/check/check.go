@@ -5,17 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/kinds"
 	"github.com/mcpvisor/mcpvisor/transports/session"
-	"github.com/mcpvisor/mcpvisor/transports/stdio"
-	"github.com/mcpvisor/mcpvisor/transports/web"
-	"github.com/mcpvisor/mcpvisor/transports/websocket"
 )
 
 // Run checks the servers one after the other, in the order of their names. The error is that of ctx; the report holds what was
@@ -87,7 +84,7 @@ func (s *serverCheck) runChecks(ctx context.Context) {
 	case s.spec.Disabled:
 		s.addFinding("start", NotTried, "it is disabled", "")
 		return
-	case s.kind == messages.SDK || s.kind == messages.ClaudeAIProxy:
+	case s.kind == messages.ClaudeAIProxy || s.newTransport() == nil:
 		s.addFinding("start", NotTried, fmt.Sprintf("a server of type %q is not reached from here", s.kind), "")
 		return
 	}
@@ -158,40 +155,13 @@ func (s *serverCheck) addFinding(id string, v Verdict, text, fix string, measure
 
 // newTransport makes the transport that a manager would make for this server, with the same environment and limits.
 func (s *serverCheck) newTransport() transports.Transport {
-	cfg := web.Config{
-		URL: s.spec.URL, Headers: s.spec.Headers, FallbackSSE: s.spec.FallbackSSE, MaxMessage: s.spec.MaxMessage,
-		PlainCredentials: s.spec.AllowPlainHTTP, Client: s.httpClient(),
-	}
-	switch s.kind {
-	case messages.SSE:
-		return web.NewSSE(cfg)
-	case messages.WebSocket:
-		return websocket.New(websocket.Config{
-			URL: cfg.URL, Headers: cfg.Headers, MaxMessage: cfg.MaxMessage, PlainCredentials: cfg.PlainCredentials,
-			Client: cfg.Client,
-		})
-	case messages.HTTP:
-		return web.NewHTTP(cfg)
-	default:
-		return stdio.New(stdio.Config{
-			Command: s.spec.Command, Args: s.spec.Args, Env: s.childEnv(), Dir: s.spec.Cwd, Grace: s.o.Grace,
-			MaxMessage: s.spec.MaxMessage, StderrTail: stderrMost, Guard: s.o.Guard, Secrets: s.spec.Secrets(),
-		})
-	}
+	return kinds.New(&s.spec, kinds.Options{
+		Server: s.name, Grace: s.o.Grace, Client: s.httpClient(), InheritEnv: s.o.InheritEnv, Guard: s.o.Guard, StderrTail: stderrMost,
+	})
 }
 
 // stderrMost is the number of bytes of standard error up to which they are counted.
 const stderrMost = 1 << 20
-
-// childEnv returns the environment that a manager would give the process.
-func (s *serverCheck) childEnv() []string {
-	inherit := s.o.InheritEnv
-	if s.spec.InheritEnv != nil {
-		inherit = *s.spec.InheritEnv
-	}
-	env, _ := stdio.ChildEnv(os.Environ(), s.spec.Env, inherit)
-	return env
-}
 
 // connectTimeout returns the time that one start may take: the option, else the spec's, else 30 s.
 func (s *serverCheck) connectTimeout() time.Duration {
