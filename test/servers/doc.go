@@ -23,7 +23,13 @@
 // # How it fits
 //
 // Tests and benchmarks of transports, supervisor and cmd, and the real tier of test/chaos, start these servers as child
-// processes. The package calls nothing of mcpvisor. Package web beside this one serves the same fixtures over HTTP.
+// processes. The package calls nothing of mcpvisor. Package web beside this one serves over HTTP.
+//
+// Benchmarks take [Fixed], which answers without decoding, and run it in a [Child] where it must not count as the client's cost.
+//
+// Two clients that do not know the fixtures, the Go SDK's and mcp-go's, talk to them in the tests. The servers of package
+// test/chaos/score over HTTP, and those of test/chaos/peer, are written apart from these, so that one misreading of the protocol is
+// not everybody's truth.
 //
 // The fixtures belong to the legacy era, except those whose names begin with "modern", which know no initialize.
 //

@@ -4,13 +4,12 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
-	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 
+	"github.com/mcpvisor/mcpvisor/test/servers"
+	fixtures "github.com/mcpvisor/mcpvisor/test/servers/web"
 	"github.com/mcpvisor/mcpvisor/transports/inprocess"
 )
 
@@ -40,35 +39,16 @@ func Main(args []string) bool {
 	case "stdio":
 		floodStdio(kind)
 	case "http":
-		s := httptest.NewServer(floodHTTP(kind))
-		fmt.Println(s.URL)
-		// The process ends with the one that started it.
-		_, _ = io.Copy(io.Discard, os.Stdin)
+		servers.ServeChild(httptest.NewServer(floodHTTP(kind)).URL)
 	}
 	os.Exit(0)
 	return true
 }
 
-// answerFor returns the answer of a server with one tool, nil for a notification. The flood begins only after the handshake, so
-// that the manager connects.
-func answerFor(request []byte) []byte {
-	var r struct {
-		ID     json.RawMessage `json:"id"`
-		Method string          `json:"method"`
-	}
-	if json.Unmarshal(request, &r) != nil || len(r.ID) == 0 {
-		return nil
-	}
-	result := `{}`
-	switch r.Method {
-	case "initialize":
-		result = `{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true},"logging":{}},"serverInfo":{"name":"flood","version":"1"}}`
-	case "tools/list":
-		result = `{"tools":[{"name":"none","inputSchema":{"type":"object"}}]}`
-	case "server/discover":
-		return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no"}}`, r.ID)
-	}
-	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":%s}`, r.ID, result)
+// calm is what a server answers that floods: it has one tool. The flood begins only after the handshake, so that the manager
+// connects.
+var calm = &servers.Fixed{
+	Name: "flood", Capabilities: `{"tools":{"listChanged":true},"logging":{}}`, Tools: `{"tools":[{"name":"none","inputSchema":{"type":"object"}}]}`,
 }
 
 // floodStdio answers requests, and floods standard output or error after the handshake. It exits when its input ends.
@@ -80,7 +60,7 @@ func floodStdio(kind string) {
 			if err != nil {
 				os.Exit(0)
 			}
-			if r := answerFor(line); r != nil {
+			if r := calm.Answer(line); r != nil {
 				// One Write of a small message to a pipe is atomic, so the flood does not tear it.
 				_, _ = os.Stdout.Write(append(r, '\n'))
 			}
@@ -114,23 +94,19 @@ func writeFlood(kind string) {
 
 // floodHTTP floods the GET stream, for messages that belong to no request.
 func floodHTTP(kind string) http.Handler {
+	answers := fixtures.Answers(calm.Answer)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodGet {
-			w.Header().Set("Content-Type", "text/event-stream")
-			block := bytes.Repeat([]byte("data: "+floodMessages[kind]+"\n\n"), 64)
-			for {
-				if _, err := w.Write(block); err != nil {
-					return
-				}
-			}
-		}
-		body, _ := io.ReadAll(io.LimitReader(r.Body, 1<<20))
-		if answer := answerFor(body); answer != nil {
-			w.Header().Set("Content-Type", "application/json")
-			_, _ = w.Write(answer)
+		if r.Method != http.MethodGet {
+			answers.ServeHTTP(w, r)
 			return
 		}
-		w.WriteHeader(http.StatusAccepted)
+		w.Header().Set("Content-Type", "text/event-stream")
+		block := bytes.Repeat([]byte("data: "+floodMessages[kind]+"\n\n"), 64)
+		for {
+			if _, err := w.Write(block); err != nil {
+				return
+			}
+		}
 	})
 }
 
@@ -142,7 +118,7 @@ func floodInProcess(kind string) func(context.Context, inprocess.Peer) error {
 			if err != nil {
 				return nil //nolint:nilerr // the connection has ended
 			}
-			if answer := answerFor(body); answer != nil {
+			if answer := calm.Answer(body); answer != nil {
 				if err := peer.Write(ctx, answer); err != nil {
 					return err
 				}

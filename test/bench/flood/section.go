@@ -1,12 +1,10 @@
 package flood
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"time"
@@ -117,29 +115,11 @@ func floodServer(transport, kind string) (spec supervisor.Spec, end func(), err 
 	case "stdio":
 		return supervisor.Spec{Command: self, Args: []string{marker, "stdio", kind}}, func() {}, nil
 	}
-	cmd := exec.Command(self, marker, "http", kind)
-	in, err := cmd.StdinPipe()
+	c, err := servers.StartChild(marker, "http", kind)
 	if err != nil {
 		return spec, nil, err
 	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return spec, nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return spec, nil, err
-	}
-	end = func() {
-		in.Close()
-		// The exit status has no meaning here.
-		_ = cmd.Wait()
-	}
-	url, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		end()
-		return spec, nil, err
-	}
-	return supervisor.Spec{URL: strings.TrimSpace(url)}, end, nil
+	return supervisor.Spec{URL: c.Line}, c.Close, nil
 }
 
 // callTimes returns the times of calls to the healthy server, one after the other, sorted.

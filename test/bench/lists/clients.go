@@ -21,6 +21,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/test/servers"
 	"github.com/mcpvisor/mcpvisor/transports/inprocess"
 	"github.com/mcpvisor/mcpvisor/transports/mcpgo"
 )
@@ -32,9 +33,8 @@ type ServerSet struct {
 	self string
 	// url is the server whose list changes with each listing, frozenURL the one whose list stays the same.
 	url, frozenURL string
-	// processes are the servers over HTTP; each ends when its input, the element of inputs at the same index, is closed.
-	processes []*exec.Cmd
-	inputs    []io.Closer
+	// children are the servers over HTTP.
+	children  []*servers.Child
 	inProcess *server.MCPServer
 	// count numbers the changes of the in-process list.
 	count int
@@ -63,10 +63,12 @@ func NewServerSet(c Case) (*ServerSet, error) {
 	// Two servers, because a list that never changes cannot come from one whose list changes with each listing.
 	case "http":
 		for frozen, url := range map[bool]*string{false: &w.url, true: &w.frozenURL} {
-			if *url, err = w.startProcess(frozen); err != nil {
+			c, err := servers.StartChild(w.serverArgs(frozen)...)
+			if err != nil {
 				w.Close()
 				return nil, err
 			}
+			*url, w.children = c.Line, append(w.children, c)
 		}
 	default:
 		return nil, fmt.Errorf("there is no server %q; there are stdio, http and sdk", c.Server)
@@ -74,32 +76,10 @@ func NewServerSet(c Case) (*ServerSet, error) {
 	return w, nil
 }
 
-// startProcess starts an HTTP server and returns the URL that it prints.
-func (w *ServerSet) startProcess(frozen bool) (url string, err error) {
-	cmd := exec.Command(w.self, w.serverArgs(frozen)...)
-	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		return "", err
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return "", err
-	}
-	if err := cmd.Start(); err != nil {
-		return "", err
-	}
-	w.processes, w.inputs = append(w.processes, cmd), append(w.inputs, in)
-	url, err = bufio.NewReader(out).ReadString('\n')
-	return strings.TrimSpace(url), err
-}
-
 // Close ends the servers' processes.
 func (w *ServerSet) Close() {
-	for i, cmd := range w.processes {
-		_ = w.inputs[i].Close()
-		// The exit status has no meaning here.
-		_ = cmd.Wait()
+	for _, c := range w.children {
+		c.Close()
 	}
 }
 

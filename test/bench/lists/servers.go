@@ -6,11 +6,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net/http"
 	"net/http/httptest"
 	"os"
 	"strconv"
 	"sync"
+
+	"github.com/mcpvisor/mcpvisor/test/servers"
+	"github.com/mcpvisor/mcpvisor/test/servers/web"
 )
 
 // listServer answers from prepared bytes: the pages of a list in which the title of the first tool holds the number of the
@@ -71,56 +73,32 @@ func (s *listServer) writeAnswer(w io.Writer, body []byte) {
 	if json.Unmarshal(body, &m) != nil || m.ID == nil {
 		return
 	}
-	switch m.Method {
-	case "initialize":
-		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},`+
-			`"serverInfo":{"name":"shelf","version":"1"}}}`+"\n", m.ID)
-	case "tools/list":
-		number := 0
-		// Without a cursor the first page is meant.
-		_, _ = fmt.Sscanf(m.Params.Cursor, "page-%d", &number)
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if number == 0 && !s.frozen {
-			s.count++
-			copy(s.pages[0][s.word:], fmt.Appendf(nil, "%0*d", countWidth, s.count))
-		}
-		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":`, m.ID)
-		_, _ = w.Write(s.pages[min(number, len(s.pages)-1)])
-		_, _ = io.WriteString(w, "}\n")
-	case "ping":
-		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{}}`+"\n", m.ID)
-	default:
-		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"Method not found"}}`+"\n", m.ID)
+	if m.Method != "tools/list" {
+		_, _ = w.Write(append(other.Answer(body), '\n'))
+		return
 	}
+	number := 0
+	// Without a cursor the first page is meant.
+	_, _ = fmt.Sscanf(m.Params.Cursor, "page-%d", &number)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if number == 0 && !s.frozen {
+		s.count++
+		copy(s.pages[0][s.word:], fmt.Appendf(nil, "%0*d", countWidth, s.count))
+	}
+	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":`, m.ID)
+	_, _ = w.Write(s.pages[min(number, len(s.pages)-1)])
+	_, _ = io.WriteString(w, "}\n")
 }
 
-// ServeHTTP implements http.Handler: each POST is answered with JSON.
-func (s *listServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	switch r.Method {
-	case http.MethodPost:
-	case http.MethodDelete:
-		return
-	// The server has no GET stream.
-	default:
-		w.Header().Set("Allow", "POST, DELETE")
-		w.WriteHeader(http.StatusMethodNotAllowed)
-		return
-	}
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		return
-	}
+// other answers everything but lists.
+var other = &servers.Fixed{Name: "shelf"}
+
+// answer returns the answer to a message, nil to a notification.
+func (s *listServer) answer(body []byte) []byte {
 	var answer bytes.Buffer
 	s.writeAnswer(&answer, body)
-	if answer.Len() == 0 {
-		w.WriteHeader(http.StatusAccepted)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Mcp-Session-Id", "bench")
-	w.Header().Set("Content-Length", strconv.Itoa(answer.Len()))
-	_, _ = w.Write(answer.Bytes())
+	return answer.Bytes()
 }
 
 // marker is the first argument of a process with a list server.
@@ -141,10 +119,7 @@ func Main(args []string) bool {
 	page, _ := strconv.Atoi(args[3])
 	s := newListServer(tools, page, args[4] == "true")
 	if args[1] == "http" {
-		fmt.Println(httptest.NewServer(s).URL + "/mcp")
-		// The process ends with the one that started it.
-		_, _ = io.Copy(io.Discard, os.Stdin)
-		os.Exit(0)
+		servers.ServeChild(httptest.NewServer(web.Answers(s.answer)).URL + "/mcp")
 	}
 	in, out := bufio.NewReaderSize(os.Stdin, 1<<20), bufio.NewWriterSize(os.Stdout, 1<<20)
 	for {

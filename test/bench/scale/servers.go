@@ -5,11 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"os/exec"
+	"strings"
 	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -18,6 +16,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/test/servers"
+	fixtures "github.com/mcpvisor/mcpvisor/test/servers/web"
 	"github.com/mcpvisor/mcpvisor/transports"
 	"github.com/mcpvisor/mcpvisor/transports/inprocess"
 	"github.com/mcpvisor/mcpvisor/transports/mcpgo"
@@ -31,55 +30,24 @@ func Main(args []string) bool {
 	if len(args) != 1 || args[0] != marker {
 		return false
 	}
-	s := httptest.NewServer(tinyOverHTTP{})
-	if _, err := fmt.Println(s.URL); err == nil {
-		// The process ends with the one that started it.
-		_, _ = io.Copy(io.Discard, os.Stdin)
-	}
-	os.Exit(0)
+	servers.ServeChild(httptest.NewServer(tinyOverHTTP{}).URL)
 	return true
 }
 
 // Web is a process with servers over streamable HTTP, so that their cost is not counted as a client's. Every path is a server
 // of its own; below /stream servers open a GET stream, below /plain they have none.
 type Web struct {
-	URL     string
-	process *exec.Cmd
-	input   io.Closer
+	*servers.Child
+	URL string
 }
 
 // NewWeb starts the process.
 func NewWeb() (*Web, error) {
-	self, err := os.Executable()
+	c, err := servers.StartChild(marker)
 	if err != nil {
 		return nil, err
 	}
-	w := &Web{process: exec.Command(self, marker)}
-	w.process.Stderr = os.Stderr
-	in, err := w.process.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
-	out, err := w.process.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	w.input = in
-	if err := w.process.Start(); err != nil {
-		return nil, err
-	}
-	if _, err := fmt.Fscanln(out, &w.URL); err != nil {
-		w.Close()
-		return nil, fmt.Errorf("the servers did not say where they are: %w", err)
-	}
-	return w, nil
-}
-
-// Close ends the process.
-func (w *Web) Close() {
-	_ = w.input.Close()
-	// The exit status has no meaning here.
-	_ = w.process.Wait()
+	return &Web{c, c.Line}, nil
 }
 
 // tinyOverHTTP is a server of the legacy era with one tool, on every path.
@@ -87,29 +55,13 @@ type tinyOverHTTP struct{}
 
 // ServeHTTP implements http.Handler.
 func (tinyOverHTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	switch r.Method {
-	case http.MethodGet:
-		if len(r.URL.Path) < 7 || r.URL.Path[:7] != "/stream" {
-			w.WriteHeader(http.StatusMethodNotAllowed)
-			return
-		}
-		w.Header().Set("Content-Type", "text/event-stream")
-		_ = http.NewResponseController(w).Flush()
-		<-r.Context().Done()
-	case http.MethodPost:
-		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			return
-		}
-		answer := tinyAnswer(body)
-		if answer == nil {
-			w.WriteHeader(http.StatusAccepted)
-			return
-		}
-		w.Header().Set("Content-Type", "application/json")
-		w.Header().Set("Mcp-Session-Id", "scale")
-		_, _ = w.Write(answer)
+	if r.Method != http.MethodGet || !strings.HasPrefix(r.URL.Path, "/stream") {
+		tinyAnswers.ServeHTTP(w, r)
+		return
 	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	_ = http.NewResponseController(w).Flush()
+	<-r.Context().Done()
 }
 
 // Tiny is an in-process server with one tool that holds nothing but its goroutine. A call with the argument change announces
@@ -124,7 +76,7 @@ func Tiny(ctx context.Context, peer inprocess.Peer) error {
 			// Write fails only when the connection ends.
 			_ = peer.Write(ctx, []byte(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`))
 		}
-		return tinyAnswer(msg)
+		return tiny.Answer(msg)
 	}
 	direct.Answer(func(m transports.Message) []byte { return answer(m.Body) })
 	direct.Receive(func(msg []byte) {
@@ -136,30 +88,13 @@ func Tiny(ctx context.Context, peer inprocess.Peer) error {
 	return nil
 }
 
-// tinyAnswer returns the answer to a message, nil for a notification. It searches the message instead of decoding it: a decoder
-// would grow the stack of the goroutine that runs it, and the measurement would count that stack as the manager's.
-func tinyAnswer(msg []byte) []byte {
-	_, id, found := bytes.Cut(msg, []byte(`"id":`))
-	end := bytes.IndexAny(id, ",}")
-	if !found || end < 0 {
-		return nil
+// tiny has one tool, and tinyAnswers serves it over HTTP.
+var (
+	tiny = &servers.Fixed{
+		Name: "tiny", Tools: `{"tools":[{"name":"x","inputSchema":{"type":"object"}}]}`, Call: `{"content":[]}`,
 	}
-	answer := append([]byte(`{"jsonrpc":"2.0","id":`), id[:end]...)
-	for _, known := range tinyAnswers {
-		if bytes.Contains(msg, []byte(known.method)) {
-			return append(append(answer, known.result...), '}')
-		}
-	}
-	return append(answer, `,"error":{"code":-32601,"message":"Method not found"}}`...)
-}
-
-// tinyAnswers maps methods to results.
-var tinyAnswers = []struct{ method, result string }{
-	{`"method":"initialize"`, `,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},` +
-		`"serverInfo":{"name":"tiny","version":"1"}}`},
-	{`"method":"tools/list"`, `,"result":{"tools":[{"name":"x","inputSchema":{"type":"object"}}]}`},
-	{`"method":"tools/call"`, `,"result":{"content":[]}`},
-}
+	tinyAnswers = fixtures.Answers(tiny.Answer)
+)
 
 // Kinds are the kinds of servers that are measured.
 var Kinds = []string{"in process", library, library + ", legacy", "http", "http with a stream", "stdio"}

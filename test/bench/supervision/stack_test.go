@@ -1,11 +1,11 @@
 package supervision_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
-	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -19,6 +19,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/supervisor/access"
 	"github.com/mcpvisor/mcpvisor/test/bench/supervision"
+	"github.com/mcpvisor/mcpvisor/test/servers"
+	fixtures "github.com/mcpvisor/mcpvisor/test/servers/web"
 )
 
 // waitingStack is the stack in which a call fits that waits for an answer over HTTP, the frames of net/http included. The
@@ -56,7 +58,7 @@ func TestAWaitingCallFitsIntoItsStack(t *testing.T) {
 		callOnSmallStack(t)
 		return
 	}
-	web := httptest.NewServer(http.HandlerFunc(serveNothing))
+	web := httptest.NewServer(fixtures.Answers(answerLate))
 	defer web.Close()
 	for name := range stackCases {
 		t.Run(name, func(t *testing.T) {
@@ -69,7 +71,7 @@ func TestAWaitingCallFitsIntoItsStack(t *testing.T) {
 
 // BenchmarkStackToSpare reports how many bytes of its stack a waiting call leaves free, in steps of 128.
 func BenchmarkStackToSpare(b *testing.B) {
-	web := httptest.NewServer(http.HandlerFunc(serveNothing))
+	web := httptest.NewServer(fixtures.Answers(answerLate))
 	defer web.Close()
 	for name := range stackCases {
 		b.Run(name, func(b *testing.B) {
@@ -167,30 +169,12 @@ func (c *callers) useFrame(ctx context.Context, used int) error {
 	return err
 }
 
-// serveNothing answers as a server of the legacy era with one tool.
-func serveNothing(w http.ResponseWriter, r *http.Request) {
-	if r.Method != http.MethodPost {
-		w.WriteHeader(http.StatusMethodNotAllowed)
-		return
+// nothing is a server of the legacy era with one tool, which takes a while so that the caller waits.
+var nothing = &servers.Fixed{Name: "nothing", Tools: `{"tools":[{"name":"nothing","inputSchema":{"type":"object"}}]}`, Call: `{"content":[]}`}
+
+func answerLate(msg []byte) []byte {
+	if bytes.Contains(msg, []byte("tools/call")) {
+		time.Sleep(10 * time.Millisecond)
 	}
-	body, err := io.ReadAll(r.Body)
-	var m struct {
-		ID     json.RawMessage
-		Method string
-	}
-	if err != nil || json.Unmarshal(body, &m) != nil || m.ID == nil {
-		w.WriteHeader(http.StatusAccepted)
-		return
-	}
-	result := `{"content":[]}`
-	switch m.Method {
-	case "initialize":
-		result = `{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"nothing","version":"1"}}`
-	case "tools/list":
-		result = `{"tools":[{"name":"nothing","inputSchema":{"type":"object"}}]}`
-	case "tools/call":
-		time.Sleep(10 * time.Millisecond) // so that the caller waits
-	}
-	w.Header().Set("Content-Type", "application/json")
-	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, result)
+	return nothing.Answer(msg)
 }
