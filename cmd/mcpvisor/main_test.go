@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"flag"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -56,6 +57,8 @@ func TestMain(m *testing.M) {
 //	running                 wait until a mcpvisor up of this directory answers, and has connected its servers
 //	gone                    no process that was started by the script is left (Linux only, no opinion elsewhere)
 //
+// The condition [chaos] holds unless the tag nochaos has left the commands of chaos out.
+//
 // PRIVATE and PATIENT are the addresses of servers on this machine; see script_servers_test.go.
 func TestScripts(t *testing.T) {
 	vars := serveScripts(t)
@@ -64,6 +67,12 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		UpdateScripts:       *update,
+		Condition: func(cond string) (bool, error) {
+			if cond != "chaos" {
+				return false, fmt.Errorf("no condition is named %q", cond)
+			}
+			return fullBuild, nil
+		},
 		Setup: func(env *testscript.Env) error {
 			env.Vars = append(env.Vars, vars...)
 			return setUpScript(env)

@@ -492,6 +492,9 @@ func TestUpEndsInTime(t *testing.T) {
 
 // TestUpDemo checks that the demo needs only the program, shows a restart within seconds, and ends by itself.
 func TestUpDemo(t *testing.T) {
+	if !fullBuild {
+		t.Skip("this build has no chaos and no demo")
+	}
 	t.Parallel()
 	p := newPlace(t, "")
 	p.env = append(p.env, "PATH=/nowhere")
