@@ -14,6 +14,7 @@ import (
 	"github.com/gofrs/flock"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports/files"
 )
 
 const (
@@ -114,7 +115,7 @@ func (f *File) openFlags() (int, error) {
 	info, err := os.Lstat(f.Path)
 	// An error of Lstat comes again when the file is opened, and is reported there.
 	if err != nil || info.Mode()&os.ModeSymlink == 0 {
-		return flags | noFollow, nil //nolint:nilerr // it comes again when the file is opened
+		return flags | files.NoFollow, nil //nolint:nilerr // it comes again when the file is opened
 	}
 	// Following a link to a regular file would let its author choose which file is written.
 	if end, err := os.Stat(f.Path); err != nil || end.Mode().IsRegular() {
@@ -145,7 +146,7 @@ func (f *File) lockFile() (unlock func(), err error) {
 	if err := os.MkdirAll(filepath.Dir(f.Path), 0o700); err != nil {
 		return nil, err
 	}
-	l := flock.New(f.Path+".lock", flock.SetFlag(os.O_CREATE|os.O_RDWR|noFollow), flock.SetPermissions(0o600))
+	l := flock.New(f.Path+".lock", flock.SetFlag(os.O_CREATE|os.O_RDWR|files.NoFollow), flock.SetPermissions(0o600))
 	ctx, cancel := context.WithTimeout(context.Background(), lockTime)
 	defer cancel()
 	// The lock is tried every 2 ms: the system offers no wait with a bound.

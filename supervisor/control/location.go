@@ -11,6 +11,7 @@ import (
 	"runtime"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports/files"
 )
 
 // maxSocketPath is the longest path of a socket that every system accepts, in bytes: macOS has room for 104 with the
@@ -135,7 +136,7 @@ func checkPrivate(dir string) error {
 		return &messages.Error{Op: "control", Class: messages.ClassDenied,
 			Text: messages.Line(dir, 0) + " is no directory", Fix: "remove it"}
 	}
-	if problem := accessProblem(info); problem != "" {
+	if problem := files.Exposure(info); problem != "" {
 		return &messages.Error{Op: "control", Class: messages.ClassDenied,
 			Text: "the directory " + messages.Line(dir, 0) + " " + problem,
 			Fix:  "make it yours with mode 0700, or remove it"}

@@ -36,7 +36,7 @@ func privateDir(dir string) error {
 
 // checkPrivate refuses a file or directory that others may use.
 func checkPrivate(path string, info fs.FileInfo) error {
-	problem, mode := exposureReason(info), "0600"
+	problem, mode := files.Exposure(info), "0600"
 	if info.IsDir() {
 		mode = "0700"
 	}
@@ -59,7 +59,7 @@ func openRegular(path string) (*os.File, error) {
 	case !info.Mode().IsRegular():
 		return nil, errNoFile
 	}
-	return os.OpenFile(path, os.O_RDONLY|openNonblock, 0)
+	return os.OpenFile(path, os.O_RDONLY|files.NoWait, 0)
 }
 
 // readPrivate reads a file that only the user may read, of at most maxSecret and the overhead of sealing. The error is

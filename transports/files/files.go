@@ -1,5 +1,6 @@
 // Package files replaces a file as a whole: a crash leaves the old content or the new one, and a reader never sees half of it.
-// It also reads the number of the form in which something was stored, so that an older program leaves alone what a newer one wrote.
+// It also reads the number of the form in which something was stored, so that an older program leaves alone what a newer one wrote,
+// and says to whom else a file is open.
 //
 // # How it fits
 //

@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/mcpvisor/mcpvisor/transports/files"
 )
 
 const (
@@ -74,7 +76,7 @@ func readPrivate(path string, most int64) ([]byte, error) {
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s is no regular file", path)
 	}
-	f, err := os.OpenFile(path, os.O_RDONLY|noFollow, 0)
+	f, err := os.OpenFile(path, os.O_RDONLY|files.NoFollow|files.NoWait, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +85,7 @@ func readPrivate(path string, most int64) ([]byte, error) {
 	if info, err = f.Stat(); err != nil {
 		return nil, err
 	}
-	if why := exposureOf(info); why != "" || !info.Mode().IsRegular() || info.Size() > most {
+	if why := files.Exposure(info); why != "" || !info.Mode().IsRegular() || info.Size() > most {
 		if why == "" {
 			why = "is no file of ours"
 		}
