@@ -5,6 +5,8 @@ import (
 	"sync"
 	"time"
 
+	"google.golang.org/protobuf/types/known/timestamppb"
+
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
@@ -20,6 +22,18 @@ type Entry struct {
 	Text  string         `json:"text"`
 	// Stderr is the end of the child's standard error where it explains the entry, neutralised.
 	Stderr string `json:"stderr,omitempty"`
+}
+
+// ToProto returns the protobuf form of the entry.
+func (e Entry) ToProto() *messages.HistoryEntry {
+	return &messages.HistoryEntry{Time: timestamppb.New(e.Time), Epoch: e.Epoch, Phase: string(e.Phase), Step: string(e.Step),
+		Text: e.Text, Stderr: e.Stderr}
+}
+
+// EntryFromProto returns the Go form of an entry.
+func EntryFromProto(p *messages.HistoryEntry) Entry {
+	return Entry{Time: p.GetTime().AsTime().Local(), Epoch: p.GetEpoch(), Phase: messages.Phase(p.GetPhase()),
+		Step: messages.Step(p.GetStep()), Text: p.GetText(), Stderr: p.GetStderr()}
 }
 
 // History is the bounded history of one server. It outlives the server's actor. Safe for concurrent use.

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"time"
 
+	"google.golang.org/protobuf/types/known/timestamppb"
+
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/transports/budget"
 )
@@ -24,6 +26,20 @@ type LogLine struct {
 	Time  time.Time `json:"time"`
 	Epoch uint64    `json:"epoch,omitempty"`
 	messages.LogEntry
+}
+
+// ToProto returns the protobuf form of the line.
+func (l LogLine) ToProto() *messages.LogLine {
+	return &messages.LogLine{Time: timestamppb.New(l.Time), Epoch: l.Epoch, Message: l.LogEntry.ToProto()}
+}
+
+// LogLineFromProto returns the Go form of a line.
+func LogLineFromProto(p *messages.LogLine) LogLine {
+	l := LogLine{Time: p.GetTime().AsTime().Local(), Epoch: p.GetEpoch()}
+	if m := p.GetMessage(); m != nil {
+		l.LogEntry = *m.ToEntry()
+	}
+	return l
 }
 
 // Logs keeps the newest log messages of a server: at most 1,000, and 1 MiB together. Data of more than 16 KiB becomes a JSON text

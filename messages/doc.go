@@ -5,8 +5,8 @@
 // # How it fits
 //
 // Every other package imports this one. A Go program uses the plain Go types ([Spec], [Status], [Tool], [Error],
-// [Event]). Between actors, on one machine or several, the protobuf types in messages.pb.go travel; convert.go is the
-// only place that turns one into the other. The types are values or immutable, and the package owns no state.
+// [Event]). Between actors, on one machine or several, the protobuf types in messages.pb.go travel; the files
+// convert*.go are the only place that turns one into the other. The types are values or immutable, and the package owns no state.
 //
 // The package imports no other package of this module and no actor library, so that a program that only sends messages
 // depends on protobuf alone.

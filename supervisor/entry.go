@@ -72,7 +72,9 @@ func (m messageFacade) GetPrompt(ctx context.Context, c *messages.GetPrompt) (se
 // Reload reads the files that the manager follows.
 func (m messageFacade) Reload(ctx context.Context) *messages.ReloadReply {
 	res, err := m.Manager.Reload(ctx)
-	return res.toReply(err)
+	reply := res.ToProto()
+	reply.Failure = messages.FailureOf(err)
+	return reply
 }
 
 // ProvideToken makes the next requests of a server carry a token: see Manager.ProvideCredentials.

@@ -15,6 +15,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/actors/catalog"
 	"github.com/mcpvisor/mcpvisor/actors/lifecycle"
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor/access"
 	"github.com/mcpvisor/mcpvisor/supervisor/audit"
 	"github.com/mcpvisor/mcpvisor/supervisor/internal/auditor"
 	"github.com/mcpvisor/mcpvisor/supervisor/internal/core"
@@ -85,6 +86,10 @@ type entryFacade interface {
 	ServerStatus(name string) (messages.Status, error)
 	Tools() *catalog.Snapshot
 	Watch(buffer int) *actors.Watcher
+	History(name string) ([]HistoryEntry, error)
+	Logs(server string) []LogLine
+	Permissions() access.Rules
+	Ping(ctx context.Context, server string) (time.Duration, error)
 	Resources(ctx context.Context, servers ...string) ([]messages.Resource, error)
 	ResourceTemplates(ctx context.Context, servers ...string) ([]messages.ResourceTemplate, error)
 	Prompts(ctx context.Context, servers ...string) ([]messages.Prompt, error)

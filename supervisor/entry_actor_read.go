@@ -127,6 +127,20 @@ func (e *entryActor) receiveRead(ctx actor.Context) bool {
 		e.runInBackground(ctx, reloadTime.Milliseconds(), func(err error) proto.Message {
 			return &messages.ReloadReply{Failure: messages.FailureOf(err)}
 		}, func(ctx context.Context) proto.Message { return facade.Reload(ctx) })
+	// The three after it are read from what is published, so that they are answered in the actor's turn.
+	case *messages.PingServer:
+		e.runInBackground(ctx, c.GetTimeoutMs(), func(err error) proto.Message {
+			return &messages.PingReply{Failure: messages.FailureOf(err)}
+		}, func(ctx context.Context) proto.Message {
+			took, err := facade.Ping(ctx, c.GetServer())
+			return &messages.PingReply{TookNs: took.Nanoseconds(), Failure: messages.FailureOf(err)}
+		})
+	case *messages.GetHistory:
+		e.sendReply(ctx.Sender(), e.historyReply(c.GetServer()))
+	case *messages.GetLogs:
+		e.sendReply(ctx.Sender(), e.logsReply(c.GetServer()))
+	case *messages.GetPermissions:
+		e.sendReply(ctx.Sender(), facade.Permissions().ToProto())
 	case requestEnded:
 		e.inFlight--
 		e.sendReply(c.sender, c.reply)
@@ -185,4 +199,28 @@ func (e *entryActor) completeArgument(ctx actor.Context, c *messages.Complete) {
 			return reply(facade.Complete(ctx, c.GetServer(), messages.CompleteRequest{Prompt: c.GetPrompt(),
 				URITemplate: c.GetUriTemplate(), Argument: c.GetArgument(), Value: c.GetValue(), Context: c.GetContext()}))
 		})
+}
+
+// historyReply is a server's status and its past. What the environment of a server lacks stays on this machine.
+func (e *entryActor) historyReply(server string) *messages.HistoryReply {
+	st, err := e.facade.ServerStatus(server)
+	if err != nil {
+		return &messages.HistoryReply{Failure: messages.FailureOf(err)}
+	}
+	entries, err := e.facade.History(server)
+	reply := &messages.HistoryReply{Status: st.ToProto(), Failure: messages.FailureOf(err)}
+	for _, entry := range entries {
+		reply.Entries = append(reply.Entries, entry.ToProto())
+	}
+	return reply
+}
+
+// logsReply has the newest log messages of a server. The status is asked first, because an unknown server has no logs and no error.
+func (e *entryActor) logsReply(server string) *messages.LogsReply {
+	_, err := e.facade.ServerStatus(server)
+	reply := &messages.LogsReply{Failure: messages.FailureOf(err)}
+	for _, line := range e.facade.Logs(server) {
+		reply.Lines = append(reply.Lines, line.ToProto())
+	}
+	return reply
 }

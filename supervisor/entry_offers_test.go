@@ -3,6 +3,7 @@ package supervisor_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -259,4 +260,29 @@ func TestAnActorAnswersWhatServersAsk(t *testing.T) {
 	}
 	<-text
 	other.done(&messages.HandleRequests{})
+}
+
+// What the control socket tells of a server's past and of the rules, other actors may ask for as well.
+func TestActorsAskForPastAndRules(t *testing.T) {
+	m, _ := libraries(t, messages.EraLegacy, supervisor.Config{})
+	c := correspond(t, m)
+	if r := c.ask(&messages.GetHistory{Server: "a"}).(*messages.HistoryReply); r.GetFailure() != nil || len(r.GetEntries()) == 0 ||
+		r.GetStatus().GetName() != "a" || r.GetStatus().GetConfig() != nil || r.GetEntries()[0].GetTime() == nil {
+		t.Errorf("the history is %v", r)
+	}
+	if r := c.ask(&messages.GetLogs{Server: "a"}).(*messages.LogsReply); r.GetFailure() != nil {
+		t.Errorf("the logs are %v", r)
+	}
+	if r := c.ask(&messages.PingServer{Server: "a", TimeoutMs: 30_000}).(*messages.PingReply); r.GetFailure() != nil || r.GetTookNs() <= 0 {
+		t.Errorf("the ping is %v", r)
+	}
+	if r := c.ask(&messages.GetPermissions{}).(*messages.PermissionsReply); r.GetFailure() != nil || r.GetOwn() == nil {
+		t.Errorf("the rules are %v", r)
+	}
+	for _, msg := range []proto.Message{&messages.GetHistory{Server: "x"}, &messages.GetLogs{Server: "x"}, &messages.PingServer{Server: "x"}} {
+		f := c.ask(msg).(interface{ GetFailure() *messages.Failure }).GetFailure()
+		if err := f.ToError(); !errors.Is(err, messages.ErrUnknownServer) {
+			t.Errorf("%T of an unknown server: %v", msg, err)
+		}
+	}
 }

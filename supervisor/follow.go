@@ -150,11 +150,10 @@ func (m *Manager) Reload(ctx context.Context) (ReloadResult, error) {
 	return f.Reload(ctx)
 }
 
-// toReply writes the result as a message to another actor.
-func (r ReloadResult) toReply(err error) *messages.ReloadReply {
+// ToProto returns the result in the form in which it travels.
+func (r ReloadResult) ToProto() *messages.ReloadReply {
 	p := &messages.ReloadReply{Added: r.Added, Removed: r.Removed, Replaced: r.Replaced, Adjusted: r.Adjusted, Moved: r.Moved,
-		Kept: r.Kept, Remarks: r.Remarks, Held: r.Held, Rules: r.Rules, Restart: r.Restart,
-		Failure: messages.FailureOf(err)}
+		Kept: r.Kept, Remarks: r.Remarks, Held: r.Held, Rules: r.Rules, Restart: r.Restart}
 	for _, q := range r.Problems {
 		p.Problems = append(p.Problems, &messages.ReloadProblem{File: q.File, Line: int32(q.Line), Col: int32(q.Col),
 			Server: q.Server, Key: q.Key, Text: q.Text, Fix: q.Fix, Warning: q.Warning})

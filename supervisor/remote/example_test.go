@@ -31,5 +31,5 @@ func ExampleRights() {
 	add := &messages.AddServer{Name: "repo-site", Spec: &messages.ServerSpec{
 		Template: "repository", Parameters: map[string]string{"repo": "site"}}}
 	fmt.Println(len(cfg.Rights["mcpvisor://cluster/agent/*"].Commands), add.GetSpec().GetTemplate())
-	// Output: 9 repository
+	// Output: 11 repository
 }

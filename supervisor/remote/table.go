@@ -82,6 +82,18 @@ var messageRules = map[string]messageRule{
 	"Complete": {kind: kindCommand, server: "server", failureReply: func(m proto.Message, f *messages.Failure) proto.Message {
 		return &messages.CompleteReply{RequestId: m.(*messages.Complete).GetRequestId(), Failure: f}
 	}},
+	"GetHistory": {kind: kindCommand, server: "server", failureReply: func(_ proto.Message, f *messages.Failure) proto.Message {
+		return &messages.HistoryReply{Failure: f}
+	}},
+	"GetLogs": {kind: kindCommand, server: "server", failureReply: func(_ proto.Message, f *messages.Failure) proto.Message {
+		return &messages.LogsReply{Failure: f}
+	}},
+	"PingServer": {kind: kindCommand, server: "server", failureReply: func(_ proto.Message, f *messages.Failure) proto.Message {
+		return &messages.PingReply{Failure: f}
+	}},
+	"GetPermissions": {kind: kindCommand, allServers: true, failureReply: func(_ proto.Message, f *messages.Failure) proto.Message {
+		return &messages.PermissionsReply{Failure: f}
+	}},
 	"SubscribeResource":   {kind: kindCommand, server: "server", failureReply: doneReply},
 	"UnsubscribeResource": {kind: kindCommand, server: "server", failureReply: doneReply},
 	"Watch":               {kind: kindCommand, failureReply: doneReply}, // the relay filters its events by server
@@ -103,12 +115,22 @@ var messageRules = map[string]messageRule{
 	"PromptsReply":           {kind: kindAnswer},
 	"GetPromptReply":         {kind: kindAnswer},
 	"CompleteReply":          {kind: kindAnswer},
+	"HistoryReply":           {kind: kindAnswer},
+	"LogsReply":              {kind: kindAnswer},
+	"PingReply":              {kind: kindAnswer},
+	"PermissionsReply":       {kind: kindAnswer},
 	"ServerRequest":          {kind: kindAnswer},
 	"ServerRequestEnded":     {kind: kindAnswer},
 
 	"ServerSpec": {}, "ServerIsolation": {}, "ServerAuth": {}, "ServerTLS": {}, "ToolList": {}, "ReloadProblem": {},
 	"ToolEntry": {}, "ChangedToolInfo": {}, "LogMessage": {}, "ServerStatus": {}, "IsolationStatus": {},
 	"ResourceEntry": {}, "ResourceTemplateEntry": {}, "PromptEntry": {}, "PromptArgumentEntry": {}, "Failure": {}, "FailureChallenge": {},
+	"ToolHints": {}, "IconEntry": {}, "ServerDescription": {}, "ToolSummary": {}, "QuarantinedToolInfo": {},
+	"ResourceHints": {}, "HistoryEntry": {}, "LogLine": {}, "PermissionSet": {}, "PermissionRule": {}, "PermissionSource": {},
+
+	// Of the control socket alone: no peer is asked about its calls, and none learns of the program and its configuration.
+	"CallerQuestion": {}, "CallerQuestionEnded": {}, "AnswerQuestion": {}, "PermitRequest": {}, "PermitReply": {},
+	"GetManager": {}, "ManagerReply": {}, "AuditState": {},
 }
 
 // doneReply is the failureReply of commands that are answered with Done.
@@ -129,14 +151,15 @@ func Commands() []string {
 	})
 }
 
-// ReadingCommands returns the commands that change nothing and call nothing, sorted: status, lists and events.
+// ReadingCommands returns the commands that change nothing and call nothing, sorted: status, past, lists and events.
 func ReadingCommands() []string {
-	return []string{"GetStatus", "ListPrompts", "ListResourceTemplates", "ListResources", "ListTools", "Unwatch", "Watch"}
+	return []string{"GetHistory", "GetLogs", "GetStatus", "ListPrompts", "ListResourceTemplates", "ListResources", "ListTools",
+		"Unwatch", "Watch"}
 }
 
 // CallingCommands returns the commands that use servers, sorted: calls of tools, reads of resources, prompts.
 func CallingCommands() []string {
-	return []string{"CallTool", "Complete", "GetPrompt", "ReadResource", "SubscribeResource", "UnsubscribeResource"}
+	return []string{"CallTool", "Complete", "GetPrompt", "PingServer", "ReadResource", "SubscribeResource", "UnsubscribeResource"}
 }
 
 // messageName returns the message's key in the table.

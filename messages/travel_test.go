@@ -1,0 +1,114 @@
+package messages_test
+
+import (
+	"fmt"
+	"reflect"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// fillFields sets every field of a value to something else than its zero value, so that a field that is added later cannot be
+// forgotten on the way.
+func fillFields(t *testing.T, v reflect.Value, number *int) {
+	t.Helper()
+	*number++
+	switch {
+	case v.Type() == reflect.TypeFor[time.Time]():
+		v.Set(reflect.ValueOf(time.UnixMilli(1_700_000_000_000 + int64(*number))))
+		return
+	case v.Type() == reflect.TypeFor[messages.Duration]():
+		v.SetInt(int64(*number) * int64(time.Second))
+		return
+	}
+	switch v.Kind() {
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fillFields(t, v.Elem(), number)
+	case reflect.Struct:
+		for i := range v.NumField() {
+			// The server's own bytes and where a spec stands do not travel over the control socket.
+			if name := v.Type().Field(i).Name; name == "Raw" || v.Type() == reflect.TypeFor[messages.Spec]() && v.Type().Field(i).Tag.Get("json") == "-" {
+				continue
+			}
+			fillFields(t, v.Field(i), number)
+		}
+	case reflect.Slice:
+		if v.Type().Elem().Kind() == reflect.Uint8 {
+			v.SetBytes(fmt.Appendf(nil, `{"n": %d.0}`, *number))
+			return
+		}
+		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
+		fillFields(t, v.Index(0), number)
+		fillFields(t, v.Index(1), number)
+	case reflect.Map:
+		v.Set(reflect.MakeMap(v.Type()))
+		key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
+		fillFields(t, key, number)
+		fillFields(t, value, number)
+		v.SetMapIndex(key, value)
+	case reflect.String:
+		v.SetString(fmt.Sprint("text ", *number))
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Int, reflect.Int8, reflect.Int32, reflect.Int64:
+		v.SetInt(int64(*number))
+	case reflect.Uint64:
+		v.SetUint(uint64(*number))
+	case reflect.Float64:
+		v.SetFloat(float64(*number) / 2)
+	default:
+		t.Fatalf("a %s cannot be filled", v.Type())
+	}
+}
+
+// travels checks that a value with every field set is the same after it was written as a message and read again.
+func travels[T any, M proto.Message](t *testing.T, write func(T) M, read func(M) T) {
+	t.Helper()
+	var want T
+	number := 0
+	fillFields(t, reflect.ValueOf(&want).Elem(), &number)
+	b, err := proto.Marshal(write(want))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var m M
+	m = m.ProtoReflect().New().Interface().(M)
+	if err := proto.Unmarshal(b, m); err != nil {
+		t.Fatal(err)
+	}
+	got := read(m)
+	for i := range reflect.TypeFor[T]().NumField() {
+		if w, g := reflect.ValueOf(want).Field(i), reflect.ValueOf(got).Field(i); !reflect.DeepEqual(w.Interface(), g.Interface()) {
+			t.Errorf("%T.%s: %+v became %+v", want, reflect.TypeFor[T]().Field(i).Name, w, g)
+		}
+	}
+	var zero T
+	if got := read(write(zero)); !reflect.DeepEqual(got, zero) {
+		t.Errorf("the zero %T became %+v", zero, got)
+	}
+}
+
+// TestEveryFieldTravels: the control socket shows the same as the manager's own process.
+func TestEveryFieldTravels(t *testing.T) {
+	travels(t, messages.Status.ToWholeProto, (*messages.ServerStatus).ToStatus)
+	travels(t, messages.Tool.ToWholeProto, (*messages.ToolEntry).ToTool)
+	travels(t, messages.Resource.ToWholeProto, (*messages.ResourceEntry).ToResource)
+	travels(t, messages.ResourceTemplate.ToWholeProto, (*messages.ResourceTemplateEntry).ToTemplate)
+	travels(t, messages.Prompt.ToWholeProto, (*messages.PromptEntry).ToPrompt)
+	travels(t, func(p messages.Progress) *messages.CallProgress { return p.ToProto("x") }, (*messages.CallProgress).ToProgress)
+}
+
+// TestAnEventTravels: its status is that of the actors, without what the whole one has more.
+func TestAnEventTravels(t *testing.T) {
+	var want messages.Event
+	number := 0
+	fillFields(t, reflect.ValueOf(&want).Elem(), &number)
+	want.Status.Config, want.Status.Tools, want.Status.Instructions = nil, nil, ""
+	if got := want.ToProto().ToEvent(); !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v became %+v", want, got)
+	}
+}
