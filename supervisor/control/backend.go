@@ -7,11 +7,12 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/supervisor/access"
 	"github.com/mcpvisor/mcpvisor/supervisor/audit"
 )
 
-// Protocol is the version of the conversation on the socket. [Dial] refuses a process with a different number.
-const Protocol = 3
+// Protocol is the version of the conversation on the socket. [Dial] refuses a process with a different number by name.
+const Protocol = 4
 
 // Backend answers for a manager, in this process ([Local]) or in another ([Dial]). All methods are safe for
 // concurrent use. Errors are *messages.Error.
@@ -48,7 +49,7 @@ type Backend interface {
 	// History returns a server's past.
 	History(ctx context.Context, server string) (History, error)
 	// Permissions returns the rules about calls that are in force.
-	Permissions(ctx context.Context) (Rules, error)
+	Permissions(ctx context.Context) (access.Rules, error)
 	// Reload reads the configuration files now and applies the changes. It is an error if the manager does not follow
 	// files.
 	Reload(ctx context.Context) (supervisor.ReloadResult, error)
@@ -61,23 +62,20 @@ type Backend interface {
 	Disable(ctx context.Context, server string, disconnect bool) error
 }
 
-// Hello describes the process that answers. Dial refuses another protocol; a command that names a configuration
-// compares Origin before it uses the process.
+// Hello describes the process that answers. A command that names a configuration compares Origin before it uses the process.
 type Hello struct {
-	Protocol int    `json:"protocol"`
-	PID      int    `json:"pid"`
-	Version  string `json:"version"`
+	PID     int
+	Version string
 	// Started is the time at which the backend was made, for "up since".
-	Started time.Time `json:"started"`
+	Started time.Time
 	// Project is the project directory. Origin identifies the configuration that was named on the command line, and
 	// is empty if none was: a command that names another configuration must not use this process.
-	Project string `json:"project"`
-	Origin  string `json:"origin,omitempty"`
+	Project, Origin string
 	// Names are the configured servers, sorted, so that a command can check a typed name without asking for every
 	// status.
-	Names []string `json:"names"`
+	Names []string
 	// Audit describes the state of the record of calls; nil if none is kept.
-	Audit *audit.Stats `json:"audit,omitempty"`
+	Audit *audit.Stats
 }
 
 // StatusQuery selects the servers of [Backend.Status], and the time to wait for them.

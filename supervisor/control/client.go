@@ -1,6 +1,7 @@
 package control
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -9,14 +10,14 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/mcpvisor/mcpvisor/messages"
-	"github.com/mcpvisor/mcpvisor/supervisor"
 )
 
 // ErrNotRunning is wrapped by the error of [Dial] when no process serves the location.
@@ -28,8 +29,6 @@ const (
 	// answerSlack is the time for the answer beyond the deadline that the other side was given, so that its own
 	// report of the timeout can arrive.
 	answerSlack = time.Second
-	// maxAnswer bounds an answer in bytes, far above the largest that a manager accepts from a server.
-	maxAnswer = 1 << 30
 )
 
 // Client is a Backend in another process. Its owner must call Close. It holds no connection between two requests, so
@@ -65,23 +64,22 @@ func Dial(ctx context.Context, location Location) (*Client, error) {
 			return conn, nil
 		},
 	}}}
-	// The first request shows whether a process answers, and which version it is.
+	// The first request shows whether a process answers, and whether it speaks this protocol.
 	helloCtx, cancel := context.WithTimeout(ctx, helloTimeout)
 	defer cancel()
-	err := c.requestJSON(helloCtx, http.MethodGet, pathHello, nil, nil, &c.hello)
+	reply, err := send[*messages.ManagerReply](helloCtx, c, &messages.GetManager{}, nil)
 	var refused *dialError
 	switch {
 	// A refused connection means that the process is gone, unless the caller's own time has passed.
 	case errors.As(err, &refused) && ctx.Err() == nil:
 		return nil, notRunningError(location, refused.err)
+	// A guess at what an older or newer process means could run the wrong thing, so there is no attempt.
+	case errors.Is(err, errOtherProtocol):
+		return nil, c.otherProtocolError(helloCtx)
 	case err != nil:
 		return nil, err
-	// A guess at what an older or newer process means could run the wrong thing, so there is no attempt.
-	case c.hello.Protocol != Protocol:
-		return nil, &messages.Error{Op: "control", Class: messages.ClassUnsupported,
-			Text: fmt.Sprintf("process %d is mcpvisor %s, which speaks protocol %d on its control socket, not %d",
-				c.hello.PID, messages.Line(c.hello.Version, 40), c.hello.Protocol, Protocol)}
 	}
+	c.hello = helloFromProto(reply)
 	return c, nil
 }
 
@@ -98,128 +96,94 @@ func notRunningError(location Location, cause error) error {
 		Err: errors.Join(ErrNotRunning, cause)}
 }
 
+// errOtherProtocol is wrapped by the error of an answer that is none of this protocol.
+var errOtherProtocol = errors.New("another protocol")
+
+// otherProtocolError asks the process for its greeting, which is the same in all versions, and names both protocols.
+func (c *Client) otherProtocolError(ctx context.Context) error {
+	var g greeting
+	if err := c.fetchGreeting(ctx, &g); err != nil || g.Protocol == 0 {
+		return &messages.Error{Op: "control", Class: messages.ClassUnsupported, Err: errOtherProtocol,
+			Text: "what answers on the control socket of this project is no mcpvisor that this one understands", Fix: "end it, and start mcpvisor up again"}
+	}
+	fix := fmt.Sprintf("end process %d, and start mcpvisor up again with this version", g.PID)
+	if g.Protocol > Protocol {
+		fix = "use the newer mcpvisor for this command too"
+	}
+	return &messages.Error{Op: "control", Class: messages.ClassUnsupported, Err: errOtherProtocol, Fix: fix,
+		Text: fmt.Sprintf("this mcpvisor speaks control protocol %d, and the running mcpvisor up (process %d, version %s) %d",
+			Protocol, g.PID, messages.Line(g.Version, 40), g.Protocol)}
+}
+
+// fetchGreeting fetches the greeting of a process of whatever version.
+func (c *Client) fetchGreeting(ctx context.Context, g *greeting) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://mcpvisor"+pathGreeting, nil)
+	if err != nil {
+		return err
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	return json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(g)
+}
+
 // Close releases the client's connections.
 func (c *Client) Close() error {
 	c.http.CloseIdleConnections()
 	return nil
 }
 
-// Hello returns the answer that the process gave when it was dialled.
-func (c *Client) Hello(context.Context) (Hello, error) { return c.hello, nil }
-
-// Status implements Backend.
-func (c *Client) Status(ctx context.Context, q StatusQuery) ([]messages.Status, error) {
-	// Without Wait the other side answers at once, and Retries has no meaning.
-	v := url.Values{"server": q.Servers}
-	if q.Wait > 0 {
-		v.Set("wait", q.Wait.String())
-		v.Set("retries", strconv.FormatBool(q.Retries))
-	}
-	var out []messages.Status
-	err := c.requestJSON(ctx, http.MethodGet, pathStatus, v, nil, &out)
-	return out, err
-}
-
-// Tools implements Backend.
-func (c *Client) Tools(ctx context.Context, servers ...string) ([]Tool, error) {
-	var out []Tool
-	err := c.requestJSON(ctx, http.MethodGet, pathTools, url.Values{"server": servers}, nil, &out)
-	return out, err
-}
-
-// History implements Backend.
-func (c *Client) History(ctx context.Context, server string) (History, error) {
-	var out History
-	err := c.requestJSON(ctx, http.MethodGet, pathHistory, url.Values{"server": {server}}, nil, &out)
-	return out, err
-}
-
-// Reload implements Backend.
-func (c *Client) Reload(ctx context.Context) (supervisor.ReloadResult, error) {
-	var out supervisor.ReloadResult
-	err := c.requestJSON(ctx, http.MethodPost, pathReload, nil, nil, &out)
-	return out, err
-}
-
-// Reconnect implements Backend.
-func (c *Client) Reconnect(ctx context.Context, server string) error {
-	return c.requestJSON(ctx, http.MethodPost, pathReconnect, url.Values{"server": {server}}, nil, nil)
-}
-
-// Enable implements Backend.
-func (c *Client) Enable(ctx context.Context, server string) error {
-	return c.requestJSON(ctx, http.MethodPost, pathEnable, url.Values{"server": {server}}, nil, nil)
-}
-
-// Disable implements Backend.
-func (c *Client) Disable(ctx context.Context, server string, disconnect bool) error {
-	v := url.Values{"server": {server}, "disconnect": {strconv.FormatBool(disconnect)}}
-	return c.requestJSON(ctx, http.MethodPost, pathDisable, v, nil, nil)
-}
-
-// requestJSON sends a request and decodes the answer into out; nil ignores the answer.
-func (c *Client) requestJSON(ctx context.Context, method, path string, q url.Values, body []byte, out any) error {
-	// The answer is read whole before it is decoded, so a broken connection is told from broken JSON.
-	res, err := c.sendRequest(ctx, method, path, q, body)
-	if err != nil || out == nil {
-		return err
-	}
-	if err := json.Unmarshal(res.body, out); err != nil {
-		return &messages.Error{Op: "control", Class: messages.ClassProtocol,
-			Text: "the answer on the control socket cannot be read: " + messages.Line(err.Error(), 200), Err: err}
-	}
-	return nil
-}
-
-// response is the body of a successful answer.
-type response struct{ body []byte }
-
-// sendRequest sends a request and reads the whole answer. A failure in the answer becomes the error.
-func (c *Client) sendRequest(ctx context.Context, method, path string, q url.Values, body []byte) (response, error) {
+// send sends a command and gives each message of the answer to part, until the reply. Without a part the others are ignored. A
+// failure of the other side becomes the error; so does an answer that ends without a reply: it is lost.
+func send[R proto.Message](ctx context.Context, c *Client, command proto.Message, part func(proto.Message) error) (reply R, err error) {
 	ctx, timeout, cancel := withForwardedTimeout(ctx)
 	defer cancel()
-	// The host is only a name that HTTP demands: DialContext ignores it.
-	req, err := http.NewRequestWithContext(ctx, method, "http://mcpvisor"+path+"?"+q.Encode(), bytes.NewReader(body))
+	body, err := encodeMessage(command)
 	if err != nil {
-		return response{}, socketError(ctx, err)
+		return reply, malformedError("command", nameOf(command))
+	}
+	// The host is only a name that HTTP demands: DialContext ignores it.
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://mcpvisor"+commandPath+nameOf(command), bytes.NewReader(body))
+	if err != nil {
+		return reply, socketError(ctx, err)
 	}
 	if timeout != "" {
 		req.Header.Set(headerTimeout, timeout)
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return response{}, socketError(ctx, err)
+		return reply, socketError(ctx, err)
 	}
 	defer resp.Body.Close()
-	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
-	if err != nil {
-		return response{}, socketError(ctx, err)
+	if resp.Header.Get("Content-Type") != contentType {
+		return reply, &messages.Error{Op: "control", Class: messages.ClassUnsupported, Err: errOtherProtocol,
+			Text: fmt.Sprintf("the control socket answered %s: the other side may be another version of mcpvisor", resp.Status)}
 	}
-	// Every other status has a failure as its body.
-	if resp.StatusCode == http.StatusOK {
-		return response{answer}, nil
+	frames := bufio.NewReaderSize(resp.Body, 64<<10)
+	for {
+		// Each round reads one message; an answer that ends without its last one ends with an error here.
+		m, err := readFrame(frames)
+		switch {
+		case errors.Is(err, errMalformed):
+			return reply, &messages.Error{Op: "control", Class: messages.ClassProtocol,
+				Text: "the answer on the control socket cannot be read: " + messages.Line(err.Error(), 200), Err: err}
+		case err != nil:
+			return reply, socketError(ctx, err)
+		}
+		if f, failed := m.(*messages.Failure); failed {
+			return reply, f.ToError()
+		}
+		if r, last := m.(R); last {
+			return r, nil
+		}
+		if part != nil {
+			if err := part(m); err != nil {
+				return reply, err
+			}
+		}
 	}
-	return response{}, decodeError(answer, resp.Status)
-}
-
-// readError returns the error in the body of a response.
-func readError(ctx context.Context, resp *http.Response) error {
-	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxFrame))
-	if err != nil {
-		return socketError(ctx, err)
-	}
-	return decodeError(answer, resp.Status)
-}
-
-// decodeError returns the error in an answer. An answer that is no failure comes from another version of this
-// program, or from another program.
-func decodeError(answer []byte, status string) error {
-	var f failure
-	if json.Unmarshal(answer, &f) != nil || f.Text == "" {
-		f = failure{Op: "control", Class: messages.ClassUnsupported,
-			Text: fmt.Sprintf("the control socket answered %s: the other side may be another version of mcpvisor", status)}
-	}
-	return f.toError()
 }
 
 // withForwardedTimeout returns the time that ctx has left, in milliseconds for the header, and a context that lasts a

@@ -23,9 +23,18 @@
 // owns the files of a project (socket, lock, journal), the protocol on the socket, and the questions that callers
 // have not answered yet. It owns no server and no manager.
 //
-//	mcpvisor call ── Dial ──► Client ══ socket ══► Server ── authorizePeers ──► Local ──► Manager
+//	mcpvisor call ── Dial ──► Client ══ socket ══► Server ── authorizePeer ──► Local ──► Manager
 //	                                                          (fence)
-//	mcpvisor call, nothing runs ───────────────────────────────────────────────► Local ──► Manager
+//	mcpvisor call, nothing runs ──────────────────────────────────────────────► Local ──► Manager
+//
+// What travels are the commands of package messages, which actors of this and of other machines send as well:
+//
+//	POST /v4/CallTool   the command's protobuf form
+//	◄── 200             CallProgress, CallerQuestion, … and last CallToolReply, or Failure: see writeFrame
+//	POST /v4/AnswerQuestion …   the answer to a CallerQuestion, from the process that was asked
+//
+// To add a command, describe it in messages.proto, give it a row in the table commands, and a method in Backend. Its rights on
+// other machines are in the table of package remote.
 //
 // # Guarantees
 //
@@ -47,7 +56,7 @@
 //
 // # Not promised
 //
-// That two versions of mcpvisor understand each other (a different protocol is refused by name), and, on Windows,
+// That two versions of mcpvisor understand each other (a different protocol is refused by name, in both directions), and, on Windows,
 // more protection than the access rules of the user's own profile directory give.
 //
 // Public for the command: what it exports may change without notice.

@@ -2,7 +2,6 @@ package control_test
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -14,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"google.golang.org/protobuf/proto"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
@@ -115,18 +116,18 @@ func knockAlone() {
 	_ = os.Rename(file+".new", file)
 }
 
-// tryRequests sends a read, a call, a change and an answer, and returns the result of each.
+// knocks are a read, a call, a change and an answer.
+func knocks() []proto.Message {
+	return []proto.Message{&messages.GetStatus{}, &messages.CallTool{Server: "p", Tool: "odd"}, &messages.DisableServer{Name: "p"},
+		&messages.AnswerQuestion{Id: os.Getenv("KNOCK_ANSWER")}}
+}
+
+// tryRequests sends the knocks and returns the result of each.
 func tryRequests(socket string) string {
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true,
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			var d net.Dialer
-			return d.DialContext(ctx, "unix", socket)
-		}}}
+	client := socketClient(socket)
 	var said []string
-	for _, ask := range []string{"GET status", "POST call?server=p&tool=odd", "POST disable?server=p", "POST answer?id=" + os.Getenv("KNOCK_ANSWER")} {
-		method, path, _ := strings.Cut(ask, " ")
-		req, _ := http.NewRequestWithContext(context.Background(), method, "http://x/v1/"+path, strings.NewReader("{}"))
-		resp, err := client.Do(req)
+	for _, m := range knocks() {
+		resp, err := client.Do(commandRequest(m))
 		if err != nil {
 			said = append(said, err.Error())
 			continue
@@ -157,9 +158,11 @@ func playOrphan() {
 		time.Sleep(time.Millisecond)
 	}
 	var said []string
-	for i, ask := range []string{"GET /v1/status", "POST /v1/call?server=p&tool=odd"} {
+	for i, m := range knocks()[:2] {
 		f := os.NewFile(uintptr(3+i), "conn")
-		fmt.Fprintf(f, "%s HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 0\r\n\r\n", ask)
+		req := commandRequest(m)
+		req.Close = true
+		_ = req.Write(f)
 		line, _ := bufio.NewReader(f).ReadString('\n')
 		if words := strings.Fields(line); len(words) > 1 {
 			line = words[1]
@@ -319,17 +322,23 @@ func TestAnAnswerComesFromWhoWasAsked(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	fmt.Fprint(conn, "POST /v1/call?server=p&tool=asks&ask=true HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n")
+	if err := commandRequest(&messages.CallTool{Server: "p", Tool: "asks", Asks: true}).Write(conn); err != nil {
+		t.Fatal(err)
+	}
 	go func() {
-		lines := bufio.NewReader(conn)
-		for {
-			line, err := lines.ReadString('\n')
+		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			return
+		}
+		defer resp.Body.Close()
+		for frames := bufio.NewReader(resp.Body); ; {
+			name, body, err := readFrame(frames)
 			if err != nil {
 				return
 			}
-			var f struct{ Ask struct{ ID string } }
-			if json.Unmarshal([]byte(line), &f) == nil && f.Ask.ID != "" {
-				ids <- f.Ask.ID
+			var q messages.CallerQuestion
+			if name == "CallerQuestion" && proto.Unmarshal(body, &q) == nil {
+				ids <- q.GetId()
 				close(questionSeen)
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/actors/catalog"
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/supervisor/access"
 	"github.com/mcpvisor/mcpvisor/transports/stdio"
 )
 
@@ -38,7 +39,7 @@ var _ Backend = (*localBackend)(nil)
 // Hello implements Backend. Every Dial asks for it first.
 func (l *localBackend) Hello(context.Context) (Hello, error) {
 	h := Hello{
-		Protocol: Protocol, PID: os.Getpid(), Version: supervisor.Version(), Started: l.started,
+		PID: os.Getpid(), Version: supervisor.Version(), Started: l.started,
 		Project: l.cfg.Project, Origin: l.cfg.Origin, Names: l.m.Servers(),
 	}
 	if st := l.m.AuditStats(); st.Added > 0 { // without a record kept there is none to describe
@@ -189,6 +190,11 @@ func WithheldEnv(st messages.Status, inherit bool) []string {
 	// The same function computes the environment of a child, so the names are exact.
 	_, withheld := stdio.ChildEnv(os.Environ(), st.Config.Env, inherit)
 	return withheld
+}
+
+// Permissions implements Backend.
+func (l *localBackend) Permissions(context.Context) (access.Rules, error) {
+	return l.m.Permissions(), nil
 }
 
 // Reload implements Backend.

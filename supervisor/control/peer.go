@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"fmt"
 	"net"
-	"net/http"
 	"sync"
 
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -41,37 +40,32 @@ func peerOf(ctx context.Context) fence.Peer {
 	return fence.Peer{}
 }
 
-// authorizePeers passes a request on if its peer has the right to it, and answers the others with the reason. A
-// request that changes nothing uses GET, and needs only ReadOnly. onRefused, if not nil, is called for the refused
-// ones. Grants for a session are limited to the peer's terminal, and the record of calls gets the peer's process.
-func authorizePeers(h http.Handler, onRefused func(server, text string)) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		p, ok := r.Context().Value(peerKey{}).(*peer)
-		if !ok { // the handler is not behind a socket: a test
-			h.ServeHTTP(w, r)
-			return
+// authorizePeer returns the context of a request whose peer has the right to it, and for the others the reason as an error. reads is
+// true for a request that a peer with ReadOnly may send. onRefused, if not nil, is called for the refused ones. Grants for a
+// session are limited to the peer's terminal, and the record of calls gets the peer's process.
+func authorizePeer(ctx context.Context, reads bool, onRefused func(server, text string)) (context.Context, error) {
+	p, ok := ctx.Value(peerKey{}).(*peer)
+	if !ok { // the handler is not behind a socket: a test
+		return ctx, nil
+	}
+	// The first request of a connection pays for the examination; it reads files and may wait for a second.
+	from, v := p.examine()
+	if v.Right < fence.ReadOnly || v.Right < fence.FullAccess && !reads {
+		text := v.Reason
+		// The process is named, so that the person finds out which program was refused.
+		if from.PID() != 0 {
+			text = fmt.Sprintf("process %d (%s) may not use the control socket: %s", from.PID(), from.Program(), v.Reason)
 		}
-		// The first request of a connection pays for the examination; it reads files and may wait for a second.
-		from, v := p.examine()
-		if v.Right < fence.ReadOnly || v.Right < fence.FullAccess && r.Method != http.MethodGet {
-			text := v.Reason
-			// The process is named, so that the person finds out which program was refused.
-			if from.PID() != 0 {
-				text = fmt.Sprintf("process %d (%s) may not use the control socket: %s", from.PID(), from.Program(), v.Reason)
-			}
-			if onRefused != nil {
-				onRefused(v.Server, text)
-			}
-			writeError(w, &messages.Error{Op: "control", Outcome: messages.OutcomeNotSent, Class: messages.ClassDenied,
-				Text: "the mcpvisor up of this project refuses this: " + text, Fix: v.Fix, Err: messages.ErrDenied})
-			return
+		if onRefused != nil {
+			onRefused(v.Server, text)
 		}
-		caller := from.Session()
-		if caller == "" { // a caller of its own, so that it shares no grants
-			caller = rand.Text()
-		}
-		// "Allow for this session" holds for calls with the same caller: for those of one terminal.
-		ctx := supervisor.ScopeGrants(audit.WithPeer(r.Context(), from.PID(), from.Program()), caller)
-		h.ServeHTTP(w, r.WithContext(ctx))
-	})
+		return nil, &messages.Error{Op: "control", Outcome: messages.OutcomeNotSent, Class: messages.ClassDenied,
+			Text: "the mcpvisor up of this project refuses this: " + text, Fix: v.Fix, Err: messages.ErrDenied}
+	}
+	caller := from.Session()
+	if caller == "" { // a caller of its own, so that it shares no grants
+		caller = rand.Text()
+	}
+	// "Allow for this session" holds for calls with the same caller: for those of one terminal.
+	return supervisor.ScopeGrants(audit.WithPeer(ctx, from.PID(), from.Program()), caller), nil
 }

@@ -1,9 +1,15 @@
 package control_test
 
 import (
+	"bufio"
+	"bytes"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -11,6 +17,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"google.golang.org/protobuf/proto"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
@@ -218,4 +226,43 @@ func unixOnly(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("Windows has no modes: the access rules of the profile directory count there")
 	}
+}
+
+// socketClient returns a client of HTTP for a socket, for requests that no control.Client sends.
+func socketClient(socket string) *http.Client {
+	return &http.Client{Transport: &http.Transport{DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			var d net.Dialer
+			return d.DialContext(ctx, "unix", socket)
+		}}}
+}
+
+// commandRequest returns the request of a command.
+func commandRequest(m proto.Message) *http.Request {
+	body, err := proto.Marshal(m)
+	if err != nil {
+		panic(err)
+	}
+	req, err := http.NewRequestWithContext(context.Background(), http.MethodPost,
+		fmt.Sprintf("http://x/v%d/%s", control.Protocol, m.ProtoReflect().Descriptor().Name()), bytes.NewReader(body))
+	if err != nil {
+		panic(err)
+	}
+	return req
+}
+
+// readFrame reads one message of an answer: the length of its name, the name, the length of its bytes, and these.
+func readFrame(r *bufio.Reader) (name string, body []byte, err error) {
+	var parts [2][]byte
+	for i := range parts {
+		size, err := binary.ReadUvarint(r)
+		if err != nil {
+			return "", nil, err
+		}
+		parts[i] = make([]byte, size)
+		if _, err := io.ReadFull(r, parts[i]); err != nil {
+			return "", nil, err
+		}
+	}
+	return string(parts[0]), parts[1], nil
 }

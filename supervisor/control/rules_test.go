@@ -1,12 +1,13 @@
-package control_test
+package control
 
 import (
 	"reflect"
 	"testing"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor/access"
-	"github.com/mcpvisor/mcpvisor/supervisor/control"
 )
 
 // TestRulesTravel: rules decide the same after they have travelled, including those that cannot be read.
@@ -18,11 +19,25 @@ func TestRulesTravel(t *testing.T) {
 		Managed: access.Set{Rules: []access.Rule{access.Unreadable("githb", at)}, Default: access.Ask, DefaultSource: at},
 		Own:     access.Set{Rules: []access.Rule{rule, access.MustParse(access.Allow, "mcp__a")}}, Hints: true,
 	}
-	if out := control.RulesOf(in).Access(); !reflect.DeepEqual(in, out) {
+	if out := rulesFromProto(travel(t, in.ToProto())); !reflect.DeepEqual(in, out) {
 		t.Errorf("%+v", out)
 	}
-	newer := control.Rules{Own: control.RuleSet{Rules: []control.Rule{{Verdict: access.Allow, Text: "a:x?y(", Source: at}}}}
-	if d := access.Decide(newer.Access(), access.Request{Server: "b", Tool: "c"}); d.Verdict != access.Deny {
+	newer := &messages.PermissionsReply{Own: &messages.PermissionSet{Rules: []*messages.PermissionRule{{Verdict: "allow", Text: "a:x?y("}}}}
+	if d := access.Decide(rulesFromProto(newer), access.Request{Server: "b", Tool: "c"}); d.Verdict != access.Deny {
 		t.Errorf("a rule that nobody can read: %+v", d)
 	}
+}
+
+// travel returns a message after it was written and read.
+func travel[M proto.Message](t *testing.T, m M) M {
+	t.Helper()
+	b, err := proto.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := m.ProtoReflect().New().Interface()
+	if err := proto.Unmarshal(b, read); err != nil {
+		t.Fatal(err)
+	}
+	return read.(M)
 }

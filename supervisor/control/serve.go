@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"sync/atomic"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -22,11 +21,10 @@ var ErrRunning = errors.New("already served by another process")
 
 // Server is a control socket with its lock. [Serve] makes one.
 type Server struct {
-	http *http.Server
-	lock *lock
-	done chan struct{} // closed when no connection is accepted any more
-	// ending is true after Quiesce: new requests are refused.
-	ending *atomic.Bool
+	http    *http.Server
+	lock    *lock
+	done    chan struct{} // closed when no connection is accepted any more
+	handler *handler
 }
 
 // ServeOption changes an option of [Serve].
@@ -69,10 +67,10 @@ func Serve(location Location, backend Backend, opts ...ServeOption) (*Server, er
 		l.release()
 		return nil, locationError("the control socket "+messages.Line(location.Socket, 0)+" cannot be opened", err)
 	}
-	ending := new(atomic.Bool)
+	h := &handler{backend: backend, onRefused: cfg.onRefused}
 	s := &Server{
 		http: &http.Server{
-			Handler: refuseWhenEnding(ending, newHandler(backend, cfg)), ReadHeaderTimeout: 10 * time.Second, // a peer that connects and sends nothing is cut
+			Handler: h, ReadHeaderTimeout: 10 * time.Second, // a peer that connects and sends nothing is cut
 			BaseContext: func(net.Listener) context.Context {
 				// The calls are those of the user, made over the socket: the record of calls says so.
 				return audit.WithVia(messages.WithCaller(context.Background(), audit.User()), "socket", "")
@@ -80,7 +78,7 @@ func Serve(location Location, backend Backend, opts ...ServeOption) (*Server, er
 			ConnContext: withPeer,
 			ErrorLog:    log.New(io.Discard, "", 0), // a peer learns its own mistakes from the answer
 		},
-		lock: l, done: make(chan struct{}), ending: ending,
+		lock: l, done: make(chan struct{}), handler: h,
 	}
 	go func() {
 		defer close(s.done)
@@ -123,19 +121,7 @@ func listenUnix(path string) (net.Listener, error) {
 // Quiesce answers every further request with an error that wraps messages.ErrClosed and says that the process is
 // ending. Requests that are being answered go on. The owner calls it before it closes the manager, so that no caller
 // gets the status of a manager that is losing its servers.
-func (s *Server) Quiesce() { s.ending.Store(true) }
-
-// refuseWhenEnding refuses requests after Quiesce.
-func refuseWhenEnding(ending *atomic.Bool, h http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if ending.Load() && r.URL.Path != pathAnswer { // an answer belongs to a request that goes on
-			writeError(w, &messages.Error{Op: "control", Outcome: messages.OutcomeNotSent, Class: messages.ClassCanceled,
-				Text: "the mcpvisor up of this project is ending", Err: messages.ErrClosed})
-			return
-		}
-		h.ServeHTTP(w, r)
-	})
-}
+func (s *Server) Quiesce() { s.handler.ending.Store(true) }
 
 // Close closes the socket: it accepts nothing more, lets requests that are being answered finish for at most a
 // second, and releases the location. The owner closes the manager first: its calls then have their outcome, and their

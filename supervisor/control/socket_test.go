@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -366,9 +367,7 @@ func TestTheSocketIsTheUsersAlone(t *testing.T) {
 // broken gives answers that no version of this program gives.
 type broken struct{ control.Backend }
 
-func (broken) Hello(context.Context) (control.Hello, error) {
-	return control.Hello{Protocol: control.Protocol, PID: 1}, nil
-}
+func (broken) Hello(context.Context) (control.Hello, error)                           { return control.Hello{PID: 1}, nil }
 func (broken) Status(context.Context, control.StatusQuery) ([]messages.Status, error) { panic("ouch") }
 func (broken) Call(context.Context, control.Call) (control.Result, error)             { panic("ouch") }
 func (broken) Reconnect(context.Context, string) error {
@@ -408,23 +407,71 @@ func TestEveryFieldOfAnErrorTravels(t *testing.T) {
 	}
 }
 
-// older is a process of another version.
-type older struct{ control.Backend }
-
-func (older) Hello(context.Context) (control.Hello, error) {
-	return control.Hello{Protocol: control.Protocol + 1, PID: 77, Version: "v9"}, nil
-}
-
-func TestAnotherProtocolIsNamed(t *testing.T) {
+// otherVersion serves a location as a process of another protocol does: it knows the greeting, and no command of ours.
+func otherVersion(t *testing.T, hello string) control.Location {
+	t.Helper()
 	location := newLocation(t)
-	srv, err := control.Serve(location, older{})
+	if err := os.MkdirAll(filepath.Dir(location.Socket), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("unix", location.Socket)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer srv.Close()
-	_, err = control.Dial(t.Context(), location)
-	if messages.ClassOf(err) != messages.ClassUnsupported || !strings.Contains(err.Error(), "77") ||
-		!strings.Contains(err.Error(), "v9") {
-		t.Errorf("dialling ended with %v", err)
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /v1/hello", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, hello) })
+	srv := &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute}
+	go func() { _ = srv.Serve(l) }()
+	t.Cleanup(func() { srv.Close() })
+	return location
+}
+
+// Both protocols are named, and what to do; the greeting of protocol 3 had further members.
+func TestAnotherProtocolIsNamed(t *testing.T) {
+	ours := fmt.Sprintf("control protocol %d,", control.Protocol)
+	for hello, want := range map[string][]string{
+		`{"protocol":3,"pid":77,"version":"v0.9","started":"2026-01-01T00:00:00Z","project":"/p","names":["a"]}`: {
+			ours, "process 77, version v0.9) 3", "end process 77"},
+		`{"protocol":99,"pid":78,"version":"v9","more":{}}`: {ours, "process 78, version v9) 99", "use the newer mcpvisor"},
+		`no greeting`: {"no mcpvisor that this one understands"},
+	} {
+		_, err := control.Dial(t.Context(), otherVersion(t, hello))
+		if messages.ClassOf(err) != messages.ClassUnsupported || errors.Is(err, control.ErrNotRunning) {
+			t.Errorf("dialling ended with %v", err)
+			continue
+		}
+		for _, part := range want {
+			if !strings.Contains(err.Error(), part) {
+				t.Errorf("%q is not in %q", part, err)
+			}
+		}
+	}
+}
+
+// A program of another protocol gets the greeting, by which it can refuse this one by name, and no success.
+func TestAnotherProtocolIsGreeted(t *testing.T) {
+	s := newTestManager(t)
+	s.serve(t)
+	client := socketClient(s.location.Socket)
+	for request, want := range map[string]int{"GET /v1/hello": 200, "GET /v1/status": 404, "POST /v1/call?server=p&tool=odd": 404,
+		"POST /v5/GetManager": 404, "GET /v4/GetStatus": 404} {
+		method, path, _ := strings.Cut(request, " ")
+		req, err := http.NewRequestWithContext(t.Context(), method, "http://x"+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var hello struct {
+			Protocol, PID int
+			Version       string
+		}
+		err = json.NewDecoder(resp.Body).Decode(&hello)
+		resp.Body.Close()
+		if err != nil || resp.StatusCode != want || hello.Protocol != control.Protocol || hello.PID != os.Getpid() || hello.Version == "" {
+			t.Errorf("%s: %s, %+v, %v", request, resp.Status, hello, err)
+		}
 	}
 }

@@ -30,6 +30,12 @@ type Handlers struct {
 	Roots func(ctx context.Context) ([]messages.Root, error)
 }
 
+// ReadElicitation reads the params of elicitation/create as a session does, for a program to which a question is passed on.
+// It checks nothing.
+func ReadElicitation(params json.RawMessage) messages.ElicitRequest {
+	return questions.ReadElicitation(params)
+}
+
 // appendCapabilities appends the object of the capabilities that we announce: exactly those that have a handler.
 //
 // 2025-11-25, Elicitation: "Clients that support elicitation MUST declare the elicitation capability … Clients

@@ -94,13 +94,12 @@ func rulesInForce(ctx context.Context, p *project.Project) (access.Rules, error)
 	if p.Up == nil {
 		return files, nil
 	}
-	now, err := p.Permissions(ctx)
+	current, err := p.Permissions(ctx)
 	if err != nil {
 		return files, err
 	}
-	current, hints := now.Access(), now.Hints
 	// Hints of servers are not a rule of the files, and must not count as a difference.
-	files.Hints = files.Hints || hints
+	files.Hints = files.Hints || current.Hints
 	if !reflect.DeepEqual(current, access.Compile(files).Rules()) {
 		p.Options.PrintRemark("the files have other rules than those that are in force in the running mcpvisor up; " +
 			"mcpvisor reload says why, and --no-control shows those of the files")

@@ -21,7 +21,25 @@ func AnswerElicitation(
 	if !rawjson.IsObject(params) {
 		return nil, &jsonrpc.ResponseError{Code: jsonrpc.CodeInvalidParams, Text: "params is not an object"}
 	}
-	// The form is the mode of a request that names none.
+	r := ReadElicitation(params)
+	// The request is checked before a person sees it: a person should not be asked for an answer that cannot be sent.
+	switch {
+	case r.Mode == messages.ElicitForm && !rawjson.IsObject(r.Schema):
+		return nil, &jsonrpc.ResponseError{Code: jsonrpc.CodeInvalidParams, Text: "requestedSchema is not an object"}
+	case r.Mode == messages.ElicitURL && !allowURL, r.Mode != messages.ElicitForm && r.Mode != messages.ElicitURL:
+		return nil, &jsonrpc.ResponseError{Code: jsonrpc.CodeInvalidParams, Text: "the mode was not announced"}
+	case r.Mode == messages.ElicitURL && r.URL == "":
+		return nil, &jsonrpc.ResponseError{Code: jsonrpc.CodeInvalidParams, Text: "url is missing"}
+	}
+	res, err := elicit(ctx, r)
+	if err != nil {
+		return nil, HandlerError(err)
+	}
+	return encodeElicitResult(r, res)
+}
+
+// ReadElicitation reads the params of elicitation/create, an object. The form is the mode of a request that names none.
+func ReadElicitation(params []byte) messages.ElicitRequest {
 	r := messages.ElicitRequest{Mode: messages.ElicitForm, Params: params}
 	m := rawjson.ObjectAt(params, 0, 0)
 	for m.Next() {
@@ -41,20 +59,7 @@ func AnswerElicitation(
 			r.ID, _ = rawjson.Text(value)
 		}
 	}
-	// The request is checked before a person sees it: a person should not be asked for an answer that cannot be sent.
-	switch {
-	case r.Mode == messages.ElicitForm && !rawjson.IsObject(r.Schema):
-		return nil, &jsonrpc.ResponseError{Code: jsonrpc.CodeInvalidParams, Text: "requestedSchema is not an object"}
-	case r.Mode == messages.ElicitURL && !allowURL, r.Mode != messages.ElicitForm && r.Mode != messages.ElicitURL:
-		return nil, &jsonrpc.ResponseError{Code: jsonrpc.CodeInvalidParams, Text: "the mode was not announced"}
-	case r.Mode == messages.ElicitURL && r.URL == "":
-		return nil, &jsonrpc.ResponseError{Code: jsonrpc.CodeInvalidParams, Text: "url is missing"}
-	}
-	res, err := elicit(ctx, r)
-	if err != nil {
-		return nil, HandlerError(err)
-	}
-	return encodeElicitResult(r, res)
+	return r
 }
 
 // encodeElicitResult writes the person's answer as the result. Nothing is added to it: exactly the content that the
