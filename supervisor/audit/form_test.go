@@ -38,6 +38,8 @@ func fullRecord() (r Record) {
 				f.SetFloat(float64(i) + 0.5)
 			case reflect.Bool:
 				f.SetBool(true)
+			default:
+				// Its own value is set below.
 			}
 		}
 	}

@@ -65,6 +65,7 @@ func missingMembers(t reflect.Type, values []any, path string) (missing []string
 			}
 			missing = append(missing, missingMembers(t.Field(i).Type, inner, path+"/"+name)...)
 		}
+	default: // a value without members
 	}
 	return missing
 }

@@ -48,8 +48,9 @@ func (p Location) String() string {
 		return "in a simulation"
 	case Real:
 		return "to a real server"
+	default:
+		return "here"
 	}
-	return "here"
 }
 
 // Kind is one fault of the catalogue: one row, which rules, scenarios, the listings of the command and the schema of scenarios

@@ -69,7 +69,7 @@ func TestForeignClientsUnderstandAnswers(t *testing.T) {
 			if err != nil || len(r.Content) != 1 || r.Content[0].(mcpgo.TextContent).Text != "y" {
 				t.Errorf("called: %+v, %v", r, err)
 			}
-			if err := c.Ping(t.Context()); err != nil {
+			if err := c.Ping(t.Context()); err != nil { //nolint:staticcheck // servers of the legacy era are asked so
 				t.Error(err)
 			}
 		})

@@ -10,7 +10,7 @@ import (
 
 func TestCounter(t *testing.T) {
 	var c admission.Counter
-	if !c.Enter() || !c.Enter() || c.Inside() != 2 || c.Leave() || c.Closed() || c.Drained() {
+	if first, second := c.Enter(), c.Enter(); !first || !second || c.Inside() != 2 || c.Leave() || c.Closed() || c.Drained() {
 		t.Error("open")
 	}
 	if first, empty := c.Close(); !first || empty || !c.Closed() || c.Drained() {
