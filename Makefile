@@ -104,7 +104,7 @@ seeds: peers ## every feature that was asked for: which test shows it, does it p
 	@$(GO) run ./test/seeds/report $(if $(RESULTS),-results $(RESULTS))
 
 .PHONY: conformance
-conformance: ## the official conformance suite against our client; ONLY=regexp of VERSION/SCENARIO runs some of it
+conformance: ## the official conformance suite against our client, and against the servers of chaos score; ONLY=regexp of VERSION/SCENARIO runs some of it
 	@$(GO) run ./test/conformance/run $(if $(ONLY),-only '$(ONLY)')
 
 .PHONY: bench

@@ -15,7 +15,10 @@
 //   - What these sets list as not scored (extensions, and scenarios that came after a release), and what Extra names.
 //     Unscored scenarios do not count for conformance; a failure of one that is not expected is a failure all the same.
 //
-// NotRun says which of the suite's scenarios are left out, and why. A scenario of the suite that is neither run nor
+// The scenarios for servers are played to the servers over HTTP of test/chaos/score (ServerRuns), because points that a client wins
+// or loses there are worth what those servers are.
+//
+// NotRun says which of the suite's scenarios for clients are left out, and why. A scenario of the suite that is neither run nor
 // named there is an error, so that a new version of the suite cannot bring one unnoticed.
 //
 // A run passes if the suite says so and at least one of its checks succeeded: no failed check, no warning, no

@@ -82,14 +82,20 @@ func (s *Suite) All(ctx context.Context, runs []Run, parallel int, done func(Out
 func (s *Suite) One(ctx context.Context, r Run) Outcome {
 	begin := time.Now()
 	o := Outcome{Run: r, Folder: filepath.Join(s.Output, r.Version, filepath.FromSlash(r.Scenario))}
-	o.Checks, o.Problem = s.runScenario(ctx, r, o.Folder)
+	// The suite cuts the command at its blanks and gives it to a shell: a relative path has none.
+	command := "./" + filepath.Base(s.Client)
+	if filepath.Separator == '\\' {
+		command = filepath.Base(s.Client)
+	}
+	o.Checks, o.Problem = s.runScenario(ctx, o.Folder, filepath.Dir(s.Client), "client", "--command", command,
+		"--scenario", r.Scenario, "--spec-version", r.Version, "--force", "--timeout", strconv.FormatInt(clientTime.Milliseconds(), 10))
 	o.Took = time.Since(begin)
 	return o
 }
 
-// runScenario plays one scenario in a process of its own, whose group is ended with it. problem says why the checks do not count, empty
-// if they do.
-func (s *Suite) runScenario(ctx context.Context, r Run, folder string) ([]Check, string) {
+// runScenario plays one scenario in a process of its own in dir, whose group is ended with it. problem says why the checks do not
+// count, empty if they do.
+func (s *Suite) runScenario(ctx context.Context, folder, dir string, args ...string) (checks []Check, problem string) {
 	if err := ctx.Err(); err != nil {
 		return nil, "not run: " + err.Error()
 	}
@@ -101,15 +107,8 @@ func (s *Suite) runScenario(ctx context.Context, r Run, folder string) ([]Check,
 	}
 	ctx, cancel := context.WithTimeout(ctx, runTime)
 	defer cancel()
-	// The suite cuts the command at its blanks and gives it to a shell: a relative path has none.
-	command := "./" + filepath.Base(s.Client)
-	if filepath.Separator == '\\' {
-		command = filepath.Base(s.Client)
-	}
-	cmd := exec.CommandContext(ctx, s.Node, s.Script, "client", "--command", command,
-		"--scenario", r.Scenario, "--spec-version", r.Version, "--force",
-		"--timeout", strconv.FormatInt(clientTime.Milliseconds(), 10), "--output-dir", folder)
-	cmd.Dir = filepath.Dir(s.Client)
+	cmd := exec.CommandContext(ctx, s.Node, append([]string{s.Script}, append(args, "--output-dir", folder)...)...)
+	cmd.Dir = dir
 	// Half of a run's time is Node reading the suite; this keeps what it made of it for the next run.
 	cmd.Env = append(os.Environ(), "NODE_COMPILE_CACHE="+filepath.Join(s.Output, "node"))
 	var output bytes.Buffer

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -14,7 +15,8 @@ import (
 )
 
 // webServer is an MCP server over streamable HTTP of one era, written for this package so that it belongs to none of the
-// clients under test. It keeps the requests that it got, and misbehaves as fault says.
+// clients under test. It keeps the requests that it got, and misbehaves as fault says. It shares nothing with package test/servers,
+// so that a misreading of the protocol there is not repeated here. The official suite tests it: see test/conformance.
 type webServer struct {
 	url    string
 	modern bool
@@ -49,10 +51,17 @@ type httpRequest struct {
 
 const siteVersion, modernVersion = "2025-11-25", "2026-07-28"
 
+// Site returns a server of one era over streamable HTTP as the cases have it while nothing misbehaves, for who checks it.
+func Site(modern bool) http.Handler { return newSite(modern) }
+
+func newSite(modern bool) *webServer {
+	return &webServer{modern: modern, done: make(chan struct{}), sessions: map[string]chan struct{}{},
+		streams: map[chan string]struct{}{}, runs: map[string]int{}}
+}
+
 // newWebServer starts a server of one era on a loopback port.
 func (a *caseRun) newWebServer(modern bool) (*webServer, *testServer) {
-	s := &webServer{modern: modern, done: make(chan struct{}), sessions: map[string]chan struct{}{},
-		streams: map[chan string]struct{}{}, runs: map[string]int{}}
+	s := newSite(modern)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	// No port is free: the case loses the point, and a listener that no client reaches takes the place.
 	if err != nil {
@@ -162,11 +171,21 @@ type rpcRequest struct {
 	Params struct {
 		Name      string            `json:"name"`
 		Arguments map[string]string `json:"arguments"`
+		// Meta must hold the version and the capabilities of the client in the modern era.
+		Meta struct {
+			Version      string          `json:"io.modelcontextprotocol/protocolVersion"`
+			Capabilities json.RawMessage `json:"io.modelcontextprotocol/clientCapabilities"`
+		} `json:"_meta"`
 	} `json:"params"`
 }
 
 // ServeHTTP implements http.Handler.
 func (s *webServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	// A page of a stranger may have the name of this machine in its own domain: both headers then name that.
+	if !isLocal(r.Host) || !isLocal(strings.TrimPrefix(r.Header.Get("Origin"), "http://")) {
+		http.Error(w, "not for you", http.StatusForbidden)
+		return
+	}
 	body, err := io.ReadAll(io.LimitReader(r.Body, 64<<20))
 	if err != nil {
 		return
@@ -197,6 +216,15 @@ func (s *webServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		http.Error(w, "no", http.StatusMethodNotAllowed)
 	}
+}
+
+// isLocal reports whether a host, with its port, is this machine; an empty one is no other.
+func isLocal(host string) bool {
+	name, _, err := net.SplitHostPort(host)
+	if err != nil {
+		name = host
+	}
+	return slices.Contains([]string{"", "localhost", "127.0.0.1", "::1", "[::1]"}, name)
 }
 
 const sessionHeader = "Mcp-Session-Id"
@@ -232,27 +260,27 @@ func (s *webServer) handlePost(w http.ResponseWriter, r *http.Request, m rpcRequ
 		s.sendResult(w, m, `{"protocolVersion":"`+siteVersion+`","capabilities":{"tools":{"listChanged":true}},`+
 			`"serverInfo":{"name":"site","version":"1"}}`)
 		return
-	case m.Method == "initialize", m.Method == "ping" && s.modern:
-		sendError(w, http.StatusNotFound, m.ID, -32601, "Method not found")
-		return
 	case !s.modern && !s.requireSession(w, r):
-		return
-	case s.modern && r.Header.Get("Mcp-Protocol-Version") != modernVersion:
-		sendError(w, http.StatusBadRequest, m.ID, -32022, "Unsupported protocol version")
 		return
 	case len(m.ID) == 0:
 		w.WriteHeader(http.StatusAccepted)
+		return
+	case s.modern && !requireMeta(w, r, m):
 		return
 	}
 	switch m.Method {
 	case "server/discover":
 		if !s.modern {
-			sendError(w, http.StatusOK, m.ID, -32601, "Method not found")
+			sendUnknownMethod(w, m, s.modern)
 			return
 		}
 		s.sendResult(w, m, `{"supportedVersions":["`+modernVersion+`"],"capabilities":{"tools":{"listChanged":true}},"ttlMs":0,`+
 			`"cacheScope":"private","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"site","version":"1"}}}`)
 	case "ping":
+		if s.modern {
+			sendUnknownMethod(w, m, s.modern)
+			return
+		}
 		s.sendResult(w, m, `{}`)
 	case "tools/list":
 		s.sendResult(w, m, `{"tools":[`+strings.Join(s.toolDefinitions(), ",")+`]`+s.cacheMembers()+`}`)
@@ -261,8 +289,38 @@ func (s *webServer) handlePost(w http.ResponseWriter, r *http.Request, m rpcRequ
 	case "subscriptions/listen":
 		s.openSubscription(w, r, m)
 	default:
-		sendError(w, http.StatusOK, m.ID, -32601, "Method not found")
+		sendUnknownMethod(w, m, s.modern)
 	}
+}
+
+// requireMeta reports whether a request of the modern era says what each must say, in its _meta and again in its headers, and
+// refuses it otherwise. A client that leaves something out would not be understood by other servers either.
+func requireMeta(w http.ResponseWriter, r *http.Request, m rpcRequest) bool {
+	version, name := m.Params.Meta.Version, ""
+	if m.Method == "tools/call" {
+		name = m.Params.Name
+	}
+	switch {
+	case version == "" || len(m.Params.Meta.Capabilities) == 0:
+		sendError(w, http.StatusBadRequest, m.ID, -32602, "Invalid params: _meta lacks the version or the capabilities of the client")
+	case r.Header.Get("Mcp-Protocol-Version") != version || r.Header.Get("Mcp-Method") != m.Method || r.Header.Get("Mcp-Name") != name:
+		sendError(w, http.StatusBadRequest, m.ID, -32020, "Header mismatch")
+	case version != modernVersion:
+		sendErrorData(w, http.StatusBadRequest, m.ID, -32022, "Unsupported protocol version",
+			fmt.Sprintf(`{"supported":[%q],"requested":%q}`, modernVersion, version))
+	default:
+		return true
+	}
+	return false
+}
+
+// sendUnknownMethod refuses a method: in the modern era with a status that says so.
+func sendUnknownMethod(w http.ResponseWriter, m rpcRequest, modern bool) {
+	status := http.StatusOK
+	if modern {
+		status = http.StatusNotFound
+	}
+	sendError(w, status, m.ID, -32601, "Method not found")
 }
 
 // cacheMembers returns the members that every list of the modern era must carry.
@@ -273,18 +331,27 @@ func (s *webServer) cacheMembers() string {
 	return ""
 }
 
-// toolDefinitions returns the definitions of all tools.
-func (s *webServer) toolDefinitions() (all []string) {
+// toolNames returns the names of all tools.
+func (s *webServer) toolNames() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, name := range append([]string{"echo", "write", "fail"}, s.extraTools...) {
-		all = append(all, `{"name":"`+name+`","inputSchema":{"type":"object","properties":{"text":{"type":"string"}}}}`)
+	return append([]string{"echo", "write", "fail"}, s.extraTools...)
+}
+
+// toolDefinitions returns the definitions of all tools.
+func (s *webServer) toolDefinitions() (all []string) {
+	for _, name := range s.toolNames() {
+		all = append(all, `{"name":"`+name+`","description":"The tool `+name+`.","inputSchema":{"type":"object","properties":{"text":{"type":"string"}}}}`)
 	}
 	return all
 }
 
 // callTool runs a tool and answers the call.
 func (s *webServer) callTool(w http.ResponseWriter, m rpcRequest) {
+	if !slices.Contains(s.toolNames(), m.Params.Name) {
+		sendError(w, http.StatusOK, m.ID, -32602, "Unknown tool: "+m.Params.Name)
+		return
+	}
 	text := m.Params.Arguments["text"]
 	s.runTool(m)
 	s.sendResult(w, m, fmt.Sprintf(`{"content":[{"type":"text","text":%q}],"isError":%t}`, text, m.Params.Name == "fail"))
@@ -326,12 +393,20 @@ func (s *webServer) sendResult(w http.ResponseWriter, m rpcRequest, result strin
 
 // sendError answers with a JSON-RPC error and an HTTP status.
 func sendError(w http.ResponseWriter, status int, id json.RawMessage, code int, text string) {
+	sendErrorData(w, status, id, code, text, "")
+}
+
+// sendErrorData is sendError with data, as JSON; empty for none.
+func sendErrorData(w http.ResponseWriter, status int, id json.RawMessage, code int, text, data string) {
 	if len(id) == 0 {
 		id = json.RawMessage("null")
 	}
+	if data != "" {
+		data = `,"data":` + data
+	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%q}}`, id, code, text)
+	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%q%s}}`, id, code, text, data)
 }
 
 // openStream opens the GET stream of the legacy era.

@@ -2,6 +2,8 @@
 //
 //	run [-only REGEXP] [-j N] [-binary PATH]
 //
+// The scenarios for servers are played to the servers of test/chaos/score, one after the other, before those for clients.
+//
 // It ends with 1 if something failed that may not, or passed that was expected to fail, and with 2 if nothing could be
 // run. Without npm or its registry there is no suite: that is said, and ends with 0 unless CI=true is in the
 // environment.
@@ -18,6 +20,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"strings"
 	"syscall"
 	"time"
 
@@ -86,7 +89,8 @@ func run(ctx context.Context, only string, parallel int, binary string) (bool, e
 			runs = append(runs, r)
 		}
 	}
-	if len(runs) == 0 {
+	serversPass, played := runServers(ctx, s, pattern)
+	if len(runs) == 0 && played == 0 {
 		return false, fmt.Errorf("nothing matches %q", only)
 	}
 	outcomes := s.All(ctx, runs, parallel, func(o conformance.Outcome) { fmt.Println(conformance.Line(o, expected)) })
@@ -102,7 +106,25 @@ func run(ctx context.Context, only string, parallel int, binary string) (bool, e
 	for _, entry := range j.Stale {
 		fmt.Println("expected-failures.yaml is stale:", entry)
 	}
-	return j.OK(), nil
+	return j.OK() && serversPass, nil
+}
+
+// runServers plays the suite's scenarios for servers to those that judge clients, and reports whether all pass, and how many there
+// were. Their names begin with "server/".
+func runServers(ctx context.Context, s *conformance.Suite, pattern *regexp.Regexp) (pass bool, played int) {
+	pass = true
+	for _, r := range conformance.ServerRuns {
+		if !pattern.MatchString("server/" + r.String()) {
+			continue
+		}
+		o := s.OneServer(ctx, r)
+		fmt.Println("server", conformance.Line(o, nil))
+		if played++; !o.Passed() {
+			pass = false
+			fmt.Println("  " + strings.Join(o.Reasons(), "\n  "))
+		}
+	}
+	return pass, played
 }
 
 // buildClient compiles the client. Its path is the same each time, so that the folder holds one.
