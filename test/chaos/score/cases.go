@@ -10,6 +10,8 @@ type Case struct {
 	// catalogue of transports/fault.
 	Story  string   `json:"story"`
 	Faults []string `json:"faults,omitempty"`
+	// Plays are the faults of that catalogue that the servers of the case have, by their names.
+	Plays []string `json:"plays,omitempty"`
 	// Over is "stdio" or "HTTP", with the era if the case is about it.
 	Over string `json:"over"`
 

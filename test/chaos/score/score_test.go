@@ -18,6 +18,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/score/adapters/mcpgo"
 	"github.com/mcpvisor/mcpvisor/test/chaos/score/adapters/mcpvisor"
 	"github.com/mcpvisor/mcpvisor/test/servers"
+	"github.com/mcpvisor/mcpvisor/transports/fault"
 )
 
 // clients are what this test binary becomes when it is started as an adapter.
@@ -135,6 +136,18 @@ func TestTheLibrariesWinAnOrdinaryDay(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestCasesPlayFaultsOfTheCatalogue: a case names faults that there are, and the field reports that they come from.
+func TestCasesPlayFaultsOfTheCatalogue(t *testing.T) {
+	for _, c := range score.Cases() {
+		for _, name := range c.Plays {
+			k, ok := fault.Lookup(name)
+			if !ok || !slices.ContainsFunc(k.Reports, func(id string) bool { return slices.Contains(c.Faults, id) }) {
+				t.Errorf("%s plays %s, which is of the reports %v and not of %v", c.Name, name, k.Reports, c.Faults)
+			}
+		}
 	}
 }
 

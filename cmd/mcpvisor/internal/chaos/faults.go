@@ -12,6 +12,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/terminal"
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+	"github.com/mcpvisor/mcpvisor/test/chaos/score"
 	faults "github.com/mcpvisor/mcpvisor/transports/fault"
 )
 
@@ -87,6 +88,8 @@ type fault struct {
 	Rules    []string    `json:"rules,omitempty"`
 	InRule   string      `json:"inRule,omitempty"`
 	RuleWith []parameter `json:"ruleWith,omitempty"`
+	// Score are the cases of mcpvisor chaos score whose servers have the fault, by their numbers.
+	Score []int `json:"score,omitempty"`
 }
 
 // parameter is one key of the fault's "with", with its default as text.
@@ -104,6 +107,7 @@ func faultOf(k faults.Kind) fault {
 	f := fault{
 		Name: k.Name, From: k.Reports, Does: k.Does, Kinds: terminal.OrEmpty(k.Servers), Eras: terminal.OrEmpty(k.Eras),
 		Tiers: terminal.OrEmpty(tiersOf(k)), Instant: k.Instant.Has(faults.Sim), Rules: placesOf(k), InRule: k.InRule,
+		Score: casesOf(k),
 	}
 	if len(f.Tiers) > 0 {
 		f.With = parametersOf(k, faults.Sim)
@@ -128,6 +132,16 @@ func tiersOf(k faults.Kind) (tiers []string) {
 		tiers = append(tiers, string(t))
 	}
 	return tiers
+}
+
+// casesOf returns the numbers of the cases of score whose servers have a fault.
+func casesOf(k faults.Kind) (cases []int) {
+	for _, c := range score.Cases() {
+		if slices.Contains(c.Plays, k.Name) {
+			cases = append(cases, c.Number)
+		}
+	}
+	return cases
 }
 
 // placesOf returns the places at which a rule can do a fault.
@@ -158,6 +172,9 @@ func explainFault(o *cli.Options, name string, asJSON bool) error {
 	}
 	fmt.Fprintf(o.Out, "%s: %s\n\n", k.Name, k.Does)
 	fmt.Fprintf(o.Out, "  from     %s\n", joinWords(k.Reports))
+	if cases := casesOf(k); len(cases) > 0 {
+		fmt.Fprintf(o.Out, "  score    %s\n", strings.Trim(strings.ReplaceAll(fmt.Sprint(cases), " ", ", "), "[]"))
+	}
 	tiers, places := tiersOf(k), placesOf(k)
 	if len(tiers) > 0 {
 		fmt.Fprintf(o.Out, "  servers  %s; %s\n", joinWords(k.Servers), joinWords(k.Eras))
