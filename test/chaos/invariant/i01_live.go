@@ -1,9 +1,11 @@
 package invariant
 
 import (
+	"slices"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 )
 
 // I1: what the catalog shows of a server agrees with the manager's phase of it, whenever both stay for a while.
@@ -140,6 +142,9 @@ func (c *checker) checkWithdrawal(server string, s, next catalogSpan, lostSince 
 	if _, found := c.commandIn(c.permitCommands(server), s.to-c.slack, s.to); found && s.state == "live" && c.plan.Denies(server) {
 		return
 	}
+	// Rules that came while the server was away deny all that it lists at its return.
+	_, permitted := c.commandIn(c.permitCommands(server), lostSince-c.slack, s.to)
+	permitted = permitted && c.listsOnlyDenied(server, s.to)
 	for _, p := range stays {
 		if p.T > s.to+c.skew {
 			break
@@ -150,11 +155,27 @@ func (c *checker) checkWithdrawal(server string, s, next catalogSpan, lostSince 
 		if p.Phase == messages.NeedsAuth || p.Phase == messages.Disabled || p.Class == messages.ClassUnauthorized {
 			return
 		}
-		if p.Phase == messages.Connected && p.to > s.to+c.skew && s.state == "live" && c.plan.Denies(server) {
+		if p.Phase == messages.Connected && p.to > s.to+c.skew && (s.state == "live" && c.plan.Denies(server) || permitted && p.T >= s.to-c.skew) {
 			// The tools are not lost: the server is connected, and all that it lists now is denied.
 			return
 		}
 	}
 	c.reportViolation(server, next.event, []int{s.event}, "The connection was lost and its tools were taken away at %s, after %s instead of %s: a blip "+
 		"makes the tools flap.", timeText(s.to), timeText(s.to-lostSince), timeText(c.plan.WithdrawAfter))
+}
+
+// listsOnlyDenied reports whether a description that may be in force at a time denies every tool of the list that a server sent last
+// until then.
+func (c *checker) listsOnlyDenied(server string, t time.Duration) bool {
+	names, rev := map[int][]string{}, 0
+	for _, i := range c.x.ServerEvents(server) {
+		switch e := c.x.Event(i); {
+		case e.T > t:
+		case e.Kind == history.Changed:
+			names[e.Rev] = e.Names
+		case e.Kind == history.Listed:
+			rev = e.Rev
+		}
+	}
+	return len(names[rev]) > 0 && slices.ContainsFunc(c.specVersionsIn(server, t, t), func(d specVersion) bool { return d.allowedTools(names[rev]) == "" })
 }

@@ -62,6 +62,10 @@ func (c *checker) mayHaveEnded(call *history.CallRecord, begin, givenUp *history
 		if e.Kind == history.Down || e.Kind == history.Answered && e.Call == call.ID {
 			return true
 		}
+		// A connection that seems open, and is not, has no Down: the call that may run twice was lost when the manager released it.
+		if e.Kind == history.Released && c.mayRepeat(call.Server, begin.Tool) && c.wasReceivedOn(call, e.Conn) {
+			return true
+		}
 		switch e.Kind {
 		case history.Answered:
 			// An event of a task arrives in the answer to another request, which names no call.
@@ -72,6 +76,11 @@ func (c *checker) mayHaveEnded(call *history.CallRecord, begin, givenUp *history
 			return false
 		}
 	})
+}
+
+// wasReceivedOn reports whether a server received a call on the connection with a number.
+func (c *checker) wasReceivedOn(call *history.CallRecord, conn int) bool {
+	return slices.ContainsFunc(call.Received, func(i int) bool { return c.x.Event(i).Conn == conn })
 }
 
 // describeClass names a class of errors for a reason.

@@ -32,7 +32,7 @@ func (c *checker) checkRepeated() {
 			continue
 		}
 		conn := c.connNumbered(call.Server, received.Conn)
-		if conn == nil || !c.answersPings(conn, received, end) {
+		if conn == nil || !c.answersPings(conn, received, end) || c.answeredQuestion(conn, received, end) {
 			continue
 		}
 		c.judged++
@@ -40,6 +40,15 @@ func (c *checker) checkRepeated() {
 			"ping over the same connection. It was to be made again, and its caller was told at %s that its outcome is unknown.", call.ID, begin.Tool,
 			timeText(received.T), timeText(end.T))
 	}
+}
+
+// answeredQuestion reports whether the server got an answer over a connection between two events. A call about which a person may have
+// been asked is not made again, because the person would be asked twice.
+func (c *checker) answeredQuestion(conn *history.ConnRecord, from, to *history.Event) bool {
+	return slices.ContainsFunc(conn.Events, func(i int) bool {
+		e := c.x.Event(i)
+		return e.Kind == history.Received && e.Method == "" && e.T >= from.T && e.T <= to.T
+	})
 }
 
 // answersPings reports whether a connection received a ping between two events and answered each of them.

@@ -1,6 +1,7 @@
 package invariant_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/mcpvisor/mcpvisor/test/chaos/invariant"
@@ -15,6 +16,16 @@ func TestLeft(t *testing.T) {
 			1s     s1 received conn=1 method=tools/call id=5 call=c1
 			2s     s1 left call=c1 tool=write
 		`
+	// The connection was lost while it was half open: nobody saw it end, and the manager released it.
+	const half = `
+			0s     s1 open conn=1
+			10ms   s1 opened conn=1
+			1s     s1 call call=c1 tool=read
+			1s     s1 received conn=1 method=tools/call id=5 call=c1
+			1.5s   s1 released conn=1
+			1.5s   s1 phase phase=pending step=restarting epoch=2 class=network
+		`
+	trusted := []string{"s1 kind=http trusted=true"}
 	runCases(t, "I2", []storyCase{
 		{name: "no call", want: invariant.Inconclusive, why: "No tool", story: "0s s1 open conn=1"},
 		{name: "told at once", want: invariant.Holds, story: sent + `
@@ -37,6 +48,21 @@ func TestLeft(t *testing.T) {
 		{name: "the connection goes in the same moment", want: invariant.Holds, story: sent + `
 			2s     s1 down conn=1 class=exited
 			2s     s1 end call=c1 tool=write outcome=unknown class=exited
+		`},
+		{name: "it waits to be sent a second time, as on seed 4000314", servers: trusted, want: invariant.Holds, story: half + `
+			2s     s1 left call=c1 tool=read
+			2s     s1 end call=c1 tool=read outcome=unknown class=network
+			9s     - closing
+		`},
+		{name: "it may not be sent a second time", want: invariant.Violated, why: "nothing else had happened to it", story: half + `
+			2s     s1 left call=c1 tool=read
+			2s     s1 end call=c1 tool=read outcome=unknown class=network
+			9s     - closing
+		`},
+		{name: "another connection was released", servers: trusted, want: invariant.Violated, why: "nothing else had happened to it", story: strings.ReplaceAll(half, "released conn=1", "released conn=7") + `
+			2s     s1 left call=c1 tool=read
+			2s     s1 end call=c1 tool=read outcome=unknown class=network
+			9s     - closing
 		`},
 	})
 }

@@ -183,5 +183,11 @@ func TestALostAnswerIsAskedForAgain(t *testing.T) {
 		{name: "it is not made again", servers: http, plan: trusted, want: invariant.Violated, why: "It was to be made again", story: lost + answered + unknown + over},
 		{name: "the server does not answer", servers: http, plan: trusted, want: invariant.Holds, story: lost + unknown + over},
 		{name: "the server is not trusted", servers: http, want: invariant.Holds, story: lost + answered + unknown + over},
+		{name: "a person was asked about it, as on seed 4000927", servers: http, plan: trusted, want: invariant.Holds, story: lost + `
+		10.15s s1 received conn=1
+		` + answered + unknown + over},
+		{name: "a person was asked before it", servers: http, plan: trusted, want: invariant.Violated, why: "It was to be made again", story: `
+		9s     s1 received conn=1
+		` + lost + answered + unknown + over},
 	})
 }

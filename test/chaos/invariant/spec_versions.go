@@ -125,7 +125,7 @@ func (c *checker) eachAdjustment(server string, judge func(a ownerCommand, previ
 
 // checkConnKept judges for I17 that an adjust leaves the connection in place.
 func (c *checker) checkConnKept(server string) {
-	c.eachAdjustment(server, func(a ownerCommand, _, current specVersion, u connectedSpan) {
+	c.eachAdjustment(server, func(a ownerCommand, previous, current specVersion, u connectedSpan) {
 		if c.underFault(server, a.begin-c.skew, current.from) {
 			return
 		}
@@ -134,18 +134,35 @@ func (c *checker) checkConnKept(server string) {
 			return
 		}
 		c.judged++
-		if u.to < current.from && u.endEvent >= 0 && c.x.Event(u.endEvent).Step != messages.Idle { // a lazy server may go to rest meanwhile
+		rested := c.restedUnused(server, u, previous, current)
+		if u.to < current.from && u.endEvent >= 0 && !rested { // a lazy server may go to rest meanwhile
 			c.reportViolation(server, u.endEvent, []int{a.event}, "The owner adjusted the server at %s, which needs no other connection, and it was %s at %s instead "+
 				"of connected in epoch %d.", timeText(a.begin), describePhase(c.x.Event(u.endEvent)), timeText(u.to), u.epoch)
 			return
 		}
 		for _, other := range c.x.Conns(server) {
-			if t, ok := c.x.Time(other.Open); ok && t >= a.begin && t <= current.from {
+			if t, ok := c.x.Time(other.Open); ok && t >= a.begin && t <= current.from && (!rested || t < u.to) { // a call may wake a server that rests
 				c.reportViolation(server, other.Open, []int{a.event}, "The owner adjusted the server at %s, which needs no other connection, and it was dialled at "+
 					"%s.", timeText(a.begin), timeText(t))
 				return
 			}
 		}
+	})
+}
+
+// restedUnused reports whether a connected span ended because a lazy server rested, and no call had used the connection for the
+// shorter one of two idle timeouts.
+func (c *checker) restedUnused(server string, u connectedSpan, previous, current specVersion) bool {
+	if u.endEvent < 0 || c.x.Event(u.endEvent).Step != messages.Idle {
+		return false
+	}
+	unused := current.IdleTimeout
+	if previous.Connect == messages.Lazy && previous.IdleTimeout > 0 && (unused == 0 || previous.IdleTimeout < unused) {
+		unused = previous.IdleTimeout
+	}
+	since := u.to - unused + c.instantBound()
+	return !slices.ContainsFunc(c.callsOf(server), func(call *history.CallRecord) bool {
+		return slices.ContainsFunc(call.Received, func(i int) bool { return c.x.Event(i).T > since && c.x.Event(i).T <= u.to })
 	})
 }
 

@@ -42,6 +42,14 @@ const adjustedUp = `
 `
 
 func TestAdjustedAroundAConnection(t *testing.T) {
+	restSoon := adjustParams{"connect": "lazy", "idleTimeout": "1s"}
+	// After a removal it is known only some time later that an adjust is in force.
+	removedBefore := `
+			0s     s1 command command=2 method=remove
+			0s     s1 done command=2 method=remove
+			0s     s1 command command=4 method=add
+			0s     s1 done command=4 method=add
+	` + strings.ReplaceAll(adjustedUp, "10s    s1", "2s     s1")
 	runCases(t, "I17", []storyCase{
 		{name: "the connection stays", plan: withAdjusts(adjustParams{"callTimeout": "1s"}), want: invariant.Holds, story: adjustedUp + `
 			60s    -  closing`},
@@ -53,6 +61,20 @@ func TestAdjustedAroundAConnection(t *testing.T) {
 			60s    -  closing`},
 		{name: "it is lazy from then on and rests", plan: withAdjusts(adjustParams{"connect": "lazy", "idleTimeout": "5s"}), want: invariant.Holds, story: adjustedUp + `
 			15.1s  s1 phase phase=pending step=idle epoch=2
+			60s    -  closing`},
+		{name: "it rests and a call wakes it while the adjust may be on its way, as on seed 4001843", plan: withAdjusts(restSoon), want: invariant.Holds, story: removedBefore + `
+			3.1s  s1 phase phase=pending step=idle epoch=2
+			3.1s  s1 released conn=1
+			4s    s1 call call=c1 tool=read
+			4s    s1 open conn=2
+			60s    -  closing`},
+		{name: "it is let go at once", plan: withAdjusts(restSoon), want: invariant.Violated, why: "needs no other connection", story: removedBefore + `
+			1.9s   s1 call call=c1 tool=read
+			1.9s   s1 received conn=1 method=tools/call id=5 call=c1
+			1.91s  s1 end call=c1 tool=read outcome=result
+			2s    s1 phase phase=pending step=idle epoch=2
+			2s    s1 released conn=1
+			4s    s1 open conn=2
 			60s    -  closing`},
 		{name: "it is lazy from then on and does not rest", plan: withAdjusts(adjustParams{"connect": "lazy", "idleTimeout": "5s"}), want: invariant.Violated,
 			why: "is to be let go when it was not used for 5s", story: adjustedUp + `
@@ -138,6 +160,13 @@ func TestPermittedTools(t *testing.T) {
 
 func TestAllIsDenied(t *testing.T) {
 	all := withAdjusts(adjustParams{"deny": "read,put,write"})
+	deniedAway := strings.ReplaceAll(strings.ReplaceAll(adjustedUp, "method=adjust", "method=permit"), "10s    s1 command", `
+			9.5s   s1 phase phase=pending step=restarting epoch=2 class=exited text=gone
+			9.5s   -  snapshot generation=2 entries=s1:lost:2:3:aa:put+read+write
+			10s    s1 command`) + `
+			11s    s1 listed conn=2 rev=1
+			11s    -  snapshot generation=3 entries=s1
+	`
 	runCases(t, "I1", []storyCase{
 		{name: "the last tool that is not denied goes", plan: all, want: invariant.Holds, story: adjustedUp + `
 			20s    s1 changed rev=2 hash=bb names=read,put,write
@@ -153,6 +182,14 @@ func TestAllIsDenied(t *testing.T) {
 		{name: "the connection is lost and the tools go", plan: all, want: invariant.Violated, why: "makes the tools flap", story: adjustedUp + `
 			20s    s1 phase phase=pending step=restarting epoch=2 class=exited text=gone
 			20s    -  snapshot generation=2 entries=s1
+			60s    -  closing`},
+		{name: "rules of the time in which it was away deny all, as on seed 4001666", plan: withPermits("*"), want: invariant.Holds, story: deniedAway + `
+			11s    s1 phase phase=connected epoch=3
+			60s    -  closing`},
+		{name: "rules of that time deny some", plan: withPermits("write"), want: invariant.Violated, why: "makes the tools flap", story: deniedAway + `
+			11s    s1 phase phase=connected epoch=3
+			60s    -  closing`},
+		{name: "rules of that time deny all, and it is not back", plan: withPermits("*"), want: invariant.Violated, why: "makes the tools flap", story: deniedAway + `
 			60s    -  closing`},
 		{name: "nothing is shown", want: invariant.Inconclusive, story: "1s s1 open conn=1"},
 	})
