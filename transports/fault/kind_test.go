@@ -64,8 +64,8 @@ func TestEachRowOfRulesHasAnEffect(t *testing.T) {
 	}
 }
 
-// The names are fixed: rules and scenarios that people have written stand on them.
-func TestTheNames(t *testing.T) {
+// TestNamesStay: rules and scenarios that people have written stand on them. A new name need not be here until a release has it.
+func TestNamesStay(t *testing.T) {
 	want := strings.Fields(`crash crash-loop exit-after-list hang-start slow-start starved silent-discover die-on-discover noise
 		stderr-flood huge-line endless-line half-line duplicate-response unknown-response late-response ignore-eof ignore-term
 		grandchild missing-binary stop deaf exhausted hang-call ignore-cancel endless-progress cursor-loop empty-cursor
@@ -73,9 +73,10 @@ func TestTheNames(t *testing.T) {
 		die-mid-call answer-and-die modern-breach era-flip wrong-version latency big-result lose-session cut-stream half-open
 		refuse reset black-hole throttle unauthorized rotate-token forbidden redirect silent-delete server-error slow
 		wrong-content-type slow-drip truncate stale-session-400 rug-pull control-characters leak-canary sleep partition stuck-dial`)
-	slices.Sort(want)
-	if got := kindNames(); !slices.Equal(got, want) {
-		t.Errorf("the names are\n%v\nand should be\n%v", got, want)
+	for _, name := range want {
+		if _, ok := Lookup(name); !ok {
+			t.Errorf("%s is gone", name)
+		}
 	}
 }
 
