@@ -86,9 +86,7 @@ type Auth struct {
 // AuthKind returns the type of auth in force: that of the spec, or AuthOAuth for a remote server that names none and
 // has no Authorization header of its own. A server that is not remote has AuthNone.
 func (s Spec) AuthKind() string {
-	switch s.Kind() {
-	case HTTP, SSE, WebSocket, ClaudeAIProxy:
-	default:
+	if !s.Kind().Remote() {
 		return AuthNone
 	}
 	if s.Auth != nil && s.Auth.Type != "" {

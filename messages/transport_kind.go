@@ -1,5 +1,10 @@
 package messages
 
+import (
+	"slices"
+	"strings"
+)
+
 // TransportKind names how a server is reached.
 type TransportKind string
 
@@ -19,20 +24,22 @@ const (
 )
 
 // transportKinds is the table of the kinds. A new kind is a constant, its row here and one in transports/kinds, which makes the
-// transport; everything else asks the row.
+// transport; everything else asks the row: the words of configuration files and flags too.
 var transportKinds = []struct {
 	kind TransportKind
+	// words are the other names that configuration files and people have for the kind.
+	words []string
 	// schemes are those of the URLs by which a server of the kind is reached; none for a server of this machine.
 	schemes []string
 	// paired says that the answer to a request comes with the HTTP response to it.
 	paired bool
 }{
-	{kind: Stdio},
-	{kind: HTTP, schemes: httpSchemes, paired: true},
+	{kind: Stdio, words: []string{"local"}},
+	{kind: HTTP, words: []string{"streamable-http", "streamableHttp", "streamable_http"}, schemes: httpSchemes, paired: true},
 	{kind: SSE, schemes: httpSchemes},
 	{kind: SDK},
 	// People write the address of a WebSocket with http, too.
-	{kind: WebSocket, schemes: []string{"ws", "wss", "http", "https"}},
+	{kind: WebSocket, words: []string{"ws"}, schemes: []string{"ws", "wss", "http", "https"}},
 	{kind: ClaudeAIProxy, schemes: httpSchemes, paired: true},
 }
 
@@ -45,6 +52,41 @@ var TransportKinds = func() (all []TransportKind) {
 	}
 	return all
 }()
+
+// TransportKindOf returns the kind that a word means: the kind's own name, or another one that files use for it.
+func TransportKindOf(word string) (kind TransportKind, known bool) {
+	for _, row := range transportKinds {
+		if word == string(row.kind) || slices.Contains(row.words, word) {
+			return row.kind, true
+		}
+	}
+	return "", false
+}
+
+// Words returns the words that mean the kind, its own name first.
+func (k TransportKind) Words() []string {
+	words := []string{string(k)}
+	for _, row := range transportKinds {
+		if row.kind == k {
+			words = append(words, row.words...)
+		}
+	}
+	return words
+}
+
+// TransportKindOfURL returns the kind that the scheme of a URL alone means; empty for a URL that several kinds could have.
+func TransportKindOfURL(url string) TransportKind {
+	scheme, _, _ := strings.Cut(strings.ToLower(url), "://")
+	if slices.Contains(httpSchemes, scheme) {
+		return ""
+	}
+	for _, row := range transportKinds {
+		if slices.Contains(row.schemes, scheme) {
+			return row.kind
+		}
+	}
+	return ""
+}
 
 // Remote reports whether servers of the kind are reached by a URL: such a server can vanish silently, and may need credentials.
 // It is false for kinds that a program adds.

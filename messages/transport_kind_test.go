@@ -28,6 +28,19 @@ func TestTransportKindsHaveTheirRows(t *testing.T) {
 			t.Errorf("%s has the schemes %v", c.kind, schemes)
 		}
 	}
+	for word, want := range map[string]messages.TransportKind{"stdio": messages.Stdio, "streamable-http": messages.HTTP, "ws": messages.WebSocket, "HTTP": ""} {
+		if got, known := messages.TransportKindOf(word); got != want || known != (want != "") {
+			t.Errorf("%s: %s, %v", word, got, known)
+		}
+	}
+	for url, want := range map[string]messages.TransportKind{"WSS://a/b": messages.WebSocket, "ws://a": messages.WebSocket, "https://ws://": "", "wsx://a": "", "": ""} {
+		if got := messages.TransportKindOfURL(url); got != want {
+			t.Errorf("%s: %s", url, got)
+		}
+	}
+	if words := messages.WebSocket.Words(); !slices.Equal(words, []string{"websocket", "ws"}) {
+		t.Error(words)
+	}
 	if own := messages.TransportKind("carrier"); own.Remote() || own.PairsAnswers() {
 		t.Error("a program's own kind is taken for one of ours")
 	}

@@ -9,15 +9,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// types maps the words for a transport that configuration files use to its kind. The empty kind of "remote" leaves the choice
-// to the URL.
-var types = map[string]messages.TransportKind{
-	"stdio": messages.Stdio, "local": messages.Stdio,
-	"http": messages.HTTP, "streamable-http": messages.HTTP, "streamableHttp": messages.HTTP,
-	"streamable_http": messages.HTTP, "sse": messages.SSE, "remote": "",
-	"sdk": messages.SDK, "ws": messages.WebSocket, "websocket": messages.WebSocket,
-	"claudeai-proxy": messages.ClaudeAIProxy,
-}
+// remoteWord is the type that leaves the choice among the remote kinds to the URL.
+const remoteWord = "remote"
 
 // knownTypes lists the main words in fixes.
 const knownTypes = "stdio, http (streamable-http), sse, websocket (ws), sdk, claudeai-proxy"
@@ -29,18 +22,21 @@ func readType(r *reader, e *Entry, v value) {
 	if !r.readText(v, &word) {
 		return
 	}
-	kind, ok := types[word]
+	kind, ok := messages.TransportKindOf(word)
 	switch {
+	// The URL decides, which may stand after this key.
+	case word == remoteWord:
+		e.remote = true
 	case !ok:
 		fix := "known are " + knownTypes
-		if near := nearestKey(word, []string{"stdio", "http", "streamable-http", "sse", "sdk", "websocket", "ws",
-			"claudeai-proxy", "local", "remote"}); near != "" {
+		words := []string{remoteWord}
+		for _, kind := range messages.TransportKinds {
+			words = append(words, kind.Words()...)
+		}
+		if near := nearestKey(word, words); near != "" {
 			fix = "did you mean " + near + "? Known are " + knownTypes
 		}
 		r.addProblem(r.posOf(v.Value), v.key, "unknown type "+quoteShort(messages.Line(word, 40)), fix)
-	// The URL decides, which may stand after this key.
-	case kind == "":
-		e.remote = true
 	// A key that was read before has set another type.
 	case e.Spec.Type != "" && e.Spec.Type != kind:
 		r.addProblem(r.posOf(v.Value), v.key, "it says "+word+", and another key says "+string(e.Spec.Type), "remove one")

@@ -55,9 +55,7 @@ func ParseFlag(s string) (name string, e Entry, err error) {
 	case hasScheme().MatchString(rest):
 		e.Spec.URL, r.positions["url"] = rest, Pos{}
 		// A file needs type for a WebSocket. The flag has no place for a type, and the scheme says it.
-		if l := strings.ToLower(rest); strings.HasPrefix(l, "ws://") || strings.HasPrefix(l, "wss://") {
-			e.Spec.Type = messages.WebSocket
-		}
+		e.Spec.Type = messages.TransportKindOfURL(rest)
 		if strings.ContainsAny(rest, " \t\n") {
 			r.addProblem(Pos{}, "", "something follows the URL", "to add headers, write the server as NAME={json}")
 			break

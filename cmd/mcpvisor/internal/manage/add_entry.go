@@ -1,6 +1,7 @@
 package manage
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -63,18 +64,13 @@ func splitHeaders(words []string) (map[string]string, error) {
 	return out, nil
 }
 
-// transportKinds maps the words of --transport to kinds. Some words are those of other clients, which people copy.
-var transportKinds = map[string]messages.TransportKind{
-	"stdio": messages.Stdio, "http": messages.HTTP, "streamable-http": messages.HTTP, "sse": messages.SSE,
-	"ws": messages.WebSocket, "websocket": messages.WebSocket,
-}
-
 // specFromFlags returns the spec that a command or a URL and the flags describe. It refuses only what a command line alone can
 // say wrongly; what a file could say wrongly is found when the file is read with the entry in it.
 func (a addArgs) specFromFlags(cmd *cobra.Command, f addFlags, env, headers map[string]string) (messages.Spec, error) {
-	kind, known := transportKinds[f.transport]
+	kind, known := messages.TransportKindOf(f.transport)
 	switch {
-	case f.transport != "" && !known:
+	// A server of another program, and a connector, cannot be described by flags.
+	case f.transport != "" && (!known || kind == messages.SDK || kind == messages.ClaudeAIProxy):
 		return messages.Spec{}, exit.UsageError(cmd, "--transport: %q is no way to reach a server; write stdio, http, sse or ws",
 			messages.Line(f.transport, 40))
 	case a.url != "" && kind == messages.Stdio:
@@ -91,10 +87,8 @@ func (a addArgs) specFromFlags(cmd *cobra.Command, f addFlags, env, headers map[
 	if a.url == "" {
 		return messages.Spec{Type: messages.Stdio, Command: a.command[0], Args: a.command[1:], Env: env}, nil
 	}
-	s := messages.Spec{Type: kind, URL: a.url, Headers: headers}
-	if lower := strings.ToLower(a.url); kind == "" && (strings.HasPrefix(lower, "ws://") || strings.HasPrefix(lower, "wss://")) {
-		s.Type = messages.WebSocket
-	} else if kind == "" {
+	s := messages.Spec{Type: cmp.Or(kind, messages.TransportKindOfURL(a.url)), URL: a.url, Headers: headers}
+	if s.Type == "" {
 		// A URL without --transport may be either kind of HTTP server: the newer protocol is tried first.
 		s.Type, s.FallbackSSE = messages.HTTP, true
 	}

@@ -66,7 +66,7 @@ func protocolFix(st messages.Status) string {
 		return "the server itself refuses, in the words above: give it what they ask for (env, args, headers), or ask its author"
 	case says("that are no JSON-RPC messages"), says("a line that does not end"):
 		return "what it writes to standard output must be MCP alone: let it log to standard error, or report it to its author"
-	case st.Transport == messages.HTTP, st.Transport == messages.SSE, st.Transport == messages.WebSocket:
+	case st.Transport.Remote():
 		return "see whether the url is that of an MCP endpoint, and of the right type (http, sse, websocket)"
 	}
 	return "its answers break the protocol: try another version of the server, and report the error to its author"
