@@ -149,6 +149,7 @@ func validValue(f protoreflect.FieldDescriptor, v protoreflect.Value) protorefle
 		return protoreflect.ValueOfString(strings.ToValidUTF8(v.String(), "\uFFFD"))
 	case protoreflect.MessageKind:
 		replaceInvalid(v.Message())
+	default: // no text in it
 	}
 	return v
 }
