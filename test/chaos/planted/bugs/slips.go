@@ -283,46 +283,46 @@ var slipsInGate = inPackage("supervisor/restart",
 	// width.
 	Bug{
 		Name: "narrowed-by-each", In: "width.narrow", Old: "generation != w.generation", New: "generation > w.generation",
-		Finds: []string{"I11"}, Why: "a dozen servers that starve together narrow the gate a dozen times, to its least",
+		Finds: []string{"I18", "I7", "I11"}, Why: "a dozen servers that starve together narrow the gate a dozen times, to its least",
 	},
 	Bug{
 		Name: "narrowed-to-nothing", In: "width.narrow", Old: "max(min(w.now, unanswered)/2, min(leastWidth, w.most))", New: "min(w.now, unanswered) / 2",
-		Finds: []string{"I11"}, Why: "one starved start closes the gate for all others",
+		Finds: []string{"I18", "I7", "I11"}, Why: "one starved start closes the gate for all others",
 	},
 	Bug{
 		Name: "widened-by-the-old", In: "width.widen", Old: "generation == w.generation", New: "generation <= w.generation",
-		Finds: []string{"I9"}, Why: "answers from before the gate was narrowed widen it again",
+		Finds: []string{"I6", "I9"}, Why: "answers from before the gate was narrowed widen it again",
 	},
 	Bug{
 		Name: "widened-at-once", In: "width.widen", Old: "min(w.now+1, w.most)", New: "w.most",
-		Finds: []string{"I9"}, Why: "one quick start opens the gate that a starved machine had narrowed",
+		Finds: []string{"I6", "I9"}, Why: "one quick start opens the gate that a starved machine had narrowed",
 	},
 	Bug{
 		Name: "widened-twice", In: "grant.widenOnce", Old: "g.easedOnce = true",
-		Finds: []string{"I9"}, Why: "one start widens the gate with each word about it",
+		Finds: []string{"I6", "I9"}, Why: "one start widens the gate with each word about it",
 	},
 	Bug{
 		Name: "late-answer-widens", In: "Gate.Answered", Old: "now.Sub(o.startedAt) <= g.limits.Hold", New: "now.Sub(o.startedAt) >= 0",
-		Finds: []string{"I9"}, Why: "starts that take for ever widen the gate",
+		Finds: []string{"I6", "I9"}, Why: "starts that take for ever widen the gate",
 	},
 	// A start that waits for a processor holds its slot longer, up to a bound, and its place in the order of expiry changes
 	// with it.
 	Bug{
 		Name: "longer-hold-unsorted", In: "Gate.Waited", Old: "o.pool.holds.fix(o.index)", New: "{}",
-		Finds: []string{"I11"}, Why: "a start that waits for a processor keeps the slots of all that began after it",
+		Finds: []string{"I7", "I18", "I11"}, Why: "a start that waits for a processor keeps the slots of all that began after it",
 	},
 	Bug{
 		Name: "hold-without-end", In: "Gate.Waited", Old: "min(g.limits.Hold+waited, longestHold*g.limits.Hold)", New: "g.limits.Hold + waited",
-		Finds: []string{"I11"}, Why: "a starved start that never answers keeps its slot for ever",
+		Finds: []string{"I7", "I18", "I11"}, Why: "a starved start that never answers keeps its slot for ever",
 	},
 	// A displaced start counts until it has ended, so that one request displaces one start.
 	Bug{
 		Name: "displaced-twice", In: "Gate.Displace", Old: "min(p.eager, p.width.now-p.slotsHeld) - p.displaced", New: "min(p.eager, p.width.now-p.slotsHeld)",
-		Finds: []string{"I9", "I11"}, Why: "each word of a server displaces one more silent one for the same request",
+		Finds: []string{"I6", "I9", "I11"}, Why: "each word of a server displaces one more silent one for the same request",
 	},
 	Bug{
 		Name: "displaced-for-ever", In: "pool.endGrant", Old: "if g.displaced { p.displaced-- }", New: "{}",
-		Finds: []string{"I11"}, Why: "after some displacements nobody is displaced any more, and new servers wait for minutes",
+		Finds: []string{"I7", "I18", "I11"}, Why: "after some displacements nobody is displaced any more, and new servers wait for minutes",
 	},
 	Bug{
 		Name: "installers-without-bound", In: "Gate.Installing", Old: "p.installing < p.maxUnanswered", New: "p.installing >= 0",
@@ -331,11 +331,11 @@ var slipsInGate = inPackage("supervisor/restart",
 	// A server that gave its place must not lose it again at once, nor take another's for trouble of this machine.
 	Bug{
 		Name: "displaced-once-and-for-all", In: "Policy.Down", Old: "if mode != uncounted { r.Displaced = false }", New: "{}",
-		Finds: []string{"I11"}, Why: "a server that gave its place once waits behind all others whatever it does",
+		Finds: []string{"I7", "I18", "I11"}, Why: "a server that gave its place once waits behind all others whatever it does",
 	},
 	Bug{
 		Name: "machine-trouble-displaces", In: "Record.Displaces", Old: "r.EverConnected || r.Attempts == 0 && r.Exhausted == 0", New: "r.EverConnected || r.Attempts == 0",
-		Finds: []string{"I11"}, Why: "servers that this machine could not start displace each other for ever",
+		Finds: []string{"I6", "I11"}, Why: "servers that this machine could not start displace each other for ever",
 	},
 	Bug{
 		Name: "connected-stays-parked", In: "Policy.Connected", Old: "r.EverConnected, r.Parked, r.Exhausted, r.Displaced = true, false, 0, false",
