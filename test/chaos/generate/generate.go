@@ -87,6 +87,7 @@ func Scenario(seed uint64, o Options) scenario.Scenario {
 	d.drawSilentCrowd(seed)
 	d.drawStarved(seed)
 	d.drawMeetings(seed)
+	d.drawEndings(seed)
 	d.fitTimeouts()
 	d.spreadSteadyCalls()
 	// Two recipes may name one occasion.

@@ -70,7 +70,7 @@ func (c *checker) checkCancellation(server string, givenUp []*history.CallRecord
 		last := call.Received[len(call.Received)-1]
 		conn := c.connByNumber(server, c.x.Event(last).Conn)
 		until := end.T + cancelBound + c.slack
-		if conn == nil || until > closing || c.underFault(server, c.x.Event(last).T, until, unheardCancelFaults...) || c.answeredBefore(call, end.T) || s.Tasks != "" && len(call.Executed) > 0 {
+		if conn == nil || until > closing || c.underFault(server, c.x.Event(last).T, until, unheardCancelFaults...) || c.answeredBefore(call, end.T) || s.Tasks != "" && c.executedBefore(call, end.T) {
 			continue
 		}
 		if t, ok := c.x.Time(conn.Down); ok && t <= until {
@@ -100,4 +100,9 @@ var unheardCancelFaults = append(slices.Clone(slowReadFaults), "silent-discover"
 // answeredBefore reports whether the server had answered a call by a time, so that there was nothing to cancel.
 func (c *checker) answeredBefore(call *history.CallRecord, t time.Duration) bool {
 	return slices.ContainsFunc(call.Answered, func(i int) bool { return c.x.Event(i).T <= t+c.skew })
+}
+
+// executedBefore reports whether a server had run a call by a time. A task that has run may have told so.
+func (c *checker) executedBefore(call *history.CallRecord, t time.Duration) bool {
+	return slices.ContainsFunc(call.Executed, func(i int) bool { return c.x.Event(i).T <= t+c.skew })
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/mcpvisor/mcpvisor/test/chaos/invariant"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
 func TestNothingIsSentForACallerWhoHasLeft(t *testing.T) {
@@ -14,6 +15,7 @@ func TestNothingIsSentForACallerWhoHasLeft(t *testing.T) {
 		1s     s1 received conn=1 method=tools/call call=c1 id=3
 		61s    s1 end call=c1 tool=write outcome=unknown class=timeout
 	`
+	tasks := func(p *scenario.Plan) { p.Servers[0].Tasks = scenario.TasksRequired }
 	runCases(t, "I4", []storyCase{
 		{name: "given up and cancelled", want: invariant.Holds, story: given + `
 			61s    s1 received conn=1 method=notifications/cancelled
@@ -34,6 +36,19 @@ func TestNothingIsSentForACallerWhoHasLeft(t *testing.T) {
 			0s     s1 fault-on fault=1 name=deaf
 			80s    s1 fault-off fault=1 name=deaf
 		` + given + `
+			99s    - closing
+		`},
+		{name: "a task goes on alone", plan: tasks, want: invariant.Violated, why: "its server was never told", story: given + `
+			62s    s1 executed conn=1 call=c1 tool=write value=1
+			99s    - closing
+		`},
+		{name: "a task that has run may have told so", plan: tasks, want: invariant.Holds, story: `
+			0s     s1 open conn=1
+			10ms   s1 opened conn=1
+			1s     s1 call call=c1 tool=write
+			1s     s1 received conn=1 method=tools/call call=c1 id=3
+			60.9s  s1 executed conn=1 call=c1 tool=write value=1
+			61s    s1 end call=c1 tool=write outcome=unknown class=timeout
 			99s    - closing
 		`},
 		{name: "nothing was received", want: invariant.Inconclusive, why: "No call of a server", story: `1s s1 call call=c1 tool=write`},
