@@ -23,6 +23,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -158,8 +159,9 @@ func checkURL(kind messages.TransportKind, raw string) string {
 	case err != nil:
 		return "its url cannot be parsed"
 	case !slices.Contains(kind.URLSchemes(), u.Scheme):
-		usual := kind.URLSchemes()[:2]
-		return fmt.Sprintf("its url must begin with %s:// or %s://, not %q", usual[0], usual[1], u.Scheme)
+		// The first two are the usual ones.
+		usual := kind.URLSchemes()[:min(len(kind.URLSchemes()), 2)]
+		return fmt.Sprintf("its url must begin with %s://, not %q", strings.Join(usual, ":// or "), u.Scheme)
 	case u.Host == "":
 		return "its url names no host"
 	}
