@@ -20,8 +20,9 @@ func (m *Manager) Permissions() access.Rules { return m.rules.CurrentRules() }
 
 // SetPermissions replaces the rules. It returns when every call that begins is decided by the new ones, and the catalog
 // shows what they leave: tools that every call would be denied are withdrawn, others come back. The tools of a server whose
-// connection was lost stay shown as lost until it is back or WithdrawAfter has passed. Calls that run are not ended. What a person has allowed until the manager ends stays allowed where the new rules ask. An error says that ctx ended
-// while the catalog was still changing; the rules are in force all the same.
+// connection was lost stay shown as lost until it is back or WithdrawAfter has passed. Calls that run are not ended. What a
+// person has allowed until the manager ends stays allowed where the new rules ask. An error says that ctx ended while the
+// catalog was still changing; the rules are in force all the same.
 func (m *Manager) SetPermissions(ctx context.Context, r access.Rules) error {
 	if m.closing.Load() {
 		return refusal.ClosedError("configure")

@@ -78,8 +78,9 @@ func (c *checker) addConnEvents(a *attempt, conn *history.ConnRecord) {
 			case a.retryAfter > 0 && e.RetryAfter == 0 && c.x.Event(a.refusedBy).T == e.T:
 			case a.retryAfter > 0 && e.Method == "server/discover" && e.Code < 0 && c.x.Event(a.refusedBy).Method == "initialize":
 				// A legacy server does not know server/discover and may say so late. Its answer to initialize counts.
-			// A refusal before the end of the first list ends the attempt.
-			case a.listed < 0 && (e.ID != "" || e.RetryAfter > 0):
+			// A refusal before the end of the first list ends the attempt. A tool is called after the list, also if the record has both in
+			// one instant and the refusal of the call first.
+			case a.listed < 0 && e.Method != "tools/call" && (e.ID != "" || e.RetryAfter > 0):
 				a.retryAfter, a.refusedBy, a.class = e.RetryAfter, i, ""
 				if e.Code == http.StatusUnauthorized && !c.wasRepeated(conn, e) {
 					a.class = messages.ClassUnauthorized

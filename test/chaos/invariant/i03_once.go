@@ -113,6 +113,7 @@ func (c *checker) connEndText(server string, first, second int) string {
 
 // checkSends judges repeated sends, whether the call ran or not: "Nothing that may already have run is replayed".
 func (c *checker) checkSends(call *history.CallRecord) {
+	lost := 0 // the sends that may have run
 	for n := 1; n < len(call.Received); n++ {
 		before, e := c.x.Event(call.Received[n-1]), c.x.Event(call.Received[n])
 		refused := false
@@ -120,7 +121,11 @@ func (c *checker) checkSends(call *history.CallRecord) {
 			a := c.x.Event(i)
 			refused = refused || a.Code != 0 && a.T >= before.T && a.T <= e.T
 		}
-		if refused && n <= 2 || c.mayRepeat(call.Server, c.toolOf(call)) && n == 1 {
+		if refused && n <= 2 {
+			continue
+		}
+		// A call that was refused first, and then lost, is made again once as well.
+		if lost++; lost == 1 && n <= 2 && c.mayRepeat(call.Server, c.toolOf(call)) {
 			continue
 		}
 		c.reportViolation(call.Server, call.Received[n], append([]int{call.Begin}, call.Received[:n]...), "A caller made call %s of tool %s once, at "+

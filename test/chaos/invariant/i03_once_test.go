@@ -43,6 +43,14 @@ func TestCallsAndTheirExecutions(t *testing.T) {
 			2.1s   s1 executed conn=2 call=c2 tool=put value=3
 			2.1s   s1 end call=c2 tool=put outcome=result conn=2 value=3
 		`
+	const refusedAndLost = `
+			1s     s1 call call=c1 tool=read
+			1s     s1 received conn=1 method=tools/call call=c1 id=3
+			1.1s   s1 answered conn=1 method=tools/call call=c1 id=3 code=400
+			1.2s   s1 received conn=1 method=tools/call call=c1 id=4
+			1.5s   s1 down conn=1 class=network
+			1.6s   s1 received conn=1 method=tools/call call=c1 id=5
+	`
 	runCases(t, "I3", []storyCase{
 		{name: "once, and told so", want: invariant.Holds, story: connected + `
 			1s     s1 call call=c1 tool=write
@@ -82,6 +90,22 @@ func TestCallsAndTheirExecutions(t *testing.T) {
 			1.6s   s1 received conn=2 method=tools/call call=c1
 			1.61s  s1 executed conn=2 call=c1 tool=write value=1
 			1.61s  s1 end call=c1 tool=write outcome=result conn=2 value=1
+		`},
+		{name: "refused, and then lost, as on seed 4004989", servers: []string{"s1 kind=http trusted=true"}, want: invariant.Holds, story: connected + refusedAndLost + `
+			1.7s   s1 executed conn=1 call=c1 tool=read value=1
+			1.7s   s1 answered conn=1 method=tools/call call=c1 id=5
+			1.7s   s1 end call=c1 tool=read outcome=result conn=1 value=1
+		`},
+		{name: "refused, and lost twice", servers: []string{"s1 kind=http trusted=true"}, want: invariant.Violated, why: "was sent 4 times", story: connected + refusedAndLost + `
+			1.65s  s1 received conn=1 method=tools/call call=c1 id=6
+			1.7s   s1 executed conn=1 call=c1 tool=read value=1
+			1.7s   s1 answered conn=1 method=tools/call call=c1 id=6
+			1.7s   s1 end call=c1 tool=read outcome=result conn=1 value=1
+		`},
+		{name: "refused, and then lost, and it may not run twice", servers: []string{"s1 kind=http"}, want: invariant.Violated, why: "was sent 3 times", story: connected + refusedAndLost + `
+			1.7s   s1 executed conn=1 call=c1 tool=read value=1
+			1.7s   s1 answered conn=1 method=tools/call call=c1 id=5
+			1.7s   s1 end call=c1 tool=read outcome=result conn=1 value=1
 		`},
 		{name: "sent again after a session was forgotten", servers: []string{"s1 kind=http"}, want: invariant.Holds, story: connected + `
 			1s     s1 call call=c1 tool=write

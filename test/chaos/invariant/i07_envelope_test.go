@@ -73,6 +73,22 @@ func TestTheGapsBetweenAttempts(t *testing.T) {
 		fmt.Fprintf(&cleared, "7s %s command command=%d method=reconnect\n7s %s done command=%d method=reconnect\n", s, i+1, s, i+1)
 		lack(4, 7500*ms, fmt.Sprintf("retry=retry next=%v", 7700*ms+time.Duration(i)*800*ms/40))
 	}
+	throttled := func(method string) string {
+		return `
+			0s     s1 phase phase=pending step=dialing epoch=1
+			0s     s1 open conn=1
+			0s     s1 opened conn=1
+			10ms   s1 answered conn=1 method=initialize id=1
+			20ms   s1 answered conn=1 method=` + method + ` id=3 code=503 retryAfter=5s
+			20ms   s1 listed conn=1 rev=1
+			20ms   s1 phase phase=connected epoch=1
+			2s     s1 down conn=1 class=network
+			2s     s1 released conn=1
+			2s     s1 phase phase=pending step=restarting retry=retry class=network attempts=1 epoch=1 next=2.3s
+			2.3s   s1 phase phase=pending step=dialing epoch=2
+			2.3s   s1 open conn=2
+		`
+	}
 	runCases(t, "I7", []storyCase{
 		{name: "an owner's command clears what the machine lacked", servers: spread, want: invariant.Holds, story: cleared.String() + "7.6s - closing\n"},
 		{name: "of two refusals in one instant the demand counts", servers: []string{"s1 kind=http"}, want: invariant.Holds, story: `
@@ -88,6 +104,8 @@ func TestTheGapsBetweenAttempts(t *testing.T) {
 			22s    s1 phase phase=pending step=dialing epoch=2
 			22s    s1 open conn=2
 		`},
+		{name: "a call is throttled in the instant of the list, as on seed 4004884", servers: []string{"s1 kind=http"}, want: invariant.Holds, story: throttled("tools/call")},
+		{name: "the list is throttled", servers: []string{"s1 kind=http"}, want: invariant.Violated, why: "the restart policy asks for", story: throttled("tools/list")},
 		{name: "refused once, and asked again with other credentials", servers: []string{"s1 kind=http"}, want: invariant.Holds, story: `
 			0s     s1 phase phase=pending step=dialing epoch=1
 			0s     s1 open conn=1

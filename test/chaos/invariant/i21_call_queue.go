@@ -160,10 +160,10 @@ func (c *checker) checkRoom(q *callQueue, u connectedSpan) {
 	}
 }
 
-// expiresAt reports whether a waiting call expired at an instant. The session may have offered it the turn of that instant
-// first, so the turns of that instant prove nothing.
-func (q *callQueue) expiresAt(t time.Duration) bool {
-	return slices.ContainsFunc(q.calls, func(w queuedCall) bool { return !w.received && w.end == t })
+// expiresAt reports whether a waiting call of a caller, or of any if caller is empty, expired at an instant. The session may have offered
+// it the turn of that instant first, so the turns of that instant prove nothing.
+func (q *callQueue) expiresAt(t time.Duration, caller string) bool {
+	return slices.ContainsFunc(q.calls, func(w queuedCall) bool { return !w.received && w.end == t && (caller == "" || w.caller == caller) })
 }
 
 // checkInFlight judges that no call is sent while the allowed number is in flight. Calls that were sent under another bound go
@@ -228,9 +228,14 @@ func (c *checker) checkTurnOrder(q *callQueue, u connectedSpan) {
 			if other.sent <= w.begin || other.sent >= w.sent || other.call == w.call {
 				continue
 			}
+			// The turn of this caller may have gone to a call of his that expired in the instant.
+			if q.expiresAt(other.sent, w.caller) {
+				clear(turns)
+				continue
+			}
 			if other.caller == w.caller {
 				clear(turns)
-				if other.begin > w.begin && !q.expiresAt(other.sent) {
+				if other.begin > w.begin {
 					c.reportViolation(q.server, other.receipt, []int{w.call.Begin, other.call.Begin}, "Call %s of tool %s was made at %s and sent at "+
 						"%s, before call %s of the same caller, which had waited since %s.", other.call.ID, c.toolOf(other.call), timeText(other.begin),
 						timeText(other.sent), w.call.ID, timeText(w.begin))
@@ -239,7 +244,7 @@ func (c *checker) checkTurnOrder(q *callQueue, u connectedSpan) {
 				continue
 			}
 			// A call that is sent again may have had a turn for it, or go on in the place that it had.
-			if other.resent || q.expiresAt(other.sent) {
+			if other.resent || q.expiresAt(other.sent, "") {
 				continue
 			}
 			if turns[other.caller]++; turns[other.caller] == 2 {

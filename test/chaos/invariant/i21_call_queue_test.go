@@ -94,6 +94,27 @@ func TestTurns(t *testing.T) {
 			4s     s1 end call=c3 tool=write outcome=result
 			9s     - closing
 		`
+	const expiring = up + `
+			1s     s1 call call=c1 tool=write by=a
+			1s     s1 received conn=1 method=tools/call id=5 call=c1
+			1.1s   s1 call call=c2 tool=write by=b
+			1.2s   s1 call call=c3 tool=write by=b
+			1.3s   s1 call call=c4 tool=write by=a
+			1.4s   s1 call call=c5 tool=write by=c
+			1.5s   s1 call call=c6 tool=write by=a
+			2s     s1 end call=c1 tool=write outcome=result
+			2s     s1 received conn=1 method=tools/call id=6 call=c4
+			3s     s1 end call=c4 tool=write outcome=result
+	`
+	const turnsOfA = `
+			3s     s1 received conn=1 method=tools/call id=7 call=c5
+			4s     s1 end call=c5 tool=write outcome=result
+			4s     s1 received conn=1 method=tools/call id=8 call=c6
+			5s     s1 end call=c6 tool=write outcome=result
+			5s     s1 received conn=1 method=tools/call id=9 call=c3
+			6s     s1 end call=c3 tool=write outcome=result
+			9s     - closing
+	`
 	runCases(t, "I21", []storyCase{
 		{name: "no call", want: invariant.Inconclusive, why: "No call", story: up},
 		{name: "one after the other", plan: one, want: invariant.Holds, story: taken},
@@ -161,6 +182,12 @@ func TestTurns(t *testing.T) {
 			5s     s1 end call=c3 tool=write outcome=result
 			9s     - closing
 		`},
+		{name: "a turn goes to a call that expires in the instant, as on seed 4005061", plan: one, want: invariant.Holds, story: expiring + `
+			3s     s1 end call=c2 tool=write outcome=not-sent class=timeout
+		` + turnsOfA},
+		{name: "a call expires in another instant", plan: one, want: invariant.Violated, why: `the second of its caller "a" while the caller "b" waited`, story: expiring + `
+			3.1s   s1 end call=c2 tool=write outcome=not-sent class=timeout
+		` + turnsOfA},
 		{name: "a call that is sent again takes a turn of its caller", plan: one, want: invariant.Holds, story: `
 			0s     s1 phase phase=connected epoch=2
 			0.5s   s1 call call=c0 tool=write by=b

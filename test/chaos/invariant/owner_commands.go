@@ -1,6 +1,7 @@
 package invariant
 
 import (
+	"reflect"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -146,10 +147,32 @@ func (c *checker) intentsBefore(server string, commands []ownerCommand) []ownerI
 	fresh := !c.serverSpec(server).Disabled
 	out := make([]ownerIntent, len(commands)+1)
 	out[0] = ownerIntent{true, fresh}
+	spec, with := *c.serverSpec(server), c.settingsByCommand(server)
 	for i, a := range commands {
 		out[i+1] = out[i].afterCommand(a.action, fresh)
+		if a.action != "adjust" {
+			continue
+		}
+		before := spec
+		spec = spec.Adjusted(with[c.x.Event(a.event).Command])
+		// A whole set in which the server stands as before leaves it alone, also if it was disabled since.
+		if a.impliedBySet && out[i].exists && reflect.DeepEqual(spec, before) {
+			out[i+1] = out[i]
+		}
 	}
 	return out
+}
+
+// settingsByCommand returns what the plan's adjusts and permits say of a server, by the numbers of the commands. The record of a
+// command holds no settings.
+func (c *checker) settingsByCommand(server string) map[int]map[string]string {
+	with := map[int]map[string]string{}
+	for _, o := range c.plan.Commands {
+		if (o.Do == "adjust" || o.Do == "permit") && o.Server == server {
+			with[o.ID] = o.With
+		}
+	}
+	return with
 }
 
 // waitsUntil returns until when a command may have to wait for removals that were requested before it. A server that is added

@@ -26,14 +26,7 @@ func (c *checker) specVersions(server string) []specVersion {
 	}
 	far := c.endTime() + time.Hour
 	out := []specVersion{{0, far, *c.serverSpec(server), -1}}
-	// The record of a command holds no settings; the plan does, under the command's number.
-	with := map[int]map[string]string{}
-	for _, o := range c.plan.Commands {
-		if (o.Do == "adjust" || o.Do == "permit") && o.Server == server {
-			with[o.ID] = o.With
-		}
-	}
-	if len(with) > 0 {
+	if with := c.settingsByCommand(server); len(with) > 0 {
 		commands := c.ownerCommands(server)
 		for _, a := range c.describingCommands(server) {
 			last := &out[len(out)-1]

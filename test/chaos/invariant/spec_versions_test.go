@@ -83,6 +83,30 @@ func TestAdjustedAroundAConnection(t *testing.T) {
 	})
 }
 
+// A set of servers in which a server stands as before leaves it as the owner has switched it.
+func TestASetWithTheSameServer(t *testing.T) {
+	sets := func(second string) func(*scenario.Plan) {
+		return func(p *scenario.Plan) {
+			for i, deny := range []string{"write", second} {
+				p.Commands = append(p.Commands, scenario.PlannedCommand{ID: 2 + 2*i, Do: "adjust", Server: "s1", With: adjustParams{"deny": deny}})
+			}
+		}
+	}
+	story := strings.ReplaceAll(adjustedUp, "command=1", "command=2") + `
+			20s    s1 command command=3 method=disable
+			20s    s1 phase phase=disabled warm=true epoch=2
+			20s    s1 done command=3 method=disable
+			30s    s1 command command=4 method=adjust
+			30s    s1 done command=4 method=adjust
+			60s    - closing
+	`
+	runCases(t, "I16", []storyCase{
+		{name: "it stays disabled, as on seed 4004876", plan: sets("write"), want: invariant.Holds, story: story},
+		{name: "another description of it is ignored", plan: sets("read"), want: invariant.Violated, why: "was wanted by its owner", story: story},
+		{name: "nothing is asked", want: invariant.Inconclusive, why: "asked for nothing", story: "0s s2 open conn=1"},
+	})
+}
+
 func TestAdjustedFilter(t *testing.T) {
 	denies := withAdjusts(adjustParams{"deny": "write"}, adjustParams{"deny": ""})
 	runCases(t, "I14", []storyCase{
