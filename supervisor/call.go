@@ -85,8 +85,11 @@ func (r *Result) Structured() json.RawMessage {
 }
 
 // Text returns the text parts, one per line, with a short remark in place of each other part. The bytes are the server's:
-// messages.Printable makes them fit for a terminal.
+// messages.Printable makes them fit for a terminal. A nil Result, which comes with every error, has no text.
 func (r *Result) Text() string {
+	if r == nil {
+		return ""
+	}
 	// Most results are one part of text: reading that needs no list of parts.
 	if text, ok := onlyText(r.Raw); ok {
 		return text

@@ -71,3 +71,11 @@ func FuzzTextIsThatOfTheContent(f *testing.F) {
 		}
 	})
 }
+
+// TestNoResultHasNoText: a program that prints the text before it looks at the error does not panic.
+func TestNoResultHasNoText(t *testing.T) {
+	var none *supervisor.Result
+	if text := none.Text(); text != "" {
+		t.Errorf("%q", text)
+	}
+}

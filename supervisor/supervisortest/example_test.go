@@ -1,30 +1,29 @@
 package supervisortest_test
 
 import (
+	"context"
 	"fmt"
-	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/supervisor/supervisortest"
 )
 
-// A test of an agent's code with a server that dies: in a _test.go file, t is that of the test.
-func ExampleStart() {
-	testAgent := func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			files := supervisortest.NewServer("files", supervisortest.Text("read", "hello"))
-			m := supervisortest.Start(t, files)
-			files.Crash()
-			time.Sleep(time.Minute) // of virtual time: the manager connects it again
-			out, err := m.CallTool(t.Context(), "mcp__files__read", nil)
-			fmt.Println(out.Text(), err, files.Connections())
-		})
+// A program that starts its manager itself. In a test, Start does all of it but the call.
+func ExampleAddTo() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	files := supervisortest.NewServer("files", supervisortest.Text("read", "hello"))
+	m, err := supervisor.Start(ctx, supervisortest.AddTo(supervisor.Config{}, files))
+	if err != nil {
+		fmt.Println(err)
+		return
 	}
-	passed := testing.RunTests(func(string, string) (bool, error) { return true, nil },
-		[]testing.InternalTest{{Name: "TestAgent", F: testAgent}})
-	fmt.Println(passed)
+	fmt.Println(m.Ready(ctx, "files"))
+	out, err := m.CallTool(ctx, "mcp__files__read", nil)
+	fmt.Println(out.Text(), err, len(files.Calls()), files.Connections())
+	_ = m.Close(ctx)
 	// Output:
-	// hello <nil> 2
-	// true
+	// <nil>
+	// hello <nil> 1 1
 }
