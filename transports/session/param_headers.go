@@ -3,7 +3,9 @@ package session
 import (
 	"context"
 	"maps"
+	"slices"
 
+	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/transports/session/internal/headers"
 )
 
@@ -19,6 +21,13 @@ func (s *Session) overHTTP() bool { return s.kind.PairsAnswers() }
 func (s *Session) paramHeadersFor(tool string) headers.Params {
 	if m := s.toolHeaders.Load(); m != nil {
 		return (*m)[tool]
+	}
+	// Before the first list of this connection the owner offers the tools of an earlier one.
+	if before := s.toolList.Load(); before != nil && s.sendsParamHeaders() {
+		if i := slices.IndexFunc(before.Tools, func(t messages.Tool) bool { return t.Name == tool }); i >= 0 {
+			m, _ := headers.ReadSchema(before.Tools[i].InputSchema)
+			return m
+		}
 	}
 	return nil
 }

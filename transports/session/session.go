@@ -113,6 +113,10 @@ func Dial(ctx context.Context, t transports.Transport, cfg Config) (*Session, er
 	}
 	s.streams.Conversation = (*conversation)(s)
 	s.toolList.Store(cfg.Listed)
+	// The owner may go on with that list if the first one of this connection fails.
+	if cfg.Listed != nil {
+		s.storeTaskSupport(cfg.Listed.Tools)
+	}
 	s.memory.Share = s.cfg.Share
 	// Without this the earlier list would live as long as the session, although toolList soon holds a newer one.
 	s.cfg.Listed = nil // or it would stay for as long as the session
