@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -508,7 +509,9 @@ func (p *cliUser) startKeyring() {
 			_ = cmd.Wait() // it was killed
 		})
 		for deadline := time.Now().Add(bound); ; time.Sleep(10 * time.Millisecond) {
-			if _, err := os.Stat(socket); err == nil {
+			// The socket is there a moment before the bus listens on it.
+			if conn, err := net.Dial("unix", socket); err == nil {
+				_ = conn.Close()
 				break
 			}
 			if time.Now().After(deadline) {

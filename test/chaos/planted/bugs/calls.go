@@ -13,7 +13,8 @@ var callBugs = inPackage("actors",
 	},
 	Bug{
 		Name: "untrusted-replayed", In: "Request.isRepeatable", Old: "spec.Trusted && a != nil", New: "a != nil",
-		Finds: []string{"I3"}, Why: "a server's own claim is enough to have its tools run twice",
+		// The call is sent twice (I3), or ends late, because it waits for the connection on which it would be (I2).
+		Finds: []string{"I3", "I2"}, Why: "a server's own claim is enough to have its tools run twice",
 	},
 	Bug{
 		Name: "no-deadline", In: "Calls.Repeat", Old: "newCallTimeout(ctx, link.Spec)", New: "session.NewCallTimeout(ctx, 0, 0)",
