@@ -150,3 +150,23 @@ func TestADialThatComesTooLate(t *testing.T) {
 		})
 	}
 }
+
+// TestADialThatIsCanceled: the end of the context is the reason, also where dial itself tells of it by an error of its own.
+func TestADialThatIsCanceled(t *testing.T) {
+	for range 100 {
+		ctx, cancel := context.WithCancel(t.Context())
+		tr := stream.New(func(ctx context.Context) (io.ReadWriteCloser, error) {
+			<-ctx.Done()
+			return nil, errors.New("operation was canceled")
+		})
+		go cancel()
+		if _, err := tr.Dial(ctx, &transporttest.Recorder{}); !isCanceled(err) {
+			t.Fatal(err)
+		}
+	}
+}
+
+func isCanceled(err error) bool {
+	var e *transports.Error
+	return errors.As(err, &e) && e.Class == messages.ClassCanceled
+}

@@ -117,7 +117,8 @@ func (c *connection) openStream(ctx context.Context, dial func(context.Context) 
 	}()
 	select {
 	case o := <-result:
-		if o.err == nil && ctx.Err() != nil {
+		// An end of the context is the reason, whatever dial makes of it.
+		if ctx.Err() != nil {
 			c.closeQuietly(o.rwc)
 			return nil, errs.ContextError(ctx, "opening the stream")
 		}

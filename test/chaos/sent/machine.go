@@ -37,7 +37,7 @@ type machine struct {
 	peer.Machine
 	server        scenario.Server
 	crossTime     time.Duration
-	conversations map[int]*conversation
+	conversations map[int]*conversation // by connection; nil for one that has ended
 	noteCount     int
 }
 
@@ -82,8 +82,12 @@ func (m *machine) Abandoned(now time.Duration, conn int, reply string) []peer.Ac
 
 // Receive implements peer.Machine.
 func (m *machine) Receive(now time.Duration, conn int, body []byte, header map[string]string) []peer.Action {
+	c, known := m.conversations[conn]
+	if known && c == nil {
+		// The connection has ended: the client had sent the message before it knew, and a process may still read it.
+		return m.observeActions(now, m.Machine.Receive(now, conn, body, header))
+	}
 	// Over HTTP a message may come for a connection that the record has not seen opened.
-	c := m.conversations[conn]
 	if c == nil {
 		c = newConversation(m.server, m.crossTime)
 		m.conversations[conn] = c
@@ -126,7 +130,7 @@ func (m *machine) Wake(now time.Duration, token int) []peer.Action {
 // endConversation ends the conversation with its connection. Over HTTP only the requests end, see ends.go.
 func (m *machine) endConversation(now time.Duration, conn int) {
 	if m.server.Kind != messages.HTTP {
-		delete(m.conversations, conn)
+		m.conversations[conn] = nil
 		return
 	}
 	if c := m.conversations[conn]; c != nil {

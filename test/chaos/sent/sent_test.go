@@ -412,3 +412,21 @@ func TestACancellationCrossesALongAnswer(t *testing.T) {
 		}
 	}
 }
+
+// TestAMessageThatCrossesTheEnd: what a client sent before it knew of the server's end is no breach, although it is read afterwards. A
+// process that ended was taken for one that had not answered initialize.
+func TestAMessageThatCrossesTheEnd(t *testing.T) {
+	for name, end := range map[string]func(peer.Machine){
+		"killed": func(m peer.Machine) { m.Killed(time.Second, 1) },
+		"exited": func(m peer.Machine) { m.(*machine).observeActions(time.Second, []peer.Action{peer.Exit{Conn: 1}}) },
+	} {
+		m := NewRealMachine(peer.Config{Server: scenario.Server{Name: "s", Kind: messages.Stdio}})
+		m.Open(0, 1)
+		end(m)
+		for _, a := range m.Receive(time.Second, 1, []byte(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"read"}}`), nil) {
+			if note, ok := a.(peer.Note); ok && note.Event.Kind == history.Violation {
+				t.Errorf("%s: %s", name, note.Event.Text)
+			}
+		}
+	}
+}
