@@ -9,10 +9,12 @@ import (
 // of their own, and a caller without a pause would spend a processor on asking.
 const retryPause = 100 * time.Millisecond
 
-// MayRetry reports whether the same call may succeed later although nobody acts, and cannot run twice by being made again. at is when
-// to make it: the server's next attempt to connect, the time that the server asked for, or 0.1 s from now. ok is false for every
-// call that may have run, and for one that fails again until something is changed: an unknown name, a denied, invalid or cancelled
-// call, a disabled server, one that needs credentials or is not tried again, a closed manager.
+// MayRetry tells a caller whether to make the same call again. ok is true if the tool did not run, so that it cannot run twice, and if
+// the reason passes by itself: the manager will connect the server again, a queue gets room, the server has less to do. at is the
+// time for the call: that of the manager's next attempt to connect, or the one that the server asked for, and at least 0.1 s
+// from now. ok is false for a call that may have run, and for one that fails until a person or the program changes something: an
+// unknown name, a denied, invalid or cancelled call, a server that is disabled, needs credentials or is not tried again, a closed
+// manager.
 //
 //	for {
 //		out, err := m.CallTool(ctx, name, args)

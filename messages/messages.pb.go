@@ -2705,7 +2705,7 @@ type ServerStatus struct {
 	Quarantined  []*QuarantinedToolInfo `protobuf:"bytes,31,rep,name=quarantined,proto3" json:"quarantined,omitempty"`
 	// since is the time at which the phase began.
 	Since *timestamppb.Timestamp `protobuf:"bytes,32,opt,name=since,proto3" json:"since,omitempty"`
-	// info is what the server says of itself beside its name and version; absent before the first handshake.
+	// info holds the title, description, website and icons that the server sent in its handshake; unset before the first one.
 	Info *ServerDescription `protobuf:"bytes,33,opt,name=info,proto3" json:"info,omitempty"`
 	// The rest is of the control socket alone. config is redacted.
 	Config        *ServerSpec    `protobuf:"bytes,34,opt,name=config,proto3" json:"config,omitempty"`

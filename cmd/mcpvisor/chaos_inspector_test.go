@@ -1,3 +1,5 @@
+//go:build !nochaos
+
 package main
 
 import (
@@ -18,9 +20,6 @@ import (
 // TestTheProxyUnderTheInspector puts chaos proxy between a client and a server of other projects:
 // testdata/peers/inspector.txtar.
 func TestTheProxyUnderTheInspector(t *testing.T) {
-	if !fullBuild {
-		t.Skip("this build has no chaos and no demo")
-	}
 	if runtime.GOOS == "windows" {
 		t.Skip("NOT TESTED: the script ends the proxy with a signal")
 	}

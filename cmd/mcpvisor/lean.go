@@ -12,7 +12,7 @@ import (
 
 // This file and full.go are the whole difference between the two builds of the command: this one links nothing of the harness.
 
-// absent is what this build says when it is asked for the harness or the demo.
+// absent is the text of the error when a person asks this build for chaos or for up --demo: it tells how to install both.
 const absent = `this mcpvisor was built without chaos and the demo (-tags nochaos); the full command has both: ` +
 	`"go install ./cmd/mcpvisor" in a checkout of mcpvisor installs it`
 

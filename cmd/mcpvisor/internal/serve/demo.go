@@ -10,8 +10,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor"
 )
 
-// Demo is what up --demo keeps connected in place of the servers of a project. This package gets one handed to it, so that a
-// build without the demo does not link the servers.
+// Demo holds the servers that up --demo connects instead of those of the project. Package main hands one to this package; a build
+// without the demo hands none, and so links none of those servers.
 type Demo struct {
 	// Intro explains to a newcomer what is on the screen.
 	Intro string
