@@ -56,7 +56,7 @@ func Simulate(ctx context.Context, s scenario.Scenario, seed uint64) (*Result, e
 // Run runs a scenario on real processes and sockets. The program that calls it becomes the misbehaving servers: its main, or
 // its TestMain, begins with
 //
-//	if live.Main(os.Args[1:]) {
+//	if performer.Main(os.Args[1:]) {
 //		return
 //	}
 //

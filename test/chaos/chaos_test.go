@@ -10,13 +10,13 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/test/chaos"
 	"github.com/mcpvisor/mcpvisor/test/chaos/invariant"
-	"github.com/mcpvisor/mcpvisor/test/chaos/live"
+	"github.com/mcpvisor/mcpvisor/test/chaos/performer"
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 	"github.com/mcpvisor/mcpvisor/test/seeds"
 )
 
 func TestMain(m *testing.M) {
-	if live.Main(os.Args[1:]) {
+	if performer.Main(os.Args[1:]) {
 		return
 	}
 	os.Exit(m.Run())

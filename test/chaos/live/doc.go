@@ -1,10 +1,10 @@
 // Package live runs a scenario on real processes and sockets of this machine: the manager as it is, with its own transports,
 // over servers that misbehave as the plan says.
 //
-// A program that uses it begins its main (a test binary its TestMain) with [Main], so that it can become a server:
+// A program that uses it begins its main (a test binary its TestMain) with [performer.Main], so that it can become a server:
 //
 //	func main() {
-//		live.Main(os.Args[1:])
+//		performer.Main(os.Args[1:])
 //		…
 //	}
 //
@@ -16,24 +16,17 @@
 //
 // # How it fits
 //
-// Tests, the command "mcpvisor chaos" and the campaigns of package campaign call [Run]. Run owns one supervisor.Manager, one
-// peer.Machine per server and one recorder of package history; package invariant judges the history afterwards. Package load
-// says which calls are made, package resources counts what the process holds.
+// Tests, the command "mcpvisor chaos" and the campaigns of package campaign call [Run]. Run owns one supervisor.Manager, the
+// servers of package performer, which do what their peer.Machine decides, and one recorder of package history; package invariant
+// judges the history afterwards. Package load says which calls are made, package resources counts what the process holds.
 //
-//	plan -> run -> Manager <== pipes, sockets ==> connections -> peer.Machine
+//	plan -> run -> Manager <== pipes, sockets ==> performer.Group
 //	         |        |events                          |events
 //	         +--------+-----------> history.Recorder <-+
 //
-// Every machine lives in this process. The process of a stdio server holds only its standard files and its signals, and one
-// control connection to this process: over it the process reports what it reads, and receives what to write, to start, and how
-// to exit. So a machine outlives its processes, faults begin at once in all of them, and the record is one list in one order.
-// Servers over HTTP (streamable and SSE) and WebSocket listen on loopback ports of this process.
-//
 // # Guarantees
 //
-//   - Nothing leaves this machine: every address is a loopback one.
-//   - A server's process ends at once when its control connection ends, also if the harness was killed. A process that has left
-//     its group by setsid ends like that too.
+//   - Nothing leaves this machine, and no process of a server outlives the harness: see package performer.
 //   - Run ends in bounded time: at the plan's end, or sooner when every server is settled, and after closeTimeout and
 //     cleanupTimeout. When ctx ends, Run closes the manager at once and returns the history up to then.
 //   - When Run returns, it has killed every process that the manager should have ended and did not; the history names them in

@@ -10,7 +10,6 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 	"github.com/mcpvisor/mcpvisor/test/chaos/load"
-	"github.com/mcpvisor/mcpvisor/test/chaos/peer"
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
@@ -133,36 +132,20 @@ func (r *run) beginFault(f scenario.PlannedFault) {
 	if f.End > f.Begin {
 		r.progress.faults.Add(1)
 	}
-	for _, s := range r.concernedServers(f) {
-		s.askMachine(func(now time.Duration) []peer.Action { return s.machine.Begin(now, f) })
-		s.setObstacle(f, true)
-	}
+	r.servers.Begin(f)
 }
 
-// endFault ends a fault. The obstacle goes first, so that dials reach the machine when it ends the fault.
+// endFault ends a fault.
 func (r *run) endFault(f scenario.PlannedFault) {
 	r.progress.faults.Add(-1)
-	for _, s := range r.concernedServers(f) {
-		s.setObstacle(f, false)
-		s.askMachine(func(now time.Duration) []peer.Action { return s.machine.End(now, f) })
-	}
+	r.servers.End(f)
 	r.recordEvent(history.Event{Side: history.Harness, Kind: history.FaultOff, Server: f.Server, Fault: f.ID, Name: f.Fault})
-}
-
-// concernedServers returns the servers that a fault strikes, in the order of the plan.
-func (r *run) concernedServers(f scenario.PlannedFault) (all []*chaosServer) {
-	for _, srv := range r.plan.Servers {
-		if f.Server == "" || f.Server == srv.Name {
-			all = append(all, r.servers[srv.Name])
-		}
-	}
-	return all
 }
 
 // healEverything records that every fault has ended. It ends the processes that have left the group of their server: the
 // manager cannot reach them, only the harness can.
 func (r *run) healEverything() {
-	r.children.endEscaped()
+	r.servers.EndEscaped()
 	r.recordHarness(history.Heal, "")
 	r.progress.enterStage("healing")
 	r.recordStatuses("at the healing")

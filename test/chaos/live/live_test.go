@@ -10,12 +10,13 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 	"github.com/mcpvisor/mcpvisor/test/chaos/live"
+	"github.com/mcpvisor/mcpvisor/test/chaos/performer"
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
 // TestMain makes the test binary a peer when it is started as one.
 func TestMain(m *testing.M) {
-	live.Main(os.Args[1:])
+	performer.Main(os.Args[1:])
 	if len(os.Args) == 2 && os.Args[1] == doomedArgument {
 		runDoomed()
 	}

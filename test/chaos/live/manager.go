@@ -2,9 +2,9 @@ package live
 
 import (
 	"context"
-	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 
 	"go.uber.org/zap"
 
@@ -61,9 +61,9 @@ func (r *run) startManager(ctx context.Context) error {
 // wantedSpecs returns the specs of the servers that the owner has not removed.
 func (r *run) wantedSpecs() map[string]messages.Spec {
 	all := map[string]messages.Spec{}
-	for name := range r.servers {
-		if r.driver.wantedStateOf(name) != wantRemoved {
-			all[name] = r.serverSpec(name)
+	for _, srv := range r.plan.Servers {
+		if r.driver.wantedStateOf(srv.Name) != wantRemoved {
+			all[srv.Name] = r.serverSpec(srv.Name)
 		}
 	}
 	return all
@@ -73,7 +73,7 @@ func (r *run) wantedSpecs() map[string]messages.Spec {
 func (r *run) describedServer(name string) scenario.Server {
 	r.driver.mu.Lock()
 	defer r.driver.mu.Unlock()
-	s := r.servers[name].plan
+	s := r.servers.Server(name).Plan()
 	for _, fields := range r.driver.adjustments[name] {
 		s = s.Adjusted(fields)
 	}
@@ -82,7 +82,9 @@ func (r *run) describedServer(name string) scenario.Server {
 
 // permissionRules are the rules that the commands have given so far.
 func (r *run) permissionRules() (rules access.Rules) {
-	for _, name := range slices.Sorted(maps.Keys(r.servers)) {
+	inOrder := slices.SortedFunc(slices.Values(r.plan.Servers), func(a, b scenario.Server) int { return strings.Compare(a.Name, b.Name) })
+	for _, srv := range inOrder {
+		name := srv.Name
 		for _, tool := range r.describedServer(name).Refused {
 			text := name + ":" + tool
 			if tool != scenario.WholeServer {
@@ -96,7 +98,7 @@ func (r *run) permissionRules() (rules access.Rules) {
 
 // serverSpec returns the spec by which the manager reaches a server now, with what commands have changed of it.
 func (r *run) serverSpec(name string) messages.Spec {
-	spec, plan := r.servers[name].endpoint.endpointSpec(), r.describedServer(name)
+	spec, plan := r.servers.Server(name).Spec(), r.describedServer(name)
 	r.driver.mu.Lock()
 	defer r.driver.mu.Unlock()
 	spec.Trusted, spec.Disabled, spec.Connect = plan.Trusted, plan.Disabled, plan.Connect

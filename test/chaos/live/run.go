@@ -2,7 +2,6 @@ package live
 
 import (
 	"context"
-	"os"
 	"slices"
 	"sync"
 	"time"
@@ -10,6 +9,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 	"github.com/mcpvisor/mcpvisor/test/chaos/peer"
+	"github.com/mcpvisor/mcpvisor/test/chaos/performer"
 	"github.com/mcpvisor/mcpvisor/test/chaos/resources"
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 	"github.com/mcpvisor/mcpvisor/test/chaos/sent"
@@ -50,7 +50,7 @@ func Run(ctx context.Context, plan scenario.Plan, o Options) (*history.History, 
 	if err != nil {
 		return nil, err
 	}
-	defer r.releaseAll()
+	defer r.servers.Close()
 	r.knownProcesses = known
 	before.Heap = resources.Heap()
 	r.recordEvent(history.Event{Side: history.Harness, Kind: history.Resources, Text: "baseline", House: &before})
@@ -78,14 +78,10 @@ type run struct {
 	// abandonable maps the id of a call that its caller will give up at an event of the server to its *abandonableCall.
 	abandonable sync.Map
 
-	children    *childListener
-	descriptors *descriptorLimit
 	// knownProcesses are the ids of the processes that existed before the run.
 	knownProcesses map[int]bool
-	// folder holds the links of programs that a fault removes; empty if the plan has no such fault.
-	folder  string
-	servers map[string]*chaosServer
-	secrets *secretScanner
+	servers        *performer.Group
+	secrets        *secretScanner
 	// settledHashes is used only by the goroutine of Run, in isSettled.
 	settledHashes toolHashes
 
@@ -100,42 +96,20 @@ type run struct {
 	driver    driver
 }
 
-// newRun opens everything that the servers need: the listener for child processes, a folder for links, and the endpoint of each
-// server. If a step fails, it releases what the earlier ones opened.
+// newRun opens the servers.
 func newRun(plan scenario.Plan, o Options) (_ *run, err error) {
-	if o.Program == "" {
-		if o.Program, err = os.Executable(); err != nil {
-			return nil, &Error{Text: "this program does not know its own path: " + err.Error(), Err: err}
-		}
-	}
 	if o.Machine == nil {
 		o.Machine = sent.NewRealMachine
 	}
-	r := &run{plan: plan, options: o, began: time.Now(), servers: map[string]*chaosServer{}, descriptors: &descriptorLimit{}, settledHashes: toolHashes{}, tokens: map[string]*bearerToken{}, watchDone: make(chan struct{})}
+	r := &run{plan: plan, options: o, began: time.Now(), settledHashes: toolHashes{}, tokens: map[string]*bearerToken{}, watchDone: make(chan struct{})}
 	r.rec = history.NewRecorder(plan, r.elapsedTime)
 	r.secrets = newSecretScanner(r.recordEvent)
-	if r.children, err = openChildListener(); err != nil {
-		return nil, err
+	r.servers, err = performer.Open(plan, performer.Options{
+		Record: r.recordEvent, Now: r.elapsedTime, Machine: o.Machine, Program: o.Program, Secret: r.secrets.newSecret,
+	})
+	if err != nil {
+		return nil, &Error{Text: err.Error(), Err: err}
 	}
-	defer func() {
-		// releaseAll copes with a run of which only a part is open.
-		if err != nil {
-			r.releaseAll()
-		}
-	}()
-	if slices.ContainsFunc(plan.Faults, func(f scenario.PlannedFault) bool { return f.Fault == faultMissingBinary }) {
-		if r.folder, err = os.MkdirTemp("", "mcpvisor-chaos-"); err != nil {
-			return nil, &Error{Text: "no folder can be made for the run: " + err.Error(), Err: err}
-		}
-	}
-	for _, srv := range plan.Servers {
-		s, err := r.newChaosServer(srv)
-		if err != nil {
-			return nil, err
-		}
-		r.servers[srv.Name] = s
-	}
-	r.children.acceptChildren(r.servers)
 	return r, nil
 }
 
@@ -187,16 +161,4 @@ func (r *run) sortedHistory() *history.History {
 		h.Events[i].Order = i + 1
 	}
 	return h
-}
-
-// releaseAll closes the servers, the children and the descriptor limit, and removes the folder. It may run twice.
-func (r *run) releaseAll() {
-	for _, s := range r.servers {
-		s.close()
-	}
-	r.children.close()
-	r.descriptors.resetLimit()
-	if r.folder != "" {
-		_ = os.RemoveAll(r.folder)
-	}
 }

@@ -2,6 +2,7 @@ package live
 
 import (
 	"context"
+	"os"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -64,18 +65,11 @@ func (r *run) isSettled() bool {
 		if err != nil || st.Status != messages.Connected {
 			return false
 		}
-		if r.servers[srv.Name].currentToolsHash() != r.settledHashes.hashOf(srv.Name, snap.Server(srv.Name)) {
+		if r.servers.Server(srv.Name).ToolsHash() != r.settledHashes.hashOf(srv.Name, snap.Server(srv.Name)) {
 			return false
 		}
 	}
 	return true
-}
-
-// currentToolsHash returns the hash of the tools that the server offers now.
-func (s *chaosServer) currentToolsHash() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.offeredHash
 }
 
 // scanForSecrets looks for secrets where they may have collected during the run: in each server's status and history, and in
@@ -93,7 +87,7 @@ func (r *run) scanForSecrets() {
 			r.secrets.checkText(srv.Name, "the history", e.Text)
 			r.secrets.checkText(srv.Name, "the history (standard error)", e.Stderr)
 		}
-		for _, pid := range r.servers[srv.Name].childPIDs() {
+		for _, pid := range r.servers.Server(srv.Name).ChildPIDs() {
 			r.secrets.checkForSecret(srv.Name, "the arguments of a process", resources.Arguments(pid))
 		}
 	}
@@ -107,16 +101,16 @@ const cleanupTimeout = 8 * time.Second
 // this process holds no more than before. It records what is left, and kills leftover processes.
 func (r *run) checkLeftovers(before history.ResourceUsage, lag time.Duration) {
 	r.progress.enterStage("cleaning")
-	marks := resources.Options{Mark: r.children.address, Known: r.knownProcesses}
+	marks := resources.Options{Mark: r.servers.Mark(), Known: r.knownProcesses}
 	now := resources.Count(marks)
 	for deadline := time.Now().Add(cleanupTimeout); now.Processes > before.Processes && time.Now().Before(deadline); {
 		time.Sleep(pollInterval)
 		now = resources.Count(marks)
 	}
-	// The processes are named before releaseAll: it ends the control connections, and leftover processes would end with them.
+	// The processes are named before Close: it ends the control connections, and leftover processes would end with them.
 	r.releaseEndedConns()
 	leftover := resources.Processes(marks)
-	r.releaseAll()
+	r.servers.Close()
 	for deadline := time.Now().Add(cleanupTimeout); time.Now().Before(deadline); time.Sleep(pollInterval) {
 		now = resources.Count(marks)
 		if now.Descriptors <= before.Descriptors && now.Goroutines <= before.Goroutines {
@@ -124,7 +118,7 @@ func (r *run) checkLeftovers(before history.ResourceUsage, lag time.Duration) {
 		}
 	}
 	// The heap must hold nothing of the run, so that it can be compared with the baseline.
-	r.servers, r.children.servers, r.manager, r.tokens = nil, nil, nil, nil
+	r.servers, r.manager, r.tokens = nil, nil, nil
 	now.Heap, now.Lag = resources.Heap(), lag
 	for _, p := range leftover {
 		now.Left = append(now.Left, p.String())
@@ -142,20 +136,16 @@ const connEndTimeout = 2 * time.Second
 // releaseEndedConns releases the connections of which no socket is open, because a client over HTTP need not announce its end.
 func (r *run) releaseEndedConns() {
 	for deadline := time.Now().Add(connEndTimeout); time.Now().Before(deadline); time.Sleep(pollInterval) {
-		open := 0
-		for _, s := range r.servers {
-			open += s.releaseEnded()
-		}
-		if open == 0 {
+		if r.servers.ReleaseEnded() == 0 {
 			return
 		}
 	}
 }
 
-// releaseEnded releases the connections that have ended, and returns how many have not.
-func (s *chaosServer) releaseEnded() (open int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.releaseEndedLocked()
-	return len(s.conns)
+// killProcess ends a process at once. A process that has ended already is no error.
+func killProcess(pid int) {
+	if p, err := os.FindProcess(pid); err == nil {
+		_ = p.Kill()
+		_ = p.Release()
+	}
 }

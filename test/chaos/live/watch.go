@@ -156,7 +156,7 @@ func toolsOf(entries []*supervisor.Entry) []messages.Tool {
 
 // noteUnreachable reports a failure to connect to the server's obstacles: one of them may have caused it.
 func (r *run) noteUnreachable(st *messages.Status) {
-	if s := r.servers[st.Name]; s != nil && st.Class != "" && st.Status != messages.Connected {
-		s.noteDialFailure(st.Class)
+	if s := r.servers.Server(st.Name); s != nil && st.Class != "" && st.Status != messages.Connected {
+		s.NoteDialFailure(st.Class)
 	}
 }

@@ -9,7 +9,7 @@
 //
 // # How it fits
 //
-// The performer calls the machine: package test/chaos/sim with a clock in memory, package test/chaos/live with processes and
+// The performer calls the machine: package test/chaos/sim with a clock in memory, package test/chaos/performer with processes and
 // sockets. The performer owns the clock, the connections and the timers; the machine owns what the server knows (sessions, tool
 // list, calls under way, active faults). The plan of faults comes from package scenario, the meaning of their parameters from
 // transports/fault, and the facts go out as events of package history.

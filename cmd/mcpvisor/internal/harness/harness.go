@@ -14,7 +14,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/cli"
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/demo"
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/serve"
-	"github.com/mcpvisor/mcpvisor/test/chaos/live"
+	"github.com/mcpvisor/mcpvisor/test/chaos/performer"
 	"github.com/mcpvisor/mcpvisor/test/servers"
 )
 
@@ -36,7 +36,7 @@ func RunPeer(args []string) {
 	switch args[0] {
 	case servers.Marker:
 		servers.Main(args)
-	case live.Marker:
-		live.Main(args)
+	case performer.Marker:
+		performer.Main(args)
 	}
 }

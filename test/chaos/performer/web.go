@@ -1,10 +1,13 @@
-package live
+package performer
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -14,13 +17,13 @@ import (
 
 // webEndpoint is the endpoint of a server behind a socket: a listener on a loopback port of its own.
 type webEndpoint struct {
-	owner *chaosServer
+	owner *Server
 	kind  messages.TransportKind
-	// address is chosen by the first Listen and kept: the manager's spec names it for the whole run.
+	// address is chosen by the first Listen and kept: the client's spec names it for the whole run.
 	address     string
 	server      *http.Server
 	descriptors *descriptorLimit
-	// apiKey is a secret that the manager sends with every request.
+	// apiKey is a secret that the client sends with every request.
 	apiKey string
 
 	// mu guards the listener. listener is nil while connections are refused; goroutines counts Serve and the requests.
@@ -39,13 +42,18 @@ type webEndpoint struct {
 type socketKey struct{}
 
 // newWebEndpoint makes an endpoint on a port that the system chooses.
-func newWebEndpoint(s *chaosServer, secret string, l *descriptorLimit) (*webEndpoint, error) {
-	w := &webEndpoint{descriptors: l, owner: s, kind: s.plan.Kind, apiKey: secret, address: "127.0.0.1:0", sessions: map[string]int{}}
+func (g *Group) newWebEndpoint(s *Server, secret string) (*webEndpoint, error) {
+	w := &webEndpoint{
+		descriptors: g.descriptors, owner: s, kind: s.plan.Kind, apiKey: secret, address: "127.0.0.1:0", sessions: map[string]int{},
+	}
 	w.server = &http.Server{
 		Handler: w, ReadHeaderTimeout: time.Minute,
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, socketKey{}, c) },
 	}
 	w.server.ErrorLog = discardLogger
+	if g.options.Front != nil {
+		w.server.Handler = g.options.Front(w)
+	}
 	return w, w.allowConns()
 }
 
@@ -68,7 +76,7 @@ func (w *webEndpoint) allowConns() error {
 		}
 	}
 	if err != nil {
-		return &Error{Text: "the server " + w.owner.name + " cannot listen on " + w.address + ": " + err.Error(), Err: err}
+		return fmt.Errorf("the server %s cannot listen on %s: %w", w.owner.name, w.address, err)
 	}
 	w.listener, w.address = l, l.Addr().String()
 	// Serve ends with its listener, and always returns an error.
@@ -118,6 +126,11 @@ func (w *webEndpoint) close() {
 
 // ServeHTTP handles every request to the server, by the kind of the server and the method.
 func (w *webEndpoint) ServeHTTP(rw http.ResponseWriter, req *http.Request) {
+	// A page of a stranger may have the name of this machine in its own domain: both headers then name that.
+	if !isLocal(req.Host) || !isLocal(strings.TrimPrefix(req.Header.Get("Origin"), "http://")) {
+		http.Error(rw, "this server is for programs of its own machine", http.StatusForbidden)
+		return
+	}
 	w.mu.Lock()
 	if w.closed {
 		w.mu.Unlock()
@@ -143,6 +156,15 @@ func (w *webEndpoint) ServeHTTP(rw http.ResponseWriter, req *http.Request) {
 	default:
 		http.Error(rw, "Method Not Allowed", http.StatusMethodNotAllowed)
 	}
+}
+
+// isLocal reports whether a host, with its port, is this machine; an empty one is no other.
+func isLocal(host string) bool {
+	name, _, err := net.SplitHostPort(host)
+	if err != nil {
+		name = host
+	}
+	return slices.Contains([]string{"", "localhost", "127.0.0.1", "::1", "[::1]"}, name)
 }
 
 // maxBody bounds the body of a request and a WebSocket message, in bytes.

@@ -1,4 +1,4 @@
-package live
+package performer
 
 import (
 	"bufio"
@@ -17,8 +17,8 @@ type frameKind byte
 const (
 	// From the child.
 	frameHello      frameKind = 'h' // greeting: who is calling
-	frameLine       frameKind = 'l' // a line that the manager has written
-	frameEOF        frameKind = 'e' // the manager has closed the child's input
+	frameLine       frameKind = 'l' // a line that the client has written
+	frameEOF        frameKind = 'e' // the client has closed the child's input
 	frameTerminated frameKind = 's' // the child was sent SIGTERM
 	frameSpawned    frameKind = 'p' // offspring: a child of the child runs
 
@@ -65,7 +65,7 @@ type spawnedChild struct {
 	PID        int
 }
 
-// maxFrame bounds one frame in bytes. A line of the manager may be as long as the arguments of a call, which have megabytes at
+// maxFrame bounds one frame in bytes. A line of the client may be as long as the arguments of a call, which have megabytes at
 // most.
 const maxFrame = 256 << 20
 

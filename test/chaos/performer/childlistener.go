@@ -1,4 +1,4 @@
-package live
+package performer
 
 import (
 	"crypto/rand"
@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
 	"runtime"
 	"sync"
@@ -19,7 +20,7 @@ type childListener struct {
 	// key is the secret that a child shows in its greeting; another process that connects is dropped.
 	key string
 	// servers are the servers by name; acceptChildren sets it once.
-	servers map[string]*chaosServer
+	servers map[string]*Server
 
 	// mu guards conns, offspring and closed. No lock of a server is taken while it is held.
 	mu    sync.Mutex
@@ -49,14 +50,14 @@ func openChildListener() (*childListener, error) {
 		l.address = l.listener.Addr().String()
 	}
 	if err != nil {
-		return nil, &Error{Text: "the harness cannot listen for its children: " + err.Error(), Err: err}
+		return nil, fmt.Errorf("the harness cannot listen for its children: %w", err)
 	}
 	return l, nil
 }
 
 // acceptChildren accepts children in a goroutine until close. It goes on after an error of Accept, because a fault may take all
 // descriptors for a while.
-func (l *childListener) acceptChildren(servers map[string]*chaosServer) {
+func (l *childListener) acceptChildren(servers map[string]*Server) {
 	l.servers = servers
 	l.goroutines.Go(func() {
 		for {
@@ -131,7 +132,7 @@ func (l *childListener) serveChild(raw net.Conn) {
 	l.mu.Unlock()
 }
 
-// endEscaped ends the processes that have left the process group of their server. The manager cannot know of them, so they
+// endEscaped ends the processes that have left the process group of their server. The client cannot know of them, so they
 // count as the harness's own.
 func (l *childListener) endEscaped() {
 	l.mu.Lock()

@@ -1,4 +1,4 @@
-package live
+package performer
 
 import (
 	"fmt"
@@ -21,9 +21,9 @@ type serverConn interface {
 	cutConn()
 }
 
-// chaosServer is one server of the plan: its machine, and its open connections. Everything that happens to a server happens
+// Server is one server of the plan: its machine, and its open connections. Everything that happens to a server happens
 // under its lock, so that the machine is called by one goroutine at a time and the record has one order.
-type chaosServer struct {
+type Server struct {
 	// record and now are the run's recorder and clock; both are safe for concurrent use.
 	name   string
 	plan   scenario.Server
@@ -55,7 +55,7 @@ type serverEndpoint interface {
 	// allowConns lets connections in, refuseConns refuses new ones; a fault ("refuse") switches them.
 	allowConns() error
 	refuseConns()
-	// endpointSpec returns the part of the spec by which the manager reaches the server.
+	// endpointSpec returns the part of the spec by which the client reaches the server.
 	endpointSpec() messages.Spec
 	// blockStart takes away what a process is started from, or with undo restores it.
 	blockStart(class messages.Class, undo bool)
@@ -64,14 +64,14 @@ type serverEndpoint interface {
 }
 
 // askMachine calls the machine and performs the actions that it returns.
-func (s *chaosServer) askMachine(ask func(now time.Duration) []peer.Action) {
+func (s *Server) askMachine(ask func(now time.Duration) []peer.Action) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.askMachineLocked(ask)
 }
 
 // askMachineLocked is askMachine for a caller that holds s.mu. Once the server is closed it does nothing.
-func (s *chaosServer) askMachineLocked(ask func(now time.Duration) []peer.Action) {
+func (s *Server) askMachineLocked(ask func(now time.Duration) []peer.Action) {
 	if s.closed {
 		return
 	}
@@ -81,7 +81,7 @@ func (s *chaosServer) askMachineLocked(ask func(now time.Duration) []peer.Action
 }
 
 // runDue performs the actions that are due, and sets the timer for the next one. The caller holds s.mu.
-func (s *chaosServer) runDue() {
+func (s *Server) runDue() {
 	for {
 		a, ok := s.queue.popDue(s.now())
 		if !ok {
@@ -103,7 +103,7 @@ func (s *chaosServer) runDue() {
 }
 
 // handleTimer performs what is due; the timer calls it.
-func (s *chaosServer) handleTimer() {
+func (s *Server) handleTimer() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.closed {
@@ -113,7 +113,7 @@ func (s *chaosServer) handleTimer() {
 
 // dispatchAction performs one action. What the machine says of itself and of answers is recorded here, so that each kind of
 // connection only moves bytes. The caller holds s.mu.
-func (s *chaosServer) dispatchAction(a peer.Action) {
+func (s *Server) dispatchAction(a peer.Action) {
 	switch a := a.(type) {
 	case peer.Note:
 		s.recordLocked(a.Event)
@@ -146,7 +146,7 @@ func (s *chaosServer) dispatchAction(a peer.Action) {
 }
 
 // forwardAction gives an action to its connection. It drops the action if the connection has ended, as the machine expects.
-func (s *chaosServer) forwardAction(conn int, a peer.Action) {
+func (s *Server) forwardAction(conn int, a peer.Action) {
 	if l := s.conns[conn]; l != nil {
 		l.performAction(a)
 	}
@@ -164,7 +164,7 @@ func pidText(l serverConn) string {
 }
 
 // recordLocked records an event of this server. T stays 0, so that the recorder takes the time. The caller holds s.mu.
-func (s *chaosServer) recordLocked(e history.Event) {
+func (s *Server) recordLocked(e history.Event) {
 	e.Server, e.T = s.name, 0
 	if e.Side == "" {
 		e.Side = history.World
@@ -177,7 +177,7 @@ func (s *chaosServer) recordLocked(e history.Event) {
 
 // addConn numbers a new connection and lets the machine open it. Connections that have ended without a record are released
 // first, so that the record does not show two connections where there was one after the other.
-func (s *chaosServer) addConn(newConn func(conn int) serverConn) int {
+func (s *Server) addConn(newConn func(conn int) serverConn) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.addConnLocked(newConn)
@@ -185,7 +185,7 @@ func (s *chaosServer) addConn(newConn func(conn int) serverConn) int {
 
 // addConnLocked is addConn for a caller that holds s.mu. The connection is in conns before the machine is asked, because the
 // answer may come in the same turn.
-func (s *chaosServer) addConnLocked(newConn func(conn int) serverConn) int {
+func (s *Server) addConnLocked(newConn func(conn int) serverConn) int {
 	s.releaseEndedLocked()
 	s.connCount++
 	conn := s.connCount
@@ -196,7 +196,7 @@ func (s *chaosServer) addConnLocked(newConn func(conn int) serverConn) int {
 }
 
 // releaseEndedLocked releases the connections that have ended without telling. Only HTTP sessions and processes can.
-func (s *chaosServer) releaseEndedLocked() {
+func (s *Server) releaseEndedLocked() {
 	for conn, l := range s.conns {
 		if r, ok := l.(interface{ isGone() bool }); ok && r.isGone() {
 			s.machine.Killed(s.now(), conn)
@@ -206,14 +206,14 @@ func (s *chaosServer) releaseEndedLocked() {
 }
 
 // releaseConn records that nothing is left of a connection. It does nothing if another call has released it.
-func (s *chaosServer) releaseConn(conn int, l serverConn) {
+func (s *Server) releaseConn(conn int, l serverConn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.releaseConnLocked(conn, l)
 }
 
 // releaseConnLocked is releaseConn for a caller that holds s.mu.
-func (s *chaosServer) releaseConnLocked(conn int, l serverConn) {
+func (s *Server) releaseConnLocked(conn int, l serverConn) {
 	if s.conns[conn] != l {
 		return
 	}
@@ -222,8 +222,8 @@ func (s *chaosServer) releaseConnLocked(conn int, l serverConn) {
 	s.recordLocked(history.Event{Kind: history.Released, Conn: conn})
 }
 
-// childPIDs returns the ids of the server's running processes.
-func (s *chaosServer) childPIDs() (pids []int) {
+// ChildPIDs returns the ids of the server's running processes.
+func (s *Server) ChildPIDs() (pids []int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, l := range s.conns {
@@ -232,9 +232,30 @@ func (s *chaosServer) childPIDs() (pids []int) {
 	return pids
 }
 
+// releaseEnded releases the connections that have ended, and returns how many have not.
+func (s *Server) releaseEnded() (open int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.releaseEndedLocked()
+	return len(s.conns)
+}
+
+// ToolsHash returns the hash of the tools that the server offers now.
+func (s *Server) ToolsHash() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.offeredHash
+}
+
+// Plan returns the server as the plan has it.
+func (s *Server) Plan() scenario.Server { return s.plan }
+
+// Spec returns the part of the spec by which a client reaches the server.
+func (s *Server) Spec() messages.Spec { return s.endpoint.endpointSpec() }
+
 // close ends the server: its machine acts no more, its connections are cut, its endpoint closes. The connections are cut
 // without the lock, because their ends take it.
-func (s *chaosServer) close() {
+func (s *Server) close() {
 	s.mu.Lock()
 	s.closed = true
 	if s.timer != nil {

@@ -1,4 +1,4 @@
-package live
+package performer
 
 import (
 	"bytes"
@@ -16,7 +16,7 @@ import (
 // machine's actions to the process.
 type stdioConn struct {
 	// raw is closed to end the process; control is the same connection with its frames.
-	owner   *chaosServer
+	owner   *Server
 	conn    int
 	pid     int
 	raw     net.Conn
@@ -28,7 +28,7 @@ type stdioConn struct {
 	accepted bool
 	// earlyLines are the lines that came before the machine had accepted the connection.
 	earlyLines [][]byte
-	// clientClosed is set once the manager has closed the input or sent SIGTERM; the end is then no crash.
+	// clientClosed is set once the client has closed the input or sent SIGTERM; the end is then no crash.
 	clientClosed bool
 	downRecorded bool
 	stopped      bool
@@ -45,7 +45,7 @@ type stdioConn struct {
 const maxQueuedSends = 4096
 
 // serveStdioConn serves one control connection until it ends. Its goroutine is the connection's reader.
-func serveStdioConn(s *chaosServer, raw net.Conn, w *controlConn, g greeting) {
+func serveStdioConn(s *Server, raw net.Conn, w *controlConn, g greeting) {
 	p := &stdioConn{owner: s, pid: g.PID, raw: raw, control: w, sendQueue: make(chan func() error, maxQueuedSends), done: make(chan struct{})}
 	go p.sendLoop()
 	s.addConn(func(conn int) serverConn { p.conn = conn; return p })
@@ -134,7 +134,7 @@ func (p *stdioConn) performAction(a peer.Action) {
 	}
 }
 
-// recordDown records once that the server's side has ended, unless the manager asked for that end. The caller holds the
+// recordDown records once that the server's side has ended, unless the client asked for that end. The caller holds the
 // server's lock.
 func (p *stdioConn) recordDown(text string) {
 	if p.downRecorded || p.clientClosed {
@@ -174,7 +174,7 @@ func (p *stdioConn) sendLoop() {
 }
 
 // reapTimeout bounds the wait for the end of a process once its control connection has ended: it stays a zombie until its
-// parent, the manager, has collected its status.
+// parent, the client, has collected its status.
 const reapTimeout = 10 * time.Second
 
 // recordEnd records the end of the process, and its release once the process is gone.

@@ -1,4 +1,4 @@
-package live
+package performer
 
 import (
 	"io"
@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// pipeWriter writes to a pipe in the order of the calls, without making the caller wait: the manager may not be reading, and
+// pipeWriter writes to a pipe in the order of the calls, without making the caller wait: the client may not be reading, and
 // the process must still follow the orders of the harness.
 type pipeWriter struct {
 	w io.Writer
@@ -37,7 +37,7 @@ func (o *pipeWriter) enqueueOutput(f rawOutput) {
 	o.wake.Signal()
 }
 
-// flushTimeout bounds how long an exit waits for the earlier output: the manager may have stopped reading.
+// flushTimeout bounds how long an exit waits for the earlier output: the client may have stopped reading.
 const flushTimeout = time.Second
 
 // flushAndStop returns when everything has been written, or after flushTimeout. It cuts slow output and repetitions short.

@@ -1,4 +1,4 @@
-package live
+package performer
 
 import (
 	"bytes"
@@ -9,7 +9,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/peer"
 )
 
-// openRequest is a request of the manager that the server has not answered yet. call is the harness's id of a tool call, empty
+// openRequest is a request of the client that the server has not answered yet. call is the harness's id of a tool call, empty
 // for other methods.
 type openRequest struct{ method, call string }
 
@@ -62,8 +62,8 @@ func errorCode(body []byte) int {
 	return 0
 }
 
-// receiveMessage records a message of the manager and gives it to the machine. The caller holds s.mu.
-func (s *chaosServer) receiveMessage(conn int, body []byte, header map[string]string) {
+// receiveMessage records a message of the client and gives it to the machine. The caller holds s.mu.
+func (s *Server) receiveMessage(conn int, body []byte, header map[string]string) {
 	if s.closed {
 		return
 	}
@@ -79,7 +79,7 @@ func (s *chaosServer) receiveMessage(conn int, body []byte, header map[string]st
 }
 
 // recordAnswer records that a request was answered, or refused with an HTTP status (code). The caller holds s.mu.
-func (s *chaosServer) recordAnswer(conn int, id string, code int, retryAfter time.Duration) {
+func (s *Server) recordAnswer(conn int, id string, code int, retryAfter time.Duration) {
 	r := s.openRequests[conn][id]
 	delete(s.openRequests[conn], id)
 	s.recordLocked(history.Event{

@@ -1,4 +1,4 @@
-package live
+package performer
 
 import (
 	"bufio"
@@ -83,7 +83,7 @@ type peerProcess struct {
 	inputCond   *sync.Cond
 	inputPaused bool
 
-	// out and err write to the pipes in goroutines of their own, so that orders are read while the manager does not read.
+	// out and err write to the pipes in goroutines of their own, so that orders are read while the client does not read.
 	out, err *pipeWriter
 }
 
@@ -158,7 +158,7 @@ func (s *peerProcess) followOrders() int {
 	}
 }
 
-// readInput passes each line of the manager on, until the manager closes the input. Lines have no limit here, because the
+// readInput passes each line of the client on, until the client closes the input. Lines have no limit here, because the
 // manager is under test and not the harness.
 func (s *peerProcess) readInput(in io.Reader) {
 	r := bufio.NewReaderSize(in, 64<<10)
@@ -191,7 +191,7 @@ func (s *peerProcess) spawnChild(o spawnedChild) {
 	}
 	cmd := exec.Command(self, append(childArguments(becomeChild, s.address, s.server), o.For.String())...)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-	// Its own session takes the child out of the process group, where a signal of the manager to the group does not reach it.
+	// Its own session takes the child out of the process group, where a signal of the client to the group does not reach it.
 	if o.OwnSession {
 		cmd.SysProcAttr = ownSession()
 	}
