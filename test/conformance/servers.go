@@ -2,7 +2,6 @@ package conformance
 
 import (
 	"context"
-	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"time"
@@ -30,11 +29,15 @@ const onDemand = "sep-2575-server-sends-tools-list-changed-on-subscription"
 
 // OneServer plays one scenario to a server of the era of its version. Checks that the server has nothing for do not count.
 func (s *Suite) OneServer(ctx context.Context, r Run) Outcome {
-	server := httptest.NewServer(score.Site(r.Version == "2026-07-28"))
-	defer server.Close()
 	begin := time.Now()
 	o := Outcome{Run: r, Folder: filepath.Join(s.Output, "server", r.Version, filepath.FromSlash(r.Scenario))}
-	o.Checks, o.Problem = s.runScenario(ctx, o.Folder, s.Output, "server", "--url", server.URL+"/mcp",
+	url, stop, err := score.StartSite(r.Version == "2026-07-28")
+	if err != nil {
+		o.Problem = err.Error()
+		return o
+	}
+	defer stop()
+	o.Checks, o.Problem = s.runScenario(ctx, o.Folder, s.Output, "server", "--url", url,
 		"--scenario", r.Scenario, "--spec-version", r.Version)
 	o.Took = time.Since(begin)
 	for i, c := range o.Checks {

@@ -149,6 +149,15 @@ func (m *machine) handleMessage(c *conn, body []byte, header map[string]string) 
 		m.refuseSession(c, q)
 		return
 	}
+	// 2025-11-25: "Servers that require a session ID SHOULD respond to requests without an MCP-Session-Id header (other than
+	// initialization) with HTTP 400 Bad Request."
+	if q.Method != "initialize" && c.version != "" && c.session != "" && header != nil && header["Mcp-Session-Id"] == "" {
+		m.sendOrHold(c, Status{
+			Conn: c.id, Reply: string(q.ID), Code: 400, Header: jsonHeader(),
+			Body: errorBody(nil, codeInvalidRequest, "Bad Request: no session", ""),
+		})
+		return
+	}
 	// knowsSession let only initialize pass here: the client begins a new session on the old connection.
 	if c.sessionLost {
 		c = m.acceptConn(c.id)

@@ -59,23 +59,22 @@ type requestProblem struct {
 	text, data string
 }
 
-// validateRequest checks a request before its method is looked at, and returns nil if it is well-formed. Headers come first,
-// because the specification lets a server refuse a request by its headers alone.
+// validateRequest checks a request before its method is looked at, and returns nil if it is well-formed. An initialize that says
+// nothing of this era is refused with the version that is spoken here, so that a client of the legacy era learns it.
 func (m *machine) validateRequest(c *conn, q *message) *requestProblem {
 	problem := ""
+	legacy := q.Method == "initialize" && q.meta.version != modernVersion
 	if m.cfg.Server.Kind == messages.HTTP && q.header != nil {
 		problem = headerMismatch(q)
 	}
 	switch {
-	case problem != "" && q.Method == "initialize":
+	case !legacy && (q.meta.version == "" || !q.meta.hasCapabilities):
+		// "A request missing any required field is malformed; the server MUST reject it with JSON-RPC error code -32602".
+		return &requestProblem{codeInvalidParams, "Invalid params: _meta lacks protocolVersion or clientCapabilities", ""}
+	case problem != "" && legacy:
 		return &requestProblem{codeHeaderMismatch, "Header mismatch: " + problem + "; this server speaks " + modernVersion, versionErrorData(modernVersion, "")}
 	case problem != "":
 		return &requestProblem{codeHeaderMismatch, "Header mismatch: " + problem, ""}
-	case q.Method == "initialize":
-		return versionProblem(q, modernVersion)
-	case q.meta.version == "" || !q.meta.hasCapabilities:
-		// "A request missing any required field is malformed; the server MUST reject it with JSON-RPC error code -32602".
-		return &requestProblem{codeInvalidParams, "Invalid params: _meta lacks protocolVersion or clientCapabilities", ""}
 	case q.meta.version != modernVersion:
 		return versionProblem(q, modernVersion)
 	}

@@ -145,3 +145,36 @@ func TestACallWithoutTheHeadersOfItsArguments(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatServersMustRefuse: a legacy server over HTTP answers nobody who leaves out his session, and a modern one names what is
+// missing before it looks at headers, and knows no initialize that speaks its own version.
+func TestWhatServersMustRefuse(t *testing.T) {
+	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
+	for _, c := range []struct {
+		era          messages.Era
+		method, with string
+		header       map[string]string
+		status       int
+		want         string
+	}{
+		{messages.EraLegacy, "tools/list", "", map[string]string{}, 400, "Bad Request: no session"},
+		{messages.EraModern, "tools/list", "", map[string]string{"Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/list"}, 400, "-32602"},
+		{messages.EraModern, "initialize", meta, map[string]string{"Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "initialize"}, 404, "-32601"},
+		{messages.EraModern, "initialize", `"protocolVersion":"2025-11-25"`, map[string]string{}, 400, `"supported":["2026-07-28"]`},
+	} {
+		d := newDriver(t, peer.Config{Server: usualServer(messages.HTTP, c.era), Seed: 1})
+		d.open(1)
+		d.shakeHands(1)
+		d.performActions(d.m.Receive(d.now, 1, []byte(`{"jsonrpc":"2.0","id":99,"method":"`+c.method+`","params":{`+c.with+`}}`), c.header))
+		d.advanceTime(time.Second)
+		var got peer.Status
+		for _, e := range d.done {
+			if s, ok := e.action.(peer.Status); ok && s.Reply == "99" {
+				got = s
+			}
+		}
+		if got.Code != c.status || !strings.Contains(string(got.Body), c.want) {
+			t.Errorf("%s %s: %d %s", c.era, c.method, got.Code, got.Body)
+		}
+	}
+}

@@ -106,8 +106,19 @@ func (a *caseRun) callTool(p *testServer, tool string, within time.Duration, arg
 
 // callEcho reports whether a call was answered with its own text.
 func (a *caseRun) callEcho(p *testServer, text string) (answer, bool) {
+	if p.web != nil {
+		got := a.callTool(p, "read", ampleTime, map[string]any{"call": text})
+		return got, callOf(got) == text
+	}
 	got := a.callTool(p, "echo", ampleTime, map[string]any{"text": text})
 	return got, textOf(got) == text
+}
+
+// callOf returns the name that a call of a webServer had, as the text of its result repeats it.
+func callOf(a answer) string {
+	var r struct{ Call string }
+	_ = json.Unmarshal([]byte(textOf(a)), &r) // what is no result of such a server has no name
+	return r.Call
 }
 
 // textOf returns the first text of a result, empty if there is none.
@@ -265,7 +276,7 @@ func (a *caseRun) endCase() {
 		time.Sleep(20 * time.Millisecond)
 	}
 	for _, s := range a.webServers {
-		s.closeAll()
+		s.group.Close()
 	}
 	// An error leaves only a temporary folder behind.
 	_ = os.RemoveAll(a.dir)

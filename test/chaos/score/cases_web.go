@@ -16,7 +16,7 @@ var webCases = []Case{
 		Story: "A server that speaks only 2026-07-28 is connected, listed and called."},
 	{Name: "a lost session", Over: "HTTP", Faults: []string{"H1"}, Plays: []string{"lose-session"}, play: lostSession,
 		Story: "The server forgets its sessions and answers 404. A new one must be begun, once, and nothing run twice."},
-	{Name: "a restarted server", Over: "HTTP", Faults: []string{"H1", "P12"}, Plays: []string{"crash"}, play: restartedServer,
+	{Name: "a restarted server", Over: "HTTP", Faults: []string{"H1", "H11", "P12"}, Plays: []string{"crash", "refuse"}, play: restartedServer,
 		Story: "The server is gone for 2s and comes back without its sessions."},
 	{Name: "a reset in the middle of a call", Over: "HTTP", Faults: []string{"R13", "H11"}, Plays: []string{"reset"}, play: resetCall,
 		Story: "The tool runs, and the connection is reset instead of answered. It must not run again."},
@@ -68,7 +68,7 @@ func webModernDay(a *caseRun) {
 	a.scoreWebBasics(p)
 }
 
-// scoreRunOnce gives the point if no call of the tool write ran twice. The calls of a case have different texts.
+// scoreRunOnce gives the point if no call of the tool write ran twice. The calls of a case have different names.
 func (a *caseRun) scoreRunOnce(s *webServer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,13 +81,13 @@ func (a *caseRun) scoreRunOnce(s *webServer) {
 	a.scorePoint(twice == 0, "no call runs twice", "%d do", twice)
 }
 
-// writeUntilAnswered makes calls until one is answered. Each call has its own text, so that a retry by the client shows.
+// writeUntilAnswered makes calls until one is answered. Each call has its own name, so that a retry by the client shows.
 func (a *caseRun) writeUntilAnswered(p *testServer, within time.Duration) bool {
 	n := 0
 	return a.waitFor(within, func() bool {
 		n++
-		text := fmt.Sprintf("write %d", n)
-		return textOf(a.callTool(p, "write", 10*time.Second, map[string]any{"text": text})) == text
+		name := fmt.Sprintf("write %d", n)
+		return callOf(a.callTool(p, "write", 10*time.Second, map[string]any{"call": name})) == name
 	})
 }
 
@@ -98,7 +98,7 @@ func lostSession(a *caseRun) {
 	a.connectServer(p)
 	a.callEcho(p, "x")
 	before := s.countRequests("", "initialize")
-	s.dropSessions()
+	s.beginFault("lose-session", nil)
 	a.scorePoint(a.writeUntilAnswered(p, ampleTime), "a call works again", "none does within %s", ampleTime)
 	n := s.countRequests("", "initialize") - before
 	a.scorePoint(n == 1, "one new session is begun", "%d are", n)
@@ -111,7 +111,10 @@ func restartedServer(a *caseRun) {
 	s, p := a.newWebServer(false)
 	a.connectServer(p)
 	a.callEcho(p, "x")
-	s.restartAfter(2 * time.Second)
+	returns := s.beginFault("refuse", map[string]string{"standing": "false"})
+	s.beginFault("crash", nil)
+	a.sleepContext(2 * time.Second)
+	returns()
 	a.scorePoint(a.writeUntilAnswered(p, 30*time.Second), "a call works again", "none does within 30s")
 	a.scoreRunOnce(s)
 }
@@ -121,28 +124,22 @@ func restartedServer(a *caseRun) {
 func resetCall(a *caseRun) {
 	s, p := a.newWebServer(false)
 	a.connectServer(p)
-	s.setFault(func(w http.ResponseWriter, _ *http.Request, method string) bool {
+	s.setFront(func(w http.ResponseWriter, r *http.Request, method string) bool {
 		if method != "tools/call" {
 			return false
 		}
 		// The tool runs, and only its answer is lost.
-		s.runTool(callRequest("write", "only-once"))
+		s.server.ServeHTTP(discardedAnswer{}, r)
 		resetConnection(w)
 		return true
 	})
-	got := a.callTool(p, "write", 20*time.Second, map[string]any{"text": "only-once"})
+	got := a.callTool(p, "write", 20*time.Second, map[string]any{"call": "only-once"})
 	a.scorePoint(!got.OK && !got.hung, "the call ends with an error", "%s", got.errorText())
 	a.sleepContext(3 * time.Second)
 	n := s.countRuns("only-once")
 	a.scorePoint(n == 1, "it ran once", "%d times", n)
-	s.setFault(nil)
+	s.setFront(nil)
 	a.scorePoint(a.writeUntilAnswered(p, ampleTime), "later calls work", "none does within %s", ampleTime)
-}
-
-// callRequest makes the part of a request that runTool reads.
-func callRequest(tool, text string) (m rpcRequest) {
-	m.Params.Name, m.Params.Arguments = tool, map[string]string{"text": text}
-	return m
 }
 
 // refusedCredentials judges two things: that the client stops asking, and that it says so. A user who sees "connected" has no
@@ -150,13 +147,13 @@ func callRequest(tool, text string) (m rpcRequest) {
 func refusedCredentials(a *caseRun) {
 	s, p := a.newWebServer(false)
 	a.connectServer(p)
-	s.setFault(func(w http.ResponseWriter, _ *http.Request, _ string) bool {
+	s.setFront(func(w http.ResponseWriter, _ *http.Request, _ string) bool {
 		w.Header().Set("WWW-Authenticate", `Bearer error="invalid_token"`)
 		http.Error(w, "who are you?", http.StatusUnauthorized)
 		return true
 	})
 	before := s.countRequests("", "")
-	got := a.callTool(p, "write", 20*time.Second, map[string]any{"text": "x"})
+	got := a.callTool(p, "write", 20*time.Second, map[string]any{"call": "x"})
 	a.scorePoint(!got.OK && !got.hung, "the call ends with an error", "%s", got.errorText())
 	a.sleepContext(8 * time.Second)
 	// Probes and a retry of the sign-in are allowed; a loop of requests is not.
@@ -169,9 +166,9 @@ func refusedCredentials(a *caseRun) {
 // that takes 429 for a final answer leaves its user without the server.
 func throttledConnect(a *caseRun) {
 	s, p := a.newWebServer(false)
-	// first is the time of the first request; the fault writes it under s.mu, and the case reads it when the handshake is over.
+	// first is the time of the first request; front writes it under s.mu, and the case reads it when the handshake is over.
 	var first time.Time
-	s.setFault(func(w http.ResponseWriter, _ *http.Request, _ string) bool {
+	s.setFront(func(w http.ResponseWriter, _ *http.Request, _ string) bool {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if first.IsZero() {
@@ -202,21 +199,21 @@ func throttledConnect(a *caseRun) {
 func halfOpen(a *caseRun) {
 	s, p := a.newWebServer(false)
 	a.connectServer(p)
-	s.setFault(func(_ http.ResponseWriter, r *http.Request, _ string) bool { s.holdRequest(r); return true })
-	got := a.callTool(p, "echo", 3*time.Second, map[string]any{"text": "x"})
+	s.setFront(func(_ http.ResponseWriter, r *http.Request, _ string) bool { holdRequest(r); return true })
+	got := a.callTool(p, "read", 3*time.Second, map[string]any{"call": "x"})
 	a.scorePoint(!got.OK && !got.hung && got.took < 10*time.Second, "a call ends at its deadline of 3s", "%s after %s", got.errorText(),
 		got.took.Round(time.Second))
 	// Only a probe can notice this: no socket breaks.
 	noticed := a.waitFor(30*time.Second, func() bool { return !a.isConnected(p) })
 	a.scorePoint(noticed, "the client notices within 30s", "it still calls the server connected")
-	s.setFault(nil)
+	s.setFront(nil)
 	a.scorePoint(a.writeUntilAnswered(p, 30*time.Second), "calls work again when it speaks again", "none does within 30s")
 }
 
 // blackHole differs from halfOpen in its time: here the handshake hangs, and the other server has to connect meanwhile.
 func blackHole(a *caseRun) {
 	s, p := a.newWebServer(false)
-	s.setFault(func(_ http.ResponseWriter, r *http.Request, _ string) bool { s.holdRequest(r); return true })
+	s.setFront(func(_ http.ResponseWriter, r *http.Request, _ string) bool { holdRequest(r); return true })
 	_, other := a.newWebServer(false)
 	waiting := a.beginConnect(p, 6*time.Second)
 	got := a.connectServer(other)
@@ -232,9 +229,9 @@ func blackHole(a *caseRun) {
 func silentDelete(a *caseRun) {
 	s, p := a.newWebServer(false)
 	a.scoreConnect(p)
-	s.setFault(func(_ http.ResponseWriter, r *http.Request, _ string) bool {
+	s.setFront(func(_ http.ResponseWriter, r *http.Request, _ string) bool {
 		if r.Method == http.MethodDelete {
-			s.holdRequest(r)
+			holdRequest(r)
 			return true
 		}
 		return false
@@ -253,8 +250,8 @@ func redirectedOrigin(a *caseRun) {
 	thief, _ := a.newWebServer(false)
 	p.connectCommand.Headers = map[string]string{"Authorization": token, "X-Api-Key": "key-for-the-first"}
 	// The name localhost makes this machine another host.
-	target := strings.Replace(thief.url, "127.0.0.1", "localhost", 1)
-	s.setFault(func(w http.ResponseWriter, r *http.Request, _ string) bool {
+	target := strings.Replace(thief.url(), "127.0.0.1", "localhost", 1)
+	s.setFront(func(w http.ResponseWriter, r *http.Request, _ string) bool {
 		http.Redirect(w, r, target, http.StatusTemporaryRedirect)
 		return true
 	})
@@ -277,7 +274,7 @@ func redirectedOrigin(a *caseRun) {
 // wrongType is a captive portal, or a sign-in page in front of the server: status 200, HTML.
 func wrongType(a *caseRun) {
 	s, p := a.newWebServer(false)
-	s.setFault(func(w http.ResponseWriter, _ *http.Request, _ string) bool {
+	s.setFront(func(w http.ResponseWriter, _ *http.Request, _ string) bool {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		fmt.Fprint(w, "<!doctype html><title>Welcome</title><h1>Please log in</h1>")
 		return true
@@ -291,10 +288,10 @@ func wrongType(a *caseRun) {
 func cutStreams(a *caseRun) {
 	s, p := a.newWebServer(false)
 	a.connectServer(p)
+	defer s.beginFault("cut-stream", map[string]string{"every": "1s"})()
 	right := 0
 	for i := range 5 {
 		a.sleepContext(time.Second)
-		s.cutStreams()
 		if _, ok := a.callEcho(p, fmt.Sprint(i)); ok {
 			right++
 		}
@@ -311,8 +308,8 @@ func webTool(a *caseRun) {
 	a.connectServer(p)
 	a.listTools(p)
 	a.sleepContext(500 * time.Millisecond)
-	s.addTool("come-lately")
-	ok := a.waitFor(8*time.Second, func() bool { return slices.Contains(a.listTools(p).Tools, "come-lately") })
+	s.beginFault("list-changed", map[string]string{"what": "add"})
+	ok := a.waitFor(8*time.Second, func() bool { return slices.Contains(a.listTools(p).Tools, "changed-1") })
 	a.scorePoint(ok, "the tool is offered", "it is not 8s later")
 }
 
@@ -320,7 +317,7 @@ func webTool(a *caseRun) {
 func hugeBody(a *caseRun) {
 	s, p := a.newWebServer(false)
 	a.connectServer(p)
-	s.setFault(func(w http.ResponseWriter, _ *http.Request, method string) bool {
+	s.setFront(func(w http.ResponseWriter, _ *http.Request, method string) bool {
 		if method != "tools/call" {
 			return false
 		}
@@ -335,10 +332,10 @@ func hugeBody(a *caseRun) {
 		fmt.Fprint(w, `"}]}}`)
 		return true
 	})
-	waiting := a.beginCall(p, "echo", 20*time.Second, map[string]any{"text": "x"})
+	waiting := a.beginCall(p, "read", 20*time.Second, map[string]any{"call": "x"})
 	a.scoreMemory(8 * time.Second)
 	got := <-waiting
 	a.scorePoint(!got.hung, "the call ends", "%s", got.errorText())
-	s.setFault(nil)
+	s.setFront(nil)
 	a.scorePoint(a.writeUntilAnswered(p, ampleTime), "later calls work", "none does within %s", ampleTime)
 }

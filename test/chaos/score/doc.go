@@ -6,9 +6,9 @@
 // # How it fits
 //
 // The command "mcpvisor chaos score" calls [Run] and prints the table. Run drives a client through a small program, its adapter
-// (package adapter has the protocol, the packages below adapters have ours). Each case is a short story with a number: the
-// servers of package test/servers and the webServer of this package misbehave, Run makes the adapter connect, list and call,
-// and every expected behaviour is worth a point.
+// (package adapter has the protocol, the packages below adapters have ours). Each case is a short story with a number: servers
+// misbehave, over stdio those of package test/servers, over HTTP those of packages peer and performer; Run makes the adapter
+// connect, list and call, and every expected behaviour is worth a point.
 //
 //	Run --commands--> adapter process (the client) --MCP--> servers of the case
 //	 |                                                        |
