@@ -4,6 +4,10 @@
 // when it is sent; what happens later is seen by watching. Texts never hold a header value, an environment value or a
 // token. Times are in milliseconds, or exact as a Timestamp.
 //
+// request_id is the sender's own: it comes back in the reply as it came, so that one who has sent several commands knows which of
+// them is answered. It is not remembered: a command that is sent twice is handled twice. CallTool has call_id in its place, which is
+// remembered. A message that is no command is answered with a Failure.
+//
 // Two wires carry them. Actors of this and of other machines send them to the manager's actor. The programs of one machine send
 // them over the control socket, where each command is a request of its own: its answer is a stream that ends with the reply, or
 // with a Failure in the reply's place. The request carries the time that remains, and ends with its sender; so timeout_ms, call_id,
@@ -825,6 +829,7 @@ type AddServer struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	Spec          *ServerSpec            `protobuf:"bytes,2,opt,name=spec,proto3" json:"spec,omitempty"`
+	RequestId     string                 `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -873,10 +878,18 @@ func (x *AddServer) GetSpec() *ServerSpec {
 	return nil
 }
 
+func (x *AddServer) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
 // RemoveServer removes a server that was added at runtime. Reply: Done, when its gate is closed and its tools are gone.
 type RemoveServer struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	RequestId     string                 `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -918,11 +931,19 @@ func (x *RemoveServer) GetName() string {
 	return ""
 }
 
+func (x *RemoveServer) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
 // EnableServer makes a server wanted. Reply: Done, when the wish is noted; on the control socket when the attempt to connect
 // that follows has ended, a Failure with its reason if it failed.
 type EnableServer struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	RequestId     string                 `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -964,12 +985,20 @@ func (x *EnableServer) GetName() string {
 	return ""
 }
 
+func (x *EnableServer) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
 // DisableServer makes a server unwanted; its connection is kept unless disconnect is set. Reply: Done, when its gate is
 // closed and its tools are gone.
 type DisableServer struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	Disconnect    bool                   `protobuf:"varint,2,opt,name=disconnect,proto3" json:"disconnect,omitempty"`
+	RequestId     string                 `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1018,10 +1047,18 @@ func (x *DisableServer) GetDisconnect() bool {
 	return false
 }
 
+func (x *DisableServer) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
 // ReconnectServer tears the connection down and dials again at once. Reply: Done, as EnableServer.
 type ReconnectServer struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	RequestId     string                 `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1063,10 +1100,18 @@ func (x *ReconnectServer) GetName() string {
 	return ""
 }
 
+func (x *ReconnectServer) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
 // SetServers replaces the whole set of servers that were added at runtime. Reply: SetServersReply, when it is accepted.
 type SetServers struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Servers       map[string]*ServerSpec `protobuf:"bytes,1,rep,name=servers,proto3" json:"servers,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	RequestId     string                 `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1108,6 +1153,13 @@ func (x *SetServers) GetServers() map[string]*ServerSpec {
 	return nil
 }
 
+func (x *SetServers) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
 // SetServersReply answers SetServers. A server that was replaced, because what it starts or dials changed, stands in added
 // and in removed; one whose connection goes on under a changed spec stands in adjusted.
 type SetServersReply struct {
@@ -1118,6 +1170,7 @@ type SetServersReply struct {
 	Failure       *Failure               `protobuf:"bytes,4,opt,name=failure,proto3" json:"failure,omitempty"`
 	Adjusted      []string               `protobuf:"bytes,5,rep,name=adjusted,proto3" json:"adjusted,omitempty"`
 	Kept          []string               `protobuf:"bytes,6,rep,name=kept,proto3" json:"kept,omitempty"`
+	RequestId     string                 `protobuf:"bytes,7,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1194,10 +1247,18 @@ func (x *SetServersReply) GetKept() []string {
 	return nil
 }
 
+func (x *SetServersReply) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
 // Reload reads the configuration files that the manager follows, and applies what changed. Reply: ReloadReply, when it is
 // accepted; a failure if the manager follows none.
 type Reload struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
+	RequestId     string                 `protobuf:"bytes,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1232,6 +1293,13 @@ func (*Reload) Descriptor() ([]byte, []int) {
 	return file_messages_messages_proto_rawDescGZIP(), []int{12}
 }
 
+func (x *Reload) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
 // ReloadReply answers Reload. Each server of the files stands in one of the first six lists; those that are gone in
 // removed.
 type ReloadReply struct {
@@ -1253,7 +1321,8 @@ type ReloadReply struct {
 	// restart are the keys beside the servers that count from the next start of the program on.
 	Restart []string `protobuf:"bytes,11,rep,name=restart,proto3" json:"restart,omitempty"`
 	// rules says that rules about calls, policies, or what is done about changed tools are others than before.
-	Rules         bool `protobuf:"varint,12,opt,name=rules,proto3" json:"rules,omitempty"`
+	Rules         bool   `protobuf:"varint,12,opt,name=rules,proto3" json:"rules,omitempty"`
+	RequestId     string `protobuf:"bytes,13,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1372,6 +1441,13 @@ func (x *ReloadReply) GetRules() bool {
 	return false
 }
 
+func (x *ReloadReply) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
 // ReloadProblem is one fault of a configuration file. line and col count from 1 and are 0 if it is of the whole file.
 type ReloadProblem struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1480,6 +1556,7 @@ type ProvideCredentials struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Server        string                 `protobuf:"bytes,1,opt,name=server,proto3" json:"server,omitempty"`
 	Token         string                 `protobuf:"bytes,2,opt,name=token,proto3" json:"token,omitempty"`
+	RequestId     string                 `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1524,6 +1601,13 @@ func (x *ProvideCredentials) GetServer() string {
 func (x *ProvideCredentials) GetToken() string {
 	if x != nil {
 		return x.Token
+	}
+	return ""
+}
+
+func (x *ProvideCredentials) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
 	}
 	return ""
 }
@@ -1804,8 +1888,9 @@ type GetStatus struct {
 	Names []string               `protobuf:"bytes,1,rep,name=names,proto3" json:"names,omitempty"`
 	// wait_ms gives those servers so long to connect or to fail if they are on their way (socket): an actor watches instead. retries
 	// also waits for one whose attempt ran out of time and will be repeated.
-	WaitMs        int64 `protobuf:"varint,2,opt,name=wait_ms,json=waitMs,proto3" json:"wait_ms,omitempty"`
-	Retries       bool  `protobuf:"varint,3,opt,name=retries,proto3" json:"retries,omitempty"`
+	WaitMs        int64  `protobuf:"varint,2,opt,name=wait_ms,json=waitMs,proto3" json:"wait_ms,omitempty"`
+	Retries       bool   `protobuf:"varint,3,opt,name=retries,proto3" json:"retries,omitempty"`
+	RequestId     string `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1861,11 +1946,19 @@ func (x *GetStatus) GetRetries() bool {
 	return false
 }
 
+func (x *GetStatus) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
 // StatusReply answers GetStatus, sorted by name. An unknown name makes failure say so; the others are answered.
 type StatusReply struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Servers       []*ServerStatus        `protobuf:"bytes,1,rep,name=servers,proto3" json:"servers,omitempty"`
 	Failure       *Failure               `protobuf:"bytes,2,opt,name=failure,proto3" json:"failure,omitempty"`
+	RequestId     string                 `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1914,10 +2007,18 @@ func (x *StatusReply) GetFailure() *Failure {
 	return nil
 }
 
+func (x *StatusReply) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
 // ListTools asks for the tools of the named servers, or of all. Reply: ToolsReply.
 type ListTools struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Servers       []string               `protobuf:"bytes,1,rep,name=servers,proto3" json:"servers,omitempty"`
+	RequestId     string                 `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1959,12 +2060,20 @@ func (x *ListTools) GetServers() []string {
 	return nil
 }
 
+func (x *ListTools) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
 // ToolsReply answers ListTools from one snapshot, sorted by qualified name.
 type ToolsReply struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Generation    uint64                 `protobuf:"varint,1,opt,name=generation,proto3" json:"generation,omitempty"`
 	Tools         []*ToolEntry           `protobuf:"bytes,2,rep,name=tools,proto3" json:"tools,omitempty"`
 	Failure       *Failure               `protobuf:"bytes,3,opt,name=failure,proto3" json:"failure,omitempty"`
+	RequestId     string                 `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2018,6 +2127,13 @@ func (x *ToolsReply) GetFailure() *Failure {
 		return x.Failure
 	}
 	return nil
+}
+
+func (x *ToolsReply) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
 }
 
 // ToolEntry is one tool of the snapshot.
@@ -2310,6 +2426,7 @@ type Watch struct {
 	Buffer int32 `protobuf:"varint,1,opt,name=buffer,proto3" json:"buffer,omitempty"`
 	// only is the one server whose events are wanted, with the gaps (socket).
 	Only          string `protobuf:"bytes,2,opt,name=only,proto3" json:"only,omitempty"`
+	RequestId     string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2358,9 +2475,17 @@ func (x *Watch) GetOnly() string {
 	return ""
 }
 
+func (x *Watch) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
 // Unwatch ends the sender's subscription. Reply: Done.
 type Unwatch struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
+	RequestId     string                 `protobuf:"bytes,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2393,6 +2518,13 @@ func (x *Unwatch) ProtoReflect() protoreflect.Message {
 // Deprecated: Use Unwatch.ProtoReflect.Descriptor instead.
 func (*Unwatch) Descriptor() ([]byte, []int) {
 	return file_messages_messages_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *Unwatch) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
 }
 
 // WatchEvent is one Event.
@@ -3246,7 +3378,8 @@ type ListResources struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Servers []string               `protobuf:"bytes,1,rep,name=servers,proto3" json:"servers,omitempty"`
 	// timeout_ms is the time that remains to the caller; 0 means each server's own call timeout. The same below.
-	TimeoutMs     int64 `protobuf:"varint,2,opt,name=timeout_ms,json=timeoutMs,proto3" json:"timeout_ms,omitempty"`
+	TimeoutMs     int64  `protobuf:"varint,2,opt,name=timeout_ms,json=timeoutMs,proto3" json:"timeout_ms,omitempty"`
+	RequestId     string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3295,11 +3428,19 @@ func (x *ListResources) GetTimeoutMs() int64 {
 	return 0
 }
 
+func (x *ListResources) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
 // ResourcesReply answers ListResources. A server that failed stands in failures; the others are answered.
 type ResourcesReply struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Resources     []*ResourceEntry       `protobuf:"bytes,1,rep,name=resources,proto3" json:"resources,omitempty"`
 	Failures      []*Failure             `protobuf:"bytes,2,rep,name=failures,proto3" json:"failures,omitempty"`
+	RequestId     string                 `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3346,6 +3487,13 @@ func (x *ResourcesReply) GetFailures() []*Failure {
 		return x.Failures
 	}
 	return nil
+}
+
+func (x *ResourcesReply) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
 }
 
 // ResourceEntry is Resource.
@@ -3534,6 +3682,7 @@ type ListResourceTemplates struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Servers       []string               `protobuf:"bytes,1,rep,name=servers,proto3" json:"servers,omitempty"`
 	TimeoutMs     int64                  `protobuf:"varint,2,opt,name=timeout_ms,json=timeoutMs,proto3" json:"timeout_ms,omitempty"`
+	RequestId     string                 `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3582,11 +3731,19 @@ func (x *ListResourceTemplates) GetTimeoutMs() int64 {
 	return 0
 }
 
+func (x *ListResourceTemplates) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
 // ResourceTemplatesReply answers ListResourceTemplates.
 type ResourceTemplatesReply struct {
 	state         protoimpl.MessageState   `protogen:"open.v1"`
 	Templates     []*ResourceTemplateEntry `protobuf:"bytes,1,rep,name=templates,proto3" json:"templates,omitempty"`
 	Failures      []*Failure               `protobuf:"bytes,2,rep,name=failures,proto3" json:"failures,omitempty"`
+	RequestId     string                   `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3633,6 +3790,13 @@ func (x *ResourceTemplatesReply) GetFailures() []*Failure {
 		return x.Failures
 	}
 	return nil
+}
+
+func (x *ResourceTemplatesReply) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
 }
 
 // ResourceTemplateEntry is ResourceTemplate.
@@ -3747,13 +3911,12 @@ func (x *ResourceTemplateEntry) GetIcons() []*IconEntry {
 // ReadResource reads one resource: of the named server, or of the one that offers it if none is named. Reply:
 // ReadResourceReply.
 type ReadResource struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// request_id comes back in the reply; it is not remembered. The same below.
-	RequestId string `protobuf:"bytes,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	Server    string `protobuf:"bytes,2,opt,name=server,proto3" json:"server,omitempty"`
-	Uri       string `protobuf:"bytes,3,opt,name=uri,proto3" json:"uri,omitempty"`
-	TimeoutMs int64  `protobuf:"varint,4,opt,name=timeout_ms,json=timeoutMs,proto3" json:"timeout_ms,omitempty"`
-	Caller    string `protobuf:"bytes,5,opt,name=caller,proto3" json:"caller,omitempty"`
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	RequestId string                 `protobuf:"bytes,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	Server    string                 `protobuf:"bytes,2,opt,name=server,proto3" json:"server,omitempty"`
+	Uri       string                 `protobuf:"bytes,3,opt,name=uri,proto3" json:"uri,omitempty"`
+	TimeoutMs int64                  `protobuf:"varint,4,opt,name=timeout_ms,json=timeoutMs,proto3" json:"timeout_ms,omitempty"`
+	Caller    string                 `protobuf:"bytes,5,opt,name=caller,proto3" json:"caller,omitempty"`
 	// progress and meta are those of CallTool (socket). The same below.
 	Progress      bool   `protobuf:"varint,6,opt,name=progress,proto3" json:"progress,omitempty"`
 	Meta          []byte `protobuf:"bytes,7,opt,name=meta,proto3" json:"meta,omitempty"`
@@ -3933,6 +4096,7 @@ type ListPrompts struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Servers       []string               `protobuf:"bytes,1,rep,name=servers,proto3" json:"servers,omitempty"`
 	TimeoutMs     int64                  `protobuf:"varint,2,opt,name=timeout_ms,json=timeoutMs,proto3" json:"timeout_ms,omitempty"`
+	RequestId     string                 `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3981,11 +4145,19 @@ func (x *ListPrompts) GetTimeoutMs() int64 {
 	return 0
 }
 
+func (x *ListPrompts) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
 // PromptsReply answers ListPrompts.
 type PromptsReply struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Prompts       []*PromptEntry         `protobuf:"bytes,1,rep,name=prompts,proto3" json:"prompts,omitempty"`
 	Failures      []*Failure             `protobuf:"bytes,2,rep,name=failures,proto3" json:"failures,omitempty"`
+	RequestId     string                 `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4032,6 +4204,13 @@ func (x *PromptsReply) GetFailures() []*Failure {
 		return x.Failures
 	}
 	return nil
+}
+
+func (x *PromptsReply) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
 }
 
 // PromptEntry is Prompt.
@@ -4592,6 +4771,7 @@ type SubscribeResource struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Server        string                 `protobuf:"bytes,1,opt,name=server,proto3" json:"server,omitempty"`
 	Uri           string                 `protobuf:"bytes,2,opt,name=uri,proto3" json:"uri,omitempty"`
+	RequestId     string                 `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4640,11 +4820,19 @@ func (x *SubscribeResource) GetUri() string {
 	return ""
 }
 
+func (x *SubscribeResource) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
 // UnsubscribeResource ends it for everybody. Reply: Done.
 type UnsubscribeResource struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Server        string                 `protobuf:"bytes,1,opt,name=server,proto3" json:"server,omitempty"`
 	Uri           string                 `protobuf:"bytes,2,opt,name=uri,proto3" json:"uri,omitempty"`
+	RequestId     string                 `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4693,6 +4881,13 @@ func (x *UnsubscribeResource) GetUri() string {
 	return ""
 }
 
+func (x *UnsubscribeResource) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
 // HandleRequests makes the sender the one who answers what servers ask, for the kinds that are set, in place of what an
 // earlier HandleRequests of the same sender said; none set gives all back. A kind that the program answers itself, or
 // another actor, is refused, and then nothing is changed. Servers are told what is answered when they are connected: those
@@ -4705,8 +4900,9 @@ type HandleRequests struct {
 	SamplingTools bool `protobuf:"varint,2,opt,name=sampling_tools,json=samplingTools,proto3" json:"sampling_tools,omitempty"`
 	Elicitation   bool `protobuf:"varint,3,opt,name=elicitation,proto3" json:"elicitation,omitempty"`
 	// elicitation_url says that a person can be sent to a URL as well.
-	ElicitationUrl bool `protobuf:"varint,4,opt,name=elicitation_url,json=elicitationUrl,proto3" json:"elicitation_url,omitempty"`
-	Roots          bool `protobuf:"varint,5,opt,name=roots,proto3" json:"roots,omitempty"`
+	ElicitationUrl bool   `protobuf:"varint,4,opt,name=elicitation_url,json=elicitationUrl,proto3" json:"elicitation_url,omitempty"`
+	Roots          bool   `protobuf:"varint,5,opt,name=roots,proto3" json:"roots,omitempty"`
+	RequestId      string `protobuf:"bytes,6,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -4774,6 +4970,13 @@ func (x *HandleRequests) GetRoots() bool {
 		return x.Roots
 	}
 	return false
+}
+
+func (x *HandleRequests) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
 }
 
 // ServerRequest carries a question of a server to the actor that handles its kind, which answers with ServerRequestReply.
@@ -5315,6 +5518,7 @@ func (x *AnswerQuestion) GetNotShown() bool {
 type GetHistory struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Server        string                 `protobuf:"bytes,1,opt,name=server,proto3" json:"server,omitempty"`
+	RequestId     string                 `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5356,6 +5560,13 @@ func (x *GetHistory) GetServer() string {
 	return ""
 }
 
+func (x *GetHistory) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
 // HistoryReply answers GetHistory, oldest entry first.
 type HistoryReply struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
@@ -5364,6 +5575,7 @@ type HistoryReply struct {
 	Failure *Failure               `protobuf:"bytes,3,opt,name=failure,proto3" json:"failure,omitempty"`
 	// withheld_env names the variables of the manager's environment that the server was not given (socket).
 	WithheldEnv   []string `protobuf:"bytes,4,rep,name=withheld_env,json=withheldEnv,proto3" json:"withheld_env,omitempty"`
+	RequestId     string   `protobuf:"bytes,5,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5424,6 +5636,13 @@ func (x *HistoryReply) GetWithheldEnv() []string {
 		return x.WithheldEnv
 	}
 	return nil
+}
+
+func (x *HistoryReply) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
 }
 
 // HistoryEntry is one sentence about a server's past.
@@ -5515,6 +5734,7 @@ func (x *HistoryEntry) GetStderr() string {
 type GetLogs struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Server        string                 `protobuf:"bytes,1,opt,name=server,proto3" json:"server,omitempty"`
+	RequestId     string                 `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5556,11 +5776,19 @@ func (x *GetLogs) GetServer() string {
 	return ""
 }
 
+func (x *GetLogs) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
 // LogsReply answers GetLogs, oldest line first.
 type LogsReply struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Lines         []*LogLine             `protobuf:"bytes,1,rep,name=lines,proto3" json:"lines,omitempty"`
 	Failure       *Failure               `protobuf:"bytes,2,opt,name=failure,proto3" json:"failure,omitempty"`
+	RequestId     string                 `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5607,6 +5835,13 @@ func (x *LogsReply) GetFailure() *Failure {
 		return x.Failure
 	}
 	return nil
+}
+
+func (x *LogsReply) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
 }
 
 // LogLine is one log message as it is kept.
@@ -5675,6 +5910,7 @@ type PingServer struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Server        string                 `protobuf:"bytes,1,opt,name=server,proto3" json:"server,omitempty"`
 	TimeoutMs     int64                  `protobuf:"varint,2,opt,name=timeout_ms,json=timeoutMs,proto3" json:"timeout_ms,omitempty"`
+	RequestId     string                 `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5723,11 +5959,19 @@ func (x *PingServer) GetTimeoutMs() int64 {
 	return 0
 }
 
+func (x *PingServer) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
 // PingReply answers PingServer with the time that the server took.
 type PingReply struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	TookNs        int64                  `protobuf:"varint,1,opt,name=took_ns,json=tookNs,proto3" json:"took_ns,omitempty"`
 	Failure       *Failure               `protobuf:"bytes,2,opt,name=failure,proto3" json:"failure,omitempty"`
+	RequestId     string                 `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5776,9 +6020,17 @@ func (x *PingReply) GetFailure() *Failure {
 	return nil
 }
 
+func (x *PingReply) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
 // GetPermissions asks for the rules about calls that are in force. Reply: PermissionsReply.
 type GetPermissions struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
+	RequestId     string                 `protobuf:"bytes,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5813,6 +6065,13 @@ func (*GetPermissions) Descriptor() ([]byte, []int) {
 	return file_messages_messages_proto_rawDescGZIP(), []int{72}
 }
 
+func (x *GetPermissions) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
 // PermissionsReply answers GetPermissions. managed are the rules of the machine's administrator, own all others.
 type PermissionsReply struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
@@ -5821,6 +6080,7 @@ type PermissionsReply struct {
 	// hints lets the annotations of trusted servers count although there is no default.
 	Hints         bool     `protobuf:"varint,3,opt,name=hints,proto3" json:"hints,omitempty"`
 	Failure       *Failure `protobuf:"bytes,4,opt,name=failure,proto3" json:"failure,omitempty"`
+	RequestId     string   `protobuf:"bytes,5,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5881,6 +6141,13 @@ func (x *PermissionsReply) GetFailure() *Failure {
 		return x.Failure
 	}
 	return nil
+}
+
+func (x *PermissionsReply) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
 }
 
 // PermissionSet are rules, and what is done with calls that none of them is about.
@@ -6315,6 +6582,7 @@ func (x *AuditState) GetSince() *timestamppb.Timestamp {
 type Done struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Failure       *Failure               `protobuf:"bytes,1,opt,name=failure,proto3" json:"failure,omitempty"`
+	RequestId     string                 `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -6354,6 +6622,13 @@ func (x *Done) GetFailure() *Failure {
 		return x.Failure
 	}
 	return nil
+}
+
+func (x *Done) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
 }
 
 // Failure is Error.
@@ -6695,38 +6970,54 @@ const file_messages_messages_proto_rawDesc = "" +
 	"\vserver_name\x18\x04 \x01(\tR\n" +
 	"serverName\" \n" +
 	"\bToolList\x12\x14\n" +
-	"\x05names\x18\x01 \x03(\tR\x05names\"I\n" +
+	"\x05names\x18\x01 \x03(\tR\x05names\"h\n" +
 	"\tAddServer\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12(\n" +
-	"\x04spec\x18\x02 \x01(\v2\x14.mcpvisor.ServerSpecR\x04spec\"\"\n" +
+	"\x04spec\x18\x02 \x01(\v2\x14.mcpvisor.ServerSpecR\x04spec\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x03 \x01(\tR\trequestId\"A\n" +
 	"\fRemoveServer\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\"\"\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x02 \x01(\tR\trequestId\"A\n" +
 	"\fEnableServer\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\"C\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x02 \x01(\tR\trequestId\"b\n" +
 	"\rDisableServer\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1e\n" +
 	"\n" +
 	"disconnect\x18\x02 \x01(\bR\n" +
-	"disconnect\"%\n" +
+	"disconnect\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x03 \x01(\tR\trequestId\"D\n" +
 	"\x0fReconnectServer\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\"\x9b\x01\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x02 \x01(\tR\trequestId\"\xba\x01\n" +
 	"\n" +
 	"SetServers\x12;\n" +
-	"\aservers\x18\x01 \x03(\v2!.mcpvisor.SetServers.ServersEntryR\aservers\x1aP\n" +
+	"\aservers\x18\x01 \x03(\v2!.mcpvisor.SetServers.ServersEntryR\aservers\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x02 \x01(\tR\trequestId\x1aP\n" +
 	"\fServersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12*\n" +
-	"\x05value\x18\x02 \x01(\v2\x14.mcpvisor.ServerSpecR\x05value:\x028\x01\"\x98\x02\n" +
+	"\x05value\x18\x02 \x01(\v2\x14.mcpvisor.ServerSpecR\x05value:\x028\x01\"\xb7\x02\n" +
 	"\x0fSetServersReply\x12\x14\n" +
 	"\x05added\x18\x01 \x03(\tR\x05added\x12\x18\n" +
 	"\aremoved\x18\x02 \x03(\tR\aremoved\x12=\n" +
 	"\x06errors\x18\x03 \x03(\v2%.mcpvisor.SetServersReply.ErrorsEntryR\x06errors\x12+\n" +
 	"\afailure\x18\x04 \x01(\v2\x11.mcpvisor.FailureR\afailure\x12\x1a\n" +
 	"\badjusted\x18\x05 \x03(\tR\badjusted\x12\x12\n" +
-	"\x04kept\x18\x06 \x03(\tR\x04kept\x1a9\n" +
+	"\x04kept\x18\x06 \x03(\tR\x04kept\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\a \x01(\tR\trequestId\x1a9\n" +
 	"\vErrorsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\b\n" +
-	"\x06Reload\"\xbf\x03\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"'\n" +
+	"\x06Reload\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x01 \x01(\tR\trequestId\"\xde\x03\n" +
 	"\vReloadReply\x12\x14\n" +
 	"\x05added\x18\x01 \x03(\tR\x05added\x12\x18\n" +
 	"\aremoved\x18\x02 \x03(\tR\aremoved\x12\x1a\n" +
@@ -6740,7 +7031,9 @@ const file_messages_messages_proto_rawDesc = "" +
 	"\afailure\x18\n" +
 	" \x01(\v2\x11.mcpvisor.FailureR\afailure\x12\x18\n" +
 	"\arestart\x18\v \x03(\tR\arestart\x12\x14\n" +
-	"\x05rules\x18\f \x01(\bR\x05rules\x1a:\n" +
+	"\x05rules\x18\f \x01(\bR\x05rules\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\r \x01(\tR\trequestId\x1a:\n" +
 	"\fRemarksEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xb3\x01\n" +
@@ -6752,10 +7045,12 @@ const file_messages_messages_proto_rawDesc = "" +
 	"\x03key\x18\x05 \x01(\tR\x03key\x12\x12\n" +
 	"\x04text\x18\x06 \x01(\tR\x04text\x12\x10\n" +
 	"\x03fix\x18\a \x01(\tR\x03fix\x12\x18\n" +
-	"\awarning\x18\b \x01(\bR\awarning\"B\n" +
+	"\awarning\x18\b \x01(\bR\awarning\"a\n" +
 	"\x12ProvideCredentials\x12\x16\n" +
 	"\x06server\x18\x01 \x01(\tR\x06server\x12\x14\n" +
-	"\x05token\x18\x02 \x01(\tR\x05token\"\x82\x02\n" +
+	"\x05token\x18\x02 \x01(\tR\x05token\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x03 \x01(\tR\trequestId\"\x82\x02\n" +
 	"\bCallTool\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x12\n" +
 	"\x04tool\x18\x02 \x01(\tR\x04tool\x12\x16\n" +
@@ -6778,23 +7073,31 @@ const file_messages_messages_proto_rawDesc = "" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x18\n" +
 	"\aoutcome\x18\x02 \x01(\tR\aoutcome\x12\x16\n" +
 	"\x06result\x18\x03 \x01(\fR\x06result\x12+\n" +
-	"\afailure\x18\x04 \x01(\v2\x11.mcpvisor.FailureR\afailure\"T\n" +
+	"\afailure\x18\x04 \x01(\v2\x11.mcpvisor.FailureR\afailure\"s\n" +
 	"\tGetStatus\x12\x14\n" +
 	"\x05names\x18\x01 \x03(\tR\x05names\x12\x17\n" +
 	"\await_ms\x18\x02 \x01(\x03R\x06waitMs\x12\x18\n" +
-	"\aretries\x18\x03 \x01(\bR\aretries\"l\n" +
+	"\aretries\x18\x03 \x01(\bR\aretries\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x04 \x01(\tR\trequestId\"\x8b\x01\n" +
 	"\vStatusReply\x120\n" +
 	"\aservers\x18\x01 \x03(\v2\x16.mcpvisor.ServerStatusR\aservers\x12+\n" +
-	"\afailure\x18\x02 \x01(\v2\x11.mcpvisor.FailureR\afailure\"%\n" +
+	"\afailure\x18\x02 \x01(\v2\x11.mcpvisor.FailureR\afailure\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x03 \x01(\tR\trequestId\"D\n" +
 	"\tListTools\x12\x18\n" +
-	"\aservers\x18\x01 \x03(\tR\aservers\"\x84\x01\n" +
+	"\aservers\x18\x01 \x03(\tR\aservers\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x02 \x01(\tR\trequestId\"\xa3\x01\n" +
 	"\n" +
 	"ToolsReply\x12\x1e\n" +
 	"\n" +
 	"generation\x18\x01 \x01(\x04R\n" +
 	"generation\x12)\n" +
 	"\x05tools\x18\x02 \x03(\v2\x13.mcpvisor.ToolEntryR\x05tools\x12+\n" +
-	"\afailure\x18\x03 \x01(\v2\x11.mcpvisor.FailureR\afailure\"\x99\x03\n" +
+	"\afailure\x18\x03 \x01(\v2\x11.mcpvisor.FailureR\afailure\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x04 \x01(\tR\trequestId\"\x99\x03\n" +
 	"\tToolEntry\x12%\n" +
 	"\x0equalified_name\x18\x01 \x01(\tR\rqualifiedName\x12\x16\n" +
 	"\x06server\x18\x02 \x01(\tR\x06server\x12\x12\n" +
@@ -6829,11 +7132,15 @@ const file_messages_messages_proto_rawDesc = "" +
 	"\x03src\x18\x01 \x01(\tR\x03src\x12\x1b\n" +
 	"\tmime_type\x18\x02 \x01(\tR\bmimeType\x12\x14\n" +
 	"\x05sizes\x18\x03 \x03(\tR\x05sizes\x12\x14\n" +
-	"\x05theme\x18\x04 \x01(\tR\x05theme\"3\n" +
+	"\x05theme\x18\x04 \x01(\tR\x05theme\"R\n" +
 	"\x05Watch\x12\x16\n" +
 	"\x06buffer\x18\x01 \x01(\x05R\x06buffer\x12\x12\n" +
-	"\x04only\x18\x02 \x01(\tR\x04only\"\t\n" +
-	"\aUnwatch\"\x9a\x03\n" +
+	"\x04only\x18\x02 \x01(\tR\x04only\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x03 \x01(\tR\trequestId\"(\n" +
+	"\aUnwatch\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x01 \x01(\tR\trequestId\"\x9a\x03\n" +
 	"\n" +
 	"WatchEvent\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x04R\x03seq\x12\x17\n" +
@@ -6919,14 +7226,18 @@ const file_messages_messages_proto_rawDesc = "" +
 	"\x02by\x18\x03 \x01(\tR\x02by\"F\n" +
 	"\x0fIsolationStatus\x12\x19\n" +
 	"\bin_force\x18\x01 \x03(\tR\ainForce\x12\x18\n" +
-	"\amissing\x18\x02 \x03(\tR\amissing\"H\n" +
+	"\amissing\x18\x02 \x03(\tR\amissing\"g\n" +
 	"\rListResources\x12\x18\n" +
 	"\aservers\x18\x01 \x03(\tR\aservers\x12\x1d\n" +
 	"\n" +
-	"timeout_ms\x18\x02 \x01(\x03R\ttimeoutMs\"v\n" +
+	"timeout_ms\x18\x02 \x01(\x03R\ttimeoutMs\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x03 \x01(\tR\trequestId\"\x95\x01\n" +
 	"\x0eResourcesReply\x125\n" +
 	"\tresources\x18\x01 \x03(\v2\x17.mcpvisor.ResourceEntryR\tresources\x12-\n" +
-	"\bfailures\x18\x02 \x03(\v2\x11.mcpvisor.FailureR\bfailures\"\xca\x02\n" +
+	"\bfailures\x18\x02 \x03(\v2\x11.mcpvisor.FailureR\bfailures\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x03 \x01(\tR\trequestId\"\xca\x02\n" +
 	"\rResourceEntry\x12\x16\n" +
 	"\x06server\x18\x01 \x01(\tR\x06server\x12\x10\n" +
 	"\x03uri\x18\x02 \x01(\tR\x03uri\x12\x12\n" +
@@ -6946,14 +7257,18 @@ const file_messages_messages_proto_rawDesc = "" +
 	"\baudience\x18\x01 \x03(\tR\baudience\x12\x1f\n" +
 	"\bpriority\x18\x02 \x01(\x01H\x00R\bpriority\x88\x01\x01\x12#\n" +
 	"\rlast_modified\x18\x03 \x01(\tR\flastModifiedB\v\n" +
-	"\t_priority\"P\n" +
+	"\t_priority\"o\n" +
 	"\x15ListResourceTemplates\x12\x18\n" +
 	"\aservers\x18\x01 \x03(\tR\aservers\x12\x1d\n" +
 	"\n" +
-	"timeout_ms\x18\x02 \x01(\x03R\ttimeoutMs\"\x86\x01\n" +
+	"timeout_ms\x18\x02 \x01(\x03R\ttimeoutMs\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x03 \x01(\tR\trequestId\"\xa5\x01\n" +
 	"\x16ResourceTemplatesReply\x12=\n" +
 	"\ttemplates\x18\x01 \x03(\v2\x1f.mcpvisor.ResourceTemplateEntryR\ttemplates\x12-\n" +
-	"\bfailures\x18\x02 \x03(\v2\x11.mcpvisor.FailureR\bfailures\"\xc1\x02\n" +
+	"\bfailures\x18\x02 \x03(\v2\x11.mcpvisor.FailureR\bfailures\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x03 \x01(\tR\trequestId\"\xc1\x02\n" +
 	"\x15ResourceTemplateEntry\x12\x16\n" +
 	"\x06server\x18\x01 \x01(\tR\x06server\x12!\n" +
 	"\furi_template\x18\x02 \x01(\tR\vuriTemplate\x12\x12\n" +
@@ -6983,14 +7298,18 @@ const file_messages_messages_proto_rawDesc = "" +
 	"\x06server\x18\x02 \x01(\tR\x06server\x12\x18\n" +
 	"\aoutcome\x18\x03 \x01(\tR\aoutcome\x12\x16\n" +
 	"\x06result\x18\x04 \x01(\fR\x06result\x12+\n" +
-	"\afailure\x18\x05 \x01(\v2\x11.mcpvisor.FailureR\afailure\"F\n" +
+	"\afailure\x18\x05 \x01(\v2\x11.mcpvisor.FailureR\afailure\"e\n" +
 	"\vListPrompts\x12\x18\n" +
 	"\aservers\x18\x01 \x03(\tR\aservers\x12\x1d\n" +
 	"\n" +
-	"timeout_ms\x18\x02 \x01(\x03R\ttimeoutMs\"n\n" +
+	"timeout_ms\x18\x02 \x01(\x03R\ttimeoutMs\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x03 \x01(\tR\trequestId\"\x8d\x01\n" +
 	"\fPromptsReply\x12/\n" +
 	"\aprompts\x18\x01 \x03(\v2\x15.mcpvisor.PromptEntryR\aprompts\x12-\n" +
-	"\bfailures\x18\x02 \x03(\v2\x11.mcpvisor.FailureR\bfailures\"\xa0\x02\n" +
+	"\bfailures\x18\x02 \x03(\v2\x11.mcpvisor.FailureR\bfailures\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x03 \x01(\tR\trequestId\"\xa0\x02\n" +
 	"\vPromptEntry\x12%\n" +
 	"\x0equalified_name\x18\x01 \x01(\tR\rqualifiedName\x12\x16\n" +
 	"\x06server\x18\x02 \x01(\tR\x06server\x12\x12\n" +
@@ -7051,19 +7370,25 @@ const file_messages_messages_proto_rawDesc = "" +
 	"\x06values\x18\x02 \x03(\tR\x06values\x12\x14\n" +
 	"\x05total\x18\x03 \x01(\x03R\x05total\x12\x19\n" +
 	"\bhas_more\x18\x04 \x01(\bR\ahasMore\x12+\n" +
-	"\afailure\x18\x05 \x01(\v2\x11.mcpvisor.FailureR\afailure\"=\n" +
+	"\afailure\x18\x05 \x01(\v2\x11.mcpvisor.FailureR\afailure\"\\\n" +
 	"\x11SubscribeResource\x12\x16\n" +
 	"\x06server\x18\x01 \x01(\tR\x06server\x12\x10\n" +
-	"\x03uri\x18\x02 \x01(\tR\x03uri\"?\n" +
+	"\x03uri\x18\x02 \x01(\tR\x03uri\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x03 \x01(\tR\trequestId\"^\n" +
 	"\x13UnsubscribeResource\x12\x16\n" +
 	"\x06server\x18\x01 \x01(\tR\x06server\x12\x10\n" +
-	"\x03uri\x18\x02 \x01(\tR\x03uri\"\xb4\x01\n" +
+	"\x03uri\x18\x02 \x01(\tR\x03uri\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x03 \x01(\tR\trequestId\"\xd3\x01\n" +
 	"\x0eHandleRequests\x12\x1a\n" +
 	"\bsampling\x18\x01 \x01(\bR\bsampling\x12%\n" +
 	"\x0esampling_tools\x18\x02 \x01(\bR\rsamplingTools\x12 \n" +
 	"\velicitation\x18\x03 \x01(\bR\velicitation\x12'\n" +
 	"\x0felicitation_url\x18\x04 \x01(\bR\x0eelicitationUrl\x12\x14\n" +
-	"\x05roots\x18\x05 \x01(\bR\x05roots\"\xb3\x01\n" +
+	"\x05roots\x18\x05 \x01(\bR\x05roots\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x06 \x01(\tR\trequestId\"\xb3\x01\n" +
 	"\rServerRequest\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\x04R\trequestId\x12\x16\n" +
@@ -7102,45 +7427,61 @@ const file_messages_messages_proto_rawDesc = "" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x122\n" +
 	"\x05reply\x18\x02 \x01(\v2\x1c.mcpvisor.ServerRequestReplyR\x05reply\x12-\n" +
 	"\x06permit\x18\x03 \x01(\v2\x15.mcpvisor.PermitReplyR\x06permit\x12\x1b\n" +
-	"\tnot_shown\x18\x04 \x01(\bR\bnotShown\"$\n" +
+	"\tnot_shown\x18\x04 \x01(\bR\bnotShown\"C\n" +
 	"\n" +
 	"GetHistory\x12\x16\n" +
-	"\x06server\x18\x01 \x01(\tR\x06server\"\xc0\x01\n" +
+	"\x06server\x18\x01 \x01(\tR\x06server\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x02 \x01(\tR\trequestId\"\xdf\x01\n" +
 	"\fHistoryReply\x12.\n" +
 	"\x06status\x18\x01 \x01(\v2\x16.mcpvisor.ServerStatusR\x06status\x120\n" +
 	"\aentries\x18\x02 \x03(\v2\x16.mcpvisor.HistoryEntryR\aentries\x12+\n" +
 	"\afailure\x18\x03 \x01(\v2\x11.mcpvisor.FailureR\afailure\x12!\n" +
-	"\fwithheld_env\x18\x04 \x03(\tR\vwithheldEnv\"\xaa\x01\n" +
+	"\fwithheld_env\x18\x04 \x03(\tR\vwithheldEnv\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x05 \x01(\tR\trequestId\"\xaa\x01\n" +
 	"\fHistoryEntry\x12.\n" +
 	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x14\n" +
 	"\x05phase\x18\x03 \x01(\tR\x05phase\x12\x12\n" +
 	"\x04step\x18\x04 \x01(\tR\x04step\x12\x12\n" +
 	"\x04text\x18\x05 \x01(\tR\x04text\x12\x16\n" +
-	"\x06stderr\x18\x06 \x01(\tR\x06stderr\"!\n" +
+	"\x06stderr\x18\x06 \x01(\tR\x06stderr\"@\n" +
 	"\aGetLogs\x12\x16\n" +
-	"\x06server\x18\x01 \x01(\tR\x06server\"a\n" +
+	"\x06server\x18\x01 \x01(\tR\x06server\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x02 \x01(\tR\trequestId\"\x80\x01\n" +
 	"\tLogsReply\x12'\n" +
 	"\x05lines\x18\x01 \x03(\v2\x11.mcpvisor.LogLineR\x05lines\x12+\n" +
-	"\afailure\x18\x02 \x01(\v2\x11.mcpvisor.FailureR\afailure\"\x7f\n" +
+	"\afailure\x18\x02 \x01(\v2\x11.mcpvisor.FailureR\afailure\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x03 \x01(\tR\trequestId\"\x7f\n" +
 	"\aLogLine\x12.\n" +
 	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12.\n" +
-	"\amessage\x18\x03 \x01(\v2\x14.mcpvisor.LogMessageR\amessage\"C\n" +
+	"\amessage\x18\x03 \x01(\v2\x14.mcpvisor.LogMessageR\amessage\"b\n" +
 	"\n" +
 	"PingServer\x12\x16\n" +
 	"\x06server\x18\x01 \x01(\tR\x06server\x12\x1d\n" +
 	"\n" +
-	"timeout_ms\x18\x02 \x01(\x03R\ttimeoutMs\"Q\n" +
+	"timeout_ms\x18\x02 \x01(\x03R\ttimeoutMs\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x03 \x01(\tR\trequestId\"p\n" +
 	"\tPingReply\x12\x17\n" +
 	"\atook_ns\x18\x01 \x01(\x03R\x06tookNs\x12+\n" +
-	"\afailure\x18\x02 \x01(\v2\x11.mcpvisor.FailureR\afailure\"\x10\n" +
-	"\x0eGetPermissions\"\xb3\x01\n" +
+	"\afailure\x18\x02 \x01(\v2\x11.mcpvisor.FailureR\afailure\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x03 \x01(\tR\trequestId\"/\n" +
+	"\x0eGetPermissions\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x01 \x01(\tR\trequestId\"\xd2\x01\n" +
 	"\x10PermissionsReply\x121\n" +
 	"\amanaged\x18\x01 \x01(\v2\x17.mcpvisor.PermissionSetR\amanaged\x12)\n" +
 	"\x03own\x18\x02 \x01(\v2\x17.mcpvisor.PermissionSetR\x03own\x12\x14\n" +
 	"\x05hints\x18\x03 \x01(\bR\x05hints\x12+\n" +
-	"\afailure\x18\x04 \x01(\v2\x11.mcpvisor.FailureR\afailure\"\x9c\x01\n" +
+	"\afailure\x18\x04 \x01(\v2\x11.mcpvisor.FailureR\afailure\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x05 \x01(\tR\trequestId\"\x9c\x01\n" +
 	"\rPermissionSet\x12.\n" +
 	"\x05rules\x18\x01 \x03(\v2\x18.mcpvisor.PermissionRuleR\x05rules\x12\x18\n" +
 	"\adefault\x18\x02 \x01(\tR\adefault\x12A\n" +
@@ -7179,9 +7520,11 @@ const file_messages_messages_proto_rawDesc = "" +
 	"\x05since\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x1a<\n" +
 	"\x0eLostKindsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\"3\n" +
+	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\"R\n" +
 	"\x04Done\x12+\n" +
-	"\afailure\x18\x01 \x01(\v2\x11.mcpvisor.FailureR\afailure\"\xe3\x02\n" +
+	"\afailure\x18\x01 \x01(\v2\x11.mcpvisor.FailureR\afailure\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x02 \x01(\tR\trequestId\"\xe3\x02\n" +
 	"\aFailure\x12\x0e\n" +
 	"\x02op\x18\x01 \x01(\tR\x02op\x12\x18\n" +
 	"\aoutcome\x18\x02 \x01(\tR\aoutcome\x12\x14\n" +

@@ -9,7 +9,6 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 	"go.uber.org/zap"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/mcpvisor/mcpvisor/actors"
 	"github.com/mcpvisor/mcpvisor/actors/catalog"
@@ -48,7 +47,7 @@ type entryActor struct {
 }
 
 // actorCall is a call by message that runs. waiters are the senders that have repeated its id; they get the same reply.
-type actorCall struct{ waiters []*actor.PID }
+type actorCall struct{ waiters []requester }
 
 // actorWatch is the subscription of one actor. cancel ends the goroutine that sends it events.
 type actorWatch struct {
@@ -61,7 +60,7 @@ type actorWatch struct {
 type callEnded struct {
 	id     string
 	reply  *messages.CallToolReply
-	sender *actor.PID
+	sender requester
 }
 
 // forgetDue is the message of forgetTimer: remembered calls may have expired.
@@ -78,6 +77,9 @@ type entryOptions struct {
 	audit  *auditor.Auditor
 	log    *zap.Logger
 	facade entryFacade
+	// closeManager begins to close the manager, unless that has begun; emptied is closed when its last server is gone.
+	closeManager func()
+	emptied      <-chan struct{}
 }
 
 // entryFacade has the methods that other actors may ask of the manager beside commands to the supervisor.
@@ -129,9 +131,13 @@ func (e *entryActor) Receive(ctx actor.Context) {
 		e.root, e.self = ctx.ActorSystem().Root, ctx.Self()
 		// From here on the goroutines of sessions can reach handlers of server requests through this actor.
 		e.requests.SetActor(e.askHandler)
-	case *actor.Stopped:
-		// The order matters: first the requests that block session goroutines, then what only uses memory.
+	// Who stops this actor closes the manager. Its end is reported when it has returned from here, so that it comes when the last
+	// server is gone. The requests that block goroutines of sessions are refused before.
+	case *actor.Stopping:
 		e.refusePending()
+		e.closeManager()
+		<-e.emptied
+	case *actor.Stopped:
 		if e.forgetTimer != nil {
 			e.forgetTimer.Stop()
 		}
@@ -179,16 +185,11 @@ func (e *entryActor) Receive(ctx actor.Context) {
 		e.addWatch(ctx, m)
 	case *messages.Unwatch:
 		e.removeWatch(ctx.Sender())
-		e.sendReply(ctx.Sender(), &messages.Done{})
+		e.sendReply(requesterOf(ctx), &messages.Done{})
 	default:
-		_ = e.receiveRead(ctx) || e.receiveHandling(ctx)
-	}
-}
-
-// sendReply replies to a sender. A message without a sender wants no reply.
-func (e *entryActor) sendReply(to *actor.PID, reply proto.Message) {
-	if to != nil {
-		e.root.Send(to, reply)
+		if !e.receiveRead(ctx) && !e.receiveHandling(ctx) {
+			e.refuseUnknown(ctx)
+		}
 	}
 }
 
@@ -213,7 +214,7 @@ func (e *entryActor) recordingReply(ctx actor.Context, r audit.Record, reply fun
 
 // doneReplier returns a reply function that sends Done. The sender is taken now: ctx belongs to this turn.
 func (e *entryActor) doneReplier(ctx actor.Context) func(error) {
-	to := ctx.Sender()
+	to := requesterOf(ctx)
 	return func(err error) { e.sendReply(to, &messages.Done{Failure: messages.FailureOf(err)}) }
 }
 
@@ -221,7 +222,7 @@ func (e *entryActor) doneReplier(ctx actor.Context) func(error) {
 // 10 s with an error. hidden recognises the view that shows the command's effect. The cell is taken now, because a removed server
 // has none later.
 func (e *entryActor) publishedReplier(ctx actor.Context, name string, hidden func(*actors.View) bool) func(error) {
-	to, facade := ctx.Sender(), e.facade
+	to, facade := requesterOf(ctx), e.facade
 	// The wait must see the cell of the server that the command was for.
 	cell := e.shared.CellOf(name)
 	return func(err error) {
@@ -247,7 +248,7 @@ func (e *entryActor) publishedReplier(ctx actor.Context, name string, hidden fun
 // because an AuthProvider may block. done holds the failure of a panic until the work has succeeded.
 func (e *entryActor) provideToken(ctx actor.Context, m *messages.ProvideCredentials) {
 	sender := auditor.CallerFromSender(ctx)
-	to, done := ctx.Sender(), &messages.Done{Failure: messages.FailureOf(&messages.Error{Op: "authorize",
+	to, done := requesterOf(ctx), &messages.Done{Failure: messages.FailureOf(&messages.Error{Op: "authorize",
 		Class: messages.ClassPanic, Text: "a defect of mcpvisor"})}
 	root, supervisor, shared, facade := e.root, e.supervisor, e.shared, e.facade
 	go func() {
@@ -275,7 +276,7 @@ func (e *entryActor) setServers(ctx actor.Context, m *messages.SetServers) {
 	for name, s := range m.GetServers() {
 		specs[name] = s.ToSpec()
 	}
-	to := ctx.Sender()
+	to := requesterOf(ctx)
 	e.forwardCommand(ctx, core.SetServers{Specs: specs, Reply: e.audit.RecordingSetReply(auditor.CallerFromSender(ctx), func(res messages.SetServersResult, err error) {
 		e.sendReply(to, &messages.SetServersReply{Added: res.Added, Removed: res.Removed, Errors: res.Errors,
 			Adjusted: res.Adjusted, Kept: res.Kept, Failure: messages.FailureOf(err)})
@@ -286,10 +287,10 @@ func (e *entryActor) setServers(ctx actor.Context, m *messages.SetServers) {
 // with it; if it has ended, the sender gets its reply. So a sender that lost a reply may repeat its message safely. When too many
 // calls run, the reply says not sent, and the sender may repeat it.
 func (e *entryActor) runCall(ctx actor.Context, m *messages.CallTool) {
-	to, id := ctx.Sender(), m.GetCallId()
+	to, id := requesterOf(ctx), m.GetCallId()
 	// The first sender and all that repeat the id get one reply each.
 	if known := e.calls[id]; id != "" && known != nil {
-		if to != nil {
+		if to.pid != nil {
 			known.waiters = append(known.waiters, to)
 		}
 		return
@@ -323,7 +324,7 @@ func (e *entryActor) runCall(ctx actor.Context, m *messages.CallTool) {
 		if audited {
 			wait = audit.WithVia(wait, sender.Via, sender.Sender)
 		}
-		progress, finish := progressOf(root, m, to)
+		progress, finish := progressOf(root, m, to.pid)
 		outcome, result, err := facade.CallTool(wait, m, progress)
 		finish()
 		reply = callReply(id, outcome, result, err)
@@ -393,7 +394,7 @@ func (e *entryActor) replyStatus(ctx actor.Context, m *messages.GetStatus) {
 		}
 		reply.Servers = append(reply.Servers, st.ToProto())
 	}
-	e.sendReply(ctx.Sender(), reply)
+	e.sendReply(requesterOf(ctx), reply)
 }
 
 // replyTools replies from one snapshot, whose generation it names: the sender can tell which of two replies is newer.
@@ -419,7 +420,7 @@ func (e *entryActor) replyTools(ctx actor.Context, m *messages.ListTools) {
 			add(t)
 		}
 	}
-	e.sendReply(ctx.Sender(), reply)
+	e.sendReply(requesterOf(ctx), reply)
 }
 
 // addWatch begins a subscription, in the place of the sender's earlier one. The actor watches the subscriber, so that its end
@@ -437,7 +438,7 @@ func (e *entryActor) addWatch(ctx actor.Context, m *messages.Watch) {
 	e.watchers[to.String()] = w
 	// The library sends Terminated when the subscriber ends, also on another machine.
 	ctx.Watch(to)
-	e.sendReply(to, &messages.Done{})
+	e.sendReply(requesterOf(ctx), &messages.Done{})
 	root := e.root
 	go func() { // ends with the watcher: by Unwatch, the subscriber's end, or the manager's
 		defer func() { _ = recover() }()

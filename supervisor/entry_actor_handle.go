@@ -124,13 +124,13 @@ func (e *entryActor) handleRequests(ctx actor.Context, c *messages.HandleRequest
 	for key, other := range e.handlers {
 		if key != to.String() {
 			if text := sharedKind(want, other.kinds); text != "" {
-				e.sendReply(to, &messages.Done{Failure: messages.FailureOf(kindTakenError(text + " is answered by another actor"))})
+				e.sendReply(requesterOf(ctx), &messages.Done{Failure: messages.FailureOf(kindTakenError(text + " is answered by another actor"))})
 				return
 			}
 		}
 	}
 	if text := sharedKind(want, e.requests.ProgramKinds()); text != "" {
-		e.sendReply(to, &messages.Done{Failure: messages.FailureOf(kindTakenError(text + " is answered by the program itself"))})
+		e.sendReply(requesterOf(ctx), &messages.Done{Failure: messages.FailureOf(kindTakenError(text + " is answered by the program itself"))})
 		return
 	}
 	if want.IsEmpty() {
@@ -146,7 +146,7 @@ func (e *entryActor) handleRequests(ctx actor.Context, c *messages.HandleRequest
 		cl.kinds = want
 		e.publishKinds()
 	}
-	e.sendReply(to, &messages.Done{})
+	e.sendReply(requesterOf(ctx), &messages.Done{})
 }
 
 // kindTakenError is the refusal of HandleRequests.

@@ -23,7 +23,7 @@ const reloadTime = 30 * time.Second
 // requestEnded carries a reply from a request's goroutine back to the actor.
 type requestEnded struct {
 	reply  proto.Message
-	sender *actor.PID
+	sender requester
 }
 
 // runInBackground runs f in a goroutine and replies to the sender with its result. refuse makes a reply of an error: for too many
@@ -31,7 +31,7 @@ type requestEnded struct {
 func (e *entryActor) runInBackground(
 	ctx actor.Context, timeoutMs int64, refuse func(error) proto.Message, f func(context.Context) proto.Message,
 ) {
-	to := ctx.Sender()
+	to := requesterOf(ctx)
 	if e.inFlight >= maxActorCalls {
 		e.sendReply(to, refuse(&messages.Error{Op: "read", Outcome: messages.OutcomeNotSent, Class: messages.ClassExhausted,
 			Text: fmt.Sprintf("%d requests by message are in flight already", maxActorCalls), Fix: "send it again later"}))
@@ -136,11 +136,11 @@ func (e *entryActor) receiveRead(ctx actor.Context) bool {
 			return &messages.PingReply{TookNs: took.Nanoseconds(), Failure: messages.FailureOf(err)}
 		})
 	case *messages.GetHistory:
-		e.sendReply(ctx.Sender(), e.historyReply(c.GetServer()))
+		e.sendReply(requesterOf(ctx), e.historyReply(c.GetServer()))
 	case *messages.GetLogs:
-		e.sendReply(ctx.Sender(), e.logsReply(c.GetServer()))
+		e.sendReply(requesterOf(ctx), e.logsReply(c.GetServer()))
 	case *messages.GetPermissions:
-		e.sendReply(ctx.Sender(), facade.Permissions().ToProto())
+		e.sendReply(requesterOf(ctx), facade.Permissions().ToProto())
 	case requestEnded:
 		e.inFlight--
 		e.sendReply(c.sender, c.reply)
@@ -153,7 +153,7 @@ func (e *entryActor) receiveRead(ctx actor.Context) bool {
 // doneReply is the reply of a command that has no result.
 func doneReply(err error) proto.Message { return &messages.Done{Failure: messages.FailureOf(err)} }
 
-// readResource reads a resource of the named server, or of the one that offers the URI. The reply carries the sender's request id.
+// readResource reads a resource of the named server, or of the one that offers the URI.
 func (e *entryActor) readResource(ctx actor.Context, c *messages.ReadResource) {
 	facade := e.facade
 	// One function makes the reply for every outcome, so that each has the request's id.
@@ -161,7 +161,7 @@ func (e *entryActor) readResource(ctx actor.Context, c *messages.ReadResource) {
 		if err != nil {
 			server = c.GetServer()
 		}
-		return &messages.ReadResourceReply{RequestId: c.GetRequestId(), Server: server, Result: result,
+		return &messages.ReadResourceReply{Server: server, Result: result,
 			Outcome: string(messages.OutcomeOf(err)), Failure: messages.FailureOf(err)}
 	}
 	e.runInBackground(ctx, c.GetTimeoutMs(), func(err error) proto.Message { return reply("", nil, err) },
@@ -177,7 +177,7 @@ func (e *entryActor) getPrompt(ctx actor.Context, c *messages.GetPrompt) {
 		if err != nil {
 			server = c.GetServer()
 		}
-		return &messages.GetPromptReply{RequestId: c.GetRequestId(), Server: server, Result: result,
+		return &messages.GetPromptReply{Server: server, Result: result,
 			Outcome: string(messages.OutcomeOf(err)), Failure: messages.FailureOf(err)}
 	}
 	e.runInBackground(ctx, c.GetTimeoutMs(), func(err error) proto.Message { return reply("", nil, err) },
@@ -190,7 +190,7 @@ func (e *entryActor) getPrompt(ctx actor.Context, c *messages.GetPrompt) {
 func (e *entryActor) completeArgument(ctx actor.Context, c *messages.Complete) {
 	facade := e.facade
 	reply := func(res messages.Completion, err error) proto.Message {
-		return &messages.CompleteReply{RequestId: c.GetRequestId(), Values: res.Values, Total: int64(res.Total),
+		return &messages.CompleteReply{Values: res.Values, Total: int64(res.Total),
 			HasMore: res.HasMore, Failure: messages.FailureOf(err)}
 	}
 	e.runInBackground(ctx, c.GetTimeoutMs(), func(err error) proto.Message { return reply(messages.Completion{}, err) },

@@ -19,3 +19,6 @@ func (m *Manager) Held() int64 { return m.budget.Total() }
 func (m *Manager) RunDirectly(ctx context.Context, name string) (*Result, error) {
 	return m.callByName(ctx, "", name, nil, nil)
 }
+
+// CommandNames are the messages that a manager's actor understands.
+var CommandNames = commandNames

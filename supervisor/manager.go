@@ -107,11 +107,12 @@ func Start(ctx context.Context, cfg Config) (*Manager, error) {
 		}
 		return nil, refusedBySystem(err)
 	}
-	entry, err := m.system.Root.SpawnNamed(actorsystem.PropsOf(cfg.ActorOptions, "entry", func() actor.Actor { return newEntryActor(m.entryOptions()) }),
-		fmt.Sprintf("mcpvisor-%d-entry", n))
+	options := m.entryOptions()
+	entry, err := m.system.Root.SpawnNamed(actorsystem.PropsOf(cfg.ActorOptions, "entry", func() actor.Actor { return newEntryActor(options) }).
+		Configure(actor.WithReceiverMiddleware(closeOnPoison(options.closeManager))), fmt.Sprintf("mcpvisor-%d-entry", n))
 	if err != nil {
 		// The servers start already. m.entry stays nil: the returned process belongs to the actor that has the name.
-		m.closeInBackground()
+		m.closeInBackground(0)
 		return nil, refusedBySystem(err)
 	}
 	m.entry = entry
@@ -121,7 +122,7 @@ func Start(ctx context.Context, cfg Config) (*Manager, error) {
 	}
 	// The supervisor handles its configured servers before it handles this barrier: from here on each has a status.
 	if _, err := m.awaitHandled(ctx, "start"); err != nil {
-		m.closeInBackground()
+		m.closeInBackground(0)
 		return nil, err
 	}
 	return m, nil
@@ -132,9 +133,10 @@ func refusedBySystem(err error) error {
 	return &Error{Op: "start", Class: messages.ClassInvalid, Text: "the actor system refused the manager: " + err.Error(), Err: err}
 }
 
-// closeInBackground ends a manager whose actors run although Start fails: the caller gets no manager that it could close.
-func (m *Manager) closeInBackground() {
-	m.closeOnce.Do(func() { m.beginClose(); go m.shutDown(0) })
+// closeInBackground begins to close the manager, unless that has begun, and gives calls so long to end. It is for a Start that fails,
+// whose caller gets no manager that it could close, and for the end of the entry actor.
+func (m *Manager) closeInBackground(drain time.Duration) {
+	m.closeOnce.Do(func() { m.beginClose(); go m.shutDown(drain) })
 }
 
 // loadAccounts reads which accounts are signed in to the lazy servers of which lists are kept: they decide whose lists may be shown.
@@ -152,7 +154,9 @@ func (m *Manager) loadAccounts(ctx context.Context, specs map[string]Spec) {
 	}
 }
 
-// PID returns the actor to which other actors send the commands of package messages. It replies to the sender of each.
+// PID returns the actor to which other actors send the commands of package messages. It replies to the sender of each; of what is no
+// command with a Failure. Poison and Stop of it close the manager, and Terminated comes when its last process is gone. Poison lets
+// calls that run end, within 5 s, and answers them.
 func (m *Manager) PID() *actor.PID { return m.entry }
 
 // System returns the actor system in which the manager lives: Config.System, or the one that Start made.
@@ -475,20 +479,20 @@ func (m *Manager) DisconnectAll(ctx context.Context) error {
 // once.
 func (m *Manager) Woken() { m.sendCommand(core.SleepNoticed{}) }
 
+// closeDrain is how long calls may go on in a manager that is closed, where the caller sets no time.
+const closeDrain = 5 * time.Second
+
 // Close ends the manager: it refuses commands, lets calls finish for at most half of the time that ctx leaves (5 s if ctx has no
 // deadline), stops all servers in parallel and waits for their processes. It is idempotent, and only the first call's ctx sets
 // the time for calls. If ctx ends first it returns an error that names the servers that are still there; the rest ends in the
 // background, within the bounds of the stop ladder.
 func (m *Manager) Close(ctx context.Context) error {
-	m.closeOnce.Do(func() {
-		m.beginClose()
-		// Half of the caller's time is for the calls, so that the other half is left for the processes.
-		drain := 5 * time.Second
-		if deadline, ok := ctx.Deadline(); ok {
-			drain = max(time.Until(deadline)/2, 0)
-		}
-		go m.shutDown(drain)
-	})
+	// Half of the caller's time is for the calls, so that the other half is left for the processes.
+	drain := closeDrain
+	if deadline, ok := ctx.Deadline(); ok {
+		drain = max(time.Until(deadline)/2, 0)
+	}
+	m.closeInBackground(drain)
 	select {
 	case <-m.closed:
 		return nil

@@ -143,7 +143,7 @@ func (g *peerAuthorizer) handleCommand(ctx actor.Context, a peerCommand) {
 		return
 	}
 	reply := func(f error) {
-		m := messageRules[messageName(a.message)].failureReply(a.message, messages.FailureOf(f))
+		m := failureReplyTo(a.message, f)
 		if !g.transport.sendToPeer(a.sender, m, nil, proto.Size(m)) {
 			g.transport.dropped.Add(1)
 		}

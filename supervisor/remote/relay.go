@@ -92,8 +92,8 @@ func (r *relay) Receive(ctx actor.Context) {
 	// The manager's actor has ended.
 	case *actor.DeadLetterResponse:
 		r.reportSubscription(ctx, true)
-		r.sendReply(messageRules[messageName(r.command)].failureReply(r.command, messages.FailureOf(&messages.Error{Op: "remote",
-			Outcome: messages.OutcomeNotSent, Class: messages.ClassCanceled, Text: "the manager is closed"})))
+		r.sendReply(failureReplyTo(r.command, &messages.Error{Op: "remote",
+			Outcome: messages.OutcomeNotSent, Class: messages.ClassCanceled, Text: "the manager is closed"}))
 		ctx.Stop(ctx.Self())
 	// Everything else from the manager is a reply. A long-lived relay has the reply to its first command, and events
 	// after it.
@@ -151,7 +151,7 @@ func (r *relay) sendReply(m proto.Message) {
 	}
 	size := proto.Size(m)
 	if size > r.limit {
-		m = messageRules[messageName(r.command)].failureReply(r.command, messages.FailureOf(r.replyTooLargeError(size)))
+		m = failureReplyTo(r.command, r.replyTooLargeError(size))
 		if call, ok := m.(*messages.CallToolReply); ok {
 			call.CallId = r.callID
 		}

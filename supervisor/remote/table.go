@@ -73,14 +73,14 @@ var messageRules = map[string]messageRule{
 	"ListPrompts": {kind: kindCommand, list: "servers", failureReply: func(_ proto.Message, f *messages.Failure) proto.Message {
 		return &messages.PromptsReply{Failures: failureList(f)}
 	}},
-	"ReadResource": {kind: kindCommand, server: "server", failureReply: func(m proto.Message, f *messages.Failure) proto.Message {
-		return &messages.ReadResourceReply{RequestId: m.(*messages.ReadResource).GetRequestId(), Outcome: f.GetOutcome(), Failure: f}
+	"ReadResource": {kind: kindCommand, server: "server", failureReply: func(_ proto.Message, f *messages.Failure) proto.Message {
+		return &messages.ReadResourceReply{Outcome: f.GetOutcome(), Failure: f}
 	}},
-	"GetPrompt": {kind: kindCommand, server: "server", failureReply: func(m proto.Message, f *messages.Failure) proto.Message {
-		return &messages.GetPromptReply{RequestId: m.(*messages.GetPrompt).GetRequestId(), Outcome: f.GetOutcome(), Failure: f}
+	"GetPrompt": {kind: kindCommand, server: "server", failureReply: func(_ proto.Message, f *messages.Failure) proto.Message {
+		return &messages.GetPromptReply{Outcome: f.GetOutcome(), Failure: f}
 	}},
-	"Complete": {kind: kindCommand, server: "server", failureReply: func(m proto.Message, f *messages.Failure) proto.Message {
-		return &messages.CompleteReply{RequestId: m.(*messages.Complete).GetRequestId(), Failure: f}
+	"Complete": {kind: kindCommand, server: "server", failureReply: func(_ proto.Message, f *messages.Failure) proto.Message {
+		return &messages.CompleteReply{Failure: f}
 	}},
 	"GetHistory": {kind: kindCommand, server: "server", failureReply: func(_ proto.Message, f *messages.Failure) proto.Message {
 		return &messages.HistoryReply{Failure: f}
@@ -131,6 +131,15 @@ var messageRules = map[string]messageRule{
 	// Of the control socket alone: no peer is asked about its calls, and none learns of the program and its configuration.
 	"CallerQuestion": {}, "CallerQuestionEnded": {}, "AnswerQuestion": {}, "PermitRequest": {}, "PermitReply": {},
 	"GetManager": {}, "ManagerReply": {}, "AuditState": {},
+}
+
+// failureReplyTo returns the reply to a command that ended with err, under the command's own id.
+func failureReplyTo(command proto.Message, err error) proto.Message {
+	reply := messageRules[messageName(command)].failureReply(command, messages.FailureOf(err))
+	if m, ok := command.(interface{ GetRequestId() string }); ok {
+		messages.SetRequestID(reply, m.GetRequestId())
+	}
+	return reply
 }
 
 // doneReply is the failureReply of commands that are answered with Done.
