@@ -1,9 +1,16 @@
 package messages
 
-// ToWholeProto returns the protobuf form of a tool for the control socket: the members that are read from its definition.
-func (t Tool) ToWholeProto() *ToolEntry {
-	return &ToolEntry{Server: t.Server, Name: t.Name, Title: t.Title, Description: t.Description, InputSchema: t.InputSchema,
+// ToProto returns the protobuf form of the tool: its definition, and the members that are read from it.
+func (t Tool) ToProto() *ToolEntry {
+	return &ToolEntry{Definition: t.Raw, Server: t.Server, Name: t.Name, Title: t.Title, Description: t.Description, InputSchema: t.InputSchema,
 		OutputSchema: t.OutputSchema, Annotations: t.Annotations.ToProto(), Icons: iconsToProto(t.Icons), TaskSupport: t.TaskSupport}
+}
+
+// ToWholeProto returns the form for the control socket: without the definition.
+func (t Tool) ToWholeProto() *ToolEntry {
+	p := t.ToProto()
+	p.Definition = nil
+	return p
 }
 
 // ToTool returns the Go form.
@@ -32,13 +39,13 @@ func (p *ToolHints) ToAnnotations() *Annotations {
 // ToProto returns the protobuf form of the resource.
 func (r Resource) ToProto() *ResourceEntry {
 	return &ResourceEntry{Server: r.Server, Uri: r.URI, Name: r.Name, Title: r.Title, Description: r.Description,
-		MimeType: r.MIMEType, Size: r.Size, Definition: r.Raw}
+		MimeType: r.MIMEType, Size: r.Size, Definition: r.Raw, Annotations: r.Annotations.toProto(), Icons: iconsToProto(r.Icons)}
 }
 
-// ToWholeProto returns the form for the control socket: the members that are read from the definition, in its place.
+// ToWholeProto returns the form for the control socket, as that of a tool.
 func (r Resource) ToWholeProto() *ResourceEntry {
 	p := r.ToProto()
-	p.Definition, p.Annotations, p.Icons = nil, r.Annotations.toProto(), iconsToProto(r.Icons)
+	p.Definition = nil
 	return p
 }
 
@@ -52,13 +59,14 @@ func (p *ResourceEntry) ToResource() Resource {
 // ToProto returns the protobuf form of the template.
 func (t ResourceTemplate) ToProto() *ResourceTemplateEntry {
 	return &ResourceTemplateEntry{Server: t.Server, UriTemplate: t.URITemplate, Name: t.Name, Title: t.Title,
-		Description: t.Description, MimeType: t.MIMEType, Definition: t.Raw}
+		Description: t.Description, MimeType: t.MIMEType, Definition: t.Raw, Annotations: t.Annotations.toProto(),
+		Icons: iconsToProto(t.Icons)}
 }
 
-// ToWholeProto returns the form for the control socket, as that of a resource.
+// ToWholeProto returns the form for the control socket, as that of a tool.
 func (t ResourceTemplate) ToWholeProto() *ResourceTemplateEntry {
 	p := t.ToProto()
-	p.Definition, p.Annotations, p.Icons = nil, t.Annotations.toProto(), iconsToProto(t.Icons)
+	p.Definition = nil
 	return p
 }
 
@@ -72,7 +80,7 @@ func (p *ResourceTemplateEntry) ToTemplate() ResourceTemplate {
 // ToProto returns the protobuf form of the prompt.
 func (p Prompt) ToProto() *PromptEntry {
 	e := &PromptEntry{QualifiedName: p.Qualified, Server: p.Server, Name: p.Name, Title: p.Title,
-		Description: p.Description, Definition: p.Raw}
+		Description: p.Description, Definition: p.Raw, Icons: iconsToProto(p.Icons)}
 	for _, a := range p.Arguments {
 		e.Arguments = append(e.Arguments, &PromptArgumentEntry{Name: a.Name, Title: a.Title, Description: a.Description,
 			Required: a.Required})
@@ -80,10 +88,10 @@ func (p Prompt) ToProto() *PromptEntry {
 	return e
 }
 
-// ToWholeProto returns the form for the control socket, as that of a resource.
+// ToWholeProto returns the form for the control socket, as that of a tool.
 func (p Prompt) ToWholeProto() *PromptEntry {
 	e := p.ToProto()
-	e.Definition, e.Icons = nil, iconsToProto(p.Icons)
+	e.Definition = nil
 	return e
 }
 
@@ -96,6 +104,27 @@ func (e *PromptEntry) ToPrompt() Prompt {
 			Required: a.GetRequired()})
 	}
 	return p
+}
+
+// ToProto returns the protobuf form of the question, without an id, a server and a caller.
+func (r CompleteRequest) ToProto() *Complete {
+	return &Complete{Prompt: r.Prompt, UriTemplate: r.URITemplate, Argument: r.Argument, Value: r.Value, Context: r.Context}
+}
+
+// ToRequest returns the Go form.
+func (p *Complete) ToRequest() CompleteRequest {
+	return CompleteRequest{Prompt: p.GetPrompt(), URITemplate: p.GetUriTemplate(), Argument: p.GetArgument(), Value: p.GetValue(),
+		Context: p.GetContext()}
+}
+
+// ToProto returns the protobuf form of the proposals, without an id.
+func (c Completion) ToProto() *CompleteReply {
+	return &CompleteReply{Values: c.Values, Total: int64(c.Total), HasMore: c.HasMore}
+}
+
+// ToCompletion returns the Go form. Where the reply has a failure it is empty.
+func (p *CompleteReply) ToCompletion() Completion {
+	return Completion{Values: p.GetValues(), Total: int(p.GetTotal()), HasMore: p.GetHasMore()}
 }
 
 func (a *ResourceAnnotations) toProto() *ResourceHints {

@@ -28,7 +28,7 @@ func (s Status) ToProto() *ServerStatus {
 	}
 	p.ChangedTools = changedToProto(s.ChangedTools)
 	if s.NextAttempt != nil {
-		p.NextAttemptMs = s.NextAttempt.UnixMilli()
+		p.NextAttempt = toTimestamp(*s.NextAttempt)
 	}
 	return p
 }
@@ -46,7 +46,7 @@ func (s Status) ToWholeProto() *ServerStatus {
 	return p
 }
 
-// ToStatus returns the Go form, as far as the protobuf form has it. Its NextAttempt is exact to a millisecond.
+// ToStatus returns the Go form, as far as the protobuf form has it.
 func (p *ServerStatus) ToStatus() Status {
 	s := Status{
 		Name: p.GetName(), Status: Phase(p.GetStatus()), Error: p.GetError(), Scope: Scope(p.GetScope()), Reason: p.GetReason(),
@@ -64,8 +64,8 @@ func (p *ServerStatus) ToStatus() Status {
 	if e := p.GetIsolation(); e != nil {
 		s.Isolation = &Enforced{InForce: e.GetInForce(), Missing: e.GetMissing()}
 	}
-	if p.GetNextAttemptMs() != 0 {
-		at := time.UnixMilli(p.GetNextAttemptMs())
+	if p.GetNextAttempt() != nil {
+		at := toTime(p.GetNextAttempt())
 		s.NextAttempt = &at
 	}
 	for _, q := range p.GetQuarantined() {
@@ -100,8 +100,8 @@ func changedFromProto(all []*ChangedToolInfo) (out []ChangedTool) {
 // ToProto returns the protobuf form of the event.
 func (e Event) ToProto() *WatchEvent {
 	p := &WatchEvent{
-		Seq: e.Seq, TimeMs: e.Time.UnixMilli(), Kind: string(e.Kind), Server: e.Server, Generation: e.Generation,
-		CallId: e.CallID, Tool: e.Tool, Outcome: string(e.Outcome), TookUs: time.Duration(e.Took).Microseconds(),
+		Seq: e.Seq, Time: toTimestamp(e.Time), Kind: string(e.Kind), Server: e.Server, Generation: e.Generation,
+		CallId: e.CallID, Tool: e.Tool, Outcome: string(e.Outcome), TookNs: int64(e.Took),
 		Missed: e.Missed, Uri: e.URI, Changed: changedToProto(e.Changed),
 		Log: e.Log.ToProto(),
 	}
@@ -111,12 +111,12 @@ func (e Event) ToProto() *WatchEvent {
 	return p
 }
 
-// ToEvent returns the Go form of the event. Its time is exact to a millisecond.
+// ToEvent returns the Go form of the event.
 func (p *WatchEvent) ToEvent() Event {
 	e := Event{
-		Seq: p.GetSeq(), Time: time.UnixMilli(p.GetTimeMs()), Kind: EventKind(p.GetKind()), Server: p.GetServer(),
+		Seq: p.GetSeq(), Time: toTime(p.GetTime()), Kind: EventKind(p.GetKind()), Server: p.GetServer(),
 		Generation: p.GetGeneration(), CallID: p.GetCallId(), Tool: p.GetTool(), Outcome: Outcome(p.GetOutcome()),
-		Took: Duration(time.Duration(p.GetTookUs()) * time.Microsecond), Missed: p.GetMissed(), URI: p.GetUri(),
+		Took: Duration(p.GetTookNs()), Missed: p.GetMissed(), URI: p.GetUri(),
 		Log: p.GetLog().ToEntry(), Changed: changedFromProto(p.GetChanged()),
 	}
 	if p.GetStatus() != nil {
@@ -140,6 +140,16 @@ func (p *LogMessage) ToEntry() *LogEntry {
 		return nil
 	}
 	return &LogEntry{Level: p.GetLevel(), Logger: p.GetLogger(), Data: p.GetData()}
+}
+
+// ToProto returns the protobuf form of the result.
+func (r SetServersResult) ToProto() *SetServersReply {
+	return &SetServersReply{Added: r.Added, Removed: r.Removed, Errors: r.Errors, Adjusted: r.Adjusted, Kept: r.Kept}
+}
+
+// ToResult returns the Go form. Where the reply has a failure it is empty.
+func (p *SetServersReply) ToResult() SetServersResult {
+	return SetServersResult{Added: p.GetAdded(), Removed: p.GetRemoved(), Errors: p.GetErrors(), Adjusted: p.GetAdjusted(), Kept: p.GetKept()}
 }
 
 // ToProto returns the protobuf form of the progress of the call with this id.

@@ -2144,9 +2144,8 @@ type ToolEntry struct {
 	Name          string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
 	// state is live, cached or lost.
 	State string `protobuf:"bytes,4,opt,name=state,proto3" json:"state,omitempty"`
-	// definition is the server's own JSON, byte for byte; empty on the control socket, which has the members of Tool instead.
-	Definition []byte `protobuf:"bytes,5,opt,name=definition,proto3" json:"definition,omitempty"`
-	// The rest is of the control socket alone.
+	// definition is the server's own JSON, byte for byte; empty on the control socket. The rest are its members, as in Tool.
+	Definition    []byte       `protobuf:"bytes,5,opt,name=definition,proto3" json:"definition,omitempty"`
 	Title         string       `protobuf:"bytes,6,opt,name=title,proto3" json:"title,omitempty"`
 	Description   string       `protobuf:"bytes,7,opt,name=description,proto3" json:"description,omitempty"`
 	InputSchema   []byte       `protobuf:"bytes,8,opt,name=input_schema,json=inputSchema,proto3" json:"input_schema,omitempty"`
@@ -2531,7 +2530,7 @@ func (x *Unwatch) GetRequestId() string {
 type WatchEvent struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Seq           uint64                 `protobuf:"varint,1,opt,name=seq,proto3" json:"seq,omitempty"`
-	TimeMs        int64                  `protobuf:"varint,2,opt,name=time_ms,json=timeMs,proto3" json:"time_ms,omitempty"`
+	Time          *timestamppb.Timestamp `protobuf:"bytes,15,opt,name=time,proto3" json:"time,omitempty"`
 	Kind          string                 `protobuf:"bytes,3,opt,name=kind,proto3" json:"kind,omitempty"`
 	Server        string                 `protobuf:"bytes,4,opt,name=server,proto3" json:"server,omitempty"`
 	Status        *ServerStatus          `protobuf:"bytes,5,opt,name=status,proto3" json:"status,omitempty"`
@@ -2539,7 +2538,7 @@ type WatchEvent struct {
 	CallId        uint64                 `protobuf:"varint,7,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
 	Tool          string                 `protobuf:"bytes,8,opt,name=tool,proto3" json:"tool,omitempty"`
 	Outcome       string                 `protobuf:"bytes,9,opt,name=outcome,proto3" json:"outcome,omitempty"`
-	TookUs        int64                  `protobuf:"varint,10,opt,name=took_us,json=tookUs,proto3" json:"took_us,omitempty"`
+	TookNs        int64                  `protobuf:"varint,16,opt,name=took_ns,json=tookNs,proto3" json:"took_ns,omitempty"`
 	Missed        uint64                 `protobuf:"varint,11,opt,name=missed,proto3" json:"missed,omitempty"`
 	Uri           string                 `protobuf:"bytes,12,opt,name=uri,proto3" json:"uri,omitempty"`
 	Log           *LogMessage            `protobuf:"bytes,13,opt,name=log,proto3" json:"log,omitempty"`
@@ -2585,11 +2584,11 @@ func (x *WatchEvent) GetSeq() uint64 {
 	return 0
 }
 
-func (x *WatchEvent) GetTimeMs() int64 {
+func (x *WatchEvent) GetTime() *timestamppb.Timestamp {
 	if x != nil {
-		return x.TimeMs
+		return x.Time
 	}
-	return 0
+	return nil
 }
 
 func (x *WatchEvent) GetKind() string {
@@ -2641,9 +2640,9 @@ func (x *WatchEvent) GetOutcome() string {
 	return ""
 }
 
-func (x *WatchEvent) GetTookUs() int64 {
+func (x *WatchEvent) GetTookNs() int64 {
 	if x != nil {
-		return x.TookUs
+		return x.TookNs
 	}
 	return 0
 }
@@ -2813,19 +2812,19 @@ type ServerStatus struct {
 	ProtocolVersion string                 `protobuf:"bytes,9,opt,name=protocol_version,json=protocolVersion,proto3" json:"protocol_version,omitempty"`
 	Attempts        int32                  `protobuf:"varint,10,opt,name=attempts,proto3" json:"attempts,omitempty"`
 	Restarts        int32                  `protobuf:"varint,11,opt,name=restarts,proto3" json:"restarts,omitempty"`
-	// next_attempt_ms is 0 if no timer runs.
-	NextAttemptMs int64  `protobuf:"varint,12,opt,name=next_attempt_ms,json=nextAttemptMs,proto3" json:"next_attempt_ms,omitempty"`
-	StderrTail    string `protobuf:"bytes,13,opt,name=stderr_tail,json=stderrTail,proto3" json:"stderr_tail,omitempty"`
-	Step          string `protobuf:"bytes,14,opt,name=step,proto3" json:"step,omitempty"`
-	Class         string `protobuf:"bytes,15,opt,name=class,proto3" json:"class,omitempty"`
-	Retry         string `protobuf:"bytes,16,opt,name=retry,proto3" json:"retry,omitempty"`
-	Epoch         uint64 `protobuf:"varint,17,opt,name=epoch,proto3" json:"epoch,omitempty"`
-	Pid           int32  `protobuf:"varint,18,opt,name=pid,proto3" json:"pid,omitempty"`
-	Warm          bool   `protobuf:"varint,19,opt,name=warm,proto3" json:"warm,omitempty"`
-	Tools         int32  `protobuf:"varint,20,opt,name=tools,proto3" json:"tools,omitempty"`
-	Era           string `protobuf:"bytes,21,opt,name=era,proto3" json:"era,omitempty"`
-	InFlight      int32  `protobuf:"varint,22,opt,name=in_flight,json=inFlight,proto3" json:"in_flight,omitempty"`
-	Queued        int32  `protobuf:"varint,23,opt,name=queued,proto3" json:"queued,omitempty"`
+	// next_attempt is unset if no timer runs.
+	NextAttempt *timestamppb.Timestamp `protobuf:"bytes,37,opt,name=next_attempt,json=nextAttempt,proto3" json:"next_attempt,omitempty"`
+	StderrTail  string                 `protobuf:"bytes,13,opt,name=stderr_tail,json=stderrTail,proto3" json:"stderr_tail,omitempty"`
+	Step        string                 `protobuf:"bytes,14,opt,name=step,proto3" json:"step,omitempty"`
+	Class       string                 `protobuf:"bytes,15,opt,name=class,proto3" json:"class,omitempty"`
+	Retry       string                 `protobuf:"bytes,16,opt,name=retry,proto3" json:"retry,omitempty"`
+	Epoch       uint64                 `protobuf:"varint,17,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	Pid         int32                  `protobuf:"varint,18,opt,name=pid,proto3" json:"pid,omitempty"`
+	Warm        bool                   `protobuf:"varint,19,opt,name=warm,proto3" json:"warm,omitempty"`
+	Tools       int32                  `protobuf:"varint,20,opt,name=tools,proto3" json:"tools,omitempty"`
+	Era         string                 `protobuf:"bytes,21,opt,name=era,proto3" json:"era,omitempty"`
+	InFlight    int32                  `protobuf:"varint,22,opt,name=in_flight,json=inFlight,proto3" json:"in_flight,omitempty"`
+	Queued      int32                  `protobuf:"varint,23,opt,name=queued,proto3" json:"queued,omitempty"`
 	// remark says that the configuration says something else by now, which cannot be used.
 	Remark       string                 `protobuf:"bytes,24,opt,name=remark,proto3" json:"remark,omitempty"`
 	Isolation    *IsolationStatus       `protobuf:"bytes,25,opt,name=isolation,proto3" json:"isolation,omitempty"`
@@ -2954,11 +2953,11 @@ func (x *ServerStatus) GetRestarts() int32 {
 	return 0
 }
 
-func (x *ServerStatus) GetNextAttemptMs() int64 {
+func (x *ServerStatus) GetNextAttempt() *timestamppb.Timestamp {
 	if x != nil {
-		return x.NextAttemptMs
+		return x.NextAttempt
 	}
-	return 0
+	return nil
 }
 
 func (x *ServerStatus) GetStderrTail() string {
@@ -3506,8 +3505,7 @@ type ResourceEntry struct {
 	Description string                 `protobuf:"bytes,5,opt,name=description,proto3" json:"description,omitempty"`
 	MimeType    string                 `protobuf:"bytes,6,opt,name=mime_type,json=mimeType,proto3" json:"mime_type,omitempty"`
 	Size        *int64                 `protobuf:"varint,7,opt,name=size,proto3,oneof" json:"size,omitempty"`
-	// definition is the server's own JSON, byte for byte; empty on the control socket, which has the members after it. The same
-	// below.
+	// definition is the server's own JSON, byte for byte; empty on the control socket. The same below.
 	Definition    []byte         `protobuf:"bytes,8,opt,name=definition,proto3" json:"definition,omitempty"`
 	Annotations   *ResourceHints `protobuf:"bytes,9,opt,name=annotations,proto3" json:"annotations,omitempty"`
 	Icons         []*IconEntry   `protobuf:"bytes,10,rep,name=icons,proto3" json:"icons,omitempty"`
@@ -7140,11 +7138,11 @@ const file_messages_messages_proto_rawDesc = "" +
 	"request_id\x18\x03 \x01(\tR\trequestId\"(\n" +
 	"\aUnwatch\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x01 \x01(\tR\trequestId\"\x9a\x03\n" +
+	"request_id\x18\x01 \x01(\tR\trequestId\"\xbd\x03\n" +
 	"\n" +
 	"WatchEvent\x12\x10\n" +
-	"\x03seq\x18\x01 \x01(\x04R\x03seq\x12\x17\n" +
-	"\atime_ms\x18\x02 \x01(\x03R\x06timeMs\x12\x12\n" +
+	"\x03seq\x18\x01 \x01(\x04R\x03seq\x12.\n" +
+	"\x04time\x18\x0f \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x12\n" +
 	"\x04kind\x18\x03 \x01(\tR\x04kind\x12\x16\n" +
 	"\x06server\x18\x04 \x01(\tR\x06server\x12.\n" +
 	"\x06status\x18\x05 \x01(\v2\x16.mcpvisor.ServerStatusR\x06status\x12\x1e\n" +
@@ -7154,12 +7152,12 @@ const file_messages_messages_proto_rawDesc = "" +
 	"\acall_id\x18\a \x01(\x04R\x06callId\x12\x12\n" +
 	"\x04tool\x18\b \x01(\tR\x04tool\x12\x18\n" +
 	"\aoutcome\x18\t \x01(\tR\aoutcome\x12\x17\n" +
-	"\atook_us\x18\n" +
-	" \x01(\x03R\x06tookUs\x12\x16\n" +
+	"\atook_ns\x18\x10 \x01(\x03R\x06tookNs\x12\x16\n" +
 	"\x06missed\x18\v \x01(\x04R\x06missed\x12\x10\n" +
 	"\x03uri\x18\f \x01(\tR\x03uri\x12&\n" +
 	"\x03log\x18\r \x01(\v2\x14.mcpvisor.LogMessageR\x03log\x123\n" +
-	"\achanged\x18\x0e \x03(\v2\x19.mcpvisor.ChangedToolInfoR\achanged\"O\n" +
+	"\achanged\x18\x0e \x03(\v2\x19.mcpvisor.ChangedToolInfoR\achangedJ\x04\b\x02\x10\x03J\x04\b\n" +
+	"\x10\v\"O\n" +
 	"\x0fChangedToolInfo\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05parts\x18\x02 \x03(\tR\x05parts\x12\x12\n" +
@@ -7168,7 +7166,7 @@ const file_messages_messages_proto_rawDesc = "" +
 	"LogMessage\x12\x14\n" +
 	"\x05level\x18\x01 \x01(\tR\x05level\x12\x16\n" +
 	"\x06logger\x18\x02 \x01(\tR\x06logger\x12\x12\n" +
-	"\x04data\x18\x03 \x01(\fR\x04data\"\xad\t\n" +
+	"\x04data\x18\x03 \x01(\fR\x04data\"\xca\t\n" +
 	"\fServerStatus\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06status\x18\x02 \x01(\tR\x06status\x12\x1f\n" +
@@ -7182,8 +7180,8 @@ const file_messages_messages_proto_rawDesc = "" +
 	"\x10protocol_version\x18\t \x01(\tR\x0fprotocolVersion\x12\x1a\n" +
 	"\battempts\x18\n" +
 	" \x01(\x05R\battempts\x12\x1a\n" +
-	"\brestarts\x18\v \x01(\x05R\brestarts\x12&\n" +
-	"\x0fnext_attempt_ms\x18\f \x01(\x03R\rnextAttemptMs\x12\x1f\n" +
+	"\brestarts\x18\v \x01(\x05R\brestarts\x12=\n" +
+	"\fnext_attempt\x18% \x01(\v2\x1a.google.protobuf.TimestampR\vnextAttempt\x12\x1f\n" +
 	"\vstderr_tail\x18\r \x01(\tR\n" +
 	"stderrTail\x12\x12\n" +
 	"\x04step\x18\x0e \x01(\tR\x04step\x12\x14\n" +
@@ -7209,7 +7207,7 @@ const file_messages_messages_proto_rawDesc = "" +
 	"\x04info\x18! \x01(\v2\x1b.mcpvisor.ServerDescriptionR\x04info\x12,\n" +
 	"\x06config\x18\" \x01(\v2\x14.mcpvisor.ServerSpecR\x06config\x122\n" +
 	"\ttool_list\x18# \x03(\v2\x15.mcpvisor.ToolSummaryR\btoolList\x12\"\n" +
-	"\finstructions\x18$ \x01(\tR\finstructions\"\x97\x01\n" +
+	"\finstructions\x18$ \x01(\tR\finstructionsJ\x04\b\f\x10\r\"\x97\x01\n" +
 	"\x11ServerDescription\x12\x14\n" +
 	"\x05title\x18\x01 \x01(\tR\x05title\x12 \n" +
 	"\vdescription\x18\x02 \x01(\tR\vdescription\x12\x1f\n" +
@@ -7682,69 +7680,71 @@ var file_messages_messages_proto_depIdxs = []int32{
 	81, // 22: mcpvisor.ToolsReply.failure:type_name -> mcpvisor.Failure
 	24, // 23: mcpvisor.ToolEntry.annotations:type_name -> mcpvisor.ToolHints
 	25, // 24: mcpvisor.ToolEntry.icons:type_name -> mcpvisor.IconEntry
-	31, // 25: mcpvisor.WatchEvent.status:type_name -> mcpvisor.ServerStatus
-	30, // 26: mcpvisor.WatchEvent.log:type_name -> mcpvisor.LogMessage
-	29, // 27: mcpvisor.WatchEvent.changed:type_name -> mcpvisor.ChangedToolInfo
-	35, // 28: mcpvisor.ServerStatus.isolation:type_name -> mcpvisor.IsolationStatus
-	29, // 29: mcpvisor.ServerStatus.changed_tools:type_name -> mcpvisor.ChangedToolInfo
-	82, // 30: mcpvisor.ServerStatus.challenge:type_name -> mcpvisor.FailureChallenge
-	34, // 31: mcpvisor.ServerStatus.quarantined:type_name -> mcpvisor.QuarantinedToolInfo
-	93, // 32: mcpvisor.ServerStatus.since:type_name -> google.protobuf.Timestamp
-	32, // 33: mcpvisor.ServerStatus.info:type_name -> mcpvisor.ServerDescription
-	0,  // 34: mcpvisor.ServerStatus.config:type_name -> mcpvisor.ServerSpec
-	33, // 35: mcpvisor.ServerStatus.tool_list:type_name -> mcpvisor.ToolSummary
-	25, // 36: mcpvisor.ServerDescription.icons:type_name -> mcpvisor.IconEntry
-	24, // 37: mcpvisor.ToolSummary.annotations:type_name -> mcpvisor.ToolHints
-	38, // 38: mcpvisor.ResourcesReply.resources:type_name -> mcpvisor.ResourceEntry
-	81, // 39: mcpvisor.ResourcesReply.failures:type_name -> mcpvisor.Failure
-	39, // 40: mcpvisor.ResourceEntry.annotations:type_name -> mcpvisor.ResourceHints
-	25, // 41: mcpvisor.ResourceEntry.icons:type_name -> mcpvisor.IconEntry
-	42, // 42: mcpvisor.ResourceTemplatesReply.templates:type_name -> mcpvisor.ResourceTemplateEntry
-	81, // 43: mcpvisor.ResourceTemplatesReply.failures:type_name -> mcpvisor.Failure
-	39, // 44: mcpvisor.ResourceTemplateEntry.annotations:type_name -> mcpvisor.ResourceHints
-	25, // 45: mcpvisor.ResourceTemplateEntry.icons:type_name -> mcpvisor.IconEntry
-	81, // 46: mcpvisor.ReadResourceReply.failure:type_name -> mcpvisor.Failure
-	47, // 47: mcpvisor.PromptsReply.prompts:type_name -> mcpvisor.PromptEntry
-	81, // 48: mcpvisor.PromptsReply.failures:type_name -> mcpvisor.Failure
-	48, // 49: mcpvisor.PromptEntry.arguments:type_name -> mcpvisor.PromptArgumentEntry
-	25, // 50: mcpvisor.PromptEntry.icons:type_name -> mcpvisor.IconEntry
-	90, // 51: mcpvisor.GetPrompt.arguments:type_name -> mcpvisor.GetPrompt.ArgumentsEntry
-	81, // 52: mcpvisor.GetPromptReply.failure:type_name -> mcpvisor.Failure
-	91, // 53: mcpvisor.Complete.context:type_name -> mcpvisor.Complete.ContextEntry
-	81, // 54: mcpvisor.CompleteReply.failure:type_name -> mcpvisor.Failure
-	56, // 55: mcpvisor.CallerQuestion.request:type_name -> mcpvisor.ServerRequest
-	61, // 56: mcpvisor.CallerQuestion.permit:type_name -> mcpvisor.PermitRequest
-	24, // 57: mcpvisor.PermitRequest.annotations:type_name -> mcpvisor.ToolHints
-	81, // 58: mcpvisor.PermitReply.failure:type_name -> mcpvisor.Failure
-	57, // 59: mcpvisor.AnswerQuestion.reply:type_name -> mcpvisor.ServerRequestReply
-	62, // 60: mcpvisor.AnswerQuestion.permit:type_name -> mcpvisor.PermitReply
-	31, // 61: mcpvisor.HistoryReply.status:type_name -> mcpvisor.ServerStatus
-	66, // 62: mcpvisor.HistoryReply.entries:type_name -> mcpvisor.HistoryEntry
-	81, // 63: mcpvisor.HistoryReply.failure:type_name -> mcpvisor.Failure
-	93, // 64: mcpvisor.HistoryEntry.time:type_name -> google.protobuf.Timestamp
-	69, // 65: mcpvisor.LogsReply.lines:type_name -> mcpvisor.LogLine
-	81, // 66: mcpvisor.LogsReply.failure:type_name -> mcpvisor.Failure
-	93, // 67: mcpvisor.LogLine.time:type_name -> google.protobuf.Timestamp
-	30, // 68: mcpvisor.LogLine.message:type_name -> mcpvisor.LogMessage
-	81, // 69: mcpvisor.PingReply.failure:type_name -> mcpvisor.Failure
-	74, // 70: mcpvisor.PermissionsReply.managed:type_name -> mcpvisor.PermissionSet
-	74, // 71: mcpvisor.PermissionsReply.own:type_name -> mcpvisor.PermissionSet
-	81, // 72: mcpvisor.PermissionsReply.failure:type_name -> mcpvisor.Failure
-	75, // 73: mcpvisor.PermissionSet.rules:type_name -> mcpvisor.PermissionRule
-	76, // 74: mcpvisor.PermissionSet.default_source:type_name -> mcpvisor.PermissionSource
-	76, // 75: mcpvisor.PermissionRule.source:type_name -> mcpvisor.PermissionSource
-	93, // 76: mcpvisor.ManagerReply.started:type_name -> google.protobuf.Timestamp
-	79, // 77: mcpvisor.ManagerReply.audit:type_name -> mcpvisor.AuditState
-	92, // 78: mcpvisor.AuditState.lost_kinds:type_name -> mcpvisor.AuditState.LostKindsEntry
-	93, // 79: mcpvisor.AuditState.since:type_name -> google.protobuf.Timestamp
-	81, // 80: mcpvisor.Done.failure:type_name -> mcpvisor.Failure
-	82, // 81: mcpvisor.Failure.challenge:type_name -> mcpvisor.FailureChallenge
-	0,  // 82: mcpvisor.SetServers.ServersEntry.value:type_name -> mcpvisor.ServerSpec
-	83, // [83:83] is the sub-list for method output_type
-	83, // [83:83] is the sub-list for method input_type
-	83, // [83:83] is the sub-list for extension type_name
-	83, // [83:83] is the sub-list for extension extendee
-	0,  // [0:83] is the sub-list for field type_name
+	93, // 25: mcpvisor.WatchEvent.time:type_name -> google.protobuf.Timestamp
+	31, // 26: mcpvisor.WatchEvent.status:type_name -> mcpvisor.ServerStatus
+	30, // 27: mcpvisor.WatchEvent.log:type_name -> mcpvisor.LogMessage
+	29, // 28: mcpvisor.WatchEvent.changed:type_name -> mcpvisor.ChangedToolInfo
+	93, // 29: mcpvisor.ServerStatus.next_attempt:type_name -> google.protobuf.Timestamp
+	35, // 30: mcpvisor.ServerStatus.isolation:type_name -> mcpvisor.IsolationStatus
+	29, // 31: mcpvisor.ServerStatus.changed_tools:type_name -> mcpvisor.ChangedToolInfo
+	82, // 32: mcpvisor.ServerStatus.challenge:type_name -> mcpvisor.FailureChallenge
+	34, // 33: mcpvisor.ServerStatus.quarantined:type_name -> mcpvisor.QuarantinedToolInfo
+	93, // 34: mcpvisor.ServerStatus.since:type_name -> google.protobuf.Timestamp
+	32, // 35: mcpvisor.ServerStatus.info:type_name -> mcpvisor.ServerDescription
+	0,  // 36: mcpvisor.ServerStatus.config:type_name -> mcpvisor.ServerSpec
+	33, // 37: mcpvisor.ServerStatus.tool_list:type_name -> mcpvisor.ToolSummary
+	25, // 38: mcpvisor.ServerDescription.icons:type_name -> mcpvisor.IconEntry
+	24, // 39: mcpvisor.ToolSummary.annotations:type_name -> mcpvisor.ToolHints
+	38, // 40: mcpvisor.ResourcesReply.resources:type_name -> mcpvisor.ResourceEntry
+	81, // 41: mcpvisor.ResourcesReply.failures:type_name -> mcpvisor.Failure
+	39, // 42: mcpvisor.ResourceEntry.annotations:type_name -> mcpvisor.ResourceHints
+	25, // 43: mcpvisor.ResourceEntry.icons:type_name -> mcpvisor.IconEntry
+	42, // 44: mcpvisor.ResourceTemplatesReply.templates:type_name -> mcpvisor.ResourceTemplateEntry
+	81, // 45: mcpvisor.ResourceTemplatesReply.failures:type_name -> mcpvisor.Failure
+	39, // 46: mcpvisor.ResourceTemplateEntry.annotations:type_name -> mcpvisor.ResourceHints
+	25, // 47: mcpvisor.ResourceTemplateEntry.icons:type_name -> mcpvisor.IconEntry
+	81, // 48: mcpvisor.ReadResourceReply.failure:type_name -> mcpvisor.Failure
+	47, // 49: mcpvisor.PromptsReply.prompts:type_name -> mcpvisor.PromptEntry
+	81, // 50: mcpvisor.PromptsReply.failures:type_name -> mcpvisor.Failure
+	48, // 51: mcpvisor.PromptEntry.arguments:type_name -> mcpvisor.PromptArgumentEntry
+	25, // 52: mcpvisor.PromptEntry.icons:type_name -> mcpvisor.IconEntry
+	90, // 53: mcpvisor.GetPrompt.arguments:type_name -> mcpvisor.GetPrompt.ArgumentsEntry
+	81, // 54: mcpvisor.GetPromptReply.failure:type_name -> mcpvisor.Failure
+	91, // 55: mcpvisor.Complete.context:type_name -> mcpvisor.Complete.ContextEntry
+	81, // 56: mcpvisor.CompleteReply.failure:type_name -> mcpvisor.Failure
+	56, // 57: mcpvisor.CallerQuestion.request:type_name -> mcpvisor.ServerRequest
+	61, // 58: mcpvisor.CallerQuestion.permit:type_name -> mcpvisor.PermitRequest
+	24, // 59: mcpvisor.PermitRequest.annotations:type_name -> mcpvisor.ToolHints
+	81, // 60: mcpvisor.PermitReply.failure:type_name -> mcpvisor.Failure
+	57, // 61: mcpvisor.AnswerQuestion.reply:type_name -> mcpvisor.ServerRequestReply
+	62, // 62: mcpvisor.AnswerQuestion.permit:type_name -> mcpvisor.PermitReply
+	31, // 63: mcpvisor.HistoryReply.status:type_name -> mcpvisor.ServerStatus
+	66, // 64: mcpvisor.HistoryReply.entries:type_name -> mcpvisor.HistoryEntry
+	81, // 65: mcpvisor.HistoryReply.failure:type_name -> mcpvisor.Failure
+	93, // 66: mcpvisor.HistoryEntry.time:type_name -> google.protobuf.Timestamp
+	69, // 67: mcpvisor.LogsReply.lines:type_name -> mcpvisor.LogLine
+	81, // 68: mcpvisor.LogsReply.failure:type_name -> mcpvisor.Failure
+	93, // 69: mcpvisor.LogLine.time:type_name -> google.protobuf.Timestamp
+	30, // 70: mcpvisor.LogLine.message:type_name -> mcpvisor.LogMessage
+	81, // 71: mcpvisor.PingReply.failure:type_name -> mcpvisor.Failure
+	74, // 72: mcpvisor.PermissionsReply.managed:type_name -> mcpvisor.PermissionSet
+	74, // 73: mcpvisor.PermissionsReply.own:type_name -> mcpvisor.PermissionSet
+	81, // 74: mcpvisor.PermissionsReply.failure:type_name -> mcpvisor.Failure
+	75, // 75: mcpvisor.PermissionSet.rules:type_name -> mcpvisor.PermissionRule
+	76, // 76: mcpvisor.PermissionSet.default_source:type_name -> mcpvisor.PermissionSource
+	76, // 77: mcpvisor.PermissionRule.source:type_name -> mcpvisor.PermissionSource
+	93, // 78: mcpvisor.ManagerReply.started:type_name -> google.protobuf.Timestamp
+	79, // 79: mcpvisor.ManagerReply.audit:type_name -> mcpvisor.AuditState
+	92, // 80: mcpvisor.AuditState.lost_kinds:type_name -> mcpvisor.AuditState.LostKindsEntry
+	93, // 81: mcpvisor.AuditState.since:type_name -> google.protobuf.Timestamp
+	81, // 82: mcpvisor.Done.failure:type_name -> mcpvisor.Failure
+	82, // 83: mcpvisor.Failure.challenge:type_name -> mcpvisor.FailureChallenge
+	0,  // 84: mcpvisor.SetServers.ServersEntry.value:type_name -> mcpvisor.ServerSpec
+	85, // [85:85] is the sub-list for method output_type
+	85, // [85:85] is the sub-list for method input_type
+	85, // [85:85] is the sub-list for extension type_name
+	85, // [85:85] is the sub-list for extension extendee
+	0,  // [0:85] is the sub-list for field type_name
 }
 
 func init() { file_messages_messages_proto_init() }

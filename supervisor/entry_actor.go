@@ -278,8 +278,9 @@ func (e *entryActor) setServers(ctx actor.Context, m *messages.SetServers) {
 	}
 	to := requesterOf(ctx)
 	e.forwardCommand(ctx, core.SetServers{Specs: specs, Reply: e.audit.RecordingSetReply(auditor.CallerFromSender(ctx), func(res messages.SetServersResult, err error) {
-		e.sendReply(to, &messages.SetServersReply{Added: res.Added, Removed: res.Removed, Errors: res.Errors,
-			Adjusted: res.Adjusted, Kept: res.Kept, Failure: messages.FailureOf(err)})
+		reply := res.ToProto()
+		reply.Failure = messages.FailureOf(err)
+		e.sendReply(to, reply)
 	})})
 }
 
@@ -400,11 +401,11 @@ func (e *entryActor) replyStatus(ctx actor.Context, m *messages.GetStatus) {
 // replyTools replies from one snapshot, whose generation it names: the sender can tell which of two replies is newer.
 func (e *entryActor) replyTools(ctx actor.Context, m *messages.ListTools) {
 	snapshot := e.facade.Tools()
-	// The definition travels as the server's own bytes.
 	reply := &messages.ToolsReply{Generation: snapshot.Generation()}
 	add := func(t *catalog.Entry) {
-		reply.Tools = append(reply.Tools, &messages.ToolEntry{QualifiedName: t.Name, Server: t.Tool.Server, Name: t.Tool.Name,
-			State: t.State.String(), Definition: t.Tool.Raw})
+		p := t.Tool.ToProto()
+		p.QualifiedName, p.State = t.Name, t.State.String()
+		reply.Tools = append(reply.Tools, p)
 	}
 	if len(m.GetServers()) == 0 {
 		for t := range snapshot.All() {

@@ -190,14 +190,14 @@ func (e *entryActor) getPrompt(ctx actor.Context, c *messages.GetPrompt) {
 func (e *entryActor) completeArgument(ctx actor.Context, c *messages.Complete) {
 	facade := e.facade
 	reply := func(res messages.Completion, err error) proto.Message {
-		return &messages.CompleteReply{Values: res.Values, Total: int64(res.Total),
-			HasMore: res.HasMore, Failure: messages.FailureOf(err)}
+		p := res.ToProto()
+		p.Failure = messages.FailureOf(err)
+		return p
 	}
 	e.runInBackground(ctx, c.GetTimeoutMs(), func(err error) proto.Message { return reply(messages.Completion{}, err) },
 		func(ctx context.Context) proto.Message {
 			ctx = messages.WithCaller(ctx, c.GetCaller())
-			return reply(facade.Complete(ctx, c.GetServer(), messages.CompleteRequest{Prompt: c.GetPrompt(),
-				URITemplate: c.GetUriTemplate(), Argument: c.GetArgument(), Value: c.GetValue(), Context: c.GetContext()}))
+			return reply(facade.Complete(ctx, c.GetServer(), c.ToRequest()))
 		})
 }
 

@@ -131,7 +131,7 @@ func (r *relay) forwardEvent(m *messages.WatchEvent) {
 	}
 	room := r.buffer
 	if r.missed > 0 {
-		gap := &messages.WatchEvent{Seq: m.GetSeq(), TimeMs: m.GetTimeMs(), Kind: string(messages.EventGap), Missed: r.missed}
+		gap := &messages.WatchEvent{Seq: m.GetSeq(), Time: m.GetTime(), Kind: string(messages.EventGap), Missed: r.missed}
 		if r.transport.sendToPeerBounded(r.sender, gap, nil, proto.Size(gap), r.buffer) {
 			r.missed, room = 0, room+1 // the gap must not take the place of an event
 		}

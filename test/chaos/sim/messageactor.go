@@ -59,8 +59,7 @@ func (p *messageActor) receiveMessage(c actor.Context) {
 	case *actor.Terminated:
 		close(p.managerGone)
 	case *messages.WatchEvent:
-		e := messages.Event{Seq: m.GetSeq(), Time: time.UnixMilli(m.GetTimeMs()), Kind: messages.EventKind(m.GetKind()), Server: m.GetServer(),
-			CallID: m.GetCallId(), Tool: m.GetTool(), Missed: m.GetMissed()}
+		e := m.ToEvent()
 		if problem := p.eventSequence.Next(e); problem != "" {
 			p.world.reportMisled("by message: " + problem)
 		}

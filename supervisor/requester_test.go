@@ -3,6 +3,8 @@ package supervisor_test
 import (
 	"context"
 	"errors"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -141,4 +143,37 @@ func TestTheEndOfThePIDIsTheEndOfTheManager(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestTheTableOfMessagesIsComplete: the documentation of package messages names every command with the reply that it gets.
+func TestTheTableOfMessagesIsComplete(t *testing.T) {
+	source, err := os.ReadFile("../messages/doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := map[string]string{}
+	for _, line := range strings.Split(string(source), "\n") {
+		command, reply, row := strings.Cut(strings.TrimPrefix(line, "//\t"), "   ")
+		if row && strings.HasPrefix(line, "//\t") {
+			for _, name := range strings.Split(command, ", ") {
+				rows[name] = strings.TrimSpace(reply)
+			}
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		m := supervisortest.Start(t, supervisortest.NewServer("s"))
+		for _, name := range supervisor.CommandNames {
+			if name == "ServerRequestReply" {
+				continue
+			}
+			kind, err := protoregistry.GlobalTypes.FindMessageByName(protoreflect.FullName("mcpvisor." + name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := string(askActor(t, m, kind.New().Interface()).(proto.Message).ProtoReflect().Descriptor().Name())
+			if !regexp.MustCompile(`\b` + got + `\b`).MatchString(rows[name]) {
+				t.Errorf("%s: the reply is %s, and the table says %q", name, got, rows[name])
+			}
+		}
+	})
 }
