@@ -58,7 +58,7 @@ const (
 	Open     Kind = "open"     // Conn: a dial has arrived
 	Opened   Kind = "opened"   // Conn: the dial succeeded; Text: a process id in the real tier
 	Refused  Kind = "refused"  // Conn, Class, RetryAfter: the dial failed; nothing is left of it
-	Received Kind = "received" // Conn, Method, ID (of a request), Call, Text (the whole message if the run is verbose)
+	Received Kind = "received" // Conn, Method, ID (of a request), Call, Cursor, Text (the whole message if the run is verbose)
 	Answered Kind = "answered" // Conn, Method, ID, Call; Code (a JSON-RPC error's code or an HTTP status, 0 for a result), RetryAfter
 	Executed Kind = "executed" // Conn, Tool, Call, Value: the tool ran; Value counts the executions of the tool at this server, over all connections
 	Listed   Kind = "listed"   // Conn, Rev: the last page of a tools/list of the true list Rev has been sent
@@ -130,6 +130,7 @@ type Event struct {
 	Method   string           `json:"method,omitempty"`
 	ID       string           `json:"id,omitempty"`
 	Code     int              `json:"code,omitempty"`
+	Cursor   bool             `json:"cursor,omitempty"` // a request asks for a further page of a list of tools
 	Call     string           `json:"call,omitempty"`
 	Tool     string           `json:"tool,omitempty"`
 	Size     int              `json:"size,omitempty"`

@@ -7,39 +7,48 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// noteDisplaced finds the starts that the manager ended, and those of them that it ended because others needed their places: their handshakes were not answered,
-// and it published that the machine is exhausted, which a process that runs cannot suffer from.
-func (c *checker) noteDisplaced(g *gateRecord) {
-	byServer := map[string][]*gateStart{}
+// noteLeft finds the starts that the manager ended before it had agreed with their servers on a version, and those of them that it
+// ended because others needed their places: it published that the machine is exhausted, which a process that runs cannot suffer from.
+func (c *checker) noteLeft(g *gateRecord) {
 	for _, s := range g.starts {
-		byServer[s.server] = append(byServer[s.server], s)
-	}
-	for server, starts := range byServer {
-		stays := c.phaseSpans(server)
-		for i, s := range starts {
-			for j := range stays {
-				p := &stays[j]
-				if p.T <= s.from || p.T > s.to || p.Phase == messages.Connected || p.Step == messages.Dialing || p.Step == messages.Handshaking || p.Step == messages.Listing {
-					continue
-				}
-				s.leftAt = p.T
-				if p.Phase == messages.Failed && p.Class == messages.ClassExhausted && s.lastConn().Opened >= 0 {
-					s.displacedAt, s.displacedBy = p.T, p.event
-				}
+		stays := c.phaseSpans(s.server)
+		for i := range stays {
+			p := &stays[i]
+			if p.T <= s.from || p.Step == messages.Dialing || p.Step == messages.Handshaking {
+				continue
+			}
+			// The manager has accepted the answer, or nothing is left of the attempt.
+			if p.T > s.toAtMost || p.Phase == messages.Connected || p.Step == messages.Listing {
 				break
 			}
-			// The start after a displaced one is spared, unless the owner has changed the server meanwhile.
-			if i > 0 && starts[i-1].displacedAt > 0 {
-				s.spared = yes
-				for _, o := range c.ownerCommands(server) {
-					if o.begin >= starts[i-1].from && o.begin <= s.from {
-						s.spared = maybe
-					}
-				}
-			} else if i > 0 && starts[i-1].initialized < 0 && (starts[i-1].spared != no || starts[i-1].leftAt >= starts[i-1].heldAtMost) {
-				// One that timed out may have been chosen in the same instant.
-				s.spared = maybe
+			s.leftAt = p.T
+			if p.Phase == messages.Failed && p.Class == messages.ClassExhausted && s.lastConn().Opened >= 0 {
+				s.displacedAt, s.displacedBy = p.T, p.event
 			}
+			break
+		}
+	}
+}
+
+// noteSpared finds the starts that must not be ended for others, because the start before them was.
+func (c *checker) noteSpared(g *gateRecord) {
+	before := map[string]*gateStart{}
+	for _, s := range g.starts {
+		last := before[s.server]
+		before[s.server] = s
+		switch {
+		case last == nil:
+		case last.displacedAt > 0:
+			s.spared = yes
+			// The owner may have changed the server meanwhile.
+			for _, o := range c.ownerCommands(s.server) {
+				if o.begin >= last.from && o.begin <= s.from {
+					s.spared = maybe
+				}
+			}
+		// One that timed out may have been chosen in the same instant.
+		case last.answered != yes && (last.spared != no || last.leftAt >= last.heldAtMost):
+			s.spared = maybe
 		}
 	}
 }

@@ -82,6 +82,24 @@ func TestWhoGivesUpItsPlace(t *testing.T) {
 			19s    s1 phase phase=failed class=exhausted epoch=10
 			20s    s1 released conn=2
 		`},
+		// Seed 4006004: s1 answered initialize with a version that nobody speaks, and left the question about its era unanswered.
+		{name: "the one before was ended so after an answer in vain", want: invariant.Holds, servers: three, plan: twoMayBeSilent,
+			story: strings.Replace(twoAreSilent, "5s     s2 phase", "3s     s1 answered conn=1 method=initialize\n\t5s     s2 phase", 1) +
+				displaced("s1", "11s", "12s") + back + `
+			13s    s1 phase phase=pending step=dialing epoch=10
+			13s    s1 open conn=2
+			13s    s1 opened conn=2
+			13s    s1 phase phase=pending step=handshaking epoch=10
+			14s    s2 phase phase=failed class=timeout epoch=3
+			14s    s2 released conn=1
+			15s    s2 phase phase=pending step=dialing epoch=11
+			15s    s2 open conn=2
+			15s    s2 opened conn=2
+			15s    s2 phase phase=pending step=handshaking epoch=11
+			18s    s3 phase phase=pending step=restarting epoch=4
+			19s    s2 phase phase=failed class=exhausted epoch=11
+			20s    s2 released conn=2
+		`},
 	})
 }
 

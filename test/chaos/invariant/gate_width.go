@@ -85,8 +85,9 @@ func (c *checker) gateOf(pool string) *gateRecord {
 	}[pool]
 	g.widths = []widthStep{{0, most, most, most}}
 	if pool == processes && most > 0 {
+		c.noteLeft(g)
 		c.followWidth(g)
-		c.noteDisplaced(g)
+		c.noteSpared(g)
 	}
 	if c.gateCache == nil {
 		c.gateCache = map[string]*gateRecord{}
@@ -111,7 +112,7 @@ func (c *checker) gateStartOf(server string, a *attempt) *gateStart {
 			case history.Answered, history.Notified:
 				s.heard = min(s.heard, e.T)
 			case history.Received:
-				if s.answered == maybe && e.T >= s.to && e.Method != "initialize" && e.Method != "server/discover" {
+				if s.answered == maybe && e.T >= s.to && !isOfHandshake(e.Method) {
 					s.answered = yes
 				}
 			default:
@@ -126,6 +127,12 @@ func (c *checker) gateStartOf(server string, a *attempt) *gateStart {
 		}
 	}
 	return s
+}
+
+// isOfHandshake reports whether a client sends a message before it has agreed with the server on a version. It looks by ping whether a
+// server that leaves the question about its era unanswered is alive.
+func isOfHandshake(method string) bool {
+	return method == "initialize" || method == "server/discover" || method == "ping"
 }
 
 // An instant holds what happened to the starts of a pool at one time.
@@ -191,9 +198,13 @@ func (c *checker) widthAfter(w widthStep, t time.Duration, in *instant, open []*
 	sure := map[*gateStart]certainty{}
 	for _, m := range in.measured {
 		s := m.start
-		// A server that has said something is not measured for the gate; one that answers in this instant may not be.
-		known := yes
-		switch first := min(s.heard, s.to); {
+		// A server that has said something is not measured for the gate, and neither is one whose attempt is over: the manager reads what
+		// it has used before it gives the attempt up. One that answers or is given up in this instant may not be.
+		known, first := yes, min(s.heard, s.to)
+		if s.leftAt > 0 {
+			first = min(first, s.leftAt)
+		}
+		switch {
 		case first < t:
 			continue
 		case first == t:

@@ -84,6 +84,16 @@ func TestTheWidthOfTheGate(t *testing.T) {
 			1.5s   s1 measured conn=1 ran=500ms waited=1s
 			2.5s   s2 open conn=1
 		`},
+		// Seeds 4000211 and 4004980: the manager reads what the processes have used, sees that the attempt has lasted for too long, and
+		// does not tell the gate.
+		{name: "what is measured as an attempt ends may not count", want: invariant.Holds, servers: severalServers(7), plan: fourSlots, story: eachServer(1, 4, `
+			0s     SERVER phase phase=pending step=dialing epoch=1
+			0s     SERVER open conn=1
+		`) + eachServer(1, 4, `
+			10s    SERVER measured conn=1 ran=150ms waited=9s
+			10s    SERVER phase phase=failed class=timeout epoch=1
+			10.1s  SERVER released conn=1
+		`) + starts(5, 7, "11s")},
 		{name: "and loses it in the end", want: invariant.Holds, servers: severalServers(2), plan: func(p *scenario.Plan) { p.Limits.Processes = 1 }, story: `
 			0s     s1 open conn=1
 			1.5s   s1 measured conn=1 ran=500ms waited=1s
@@ -112,6 +122,18 @@ func TestWhoWaitsForANarrowGate(t *testing.T) {
 	runCases(t, "I18", []storyCase{
 		{name: "nobody asks", want: invariant.Inconclusive, story: `0s s1 open conn=1`},
 		{name: "two slots are held", want: invariant.Holds, servers: severalServers(7), plan: fourSlots, story: starvedStarts + eachServer(5, 6, next) + waits + `
+			7s     s7 phase phase=pending step=dialing epoch=1
+			7s     s7 open conn=1
+		` + end},
+		// Seed 4005688: a client looks by ping whether the server lives that has left the question about its era unanswered.
+		{name: "a server that agreed on no version had a ping", want: invariant.Holds, servers: severalServers(7), plan: fourSlots, story: starvedStarts + `
+			3.1s   s4 phase phase=pending step=dialing epoch=2
+			3.1s   s4 open conn=2
+			3.3s   s4 received conn=2 method=ping
+			3.3s   s4 answered conn=2 method=initialize
+			3.3s   s4 phase phase=failed class=unsupported epoch=2
+			3.4s   s4 released conn=2
+		` + eachServer(5, 6, next) + waits + `
 			7s     s7 phase phase=pending step=dialing epoch=1
 			7s     s7 open conn=1
 		` + end},

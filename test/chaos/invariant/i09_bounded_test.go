@@ -1,7 +1,9 @@
 package invariant_test
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,13 +14,30 @@ import (
 
 // pagedList is a connection that is asked for so many pages of its list, each as soon as the one before has come.
 func pagedList(pages int) string {
+	return "0s s1 open conn=1\n" + listPages("", 0, pages)
+}
+
+// listPages are the pages of one list, each asked for as soon as the one before has come, from a number of milliseconds on. The ids
+// begin with a word.
+func listPages(word string, from, pages int) string {
 	b := new(strings.Builder)
-	fmt.Fprintln(b, "0s s1 open conn=1")
 	for i := range pages {
-		at := time.Duration(i) * time.Millisecond
-		fmt.Fprintf(b, "%v s1 received conn=1 method=tools/list id=%d\n%v s1 answered conn=1 method=tools/list id=%d\n", at, i, at+time.Millisecond, i)
+		at := time.Duration(from+i) * time.Millisecond
+		fmt.Fprintf(b, "%v s1 received conn=1 method=tools/list id=%s%d cursor=%v\n%v s1 answered conn=1 method=tools/list id=%s%d\n", at, word, i, i > 0,
+			at+time.Millisecond, word, i)
 	}
 	return b.String()
+}
+
+// byTime puts the lines of a story into the order of their times.
+func byTime(story string) string {
+	lines := strings.Split(strings.TrimSpace(story), "\n")
+	slices.SortStableFunc(lines, func(a, b string) int {
+		at, _ := time.ParseDuration(strings.Fields(a)[0])
+		bt, _ := time.ParseDuration(strings.Fields(b)[0])
+		return cmp.Compare(at, bt)
+	})
+	return strings.Join(lines, "\n")
 }
 
 func TestWorkPerEvent(t *testing.T) {
@@ -45,7 +64,7 @@ func TestWorkPerEvent(t *testing.T) {
 			10.05s s1 answered conn=1 method=tools/list id=2 code=401
 			10.5s  s1 notified conn=1 method=notifications/tools/list_changed
 			10.7s  s1 answered conn=1 method=tools/list id=3
-			10.7s  s1 received conn=1 method=tools/list id=4
+			10.7s  s1 received conn=1 method=tools/list id=4 cursor=true
 			11.3s  s1 answered conn=1 method=tools/list id=4
 			11.3s  s1 listed conn=1 rev=2
 			11.35s s1 received conn=1 method=tools/list id=5
@@ -97,6 +116,10 @@ func TestWorkPerEvent(t *testing.T) {
 			3.02s  s1 listed conn=1
 		`},
 		{name: "a list of many pages", want: invariant.Holds, story: pagedList(900)},
+		// Seed 4006695: each refused call makes a list of its own, which begins in the instant in which the one before has failed.
+		{name: "lists side by side and one after the other are lists of their own", want: invariant.Holds,
+			plan: func(p *scenario.Plan) { p.Servers[0].Headers = true }, story: byTime("0s s1 open conn=1\n" +
+				"0s s1 answered conn=1 method=tools/call id=c code=400\n" + listPages("a", 0, 900) + listPages("b", 450, 900) + listPages("c", 1350, 900))},
 		{name: "a list that failed is asked for later each time", want: invariant.Holds, story: first + `
 			1s     s1 notified conn=1 method=notifications/tools/list_changed
 			1.05s  s1 received conn=1 method=tools/list id=2

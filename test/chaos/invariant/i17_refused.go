@@ -1,10 +1,13 @@
 package invariant
 
 import (
+	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 )
 
 // checkDrainedBeside is I17 for the calls that a server had accepted when it refused the credentials of something else: the
@@ -26,7 +29,7 @@ func (c *checker) checkDrainedBeside(server string, commands []ownerCommand) {
 			if received.T < stays[i-1].T || received.T >= s.T-c.skew || end.T < s.T || end.T >= until-c.instantBound() || len(call.Received) > 1 {
 				continue
 			}
-			if c.wasGivenUp(call, end.T) || len(c.refusalEvents(call, end.T)) > 0 || c.serverEnded(server, received.Conn, s.T) || c.underOtherFault(server, received.T, end.T, credentialFaults) {
+			if c.wasGivenUp(call, end.T) || len(c.refusalEvents(call, end.T)) > 0 || c.pollsRefused(call, received.Conn, end) || c.serverEnded(server, received.Conn, s.T) || c.underOtherFault(server, received.T, end.T, credentialFaults) {
 				continue
 			}
 			c.judged++
@@ -38,6 +41,34 @@ func (c *checker) checkDrainedBeside(server string, commands []ownerCommand) {
 			}
 		}
 	}
+}
+
+// pollsRefused reports whether a call that had become a task ended when its server refused to be asked after it. The record does not say
+// which task a request asks after, so there must be a refusal of that instant for each such call that ended then.
+func (c *checker) pollsRefused(call *history.CallRecord, conn int, end *history.Event) bool {
+	created := map[string]bool{} // the ids of the requests that were answered by a task, or by the result
+	refused := 0
+	for _, i := range c.x.ServerEvents(call.Server) {
+		e := c.x.Event(i)
+		switch {
+		case e.Kind != history.Answered || e.Conn != conn:
+		case e.Method == "tools/call" && e.Code == 0 && e.T < end.T:
+			created[e.ID] = true
+		case strings.HasPrefix(e.Method, "tasks/") && e.Method != "tasks/cancel" && e.Code == http.StatusUnauthorized && e.T == end.T:
+			refused++
+		}
+	}
+	isEndedTask := func(o *history.CallRecord) bool {
+		e, received := c.x.Event(o.Ends[0]), c.x.Event(o.Received[len(o.Received)-1])
+		return e.T == end.T && e.Class == messages.ClassUnauthorized && received.Conn == conn && created[received.ID]
+	}
+	tasks := 0
+	for _, o := range c.callsOf(call.Server) {
+		if isEndedTask(o) {
+			tasks++
+		}
+	}
+	return isEndedTask(call) && refused >= tasks
 }
 
 // credentialFaults are the faults under which a server goes on to serve what it has accepted.

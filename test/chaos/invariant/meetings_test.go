@@ -24,6 +24,12 @@ func TestCallsBesideRefusedCredentials(t *testing.T) {
 	const over = `
 		90s    - closing
 	`
+	// Two calls run as tasks.
+	task := strings.Replace(refused, "11s    s1 fault-on", `10.1s  s1 answered conn=1 method=tools/call id=5
+		10.2s  s1 call call=c2 tool=write
+		10.2s  s1 received conn=1 method=tools/call id=6 call=c2
+		10.3s  s1 answered conn=1 method=tools/call id=6
+		11s    s1 fault-on`, 1)
 	http := []string{"s1 kind=http"}
 	runCases(t, "I17", []storyCase{
 		{name: "nothing is let go", servers: http, want: invariant.Inconclusive, why: "No connection was let go", story: `0s s2 open conn=1`},
@@ -34,6 +40,22 @@ func TestCallsBesideRefusedCredentials(t *testing.T) {
 		` + over},
 		{name: "it is cut", servers: http, want: invariant.Violated, why: "refused other credentials at 12s", story: refused + `
 		12s    s1 end call=c1 tool=write outcome=unknown class=canceled
+		12s    s1 released conn=1
+		` + over},
+		// Seed 4005381.
+		{name: "it is a task, and its server refused to be asked after it", servers: http, want: invariant.Holds, story: task + `
+		11.9s  s1 received conn=1 method=tasks/get id=7
+		12s    s1 answered conn=1 method=tasks/get id=7 code=401
+		12s    s1 end call=c1 tool=write outcome=unknown class=unauthorized
+		13s    s1 answered conn=1 method=tasks/result id=8
+		13s    s1 end call=c2 tool=write outcome=result value=2 conn=1
+		17s    s1 released conn=1
+		` + over},
+		{name: "a task is cut as another one is refused", servers: http, want: invariant.Violated, why: "refused other credentials at 12s", story: task + `
+		11.9s  s1 received conn=1 method=tasks/get id=7
+		12s    s1 answered conn=1 method=tasks/get id=7 code=401
+		12s    s1 end call=c1 tool=write outcome=unknown class=unauthorized
+		12s    s1 end call=c2 tool=write outcome=unknown class=unauthorized
 		12s    s1 released conn=1
 		` + over},
 	})

@@ -1,26 +1,36 @@
 package invariant
 
 import (
+	"math"
 	"slices"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 )
 
+// A listReader sorts the requests and the answers of a connection into lists. Two lists may run side by side: that of the catalog, and
+// that of a call whose headers were refused.
+type listReader struct {
+	c     *checker
+	lists []listRequest
+	// answers holds the answer to the last request of each id, byID the list that it belongs to.
+	answers map[string]*history.Event
+	byID    map[string]int
+}
+
 // listsOf returns the tool lists of a connection, each with its pages, the times at which the server announced a change of its
 // list, and in further the acknowledgments of subscriptions after the first. A later subscription may be about resources alone,
 // or take the place of the first.
 func (c *checker) listsOf(conn *history.ConnRecord) (lists []listRequest, announced, further []time.Duration) {
 	agreed := false
-	answered := map[string]time.Duration{} // when the last request of an id was answered
+	r := &listReader{c: c, answers: map[string]*history.Event{}, byID: map[string]int{}}
 	for _, i := range conn.Events {
 		if e := c.x.Event(i); e.Kind == history.Answered && e.Method == "tools/list" {
-			answered[e.ID] = e.T
+			r.answers[e.ID] = e
 		}
 	}
 	for _, i := range conn.Events {
 		e := c.x.Event(i)
-		n := len(lists)
 		switch {
 		case e.Kind == history.Notified:
 			// The first acknowledged subscription counts as an announcement, because the client may have missed a change before
@@ -33,29 +43,77 @@ func (c *checker) listsOf(conn *history.ConnRecord) (lists []listRequest, announ
 				agreed = agreed || agreement
 			}
 		case e.Kind == history.Received && e.ID != "" && e.Method == "tools/list":
-			// The client requests the next page in the instant in which the page before has come. A later request is a new
-			// list.
-			if n > 0 && !lists[n-1].done && isWithin(answered[c.x.Event(lists[n-1].lastEvent).ID], e.T, c.skew) {
-				lists[n-1].pages++
-				lists[n-1].lastEvent = i
-			} else {
-				lists = append(lists, listRequest{firstEvent: i, lastEvent: i, from: e.T, to: e.T, pages: 1, failed: true})
-			}
-		case n == 0:
-		case e.Kind == history.Answered && e.Code != 0 && e.ID != c.x.Event(lists[n-1].lastEvent).ID:
-			// The client repeated the request with other credentials in the instant of the refusal, so the list goes on under
-			// the new id.
+			r.addRequest(i, e)
 		case e.Kind == history.Answered && e.Method == "tools/list":
-			lists[n-1].to, lists[n-1].failed = e.T, e.Code != 0
-			if e.Code != 0 {
-				lists[n-1].code = e.Code
-			}
-			lists[n-1].done = lists[n-1].done || e.Code != 0
+			r.addAnswer(e)
 		case e.Kind == history.Listed:
-			lists[n-1].to, lists[n-1].done, lists[n-1].failed = e.T, true, false
+			if n := r.openListAt(e.T); n >= 0 {
+				l := &r.lists[n]
+				l.to, l.done, l.failed = e.T, true, false
+			}
 		}
 	}
-	return lists, announced, further
+	return r.lists, announced, further
+}
+
+// addRequest adds a request to the list that it goes on with, or begins a list. The client requests the next page in the instant in
+// which the page before has come, and repeats a refused request with other credentials in the instant of the refusal.
+func (r *listReader) addRequest(i int, e *history.Event) {
+	n := r.openListAt(e.T)
+	if n >= 0 {
+		before := r.lastAnswer(&r.lists[n])
+		if before == nil || !isWithin(before.T, e.T, r.c.skew) || !e.Cursor && before.Code == 0 {
+			n = -1
+		}
+	}
+	if n < 0 {
+		n = len(r.lists)
+		r.lists = append(r.lists, listRequest{firstEvent: i, from: e.T, to: e.T, failed: true})
+	}
+	r.lists[n].pages++
+	r.lists[n].lastEvent = i
+	r.byID[e.ID] = n
+}
+
+// addAnswer notes the answer to a list's last request.
+func (r *listReader) addAnswer(e *history.Event) {
+	n, known := r.byID[e.ID]
+	if !known {
+		return
+	}
+	l := &r.lists[n]
+	// The client has repeated the request with other credentials in the instant of the refusal, so the list goes on under the new id.
+	if e.Code != 0 && e.ID != r.c.x.Event(l.lastEvent).ID {
+		return
+	}
+	if l.to, l.failed = e.T, e.Code != 0; l.failed {
+		l.code, l.done = e.Code, true
+	}
+}
+
+// lastAnswer returns the answer to a list's last request, nil if none came.
+func (r *listReader) lastAnswer(l *listRequest) *history.Event {
+	return r.answers[r.c.x.Event(l.lastEvent).ID]
+}
+
+// openListAt returns the list that is not done and whose last page came nearest to a time, the newest of several; -1 if there is
+// none.
+func (r *listReader) openListAt(t time.Duration) int {
+	best, gap := -1, time.Duration(0)
+	for n := range slices.Backward(r.lists) {
+		l := &r.lists[n]
+		if l.done {
+			continue
+		}
+		away := time.Duration(math.MaxInt64)
+		if a := r.lastAnswer(l); a != nil {
+			away = (a.T - t).Abs()
+		}
+		if best < 0 || away < gap {
+			best, gap = n, away
+		}
+	}
+	return best
 }
 
 // listFailed reports whether the client saw a list fail: the server refused it or never answered, or its pages led in a circle.

@@ -22,6 +22,7 @@ type envelope struct {
 		Arguments struct {
 			Call string `json:"call"`
 		} `json:"arguments"`
+		Cursor *string `json:"cursor"`
 	} `json:"params"`
 }
 
@@ -68,7 +69,8 @@ func (s *Server) receiveMessage(conn int, body []byte, header map[string]string)
 		return
 	}
 	m := parseEnvelope(body)
-	s.recordLocked(history.Event{Kind: history.Received, Conn: conn, Method: m.Method, ID: string(m.ID), Call: m.Params.Arguments.Call})
+	s.recordLocked(history.Event{Kind: history.Received, Conn: conn, Method: m.Method, ID: string(m.ID), Call: m.Params.Arguments.Call,
+		Cursor: m.Method == "tools/list" && m.Params.Cursor != nil})
 	if m.Method != "" && len(m.ID) > 0 {
 		if s.openRequests[conn] == nil {
 			s.openRequests[conn] = map[string]openRequest{}

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"bytes"
 	"hash/fnv"
 	"math/rand/v2"
 	"strconv"
@@ -145,7 +146,8 @@ func (h *simServer) receiveMessage(l *simConn, x *exchange) {
 		r.id = strconv.Itoa(l.requestCount)
 		l.openRequests[x.id] = r
 	}
-	h.recordEvent(history.Event{Kind: history.Received, Conn: l.number, Method: x.method, ID: r.id, Call: r.call})
+	h.recordEvent(history.Event{Kind: history.Received, Conn: l.number, Method: x.method, ID: r.id, Call: r.call,
+		Cursor: x.method == "tools/list" && bytes.Contains(x.body, []byte(`"cursor":`))})
 	h.performActions(h.machine.Receive(h.w.currentTime(), l.number, x.body, x.header))
 	l.markTaken(x)
 	h.w.needsWait = true
