@@ -13,6 +13,8 @@ import (
 type ForeignFile struct {
 	foreign.Location
 	config.Parsed
+	// Text is the content; nil if the file could not be read.
+	Text []byte
 }
 
 // ReadForeign reads the files of other programs at these places; missing ones are left out. dir is the directory in
@@ -28,7 +30,7 @@ func ReadForeign(locations []foreign.Location, dir string) []ForeignFile {
 		if p.Project {
 			f.Scope, f.Dir = messages.ScopeProject, dir
 		}
-		found = append(found, ForeignFile{p, foreign.Parse(f, foreign.Context{Dir: dir, Format: p.Format})})
+		found = append(found, ForeignFile{p, foreign.Parse(f, foreign.Context{Dir: dir, Format: p.Format}), f.Data})
 	}
 	return found
 }
@@ -41,7 +43,7 @@ func ReadNamed(paths []string, stdin io.Reader, format foreign.Format, dir strin
 		f, _ := Options{Stdin: stdin}.readNamed(path)
 		f.Scope = messages.ScopeUser
 		parsed := foreign.Parse(f, foreign.Context{Dir: dir, Format: format})
-		found = append(found, ForeignFile{foreign.Location{Format: foreign.Titled(parsed.Program), Path: f.Path}, parsed})
+		found = append(found, ForeignFile{foreign.Location{Format: foreign.Titled(parsed.Program), Path: f.Path}, parsed, f.Data})
 	}
 	return found
 }

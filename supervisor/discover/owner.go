@@ -13,7 +13,7 @@ import (
 // files in a repository of their own. A file that another user could have written is refused: its entries start without
 // an approval.
 func readOwnFile(path string) (config.File, bool) {
-	if problem := writtenByOthers(path); problem != "" {
+	if problem := WrittenByOthers(path); problem != "" {
 		return config.File{Path: path, Err: problem + "; it is not believed: make it yours (chown, chmod go-w), or name it with --config"}, true
 	}
 	return readOptional(path)
@@ -23,22 +23,22 @@ func readOwnFile(path string) (config.File, bool) {
 // could. The approval screen warns with it: a changed entry and a changed file that it names are noticed, but not what
 // those files load in turn.
 func SharedWith(b config.Binding) string {
-	if problem := writtenByOthers(b.Path); problem != "" {
+	if problem := WrittenByOthers(b.Path); problem != "" {
 		return "the file: " + problem
 	}
 	if b.Project == "" {
 		return ""
 	}
-	if problem := writtenByOthers(b.Project); problem != "" {
+	if problem := WrittenByOthers(b.Project); problem != "" {
 		return "the project: " + problem
 	}
 	return ""
 }
 
-// writtenByOthers says why a user other than the person or the administrator could have written a file: by its owner,
+// WrittenByOthers says why a user other than the person or the administrator could have written a file: by its owner,
 // its permissions, those of its folder, or those of the folder of the link that leads to it. It is empty if none could,
 // and for a missing file.
-func writtenByOthers(path string) string {
+func WrittenByOthers(path string) string {
 	// The permissions of the target decide, and those of both folders.
 	real, err := filepath.EvalSymlinks(path)
 	if errors.Is(err, fs.ErrNotExist) {

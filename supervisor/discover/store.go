@@ -83,7 +83,7 @@ func readStore(path string) (approvalStore, error) {
 	if path == "" {
 		return empty, nil
 	}
-	if problem := writtenByOthers(path); problem != "" {
+	if problem := WrittenByOthers(path); problem != "" {
 		return empty, errors.New("the store of approvals is not believed: " + problem + "; make it yours (chown, chmod go-w)")
 	}
 	// The size is checked before the file is read into memory.
