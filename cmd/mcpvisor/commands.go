@@ -8,6 +8,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/approve"
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/call"
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/cli"
+	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/clients"
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/guardian"
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/inspect"
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/manage"
@@ -27,7 +28,7 @@ var commands = []struct {
 	}},
 	{"Find out what is wrong:", []func(*cli.Options) *cobra.Command{inspect.NewWhy, inspect.NewPing, inspect.NewLogs, inspect.NewDoctor, inspect.NewAudit}},
 	{"Manage servers:", []func(*cli.Options) *cobra.Command{
-		manage.NewInit, manage.NewAdd, manage.NewAddJSON, manage.NewGet, manage.NewRemove, manage.NewEnable, manage.NewDisable, manage.NewReconnect, serve.NewReload, registry.NewSearch, manage.NewImport,
+		manage.NewInit, manage.NewAdd, manage.NewAddJSON, manage.NewGet, manage.NewRemove, manage.NewEnable, manage.NewDisable, manage.NewReconnect, serve.NewReload, registry.NewSearch, manage.NewImport, clients.NewClients,
 	}},
 	{"Decide who may do what:", []func(*cli.Options) *cobra.Command{signin.NewLogin, signin.NewLogout, signin.NewAuth, approve.NewApprove, approve.NewDiff, approve.NewPermissions}},
 	{"More:", slices.Concat([]func(*cli.Options) *cobra.Command{manage.NewConfig}, harnessCommands(),

@@ -34,6 +34,7 @@ var topicsOf = map[string][]string{
 	"enable":           {"managing"},
 	"disable":          {"managing"},
 	"import":           {"other-programs", "security"},
+	"clients":          {"other-programs", "files"},
 	"approve":          {"security", "files"},
 	"login":            {"authorization"},
 	"logout":           {"authorization", "files"},

@@ -45,6 +45,7 @@ var decoders = map[string]string{
 	"supervisor/config/audit.go":               scalarsOnly,
 	"supervisor/config/auth.go":                scalarsOnly,
 	"cmd/mcpvisor/internal/edit/edit.go":       validOnly,
+	"cmd/mcpvisor/internal/edit/proof.go":      validOnly,
 	"supervisor/config/fields.go":              scalarsOnly,
 	"supervisor/config/foreign/toml.go":        validOnly,
 	"supervisor/config/value.go":               scalarsOnly,

@@ -580,7 +580,7 @@ var Table = []Row{
 		Why:      "who may call what is decided about tools, which package call finds",
 	},
 	{
-		Packages: []string{"cmd/mcpvisor/internal/inspect", "cmd/mcpvisor/internal/registry"},
+		Packages: []string{"cmd/mcpvisor/internal/inspect", "cmd/mcpvisor/internal/registry", "cmd/mcpvisor/internal/clients"},
 		Height:   command + 9,
 		Why:      "an approval that is missing is shown in the screen of approve",
 	},

@@ -1,13 +1,18 @@
-// Package edit changes one member of a JSON text and leaves the rest alone. It is pure: a text comes in, a text goes out.
+// Package edit changes one member of a text in JSON, TOML or YAML and leaves the rest alone. It is pure: a text comes in, a text
+// goes out.
 //
 //	text, err = edit.Put(text, []string{"mcpServers", "github"}, json.RawMessage(`{"command": "npx"}`))
 //	text, err = edit.Remove(text, []string{"mcpServers", "old"})
 //
 // How it fits: the commands add, import, remove, enable and disable call it inside of editFile of package manage,
-// which reads and writes the file. github.com/tailscale/hujson parses; this package owns the decision which bytes change.
+// which reads and writes the file; the commands clients connect and disconnect call it for files of other programs, which may be
+// TOML and YAML. github.com/tailscale/hujson parses JSON; this package owns the decision which bytes change.
 //
 //	edit.go    finds the member that a path leads to, and checks that it is unique
 //	splice.go  lays out the new member as its neighbours are, and replaces the bytes
+//	toml.go    a table at the end of a TOML text
+//	yaml.go    an entry at the end of a section of a YAML text
+//	proof.go   reads TOML and YAML before and after, and refuses an edit that changed anything else
 //
 // Guarantees:
 //
@@ -16,6 +21,7 @@
 //     mark, the end of the file. The one exception is the comma that a new neighbour needs, or a lost one leaves.
 //   - A new member is written as its neighbours are: with their indentation, line endings and trailing comma; on one line
 //     where they stand on one line.
+//   - An edit of TOML or YAML works on whole lines, and is returned only if reading both texts shows no other difference.
 //   - A text that cannot be edited without guessing is an error, and no text comes back: one that is no JSON, a path through
 //     something that is no object, a key that stands twice.
 //
@@ -33,7 +39,8 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// These errors say why a text is not edited, for errors.Is. The errors that are returned wrap them and name the path.
+// These errors say why a text is not edited, for errors.Is. The errors that are returned wrap them and name the path. Those of TOML
+// and YAML alone stand in proof.go.
 var (
 	ErrNotJSON   = errors.New("the text is not JSON")
 	ErrNotObject = errors.New("it is no object")

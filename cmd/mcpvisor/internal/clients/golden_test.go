@@ -1,0 +1,127 @@
+package clients
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/tools/txtar"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor/config"
+	"github.com/mcpvisor/mcpvisor/supervisor/config/foreign"
+	"github.com/mcpvisor/mcpvisor/test/formtest"
+)
+
+var update = flag.Bool("update", false, "write what the code answers into testdata")
+
+// TestTheEntryOfEveryProgram puts the entry into a file of each program as people write it. Each file of testdata has prose, the
+// name of the file before, and what becomes of it. The result can be undone byte for byte, the program's reader finds the entry,
+// and taking it out leaves the servers that were there.
+func TestTheEntryOfEveryProgram(t *testing.T) {
+	var tried []string
+	names, _ := filepath.Glob("testdata/*.txtar")
+	for _, name := range names {
+		a, err := txtar.ParseFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stem := strings.TrimSuffix(filepath.Base(name), ".txtar")
+		program, _, _ := strings.Cut(stem, "_")
+		format := foreign.Format(program)
+		tried = append(tried, program)
+		t.Run(stem, func(t *testing.T) {
+			before, path := a.Files[0].Data, a.Files[0].Name
+			file := config.File{Path: path, Scope: messages.ScopeUser, Data: before}
+			entry := foreign.StdioEntryFor(format, file, entryName, "/opt/mcpvisor/mcpvisor", []string{"connect"})
+			after, err := putEntry(format, before, entry)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if *update {
+				a.Files = append(a.Files[:1], txtar.File{Name: "after", Data: after})
+				if err := os.WriteFile(name, txtar.Format(a), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if len(a.Files) != 2 || !bytes.Equal(a.Files[1].Data, after) {
+				t.Errorf("after:\n%s", after)
+			}
+			if text, ok := spliceOf(before, after).undo(after); !ok || !bytes.Equal(text, before) {
+				t.Errorf("undone:\n%s", text)
+			}
+			if err := checkReadBack(foreign.Location{Format: format, Path: path}, after, "/opt/mcpvisor/mcpvisor"); err != nil {
+				t.Error(err)
+			}
+			removed, err := removeEntry(format, after, entry.Path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			servers := func(text []byte) (names []string) {
+				p := foreign.Parse(config.File{Path: path, Scope: messages.ScopeUser, Data: text}, foreign.Context{Format: format})
+				for name := range p.Servers {
+					names = append(names, name)
+				}
+				slices.Sort(names)
+				return names
+			}
+			if !slices.Equal(servers(before), servers(removed)) || len(servers(after)) != len(servers(before))+1 {
+				t.Errorf("%v, then %v, then %v", servers(before), servers(after), servers(removed))
+			}
+		})
+	}
+	for _, f := range foreign.Formats {
+		if !slices.Contains(tried, string(f)) {
+			t.Errorf("%s has no golden file", f)
+		}
+	}
+}
+
+// TestTheGoldenStoreIsWhole checks that the golden file has every member of the form that is written.
+func TestTheGoldenStoreIsWhole(t *testing.T) {
+	golden, err := os.ReadFile(filepath.Join("testdata", "clients_v1.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	formtest.Check(t, storedChanges{}, golden)
+	stored, err := parseStore(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	after := []byte("{\"mcpServers\": {\"mcpvisor\": {}}}\n")
+	if before, ok := stored.Files["/home/ann/.cursor/mcp.json"].Splice.undo(after); !ok || string(before) != "{\"mcpServers\": {}}\n" {
+		t.Errorf("%q, %v", before, ok)
+	}
+	if _, err := parseStore(bytes.Replace(golden, []byte(`"version": 1`), []byte(`"version": 2`), 1)); err == nil ||
+		!strings.Contains(err.Error(), "newer mcpvisor") {
+		t.Errorf("a newer store: %v", err)
+	}
+	if _, err := parseStore(golden[:len(golden)/2]); err == nil || !strings.Contains(err.Error(), "damaged") {
+		t.Errorf("half a store: %v", err)
+	}
+}
+
+// FuzzSplice checks that a difference gives back the text before, and no other.
+func FuzzSplice(f *testing.F) {
+	f.Add([]byte("{}"), []byte("{\"a\": 1}"))
+	f.Add([]byte("aaa"), []byte("aa"))
+	f.Add([]byte(""), []byte("a"))
+	f.Fuzz(func(t *testing.T, before, after []byte) {
+		s := spliceOf(before, after)
+		if got, ok := s.undo(after); !ok || !bytes.Equal(got, before) {
+			t.Fatalf("%q, %v", got, ok)
+		}
+		if got, ok := s.undo(append(bytes.Clone(after), 'x')); ok {
+			t.Fatalf("another text: %q", got)
+		}
+		s.Offset = len(after) + 1
+		if _, ok := s.undo(after); ok {
+			t.Fatal("a damaged splice")
+		}
+	})
+}
