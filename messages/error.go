@@ -100,6 +100,9 @@ var (
 	// ErrNotConnected matches every error of a call or a read whose server is configured and not connected: see Error.Retry. A name
 	// that no configured server has is ErrUnknownServer or ErrUnknownTool, and a server that is switched off ErrDisabled.
 	ErrNotConnected = errors.New("the server is not connected")
+	// ErrCallerRefused is wrapped by the error of a call whose caller (WithCaller) has no credentials that the server accepts, while
+	// those of others serve: the server stays connected.
+	ErrCallerRefused = errors.New("the credentials of the caller are refused")
 	// ErrMemory is wrapped by errors about what was refused because a server holds its share of the memory for all servers.
 	ErrMemory = errors.New("the memory for all servers is used up")
 	// ErrDisabled is wrapped by errors about a disabled server.

@@ -32,9 +32,18 @@ func WithMeta(meta json.RawMessage) CallOption {
 // WithCaller names the caller of all calls and reads that use the context: a sub-agent, a conversation, a person. Where calls
 // wait for a slot at a server (Spec.MaxInFlight), the callers get free slots in turn, so that one with a thousand calls does not
 // delay another with a single one. Calls without a name belong to one common caller.
+//
+// The name goes all the way: [CallerOf] finds it in the contexts of Config.Interceptors, Allow, Ask, Elicit, Sample, of the
+// Authorizer of AuthProvider, and of the handlers of in-process servers (packages transports/mcpgo and gosdk); a transport of the
+// program finds it in transports.Message.Caller. Over HTTP each request carries the credentials that the Authorizer gives for its
+// own caller; credentials of one caller that the server refuses are that caller's alone (ErrCallerRefused). Lists are read with the
+// connection's own. A server whose spec says share "principal" has an instance for each name: see [Spec].
 func WithCaller(ctx context.Context, key string) context.Context {
 	return messages.WithCaller(ctx, key)
 }
+
+// CallerOf returns the name that WithCaller gave, empty if there is none.
+func CallerOf(ctx context.Context) string { return messages.CallerOf(ctx) }
 
 // sessionOptions collects the options of one call; nil if there are none, which spares the usual call an allocation. The
 // program's functions are wrapped here, because they run on the connection's goroutine and a panic there would end it.

@@ -63,6 +63,7 @@ type (
 // The errors that a program compares with errors.Is; an *Error of this package matches those that its outcome and class mean.
 var (
 	ErrNotSent         = messages.ErrNotSent
+	ErrCallerRefused   = messages.ErrCallerRefused
 	ErrOutcomeUnknown  = messages.ErrOutcomeUnknown
 	ErrRejected        = messages.ErrRejected
 	ErrNeedsAuth       = messages.ErrNeedsAuth

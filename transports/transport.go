@@ -130,6 +130,10 @@ type Message struct {
 	Version string
 	// Header has further headers for this message over HTTP (Mcp-Param-…), already encoded; other transports ignore it.
 	Header map[string]string
+	// Caller names the caller on whose behalf the message is sent (messages.WithCaller); of what belongs to no call, the one that
+	// Dial's context named. It never reaches the peer by itself: an in-process server gets it, and over HTTP the Authorizer finds it
+	// in its context.
+	Caller string
 }
 
 // Delivery says how far an outgoing message got, and with that whether it may be sent once more.

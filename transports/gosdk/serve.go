@@ -14,6 +14,7 @@
 //   - Every connection has a session of its own.
 //   - A panic of a handler becomes the JSON-RPC error of that one request. Without this package it would end the program.
 //   - Requests of the server (sampling, elicitation, roots) reach the client, and its answers the handlers.
+//   - The context of a request's handler names the caller on whose behalf the request came (messages.CallerOf).
 //   - When the connection ends, the contexts of all handlers end, and serving returns when the handlers have.
 //
 // Both eras work, tried with v1.8.0: the legacy one with every request and notification of the server, the modern one
@@ -30,10 +31,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports"
 	"github.com/mcpvisor/mcpvisor/transports/inprocess"
 )
 
@@ -59,9 +63,19 @@ func Serve(s *mcp.Server) func(context.Context, inprocess.Peer) error {
 	}
 }
 
-// recoverPanics returns the panic of a handler as the error of its request.
+// callerHeader is the key of the caller in the headers that the SDK's requests carry beside their message. No header of HTTP has
+// this form, so that no request from elsewhere can name a caller.
+const callerHeader = "mcpvisor caller"
+
+// recoverPanics returns the panic of a handler as the error of its request, and gives the handler a context that names the caller.
 func recoverPanics(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (result mcp.Result, err error) {
+		// The caller came beside the message: see conn.Read.
+		if extra := req.GetExtra(); extra != nil {
+			if caller := extra.Header[callerHeader]; len(caller) == 1 {
+				ctx = messages.WithCaller(ctx, caller[0])
+			}
+		}
 		defer func() {
 			if v := recover(); v != nil {
 				result, err = nil, fmt.Errorf("the server panicked: %v", v)
@@ -89,11 +103,21 @@ var _ mcp.Connection = (*conn)(nil)
 // Read implements mcp.Connection. The SDK passes a context that never ends and stops a Read by Close, so that conn's own context
 // counts.
 func (c *conn) Read(context.Context) (jsonrpc.Message, error) {
-	msg, err := c.peer.Read(c.ctx)
+	var m transports.Message
+	var err error
+	if direct, ok := c.peer.(inprocess.DirectPeer); ok {
+		m, err = direct.ReadMessage(c.ctx)
+	} else {
+		m.Body, err = c.peer.Read(c.ctx)
+	}
 	if err != nil {
 		return nil, io.EOF
 	}
-	return jsonrpc.DecodeMessage(msg)
+	msg, err := jsonrpc.DecodeMessage(m.Body)
+	if request, ok := msg.(*jsonrpc.Request); ok && m.Caller != "" {
+		request.Extra = &mcp.RequestExtra{Header: http.Header{callerHeader: {m.Caller}}}
+	}
+	return msg, err
 }
 
 // Write implements mcp.Connection.

@@ -66,7 +66,8 @@ func TestReceiveContract(t *testing.T) {
 					script.Play(ctx, held, m.Body)
 					return held.take()
 				})
-				own.Receive(func(msg []byte) {
+				own.Receive(func(m transports.Message) {
+					msg := m.Body
 					if bytes.Contains(msg, []byte(`"method":`)) && bytes.Contains(msg, []byte(`"id":`)) {
 						go script.Play(ctx, port, msg) // it may be a long one
 						return
@@ -143,7 +144,7 @@ func direct(answer func(transports.Message) []byte, read func([]byte)) func(cont
 func received(answer func(transports.Message) []byte, receive func([]byte)) func(context.Context, inprocess.Peer) error {
 	return func(ctx context.Context, p inprocess.Peer) error {
 		p.(inprocess.DirectPeer).Answer(answer)
-		p.(inprocess.DirectPeer).Receive(receive)
+		p.(inprocess.DirectPeer).Receive(func(m transports.Message) { receive(m.Body) })
 		if msg, err := p.Read(ctx); !errors.Is(err, io.EOF) {
 			return fmt.Errorf("read %q, %w", msg, err)
 		}

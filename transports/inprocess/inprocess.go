@@ -48,7 +48,10 @@ type DirectPeer interface {
 	// receive runs on a goroutine that lives as long as there are messages. The order holds as it does for Read: a request that
 	// comes while receive runs is queued for it as well. A panic in it, or the end of its goroutine, ends the connection, whose
 	// end waits for receive.
-	Receive(receive func(msg []byte))
+	Receive(receive func(m transports.Message))
+	// ReadMessage is Read for a server that wants to know whose the message is. Of the fields of the result, ID, Method, Name and
+	// Version are set only if the client's session knows them.
+	ReadMessage(ctx context.Context) (transports.Message, error)
 }
 
 // Transport is the transport to a server in the same program.
@@ -172,7 +175,7 @@ func (c *connection) Send(ctx context.Context, m transports.Message) (transports
 		c.workers.dispatchMessage(m)
 		return transports.Written, nil
 	}
-	item := c.queue.putMessage(m.Body)
+	item := c.queue.putMessage(m)
 	c.startReceiving()
 	if item == nil {
 		return transports.Written, nil
@@ -209,24 +212,30 @@ type connPeer connection
 
 // Read implements Peer.
 func (p *connPeer) Read(ctx context.Context) ([]byte, error) {
+	m, err := p.ReadMessage(ctx)
+	return m.Body, err
+}
+
+// ReadMessage implements DirectPeer.
+func (p *connPeer) ReadMessage(ctx context.Context) (transports.Message, error) {
 	for {
 		if p.lifetime.Ctx.Err() != nil {
-			return nil, io.EOF
+			return transports.Message{}, io.EOF
 		}
-		msg, more := p.queue.takeMessage() // both are nil if a Receive function gets the messages
-		if msg != nil {
-			return msg, nil
+		m, more := p.queue.takeMessage() // both are empty if a Receive function gets the messages
+		if m.Body != nil {
+			return m, nil
 		}
 		select {
 		case <-more:
 		case <-p.lifetime.Ctx.Done():
-			return nil, io.EOF
+			return transports.Message{}, io.EOF
 		case <-ctx.Done():
 			// serve's own context is a child of the connection's, and may be seen to end first.
 			if p.lifetime.Ctx.Err() != nil {
-				return nil, io.EOF
+				return transports.Message{}, io.EOF
 			}
-			return nil, ctx.Err()
+			return transports.Message{}, ctx.Err()
 		}
 	}
 }
@@ -281,7 +290,7 @@ func (p *connPeer) Answer(answer func(transports.Message) []byte) {
 }
 
 // Receive implements DirectPeer.
-func (p *connPeer) Receive(receive func([]byte)) {
+func (p *connPeer) Receive(receive func(transports.Message)) {
 	p.queue.setReceiver(receive)
 	(*connection)(p).startReceiving()
 }
@@ -303,8 +312,8 @@ func (c *connection) startReceiving() {
 				c.lifetime.End(&transports.Error{Class: messages.ClassExited, Text: "the in-process server ended its goroutine"})
 			}
 		}()
-		for msg := c.queue.nextClaimed(); msg != nil && c.lifetime.Ctx.Err() == nil; msg = c.queue.nextClaimed() {
-			receive(msg)
+		for m := c.queue.nextClaimed(); m.Body != nil && c.lifetime.Ctx.Err() == nil; m = c.queue.nextClaimed() {
+			receive(m)
 		}
 		done = true
 	})

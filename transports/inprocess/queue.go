@@ -4,6 +4,8 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"github.com/mcpvisor/mcpvisor/transports"
 )
 
 // maxQueuedBytes bounds the bytes of messages that wait for the server. Senders block beyond that.
@@ -19,23 +21,24 @@ type messageQueue struct {
 	// mu guards everything below.
 	mu       sync.Mutex
 	items    []*queueItem
-	accepted int           // how many of items, from the front, are accepted
-	bytes    int           // bytes of the accepted ones, at most maxQueuedBytes
-	more     chan struct{} // closed when a message is put; nil while no reader waits
-	receive  func([]byte)  // gets the messages in place of takeMessage; nil if takeMessage is used
-	claimed  bool          // a goroutine gives them to receive
+	accepted int                      // how many of items, from the front, are accepted
+	bytes    int                      // bytes of the accepted ones, at most maxQueuedBytes
+	more     chan struct{}            // closed when a message is put; nil while no reader waits
+	receive  func(transports.Message) // gets the messages in place of takeMessage; nil if takeMessage is used
+	claimed  bool                     // a goroutine gives them to receive
 }
 
 // queueItem is one message in the queue.
 type queueItem struct {
-	msg      []byte
+	msg      transports.Message
 	accepted chan struct{} // nil if it was accepted at once
 }
 
-// putMessage appends a copy of msg. It returns nil if the message is accepted, otherwise the item whose accepted the sender waits
+// putMessage appends a copy of a message. It returns nil if the message is accepted, otherwise the item whose accepted the sender waits
 // for.
-func (q *messageQueue) putMessage(msg []byte) *queueItem {
-	item := &queueItem{msg: append(make([]byte, 0, len(msg)), msg...)}
+func (q *messageQueue) putMessage(m transports.Message) *queueItem {
+	m.Body = append(make([]byte, 0, len(m.Body)), m.Body...)
+	item := &queueItem{msg: m}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.items = append(q.items, item)
@@ -46,23 +49,23 @@ func (q *messageQueue) putMessage(msg []byte) *queueItem {
 		close(q.more)
 		q.more = nil
 	}
-	if q.accepted == len(q.items)-1 && q.bytes+len(msg) <= maxQueuedBytes {
+	if q.accepted == len(q.items)-1 && q.bytes+len(m.Body) <= maxQueuedBytes {
 		q.accepted++
-		q.bytes += len(msg)
+		q.bytes += len(m.Body)
 		return nil
 	}
 	item.accepted = make(chan struct{})
 	return item
 }
 
-// takeMessage removes the first message, or returns a channel that is closed when there may be one. Both are nil if a Receive
-// function gets the messages. Asking again is the sign that the reader has handled the message before.
-func (q *messageQueue) takeMessage() (msg []byte, more <-chan struct{}) {
+// takeMessage removes the first message, or returns a channel that is closed when there may be one. Both are empty if a
+// Receive function gets the messages. Asking again is the sign that the reader has handled the message before.
+func (q *messageQueue) takeMessage() (m transports.Message, more <-chan struct{}) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch {
 	case q.receive != nil:
-		return nil, nil
+		return m, nil
 	case len(q.items) > 0:
 		return q.pop(), nil
 	}
@@ -70,11 +73,11 @@ func (q *messageQueue) takeMessage() (msg []byte, more <-chan struct{}) {
 	if q.more == nil {
 		q.more = make(chan struct{})
 	}
-	return nil, q.more
+	return m, q.more
 }
 
 // setReceiver makes receive get every message from now on.
-func (q *messageQueue) setReceiver(receive func([]byte)) {
+func (q *messageQueue) setReceiver(receive func(transports.Message)) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.receive = receive
@@ -85,7 +88,7 @@ func (q *messageQueue) setReceiver(receive func([]byte)) {
 
 // claimReceiver makes the caller the one goroutine that calls nextClaimed until the queue is empty, and returns the function to
 // give the messages to. It returns nil if the queue is empty, there is no such function, or another goroutine has the claim.
-func (q *messageQueue) claimReceiver() func([]byte) {
+func (q *messageQueue) claimReceiver() func(transports.Message) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.receive == nil || q.claimed || len(q.items) == 0 {
@@ -95,14 +98,14 @@ func (q *messageQueue) claimReceiver() func([]byte) {
 	return q.receive
 }
 
-// nextClaimed removes the first message. When it returns nil, the claim has ended.
-func (q *messageQueue) nextClaimed() []byte {
+// nextClaimed removes the first message. When it returns one without a body, the claim has ended.
+func (q *messageQueue) nextClaimed() (m transports.Message) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.items) == 0 {
 		q.markHandled()
 		q.claimed = false
-		return nil
+		return m
 	}
 	return q.pop()
 }
@@ -114,13 +117,13 @@ func (q *messageQueue) markHandled() {
 }
 
 // pop removes the first message, which must be there. A message that had no room yet is accepted by that.
-func (q *messageQueue) pop() []byte {
+func (q *messageQueue) pop() transports.Message {
 	first := q.items[0]
 	q.items[0] = nil
 	q.items = q.items[1:]
 	if q.accepted > 0 {
 		q.accepted--
-		q.bytes -= len(first.msg)
+		q.bytes -= len(first.msg.Body)
 	} else {
 		close(first.accepted)
 	}
@@ -130,10 +133,10 @@ func (q *messageQueue) pop() []byte {
 
 // admitWaiting accepts messages from the front for as long as there is room, and so wakes their senders.
 func (q *messageQueue) admitWaiting() {
-	for q.accepted < len(q.items) && q.bytes+len(q.items[q.accepted].msg) <= maxQueuedBytes {
+	for q.accepted < len(q.items) && q.bytes+len(q.items[q.accepted].msg.Body) <= maxQueuedBytes {
 		next := q.items[q.accepted]
 		q.accepted++
-		q.bytes += len(next.msg)
+		q.bytes += len(next.msg.Body)
 		close(next.accepted)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/mcpvisor/mcpvisor/transports"
 )
 
 // TestQueueAgainstPlain compares the queue with what its comment says, on random histories.
@@ -38,10 +40,11 @@ func TestQueueAgainstPlain(t *testing.T) {
 				}
 				msg := make([]byte, e.size)
 				copy(msg, e.name)
-				e.item = q.putMessage(msg)
+				e.item = q.putMessage(transports.Message{Body: msg})
 				plain = append(plain, e)
 			case 1:
-				msg, _ := q.takeMessage()
+				taken, _ := q.takeMessage()
+				msg := taken.Body
 				if (msg == nil) != (len(plain) == 0) {
 					t.Fatalf("take gave %d bytes of %d messages", len(msg), len(plain))
 				}

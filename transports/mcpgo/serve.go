@@ -22,6 +22,7 @@
 //     is acknowledged, the latest about each list and each resource is kept, and those that say the same are left out.
 //   - Requests of the server (sampling, elicitation, roots) reach the client, if it declared that it can answer them,
 //     and its answers the handlers. When a handler's context ends first, the client gets notifications/cancelled.
+//   - The context of a request's handler names the caller on whose behalf the request came (messages.CallerOf).
 //   - When the connection ends, the contexts of all handlers end, and serving returns when the handlers have.
 //
 // Both eras work, tried with v1.2.1. In the modern one (2026-07-28): server/discover, answers that ask for input, cancellation,
@@ -46,6 +47,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
+	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/transports"
 	"github.com/mcpvisor/mcpvisor/transports/inprocess"
 )
@@ -98,14 +100,15 @@ func (c *conn) readMessages() error {
 		case err != nil:
 			return err
 		}
-		c.handleMessage(msg)
+		c.handleMessage(transports.Message{Body: msg})
 	}
 }
 
 // handleMessage handles one message. A notification is handled before it returns, which keeps the order; a request gets a
 // goroutine of its own.
-func (c *conn) handleMessage(msg []byte) {
+func (c *conn) handleMessage(m transports.Message) {
 	var h messageHead
+	msg := m.Body
 	_ = json.Unmarshal(msg, &h) // HandleMessage answers a message that cannot be read
 	switch {
 	case h.ID != nil && h.Method == "" && (h.Result != nil || h.Error != nil):
@@ -113,7 +116,7 @@ func (c *conn) handleMessage(msg []byte) {
 	case h.ID == nil || h.Method == "":
 		c.writeBody(c.answerMessage(c.ctx, h.ID, msg))
 	default:
-		c.handlers.Go(func() { c.writeBody(c.answerRequest(h.ID, h.Method, h.Params.Meta.Version, msg)) })
+		c.handlers.Go(func() { c.writeBody(c.answerRequest(h.ID, h.Method, h.Params.Meta.Version, m.Caller, msg)) })
 	}
 }
 
@@ -126,7 +129,7 @@ func (c *conn) writeBody(body []byte) {
 
 // answerDirect answers a request whose head the transport knows already, so that it need not be parsed.
 func (c *conn) answerDirect(m transports.Message) []byte {
-	return c.answerRequest(strconv.AppendInt(nil, m.ID, 10), m.Method, m.Version, m.Body)
+	return c.answerRequest(strconv.AppendInt(nil, m.ID, 10), m.Method, m.Version, m.Caller, m.Body)
 }
 
 // messageHead has the members of a message that show what it is: a request, a response or a notification.
@@ -143,7 +146,8 @@ type messageHead struct {
 }
 
 // answerRequest returns the answer to a request. A subscription gets a session of its own for as long as its request lasts.
-func (c *conn) answerRequest(id json.RawMessage, method, version string, msg []byte) []byte {
+// A handler's context names the caller (messages.CallerOf).
+func (c *conn) answerRequest(id json.RawMessage, method, version, caller string, msg []byte) []byte {
 	// Only messages of the modern era name their version.
 	if version != "" {
 		c.session.becomeModern()
@@ -153,6 +157,9 @@ func (c *conn) answerRequest(id json.RawMessage, method, version string, msg []b
 		sub := c.session.addSubscription(id)
 		defer c.session.removeSubscription(sub)
 		ctx = c.server.WithContext(ctx, sub)
+	}
+	if caller != "" {
+		ctx = messages.WithCaller(ctx, caller)
 	}
 	return c.answerMessage(ctx, id, msg)
 }

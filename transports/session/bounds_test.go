@@ -20,7 +20,7 @@ func TestWhatLingersIsBounded(t *testing.T) {
 	if n := len(s.abandonedRequests); n != maxAbandoned {
 		t.Errorf("%d are remembered, %d is the bound", n, maxAbandoned)
 	}
-	if c := s.abandonedRequests[0].caller; c == ann || c == bob || s.abandonedRequests[1].caller != ann {
+	if c := s.abandonedRequests[0].caller; c.answerer == ann || c.answerer == bob || s.abandonedRequests[1].caller.answerer != ann {
 		t.Error("the oldest, which were two callers', are now one's")
 	}
 	for id := range int64(1000) {

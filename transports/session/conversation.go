@@ -42,7 +42,7 @@ func (k *conversation) Listen(ctx context.Context, filter *subscriptions.Filter,
 	m := s.modern.Load()
 	r := request{method: "subscriptions/listen", fields: filter.AppendParams(nil)}
 	f.body = r.appendTo(f.body, f.id, m, nil)
-	a, e := s.exchangeMessage(ctx, f, &transports.Message{ID: f.id, Method: r.method, Body: f.body, Version: m.version})
+	a, e := s.exchangeMessage(ctx, f, &transports.Message{ID: f.id, Method: r.method, Body: f.body, Version: m.version, Caller: s.caller})
 	if e == nil {
 		e = a.AsError(r.method)
 	}

@@ -69,7 +69,7 @@ func (s *Session) sendRequest(ctx context.Context, r *request, extra []byte) (ou
 		m = s.modern.Load()
 	}
 	f.body = r.appendTo(f.body, f.id, m, extra)
-	msg := transports.Message{ID: f.id, Method: r.method, Name: r.name, Body: f.body, Header: r.header}
+	msg := transports.Message{ID: f.id, Method: r.method, Name: r.name, Body: f.body, Header: r.header, Caller: messages.CallerOf(ctx)}
 	if m != nil {
 		msg.Version = m.version
 	}

@@ -172,7 +172,13 @@ const postTimeout = 5 * time.Second
 // drops the message and counts it, unless it is mandatory: the sender of a mandatory message bounds how many there are.
 func (s *Session) postMessage(m transports.Message, mandatory bool) {
 	s.writeQueue.Put(len(m.Body), mandatory, func() {
-		ctx, stop := context.WithTimeout(s.lifetime, postTimeout)
+		own := s.lifetime
+		if m.Caller == "" {
+			m.Caller = s.caller
+		} else {
+			own = messages.WithCaller(own, m.Caller)
+		}
+		ctx, stop := context.WithTimeout(own, postTimeout)
 		defer stop()
 		// A message that cannot be sent is lost. That does no harm for long: the request or the cancellation that it was
 		// about ends with its connection.
@@ -213,7 +219,7 @@ func (s *Session) cancelRequest(ctx context.Context, id int64, method string) {
 	b = strconv.AppendInt(b, id, 10)
 	b = append(b, `,"reason":`...)
 	b = jsonrpc.AppendString(b, reason)
-	m := transports.Message{Method: "notifications/cancelled", Body: append(b, `}}`...)}
+	m := transports.Message{Method: "notifications/cancelled", Body: append(b, `}}`...), Caller: messages.CallerOf(ctx)}
 	if era := s.modern.Load(); era != nil {
 		m.Version = era.version
 	}

@@ -49,10 +49,20 @@ const (
 
 // An abandonedRequest is a request that its caller gave up and the server has not answered.
 type abandonedRequest struct {
-	id int64
-	// caller is compared by identity only; nil is the program itself.
-	caller *messages.Answerer
+	id     int64
+	caller requestCaller
 	until  monotime.Time // when the session forgets it
+}
+
+// requestCaller says whose a request is: who answers questions about it, nil for the program itself, which is compared by identity
+// only, and the key of messages.WithCaller. Requests of two keys never count as one caller's.
+type requestCaller struct {
+	answerer *messages.Answerer
+	key      string
+}
+
+func callerOfRequest(ctx context.Context) requestCaller {
+	return requestCaller{messages.AnswererOf(ctx), messages.CallerOf(ctx)}
 }
 
 // allowsServerRequests reports whether a server may ask questions while it works on a request of ours with this method.
@@ -84,13 +94,13 @@ func (s *Session) originOf(streamID int64, params []byte) requestOrigin {
 // all unanswered ones. Where the request is not certain, the idle timeout of every request is extended once, so that a call
 // does not time out while a person answers: each call then lasts at most one call timeout longer. The caller holds mu.
 func (s *Session) onlyCaller() (b requestOrigin) {
-	var one *messages.Answerer
+	var one requestCaller
 	n, mixed := 0, false
 	count := func(ctx context.Context, found requestOrigin) {
 		if n == 1 && found.timeout != nil && found.timeout == b.timeout {
 			return // the request that waits for the result of a task, and the task itself, are one call
 		}
-		caller := messages.AnswererOf(ctx)
+		caller := callerOfRequest(ctx)
 		mixed = mixed || n > 0 && caller != one
 		one, b = caller, found
 		n++
@@ -128,13 +138,14 @@ func (s *Session) onlyCaller() (b requestOrigin) {
 	if mixed {
 		return requestOrigin{}
 	}
-	return requestOrigin{callerCtx: messages.WithAnswerer(context.Background(), one)} // the caller is known, but not which of its requests: nothing pauses, and no end withdraws the question
+	ctx := messages.WithCaller(messages.WithAnswerer(context.Background(), one.answerer), one.key)
+	return requestOrigin{callerCtx: ctx} // the caller is known, but not which of its requests: nothing pauses, and no end withdraws the question
 }
 
 // rememberAbandoned records a request that its caller gave up, until its answer comes after all or abandonedLifetime has
 // passed. It drops the expired records at the same time, so it needs no timer.
 func (s *Session) rememberAbandoned(ctx context.Context, id int64) {
-	caller, now := messages.AnswererOf(ctx), monotime.Now()
+	caller, now := callerOfRequest(ctx), monotime.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.pending == nil { // the session has ended
@@ -147,12 +158,12 @@ func (s *Session) rememberAbandoned(ctx context.Context, id int64) {
 		}
 	}
 	s.abandonedRequests = append(remaining, abandonedRequest{id, caller, now + monotime.Time(abandonedLifetime)})
-	// The two oldest records become one, with the later end. If their callers differ, the merged record gets an Answerer that
+	// The two oldest records become one, with the later end. If their callers differ, the merged record gets one that
 	// equals no caller, so that no question is attributed to one by mistake.
 	if n := len(s.abandonedRequests); n > maxAbandoned { // the oldest two become one, which no caller's question outlives
 		s.abandonedRequests[1].id = 0
 		if s.abandonedRequests[0].caller != s.abandonedRequests[1].caller {
-			s.abandonedRequests[1].caller = new(messages.Answerer)
+			s.abandonedRequests[1].caller = requestCaller{answerer: new(messages.Answerer)}
 		}
 		s.abandonedRequests = append(s.abandonedRequests[:0], s.abandonedRequests[1:]...)
 	}

@@ -39,6 +39,8 @@ type Session struct {
 	// session.
 	lifetime    context.Context
 	endLifetime context.CancelFunc
+	// caller is the one for whom the session was dialled, empty for none; lifetime carries it.
+	caller string
 
 	handshakeBegun atomic.Bool // Handshake was called
 	info           atomic.Pointer[Info]
@@ -120,7 +122,9 @@ func Dial(ctx context.Context, t transports.Transport, cfg Config) (*Session, er
 	s.memory.Share = s.cfg.Share
 	// Without this the earlier list would live as long as the session, although toolList soon holds a newer one.
 	s.cfg.Listed = nil // or it would stay for as long as the session
-	s.lifetime, s.endLifetime = context.WithCancel(context.Background())
+	// What the session sends on its own account has the caller for whom it was dialled.
+	s.caller = messages.CallerOf(ctx)
+	s.lifetime, s.endLifetime = context.WithCancel(messages.WithCaller(context.Background(), s.caller))
 	// The bounds of both queues: a message of ours or a callback that does not fit is dropped and counted, so that the reader
 	// never waits. The answers to the server's requests are mandatory, and bounded where the requests are admitted.
 	s.writeQueue = serial.Queue{Spawn: s.spawn, MaxItems: 1024, MaxBytes: 1 << 20}

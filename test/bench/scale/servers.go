@@ -79,7 +79,8 @@ func Tiny(ctx context.Context, peer inprocess.Peer) error {
 		return tiny.Answer(msg)
 	}
 	direct.Answer(func(m transports.Message) []byte { return answer(m.Body) })
-	direct.Receive(func(msg []byte) {
+	direct.Receive(func(m transports.Message) {
+		msg := m.Body
 		if answer := answer(msg); answer != nil {
 			_ = peer.Write(ctx, answer)
 		}
