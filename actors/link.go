@@ -2,6 +2,7 @@ package actors
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"time"
 
@@ -51,9 +52,12 @@ func (l *Link) noteUse() (heard time.Time) {
 // shows that the server is alive, however slow.
 func (l *Link) noteResult(err error, before time.Time) {
 	switch messages.ClassOf(err) {
-	// Refused credentials, or a request that could not be sent, concern every later call: the actor decides.
+	// Refused credentials, or a request that could not be sent, concern every later call: the actor decides. Credentials of one
+	// caller concern that caller alone.
 	case messages.ClassUnauthorized, messages.ClassNetwork:
-		l.reportError(err)
+		if !errors.Is(err, messages.ErrCallerRefused) {
+			l.reportError(err)
+		}
 	case messages.ClassTimeout:
 		switch {
 		// A message came meanwhile, so the server is alive and only this call is slow.

@@ -10,9 +10,14 @@ import (
 // Authorizer gives the requests of one remote server their credentials. It must be safe for concurrent use. Package auth has the
 // usual kinds; a program may bring its own.
 //
+// Requests of several callers may share a connection. messages.CallerOf finds the request's caller in ctx, and is empty for what
+// belongs to no call (the handshake, lists, pings, streams), unless the connection itself was dialled for a caller. What an
+// Authorizer keeps of tokens, it must keep by caller if callers have different ones.
+//
 // A transport asks it at most once about a refusal of one request, and repeats the request at most once. When several requests of
-// one connection are refused together, one of them asks, and the others take over the answer. Credentials that the server has
-// answered with 401, and for which the Authorizer had no others, are not sent again on that connection.
+// one connection are refused together with the same credentials, one of them asks, and the others take over the answer. Credentials
+// that the server has answered with 401, and for which the Authorizer had no others, are not sent again on that connection. If the
+// Authorizer has other credentials for the connection itself, the error wraps messages.ErrCallerRefused.
 type Authorizer interface {
 	// Authorize adds credentials to the headers of a request that is about to be sent. h is empty at first; its content
 	// afterwards replaces configured headers of the same name. Authorize may block (a refresh). Its error, an [*Error] of class

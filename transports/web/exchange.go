@@ -108,10 +108,26 @@ func newExchange(ctx context.Context, o *origin.Origin, l *lifetime.Lifetime, m 
 	x := &exchange{origin: o, lifetime: l, m: m, callerCtx: ctx, began: time.Now()}
 	x.body.SetData(m.Body)
 	// The request's context is not the caller's: when Send has returned and its context has ended, the response is
-	// still read to its end, so that its connection can be used again.
-	x.ctx, x.cancel = context.WithCancel(l.RequestCtx)
+	// still read to its end, so that its connection can be used again. It has the caller's values: the Authorizer, and a
+	// RoundTripper of the program, find there on whose behalf they work.
+	x.ctx, x.cancel = context.WithCancel(requestContext{l.RequestCtx, ctx})
 	x.stop = context.AfterFunc(ctx, x.cancel)
 	return x
+}
+
+// requestContext is the context of a connection's requests with the values of the caller's.
+type requestContext struct {
+	context.Context
+	caller context.Context
+}
+
+// Value implements context.Context. The connection's own context comes first, because it has no values but those by which package
+// context finds its end.
+func (c requestContext) Value(key any) any {
+	if v := c.Context.Value(key); v != nil {
+		return v
+	}
+	return c.caller.Value(key)
 }
 
 // newReservation makes the reservation for one message that this exchange receives.

@@ -112,7 +112,7 @@ func (t *HTTP) Dial(ctx context.Context, sink transports.Sink) (transports.Conn,
 	case ctx.Err() != nil:
 		return nil, errs.ContextError(ctx, "connecting to "+t.origin.Label)
 	}
-	c := &httpConn{origin: t.origin.ForConnection(), lifetime: lifetime.NewForRequests(sink), canFallBack: t.cfg.FallbackSSE, grace: t.cfg.Grace}
+	c := &httpConn{origin: t.origin.ForConnection(ctx), lifetime: lifetime.NewForRequests(sink), canFallBack: t.cfg.FallbackSSE, grace: t.cfg.Grace}
 	c.reopenSink, _ = sink.(transports.StreamReopenSink)
 	c.requestSink, _ = sink.(transports.RequestStreamSink)
 	if c.grace <= 0 {

@@ -52,7 +52,7 @@ func (t *SSE) Dial(ctx context.Context, sink transports.Sink) (transports.Conn, 
 		return nil, errs.ContextError(ctx, "connecting to "+t.origin.Label)
 	}
 	l := lifetime.NewForRequests(sink)
-	c, err := openSSE(ctx, t.origin.ForConnection(), l)
+	c, err := openSSE(ctx, t.origin.ForConnection(ctx), l)
 	if err != nil {
 		l.Cancel()
 		return nil, err

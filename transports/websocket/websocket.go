@@ -130,7 +130,7 @@ func (t *Transport) Dial(ctx context.Context, sink transports.Sink) (transports.
 	case ctx.Err() != nil:
 		return nil, errs.ContextError(ctx, "connecting to "+t.origin.Label)
 	}
-	o := t.origin.ForConnection()
+	o := t.origin.ForConnection(ctx)
 	c := &connection{origin: o, lifetime: lifetime.New(sink), grace: t.cfg.Grace, ping: t.cfg.Ping}
 	shake := &handshake{origin: o, lifetime: c.lifetime}
 	//nolint:bodyclose // "You never need to close resp.Body yourself."

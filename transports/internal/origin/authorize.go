@@ -27,26 +27,29 @@ func (o *Origin) sendAuthorized(ctx context.Context,
 	if c == nil {
 		return send(nil)
 	}
-	used, round, failed := c.authorizeRequest(ctx, o)
-	if failed != nil {
-		return nil, transports.NotWritten, failed
+	if messages.CallerOf(ctx) == "" && o.caller != "" {
+		ctx = messages.WithCaller(ctx, o.caller)
 	}
-	resp, d, err := send(used)
+	set, round, failed := c.authorizeRequest(ctx, o)
+	if failed != nil {
+		return nil, transports.NotWritten, c.markCallersOwn(ctx, o, failed)
+	}
+	resp, d, err := send(set.used)
 	status := refusalStatus(resp)
 	if err != nil && resp == nil || status == 0 {
 		return resp, d, err
 	}
 	challenge := o.challengeOf(resp.Header, "")
-	retry, failed := c.handleRefusal(ctx, o, round, status, challenge, used)
+	retry, failed := c.handleRefusal(ctx, o, set, round, status, challenge)
 	if !retry && failed == nil {
-		c.rememberRejection(o, resp, used)
+		c.rememberRejection(ctx, o, resp, set)
 		return resp, d, err
 	}
 	// The rest of the body is read so that the connection can be used again.
 	_, _ = io.CopyN(io.Discard, resp.Body, incoming.KeptEndSize)
 	_ = resp.Body.Close()
 	if failed == nil {
-		used, _, failed = c.authorizeRequest(ctx, o)
+		set, _, failed = c.authorizeRequest(ctx, o)
 	}
 	if failed != nil {
 		// The server has refused the message before it looked at it; the status in the error says so.
@@ -55,11 +58,11 @@ func (o *Origin) sendAuthorized(ctx context.Context,
 			failed.Class == messages.ClassForbidden) {
 			failed.Challenge = challenge
 		}
-		return nil, transports.Written, failed
+		return nil, transports.Written, c.markCallersOwn(ctx, o, failed)
 	}
-	resp, d, err = send(used)
+	resp, d, err = send(set.used)
 	if refusalStatus(resp) != 0 {
-		c.rememberRejection(o, resp, used)
+		c.rememberRejection(ctx, o, resp, set)
 	}
 	return resp, d, err
 }
@@ -84,13 +87,13 @@ func refusalStatus(resp *http.Response) int {
 }
 
 // ForConnection returns o for one connection. What the connection learns about its credentials ends with it, so that a new
-// connection tries the same credentials once more.
-func (o *Origin) ForConnection() *Origin {
+// connection tries the same credentials once more. ctx is that of Dial: requests that belong to no call are sent for its caller.
+func (o *Origin) ForConnection(ctx context.Context) *Origin {
 	if o.auth == nil {
 		return o
 	}
 	k := *o
-	k.credentials = &credentials{authorizer: o.auth}
+	k.credentials, k.caller = &credentials{authorizer: o.auth}, messages.CallerOf(ctx)
 	return &k
 }
 

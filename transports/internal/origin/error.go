@@ -125,6 +125,9 @@ func (o *Origin) StatusError(resp *http.Response, body []byte, session string) *
 	switch code := resp.StatusCode; {
 	case code == http.StatusUnauthorized:
 		e.Class, e.Text = messages.ClassUnauthorized, "asks for authorization"
+		if resp.Request != nil && resp.Request.Context().Value(callersOwnKey{}) != nil {
+			e.Text, e.Err = "does not accept the credentials of this caller", messages.ErrCallerRefused
+		}
 		e.Challenge = o.challengeOf(resp.Header, session)
 	case code == http.StatusForbidden:
 		e.Class, e.Text, e.Fix = messages.ClassForbidden, "forbids this", forbiddenFix(resp.Request)

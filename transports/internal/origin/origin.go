@@ -70,6 +70,7 @@ type Origin struct {
 
 	auth        transports.Authorizer // nil if there is none
 	credentials *credentials          // nil until ForConnection, and if there is no auth
+	caller      string                // of Dial's context, empty for none; set with credentials
 }
 
 // defaultMaxBody is the limit of one message if MaxMessage is 0.
