@@ -22,8 +22,6 @@ package credentials
 import (
 	"context"
 	"net/http"
-	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -149,9 +147,7 @@ type Credential struct {
 	inner  atomic.Pointer[inner]
 	// providedToken is the token of ProvideCredentials, nil if there is none. It comes before inner.
 	providedToken atomic.Pointer[string]
-	// secrets are the newest values that requests carried, newest first, each followed by its words. noting guards the change of it.
-	secrets atomic.Pointer[[]string]
-	noting  sync.Mutex
+	secrets       givenSecrets
 	// account is that of the newest connection, or what the next one would have; nil if it is not known.
 	account atomic.Pointer[string]
 	// refusedHeader has the headers that the server refused last: awaitChange compares new credentials with them.
@@ -299,50 +295,16 @@ func (c *Credential) Authorize(ctx context.Context, h http.Header) error {
 	}
 	for _, values := range h {
 		for _, v := range values {
-			c.noteSecret(v)
+			c.secrets.note(v)
 		}
 	}
 	return nil
 }
 
-// mostSecrets bounds the values that are remembered; a token that was replaced long ago is no longer worth hiding.
-const mostSecrets = 24
-
-// noteSecret remembers a value that texts must not show. Of "Bearer abc", a server may repeat abc alone, so the words count too.
-func (c *Credential) noteSecret(value string) {
-	known := func() []string {
-		if s := c.secrets.Load(); s != nil {
-			return *s
-		}
-		return nil
-	}
-	// Nearly every request carries a known value: then no lock is taken.
-	if slices.Contains(known(), value) || len(value) < shortestSecret {
-		return
-	}
-	c.noting.Lock()
-	defer c.noting.Unlock()
-	add := []string{value}
-	for _, word := range strings.Fields(value) {
-		if word != value && len(word) >= shortestSecret && !strings.EqualFold(word, "bearer") {
-			add = append(add, word)
-		}
-	}
-	// The newest come first, so that the bound drops the oldest.
-	all := slices.Concat(add, known())
-	all = all[:min(len(all), mostSecrets)]
-	c.secrets.Store(&all)
-}
-
-// shortestSecret is the least length of a value that is removed from texts: shorter ones occur in harmless words.
-const shortestSecret = 6
-
 // SecretsOf returns the secret values that a server's requests carried, for actors.Cell.
 func (k *Set) SecretsOf(name string) []string {
 	if c := k.FindCredential(name); c != nil {
-		if s := c.secrets.Load(); s != nil {
-			return *s
-		}
+		return c.secrets.all()
 	}
 	return nil
 }
