@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"sync"
+	"time"
 
 	"github.com/mcpvisor/mcpvisor/actors/internal/queue"
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -101,16 +102,28 @@ func (t *callQueue) acquireSlot(ctx context.Context, gate *session.Gate) (in boo
 		return false, queueFullError(limits)
 	case queue.Wait:
 	}
+	goes, received := false, false
+	shut := gate.Shut()
 	select {
-	case goes := <-w.Value:
-		if !goes {
-			return false, displacedError(limits)
-		}
-		return true, nil
-	// The connection is going: the caller shall not wait for a slot at a gate that admits nothing.
-	case <-gate.Shut():
+	case goes = <-w.Value:
+		received = true
+	case <-shut:
 	case <-ctx.Done():
+	}
+	// Several of them may come in one instant, as when calls that were made together have one deadline: the first of them frees its slot
+	// by its end. So that a call ends in the same way each time, the end of its context counts first, then that of the connection.
+	switch {
+	case hasEnded(ctx):
 		err = waitEndedError(ctx, limits)
+	// The connection is going: the caller shall not wait for a slot at a gate that admits nothing.
+	case isClosed(shut):
+	case !goes:
+		return false, displacedError(limits)
+	default:
+		return true, nil
+	}
+	if received {
+		w.Value <- goes // its buffer is empty again
 	}
 	// The wait has ended otherwise; the place in the queue must be given up, unless the slot has just been granted.
 	t.mu.Lock()
@@ -121,6 +134,22 @@ func (t *callQueue) acquireSlot(ctx context.Context, gate *session.Gate) (in boo
 		t.releaseSlot()
 	}
 	return false, err
+}
+
+// hasEnded reports whether a context has ended, or does so now: its timer may not have run yet in the instant of its deadline.
+func hasEnded(ctx context.Context) bool {
+	deadline, bounded := ctx.Deadline()
+	return ctx.Err() != nil || bounded && !time.Now().Before(deadline)
+}
+
+// isClosed reports whether a channel is closed; a nil one is not.
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }
 
 // releaseSlot frees a slot and admits the next waiting call, if there is one.
@@ -157,6 +186,9 @@ func displacedError(l queue.Limits) error {
 func waitEndedError(ctx context.Context, l queue.Limits) error {
 	// A CallTimeout ends its context with a cause of its own.
 	cause := context.Cause(ctx)
+	if cause == nil { // the timer of its deadline has not run yet
+		cause = context.DeadlineExceeded
+	}
 	class, text := messages.ClassCanceled, "the caller gave up"
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) || errors.Is(cause, context.DeadlineExceeded) {
 		class, text = messages.ClassTimeout, "the deadline passed"

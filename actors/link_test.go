@@ -2,6 +2,7 @@ package actors
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -75,6 +76,36 @@ func TestWhoGivesUpInItsTurnKeepsNoPlace(t *testing.T) {
 		defer cancel()
 		if in, err := turns.acquireSlot(bounded, gate); !in || err != nil {
 			t.Errorf("a place is lost: %v, %v", in, err)
+		}
+	})
+}
+
+// lateContext is a context whose timer has not run yet in the instant of its deadline.
+type lateContext struct {
+	context.Context
+	deadline time.Time
+}
+
+func (c lateContext) Deadline() (time.Time, bool) { return c.deadline, true }
+
+// Calls that were made together have one deadline. The first frees its slot in the instant in which the next one, which waits for it,
+// has to end as well: that one is not sent any more, whichever timer runs first.
+func TestASlotOfTheLastInstantIsNotTaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		turns := new(Cell).setCallLimits(queue.Limits{InFlight: 1, Waiting: 1})
+		gate := openGate(t)
+		if in, err := turns.acquireSlot(t.Context(), gate); !in || err != nil {
+			t.Fatal(in, err)
+		}
+		time.AfterFunc(time.Minute, turns.releaseSlot)
+		in, err := turns.acquireSlot(lateContext{t.Context(), time.Now().Add(time.Minute)}, gate)
+		if e := new(messages.Error); in || !errors.As(err, &e) || e.Class != messages.ClassTimeout || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("it has its turn: %v, %v", in, err)
+		}
+		bounded, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if in, err := turns.acquireSlot(bounded, gate); !in || err != nil {
+			t.Errorf("its slot is lost: %v, %v", in, err)
 		}
 	})
 }
