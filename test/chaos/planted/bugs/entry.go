@@ -5,7 +5,7 @@ var entryBugs = inPackage("supervisor",
 	// A message may arrive twice, so a call with a known id is answered from the first one, and its timeout comes with the
 	// message.
 	Bug{
-		Name: "call-sent-twice-runs-twice", In: "entryActor.runCall", Old: "id != \"\" && known != nil", New: "id != \"\" && known != nil && to == nil",
+		Name: "call-sent-twice-runs-twice", In: "entryActor.runCall", Old: "id != \"\" && known != nil", New: "id != \"\" && known != nil && to.pid == nil",
 		Finds: []string{"I3"}, Why: "a call whose message was sent again because its reply was lost runs twice",
 	},
 	Bug{
@@ -29,7 +29,7 @@ var entryBugs = inPackage("supervisor",
 		Finds: []string{"I19"}, Why: "an actor that watches misses events and is not told so",
 	},
 	Bug{
-		Name: "tools-of-the-last-list", In: "entryActor.replyTools", Old: "State: t.State.String()", New: "State: \"live\"",
+		Name: "tools-of-the-last-list", In: "entryActor.replyTools", Old: "t.State.String()", New: "\"live\"",
 		Finds: []string{"I20"}, Why: "an actor takes tools for callable whose server is away",
 	},
 )
