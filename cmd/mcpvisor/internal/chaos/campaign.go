@@ -30,6 +30,8 @@ const (
 	maxFailedShown = 6
 	// shrinkTime bounds the search for one smaller scenario.
 	shrinkTime = 30 * time.Second
+	// maxReruns bounds how often a failing seed is run again for its report until it fails once more.
+	maxReruns = 4
 )
 
 // chaosFindings is the JSON object that chaos sim prints.
@@ -50,8 +52,11 @@ type failedRun struct {
 	ID     string `json:"id"`
 	Folder string `json:"folder"`
 	Replay string `json:"replay"`
-	// Verdict is that of the run in the report, which may be a smaller one than the run that failed first.
+	// Verdict is that of the run in the report, which may be a smaller one than the run that failed first; or that of the run that
+	// failed if NotShown is set.
 	Verdict invariant.Verdict `json:"verdict"`
+	// NotShown says that the invariant held in each further run of the seed, the last of which is in the report.
+	NotShown bool `json:"notShown,omitempty"`
 }
 
 // runCampaign runs all seeds in the pool, shows a progress bar, and reports what failed.
@@ -134,15 +139,20 @@ func (s *simulation) reportFailure(ctx context.Context, r campaign.Result, v inv
 	if small != nil {
 		run = *small
 	} else {
-		began := time.Now()
-		rerun, h, err := s.runRecorded(ctx, t)
-		if err != nil {
-			return one, err
+		// The order of goroutines can differ between two runs of a seed, so that not each of them fails.
+		for n := range maxReruns {
+			began := time.Now()
+			rerun, h, err := s.runRecorded(ctx, t)
+			if err != nil {
+				return one, err
+			}
+			if h == nil {
+				return one, s.writeCrash(&one, t, r, s.smallerScenario(ctx, t, v))
+			}
+			if run.History, run.Verdicts, run.Started, run.Took = h, rerun.Verdicts, began, rerun.Took; n+1 == maxReruns || rerun.Violates(v.ID) {
+				break
+			}
 		}
-		if h == nil {
-			return one, s.writeCrash(&one, t, r, s.smallerScenario(ctx, t, v))
-		}
-		run.History, run.Verdicts, run.Started, run.Took = h, rerun.Verdicts, began, rerun.Took
 	}
 	one.Folder = s.reportFolder(run.History.Plan)
 	run.Dir, run.Replace = one.Folder, true
@@ -150,17 +160,22 @@ func (s *simulation) reportFailure(ctx context.Context, r campaign.Result, v inv
 		one.Replay = "mcpvisor chaos sim " + terminal.ShellWord(filepath.Join(one.Folder, "scenario.yaml"))
 		run.Command = one.Replay
 	}
-	// The verdict in the report is that of the run that it shows; its time and server may differ from the first run's.
-	one.Verdict = invariant.Verdict{}
-	for _, found := range run.Verdicts {
-		if found.ID == v.ID {
-			one.Verdict = found
-		}
-	}
+	one.Verdict, one.NotShown = reportedVerdict(v, run.Verdicts)
 	if err := report.Write(one.Folder, run); err != nil {
 		return one, exit.With(exit.Usage, messages.Line(err.Error(), 300))
 	}
 	return one, nil
+}
+
+// reportedVerdict returns the verdict that stands beside a report: that of the run in the report, whose time and server may differ from
+// the first run's. If the invariant holds there, the words of the first run stay, and notShown is true.
+func reportedVerdict(first invariant.Verdict, inReport []invariant.Verdict) (v invariant.Verdict, notShown bool) {
+	for _, found := range inReport {
+		if found.ID == first.ID && found.Answer == invariant.Violated {
+			return found, false
+		}
+	}
+	return first, true
 }
 
 // shrinkRun returns the run of the smallest scenario that violates the same invariant, together with the scenario in which the
@@ -321,7 +336,7 @@ func (s *simulation) printSummary(sum campaign.Summary, answer invariant.Answer,
 			break
 		}
 		v, _ := r.Violated()
-		if at := slices.IndexFunc(reports, func(one failedRun) bool { return one.Seed == r.Seed && one.Verdict.ID != "" }); at >= 0 {
+		if at := slices.IndexFunc(reports, func(one failedRun) bool { return one.Seed == r.Seed }); at >= 0 && reports[at].Verdict.ID != "" {
 			v = reports[at].Verdict // the words and times must be those of the report
 		}
 		where := ""
@@ -331,7 +346,11 @@ func (s *simulation) printSummary(sum campaign.Summary, answer invariant.Answer,
 		fmt.Fprintf(s.options.Out, "  seed %d: %s%s at %s: %s\n", r.Seed, v.ID, where, v.At.Round(time.Millisecond), messages.Line(v.Why, 160))
 	}
 	for _, r := range reports {
-		fmt.Fprintf(s.options.Out, "report: %s\n", messages.Line(filepath.Join(r.Folder, "report.html"), 0))
+		remark := ""
+		if r.NotShown {
+			remark = fmt.Sprintf(" (the seed was run %d more times, and %s held)", maxReruns, r.ID)
+		}
+		fmt.Fprintf(s.options.Out, "report: %s%s\n", messages.Line(filepath.Join(r.Folder, "report.html"), 0), remark)
 	}
 	fmt.Fprintln(s.options.Out, map[bool]string{true: "again:", false: "replay:"}[answer == invariant.Holds])
 	fmt.Fprintln(s.options.Out, replay)

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/mcpvisor/mcpvisor/test/chaos/invariant"
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
@@ -28,5 +29,19 @@ func TestAReplayKeepsItsScenario(t *testing.T) {
 		if got := s.reportFolder(plan); got != want {
 			t.Errorf("the report of %q goes to %q, want %q", name, got, want)
 		}
+	}
+}
+
+// TestTheFirstVerdictStays checks that a run of the report in which nothing was found does not take away the words of the run that failed.
+func TestTheFirstVerdictStays(t *testing.T) {
+	first := invariant.Verdict{ID: "I21", Answer: invariant.Violated, Why: "Call c1 was passed over."}
+	second := invariant.Verdict{ID: "I21", Answer: invariant.Violated, Why: "Call c2 was passed over."}
+	holds := invariant.Verdict{ID: "I21", Answer: invariant.Holds}
+	other := invariant.Verdict{ID: "I3", Answer: invariant.Violated, Why: "Call c3 ran twice."}
+	if v, notShown := reportedVerdict(first, []invariant.Verdict{other, second}); v.Why != second.Why || notShown {
+		t.Errorf("the report shows it with other words: %q, %v", v.Why, notShown)
+	}
+	if v, notShown := reportedVerdict(first, []invariant.Verdict{other, holds}); v.Why != first.Why || !notShown {
+		t.Errorf("the report does not show it: %q, %v", v.Why, notShown)
 	}
 }
