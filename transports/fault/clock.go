@@ -53,6 +53,7 @@ func (m *clockContext) emitEvent(e Event, text string) {
 	m.r.mu.Lock()
 	m.r.done++
 	m.r.mu.Unlock()
+	m.r.effects.Add(1)
 	m.f.control.reportHit(e.Hit)
 }
 
@@ -228,6 +229,7 @@ func (f *Flow) RecordHit(name, text string) {
 		r.mu.Lock()
 		r.done++
 		r.mu.Unlock()
+		r.effects.Add(1)
 		f.control.reportHit(Hit{Rule: r.Name, Fault: name, Server: f.control.server, Text: text})
 	}
 }

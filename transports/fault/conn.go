@@ -41,6 +41,12 @@ type conn struct {
 	// id. Each channel is closed at the delivery, and never for an answer that is dropped. Send takes its request out
 	// when the inner Send returns, whatever that returns. mu guards the map.
 	heldAnswers map[int64]chan struct{}
+	// torn is the part of a message that has arrived and waits for its rest; tornBy is the rule that keeps what follows from
+	// arriving, empty for none. mu guards both; isTorn is set while there is such a part, and spares other messages the lock.
+	// See torn.go.
+	torn   []byte
+	tornBy string
+	isTorn atomic.Bool
 }
 
 var _ transports.Conn = (*conn)(nil)
@@ -97,6 +103,8 @@ func (c *conn) Send(ctx context.Context, m transports.Message) (transports.Deliv
 		// A caller does not wait for its cancellation, so it gets an error at once instead of a wait to the end of
 		// its context.
 		return transports.NotWritten, &transports.Error{Class: messages.ClassNetwork, Text: "the cancellation was held back (a fault that was asked for)"}
+	case disposition.Lost:
+		return c.loseMessage(ctx, m)
 	case disposition.Drop:
 		return c.blockUntilEnd(ctx)
 	}
@@ -214,6 +222,9 @@ func (i *connSink) MessageOn(stream int64, body []byte) {
 	}
 	// From here on the body is read; a body that no rule changes still passes as the same bytes.
 	dispositions := c.flow.ToClient("", body)
+	if dispositions == nil && c.standsStill() != "" {
+		dispositions = []Disposition{{Body: body}}
+	}
 	if dispositions == nil {
 		c.callSink(func() { c.passMessage(stream, body) })
 		return
@@ -226,6 +237,7 @@ func (i *connSink) MessageOn(stream int64, body []byte) {
 
 // passMessage gives a message to the sink, with the request on whose stream it came if the sink wants to know that.
 func (c *conn) passMessage(stream int64, body []byte) {
+	body = c.joinTorn(body)
 	if r, ok := c.sink.(transports.RequestStreamSink); ok && stream != 0 {
 		r.MessageOn(stream, body)
 		return
@@ -253,6 +265,13 @@ func (c *conn) applyDisposition(stream int64, f Disposition) {
 		return
 	case f.Block != "":
 		c.deliverUnblocked(stream, f, id)
+	// Nothing gets past a message that stands half in the stream.
+	case c.standsStill() != "":
+		f.Block = c.standsStill()
+		c.deliverUnblocked(stream, f, id)
+	case f.Torn:
+		c.holdAnswer(id)
+		c.deliverAfter(f.After, 0, func() { c.tearMessage(f) })
 	// From the head a session learns which call the answer belongs to.
 	case f.Big > 0:
 		// The oversized message is not built: the sink only gets what a transport would report of it.
@@ -373,6 +392,7 @@ func (i *connSink) Down(err error) {
 	for _, f := range do {
 		f()
 	}
+	c.reportTorn()
 	c.reportDown(err)
 }
 
@@ -401,6 +421,7 @@ func (c *conn) reportDown(err error) {
 func (c *conn) endByFault(e *End) {
 	cause := e.transportError()
 	if c.endCause.CompareAndSwap(nil, cause) {
+		c.reportTorn()
 		c.reportDown(cause)
 	}
 }
@@ -490,6 +511,6 @@ func (c *conn) applyEvent(e Event) {
 	// Nothing is closed: the client must find out by itself.
 	case HalfOpen:
 		c.halfOpen.Store(true)
-	case Raw, Stderr, Stop, Continue, Cut, ForgetToken: // Control refuses the kinds with these events for Program
+	case Raw, Stderr, Stop, Continue, CutStreams, ForgetToken: // Control refuses the kinds with these events for Program
 	}
 }

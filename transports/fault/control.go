@@ -30,13 +30,22 @@ type sharedRules struct {
 	next    int           // number of the last name that freshName gave
 	changed chan struct{} // closed and replaced at each change of the rules
 	onHit   func(Hit)
+	// keepIdle is set for a test, which is told at its end of the rules that never did anything; removed are those of them that
+	// are not in force any more. It does not change after the control was made.
+	keepIdle bool
+	removed  []*rule
 }
 
 // New returns a control with rules, which may be none, for [Wrap]; see [Control.At] for other locations. The seed
 // decides everything that is left to chance. An error is that of [Control.Set].
 func New(seed uint64, rules ...Rule) (*Control, error) {
-	c := &Control{sharedRules: &sharedRules{seed: seed, changed: make(chan struct{})}, location: Program}
+	c := newControl(seed, Program)
 	return c, c.Set(rules)
+}
+
+// newControl returns a control without rules.
+func newControl(seed uint64, at Location) *Control {
+	return &Control{sharedRules: &sharedRules{seed: seed, changed: make(chan struct{})}, location: at}
 }
 
 // Named returns a view of the control for one server: the same rules, and later changes of them too. The name is
@@ -148,6 +157,11 @@ func (c *Control) Clear() {
 
 // storeRules makes rules the rules in force and wakes the readers of Changed. The caller holds mu.
 func (c *Control) storeRules(rules []*rule) {
+	for _, r := range c.currentRules() {
+		if c.keepIdle && !slices.Contains(rules, r) {
+			c.removed = append(c.removed, r)
+		}
+	}
 	if len(rules) == 0 {
 		c.rules.Store(nil) // nil makes Passive one atomic load
 	} else {
@@ -247,6 +261,8 @@ type rule struct {
 	seenCounts    map[string]int // messages by server, direction, method and tool; they number the random draws
 	matched, done int            // the counts of Status
 	instants      map[string]int // by server: the number of the last window whose instant has happened
+
+	effects atomic.Int64 // how often it changed something: done counts the messages that it chose
 }
 
 // textWithoutName returns the text of the rule without its name, which Set compares.

@@ -13,6 +13,9 @@ type Disposition struct {
 	After time.Duration
 	// Drop keeps the message from arriving. If it is an answer, the request was delivered and stays open.
 	Drop bool
+	// Lost is set for a message of the client that is dropped where its sender cannot know it: the report of its delivery is then
+	// that of a message that was written.
+	Lost bool
 	// Block names a rule: the connection that carries the message stands still while that rule is in force (see
 	// [Flow.Active]); then the message arrives.
 	Block string
@@ -100,8 +103,8 @@ const (
 	Continue EventKind = "continue"
 	// HalfOpen silences the connections that are open now, for ever.
 	HalfOpen EventKind = "half-open"
-	// Cut ends the open streams.
-	Cut EventKind = "cut"
+	// CutStreams ends the open streams.
+	CutStreams EventKind = "cut"
 	// ForgetSession and ForgetToken make the server refuse every session, or credential, that it knows now.
 	ForgetSession EventKind = "forget-session"
 	ForgetToken   EventKind = "forget-token"

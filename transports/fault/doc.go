@@ -2,6 +2,17 @@
 // that a team can rehearse failures in production, and it is the core of the proxy that stands between any agent and
 // any server.
 //
+// In a test, where a rule that never did anything is a failure:
+//
+//	control := fault.Test(t, fault.Drop(fault.On("tools/call"), fault.Nth(3), fault.Times(1)))
+//	transport = fault.Wrap(transport, control)
+//
+// The words are [Drop], [Delay], [Cut], [Close], [Duplicate], [Hang], [Die] and [Fail], limited by [On], [Tool], [Nth], [Times],
+// [Chance], [After] and [For]. All other faults of the catalogue are written as texts, and a word gives the same [Rule] as its
+// text. Drop, Cut, Hang and Die make calls whose outcome is unknown.
+//
+// In production, and for rules of files:
+//
 //	control, err := fault.New(seed)
 //	transport = fault.Wrap(transport, control.Named("github"))
 //	…
@@ -27,7 +38,7 @@
 //
 // The catalogue ([Kinds]) is the only one: each row holds a fault's name, texts and parameters, and where it can be done, for
 // rules and for the scenarios of test/chaos, whose servers behave so themselves. A new fault is a row in the file of its subject
-// (calls.go, http.go, lists.go, output.go, process.go, protocol.go), and one behaviour for each place that the row claims: an effect of the same name in this package for rules, hooks
+// (calls.go, http.go, lists.go, output.go, process.go, protocol.go, single.go), and one behaviour for each place that the row claims: an effect of the same name in this package for rules, hooks
 // in package test/chaos/peer for scenarios. Tests of both packages name a row without its behaviour.
 //
 // # Guarantees
@@ -38,7 +49,7 @@
 //     and not on other messages.
 //   - A wrapped transport keeps the contract of package transports, with every fault: Down is called exactly once
 //     and last, Send never blocks past its context, and its report of the delivery is true. A message that was held
-//     back is NotWritten; a request whose answer was held back was Written.
+//     back is NotWritten; a request whose answer was held back was Written, and so was one that [Drop] has lost on its way.
 //   - The report of a fault (Hit) holds no body and no header.
 //
 // # Not promised
@@ -46,5 +57,6 @@
 // That a rule finds the method of an answer whose request was sent while there was no rule at all. An answer that a
 // rule delays may be overtaken by others, as on a real network of many connections; two that are delayed by the same
 // time keep their order. A message that is changed inside is encoded again: its other members keep their bytes, the
-// space between them is lost.
+// space between them is lost. Inside of a program the part of a message that was cut is one line with the next message, or noise
+// at the end, whatever the kind of the wrapped transport.
 package fault

@@ -31,7 +31,7 @@ const crashLoop = "crash-loop"
 func allEffects() map[string]effect {
 	all := map[string]effect{}
 	for _, group := range []map[string]effect{
-		delayEffects(), deathEffects(), streamEffects(), callEffects(), listEffects(), protocolEffects(), httpEffects(),
+		messageEffects(), delayEffects(), deathEffects(), streamEffects(), callEffects(), listEffects(), protocolEffects(), httpEffects(),
 	} {
 		maps.Copy(all, group)
 	}

@@ -270,6 +270,7 @@ func (f *Flow) applyEffect(e func(*effectContext) string, s *pendingHit, m *mess
 	if text == "" {
 		return
 	}
+	s.rule.effects.Add(1)
 	h := Hit{Rule: s.rule.Name, Fault: s.rule.kind.Name, Server: f.control.server, Method: m.method, Tool: m.tool, ID: m.id, Text: text}
 	disposition.Hits = append(disposition.Hits, h)
 	f.control.reportHit(h)

@@ -206,7 +206,7 @@ func httpEffects() map[string]effect {
 			period: func(v Values) time.Duration { return v.Duration("every") },
 			onPeriod: func(m *clockContext) {
 				if m.n > 0 { // the first period begins with the rule
-					m.emitEvent(Event{Do: Cut}, "streams are cut")
+					m.emitEvent(Event{Do: CutStreams}, "streams are cut")
 				}
 			},
 		}},

@@ -100,13 +100,13 @@ func Lookup(name string) (Kind, bool) {
 }
 
 // Nearest returns the name of the fault that is nearest to a misspelled one, empty if none is near.
-func Nearest(name string) string { return messages.Nearest(name, kindNames()) }
+func Nearest(name string) string { return messages.Nearest(name, kindNames(rules|scenarios)) }
 
 // sortedKinds is the catalogue with the effects of rules, sorted by name for Lookup. It is built on first use, because most
 // programs never have a rule.
 var sortedKinds = sync.OnceValue(func() []Kind {
 	// The order of the groups does not matter: a kind stands with those of its subject.
-	all := slices.Concat(processKinds(), outputKinds(), callKinds(), listKinds(), protocolKinds(), httpKinds(), networkKinds(), trustKinds(), machineKinds())
+	all := slices.Concat(processKinds(), outputKinds(), messageKinds(), callKinds(), listKinds(), protocolKinds(), httpKinds(), networkKinds(), trustKinds(), machineKinds())
 	effects := allEffects()
 	for i := range all {
 		all[i].effect = effects[all[i].Name]
@@ -215,10 +215,12 @@ func (k Kind) unknownParam(p Location, name string, known []string) *RuleError {
 	return err
 }
 
-// kindNames returns the names of all faults, for suggestions.
-func kindNames() (names []string) {
+// kindNames returns the names of the faults that can be done at a location, for suggestions.
+func kindNames(at Location) (names []string) {
 	for _, k := range sortedKinds() {
-		names = append(names, k.Name)
+		if k.Where.Has(at) {
+			names = append(names, k.Name)
+		}
 	}
 	return names
 }

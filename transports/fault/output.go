@@ -37,9 +37,9 @@ func outputKinds() []Kind {
 			Params: floodParams("1MiB", "50ms"),
 		},
 		{
-			Name: "half-line", Reports: []string{"P8", "P6"}, Where: Stdio | scenarios, Servers: processServers, Eras: bothEras, On: callMethods,
+			Name: "half-line", Reports: []string{"P8", "P6"}, Where: Program | Stdio | scenarios, Servers: processServers, Eras: bothEras, On: callMethods,
 			Does: "half of an answer is written",
-			Why:  lines,
+			Why:  lines + "; cut does it there",
 			Params: []Param{
 				wordParam("then", "stall", "what follows it: nothing until the end of the fault, the rest of another message in the same line, "+
 					"or the process ends", "stall", "next", "exit"),
@@ -79,7 +79,7 @@ func outputKinds() []Kind {
 		{
 			Name: "truncate", Reports: []string{"H11"}, Where: HTTP | scenarios, Servers: postServers, Eras: bothEras, On: callMethods,
 			Does:   "the answer of a call breaks off in its middle, and what carries it with it",
-			Why:    "only a body has a length that is not kept; half-line does it over stdio",
+			Why:    "only a body has a length that is not kept; cut does it everywhere",
 			Params: []Param{perCall()},
 		},
 	}

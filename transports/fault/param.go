@@ -227,12 +227,3 @@ func readSize(text string) (int, bool) {
 	}
 	return n * factor, true
 }
-
-// suggestFix returns advice for an unknown word: the nearest known one, or all of them.
-func suggestFix(word string, known []string) string {
-	// A list of all words would hide the one that was meant.
-	if best := messages.Nearest(word, known); best != "" {
-		return fmt.Sprintf("did you mean %q?", best)
-	}
-	return "known are " + strings.Join(known, ", ")
-}

@@ -30,7 +30,9 @@ func Parse(text string) (Rule, error) {
 	// The first word decides which keys the others may have.
 	k, ok := Lookup(r.Fault)
 	if !ok {
-		return Rule{}, &RuleError{Text: fmt.Sprintf("there is no fault %q", r.Fault), Fix: suggestFix(r.Fault, kindNames()), At: words[0].at}
+		err := unknownFault(r.Fault, 0)
+		err.At = words[0].at
+		return Rule{}, err
 	}
 	// A key that is given twice is refused, because either value could be the one that was meant.
 	seenKeys := map[string]bool{}

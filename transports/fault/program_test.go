@@ -111,6 +111,14 @@ func TestProgram(t *testing.T) {
 		{"forbidden", transports.NotWritten, messages.ClassForbidden, 0, 0, 0, ""},
 		{"server-error status=503", transports.NotWritten, messages.ClassNetwork, 0, 0, 0, ""},
 		{"lose-session tool=echo", transports.NotWritten, messages.ClassSession, 0, 0, 0, messages.ClassSession},
+		{"drop", transports.Written, "", 0, 0, 0, ""},
+		{"drop direction=server", transports.Written, "", 0, 0, 0, ""},
+		{"cut", transports.Written, "", 0, 0, 0, messages.ClassNetwork},
+		{"close tool=echo", transports.NotWritten, messages.ClassExited, 0, 0, 0, messages.ClassExited},
+		{"close direction=client", transports.Written, "", 0, 0, 0, messages.ClassExited},
+		{"close at=5s", transports.Written, "", 0, 1, 0, messages.ClassExited},
+		{"half-line then=exit", transports.Written, "", 0, 0, 0, messages.ClassExited},
+		{"half-line", transports.Written, "", 0, 0, 0, ""},
 		{"list-storm rate=0.1 for=15s", transports.Written, "", 0, 3, 10 * time.Second, ""},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
@@ -242,6 +250,45 @@ func TestDial(t *testing.T) {
 					t.Fatalf("the second time: %v", err)
 				}
 				_ = c.Close(t.Context())
+			}
+		})
+	}
+}
+
+// TestAPartOfAMessageStandsInTheStream: what follows a part of a message is one line with it, also where it waits for the end of
+// the rule; at the end of the connection the part is a line that is no message.
+func TestAPartOfAMessageStandsInTheStream(t *testing.T) {
+	const half = `{"jsonrpc":"2.0","id":1,`
+	for rule, want := range map[string]struct {
+		arrived []string
+		noise   string
+	}{
+		"half-line times=1 then=next":          {[]string{half + `{"jsonrpc":"2.0","id":2,`, `{"jsonrpc":"2.0","id":3,`}, ""},
+		"half-line times=1 then=stall for=10s": {[]string{half + `{"jsonrpc":"2.0","id":2,`, `{"jsonrpc":"2.0","id":3,`}, ""},
+		"half-line times=1 then=stall":         {nil, half},
+		"cut times=1":                          {nil, half},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			p := wrapped(t, rule)
+			for id := range int64(3) {
+				if _, err := p.Send(t.Context(), request(id+1, "tools/call", "echo")); err != nil && rule != "cut times=1" {
+					t.Errorf("%s: %v", rule, err)
+				}
+			}
+			time.Sleep(9 * time.Second)
+			if n := len(p.Messages()); strings.Contains(rule, "stall") && n > 0 {
+				t.Errorf("%s: %d messages have passed the part of one", rule, n)
+			}
+			time.Sleep(2 * time.Second)
+			p.finish(t)
+			got := p.Messages()
+			for i, prefix := range want.arrived {
+				if len(got) != len(want.arrived) || !strings.HasPrefix(string(got[i]), prefix) {
+					t.Errorf("%s: %q has arrived, want %q", rule, got, want.arrived)
+				}
+			}
+			if noise := strings.Join(p.NoiseLines(), ""); !strings.HasPrefix(noise, want.noise) || want.noise == "" && noise != "" {
+				t.Errorf("%s: the noise is %q, want %q", rule, noise, want.noise)
 			}
 		})
 	}

@@ -102,11 +102,11 @@ func (r Rule) Check(location Location) error {
 func compileRule(r Rule, location Location) (*rule, error) {
 	k, ok := Lookup(r.Fault)
 	if !ok {
-		return nil, &RuleError{Text: fmt.Sprintf("there is no fault %q", r.Fault), Fix: suggestFix(r.Fault, kindNames())}
+		return nil, unknownFault(r.Fault, location)
 	}
 	// A kind of no location of rules is refused even without a check of the location: Why says what to use instead.
 	if problem := k.ProblemAt(location); problem != "" {
-		return nil, &RuleError{Text: problem}
+		return nil, &RuleError{Text: problem, Fix: insteadOf(r.Fault, location)}
 	}
 	read, problem := k.readParams(location, r.With)
 	if problem != nil {
@@ -149,7 +149,11 @@ func compileRule(r Rule, location Location) (*rule, error) {
 	}
 	c.tools, c.servers = splitPatterns(r.Tool), splitPatterns(r.Server)
 	// Server alone does not need a message: an instant can happen to one server's connection.
-	c.needsMessage = r.On != "" || r.Tool != "" || r.Chance > 0 || r.Nth > 0
+	c.needsMessage = r.On != "" || r.Tool != "" || r.Chance > 0 || r.Nth > 0 || r.Direction != Both
+	// Such a rule would wait for a message that its fault is not about, and never do anything.
+	if e := k.effect; c.needsMessage && e.clock != nil && e.in == nil && e.out == nil {
+		return nil, &RuleError{Text: k.Name + " happens by the clock and is about no message", Fix: "leave on, tool, chance and nth out"}
+	}
 	// The rule's own limit wins over the kind's.
 	if c.maxHits = r.Times; c.maxHits == 0 {
 		c.maxHits = k.Times

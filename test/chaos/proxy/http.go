@@ -214,7 +214,7 @@ func (h *HTTP) applyEvent(e fault.Event) {
 		h.routeMessage(e)
 	case fault.Ending:
 		h.endServer(e.End)
-	case fault.Cut:
+	case fault.CutStreams:
 		h.cutExchanges(func(x *exchange) bool { return x.isStreaming() })
 	case fault.ForgetSession:
 		h.shownSecrets.forgetSecrets(sessions)

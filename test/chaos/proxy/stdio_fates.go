@@ -208,7 +208,7 @@ func (r *stdioRun) applyEvent(e fault.Event) {
 	case fault.Continue:
 		r.group.resume()
 	// The control refuses these over stdio, because they belong to HTTP.
-	case fault.HalfOpen, fault.Cut, fault.ForgetSession, fault.ForgetToken:
+	case fault.HalfOpen, fault.CutStreams, fault.ForgetSession, fault.ForgetToken:
 	}
 }
 

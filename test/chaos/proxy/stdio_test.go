@@ -120,6 +120,10 @@ func TestFaults(t *testing.T) {
 		{"die-mid-call tool=echo code=5", hasList, proxy.Exit{Code: 5}},
 		{"answer-and-die tool=echo signal=TERM", hasList + hasEcho, proxy.Exit{Signal: syscall.SIGTERM}},
 		{"half-line tool=echo code=3 then=exit", hasList + hasEcho[:(len(hasEcho)-1)/2], proxy.Exit{Code: 3}},
+		{"drop tool=echo", hasList + hasAdd, proxy.Exit{}},
+		{"drop tool=echo direction=server", hasList + hasAdd, proxy.Exit{}},
+		{"cut tool=echo", hasList + hasEcho[:(len(hasEcho)-1)/2], proxy.Exit{}},
+		{"close tool=echo direction=client", hasList, proxy.Exit{}},
 		{"crash tool=echo", "*", proxy.Exit{Code: 1}},
 		{"huge-line size=1000 tool=echo", hasList + strings.Replace(hasEcho, "}}\n", `},"chaos":"`+
 			strings.Repeat("x", 1000-len(hasEcho)+1-len(`,"chaos":""`))+"\"}\n", 1) + hasAdd, proxy.Exit{}},

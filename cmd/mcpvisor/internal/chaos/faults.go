@@ -33,7 +33,9 @@ servers it can befall. A scenario names faults so:
       at: 10s
       for: 1m
 
-A rule of mcpvisor chaos proxy, and of a program that embeds the library, names the same ones: throttle after=30s on=tools/call`,
+A rule of mcpvisor chaos proxy, and of a program that embeds the library, names the same ones: throttle after=30s on=tools/call
+For a single message there are drop, latency, cut, close and duplicate-response: drop on=tools/call nth=3 times=1 loses the third
+answer. In a Go test they are words: fault.Drop(fault.On("tools/call"), fault.Nth(3), fault.Times(1)).`,
 		Example: `  mcpvisor chaos faults
   mcpvisor chaos faults throttle`,
 		Args: cobra.ArbitraryArgs,
