@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/transports"
@@ -46,4 +49,47 @@ func TestAnAnswerAboutAnotherTaskIsNone(t *testing.T) {
 	if sent := w.takeSent(); len(sent) != 0 {
 		t.Errorf("%d requests were sent about a task that cannot be", len(sent))
 	}
+}
+
+// TestAHintFromBeforeAPollHastensNoOther: of two notifications about a task that come before a poll, the second does not bring the next
+// poll forward: the answer was newer than both. Random days found it, with tasks that ask for input.
+func TestAHintFromBeforeAPollHastensNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now()
+		var polls []time.Duration
+		w := &wire{}
+		w.onSend = func(_ context.Context, m transports.Message) (transports.Delivery, error) {
+			switch m.Method {
+			case "initialize":
+				w.receive(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"tasks":{}},`+
+					`"serverInfo":{"name":"s","version":"1"}}}`, m.ID))
+			case "tasks/get":
+				polls = append(polls, time.Since(begin))
+				state := "working"
+				if len(polls) == 4 {
+					state = "completed"
+				}
+				w.receive(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{"taskId":"one","status":%q,"pollInterval":400}}`, m.ID, state))
+			case "tasks/result":
+				w.receive(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{"content":[]}}`, m.ID))
+			}
+			return transports.Written, nil
+		}
+		s := connected(t, w, session.Config{Rand: func() float64 { return 0 }})
+		hint := func() {
+			w.receive(`{"jsonrpc":"2.0","method":"notifications/tasks/status","params":{"taskId":"one","status":"working","pollInterval":400}}`)
+		}
+		time.AfterFunc(50*time.Millisecond, hint)
+		time.AfterFunc(80*time.Millisecond, hint)
+		if _, err := s.TaskResult(t.Context(), "one", nil); err != nil {
+			t.Fatal(err)
+		}
+		want := []time.Duration{0, 100 * time.Millisecond, 500 * time.Millisecond, 900 * time.Millisecond}
+		for i := range polls {
+			polls[i] = polls[i].Round(time.Millisecond)
+		}
+		if !slices.Equal(polls, want) {
+			t.Errorf("the task was asked for at %v, and should have been at %v", polls, want)
+		}
+	})
 }

@@ -215,6 +215,11 @@ func (p *Poller) waitForPoll(ctx context.Context) (*requestEnd, *messages.Error)
 
 // pollStatus gets the status of the task. It returns nil also after a failure that a later poll may not have.
 func (p *Poller) pollStatus(ctx context.Context) *messages.Error {
+	// The answer is newer than every hint so far, so that none of them may hasten the poll after it.
+	select {
+	case <-p.options.StatusHint:
+	default:
+	}
 	id := p.lastStatus.ID
 	a, e := p.conversation.PerformTaskRequest(ctx, "tasks/get", id, Params(id))
 	if retry, e := p.checkAnswer(ctx, a, e, "tasks/get"); retry || e != nil {
