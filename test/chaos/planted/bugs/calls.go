@@ -119,8 +119,8 @@ var callBugs = inPackage("actors",
 		Finds: []string{"I8"}, Why: "a peer that is gone costs one more call its timeout before somebody looks",
 	},
 	Bug{
-		Name: "refused-unsaid", In: "Link.noteResult", Old: "case messages.ClassUnauthorized, messages.ClassNetwork: l.reportError(err)",
-		New:   "case messages.ClassNetwork:\nl.reportError(err)",
+		Name: "refused-unsaid", In: "Link.noteResult", Old: "!errors.Is(err, messages.ErrCallerRefused)",
+		New:   "messages.ClassOf(err) == messages.ClassNetwork",
 		Finds: []string{"I8"}, Why: "every call fails with 401 and the status is green",
 	},
 	Bug{
