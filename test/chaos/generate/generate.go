@@ -88,6 +88,7 @@ func Scenario(seed uint64, o Options) scenario.Scenario {
 	d.drawStarved(seed)
 	d.drawMeetings(seed)
 	d.drawEndings(seed)
+	d.drawTaskInput(seed)
 	d.fitTimeouts()
 	d.spreadSteadyCalls()
 	// Two recipes may name one occasion.

@@ -84,7 +84,7 @@ func (m *machine) scheduleCall(c *conn, k *call) {
 	}
 	k.scheduled = true
 	if k.q.task != nil {
-		k.token = m.scheduleAfter(c, m.drawAround(taskTime), func() { m.runCall(c, k) })
+		m.scheduleTask(c, k)
 		return
 	}
 	k.token = m.scheduleAnswer(c, k.q, func() { m.runCall(c, k) })

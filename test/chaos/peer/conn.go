@@ -33,6 +33,8 @@ type conn struct {
 	// results. taskCandidates counts the calls of which the server itself decides whether they become tasks (modern era).
 	runningTasks   []*task
 	taskCandidates int
+	// taskAskCount counts the tasks of a server with offers: every third asks for input.
+	taskAskCount int
 	// capabilities are the client's capabilities from initialize. askCount counts the requests at which the server could have
 	// asked a question, so that it asks at every third. openQuestions maps the id of a question to the call that waits for its
 	// answer. subscribed is set while the client subscribes to the resource (legacy era).

@@ -42,7 +42,7 @@ func (m *machine) serveModern(c *conn, q *message) {
 		m.scheduleAnswer(c, q, func() { m.answerResult(c, q, m.discoverResult(modernVersion)) })
 	case "subscriptions/listen":
 		m.scheduleAnswer(c, q, func() { m.openStream(c, q) })
-	case "tools/list", "tools/call", "tasks/get", "tasks/cancel":
+	case "tools/list", "tools/call", "tasks/get", "tasks/cancel", "tasks/update":
 		m.serveShared(c, q)
 	default:
 		if m.cfg.Server.Offers && isOfferMethod(q.Method) {

@@ -65,6 +65,11 @@ func (m *machine) handleAnswer(c *conn, body []byte) {
 	if w, ok := c.openQuestions[p.ID]; ok {
 		delete(c.openQuestions, p.ID)
 		m.checkAnswer(w.kind, p.Result)
+		if t := w.call.q.task; t != nil {
+			m.checkTaskAnswer(t, p.Result)
+			m.giveInput(c, t)
+			return
+		}
 		m.scheduleCall(c, w.call)
 	}
 }

@@ -18,9 +18,15 @@ const (
 	taskPoll = 400 * time.Millisecond
 )
 
+// The states of a task while its call has no answer.
+const (
+	taskWorks = "working"
+	taskWaits = "input_required"
+)
+
 // task is a call that runs apart from the request that began it. It belongs to one connection and ends with it.
 type task struct {
-	// state is "working", "completed", "failed" or "cancelled".
+	// state is taskWorks, taskWaits, "completed", "failed" or "cancelled".
 	id, state string
 	call      *call
 	began     time.Duration
@@ -28,6 +34,9 @@ type task struct {
 	// (legacy era).
 	finalAnswer *answer
 	waiters     []func()
+	// resultRequest is the newest tasks/result that waits; nil without one. input is what the task asks for; nil for most.
+	resultRequest *message
+	input         *taskInput
 }
 
 // becomesTask decides whether a call becomes a task. In the modern era the server decides: always if its tools require tasks,
@@ -53,7 +62,7 @@ func (m *machine) becomesTask(c *conn, q *message) bool {
 func (m *machine) beginTask(c *conn, k *call) {
 	// Counted over all connections: a client that asks for a task of a process that died must not get another task's status.
 	m.taskCount++
-	t := &task{id: "task-" + strconv.Itoa(c.id) + "-" + strconv.Itoa(m.taskCount), state: "working", call: k, began: m.now}
+	t := &task{id: "task-" + strconv.Itoa(c.id) + "-" + strconv.Itoa(m.taskCount), state: taskWorks, call: k, began: m.now}
 	c.runningTasks = append(c.runningTasks, t)
 	result := `{"task":` + t.encodeStatus(m.now, c.era, false) + `}`
 	if c.era == messages.EraModern {
@@ -78,16 +87,15 @@ func (m *machine) endTask(c *conn, t *task, a *answer) {
 	if a.result == nil || a.isError && c.era != messages.EraModern {
 		t.state = "failed"
 	}
-	if c.era != messages.EraModern {
-		m.sendNotification(c, "notifications/tasks/status", t.encodeStatus(m.now, c.era, false), "")
-	}
+	m.notifyTask(c, t)
 	for _, wake := range t.waiters {
 		wake()
 	}
 	t.waiters = nil
 }
 
-// handleTaskRequest handles tasks/get, list, cancel and result. The last and list exist only in the legacy era.
+// handleTaskRequest handles tasks/get, list, cancel, result and update. List and result exist only in the legacy era, update only in the
+// modern one.
 func (m *machine) handleTaskRequest(c *conn, q *message) {
 	var p struct {
 		TaskID string `json:"taskId"`
@@ -108,11 +116,14 @@ func (m *machine) handleTaskRequest(c *conn, q *message) {
 		t := c.runningTasks[at]
 		respond := func() { m.answerTaskResult(c, q, t) }
 		// tasks/result blocks until the task ends; cancelTask and endTask call the waiters.
-		if t.finalAnswer == nil && t.state == "working" {
-			t.waiters = append(t.waiters, respond)
+		if t.finalAnswer == nil && t.isOpen() {
+			t.waiters, t.resultRequest = append(t.waiters, respond), q
+			m.sendTaskQuestion(c, q, t)
 			return
 		}
 		respond()
+	case q.Method == "tasks/update" && c.era == messages.EraModern:
+		m.updateTask(c, q, c.runningTasks[at])
 	default:
 		m.answerError(c, q, codeMethodNotFound, "Method not found: "+q.Method, "")
 	}
@@ -125,7 +136,7 @@ func (m *machine) cancelTask(c *conn, q *message, t *task) {
 		m.answerError(c, q, codeInvalidParams, "Cannot cancel task: already in terminal status '"+t.state+"'", "")
 		return
 	}
-	if t.state == "working" {
+	if t.isOpen() {
 		t.state = "cancelled"
 		m.cancelScheduled(t.call.token)
 		c.finishCall(t.call)
@@ -140,6 +151,9 @@ func (m *machine) cancelTask(c *conn, q *message, t *task) {
 	}
 	m.answerResult(c, q, t.encodeStatus(m.now, c.era, false))
 }
+
+// isOpen reports whether the task has neither ended nor been cancelled.
+func (t *task) isOpen() bool { return t.state == taskWorks || t.state == taskWaits }
 
 // answerTaskResult answers tasks/result with what the call would have been answered with.
 func (m *machine) answerTaskResult(c *conn, q *message, t *task) {
@@ -180,6 +194,9 @@ func (t *task) encodeStatus(now time.Duration, era messages.Era, withResult bool
 		} else {
 			text += `,"error":{"code":` + strconv.Itoa(t.finalAnswer.code) + `,"message":` + quoteJSON(t.finalAnswer.text) + `}`
 		}
+	}
+	if withResult && era == messages.EraModern {
+		text += t.encodeInputRequests()
 	}
 	return text + "}"
 }

@@ -39,7 +39,8 @@ func (c *conversation) receiveRound(m *message, r *request) {
 	if c.server.Offers && m.meta[metaPrefix+"protocolVersion"] != nil {
 		r.params = m.params
 	}
-	if state == nil && responses == nil {
+	// The input of a task is no round of a request: receiveTaskRequest judges it.
+	if state == nil && responses == nil || r.method == "tasks/update" {
 		return
 	}
 	// The state identifies the round; a round without a state is found by its params.

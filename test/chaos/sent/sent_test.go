@@ -38,6 +38,14 @@ var words = strings.NewReplacer(
 	"META", `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`,
 )
 
+// askingTask is a task of the modern era that asks for the inputs a and b.
+const askingTask = `
+			> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t",META}}
+			< {"jsonrpc":"2.0","id":1,"result":{"resultType":"task","taskId":"k","status":"working","pollIntervalMs":400}}
+			wait 1s
+			> {"jsonrpc":"2.0","id":2,"method":"tasks/get","params":{"taskId":"k",META}}
+			< {"jsonrpc":"2.0","id":2,"result":{"resultType":"complete","taskId":"k","status":"input_required","inputRequests":{"a":{},"b":{}}}}`
+
 const begun = "> INIT\n< INIT\n> READY\n"
 
 type story struct {
@@ -49,12 +57,14 @@ type story struct {
 }
 
 var (
-	stdio     = scenario.Server{Name: "s", Kind: messages.Stdio}
-	web       = scenario.Server{Name: "s", Kind: messages.HTTP}
-	tasks     = scenario.Server{Name: "s", Kind: messages.Stdio, Tasks: scenario.TasksRequired}
-	offers    = scenario.Server{Name: "s", Kind: messages.Stdio, Offers: true}
-	webOffers = scenario.Server{Name: "s", Kind: messages.HTTP, Offers: true}
-	stories   = []story{
+	stdio = scenario.Server{Name: "s", Kind: messages.Stdio}
+	web   = scenario.Server{Name: "s", Kind: messages.HTTP}
+	tasks = scenario.Server{Name: "s", Kind: messages.Stdio, Tasks: scenario.TasksRequired}
+	// A question may only be asked by a server with offers.
+	modernTasks = scenario.Server{Name: "s", Kind: messages.Stdio, Era: messages.EraModern, Tasks: scenario.TasksRequired, Offers: true}
+	offers      = scenario.Server{Name: "s", Kind: messages.Stdio, Offers: true}
+	webOffers   = scenario.Server{Name: "s", Kind: messages.HTTP, Offers: true}
+	stories     = []story{
 		{"a handshake, a call, its answer", stdio, begun + `
 			> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"t","arguments":{},"_meta":{"progressToken":2}}}
 			< {"jsonrpc":"2.0","id":2,"result":{}}`, ""},
@@ -259,6 +269,31 @@ var (
 			> {"jsonrpc":"2.0","id":3,"method":"tasks/get","params":{"taskId":"k"}}
 			< {"jsonrpc":"2.0","id":3,"result":{"taskId":"k","status":"completed"}}
 			> {"jsonrpc":"2.0","id":4,"method":"tasks/cancel","params":{"taskId":"k"}}`, "the task k was cancelled after its end"},
+		{"a hint from before a poll is no leave to hurry after it", tasks, begun + `
+			> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"t","task":{}}}
+			< {"jsonrpc":"2.0","id":2,"result":{"task":{"taskId":"k","status":"working","pollInterval":400}}}
+			< {"jsonrpc":"2.0","method":"notifications/tasks/status","params":{"taskId":"k","status":"working"}}
+			> {"jsonrpc":"2.0","id":3,"method":"tasks/get","params":{"taskId":"k"}}
+			< {"jsonrpc":"2.0","id":3,"result":{"taskId":"k","status":"working","pollInterval":400}}
+			> {"jsonrpc":"2.0","id":4,"method":"tasks/get","params":{"taskId":"k"}}`, "wants to be asked every 400ms"},
+		{"a hint that comes while a poll is under way", tasks, begun + `
+			> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"t","task":{}}}
+			< {"jsonrpc":"2.0","id":2,"result":{"task":{"taskId":"k","status":"working","pollInterval":400}}}
+			wait 1s
+			> {"jsonrpc":"2.0","id":3,"method":"tasks/get","params":{"taskId":"k"}}
+			< {"jsonrpc":"2.0","method":"notifications/tasks/status","params":{"taskId":"k","status":"working"}}
+			< {"jsonrpc":"2.0","id":3,"result":{"taskId":"k","status":"working","pollInterval":400}}
+			> {"jsonrpc":"2.0","id":4,"method":"tasks/get","params":{"taskId":"k"}}`, ""},
+		{"the input of a task", modernTasks, askingTask + `
+			> {"jsonrpc":"2.0","id":9,"method":"tasks/update","params":{"taskId":"k","inputResponses":{"a":{},"b":{}},META}}`, ""},
+		{"input that a task has not asked for", modernTasks, askingTask + `
+			> {"jsonrpc":"2.0","id":9,"method":"tasks/update","params":{"taskId":"k","inputResponses":{"c":{}},META}}`, "has not asked for it"},
+		{"input that a task has already", modernTasks, askingTask + `
+			> {"jsonrpc":"2.0","id":8,"method":"tasks/update","params":{"taskId":"k","inputResponses":{"a":{}},META}}
+			< {"jsonrpc":"2.0","id":8,"result":{"resultType":"complete"}}
+			> {"jsonrpc":"2.0","id":9,"method":"tasks/update","params":{"taskId":"k","inputResponses":{"a":{}},META}}`, "twice"},
+		{"an update of a task without input", modernTasks, askingTask + `
+			> {"jsonrpc":"2.0","id":9,"method":"tasks/update","params":{"taskId":"k",META}}`, "without any input"},
 		{"a task that nobody has", tasks, begun + `> {"jsonrpc":"2.0","id":3,"method":"tasks/get","params":{"taskId":"k"}}`, "never told of one"},
 		{"no task where there must be one", tasks, begun + `> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"t"}}`, "was not called as a task"},
 		{"a task where there is none", stdio, begun + `> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"t","task":{}}}`, "this server has none"},

@@ -13,12 +13,14 @@ type taskState struct {
 	// interval is the pause that the server wants between two requests, toldAt the time of its last answer about the task.
 	interval, toldAt time.Duration
 	open             *request // the tasks/get in progress; nil without one
-	// hinted is set by a status notification since the last answer, and allows an earlier request. ended is set when the client
+	// hinted is set by a status notification since the last tasks/get, and allows an earlier request. ended is set when the client
 	// got the end of the task, cancelled when it has canceled it, fetched when it has the result.
 	hinted, ended, cancelled, fetched bool
 	// listed counts the lists of tasks with this one. Each may be followed by a tasks/get that a program of its own asks for,
 	// beside the polling.
 	listed int
+	// inputs are the keys of the questions that the task has asked in the modern era: true once the client has answered.
+	inputs map[string]bool
 }
 
 // A taskStatus is the form in which a server sends a task, in either era.
@@ -65,11 +67,47 @@ func (c *conversation) observeTask(at time.Duration, r *request, result map[stri
 	}
 	// The interval runs from the answers to the polling, not from those to a program that asked beside it.
 	if !r.onDemand {
-		t.toldAt, t.hinted = at, false
+		t.toldAt = at
 	}
+	t.noteInputs(result["inputRequests"])
 	switch s.Status {
 	case "completed", "failed", "cancelled":
 		t.ended = t.ended || r.method == "tasks/get"
+	}
+}
+
+// noteInputs remembers the questions of a status.
+func (t *taskState) noteInputs(inputRequests json.RawMessage) {
+	var asked map[string]json.RawMessage
+	_ = json.Unmarshal(inputRequests, &asked) // a value that is no object asks nothing
+	for key := range asked {
+		if t.inputs == nil {
+			t.inputs = map[string]bool{}
+		}
+		t.inputs[key] = t.inputs[key]
+	}
+}
+
+// receiveTaskInput judges the input that a client gives a task: an answer to what the task has asked, once.
+//
+// 2026-07-28, Tasks: "Clients SHOULD deduplicate inputRequests keys across consecutive polls to avoid presenting the same request to the
+// user or model more than once."
+func (c *conversation) receiveTaskInput(m *message, r *request, t *taskState) {
+	var responses map[string]json.RawMessage
+	if err := json.Unmarshal(m.params["inputResponses"], &responses); err != nil || len(responses) == 0 {
+		c.reportProblem("the task %s was updated without any input", r.task)
+		return
+	}
+	for key := range responses {
+		switch answered, asked := t.inputs[key]; {
+		case !asked:
+			c.reportProblem("the task %s was given the input %s, and has not asked for it", r.task, messages.Line(key, 60))
+		case answered:
+			c.reportProblem("the task %s was given the input %s twice", r.task, messages.Line(key, 60))
+		default:
+			t.inputs[key] = true
+			r.takeBacks = append(r.takeBacks, func() { t.inputs[key] = false })
+		}
 	}
 }
 
@@ -124,7 +162,10 @@ func (c *conversation) receiveTaskRequest(now time.Duration, m *message, r *requ
 			c.reportProblem("it was asked for the task %s %s after it had told of it, and wants to be asked every %s", r.task,
 				(now - t.toldAt).Round(time.Millisecond), t.interval)
 		}
-		t.open = r
+		// A hint that comes while this request is under way may be of later than its answer, and allows another one.
+		t.open, t.hinted = r, false
+	case "tasks/update":
+		c.receiveTaskInput(m, r, t)
 	case "tasks/result":
 		if t.fetched {
 			c.reportProblem("it was asked for the result of the task %s again", r.task)
