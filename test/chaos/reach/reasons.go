@@ -33,6 +33,7 @@ var unreachableFiles = []fileReason{
 	{"supervisor/restart/stats.go", "reads the load of the machine, whose clock is not that of a day"},
 	{"supervisor/restart/installing.go", "processes that fetch what they run: nothing of a day is a process"},
 	{"actors/coalesce.go", "as supervisor/restart/installing.go"},
+	{"actors/lifecycle/check.go", "checks a state, for tests"},
 	{"actors/catalog/check.go", "checks the data structure, for tests"},
 	{"actors/internal/queue/check.go", "checks the data structure, for tests"},
 }
