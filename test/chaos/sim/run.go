@@ -98,7 +98,7 @@ func (w *simulation) runPlan() error {
 	}
 	started := make(chan error, 1)
 	go func() {
-		m, err := supervisor.Start(context.Background(), w.managerConfig())
+		m, err := w.program.start(w.managerConfig())
 		w.manager = m
 		started <- err
 		w.wakeLoop()
@@ -229,6 +229,7 @@ func (w *simulation) status(st *messages.Status, when string) {
 // glance records every status and plans the next glance, until the end of the plan.
 func (w *simulation) glance() {
 	w.lookAround()
+	w.program.lookAround()
 	if next := w.virtualNow + glanceEvery; next < w.plan.End {
 		w.timeline.planAction(next, "", w.glance)
 	}
@@ -322,6 +323,7 @@ func (w *simulation) managerConfig() supervisor.Config {
 		},
 	}
 	w.configureAnswers(&cfg)
+	w.program.configure(&cfg)
 	if err := w.configurePins(&cfg); err != nil {
 		w.failHarness("the memory of definitions: %v", err)
 	}

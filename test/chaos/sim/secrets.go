@@ -1,8 +1,10 @@
 package sim
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 
@@ -140,33 +142,68 @@ func (c *logCore) Check(e zapcore.Entry, to *zapcore.CheckedEntry) *zapcore.Chec
 // Sync implements zapcore.Core.
 func (c *logCore) Sync() error { return nil }
 
-// Write implements zapcore.Core. A line with a panic is a violation, because the manager has to recover all of its own
-// goroutines' panics as failures.
+// Write implements zapcore.Core.
 func (c *logCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
 	values := zapcore.NewMapObjectEncoder()
-	server := ""
 	for _, list := range [][]zapcore.Field{c.fields, fields} {
 		for _, f := range list {
 			f.AddTo(values)
-			if f.Key == "server" {
-				server = f.String
-			}
 		}
 	}
-	line := e.Level.String() + " " + e.Message
-	bad := c.scanner.textProblem(e.Message)
-	for key, value := range values.Fields {
-		if text := c.scanner.textProblem(fmt.Sprint(value)); text != "" && key != "stack" {
+	c.scanner.checkLogLine(c.w, e.Level.String()+" "+e.Message, values.Fields)
+	return nil
+}
+
+// checkLogLine checks a line of the manager's log and its values. A line with a panic is a violation, because the manager has to recover
+// all of its own goroutines' panics as failures.
+func (s *secretScanner) checkLogLine(w *simulation, line string, values map[string]any) {
+	server, _ := values["server"].(string)
+	bad := s.textProblem(line)
+	for key, value := range values {
+		if text := s.textProblem(fmt.Sprint(value)); text != "" && key != "stack" {
 			bad = text + " in " + key
 		}
 	}
 	if bad != "" {
-		c.w.rec.Add(history.Event{T: c.w.elapsedTime(), Server: server, Side: history.Manager, Kind: history.Log, Text: messages.Line(line, 300)})
-		c.scanner.reportLeak(c.w, server, "the log: "+bad+": "+messages.Line(line, 100))
+		w.rec.Add(history.Event{T: w.elapsedTime(), Server: server, Side: history.Manager, Kind: history.Log, Text: messages.Line(line, 300)})
+		s.reportLeak(w, server, "the log: "+bad+": "+messages.Line(line, 100))
 	}
-	if _, panicked := values.Fields["panic"]; panicked {
-		c.w.rec.Add(history.Event{T: c.w.elapsedTime(), Server: server, Side: history.Harness, Kind: history.Violation, Name: "I9",
-			Text: messages.Line(fmt.Sprintf("%s: %v", line, values.Fields["panic"]), 500)})
+	if reason, panicked := values["panic"]; panicked {
+		w.rec.Add(history.Event{T: w.elapsedTime(), Server: server, Side: history.Harness, Kind: history.Violation, Name: "I9",
+			Text: messages.Line(fmt.Sprintf("%s: %v", line, reason), 500)})
 	}
+}
+
+// slogChecker is the handler of a program that logs through log/slog. It checks each line as logCore does.
+type slogChecker struct {
+	scanner *secretScanner
+	w       *simulation
+	attrs   []slog.Attr
+}
+
+// Enabled implements slog.Handler.
+func (slogChecker) Enabled(context.Context, slog.Level) bool { return true }
+
+// WithAttrs implements slog.Handler.
+func (c slogChecker) WithAttrs(attrs []slog.Attr) slog.Handler {
+	c.attrs = append(c.attrs[:len(c.attrs):len(c.attrs)], attrs...)
+	return c
+}
+
+// WithGroup implements slog.Handler. What is searched for is found in a group, too.
+func (c slogChecker) WithGroup(string) slog.Handler { return c }
+
+// Handle implements slog.Handler.
+func (c slogChecker) Handle(_ context.Context, r slog.Record) error {
+	values := make(map[string]any, len(c.attrs)+r.NumAttrs())
+	keep := func(a slog.Attr) bool {
+		values[a.Key] = a.Value.Any()
+		return true
+	}
+	for _, a := range c.attrs {
+		keep(a)
+	}
+	r.Attrs(keep)
+	c.scanner.checkLogLine(c.w, r.Level.String()+" "+r.Message, values)
 	return nil
 }

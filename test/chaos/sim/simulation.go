@@ -45,6 +45,7 @@ type simulation struct {
 	slowWatcher slowWatcher
 	secrets     secretScanner
 	users       managerUsers
+	program     embeddingProgram
 	// messageActor uses the manager by message; nil if the users use the facade.
 	messageActor *messageActor
 	pins         pinWatch
@@ -77,7 +78,7 @@ func newSimulation(plan scenario.Plan, o Options, rec *history.Recorder, beat *p
 		turns: &turnScheduler{rng: rand.New(rand.NewPCG(plan.Seed, seedOf("turns")))},
 	}
 	w.turns.wake, w.inbox.wake = w.wakeLoop, w.wakeLoop
-	w.watch.world, w.users.world = w, w
+	w.watch.world, w.users.world, w.program.world = w, w, w
 	w.secrets.canaries = make(map[string]bool, len(plan.Servers))
 	w.guard.limit = maxStepsAtOnce(len(plan.Servers))
 	return w

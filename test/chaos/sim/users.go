@@ -148,8 +148,10 @@ func (p *managerUsers) startCall(c load.Call) {
 	w.recordEvent(e)
 	began := w.virtualNow
 	args := json.RawMessage(fmt.Sprintf(`{"call":%q,"size":%d}`, c.ID, s.Size))
+	given := callArguments(p.count, c.ID, s.Size)
 	if w.servers[s.Server].server.Headers && p.count%3 > 0 {
 		args = json.RawMessage(fmt.Sprintf(`{"at":{"deep":%t},"note":%s,"call":%q,"size":%d}`, p.count%3 == 1, headerNotes[p.count%len(headerNotes)], c.ID, s.Size))
+		given = args
 	}
 	callCtx, finish := p.callContext(c)
 	p.runAsUser(func() {
@@ -179,9 +181,9 @@ func (p *managerUsers) startCall(c load.Call) {
 		case w.messageActor != nil && !s.Task:
 			res, err = w.messageActor.callTool(c, name, args, timeout)
 		case name != "":
-			res, err = w.manager.CallTool(ctx, name, args, options...)
+			res, err = w.manager.CallTool(ctx, name, given, options...)
 		default:
-			res, err = w.manager.CallServerTool(ctx, s.Server, s.Tool, args, options...)
+			res, err = w.manager.CallServerTool(ctx, s.Server, s.Tool, given, options...)
 		}
 		finish()
 		end := callEndEvent(c, res, err)

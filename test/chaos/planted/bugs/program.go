@@ -1,0 +1,27 @@
+package bugs
+
+import "slices"
+
+// programBugs are in what the embedding program of a day uses beside calls and commands: interceptors, waits, the difference of two
+// catalogs; and in the tasks that ask for input.
+var programBugs = slices.Concat(
+	inPackage("actors/catalog",
+		Bug{Name: "diff-without-removals", In: "Diff",
+			Old:   "for _, e := range a {\n\t\td.Removed = append(d.Removed, e.Name)\n\t}",
+			Finds: []string{"I20"}, Why: "a program that follows the catalog by its differences keeps offering tools that are gone"},
+	),
+	inPackage("supervisor",
+		Bug{Name: "settled-names-no-server", In: "Manager.Settled", Old: "Server: v.Name", New: `Server: ""`,
+			Finds: []string{"I20"}, Why: "a program that waits for many servers does not learn which one kept it waiting"},
+		Bug{Name: "interceptor-misled", In: "interception.send", Old: "Server: r.Server", New: "Server: r.Name",
+			Finds: []string{"I20"}, Why: "counters and traces of interceptors stand at servers that do not exist"},
+	),
+	inPackage("transports/session/internal/tasks",
+		Bug{Name: "hint-hastens-twice", In: "Poller.pollStatus", Old: "select {\n\tcase <-p.options.StatusHint:\n\tdefault:\n\t}",
+			Finds: []string{"I23"}, Why: "a server that tells of its tasks is asked for them more often than it wishes"},
+		Bug{Name: "input-given-again", In: "Poller.newInputRequests", Old: "p.answeredInputs[key] = struct{}{}",
+			Finds: []string{"I23"}, Why: "a person is asked the same question at every poll until the server has taken the answer"},
+		Bug{Name: "input-for-no-task", In: "WithRelatedTask", Old: "id, ok := RelatedTaskID(params)", New: `id, ok := "", params == nil`,
+			Finds: []string{"I20"}, Why: "a server cannot tell for which of its tasks an answer is"},
+	),
+)

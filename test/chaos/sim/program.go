@@ -1,0 +1,239 @@
+package sim
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strconv"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/mcpvisor/mcpvisor/actors"
+	"github.com/mcpvisor/mcpvisor/actors/catalog"
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor"
+)
+
+// embeddingProgram is the rest of the program that embeds the manager, beside its callers and its owner: it may run the manager as
+// the child of an actor, pass calls through interceptors and log through log/slog, as the seed has it, and at every glance it uses
+// one more of the functions that only read. It checks what they promise whatever the servers do. Only the loop uses its fields.
+type embeddingProgram struct {
+	world *simulation
+	// turn counts the uses, which take turns.
+	turn int
+	// catalog is the snapshot of the last comparison.
+	catalog *supervisor.Snapshot
+}
+
+// drawOne reports whether the program of this seed does something that one program in n does.
+func (p *embeddingProgram) drawOne(what string, n uint64) bool {
+	return seedOf("program", what, strconv.FormatUint(p.world.plan.Seed, 10))%n == 0
+}
+
+// configure adds the program's interceptors and logger to the manager's configuration.
+func (p *embeddingProgram) configure(cfg *supervisor.Config) {
+	if p.drawOne("interceptors", 3) {
+		cfg.Interceptors = append(cfg.Interceptors, p.watchRequest, p.markRequest)
+	}
+	if p.drawOne("slog", 3) {
+		cfg.Logger = supervisor.NewSlogLogger(slogChecker{scanner: &p.world.secrets, w: p.world})
+	}
+}
+
+// start starts the manager, by itself or as the child of an actor.
+func (p *embeddingProgram) start(cfg supervisor.Config) (*supervisor.Manager, error) {
+	if !p.drawOne("props", 4) {
+		return supervisor.Start(context.Background(), cfg)
+	}
+	// The throttle for dead letters keeps a goroutine for its interval, and the run ends when no goroutine is left.
+	system := actor.NewActorSystem(actor.WithDeadLetterThrottleInterval(time.Nanosecond))
+	started := make(chan *supervisor.Manager, 1)
+	// A manager that cannot be started is a failure of its actor, which the strategy of the root would start again without end.
+	failed := make(chan error, 1)
+	strategy := actor.NewOneForOneStrategy(0, 0, func(reason any) actor.Directive {
+		err, ok := reason.(error)
+		if !ok {
+			err = fmt.Errorf("%v", reason)
+		}
+		select {
+		case failed <- err:
+		default:
+		}
+		return actor.StopDirective
+	})
+	system.Root.WithGuardian(strategy).Spawn(supervisor.Props(cfg, func(m *supervisor.Manager) { started <- m }))
+	select {
+	case m := <-started:
+		return m, nil
+	case err := <-failed:
+		return nil, err
+	}
+}
+
+// watchRequest is the first interceptor: it checks what comes back of every request. Any goroutine of a caller runs it.
+func (p *embeddingProgram) watchRequest(ctx context.Context, r *supervisor.Request, next supervisor.Invoker) (*supervisor.Response, error) {
+	res, err := next(ctx, r)
+	var typed *supervisor.Error
+	switch {
+	case err == nil && res == nil:
+		p.world.reportBrokenPromise(r.Server, "an interceptor got neither a response nor an error for "+r.Method)
+	case err == nil && r.Server != "" && res.Server != r.Server:
+		p.world.reportBrokenPromise(r.Server, "an interceptor asked this server for "+r.Method+" and was told that "+res.Server+" answered")
+	case err != nil && !errors.As(err, &typed):
+		p.world.reportBrokenPromise(r.Server, "an interceptor got an error of another type: "+err.Error())
+	}
+	return res, err
+}
+
+// markRequest is the second interceptor: it gives calls of tools another _meta, as tracing does.
+func (p *embeddingProgram) markRequest(ctx context.Context, r *supervisor.Request, next supervisor.Invoker) (*supervisor.Response, error) {
+	if r.Method == actors.CallTool {
+		r.Meta = json.RawMessage(`{"sim/trace":"00-1"}`)
+	}
+	return next(ctx, r)
+}
+
+// callArguments returns the arguments of a call in one of the forms that a program may use. All mean the same.
+func callArguments(n int, id string, size int) any {
+	switch n % 4 {
+	case 0:
+		return map[string]any{"call": id, "size": size}
+	case 1:
+		return struct {
+			Call string `json:"call"`
+			Size int    `json:"size"`
+		}{id, size}
+	case 2:
+		return []byte(fmt.Sprintf(`{"call":%q,"size":%d}`, id, size))
+	}
+	return json.RawMessage(fmt.Sprintf(`{"call":%q,"size":%d}`, id, size))
+}
+
+// lookAround uses one of the functions that read, on one server: another one at each glance.
+func (p *embeddingProgram) lookAround() {
+	w := p.world
+	name := w.plan.Servers[p.turn%len(w.plan.Servers)].Name
+	look := []func(string){p.awaitReady, p.awaitSettled, p.readLogs, p.compareCatalogs, p.callNobody, p.askByMessage}[p.turn%6]
+	p.turn++
+	w.users.runAsUser(func() { look(name) })
+}
+
+// lookTime bounds a wait of the program.
+const lookTime = 3 * time.Second
+
+// awaitReady waits until a server can be called. An error must be the manager's own, and say of which server it is.
+func (p *embeddingProgram) awaitReady(name string) {
+	ctx, cancel := context.WithTimeout(p.world.users.ctx, lookTime)
+	defer cancel()
+	p.checkWait(name, "Ready", p.world.manager.Ready(ctx, name))
+}
+
+// awaitSettled waits until a server changes by itself no more.
+func (p *embeddingProgram) awaitSettled(name string) {
+	ctx, cancel := context.WithTimeout(p.world.users.ctx, lookTime)
+	defer cancel()
+	p.checkWait(name, "Settled", p.world.manager.Settled(ctx, name))
+}
+
+// checkWait checks the error of a wait for one server.
+func (p *embeddingProgram) checkWait(name, what string, err error) {
+	if err == nil {
+		return
+	}
+	p.world.secrets.checkText(p.world, name, "the error of "+what, err.Error())
+	var typed *supervisor.Error
+	if !errors.As(err, &typed) || typed.Server != name && !errors.Is(err, supervisor.ErrClosed) {
+		p.world.reportBrokenPromise(name, fmt.Sprintf("%s for this server ended with an error that is not about it: %v", what, err))
+	}
+}
+
+// maxLogLines is the number of messages that the manager promises to keep at most of one server.
+const maxLogLines = 1000
+
+// readLogs reads the log messages of a server: no more than are promised, and in a form that travels whole.
+func (p *embeddingProgram) readLogs(name string) {
+	lines := p.world.manager.Logs(name)
+	if len(lines) > maxLogLines {
+		p.world.reportBrokenPromise(name, fmt.Sprintf("%d log messages of this server are kept, and at most %d are promised", len(lines), maxLogLines))
+	}
+	for _, line := range lines {
+		p.world.secrets.checkText(p.world, name, "the server's log", line.Logger)
+		back := actors.LogLineFromProto(line.ToProto())
+		if !back.Time.Equal(line.Time) || back.Epoch != line.Epoch || !reflect.DeepEqual(back.LogEntry, line.LogEntry) {
+			p.world.reportBrokenPromise(name, "a log message of this server is another one after it has travelled")
+			return
+		}
+	}
+}
+
+// compareCatalogs compares the catalog with that of the last comparison: what was added and removed must explain the sizes.
+func (p *embeddingProgram) compareCatalogs(string) {
+	old, now := p.catalog, p.world.manager.Tools()
+	p.catalog = now
+	if old == nil {
+		return
+	}
+	d := catalog.Diff(old, now)
+	if got := old.Len() - len(d.Removed) + len(d.Added); got != now.Len() {
+		p.world.reportBrokenPromise("", fmt.Sprintf("the catalog has %d tools, and by the difference to the one before it should have %d", now.Len(), got))
+	}
+	if d.Empty() && now.Len() != old.Len() {
+		p.world.reportBrokenPromise("", "two catalogs of different sizes do not differ")
+	}
+}
+
+// callNobody calls a tool of a server that nobody has added: it is refused and nothing is sent.
+func (p *embeddingProgram) callNobody(string) {
+	for _, name := range []string{"mcp__nobody__read", "mcp__no body", "read", ""} {
+		_, err := p.world.manager.CallTool(p.world.users.ctx, name, nil)
+		closed := errors.Is(err, supervisor.ErrClosed) || errors.Is(err, context.Canceled)
+		if !closed && (err == nil || messages.OutcomeOf(err) != messages.OutcomeNotSent || messages.ClassOf(err) != messages.ClassInvalid) {
+			p.world.reportBrokenPromise("", fmt.Sprintf("the call of %q, which no server has, ended with %v", name, err))
+		}
+	}
+}
+
+// askByMessage asks what actors may ask about a server, and compares the answers with the functions of the manager where these do not
+// change from one moment to the next.
+func (p *embeddingProgram) askByMessage(name string) {
+	asker := &messageActor{world: p.world, managerGone: make(chan struct{})}
+	for _, question := range []proto.Message{
+		&messages.GetHistory{Server: name}, &messages.GetLogs{Server: name}, &messages.GetPermissions{}, &messages.GetStatus{Names: []string{name}},
+		&messages.GetHistory{Server: "nobody"}, &messages.GetLogs{Server: "nobody"},
+	} {
+		answers, err := asker.sendRequest(question, 1, nil)
+		if err != nil {
+			return // the manager has ended
+		}
+		if problem := answerProblem(name, question, answers[0]); problem != "" {
+			p.world.reportBrokenPromise(name, fmt.Sprintf("%T was answered with %T: %s", question, answers[0], problem))
+		}
+	}
+}
+
+// answerProblem returns what is wrong with the answer to a question about a server, empty if nothing is. Nobody is a server that does
+// not exist; any other one may have been removed.
+func answerProblem(name string, question, answer any) string {
+	failure, about := error(nil), name
+	switch r := answer.(type) {
+	case *messages.HistoryReply:
+		failure, about = r.GetFailure().ToError(), question.(*messages.GetHistory).GetServer()
+		if failure == nil && r.GetStatus().GetName() != about {
+			return "its status is that of " + r.GetStatus().GetName()
+		}
+	case *messages.LogsReply:
+		failure, about = r.GetFailure().ToError(), question.(*messages.GetLogs).GetServer()
+	case *messages.StatusReply, *messages.PermissionsReply:
+		return ""
+	default:
+		return "that is no answer to it"
+	}
+	if about == "nobody" && !errors.Is(failure, supervisor.ErrUnknownServer) {
+		return fmt.Sprintf("the server does not exist, and the failure is %v", failure)
+	}
+	return ""
+}
