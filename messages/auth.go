@@ -2,6 +2,7 @@ package messages
 
 import (
 	"maps"
+	"reflect"
 	"slices"
 )
 
@@ -112,12 +113,7 @@ func (a *Auth) normalized() *Auth {
 		return nil
 	}
 	c := *a
-	if len(c.Scopes) == 0 {
-		c.Scopes = nil
-	}
-	if len(c.Env) == 0 {
-		c.Env = nil
-	}
+	dropEmpty(reflect.ValueOf(&c).Elem())
 	return &c
 }
 

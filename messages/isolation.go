@@ -101,43 +101,6 @@ func (i *Isolation) Asks() bool {
 		i.Memory != 0 || i.FileSize != 0 || i.Files != 0 || i.CPUTime != 0)
 }
 
-func (i *Isolation) toProto() *ServerIsolation {
-	if i == nil {
-		return nil
-	}
-	p := &ServerIsolation{
-		PrivateTemp: i.PrivateTemp, NoNewPrivileges: i.NoNewPrivileges, Network: i.Network, Memory: int64(i.Memory),
-		FileSize: int64(i.FileSize), Files: clampInt32(i.Files), CpuTimeMs: toMillis(i.CPUTime), BestEffort: i.BestEffort,
-		OwnSandbox: i.OwnSandbox,
-	}
-	if i.Write != nil {
-		p.Write = &ToolList{Names: i.Write}
-	}
-	if i.Read != nil {
-		p.Read = &ToolList{Names: i.Read}
-	}
-	return p
-}
-
-func (p *ServerIsolation) toIsolation() *Isolation {
-	if p == nil {
-		return nil
-	}
-	i := &Isolation{
-		PrivateTemp: p.GetPrivateTemp(), NoNewPrivileges: p.GetNoNewPrivileges(), Network: p.GetNetwork(),
-		Memory: Size(p.GetMemory()), FileSize: Size(p.GetFileSize()), Files: int(p.GetFiles()),
-		CPUTime: fromMillis(p.GetCpuTimeMs()), BestEffort: p.GetBestEffort(),
-		OwnSandbox: p.GetOwnSandbox(),
-	}
-	if l := p.GetWrite(); l != nil {
-		i.Write = append([]string{}, l.GetNames()...)
-	}
-	if l := p.GetRead(); l != nil {
-		i.Read = append([]string{}, l.GetNames()...)
-	}
-	return i
-}
-
 // Size is a number of bytes that is written as text with a unit ("512MiB") in JSON, and read from such text or a number.
 type Size int64
 

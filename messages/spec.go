@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"strings"
 	"time"
 )
 
@@ -61,7 +62,7 @@ func (d *Duration) UnmarshalJSON(b []byte) error {
 
 // Spec describes one server. It is a value: neither you nor mcpvisor changes a Spec that was handed over. The zero value of every field
 // other than those that say where the server is has a meaning and a default. The id of a server is not part of its
-// spec: it is the key under which the spec stands.
+// spec: it is the key under which the spec stands. A connection lives on when fields change that are marked reconnect:"no".
 type Spec struct {
 	// Type is the transport. Empty: Stdio if Command is set, HTTP with FallbackSSE if URL is.
 	Type TransportKind `json:"type,omitempty"`
@@ -107,26 +108,26 @@ type Spec struct {
 	LogLevel string `json:"logLevel,omitempty"`
 
 	// Disabled in a configuration means: never dialled until its owner enables it.
-	Disabled bool `json:"disabled,omitempty"`
+	Disabled bool `json:"disabled,omitempty" reconnect:"no"`
 	// Connect is Eager if empty.
-	Connect Connect `json:"connect,omitempty"`
+	Connect Connect `json:"connect,omitempty" reconnect:"no"`
 	// IdleTimeout lets a lazy server's connection go when no call used it for so long; 0 means never.
-	IdleTimeout Duration `json:"idleTimeout,omitempty"`
+	IdleTimeout Duration `json:"idleTimeout,omitempty" reconnect:"no"`
 	// ConnectTimeout bounds one attempt from the moment the start gate let it through until the first tool list is in.
 	// 0 means that it may be silent for 30 s, twice as long after each attempt that ended by it, up to 5 min. Time in which its
 	// processes wait for a processor does not count (Linux), nor, for a program that fetches what it runs (npx, uvx, docker run),
 	// time in which that works before its server has said anything; 10 min in all. A value of its own is the whole attempt,
 	// whatever happens in it.
-	ConnectTimeout Duration `json:"connectTimeout,omitempty"`
+	ConnectTimeout Duration `json:"connectTimeout,omitempty" reconnect:"no"`
 	// CallTimeout bounds one call; 0 means 60 s, negative means no bound but the caller's.
-	CallTimeout Duration `json:"callTimeout,omitempty"`
+	CallTimeout Duration `json:"callTimeout,omitempty" reconnect:"no"`
 	// MaxCallTimeout bounds one call in all: CallTimeout pauses while a person answers a question of the server and begins
 	// again with each progress notification, this does not. 0 means 10 min or CallTimeout, whichever is longer; negative
 	// means no bound but the caller's.
-	MaxCallTimeout Duration `json:"maxCallTimeout,omitempty"`
+	MaxCallTimeout Duration `json:"maxCallTimeout,omitempty" reconnect:"no"`
 	// StopGrace is the time that each step of stopping a server waits (closed stdin, then SIGTERM); 0 means 2 s. A
 	// program that is still fetching what it runs gets SIGTERM at once, and four times as long after it.
-	StopGrace Duration `json:"stopGrace,omitempty"`
+	StopGrace Duration `json:"stopGrace,omitempty" reconnect:"no"`
 	// MaxMessage bounds one incoming message in bytes; 0 means 16 MiB.
 	MaxMessage int64 `json:"maxMessage,omitempty"`
 
@@ -134,22 +135,22 @@ type Spec struct {
 	// slot, within its own deadline. A call keeps its slot until it has ended, also while the server asks a person
 	// about it: a call that a handler makes at the same server on that occasion needs another slot. 0 means the
 	// manager's own default, which is no bound; negative means no bound whatever the manager's default is.
-	MaxInFlight int `json:"maxInFlight,omitempty"`
+	MaxInFlight int `json:"maxInFlight,omitempty" reconnect:"no"`
 	// MaxQueued bounds the calls that may wait for a slot; a further one is not sent and wraps ErrQueueFull. It has an
 	// effect only with a bound in flight. 0 means the manager's own default, which is DefaultMaxQueued; negative means
 	// that no call waits.
-	MaxQueued int `json:"maxQueued,omitempty"`
+	MaxQueued int `json:"maxQueued,omitempty" reconnect:"no"`
 
 	// AllowedTools, if not nil, lists the only tools that are offered; DeniedTools lists tools that are not, and wins.
 	// They are patterns of the server's own tool names: see [MatchPattern].
-	AllowedTools []string `json:"allowedTools,omitzero"` // omitzero: an empty list, which allows none, must be written
-	DeniedTools  []string `json:"deniedTools,omitempty"`
+	AllowedTools []string `json:"allowedTools,omitzero" reconnect:"no"` // omitzero: an empty list, which allows none, must be written
+	DeniedTools  []string `json:"deniedTools,omitempty" reconnect:"no"`
 	// Pin says what is done about a tool whose definition changed since it was first seen, or approved: PinOff, PinWarn or
 	// PinHold. Empty means the manager's own default.
-	Pin string `json:"pin,omitempty"`
+	Pin string `json:"pin,omitempty" reconnect:"no"`
 	// Trusted lets the server's own annotations count: a call of a tool that it marks read-only or idempotent may be
 	// sent again when its outcome is unknown. Never honoured from a project file.
-	Trusted bool `json:"trusted,omitempty"`
+	Trusted bool `json:"trusted,omitempty" reconnect:"no"`
 
 	// Scope and Source say where the spec came from; Source is a file or empty.
 	Scope  Scope  `json:"-"`
@@ -211,11 +212,24 @@ func (s Spec) SameConnection(o Spec) bool {
 
 // connectionSpec returns the normalized spec without the fields on which a connection does not depend.
 func (s Spec) connectionSpec() Spec {
-	s.Disabled, s.Connect, s.IdleTimeout = false, "", 0
-	s.ConnectTimeout, s.CallTimeout, s.MaxCallTimeout, s.StopGrace = 0, 0, 0, 0
-	s.MaxInFlight, s.MaxQueued = 0, 0
-	s.AllowedTools, s.DeniedTools, s.Trusted, s.Pin = nil, nil, false, ""
+	v := reflect.ValueOf(&s).Elem()
+	for i := range v.NumField() {
+		if v.Type().Field(i).Tag.Get("reconnect") == "no" {
+			v.Field(i).SetZero()
+		}
+	}
 	return s.normalized()
+}
+
+// dropEmpty makes empty lists and maps of a struct nil, but those with omitzero: an empty one of these means something else.
+func dropEmpty(v reflect.Value) {
+	for i := range v.NumField() {
+		f := v.Field(i)
+		if (f.Kind() == reflect.Slice || f.Kind() == reflect.Map) && f.Len() == 0 &&
+			!strings.HasSuffix(v.Type().Field(i).Tag.Get("json"), ",omitzero") {
+			f.SetZero()
+		}
+	}
 }
 
 // normalized returns the spec in the form in which Equal compares it. An empty AllowedTools is not made nil, because it allows
@@ -228,18 +242,7 @@ func (s Spec) normalized() Spec {
 	if s.Era == EraAutoWord {
 		s.Era = EraAuto
 	}
-	if len(s.Args) == 0 {
-		s.Args = nil
-	}
-	if len(s.DeniedTools) == 0 {
-		s.DeniedTools = nil
-	}
-	if len(s.Env) == 0 {
-		s.Env = nil
-	}
-	if len(s.Headers) == 0 {
-		s.Headers = nil
-	}
+	dropEmpty(reflect.ValueOf(&s).Elem())
 	s.Auth = s.Auth.normalized()
 	s.Isolation = s.Isolation.normalized()
 	if s.TLS != nil && *s.TLS == (TLS{}) {

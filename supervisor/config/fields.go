@@ -2,7 +2,9 @@ package config
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -135,14 +137,6 @@ func isToken(s string) bool {
 	}) < 0
 }
 
-// readInheritEnv reads a truth value. An absent key leaves nil, which stands for the manager's default.
-func readInheritEnv(r *reader, e *Entry, v value) {
-	var b bool
-	if r.readBool(v, &b) {
-		e.Spec.InheritEnv = &b
-	}
-}
-
 // readEnabled reads the opposite of disabled, under the key of other clients.
 func readEnabled(r *reader, e *Entry, v value) {
 	var b bool
@@ -159,74 +153,65 @@ func readHTTPURL(r *reader, e *Entry, v value) {
 	}
 }
 
-// readName reads the name under which an SDK server is registered. In a list of servers the same key repeats the id, and
-// settleKind drops it.
-func readName(r *reader, e *Entry, v value) { r.readText(v, &e.Spec.Name) }
-
-// readConnect reads when the server is dialled: "eager" or "lazy".
-func readConnect(r *reader, e *Entry, v value) {
-	var word string
-	if !r.readText(v, &word) {
-		return
-	}
-	switch c := messages.Connect(word); c {
-	case messages.Eager, messages.Lazy:
-		e.Spec.Connect = c
-	default:
-		r.addProblem(r.posOf(v.Value), v.key, "unknown value "+quoteShort(messages.Line(word, 40)), "write eager or lazy")
+// readPlain reads a key whose value is any text, a truth value or a duration that is not negative, into the field of the spec with
+// an index. An absent truth value may differ from false: nil stands for the manager's default.
+func readPlain(index int) readFunc {
+	return func(r *reader, e *Entry, v value) {
+		switch into := reflect.ValueOf(&e.Spec).Elem().Field(index).Addr().Interface().(type) {
+		case *string:
+			r.readText(v, into)
+		case *bool:
+			r.readBool(v, into)
+		case **bool:
+			var b bool
+			if r.readBool(v, &b) {
+				*into = &b
+			}
+		case *messages.Duration:
+			r.readDuration(v, into)
+		default:
+			panic(fmt.Sprintf("nothing reads the key %s: it needs a row in specReaders", v.key))
+		}
 	}
 }
 
-// readCallTimeout reads the idle timeout of a call. 0 in a file means no bound, and a spec says that with a negative duration,
-// because its own 0 means the default.
-func readCallTimeout(r *reader, e *Entry, v value) {
-	if d, ok := r.signedDuration(v); ok {
-		if d <= 0 {
-			d = -1
+// readWord reads a key whose value is one of some words.
+func readWord[T ~string](fieldOf func(*messages.Spec) *T, fix string, words ...T) readFunc {
+	return func(r *reader, e *Entry, v value) {
+		var word string
+		if !r.readText(v, &word) {
+			return
 		}
-		e.Spec.CallTimeout = messages.Duration(d)
+		if !slices.Contains(words, T(word)) {
+			r.addProblem(r.posOf(v.Value), v.key, "unknown value "+quoteShort(messages.Line(word, 40)), fix)
+			return
+		}
+		*fieldOf(&e.Spec) = T(word)
 	}
 }
 
-// readMaxCallTimeout reads the longest time of a call, with 0 for no bound as in readCallTimeout.
-func readMaxCallTimeout(r *reader, e *Entry, v value) {
-	if d, ok := r.signedDuration(v); ok {
-		if d <= 0 {
-			d = -1
+// readUnbounded reads a duration with 0 for no bound. A spec says that with a negative one, because its own 0 means the default.
+func readUnbounded(fieldOf func(*messages.Spec) *messages.Duration) readFunc {
+	return func(r *reader, e *Entry, v value) {
+		if d, ok := r.signedDuration(v); ok {
+			if d <= 0 {
+				d = -1
+			}
+			*fieldOf(&e.Spec) = messages.Duration(d)
 		}
-		e.Spec.MaxCallTimeout = messages.Duration(d)
 	}
 }
 
 // readEra reads the era of the protocol. "auto" and an absent key mean the same.
 func readEra(r *reader, e *Entry, v value) {
-	var word string
-	if !r.readText(v, &word) {
-		return
-	}
-	switch era := messages.Era(word); era {
-	case messages.EraAutoWord:
+	readEraWord(r, e, v)
+	if e.Spec.Era == messages.EraAutoWord {
 		e.Spec.Era = messages.EraAuto
-	case messages.EraLegacy, messages.EraModern:
-		e.Spec.Era = era
-	default:
-		r.addProblem(r.posOf(v.Value), v.key, "unknown value "+quoteShort(messages.Line(word, 40)), "write auto, legacy or modern")
 	}
 }
 
-// readLogLevel reads the least severe level of log messages that the server shall send, one of messages.LogLevels.
-func readLogLevel(r *reader, e *Entry, v value) {
-	var word string
-	if !r.readText(v, &word) {
-		return
-	}
-	if !slices.Contains(messages.LogLevels, word) {
-		r.addProblem(r.posOf(v.Value), v.key, "unknown value "+quoteShort(messages.Line(word, 40)),
-			"write one of "+strings.Join(messages.LogLevels, ", "))
-		return
-	}
-	e.Spec.LogLevel = word
-}
+var readEraWord = readWord(func(s *messages.Spec) *messages.Era { return &s.Era }, "write auto, legacy or modern",
+	messages.EraAutoWord, messages.EraLegacy, messages.EraModern)
 
 // readMaxMessage reads the bound of one incoming message: a whole number of bytes from 1 KiB to 1 TiB.
 func readMaxMessage(r *reader, e *Entry, v value) {
@@ -274,17 +259,3 @@ func (r *reader) readBound(v value, fix string, into *int) {
 
 // maxBound is far beyond the number of calls or files that one server can use; a larger number is a typing mistake.
 const maxBound = 1_000_000
-
-// readPin reads what is done about a tool whose definition changed. dropClaims removes a word that a project may not say.
-func readPin(r *reader, e *Entry, v value) {
-	var word string
-	if !r.readText(v, &word) {
-		return
-	}
-	switch word {
-	case messages.PinOff, messages.PinWarn, messages.PinHold:
-		e.Spec.Pin = word
-	default:
-		r.addProblem(r.posOf(v.Value), v.key, "unknown value "+quoteShort(messages.Line(word, 40)), "write off, warn or hold")
-	}
-}

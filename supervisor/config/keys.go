@@ -2,8 +2,11 @@ package config
 
 import (
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/mcpvisor/mcpvisor/messages"
 )
 
 // wrappers holds the keys of a file under which servers stand. The first is the one that edits write.
@@ -12,84 +15,83 @@ var wrappers = []string{"mcpServers", "servers"}
 // ignoredKeys holds keys of a file that belong to editors and to VS Code. They get no warning.
 var ignoredKeys = map[string]bool{"$schema": true, "inputs": true}
 
+// readFunc reads the value of one key into an entry.
+type readFunc func(r *reader, e *Entry, v value)
+
 // field says how one key of an entry is read.
 type field struct {
 	// means is the field of the spec that the key sets. Two keys of one entry with the same meaning must agree.
 	means string
-	read  func(r *reader, e *Entry, v value)
+	read  readFunc
 }
 
-// fields maps the keys of an entry: those of messages.Spec first, then the names that other clients give to the same.
-var fields = map[string]field{
-	"type":           {"type", readType},
-	"command":        {"command", readCommand},
-	"args":           {"args", readArgs},
-	"env":            {"env", readEnv},
-	"envFile":        {"envFile", readEnvFile},
-	"cwd":            {"cwd", func(r *reader, e *Entry, v value) { r.readText(v, &e.Spec.Cwd) }},
-	"inheritEnv":     {"inheritEnv", readInheritEnv},
-	"isolation":      {"isolation", readIsolation},
-	"mayControl":     {"mayControl", func(r *reader, e *Entry, v value) { r.readBool(v, &e.Spec.MayControl) }},
-	"url":            {"url", func(r *reader, e *Entry, v value) { r.readText(v, &e.Spec.URL) }},
-	"headers":        {"headers", readHeaders},
-	"auth":           {"auth", readAuth},
-	"allowPlainHTTP": {"allowPlainHTTP", func(r *reader, e *Entry, v value) { r.readBool(v, &e.Spec.AllowPlainHTTP) }},
-	"tls":            {"tls", readTLS},
-	"fallbackSSE":    {"fallbackSSE", func(r *reader, e *Entry, v value) { r.readBool(v, &e.Spec.FallbackSSE) }},
-	"name":           {"name", readName},
-	"id":             {"id", func(r *reader, e *Entry, v value) { r.readText(v, &e.Spec.ID) }},
-	"disabled":       {"disabled", func(r *reader, e *Entry, v value) { r.readBool(v, &e.Spec.Disabled) }},
-	"connect":        {"connect", readConnect},
-	"idleTimeout":    {"idleTimeout", func(r *reader, e *Entry, v value) { r.readDuration(v, &e.Spec.IdleTimeout) }},
-	"connectTimeout": {"connectTimeout", func(r *reader, e *Entry, v value) { r.readDuration(v, &e.Spec.ConnectTimeout) }},
-	"callTimeout":    {"callTimeout", readCallTimeout},
-	"maxCallTimeout": {"maxCallTimeout", readMaxCallTimeout},
-	"era":            {"era", readEra},
-	"logLevel":       {"logLevel", readLogLevel},
-	"stopGrace":      {"stopGrace", func(r *reader, e *Entry, v value) { r.readDuration(v, &e.Spec.StopGrace) }},
-	"maxMessage":     {"maxMessage", readMaxMessage},
-	"maxInFlight":    {"maxInFlight", readMaxInFlight},
-	"maxQueued":      {"maxQueued", readMaxQueued},
-	"allowedTools":   {"allowedTools", func(r *reader, e *Entry, v value) { r.readToolNames(v, &e.Spec.AllowedTools) }},
-	"deniedTools":    {"deniedTools", func(r *reader, e *Entry, v value) { r.readToolNames(v, &e.Spec.DeniedTools) }},
-	"pin":            {"pin", readPin},
-	"approve":        {"approve", readApprove},
-	"trusted":        {"trusted", func(r *reader, e *Entry, v value) { r.readBool(v, &e.Spec.Trusted) }},
+// specReaders holds what reads those keys of messages.Spec whose value is not just any text, a truth value or a duration: these
+// need no row.
+var specReaders = map[string]readFunc{
+	"type": readType, "command": readCommand, "args": readArgs, "env": readEnv, "isolation": readIsolation,
+	"headers": readHeaders, "auth": readAuth, "tls": readTLS,
+	"connect": readWord(func(s *messages.Spec) *messages.Connect { return &s.Connect }, "write eager or lazy",
+		messages.Eager, messages.Lazy),
+	"callTimeout":    readUnbounded(func(s *messages.Spec) *messages.Duration { return &s.CallTimeout }),
+	"maxCallTimeout": readUnbounded(func(s *messages.Spec) *messages.Duration { return &s.MaxCallTimeout }),
+	"era":            readEra,
+	"logLevel": readWord(func(s *messages.Spec) *string { return &s.LogLevel },
+		"write one of "+strings.Join(messages.LogLevels, ", "), messages.LogLevels...),
+	"maxMessage":   readMaxMessage,
+	"maxInFlight":  readMaxInFlight,
+	"maxQueued":    readMaxQueued,
+	"allowedTools": func(r *reader, e *Entry, v value) { r.readToolNames(v, &e.Spec.AllowedTools) },
+	"deniedTools":  func(r *reader, e *Entry, v value) { r.readToolNames(v, &e.Spec.DeniedTools) },
+	// dropClaims removes a word that a project may not say.
+	"pin": readWord(func(s *messages.Spec) *string { return &s.Pin }, "write off, warn or hold",
+		messages.PinOff, messages.PinWarn, messages.PinHold),
+}
 
-	// Codex names the variable that holds a bearer token.
+// otherKeys holds the keys that are no field of the spec, and those whose value has another form than that of the spec's own key.
+var otherKeys = map[string]field{
+	"envFile": {"envFile", readEnvFile},
+	"approve": {"approve", readApprove},
+	// Claude Code.
+	"headersHelper": {"headersHelper", readHeadersHelper},
+	"oauth":         {"auth", readOAuth},
+	// Codex names the variable that holds a bearer token, and has the unit of a duration in the name of the key.
 	"bearer_token_env_var": {"auth", readTokenVariable},
-
-	// Other words for the transport, the command, the variables and the URL: cmd, envs and uri are Goose's, environment
-	// is opencode's, http_headers and the lists of tools are Codex's.
-	"transport":      {"type", readType},
-	"transportType":  {"type", readType},
-	"cmd":            {"command", readCommand},
-	"environment":    {"env", readEnv},
-	"envs":           {"env", readEnv},
-	"uri":            {"url", func(r *reader, e *Entry, v value) { r.readText(v, &e.Spec.URL) }},
-	"http_headers":   {"headers", readHeaders},
-	"enabled_tools":  {"allowedTools", func(r *reader, e *Entry, v value) { r.readToolNames(v, &e.Spec.AllowedTools) }},
-	"disabled_tools": {"deniedTools", func(r *reader, e *Entry, v value) { r.readToolNames(v, &e.Spec.DeniedTools) }},
-
-	// Codex has the unit of a duration in the name of the key.
-	"startup_timeout_sec": {"connectTimeout", func(r *reader, e *Entry, v value) { r.readSeconds(v, &e.Spec.ConnectTimeout) }},
-	"startup_timeout_ms":  {"connectTimeout", func(r *reader, e *Entry, v value) { r.readDuration(v, &e.Spec.ConnectTimeout) }},
-	"tool_timeout_sec":    {"callTimeout", func(r *reader, e *Entry, v value) { r.readSeconds(v, &e.Spec.CallTimeout) }},
-
-	// Names from Windsurf (serverUrl), Gemini CLI (httpUrl, includeTools, excludeTools), Claude Code (headersHelper)
-	// and others.
-	"serverUrl":      {"url", func(r *reader, e *Entry, v value) { r.readText(v, &e.Spec.URL) }},
-	"httpUrl":        {"url", readHTTPURL},
-	"oauth":          {"auth", readOAuth},
-	"headersHelper":  {"headersHelper", readHeadersHelper},
-	"enabled":        {"disabled", readEnabled},
-	"startupTimeout": {"connectTimeout", func(r *reader, e *Entry, v value) { r.readDuration(v, &e.Spec.ConnectTimeout) }},
-	"timeout":        {"callTimeout", readCallTimeout},
-	"includeTools":   {"allowedTools", func(r *reader, e *Entry, v value) { r.readToolNames(v, &e.Spec.AllowedTools) }},
-	"enabledTools":   {"allowedTools", func(r *reader, e *Entry, v value) { r.readToolNames(v, &e.Spec.AllowedTools) }},
-	"excludeTools":   {"deniedTools", func(r *reader, e *Entry, v value) { r.readToolNames(v, &e.Spec.DeniedTools) }},
-	"disabledTools":  {"deniedTools", func(r *reader, e *Entry, v value) { r.readToolNames(v, &e.Spec.DeniedTools) }},
+	"startup_timeout_sec":  {"connectTimeout", func(r *reader, e *Entry, v value) { r.readSeconds(v, &e.Spec.ConnectTimeout) }},
+	"tool_timeout_sec":     {"callTimeout", func(r *reader, e *Entry, v value) { r.readSeconds(v, &e.Spec.CallTimeout) }},
+	// Gemini CLI and others.
+	"httpUrl": {"url", readHTTPURL},
+	"enabled": {"disabled", readEnabled},
 }
+
+// otherNames maps names that other clients give to a key to the spec's own: cmd, envs and uri are Goose's, environment is
+// opencode's, serverUrl is Windsurf's, includeTools and excludeTools are Gemini CLI's, and those with a line between the words Codex's.
+var otherNames = map[string]string{
+	"transport": "type", "transportType": "type", "cmd": "command", "environment": "env", "envs": "env",
+	"uri": "url", "serverUrl": "url", "http_headers": "headers",
+	"startup_timeout_ms": "connectTimeout", "startupTimeout": "connectTimeout", "timeout": "callTimeout",
+	"enabled_tools": "allowedTools", "includeTools": "allowedTools", "enabledTools": "allowedTools",
+	"disabled_tools": "deniedTools", "excludeTools": "deniedTools", "disabledTools": "deniedTools",
+}
+
+// fields maps the keys of an entry to how they are read.
+var fields = func() map[string]field {
+	all := maps.Clone(otherKeys)
+	for i, f := range reflect.VisibleFields(reflect.TypeFor[messages.Spec]()) {
+		key, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if key == "-" {
+			continue
+		}
+		read := specReaders[key]
+		if read == nil {
+			read = readPlain(i)
+		}
+		all[key] = field{key, read}
+	}
+	for other, key := range otherNames {
+		all[other] = all[key]
+	}
+	return all
+}()
 
 // fieldNames holds the candidates for a suggestion when a key is unknown.
 var fieldNames = slices.Sorted(maps.Keys(fields))

@@ -2,9 +2,12 @@ package config
 
 import (
 	"os"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/mcpvisor/mcpvisor/messages"
 )
 
 // The topic "configuration" explains each key of an entry and of a file, and none that does not exist. The names that
@@ -23,6 +26,18 @@ func TestEveryKeyIsDocumented(t *testing.T) {
 	for key, f := range fields {
 		if key == f.means && !documented[key] {
 			t.Errorf("the key %q of an entry is not explained", key)
+		}
+	}
+	spec := reflect.TypeFor[messages.Spec]()
+	for i := range spec.NumField() {
+		key, _, _ := strings.Cut(spec.Field(i).Tag.Get("json"), ",")
+		kind := spec.Field(i).Type
+		for kind.Kind() == reflect.Pointer {
+			kind = kind.Elem()
+		}
+		plain := kind == reflect.TypeFor[string]() || kind == reflect.TypeFor[bool]() || kind == reflect.TypeFor[messages.Duration]()
+		if key != "-" && specReaders[key] == nil && !plain {
+			t.Errorf("nothing reads the key %q, a %s: it needs a row in specReaders", key, kind)
 		}
 	}
 	for key := range documented {
