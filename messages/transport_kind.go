@@ -15,10 +15,10 @@ const (
 	HTTP TransportKind = "http"
 	// SSE is the HTTP+SSE transport of 2024-11-05.
 	SSE TransportKind = "sse"
-	// SDK is a server that lives in the same Go program, registered with the manager under Spec.Name.
-	SDK TransportKind = "sdk"
 	// WebSocket is one JSON-RPC message per text frame, subprotocol "mcp".
 	WebSocket TransportKind = "websocket"
+	// SDK is a server that lives in the same Go program, registered with the manager under Spec.Name.
+	SDK TransportKind = "sdk"
 	// ClaudeAIProxy is streamable HTTP to a connector proxy, with the connector's id.
 	ClaudeAIProxy TransportKind = "claudeai-proxy"
 )
@@ -37,9 +37,9 @@ var transportKinds = []struct {
 	{kind: Stdio, words: []string{"local"}},
 	{kind: HTTP, words: []string{"streamable-http", "streamableHttp", "streamable_http"}, schemes: httpSchemes, paired: true},
 	{kind: SSE, schemes: httpSchemes},
-	{kind: SDK},
 	// People write the address of a WebSocket with http, too.
 	{kind: WebSocket, words: []string{"ws"}, schemes: []string{"ws", "wss", "http", "https"}},
+	{kind: SDK},
 	{kind: ClaudeAIProxy, schemes: httpSchemes, paired: true},
 }
 

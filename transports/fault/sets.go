@@ -1,30 +1,41 @@
 package fault
 
-import "github.com/mcpvisor/mcpvisor/messages"
+import (
+	"slices"
 
-// The servers that faults apply to. An in-process server (sdk) has no process, no stream and no network.
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// The servers that faults apply to, as they follow from the table of kinds. Where a set is a decision about a fault, it is a list. An
+// in-process server (sdk) has no process, no stream and no network; claudeai-proxy is HTTP at another address, and stands in none.
 var (
-	allServers = []messages.TransportKind{
-		messages.Stdio, messages.HTTP, messages.SSE, messages.WebSocket, messages.SDK,
-	}
+	allServers = serversThat(func(messages.TransportKind) bool { return true })
 	// outOfProcess are the transports to another process or machine.
-	outOfProcess = []messages.TransportKind{messages.Stdio, messages.HTTP, messages.SSE, messages.WebSocket}
+	outOfProcess = serversThat(func(k messages.TransportKind) bool { return k != messages.SDK })
 	// bothEraServers exist in both eras: the modern era has no HTTP+SSE.
-	bothEraServers = []messages.TransportKind{messages.Stdio, messages.HTTP, messages.WebSocket, messages.SDK}
-	networkServers = []messages.TransportKind{messages.HTTP, messages.SSE, messages.WebSocket}
+	bothEraServers = serversThat(func(k messages.TransportKind) bool { return k != messages.SSE })
+	networkServers = serversThat(messages.TransportKind.Remote)
+	// cancellingServers are told that a request is cancelled, by a message on a connection that stays.
+	cancellingServers = serversThat(func(k messages.TransportKind) bool { return !k.PairsAnswers() })
+
 	// postServers take each message in a POST.
 	postServers    = []messages.TransportKind{messages.HTTP, messages.SSE}
 	processServers = []messages.TransportKind{messages.Stdio}
 	httpServers    = []messages.TransportKind{messages.HTTP}
 	// dialedServers are opened before the first message.
 	dialedServers = []messages.TransportKind{messages.Stdio, messages.SSE, messages.WebSocket}
-	// cancellingServers are told that a request is cancelled, by a message on a connection that stays.
-	cancellingServers = []messages.TransportKind{messages.Stdio, messages.SSE, messages.WebSocket, messages.SDK}
 
 	bothEras   = []messages.Era{messages.EraLegacy, messages.EraModern}
 	legacyEras = []messages.Era{messages.EraLegacy}
 	modernEras = []messages.Era{messages.EraModern}
 )
+
+// serversThat returns the kinds that a condition holds for, in the order of the table.
+func serversThat(hold func(messages.TransportKind) bool) []messages.TransportKind {
+	return slices.DeleteFunc(slices.Clone(messages.TransportKinds), func(k messages.TransportKind) bool {
+		return k == messages.ClaudeAIProxy || !hold(k)
+	})
+}
 
 // The locations of many faults. A fault of rules|scenarios can be done everywhere.
 const (

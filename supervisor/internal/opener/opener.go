@@ -151,16 +151,17 @@ func openError(err error) error {
 	return err
 }
 
-// checkURL returns why a URL cannot be dialled; empty if it can. It quotes only the scheme: the rest may hold secrets.
-func checkURL(kind messages.TransportKind, raw string) string {
+// checkURL returns why a URL of one of some schemes cannot be dialled; empty if it can. It quotes only the scheme: the rest may hold
+// secrets.
+func checkURL(schemes []string, raw string) string {
 	u, err := url.Parse(raw)
 	switch {
 	// The parse error would repeat the URL, which may hold a token.
 	case err != nil:
 		return "its url cannot be parsed"
-	case !slices.Contains(kind.URLSchemes(), u.Scheme):
+	case !slices.Contains(schemes, u.Scheme):
 		// The first two are the usual ones.
-		usual := kind.URLSchemes()[:min(len(kind.URLSchemes()), 2)]
+		usual := schemes[:min(len(schemes), 2)]
 		return fmt.Sprintf("its url must begin with %s://, not %q", strings.Join(usual, ":// or "), u.Scheme)
 	case u.Host == "":
 		return "its url names no host"

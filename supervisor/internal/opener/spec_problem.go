@@ -68,7 +68,7 @@ func remoteProblem(kind messages.TransportKind, s messages.Spec) string {
 	if s.URL == "" {
 		return fmt.Sprintf("a server of type %q needs a url", kind)
 	}
-	if err := checkURL(kind, s.URL); err != "" {
+	if err := checkURL(kind.URLSchemes(), s.URL); err != "" {
 		return err
 	}
 	if kind == messages.ClaudeAIProxy && s.ID == "" {

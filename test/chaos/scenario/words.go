@@ -59,7 +59,7 @@ var Invariants = []string{
 // Kinds and Eras hold the words of Group.Kind and Group.Era, Tiers those of Scenario.Tiers. claudeai-proxy is left out
 // of Kinds, because such a connector is HTTP at another address.
 var (
-	Kinds = []messages.TransportKind{messages.Stdio, messages.HTTP, messages.SSE, messages.WebSocket, messages.SDK}
+	Kinds = slices.DeleteFunc(slices.Clone(messages.TransportKinds), func(k messages.TransportKind) bool { return k == messages.ClaudeAIProxy })
 	Eras  = []messages.Era{messages.EraLegacy, messages.EraModern}
 	Tiers = []Tier{Sim, Real}
 
