@@ -1,10 +1,16 @@
 package supervisor
 
 import (
+	"bytes"
 	"context"
+	"fmt"
+	"runtime/debug"
+
+	"go.uber.org/zap"
 
 	"github.com/mcpvisor/mcpvisor/actors"
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 	"github.com/mcpvisor/mcpvisor/supervisor/internal/refusal"
 )
 
@@ -89,11 +95,30 @@ func (m *Manager) sanitize(_ context.Context, r *actors.Request, err error) erro
 	switch {
 	case err != nil:
 	case r.Entry != nil:
-		r.Result = m.cfg.Sanitize(r.Entry.Tool, r.Result)
+		return m.callSanitize(r, r.Entry.Tool)
 	case r.Method == actors.TaskResult:
-		r.Result = m.cfg.Sanitize(&Tool{Server: r.Server}, r.Result)
+		return m.callSanitize(r, &Tool{Server: r.Server})
 	}
 	return err
+}
+
+// callSanitize puts into the request what the program's function makes of its result. One that panics, or returns no JSON object, ends
+// the request as unknown: the tool ran, and the caller must not get what was not sanitized.
+func (m *Manager) callSanitize(r *actors.Request, tool *Tool) (err error) {
+	failed := func(class messages.Class, text string) error {
+		r.Result = nil
+		return &Error{Op: r.Operation(), Outcome: messages.OutcomeUnknown, Class: class, Server: r.Server, Tool: tool.Name, Text: text}
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			m.cfg.Logger.Error("Config.Sanitize panicked", zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
+			err = failed(messages.ClassPanic, "Config.Sanitize panicked: "+messages.Line(fmt.Sprint(p), 200))
+		}
+	}()
+	if r.Result = m.cfg.Sanitize(tool, r.Result); !rawjson.IsObject(bytes.TrimLeft(r.Result, " \t\r\n")) {
+		return failed(messages.ClassInvalid, "Config.Sanitize returned no JSON object")
+	}
+	return nil
 }
 
 // A chainLink is one link of the chain that every request passes: a pair of functions that are called before and after all that

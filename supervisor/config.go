@@ -138,13 +138,13 @@ type Config struct {
 	Pin, LeastPin string
 	// Allow refuses a call before it is sent, by returning an error; nil allows every tool that is offered. It is called
 	// after the rules have allowed the call. With any error the call ends denied and not sent (ErrDenied, ErrNotSent), with the
-	// error's text; errors.Is finds the error itself.
+	// error's text; errors.Is finds the error itself. A panic refuses the call, too.
 	Allow func(ctx context.Context, tool *Tool, args json.RawMessage) error
 	// Interceptors run around every tool call and every read, the first one outermost: for measurements, traces over several programs,
 	// limits per caller, answers that are kept. See [Interceptor]. None cost nothing.
 	Interceptors []Interceptor
 	// Sanitize may rewrite every result before the caller sees it: tool results are untrusted. nil changes nothing. It
-	// must return a JSON object and is called concurrently.
+	// must return a JSON object and is called concurrently. If it panics, or returns something else, the call ends as unknown.
 	Sanitize func(tool *Tool, result json.RawMessage) json.RawMessage
 	// SkipOutputCheck switches Result.Flaw off: answers are not compared with output schemas. Default false; the comparison
 	// costs nothing for a result whose Flaw is not called.
@@ -190,7 +190,7 @@ type Config struct {
 	CacheDir string
 
 	// Rand draws the jitter, numbers in [0,1); nil uses the runtime's generator. Only the supervisor's goroutine calls it.
-	// Sessions draw from generators that are seeded by it.
+	// Sessions draw from generators that are seeded by it. Where it panics, or draws another number, the runtime's generator counts.
 	Rand func() float64
 }
 

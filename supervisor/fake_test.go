@@ -236,7 +236,8 @@ func settled(t testing.TB, m *supervisor.Manager) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	if err := m.Settled(ctx); err != nil {
+	// Some tests have servers whose spec cannot work.
+	if err := m.Settled(ctx); err != nil && !errors.Is(err, supervisor.ErrNotConnected) {
 		t.Fatal(err)
 	}
 }

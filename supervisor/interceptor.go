@@ -4,7 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"runtime/debug"
 	"sync"
+
+	"go.uber.org/zap"
 
 	"github.com/mcpvisor/mcpvisor/actors"
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -33,7 +37,7 @@ import (
 //
 // An error of its own ends the request denied (ErrDenied), and not sent if next was not called. Otherwise the outcome is the one that
 // next had: unknown for a request that was answered, because the tool ran and the caller does not get its result. errors.Is finds
-// the error itself. A panic reaches the caller.
+// the error itself. A panic is such an error, and is logged.
 type Interceptor func(ctx context.Context, r *Request, next Invoker) (*Response, error)
 
 // Invoker sends a request: through the interceptors that follow, and then to its server. The error is an *Error with an Outcome, if
@@ -74,9 +78,20 @@ func (m *Manager) intercept(next actors.Handler) actors.Handler {
 	interceptors := m.cfg.Interceptors
 	return func(ctx context.Context, r *actors.Request) error {
 		c := &interception{interceptors: interceptors, next: next, request: r}
-		res, err := interceptors[0](ctx, c.describe(), c.invoker(1))
+		res, err := m.callInterceptor(ctx, c)
 		return c.finish(res, err)
 	}
+}
+
+// callInterceptor calls the first interceptor, which calls the others. A panic of one is an error of it.
+func (m *Manager) callInterceptor(ctx context.Context, c *interception) (res *Response, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			m.cfg.Logger.Error("an interceptor panicked", zap.Any("panic", r), zap.ByteString("stack", debug.Stack()))
+			res, err = nil, fmt.Errorf("an interceptor panicked: %v", r)
+		}
+	}()
+	return c.interceptors[0](ctx, c.describe(), c.invoker(1))
 }
 
 // interception is one request on its way through the interceptors. The request itself stays as it is until the first of them has
@@ -180,7 +195,11 @@ func (c *interception) outcomeError(err error) error {
 	case c.sent != nil:
 		outcome = messages.OutcomeUnknown
 	}
-	return refusal.InterceptorError(c.request.Operation(), outcome, err)
+	r, tool := c.request, ""
+	if r.Method == actors.CallTool {
+		tool = r.Name
+	}
+	return refusal.InterceptorError(r.Operation(), r.Server, tool, outcome, err)
 }
 
 // hasResult reports whether the answer to a method is a result object.

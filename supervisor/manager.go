@@ -79,7 +79,8 @@ type Manager struct {
 var instances atomic.Uint64
 
 // Start makes a manager and begins to connect cfg.Servers, in parallel. It returns at once, with a status for each of them:
-// Status, Watch and Settled say how they fare. ctx bounds only the start. The error is an *Error of class invalid, or has the
+// Status, Watch and Settled say how they fare. A spec that cannot work keeps no other server from running, so it does not make Start
+// fail: its server has failed when Start returns, and Settled and Ready return the reason. ctx bounds only the start. The error is an *Error of class invalid, or has the
 // class of ctx's error. The caller must Close the manager.
 func Start(ctx context.Context, cfg Config) (*Manager, error) {
 	if err := ctx.Err(); err != nil {

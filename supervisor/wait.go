@@ -10,12 +10,14 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/internal/refusal"
 )
 
-// Settled returns nil when none of the named servers, of all if none is named, changes its phase by itself any more: each is
+// Settled returns when none of the named servers, of all if none is named, changes its phase by itself any more: each is
 // connected, has failed with the next attempt decided, is disabled, needs credentials, or rests. It waits for no other server, and
-// says nothing about which of these it is: Ready does. The error is ErrUnknownServer for a name that no server has, and ctx's error
-// if that ended first.
+// says nothing about which of these it is: Ready does. The error is that of each server which is never tried again, because its spec
+// cannot work or is refused (ErrNotConnected, with the reason and Error.Server); ErrUnknownServer for a name that no server has; ctx's
+// error if that ended first.
 func (m *Manager) Settled(ctx context.Context, servers ...string) error {
-	return m.awaitServers(ctx, servers, func(cells []*actors.Cell, ticket uint64) error {
+	var unusable []error
+	err := m.awaitServers(ctx, servers, func(cells []*actors.Cell, ticket uint64) error {
 		for _, cell := range cells {
 			v, err := cell.Wait(ctx, func(v *actors.View) bool {
 				// Seen says that the actor has handled all commands from before; without it an old settled state would be taken
@@ -26,9 +28,19 @@ func (m *Manager) Settled(ctx context.Context, servers ...string) error {
 				return &Error{Op: opWait, Class: messages.ClassOf(err), Server: v.Name,
 					Text: "still " + describePhase(v) + " when the context ended", Err: err}
 			}
+			if v.State.Phase == messages.Failed && v.State.Retry == messages.RetryNever {
+				unusable = append(unusable, m.calls.NotReadyError(opWait, v.Name, nil))
+			}
 		}
 		return nil
 	})
+	switch {
+	case err != nil || len(unusable) == 0:
+		return err
+	case len(unusable) == 1:
+		return unusable[0]
+	}
+	return joinedErrors(unusable)
 }
 
 // Ready returns nil when every named server can be called, and its tools are in the catalog: it is connected, or it is a lazy server

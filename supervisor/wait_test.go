@@ -10,6 +10,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/inprocess"
 )
 
 // TestReadyWaitsForServersThatCome: a server that fails and is tried again is waited for, and its tools are in the catalog when the
@@ -131,3 +132,57 @@ type refusing struct{ err error }
 func (refusing) Kind() messages.TransportKind { return messages.HTTP }
 
 func (r refusing) Dial(context.Context, transports.Sink) (transports.Conn, error) { return nil, r.err }
+
+// TestSettledTellsOfSpecsThatCannotWork: each of them, with its reason; the others run. A spec that only Config.Transport knows may
+// work, until that one says otherwise.
+func TestSettledTellsOfSpecsThatCannotWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake("x")
+		cfg := supervisor.Config{Servers: map[string]supervisor.Spec{"empty": {}, "strange": {Type: "carrier-pigeon"}}}
+		m := start(t, cfg, map[string]*fake{"works": f})
+		var e *supervisor.Error
+		err := m.Settled(t.Context(), "empty", "works")
+		if !errors.As(err, &e) || !errors.Is(err, supervisor.ErrNotConnected) || e.Server != "empty" || e.Class != messages.ClassConfig {
+			t.Errorf("%#v", err)
+		}
+		if _, ok := e.MayRetry(); ok {
+			t.Error("it may be tried again")
+		}
+		joined, _ := m.Settled(t.Context()).(interface{ Unwrap() []error })
+		if joined == nil || len(joined.Unwrap()) != 2 {
+			t.Errorf("%v", joined)
+		}
+		if err := m.Settled(t.Context(), "works"); err != nil || f.calls.Load() != 0 {
+			t.Errorf("the one that works: %v", err)
+		}
+		res, err := m.SetServers(t.Context(), map[string]supervisor.Spec{"late": {}})
+		if err != nil || res.Errors["late"] == "" {
+			t.Errorf("%v, %v", res, err)
+		}
+	})
+}
+
+// TestASpecThatOnlyTheHookKnows: Config.Transport is asked for a spec that says nothing at all.
+func TestASpecThatOnlyTheHookKnows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake("x")
+		m := start(t, supervisor.Config{Servers: map[string]supervisor.Spec{"bare": {}, "unknown": {}},
+			Transport: func(name string, _ supervisor.Spec) (transports.Transport, error) {
+				if name == "bare" {
+					return inprocess.New(f.serve), nil
+				}
+				return nil, nil
+			}}, nil)
+		err := m.Settled(t.Context())
+		var e *supervisor.Error
+		if !errors.As(err, &e) || e.Server != "unknown" || e.Class != messages.ClassConfig {
+			t.Errorf("%v", err)
+		}
+		if _, err := m.CallServerTool(t.Context(), "bare", "x", nil); err != nil {
+			t.Error(err)
+		}
+		if err := m.Connect(t.Context(), "bare", supervisor.Spec{}); err != nil {
+			t.Error(err)
+		}
+	})
+}

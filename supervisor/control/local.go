@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"errors"
 	"os"
 	"slices"
 	"time"
@@ -79,7 +80,8 @@ func (l *localBackend) waitSettled(ctx context.Context, q StatusQuery) error {
 	// Each round waits until all servers have an outcome; with Retries another follows while one of them will be
 	// tried again.
 	for retry := true; retry; {
-		if err := l.m.Settled(wait, q.Servers...); err != nil && wait.Err() == nil {
+		// The status itself says which spec cannot work.
+		if err := l.m.Settled(wait, q.Servers...); err != nil && wait.Err() == nil && !errors.Is(err, supervisor.ErrNotConnected) {
 			return err
 		}
 		retry = q.Retries && l.hasPendingRetry(q.Servers) && waitForActivity(wait, w)

@@ -236,15 +236,16 @@ func (s *Session) deliverLog(params []byte) {
 	s.cfg.OnLog(level, logger, data)
 }
 
-// Down ends the session: the connection calls it once, as its last call, with the reason for its end.
+// Down ends the session: the connection calls it once, as its last call, with the reason for its end. A second call has no effect.
 func (k *sink) Down(err error) {
 	s := (*Session)(k)
 	s.endSession(outcome.TranslateError("connect", err))
 	s.mu.Lock()
+	first := !s.connEnded
 	s.connEnded = true
 	ready := s.conn != nil
 	s.mu.Unlock()
-	if ready { // otherwise Dial does it
+	if first && ready { // otherwise Dial does it
 		s.releaseWhenDone()
 	}
 }

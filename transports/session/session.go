@@ -131,6 +131,9 @@ func Dial(ctx context.Context, t transports.Transport, cfg Config) (*Session, er
 	s.callbacks = serial.Queue{Spawn: s.spawn, MaxItems: 256, MaxBytes: 1 << 20, Memory: &s.memory}
 
 	conn, err := t.Dial(ctx, (*sink)(s))
+	if conn == nil && err == nil {
+		err = &transports.Error{Class: messages.ClassProtocol, Text: "the transport's Dial returned neither a connection nor an error"}
+	}
 	if err != nil {
 		// The sink may have reserved memory for messages that came before the transport gave up.
 		s.endLifetime()
@@ -237,8 +240,12 @@ func (s *Session) Work() (procinfo.Usage, error) {
 	return procinfo.Usage{}, procinfo.ErrUnknown
 }
 
-// Conn returns a description of the connection as it is now, also after its end.
-func (s *Session) Conn() transports.Info { return s.conn.Info() }
+// Conn returns a description of the connection as it is now, also after its end; an empty one if the transport's method panics.
+func (s *Session) Conn() (info transports.Info) {
+	// Owners call it where no other panic is caught.
+	defer func() { _ = recover() }()
+	return s.conn.Info()
+}
 
 // Close ends the session. Every gate is closed at once; calls that wait may still get their answer while the connection
 // closes, and end with it at the latest. Close returns nil when Dead is closed and the connection has released its resources,
@@ -257,6 +264,7 @@ func (s *Session) Close(ctx context.Context) error {
 	if err := s.conn.Close(ctx); err != nil {
 		return outcome.TranslateError("connect", err)
 	}
+	s.noteReleased()
 	return nil
 }
 
@@ -315,6 +323,23 @@ func (s *Session) failSession(cause *messages.Error) {
 // anyway.
 func (s *Session) closeConn() {
 	_ = s.conn.Close(context.Background()) // the reason of the end is known already
+	s.noteReleased()
+}
+
+// noteReleased ends the session of a connection that was closed and has not called Down, as it should have: a transport of the
+// program's own could keep its server's name occupied for ever otherwise.
+func (s *Session) noteReleased() {
+	s.mu.Lock()
+	ended := s.connEnded
+	s.mu.Unlock()
+	if ended {
+		return
+	}
+	go func() { // ends with the connection's release
+		defer s.recoverPanic()
+		<-s.conn.Released()
+		(*sink)(s).Down(&transports.Error{Class: messages.ClassCanceled, Text: "the connection was closed"})
+	}()
 }
 
 // releaseWhenDone waits for the connection's release and the session's goroutines, then closes Released. It runs once: from

@@ -6,6 +6,19 @@ import (
 	"sync"
 )
 
+// checkedRand draws from the program's source, and from the runtime's generator where that one panics or leaves [0,1): a delay that is
+// computed from such a number could be none at all, and a server would be tried again without an end.
+func checkedRand(source func() float64) func() float64 {
+	return func() (x float64) {
+		defer func() {
+			if r := recover(); r != nil || !(x >= 0 && x < 1) { // written so that NaN is caught, too
+				x = rand.Float64()
+			}
+		}()
+		return source()
+	}
+}
+
 // sessionRand returns a source of numbers for the sessions of one server, which draw from several goroutines. It is seeded by
 // the program's rand, if it gave one, so that a program that repeats its draws repeats those of its sessions. Only the
 // supervisor's goroutine may call sessionRand, because only it may call rand.

@@ -136,8 +136,9 @@ func newSupervisor(o Options, sh *Shared) *supervisor {
 		servers: map[string]*managedServer{}, byPID: map[string]*managedServer{}, orphans: map[string]*managedServer{},
 		gate: restart.NewGate(o.Limits), panics: map[string]string{}, stopped: make(chan struct{}),
 	}
-	if !s.ownRand {
-		s.Rand = rand.Float64
+	s.Rand = rand.Float64
+	if s.ownRand {
+		s.Rand = checkedRand(o.Rand)
 	}
 	return s
 }

@@ -117,7 +117,8 @@ func (o *Opener) newTransport(name string, spec *messages.Spec, share *budget.Sh
 	if t := kinds.New(spec, with); t != nil {
 		return t, nil
 	}
-	return nil, &messages.Error{Op: "connect", Class: messages.ClassConfig, Text: o.SpecProblem(name, *spec)}
+	// The program's Transport does not know it either.
+	return nil, &messages.Error{Op: "connect", Class: messages.ClassConfig, Text: o.specProblem(name, *spec, false)}
 }
 
 // clientAndCredential returns what the requests to a server behind a URL are sent with. It reads the files of the spec's TLS anew for

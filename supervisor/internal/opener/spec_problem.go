@@ -22,15 +22,20 @@ func (o *Opener) RefusingRule(s messages.Spec) string {
 // SpecProblem returns why a spec cannot work, as the text of a failed status; empty if it can be tried. Problems that only an
 // attempt shows, such as a missing binary, are not checked, because they may pass by themselves.
 func (o *Opener) SpecProblem(name string, s messages.Spec) string {
+	return o.specProblem(name, s, o.Transport != nil)
+}
+
+// specProblem is SpecProblem. hooked says that the program's Transport may know the spec, although nothing else does.
+func (o *Opener) specProblem(name string, s messages.Spec, hooked bool) string {
 	if name == "" {
 		return "a server needs a name"
 	}
 	if text := checkWords(s); text != "" {
 		return text
 	}
-	// A spec of no kind is reported below, with what it lacks.
+	// A spec of no kind is reported below, with what it lacks, unless the program's Transport may know it.
 	kind := s.Kind()
-	if o.Allowed != nil && !slices.Contains(o.Allowed, kind) && kind != "" {
+	if o.Allowed != nil && !slices.Contains(o.Allowed, kind) && (kind != "" || hooked) {
 		return fmt.Sprintf("the transport %q is not allowed here; allowed are %v", kind, o.Allowed)
 	}
 	// Without this refusal a person would believe that a remote server is kept from something.
@@ -49,14 +54,17 @@ func (o *Opener) SpecProblem(name string, s messages.Spec) string {
 			return "isolation." + faults[0].Key + ": " + faults[0].Text + "; " + faults[0].Fix
 		}
 	case messages.SDK:
-		if o.Transport == nil && o.InProcess[kinds.InProcessName(name, &s)] == nil {
+		if !hooked && o.InProcess[kinds.InProcessName(name, &s)] == nil {
 			return fmt.Sprintf("no in-process server is registered as %q; give it in Config.InProcess", kinds.InProcessName(name, &s))
 		}
+	// A spec of no kind may be one that only the program's Transport knows.
 	case "":
-		return "it has neither a command nor a url"
+		if !hooked {
+			return "it has neither a command nor a url"
+		}
 	// A kind that is not known may be the program's own; only its Transport can tell.
 	default:
-		if o.Transport == nil {
+		if !hooked {
 			return fmt.Sprintf("the transport %q is unknown; known are %v", kind, messages.TransportKinds)
 		}
 	}

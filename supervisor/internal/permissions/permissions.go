@@ -19,6 +19,8 @@ package permissions
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"runtime/debug"
 	"slices"
 
 	"go.uber.org/zap"
@@ -85,11 +87,27 @@ func (p *Decider) AllowCall(ctx context.Context, tool *messages.Tool, args json.
 	}
 	// The program's own function comes last: it sees only calls that the rules and the person allow.
 	if p.Allow != nil {
-		if err := p.Allow(ctx, tool, args); err != nil {
+		if err := p.callAllow(ctx, tool, args); err != nil {
 			return refusal.ProgramError(err)
+		}
+		// The caller may have left, or its time have passed, while the program decided: the tool must not run then.
+		if err := ctx.Err(); err != nil {
+			return &messages.Error{Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassOf(err),
+				Text: "the context ended while the program decided whether it may be made", Err: err}
 		}
 	}
 	return nil
+}
+
+// callAllow asks the program's function. A panic of it refuses the call.
+func (p *Decider) callAllow(ctx context.Context, tool *messages.Tool, args json.RawMessage) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			p.Log.Error("Config.Allow panicked", zap.Any("panic", r), zap.ByteString("stack", debug.Stack()))
+			err = fmt.Errorf("its function Allow panicked: %v", r)
+		}
+	}()
+	return p.Allow(ctx, tool, args)
 }
 
 // decideCall decides by the arguments too, and asks the person if the rules say so.

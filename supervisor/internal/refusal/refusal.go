@@ -46,9 +46,9 @@ func ProgramError(cause error) error {
 
 // InterceptorError returns the error of a request that an interceptor ended with an error of its own: denied, with the outcome that the
 // request had without it.
-func InterceptorError(op string, outcome messages.Outcome, cause error) error {
+func InterceptorError(op, server, tool string, outcome messages.Outcome, cause error) error {
 	e := ProgramError(cause).(*messages.Error) //nolint:errorlint // it is made there
-	e.Op, e.Outcome = op, outcome
+	e.Op, e.Server, e.Tool, e.Outcome = op, server, tool, outcome
 	return e
 }
 

@@ -1,0 +1,343 @@
+package supervisor_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"math"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/supervisor/access"
+	"github.com/mcpvisor/mcpvisor/supervisor/supervisortest"
+	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/inprocess"
+	"github.com/mcpvisor/mcpvisor/transports/stream"
+)
+
+// badTransport is a transport of which every method does what the test says.
+type badTransport struct {
+	dial func(ctx context.Context) (transports.Conn, error)
+	kind func() messages.TransportKind
+}
+
+func (b *badTransport) Kind() messages.TransportKind {
+	if b.kind != nil {
+		return b.kind()
+	}
+	return "bad"
+}
+
+func (b *badTransport) Dial(ctx context.Context, _ transports.Sink) (transports.Conn, error) {
+	return b.dial(ctx)
+}
+
+// badConn is a connection that takes everything and answers nothing, unless send says otherwise.
+type badConn struct {
+	released chan struct{}
+	send     func(ctx context.Context) (transports.Delivery, error)
+	close    func() error
+	info     func() transports.Info
+}
+
+func (c *badConn) Send(ctx context.Context, _ transports.Message) (transports.Delivery, error) {
+	return c.send(ctx)
+}
+func (c *badConn) Negotiated(string)           {}
+func (c *badConn) Close(context.Context) error { return c.close() }
+func (c *badConn) Released() <-chan struct{}   { return c.released }
+
+func (c *badConn) Info() transports.Info {
+	if c.info != nil {
+		return c.info()
+	}
+	return transports.Info{}
+}
+
+// silentStream takes what is written and never says anything: half of a stream.
+type silentStream struct{ closed chan struct{} }
+
+func (s silentStream) Read([]byte) (int, error)    { <-s.closed; return 0, io.EOF }
+func (s silentStream) Write(p []byte) (int, error) { return len(p), nil }
+func (s silentStream) Close() error                { close(s.closed); return nil }
+
+// TestHooksThatBehaveBadly: a function of the program that panics, returns nothing, does not return or lies costs the calls of its own
+// server a typed error that names the server. The other server goes on, and the manager closes.
+func TestHooksThatBehaveBadly(t *testing.T) {
+	onlyBad := func(f func() (transports.Transport, error)) func(string, supervisor.Spec) (transports.Transport, error) {
+		return func(name string, _ supervisor.Spec) (transports.Transport, error) {
+			if name != "bad" {
+				return nil, nil
+			}
+			return f()
+		}
+	}
+	dials := func(f func(ctx context.Context) (transports.Conn, error)) func(*supervisor.Config, <-chan struct{}) {
+		return func(c *supervisor.Config, _ <-chan struct{}) {
+			c.Transport = onlyBad(func() (transports.Transport, error) { return &badTransport{dial: f}, nil })
+		}
+	}
+	conns := func(change func(c *badConn, stuck <-chan struct{})) func(*supervisor.Config, <-chan struct{}) {
+		return func(c *supervisor.Config, stuck <-chan struct{}) {
+			c.Transport = onlyBad(func() (transports.Transport, error) {
+				return &badTransport{dial: func(context.Context) (transports.Conn, error) {
+					conn := &badConn{released: make(chan struct{}),
+						send: func(context.Context) (transports.Delivery, error) { return transports.Written, nil }}
+					release := sync.OnceFunc(func() { close(conn.released) })
+					conn.close = func() error { release(); return nil }
+					change(conn, stuck)
+					go func() { <-stuck; release() }() // what is left behind ends with the test
+					return conn, nil
+				}}, nil
+			})
+		}
+	}
+	streams := func(open func() (io.ReadWriteCloser, error)) func(*supervisor.Config, <-chan struct{}) {
+		return func(c *supervisor.Config, _ <-chan struct{}) {
+			c.Transport = onlyBad(func() (transports.Transport, error) {
+				return stream.New(func(context.Context) (io.ReadWriteCloser, error) { return open() }), nil
+			})
+		}
+	}
+	interceptsBad := func(i supervisor.Interceptor) func(*supervisor.Config, <-chan struct{}) {
+		return func(c *supervisor.Config, _ <-chan struct{}) {
+			c.Interceptors = []supervisor.Interceptor{func(ctx context.Context, r *supervisor.Request, next supervisor.Invoker) (*supervisor.Response, error) {
+				if r.Server != "bad" {
+					return next(ctx, r)
+				}
+				return i(ctx, r, next)
+			}}
+		}
+	}
+	allows := func(f func(ctx context.Context, stuck <-chan struct{}) error) func(*supervisor.Config, <-chan struct{}) {
+		return func(c *supervisor.Config, stuck <-chan struct{}) {
+			c.Allow = func(ctx context.Context, tool *supervisor.Tool, _ json.RawMessage) error {
+				if tool.Server != "bad" {
+					return nil
+				}
+				return f(ctx, stuck)
+			}
+		}
+	}
+	never := func(ctx context.Context, _ *supervisor.Request, _ supervisor.Invoker) (*supervisor.Response, error) {
+		return nil, nil
+	}
+	lie := &supervisor.Error{Op: "call", Outcome: messages.OutcomeUnknown, Class: messages.ClassNetwork, Server: "good", Text: "it may have run"}
+
+	for name, c := range map[string]struct {
+		hook func(c *supervisor.Config, stuck <-chan struct{})
+		// want is what the call of the server ends as; calls is how often its tool ran.
+		want  error
+		calls int
+	}{
+		"a transport that panics": {func(c *supervisor.Config, _ <-chan struct{}) {
+			c.Transport = onlyBad(func() (transports.Transport, error) { panic("ouch") })
+		}, supervisor.ErrNotConnected, 0},
+		"a transport that does not come": {func(c *supervisor.Config, stuck <-chan struct{}) {
+			c.Transport = onlyBad(func() (transports.Transport, error) { <-stuck; return nil, nil })
+		}, supervisor.ErrNotConnected, 0},
+		"a transport that is a nil pointer": {func(c *supervisor.Config, _ <-chan struct{}) {
+			c.Transport = onlyBad(func() (transports.Transport, error) { return (*badTransport)(nil), nil })
+		}, supervisor.ErrNotConnected, 0},
+		"a transport that lies about its error": {func(c *supervisor.Config, _ <-chan struct{}) {
+			c.Transport = onlyBad(func() (transports.Transport, error) { return nil, lie })
+		}, supervisor.ErrNotConnected, 0},
+		"a kind that panics": {func(c *supervisor.Config, _ <-chan struct{}) {
+			c.Transport = onlyBad(func() (transports.Transport, error) {
+				return &badTransport{kind: func() messages.TransportKind { panic("ouch") }}, nil
+			})
+		}, supervisor.ErrNotConnected, 0},
+		"a decorator that panics": {func(c *supervisor.Config, _ <-chan struct{}) {
+			c.Wrap = func(name string, _ supervisor.Spec, t transports.Transport) transports.Transport {
+				if name == "bad" {
+					panic("ouch")
+				}
+				return nil
+			}
+		}, supervisor.ErrNotConnected, 0},
+		"a decorator that does not return": {func(c *supervisor.Config, stuck <-chan struct{}) {
+			c.Wrap = func(name string, _ supervisor.Spec, t transports.Transport) transports.Transport {
+				if name == "bad" {
+					<-stuck
+				}
+				return nil
+			}
+		}, supervisor.ErrNotConnected, 0},
+		"a dial that panics":          {dials(func(context.Context) (transports.Conn, error) { panic("ouch") }), supervisor.ErrNotConnected, 0},
+		"a dial that returns nothing": {dials(func(context.Context) (transports.Conn, error) { return nil, nil }), supervisor.ErrNotConnected, 0},
+		"a dial that does not return": {func(c *supervisor.Config, stuck <-chan struct{}) {
+			dials(func(context.Context) (transports.Conn, error) { <-stuck; return nil, errors.New("too late") })(c, nil)
+		}, supervisor.ErrNotConnected, 0},
+		"a dial that returns a nil pointer": {dials(func(context.Context) (transports.Conn, error) { return (*badConn)(nil), nil }), supervisor.ErrNotConnected, 0},
+		"a connection whose Info panics": {conns(func(c *badConn, _ <-chan struct{}) {
+			c.info = func() transports.Info { panic("ouch") }
+		}), supervisor.ErrNotConnected, 0},
+		"a connection that answers nothing": {conns(func(*badConn, <-chan struct{}) {}), supervisor.ErrNotConnected, 0},
+		"a connection whose Send panics": {conns(func(c *badConn, _ <-chan struct{}) {
+			c.send = func(context.Context) (transports.Delivery, error) { panic("ouch") }
+		}), supervisor.ErrNotConnected, 0},
+		"a connection whose Send does not return": {conns(func(c *badConn, stuck <-chan struct{}) {
+			c.send = func(context.Context) (transports.Delivery, error) { <-stuck; return transports.Written, nil }
+		}), supervisor.ErrNotConnected, 0},
+		"a connection whose Close panics": {conns(func(c *badConn, _ <-chan struct{}) {
+			c.close = func() error { panic("ouch") }
+		}), supervisor.ErrNotConnected, 0},
+		"a connection that is never released": {conns(func(c *badConn, stuck <-chan struct{}) {
+			c.close = func() error { return nil }
+		}), supervisor.ErrNotConnected, 0},
+		"a connection whose Close does not return": {conns(func(c *badConn, stuck <-chan struct{}) {
+			c.close = func() error { <-stuck; return nil }
+		}), supervisor.ErrNotConnected, 0},
+		"a stream that is open to one side": {streams(func() (io.ReadWriteCloser, error) {
+			return silentStream{make(chan struct{})}, nil
+		}), supervisor.ErrNotConnected, 0},
+		"a stream that is none": {streams(func() (io.ReadWriteCloser, error) { return nil, nil }), supervisor.ErrNotConnected, 0},
+		"a server function that panics": {func(c *supervisor.Config, _ <-chan struct{}) {
+			c.InProcess["bad"] = func(context.Context, inprocess.Peer) error { panic("ouch") }
+		}, supervisor.ErrNotConnected, 0},
+		"a server function that returns": {func(c *supervisor.Config, _ <-chan struct{}) {
+			c.InProcess["bad"] = func(context.Context, inprocess.Peer) error { return nil }
+		}, supervisor.ErrNotConnected, 0},
+		"a server function that does not return": {func(c *supervisor.Config, stuck <-chan struct{}) {
+			c.InProcess["bad"] = func(context.Context, inprocess.Peer) error { <-stuck; return nil }
+		}, supervisor.ErrNotConnected, 0},
+		"randomness that panics": {func(c *supervisor.Config, _ <-chan struct{}) {
+			c.Rand = func() float64 { panic("ouch") }
+			c.InProcess["bad"] = func(context.Context, inprocess.Peer) error { return errors.New("down") }
+		}, supervisor.ErrNotConnected, 0},
+		"randomness that is none": {func(c *supervisor.Config, _ <-chan struct{}) {
+			c.Rand = func() float64 { return math.NaN() }
+			c.InProcess["bad"] = func(context.Context, inprocess.Peer) error { return errors.New("down") }
+		}, supervisor.ErrNotConnected, 0},
+		"an Allow that panics": {allows(func(context.Context, <-chan struct{}) error { panic("ouch") }), supervisor.ErrDenied, 0},
+		"an Allow that lies":   {allows(func(context.Context, <-chan struct{}) error { return lie }), supervisor.ErrDenied, 0},
+		"an Allow that comes too late": {allows(func(ctx context.Context, _ <-chan struct{}) error {
+			<-ctx.Done()
+			return nil
+		}), context.DeadlineExceeded, 0},
+		"a question that panics": {func(c *supervisor.Config, _ <-chan struct{}) {
+			c.Access = access.Rules{Own: access.Set{Rules: []access.Rule{access.MustParse(access.Ask, "bad:*")}}}
+			c.Ask = func(context.Context, supervisor.AskRequest) (supervisor.AskAnswer, error) { panic("ouch") }
+		}, supervisor.ErrDenied, 0},
+		"a question without an answer": {func(c *supervisor.Config, stuck <-chan struct{}) {
+			c.Access = access.Rules{Own: access.Set{Rules: []access.Rule{access.MustParse(access.Ask, "bad:*")}}}
+			c.Ask = func(context.Context, supervisor.AskRequest) (supervisor.AskAnswer, error) {
+				<-stuck
+				return supervisor.AskOnce, nil
+			}
+		}, supervisor.ErrNotSent, 0},
+		"a question with an empty answer": {func(c *supervisor.Config, _ <-chan struct{}) {
+			c.Access = access.Rules{Own: access.Set{Rules: []access.Rule{access.MustParse(access.Ask, "bad:*")}}}
+			c.Ask = func(context.Context, supervisor.AskRequest) (supervisor.AskAnswer, error) { return "", nil }
+		}, supervisor.ErrDenied, 0},
+		"an interceptor that returns nothing": {interceptsBad(never), supervisor.ErrDenied, 0},
+		"an interceptor that lies": {interceptsBad(func(context.Context, *supervisor.Request, supervisor.Invoker) (*supervisor.Response, error) {
+			return nil, lie
+		}), supervisor.ErrDenied, 0},
+		"an interceptor that sends twice and fails": {interceptsBad(func(ctx context.Context, r *supervisor.Request, next supervisor.Invoker) (*supervisor.Response, error) {
+			_, _ = next(ctx, r)
+			_, _ = next(ctx, r)
+			return nil, errors.New("no")
+		}), supervisor.ErrOutcomeUnknown, 2},
+		"a Sanitize that panics": {func(c *supervisor.Config, _ <-chan struct{}) {
+			c.Sanitize = func(tool *supervisor.Tool, result json.RawMessage) json.RawMessage {
+				if tool.Server == "bad" {
+					panic("ouch")
+				}
+				return result
+			}
+		}, supervisor.ErrOutcomeUnknown, 1},
+		"a Sanitize that returns nothing": {func(c *supervisor.Config, _ <-chan struct{}) {
+			c.Sanitize = func(tool *supervisor.Tool, result json.RawMessage) json.RawMessage {
+				if tool.Server == "bad" {
+					return nil
+				}
+				return result
+			}
+		}, supervisor.ErrOutcomeUnknown, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				bad, good := supervisortest.NewServer("bad", supervisortest.Echo("x")), supervisortest.NewServer("good", supervisortest.Echo("x"))
+				stuck := make(chan struct{})
+				cfg := supervisortest.AddTo(supervisor.Config{}, bad, good)
+				c.hook(&cfg, stuck)
+				m, err := supervisor.Start(t.Context(), cfg)
+				if err != nil {
+					t.Fatal(err)
+				}
+				call := func(server string) error {
+					ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+					defer cancel()
+					_, err := m.CallServerTool(ctx, server, "x", nil)
+					return err
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				_ = m.Ready(ctx, "bad")
+				cancel()
+				if err := m.Ready(t.Context(), "good"); err != nil {
+					t.Fatal(err)
+				}
+				began := time.Now()
+				err = call("bad")
+				var e *supervisor.Error
+				if !errors.As(err, &e) || !errors.Is(err, c.want) || e.Server != "bad" || len(bad.Calls()) != c.calls || time.Since(began) > 11*time.Second {
+					t.Errorf("after %v, %d calls: %#v", time.Since(began), len(bad.Calls()), err)
+				}
+				began = time.Now()
+				if err := call("good"); err != nil || time.Since(began) > time.Second {
+					t.Errorf("the other server, after %v: %v", time.Since(began), err)
+				}
+				time.AfterFunc(time.Minute, func() { close(stuck) })
+				ctx, cancel = context.WithTimeout(context.Background(), 10*time.Minute)
+				defer cancel()
+				if err := m.Close(ctx); err != nil {
+					t.Errorf("close: %v", err)
+				}
+				time.Sleep(10 * time.Minute)
+			})
+		})
+	}
+}
+
+// TestAStrategyThatEndsTheManagerInACall: the call is answered, the parent's decision is carried out, and nothing hangs.
+func TestAStrategyThatEndsTheManagerInACall(t *testing.T) {
+	for name, directive := range map[string]actor.Directive{"stop": actor.StopDirective, "restart": actor.RestartDirective, "escalate": actor.EscalateDirective} {
+		t.Run(name, func(t *testing.T) {
+			s := supervisortest.NewServer("s", supervisortest.Func("slow", func(ctx context.Context, _ supervisortest.Call) (string, error) {
+				select {
+				case <-time.After(time.Second):
+					return "done", nil
+				case <-ctx.Done():
+					return "", ctx.Err()
+				}
+			}))
+			cfg := supervisortest.AddTo(supervisor.Config{CallWait: time.Minute}, s)
+			strategy := actor.NewOneForOneStrategy(3, time.Hour, func(any) actor.Directive { return directive })
+			inFamily(t, cfg, strategy, func(t *testing.T, root *actor.RootContext, p *parent, _, child *actor.PID, managers <-chan *supervisor.Manager) {
+				m := <-managers
+				if err := m.Ready(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				call := root.RequestFuture(child, &messages.CallTool{Server: "s", Tool: "slow", CallId: "1"}, time.Minute)
+				synctest.Wait()
+				root.Send(child, failNow{})
+				answer, err := call.Result()
+				if reply, ok := answer.(*messages.CallToolReply); !ok || err != nil || reply.GetOutcome() != "result" || len(s.Calls()) != 1 {
+					t.Errorf("%v, %v, %d calls", answer, err, len(s.Calls()))
+				}
+				time.Sleep(time.Minute)
+				if err := m.Ready(t.Context()); !errors.Is(err, supervisor.ErrClosed) {
+					t.Errorf("the manager: %v", err)
+				}
+			})
+		})
+	}
+}
