@@ -79,7 +79,7 @@ func (r Rights) validate(key string, templates map[string]Template) error {
 	}
 	for _, name := range r.Commands {
 		row, known := messageRules[name]
-		if !known || row.kind != kindCommand || row.failureReply == nil {
+		if !known || row.kind != kindCommand || row.reply == nil {
 			return at(fmt.Sprintf("there is no command %q", name), "use names from remote.Commands")
 		}
 		if row.allServers && !r.allowsAllServers() {

@@ -33,9 +33,8 @@ type messageRule struct {
 	server, list string
 	// allServers is true for a command about all servers: its peer needs the right to all of them.
 	allServers bool
-	// failureReply makes the reply that reports a failure; with a nil failure it reports success. nil: the command
-	// has no reply.
-	failureReply func(proto.Message, *messages.Failure) proto.Message
+	// reply is the message that answers the command, which can hold a failure; nil: the command has no reply.
+	reply proto.Message
 }
 
 // messagePrefix is the protobuf package of the vocabulary.
@@ -43,63 +42,33 @@ const messagePrefix = "mcpvisor."
 
 // messageRules has a row for each message of messages.proto; a test keeps it complete.
 var messageRules = map[string]messageRule{
-	"AddServer":          {kind: kindCommand, server: "name", failureReply: doneReply},
-	"RemoveServer":       {kind: kindCommand, server: "name", failureReply: doneReply},
-	"EnableServer":       {kind: kindCommand, server: "name", failureReply: doneReply},
-	"DisableServer":      {kind: kindCommand, server: "name", failureReply: doneReply},
-	"ReconnectServer":    {kind: kindCommand, server: "name", failureReply: doneReply},
-	"ProvideCredentials": {kind: kindCommand, server: "server", failureReply: doneReply},
-	"SetServers": {kind: kindCommand, allServers: true, failureReply: func(_ proto.Message, f *messages.Failure) proto.Message {
-		return &messages.SetServersReply{Failure: f}
-	}},
-	"Reload": {kind: kindCommand, allServers: true, failureReply: func(_ proto.Message, f *messages.Failure) proto.Message {
-		return &messages.ReloadReply{Failure: f}
-	}},
-	"CallTool": {kind: kindCommand, server: "server", failureReply: func(m proto.Message, f *messages.Failure) proto.Message {
-		return &messages.CallToolReply{CallId: m.(*messages.CallTool).GetCallId(), Outcome: f.GetOutcome(), Failure: f}
-	}},
-	"GetStatus": {kind: kindCommand, list: "names", failureReply: func(_ proto.Message, f *messages.Failure) proto.Message {
-		return &messages.StatusReply{Failure: f}
-	}},
-	"ListTools": {kind: kindCommand, list: "servers", failureReply: func(_ proto.Message, f *messages.Failure) proto.Message {
-		return &messages.ToolsReply{Failure: f}
-	}},
-	"ListResources": {kind: kindCommand, list: "servers", failureReply: func(_ proto.Message, f *messages.Failure) proto.Message {
-		return &messages.ResourcesReply{Failures: failureList(f)}
-	}},
-	"ListResourceTemplates": {kind: kindCommand, list: "servers", failureReply: func(_ proto.Message, f *messages.Failure) proto.Message {
-		return &messages.ResourceTemplatesReply{Failures: failureList(f)}
-	}},
-	"ListPrompts": {kind: kindCommand, list: "servers", failureReply: func(_ proto.Message, f *messages.Failure) proto.Message {
-		return &messages.PromptsReply{Failures: failureList(f)}
-	}},
-	"ReadResource": {kind: kindCommand, server: "server", failureReply: func(_ proto.Message, f *messages.Failure) proto.Message {
-		return &messages.ReadResourceReply{Outcome: f.GetOutcome(), Failure: f}
-	}},
-	"GetPrompt": {kind: kindCommand, server: "server", failureReply: func(_ proto.Message, f *messages.Failure) proto.Message {
-		return &messages.GetPromptReply{Outcome: f.GetOutcome(), Failure: f}
-	}},
-	"Complete": {kind: kindCommand, server: "server", failureReply: func(_ proto.Message, f *messages.Failure) proto.Message {
-		return &messages.CompleteReply{Failure: f}
-	}},
-	"GetHistory": {kind: kindCommand, server: "server", failureReply: func(_ proto.Message, f *messages.Failure) proto.Message {
-		return &messages.HistoryReply{Failure: f}
-	}},
-	"GetLogs": {kind: kindCommand, server: "server", failureReply: func(_ proto.Message, f *messages.Failure) proto.Message {
-		return &messages.LogsReply{Failure: f}
-	}},
-	"PingServer": {kind: kindCommand, server: "server", failureReply: func(_ proto.Message, f *messages.Failure) proto.Message {
-		return &messages.PingReply{Failure: f}
-	}},
-	"GetPermissions": {kind: kindCommand, allServers: true, failureReply: func(_ proto.Message, f *messages.Failure) proto.Message {
-		return &messages.PermissionsReply{Failure: f}
-	}},
-	"SubscribeResource":   {kind: kindCommand, server: "server", failureReply: doneReply},
-	"UnsubscribeResource": {kind: kindCommand, server: "server", failureReply: doneReply},
-	"Watch":               {kind: kindCommand, failureReply: doneReply}, // the relay filters its events by server
-	"Unwatch":             {kind: kindCommand, failureReply: doneReply},
-	"HandleRequests":      {kind: kindCommand, allServers: true, failureReply: doneReply},
-	"ServerRequestReply":  {kind: kindCommand}, // allowed to a peer that was asked, which needs the right to HandleRequests
+	"AddServer":             {kind: kindCommand, server: "name", reply: &messages.Done{}},
+	"RemoveServer":          {kind: kindCommand, server: "name", reply: &messages.Done{}},
+	"EnableServer":          {kind: kindCommand, server: "name", reply: &messages.Done{}},
+	"DisableServer":         {kind: kindCommand, server: "name", reply: &messages.Done{}},
+	"ReconnectServer":       {kind: kindCommand, server: "name", reply: &messages.Done{}},
+	"ProvideCredentials":    {kind: kindCommand, server: "server", reply: &messages.Done{}},
+	"SetServers":            {kind: kindCommand, allServers: true, reply: &messages.SetServersReply{}},
+	"Reload":                {kind: kindCommand, allServers: true, reply: &messages.ReloadReply{}},
+	"CallTool":              {kind: kindCommand, server: "server", reply: &messages.CallToolReply{}},
+	"GetStatus":             {kind: kindCommand, list: "names", reply: &messages.StatusReply{}},
+	"ListTools":             {kind: kindCommand, list: "servers", reply: &messages.ToolsReply{}},
+	"ListResources":         {kind: kindCommand, list: "servers", reply: &messages.ResourcesReply{}},
+	"ListResourceTemplates": {kind: kindCommand, list: "servers", reply: &messages.ResourceTemplatesReply{}},
+	"ListPrompts":           {kind: kindCommand, list: "servers", reply: &messages.PromptsReply{}},
+	"ReadResource":          {kind: kindCommand, server: "server", reply: &messages.ReadResourceReply{}},
+	"GetPrompt":             {kind: kindCommand, server: "server", reply: &messages.GetPromptReply{}},
+	"Complete":              {kind: kindCommand, server: "server", reply: &messages.CompleteReply{}},
+	"GetHistory":            {kind: kindCommand, server: "server", reply: &messages.HistoryReply{}},
+	"GetLogs":               {kind: kindCommand, server: "server", reply: &messages.LogsReply{}},
+	"PingServer":            {kind: kindCommand, server: "server", reply: &messages.PingReply{}},
+	"GetPermissions":        {kind: kindCommand, allServers: true, reply: &messages.PermissionsReply{}},
+	"SubscribeResource":     {kind: kindCommand, server: "server", reply: &messages.Done{}},
+	"UnsubscribeResource":   {kind: kindCommand, server: "server", reply: &messages.Done{}},
+	"Watch":                 {kind: kindCommand, reply: &messages.Done{}}, // the relay filters its events by server
+	"Unwatch":               {kind: kindCommand, reply: &messages.Done{}},
+	"HandleRequests":        {kind: kindCommand, allServers: true, reply: &messages.Done{}},
+	"ServerRequestReply":    {kind: kindCommand}, // allowed to a peer that was asked, which needs the right to HandleRequests
 
 	"Done":                   {kind: kindAnswer},
 	"SetServersReply":        {kind: kindAnswer},
@@ -133,30 +102,33 @@ var messageRules = map[string]messageRule{
 	"GetManager": {}, "ManagerReply": {}, "AuditState": {},
 }
 
-// failureReplyTo returns the reply to a command that ended with err, under the command's own id.
+// failureReplyTo returns the reply to a command that ended with err, nil for success, under the command's own ids.
 func failureReplyTo(command proto.Message, err error) proto.Message {
-	reply := messageRules[messageName(command)].failureReply(command, messages.FailureOf(err))
-	if m, ok := command.(interface{ GetRequestId() string }); ok {
-		messages.SetRequestID(reply, m.GetRequestId())
+	reply := messageRules[messageName(command)].reply.ProtoReflect().New()
+	fields := reply.Descriptor().Fields()
+	if failure := messages.FailureOf(err); failure != nil {
+		if one := fields.ByName("failure"); one != nil {
+			reply.Set(one, protoreflect.ValueOfMessage(failure.ProtoReflect()))
+		} else {
+			reply.Mutable(fields.ByName("failures")).List().Append(protoreflect.ValueOfMessage(failure.ProtoReflect()))
+		}
+		if outcome := fields.ByName("outcome"); outcome != nil {
+			reply.Set(outcome, protoreflect.ValueOfString(failure.GetOutcome()))
+		}
 	}
-	return reply
-}
-
-// doneReply is the failureReply of commands that are answered with Done.
-func doneReply(_ proto.Message, f *messages.Failure) proto.Message { return &messages.Done{Failure: f} }
-
-// failureList returns a list with the failure, nil for none.
-func failureList(f *messages.Failure) []*messages.Failure {
-	if f == nil {
-		return nil
+	asked := command.ProtoReflect()
+	for _, id := range []protoreflect.Name{"request_id", "call_id"} {
+		if to, from := fields.ByName(id), asked.Descriptor().Fields().ByName(id); to != nil && from != nil {
+			reply.Set(to, asked.Get(from))
+		}
 	}
-	return []*messages.Failure{f}
+	return reply.Interface()
 }
 
 // Commands returns the names of all commands that a peer can have the right to, sorted.
 func Commands() []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(messageRules)), func(name string) bool {
-		return messageRules[name].kind != kindCommand || messageRules[name].failureReply == nil
+		return messageRules[name].kind != kindCommand || messageRules[name].reply == nil
 	})
 }
 

@@ -1,7 +1,9 @@
 package remote
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
@@ -36,10 +38,10 @@ func TestTheTableIsComplete(t *testing.T) {
 				t.Errorf("%s names servers in %s, and its row does not say so", name, field)
 			}
 		}
-		if row.kind == kindCommand && row.failureReply != nil {
-			m := newMessage(messagePrefix+name, kindCommand)
-			if row.failureReply(m, messages.FailureOf(deniedError("x", "", "no", ""))) == nil {
-				t.Errorf("%s cannot be refused", name)
+		if row.kind == kindCommand && row.reply != nil {
+			refused := failureReplyTo(newMessage(messagePrefix+name, kindCommand), deniedError("x", "", "no", ""))
+			if messageName(refused) != messageName(row.reply) || !strings.Contains(fmt.Sprint(refused), "no") {
+				t.Errorf("%s cannot be refused: %v", name, refused)
 			}
 		}
 	}
@@ -60,4 +62,20 @@ func TestOnlyWhatTheTableNamesIsMade(t *testing.T) {
 		}
 	}
 	var _ proto.Message = newMessage("mcpvisor.CallTool", kindCommand).(*messages.CallTool)
+}
+
+// TestAReplyRepeatsTheIds: who waits for the reply to a call finds it by the call's own ids, and its outcome beside the failure.
+func TestAReplyRepeatsTheIds(t *testing.T) {
+	call := &messages.CallTool{CallId: "c1"}
+	refused, ok := failureReplyTo(call, &messages.Error{Outcome: messages.OutcomeNotSent, Text: "no"}).(*messages.CallToolReply)
+	if !ok || refused.GetCallId() != "c1" || refused.GetOutcome() != string(messages.OutcomeNotSent) || refused.GetFailure().GetText() != "no" {
+		t.Errorf("%v", refused)
+	}
+	done, ok := failureReplyTo(&messages.EnableServer{RequestId: "r2"}, nil).(*messages.Done)
+	if !ok || done.GetRequestId() != "r2" || done.GetFailure() != nil {
+		t.Errorf("%v", done)
+	}
+	if all, ok := failureReplyTo(&messages.ListPrompts{}, &messages.Error{Text: "no"}).(*messages.PromptsReply); !ok || len(all.GetFailures()) != 1 {
+		t.Errorf("%v", all)
+	}
 }
