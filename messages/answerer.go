@@ -2,6 +2,7 @@ package messages
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 )
 
@@ -16,6 +17,12 @@ type Answerer struct {
 	// Elicit answers elicitation/create. It is called concurrently. nil says that this caller cannot be asked: the
 	// program's own function answers then, and no other caller.
 	Elicit func(ctx context.Context, r ElicitRequest) (ElicitResult, error)
+	// Sample and Roots answer sampling/createMessage and roots/list in the same way.
+	Sample func(ctx context.Context, r SampleRequest) (json.RawMessage, error)
+	Roots  func(ctx context.Context, server string) ([]Root, error)
+	// Log gets the params of the log messages that the server sends about this caller's requests, by the rule for questions, in
+	// their order and before the request returns. It must not block. nil wants none.
+	Log func(ctx context.Context, params json.RawMessage)
 }
 
 type answererKey struct{}

@@ -46,6 +46,8 @@ type Error struct {
 	// Code and Data are those of a JSON-RPC error when the server rejected the request.
 	Code int
 	Data json.RawMessage
+	// Reply is that error object, byte for byte, for a program that passes it on; untrusted.
+	Reply json.RawMessage
 	// Challenge says what the server demands, when Class is ClassUnauthorized or ClassForbidden; nil otherwise.
 	Challenge *Challenge
 	// RetryAfter is the server's own wish when Class is ClassThrottled; 0 if it gave none. Of a call or a read that was not sent

@@ -29,6 +29,7 @@ func (g *Gate) CallWith(ctx context.Context, tool string, args json.RawMessage, 
 		return Result{}, g.session.gateClosedError(tool)
 	}
 	defer g.leave()
+	defer g.session.awaitLogs(ctx)
 	return g.session.callTool(ctx, tool, args, o)
 }
 
@@ -80,7 +81,11 @@ func (s *Session) callOnce(ctx context.Context, r *request) (outcome.Answer, *me
 // performRequest sends a request and sees it through: it provides the input that the server asks for, and follows the task
 // that the request may become. The answer is of any kind but AnswerSessionEnded and AnswerTimedOut.
 func (s *Session) performRequest(ctx context.Context, r *request) (outcome.Answer, *messages.Error) {
-	a, e := s.sendRequest(ctx, r, nil)
+	var extra []byte
+	if r.opts != nil {
+		extra = r.opts.Input
+	}
+	a, e := s.sendRequest(ctx, r, extra)
 	if s.modern.Load() == nil {
 		// Legacy era: URLElicitationRequired is an error that asks to send a person to a URL and to try again.
 		if e == nil && a.Kind == outcome.AnswerRPCError && s.cfg.Handlers.Elicit != nil && s.cfg.Handlers.ElicitURL {
@@ -97,6 +102,9 @@ func (s *Session) performRequest(ctx context.Context, r *request) (outcome.Answe
 	}
 	// Modern era: a question of the server is the answer to our request, which is sent again with the input.
 	if e == nil && a.Kind == outcome.AnswerResult && a.Detail == "input_required" {
+		if r.opts != nil && r.opts.PassInput {
+			return a, nil
+		}
 		a, e = s.provideInput(ctx, r, a)
 	}
 	if e != nil || a.Kind != outcome.AnswerResult || a.Detail == "" {

@@ -18,6 +18,9 @@ type modernParams struct {
 	version string
 	// version goes with the message, so that the HTTP transport can set its header.
 	meta []byte
+	// identity are the version and the name of this client in meta, capabilities and logLevel the values of the other members.
+	identity, capabilities []byte
+	logLevel               string
 }
 
 // The keys of _meta that the protocol defines.
@@ -37,14 +40,29 @@ func (s *Session) newModernParams(version string) *modernParams {
 	b := append([]byte(nil), `"`+metaVersion+`":`...)
 	b = jsonrpc.AppendString(b, version)
 	b = append(b, `,"`+metaInfo+`":`...)
-	b = s.appendClientInfo(b)
-	b = append(b, `,"`+metaCapabilities+`":`...)
-	b = s.cfg.Handlers.appendCapabilities(b, messages.EraModern)
-	if s.cfg.LogLevel != "" {
-		b = append(b, `,"`+metaLogLevel+`":`...)
-		b = jsonrpc.AppendString(b, s.cfg.LogLevel)
+	m := &modernParams{version: version, identity: s.appendClientInfo(b), logLevel: s.cfg.LogLevel}
+	m.capabilities = s.cfg.Handlers.appendCapabilities(nil, messages.EraModern)
+	m.meta = m.appendFor(nil, &Options{})
+	return m
+}
+
+// appendFor appends the members of _meta with what a caller wishes in the place of the session's own.
+func (m *modernParams) appendFor(b []byte, o *Options) []byte {
+	b = append(append(b, m.identity...), `,"`+metaCapabilities+`":`...)
+	if len(o.Capabilities) > 0 {
+		b = jsonrpc.AppendOneLine(b, o.Capabilities)
+	} else {
+		b = append(b, m.capabilities...)
 	}
-	return &modernParams{version: version, meta: b}
+	level := o.LogLevel
+	if level == "" {
+		level = m.logLevel
+	}
+	if level != "" {
+		b = append(b, `,"`+metaLogLevel+`":`...)
+		b = jsonrpc.AppendString(b, level)
+	}
+	return b
 }
 
 // Era returns the era that the handshake found, EraAuto before its end.

@@ -99,7 +99,7 @@ func (s *Session) dispatchMessage(e *jsonrpc.Envelope, whole []byte, streamID in
 			price = logPrice
 		}
 		s.chargeUnasked(price, len(whole))
-		s.handleNotification(e)
+		s.handleNotification(e, streamID)
 	default:
 		s.countNoise(whole)
 	}
@@ -149,7 +149,7 @@ func (s *Session) takeHandshakeRequest() (*pendingRequest, bool) {
 
 // handleNotification acts on a notification. It ignores unknown methods, and notifications of subscriptions that are not
 // ours.
-func (s *Session) handleNotification(e *jsonrpc.Envelope) {
+func (s *Session) handleNotification(e *jsonrpc.Envelope, streamID int64) {
 	switch string(e.Method) {
 	case "notifications/tools/list_changed":
 		if s.isOurNotification(e.Params) {
@@ -181,11 +181,22 @@ func (s *Session) handleNotification(e *jsonrpc.Envelope) {
 		s.handleElicitComplete(e.Params)
 	// Log messages are dropped here if the owner does not want them: the queue would only fill.
 	case "notifications/message":
-		if s.cfg.OnLog == nil || !rawjson.IsObject(e.Params) {
+		if !rawjson.IsObject(e.Params) {
+			return
+		}
+		caller, ctx := s.logCaller(streamID, e.Params)
+		if s.cfg.OnLog == nil && caller == nil {
 			return
 		}
 		params := bytes.Clone(e.Params) // without the clone the whole body would stay in memory until the callback has run
-		s.callbacks.Put(len(params), false, func() { s.deliverLog(params) })
+		s.callbacks.Put(len(params), false, func() {
+			if caller != nil {
+				caller.Log(ctx, params)
+			}
+			if s.cfg.OnLog != nil {
+				s.deliverLog(params)
+			}
+		})
 	}
 }
 

@@ -87,7 +87,7 @@ func TestAGateOfWhatIsBeingClosedIsClosed(t *testing.T) {
 func TestNoProgressAfterTheEnd(t *testing.T) {
 	var seen []float64
 	first, second := &progressReport{[]byte(`{"progress":1}`)}, &progressReport{[]byte(`{"progress":2}`)}
-	p := &progressReporter{callback: func(v messages.Progress) { seen = append(seen, v.Progress) }}
+	p := newProgressReporter(&Options{Progress: func(v messages.Progress) { seen = append(seen, v.Progress) }})
 	p.last.Store(first)
 	p.deliverReport(first)
 	p.finish(t.Context())
@@ -100,7 +100,7 @@ func TestNoProgressAfterTheEnd(t *testing.T) {
 func TestTheLastProgressIsDeliveredBeforeTheAnswer(t *testing.T) {
 	reporter := func() (*progressReporter, *[]float64) {
 		var seen []float64
-		p := &progressReporter{callback: func(v messages.Progress) { seen = append(seen, v.Progress) }}
+		p := newProgressReporter(&Options{Progress: func(v messages.Progress) { seen = append(seen, v.Progress) }})
 		for _, report := range []string{`{"progress":2}`, `{"progress":3}`} {
 			p.last.Store(&progressReport{[]byte(report)}) // as the reader does; the queue has not run yet
 		}

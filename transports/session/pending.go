@@ -47,12 +47,9 @@ func (s *Session) sendRequest(ctx context.Context, r *request, extra []byte) (ou
 	if e := outcome.CallerLeftError(ctx); e != nil {
 		return outcome.Answer{}, e
 	}
-	var p *progressReporter
-	if r.opts != nil && r.opts.Progress != nil {
-		p = &progressReporter{callback: r.opts.Progress}
-		if r.task == nil { // a task reports progress after its first answer, too; endFollowing finishes its reporter
-			defer p.finish(ctx)
-		}
+	p := newProgressReporter(r.opts)
+	if p != nil && r.task == nil { // a task reports progress after its first answer, too; endFollowing finishes its reporter
+		defer p.finish(ctx)
 	}
 	f, e := s.registerRequest(ctx, p, allowsServerRequests(r.method))
 	if e != nil {

@@ -52,7 +52,7 @@ type progressReporter struct {
 	last     atomic.Pointer[progressReport]
 	mu       sync.Mutex
 	finished bool
-	callback func(messages.Progress)
+	callback func(params []byte)
 }
 
 // finish delivers the newest report if it still waits in the queue, because a caller who got an answer wants to have seen that all
@@ -62,7 +62,7 @@ func (p *progressReporter) finish(ctx context.Context) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if report := p.last.Swap(nil); report != nil && !p.finished && ctx.Err() == nil {
-		p.callback(readProgress(report.params))
+		p.callback(report.params)
 	}
 	p.finished = true
 }
@@ -73,8 +73,21 @@ func (p *progressReporter) deliverReport(report *progressReport) {
 	defer p.mu.Unlock()
 	if !p.finished {
 		p.last.CompareAndSwap(report, nil)
-		p.callback(readProgress(report.params))
+		p.callback(report.params)
 	}
+}
+
+// newProgressReporter returns the reporter of a request, nil if its caller wants no progress.
+func newProgressReporter(o *Options) *progressReporter {
+	switch {
+	case o == nil:
+		return nil
+	case o.ProgressParams != nil:
+		return &progressReporter{callback: func(params []byte) { o.ProgressParams(params) }}
+	case o.Progress != nil:
+		return &progressReporter{callback: func(params []byte) { o.Progress(readProgress(params)) }}
+	}
+	return nil
 }
 
 // readProgress decodes the params of a progress notification; members of a wrong type stay zero.

@@ -95,6 +95,34 @@ func namesNoPrompt(e *messages.Error, name string) bool {
 	return false
 }
 
+// Forward sends a request as another client wrote it: method, the name that its headers repeat, and the other members of its params
+// without _meta, as JSON without braces. It returns the server's result object, byte for byte. Whether the server declares what
+// is asked for, it says itself.
+//
+// An error is a *messages.Error with Op "read" and an Outcome.
+func (s *Session) Forward(ctx context.Context, method, name string, fields json.RawMessage, o *Options) (json.RawMessage, error) {
+	if problem := o.metaProblem(); problem != "" {
+		return nil, invalidReadError(problem)
+	}
+	raw, e := s.requestResult(ctx, "read", request{method: method, name: name, fields: fields, opts: o})
+	if e != nil {
+		return nil, e
+	}
+	return raw, nil
+}
+
+// SetLogLevel asks a server of the legacy era for log messages of a level and above. In the modern era each request says it.
+func (s *Session) SetLogLevel(ctx context.Context, level string) error {
+	if info := s.info.Load(); s.modern.Load() != nil || info == nil || !info.Capabilities.Logging {
+		return nil
+	}
+	_, e := s.requestResult(ctx, "read", request{method: "logging/setLevel", fields: jsonrpc.AppendString([]byte(`"level":`), level)})
+	if e != nil {
+		return e
+	}
+	return nil
+}
+
 // maxCompletions bounds the proposals that are kept. 2025-11-25, Completion: "Maximum 100 items per response".
 const maxCompletions = 100
 

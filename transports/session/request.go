@@ -19,6 +19,8 @@ type Options struct {
 	// has returned. It must return soon: notifications that come faster than it returns are dropped and counted, like
 	// log messages. Each notification restarts the idle timeout of the request's [CallTimeout].
 	Progress func(messages.Progress)
+	// ProgressParams gets the params of each notification as sent, in the place of Progress.
+	ProgressParams func(params json.RawMessage)
 	// Meta holds further members of the request's _meta, a JSON object: a trace context, for one.
 	Meta json.RawMessage
 	// Task holds the caller's wishes for a task; nil wishes nothing.
@@ -29,7 +31,17 @@ type Options struct {
 	// ArgumentsWritten says that the caller wrote the arguments of the call with [rawjson.AppendValue]: a JSON object in one
 	// line. They are then not read before they are sent.
 	ArgumentsWritten bool
+	// Capabilities and LogLevel take the place of the session's own in the _meta of a request of the modern era, for a caller that
+	// passes on what another client asks: an object, and one of messages.LogLevels. Empty means the session's own.
+	Capabilities json.RawMessage
+	LogLevel     string
+	// PassInput returns a result that requires input as it came, in the place of asking the Handlers; Input are the further
+	// members of params with which such a caller asks again, without braces.
+	PassInput bool
+	Input     json.RawMessage
 }
+
+func (o *Options) wantsProgress() bool { return o.Progress != nil || o.ProgressParams != nil }
 
 // A request is the content of one request before it has an id. It can be sent again under another id.
 type request struct {
@@ -85,7 +97,7 @@ func (r *request) appendTo(b []byte, id int64, m *modernParams, extra []byte) []
 		}
 	}
 	// _meta is written only if it has members: servers of the legacy era then see the messages that they know.
-	if m != nil || r.opts != nil && (r.opts.Progress != nil || len(r.opts.Meta) > 0) {
+	if m != nil || r.opts != nil && (r.opts.wantsProgress() || len(r.opts.Meta) > 0) {
 		b = append(jsonrpc.AppendComma(b, empty), `"_meta":{`...)
 		b = append(r.appendMeta(b, len(b), id, m), '}')
 	}
@@ -99,13 +111,17 @@ func (r *request) appendTo(b []byte, id int64, m *modernParams, extra []byte) []
 
 // appendMeta appends the members of _meta, without braces. empty is the length of b before the first member.
 func (r *request) appendMeta(b []byte, empty int, id int64, m *modernParams) []byte {
-	if m != nil {
+	switch {
+	case m == nil:
+	case r.opts != nil && (len(r.opts.Capabilities) > 0 || r.opts.LogLevel != ""):
+		b = m.appendFor(b, r.opts)
+	default:
 		b = append(b, m.meta...)
 	}
 	if r.opts == nil {
 		return b
 	}
-	if r.opts.Progress != nil {
+	if r.opts.wantsProgress() {
 		// "Progress tokens MUST be a string or integer value" and "MUST be unique across all active requests": the id is
 		// both.
 		b = append(jsonrpc.AppendComma(b, empty), `"progressToken":`...)

@@ -88,8 +88,8 @@ func (s *Session) runHandlerPaused(
 
 // trackServerRequest records that a request is being answered and returns the context for its handler, and the
 // request of ours that it belongs to. It refuses one more than maxServed, and one whose id is being answered already.
-// roots/list belongs to no call, because no person is asked: it is answered also when the call that it came with has
-// ended.
+// roots/list belongs to a caller and to no call, because no person is asked: it is answered also when the call that it came
+// with has ended, and pauses nothing.
 func (s *Session) trackServerRequest(id, method string, streamID int64, params []byte) (context.Context, requestOrigin, *jsonrpc.ResponseError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,9 +103,9 @@ func (s *Session) trackServerRequest(id, method string, streamID int64, params [
 		s.serverRequests = make(map[string]servedRequest)
 	}
 	ctx, cancel := context.WithCancelCause(s.lifetime)
-	var origin requestOrigin
-	if method != "roots/list" {
-		origin = s.originOf(streamID, params)
+	origin := s.originOf(streamID, params)
+	if method == "roots/list" {
+		origin = requestOrigin{callerCtx: origin.callerCtx}
 	}
 	s.serverRequests[id] = servedRequest{origin, cancel}
 	return ctx, origin, nil

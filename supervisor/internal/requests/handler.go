@@ -190,7 +190,11 @@ func (d *Handler) sampleFunc(server string, ask func(context.Context, messages.S
 			return nil, err
 		}
 		// An answer of the model counts as one too: the request that caused it is not sent a second time.
-		if raw, err = ask(ctx, r); err == nil {
+		answerer := ask
+		if caller := messages.AnswererOf(ctx); caller != nil && caller.Sample != nil {
+			answerer = caller.Sample
+		}
+		if raw, err = answerer(ctx, r); err == nil {
 			actors.NoteAnswer(ctx)
 		}
 		return raw, err
@@ -201,6 +205,9 @@ func (d *Handler) sampleFunc(server string, ask func(context.Context, messages.S
 func (d *Handler) rootsFunc(server string, ask func(context.Context, string) ([]messages.Root, error)) func(context.Context) ([]messages.Root, error) {
 	return func(ctx context.Context) (roots []messages.Root, err error) {
 		defer d.recoverPanic(server, "roots", &err)
+		if caller := messages.AnswererOf(ctx); caller != nil && caller.Roots != nil {
+			return caller.Roots(ctx, server)
+		}
 		return ask(ctx, server)
 	}
 }

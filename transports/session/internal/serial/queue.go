@@ -95,6 +95,13 @@ func (l *Queue) drain() {
 	}
 }
 
+// Busy reports whether an item runs, or waits to.
+func (l *Queue) Busy() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.running || len(l.queue) > 0
+}
+
 // DroppedCount returns the number of items that did not fit.
 func (l *Queue) DroppedCount() int64 {
 	l.mu.Lock()

@@ -1,0 +1,51 @@
+package supervisor
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/mcpvisor/mcpvisor/actors"
+	"github.com/mcpvisor/mcpvisor/transports/session"
+)
+
+// Forward sends a request about what a server offers beside tools as another client wrote it, and returns the server's result
+// object byte for byte: resources/read, prompts/get, completion/complete. name is the URI or the prompt's name; fields are the
+// members of params without _meta, without braces. The error is an *Error with an Outcome, whose Reply is the server's own error.
+// After a lost connection the request is sent once more, under the conditions of ReadServerResource.
+func (m *Manager) Forward(
+	ctx context.Context, server, method, name string, fields json.RawMessage, opts ...CallOption,
+) (json.RawMessage, error) {
+	r := &actors.Request{Method: method, Server: server, Name: name, Repeatable: true, Options: m.sessionOptions(opts),
+		Send: func(ctx context.Context, s *session.Session, r *actors.Request) (err error) {
+			r.Answer.Raw, err = s.Forward(ctx, method, name, fields, r.Options)
+			return err
+		}}
+	if err := m.calls.Handle(ctx, r); err != nil {
+		return nil, err
+	}
+	return r.Result, nil
+}
+
+// SetLogLevel asks a connected server of the legacy era for log messages of a level and above, until its connection ends; servers
+// of the modern era are asked with each request (Answerer.Log). Spec.LogLevel asks each connection from its beginning.
+func (m *Manager) SetLogLevel(ctx context.Context, server, level string) error {
+	return m.sendUnqueued(ctx, "logging/setLevel", server, func(ctx context.Context, s *session.Session) error {
+		return s.SetLogLevel(ctx, level)
+	})
+}
+
+// Capabilities returns what a connected server declared in its handshake; nil if it is not connected.
+func (m *Manager) Capabilities(server string) *session.Capabilities {
+	cell := m.shared.CellOf(server)
+	if cell == nil {
+		return nil
+	}
+	s := cell.View().Session
+	if s == nil {
+		return nil
+	}
+	if info := s.SharedInfo(); info != nil {
+		return &info.Capabilities
+	}
+	return nil
+}
