@@ -1,0 +1,62 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/messages/rawjson"
+	"github.com/mcpvisor/mcpvisor/transports/serve"
+	wire "github.com/mcpvisor/mcpvisor/transports/session"
+)
+
+// callTool runs a tool. What the agent gave as arguments goes to the server as it is.
+func (g *Gateway) callTool(ctx context.Context, v *view, r *serve.Request) ([]byte, *serve.Error) {
+	var name, args []byte
+	var in input
+	if r.Params != nil {
+		for o := rawjson.ObjectAt(r.Params, 0, 0); o.Next(); {
+			switch value := o.Skip(); string(o.Name) {
+			case "name":
+				name = value
+			case "arguments":
+				args = value
+			default:
+				in.takeMember(o.Name, value)
+			}
+		}
+	}
+	shown, ok := rawjson.Text(name)
+	if !ok || shown == "" {
+		return nil, serve.InvalidParams("tools/call names no tool")
+	}
+	if rawjson.IsNull(args) {
+		args = nil
+	}
+	if args != nil && !rawjson.IsObject(args) {
+		return nil, serve.InvalidParams("the arguments must be an object")
+	}
+	to, ok := v.findTool(shown)
+	if !ok {
+		return nil, serve.InvalidParams("Unknown tool: " + messages.Line(shown, 200))
+	}
+	if e := g.checkParamHeaders(v, r, shown, args); e != nil {
+		return nil, e
+	}
+	wishes, e := g.forwardOptions(r, to, in)
+	if e != nil {
+		return nil, e
+	}
+	ctx, done := g.callerContext(ctx, r)
+	defer done()
+	option := func(o *wire.Options) {
+		*o = wishes
+		o.ArgumentsWritten = len(args) > 0 && bytes.IndexByte(args, '\n') < 0 && bytes.IndexByte(args, '\r') < 0
+	}
+	res, err := g.m.CallServerTool(ctx, to.server, to.name, json.RawMessage(args), option)
+	if err != nil {
+		return failedCall(err)
+	}
+	return g.sealInput(r, to, res.Raw)
+}

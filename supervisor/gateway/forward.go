@@ -1,0 +1,159 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/messages/rawjson"
+	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/transports/serve"
+	wire "github.com/mcpvisor/mcpvisor/transports/session"
+)
+
+// reserved is the beginning of the keys of _meta that belong to one hop.
+const reserved = "io.modelcontextprotocol/"
+
+// input is what an agent of the modern era sends again with a request, after a server has asked for it.
+type input struct{ responses, state []byte }
+
+// takeMember takes a member of params, if it is one of the input.
+func (in *input) takeMember(name, value []byte) {
+	switch string(name) {
+	case "inputResponses":
+		in.responses = value
+	case "requestState":
+		in.state = value
+	}
+}
+
+// forwardOptions returns what goes to the server beside the request itself: what of _meta is not of this hop, the wish for progress,
+// what the agent can be asked, and what it answers.
+func (g *Gateway) forwardOptions(r *serve.Request, to named, in input) (o wire.Options, e *serve.Error) {
+	if token := readMeta(r.Meta, &o); token != nil {
+		o.ProgressParams = func(params json.RawMessage) {
+			if params = withToken(params, token); params != nil {
+				r.Notify("notifications/progress", params)
+			}
+		}
+	}
+	// "Never more, never less" than the agent itself can be asked: servers of the modern era read it with each request.
+	if o.Capabilities = r.Capabilities; len(o.Capabilities) == 0 {
+		o.Capabilities = json.RawMessage("{}")
+	}
+	if !r.Modern() {
+		if st := stateOf(r.Session); st.leveled.Load() {
+			o.LogLevel = messages.LogLevels[st.level.Load()]
+		}
+		return o, nil
+	}
+	o.LogLevel, o.PassInput = r.LogLevel, true
+	if in.responses != nil {
+		o.Input = append(append(o.Input, `"inputResponses":`...), in.responses...)
+	}
+	if in.state != nil {
+		state, ok := g.openState(r, to, in.state)
+		if !ok {
+			return o, serve.InvalidParams("requestState is not one that was given for this request, or it is too old")
+		}
+		if len(o.Input) > 0 {
+			o.Input = append(o.Input, ',')
+		}
+		o.Input = append(append(o.Input, `"requestState":`...), state...)
+	}
+	return o, nil
+}
+
+// readMeta puts what goes on into o, and returns the agent's progress token, nil for none.
+func readMeta(meta []byte, o *wire.Options) (token []byte) {
+	if len(meta) <= 2 {
+		return nil
+	}
+	var kept []byte
+	for m := rawjson.ObjectAt(meta, 0, 0); m.Next(); {
+		value := m.Skip()
+		switch name := string(m.Name); {
+		case name == "progressToken":
+			if rawjson.IsText(value) || len(value) > 0 && (value[0] == '-' || value[0] >= '0' && value[0] <= '9') {
+				token = value
+			}
+		case strings.HasPrefix(name, reserved):
+		default:
+			if kept == nil {
+				kept = append(kept, '{')
+			} else {
+				kept = append(kept, ',')
+			}
+			kept = append(rawjson.AppendText(kept, name), ':')
+			kept = append(kept, value...)
+		}
+	}
+	if kept != nil {
+		o.Meta = append(kept, '}')
+	}
+	return token
+}
+
+// withToken returns the params of a progress notification with another token, and all else byte for byte.
+func withToken(params, token []byte) []byte {
+	for o := rawjson.ObjectAt(params, 0, 0); o.Next(); {
+		at := o.Position()
+		o.Skip()
+		if string(o.Name) == "progressToken" {
+			b := make([]byte, 0, len(params)+len(token))
+			b = append(append(b, params[:at]...), token...)
+			return append(b, params[o.Position():]...)
+		}
+	}
+	return nil
+}
+
+// requestKey leads from the context of a request to the agent's request, for the questions about it.
+type requestKey struct{}
+
+// callerContext returns the context in which a request is made: in the name of its principal, with the one who answers questions
+// requestOf it. done must be called when the request has ended.
+func (g *Gateway) callerContext(ctx context.Context, r *serve.Request) (_ context.Context, done func()) {
+	ctx = supervisor.WithCaller(context.WithValue(ctx, requestKey{}, r), r.Session.Principal.Name)
+	if r.Modern() {
+		return messages.WithAnswerer(ctx, modernAnswerer(r)), func() {}
+	}
+	st := stateOf(r.Session)
+	st.beginRequest(r)
+	return messages.WithAnswerer(ctx, &st.answerer), func() { st.endRequest(r) }
+}
+
+func (st *session) beginRequest(r *serve.Request) {
+	st.mu.Lock()
+	st.running = append(st.running, r)
+	st.mu.Unlock()
+}
+
+func (st *session) endRequest(r *serve.Request) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	for i, other := range st.running {
+		if other == r {
+			st.running = append(st.running[:i], st.running[i+1:]...)
+			break
+		}
+	}
+	if len(st.running) == 0 {
+		st.running = nil
+	}
+}
+
+// requestOf returns the request to which a question or a log message belongs: that of its context, or the newest of the session, where
+// only the session is known.
+func (st *session) requestOf(ctx context.Context) *serve.Request {
+	if r, ok := ctx.Value(requestKey{}).(*serve.Request); ok {
+		return r
+	}
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if n := len(st.running); n > 0 {
+		return st.running[n-1]
+	}
+	return nil
+}

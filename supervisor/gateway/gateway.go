@@ -1,0 +1,276 @@
+package gateway
+
+import (
+	"context"
+	"crypto/cipher"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/messages/rawjson"
+	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/transports/serve"
+)
+
+// Config says what a gateway offers. Manager must be set.
+type Config struct {
+	Manager *supervisor.Manager
+	// Prefix says which names carry the id of their server; PrefixAlways if empty. A view of one server has none.
+	Prefix Prefix
+	// Name is how agents name the gateway in their configuration: most put mcp__{name}__ before the names of tools, and the model
+	// takes 64 characters of both together. It is also the name in the handshake, with Version; "mcpvisor" if empty.
+	Name, Version string
+}
+
+// Gateway serves agents from one manager. Safe for concurrent use.
+type Gateway struct {
+	m       *supervisor.Manager
+	cfg     Config
+	naming  messages.Naming
+	watcher *supervisor.Watcher
+	work    sync.WaitGroup
+	stop    context.CancelFunc
+	states  cipher.AEAD
+	watches watches
+
+	mu    sync.Mutex
+	views map[string]*view
+	// level is the least severe level of log messages that servers of the legacy era were asked for.
+	level string
+}
+
+var _ serve.Service = (*Gateway)(nil)
+
+// New makes a gateway and begins to watch the manager. The caller closes it before the manager.
+func New(cfg Config) *Gateway {
+	if cfg.Name == "" {
+		cfg.Name = "mcpvisor"
+	}
+	if cfg.Version == "" {
+		cfg.Version = supervisor.Version()
+	}
+	if cfg.Prefix == "" {
+		cfg.Prefix = PrefixAlways
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	g := &Gateway{m: cfg.Manager, cfg: cfg, naming: namingFor(cfg.Name), stop: stop, views: map[string]*view{}, states: newStateCipher()}
+	g.watches.g = g
+	g.watcher = g.m.Watch(4096)
+	g.startWatching(ctx)
+	return g
+}
+
+// Close ends the watching. Requests that run are ended by their endpoint.
+func (g *Gateway) Close() {
+	g.stop()
+	g.watcher.Close()
+	g.work.Wait()
+}
+
+// Ready implements serve.Service: no server is in its first attempt any more.
+func (g *Gateway) Ready() bool {
+	for _, s := range g.m.Status() {
+		if s.Status == messages.Pending && s.Attempts == 0 && s.Restarts == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// startWait is how long an agent that comes while servers start waits for them: many agents list once.
+const startWait = 300 * time.Millisecond
+
+// Describe implements serve.Service.
+func (g *Gateway) Describe(s *serve.Session) (serve.Description, *serve.Error) {
+	v, e := g.viewOf(s.View)
+	if e != nil {
+		return serve.Description{}, e
+	}
+	if !g.Ready() {
+		ctx, cancel := context.WithTimeout(context.Background(), startWait)
+		_ = g.m.Settled(ctx) // what is not there by then comes with a notice
+		cancel()
+	}
+	if !s.Modern {
+		v.addSession(s)
+	}
+	info := rawjson.AppendText([]byte(`{"name":`), g.cfg.Name)
+	info = append(rawjson.AppendText(append(info, `,"version":`...), g.cfg.Version), '}')
+	return serve.Description{Capabilities: g.capabilities(v), ServerInfo: info, Instructions: g.instructions(v), CacheHints: noCache}, nil
+}
+
+// noCache are the hints of what must be asked for again: whether it is the same for all is not known.
+const noCache = `"ttlMs":0,"cacheScope":"private"`
+
+// capabilities returns what can be asked for. A server that is not connected may turn out to have everything, and a legacy agent is
+// told once only.
+func (g *Gateway) capabilities(v *view) []byte {
+	var resources, subscribe, prompts, completions, logging bool
+	for _, name := range v.servers() {
+		c := g.m.Capabilities(name)
+		if c == nil {
+			resources, subscribe, prompts, completions, logging = true, true, true, true, true
+			break
+		}
+		resources, subscribe = resources || c.Resources, subscribe || c.ResourcesSubscribe
+		prompts, completions, logging = prompts || c.Prompts, completions || c.Completions, logging || c.Logging
+	}
+	b := []byte(`{"tools":{"listChanged":true}`)
+	if resources {
+		b = append(b, `,"resources":{"listChanged":true`...)
+		if subscribe {
+			b = append(b, `,"subscribe":true`...)
+		}
+		b = append(b, '}')
+	}
+	if prompts {
+		b = append(b, `,"prompts":{"listChanged":true}`...)
+	}
+	if completions {
+		b = append(b, `,"completions":{}`...)
+	}
+	if logging {
+		b = append(b, `,"logging":{}`...)
+	}
+	return append(b, '}')
+}
+
+// maxInstructions bounds the instructions of all servers together: an agent puts them into every conversation.
+const maxInstructions = 16 << 10
+
+// instructions returns those of the servers of a view, each below its name where there are several.
+func (g *Gateway) instructions(v *view) string {
+	var b strings.Builder
+	for _, name := range v.servers() {
+		s, err := g.m.ServerStatus(name)
+		if err != nil || s.Instructions == "" {
+			continue
+		}
+		text := s.Instructions
+		if v.server == "" {
+			text = "# " + messages.Line(name, 60) + "\n" + text + "\n"
+		}
+		if b.Len()+len(text) > maxInstructions {
+			break
+		}
+		b.WriteString(text)
+	}
+	return b.String()
+}
+
+// Handle implements serve.Service.
+func (g *Gateway) Handle(ctx context.Context, r *serve.Request) ([]byte, *serve.Error) {
+	v, e := g.viewOf(r.Session.View)
+	if e != nil {
+		return nil, e
+	}
+	switch r.Method {
+	case "tools/call":
+		return g.callTool(ctx, v, r)
+	case "tools/list":
+		return v.listTools(r)
+	case "resources/list":
+		return g.listResources(ctx, v, r)
+	case "resources/templates/list":
+		return g.listTemplates(ctx, v, r)
+	case "resources/read":
+		return g.readResource(ctx, v, r)
+	case "prompts/list":
+		return g.listPrompts(ctx, v, r)
+	case "prompts/get":
+		return g.getPrompt(ctx, v, r)
+	case "completion/complete":
+		return g.completeArgument(ctx, v, r)
+	}
+	if r.Modern() {
+		if r.Method == "subscriptions/listen" {
+			return g.serveListen(ctx, v, r)
+		}
+		return nil, serve.MethodNotFound(r.Method)
+	}
+	switch r.Method {
+	case "ping":
+		return []byte("{}"), nil
+	case "logging/setLevel":
+		return g.setLevel(ctx, v, r)
+	case "resources/subscribe":
+		return g.subscribeAgent(ctx, v, r)
+	case "resources/unsubscribe":
+		return g.unsubscribeAgent(ctx, v, r)
+	}
+	return nil, serve.MethodNotFound(r.Method)
+}
+
+// Notified implements serve.Service. That an agent is ready, or that its roots have changed, needs no action: servers ask for the
+// answerRoots of an agent with each of its requests.
+func (g *Gateway) Notified(*serve.Session, string, []byte) {}
+
+// Closed implements serve.Service.
+func (g *Gateway) Closed(s *serve.Session) {
+	if st, ok := s.State.(*session); ok {
+		st.view.removeSession(st)
+		g.watches.dropAll(st)
+	}
+}
+
+// viewOf returns the view of a path. A server that does not exist has none.
+func (g *Gateway) viewOf(server string) (*view, *serve.Error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	v := g.views[server]
+	if server != "" && g.m.Server(server) == nil {
+		delete(g.views, server)
+		return nil, &serve.Error{Code: serve.CodeInvalidParams, Message: "there is no server " + messages.Line(server, 100)}
+	}
+	if v == nil {
+		v = &view{g: g, server: server}
+		g.views[server] = v
+	}
+	return v, nil
+}
+
+// setLevel sets the level of a session, and asks the servers for the least severe one that anybody wants.
+func (g *Gateway) setLevel(ctx context.Context, v *view, r *serve.Request) ([]byte, *serve.Error) {
+	level, _ := rawjson.Text(rawjson.Member(r.Params, "level"))
+	rank := levelRank(level)
+	if rank < 0 {
+		return nil, serve.InvalidParams("the level must be one of " + strings.Join(messages.LogLevels, ", "))
+	}
+	st := stateOf(r.Session)
+	st.level.Store(int32(rank))
+	st.leveled.Store(true)
+	g.mu.Lock()
+	lower := g.level == "" || rank < levelRank(g.level)
+	if lower {
+		g.level = level
+	}
+	g.mu.Unlock()
+	if lower {
+		g.askForLevel(ctx, level, v.servers())
+	}
+	return []byte("{}"), nil
+}
+
+// askForLevel sends a level to connected servers, in parallel. One that refuses chooses its level itself.
+func (g *Gateway) askForLevel(ctx context.Context, level string, servers []string) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	var all sync.WaitGroup
+	for _, name := range servers {
+		if c := g.m.Capabilities(name); c != nil && c.Logging {
+			all.Go(func() { _ = g.m.SetLogLevel(ctx, name, level) })
+		}
+	}
+	all.Wait()
+}
+
+// levelRank returns the place of a level, from the least severe; -1 for what is none.
+func levelRank(level string) int {
+	for i, l := range messages.LogLevels {
+		if l == level {
+			return i
+		}
+	}
+	return -1
+}

@@ -1,0 +1,98 @@
+package gateway
+
+import (
+	"strings"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/messages/rawjson"
+)
+
+// Prefix says which names carry the id of their server, as server__name.
+type Prefix string
+
+const (
+	// PrefixAlways gives it to every name: a name never changes because of another server.
+	PrefixAlways Prefix = "always"
+	// PrefixConflict gives it to the names that several servers have.
+	PrefixConflict Prefix = "conflict"
+	// PrefixNever gives it to no name of the first server that has it, in the order of the servers' ids, and to those of the
+	// others, which would be lost.
+	PrefixNever Prefix = "never"
+)
+
+// Valid reports whether p is one of the three.
+func (p Prefix) Valid() bool { return p == PrefixAlways || p == PrefixConflict || p == PrefixNever }
+
+// mcpPrefix is what messages.Naming puts before its names, and what the names of a gateway lack: agents put it there themselves.
+const mcpPrefix = "mcp__"
+
+// namingFor returns the rule of the names for agents that name the gateway so, and put mcp__{gateway}__ before a name: both together
+// have at most 64 characters.
+func namingFor(gateway string) messages.Naming {
+	return messages.Naming{Limit: messages.DefaultNameLimit - len(mcpPrefix+gateway+"__") + len(mcpPrefix)}
+}
+
+// prefixedName returns server__name, shortened with a hash where it is too long.
+func (g *Gateway) prefixedName(server, name string) string {
+	return strings.TrimPrefix(g.naming.Tool(server, name), mcpPrefix)
+}
+
+// splitName takes a plain prefixed name apart.
+func (g *Gateway) splitName(shown string) (server, name string, ok bool) {
+	return g.naming.Split(mcpPrefix + shown)
+}
+
+// bareName returns a name without its server: as it is, unless it is too long for the models.
+func (g *Gateway) bareName(server, name string) string {
+	if len(name) <= g.naming.Limit-len(mcpPrefix) {
+		return name
+	}
+	return g.prefixedName(server, name)
+}
+
+// A named thing is one of a server: its id and its own name.
+type named struct{ server, name string }
+
+// showNames returns the name of each thing in a view, in their order, which is that of the servers' ids. It is a pure function.
+func (v *view) showNames(all []named) []string {
+	shown := make([]string, len(all))
+	count := map[string]int{}
+	if v.server == "" && v.g.cfg.Prefix == PrefixConflict {
+		for _, n := range all {
+			count[n.name]++
+		}
+	}
+	taken := make(map[string]bool, len(all))
+	for i, n := range all {
+		name := v.g.prefixedName(n.server, n.name)
+		if v.server != "" || v.g.cfg.Prefix == PrefixNever || v.g.cfg.Prefix == PrefixConflict && count[n.name] == 1 {
+			if bare := v.g.bareName(n.server, n.name); !taken[bare] {
+				name = bare
+			}
+		}
+		taken[name] = true
+		shown[i] = name
+	}
+	return shown
+}
+
+// withName returns a definition with another name, and all else byte for byte.
+func withName(raw []byte, name, shown string) []byte {
+	if name == shown {
+		return raw
+	}
+	start, end := -1, -1
+	for o := rawjson.ObjectAt(raw, rawjson.SkipSpace(raw, 0), 0); o.Next(); {
+		at := o.Position()
+		o.Skip()
+		if string(o.Name) == "name" {
+			start, end = at, o.Position()
+		}
+	}
+	if start < 0 || end < start {
+		return raw
+	}
+	b := make([]byte, 0, len(raw)+len(shown))
+	b = rawjson.AppendText(append(b, raw[:start]...), shown)
+	return append(b, raw[end:]...)
+}

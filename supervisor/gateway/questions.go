@@ -1,0 +1,149 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/messages/rawjson"
+	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/transports/serve"
+)
+
+// PassQuestions makes the servers of a manager know that they may ask, because an agent may answer. A function that cfg has stays:
+// it answers the questions that belong to no agent. Without one they are refused, and the list of roots is empty.
+func PassQuestions(cfg *supervisor.Config) {
+	if cfg.Elicit == nil {
+		cfg.Elicit = func(context.Context, supervisor.ElicitRequest) (res supervisor.ElicitResult, err error) {
+			return res, errNobody
+		}
+	}
+	if cfg.Sample == nil {
+		cfg.Sample = func(context.Context, supervisor.SampleRequest) (json.RawMessage, error) { return nil, errNobody }
+	}
+	if cfg.Roots == nil {
+		cfg.Roots = func(context.Context, string) ([]supervisor.Root, error) { return []supervisor.Root{}, nil }
+	}
+	cfg.ElicitURL, cfg.SampleTools = true, true
+}
+
+// errNobody is the error of a question of which it is not known whose it is: a guess would show it to a stranger.
+var errNobody = &messages.Error{Op: "answer", Class: messages.ClassDenied, Err: messages.ErrNotShown,
+	Text: "it is not known to which agent the question belongs: agents share the server, and several have requests at it"}
+
+// asker answers the questions of servers about the requests of one session of the legacy era, by asking its agent.
+type asker struct {
+	g        *Gateway
+	st       *session
+	answerer messages.Answerer
+	// leveled is true once the agent has set a level for log messages.
+	leveled atomic.Bool
+}
+
+// prepareAnswers makes the answerer. An agent that has not declared an ability is not asked for it.
+func (a *asker) prepareAnswers(g *Gateway, st *session) {
+	a.g, a.st = g, st
+	a.answerer = messages.Answerer{Elicit: a.answerElicit, Sample: a.answerSample, Roots: a.answerRoots, Log: a.passLog}
+}
+
+// abilityOf returns what the agent has declared of an ability, nil if nothing.
+func (a *asker) abilityOf(ability string) []byte {
+	value := rawjson.Member(a.st.agent.Capabilities, ability)
+	if rawjson.IsNull(value) {
+		return nil
+	}
+	return value
+}
+
+// askAgent sends a question to the agent, on the stream of the request that it belongs to.
+func (a *asker) askAgent(ctx context.Context, ability, method string, params []byte) ([]byte, error) {
+	if a.abilityOf(ability) == nil {
+		return nil, notAsked("the agent has not declared " + ability)
+	}
+	r := a.st.requestOf(ctx)
+	if r == nil {
+		return nil, errNobody
+	}
+	result, e := r.Ask(ctx, method, params)
+	if e != nil {
+		return nil, &messages.Error{Op: "answer", Class: messages.ClassRejected, Text: "the agent gave no answer: " + messages.Line(e.Error(), 200)}
+	}
+	if !rawjson.IsObject(result) {
+		return nil, &messages.Error{Op: "answer", Class: messages.ClassProtocol, Text: "the agent's answer is no object"}
+	}
+	return result, nil
+}
+
+// notAsked is the error of a question that no agent could be asked.
+func notAsked(why string) error {
+	return &messages.Error{Op: "answer", Class: messages.ClassDenied, Text: why, Err: messages.ErrNotShown}
+}
+
+func (a *asker) answerElicit(ctx context.Context, q messages.ElicitRequest) (res messages.ElicitResult, err error) {
+	if q.Mode == messages.ElicitURL && rawjson.IsNull(rawjson.Member(a.abilityOf("elicitation"), "url")) {
+		return res, notAsked("the agent cannot send a person to an address")
+	}
+	raw, err := a.askAgent(ctx, "elicitation", "elicitation/create", q.Params)
+	if err != nil {
+		return res, err
+	}
+	if err := rawjson.Unmarshal(raw, &res); err != nil {
+		return res, fmt.Errorf("the agent's answer is no elicitation result: %w", err)
+	}
+	return res, nil
+}
+
+func (a *asker) answerSample(ctx context.Context, q messages.SampleRequest) (json.RawMessage, error) {
+	return a.askAgent(ctx, "sampling", "sampling/createMessage", q.Params)
+}
+
+func (a *asker) answerRoots(ctx context.Context, _ string) ([]messages.Root, error) {
+	raw, err := a.askAgent(ctx, "roots", "roots/list", nil)
+	if err != nil {
+		return nil, err
+	}
+	var res struct {
+		Roots []messages.Root `json:"roots"`
+	}
+	if err := rawjson.Unmarshal(raw, &res); err != nil {
+		return nil, fmt.Errorf("the agent's answer is no list of roots: %w", err)
+	}
+	return res.Roots, nil
+}
+
+// passLog passes a log message on, if the agent wants its level.
+func (a *asker) passLog(ctx context.Context, params json.RawMessage) {
+	if r := a.st.requestOf(ctx); r != nil && wantsLog(params, int(a.st.level.Load())) {
+		r.Notify("notifications/message", params)
+	}
+}
+
+// wantsLog reports whether a log message is at least as severe as a level. One of an unknown level is passed on.
+func wantsLog(params []byte, least int) bool {
+	level, _ := rawjson.Text(rawjson.Member(params, "level"))
+	rank := levelRank(level)
+	return rank < 0 || rank >= least
+}
+
+// modernAnswerer answers for one request of the modern era. Its agent can be asked by an answer only, and a server of the legacy era
+// waits for its own request: that is refused, and said.
+func modernAnswerer(r *serve.Request) *messages.Answerer {
+	refusal := notAsked("the agent speaks the modern era, and the server asks as one of the legacy era: connect the agent with initialize")
+	a := &messages.Answerer{
+		Elicit: func(context.Context, messages.ElicitRequest) (res messages.ElicitResult, err error) {
+			return res, refusal
+		},
+		Sample: func(context.Context, messages.SampleRequest) (json.RawMessage, error) { return nil, refusal },
+		Roots:  func(context.Context, string) ([]messages.Root, error) { return nil, refusal },
+	}
+	if least := levelRank(r.LogLevel); least >= 0 {
+		a.Log = func(_ context.Context, params json.RawMessage) {
+			if wantsLog(params, least) {
+				r.Notify("notifications/message", params)
+			}
+		}
+	}
+	return a
+}

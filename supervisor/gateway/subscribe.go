@@ -1,0 +1,258 @@
+package gateway
+
+import (
+	"context"
+	"strings"
+	"sync"
+
+	"github.com/mcpvisor/mcpvisor/messages/rawjson"
+	"github.com/mcpvisor/mcpvisor/transports/serve"
+)
+
+// watches counts who watches which resource: the first one subscribes at the server, the last one unsubscribes. mu guards the map
+// and what stands in it, and is not held while a server is asked.
+type watches struct {
+	g       *Gateway
+	mu      sync.Mutex
+	watched map[named]*watchedOne
+}
+
+// watchedOne is one resource and those who watch it: *session and *listening.
+type watchedOne struct {
+	tell map[any]func(uri string)
+	// turn is held while the server is asked, so that a subscription and its end do not overtake each other.
+	turn sync.Mutex
+}
+
+// maxWatched bounds what one agent watches.
+const maxWatched = 256
+
+// addWatch makes who watch a resource; tell is called with each update. The error is the server's.
+func (w *watches) addWatch(ctx context.Context, to named, who any, tell func(uri string)) error {
+	w.mu.Lock()
+	if w.watched == nil {
+		w.watched = map[named]*watchedOne{}
+	}
+	one := w.watched[to]
+	if one == nil {
+		one = &watchedOne{tell: map[any]func(string){}}
+		w.watched[to] = one
+	}
+	one.tell[who] = tell
+	w.mu.Unlock()
+	one.turn.Lock()
+	err := w.g.m.SubscribeResource(ctx, to.server, to.name)
+	one.turn.Unlock()
+	if err != nil {
+		w.removeWatch(to, who)
+	}
+	return err
+}
+
+// removeWatch ends it for who.
+func (w *watches) removeWatch(to named, who any) {
+	w.mu.Lock()
+	one := w.watched[to]
+	if one == nil {
+		w.mu.Unlock()
+		return
+	}
+	delete(one.tell, who)
+	last := len(one.tell) == 0
+	if last {
+		delete(w.watched, to)
+	}
+	w.mu.Unlock()
+	if !last {
+		return
+	}
+	w.g.work.Go(func() { // the agent does not wait for a server that it has left
+		one.turn.Lock()
+		defer one.turn.Unlock()
+		w.mu.Lock()
+		rewatched := w.watched[to] != nil
+		w.mu.Unlock()
+		if !rewatched {
+			ctx, cancel := context.WithTimeout(context.Background(), workTimeout)
+			defer cancel()
+			_ = w.g.m.UnsubscribeResource(ctx, to.server, to.name) // a server that is gone has forgotten it
+		}
+	})
+}
+
+// countWatches returns how many resources who watches.
+func (w *watches) countWatches(who any) (n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, one := range w.watched {
+		if one.tell[who] != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// dropAll ends everything that who watches.
+func (w *watches) dropAll(who any) {
+	w.mu.Lock()
+	var all []named
+	for to, one := range w.watched {
+		if one.tell[who] != nil {
+			all = append(all, to)
+		}
+	}
+	w.mu.Unlock()
+	for _, to := range all {
+		w.removeWatch(to, who)
+	}
+}
+
+// tellUpdated tells those who watch a resource, or what contains it, of an update.
+//
+// 2025-11-25: the URI of an update "might be a sub-resource of the one that the client actually subscribed to".
+func (w *watches) tellUpdated(server, uri string) {
+	var tell []func(string)
+	w.mu.Lock()
+	for to, one := range w.watched {
+		if to.server != server || to.name != uri && !strings.HasPrefix(uri, strings.TrimSuffix(to.name, "/")+"/") {
+			continue
+		}
+		for _, f := range one.tell {
+			tell = append(tell, f)
+		}
+	}
+	w.mu.Unlock()
+	for _, f := range tell {
+		f(uri)
+	}
+}
+
+// subscribeAgent handles resources/subscribe.
+func (g *Gateway) subscribeAgent(ctx context.Context, v *view, r *serve.Request) ([]byte, *serve.Error) {
+	to, e := v.watchable(ctx, r)
+	if e != nil {
+		return nil, e
+	}
+	st := stateOf(r.Session)
+	if g.watches.countWatches(st) >= maxWatched {
+		return nil, &serve.Error{Code: serve.CodeBusy, Message: "too many resources are being watched"}
+	}
+	agent := r.Session
+	err := g.watches.addWatch(ctx, to, st, func(uri string) {
+		agent.Notify("updated "+uri, "notifications/resources/updated", append(rawjson.AppendText([]byte(`{"uri":`), uri), '}'))
+	})
+	if err != nil {
+		return nil, failedRead(err, false)
+	}
+	return []byte("{}"), nil
+}
+
+// unsubscribeAgent handles resources/unsubscribe.
+func (g *Gateway) unsubscribeAgent(ctx context.Context, v *view, r *serve.Request) ([]byte, *serve.Error) {
+	to, e := v.watchable(ctx, r)
+	if e != nil {
+		return nil, e
+	}
+	g.watches.removeWatch(to, stateOf(r.Session))
+	return []byte("{}"), nil
+}
+
+// watchable returns the resource that a request names, with its owner.
+func (v *view) watchable(ctx context.Context, r *serve.Request) (named, *serve.Error) {
+	uri, ok := rawjson.Text(rawjson.Member(r.Params, "uri"))
+	if !ok || uri == "" {
+		return named{}, serve.InvalidParams(r.Method + " names no uri")
+	}
+	server, ok := v.ownerOf(ctx, uri)
+	if !ok {
+		return named{}, unknownResource(uri, false)
+	}
+	return named{server, uri}, nil
+}
+
+// listening is one subscriptions/listen: what its agent wants to be told.
+type listening struct {
+	request                   *serve.Request
+	tools, prompts, resources bool
+	// meta is the _meta that every notification carries, so that the agent knows to which listen it belongs.
+	meta []byte
+}
+
+// notifyListener sends a notification with further members of its params, without braces.
+func (l *listening) notifyListener(method string, members []byte) {
+	b := append([]byte(`{`), l.meta...)
+	if len(members) > 0 {
+		b = append(append(b, ','), members...)
+	}
+	l.request.Notify(method, append(b, '}'))
+}
+
+// serveListen handles subscriptions/listen: it stays until the agent goes, or the endpoint ends.
+//
+// 2026-07-28: "The server MUST send notifications/subscriptions/acknowledged as the first message on the stream", with the subset
+// of the filter that it honours.
+func (g *Gateway) serveListen(ctx context.Context, v *view, r *serve.Request) ([]byte, *serve.Error) {
+	filter := rawjson.Member(r.Params, "notifications")
+	if filter != nil && !rawjson.IsObject(filter) {
+		return nil, serve.InvalidParams("notifications must be an object")
+	}
+	l := &listening{request: r, meta: append(append([]byte(`"_meta":{"`+reserved+`subscriptionId":`), r.ID...), '}')}
+	honoured := []byte{}
+	want := func(name string) bool {
+		if string(rawjson.Member(filter, name)) != "true" {
+			return false
+		}
+		honoured = append(appendComma(honoured), `"`+name+`":true`...)
+		return true
+	}
+	l.tools, l.prompts, l.resources = want("toolsListChanged"), want("promptsListChanged"), want("resourcesListChanged")
+	// The agent may ask for resources that nobody can watch; those that can are named in the acknowledgement.
+	defer g.watches.dropAll(l)
+	uris := []byte{}
+	if list := rawjson.Member(filter, "resourceSubscriptions"); rawjson.IsArray(list) {
+		n := 0
+		for a := rawjson.ArrayAt(list, 0, 0); a.Next() && n < maxWatched; n++ {
+			uri, ok := rawjson.Text(a.Skip())
+			if !ok {
+				continue
+			}
+			if server, ok := v.ownerOf(ctx, uri); ok && g.watches.addWatch(ctx, named{server, uri}, l, func(uri string) {
+				l.notifyListener("notifications/resources/updated", rawjson.AppendText([]byte(`"uri":`), uri))
+			}) == nil {
+				uris = rawjson.AppendText(appendComma(uris), uri)
+			}
+		}
+		honoured = append(append(append(appendComma(honoured), `"resourceSubscriptions":[`...), uris...), ']')
+	}
+	l.notifyListener("notifications/subscriptions/acknowledged", append(append([]byte(`"notifications":{`), honoured...), '}'))
+	v.addListening(l)
+	defer v.removeListening(l)
+	select {
+	case <-ctx.Done():
+		return nil, &serve.Error{Code: serve.CodeInternal, Message: "the subscription was ended"}
+	case <-r.Closing():
+		return append(append([]byte(`{"resultType":"complete",`), l.meta...), '}'), nil
+	}
+}
+
+func appendComma(b []byte) []byte {
+	if len(b) > 0 {
+		return append(b, ',')
+	}
+	return b
+}
+
+func (v *view) addListening(l *listening) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.listens == nil {
+		v.listens = map[*listening]struct{}{}
+	}
+	v.listens[l] = struct{}{}
+}
+
+func (v *view) removeListening(l *listening) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	delete(v.listens, l)
+}

@@ -1,0 +1,257 @@
+package gateway
+
+import (
+	"bytes"
+	"encoding/base64"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/mcpvisor/mcpvisor/actors/catalog"
+	"github.com/mcpvisor/mcpvisor/messages/rawjson"
+	"github.com/mcpvisor/mcpvisor/transports/serve"
+)
+
+// A view is what agents see by one path: all servers, or one. Its rendering is replaced as a whole.
+type view struct {
+	g      *Gateway
+	server string
+
+	rendered atomic.Pointer[rendering]
+	// render is held while a rendering is made.
+	render sync.Mutex
+
+	mu       sync.Mutex
+	sessions map[*session]struct{}
+	listens  map[*listening]struct{}
+	// gone remembers where the names led that are not shown any more, so that a call of one says what became of its server.
+	gone map[string]named
+	// offers are the lists as agents know them.
+	offers offerSums
+}
+
+// rendering is the tools of a view at one generation of the catalog, ready to be sent.
+type rendering struct {
+	generation uint64
+	entries    map[string]*catalog.Entry
+	// bare leads from the servers' own names to what is shown, where one server has the name only: calls from inside of a
+	// server's page (MCP Apps) know no other.
+	bare map[string]*catalog.Entry
+	// legacy and modern are the results of tools/list, a page each.
+	legacy, modern [][]byte
+}
+
+// maxPage bounds a page of tools in bytes. Most agents read every page at once, so smaller ones would only cost requests.
+const maxPage = 4 << 20
+
+// currentTools returns the rendering of the newest catalog.
+func (v *view) currentTools() *rendering {
+	s := v.g.m.Tools()
+	if r := v.rendered.Load(); r != nil && r.generation >= s.Generation() {
+		return r
+	}
+	v.render.Lock()
+	defer v.render.Unlock()
+	s = v.g.m.Tools()
+	old := v.rendered.Load()
+	if old != nil && old.generation >= s.Generation() {
+		return old
+	}
+	r := v.renderTools(s)
+	if old != nil {
+		v.rememberGone(old, r)
+		// What is the same is kept, so that comparing two renderings is comparing two addresses.
+		if equalPages(old.legacy, r.legacy) {
+			r.legacy, r.modern = old.legacy, old.modern
+		}
+	}
+	v.rendered.Store(r)
+	return r
+}
+
+func equalPages(a, b [][]byte) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if !bytes.Equal(a[i], b[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// maxGone bounds the names that are remembered.
+const maxGone = 10_000
+
+func (v *view) rememberGone(old, now *rendering) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for name, entry := range old.entries {
+		if now.entries[name] == nil {
+			if v.gone == nil || len(v.gone) >= maxGone {
+				v.gone = map[string]named{}
+			}
+			v.gone[name] = named{entry.Tool.Server, entry.Tool.Name}
+		}
+	}
+	for name := range v.gone {
+		if now.entries[name] != nil {
+			delete(v.gone, name)
+		}
+	}
+}
+
+// renderTools renders a snapshot.
+func (v *view) renderTools(s *catalog.Snapshot) *rendering {
+	servers := s.Servers()
+	if v.server != "" {
+		servers = []string{v.server}
+	}
+	var entries []*catalog.Entry
+	var all []named
+	for _, server := range servers {
+		for _, entry := range s.Server(server) {
+			entries = append(entries, entry)
+			all = append(all, named{server, entry.Tool.Name})
+		}
+	}
+	r := &rendering{generation: s.Generation(), entries: make(map[string]*catalog.Entry, len(all)), bare: map[string]*catalog.Entry{}}
+	shown := v.showNames(all)
+	var page []byte
+	for i, entry := range entries {
+		r.entries[shown[i]] = entry
+		if _, several := r.bare[entry.Tool.Name]; several {
+			r.bare[entry.Tool.Name] = nil
+		} else {
+			r.bare[entry.Tool.Name] = entry
+		}
+		definition := withName(entry.Tool.Raw, entry.Tool.Name, shown[i])
+		if len(page)+len(definition) > maxPage && len(page) > 0 {
+			r.addPage(page, i)
+			page = nil
+		}
+		if len(page) > 0 {
+			page = append(page, ',')
+		}
+		page = append(page, definition...)
+	}
+	r.addPage(page, -1)
+	return r
+}
+
+// addPage adds a page; next is the number of the tool with which the next page begins, -1 for the last page.
+func (r *rendering) addPage(tools []byte, next int) {
+	b := append([]byte(`{"tools":[`), tools...)
+	b = append(b, ']')
+	if next >= 0 {
+		b = rawjson.AppendText(append(b, `,"nextCursor":`...), cursorOf(r.generation, len(r.legacy)+1))
+	}
+	legacy := append(bytes.Clone(b), '}')
+	modern := append(append([]byte(`{"resultType":"complete",`+noCache+`,`), b[1:]...), '}')
+	r.legacy, r.modern = append(r.legacy, legacy), append(r.modern, modern)
+}
+
+// cursorOf names a page of one generation: with another generation the cursor is stale, and the list begins anew.
+func cursorOf(generation uint64, page int) string {
+	return base64.RawURLEncoding.EncodeToString([]byte(strconv.FormatUint(generation, 36) + "." + strconv.Itoa(page)))
+}
+
+// listTools answers tools/list with a page that stands ready.
+func (v *view) listTools(r *serve.Request) ([]byte, *serve.Error) {
+	now := v.currentTools()
+	page := 0
+	if cursor := rawjson.Member(r.Params, "cursor"); !rawjson.IsNull(cursor) {
+		text, ok := rawjson.Text(cursor)
+		b, err := base64.RawURLEncoding.DecodeString(text)
+		generation, number, cut := strings.Cut(string(b), ".")
+		n, bad := strconv.Atoi(number)
+		if !ok || err != nil || !cut || bad != nil || n < 0 {
+			return nil, serve.InvalidParams("the cursor is not one of this list")
+		}
+		if generation == strconv.FormatUint(now.generation, 36) && n < len(now.legacy) {
+			page = n
+		}
+	}
+	v.noteListed(func(known *offerSums) {
+		if known.tools == nil {
+			known.tools = now.legacy
+		}
+	})
+	if r.Modern() {
+		return now.modern[page], nil
+	}
+	return now.legacy[page], nil
+}
+
+// findTool returns where a name leads: to an entry, or to a server whose tools are not shown now.
+func (v *view) findTool(name string) (to named, ok bool) {
+	now := v.currentTools()
+	if e := now.entries[name]; e != nil {
+		return named{e.Tool.Server, e.Tool.Name}, true
+	}
+	if e := now.bare[name]; e != nil {
+		return named{e.Tool.Server, e.Tool.Name}, true
+	}
+	v.mu.Lock()
+	to, ok = v.gone[name]
+	v.mu.Unlock()
+	if ok {
+		return to, v.g.m.Server(to.server) != nil
+	}
+	if v.server != "" {
+		return named{v.server, name}, true
+	}
+	if to.server, to.name, ok = v.g.splitName(name); ok && v.g.m.Server(to.server) != nil {
+		return to, true
+	}
+	return named{}, false
+}
+
+// servers returns the ids of the servers of the view.
+func (v *view) servers() []string {
+	if v.server != "" {
+		return []string{v.server}
+	}
+	return v.g.m.Servers()
+}
+
+// session is what the gateway keeps of a session of the legacy era.
+type session struct {
+	view  *view
+	agent *serve.Session
+	// level is the rank of the least severe log messages that the agent wants.
+	level atomic.Int32
+	asker
+
+	mu sync.Mutex
+	// running are the requests about which a server may ask, the newest last.
+	running []*serve.Request
+}
+
+// stateOf returns the gateway's part of a session.
+func stateOf(s *serve.Session) *session { return s.State.(*session) }
+
+// addSession makes the state of a new session, which gets notices from now on.
+func (v *view) addSession(s *serve.Session) {
+	st := &session{view: v, agent: s}
+	st.level.Store(int32(levelRank("info"))) // the level is the server's choice until the agent sets one
+	st.prepareAnswers(v.g, st)
+	s.State = st
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.sessions == nil {
+		v.sessions = map[*session]struct{}{}
+	}
+	v.sessions[st] = struct{}{}
+}
+
+func (v *view) removeSession(st *session) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	delete(v.sessions, st)
+	if len(v.sessions) == 0 {
+		v.sessions = nil // a map keeps the memory of its most members
+	}
+}

@@ -1,0 +1,318 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Options say what an endpoint serves, to whom, and within which bounds. Service must be set.
+type Options struct {
+	Service Service
+	// Authenticate says in whose name a request is made; its error is the answer 401. nil: all requests are those of one
+	// principal without a name.
+	Authenticate func(*http.Request) (Principal, error)
+	// Hosts are the values of Host that are expected, without a port; nil are the names of the loopback. AnyHost switches the
+	// check off, and that of Origin, where no browser can reach the endpoint: on a unix socket.
+	Hosts   []string
+	AnyHost bool
+	// MaxBody bounds a message of an agent, 16 MiB if 0. MaxSessions and MaxRequests bound the sessions and the requests in
+	// flight of one principal, 16,384 and 1,024 if 0.
+	MaxBody                  int64
+	MaxSessions, MaxRequests int
+	// SessionIdle is the time after which a session ends that has neither a request nor a stream, 1 h if 0; its agent gets 404
+	// and begins another one.
+	SessionIdle time.Duration
+	// KeepAlive is the time without an event after which a line that means nothing is sent, 15 s if 0.
+	KeepAlive time.Duration
+}
+
+// withDefaults returns o with each zero bound replaced.
+func (o Options) withDefaults() Options {
+	if o.MaxBody <= 0 {
+		o.MaxBody = 16 << 20
+	}
+	if o.MaxSessions <= 0 {
+		o.MaxSessions = 16_384
+	}
+	if o.MaxRequests <= 0 {
+		o.MaxRequests = 1_024
+	}
+	if o.SessionIdle <= 0 {
+		o.SessionIdle = time.Hour
+	}
+	if o.KeepAlive <= 0 {
+		o.KeepAlive = 15 * time.Second
+	}
+	return o
+}
+
+// Handler is an endpoint over streamable HTTP, for any listener. Safe for concurrent use.
+type Handler struct {
+	o        Options
+	sessions sessions
+	// closing is closed at the beginning of the end, lifetime ends with the last request.
+	closing   chan struct{}
+	closeOnce sync.Once
+	lifetime  context.Context //nolint:containedctx // it is that of the endpoint
+	cut       context.CancelFunc
+
+	mu       sync.Mutex
+	inFlight map[string]int // by principal
+	total    int
+	drained  chan struct{} // made by Close, closed with the last request
+}
+
+// NewHandler makes an endpoint.
+func NewHandler(o Options) *Handler {
+	h := &Handler{o: o.withDefaults(), closing: make(chan struct{}), inFlight: map[string]int{}}
+	h.lifetime, h.cut = context.WithCancel(context.Background())
+	h.sessions.idle, h.sessions.most, h.sessions.ended = h.o.SessionIdle, h.o.MaxSessions, h.o.Service.Closed
+	return h
+}
+
+// Server returns a server for the endpoint, whose connections cannot be kept open by silence.
+func (h *Handler) Server() *http.Server {
+	return &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 5 * time.Minute, MaxHeaderBytes: 64 << 10}
+}
+
+// Sessions returns how many sessions of the legacy era are open.
+func (h *Handler) Sessions() int { return h.sessions.countSessions() }
+
+// Close ends the endpoint: new requests are refused, standing ones are answered, sessions end, and requests in flight get the
+// time of ctx. It returns nil if all of them had their answer.
+func (h *Handler) Close(ctx context.Context) error {
+	h.closeOnce.Do(func() { close(h.closing) })
+	h.mu.Lock()
+	if h.drained == nil {
+		h.drained = make(chan struct{})
+		if h.total == 0 {
+			close(h.drained)
+		}
+	}
+	drained := h.drained
+	h.mu.Unlock()
+	var err error
+	select {
+	case <-drained:
+	case <-ctx.Done():
+		err = errors.New("requests of agents were cut off: " + ctx.Err().Error())
+	}
+	h.cut()
+	h.sessions.closeAll()
+	return err
+}
+
+// enterRequest counts a request; false if the principal has too many, or the endpoint ends.
+func (h *Handler) enterRequest(p Principal) *Error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case h.drained != nil:
+		return &Error{Code: CodeBusy, Message: "the endpoint is being closed", status: http.StatusServiceUnavailable}
+	case h.inFlight[p.Name] >= h.o.MaxRequests:
+		return &Error{Code: CodeBusy, Message: "too many requests are being answered", status: http.StatusTooManyRequests}
+	}
+	h.inFlight[p.Name]++
+	h.total++
+	return nil
+}
+
+func (h *Handler) leaveRequest(p Principal) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.inFlight[p.Name]--; h.inFlight[p.Name] == 0 {
+		delete(h.inFlight, p.Name)
+	}
+	if h.total--; h.total == 0 && h.drained != nil {
+		close(h.drained)
+	}
+}
+
+// ServeHTTP implements http.Handler.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !h.o.AnyHost {
+		if problem := checkSource(r, h.o.Hosts); problem != "" {
+			writeError(w, nil, &Error{Code: CodeInvalidRequest, Message: problem, status: http.StatusForbidden})
+			return
+		}
+	}
+	switch r.URL.Path {
+	case "/healthz":
+		_, _ = io.WriteString(w, "ok\n")
+		return
+	case "/readyz":
+		if !h.o.Service.Ready() {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			_, _ = io.WriteString(w, "not ready\n")
+			return
+		}
+		_, _ = io.WriteString(w, "ok\n")
+		return
+	}
+	view, ok := viewOf(r.URL.Path)
+	if !ok {
+		http.NotFound(w, r)
+		return
+	}
+	var p Principal
+	if h.o.Authenticate != nil {
+		var err error
+		if p, err = h.o.Authenticate(r); err != nil {
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			writeError(w, nil, &Error{Code: CodeInvalidRequest, Message: err.Error(), status: http.StatusUnauthorized})
+			return
+		}
+	}
+	switch r.Method {
+	case http.MethodPost:
+		h.servePost(w, r, p, view)
+	case http.MethodGet:
+		h.serveStream(w, r, p, view)
+	case http.MethodDelete:
+		h.endSession(w, r, p, view)
+	default:
+		w.Header().Set("Allow", "GET, POST, DELETE")
+		w.WriteHeader(http.StatusMethodNotAllowed)
+	}
+}
+
+// viewOf returns what the path chooses: /mcp is all, /mcp/s/NAME one server.
+func viewOf(path string) (view string, ok bool) {
+	if path == "/mcp" || path == "/mcp/" {
+		return "", true
+	}
+	view, ok = strings.CutPrefix(path, "/mcp/s/")
+	return view, ok && view != "" && !strings.Contains(view, "/")
+}
+
+// servePost handles one message.
+func (h *Handler) servePost(w http.ResponseWriter, r *http.Request, p Principal, view string) {
+	if !strings.HasPrefix(r.Header.Get("Content-Type"), "application/json") {
+		writeError(w, nil, &Error{Code: CodeInvalidRequest, Message: "the Content-Type must be application/json",
+			status: http.StatusUnsupportedMediaType})
+		return
+	}
+	if !acceptsType(r, "application/json") && !acceptsType(r, "text/event-stream") {
+		writeError(w, nil, &Error{Code: CodeInvalidRequest, Message: "the agent must accept application/json and text/event-stream",
+			status: http.StatusNotAcceptable})
+		return
+	}
+	body, e := h.readBody(w, r)
+	if e != nil {
+		writeError(w, nil, e)
+		return
+	}
+	m, e := readMessage(body)
+	if e != nil {
+		writeError(w, m.id, e)
+		return
+	}
+	if e := h.enterRequest(p); e != nil {
+		writeError(w, m.id, e)
+		return
+	}
+	defer h.leaveRequest(p)
+	if isModern(r.Header, &m) {
+		h.serveModern(w, r, p, view, &m)
+		return
+	}
+	h.serveLegacy(w, r, p, view, &m)
+}
+
+// bodyTimeout is the time that an agent has for sending a message.
+const bodyTimeout = 30 * time.Second
+
+// readBody reads a message, within the bound.
+func (h *Handler) readBody(w http.ResponseWriter, r *http.Request) ([]byte, *Error) {
+	tooLarge := &Error{Code: CodeInvalidRequest, Message: "the message is too large", status: http.StatusRequestEntityTooLarge}
+	if r.ContentLength > h.o.MaxBody {
+		return nil, tooLarge
+	}
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Now().Add(bodyTimeout)) // a connection without deadlines cannot be kept
+	body := make([]byte, 0, max(r.ContentLength, 512)+1)
+	from := io.LimitReader(r.Body, h.o.MaxBody+1)
+	for {
+		n, err := from.Read(body[len(body):cap(body)])
+		body = body[:len(body)+n]
+		if int64(len(body)) > h.o.MaxBody {
+			return nil, tooLarge
+		}
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, refused(CodeParse, "the message could not be read to its end")
+		}
+		if len(body) == cap(body) {
+			body = append(body, 0)[:len(body)]
+		}
+	}
+	_ = control.SetReadDeadline(time.Time{})
+	return body, nil
+}
+
+// accepts reports whether an agent accepts a type of content. One that says nothing accepts all.
+func acceptsType(r *http.Request, kind string) bool {
+	values := r.Header["Accept"]
+	if len(values) == 0 {
+		return true
+	}
+	for _, v := range values {
+		if strings.Contains(v, kind) || strings.Contains(v, "*/*") {
+			return true
+		}
+	}
+	return false
+}
+
+// answerRequest has the service answer a request, and writes the answer.
+func (h *Handler) answerRequest(ctx context.Context, w http.ResponseWriter, r *Request) {
+	stream := newEventStream(w, h.o.KeepAlive)
+	r.stream, r.closing = stream, h.closing
+	ctx, r.cancel = context.WithCancel(ctx)
+	defer r.cancel()
+	modern := r.Modern()
+	if !modern {
+		if e := r.Session.beginRequest(r); e != nil {
+			stream.stopWriting()
+			writeError(w, r.ID, e)
+			return
+		}
+	}
+	result, e := callService(ctx, h.o.Service, r)
+	if !modern {
+		r.Session.finishRequest(r)
+	} else {
+		r.ended.Store(true)
+	}
+	b := make([]byte, 0, len(result)+len(r.ID)+128)
+	if modern && e == nil {
+		result = withResultType(result)
+	}
+	stream.writeAnswer(e.httpStatus(modern), appendAnswer(b, r.ID, result, e))
+}
+
+// callService calls the service. A panic of it costs this request.
+func callService(ctx context.Context, service Service, r *Request) (result []byte, e *Error) {
+	defer func() {
+		if recover() != nil {
+			result, e = nil, &Error{Code: CodeInternal, Message: "a defect of mcpvisor ended the request"}
+		}
+	}()
+	return service.Handle(ctx, r)
+}
+
+// writeError answers with an error.
+func writeError(w http.ResponseWriter, id []byte, e *Error) {
+	status := e.status
+	if status == 0 {
+		status = http.StatusOK
+	}
+	writeJSON(w, status, appendError(nil, id, e))
+}

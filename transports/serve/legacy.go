@@ -1,0 +1,211 @@
+package serve
+
+import (
+	"bytes"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages/rawjson"
+)
+
+// legacyVersions are the versions of the legacy era, newest first; modernVersion is the one of the modern era.
+var legacyVersions = []string{"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"}
+
+const modernVersion = "2026-07-28"
+
+// serveLegacy handles a message of the legacy era over HTTP.
+func (h *Handler) serveLegacy(w http.ResponseWriter, r *http.Request, p Principal, view string, m *message) {
+	if m.method == "initialize" && m.isRequest() {
+		h.initialize(w, p, view, m)
+		return
+	}
+	// 2025-11-25: "If the server receives a request with an invalid or unsupported MCP-Protocol-Version, it MUST respond with
+	// 400 Bad Request."
+	if v := r.Header.Get("Mcp-Protocol-Version"); v != "" && !slices.Contains(legacyVersions, v) {
+		writeError(w, m.id, refused(CodeInvalidRequest, "the protocol version of the header is not supported"))
+		return
+	}
+	s := h.session(w, r, p, view, m.id)
+	if s == nil {
+		return
+	}
+	if !m.isRequest() {
+		receiveMessage(h.o.Service, s, m)
+		w.WriteHeader(http.StatusAccepted)
+		return
+	}
+	if m.method == "ping" {
+		writeJSON(w, http.StatusOK, appendResult(nil, m.id, []byte("{}")))
+		return
+	}
+	// 2025-11-25: "Disconnection MAY occur at any time … Disconnection SHOULD NOT be interpreted as the client cancelling its
+	// request." So the request ends with its cancellation, with its session, or with the endpoint.
+	h.answerRequest(h.lifetime, w, s.newRequest(m))
+}
+
+// newRequest makes a request of the legacy era.
+func (s *Session) newRequest(m *message) *Request {
+	return &Request{Session: s, Method: m.method, ID: m.id, Params: m.params, Meta: m.meta, Capabilities: s.Capabilities}
+}
+
+// receiveMessage acts on an answer or on a notification.
+func receiveMessage(service Service, s *Session, m *message) {
+	switch {
+	case m.isAnswer():
+		s.takeAnswer(m)
+	case m.method == "notifications/cancelled":
+		s.cancelRequest(m.params)
+	default:
+		service.Notified(s, m.method, m.params)
+	}
+}
+
+// session returns the session that a request names, or answers that there is none.
+//
+// 2025-11-25: "Servers that require a session ID SHOULD respond to requests without an Mcp-Session-Id header (other than
+// initialization) with HTTP 400 Bad Request." And: "The server MAY terminate the session at any time, after which it MUST respond
+// to requests containing that session ID with HTTP 404 Not Found."
+func (h *Handler) session(w http.ResponseWriter, r *http.Request, p Principal, view string, id []byte) *Session {
+	name := r.Header.Get("Mcp-Session-Id")
+	if name == "" {
+		writeError(w, id, refused(CodeInvalidRequest, "the request names no session, and no version of the modern era"))
+		return nil
+	}
+	s := h.sessions.findSession(name, p, view)
+	if s == nil {
+		writeError(w, id, &Error{Code: CodeSessionNotFound, Message: "Session not found", status: http.StatusNotFound})
+	}
+	return s
+}
+
+// initialize opens a session.
+func (h *Handler) initialize(w http.ResponseWriter, p Principal, view string, m *message) {
+	s, result, e := openSession(h.o.Service, p, view, m)
+	if e != nil {
+		writeError(w, m.id, e)
+		return
+	}
+	if !h.sessions.addSession(s) {
+		h.o.Service.Closed(s)
+		writeError(w, m.id, &Error{Code: CodeBusy, Message: "there are too many sessions", status: http.StatusServiceUnavailable})
+		return
+	}
+	w.Header().Set("Mcp-Session-Id", s.id)
+	writeJSON(w, http.StatusOK, appendResult(nil, m.id, result))
+}
+
+// openSession makes the session of an initialize, and its answer.
+//
+// 2025-11-25: "If the server supports the requested protocol version, it MUST respond with the same version. Otherwise, the server
+// MUST respond with another protocol version it supports. This SHOULD be the latest version supported by the server."
+func openSession(service Service, p Principal, view string, m *message) (*Session, []byte, *Error) {
+	wanted, _ := rawjson.Text(rawjson.Member(m.params, "protocolVersion"))
+	if wanted == "" {
+		return nil, nil, InvalidParams("initialize names no protocolVersion")
+	}
+	s := &Session{Principal: p, View: view, Version: legacyVersions[0]}
+	if slices.Contains(legacyVersions, wanted) {
+		s.Version = wanted
+	}
+	s.Capabilities = bytes.Clone(objectOrNil(rawjson.Member(m.params, "capabilities")))
+	s.ClientInfo = bytes.Clone(objectOrNil(rawjson.Member(m.params, "clientInfo")))
+	d, e := service.Describe(s)
+	if e != nil {
+		return nil, nil, e
+	}
+	b := append([]byte(`{"protocolVersion":"`), s.Version...)
+	b = append(b, `","capabilities":`...)
+	b = append(b, d.Capabilities...)
+	b = append(b, `,"serverInfo":`...)
+	b = append(b, d.ServerInfo...)
+	if d.Instructions != "" {
+		b = rawjson.AppendText(append(b, `,"instructions":`...), d.Instructions)
+	}
+	return s, append(b, '}'), nil
+}
+
+func objectOrNil(value []byte) []byte {
+	if rawjson.IsObject(value) {
+		return value
+	}
+	return nil
+}
+
+// serveStream handles GET: the stream of a session, for what belongs to no request.
+func (h *Handler) serveStream(w http.ResponseWriter, r *http.Request, p Principal, view string) {
+	if r.Header.Get("Mcp-Session-Id") == "" || r.Header.Get("Mcp-Protocol-Version") == modernVersion {
+		w.Header().Set("Allow", "POST")
+		w.WriteHeader(http.StatusMethodNotAllowed)
+		return
+	}
+	if !acceptsType(r, "text/event-stream") {
+		writeError(w, nil, &Error{Code: CodeInvalidRequest, Message: "the agent must accept text/event-stream",
+			status: http.StatusNotAcceptable})
+		return
+	}
+	s := h.session(w, r, p, view, nil)
+	if s == nil {
+		return
+	}
+	stream := newEventStream(w, h.o.KeepAlive)
+	stream.over = make(chan struct{})
+	stream.beginEvents()
+	_ = stream.control.SetWriteDeadline(time.Now().Add(writeTimeout))
+	if stream.control.Flush() != nil {
+		stream.stopWriting()
+		return
+	}
+	// 2025-11-25: "The client MAY remain connected to multiple SSE streams simultaneously. The server MUST send each of its
+	// JSON-RPC messages on only one of the connected streams". The newest one is the one: an agent that reconnects has lost
+	// the other, which may not have noticed yet.
+	for !s.setStream(stream) {
+		if !s.replaceStream() {
+			stream.stopWriting()
+			return
+		}
+	}
+	defer s.releaseStream(stream)
+	select {
+	case <-r.Context().Done():
+	case <-stream.over:
+	case <-h.closing:
+	}
+	stream.stopWriting()
+}
+
+// replaceStream ends the stream of a session; false if the session has ended.
+func (s *Session) replaceStream() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	if s.stream != nil {
+		s.stream.endStream()
+		s.stream = nil
+	}
+	return true
+}
+
+// releaseStream forgets the stream, if it still is the one of the session.
+func (s *Session) releaseStream(ended stream) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stream == ended {
+		s.stream = nil
+	}
+}
+
+// endSession handles DELETE.
+func (h *Handler) endSession(w http.ResponseWriter, r *http.Request, p Principal, view string) {
+	if r.Header.Get("Mcp-Session-Id") == "" || r.Header.Get("Mcp-Protocol-Version") == modernVersion {
+		w.Header().Set("Allow", "POST")
+		w.WriteHeader(http.StatusMethodNotAllowed)
+		return
+	}
+	if s := h.session(w, r, p, view, nil); s != nil {
+		h.sessions.dropSession(s)
+		w.WriteHeader(http.StatusNoContent)
+	}
+}

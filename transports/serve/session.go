@@ -1,0 +1,224 @@
+package serve
+
+import (
+	"container/list"
+	"context"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages/rawjson"
+)
+
+const (
+	// maxQuestions bounds the questions to one agent that are open at once.
+	maxQuestions = 64
+	// maxKept bounds the notices that wait for a stream of the session.
+	maxKept = 1024
+)
+
+// A Session is one conversation with an agent: from initialize to its end in the legacy era, one connection on lines, and one
+// request of the modern era over HTTP. mu guards what is not set at its beginning. It has no goroutine of its own.
+type Session struct {
+	Principal Principal
+	// View is the part of the path that says what the agent sees: empty for all, else the name of a server.
+	View string
+	// Modern is true for a request of the modern era; Version is that of the protocol.
+	Modern  bool
+	Version string
+	// Capabilities and ClientInfo are the agent's own words, objects or nil.
+	Capabilities, ClientInfo []byte
+	// State is the service's own, which Describe may set.
+	State any
+
+	id string // empty for a session that is not in the table
+
+	mu        sync.Mutex
+	requests  map[string]*Request
+	questions map[string]chan answer
+	asked     int64
+	// stream is the one that notices go to; without one they are kept, by their keys.
+	stream stream
+	kept   []keptNotice
+	closed bool
+	// place and lastUsed belong to the table of sessions, and are guarded by its lock.
+	place    *list.Element
+	lastUsed time.Time
+}
+
+type keptNotice struct {
+	key  string
+	body []byte
+}
+
+// answer is an agent's answer to a question.
+type answer struct {
+	result []byte
+	err    *Error
+}
+
+// Notify sends a notification that belongs to no request on the stream of the session. If there is none, the newest of each key
+// waits for one; without a key it is dropped. It never blocks.
+func (s *Session) Notify(key, method string, params []byte) {
+	body := appendNotification(nil, method, params)
+	s.mu.Lock()
+	to := s.stream
+	if to == nil && !s.closed && key != "" {
+		s.keepNotice(key, body)
+	}
+	s.mu.Unlock()
+	if to != nil {
+		to.sendMessage(body, false)
+	}
+}
+
+// keepNotice remembers a notice until there is a stream. The caller holds mu.
+func (s *Session) keepNotice(key string, body []byte) {
+	for i := range s.kept {
+		if s.kept[i].key == key {
+			s.kept[i].body = body
+			return
+		}
+	}
+	if len(s.kept) < maxKept {
+		s.kept = append(s.kept, keptNotice{key, body})
+	}
+}
+
+// setStream makes a stream the one for notices, and sends what waits; false if the session has ended or has another one.
+func (s *Session) setStream(to stream) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || s.stream != nil {
+		return false
+	}
+	s.stream = to
+	for _, n := range s.kept {
+		to.sendMessage(n.body, false)
+	}
+	s.kept = nil
+	return true
+}
+
+// beginRequest registers a request; false if another one with its id runs, or the session has ended.
+func (s *Session) beginRequest(r *Request) *Error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return &Error{Code: CodeInvalidRequest, Message: "the session has ended"}
+	}
+	if _, runs := s.requests[string(r.ID)]; runs {
+		return refused(CodeInvalidRequest, "a request with this id is being answered already")
+	}
+	if s.requests == nil {
+		s.requests = make(map[string]*Request, 1)
+	}
+	s.requests[string(r.ID)] = r
+	return nil
+}
+
+// finishRequest forgets a request. From here on its id may be used again.
+func (s *Session) finishRequest(r *Request) {
+	r.ended.Store(true)
+	s.mu.Lock()
+	if s.requests[string(r.ID)] == r {
+		delete(s.requests, string(r.ID))
+	}
+	s.mu.Unlock()
+}
+
+// cancelRequest acts on notifications/cancelled. initialize is no request of the table, so it is never cancelled.
+func (s *Session) cancelRequest(params []byte) {
+	id := rawjson.Member(params, "requestId")
+	s.mu.Lock()
+	r := s.requests[string(id)]
+	s.mu.Unlock()
+	if r != nil {
+		r.cancel()
+	}
+}
+
+// askAgent sends a question and waits for the answer. A question that is taken back is cancelled at the agent.
+func (s *Session) askAgent(ctx context.Context, to stream, method string, params []byte) ([]byte, *Error) {
+	ch := make(chan answer, 1) // capacity 1: the answer never blocks the goroutine that reads
+	s.mu.Lock()
+	if s.closed || len(s.questions) >= maxQuestions {
+		s.mu.Unlock()
+		return nil, &Error{Code: CodeBusy, Message: "the agent cannot be asked now"}
+	}
+	if s.questions == nil {
+		s.questions = map[string]chan answer{}
+	}
+	s.asked++
+	id := strconv.FormatInt(s.asked, 10)
+	s.questions[id] = ch
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		delete(s.questions, id)
+		s.mu.Unlock()
+	}()
+	b := append([]byte(`{"jsonrpc":"2.0","id":`), id...)
+	b = append(b, `,"method":`...)
+	b = rawjson.AppendText(b, method)
+	if params != nil {
+		b = append(append(b, `,"params":`...), params...)
+	}
+	if !to.sendMessage(append(b, '}'), true) {
+		return nil, &Error{Code: CodeInternal, Message: "the agent does not read its stream"}
+	}
+	select {
+	case a := <-ch:
+		return a.result, a.err
+	case <-ctx.Done():
+		to.sendMessage(appendNotification(nil, "notifications/cancelled", []byte(`{"requestId":`+id+`}`)), false)
+		return nil, &Error{Code: CodeInternal, Message: "the question was taken back"}
+	}
+}
+
+// takeAnswer gives an agent's answer to the question that waits for it. One that nobody waits for is dropped.
+func (s *Session) takeAnswer(m *message) {
+	s.mu.Lock()
+	ch := s.questions[string(m.id)]
+	delete(s.questions, string(m.id))
+	s.mu.Unlock()
+	if ch == nil {
+		return
+	}
+	if m.problem != nil {
+		ch <- answer{err: &Error{Raw: append([]byte(nil), m.problem...)}}
+		return
+	}
+	ch <- answer{result: append([]byte(nil), m.result...)}
+}
+
+// closeSession ends the session: its requests are cancelled, its stream ends. It reports whether it was open.
+func (s *Session) closeSession() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	s.closed = true
+	for _, r := range s.requests {
+		r.cancel()
+	}
+	for _, ch := range s.questions {
+		select {
+		case ch <- answer{err: &Error{Code: CodeInternal, Message: "the agent has gone"}}:
+		default:
+		}
+	}
+	s.kept = nil
+	if s.stream != nil {
+		s.stream.endStream()
+	}
+	return true
+}
+
+// isBusy reports whether a session must not be ended for idleness.
+func (s *Session) isBusy() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stream != nil || len(s.requests) > 0
+}

@@ -1,0 +1,194 @@
+package serve
+
+import (
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// A stream carries messages to an agent beside the answer. It never blocks its caller.
+type stream interface {
+	// sendMessage queues a message. It reports false if the stream has ended, or the queue is full; a message that must be sent has room
+	// beyond that of the others.
+	sendMessage(body []byte, must bool) bool
+	// endStream makes the stream end after what is queued.
+	endStream()
+}
+
+const (
+	// maxQueuedEvents and maxQueuedBytes bound what waits for an agent that reads slowly, on each stream; twice as much with
+	// messages that must be sent.
+	maxQueuedEvents = 256
+	maxQueuedBytes  = 4 << 20
+	// writeTimeout is the time for which an agent may read nothing before its connection is given up.
+	writeTimeout = 30 * time.Second
+)
+
+// eventStream is the response to one HTTP request. It begins as nothing; the first message makes it a stream of events, and an
+// answer without any message before it is plain JSON.
+//
+// Who finds the queue unattended writes it, on a goroutine that ends when the queue is empty: most answers need none.
+type eventStream struct {
+	w         http.ResponseWriter
+	control   *http.ResponseController
+	keepAlive time.Duration
+
+	mu      sync.Mutex
+	idle    sync.Cond // writing has become false
+	queue   [][]byte
+	bytes   int
+	writing bool
+	began   bool
+	ended   bool
+	failed  bool
+	timer   *time.Timer
+	over    chan struct{} // closed by endStream, for the handler that waits; nil if nobody does
+}
+
+// comment is queued for a line that keeps the connection open.
+var comment = []byte{}
+
+func newEventStream(w http.ResponseWriter, keepAlive time.Duration) *eventStream {
+	s := &eventStream{w: w, keepAlive: keepAlive}
+	s.idle.L = &s.mu
+	s.timer = time.AfterFunc(keepAlive, s.stayAlive)
+	return s
+}
+
+// stayAlive sends a line that means nothing, so that nobody on the way takes the connection for dead.
+func (s *eventStream) stayAlive() {
+	s.sendMessage(comment, false)
+	s.mu.Lock()
+	if !s.ended {
+		s.timer.Reset(s.keepAlive)
+	}
+	s.mu.Unlock()
+}
+
+func (s *eventStream) sendMessage(body []byte, must bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	room := 1
+	if must {
+		room = 2
+	}
+	if s.ended || s.failed || len(s.queue) >= room*maxQueuedEvents || s.bytes+len(body) > room*maxQueuedBytes && len(s.queue) > 0 {
+		return false
+	}
+	s.queue = append(s.queue, body)
+	s.bytes += len(body)
+	if !s.writing {
+		s.writing = true
+		go s.writeQueue()
+	}
+	return true
+}
+
+func (s *eventStream) endStream() {
+	s.mu.Lock()
+	if s.over != nil && !s.ended {
+		close(s.over)
+	}
+	s.ended = true
+	s.mu.Unlock()
+}
+
+// writeQueue writes until the queue is empty. It runs on a goroutine of its own, one at a time.
+func (s *eventStream) writeQueue() {
+	defer func() {
+		// A defect must not end the process, nor leave the handler waiting.
+		if recover() != nil {
+			s.mu.Lock()
+			s.failed, s.writing = true, false
+			s.idle.Broadcast()
+			s.mu.Unlock()
+		}
+	}()
+	for {
+		s.mu.Lock()
+		batch := s.queue
+		s.queue, s.bytes = nil, 0
+		if len(batch) == 0 || s.failed {
+			s.writing = false
+			s.idle.Broadcast()
+			s.mu.Unlock()
+			return
+		}
+		s.mu.Unlock()
+		if err := s.writeEvents(batch); err != nil {
+			s.mu.Lock()
+			s.failed = true
+			s.mu.Unlock()
+		}
+	}
+}
+
+// writeEvents writes messages as events; only the goroutine that has set writing, or the handler when there is none, calls it.
+func (s *eventStream) writeEvents(batch [][]byte) error {
+	s.beginEvents()
+	var b []byte
+	for _, body := range batch {
+		if len(body) == 0 {
+			b = append(b, ":\n\n"...)
+			continue
+		}
+		b = append(b, "event: message\ndata: "...)
+		b = append(appendOneLine(b, body), "\n\n"...)
+	}
+	_ = s.control.SetWriteDeadline(time.Now().Add(writeTimeout)) // a writer without deadlines has none to miss
+	if _, err := s.w.Write(b); err != nil {
+		return err
+	}
+	return s.control.Flush()
+}
+
+// beginEvents writes the headers of a stream of events, once.
+func (s *eventStream) beginEvents() {
+	if s.began {
+		return
+	}
+	s.began = true
+	s.control = http.NewResponseController(s.w)
+	h := s.w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-cache, no-transform")
+	h.Set("X-Accel-Buffering", "no") // 2026-07-28: servers SHOULD set it, so that a proxy does not hold events back
+	s.w.WriteHeader(http.StatusOK)
+}
+
+// stopWriting ends the queue: no message is taken any more, and nothing writes when it returns.
+func (s *eventStream) stopWriting() {
+	s.mu.Lock()
+	s.ended = true
+	s.timer.Stop()
+	for s.writing {
+		s.idle.Wait()
+	}
+	s.mu.Unlock()
+}
+
+// writeAnswer writes the answer, and ends the stream.
+func (s *eventStream) writeAnswer(status int, body []byte) {
+	s.stopWriting()
+	if !s.began {
+		writeJSON(s.w, status, body)
+		return
+	}
+	if !s.failed {
+		_ = s.writeEvents([][]byte{body}) // an agent that has gone does not get its answer
+	}
+}
+
+// writeJSON writes an answer that is the whole response.
+func writeJSON(w http.ResponseWriter, status int, body []byte) {
+	h := w.Header()
+	h["Content-Type"] = jsonType
+	h["Content-Length"] = []string{strconv.Itoa(len(body))}
+	if status != http.StatusOK {
+		w.WriteHeader(status)
+	}
+	_, _ = w.Write(body) // an agent that has gone does not get its answer
+}
+
+var jsonType = []string{"application/json"}
