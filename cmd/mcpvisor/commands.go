@@ -9,6 +9,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/call"
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/cli"
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/clients"
+	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/gateway"
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/guardian"
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/inspect"
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/manage"
@@ -24,7 +25,7 @@ var commands = []struct {
 	commands []func(*cli.Options) *cobra.Command
 }{
 	{"Use servers:", []func(*cli.Options) *cobra.Command{
-		newUp, inspect.NewList, call.NewTools, call.NewCall, call.NewResources, call.NewRead, call.NewPrompts, call.NewPrompt, call.NewComplete,
+		newUp, gateway.NewServe, inspect.NewList, call.NewTools, call.NewCall, call.NewResources, call.NewRead, call.NewPrompts, call.NewPrompt, call.NewComplete,
 	}},
 	{"Find out what is wrong:", []func(*cli.Options) *cobra.Command{inspect.NewWhy, inspect.NewPing, inspect.NewLogs, inspect.NewDoctor, inspect.NewAudit}},
 	{"Manage servers:", []func(*cli.Options) *cobra.Command{

@@ -26,6 +26,7 @@ var helpFiles embed.FS
 // ends with them. The key is the command's path without the name of the program.
 var topicsOf = map[string][]string{
 	"up":               {"configuration", "questions", "security", "guarantees"},
+	"serve":            {"gateway", "security"},
 	"init":             {"configuration"},
 	"add":              {"managing", "security"},
 	"add-json":         {"managing", "security"},

@@ -30,7 +30,7 @@ var printing = map[string]string{
 
 	"clients": "clients",
 
-	"clients connect": "", "clients disconnect": "", "up": "", "import": "", "chaos proxy ctl": "", "chaos proxy faults": "", "add": "", "add-json": "", "remove": "", "enable": "", "disable": "", "reconnect": "", "search": "", "login": "",
+	"clients connect": "", "clients disconnect": "", "up": "", "serve": "", "import": "", "chaos proxy ctl": "", "chaos proxy faults": "", "add": "", "add-json": "", "remove": "", "enable": "", "disable": "", "reconnect": "", "search": "", "login": "",
 	"logout": "", "permissions allow": "", "permissions ask": "", "permissions deny": "", "permissions remove": "",
 	"chaos": "", "chaos sim": "", "chaos run": "", "chaos check": "", "chaos score": "", "chaos proxy": "", "chaos report": "",
 }
