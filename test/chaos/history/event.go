@@ -58,8 +58,8 @@ const (
 	Open     Kind = "open"     // Conn: a dial has arrived
 	Opened   Kind = "opened"   // Conn: the dial succeeded; Text: a process id in the real tier
 	Refused  Kind = "refused"  // Conn, Class, RetryAfter: the dial failed; nothing is left of it
-	Received Kind = "received" // Conn, Method, ID (of a request), Call, Cursor, Text (the whole message if the run is verbose)
-	Answered Kind = "answered" // Conn, Method, ID, Call; Code (a JSON-RPC error's code or an HTTP status, 0 for a result), RetryAfter
+	Received Kind = "received" // Conn, Method, ID (of a request), Call, Cursor, Task, Text (the whole message if the run is verbose)
+	Answered Kind = "answered" // Conn, Method, ID, Call, Task; Code (a JSON-RPC error's code or an HTTP status, 0 for a result), RetryAfter
 	Executed Kind = "executed" // Conn, Tool, Call, Value: the tool ran; Value counts the executions of the tool at this server, over all connections
 	Listed   Kind = "listed"   // Conn, Rev: the last page of a tools/list of the true list Rev has been sent
 	Changed  Kind = "changed"  // Rev, Hash, Names: the server's true list has changed (rev 1 is the first)
@@ -131,6 +131,7 @@ type Event struct {
 	ID       string           `json:"id,omitempty"`
 	Code     int              `json:"code,omitempty"`
 	Cursor   bool             `json:"cursor,omitempty"` // a request asks for a further page of a list of tools
+	Task     string           `json:"task,omitempty"`   // what a call became by this answer, or a request is about; only in the simulation
 	Call     string           `json:"call,omitempty"`
 	Tool     string           `json:"tool,omitempty"`
 	Size     int              `json:"size,omitempty"`

@@ -65,6 +65,7 @@ var outcomeCheck = newCheck("I2", "one outcome per call",
 		c.checkCallWait()
 		c.checkReleasedCalls()
 		c.checkRepeated()
+		c.checkTaskTimeouts()
 	})
 
 // checkUnended judges a call without an end: that is right as long as its time has not passed and the manager has not closed.

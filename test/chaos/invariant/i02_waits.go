@@ -75,6 +75,10 @@ func (c *checker) waitsLongEnough(call *history.CallRecord, stays []phaseSpan, a
 	inSight := slices.ContainsFunc(all, func(s catalogSpan) bool {
 		return s.state == "lost" && s.from <= from && s.to >= to && c.listHolds(call.Server, s, begin.Tool)
 	})
+	// A rule of the owner refuses a tool that is still in sight, because nothing withdraws lost tools before their time.
+	if end.Class == messages.ClassDenied && slices.ContainsFunc(c.specVersionsIn(call.Server, from, to), func(d specVersion) bool { return !d.LetsThrough(begin.Tool) }) {
+		return true
+	}
 	mine := end.Class != messages.ClassInvalid && end.Class != messages.ClassDenied && end.Class != messages.ClassThrottled
 	if end.T-begin.T < c.plan.CallWait-c.slack && (inSight || mine) && c.isComingBack(stays, from, to) {
 		c.reportViolation(call.Server, call.Ends[0], []int{call.Begin}, "Call %s of tool %s began at %s while the server was on its way back, and "+

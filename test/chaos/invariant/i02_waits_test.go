@@ -17,6 +17,20 @@ func TestCallsWaitForTheirServer(t *testing.T) {
 		10s    s1 phase phase=pending step=restarting epoch=2 class=exited text=gone
 		10s    s1 phase phase=pending step=restarting epoch=2 class=exited text=gone retry=retry next=70s
 	`
+	sight := `
+		0s     s1 changed rev=1 hash=aa names=read,write
+		20ms   -  snapshot generation=1 entries=s1:live:2:2:aa:read+write
+	` + gone + `
+		10s    -  snapshot generation=2 entries=s1:lost:2:2:aa:read+write
+		11s    s1 command command=1 method=permit
+		11s    s1 done command=1 method=permit
+	`
+	const refused = `
+		12s    s1 call call=c1 tool=write
+		12s    s1 end call=c1 tool=write outcome=not-sent class=denied
+		13s    -  snapshot generation=3 entries=s1
+		60s    -  closing
+	`
 	parked := `
 		0s     s1 open conn=1
 		1s     s1 phase phase=failed class=exited text=gone retry=parked next=300s
@@ -52,6 +66,10 @@ func TestCallsWaitForTheirServer(t *testing.T) {
 			27s    s1 phase phase=pending step=restarting epoch=3 class=session text=lost retry=retry next=70s
 			35s    s1 end call=c1 tool=write outcome=not-sent class=session
 			60s    -  closing`},
+		{name: "it is in sight and denied", plan: waits, want: invariant.Violated, why: "was refused at 12s", story: sight + refused},
+		// Seed 6001694: the rule came while the server was away.
+		{name: "it is in sight and a rule denies it", want: invariant.Holds, story: sight + refused,
+			plan: func(p *scenario.Plan) { waits(p); withPermits("write")(p) }},
 		{name: "nobody comes and it is refused at once", plan: waits, want: invariant.Holds, story: parked + `
 			20s    s1 call call=c1 tool=write
 			20s    s1 end call=c1 tool=write outcome=not-sent class=exited

@@ -85,11 +85,7 @@ func (c *checker) checkCatalog(server string, u connectedSpan, l listChanges, al
 	// The list that made the server connected began after the dial. A process that this dial starts announces its first list a
 	// moment later, so that nothing older can have been listed. A server that offers more than tools may be connected without
 	// its list, if that takes too long or cannot be read.
-	without := spec.Offers && (c.underFault(server, c.x.Event(conn.Events[0]).T, u.from, unreadable...) ||
-		!slices.ContainsFunc(conn.Events, func(i int) bool {
-			e := c.x.Event(i)
-			return e.Kind == history.Listed && e.T <= u.from
-		}))
+	without := spec.Offers && (c.underFault(server, c.x.Event(conn.Events[0]).T, u.from, unreadable...) || !c.hasListed(conn, u.from))
 	if first := max(c.changeBefore(l, c.x.Event(conn.Events[0]).T), 0); !without && c.x.Event(l.changes[first]).T <= u.from && end > u.from+c.skew {
 		c.judged++
 		c.checkListShown(server, all, l, first, u.from+c.skew, u.event, -1, "before it was dialled")
@@ -115,6 +111,29 @@ func (c *checker) checkCatalog(server string, u connectedSpan, l listChanges, al
 		c.judged++
 		c.checkListShown(server, all, l, known, due, u.event, i, "and it was announced at "+timeText(e.T))
 	}
+}
+
+// hasListed reports whether a list of a connection had reached the client at a time: the server has sent the last page, and no part of
+// it is still on its way.
+func (c *checker) hasListed(conn *history.ConnRecord, until time.Duration) bool {
+	last, sent, arrived := "", false, false
+	for _, i := range conn.Events {
+		e := c.x.Event(i)
+		switch {
+		case e.T > until:
+			return false
+		case e.Kind == history.Received && e.Method == "tools/list":
+			last, sent, arrived = e.ID, false, false
+		case e.Kind == history.Listed:
+			sent = true
+		case e.Kind == history.Answered && e.Method == "tools/list" && e.ID == last && e.Code == 0:
+			arrived = true
+		}
+		if sent && arrived {
+			return true
+		}
+	}
+	return false
 }
 
 // enabledAnew judges a server that was disabled and kept its connection: "it is re-listed before its tools return" if its list

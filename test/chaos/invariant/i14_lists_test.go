@@ -1,6 +1,7 @@
 package invariant_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -34,6 +35,7 @@ func TestTheServersTrueLists(t *testing.T) {
 	const listed = `
 			0s     s1 changed rev=1 hash=a names=read
 			0s     s1 open conn=1
+			10ms   s1 received conn=1 method=tools/list id=1
 			20ms   s1 answered conn=1 method=tools/list id=1
 			20ms   s1 listed conn=1
 			20ms   s1 phase phase=connected epoch=2
@@ -133,6 +135,11 @@ func TestTheServersTrueLists(t *testing.T) {
 			0s     s1 fault-on fault=1 name=wrong-content-type
 		` + listed + `
 			25ms   s1 fault-off fault=1 name=wrong-content-type
+			60s    - closing
+		`},
+		// Seed 6000661: the bytes of the list drip, and its time runs out.
+		{name: "who offers more is connected without a list that is on its way", plan: offers, want: invariant.Inconclusive, why: "No server",
+			story: strings.Replace(listed, "answered conn=1 method=tools/list id=1", "fired conn=1 fault=1 name=slow-drip", 1) + `
 			60s    - closing
 		`},
 		{name: "who offers more is connected without the list that was read", plan: offers, want: invariant.Violated, why: "no tools of it",

@@ -232,7 +232,7 @@ func (h *simServer) sendMessage(l *simConn, a peer.Send) {
 	}
 	if l.deliverMessage(a.Body, a.Reply, a.More) && a.Reply != "" && !a.More {
 		if isTask(a.Body) {
-			h.recordTaskBegun(l, a.Reply)
+			h.recordTaskBegun(l, a.Reply, taskOf(a.Body))
 			return
 		}
 		h.recordAnswer(l, a.Reply, codeOf(a.Body), 0)
@@ -241,9 +241,9 @@ func (h *simServer) sendMessage(l *simConn, a peer.Send) {
 
 // recordTaskBegun records that the server answered a call's request with a task. The call itself is unanswered, so the event
 // does not name it.
-func (h *simServer) recordTaskBegun(l *simConn, id string) {
+func (h *simServer) recordTaskBegun(l *simConn, id, task string) {
 	if r, ok := l.openRequests[id]; ok && r.method == "tools/call" {
-		r.call = ""
+		r.call, r.task = "", task
 		l.openRequests[id] = r
 	}
 	h.recordAnswer(l, id, 0, 0)
@@ -281,7 +281,7 @@ func (h *simServer) recordAnswer(l *simConn, id string, code int, retryAfter tim
 	if !ok && id != "" {
 		return
 	}
-	h.recordEvent(history.Event{Kind: history.Answered, Conn: l.number, Method: r.method, ID: r.id, Call: r.call, Code: code,
+	h.recordEvent(history.Event{Kind: history.Answered, Conn: l.number, Method: r.method, ID: r.id, Call: r.call, Task: r.task, Code: code,
 		RetryAfter: retryAfter})
 }
 
@@ -383,6 +383,9 @@ func signalName(name string) string {
 func isTask(body []byte) bool {
 	return bytes.Contains(body, []byte(`"taskId":"`)) && !bytes.Contains(body, []byte(`"content":[`))
 }
+
+// taskOf returns the id of the task that a message is about.
+func taskOf(body []byte) string { return textAfter(body, `"taskId":"`, '"') }
 
 // callOf returns the harness's id of a call from the arguments of the tool.
 func callOf(body []byte) string { return textAfter(body, `"call":"`, '"') }

@@ -5,6 +5,7 @@ import (
 	"hash/fnv"
 	"math/rand/v2"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -59,7 +60,8 @@ type simConn struct {
 
 // request is a request that the server received. Its id in the history counts the requests of the connection: if two callers
 // wake in one instant, chance decides which of them gets the lower JSON-RPC id.
-type request struct{ method, call, id string }
+// task is the task that it is about, or that it became by its answer.
+type request struct{ method, call, id, task string }
 
 // newSimServer makes a server without connections. Its jitter has a source of its own, so that one server's draws do not shift
 // another's.
@@ -141,12 +143,15 @@ func (h *simServer) handleItem(it item) {
 // machine has just refused it.
 func (h *simServer) receiveMessage(l *simConn, x *exchange) {
 	r := request{method: x.method, call: x.call}
+	if strings.HasPrefix(x.method, "tasks/") {
+		r.task = taskOf(x.body)
+	}
 	if x.id != "" {
 		l.requestCount++
 		r.id = strconv.Itoa(l.requestCount)
 		l.openRequests[x.id] = r
 	}
-	h.recordEvent(history.Event{Kind: history.Received, Conn: l.number, Method: x.method, ID: r.id, Call: r.call,
+	h.recordEvent(history.Event{Kind: history.Received, Conn: l.number, Method: x.method, ID: r.id, Call: r.call, Task: r.task,
 		Cursor: x.method == "tools/list" && bytes.Contains(x.body, []byte(`"cursor":`))})
 	h.performActions(h.machine.Receive(h.w.currentTime(), l.number, x.body, x.header))
 	l.markTaken(x)

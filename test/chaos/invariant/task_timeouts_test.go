@@ -1,0 +1,47 @@
+package invariant_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/test/chaos/invariant"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+)
+
+// TestTheTimeoutOfATask has stories of a call that runs as a task, with a timeout of 2 s and a status each second.
+func TestTheTimeoutOfATask(t *testing.T) {
+	const statuses = `
+		0s     s1 open conn=1
+		1s     s1 call call=c1 tool=write deadline=3s
+		1s     s1 received conn=1 method=tools/call id=5 call=c1
+		1.1s   s1 answered conn=1 method=tools/call id=5 task=task-1
+		2s     s1 received conn=1 method=tasks/get id=6 task=task-1
+		2.1s   s1 answered conn=1 method=tasks/get id=6 task=task-1
+		3s     s1 received conn=1 method=tasks/get id=7 task=task-1
+		3.1s   s1 answered conn=1 method=tasks/get id=7 task=task-1
+	`
+	gaveUp := func(at string) string {
+		return "\n" + at + " s1 end call=c1 tool=write outcome=unknown class=timeout\n90s - closing\n"
+	}
+	task := func(p *scenario.Plan) {
+		p.Servers[0].Tasks, p.Servers[0].CallTimeout = scenario.TasksRequired, 2*time.Second
+	}
+	impatient := func(p *scenario.Plan) {
+		task(p)
+		p.Load = []scenario.PlannedLoad{{Server: "s1", Tool: "write", Timeout: 3 * time.Second}}
+	}
+	bounded := func(p *scenario.Plan) {
+		task(p)
+		p.Servers[0].MaxCallTimeout = 3 * time.Second
+	}
+	runCases(t, "I2", []storyCase{
+		{name: "nobody calls", plan: task, want: invariant.Inconclusive, story: `0s s1 open conn=1`},
+		{name: "it is given up two seconds after its last status", plan: task, want: invariant.Holds, story: statuses + gaveUp("5.1s")},
+		{name: "it is given up after the timeout of a call", plan: task, want: invariant.Violated, why: "at 3.1s that the task is at work", story: statuses + gaveUp("4s")},
+		{name: "as its caller has no more time", plan: impatient, want: invariant.Holds, story: statuses + gaveUp("4s")},
+		{name: "as no call may last longer", plan: bounded, want: invariant.Holds, story: statuses + gaveUp("4s")},
+		{name: "the status is about another task", plan: task, want: invariant.Holds, story: strings.ReplaceAll(statuses, "method=tasks/get id=7 task=task-1",
+			"method=tasks/get id=7 task=task-2") + gaveUp("4.1s")},
+	})
+}
