@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 )
@@ -111,10 +112,15 @@ func (m *machine) updateTask(c *conn, q *message, t *task) {
 		// A client that saw no answer to the first request sends it again.
 	default:
 		m.checkAnswer(t.input.kind, p.Responses[inputKey])
-		m.giveInput(c, t)
+		// The question stands in the status until the task has taken the answer, and a client must not answer it again.
+		t.input.given = true
+		t.call.token = m.scheduleAfter(c, m.drawAround(takingTime), func() { m.giveInput(c, t) })
 	}
 	m.answerResult(c, q, "{}")
 }
+
+// takingTime is the mean time in which a task of the modern era takes the input that it was given: longer than taskPoll.
+const takingTime = time.Second
 
 // inputKey names the one question of a task.
 const inputKey = "it"
