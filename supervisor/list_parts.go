@@ -7,6 +7,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/actors"
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor/internal/refusal"
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
@@ -26,6 +27,9 @@ func gatherLists[T any](
 	ctx context.Context, m *Manager, method string, servers []string,
 	list func(context.Context, *session.Session) (session.Listing[T], error), own func(item *T, server string),
 ) []listPart[T] {
+	if m.closing.Load() {
+		return []listPart[T]{{err: refusal.ClosedError("read")}}
+	}
 	if len(servers) == 0 {
 		servers = m.readableServers()
 	}

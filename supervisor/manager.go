@@ -447,6 +447,9 @@ func (j joinedErrors) Unwrap() []error { return j }
 // ConnectAll enables and connects every server that is not connected, and returns when every attempt has ended. The
 // error, if any, holds one *Error per server that failed.
 func (m *Manager) ConnectAll(ctx context.Context) error {
+	if m.closing.Load() {
+		return refusal.ClosedError("connect")
+	}
 	return forEachServer(m.Servers(), func(name string) error {
 		cell := m.shared.CellOf(name)
 		if cell == nil {
@@ -471,6 +474,9 @@ func (m *Manager) ConnectAll(ctx context.Context) error {
 
 // DisconnectAll disconnects every server; they stay configured, disabled.
 func (m *Manager) DisconnectAll(ctx context.Context) error {
+	if m.closing.Load() {
+		return refusal.ClosedError("disconnect")
+	}
 	return forEachServer(m.Servers(), func(name string) error { return m.Disconnect(ctx, name) })
 }
 

@@ -107,6 +107,9 @@ func (m *Manager) Tools() *Snapshot { return m.shared.Catalog.Snapshot() }
 // that is named and whose tools are not known yet is connected first. The error is about the first name that is unknown
 // or whose tools cannot be listed.
 func (m *Manager) ToolsOf(ctx context.Context, servers ...string) ([]*Entry, error) {
+	if m.closing.Load() {
+		return nil, refusal.ClosedError("list tools")
+	}
 	var out []*Entry
 	if len(servers) == 0 {
 		return slices.Collect(m.Tools().All()), nil
