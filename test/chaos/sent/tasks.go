@@ -17,8 +17,8 @@ type taskState struct {
 	// got the end of the task, cancelled when it has canceled it, fetched when it has the result.
 	hinted, ended, cancelled, fetched bool
 	// listed counts the lists of tasks with this one. Each may be followed by a tasks/get that a program of its own asks for,
-	// beside the polling.
-	listed int
+	// beside the polling. listedResults counts the same for tasks/result.
+	listed, listedResults int
 	// inputs are the keys of the questions that the task has asked in the modern era: true once the client has answered.
 	inputs map[string]bool
 }
@@ -131,6 +131,7 @@ func (c *conversation) observeTaskList(list json.RawMessage) {
 	for _, s := range all {
 		if t := c.tasks[s.ID]; t != nil {
 			t.listed++
+			t.listedResults++
 		}
 	}
 }
@@ -167,7 +168,10 @@ func (c *conversation) receiveTaskRequest(now time.Duration, m *message, r *requ
 	case "tasks/update":
 		c.receiveTaskInput(m, r, t)
 	case "tasks/result":
-		if t.fetched {
+		switch {
+		case t.fetched && t.listedResults > 0:
+			t.listedResults--
+		case t.fetched:
 			c.reportProblem("it was asked for the result of the task %s again", r.task)
 		}
 	case "tasks/cancel":

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"time"
 
@@ -83,7 +84,7 @@ func (p *embeddingProgram) watchRequest(ctx context.Context, r *supervisor.Reque
 		p.world.reportBrokenPromise(r.Server, "an interceptor got neither a response nor an error for "+r.Method)
 	case err == nil && r.Server != "" && res.Server != r.Server:
 		p.world.reportBrokenPromise(r.Server, "an interceptor asked this server for "+r.Method+" and was told that "+res.Server+" answered")
-	case err != nil && !errors.As(err, &typed):
+	case err != nil && !errors.Is(err, errRefusedByProgram) && !errors.As(err, &typed):
 		p.world.reportBrokenPromise(r.Server, "an interceptor got an error of another type: "+err.Error())
 	}
 	return res, err
@@ -91,6 +92,9 @@ func (p *embeddingProgram) watchRequest(ctx context.Context, r *supervisor.Reque
 
 // markRequest is the second interceptor: it gives calls of tools another _meta, as tracing does.
 func (p *embeddingProgram) markRequest(ctx context.Context, r *supervisor.Request, next supervisor.Invoker) (*supervisor.Response, error) {
+	if r.Name == refusedTool || r.Name == "mcp__nobody__"+refusedTool {
+		return nil, errRefusedByProgram
+	}
 	if r.Method == actors.CallTool {
 		r.Meta = json.RawMessage(`{"sim/trace":"00-1"}`)
 	}
@@ -117,7 +121,8 @@ func callArguments(n int, id string, size int) any {
 func (p *embeddingProgram) lookAround() {
 	w := p.world
 	name := w.plan.Servers[p.turn%len(w.plan.Servers)].Name
-	look := []func(string){p.awaitReady, p.awaitSettled, p.readLogs, p.compareCatalogs, p.callNobody, p.askByMessage}[p.turn%6]
+	look := []func(string){p.awaitReady, p.awaitSettled, p.readLogs, p.compareCatalogs, p.callNobody, p.askByMessage, p.fetchEndedTask,
+		p.configureNothing}[p.turn%8]
 	p.turn++
 	w.users.runAsUser(func() { look(name) })
 }
@@ -186,14 +191,108 @@ func (p *embeddingProgram) compareCatalogs(string) {
 	}
 }
 
-// callNobody calls a tool of a server that nobody has added: it is refused and nothing is sent.
+// refusedTool is the name of a tool that the interceptors refuse.
+const refusedTool = "refused"
+
+var errRefusedByProgram = errors.New("nobody may call it")
+
+// callNobody makes calls that cannot reach a server: of a server that nobody has added, and with arguments that cannot be written. Each
+// is refused, and nothing is sent.
 func (p *embeddingProgram) callNobody(string) {
-	for _, name := range []string{"mcp__nobody__read", "mcp__no body", "read", ""} {
-		_, err := p.world.manager.CallTool(p.world.users.ctx, name, nil)
-		closed := errors.Is(err, supervisor.ErrClosed) || errors.Is(err, context.Canceled)
-		if !closed && (err == nil || messages.OutcomeOf(err) != messages.OutcomeNotSent || messages.ClassOf(err) != messages.ClassInvalid) {
-			p.world.reportBrokenPromise("", fmt.Sprintf("the call of %q, which no server has, ended with %v", name, err))
+	for _, c := range []struct {
+		name string
+		args any
+	}{
+		{"mcp__nobody__read", nil}, {"mcp__no body", map[string]any(nil)}, {"read", map[string]any{}}, {"", nil},
+		{"mcp__nobody__" + refusedTool, nil}, {"mcp__nobody__read", map[string]any{"f": func() {}}}, {"mcp__nobody__read", make(chan int)},
+	} {
+		_, err := p.world.manager.CallTool(p.world.users.ctx, c.name, c.args)
+		if err == nil || messages.OutcomeOf(err) != messages.OutcomeNotSent {
+			p.world.reportBrokenPromise("", fmt.Sprintf("the call of %q, which no server has, ended with %v", c.name, err))
 		}
+	}
+	for what, err := range p.useServer(p.world.users.ctx, nobody) {
+		if !errors.Is(err, supervisor.ErrUnknownServer) && !hasEnded(err) {
+			p.world.reportBrokenPromise("", fmt.Sprintf("%s of a server that does not exist ended with %v", what, err))
+		}
+	}
+}
+
+// nobody is a server that does not exist.
+const nobody = "nobody"
+
+// hasEnded reports whether an error says that the manager or the program's own time has ended.
+func hasEnded(err error) bool {
+	return errors.Is(err, supervisor.ErrClosed) || errors.Is(err, context.Canceled)
+}
+
+// useServer uses what a manager does for one server, and returns the error of each.
+func (p *embeddingProgram) useServer(ctx context.Context, name string) map[string]error {
+	m := p.world.manager
+	all := map[string]error{
+		"Disconnect": m.Disconnect(ctx, name), "Toggle off": m.Toggle(ctx, name, false), "Toggle on": m.Toggle(ctx, name, true),
+		"Reconnect": m.Reconnect(ctx, name), "Refresh": m.Refresh(ctx, name), "Remove": m.Remove(ctx, name),
+		"Ready": m.Ready(ctx, name), "Settled": m.Settled(ctx, name), "SubscribeResource": m.SubscribeResource(ctx, name, "x://y"),
+		"UnsubscribeResource": m.UnsubscribeResource(ctx, name, "x://y"), "CancelTask": m.CancelTask(ctx, name, "one"),
+	}
+	_, all["CallServerTool"] = m.CallServerTool(ctx, name, "read", nil)
+	_, all["ReadServerResource"] = m.ReadServerResource(ctx, name, "x://y")
+	_, all["GetServerPrompt"] = m.GetServerPrompt(ctx, name, "greet", nil)
+	_, all["Ping"] = m.Ping(ctx, name)
+	_, all["Tasks"] = m.Tasks(ctx, name)
+	_, all["TaskResult"] = m.TaskResult(ctx, name, "one")
+	return all
+}
+
+// useClosed uses a manager that is closed: everything says so, and nothing waits.
+func (p *embeddingProgram) useClosed() {
+	m, ctx := p.world.manager, context.Background()
+	all := p.useServer(ctx, p.world.plan.Servers[0].Name)
+	all["Connect"], all["ConnectAll"], all["DisconnectAll"] = m.Connect(ctx, "new", supervisor.Spec{}), m.ConnectAll(ctx), m.DisconnectAll(ctx)
+	_, all["SetServers"] = m.SetServers(ctx, nil)
+	_, all["Configure"] = m.Configure(ctx, nil)
+	_, all["CallTool"] = m.CallTool(ctx, "mcp__nobody__read", nil)
+	_, all["ToolsOf"] = m.ToolsOf(ctx)
+	_, all["Resources"] = m.Resources(ctx)
+	_, all["Prompts"] = m.Prompts(ctx)
+	for what, err := range all {
+		if !errors.Is(err, supervisor.ErrClosed) {
+			p.world.reportBrokenPromise("", fmt.Sprintf("%s after Close ended with %v", what, err))
+		}
+	}
+	if err := m.Close(ctx); err != nil {
+		p.world.reportBrokenPromise("", fmt.Sprintf("a second Close ended with %v", err))
+	}
+}
+
+// configureNothing gives the manager an empty configuration, of which no server is: that changes nothing.
+func (p *embeddingProgram) configureNothing(string) {
+	res, err := p.world.manager.Configure(p.world.users.ctx, nil)
+	if err == nil && len(res.Added)+len(res.Removed)+len(res.Adjusted)+len(res.Errors) > 0 {
+		p.world.reportBrokenPromise("", fmt.Sprintf("an empty configuration, and none before it, changed %+v", res))
+	}
+}
+
+// fetchEndedTask asks a server of the legacy era for its tasks, and for the result of the newest that is complete: it is one.
+func (p *embeddingProgram) fetchEndedTask(name string) {
+	ctx, cancel := context.WithTimeout(p.world.users.ctx, lookTime)
+	defer cancel()
+	if p.world.servers[name].server.Tasks == "" {
+		return
+	}
+	all, err := p.world.manager.Tasks(ctx, name)
+	if err != nil {
+		return // the server is away, or cannot list its tasks
+	}
+	for _, t := range slices.Backward(all) {
+		if t.State != messages.TaskCompleted {
+			continue
+		}
+		res, err := p.world.manager.TaskResult(ctx, name, t.ID)
+		if err == nil && len(res.Raw) == 0 {
+			p.world.reportBrokenPromise(name, "the result of the task "+t.ID+" is neither a result nor an error")
+		}
+		return
 	}
 }
 
@@ -203,7 +302,7 @@ func (p *embeddingProgram) askByMessage(name string) {
 	asker := &messageActor{world: p.world, managerGone: make(chan struct{})}
 	for _, question := range []proto.Message{
 		&messages.GetHistory{Server: name}, &messages.GetLogs{Server: name}, &messages.GetPermissions{}, &messages.GetStatus{Names: []string{name}},
-		&messages.GetHistory{Server: "nobody"}, &messages.GetLogs{Server: "nobody"},
+		&messages.GetHistory{Server: nobody}, &messages.GetLogs{Server: nobody},
 	} {
 		answers, err := asker.sendRequest(question, 1, nil)
 		if err != nil {
@@ -215,8 +314,8 @@ func (p *embeddingProgram) askByMessage(name string) {
 	}
 }
 
-// answerProblem returns what is wrong with the answer to a question about a server, empty if nothing is. Nobody is a server that does
-// not exist; any other one may have been removed.
+// answerProblem returns what is wrong with the answer to a question about a server, empty if nothing is. Any server but nobody may have
+// been there and be removed.
 func answerProblem(name string, question, answer any) string {
 	failure, about := error(nil), name
 	switch r := answer.(type) {
@@ -232,7 +331,7 @@ func answerProblem(name string, question, answer any) string {
 	default:
 		return "that is no answer to it"
 	}
-	if about == "nobody" && !errors.Is(failure, supervisor.ErrUnknownServer) {
+	if about == nobody && !errors.Is(failure, supervisor.ErrUnknownServer) {
 		return fmt.Sprintf("the server does not exist, and the failure is %v", failure)
 	}
 	return ""

@@ -285,6 +285,7 @@ func (w *simulation) closeManager() {
 			e.Text = err.Error()
 		}
 		w.rec.Add(e)
+		w.program.useClosed()
 		close(closed)
 	})
 	limit := w.virtualNow + closeTimeout
