@@ -1,0 +1,122 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor/audit"
+	"github.com/mcpvisor/mcpvisor/supervisor/control/internal/fence"
+)
+
+// DaemonLocation holds the paths of the one daemon that a user has. What is said on its socket is not this package's.
+type DaemonLocation struct {
+	// Socket is the path of the socket to which bridges connect, Lock that of the file whose lock the daemon holds, and Starting
+	// that of the file whose lock a process holds while it starts a daemon.
+	Socket, Lock, Starting string
+	// Log is the file to which the daemon writes its errors: it has no terminal.
+	Log string
+}
+
+// DaemonLocationOf returns the paths of this user's daemon. It creates nothing. The directories are those of LocationOf.
+func DaemonLocationOf() (DaemonLocation, error) {
+	state, err := stateDir()
+	if err != nil {
+		return DaemonLocation{}, locationError("there is no directory for the log of the daemon", err)
+	}
+	for _, dir := range runtimeDirs() {
+		d, err := dir()
+		if socket := filepath.Join(d, "daemon.sock"); err == nil && len(socket) <= maxSocketPath {
+			return DaemonLocation{Socket: socket, Lock: filepath.Join(d, "daemon.lock"), Starting: filepath.Join(d, "starting.lock"),
+				Log: filepath.Join(state, "daemon.log")}, nil
+		}
+	}
+	return DaemonLocation{}, locationError("there is no directory for the socket of the daemon whose path is short enough", nil)
+}
+
+// DaemonListener is the socket of a daemon with its lock.
+type DaemonListener struct {
+	listener net.Listener
+	lock     *lock
+}
+
+// ListenDaemon takes the lock of the daemon and opens its socket. If another process is the daemon already, the error wraps
+// [ErrRunning].
+func ListenDaemon(location DaemonLocation) (*DaemonListener, error) {
+	if err := makePrivateDir(filepath.Dir(location.Socket)); err != nil {
+		return nil, err
+	}
+	l, pid, err := acquireLock(location.Lock)
+	if err != nil {
+		return nil, locationError("the lock of the daemon cannot be taken", err)
+	}
+	if l == nil {
+		return nil, &messages.Error{Op: "control", Class: messages.ClassInvalid, Err: ErrRunning,
+			Text: fmt.Sprintf("process %d is the daemon of this user already", pid)}
+	}
+	listener, err := listenUnix(location.Socket)
+	if err != nil {
+		l.release()
+		return nil, locationError("the socket of the daemon "+messages.Line(location.Socket, 0)+" cannot be opened", err)
+	}
+	return &DaemonListener{listener, l}, nil
+}
+
+// AcceptPeer waits for the next connection. examine, which the caller calls in a goroutine of the connection because it reads files
+// and may wait for a second, returns the context of its calls, which names the peer in the record, or the reason why the peer is
+// refused: it must have the right to everything, as on a control socket.
+func (d *DaemonListener) AcceptPeer() (conn net.Conn, examine func(context.Context) (context.Context, error), err error) {
+	conn, err = d.listener.Accept()
+	if err != nil {
+		return nil, nil, err
+	}
+	accepted := fence.Now()
+	return conn, func(ctx context.Context) (context.Context, error) {
+		from, decision := fence.Examine(conn, accepted)
+		if decision.Right < fence.FullAccess {
+			text := decision.Reason
+			if from.PID() != 0 {
+				text = fmt.Sprintf("process %d (%s) may not use the daemon: %s", from.PID(), from.Program(), decision.Reason)
+			}
+			return nil, &messages.Error{Op: "control", Outcome: messages.OutcomeNotSent, Class: messages.ClassDenied, Text: text,
+				Fix: decision.Fix, Err: messages.ErrDenied}
+		}
+		return audit.WithPeer(ctx, from.PID(), from.Program()), nil
+	}, nil
+}
+
+// StopListening closes the socket and gives up the lock, so that another process can become the daemon. Connections stay. It may be
+// called more than once.
+func (d *DaemonListener) StopListening() {
+	// Closing a listener of Go removes its socket.
+	if d.listener.Close() == nil {
+		d.lock.release()
+	}
+}
+
+// DialDaemon connects to the daemon. The error wraps [ErrNotRunning] if there is none; any other error is the reason why the one
+// that is there cannot be used.
+func DialDaemon(ctx context.Context, location DaemonLocation) (net.Conn, error) {
+	// A socket in a directory that others can write to may be theirs.
+	if err := checkPrivate(filepath.Dir(location.Socket)); errors.Is(err, os.ErrNotExist) {
+		return nil, noDaemonError(err)
+	} else if err != nil {
+		return nil, err
+	}
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "unix", location.Socket)
+	if err != nil {
+		return nil, noDaemonError(err)
+	}
+	return conn, nil
+}
+
+// noDaemonError is the error about a daemon that does not run.
+func noDaemonError(cause error) error {
+	return &messages.Error{Op: "control", Class: messages.ClassInvalid, Text: "no daemon of mcpvisor runs", Fix: "mcpvisor connect starts one",
+		Err: errors.Join(ErrNotRunning, cause)}
+}
