@@ -9,6 +9,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/call"
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/cli"
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/clients"
+	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/connect"
+	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/daemon"
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/gateway"
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/guardian"
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/inspect"
@@ -29,11 +31,11 @@ var commands = []struct {
 	}},
 	{"Find out what is wrong:", []func(*cli.Options) *cobra.Command{inspect.NewWhy, inspect.NewPing, inspect.NewLogs, inspect.NewDoctor, inspect.NewAudit}},
 	{"Manage servers:", []func(*cli.Options) *cobra.Command{
-		manage.NewInit, manage.NewAdd, manage.NewAddJSON, manage.NewGet, manage.NewRemove, manage.NewEnable, manage.NewDisable, manage.NewReconnect, serve.NewReload, registry.NewSearch, manage.NewImport, clients.NewClients,
+		manage.NewInit, manage.NewAdd, manage.NewAddJSON, manage.NewGet, manage.NewRemove, manage.NewEnable, manage.NewDisable, manage.NewReconnect, serve.NewReload, registry.NewSearch, manage.NewImport, clients.NewClients, connect.NewConnect, connect.NewDown,
 	}},
 	{"Decide who may do what:", []func(*cli.Options) *cobra.Command{signin.NewLogin, signin.NewLogout, signin.NewAuth, approve.NewApprove, approve.NewDiff, approve.NewPermissions}},
 	{"More:", slices.Concat([]func(*cli.Options) *cobra.Command{manage.NewConfig}, harnessCommands(),
-		[]func(*cli.Options) *cobra.Command{cli.NewVersion, guardian.NewCommand})},
+		[]func(*cli.Options) *cobra.Command{cli.NewVersion, guardian.NewCommand, daemon.NewCommand})},
 }
 
 // newUp returns the command up with the demo of this build.

@@ -36,6 +36,8 @@ var topicsOf = map[string][]string{
 	"disable":          {"managing"},
 	"import":           {"other-programs", "security"},
 	"clients":          {"other-programs", "files"},
+	"connect":          {"gateway", "other-programs", "security"},
+	"down":             {"gateway"},
 	"approve":          {"security", "files"},
 	"login":            {"authorization"},
 	"logout":           {"authorization", "files"},

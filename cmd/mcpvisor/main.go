@@ -7,7 +7,7 @@
 //	exit, terminal, status, schema, ask   codes, streams, words and questions: what is printed and typed
 //	cli, guardian, project                the options of a run, and the servers that it works with
 //	call, approve, inspect, signin        the groups of commands, each of which may use those before it
-//	registry, clients, manage, serve, chaos, demo
+//	registry, clients, daemon, connect, manage, serve, chaos, demo
 //	harness                               the one import of chaos and the demo, which -tags nochaos leaves out
 //
 // The command owns what a person sees: the text and JSON that are printed, the questions on the terminal, the escaping of what

@@ -18,6 +18,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/daemon"
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/guardian"
 	"github.com/mcpvisor/mcpvisor/test/servers"
 )
@@ -27,10 +28,10 @@ var update = flag.Bool("update", false, "rewrite the expected output in testdata
 
 // TestMain makes the test binary all programs of the scripts: mcpvisor itself, and the servers that it starts.
 //
-// A test that runs a command inside its own process starts this binary as that command's guardian. Without the first lines the
+// A command starts this binary as its guardian, and connect starts it as the daemon. Without the first lines the
 // guardian would run all tests, each of which starts another guardian.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == guardian.Command {
+	if len(os.Args) > 1 && (os.Args[1] == guardian.Command || os.Args[1] == daemon.Command) {
 		main()
 		return
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/cli"
+	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/daemon"
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/guardian"
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/terminal"
 )
@@ -63,7 +64,8 @@ var named = []struct{ command, words string }{
 // nameless lists every other command, with the reason why it may wait for all servers or needs none.
 var nameless = map[string]string{
 	"up": "starts all", "serve": "starts all", "list": "is about all", "reload": "is about the files", "search": "asks a registry",
-	"import": "reads files", "clients": "edits files of other programs", "audit": "reads files", "config": "reads files", "chaos": "has servers of its own",
+	"import": "reads files", "clients": "edits files of other programs", "connect": "is about all", "down": "is about all",
+	daemon.Command: "is no command for people", "audit": "reads files", "config": "reads files", "chaos": "has servers of its own",
 	"version": "says what it is", "completion": "writes a script", guardian.Command: "is no command for people",
 	guardian.DemoServerCommand: "is no command for people", "permissions": "reads files", "auth": "has other commands",
 	"help": "explains", "init": "writes a file", "doctor": "looks at the machine",

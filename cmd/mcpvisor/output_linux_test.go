@@ -28,9 +28,9 @@ var printing = map[string]string{
 	"version": "version", "help": "help", "init": "init", "doctor": "doctor", "completion bash": "completion bash", "completion zsh": "completion zsh",
 	"completion fish": "completion fish", "completion powershell": "completion powershell",
 
-	"clients": "clients",
+	"clients": "clients", "down": "down",
 
-	"clients connect": "", "clients disconnect": "", "up": "", "serve": "", "import": "", "chaos proxy ctl": "", "chaos proxy faults": "", "add": "", "add-json": "", "remove": "", "enable": "", "disable": "", "reconnect": "", "search": "", "login": "",
+	"connect": "", "clients connect": "", "clients disconnect": "", "up": "", "serve": "", "import": "", "chaos proxy ctl": "", "chaos proxy faults": "", "add": "", "add-json": "", "remove": "", "enable": "", "disable": "", "reconnect": "", "search": "", "login": "",
 	"logout": "", "permissions allow": "", "permissions ask": "", "permissions deny": "", "permissions remove": "",
 	"chaos": "", "chaos sim": "", "chaos run": "", "chaos check": "", "chaos score": "", "chaos proxy": "", "chaos report": "",
 }

@@ -589,6 +589,16 @@ var Table = []Row{
 		Why:      "they say how a server fares in the words of inspect",
 	},
 	{
+		Packages: []string{"cmd/mcpvisor/internal/daemon"},
+		Height:   command + 10,
+		Why:      "the servers of several projects live in one process, and who asks for them is above",
+	},
+	{
+		Packages: []string{"cmd/mcpvisor/internal/connect"},
+		Height:   command + 11,
+		Why:      "a bridge finds, starts and loses daemons",
+	},
+	{
 		Packages: []string{"cmd/mcpvisor/internal/manage"},
 		Height:   command + 11,
 		Why:      "a server that is added or removed may be installed from a registry, and signed in or out",

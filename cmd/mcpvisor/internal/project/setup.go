@@ -37,9 +37,13 @@ type Setup struct {
 // cannot be read, or files of which none can. Every other problem stays in the setup, whose servers exist and say what is
 // wrong. The setup is nil only if the command line itself is wrong; otherwise a caller that finds a running up may go on with
 // it in spite of the error.
-func LoadSetup(o *cli.Options) (*Setup, error) {
+func LoadSetup(o *cli.Options) (*Setup, error) { return LoadSetupOf(o, "", nil) }
+
+// LoadSetupOf does the work of LoadSetup for another directory than the working directory, and for other variables than those of
+// this process, for a process that has the servers of several. Empty and nil mean those of this process.
+func LoadSetupOf(o *cli.Options, dir string, lookup func(string) (string, bool)) (*Setup, error) {
 	found, err := readFiles(o.Ctx, discover.Options{
-		Files: o.Configs, Servers: o.Servers, Only: o.Only, Stdin: o.In, ApproveAll: o.Approve,
+		Dir: dir, Lookup: lookup, Files: o.Configs, Servers: o.Servers, Only: o.Only, Stdin: o.In, ApproveAll: o.Approve,
 	})
 	if err != nil {
 		return nil, err

@@ -1,0 +1,270 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// agentProcess is a mcpvisor connect with a test in the place of the agent.
+type agentProcess struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	in     io.WriteCloser
+	lines  chan map[string]any
+	stderr bytes.Buffer
+	next   int
+}
+
+// agent starts a mcpvisor connect and shakes hands with it.
+func (p *place) agent(args ...string) *agentProcess {
+	p.t.Helper()
+	a := &agentProcess{t: p.t, cmd: p.command(append([]string{"connect"}, args...)...), lines: make(chan map[string]any, 1000)}
+	in, err := a.cmd.StdinPipe()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	out, err := a.cmd.StdoutPipe()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	a.in, a.cmd.Stderr = in, &a.stderr
+	if err := a.cmd.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+	p.t.Cleanup(func() {
+		_ = a.cmd.Process.Kill() // it has ended, if the test went well
+		_ = a.cmd.Wait()
+		if p.t.Failed() {
+			log, _ := os.ReadFile(filepath.Join(p.home, "state", "mcpvisor", "daemon.log"))
+			p.t.Logf("standard error:\n%s\nlog of the daemon:\n%s", a.stderr.String(), log)
+		}
+	})
+	go func() { // it ends with the process
+		defer close(a.lines)
+		r := bufio.NewReader(out)
+		for {
+			line, err := r.ReadBytes('\n')
+			if err != nil {
+				return
+			}
+			var m map[string]any
+			if err := json.Unmarshal(line, &m); err != nil {
+				m = map[string]any{"broken": string(line)}
+			}
+			a.lines <- m
+		}
+	}()
+	a.ask("initialize", `{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"1"}}`)
+	a.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	return a
+}
+
+// send writes a line.
+func (a *agentProcess) send(line string) {
+	a.t.Helper()
+	if _, err := io.WriteString(a.in, line+"\n"); err != nil {
+		a.t.Fatal(err)
+	}
+}
+
+// begin sends a request and returns its id.
+func (a *agentProcess) begin(method, params string) int {
+	a.t.Helper()
+	a.next++
+	a.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`, a.next, method, params))
+	return a.next
+}
+
+// answer waits for the answer to a request and returns its result, or its error as text.
+func (a *agentProcess) answer(id int) string {
+	a.t.Helper()
+	timeout := time.After(patience)
+	for {
+		select {
+		case m, ok := <-a.lines:
+			if !ok {
+				a.t.Fatal("the bridge has ended")
+			}
+			if n, numbered := m["id"].(float64); numbered && int(n) == id && m["method"] == nil {
+				text, _ := json.Marshal(m["result"])
+				if m["error"] != nil {
+					text, _ = json.Marshal(m["error"])
+				}
+				return string(text)
+			}
+		case <-timeout:
+			a.t.Fatalf("request %d has no answer", id)
+		}
+	}
+}
+
+// ask sends a request and returns its answer.
+func (a *agentProcess) ask(method, params string) string {
+	a.t.Helper()
+	return a.answer(a.begin(method, params))
+}
+
+// awaits repeats a request until the answer has a text: servers come after the daemon.
+func (a *agentProcess) awaits(method, params, text string) {
+	a.t.Helper()
+	got := ""
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		if got = a.ask(method, params); strings.Contains(got, text) {
+			return
+		}
+	}
+	a.t.Fatalf("%s never has %q, but %s", method, text, got)
+}
+
+// ends closes the agent's side and waits for the bridge.
+func (a *agentProcess) ends() {
+	a.t.Helper()
+	_ = a.in.Close()
+	done := make(chan error, 1)
+	go func() { done <- a.cmd.Wait() }()
+	select {
+	case err := <-done:
+		if err != nil {
+			a.t.Errorf("the bridge: %v", err)
+		}
+	case <-time.After(patience):
+		a.t.Error("the bridge does not end")
+	}
+}
+
+// daemonPID returns the process of the daemon, by its lock.
+func (p *place) daemonPID() int {
+	p.t.Helper()
+	for _, v := range p.env {
+		if dir, ok := strings.CutPrefix(v, "XDG_RUNTIME_DIR="); ok {
+			text, _ := os.ReadFile(filepath.Join(dir, "mcpvisor", "daemon.lock"))
+			if pid, err := strconv.Atoi(strings.TrimSpace(string(text))); err == nil {
+				return pid
+			}
+		}
+	}
+	p.t.Fatal("there is no daemon")
+	return 0
+}
+
+// userServers writes the person's own configuration.
+func (p *place) userServers(text string) {
+	p.t.Helper()
+	file := filepath.Join(p.home, "config", "mcpvisor", "mcp.json")
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		p.t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// goodServer is a configuration with one good server.
+const goodServer = `{"mcpServers": {"good": {"command": "fixture", "args": ["mcp-fixture", "good"]}}}`
+
+// TestAgentsGoOnWithoutTheirDaemon kills the daemon under two agents: a call in its middle is unknown, everything after it works, both
+// share one server process, and down leaves nothing.
+func TestAgentsGoOnWithoutTheirDaemon(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, "")
+	p.userServers(goodServer)
+	one, two := p.agent(), p.agent()
+	const echo = `{"name":"good__echo","arguments":{"text":"hello"}}`
+	for _, a := range []*agentProcess{one, two} {
+		a.awaits("tools/list", `{}`, `"good__echo"`)
+		if got := a.ask("tools/call", echo); !strings.Contains(got, `"hello"`) {
+			t.Fatal(got)
+		}
+	}
+	servers := 0
+	for _, line := range marked([]byte("HOME=" + p.home + "\x00")) {
+		if strings.Contains(line, "mcp-fixture") {
+			servers++
+		}
+	}
+	if servers != 1 {
+		t.Errorf("%d server processes for two agents", servers)
+	}
+
+	first := p.daemonPID()
+	id := one.begin("tools/call", `{"name":"good__sleep","arguments":{"for":"1m"}}`)
+	one.ask("ping", `{}`)
+	if err := syscall.Kill(first, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if got := one.answer(id); !strings.Contains(got, `"mcpvisor/outcome":"unknown"`) || !strings.Contains(got, `"isError":true`) {
+		t.Errorf("a call in its middle: %s", got)
+	}
+	for _, a := range []*agentProcess{one, two} {
+		a.awaits("tools/call", echo, `"hello"`)
+	}
+	if second := p.daemonPID(); second == first {
+		t.Error("it is the daemon that was killed")
+	}
+
+	// A daemon that is asked to end answers what it has, and agents get the next one without an unknown call.
+	id = one.begin("tools/call", `{"name":"good__sleep","arguments":{"for":"1s"}}`)
+	one.ask("ping", `{}`)
+	if out, err := p.command("down").CombinedOutput(); err != nil {
+		t.Errorf("down: %v: %s", err, out)
+	}
+	if got := one.answer(id); !strings.Contains(got, "slept 1s") {
+		t.Errorf("a call at the end of the daemon: %s", got)
+	}
+	two.awaits("tools/call", echo, `"hello"`)
+	one.ends()
+	two.ends()
+	if out, err := p.command("down").CombinedOutput(); err != nil || !strings.Contains(string(out), "The daemon has ended.") {
+		t.Errorf("down: %v: %s", err, out)
+	}
+	if out, err := p.command("down").CombinedOutput(); err != nil || !strings.Contains(string(out), "No daemon runs.") {
+		t.Errorf("down once more: %v: %s", err, out)
+	}
+}
+
+// TestAProjectsServerWaitsForItsApproval connects an agent in a project whose server nobody has approved: it is named with the
+// command that approves it and not started; after that command it is there, with the variable that its entry mentions and no other.
+func TestAProjectsServerWaitsForItsApproval(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, "")
+	p.env = append(p.env, "MENTIONED=canary-one", "UNMENTIONED=canary-two")
+	if err := os.WriteFile(filepath.Join(p.dir, ".mcp.json"), []byte(`{"mcpServers": {"mine": {"command": "fixture",
+		"args": ["mcp-fixture", "good"], "env": {"GIVEN": "${MENTIONED}"}}}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a := p.agent()
+	if got := a.ask("tools/list", `{}`); strings.Contains(got, "mine__") {
+		t.Errorf("it runs without an approval: %s", got)
+	}
+	// The commands of the project talk to the daemon.
+	if out, err := p.command("list").CombinedOutput(); !strings.Contains(string(out), fmt.Sprintf("(pid %d)", p.daemonPID())) {
+		t.Errorf("list: %v: %s", err, out)
+	}
+	if out, err := p.command("approve", "mine", "--yes").CombinedOutput(); err != nil {
+		t.Fatalf("approve: %v: %s", err, out)
+	}
+	a.ends()
+	if !strings.Contains(a.stderr.String(), `the server "mine" waits for your approval and is not started: mcpvisor --dir`) {
+		t.Errorf("standard error: %s", a.stderr.String())
+	}
+	b := p.agent()
+	b.awaits("tools/call", `{"name":"mine__env","arguments":{"name":"GIVEN"}}`, "canary-one")
+	if got := b.ask("tools/call", `{"name":"mine__env","arguments":{"name":"UNMENTIONED"}}`); strings.Contains(got, "canary-two") {
+		t.Errorf("a variable that nobody mentions: %s", got)
+	}
+	b.ends()
+	if out, err := p.command("down").CombinedOutput(); err != nil {
+		t.Errorf("down: %v: %s", err, out)
+	}
+}

@@ -1,0 +1,423 @@
+package connect
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/mcpvisor/mcpvisor/messages/rawjson"
+)
+
+// A bridge carries the messages of one agent to the daemon and back, and survives the daemon. It is a value without a clock and
+// without I/O: every method takes what has happened and returns the lines that are to be written. Its owner calls one at a time.
+//
+// What it remembers is what a new daemon must be told: the agent's handshake, its log level, its subscriptions, and the requests
+// that have no answer yet. A request that only reads is asked a second time; any other may have run, and is answered as unknown.
+type bridge struct {
+	// epoch counts the connections to daemons.
+	epoch int
+	phase phase
+	// handshake is the agent's request initialize, answered says that it has a result, of which capabilities is a part, and ready
+	// that the agent has sent notifications/initialized. An agent of the modern era has none.
+	handshake       []byte
+	answered, ready bool
+	capabilities    []byte
+	// level is the agent's last request of a log level, and subscribed are its requests of subscriptions by their URI.
+	level      []byte
+	subscribed map[string][]byte
+	// open holds the requests of the agent without an answer, in their order.
+	open []openRequest
+	// waiting holds notifications and answers of the agent that wait for a daemon.
+	waiting [][]byte
+	// replayed counts the requests of the bridge itself that the daemon has not answered.
+	replayed int
+	// asked holds the ids of the daemon's requests that the agent has not answered, as the daemon wrote them.
+	asked map[string]bool
+}
+
+// phase says what a bridge may send to the daemon.
+type phase int
+
+const (
+	// disconnected: nothing can be sent.
+	disconnected phase = iota
+	// replaying: the daemon is told what the one before knew, and nothing else is sent.
+	replaying
+	// connected: everything is passed on.
+	connected
+	// draining: the daemon answers what it has got, and gets nothing more.
+	draining
+)
+
+// openRequest is a request of the agent.
+type openRequest struct {
+	id     string
+	method string
+	line   []byte
+	// sent says that the present daemon has it.
+	sent bool
+}
+
+// lines is what a step of the bridge wants to be written.
+type lines struct {
+	toAgent, toDaemon [][]byte
+}
+
+// addLines appends what another step wants.
+func (l *lines) addLines(more lines) {
+	l.toAgent, l.toDaemon = append(l.toAgent, more.toAgent...), append(l.toDaemon, more.toDaemon...)
+}
+
+// replayPrefix begins the ids of the bridge's own requests.
+const replayPrefix = "mcpvisor-connect-"
+
+// readOnly are the requests that change nothing, or the same thing once more, so that they can be asked twice.
+var readOnly = []string{"initialize", "server/discover", "ping", "tools/list", "resources/list", "resources/templates/list", "resources/read",
+	"prompts/list", "prompts/get", "completion/complete", "logging/setLevel", "resources/subscribe", "resources/unsubscribe",
+	"subscriptions/listen", "tasks/get", "tasks/list", "tasks/result"}
+
+// envelope is the frame of a message: JSON as it was written.
+type envelope struct {
+	id, method, params []byte
+}
+
+// readEnvelope reads the frame of a message. One that is no object has an empty frame, and is passed on as it is: the daemon
+// says what is wrong with it.
+func readEnvelope(line []byte) (e envelope) {
+	at := rawjson.SkipSpace(line, 0)
+	if at >= len(line) || line[at] != '{' {
+		return e
+	}
+	for o := rawjson.ObjectAt(line, at, 0); o.Next(); {
+		value := o.Skip()
+		switch string(o.Name) {
+		case "id":
+			e.id = bytes.TrimSpace(value)
+		case "method":
+			e.method = bytes.TrimSpace(value)
+		case "params":
+			e.params = bytes.TrimSpace(value)
+		}
+	}
+	return e
+}
+
+// methodName returns the method; empty for an answer.
+func (e envelope) methodName() string {
+	s, _ := rawjson.Text(e.method)
+	return s
+}
+
+// isRequest reports whether the message wants an answer.
+func (e envelope) isRequest() bool { return e.methodName() != "" && !rawjson.IsNull(e.id) }
+
+// fromAgent takes a line of the agent.
+func (b *bridge) fromAgent(line []byte) (out lines) {
+	e := readEnvelope(line)
+	method := e.methodName()
+	switch {
+	case e.isRequest():
+		r := openRequest{id: string(e.id), method: method, line: line, sent: b.phase == connected}
+		b.rememberRequest(method, e, line)
+		b.open = append(b.open, r)
+		if r.sent {
+			out.toDaemon = append(out.toDaemon, line)
+		}
+		return out
+	case method == "notifications/initialized":
+		b.ready = true
+	case method == "notifications/cancelled":
+		if unsent, known := b.cancelRequest(string(bytes.TrimSpace(rawjson.Member(e.params, "requestId")))); known && unsent {
+			return out // the daemon has never heard of it
+		}
+	case method == "" && e.id != nil:
+		return b.answerQuestion(e, line)
+	}
+	if b.phase != connected {
+		// A new daemon learns by the replay that the agent is ready.
+		if method != "notifications/initialized" {
+			b.waiting = append(b.waiting, line)
+		}
+		return out
+	}
+	out.toDaemon = append(out.toDaemon, line)
+	return out
+}
+
+// rememberRequest keeps what a later daemon must be told.
+func (b *bridge) rememberRequest(method string, e envelope, line []byte) {
+	uri := string(bytes.TrimSpace(rawjson.Member(e.params, "uri")))
+	switch method {
+	case "initialize":
+		if b.handshake == nil {
+			b.handshake = line
+		}
+	case "logging/setLevel":
+		b.level = line
+	case "resources/subscribe":
+		if b.subscribed == nil {
+			b.subscribed = map[string][]byte{}
+		}
+		b.subscribed[uri] = line
+	case "resources/unsubscribe":
+		delete(b.subscribed, uri)
+	}
+}
+
+// cancelRequest forgets a request that the agent takes back. unsent says that no daemon has it.
+func (b *bridge) cancelRequest(id string) (unsent, known bool) {
+	i := slices.IndexFunc(b.open, func(r openRequest) bool { return r.id == id })
+	if i < 0 {
+		return false, false
+	}
+	unsent = !b.open[i].sent
+	b.open = slices.Delete(b.open, i, i+1)
+	return unsent, true
+}
+
+// answerQuestion passes the agent's answer on to the daemon that has asked; one to a daemon of before is dropped.
+func (b *bridge) answerQuestion(e envelope, line []byte) (out lines) {
+	text, _ := rawjson.Text(e.id)
+	prefix := fmt.Sprintf("%d:", b.epoch)
+	id, ours := bytes.CutPrefix([]byte(text), []byte(prefix))
+	if !ours || !b.asked[string(id)] {
+		return out
+	}
+	delete(b.asked, string(id))
+	out.toDaemon = append(out.toDaemon, withID(line, id))
+	return out
+}
+
+// fromDaemon takes a line of the daemon.
+func (b *bridge) fromDaemon(line []byte) (out lines) {
+	e := readEnvelope(line)
+	switch method := e.methodName(); {
+	case e.isRequest():
+		if b.asked == nil {
+			b.asked = map[string]bool{}
+		}
+		b.asked[string(e.id)] = true
+		out.toAgent = append(out.toAgent, withID(line, b.questionID(e.id)))
+		return out
+	case method == "notifications/cancelled":
+		if id := bytes.TrimSpace(rawjson.Member(e.params, "requestId")); b.asked[string(id)] {
+			delete(b.asked, string(id))
+			out.toAgent = append(out.toAgent, cancelNotice(b.questionID(id)))
+			return out
+		}
+	case method == "" && e.id != nil:
+		if text, ok := rawjson.Text(e.id); ok && bytes.HasPrefix([]byte(text), []byte(replayPrefix)) {
+			return b.replayAnswered()
+		}
+		b.finishRequest(string(e.id), line)
+	}
+	out.toAgent = append(out.toAgent, line)
+	return out
+}
+
+// finishRequest forgets a request that has its answer.
+func (b *bridge) finishRequest(id string, line []byte) {
+	i := slices.IndexFunc(b.open, func(r openRequest) bool { return r.id == id })
+	if i < 0 {
+		return
+	}
+	if b.open[i].method == "initialize" {
+		if result := rawjson.Member(line, "result"); rawjson.IsObject(result) {
+			b.answered, b.capabilities = true, rawjson.Member(result, "capabilities")
+		} else {
+			b.handshake = nil // the agent may try once more
+		}
+	}
+	b.open = slices.Delete(b.open, i, i+1)
+}
+
+// beginDaemon begins with a new daemon: with the handshake if the agent has had one, else with what waits.
+func (b *bridge) beginDaemon() (out lines) {
+	b.epoch++
+	b.asked = nil
+	if !b.answered {
+		b.phase = connected
+		return b.sendWaiting()
+	}
+	b.phase, b.replayed = replaying, 0
+	out.toDaemon = append(out.toDaemon, b.replayRequest(b.handshake))
+	return out
+}
+
+// replayRequest returns a request of the agent as one of the bridge itself.
+func (b *bridge) replayRequest(line []byte) []byte {
+	b.replayed++
+	return withID(line, rawjson.AppendText(nil, replayPrefix+strconv.Itoa(b.epoch)+"-"+strconv.Itoa(b.replayed)))
+}
+
+// replayAnswered is called for each answer to a request of the bridge. The first one is that of the handshake; after it follow the
+// rest of what the daemon must know and what has waited. The lists may be others than those of the daemon before.
+func (b *bridge) replayAnswered() (out lines) {
+	if b.phase != replaying {
+		return out // an answer to a level or a subscription, which nobody has asked for
+	}
+	b.phase = connected
+	if b.ready {
+		out.toDaemon = append(out.toDaemon, []byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}`))
+	}
+	if b.level != nil && !b.isOpen(b.level) {
+		out.toDaemon = append(out.toDaemon, b.replayRequest(b.level))
+	}
+	for _, uri := range sortedKeys(b.subscribed) {
+		if line := b.subscribed[uri]; !b.isOpen(line) {
+			out.toDaemon = append(out.toDaemon, b.replayRequest(line))
+		}
+	}
+	for _, kind := range []string{"tools", "prompts", "resources"} {
+		if b.ready && string(rawjson.Member(rawjson.Member(b.capabilities, kind), "listChanged")) == "true" {
+			out.toAgent = append(out.toAgent, []byte(`{"jsonrpc":"2.0","method":"notifications/`+kind+`/list_changed"}`))
+		}
+	}
+	out.addLines(b.sendWaiting())
+	return out
+}
+
+// isOpen reports whether a request has no answer, and is therefore sent by itself.
+func (b *bridge) isOpen(line []byte) bool {
+	return slices.ContainsFunc(b.open, func(r openRequest) bool { return bytes.Equal(r.line, line) })
+}
+
+// stopSending is called when the daemon wants nothing more: it is told where the end is, and what comes waits for the next daemon.
+func (b *bridge) stopSending(confirm []byte) (out lines) {
+	if b.phase == disconnected || b.phase == draining {
+		return out
+	}
+	b.phase = draining
+	out.toDaemon = append(out.toDaemon, confirm)
+	return out
+}
+
+// waitingBytes returns the bytes that wait for a daemon or its answer.
+func (b *bridge) waitingBytes() (n int) {
+	for _, r := range b.open {
+		n += len(r.line)
+	}
+	for _, line := range b.waiting {
+		n += len(line)
+	}
+	return n
+}
+
+// sendWaiting sends the requests and notifications that wait for a daemon.
+func (b *bridge) sendWaiting() (out lines) {
+	for i := range b.open {
+		if !b.open[i].sent {
+			b.open[i].sent = true
+			out.toDaemon = append(out.toDaemon, b.open[i].line)
+			// Without an answer to the handshake there was no replay, and the agent may have gone on.
+			if b.open[i].method == "initialize" && b.ready {
+				out.toDaemon = append(out.toDaemon, []byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}`))
+			}
+		}
+	}
+	out.toDaemon = append(out.toDaemon, b.waiting...)
+	b.waiting = nil
+	return out
+}
+
+// loseDaemon is called when the daemon has gone. Requests that it had are asked a second time if they only read; the others
+// are answered: they may have run. Questions of the daemon are taken back.
+func (b *bridge) loseDaemon() (out lines) {
+	if b.phase == disconnected {
+		return out
+	}
+	b.phase = disconnected
+	b.open = slices.DeleteFunc(b.open, func(r openRequest) bool {
+		if r.sent && !slices.Contains(readOnly, r.method) {
+			out.toAgent = append(out.toAgent, unknownAnswer(r))
+			return true
+		}
+		return false
+	})
+	for i := range b.open {
+		b.open[i].sent = false
+	}
+	for _, id := range sortedKeys(b.asked) {
+		out.toAgent = append(out.toAgent, cancelNotice(b.questionID([]byte(id))))
+	}
+	b.asked = nil
+	return out
+}
+
+// refuseWaiting answers what waits for a daemon that cannot be had: nothing of it was sent.
+func (b *bridge) refuseWaiting(reason string) (out lines) {
+	b.open = slices.DeleteFunc(b.open, func(r openRequest) bool {
+		if r.sent {
+			return false
+		}
+		out.toAgent = append(out.toAgent, refusedAnswer(r, reason))
+		if r.method == "initialize" {
+			b.handshake = nil
+		}
+		return true
+	})
+	b.waiting = nil
+	return out
+}
+
+// questionID returns the id under which the agent knows a question of the daemon: daemons count anew, and an answer to one must not
+// reach the next.
+func (b *bridge) questionID(id []byte) []byte {
+	return rawjson.AppendText(nil, fmt.Sprintf("%d:%s", b.epoch, id))
+}
+
+// withID returns a message with another id; everything else keeps its bytes.
+func withID(line, id []byte) []byte {
+	at := rawjson.SkipSpace(line, 0)
+	for o := rawjson.ObjectAt(line, at, 0); o.Next(); {
+		name := string(o.Name)
+		value := o.Skip()
+		if name == "id" {
+			end := o.Position()
+			out := append(bytes.Clone(line[:end-len(value)]), id...)
+			return append(out, line[end:]...)
+		}
+	}
+	return line
+}
+
+// cancelNotice tells the agent that a question needs no answer.
+func cancelNotice(id []byte) []byte {
+	out := append([]byte(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":`), id...)
+	return append(out, `,"reason":"mcpvisor was started anew"}}`...)
+}
+
+// unknownAnswer is the answer to a request of which it is not known whether it has run.
+func unknownAnswer(r openRequest) []byte {
+	return failedAnswer(r, "unknown", "the daemon of mcpvisor ended before it answered. The call may have run: look at what it would have "+
+		"changed before calling again.")
+}
+
+// refusedAnswer is the answer to a request that was not sent.
+func refusedAnswer(r openRequest, reason string) []byte {
+	return failedAnswer(r, "not-sent", reason+". Nothing was sent, so calling again cannot run it twice.")
+}
+
+// failedAnswer is a result that the model reads, for a call of a tool, and an error for any other request.
+func failedAnswer(r openRequest, outcome, text string) []byte {
+	out := append([]byte(`{"jsonrpc":"2.0","id":`), r.id...)
+	if r.method == "tools/call" {
+		out = rawjson.AppendText(append(out, `,"result":{"content":[{"type":"text","text":`...), text)
+		out = rawjson.AppendText(append(out, `}],"isError":true,"resultType":"complete","_meta":{"mcpvisor/outcome":`...), outcome)
+		return append(out, `}}}`...)
+	}
+	out = rawjson.AppendText(append(out, `,"error":{"code":-32603,"message":`...), text)
+	out = rawjson.AppendText(append(out, `,"data":{"mcpvisor/outcome":`...), outcome)
+	return append(out, `}}}`...)
+}
+
+// sortedKeys returns the keys of a map in their order, so that a replay is the same each time.
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}

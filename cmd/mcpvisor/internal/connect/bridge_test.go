@@ -1,0 +1,127 @@
+package connect
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/tools/txtar"
+
+	"github.com/mcpvisor/mcpvisor/messages/rawjson"
+)
+
+var update = flag.Bool("update", false, "write what the bridge answers into testdata")
+
+// TestBridgeTranscripts plays the stories of testdata. In "said" each line is a step: "agent" and "daemon" bring a message, and
+// connect, disconnect, drain and refuse are what happens to the daemon. In "heard" stand the same steps with the lines that the
+// bridge writes after each: "> agent" and "> daemon".
+func TestBridgeTranscripts(t *testing.T) {
+	names, _ := filepath.Glob("testdata/*.txtar")
+	if len(names) == 0 {
+		t.Fatal("no testdata")
+	}
+	for _, name := range names {
+		t.Run(strings.TrimSuffix(filepath.Base(name), ".txtar"), func(t *testing.T) {
+			a, err := txtar.ParseFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var heard bytes.Buffer
+			b := &bridge{}
+			for step := range strings.Lines(string(a.Files[0].Data)) {
+				step = strings.TrimSpace(step)
+				heard.WriteString(step + "\n")
+				out := playStep(b, step)
+				for _, line := range out.toDaemon {
+					heard.WriteString("> daemon " + string(line) + "\n")
+				}
+				for _, line := range out.toAgent {
+					heard.WriteString("> agent " + string(line) + "\n")
+				}
+			}
+			if *update {
+				a.Files = append(a.Files[:1], txtar.File{Name: "heard", Data: heard.Bytes()})
+				if err := os.WriteFile(name, txtar.Format(a), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if len(a.Files) != 2 || string(a.Files[1].Data) != heard.String() {
+				t.Errorf("heard:\n%s", heard.String())
+			}
+		})
+	}
+}
+
+// playStep takes one step of a story.
+func playStep(b *bridge, step string) lines {
+	word, rest, _ := strings.Cut(step, " ")
+	switch word {
+	case "agent":
+		return b.fromAgent([]byte(rest))
+	case "daemon":
+		return b.fromDaemon([]byte(rest))
+	case "connect":
+		return b.beginDaemon()
+	case "disconnect":
+		return b.loseDaemon()
+	case "drain":
+		return b.stopSending([]byte(`{"mcpvisor":"drained"}`))
+	case "refuse":
+		return b.refuseWaiting(rest)
+	}
+	panic("no such step: " + step)
+}
+
+// FuzzBridge plays any lines of both sides with any ends of the daemon, and checks that no call is sent to a daemon twice, and that
+// what the bridge makes by itself is JSON.
+func FuzzBridge(f *testing.F) {
+	f.Add([]byte("c\na{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{}}\nx\nc\n"))
+	f.Add([]byte("a{\"id\":1,\"method\":\"initialize\"}\nc\nd{\"id\":1,\"result\":{}}\nx\na{\"id\":2,\"method\":\"tools/call\"}\nc\nd{\"id\":\"mcpvisor-connect-2-1\"}\n"))
+	f.Add([]byte("c\nd{\"id\":7,\"method\":\"roots/list\"}\na{\"id\":\"1:7\",\"result\":{}}\n"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		b := &bridge{}
+		calls, sent := map[string]int{}, map[string]int{}
+		for line := range bytes.Lines(text) {
+			line = bytes.TrimSpace(line)
+			if len(line) == 0 {
+				continue
+			}
+			var out lines
+			switch kind, rest := line[0], line[1:]; kind {
+			case 'a':
+				if e := readEnvelope(rest); e.isRequest() && e.methodName() == "tools/call" {
+					calls[string(rest)]++
+				}
+				out = b.fromAgent(rest)
+			case 'd':
+				out = b.fromDaemon(rest)
+			case 'c':
+				if b.phase == disconnected {
+					out = b.beginDaemon()
+				}
+			case 'x':
+				out = b.loseDaemon()
+			case 'r':
+				out = b.refuseWaiting("no")
+			case 'e':
+				out = b.stopSending([]byte("{}"))
+			}
+			for _, l := range out.toDaemon {
+				if _, call := calls[string(l)]; call {
+					if sent[string(l)]++; sent[string(l)] > calls[string(l)] {
+						t.Fatalf("sent more often than asked: %s", l)
+					}
+				}
+			}
+			for _, l := range out.toAgent {
+				if bytes.Contains(l, []byte("mcpvisor/outcome")) && rawjson.Valid(line[1:]) && !rawjson.Valid(l) {
+					t.Fatalf("no JSON: %s", l)
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,374 @@
+// Package daemon holds the process that keeps the servers of one user for all agents: the hidden command that is the daemon, and how
+// a bridge finds or starts it.
+//
+// How it fits: package connect calls [Dial], which gives it a connection to the daemon. On it bridge and daemon greet each other
+// (hello.go); after that the daemon serves MCP on it by transports/serve, from the gateway of the directory's servers. Each
+// directory with servers of its own has a manager, and all others share that of the user's servers (host.go). Package control owns
+// the socket, its lock, and the decision whether a peer may use it.
+//
+//	agent ── stdio ── mcpvisor connect ══ socket ══ daemon ── serve.Stdio ── gateway ── manager ── servers
+//
+//	daemon.go  the command: accepts bridges, ends when nobody needs it
+//	host.go    the servers of one directory, their gateway and control socket
+//	hello.go   what bridge and daemon say to each other before the messages
+//	start.go   finds, starts and ends the daemon
+//
+// Guarantees: one daemon for each user, also if many bridges begin at once; it has a session of its own and outlives the agent that
+// started it. It ends ten minutes after its last bridge. It gets no variable of an agent but those that approved entries mention,
+// and a few that every program has. A server that waits for an approval is not started.
+//
+// Not promised: that the variables of two agents are alike. Servers run once for each set of values; PATH is that of the agent that
+// started the daemon.
+package daemon
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/signal"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/cli"
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/messages/rawjson"
+	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/supervisor/audit"
+	"github.com/mcpvisor/mcpvisor/supervisor/control"
+	"github.com/mcpvisor/mcpvisor/transports/serve"
+)
+
+// Command is the hidden command by which this program becomes the daemon.
+const Command = "__daemon"
+
+const (
+	// defaultIdle is how long a daemon without bridges goes on, and how long servers without agents do.
+	defaultIdle = 10 * time.Minute
+	// drainTime bounds the calls that are answered before a daemon ends, closeTime the end of the servers after that.
+	drainTime = 10 * time.Second
+	closeTime = 10 * time.Second
+	// maxBridges bounds the connections at a time; further ones are refused.
+	maxBridges = 1024
+)
+
+// NewCommand returns the hidden command of the daemon.
+func NewCommand(o *cli.Options) *cobra.Command {
+	idle := defaultIdle
+	cmd := &cobra.Command{
+		Use:    Command,
+		Short:  "Keep the servers of this user for all agents",
+		Hidden: true,
+		Args:   cli.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.ReportAtOnce()
+			return runDaemon(cmd.Context(), o, idle)
+		},
+	}
+	cmd.Flags().DurationVar(&idle, "idle", defaultIdle, "end this `time` after the last bridge")
+	return cmd
+}
+
+// daemon is the state of the process. One goroutine accepts connections, each of which has a goroutine of its own.
+type daemon struct {
+	options  *cli.Options
+	listener *control.DaemonListener
+	idle     time.Duration
+	built    int64
+	// end makes runDaemon return; the first cause counts.
+	end context.CancelCauseFunc
+
+	// mu guards the fields below.
+	mu sync.Mutex
+	// bridges holds the connections that are served, hosts the servers by the key of hostKey.
+	bridges map[*bridgeConn]bool
+	hosts   map[string]*host
+	// unused ends the daemon when it fires; it runs while there is no bridge.
+	unused *time.Timer
+	// ending says that no bridge is accepted any more.
+	ending bool
+	// awaiting holds the connections of those who wait for the end of the process.
+	awaiting []net.Conn
+	// running counts the goroutines of connections.
+	running sync.WaitGroup
+}
+
+// runDaemon is the daemon from its first connection to the end of its servers.
+func runDaemon(ctx context.Context, o *cli.Options, idle time.Duration) error {
+	location, err := control.DaemonLocationOf()
+	if err != nil {
+		return err
+	}
+	listener, err := control.ListenDaemon(location)
+	if err != nil {
+		return err
+	}
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	// A terminal that is closed ends its programs by this signal; the daemon is nobody's.
+	signal.Ignore(syscall.SIGHUP)
+	d := &daemon{options: o, listener: listener, idle: idle, built: builtTime(), end: end, bridges: map[*bridgeConn]bool{}, hosts: map[string]*host{}}
+	d.unused = time.AfterFunc(idle, func() { end(errUnused) })
+	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	go func() { // it ends with the listener
+		defer d.recoverPanic()
+		d.acceptBridges(serving)
+	}()
+	<-ctx.Done()
+	d.drainBridges()
+	stop()
+	d.running.Wait()
+	d.closeHosts()
+	return nil
+}
+
+// errUnused is the cause of the end of a daemon that nobody needs.
+var errUnused = errors.New("no agent has used it")
+
+// recoverPanic ends the daemon in good order after a panic.
+func (d *daemon) recoverPanic() {
+	if p := recover(); p != nil {
+		d.reportFailure(fmt.Errorf("a defect of mcpvisor: %s", messages.Line(fmt.Sprint(p), 400)))
+		d.end(errors.New("a defect of mcpvisor"))
+	}
+}
+
+// reportFailure writes an error into the log of the daemon.
+func (d *daemon) reportFailure(err error) {
+	fmt.Fprintf(d.options.Err, "%s mcpvisor: %s\n", time.Now().Format(time.RFC3339), messages.Line(err.Error(), 800))
+}
+
+// acceptBridges accepts connections until the listener is closed.
+func (d *daemon) acceptBridges(ctx context.Context) {
+	for {
+		conn, examine, err := d.listener.AcceptPeer()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil { // no more descriptors: the bridges that are there go on, and more fit in later
+			d.reportFailure(err)
+			time.Sleep(100 * time.Millisecond)
+			continue
+		}
+		b := &bridgeConn{Conn: conn}
+		if !d.addBridge(b) {
+			_ = writeLine(conn, welcome{Protocol: Protocol, Draining: d.isEnding(), Error: "too many agents are connected"})
+			_ = conn.Close()
+			continue
+		}
+		go func() {
+			defer d.removeBridge(b)
+			defer d.recoverPanic()
+			if err := d.serveBridge(ctx, b, examine); err != nil {
+				d.reportFailure(err)
+			}
+		}()
+	}
+}
+
+// addBridge counts a connection. It reports false if there is no room, or the daemon is ending.
+func (d *daemon) addBridge(b *bridgeConn) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.ending || len(d.bridges) >= maxBridges {
+		return false
+	}
+	d.running.Add(1)
+	d.bridges[b] = true
+	d.unused.Stop()
+	return true
+}
+
+// removeBridge ends a connection. The time without bridges begins with the last one.
+func (d *daemon) removeBridge(b *bridgeConn) {
+	d.mu.Lock()
+	if !slices.Contains(d.awaiting, b.Conn) {
+		_ = b.Close() // the bridge learns by it
+	}
+	delete(d.bridges, b)
+	if len(d.bridges) == 0 && !d.ending {
+		d.unused.Reset(d.idle)
+	}
+	d.mu.Unlock()
+	d.running.Done()
+}
+
+// awaitEnd keeps a connection open until the process has ended, by which the other side notices that.
+func (d *daemon) awaitEnd(b *bridgeConn) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.awaiting = append(d.awaiting, b.Conn)
+}
+
+func (d *daemon) isEnding() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.ending
+}
+
+// serveBridge greets a bridge and serves its agent until one of them goes.
+func (d *daemon) serveBridge(ctx context.Context, b *bridgeConn, examine func(context.Context) (context.Context, error)) error {
+	_ = b.SetDeadline(time.Now().Add(greetingTime))
+	refuse := func(err error) error {
+		_ = writeLine(b.Conn, welcome{Protocol: Protocol, Version: supervisor.Version(), PID: os.Getpid(), Error: err.Error()})
+		return err
+	}
+	ctx, err := examine(ctx)
+	if err != nil {
+		return refuse(err)
+	}
+	r := bufio.NewReaderSize(b.Conn, 64<<10)
+	var h hello
+	if err := readLine(r, &h); err != nil {
+		return nil //nolint:nilerr // it has said nothing that could be answered
+	}
+	// A bridge of a newer program does not talk to an older daemon: that one ends, and the bridge starts its own.
+	if h.Action == actionEnd || h.Built > d.built && d.built != 0 {
+		_ = writeLine(b.Conn, welcome{Protocol: Protocol, PID: os.Getpid(), Draining: true})
+		if h.Action == actionEnd {
+			_ = b.SetDeadline(time.Time{})
+			d.awaitEnd(b)
+			d.end(errors.New("it was asked to end"))
+			return nil
+		}
+		d.end(errors.New("a newer mcpvisor takes its place"))
+		return nil
+	}
+	if h.Protocol != Protocol {
+		return refuse(fmt.Errorf("the daemon (process %d, version %s) speaks protocol %d, and this mcpvisor (%s) %d; use the newer one, or end the "+
+			"daemon with: mcpvisor down", os.Getpid(), supervisor.Version(), Protocol, messages.Line(h.Version, 40), h.Protocol))
+	}
+	want, err := wantedVariables(h.Dir)
+	if err != nil {
+		return refuse(err)
+	}
+	if err := writeLine(b.Conn, welcome{Protocol: Protocol, Version: supervisor.Version(), PID: os.Getpid(), Want: want}); err != nil {
+		return nil //nolint:nilerr // the bridge has gone
+	}
+	var given values
+	if err := readLine(r, &given); err != nil {
+		return nil //nolint:nilerr // the bridge has gone
+	}
+	served, notes, err := d.useHost(h.Dir, wantedOnly(want, given.Env))
+	if err != nil {
+		return refuse(err)
+	}
+	defer d.releaseHost(served)
+	if err := writeLine(b.Conn, welcome{Protocol: Protocol, Version: supervisor.Version(), PID: os.Getpid(), Ready: true, Notes: notes}); err != nil {
+		return nil //nolint:nilerr // the bridge has gone
+	}
+	_ = b.SetDeadline(time.Time{})
+	b.greeted()
+	// An agent that goes, in whatever way, is no failure of the daemon.
+	_ = serve.Stdio(ctx, serve.Options{Service: served.gateway}, serve.Principal{Name: audit.User()}, "", &drainReader{r: r}, b)
+	return nil
+}
+
+// drainBridges ends the daemon for its bridges: none is accepted any more, those that are there send nothing more, and what they have sent
+// is answered within drainTime.
+func (d *daemon) drainBridges() {
+	d.mu.Lock()
+	d.ending = true
+	d.unused.Stop()
+	var all []*bridgeConn
+	for b := range d.bridges {
+		all = append(all, b)
+	}
+	d.mu.Unlock()
+	d.listener.StopListening()
+	for _, b := range all {
+		b.announceEnd()
+	}
+	deadline := time.Now().Add(drainTime)
+	for time.Now().Before(deadline) && d.countBridges() > 0 {
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// countBridges returns how many bridges are there.
+func (d *daemon) countBridges() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.bridges)
+}
+
+// bridgeConn is the connection to a bridge. Writes of whole lines do not mix.
+type bridgeConn struct {
+	net.Conn
+	mu sync.Mutex
+	// served says that messages are passed on.
+	served bool
+}
+
+// Write writes whole lines.
+func (b *bridgeConn) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.Conn.Write(p)
+}
+
+// greeted says that messages are passed on from now on.
+func (b *bridgeConn) greeted() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.served = true
+}
+
+// announceEnd tells the bridge to send nothing more; one that is still greeting is cut.
+func (b *bridgeConn) announceEnd() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.served {
+		_ = b.SetReadDeadline(time.Unix(1, 0))
+		return
+	}
+	_ = b.SetWriteDeadline(time.Now().Add(drainTime))
+	_, _ = b.Conn.Write([]byte(DrainLine + "\n")) // a bridge that has gone needs no notice
+}
+
+// drainReader ends where the bridge confirms that it sends nothing more.
+type drainReader struct {
+	r    *bufio.Reader
+	rest []byte
+	// begun says that rest is in the middle of a line.
+	begun, ended bool
+}
+
+// Read returns whole lines or parts of them, and io.EOF in the place of DrainedLine.
+func (d *drainReader) Read(p []byte) (int, error) {
+	if len(d.rest) == 0 {
+		if d.ended {
+			return 0, io.EOF
+		}
+		part, err := d.r.ReadSlice('\n')
+		if err != nil && !errors.Is(err, bufio.ErrBufferFull) && len(part) == 0 {
+			return 0, err
+		}
+		if !d.begun && isDrained(part) {
+			d.ended = true
+			return 0, io.EOF
+		}
+		d.begun = part[len(part)-1] != '\n'
+		d.rest = part
+	}
+	n := copy(p, d.rest)
+	d.rest = d.rest[n:]
+	return n, nil
+}
+
+// isDrained reports whether a line is DrainedLine.
+func isDrained(line []byte) bool {
+	if len(line) > 2*len(DrainedLine) {
+		return false
+	}
+	word, _ := rawjson.Text(rawjson.Member(line, "mcpvisor"))
+	return word == "drained"
+}

@@ -1,0 +1,178 @@
+package daemon
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/messages/rawjson"
+	"github.com/mcpvisor/mcpvisor/supervisor"
+)
+
+// Protocol is the version of what a bridge and a daemon say to each other before they pass on messages: lines of JSON, of which the
+// hello and the first answer never change their meaning, so that two versions can refuse each other by name.
+//
+//	bridge  hello    {"protocol": 1, "version": …, "built": …, "dir": …}
+//	daemon  welcome  {"protocol": 1, "want": ["TOKEN", …]}          or  {"error": …}  or  {"draining": true}
+//	bridge  values   {"env": {"TOKEN": …}}
+//	daemon  welcome  {"protocol": 1, "ready": true, "notes": […]}   or  {"error": …}
+//
+// After that each line is a message of MCP, but for two: see DrainLine.
+const Protocol = 1
+
+const (
+	// DrainLine tells a bridge that the daemon is ending: it sends nothing more, and confirms that with DrainedLine. What the daemon
+	// has got by then it answers.
+	DrainLine   = `{"mcpvisor":"draining"}`
+	DrainedLine = `{"mcpvisor":"drained"}`
+)
+
+// The actions of a hello.
+const (
+	// actionServe asks for the servers of a directory.
+	actionServe = ""
+	// actionEnd asks the daemon to end, in good order.
+	actionEnd = "end"
+)
+
+// hello is the first line of a bridge.
+type hello struct {
+	Protocol int    `json:"protocol"`
+	Version  string `json:"version"`
+	// Built is the time of the program's file, in nanoseconds: a daemon of an older file gives way to a bridge of a newer one.
+	Built  int64  `json:"built"`
+	Action string `json:"action,omitempty"`
+	// Dir is the directory in which the agent works.
+	Dir string `json:"dir,omitempty"`
+}
+
+// welcome is an answer of the daemon.
+type welcome struct {
+	Protocol int    `json:"protocol"`
+	Version  string `json:"version,omitempty"`
+	PID      int    `json:"pid,omitempty"`
+	// Want names the variables that the approved entries mention.
+	Want []string `json:"want,omitempty"`
+	// Ready says that messages may follow. Notes are for the person.
+	Ready bool     `json:"ready,omitempty"`
+	Notes []string `json:"notes,omitempty"`
+	// Draining says that the daemon ends, so that another one can begin.
+	Draining bool   `json:"draining,omitempty"`
+	Error    string `json:"error,omitempty"`
+}
+
+// values is the second line of a bridge.
+type values struct {
+	Env map[string]string `json:"env"`
+}
+
+// maxHello bounds each line of the greeting.
+const maxHello = 1 << 20
+
+// greetingTime bounds the greeting: a daemon that does not answer is no daemon, and a peer that says nothing is cut.
+const greetingTime = 15 * time.Second
+
+// errDraining says that the daemon is ending, and that the next one may be started.
+var errDraining = errors.New("the daemon is ending")
+
+// writeLine writes a value as one line.
+func writeLine(w io.Writer, v any) error {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(append(text, '\n'))
+	return err
+}
+
+// readLine reads a line into a value.
+func readLine(r *bufio.Reader, v any) error {
+	var line []byte
+	for {
+		part, err := r.ReadSlice('\n')
+		line = append(line, part...)
+		switch {
+		case len(line) > maxHello:
+			return errors.New("the greeting is too long")
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		case err != nil:
+			return err
+		}
+		return rawjson.Unmarshal(bytes.TrimSpace(line), v)
+	}
+}
+
+// ownHello returns the hello of this program.
+func ownHello() hello {
+	return hello{Protocol: Protocol, Version: supervisor.Version(), Built: builtTime()}
+}
+
+// builtTime returns the time of this program's file; 0 if it is not known.
+func builtTime() int64 {
+	self, err := os.Executable()
+	if err != nil {
+		return 0
+	}
+	info, err := os.Stat(self)
+	if err != nil {
+		return 0
+	}
+	return info.ModTime().UnixNano()
+}
+
+// introduce tells the daemon which servers are wanted, and gives it the variables that it asks for. It returns a reader of what
+// follows, and notes for the person.
+func introduce(conn net.Conn, dir string, lookup func(string) (string, bool)) (*bufio.Reader, []string, error) {
+	_ = conn.SetDeadline(time.Now().Add(greetingTime)) // without it a dead daemon is noticed later
+	r := bufio.NewReaderSize(conn, 64<<10)
+	h := ownHello()
+	h.Dir = dir
+	var answer welcome
+	if err := exchangeLines(conn, r, h, &answer); err != nil {
+		return nil, nil, err
+	}
+	given := values{Env: map[string]string{}}
+	for _, name := range answer.Want {
+		if v, ok := lookup(name); ok {
+			given.Env[name] = v
+		}
+	}
+	if err := exchangeLines(conn, r, given, &answer); err != nil {
+		return nil, nil, err
+	}
+	if !answer.Ready {
+		return nil, nil, errors.New("the daemon does not say that it is ready")
+	}
+	_ = conn.SetDeadline(time.Time{})
+	return r, answer.Notes, nil
+}
+
+// exchangeLines writes a line and reads the answer of the daemon.
+func exchangeLines(conn net.Conn, r *bufio.Reader, line any, answer *welcome) error {
+	if err := writeLine(conn, line); err != nil {
+		return err
+	}
+	*answer = welcome{}
+	if err := readLine(r, answer); err != nil {
+		return err
+	}
+	switch {
+	case answer.Draining:
+		return errDraining
+	case answer.Error != "":
+		return &messages.Error{Op: "connect", Class: messages.ClassInvalid, Text: messages.Line(answer.Error, 400)}
+	case answer.Protocol != Protocol:
+		return &messages.Error{Op: "connect", Class: messages.ClassUnsupported,
+			Text: fmt.Sprintf("the daemon (process %d, version %s) speaks another protocol than this mcpvisor: %d, not %d", answer.PID,
+				messages.Line(answer.Version, 40), answer.Protocol, Protocol), Fix: "end it with: mcpvisor down"}
+	}
+	return nil
+}

@@ -1,0 +1,204 @@
+package daemon
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor/control"
+)
+
+// startTime bounds the wait for a daemon that has just been started, and for one that is ending.
+const startTime = 15 * time.Second
+
+// Dial connects to the daemon of this user for the servers of a directory, and starts a daemon if there is none. lookup gives the
+// variables that the daemon asks for. The reader has what the daemon sends; notes are for the person.
+func Dial(ctx context.Context, dir string, lookup func(string) (string, bool)) (conn net.Conn, r *bufio.Reader, notes []string, err error) {
+	location, err := control.DaemonLocationOf()
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, startTime)
+	defer cancel()
+	for {
+		conn, err = control.DialDaemon(ctx, location)
+		if errors.Is(err, control.ErrNotRunning) {
+			conn, err = startDaemon(ctx, location)
+		}
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+		r, notes, err = introduce(conn, dir, lookup)
+		if stop(); err == nil {
+			return conn, r, notes, nil
+		}
+		_ = conn.Close() // what was said on it is lost
+		var refused *messages.Error
+		if errors.As(err, &refused) || ctx.Err() != nil {
+			return nil, nil, nil, err
+		}
+		// It is ending, or has ended in this moment: the next one is found or started.
+		if err := sleepFor(ctx, 20*time.Millisecond); err != nil {
+			return nil, nil, nil, err
+		}
+	}
+}
+
+// startDaemon starts a daemon, under a lock so that of many bridges one does, and waits until it accepts connections.
+func startDaemon(ctx context.Context, location control.DaemonLocation) (net.Conn, error) {
+	if err := os.MkdirAll(filepath.Dir(location.Starting), 0o700); err != nil {
+		return nil, startError(location, err)
+	}
+	lock := flock.New(location.Starting, flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o600))
+	if ok, err := lock.TryLockContext(ctx, 10*time.Millisecond); err != nil || !ok {
+		return nil, startError(location, errors.Join(errors.New("another process has been starting it for too long"), err))
+	}
+	defer func() { _ = lock.Unlock() }()
+	// The one who had the lock before has started it.
+	if conn, err := control.DialDaemon(ctx, location); err == nil || !errors.Is(err, control.ErrNotRunning) {
+		return conn, err
+	}
+	ended, err := spawn(location)
+	if err != nil {
+		return nil, startError(location, err)
+	}
+	for {
+		conn, err := control.DialDaemon(ctx, location)
+		if !errors.Is(err, control.ErrNotRunning) {
+			return conn, err
+		}
+		select {
+		case err := <-ended:
+			// Another daemon may have been faster, or still be ending.
+			if conn, dialErr := control.DialDaemon(ctx, location); dialErr == nil {
+				return conn, nil
+			}
+			if sleepFor(ctx, 100*time.Millisecond) != nil {
+				return nil, startError(location, err)
+			}
+			if ended, err = spawn(location); err != nil {
+				return nil, startError(location, err)
+			}
+		case <-ctx.Done():
+			return nil, startError(location, ctx.Err())
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// spawn starts this program as the daemon: with a session of its own, so that it outlives the agent, and with the few variables that
+// every program has. ended gets the error with which it ends.
+func spawn(location control.DaemonLocation) (ended <-chan error, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	// A program that was replaced by a newer one is to be started from its new file.
+	if _, err := os.Stat(self); err != nil {
+		if self, err = exec.LookPath(os.Args[0]); err != nil {
+			return nil, err
+		}
+	}
+	if err := os.MkdirAll(filepath.Dir(location.Log), 0o700); err != nil {
+		return nil, err
+	}
+	log, err := os.OpenFile(location.Log, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	cmd := exec.Command(self, Command)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return !keptVariable(v) })
+	cmd.Dir = string(filepath.Separator)
+	if home, err := os.UserHomeDir(); err == nil {
+		cmd.Dir = home
+	}
+	cmd.SysProcAttr = ownSession()
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	done := make(chan error, 1) // the daemon outlives whoever waits
+	go func() { done <- cmd.Wait() }()
+	return done, nil
+}
+
+// kept lists the variables that a daemon gets from the one who starts it: what programs need to run at all, and what leads to the
+// files of mcpvisor. All others cross the socket, and only if an approved entry mentions them.
+var kept = []string{"HOME", "USER", "LOGNAME", "SHELL", "PATH", "LANG", "LANGUAGE", "TZ", "TMPDIR", "TEMP", "TMP", "DBUS_SESSION_BUS_ADDRESS",
+	"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy", "SSL_CERT_FILE", "SSL_CERT_DIR", "SYSTEMROOT", "SYSTEMDRIVE",
+	"WINDIR", "COMSPEC", "PATHEXT", "APPDATA", "LOCALAPPDATA", "PROGRAMDATA", "PROGRAMFILES", "USERPROFILE", "USERNAME"}
+
+// keptVariable reports whether NAME=VALUE is one of them.
+func keptVariable(v string) bool {
+	name, _, _ := strings.Cut(v, "=")
+	return slices.Contains(kept, name) || slices.Contains(kept, strings.ToUpper(name)) && filepath.Separator == '\\' ||
+		strings.HasPrefix(name, "XDG_") || strings.HasPrefix(name, "LC_") || strings.HasPrefix(name, "MCPVISOR_")
+}
+
+// startError is the error about a daemon that could not be started.
+func startError(location control.DaemonLocation, err error) error {
+	text := "the daemon of mcpvisor cannot be started"
+	if err != nil {
+		text += ": " + messages.Line(err.Error(), 200)
+	}
+	fix := "see " + location.Log
+	return &messages.Error{Op: "connect", Class: messages.ClassConfig, Text: text, Fix: fix, Err: err}
+}
+
+// sleepFor waits, unless ctx ends.
+func sleepFor(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}
+
+// End asks the daemon to end in good order and waits until it has. It reports false if there is none.
+func End(ctx context.Context) (bool, error) {
+	location, err := control.DaemonLocationOf()
+	if err != nil {
+		return false, err
+	}
+	conn, err := control.DialDaemon(ctx, location)
+	if errors.Is(err, control.ErrNotRunning) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer conn.Close()
+	deadline := time.Now().Add(drainTime + closeTime + 5*time.Second)
+	_ = conn.SetDeadline(deadline)
+	h := ownHello()
+	h.Action = actionEnd
+	r := bufio.NewReader(conn)
+	var answer welcome
+	if err := exchangeLines(conn, r, h, &answer); !errors.Is(err, errDraining) {
+		if err == nil {
+			err = fmt.Errorf("the daemon (process %d) does not end", answer.PID)
+		}
+		return true, err
+	}
+	// The connection is closed by the end of the daemon.
+	if _, err := r.ReadByte(); errors.Is(err, os.ErrDeadlineExceeded) {
+		return true, &messages.Error{Op: "down", Class: messages.ClassTimeout, Text: "the daemon has not ended in time", Fix: "see " + location.Log}
+	}
+	return true, nil
+}
