@@ -519,6 +519,20 @@ var Table = []Row{
 		Why:      "what drives the tiers, and the tools made of them, is for the command and for nothing below it",
 	},
 	{
+		Packages: []string{"test/chaos/client/..."},
+		Height:   harness + 7,
+		Why:      "the clients of other people's libraries stand beside the package that plays to any client, so that it and who imports it hold none",
+	},
+	{
+		Packages: []string{"test/chaos/client"},
+		Height:   harness + 6,
+		Why:      "days are played to any client through three methods; which library it is of, it does not know",
+		Never: map[string]string{
+			"github.com/mark3labs/mcp-go":            "whoever tests a client of one library pays for no other",
+			"github.com/modelcontextprotocol/go-sdk": "whoever tests a client of one library pays for no other",
+		},
+	},
+	{
 		Packages: []string{"test/chaos/campaign"},
 		Height:   harness + 6,
 		Why:      "many runs stand on one",

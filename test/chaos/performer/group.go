@@ -23,6 +23,9 @@ type Options struct {
 	Now func() time.Duration
 	// Machine makes the servers; nil means peer.New.
 	Machine func(peer.Config) peer.Machine
+	// Memory keeps everything in this process, without processes and sockets, so that a bubble of testing/synctest can hold the
+	// group: servers over stdio are reached by Server.OpenStream, those over HTTP with Server.HTTPClient.
+	Memory bool
 	// Program is the path of the program that becomes a peer when it is started with the arguments that [Main] knows; empty
 	// means this program.
 	Program string
@@ -55,8 +58,10 @@ func Open(plan scenario.Plan, o Options) (_ *Group, err error) {
 		o.Machine = peer.New
 	}
 	g := &Group{plan: plan, options: o, descriptors: &descriptorLimit{}, servers: map[string]*Server{}}
-	if g.children, err = openChildListener(); err != nil {
-		return nil, err
+	if !o.Memory {
+		if g.children, err = openChildListener(); err != nil {
+			return nil, err
+		}
 	}
 	defer func() {
 		// Close copes with a group of which only a part is open.
@@ -64,7 +69,7 @@ func Open(plan scenario.Plan, o Options) (_ *Group, err error) {
 			g.Close()
 		}
 	}()
-	if slices.ContainsFunc(plan.Faults, func(f scenario.PlannedFault) bool { return f.Fault == faultMissingBinary }) {
+	if !o.Memory && slices.ContainsFunc(plan.Faults, func(f scenario.PlannedFault) bool { return f.Fault == faultMissingBinary }) {
 		if g.folder, err = os.MkdirTemp("", "mcpvisor-chaos-"); err != nil {
 			return nil, fmt.Errorf("no folder can be made for the run: %w", err)
 		}
@@ -75,7 +80,9 @@ func Open(plan scenario.Plan, o Options) (_ *Group, err error) {
 			return nil, err
 		}
 	}
-	g.children.acceptChildren(g.servers)
+	if g.children != nil {
+		g.children.acceptChildren(g.servers)
+	}
 	return g, nil
 }
 
@@ -93,6 +100,10 @@ func (g *Group) newServer(srv scenario.Server) (s *Server, err error) {
 	}
 	switch srv.Kind {
 	case messages.Stdio:
+		if g.options.Memory {
+			s.endpoint = &memoryEndpoint{}
+			break
+		}
 		s.endpoint, err = g.newStdioEndpoint(srv.Name, secret)
 	case messages.HTTP, messages.SSE, messages.WebSocket:
 		s.endpoint, err = g.newWebEndpoint(s, secret)
@@ -140,7 +151,12 @@ func seedOf(seed uint64, server string) uint64 {
 func (g *Group) Server(name string) *Server { return g.servers[name] }
 
 // Mark returns a text that stands in the arguments of every process of the group.
-func (g *Group) Mark() string { return g.children.address }
+func (g *Group) Mark() string {
+	if g.children == nil {
+		return ""
+	}
+	return g.children.address
+}
 
 // Begin begins a fault on its server, or on every server if it names none.
 func (g *Group) Begin(f scenario.PlannedFault) {
@@ -169,7 +185,11 @@ func (g *Group) concernedServers(f scenario.PlannedFault) (all []*Server) {
 }
 
 // EndEscaped ends the processes that have left the process group of their server. The client cannot reach them.
-func (g *Group) EndEscaped() { g.children.endEscaped() }
+func (g *Group) EndEscaped() {
+	if g.children != nil {
+		g.children.endEscaped()
+	}
+}
 
 // ReleaseEnded releases the connections that have ended, and returns how many have not: a client over HTTP need not announce
 // an end.
@@ -186,9 +206,12 @@ func (g *Group) Close() {
 	for _, s := range g.servers {
 		s.close()
 	}
-	g.children.close()
 	// Who keeps the group keeps no machine with it: a run measures what is left of it.
-	g.servers, g.children.servers = nil, nil
+	g.servers = nil
+	if g.children != nil {
+		g.children.close()
+		g.children.servers = nil
+	}
 	g.descriptors.resetLimit()
 	if g.folder != "" {
 		_ = os.RemoveAll(g.folder)

@@ -20,8 +20,10 @@ type webEndpoint struct {
 	owner *Server
 	kind  messages.TransportKind
 	// address is chosen by the first Listen and kept: the client's spec names it for the whole run.
-	address     string
-	server      *http.Server
+	address string
+	server  *http.Server
+	// memory takes the place of the network; nil if the server has a port.
+	memory      *memoryNetwork
 	descriptors *descriptorLimit
 	// apiKey is a secret that the client sends with every request.
 	apiKey string
@@ -51,6 +53,9 @@ func (g *Group) newWebEndpoint(s *Server, secret string) (*webEndpoint, error) {
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, socketKey{}, c) },
 	}
 	w.server.ErrorLog = discardLogger
+	if g.options.Memory {
+		w.memory = &memoryNetwork{}
+	}
 	if g.options.Front != nil {
 		w.server.Handler = g.options.Front(w)
 	}
@@ -70,6 +75,10 @@ func (w *webEndpoint) allowConns() error {
 	for try := range 50 {
 		if try > 0 {
 			time.Sleep(20 * time.Millisecond)
+		}
+		if w.memory != nil {
+			l = w.memory.listen()
+			break
 		}
 		if l, err = net.Listen("tcp", w.address); err == nil {
 			break
@@ -106,7 +115,7 @@ func (w *webEndpoint) endpointSpec() messages.Spec {
 // blockStart implements serverEndpoint. A socket needs no program, only descriptors.
 func (w *webEndpoint) blockStart(class messages.Class, undo bool) {
 	switch {
-	case class != messages.ClassExhausted:
+	case class != messages.ClassExhausted || w.memory != nil:
 	case undo:
 		w.descriptors.restoreLimit()
 	default:

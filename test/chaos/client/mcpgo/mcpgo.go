@@ -1,0 +1,105 @@
+// Package mcpgo makes clients of mark3labs/mcp-go for package chaos.
+//
+//	chaos.TestClient(t, mcpgo.Dial())
+//
+// The package is part of a harness for tests: what it exports may change without notice.
+package mcpgo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+
+	"github.com/mark3labs/mcp-go/client"
+	"github.com/mark3labs/mcp-go/client/transport"
+	"github.com/mark3labs/mcp-go/mcp"
+
+	chaos "github.com/mcpvisor/mcpvisor/test/chaos/client"
+)
+
+// Dial connects a new client, with these options, to the server of each day, and again when its connection is lost, as the library's
+// documentation shows ("Connection Recovery") without the retry of the call.
+func Dial(options ...client.ClientOption) chaos.Dial {
+	overStream := chaos.Redial(func(ctx context.Context, stream io.ReadWriteCloser) (chaos.Client, error) {
+		return connect(ctx, transport.NewIO(stream, stream, io.NopCloser(strings.NewReader(""))), options)
+	})
+	overHTTP := chaos.RedialHTTP(func(ctx context.Context, url string, c *http.Client) (chaos.Client, error) {
+		t, err := transport.NewStreamableHTTP(url, transport.WithHTTPBasicClient(c))
+		if err != nil {
+			return nil, err
+		}
+		return connect(ctx, t, options)
+	})
+	return func(ctx context.Context, s *chaos.Server) (chaos.Client, error) {
+		if s.URL != "" {
+			return overHTTP(ctx, s)
+		}
+		return overStream(ctx, s)
+	}
+}
+
+func connect(ctx context.Context, t transport.Interface, options []client.ClientOption) (chaos.Client, error) {
+	c := &connection{Client: client.NewClient(t, options...)}
+	c.OnConnectionLost(func(error) { c.lost.Store(true) })
+	// The context of Start is the lifetime of the transport, which only Close may end.
+	if err := c.Start(context.Background()); err != nil {
+		return nil, err
+	}
+	var r mcp.InitializeRequest
+	r.Params.ProtocolVersion = mcp.LATEST_PROTOCOL_VERSION
+	r.Params.ClientInfo = mcp.Implementation{Name: "mcpvisor-chaos", Version: "1"}
+	if _, err := c.Initialize(ctx, r); err != nil {
+		_ = c.Close() // the first error counts
+		return nil, err
+	}
+	return c, nil
+}
+
+// connection implements chaos.Client.
+type connection struct {
+	*client.Client
+	lost atomic.Bool
+}
+
+// Lost reports whether the library has said that the connection is lost.
+func (c *connection) Lost() bool { return c.lost.Load() }
+
+// noteLoss marks the connection as lost if the error means that, and returns the error.
+func (c *connection) noteLoss(err error) error {
+	if errors.Is(err, transport.ErrTransportClosed) || errors.Is(err, transport.ErrSessionTerminated) {
+		c.lost.Store(true)
+	}
+	return err
+}
+
+// Tools implements chaos.Client: it asks the server each time, as a program does that keeps no list of its own.
+func (c *connection) Tools(ctx context.Context) (names []string, err error) {
+	r, err := c.ListTools(ctx, mcp.ListToolsRequest{})
+	if err != nil {
+		return nil, c.noteLoss(err)
+	}
+	for _, t := range r.Tools {
+		names = append(names, t.Name)
+	}
+	return names, nil
+}
+
+// Call implements chaos.Client.
+func (c *connection) Call(ctx context.Context, tool string, arguments map[string]any) (string, error) {
+	var r mcp.CallToolRequest
+	r.Params.Name, r.Params.Arguments = tool, arguments
+	result, err := c.CallTool(ctx, r)
+	if err != nil {
+		return "", c.noteLoss(err)
+	}
+	for _, content := range result.Content {
+		if text, ok := content.(mcp.TextContent); ok {
+			return text.Text, nil
+		}
+	}
+	return "", fmt.Errorf("the result holds no text")
+}

@@ -1,0 +1,102 @@
+package chaos
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/chaos/client"
+	"github.com/mcpvisor/mcpvisor/test/chaos/report"
+)
+
+// Option changes what [TestClient], [TestProgram] and [TestServer] do.
+type Option func(*settings)
+
+// settings are what the options set.
+type settings struct {
+	seed   uint64
+	days   int
+	only   *regexp.Regexp
+	junit  string
+	limits client.Limits
+	kinds  []messages.TransportKind
+	eras   []messages.Era
+	calls  []string
+
+	// mu guards cases, which are collected for JUnit.
+	mu    sync.Mutex
+	cases []report.JUnitCase
+	bad   error
+}
+
+// Seed is that of the first random day, 1 if it is not said; the next days have the next seeds. With [TestProgram] it decides in which
+// order and which together the cases are played.
+func Seed(seed uint64) Option { return func(s *settings) { s.seed = seed } }
+
+// Days is how many random days there are for each transport and era, 10 if it is not said; 0 is none.
+func Days(n int) Option { return func(s *settings) { s.days = n } }
+
+// Only plays the cases whose name the regular expression matches: "crash", "^half-line$", "seed-7".
+func Only(pattern string) Option {
+	return func(s *settings) { s.only, s.bad = regexp.Compile(pattern) }
+}
+
+// JUnit writes junit.xml into a folder, and beside it for each day that failed a folder with its report, timeline and record.
+func JUnit(dir string) Option { return func(s *settings) { s.junit = dir } }
+
+// Within is how long after the last fault a client may be until its calls succeed again; a minute if it is not said.
+func Within(d time.Duration) Option { return func(s *settings) { s.limits.Back = d } }
+
+// Over names the transports over which [TestClient] plays: messages.Stdio, messages.HTTP; stdio if it is not said.
+func Over(kinds ...messages.TransportKind) Option { return func(s *settings) { s.kinds = kinds } }
+
+// Eras names the eras of the servers that [TestClient] plays. If it is not said, it plays both, and leaves out the modern one for a
+// client that does not speak it.
+func Eras(eras ...messages.Era) Option { return func(s *settings) { s.eras = eras } }
+
+// Calls allows [TestServer] to call tools, each as "TOOL" or "TOOL {json}". Without it only tools are called that the server marks as
+// read-only and that need no argument.
+func Calls(calls ...string) Option { return func(s *settings) { s.calls = calls } }
+
+// newSettings applies the options, and fails the test for one that cannot be used.
+func newSettings(t *testing.T, options []Option) *settings {
+	t.Helper()
+	s := &settings{seed: 1, days: 10, kinds: []messages.TransportKind{messages.Stdio}}
+	for _, o := range options {
+		if o(s); s.bad != nil {
+			t.Fatalf("Only: %v", s.bad)
+		}
+	}
+	if s.junit != "" {
+		t.Cleanup(func() { s.writeJUnit(t) })
+	}
+	return s
+}
+
+// chosen reports whether Only leaves a case in.
+func (s *settings) chosen(name string) bool { return s.only == nil || s.only.MatchString(name) }
+
+// note keeps a case for JUnit.
+func (s *settings) note(c report.JUnitCase) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cases = append(s.cases, c)
+}
+
+// writeJUnit writes the file of all cases.
+func (s *settings) writeJUnit(t *testing.T) {
+	t.Helper()
+	text, err := report.JUnit(t.Name(), s.cases)
+	if err == nil {
+		if err = os.MkdirAll(s.junit, 0o755); err == nil {
+			err = os.WriteFile(filepath.Join(s.junit, "junit.xml"), text, 0o644)
+		}
+	}
+	if err != nil {
+		t.Errorf("JUnit: %v", err)
+	}
+}
