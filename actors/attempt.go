@@ -113,7 +113,8 @@ func newAttempt(
 	name string, spec *messages.Spec, epoch uint64, limits opening.Limits, post func(any), released func(uint64),
 ) *attempt {
 	a := &attempt{epoch: epoch, name: name, spec: spec, post: post, released: released, limits: limits}
-	a.ctx, a.cancel = context.WithCancelCause(context.Background())
+	// All requests of an instance are its principal's.
+	a.ctx, a.cancel = context.WithCancelCause(messages.WithCaller(context.Background(), spec.Principal))
 	a.startBound()
 	return a
 }
@@ -276,7 +277,7 @@ func (a *attempt) startListing(spec *messages.Spec, first bool, timeout time.Dur
 			return listDone{epoch: a.epoch, listErr: a.explainTimeout(ctx, step, err)}, nil
 		}
 		if err == nil && a.prepare != nil {
-			a.prepare(ctx, a.name, spec, offeredTools(&list, spec))
+			a.prepare(ctx, serverOf(a.name, spec), spec, offeredTools(&list, spec))
 		}
 		return listDone{epoch: a.epoch, list: list}, err
 	})

@@ -9,13 +9,15 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// awaitTool finds the entry of a tool that is not in the catalog, by its qualified name or by its server and its own name there.
+// awaitTool finds the entry of a tool that is not in the catalog, by its qualified name or by its own name at the request's server or
+// instance.
 // The catalog withdraws the tools of a server that is down, and lacks those of one that was never connected. In both cases the
 // server is configured, so the call waits for it to connect, for Wait at most, and fails with the server's state if it
 // does not. remaining is the part of Wait that this wait has not used.
-func (c *Calls) awaitTool(ctx context.Context, qualified, server, tool string) (_ *catalog.Entry, remaining time.Duration, _ error) {
-	// A refusal is final, so it comes before any wait.
-	if c.Refuse != nil {
+func (c *Calls) awaitTool(ctx context.Context, r *Request, qualified, tool string) (_ *catalog.Entry, remaining time.Duration, _ error) {
+	server := r.Server
+	// A refusal is final, so it comes before any wait. For an instance it was asked before that was made.
+	if c.Refuse != nil && r.Instance == "" {
 		if err := c.Refuse(qualified, server, tool); err != nil {
 			return nil, 0, err
 		}
@@ -27,12 +29,15 @@ func (c *Calls) awaitTool(ctx context.Context, qualified, server, tool string) (
 		if server == "" {
 			return nil, 0, c.unknownNameError(qualified)
 		}
-		if cell := c.Cell(server); cell != nil && isResting(cell.View()) && cell.View().Tools != nil {
+		if cell := c.Cell(server); r.Instance == "" && cell != nil && isResting(cell.View()) && cell.View().Tools != nil {
 			// The tools of a resting server are in the catalog, so this name is wrong: the server is not connected for it.
 			return nil, 0, c.unknownNameError(qualified)
 		}
 	}
-	// A lazy server whose tools are unknown must connect to show them.
+	if r.Instance != "" {
+		server = r.Instance
+	}
+	// A lazy server whose tools are unknown, and an instance that was just made, must connect to show them.
 	if err := c.wakeServer(ctx, server, tool); err != nil {
 		return nil, 0, err
 	}
@@ -54,7 +59,11 @@ func (c *Calls) awaitTool(ctx context.Context, qualified, server, tool string) (
 	}
 	// Now the catalog has the tools of every server that was seen as connected.
 	entry, ok := c.Catalog.Snapshot().LookupTool(server, tool)
-	if tool == "" {
+	switch {
+	case r.Instance != "":
+		entry = c.entryOfInstance(r.Instance, tool, qualified)
+		ok = entry != nil
+	case tool == "":
 		entry, ok = c.Catalog.Snapshot().Lookup(qualified)
 	}
 	switch {

@@ -24,6 +24,9 @@ type Calls struct {
 	Cell func(server string) *Cell
 	// Wake sends a lazy server the command to connect; it does not wait.
 	Wake func(server string)
+	// StartInstance makes the caller's instance of a server whose spec has share "principal", and returns when it is there, not yet
+	// connected; nil also if the server has another spec by now.
+	StartInstance func(ctx context.Context, server, principal string) error
 	// Handle is the whole chain, for the requests that Calls makes itself.
 	Handle Handler
 	// Refuse returns why a tool that is not in the catalog may not be called in any state of its server: by its qualified
@@ -43,17 +46,24 @@ type Calls struct {
 func (c *Calls) FindTool(ctx context.Context, r *Request) (err error) {
 	// Nearly every call finds its tool here, without a lock.
 	var ok bool
-	if r.wait = c.Wait; r.Server == "" {
+	named := r.Server
+	if r.wait = c.Wait; named == "" {
 		r.Entry, ok = c.Catalog.Snapshot().Lookup(r.Name)
 	} else {
 		r.Entry, ok = c.Catalog.Snapshot().LookupTool(r.Server, r.Name)
 	}
+	if c.mayHaveInstance(ctx, r) {
+		if r.Entry, err = c.enterForTool(ctx, r, r.Entry); err != nil {
+			return err
+		}
+		ok = r.Entry != nil
+	}
 	if !ok {
 		qualified, tool := "", r.Name
-		if r.Server == "" {
+		if named == "" {
 			qualified, tool = r.Name, ""
 		}
-		if r.Entry, r.wait, err = c.awaitTool(ctx, qualified, r.Server, tool); err != nil {
+		if r.Entry, r.wait, err = c.awaitTool(ctx, r, qualified, tool); err != nil {
 			return err
 		}
 	}
@@ -97,7 +107,7 @@ func (c *Calls) Explain(_ context.Context, r *Request, err error) error {
 
 // completeError adds the server and the tool to an error of the session, and removes the server's secrets from its text.
 func (c *Calls) completeError(err error, r *Request) error {
-	op, server, tool := r.Operation(), r.Server, r.toolName()
+	op, server, tool := r.Operation(), r.target(), r.toolName()
 	hide := func(text string) string { return text }
 	if cell := c.Cell(server); cell != nil {
 		hide = cell.RedactText

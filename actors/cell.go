@@ -55,6 +55,11 @@ type Cell struct {
 	// before the cell is published.
 	GivenSecrets func() []string
 
+	// Instances are those of a server whose spec has share "principal". Use counts the requests of an instance, and is nil for a
+	// server itself; it is set before the cell is published.
+	Instances Instances
+	Use       *Use
+
 	// callQueue lets calls wait for a slot; nil if the server never had a bound. Only the server's actor sets it.
 	callQueue *callQueue
 

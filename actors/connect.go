@@ -20,7 +20,7 @@ func (c *Calls) connectionFor(ctx context.Context, r *Request, after uint64, wai
 			return link, nil
 		}
 	}
-	server, tool := r.Server, r.toolName()
+	server, tool := r.target(), r.toolName()
 	cell := c.Cell(server)
 	if cell == nil {
 		return nil, c.notConnectedError(server, tool, nil)
@@ -57,16 +57,16 @@ func (c *Calls) linkIn(v *View, r *Request) (*Link, error) {
 	link, tool := v.Link, r.toolName()
 	if r.Entry != nil {
 		// A server is published as connected after its tools are in the catalog; the entry of before has the route of before.
-		e, ok := c.Catalog.Snapshot().LookupTool(r.Server, tool)
+		e, ok := c.Catalog.Snapshot().LookupTool(r.target(), tool)
 		if !ok {
-			return nil, c.unknownToolError(r.Server, tool, v)
+			return nil, c.unknownToolError(r.target(), tool, v)
 		}
 		if link, ok = e.Route.(*Link); !ok || e.State != catalog.Live {
 			link = nil
 		}
 	}
 	if link == nil { // lost again already
-		return nil, c.notConnectedError(r.Server, tool, nil)
+		return nil, c.notConnectedError(r.target(), tool, nil)
 	}
 	return link, nil
 }
@@ -109,7 +109,8 @@ func mayConnectBy(v *View, until time.Time) bool {
 	return false
 }
 
-// wakeServer connects a server that rests, and waits for the end of its attempt. It does nothing about other servers. tool is
+// wakeServer connects a server that rests, and waits for the end of its attempt; of an instance that was made for this request it
+// waits for the first one. It does nothing about other servers. tool is
 // the one to be called, empty for other requests; it only appears in the error.
 func (c *Calls) wakeServer(ctx context.Context, server, tool string) error {
 	cell := c.Cell(server)
@@ -117,8 +118,9 @@ func (c *Calls) wakeServer(ctx context.Context, server, tool string) error {
 		return nil
 	}
 	v := cell.View()
-	// Only a lazy server that is not connected needs a call to connect.
-	if v.State.Phase != messages.Pending || v.Spec.Connect != messages.Lazy {
+	// Only a lazy server that is not connected needs a call to connect. What waits to be tried again is not waited for here.
+	starting := cell.Use != nil && v.State.Step != messages.Restarting
+	if v.State.Phase != messages.Pending || v.Spec.Connect != messages.Lazy && !starting {
 		return nil
 	}
 	if v.State.Step == messages.Idle {

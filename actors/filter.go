@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/mcpvisor/mcpvisor/actors/lifecycle"
@@ -20,9 +21,12 @@ func (s *Server) filterTools() {
 	}
 	s.tools = offeredTools(s.list, s.spec)
 	if s.cfg.Filter != nil {
-		s.tools = s.cfg.Filter(s.cfg.Name, s.spec, s.tools)
+		s.tools = s.cfg.Filter(serverOf(s.cfg.Name, s.spec), s.spec, s.tools)
 	}
 }
+
+// serverOf returns the name by which rules and pins know a server: an instance has those of the server that it is one of.
+func serverOf(name string, spec *messages.Spec) string { return cmp.Or(spec.InstanceOf, name) }
 
 // refilterTools filters again, and announces the list where tools are shown: for a connected server, and for one that rests.
 func (s *Server) refilterTools() {

@@ -109,7 +109,7 @@ func (s *Server) startAttempt(epoch uint64) {
 		cfg.Era = messages.EraAuto
 	}
 	if s.cfg.Handlers != nil {
-		cfg.Handlers = trackAnswers(s.cfg.Handlers(name), &s.cfg.Cell.answers)
+		cfg.Handlers = trackAnswers(s.cfg.Handlers(serverOf(name, spec)), &s.cfg.Cell.answers)
 	}
 	s.hookNotifications(&cfg, epoch)
 	open := s.cfg.Open
@@ -263,7 +263,7 @@ func (s *Server) hideTools(c catalog.Change) {
 // sendToRegistry sends a change. seen, if not nil, is called when every reader sees it. It is not called if the registry dies
 // before: the successor makes every server announce its tools again.
 func (s *Server) sendToRegistry(c catalog.Change, seen func()) {
-	c.Server = s.cfg.Name
+	c.Server, c.Of = s.cfg.Name, s.spec.InstanceOf
 	// If the registry has just died the message is lost, and its successor asks for everything.
 	pid, _ := s.cfg.Registry.PID()
 	if seen != nil {

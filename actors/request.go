@@ -44,6 +44,8 @@ type Request struct {
 	// sent, which may be a copy of the one that it was made for; ctx is bounded as the server's spec says. It may be called twice.
 	Send func(ctx context.Context, s *session.Session, r *Request) error
 
+	// Instance names the instance of the server that gets the request, empty for the server itself.
+	Instance string
 	// Entry is the tool that was found, nil for other requests.
 	Entry *catalog.Entry
 	// Answer is the server's own, Result the object that the caller gets: the same, unless a link replaced it.
@@ -60,6 +62,8 @@ type Request struct {
 	// link is the connection of the current attempt, hasSlot says that it holds a slot there.
 	link    *Link
 	hasSlot bool
+	// use counts the request in at its instance, nil without one.
+	use *Use
 	// callID and published belong to the events of watchers: 0 if no watcher was there at the beginning.
 	callID    uint64
 	published time.Time

@@ -16,6 +16,7 @@ func (v *View) Status() messages.Status {
 		Epoch: s.Epoch, Warm: s.Warm(), Attempts: v.Attempts, Restarts: v.Restarts, Since: v.Since,
 	}
 	st.Remark = v.Spec.Remark
+	st.InstanceOf, st.Principal = v.Spec.InstanceOf, messages.Line(v.Spec.Principal, 200)
 	// The spec is shown without the values of its headers, environment and auth.
 	config := v.Spec.Redacted()
 	st.Config = &config

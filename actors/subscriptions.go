@@ -73,6 +73,13 @@ func (w *Subscriptions) hasURI(uri string) (some, this bool) {
 	return len(w.uris) > 0, this
 }
 
+// Any reports whether there is any subscription.
+func (w *Subscriptions) Any() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.uris) > 0
+}
+
 // URIs returns the resources that are subscribed to, sorted.
 func (w *Subscriptions) URIs() []string {
 	w.mu.Lock()
@@ -81,9 +88,14 @@ func (w *Subscriptions) URIs() []string {
 }
 
 // Subscribe subscribes to a resource: it returns when the server has agreed, and every later connection of the server subscribes
-// again. The error is a *messages.Error with Op "read"; there is no subscription then, unless there was one before.
+// again. For a caller who has an instance of the server it is that of the instance. The error is a *messages.Error with Op "read"; there is no subscription then, unless there was one before.
 func (c *Calls) Subscribe(ctx context.Context, server, uri string) error {
-	cell := c.Cell(server)
+	own := &Request{Method: "resources/subscribe", Server: server}
+	if err := c.EnterInstance(ctx, own); err != nil {
+		return err
+	}
+	defer own.LeaveInstance()
+	cell := c.Cell(own.target())
 	// The resource is added before the request, so that an update which overtakes the answer is published.
 	if cell != nil && !cell.Subscriptions.addURI(uri) {
 		return &messages.Error{Op: "read", Outcome: messages.OutcomeNotSent, Class: messages.ClassExhausted, Server: server,
@@ -101,7 +113,12 @@ func (c *Calls) Subscribe(ctx context.Context, server, uri string) error {
 
 // Unsubscribe ends what Subscribe began. A server that is not connected need not be asked: no connection has the subscription.
 func (c *Calls) Unsubscribe(ctx context.Context, server, uri string) error {
-	cell := c.Cell(server)
+	own := &Request{Method: "resources/unsubscribe", Server: server}
+	if err := c.EnterInstance(ctx, own); err != nil {
+		return err
+	}
+	defer own.LeaveInstance()
+	cell := c.Cell(own.target())
 	// The resource is removed first, so that a connection which opens now does not subscribe again.
 	if cell != nil {
 		cell.Subscriptions.removeURI(uri)

@@ -13,7 +13,7 @@ func (s Status) ToProto() *ServerStatus {
 		Transport: string(s.Transport), ProtocolVersion: s.ProtocolVersion, Attempts: int32(s.Attempts),
 		Restarts: int32(s.Restarts), StderrTail: s.StderrTail, Step: string(s.Step), Class: string(s.Class),
 		Retry: string(s.Retry), Epoch: s.Epoch, Pid: int32(s.PID), Warm: s.Warm, Tools: int32(len(s.Tools)),
-		Era: string(s.Era), Remark: s.Remark, InFlight: clampInt32(s.InFlight), Queued: clampInt32(s.Queued),
+		Era: string(s.Era), Remark: s.Remark, InstanceOf: s.InstanceOf, Principal: s.Principal, InFlight: clampInt32(s.InFlight), Queued: clampInt32(s.Queued),
 		Memory: s.Memory, ToolsError: s.ToolsError, Noise: s.Noise, Challenge: s.Challenge.toProto(), Since: toTimestamp(s.Since),
 	}
 	if i := s.ServerInfo; i != nil {
@@ -53,7 +53,7 @@ func (p *ServerStatus) ToStatus() Status {
 		Transport: TransportKind(p.GetTransport()), ProtocolVersion: p.GetProtocolVersion(), Attempts: int(p.GetAttempts()),
 		Restarts: int(p.GetRestarts()), StderrTail: p.GetStderrTail(), Step: Step(p.GetStep()), Class: Class(p.GetClass()),
 		Retry: Retry(p.GetRetry()), Epoch: p.GetEpoch(), PID: int(p.GetPid()), Warm: p.GetWarm(), Era: Era(p.GetEra()),
-		Remark: p.GetRemark(), InFlight: int(p.GetInFlight()), Queued: int(p.GetQueued()), Memory: p.GetMemory(),
+		Remark: p.GetRemark(), InstanceOf: p.GetInstanceOf(), Principal: p.GetPrincipal(), InFlight: int(p.GetInFlight()), Queued: int(p.GetQueued()), Memory: p.GetMemory(),
 		ToolsError: p.GetToolsError(), Noise: p.GetNoise(), Challenge: p.GetChallenge().toChallenge(),
 		Since: toTime(p.GetSince()), ChangedTools: changedFromProto(p.GetChangedTools()), Instructions: p.GetInstructions(),
 	}

@@ -112,6 +112,9 @@ var (
 	// ErrQueueFull is wrapped by the error of a call that was not sent because Spec.MaxQueued calls wait for a slot at
 	// its server.
 	ErrQueueFull = errors.New("too many calls wait for the server")
+	// ErrTooManyInstances is wrapped by the error of a call that was not sent because its server has as many instances as it may
+	// (Spec.MaxInstances), and none for this caller.
+	ErrTooManyInstances = errors.New("too many callers have an instance of the server")
 	// ErrClosed is wrapped by everything that is asked of a closed manager.
 	ErrClosed = errors.New("manager is closed")
 )

@@ -73,11 +73,14 @@ type ServerSpec struct {
 	Isolation        *ServerIsolation       `protobuf:"bytes,31,opt,name=isolation,proto3" json:"isolation,omitempty"`
 	// template and parameters are what a manager on another machine takes, and nothing beside them: the name of one of its
 	// own specs, and the values of that spec's parameters. They mean nothing to a manager of the same process.
-	Template      string            `protobuf:"bytes,32,opt,name=template,proto3" json:"template,omitempty"`
-	Parameters    map[string]string `protobuf:"bytes,33,rep,name=parameters,proto3" json:"parameters,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	MayControl    bool              `protobuf:"varint,34,opt,name=may_control,json=mayControl,proto3" json:"may_control,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Template       string            `protobuf:"bytes,32,opt,name=template,proto3" json:"template,omitempty"`
+	Parameters     map[string]string `protobuf:"bytes,33,rep,name=parameters,proto3" json:"parameters,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	MayControl     bool              `protobuf:"varint,34,opt,name=may_control,json=mayControl,proto3" json:"may_control,omitempty"`
+	Share          string            `protobuf:"bytes,35,opt,name=share,proto3" json:"share,omitempty"`
+	MaxInstances   int32             `protobuf:"varint,36,opt,name=max_instances,json=maxInstances,proto3" json:"max_instances,omitempty"`
+	InstanceIdleMs int64             `protobuf:"varint,37,opt,name=instance_idle_ms,json=instanceIdleMs,proto3" json:"instance_idle_ms,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *ServerSpec) Reset() {
@@ -346,6 +349,27 @@ func (x *ServerSpec) GetMayControl() bool {
 		return x.MayControl
 	}
 	return false
+}
+
+func (x *ServerSpec) GetShare() string {
+	if x != nil {
+		return x.Share
+	}
+	return ""
+}
+
+func (x *ServerSpec) GetMaxInstances() int32 {
+	if x != nil {
+		return x.MaxInstances
+	}
+	return 0
+}
+
+func (x *ServerSpec) GetInstanceIdleMs() int64 {
+	if x != nil {
+		return x.InstanceIdleMs
+	}
+	return 0
 }
 
 // ServerIsolation is Isolation: its paths are those of the machine that runs the manager.
@@ -2839,9 +2863,12 @@ type ServerStatus struct {
 	// info holds the title, description, website and icons that the server sent in its handshake; unset before the first one.
 	Info *ServerDescription `protobuf:"bytes,33,opt,name=info,proto3" json:"info,omitempty"`
 	// The rest is of the control socket alone. config is redacted.
-	Config        *ServerSpec    `protobuf:"bytes,34,opt,name=config,proto3" json:"config,omitempty"`
-	ToolList      []*ToolSummary `protobuf:"bytes,35,rep,name=tool_list,json=toolList,proto3" json:"tool_list,omitempty"`
-	Instructions  string         `protobuf:"bytes,36,opt,name=instructions,proto3" json:"instructions,omitempty"`
+	Config       *ServerSpec    `protobuf:"bytes,34,opt,name=config,proto3" json:"config,omitempty"`
+	ToolList     []*ToolSummary `protobuf:"bytes,35,rep,name=tool_list,json=toolList,proto3" json:"tool_list,omitempty"`
+	Instructions string         `protobuf:"bytes,36,opt,name=instructions,proto3" json:"instructions,omitempty"`
+	// instance_of is set for an instance of a server, principal is for whom it is.
+	InstanceOf    string `protobuf:"bytes,38,opt,name=instance_of,json=instanceOf,proto3" json:"instance_of,omitempty"`
+	Principal     string `protobuf:"bytes,39,opt,name=principal,proto3" json:"principal,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3124,6 +3151,20 @@ func (x *ServerStatus) GetToolList() []*ToolSummary {
 func (x *ServerStatus) GetInstructions() string {
 	if x != nil {
 		return x.Instructions
+	}
+	return ""
+}
+
+func (x *ServerStatus) GetInstanceOf() string {
+	if x != nil {
+		return x.InstanceOf
+	}
+	return ""
+}
+
+func (x *ServerStatus) GetPrincipal() string {
+	if x != nil {
+		return x.Principal
 	}
 	return ""
 }
@@ -6857,8 +6898,7 @@ var File_messages_messages_proto protoreflect.FileDescriptor
 
 const file_messages_messages_proto_rawDesc = "" +
 	"\n" +
-	"\x17messages/messages.proto\x12\bmcpvisor\x1a\x1fgoogle/protobuf/timestamp.proto\"\xe9\n" +
-	"\n" +
+	"\x17messages/messages.proto\x12\bmcpvisor\x1a\x1fgoogle/protobuf/timestamp.proto\"\xce\v\n" +
 	"\n" +
 	"ServerSpec\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\tR\x04type\x12\x18\n" +
@@ -6901,7 +6941,10 @@ const file_messages_messages_proto_rawDesc = "" +
 	"parameters\x18! \x03(\v2$.mcpvisor.ServerSpec.ParametersEntryR\n" +
 	"parameters\x12\x1f\n" +
 	"\vmay_control\x18\" \x01(\bR\n" +
-	"mayControl\x1a6\n" +
+	"mayControl\x12\x14\n" +
+	"\x05share\x18# \x01(\tR\x05share\x12#\n" +
+	"\rmax_instances\x18$ \x01(\x05R\fmaxInstances\x12(\n" +
+	"\x10instance_idle_ms\x18% \x01(\x03R\x0einstanceIdleMs\x1a6\n" +
 	"\bEnvEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a:\n" +
@@ -7166,7 +7209,8 @@ const file_messages_messages_proto_rawDesc = "" +
 	"LogMessage\x12\x14\n" +
 	"\x05level\x18\x01 \x01(\tR\x05level\x12\x16\n" +
 	"\x06logger\x18\x02 \x01(\tR\x06logger\x12\x12\n" +
-	"\x04data\x18\x03 \x01(\fR\x04data\"\xca\t\n" +
+	"\x04data\x18\x03 \x01(\fR\x04data\"\x89\n" +
+	"\n" +
 	"\fServerStatus\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06status\x18\x02 \x01(\tR\x06status\x12\x1f\n" +
@@ -7207,7 +7251,10 @@ const file_messages_messages_proto_rawDesc = "" +
 	"\x04info\x18! \x01(\v2\x1b.mcpvisor.ServerDescriptionR\x04info\x12,\n" +
 	"\x06config\x18\" \x01(\v2\x14.mcpvisor.ServerSpecR\x06config\x122\n" +
 	"\ttool_list\x18# \x03(\v2\x15.mcpvisor.ToolSummaryR\btoolList\x12\"\n" +
-	"\finstructions\x18$ \x01(\tR\finstructionsJ\x04\b\f\x10\r\"\x97\x01\n" +
+	"\finstructions\x18$ \x01(\tR\finstructions\x12\x1f\n" +
+	"\vinstance_of\x18& \x01(\tR\n" +
+	"instanceOf\x12\x1c\n" +
+	"\tprincipal\x18' \x01(\tR\tprincipalJ\x04\b\f\x10\r\"\x97\x01\n" +
 	"\x11ServerDescription\x12\x14\n" +
 	"\x05title\x18\x01 \x01(\tR\x05title\x12 \n" +
 	"\vdescription\x18\x02 \x01(\tR\vdescription\x12\x1f\n" +

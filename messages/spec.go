@@ -113,6 +113,12 @@ type Spec struct {
 	Connect Connect `json:"connect,omitempty" reconnect:"no"`
 	// IdleTimeout lets a lazy server's connection go when no call used it for so long; 0 means never.
 	IdleTimeout Duration `json:"idleTimeout,omitempty" reconnect:"no"`
+	// Share is ShareAll if empty. MaxInstances bounds the instances that a server with SharePrincipal has at once; a call of a further
+	// principal is not sent and wraps ErrTooManyInstances; 0 means DefaultMaxInstances. InstanceIdle ends an instance that no call,
+	// wait or subscription used for so long; 0 means DefaultInstanceIdle.
+	Share        Share    `json:"share,omitempty" reconnect:"no"`
+	MaxInstances int      `json:"maxInstances,omitempty" reconnect:"no"`
+	InstanceIdle Duration `json:"instanceIdle,omitempty" reconnect:"no"`
 	// ConnectTimeout bounds one attempt from the moment the start gate let it through until the first tool list is in.
 	// 0 means that it may be silent for 30 s, twice as long after each attempt that ended by it, up to 5 min. Time in which its
 	// processes wait for a processor does not count (Linux), nor, for a program that fetches what it runs (npx, uvx, docker run),
@@ -163,6 +169,10 @@ type Spec struct {
 	// Hold is set for a spec that may not start yet, with the reason; the server exists, as failed{denied}. A project
 	// server that its owner has not approved is the case.
 	Hold string `json:"-"`
+	// InstanceOf and Principal are set by the manager on the spec of an instance (SharePrincipal): the server's id, and the caller as
+	// WithCaller named it. Whoever gets a spec from the manager can tell by them for whom it works.
+	InstanceOf string `json:"-"`
+	Principal  string `json:"-"`
 }
 
 // What is done about a tool whose definition changed.
@@ -238,6 +248,9 @@ func (s Spec) normalized() Spec {
 	s.Type = s.Kind()
 	if s.Connect == "" {
 		s.Connect = Eager
+	}
+	if s.Share == ShareAll {
+		s.Share = ""
 	}
 	if s.Era == EraAutoWord {
 		s.Era = EraAuto

@@ -80,7 +80,8 @@ func TestSpecEqualSeesEveryField(t *testing.T) {
 	// What a connection does not depend on. A field that is added later belongs to it until it is listed here.
 	adjustable := map[string]bool{"Disabled": true, "Connect": true, "IdleTimeout": true, "ConnectTimeout": true,
 		"CallTimeout": true, "MaxCallTimeout": true, "StopGrace": true, "AllowedTools": true, "DeniedTools": true,
-		"Trusted": true, "Pin": true, "MaxInFlight": true, "MaxQueued": true}
+		"Trusted": true, "Pin": true, "MaxInFlight": true, "MaxQueued": true,
+		"Share": true, "MaxInstances": true, "InstanceIdle": true}
 	typ := reflect.TypeFor[messages.Spec]()
 	for i := range typ.NumField() {
 		f := typ.Field(i)

@@ -19,6 +19,10 @@ type Status struct {
 	Scope  Scope      `json:"scope,omitempty"`
 	Tools  []ToolInfo `json:"tools,omitempty"`
 
+	// InstanceOf is set for an instance of a server whose spec has share "principal": the server's id. Principal is for whom it is, in
+	// one line.
+	InstanceOf string `json:"instanceOf,omitempty"`
+	Principal  string `json:"principal,omitempty"`
 	// Remark says of a server, whatever its status, that its configuration says something else by now which cannot be used.
 	Remark string `json:"remark,omitempty"`
 	// Reason explains the phase in a few words: "dialing", "timeout, retry at …", "parked, probe at …", "warm".

@@ -39,7 +39,8 @@ func (m *Manager) links(calls *actors.Calls) []chainLink {
 		// Before anything is looked for: a closed manager has no servers, and arguments that cannot be written need none.
 		chainLink{name: "admit", before: m.admit},
 		// Every later link needs to know the server, and the tool. A call may wait here until its server has listed its tools.
-		chainLink{name: "find", before: m.find},
+		// Of a server with share "principal", the request finds the instance of its caller, and uses it to the end.
+		chainLink{name: "find", before: m.find, after: m.leaveInstance},
 		// The events name what was found, so nothing is published of a name that leads nowhere; what is refused is an event as well.
 		chainLink{name: "watch", before: calls.PublishStart, after: calls.PublishEnd},
 		// Inside of all that shows an error to someone, outside of all whose errors may quote the server.
@@ -69,13 +70,28 @@ func (m *Manager) admit(_ context.Context, r *actors.Request) error {
 func (m *Manager) find(ctx context.Context, r *actors.Request) (err error) {
 	switch {
 	case r.Method == actors.CallTool:
-		return m.calls.FindTool(ctx, r)
+		err = m.calls.FindTool(ctx, r)
 	case r.Server != "":
 	case r.Method == actors.ReadResource:
 		r.Server, err = m.findOffering(ctx, r.Name)
 	case r.Method == actors.GetPrompt:
 		r.Server, r.Name, err = m.findPrompt(ctx, r.Name)
 	}
+	if err == nil && r.Method != actors.CallTool {
+		// A server that no rule lets be read starts no instance.
+		if err = m.permit(ctx, r); err == nil {
+			err = m.calls.EnterInstance(ctx, r)
+		}
+	}
+	if err != nil {
+		r.LeaveInstance()
+	}
+	return err
+}
+
+// leaveInstance ends the request's use of an instance.
+func (m *Manager) leaveInstance(_ context.Context, r *actors.Request, err error) error {
+	r.LeaveInstance()
 	return err
 }
 

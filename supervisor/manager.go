@@ -323,9 +323,15 @@ func (m *Manager) Toggle(ctx context.Context, name string, enabled bool) error {
 
 // disableServer disables a server and waits for the catalog, so that the caller reads its own write. cold ends the connection.
 func (m *Manager) disableServer(ctx context.Context, op, name string, cold bool) error {
+	cell := m.shared.CellOf(name)
 	err := m.runCommand(ctx, op, name, func(t uint64) lifecycle.Event { return lifecycle.Disable{Cold: cold, Ticket: t} })
 	if err != nil {
 		return err
+	}
+	if cell != nil {
+		if err := m.awaitInstancesEnd(ctx, op, name, cell); err != nil {
+			return err
+		}
 	}
 	return m.awaitCatalog(ctx, op)
 }
@@ -362,6 +368,9 @@ func (m *Manager) Remove(ctx context.Context, name string) error {
 			return core.IsUnreachable(v) || m.shared.CellOf(name) != cell
 		}); err != nil {
 			return &Error{Op: "remove", Class: messages.ClassOf(err), Server: name, Text: "the context ended first", Err: err}
+		}
+		if err := m.awaitInstancesEnd(ctx, "remove", name, cell); err != nil {
+			return err
 		}
 	}
 	return m.awaitCatalog(ctx, "remove")

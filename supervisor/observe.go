@@ -19,9 +19,10 @@ func (m *Manager) Servers() []string {
 	return m.shared.Names()
 }
 
-// Status returns the status of every server, sorted by name. A server that is removed meanwhile is left out.
+// Status returns the status of every server, sorted by name, each followed by those of its instances (Status.InstanceOf). A server
+// that is removed meanwhile is left out.
 func (m *Manager) Status() []Status {
-	names := m.Servers()
+	names := m.shared.NamesWithInstances()
 	out := make([]Status, 0, len(names))
 	for _, name := range names {
 		if cell := m.shared.CellOf(name); cell != nil {
@@ -31,7 +32,8 @@ func (m *Manager) Status() []Status {
 	return out
 }
 
-// ServerStatus returns the status of one server. The error is ErrUnknownServer.
+// ServerStatus returns the status of one server, or of an instance by its name (messages.InstanceName). The error is
+// ErrUnknownServer.
 func (m *Manager) ServerStatus(name string) (Status, error) {
 	cell := m.shared.CellOf(name)
 	if cell == nil {

@@ -41,7 +41,7 @@ func (m *Manager) refilterTools(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range m.Servers() {
+	for _, name := range m.shared.NamesWithInstances() {
 		if cell := m.shared.CellOf(name); cell != nil {
 			if _, err := cell.Wait(ctx, func(v *actors.View) bool {
 				return v.Seen >= ticket || v.State.Removing || m.shared.CellOf(name) != cell

@@ -78,4 +78,6 @@ var (
 	ErrMemory          = messages.ErrMemory
 	ErrQueueFull       = messages.ErrQueueFull
 	ErrClosed          = messages.ErrClosed
+
+	ErrTooManyInstances = messages.ErrTooManyInstances
 )

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -50,8 +51,11 @@ func (k Kind) String() string {
 // Change is one statement of a server about its tools. The tools are copied, but not what their schemas point to, which
 // must not be changed afterwards.
 type Change struct {
-	Kind       Kind
-	Server     string
+	Kind   Kind
+	Server string
+	// Of is set for an instance of a server: that server's id. The instance's tools are found by Server alone (LookupTool, Server),
+	// have the id and the qualified names of Of, and are in no list.
+	Of         string
 	Epoch, Rev uint64
 	// Tools and Route count for Announce and Cache only. A tool's Server is set to the change's. Route should be
 	// comparable, a pointer best: a value that is not comparable counts as a new route every time.
@@ -101,7 +105,7 @@ func (e *edit) applyChange(c Change) {
 			if old.mark.after(at) {
 				at = old.mark
 			}
-			e.putServer(c.Server, old, &server{mark: at})
+			e.putServer(c.Server, old, &server{mark: at, owner: old.owner})
 		}
 	case Forget:
 		if old != nil {
@@ -119,9 +123,11 @@ func (e *edit) successorOf(c Change, old *server) *server {
 	case Cache:
 		return e.buildServer(c, Cached)
 	case Lose:
-		return loseServer(old, at)
+		lost := loseServer(old, at)
+		lost.owner = c.Of
+		return lost
 	default: // Withdraw
-		return &server{mark: at}
+		return &server{mark: at, owner: c.Of}
 	}
 }
 
@@ -131,6 +137,10 @@ func (e *edit) putServer(id string, old, now *server) {
 		e.touched, e.names = map[string]*server{}, map[string]*Entry{}
 	}
 	e.touched[id] = now
+	// The names of an instance's tools are those of its server's.
+	if old != nil && old.owner != "" || now != nil && now.owner != "" {
+		return
+	}
 	if old != nil {
 		for _, entry := range old.entries {
 			// Names are entered as gone, and entered again below if the new state has them.
@@ -156,7 +166,8 @@ func (e *edit) entryNamed(name string) *Entry {
 // unchanged although its entry is not: after a reconnect all definitions are shared with the snapshot before. A tool whose name
 // is taken is left out, with the reason.
 func (e *edit) buildServer(c Change, state State) *server {
-	out := &server{mark: mark{c.Epoch, c.Rev}, state: state, entries: make([]*Entry, 0, len(c.Tools))}
+	out := &server{mark: mark{c.Epoch, c.Rev}, owner: c.Of, state: state, entries: make([]*Entry, 0, len(c.Tools))}
+	owner := cmp.Or(c.Of, c.Server)
 	// The comparison is with the base and not with the batch, so that equal content shares its pointers.
 	before := e.base.servers.get(c.Server)
 	mine := make(map[string]bool, len(c.Tools))
@@ -171,27 +182,30 @@ func (e *edit) buildServer(c Change, state State) *server {
 			// The name follows from the server and the tool's own name.
 			name = prev.Name
 		} else {
-			name = e.base.name(c.Server, t.Name)
+			name = e.base.name(owner, t.Name)
 		}
 		if mine[name] {
 			out.addRefused(t.Name, "the server lists two tools under this name; the first one is offered")
 			continue
 		}
 		// Two tools of different servers have one name only if their hashes collide.
-		if h := e.entryNamed(name); h != nil && h.Tool.Server != c.Server {
+		if h := e.entryNamed(name); h != nil && h.Tool.Server != owner {
 			out.addRefused(t.Name,
 				fmt.Sprintf("its qualified name %s is that of server %q, tool %q", name, h.Tool.Server, h.Tool.Name))
 			continue
 		}
 		mine[name] = true
+		shared := e.sharedTool(c.Of, t)
 		switch {
+		case prev == nil && shared != nil:
+			prev = &Entry{Name: name, Tool: shared, State: state, Epoch: c.Epoch, Route: c.Route}
 		case prev == nil || !sameTool(prev.Tool, t):
 			// The entry and its tool are one allocation: a catalog may have ten thousand.
 			both := &struct {
 				Entry
 				tool messages.Tool
 			}{Entry{Name: name, State: state, Epoch: c.Epoch, Route: c.Route}, *t}
-			both.tool.Server, both.Tool = c.Server, &both.tool
+			both.tool.Server, both.Tool = owner, &both.tool
 			prev = &both.Entry
 		case prev.State != state || prev.Epoch != c.Epoch || !sameRoute(prev.Route, c.Route):
 			prev = &Entry{Name: name, Tool: prev.Tool, State: state, Epoch: c.Epoch, Route: c.Route}
@@ -201,6 +215,22 @@ func (e *edit) buildServer(c Change, state State) *server {
 	slices.SortFunc(out.entries, func(a, b *Entry) int { return strings.Compare(a.Tool.Name, b.Tool.Name) })
 	slices.SortStableFunc(out.refused, func(a, b messages.QuarantinedTool) int { return strings.Compare(a.Name, b.Name) })
 	return out
+}
+
+// sharedTool returns the definition of a server's tool for an instance of it that lists the same one: a hundred instances of a server
+// with a thousand tools hold these once. It is nil if the definitions differ.
+func (e *edit) sharedTool(server string, t *messages.Tool) *messages.Tool {
+	if server == "" {
+		return nil
+	}
+	srv := e.base.servers.get(server)
+	if srv == nil {
+		return nil
+	}
+	if entry, ok := srv.findTool(t.Name); ok && sameTool(entry.Tool, t) {
+		return entry.Tool
+	}
+	return nil
 }
 
 // addRefused notes a tool that is left out.
@@ -231,7 +261,8 @@ func loseServer(old *server, at mark) *server {
 func (e *edit) buildSnapshot() (*Snapshot, bool) {
 	base := e.base
 	// A mark alone changes nothing that a reader sees, but must be kept.
-	servers, marks, refusals := base.servers.startEdit(), false, false
+	// instances says that the tools of an instance differ, which no name shows.
+	servers, marks, refusals, instances := base.servers.startEdit(), false, false, false
 	for id, srv := range e.touched {
 		before := base.servers.get(id)
 		if srv == before {
@@ -239,6 +270,7 @@ func (e *edit) buildSnapshot() (*Snapshot, bool) {
 		}
 		marks = true
 		refusals = refusals || !slices.Equal(refusedBy(srv), refusedBy(before))
+		instances = instances || !slices.Equal(instanceEntries(srv), instanceEntries(before))
 		if srv == nil {
 			servers.delete(id)
 		} else {
@@ -269,7 +301,7 @@ func (e *edit) buildSnapshot() (*Snapshot, bool) {
 		slices.SortFunc(changed, func(a, b nameChange) int { return strings.Compare(a.name, b.name) })
 		next.byName, next.sorted = byName.next, mergeSorted(base.sorted, changed)
 	}
-	if len(changed) == 0 && !refusals {
+	if len(changed) == 0 && !refusals && !instances {
 		return &next, false
 	}
 	next.generation++
@@ -288,6 +320,14 @@ func refusedBy(s *server) []messages.QuarantinedTool {
 		return nil
 	}
 	return s.refused
+}
+
+// instanceEntries returns the entries of an instance; nil for a server itself.
+func instanceEntries(s *server) []*Entry {
+	if s == nil || s.owner == "" {
+		return nil
+	}
+	return s.entries
 }
 
 // mergeSorted copies the stretches between the changed names, which it finds by bisection: a change of few names costs few

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 )
@@ -34,19 +35,23 @@ func (s *Snapshot) Check() error {
 	// Every entry of a server must be in both, under the name that the naming gives it.
 	owned := 0
 	for id, srv := range s.servers.all {
-		owned += len(srv.entries)
+		// An instance has its server's names, and is in no list.
+		owner := cmp.Or(srv.owner, id)
+		if srv.owner == "" {
+			owned += len(srv.entries)
+		}
 		for i, e := range srv.entries {
 			first := srv.entries[0]
-			if s.byName.get(e.Name) != e {
+			if srv.owner == "" && s.byName.get(e.Name) != e {
 				fail("C1", "%s of server %q is not found by its name", e.Name, id)
 			}
 			if i > 0 && srv.entries[i-1].Tool.Name >= e.Tool.Name {
 				fail("C2", "server %q has %q before %q", id, srv.entries[i-1].Tool.Name, e.Tool.Name)
 			}
-			if want := s.name(id, e.Tool.Name); e.Name != want {
+			if want := s.name(owner, e.Tool.Name); e.Name != want {
 				fail("C3", "server %q, tool %q is called %s instead of %s", id, e.Tool.Name, e.Name, want)
 			}
-			if e.Tool.Server != id {
+			if e.Tool.Server != owner {
 				fail("C4", "%s of server %q stands in the list of %q", e.Name, e.Tool.Server, id)
 			}
 			moved := sameRoute(e.Route, e.Route) && !sameRoute(e.Route, first.Route) // a route may not be comparable

@@ -38,7 +38,7 @@ func (s State) String() string {
 type Entry struct {
 	// Name is the qualified name, unique in the snapshot.
 	Name string
-	// Tool is the definition; Tool.Server is the server's id.
+	// Tool is the definition; Tool.Server is the server's id, also for an entry of an instance.
 	Tool  *messages.Tool
 	State State
 	// Epoch is the connection attempt that serves the tool, or served it before it was lost.
@@ -59,7 +59,9 @@ type Snapshot struct {
 
 // server has all that is known of one server. It is immutable like the rest.
 type server struct {
-	mark  mark // of the last change that was applied
+	mark mark // of the last change that was applied
+	// owner is the server that this one is an instance of, empty for a server itself.
+	owner string
 	state State
 	// lost is the mark of the Lose that made the entries lost: the one that an Expire must match.
 	lost    mark
@@ -107,11 +109,11 @@ func (s *Snapshot) Server(server string) []*Entry {
 	return nil
 }
 
-// Servers returns the ids of the servers that have an entry, sorted.
+// Servers returns the ids of the servers that have an entry, sorted; those of instances are not among them.
 func (s *Snapshot) Servers() []string {
 	var ids []string
 	for id, srv := range s.servers.all {
-		if len(srv.entries) > 0 {
+		if len(srv.entries) > 0 && srv.owner == "" {
 			ids = append(ids, id)
 		}
 	}

@@ -175,6 +175,23 @@ func readPlain(index int) readFunc {
 	}
 }
 
+// readMaxInstances reads how many instances a server may have at once, at least one.
+func readMaxInstances(r *reader, e *Entry, v value) {
+	const fix = "write 8 for eight principals at once"
+	r.readBound(v, fix, &e.Spec.MaxInstances)
+	if e.Spec.MaxInstances < 0 {
+		e.Spec.MaxInstances = 0
+		r.addProblem(r.posOf(v.Value), v.key, "no principal could have an instance", fix)
+	}
+}
+
+// readInstanceIdle reads after how long without a use an instance ends.
+func readInstanceIdle(r *reader, e *Entry, v value) {
+	if r.readDuration(v, &e.Spec.InstanceIdle) && e.Spec.InstanceIdle == 0 {
+		r.addProblem(r.posOf(v.Value), v.key, "an instance would end at once", "write a time such as \"10m\"")
+	}
+}
+
 // readWord reads a key whose value is one of some words.
 func readWord[T ~string](fieldOf func(*messages.Spec) *T, fix string, words ...T) readFunc {
 	return func(r *reader, e *Entry, v value) {

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -66,7 +67,7 @@ func (s *Session) sendRequest(ctx context.Context, r *request, extra []byte) (ou
 		m = s.modern.Load()
 	}
 	f.body = r.appendTo(f.body, f.id, m, extra)
-	msg := transports.Message{ID: f.id, Method: r.method, Name: r.name, Body: f.body, Header: r.header, Caller: messages.CallerOf(ctx)}
+	msg := transports.Message{ID: f.id, Method: r.method, Name: r.name, Body: f.body, Header: r.header, Caller: cmp.Or(messages.CallerOf(ctx), s.caller)}
 	if m != nil {
 		msg.Version = m.version
 	}

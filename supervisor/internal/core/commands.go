@@ -33,6 +33,12 @@ type (
 		Event lifecycle.Event
 		Reply func(error)
 	}
+	// StartInstance makes the instance of a server for a principal, if the server's spec has share "principal" and there is none. It is
+	// replied to when the instance has a cell; the attempt follows.
+	StartInstance struct {
+		Server, Principal string
+		Reply             func(error)
+	}
 	// SetServers replaces the whole set of runtime servers.
 	SetServers struct {
 		Specs map[string]messages.Spec
@@ -61,7 +67,9 @@ type (
 	// SleepNoticed says that the machine has slept, or that the network is back: waiting servers are tried again soon.
 	SleepNoticed struct{}
 
-	// timerDue is the timer of starts and successors, clockDue the reading of the clocks every 10 s.
-	timerDue struct{}
-	clockDue struct{}
+	// timerDue is the timer of starts and successors, clockDue the reading of the clocks every 10 s, instancesDue the timer by which
+	// idle instances end.
+	timerDue     struct{}
+	clockDue     struct{}
+	instancesDue struct{}
 )

@@ -53,7 +53,7 @@ func (s *supervisor) replaceConfigured(ctx actor.Context, m ConfigureServers) co
 		}
 	}
 	if m.Managed != nil {
-		s.recheckPolicies()
+		s.recheckPolicies(ctx)
 	}
 	return changes
 }
@@ -61,7 +61,7 @@ func (s *supervisor) replaceConfigured(ctx actor.Context, m ConfigureServers) co
 // configureOne puts one configured spec in force: it adds the server, queues the spec behind a removal, or replaces the old spec.
 // A runtime spec of the same name stays in force.
 func (s *supervisor) configureOne(ctx actor.Context, name string, spec *messages.Spec) {
-	r := s.servers[name]
+	r := s.endInstanceNamed(ctx, name)
 	switch {
 	case s.closing != nil:
 	case r == nil:
@@ -81,21 +81,21 @@ func (s *supervisor) configureOne(ctx actor.Context, name string, spec *messages
 			if was != nil && was.Disabled == spec.Disabled {
 				wanted = r.wanted
 			}
-			s.applySpec(r, wanted, 0)
+			s.applySpec(ctx, r, wanted, 0)
 		}
 	}
 }
 
 // recheckPolicies applies the policies to the servers that stay: one that is refused now ends, one that was refused begins.
-func (s *supervisor) recheckPolicies() {
+func (s *supervisor) recheckPolicies(ctx actor.Context) {
 	for _, name := range slices.Sorted(maps.Keys(s.servers)) {
 		r := s.servers[name]
-		if r.removing || r.pid == nil { // a successor's spawn checks the policies itself
+		if r.removing || r.pid == nil || r.owner != nil { // a successor's spawn checks the policies itself
 			continue
 		}
 		// Only a changed answer is applied: anything else would interrupt servers for nothing.
 		if cause := s.blockingCause(r); (cause == nil) != (r.blocked == nil) || cause != nil && *cause != *r.blocked {
-			s.applySpec(r, r.wanted, 0)
+			s.applySpec(ctx, r, r.wanted, 0)
 		}
 	}
 }

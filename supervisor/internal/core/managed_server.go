@@ -18,6 +18,11 @@ type managedServer struct {
 	// configured and runtime are the specs by source, nil if the source has none; the runtime one wins. spec is the one in force.
 	configured, runtime *messages.Spec
 	spec                *messages.Spec
+	// owner and principal are set for an instance: the server that it is one of, and for whom; its spec is derived from that server's.
+	// instances are those of a server, by principal, until each removal has ended.
+	owner     *managedServer
+	principal string
+	instances map[string]*managedServer
 	// wanted says whether the server should be connected: the spec decides, until a command enables or disables the server.
 	wanted bool
 
@@ -63,6 +68,9 @@ func (r *managedServer) configuredSpec() *messages.Spec {
 
 // specInForce returns the spec that counts: the runtime one, else the configured one; nil if no source has the server any more.
 func (r *managedServer) specInForce() *messages.Spec {
+	if r.owner != nil {
+		return instanceSpec(r.owner.spec, r.owner.name, r.principal)
+	}
 	if r.runtime != nil {
 		return r.runtime
 	}

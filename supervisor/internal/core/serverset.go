@@ -33,7 +33,7 @@ func (s *supervisor) handleAdd(ctx actor.Context, m AddServer) {
 		m.Reply(&messages.Error{Op: "connect", Class: cause.Class, Server: m.Name, Text: cause.Text})
 		return
 	}
-	r := s.servers[m.Name]
+	r := s.endInstanceNamed(ctx, m.Name)
 	switch {
 	// A new name: the record, the cell and the actor are made in this turn, so a status exists when the reply arrives.
 	case r == nil:
@@ -60,7 +60,7 @@ func (s *supervisor) handleAdd(ctx actor.Context, m AddServer) {
 		}
 	default:
 		r.runtime = &spec
-		s.applySpec(r, !spec.Disabled, m.Ticket)
+		s.applySpec(ctx, r, !spec.Disabled, m.Ticket)
 	}
 	m.Reply(nil)
 }
@@ -91,14 +91,20 @@ func (s *supervisor) startServer(ctx actor.Context, r *managedServer) {
 	r.cell.Share = s.Budget.Open(r.name)
 	r.cell.Logs.Share = r.cell.Share
 	r.cell.GivenSecrets = func() []string { return s.Credentials.SecretsOf(r.name) }
-	s.shared.cells.Store(r.name, r.cell)
+	if r.owner != nil {
+		r.cell.Use = actors.NewUse(r.principal)
+		r.owner.cell.Instances.Put(r.cell)
+		s.shared.instances.Store(r.name, r.cell)
+	} else {
+		s.shared.cells.Store(r.name, r.cell)
+	}
 	s.spawnServer(ctx, r)
 }
 
 // applySpec puts the winning spec in force. If the connection fits the new spec too, it stays. Otherwise the failures so far are
 // forgotten, because they were another spec's, and the new connection begins when the calls of the old one have ended, or
 // Timing.Drain has passed.
-func (s *supervisor) applySpec(r *managedServer, wanted bool, ticket uint64) {
+func (s *supervisor) applySpec(ctx actor.Context, r *managedServer, wanted bool, ticket uint64) {
 	// SameConnection compares everything that the connection was made of; timeouts, bounds and tool filters may differ.
 	keep := r.spec.SameConnection(*r.specInForce())
 	r.spec, r.wanted = r.specInForce(), wanted
@@ -111,6 +117,7 @@ func (s *supervisor) applySpec(r *managedServer, wanted bool, ticket uint64) {
 		s.root.Send(r.pid, actors.ReplaceSpec{Spec: r.spec, Event: lifecycle.Respec{
 			Enabled: r.wanted, Lazy: r.spec.Connect == messages.Lazy, Keep: keep, Blocked: r.blocked, Ticket: ticket}})
 	}
+	s.applyToInstances(ctx, r, keep)
 }
 
 // handleRemove takes the runtime spec of a server away. A server that also stands in the configuration falls back to that spec;
@@ -127,6 +134,11 @@ func (s *supervisor) handleRemove(ctx actor.Context, m RemoveServer) {
 		return
 	case r == nil || r.removing:
 		m.Reply(refusal.UnknownServerError("remove", m.Name))
+		return
+	// The next call of its principal makes another one.
+	case r.owner != nil:
+		s.endServer(ctx, r, s.Common.Timing.Drain)
+		m.Reply(nil)
 		return
 	case r.runtime == nil:
 		m.Reply(&messages.Error{Op: "remove", Class: messages.ClassInvalid, Server: m.Name,
@@ -150,7 +162,7 @@ func sourceOf(s *messages.Spec) string {
 // dropSource removes a server that has lost one of its specs, or applies the spec of its other source.
 func (s *supervisor) dropSource(ctx actor.Context, r *managedServer) {
 	if w := r.specInForce(); w != nil {
-		s.applySpec(r, !w.Disabled, 0)
+		s.applySpec(ctx, r, !w.Disabled, 0)
 		return
 	}
 	s.endServer(ctx, r, s.Common.Timing.Drain)
@@ -164,6 +176,10 @@ func (s *supervisor) endServer(ctx actor.Context, r *managedServer, drain time.D
 	}
 	// From now on the name finds this record, and commands for it wait or fail.
 	r.removing, r.wanted = true, false
+	if r.owner != nil {
+		r.cell.Use.End()
+	}
+	s.endInstances(ctx, r, drain)
 	delete(s.orphans, r.name)
 	switch {
 	case r.pid != nil:
@@ -190,11 +206,20 @@ func (s *supervisor) handleCommand(ctx actor.Context, m ServerCommand) {
 		return
 	}
 	switch m.Event.(type) {
+	case lifecycle.Enable, lifecycle.Disable:
+		if r.owner != nil {
+			m.Reply(&messages.Error{Op: "change", Class: messages.ClassInvalid, Server: m.Name,
+				Text: "it is an instance, which is there as long as it is used", Fix: "remove it, or disable " + r.owner.name})
+			return
+		}
+	}
+	switch m.Event.(type) {
 	// The record keeps the command even if the actor has died: its successor starts with it.
 	case lifecycle.Enable:
 		r.wanted = true
 	case lifecycle.Disable:
 		r.wanted = false
+		s.endInstances(ctx, r, s.Common.Timing.Drain)
 	// A reconnect that cannot succeed is refused at once: the caller would otherwise wait for an attempt that never begins.
 	case lifecycle.Reconnect:
 		if !r.wanted {
@@ -213,6 +238,12 @@ func (s *supervisor) handleCommand(ctx actor.Context, m ServerCommand) {
 		}
 	}
 	s.sendEvent(r, m.Event)
+	// What a person asks of a server, they ask of its instances.
+	for _, i := range sortedInstances(r) {
+		if !i.removing {
+			s.sendEvent(i, m.Event)
+		}
+	}
 	m.Reply(nil)
 }
 
@@ -228,7 +259,7 @@ func (s *supervisor) handleSetServers(ctx actor.Context, m SetServers) {
 	// Sorted names make the order of epochs, and so a repeated run, independent of the map.
 	for _, name := range slices.Sorted(maps.Keys(s.servers)) {
 		r := s.servers[name]
-		if _, keep := m.Specs[name]; keep {
+		if _, keep := m.Specs[name]; keep || r.owner != nil {
 			continue
 		}
 		switch {

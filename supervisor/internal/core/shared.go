@@ -13,6 +13,8 @@ import (
 type Shared struct {
 	// cells has an entry from the moment a server is accepted until its removal has ended; only the supervisor actor writes it.
 	cells sync.Map // server id → *actors.Cell
+	// instances has the cells of servers' instances in the same way. They are found by name, and are in no list of servers.
+	instances sync.Map // instance's name → *actors.Cell
 	// Catalog has the newest snapshot, Hub the watchers of events. The registry and the hub publish without a turn of the supervisor.
 	Catalog *actors.Catalog
 	Hub     *actors.Hub
@@ -23,12 +25,29 @@ type Shared struct {
 	tickets atomic.Uint64
 }
 
-// CellOf returns the published state of a server; nil if no server has that name, or its removal has ended.
+// CellOf returns the published state of a server, or of an instance; nil if none has that name, or its removal has ended.
 func (s *Shared) CellOf(name string) *actors.Cell {
 	if c, ok := s.cells.Load(name); ok {
 		return c.(*actors.Cell)
 	}
+	if c, ok := s.instances.Load(name); ok {
+		return c.(*actors.Cell)
+	}
 	return nil
+}
+
+// NamesWithInstances returns the ids of all servers, each followed by the names of its instances.
+func (s *Shared) NamesWithInstances() []string {
+	var all []string
+	for _, name := range s.Names() {
+		all = append(all, name)
+		if c := s.CellOf(name); c != nil {
+			for _, i := range c.Instances.All() {
+				all = append(all, i.View().Name)
+			}
+		}
+	}
+	return all
 }
 
 // Names returns the ids of all servers, sorted.

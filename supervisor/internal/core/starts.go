@@ -67,10 +67,10 @@ func (s *supervisor) wakeAt(at, now time.Time) {
 	s.timer = time.AfterFunc(max(at.Sub(now), 0), func() { root.Send(self, timerDue{}) })
 }
 
-// stopTimers stops both timers. A clockDue that is in the mailbox already arms the ticker once more; the actor's own stop stops it
+// stopTimers stops all timers. A clockDue that is in the mailbox already arms the ticker once more; the actor's own stop stops it
 // again.
 func (s *supervisor) stopTimers() {
-	for _, t := range []*time.Timer{s.timer, s.ticker} {
+	for _, t := range []*time.Timer{s.timer, s.ticker, s.instanceTimer} {
 		if t != nil {
 			t.Stop()
 		}

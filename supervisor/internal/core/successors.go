@@ -175,7 +175,13 @@ func (s *supervisor) finishRemoval(ctx actor.Context, r *managedServer) {
 	// Nothing of the server may survive under its name: a server that is added again starts afresh.
 	s.Credentials.DropCredential(r.name)
 	s.gate.Cancel(r.name)
-	s.shared.cells.Delete(r.name)
+	if r.owner != nil {
+		s.shared.instances.Delete(r.name)
+		r.owner.cell.Instances.Drop(r.cell)
+		delete(r.owner.instances, r.principal)
+	} else {
+		s.shared.cells.Delete(r.name)
+	}
 	r.cell.Share.Close()
 	// Callers that still wait for this server see Removing and return, also if its actor died before it could publish that.
 	v := *r.cell.View()

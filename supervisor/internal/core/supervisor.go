@@ -71,6 +71,10 @@ type supervisor struct {
 	wall   time.Time
 	ticker *time.Timer
 
+	// instanceTimer rings when the next instance may have been idle for long enough; instancesAt is zero while it is not armed.
+	instanceTimer *time.Timer
+	instancesAt   time.Time
+
 	// registryDeaths counts the panics of the registry since the start; above 3 its successor waits a second.
 	registryDeaths int
 	registryDead   bool
@@ -217,6 +221,10 @@ func (s *supervisor) Receive(ctx actor.Context) {
 		s.spawnDue(ctx)
 	case clockDue:
 		s.checkClocks(ctx)
+	case StartInstance:
+		s.handleStartInstance(ctx, m)
+	case instancesDue:
+		s.endIdleInstances(ctx)
 	case SleepNoticed:
 		s.handleWoken(ctx)
 	default:

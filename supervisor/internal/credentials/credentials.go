@@ -20,6 +20,7 @@
 package credentials
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"sync"
@@ -179,7 +180,7 @@ func (c *Credential) makeInner(spec *messages.Spec) error {
 	// The program's provider comes first; where it returns nil the spec counts.
 	i := &inner{}
 	if provider := c.owner.Provider; provider != nil {
-		a, err := provider(c.name, *spec)
+		a, err := provider(cmp.Or(spec.InstanceOf, c.name), *spec)
 		if err != nil {
 			return err
 		}

@@ -17,6 +17,7 @@
 package opener
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -87,7 +88,7 @@ func (o *Opener) OpenTransport(name string, spec *messages.Spec, share *budget.S
 		return t, err
 	}
 	// A Wrap that returns nil leaves this server as it is.
-	if around := o.Wrap(name, *spec, t); around != nil {
+	if around := o.Wrap(cmp.Or(spec.InstanceOf, name), *spec, t); around != nil {
 		return around, nil
 	}
 	return t, nil
@@ -101,7 +102,7 @@ func (o *Opener) newTransport(name string, spec *messages.Spec, share *budget.Sh
 	}
 	// The program's own transport comes before the known kinds, which it may replace.
 	if o.Transport != nil {
-		if t, err := o.Transport(name, *spec); t != nil || err != nil {
+		if t, err := o.Transport(cmp.Or(spec.InstanceOf, name), *spec); t != nil || err != nil {
 			return t, err
 		}
 	}
