@@ -13,10 +13,11 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/performer"
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 	"github.com/mcpvisor/mcpvisor/test/seeds"
+	"github.com/mcpvisor/mcpvisor/test/servers"
 )
 
 func TestMain(m *testing.M) {
-	if performer.Main(os.Args[1:]) {
+	if performer.Main(os.Args[1:]) || servers.Main(os.Args[1:]) {
 		return
 	}
 	os.Exit(m.Run())

@@ -1,0 +1,172 @@
+package chaos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/chaos/check"
+	"github.com/mcpvisor/mcpvisor/test/chaos/report"
+	"github.com/mcpvisor/mcpvisor/transports/inprocess"
+)
+
+// ServerTarget is the server that [TestServer] tests; [Spec], [Handler] and [InProcess] make one.
+type ServerTarget struct {
+	spec    messages.Spec
+	handler http.Handler
+}
+
+// Spec is a server as a configuration describes it: a command, or a URL.
+func Spec(s messages.Spec) ServerTarget {
+	if s.Type == "" {
+		if s.Type = messages.Stdio; s.URL != "" {
+			s.Type = messages.HTTP
+		}
+	}
+	return ServerTarget{spec: s}
+}
+
+// Handler is a server over streamable HTTP in this process. Requests come for the path /mcp.
+func Handler(h http.Handler) ServerTarget {
+	return ServerTarget{handler: h, spec: messages.Spec{Type: messages.HTTP}}
+}
+
+// InProcess is a server that is a function of this process, as supervisor.Config.InProcess and packages transports/gosdk and
+// transports/mcpgo have it; each connection is one call. What only processes and sockets can do wrong is not tried.
+func InProcess(serve func(ctx context.Context, peer inprocess.Peer) error) ServerTarget {
+	return ServerTarget{handler: frameServer{serve}, spec: messages.Spec{Type: messages.WebSocket}}
+}
+
+// TestServer finds out how resilient a server is: it starts or dials it several times, does to it what goes wrong in practice, and
+// makes a subtest of each finding, with what was seen and what to do about it. A warning is logged. Tools are called only if [Calls]
+// names them, or if the server says that they are read-only.
+//
+//	func TestOurServer(t *testing.T) {
+//		chaos.TestServer(t, chaos.Spec(messages.Spec{Command: "our-server"}))
+//	}
+//
+// It runs in real time and takes some seconds. The command over it is mcpvisor chaos check.
+func TestServer(t *testing.T, target ServerTarget, options ...Option) {
+	t.Helper()
+	s := newSettings(t, options)
+	if target.handler != nil {
+		target.spec.URL = serveHandler(t, target)
+	}
+	o := check.Options{Servers: map[string]messages.Spec{"server": target.spec}, Calls: map[string][]check.Call{}}
+	for _, text := range s.calls {
+		c, err := check.ParseCall(text)
+		if err != nil {
+			t.Fatalf("Calls: %v", err)
+		}
+		o.Calls["server"] = append(o.Calls["server"], c)
+	}
+	r, err := check.Run(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, server := range r.Servers {
+		for _, f := range server.Findings {
+			if s.chosen(f.ID) {
+				t.Run(f.ID, func(t *testing.T) { s.judgeFinding(t, f) })
+			}
+		}
+	}
+}
+
+// judgeFinding is the subtest of one finding.
+func (s *settings) judgeFinding(t *testing.T, f check.Finding) {
+	text := messages.Printable(fmt.Sprintf("%s: %s", f.Title, f.Text))
+	if f.Fix != "" {
+		text += "; " + messages.Printable(f.Fix)
+	}
+	c := report.JUnitCase{Group: filepath.Dir(t.Name()), Name: filepath.Base(t.Name())}
+	switch f.Verdict {
+	case check.Fail:
+		c.Failure = text
+	case check.NotTried:
+		c.Skipped = text
+	}
+	s.note(c)
+	switch f.Verdict {
+	case check.Fail:
+		t.Error(text)
+	case check.NotTried:
+		t.Skip(text)
+	default:
+		t.Log(text)
+	}
+}
+
+// serveHandler serves the handler of a target on a loopback port until the end of the test, and returns its URL.
+func serveHandler(t *testing.T, target ServerTarget) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: target.handler, ReadHeaderTimeout: time.Minute}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = server.Serve(l) // it ends with Close, and always returns an error
+	}()
+	t.Cleanup(func() {
+		_ = server.Close()
+		<-ended
+	})
+	scheme := "http"
+	if target.spec.Type == messages.WebSocket {
+		scheme = "ws"
+	}
+	return scheme + "://" + l.Addr().String() + "/mcp"
+}
+
+// frameServer gives each connection over WebSocket to a server of this process: one message per frame.
+type frameServer struct {
+	serve func(ctx context.Context, peer inprocess.Peer) error
+}
+
+// ServeHTTP implements http.Handler. It returns when the server or the client has ended.
+func (s frameServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c, err := websocket.Accept(w, r, &websocket.AcceptOptions{Subprotocols: []string{"mcp"}})
+	if err != nil {
+		return // Accept has answered
+	}
+	c.SetReadLimit(64 << 20)
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	if err := s.serve(ctx, framePeer{c}); err != nil {
+		_ = c.Close(websocket.StatusInternalError, "")
+		return
+	}
+	_ = c.Close(websocket.StatusNormalClosure, "")
+}
+
+// framePeer implements inprocess.Peer over a WebSocket.
+type framePeer struct{ conn *websocket.Conn }
+
+// Read implements inprocess.Peer.
+func (p framePeer) Read(ctx context.Context) ([]byte, error) {
+	_, body, err := p.conn.Read(ctx)
+	if err != nil && ctx.Err() == nil {
+		return nil, io.EOF
+	}
+	return body, err
+}
+
+// Write implements inprocess.Peer.
+func (p framePeer) Write(ctx context.Context, msg []byte) error {
+	if err := p.conn.Write(ctx, websocket.MessageText, msg); err != nil {
+		return errors.Join(io.ErrClosedPipe, err)
+	}
+	return nil
+}
