@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor/audit"
@@ -40,8 +41,15 @@ func DaemonLocationOf() (DaemonLocation, error) {
 
 // DaemonListener is the socket of a daemon with its lock.
 type DaemonListener struct {
+	location DaemonLocation
+
+	// mu guards the fields below: Restore replaces them.
+	mu       sync.Mutex
 	listener net.Listener
-	lock     *lock
+	// socket identifies the file of the socket.
+	socket os.FileInfo
+	lock   *lock
+	ended  bool
 }
 
 // ListenDaemon takes the lock of the daemon and opens its socket. If another process is the daemon already, the error wraps
@@ -55,24 +63,81 @@ func ListenDaemon(location DaemonLocation) (*DaemonListener, error) {
 		return nil, locationError("the lock of the daemon cannot be taken", err)
 	}
 	if l == nil {
-		return nil, &messages.Error{Op: "control", Class: messages.ClassInvalid, Err: ErrRunning,
-			Text: fmt.Sprintf("process %d is the daemon of this user already", pid)}
+		return nil, daemonRunningError(pid)
 	}
-	listener, err := listenUnix(location.Socket)
-	if err != nil {
+	d := &DaemonListener{location: location, lock: l}
+	if err := d.openSocket(); err != nil {
 		l.release()
-		return nil, locationError("the socket of the daemon "+messages.Line(location.Socket, 0)+" cannot be opened", err)
+		return nil, err
 	}
-	return &DaemonListener{listener, l}, nil
+	return d, nil
+}
+
+// openSocket opens the socket and remembers its file. The caller has the lock.
+func (d *DaemonListener) openSocket() (err error) {
+	if d.listener, err = listenUnix(d.location.Socket); err != nil {
+		return locationError("the socket of the daemon "+messages.Line(d.location.Socket, 0)+" cannot be opened", err)
+	}
+	d.socket, err = os.Lstat(d.location.Socket)
+	return err
+}
+
+// Restore opens the socket anew if its file has gone: the directories of the system for such files are cleaned while programs run.
+// Connections stay. If another process has become the daemon meanwhile, the error wraps [ErrRunning].
+func (d *DaemonListener) Restore() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now, err := os.Lstat(d.location.Socket)
+	if d.ended || err == nil && os.SameFile(now, d.socket) && isSameFile(d.lock.file, d.location.Lock) {
+		return nil
+	}
+	if err := makePrivateDir(filepath.Dir(d.location.Socket)); err != nil {
+		return err
+	}
+	if !isSameFile(d.lock.file, d.location.Lock) {
+		l, pid, err := acquireLock(d.location.Lock)
+		if err != nil {
+			return locationError("the lock of the daemon cannot be taken", err)
+		}
+		if l == nil {
+			return daemonRunningError(pid)
+		}
+		// Its file has no name any more, so that closing it is enough.
+		_ = d.lock.file.Close()
+		d.lock = l
+	}
+	d.closeListener()
+	return d.openSocket()
+}
+
+// closeListener closes the listener and leaves the file of the socket: it may be another process's by now.
+func (d *DaemonListener) closeListener() {
+	if l, ok := d.listener.(*net.UnixListener); ok {
+		l.SetUnlinkOnClose(false)
+	}
+	_ = d.listener.Close() // nothing is accepted by it any more
+}
+
+// currentListener returns the listener, and whether it counts still.
+func (d *DaemonListener) currentListener() (net.Listener, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.listener, !d.ended
 }
 
 // AcceptPeer waits for the next connection. examine, which the caller calls in a goroutine of the connection because it reads files
 // and may wait for a second, returns the context of its calls, which names the peer in the record, or the reason why the peer is
 // refused: it must have the right to everything, as on a control socket.
 func (d *DaemonListener) AcceptPeer() (conn net.Conn, examine func(context.Context) (context.Context, error), err error) {
-	conn, err = d.listener.Accept()
-	if err != nil {
-		return nil, nil, err
+	for {
+		listener, counts := d.currentListener()
+		if conn, err = listener.Accept(); err == nil {
+			break
+		}
+		// Restore has put another one in its place.
+		if now, _ := d.currentListener(); !counts || now == listener {
+			return nil, nil, err
+		}
 	}
 	accepted := fence.Now()
 	return conn, func(ctx context.Context) (context.Context, error) {
@@ -92,10 +157,43 @@ func (d *DaemonListener) AcceptPeer() (conn net.Conn, examine func(context.Conte
 // StopListening closes the socket and gives up the lock, so that another process can become the daemon. Connections stay. It may be
 // called more than once.
 func (d *DaemonListener) StopListening() {
-	// Closing a listener of Go removes its socket.
-	if d.listener.Close() == nil {
-		d.lock.release()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.ended {
+		return
 	}
+	d.ended = true
+	// The files may be those of another daemon by now, see Restore.
+	if now, err := os.Lstat(d.location.Socket); err == nil && os.SameFile(now, d.socket) {
+		_ = d.listener.Close() // this removes the socket
+	} else {
+		d.closeListener()
+	}
+	if isSameFile(d.lock.file, d.location.Lock) {
+		d.lock.release()
+	} else {
+		_ = d.lock.file.Close()
+	}
+}
+
+// daemonRunningError is the error about another daemon.
+func daemonRunningError(pid int) error {
+	return &messages.Error{Op: "control", Class: messages.ClassInvalid, Err: ErrRunning,
+		Text: fmt.Sprintf("process %d is the daemon of this user already", pid)}
+}
+
+// IsDaemon reports whether a process is the daemon of this user, by the lock.
+func IsDaemon(pid int) bool {
+	location, err := DaemonLocationOf()
+	if err != nil || pid == 0 {
+		return false
+	}
+	f, err := os.Open(location.Lock)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	return readPID(f) == pid
 }
 
 // DialDaemon connects to the daemon. The error wraps [ErrNotRunning] if there is none; any other error is the reason why the one

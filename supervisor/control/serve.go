@@ -90,6 +90,10 @@ func Serve(location Location, backend Backend, opts ...ServeOption) (*Server, er
 
 // alreadyRunningError is the error for a location that another process serves.
 func alreadyRunningError(location Location, pid int) error {
+	if IsDaemon(pid) {
+		return &messages.Error{Op: "control", Class: messages.ClassInvalid, Err: ErrRunning, Fix: "use them with mcpvisor list, call and so on; or end it with mcpvisor down",
+			Text: fmt.Sprintf("the daemon of mcpvisor (process %d) has the servers of %s already", pid, messages.Line(location.Project, 0))}
+	}
 	owner := "another process"
 	if pid != 0 {
 		owner = fmt.Sprintf("process %d", pid)
