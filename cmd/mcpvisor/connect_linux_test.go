@@ -187,6 +187,11 @@ func TestAgentsGoOnWithoutTheirDaemon(t *testing.T) {
 			t.Fatal(got)
 		}
 	}
+	for _, a := range []*agentProcess{one, two} {
+		if kb := privateMemory(t, a.cmd.Process.Pid); kb > 12<<10 {
+			t.Errorf("a bridge has %d KB of its own", kb)
+		}
+	}
 	servers := 0
 	for _, line := range marked([]byte("HOME=" + p.home + "\x00")) {
 		if strings.Contains(line, "mcp-fixture") {
@@ -266,5 +271,122 @@ func TestAProjectsServerWaitsForItsApproval(t *testing.T) {
 	b.ends()
 	if out, err := p.command("down").CombinedOutput(); err != nil {
 		t.Errorf("down: %v: %s", err, out)
+	}
+}
+
+// privateMemory returns the memory that a process has for itself, in KB; 0 if the system does not show it to this user.
+func privateMemory(t *testing.T, pid int) (kb int) {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(text)) {
+		var n int
+		if name, rest, _ := strings.Cut(line, ":"); name == "Private_Clean" || name == "Private_Dirty" {
+			if _, err := fmt.Sscan(rest, &n); err != nil {
+				t.Fatal(err)
+			}
+			kb += n
+		}
+	}
+	return kb
+}
+
+// TestANewerProgramTakesTheDaemonsPlace connects an agent by a program whose file is newer: the daemon answers what it has and gives
+// way, and the agent of before goes on with the new one. The older program uses the newer daemon.
+func TestANewerProgramTakesTheDaemonsPlace(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, "")
+	p.userServers(goodServer)
+	older := p.agent()
+	older.awaits("tools/list", `{}`, `"good__echo"`)
+	first := p.daemonPID()
+
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := os.ReadFile(self)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "mcpvisor")
+	if err := os.WriteFile(file, program, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chtimes(file, time.Time{}, time.Now().Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	id := older.begin("tools/call", `{"name":"good__sleep","arguments":{"for":"1s"}}`)
+	older.ask("ping", `{}`)
+	p.program = file
+	newer := p.agent()
+	p.program = ""
+	if got := older.answer(id); !strings.Contains(got, "slept 1s") {
+		t.Errorf("a call at the end of the older daemon: %s", got)
+	}
+	newer.awaits("tools/list", `{}`, `"good__echo"`)
+	second := p.daemonPID()
+	if second == first {
+		t.Error("it is the older daemon")
+	}
+	older.awaits("tools/call", `{"name":"good__echo","arguments":{"text":"hello"}}`, `"hello"`)
+	third := p.agent()
+	third.awaits("tools/call", `{"name":"good__echo","arguments":{"text":"hello"}}`, `"hello"`)
+	if p.daemonPID() != second {
+		t.Error("the older program has replaced the newer daemon")
+	}
+	for _, a := range []*agentProcess{older, newer, third} {
+		a.ends()
+	}
+	if out, err := p.command("down").CombinedOutput(); err != nil {
+		t.Errorf("down: %v: %s", err, out)
+	}
+}
+
+// TestUpWithoutATerminal hands the servers of a project to the daemon: its commands find them, a second up and a removed runtime
+// directory do no harm, and down ends it.
+func TestUpWithoutATerminal(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, "")
+	if out, err := p.command("up", "--detach").CombinedOutput(); exitCode(err) != 2 || !strings.Contains(string(out), "no MCP server is configured") {
+		t.Errorf("without servers: %v: %s", err, out)
+	}
+	p.userServers(goodServer)
+	if out, err := p.command("up", "--detach", "--json").CombinedOutput(); exitCode(err) != 2 || !strings.Contains(string(out), "no other flag") {
+		t.Errorf("with a flag: %v: %s", err, out)
+	}
+	for range 2 {
+		if out, err := p.command("up", "--detach").CombinedOutput(); err != nil || !strings.Contains(string(out), "The daemon keeps the servers of ") {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	pid := p.daemonPID()
+	if out, err := p.command("call", "good", "echo", "text=hello").CombinedOutput(); err != nil ||
+		!strings.Contains(string(out), fmt.Sprintf("(pid %d)", pid)) || !strings.Contains(string(out), "hello") {
+		t.Errorf("call: %v: %s", err, out)
+	}
+	if out, err := p.command("up").CombinedOutput(); exitCode(err) != 2 || !strings.Contains(string(out), "the daemon of mcpvisor (process ") {
+		t.Errorf("up: %v: %s", err, out)
+	}
+	a := p.agent()
+	a.awaits("tools/call", `{"name":"good__echo","arguments":{"text":"hello"}}`, `"hello"`)
+	a.ends()
+	for _, v := range p.env {
+		if dir, ok := strings.CutPrefix(v, "XDG_RUNTIME_DIR="); ok {
+			if err := os.Remove(filepath.Join(dir, "mcpvisor", "daemon.sock")); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
+		out, err := p.command("down").CombinedOutput()
+		if err == nil && strings.Contains(string(out), "The daemon has ended.") {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("down: %v: %s", err, out)
+		}
 	}
 }

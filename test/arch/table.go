@@ -604,7 +604,7 @@ var Table = []Row{
 	},
 	{
 		Packages: []string{"cmd/mcpvisor/internal/daemon"},
-		Height:   command + 10,
+		Height:   command + 9,
 		Why:      "the servers of several projects live in one process, and who asks for them is above",
 	},
 	{

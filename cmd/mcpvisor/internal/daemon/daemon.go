@@ -55,6 +55,8 @@ const (
 	// drainTime bounds the calls that are answered before a daemon ends, closeTime the end of the servers after that.
 	drainTime = 10 * time.Second
 	closeTime = 10 * time.Second
+	// socketCheck is the time between two looks at the file of the socket.
+	socketCheck = 2 * time.Second
 	// maxBridges bounds the connections at a time; further ones are refused.
 	maxBridges = 1024
 )
@@ -115,12 +117,16 @@ func runDaemon(ctx context.Context, o *cli.Options, idle time.Duration) error {
 	// A terminal that is closed ends its programs by this signal; the daemon is nobody's.
 	signal.Ignore(syscall.SIGHUP)
 	d := &daemon{options: o, listener: listener, idle: idle, built: builtTime(), end: end, bridges: map[*bridgeConn]bool{}, hosts: map[string]*host{}}
-	d.unused = time.AfterFunc(idle, func() { end(errUnused) })
+	d.unused = time.AfterFunc(idle, d.endUnused)
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	go func() { // it ends with the listener
 		defer d.recoverPanic()
 		d.acceptBridges(serving)
+	}()
+	go func() { // it ends with ctx
+		defer d.recoverPanic()
+		d.watchSocket(ctx)
 	}()
 	<-ctx.Done()
 	d.drainBridges()
@@ -128,6 +134,40 @@ func runDaemon(ctx context.Context, o *cli.Options, idle time.Duration) error {
 	d.running.Wait()
 	d.closeHosts()
 	return nil
+}
+
+// endUnused ends the daemon some time after its last bridge, unless it holds servers without one.
+func (d *daemon) endUnused() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, h := range d.hosts {
+		if h.held {
+			return
+		}
+	}
+	if len(d.bridges) == 0 {
+		d.end(errUnused)
+	}
+}
+
+// watchSocket restores the socket when a cleaning of the runtime directory has removed it. If another daemon has begun meanwhile,
+// this one ends: its agents go on with the other.
+func (d *daemon) watchSocket(ctx context.Context) {
+	t := time.NewTicker(socketCheck)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+		switch err := d.listener.Restore(); {
+		case errors.Is(err, control.ErrRunning):
+			d.end(err)
+		case err != nil:
+			d.reportFailure(err)
+		}
+	}
 }
 
 // errUnused is the cause of the end of a daemon that nobody needs.
@@ -257,13 +297,16 @@ func (d *daemon) serveBridge(ctx context.Context, b *bridgeConn, examine func(co
 	if err := readLine(r, &given); err != nil {
 		return nil //nolint:nilerr // the bridge has gone
 	}
-	served, notes, err := d.useHost(h.Dir, wantedOnly(want, given.Env))
+	served, notes, err := d.useHost(h.Dir, wantedOnly(want, given.Env), h.Action == actionHold)
 	if err != nil {
 		return refuse(err)
 	}
 	defer d.releaseHost(served)
 	if err := writeLine(b.Conn, welcome{Protocol: Protocol, Version: supervisor.Version(), PID: os.Getpid(), Ready: true, Notes: notes}); err != nil {
 		return nil //nolint:nilerr // the bridge has gone
+	}
+	if h.Action == actionHold {
+		return nil
 	}
 	_ = b.SetDeadline(time.Time{})
 	b.greeted()

@@ -40,6 +40,8 @@ const (
 	actionServe = ""
 	// actionEnd asks the daemon to end, in good order.
 	actionEnd = "end"
+	// actionHold asks for the servers of a directory without an agent: they run until the daemon is asked to end.
+	actionHold = "hold"
 )
 
 // hello is the first line of a bridge.
@@ -130,11 +132,11 @@ func builtTime() int64 {
 
 // introduce tells the daemon which servers are wanted, and gives it the variables that it asks for. It returns a reader of what
 // follows, and notes for the person.
-func introduce(conn net.Conn, dir string, lookup func(string) (string, bool)) (*bufio.Reader, []string, error) {
+func introduce(conn net.Conn, action, dir string, lookup func(string) (string, bool)) (*bufio.Reader, []string, error) {
 	_ = conn.SetDeadline(time.Now().Add(greetingTime)) // without it a dead daemon is noticed later
 	r := bufio.NewReaderSize(conn, 64<<10)
 	h := ownHello()
-	h.Dir = dir
+	h.Action, h.Dir = action, dir
 	var answer welcome
 	if err := exchangeLines(conn, r, h, &answer); err != nil {
 		return nil, nil, err

@@ -40,6 +40,8 @@ type host struct {
 	// users counts the bridges, and unused closes the host some time after the last one; the daemon's mu guards both.
 	users  int
 	unused *time.Timer
+	// held says that the servers run without a bridge, until the daemon ends.
+	held bool
 }
 
 // wantedVariables returns the names of the variables that the approved entries of a directory mention, sorted. They are found by
@@ -80,8 +82,9 @@ func wantedOnly(want []string, given map[string]string) map[string]string {
 	return out
 }
 
-// hostKey tells apart what must run apart: directories with servers of their own, and different values of variables.
-func hostKey(found discover.Configuration, env map[string]string) string {
+// hostKey tells apart what must run apart: directories with servers of their own, and different values of variables. ofProject is
+// the key of servers that belong to the directory in any case.
+func hostKey(found discover.Configuration, env map[string]string) (key, ofProject string) {
 	dir := ""
 	for _, name := range slices.Sorted(maps.Keys(found.Specs)) {
 		if s := found.Specs[name].Scope; s == messages.ScopeProject || s == messages.ScopeLocal {
@@ -95,7 +98,8 @@ func hostKey(found discover.Configuration, env map[string]string) string {
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		fmt.Fprintf(h, "%q=%q\n", name, env[name])
 	}
-	return dir + "\x00" + hex.EncodeToString(h.Sum(nil))
+	sum := "\x00" + hex.EncodeToString(h.Sum(nil))
+	return dir + sum, found.ProjectDir + sum
 }
 
 // dirOfKey returns the directory of a key; empty for the user's servers alone.
@@ -106,7 +110,7 @@ func dirOfKey(key string) string {
 
 // useHost returns the servers of a directory, which it starts if they do not run, and what the person should know. The caller
 // releases them.
-func (d *daemon) useHost(dir string, env map[string]string) (*host, []string, error) {
+func (d *daemon) useHost(dir string, env map[string]string, hold bool) (*host, []string, error) {
 	lookup := func(name string) (string, bool) {
 		v, ok := env[name]
 		return v, ok
@@ -115,15 +119,19 @@ func (d *daemon) useHost(dir string, env map[string]string) (*host, []string, er
 	if err != nil {
 		return nil, nil, err
 	}
-	key := hostKey(setup.Configuration, env)
+	key, ofProject := hostKey(setup.Configuration, env)
 	d.mu.Lock()
+	// Servers that a person has asked for in this directory have its control socket, also if they are the user's alone.
+	if hold || d.hosts[ofProject] != nil {
+		key = ofProject
+	}
 	h := d.hosts[key]
 	var replaced []*host
 	if h == nil {
 		h = &host{key: key, setup: setup}
 		// Servers with other values of variables that nobody uses any more would only keep the control socket.
 		for other, old := range d.hosts {
-			if old.users == 0 && dirOfKey(other) == dirOfKey(key) {
+			if old.users == 0 && !old.held && dirOfKey(other) == dirOfKey(key) {
 				replaced = append(replaced, old)
 				delete(d.hosts, other)
 			}
@@ -134,6 +142,7 @@ func (d *daemon) useHost(dir string, env map[string]string) (*host, []string, er
 		h.unused.Stop()
 	}
 	h.users++
+	h.held = h.held || hold
 	d.mu.Unlock()
 	for _, old := range replaced {
 		if err := old.closeServers(); err != nil {
@@ -157,17 +166,18 @@ func (d *daemon) useHost(dir string, env map[string]string) (*host, []string, er
 func (d *daemon) releaseHost(h *host) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if h.users--; h.users > 0 {
-		return
-	}
+	h.users--
 	if h.err != nil {
 		delete(d.hosts, h.key)
+		return
+	}
+	if h.users > 0 || h.held {
 		return
 	}
 	h.unused = time.AfterFunc(d.idle, func() {
 		defer d.recoverPanic()
 		d.mu.Lock()
-		if h.users > 0 || d.ending || d.hosts[h.key] != h {
+		if h.users > 0 || h.held || d.ending || d.hosts[h.key] != h {
 			d.mu.Unlock()
 			return
 		}

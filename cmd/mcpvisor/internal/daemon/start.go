@@ -25,6 +25,20 @@ const startTime = 15 * time.Second
 // Dial connects to the daemon of this user for the servers of a directory, and starts a daemon if there is none. lookup gives the
 // variables that the daemon asks for. The reader has what the daemon sends; notes are for the person.
 func Dial(ctx context.Context, dir string, lookup func(string) (string, bool)) (conn net.Conn, r *bufio.Reader, notes []string, err error) {
+	return dialFor(ctx, actionServe, dir, lookup)
+}
+
+// Hold makes the daemon keep the servers of a directory until it is asked to end, and starts a daemon if there is none.
+func Hold(ctx context.Context, dir string, lookup func(string) (string, bool)) (notes []string, err error) {
+	conn, _, notes, err := dialFor(ctx, actionHold, dir, lookup)
+	if err != nil {
+		return nil, err
+	}
+	return notes, conn.Close()
+}
+
+// dialFor does the work of Dial and Hold.
+func dialFor(ctx context.Context, action, dir string, lookup func(string) (string, bool)) (conn net.Conn, r *bufio.Reader, notes []string, err error) {
 	location, err := control.DaemonLocationOf()
 	if err != nil {
 		return nil, nil, nil, err
@@ -40,7 +54,7 @@ func Dial(ctx context.Context, dir string, lookup func(string) (string, bool)) (
 			return nil, nil, nil, err
 		}
 		stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
-		r, notes, err = introduce(conn, dir, lookup)
+		r, notes, err = introduce(conn, action, dir, lookup)
 		if stop(); err == nil {
 			return conn, r, notes, nil
 		}

@@ -9,6 +9,7 @@
 //	manager ──events──> recordEvent ──> board ──> frame ──> the terminal
 //
 //	up.go                     the run of up: one manager, until Ctrl-C
+//	detach.go                 the run of --detach, which the daemon keeps
 //	endpoint.go, follow.go    the control socket, and the files that are followed; reload.go asks for it
 //	board.go, table.go        what is shown, as a value and as text; both are pure
 //	display.go, live.go       the four displays; live.go owns the terminal and its one painting goroutine
@@ -54,6 +55,8 @@ type upFlags struct {
 	callersAnswer bool
 	// duration is the time after which the run ends by itself; 0 for never.
 	duration time.Duration
+	// detach hands the servers to the daemon and returns.
+	detach bool
 	// noWatch reads the configuration files once and does not follow them.
 	noWatch bool
 }
@@ -79,10 +82,13 @@ says what changed; --no-watch leaves the files alone.
 
 While it runs, the other commands in the same project talk to it. What happens is kept in a journal, for "mcpvisor why".
 
+With --detach the daemon of this user keeps the servers, which agents use too, and this command returns: mcpvisor down ends it.
+
 What a server asks meanwhile is asked at the terminal of whoever called it, and at this one otherwise. Without a terminal
 here, --answers or --callers-answer, servers are not told that anybody could be asked.`,
 		Example: `  mcpvisor up                    # the servers of this project
   mcpvisor up --demo             # built-in servers, good and bad ones, with calls going on
+  mcpvisor up --detach           # the same without this terminal; mcpvisor down ends it
   mcpvisor up --mcp-server 'files=npx -y @modelcontextprotocol/server-filesystem .'
   mcpvisor up --json | jq -c 'select(.kind == "phase") | [.server, .status.status]'`,
 		Args: cli.NoArgs,
@@ -92,6 +98,7 @@ here, --answers or --callers-answer, servers are not told that anybody could be 
 	cmd.Flags().BoolVar(&f.demo, "demo", false, "run built-in servers instead of configured ones: see what mcpvisor does")
 	cmd.Flags().BoolVar(&f.callersAnswer, "callers-answer", false, "tell servers that they may ask, though there is no terminal "+
 		"here: who calls them is asked")
+	cmd.Flags().BoolVar(&f.detach, "detach", false, "let the daemon keep the servers, until mcpvisor down, and return")
 	cmd.Flags().BoolVar(&f.noWatch, "no-watch", false, "do not follow configuration files that change")
 	cmd.Flags().DurationVar(&f.duration, "duration", 0, "end by itself after this `time`, such as 30s, with a summary")
 	return cmd
@@ -102,6 +109,9 @@ func runUp(o *cli.Options, cmd *cobra.Command, f upFlags, makeDemo func() (Demo,
 	o.ReportAtOnce()
 	if f.duration < 0 {
 		return exit.UsageError(cmd, "--duration: %s is negative", f.duration)
+	}
+	if f.detach {
+		return detachUp(o, cmd, f)
 	}
 	var r *upRun
 	var err error

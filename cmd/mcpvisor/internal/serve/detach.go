@@ -1,0 +1,60 @@
+package serve
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/approve"
+	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/cli"
+	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/daemon"
+	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/exit"
+	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/project"
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor/control"
+)
+
+// detachUp makes the daemon keep the servers of the project, after the questions that a run at a terminal asks, too. It returns when
+// they are being connected.
+func detachUp(o *cli.Options, cmd *cobra.Command, f upFlags) error {
+	if f.demo || f.json || f.callersAnswer || f.noWatch || f.duration != 0 || len(o.Configs)+len(o.Servers) > 0 || o.Approve || o.InheritEnv {
+		return exit.UsageError(cmd, "--detach: the daemon reads the configuration where it is found; no other flag of this run reaches it")
+	}
+	s, err := project.LoadSetup(o)
+	if err != nil {
+		return err
+	}
+	s.PrintProblems(o)
+	if nothing := s.NoServersText(); nothing != "" {
+		return exit.With(exit.Usage, nothing+addServerHelp)
+	}
+	if err := approve.OfferApprovals(cmd.Context(), o, s); err != nil {
+		return err
+	}
+	location, err := control.LocationOf(s.ProjectDir)
+	if err != nil {
+		return err
+	}
+	// An up of this project and the daemon would each start every server.
+	if up, err := control.Dial(cmd.Context(), location); !errors.Is(err, control.ErrNotRunning) {
+		if err != nil {
+			return err
+		}
+		hello, err := up.Hello(cmd.Context())
+		_ = up.Close() // nothing more is asked of it
+		if err == nil && !control.IsDaemon(hello.PID) {
+			return exit.With(exit.Usage, fmt.Sprintf("process %d runs mcpvisor up for %s already; end that one first", hello.PID, messages.Line(s.ProjectDir, 0)))
+		}
+	}
+	notes, err := daemon.Hold(cmd.Context(), s.ProjectDir, os.LookupEnv)
+	if err != nil {
+		return err
+	}
+	for _, note := range notes {
+		o.PrintRemark("%s", note)
+	}
+	fmt.Fprintf(o.Out, "The daemon keeps the servers of %s: see mcpvisor list. It ends with: mcpvisor down\n", messages.Line(s.ProjectDir, 0))
+	return nil
+}
