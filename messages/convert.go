@@ -7,24 +7,24 @@ import (
 	"sync"
 	"time"
 
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-// The files convert*.go are the only place that turns plain Go types into protobuf and back: this one has what describes a server.
+// The files convert*.go are the only place that turns plain Go types into protobuf and back. This one has how: field by field, by
+// their names.
 
-// ToProto returns the protobuf form of the spec. Scope, Source and the texts about the spec's state are left out: a
-// spec that comes by a message has ScopeRuntime.
-func (s Spec) ToProto() *ServerSpec {
-	p := &ServerSpec{}
-	writeFields(reflect.ValueOf(s), p.ProtoReflect())
-	return p
+// protoOf fills a message with what a struct holds.
+func protoOf[M proto.Message](from any, into M) M {
+	writeFields(reflect.ValueOf(from), into.ProtoReflect())
+	return into
 }
 
-// ToSpec returns the Go form, with ScopeRuntime. A nil receiver gives the zero Spec with that scope.
-func (p *ServerSpec) ToSpec() Spec {
-	s := Spec{Scope: ScopeRuntime}
-	readFields(p.ProtoReflect(), reflect.ValueOf(&s).Elem())
-	return s
+// goOf returns what a message holds; nothing of a nil one.
+func goOf[T any](m proto.Message) (v T) {
+	readFields(m.ProtoReflect(), reflect.ValueOf(&v).Elem())
+	return v
 }
 
 // fieldPair is a field of a Go struct, and the field of a message that holds the same.
@@ -33,24 +33,29 @@ type fieldPair struct {
 	in    protoreflect.FieldDescriptor
 }
 
-// fieldPairs maps the types of Spec, Auth, Isolation and TLS to their pairs.
+// fieldPairs maps the types of structs to their pairs.
 var fieldPairs sync.Map
 
-// pairsOf finds the fields that a struct and a message have in common, by the name that they have in JSON; that of a duration
-// ends in Ms in a message. A field of the struct without such a name, and one that the message lacks, do not travel: a test
-// fails for the latter.
+// pairsOf finds the fields that a struct and a message have in common. They have one name, but for underscores, case and the _ms
+// of a duration; a tag proto gives the name in the message where it is another. What has no counterpart does not travel, or is
+// converted by hand: a test finds what was forgotten.
 func pairsOf(t reflect.Type, message protoreflect.MessageDescriptor) []fieldPair {
 	if known, ok := fieldPairs.Load(t); ok {
 		return known.([]fieldPair)
 	}
 	var pairs []fieldPair
 	for i := range t.NumField() {
-		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
-		if t.Field(i).Type == reflect.TypeFor[Duration]() {
-			name += "Ms"
+		name, tagged := t.Field(i).Tag.Lookup("proto")
+		if !tagged {
+			name = t.Field(i).Name
 		}
 		for n := range message.Fields().Len() {
-			if in := message.Fields().Get(n); strings.EqualFold(in.JSONName(), name) {
+			in := message.Fields().Get(n)
+			other := string(in.Name())
+			if t.Field(i).Type == reflect.TypeFor[Duration]() {
+				other = strings.TrimSuffix(other, "_ms")
+			}
+			if strings.EqualFold(strings.ReplaceAll(other, "_", ""), strings.ReplaceAll(name, "_", "")) {
 				pairs = append(pairs, fieldPair{i, in})
 			}
 		}
@@ -63,44 +68,62 @@ func pairsOf(t reflect.Type, message protoreflect.MessageDescriptor) []fieldPair
 func writeFields(from reflect.Value, to protoreflect.Message) {
 	for _, p := range pairsOf(from.Type(), to.Descriptor()) {
 		v := from.Field(p.index)
-		switch {
-		case v.IsZero():
+		if v.IsZero() {
+			continue
+		}
+		switch v = reflect.Indirect(v); {
 		case p.in.IsMap():
 			entries := to.Mutable(p.in).Map()
 			for key, value := range v.Seq2() {
 				entries.Set(protoreflect.ValueOfString(key.String()).MapKey(), protoreflect.ValueOfString(value.String()))
 			}
 		case p.in.IsList():
-			appendTexts(to.Mutable(p.in).List(), v)
+			writeList(v, to.Mutable(p.in).List())
+		case p.in.Message() == nil:
+			to.Set(p.in, scalarOf(v, p.in))
 		// A list that may be present and empty is a message of its own.
 		case v.Kind() == reflect.Slice:
 			names := to.Mutable(p.in).Message()
-			appendTexts(names.Mutable(names.Descriptor().Fields().Get(0)).List(), v)
-		case p.in.Message() != nil:
-			writeFields(v.Elem(), to.Mutable(p.in).Message())
+			writeList(v, names.Mutable(names.Descriptor().Fields().Get(0)).List())
+		case v.Type() == reflect.TypeFor[time.Time]():
+			if at := v.Interface().(time.Time); !at.IsZero() {
+				to.Set(p.in, protoreflect.ValueOfMessage(timestamppb.New(at).ProtoReflect()))
+			}
 		default:
-			to.Set(p.in, scalarOf(reflect.Indirect(v), p.in.Kind()))
+			writeFields(v, to.Mutable(p.in).Message())
 		}
 	}
 }
 
-func appendTexts(to protoreflect.List, texts reflect.Value) {
-	for i := range texts.Len() {
-		to.Append(protoreflect.ValueOfString(texts.Index(i).String()))
+// writeList appends the elements of a list, texts or structs.
+func writeList(from reflect.Value, to protoreflect.List) {
+	for i := range from.Len() {
+		if v := from.Index(i); v.Kind() == reflect.Struct {
+			writeFields(v, to.AppendMutable().Message())
+		} else {
+			to.Append(protoreflect.ValueOfString(v.String()))
+		}
 	}
 }
 
-// scalarOf returns a text, truth value or number as a message holds it.
-func scalarOf(v reflect.Value, in protoreflect.Kind) protoreflect.Value {
-	switch {
-	case in == protoreflect.StringKind:
+// scalarOf returns a text, bytes, truth value or number as a field of a message holds it.
+func scalarOf(v reflect.Value, in protoreflect.FieldDescriptor) protoreflect.Value {
+	switch in.Kind() {
+	case protoreflect.StringKind:
 		return protoreflect.ValueOfString(v.String())
-	case in == protoreflect.BoolKind:
+	case protoreflect.BytesKind:
+		return protoreflect.ValueOfBytes(v.Bytes())
+	case protoreflect.BoolKind:
 		return protoreflect.ValueOfBool(v.Bool())
-	case in == protoreflect.Int32Kind:
+	case protoreflect.DoubleKind:
+		return protoreflect.ValueOfFloat64(v.Float())
+	case protoreflect.Uint64Kind:
+		return protoreflect.ValueOfUint64(v.Uint())
+	case protoreflect.Int32Kind:
 		return protoreflect.ValueOfInt32(clampInt32(int(v.Int())))
-	case v.Type() == reflect.TypeFor[Duration]():
-		return protoreflect.ValueOfInt64(toMillis(Duration(v.Int())))
+	}
+	if v.Type() == reflect.TypeFor[Duration]() {
+		return protoreflect.ValueOfInt64(time.Duration(v.Int()).Milliseconds())
 	}
 	return protoreflect.ValueOfInt64(v.Int())
 }
@@ -116,34 +139,57 @@ func readFields(from protoreflect.Message, to reflect.Value) {
 			v.Set(reflect.New(v.Type().Elem()))
 			v = v.Elem()
 		}
-		switch v.Kind() {
-		case reflect.Map:
+		switch {
+		case p.in.IsMap():
 			v.Set(reflect.MakeMap(v.Type()))
 			got.Map().Range(func(key protoreflect.MapKey, value protoreflect.Value) bool {
 				v.SetMapIndex(reflect.ValueOf(key.String()), reflect.ValueOf(value.String()))
 				return true
 			})
-		case reflect.Slice:
-			if !p.in.IsList() {
-				names := got.Message()
-				got = names.Get(names.Descriptor().Fields().Get(0))
-			}
-			texts := make([]string, got.List().Len())
-			for i := range texts {
-				texts[i] = got.List().Get(i).String()
-			}
-			v.Set(reflect.ValueOf(texts))
-		case reflect.Struct:
-			readFields(got.Message(), v)
-		case reflect.String:
-			v.SetString(got.String())
-		case reflect.Bool:
-			v.SetBool(got.Bool())
+		case p.in.IsList():
+			readList(got.List(), v)
+		case p.in.Message() == nil:
+			readScalar(got, v)
+		case v.Kind() == reflect.Slice:
+			names := got.Message()
+			readList(names.Get(names.Descriptor().Fields().Get(0)).List(), v)
+		case v.Type() == reflect.TypeFor[time.Time]():
+			v.Set(reflect.ValueOf(got.Message().Interface().(*timestamppb.Timestamp).AsTime().Local()))
 		default:
-			v.SetInt(got.Int())
-			if v.Type() == reflect.TypeFor[Duration]() {
-				v.SetInt(int64(fromMillis(got.Int())))
-			}
+			readFields(got.Message(), v)
+		}
+	}
+}
+
+// readList makes a list of texts or structs, which is not nil.
+func readList(from protoreflect.List, to reflect.Value) {
+	to.Set(reflect.MakeSlice(to.Type(), from.Len(), from.Len()))
+	for i := range from.Len() {
+		if v := to.Index(i); v.Kind() == reflect.Struct {
+			readFields(from.Get(i).Message(), v)
+		} else {
+			v.SetString(from.Get(i).String())
+		}
+	}
+}
+
+// readScalar reads what scalarOf has made.
+func readScalar(got protoreflect.Value, v reflect.Value) {
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(got.String())
+	case reflect.Slice:
+		v.SetBytes(got.Bytes())
+	case reflect.Bool:
+		v.SetBool(got.Bool())
+	case reflect.Float64:
+		v.SetFloat(got.Float())
+	case reflect.Uint64:
+		v.SetUint(got.Uint())
+	default:
+		v.SetInt(got.Int())
+		if v.Type() == reflect.TypeFor[Duration]() {
+			v.SetInt(int64(time.Duration(got.Int()) * time.Millisecond))
 		}
 	}
 }
@@ -151,6 +197,3 @@ func readFields(from protoreflect.Message, to reflect.Value) {
 // clampInt32 returns a bound in the range of protobuf. A larger one bounds nothing that a machine can hold, so that
 // cutting it changes nothing.
 func clampInt32(n int) int32 { return int32(max(math.MinInt32, min(n, math.MaxInt32))) }
-
-func toMillis(d Duration) int64    { return time.Duration(d).Milliseconds() }
-func fromMillis(ms int64) Duration { return Duration(time.Duration(ms) * time.Millisecond) }

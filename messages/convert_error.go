@@ -73,12 +73,13 @@ func (c *Challenge) toProto() *FailureChallenge {
 	if c == nil {
 		return nil
 	}
-	return &FailureChallenge{Scheme: c.Scheme, Scope: c.Scope, ResourceMetadata: c.ResourceMetadata, Text: c.Text}
+	return protoOf(*c, &FailureChallenge{})
 }
 
 func (p *FailureChallenge) toChallenge() *Challenge {
 	if p == nil {
 		return nil
 	}
-	return &Challenge{Scheme: p.GetScheme(), Scope: p.GetScope(), ResourceMetadata: p.GetResourceMetadata(), Text: p.GetText()}
+	c := goOf[Challenge](p)
+	return &c
 }
