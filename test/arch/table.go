@@ -259,9 +259,9 @@ var Table = []Row{
 		Never:    noActors,
 	},
 	{
-		Packages: []string{"transports/internal/admission"},
+		Packages: []string{"transports/internal/admission", "transports/internal/pause"},
 		Height:   edge,
-		Why:      "who may still enter is counted without knowing what is entered",
+		Why:      "who may still enter is counted, and a time waited for, without knowing what for",
 		Never:    noActors,
 	},
 	{

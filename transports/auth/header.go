@@ -11,6 +11,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/internal/pause"
 )
 
 // APIKey sends the value of a source in a header of every request.
@@ -101,7 +102,7 @@ func (v *headerAuthorizer) Await(ctx context.Context, used http.Header) error {
 				return nil
 			}
 		}
-		if !sleepContext(ctx, awaitPeriod) {
+		if !pause.For(ctx, awaitPeriod) {
 			return ctx.Err()
 		}
 	}
@@ -182,18 +183,6 @@ type Awaiter interface {
 
 // awaitPeriod is the pause between two looks at a file or a store, which send no event when they change.
 const awaitPeriod = 2 * time.Second
-
-// sleepContext waits for d and reports false if ctx ended first.
-func sleepContext(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
 
 // contextError returns the error for a ctx that has ended while something was being done.
 func contextError(ctx context.Context, doing string) *transports.Error {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/gofrs/flock"
+
+	"github.com/mcpvisor/mcpvisor/transports/internal/pause"
 )
 
 // Locks are locks by name that exclude goroutines and processes alike. The kernel releases those of a process that dies. They are
@@ -55,7 +57,7 @@ func (l *Locks) Lock(ctx context.Context, key string) (unlock func(), err error)
 				leave()
 			}), nil
 		}
-		if !sleepContext(ctx, wait) {
+		if !pause.For(ctx, wait) {
 			leave()
 			return nil, contextError(ctx, "waiting for another process, which holds the lock of "+quoteLine(key))
 		}

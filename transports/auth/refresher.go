@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/internal/pause"
 )
 
 // Refresher replaces secrets that are spent by being used, such as refresh tokens, exactly once among all processes that share
@@ -123,7 +124,7 @@ func (r *Refresher) Changed(ctx context.Context, key string, have Version) ([]by
 		if secret, err := r.store.Get(ctx, key); err == nil && VersionOf(secret) != have {
 			return secret, nil
 		}
-		if !sleepContext(ctx, awaitPeriod) {
+		if !pause.For(ctx, awaitPeriod) {
 			return nil, contextError(ctx, "waiting for another secret")
 		}
 	}

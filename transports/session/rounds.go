@@ -7,6 +7,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
+	"github.com/mcpvisor/mcpvisor/transports/internal/pause"
 	"github.com/mcpvisor/mcpvisor/transports/session/internal/calltimeout"
 	"github.com/mcpvisor/mcpvisor/transports/session/internal/jsonrpc"
 	"github.com/mcpvisor/mcpvisor/transports/session/internal/outcome"
@@ -44,7 +45,7 @@ func (s *Session) provideInput(ctx context.Context, r *request, a outcome.Answer
 			return s.endWithoutInput(ctx, problem)
 		}
 		if waits {
-			if !calltimeout.WaitFor(ctx, min(roundPause<<min(round, 10), roundPauseMost)) {
+			if !pause.For(ctx, min(roundPause<<min(round, 10), roundPauseMost)) {
 				e := outcome.ContextError(ctx, "before the server was done")
 				e.Outcome = messages.OutcomeUnknown // the server has worked on the request
 				return outcome.Answer{}, e

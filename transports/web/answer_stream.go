@@ -11,6 +11,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 	"github.com/mcpvisor/mcpvisor/transports/internal/eventstream"
 	"github.com/mcpvisor/mcpvisor/transports/internal/origin"
+	"github.com/mcpvisor/mcpvisor/transports/internal/pause"
 )
 
 // readAnswerStream reads the answer's event stream until the answer, over as many responses as that takes.
@@ -48,7 +49,7 @@ func (x *exchange) readAnswerStream(resp *http.Response) (transports.Delivery, *
 			x.noteEmptyEnd(broken)
 			return transports.MaybeWritten, x.brokenStreamError(broken)
 		}
-		if !sleepFor(x.ctx, streamDelay(fruitless, x.retry, resumeMinDelay, resumeMaxDelay)) {
+		if !pause.For(x.ctx, streamDelay(fruitless, x.retry, resumeMinDelay, resumeMaxDelay)) {
 			return transports.MaybeWritten, x.exchangeError(x.ctx.Err())
 		}
 		next, err := x.resumeStream() //nolint:bodyclose // the next round reads it to its end and closes it
@@ -163,16 +164,4 @@ func (c *httpConn) openStream(ctx context.Context, lastID string) (*http.Respons
 			Text: c.origin.Label + " answered a GET with something else than an event stream"}
 	}
 	return resp, nil
-}
-
-// sleepFor waits for d and reports false if ctx ended first.
-func sleepFor(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/internal/eventstream"
 	"github.com/mcpvisor/mcpvisor/transports/internal/incoming"
 	"github.com/mcpvisor/mcpvisor/transports/internal/origin"
+	"github.com/mcpvisor/mcpvisor/transports/internal/pause"
 )
 
 // startListening opens the stream for unasked messages, once, if the protocol version has one: the versions from 2026 on do not.
@@ -99,7 +100,7 @@ func (c *httpConn) keepListening() {
 		if heard || time.Since(opened) >= listenWorkedTime {
 			failures = 0
 		}
-		if !sleepFor(c.lifetime.Ctx, streamDelay(failures, l.wait, listenMinDelay, listenMaxDelay)) {
+		if !pause.For(c.lifetime.Ctx, streamDelay(failures, l.wait, listenMinDelay, listenMaxDelay)) {
 			return
 		}
 	}

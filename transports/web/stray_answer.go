@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/internal/pause"
 )
 
 // Some servers answer a POST with 202, or end its stream, and send the answer on another stream of the connection. The
@@ -53,7 +54,7 @@ func completeAnswered(answered []*exchange) {
 // and if there is another stream that could bring the answer.
 func (x *exchange) awaitStrayAnswer(d transports.Delivery, err *transports.Error) (transports.Delivery, *transports.Error) {
 	if x.unanswered && !x.answeredElsewhere.Load() && x.c.hasOtherStreams() {
-		sleepFor(x.ctx, strayAnswerTime)
+		pause.For(x.ctx, strayAnswerTime)
 	}
 	if x.answeredElsewhere.Load() {
 		return transports.Written, nil

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
+	"github.com/mcpvisor/mcpvisor/transports/internal/pause"
 	"github.com/mcpvisor/mcpvisor/transports/session/internal/calltimeout"
 	"github.com/mcpvisor/mcpvisor/transports/session/internal/jsonrpc"
 	"github.com/mcpvisor/mcpvisor/transports/session/internal/outcome"
@@ -315,7 +316,7 @@ func (p *Poller) provideInput(ctx context.Context) *messages.Error {
 		retry, e := p.checkAnswer(ctx, a, e, method)
 		switch {
 		case retry:
-			if !calltimeout.WaitFor(ctx, p.pollInterval()) {
+			if !pause.For(ctx, p.pollInterval()) {
 				return p.interruptedError(ctx)
 			}
 		case e != nil && a.Kind == outcome.AnswerRPCError && ctx.Err() == nil:
@@ -420,7 +421,7 @@ func (p *Poller) finalAnswer(ctx context.Context) (outcome.Answer, *messages.Err
 		if !retry {
 			return end.a, e
 		}
-		if !calltimeout.WaitFor(ctx, p.pollInterval()) {
+		if !pause.For(ctx, p.pollInterval()) {
 			return outcome.Answer{}, p.interruptedError(ctx)
 		}
 	}

@@ -36,6 +36,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/transports"
 	"github.com/mcpvisor/mcpvisor/transports/internal/errs"
+	"github.com/mcpvisor/mcpvisor/transports/internal/pause"
 	"github.com/mcpvisor/mcpvisor/transports/isolation"
 	"github.com/mcpvisor/mcpvisor/transports/stdio/children"
 )
@@ -130,7 +131,7 @@ func Start(ctx context.Context, spec *Spec) (_ *Process, failed *transports.Erro
 		}
 		// Linux refuses to execute a file that is open for writing. A file that has just been written (an upgrade, a build) can
 		// be open for a moment in a child that another thread has forked and that has not executed its program yet.
-		if !isTextBusy(err) || wait > 200*time.Millisecond || !sleepContext(ctx, wait) {
+		if !isTextBusy(err) || wait > 200*time.Millisecond || !pause.For(ctx, wait) {
 			if ctx.Err() != nil {
 				return nil, errs.ContextError(ctx, "starting the process")
 			}
@@ -228,18 +229,6 @@ func (p *Process) KillAndRelease() {
 	p.ReapChild()
 	p.ClosePipes()
 	p.ReleaseGroup()
-}
-
-// sleepContext waits for d and reports false if ctx ended first.
-func sleepContext(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // watchdogTime is the age by which a program that watches its parent has failed, because it may not signal it. Most such
