@@ -254,15 +254,7 @@ func rotatedPath(path string, i int) string {
 
 // fileError translates an error of the file system, without the path that it repeats.
 func fileError(text string, err error) error {
-	reason := err
 	// The path is in the text already, neutralised.
-	var path *fs.PathError
-	if errors.As(err, &path) {
-		reason = path.Err
-	}
-	var link *os.LinkError
-	if errors.As(err, &link) {
-		reason = link.Err
-	}
-	return &messages.Error{Op: "audit", Class: messages.ClassConfig, Text: text + ": " + messages.Line(reason.Error(), 200), Err: err}
+	reason := messages.Line(files.PlainCause(err).Error(), 200)
+	return &messages.Error{Op: "audit", Class: messages.ClassConfig, Text: text + ": " + reason, Err: err}
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -148,10 +147,7 @@ func checkPrivate(dir string) error {
 // the text names it already.
 func locationError(text string, err error) error {
 	if err != nil {
-		var path *fs.PathError
-		if errors.As(err, &path) {
-			err = path.Err
-		}
+		err = files.PlainCause(err)
 		text += ": " + messages.Line(err.Error(), 200)
 	}
 	return &messages.Error{Op: "control", Class: messages.ClassConfig, Text: text, Err: err}

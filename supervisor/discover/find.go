@@ -11,6 +11,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor/config"
+	"github.com/mcpvisor/mcpvisor/transports/files"
 )
 
 // Options say where to look. The zero value looks where the command does when it gets no flag.
@@ -277,16 +278,13 @@ func readOpen(file *os.File) ([]byte, string) {
 
 // fileErrorText translates an error of the file system to a clause without the path, which stands beside it.
 func fileErrorText(err error) string {
-	var p *fs.PathError
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return "there is no such file or directory"
 	case errors.Is(err, fs.ErrPermission):
 		return "it may not be read; check its permissions"
-	case errors.As(err, &p):
-		return "it cannot be read: " + p.Err.Error()
 	}
-	return "it cannot be read: " + err.Error()
+	return "it cannot be read: " + files.PlainCause(err).Error()
 }
 
 // ProjectDir returns the directory of the project that dir belongs to: the one that holds .git, or dir itself. The
@@ -306,7 +304,7 @@ func variablesIn(project string) func(path string) ([]byte, string) {
 		if isBelow(filepath.Clean(path), project) {
 			// Other errors are left to readVariables, which meets them again.
 			if _, err := resolveInProject(project, path); errors.Is(err, ErrLeavesProject) {
-				return nil, textWithoutPath(err) + "; name the file itself"
+				return nil, files.PlainCause(err).Error() + "; name the file itself"
 			}
 		}
 		return readVariables(path)

@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports/files"
 )
 
 // ErrLeavesProject is the cause of the error about a file of a project that leads out of it. A repository can carry a
@@ -107,7 +108,7 @@ func readInProject(project, path string) (data []byte, clause string, ok bool) {
 	real, err := resolveInProject(project, path)
 	switch {
 	case errors.Is(err, ErrLeavesProject):
-		return nil, textWithoutPath(err) + "; such files are not read: put the file itself there, or name it with --config", true
+		return nil, files.PlainCause(err).Error() + "; such files are not read: put the file itself there, or name it with --config", true
 	case err != nil:
 		return nil, fileErrorText(err), true
 	}
@@ -143,15 +144,6 @@ func readInProject(project, path string) (data []byte, clause string, ok bool) {
 	}
 	data, clause = readOpen(file)
 	return data, clause, true
-}
-
-// textWithoutPath returns the text of an error of the file system without the path, which stands beside it.
-func textWithoutPath(err error) string {
-	var p *fs.PathError
-	if errors.As(err, &p) {
-		return p.Err.Error()
-	}
-	return err.Error()
 }
 
 // EditIn does the work of [Edit] for a file of a project. A file that leads out of the project is left alone, and the

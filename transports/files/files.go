@@ -16,6 +16,8 @@
 package files
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -78,4 +80,18 @@ func SyncDir(dir string) {
 		_ = d.Sync()
 		_ = d.Close()
 	}
+}
+
+// PlainCause returns the cause of an error of the file system without path and operation, for a sentence that names the path, and
+// any other error as it is.
+func PlainCause(err error) error {
+	var path *fs.PathError
+	var link *os.LinkError
+	switch {
+	case errors.As(err, &path):
+		return path.Err
+	case errors.As(err, &link):
+		return link.Err
+	}
+	return err
 }

@@ -2,8 +2,11 @@ package files_test
 
 import (
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/mcpvisor/mcpvisor/transports/files"
@@ -81,4 +84,18 @@ func TestReplaceWithoutSteps(t *testing.T) {
 		t.Error(info, err)
 	}
 	files.SyncDir(filepath.Join(dir, "missing"))
+}
+
+// TestPlainCause: a sentence that begins with a path does not repeat it.
+func TestPlainCause(t *testing.T) {
+	none := filepath.Join(t.TempDir(), "none")
+	_, open := os.Open(none)
+	for _, err := range []error{open, os.Rename(none, none+"2"), fmt.Errorf("read: %w", open)} {
+		if got := files.PlainCause(err); strings.Contains(got.Error(), "none") || !errors.Is(got, fs.ErrNotExist) {
+			t.Errorf("%v became %v", err, got)
+		}
+	}
+	if other := errors.New("other"); files.PlainCause(other) != other {
+		t.Error("another error is changed")
+	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor/config/foreign"
 	"github.com/mcpvisor/mcpvisor/supervisor/discover"
+	"github.com/mcpvisor/mcpvisor/transports/files"
 )
 
 // changeFlags holds the flags that connect and disconnect share.
@@ -155,7 +156,7 @@ func (c *fileChange) writeFile() error {
 			return changedMeanwhile
 		}
 		if err := os.Remove(c.file); err != nil {
-			return refusedError(c.file, plainCause(err).Error())
+			return refusedError(c.file, files.PlainCause(err).Error())
 		}
 		return nil
 	}
@@ -169,7 +170,7 @@ func (c *fileChange) writeFile() error {
 	if err == nil || errors.As(err, &coded) {
 		return err
 	}
-	return refusedError(c.file, plainCause(err).Error())
+	return refusedError(c.file, files.PlainCause(err).Error())
 }
 
 // printDifference prints what goes and what comes, and not the lines around it, which may hold secrets.

@@ -62,7 +62,7 @@ func readStore() (storedChanges, error) {
 	}
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return empty, storeError(plainCause(err).Error(), "")
+		return empty, storeError(files.PlainCause(err).Error(), "")
 	}
 	return parseStore(text)
 }
@@ -103,7 +103,7 @@ func updateStore(file string, change *storedChange) error {
 	if err == nil || errors.As(err, &coded) {
 		return err
 	}
-	return storeError(plainCause(err).Error(), "")
+	return storeError(files.PlainCause(err).Error(), "")
 }
 
 // storeError returns an error about the store.
@@ -113,17 +113,4 @@ func storeError(text, fix string) error {
 		text += "; " + fix
 	}
 	return exit.With(exit.Usage, text)
-}
-
-// plainCause returns an error of the file system without its path, because the caller's sentence begins with the path.
-func plainCause(err error) error {
-	var p *fs.PathError
-	var l *os.LinkError
-	switch {
-	case errors.As(err, &p):
-		return p.Err
-	case errors.As(err, &l):
-		return l.Err
-	}
-	return err
 }

@@ -33,6 +33,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor/config"
 	"github.com/mcpvisor/mcpvisor/supervisor/discover"
+	"github.com/mcpvisor/mcpvisor/transports/files"
 )
 
 // ownScopes lists the scopes whose files the commands write, the one that wins first.
@@ -147,7 +148,7 @@ func editFile(file string, scope messages.Scope, change func(text []byte, ours c
 	case errors.Is(err, edit.ErrNotJSON), errors.Is(err, edit.ErrNotObject), errors.Is(err, edit.ErrTwice), errors.Is(err, edit.ErrMissing):
 		return exit.With(exit.Usage, fmt.Sprintf("%s: it is not changed: %v", messages.Line(file, 0), err))
 	}
-	return exit.With(exit.Usage, fmt.Sprintf("%s: it cannot be changed: %v", messages.Line(file, 0), plainCause(err)))
+	return exit.With(exit.Usage, fmt.Sprintf("%s: it cannot be changed: %v", messages.Line(file, 0), files.PlainCause(err)))
 }
 
 // editScope changes a file only where its scope may lie. A project's file must lie inside of the project, even if the project

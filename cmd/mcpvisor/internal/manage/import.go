@@ -2,9 +2,7 @@ package manage
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -237,19 +235,6 @@ func applyPlan(text []byte, ours config.Parsed, plan []importItem, w importOptio
 		}
 	}
 	return text, nil
-}
-
-// plainCause returns an error of the file system without its path, because the caller's sentence begins with the path.
-func plainCause(err error) error {
-	var p *fs.PathError
-	var l *os.LinkError
-	switch {
-	case errors.As(err, &p):
-		return p.Err
-	case errors.As(err, &l):
-		return l.Err
-	}
-	return err
 }
 
 // printSentence prints a sentence for people: with --json it goes to standard error, so that standard output is one JSON value.
