@@ -14,21 +14,22 @@ const retryPause = 100 * time.Millisecond
 // time for the call: that of the manager's next attempt to connect, or the one that the server asked for, and at least 0.1 s
 // from now. ok is false for a call that may have run, and for one that fails until a person or the program changes something: an
 // unknown name, a denied, invalid or cancelled call, a server that is disabled, needs credentials or is not tried again, a closed
-// manager.
+// manager. For a nil *Error it is false, so that a call that succeeded needs no question of its own:
 //
 //	for {
 //		out, err := m.CallTool(ctx, name, args)
-//		var e *supervisor.Error
-//		if !errors.As(err, &e) {
+//		e, _ := errors.AsType[*supervisor.Error](err)
+//		at, retry := e.MayRetry()
+//		if !retry || ctx.Err() != nil {
 //			return out, err
 //		}
-//		at, ok := e.MayRetry()
-//		if !ok || !sleepUntil(ctx, at) {
-//			return nil, err
+//		select {
+//		case <-time.After(time.Until(at)):
+//		case <-ctx.Done(): // the next call ends at once, and says so
 //		}
 //	}
 func (e *Error) MayRetry() (at time.Time, ok bool) {
-	if !e.mayPass() {
+	if e == nil || !e.mayPass() {
 		return time.Time{}, false
 	}
 	return time.Now().Add(max(e.RetryAfter, retryPause)), true

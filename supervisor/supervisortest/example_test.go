@@ -2,7 +2,10 @@ package supervisortest_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/supervisor"
@@ -26,4 +29,23 @@ func ExampleAddTo() {
 	// Output:
 	// <nil>
 	// hello <nil> 1 1
+}
+
+// TestTenMinutesCostNothing shows virtual time: the server is down for ten minutes, the manager tries it again and again and parks it,
+// and the test takes milliseconds. Every run sees the same times.
+func TestTenMinutesCostNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		files := supervisortest.NewServer("files", supervisortest.Text("read", "hello"))
+		m := supervisortest.Start(t, files)
+		files.Refuse(errors.New("down"))
+		files.Crash()
+		time.Sleep(10 * time.Minute)
+		files.Refuse(nil)
+		if err := m.Ready(t.Context(), "files"); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := m.CallTool(t.Context(), "mcp__files__read", nil); err != nil || out.Text() != "hello" {
+			t.Errorf("%v, %v", out, err)
+		}
+	})
 }
