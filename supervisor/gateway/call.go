@@ -41,7 +41,7 @@ func (g *Gateway) callTool(ctx context.Context, v *view, r *serve.Request) ([]by
 	if !ok {
 		return nil, serve.InvalidParams("Unknown tool: " + messages.Line(shown, 200))
 	}
-	if e := g.checkParamHeaders(v, r, shown, args); e != nil {
+	if e := v.checkParamHeaders(r, shown, args); e != nil {
 		return nil, e
 	}
 	wishes, e := g.forwardOptions(r, to, in)

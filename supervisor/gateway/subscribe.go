@@ -227,6 +227,9 @@ func (g *Gateway) serveListen(ctx context.Context, v *view, r *serve.Request) ([
 	l.notifyListener("notifications/subscriptions/acknowledged", append(append([]byte(`"notifications":{`), honoured...), '}'))
 	v.addListening(l)
 	defer v.removeListening(l)
+	if l.tools && v.isOutdated(r.Session.Principal.Name) {
+		l.notifyListener("notifications/tools/list_changed", nil)
+	}
 	select {
 	case <-ctx.Done():
 		return nil, &serve.Error{Code: serve.CodeInternal, Message: "the subscription was ended"}

@@ -3,6 +3,7 @@ package gateway
 import (
 	"bytes"
 	"encoding/base64"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -27,6 +28,9 @@ type view struct {
 	listens  map[*listening]struct{}
 	// gone remembers where the names led that are not shown any more, so that a call of one says what became of its server.
 	gone map[string]named
+	// served are the tools that each principal's agents were given last, so that a subscription which begins after a change tells
+	// of it.
+	served map[string][][]byte
 	// offers are the lists as agents know them.
 	offers offerSums
 }
@@ -174,15 +178,39 @@ func (v *view) listTools(r *serve.Request) ([]byte, *serve.Error) {
 			page = n
 		}
 	}
-	v.noteListed(func(known *offerSums) {
-		if known.tools == nil {
-			known.tools = now.legacy
-		}
-	})
+	v.noteServed(r.Session.Principal.Name, now.legacy)
 	if r.Modern() {
 		return now.modern[page], nil
 	}
 	return now.legacy[page], nil
+}
+
+// noteServed remembers what an agent was given.
+func (v *view) noteServed(principal string, pages [][]byte) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.offers.tools == nil {
+		v.offers.tools = pages
+	}
+	if v.served == nil {
+		v.served = map[string][][]byte{}
+	}
+	v.served[principal] = pages
+}
+
+// isOutdated reports whether the agents of a principal were given other tools last than there are now. What changed between a list
+// and the subscription that follows it would be lost otherwise.
+func (v *view) isOutdated(principal string) bool {
+	now := v.currentTools().legacy
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	served := v.served[principal]
+	return served != nil && !samePages(served, now)
+}
+
+// samePages reports whether two renderings share their bytes: one that is equal to the one before has the same ones.
+func samePages(a, b [][]byte) bool {
+	return slices.EqualFunc(a, b, func(x, y []byte) bool { return &x[0] == &y[0] })
 }
 
 // findTool returns where a name leads: to an entry, or to a server whose tools are not shown now.

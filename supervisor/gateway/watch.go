@@ -151,7 +151,7 @@ func (v *view) tellAgents(ctx context.Context, said changes) {
 	now := before
 	if before.tools != nil {
 		now.tools = v.currentTools().legacy
-		said.tools = !slices.EqualFunc(before.tools, now.tools, func(a, b []byte) bool { return &a[0] == &b[0] })
+		said.tools = !samePages(before.tools, now.tools)
 	}
 	if before.prompts != nil {
 		now.prompts = sumOfPrompts(v.prompts(ctx))
