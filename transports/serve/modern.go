@@ -197,7 +197,7 @@ func DecodeHeader(value string) (string, bool) {
 		return value, true
 	}
 	if inside, ok = strings.CutSuffix(inside, "?="); !ok {
-		return "", false
+		return value, true
 	}
 	b, err := base64.StdEncoding.DecodeString(inside)
 	return string(b), err == nil

@@ -1,0 +1,325 @@
+package gateway_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/supervisor/gateway"
+	"github.com/mcpvisor/mcpvisor/supervisor/supervisortest"
+	"github.com/mcpvisor/mcpvisor/transports/serve"
+)
+
+// An endpoint is a gateway before scripted servers, as agents reach it.
+type endpoint struct {
+	t *testing.T
+	m *supervisor.Manager
+	h *serve.Handler
+}
+
+// start serves scripted servers to the principals a and b, whose tokens are their names.
+func start(t *testing.T, prefix gateway.Prefix, servers ...*supervisortest.Server) *endpoint {
+	var cfg supervisor.Config
+	gateway.PassQuestions(&cfg)
+	m := supervisortest.StartConfig(t, cfg, servers...)
+	g := gateway.New(gateway.Config{Manager: m, Prefix: prefix})
+	tokens := serve.NewTokens(map[string]serve.Principal{"a": {Name: "a"}, "b": {Name: "b"}})
+	h := serve.NewHandler(serve.Options{Service: g, Authenticate: tokens.Authenticate})
+	t.Cleanup(func() {
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		_ = h.Close(ctx)
+		g.Close()
+	})
+	return &endpoint{t, m, h}
+}
+
+// An agent is one session of the legacy era.
+type agent struct {
+	*endpoint
+	token, path, id string
+}
+
+func (e *endpoint) post(ctx context.Context, path string, headers map[string]string, body string) *httptest.ResponseRecorder {
+	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "http://localhost"+path, strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
+	for k, v := range headers {
+		r.Header.Set(k, v)
+	}
+	w := httptest.NewRecorder()
+	e.h.ServeHTTP(w, r)
+	return w
+}
+
+// agent opens a session.
+func (e *endpoint) agent(token, path, capabilities string) *agent {
+	a := &agent{endpoint: e, token: token, path: path}
+	w := e.post(e.t.Context(), path, map[string]string{"Authorization": "Bearer " + token},
+		`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":`+capabilities+`}}`)
+	if a.id = w.Header().Get("Mcp-Session-Id"); a.id == "" {
+		e.t.Fatalf("initialize: %d %s", w.Code, w.Body)
+	}
+	return a
+}
+
+// ask sends a request and returns the last message of the answer.
+func (a *agent) ask(method, params string) string {
+	w := a.post(a.t.Context(), a.path, map[string]string{"Authorization": "Bearer " + a.token, "Mcp-Session-Id": a.id},
+		`{"jsonrpc":"2.0","id":1,"method":"`+method+`","params":`+params+`}`)
+	return lastMessage(w)
+}
+
+func lastMessage(w *httptest.ResponseRecorder) string {
+	text := strings.TrimSpace(w.Body.String())
+	if i := strings.LastIndex(text, "data: "); i >= 0 {
+		text = text[i+len("data: "):]
+	}
+	return text
+}
+
+// modern sends a request of the modern era.
+func (e *endpoint) modern(token, method, name, members string) string {
+	return lastMessage(e.post(e.t.Context(), "/mcp", map[string]string{"Authorization": "Bearer " + token, "Mcp-Protocol-Version": "2026-07-28",
+		"Mcp-Method": method, "Mcp-Name": name}, `{"jsonrpc":"2.0","id":1,"method":"`+method+`","params":{`+members+
+		`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}}}}`))
+}
+
+// tools returns the names in a list.
+func tools(t *testing.T, answer string) (names []string) {
+	t.Helper()
+	var got struct {
+		Result struct{ Tools []struct{ Name string } }
+	}
+	if err := json.Unmarshal([]byte(answer), &got); err != nil {
+		t.Fatalf("%v: %s", err, answer)
+	}
+	for _, tool := range got.Result.Tools {
+		names = append(names, tool.Name)
+	}
+	return names
+}
+
+func text(name string) supervisortest.Tool { return supervisortest.Text(name, "it is "+name) }
+
+func TestNamesOfAView(t *testing.T) {
+	long := strings.Repeat("x", 60)
+	for prefix, want := range map[gateway.Prefix]string{
+		gateway.PrefixAlways:   "[one__read one__write two__read two__%s]",
+		gateway.PrefixConflict: "[one__read write two__read two__%s]",
+		gateway.PrefixNever:    "[read write two__read two__%s]",
+	} {
+		e := start(t, prefix, supervisortest.NewServer("one", text("read"), text("write")), supervisortest.NewServer("two", text("read"), text(long)))
+		a := e.agent("a", "/mcp", "{}")
+		names := tools(t, a.ask("tools/list", "{}"))
+		cut := strings.TrimPrefix(names[3], "two__")
+		if got := fmt.Sprint(names); got != fmt.Sprintf(want, cut) || len("mcp__mcpvisor__"+names[3]) != 64 {
+			t.Errorf("%s: %s", prefix, got)
+		}
+		for i, server := range []string{"one", "one", "two", "two"} {
+			answer := a.ask("tools/call", `{"name":"`+names[i]+`","arguments":{}}`)
+			if !strings.Contains(answer, "it is ") {
+				t.Errorf("%s: %s of %s: %s", prefix, names[i], server, answer)
+			}
+		}
+		if got := fmt.Sprint(tools(t, e.agent("a", "/mcp/s/one", "{}").ask("tools/list", "{}"))); got != "[read write]" {
+			t.Errorf("the view of one server: %s", got)
+		}
+	}
+}
+
+func TestCallsOfWhatIsNotThere(t *testing.T) {
+	e := start(t, gateway.PrefixAlways, supervisortest.NewServer("one", text("read")))
+	a := e.agent("a", "/mcp", "{}")
+	for _, name := range []string{"nothing", "two__read", "one__nothing"} {
+		if answer := a.ask("tools/call", `{"name":"`+name+`"}`); !strings.Contains(answer, `"code":-32602`) {
+			t.Errorf("%s: %s", name, answer)
+		}
+	}
+	if w := e.post(t.Context(), "/mcp/s/two", map[string]string{"Authorization": "Bearer a"},
+		`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}`); !strings.Contains(w.Body.String(), "there is no server two") {
+		t.Errorf("a view of no server: %s", w.Body)
+	}
+	// Without the prefix a name leads to its tool as long as no other server has it.
+	if answer := a.ask("tools/call", `{"name":"read"}`); !strings.Contains(answer, "it is read") {
+		t.Errorf("the own name: %s", answer)
+	}
+}
+
+// A server that is down ends a call at once: with why, whether calling again is safe, and when the next attempt is.
+func TestOutcomesOnTheWire(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		one := supervisortest.NewServer("one", text("read"))
+		e := start(t, gateway.PrefixAlways, one)
+		a := e.agent("a", "/mcp", "{}")
+		one.Hang("read")
+		answer := make(chan string, 1)
+		go func() { answer <- a.ask("tools/call", `{"name":"one__read"}`) }()
+		synctest.Wait()
+		one.Refuse(errors.New("down"))
+		one.Crash()
+		if got := <-answer; !strings.Contains(got, `"isError":true,"_meta":{"mcpvisor/outcome":"unknown"`) || !strings.Contains(got, "It may have run") {
+			t.Errorf("a call that was running: %s", got)
+		}
+		for _, wait := range []time.Duration{10 * time.Millisecond, 20 * time.Second} { // lost, and then withdrawn
+			time.Sleep(wait)
+			got := a.ask("tools/call", `{"name":"one__read"}`)
+			if !strings.Contains(got, `"mcpvisor/outcome":"not-sent"`) || !strings.Contains(got, "calling again cannot run it twice") ||
+				!strings.Contains(got, `"mcpvisor/server":"one"`) || !strings.Contains(got, `"mcpvisor/retryAfterMs":`) {
+				t.Errorf("after %v: %s", wait, got)
+			}
+		}
+		if n := len(one.Calls()); n != 1 {
+			t.Errorf("the server got %d calls", n)
+		}
+	})
+}
+
+// An error of a server passes as it came, and so does a result.
+func TestBytesPass(t *testing.T) {
+	one := supervisortest.NewServer("one", supervisortest.Tool{Name: "read", InputSchema: `{"type":"object","$schema":"x","oneOf":[{}]}`,
+		Handle: func(_ context.Context, c supervisortest.Call) (string, error) { return string(c.Arguments), nil }})
+	e := start(t, gateway.PrefixNever, one)
+	a := e.agent("a", "/mcp", "{}")
+	want := ""
+	for _, entry := range e.m.Tools().Server("one") {
+		want = string(entry.Tool.Raw)
+	}
+	if got := a.ask("tools/list", "{}"); got != `{"jsonrpc":"2.0","id":1,"result":{"tools":[`+want+`]}}` {
+		t.Errorf("the list is %s, the server's %s", got, want)
+	}
+	if got := a.ask("tools/call", `{"name":"read","arguments":{"n":1.0,"e":"\u00e9"}}`); !strings.Contains(got, `{\"n\":1.0,\"e\":\"\\u00e9\"}`) {
+		t.Errorf("the arguments came as %s", got)
+	}
+	if got := e.modern("a", "tools/call", "read", `"name":"read",`); !strings.Contains(got, `"resultType":"complete"`) {
+		t.Errorf("the modern era: %s", got)
+	}
+	if got := e.modern("a", "tools/list", "", ""); !strings.Contains(got, `"ttlMs":0,"cacheScope":"private"`) || !strings.Contains(got, want) {
+		t.Errorf("the modern list: %s", got)
+	}
+}
+
+// Agents are notified where the bytes of their view have changed, and of nothing else.
+func TestNoticesOfChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		one, two := supervisortest.NewServer("one", text("read")), supervisortest.NewServer("two", text("read"))
+		e := start(t, gateway.PrefixAlways, one, two)
+		heard := func(path string) func() int {
+			a := e.agent("a", path, "{}")
+			a.ask("tools/list", "{}")
+			ctx, cancel := context.WithCancel(t.Context())
+			r := httptest.NewRequestWithContext(ctx, http.MethodGet, "http://localhost"+path, nil)
+			r.Header.Set("Authorization", "Bearer a")
+			r.Header.Set("Mcp-Session-Id", a.id)
+			w := httptest.NewRecorder()
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				e.h.ServeHTTP(w, r)
+			}()
+			return func() int {
+				cancel()
+				<-ended
+				return strings.Count(w.Body.String(), "notifications/tools/list_changed")
+			}
+		}
+		all, first, second := heard("/mcp"), heard("/mcp/s/one"), heard("/mcp/s/two")
+		synctest.Wait()
+		one.SetTools(text("read"), text("write"))
+		time.Sleep(5 * time.Second)
+		one.SetTools(text("read"), text("write")) // the same again
+		time.Sleep(5 * time.Second)
+		for name, c := range map[string]struct {
+			heard func() int
+			want  int
+		}{"all": {all, 1}, "one": {first, 1}, "two": {second, 0}} {
+			if got := c.heard(); got != c.want {
+				t.Errorf("%s: %d notices, want %d", name, got, c.want)
+			}
+		}
+	})
+}
+
+// A question reaches the agent whose request it belongs to, and no other; where that is not known, it is refused.
+func TestQuestions(t *testing.T) {
+	asked := make(chan string, 10)
+	gate := make(chan struct{})
+	one := supervisortest.NewServer("one", supervisortest.Tool{Name: "ask", Handle: func(ctx context.Context, c supervisortest.Call) (string, error) {
+		got, err := c.Ask(ctx, "elicitation/create", json.RawMessage(`{"message":"who?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}}}}`))
+		if err != nil {
+			asked <- "refused"
+			return "refused: " + err.Error(), nil
+		}
+		asked <- "answered"
+		return string(got), nil
+	}}, supervisortest.Tool{Name: "wait", Handle: func(ctx context.Context, _ supervisortest.Call) (string, error) {
+		asked <- "waits"
+		select {
+		case <-gate:
+		case <-ctx.Done():
+		}
+		return "waited", nil
+	}})
+	e := start(t, gateway.PrefixNever, one)
+	server := httptest.NewServer(e.h)
+	defer server.Close()
+	a, b := e.agent("a", "/mcp", `{"elicitation":{}}`), e.agent("b", "/mcp", `{"elicitation":{}}`)
+	call := func(a *agent, tool string) *http.Response {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+"/mcp",
+			strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"`+tool+`"}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for k, v := range map[string]string{"Content-Type": "application/json", "Authorization": "Bearer " + a.token, "Mcp-Session-Id": a.id} {
+			r.Header.Set(k, v)
+		}
+		res, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res
+	}
+	// Alone at the server: the question is the agent's, and another agent cannot answer it.
+	res := call(a, "ask")
+	defer res.Body.Close()
+	var event [4096]byte
+	n, _ := res.Body.Read(event[:])
+	if !strings.Contains(string(event[:n]), `"method":"elicitation/create","params":{"message":"who?"`) {
+		t.Fatalf("the agent is told %s", event[:n])
+	}
+	for _, who := range []*agent{b, a} {
+		who.post(t.Context(), who.path, map[string]string{"Authorization": "Bearer " + who.token, "Mcp-Session-Id": who.id},
+			`{"jsonrpc":"2.0","id":1,"result":{"action":"accept","content":{"name":"`+who.token+`"}}}`)
+	}
+	if got := <-asked; got != "answered" {
+		t.Errorf("the question was %s", got)
+	}
+	n, _ = res.Body.Read(event[:])
+	if !strings.Contains(string(event[:n]), `\"name\":\"a\"`) {
+		t.Errorf("the answer is %s", event[:n])
+	}
+	// Another agent has a request at the server: nobody knows whose the question is.
+	waiting := make(chan struct{})
+	go func() {
+		defer close(waiting)
+		call(b, "wait").Body.Close()
+	}()
+	<-asked
+	if answer := a.ask("tools/call", `{"name":"ask"}`); !strings.Contains(answer, "refused") {
+		t.Errorf("an ambiguous question: %s", answer)
+	}
+	close(gate)
+	<-waiting
+	<-asked
+	// An agent of the modern era cannot be asked by a server of the legacy one.
+	if answer := e.modern("a", "tools/call", "ask", `"name":"ask",`); !strings.Contains(answer, "refused") {
+		t.Errorf("a question to a modern agent: %s", answer)
+	}
+}

@@ -1,0 +1,551 @@
+package serve
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// service is a service whose methods are those of the test. Its tool "hang" waits for its end, "tell" sends a notification, "ask"
+// asks the agent.
+type service struct {
+	mu     sync.Mutex
+	closed int
+	hung   chan struct{} // gets a value when a hanging request has begun
+}
+
+func newService() *service { return &service{hung: make(chan struct{}, 100)} }
+
+func (*service) Describe(*Session) (Description, *Error) {
+	return Description{Capabilities: []byte(`{"tools":{}}`), ServerInfo: []byte(`{"name":"t","version":"1"}`), Instructions: "Be kind."}, nil
+}
+
+func (v *service) Handle(ctx context.Context, r *Request) ([]byte, *Error) {
+	switch r.Method {
+	case "echo":
+		return append(append([]byte(`{"got":`), r.Params...), '}'), nil
+	case "hang":
+		v.hung <- struct{}{}
+		<-ctx.Done()
+		return nil, &Error{Code: CodeInternal, Message: "cancelled"}
+	case "tell":
+		r.Notify("notifications/told", []byte("{\n\"n\":1}"))
+		return []byte(`{}`), nil
+	case "ask":
+		got, e := r.Ask(ctx, "question", []byte(`{}`))
+		return got, e
+	case "panic":
+		panic("a defect")
+	case "listen":
+		r.Notify("ack", nil)
+		<-r.Closing()
+		return []byte(`{}`), nil
+	}
+	return nil, MethodNotFound(r.Method)
+}
+func (*service) Notified(*Session, string, []byte) {}
+func (v *service) Closed(*Session) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.closed++
+}
+func (*service) Ready() bool { return true }
+
+// request makes a POST as an agent does; headers are pairs.
+func request(body string, headers ...string) *http.Request {
+	r := httptest.NewRequest(http.MethodPost, "http://localhost/mcp", strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	for i := 0; i+1 < len(headers); i += 2 {
+		r.Header.Add(headers[i], headers[i+1])
+	}
+	return r
+}
+
+func do(h http.Handler, r *http.Request) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+const initialize = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}`
+
+// open begins a session and returns its id.
+func open(t *testing.T, h http.Handler, headers ...string) string {
+	t.Helper()
+	w := do(h, request(initialize, headers...))
+	id := w.Header().Get("Mcp-Session-Id")
+	if w.Code != 200 || id == "" || !strings.Contains(w.Body.String(), `"protocolVersion":"2025-11-25"`) {
+		t.Fatalf("initialize: %d %s", w.Code, w.Body)
+	}
+	return id
+}
+
+const modernMeta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
+
+func modern(method, members string, headers ...string) *http.Request {
+	return request(`{"jsonrpc":"2.0","id":"x","method":"`+method+`","params":{`+members+modernMeta+`}}`,
+		append([]string{"Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", method}, headers...)...)
+}
+
+func TestSessionOfTheLegacyEra(t *testing.T) {
+	v := newService()
+	h := NewHandler(Options{Service: v})
+	id := open(t, h)
+	w := do(h, request(`{"jsonrpc":"2.0","id":"a\u0041","method":"echo","params":{"x":1.0, "y":[]}}`, "Mcp-Session-Id", id))
+	if got, want := w.Body.String(), `{"jsonrpc":"2.0","id":"a\u0041","result":{"got":{"x":1.0, "y":[]}}}`; got != want || w.Code != 200 {
+		t.Errorf("got %d %s, want %s", w.Code, got, want)
+	}
+	if w := do(h, request(`{"jsonrpc":"2.0","method":"notifications/initialized"}`, "Mcp-Session-Id", id)); w.Code != 202 || w.Body.Len() > 0 {
+		t.Errorf("a notification is answered with %d %s", w.Code, w.Body)
+	}
+	end := httptest.NewRequest(http.MethodDelete, "http://localhost/mcp", nil)
+	end.Header.Set("Mcp-Session-Id", id)
+	if w := do(h, end); w.Code != 204 || h.Sessions() != 0 || v.closed != 1 {
+		t.Errorf("DELETE: %d, %d sessions, closed %d times", w.Code, h.Sessions(), v.closed)
+	}
+	if w := do(h, request(`{"jsonrpc":"2.0","id":1,"method":"echo"}`, "Mcp-Session-Id", id)); w.Code != 404 || !strings.Contains(w.Body.String(), `"id":1`) {
+		t.Errorf("after the end: %d %s", w.Code, w.Body)
+	}
+}
+
+func TestSessionsOfOthersDoNotExist(t *testing.T) {
+	tokens := NewTokens(map[string]Principal{"one": {"a"}, "two": {"b"}})
+	h := NewHandler(Options{Service: newService(), Authenticate: tokens.Authenticate})
+	id := open(t, h, "Authorization", "Bearer one")
+	ping := `{"jsonrpc":"2.0","id":1,"method":"ping"}`
+	if w := do(h, request(ping, "Mcp-Session-Id", id, "Authorization", "bearer one")); w.Code != 200 {
+		t.Errorf("its own: %d", w.Code)
+	}
+	if w := do(h, request(ping, "Mcp-Session-Id", id, "Authorization", "Bearer two")); w.Code != 404 {
+		t.Errorf("another principal: %d", w.Code)
+	}
+	other := request(ping, "Mcp-Session-Id", id, "Authorization", "Bearer one")
+	other.URL.Path = "/mcp/s/files"
+	if w := do(h, other); w.Code != 404 {
+		t.Errorf("another view: %d", w.Code)
+	}
+	tokens.Set(map[string]Principal{"three": {"a"}})
+	if w := do(h, request(ping, "Mcp-Session-Id", id, "Authorization", "Bearer one")); w.Code != 401 {
+		t.Errorf("a token that was taken away: %d", w.Code)
+	}
+	if w := do(h, request(ping, "Mcp-Session-Id", id, "Authorization", "Bearer three")); w.Code != 200 {
+		t.Errorf("its successor: %d", w.Code)
+	}
+}
+
+func TestRequestsOfTheModernEra(t *testing.T) {
+	h := NewHandler(Options{Service: newService()})
+	for name, c := range map[string]struct {
+		request *http.Request
+		status  int
+		want    string
+	}{
+		"discover":      {modern("server/discover", ""), 200, `"supportedVersions":["2026-07-28"]`},
+		"result type":   {modern("echo", ""), 200, `"result":{"resultType":"complete","got":`},
+		"removed":       {modern("initialize", ""), 404, `"code":-32601`},
+		"unknown":       {modern("nothing", ""), 404, `"code":-32601`},
+		"no meta":       {request(`{"jsonrpc":"2.0","id":1,"method":"echo","params":{}}`, "Mcp-Protocol-Version", "2026-07-28"), 400, `"code":-32602`},
+		"other version": {request(`{"jsonrpc":"2.0","id":1,"method":"echo","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"v9"}}}`, "Mcp-Protocol-Version", "v9"), 400, `"code":-32022,"message":"Unsupported protocol version","data":{"supported":["2026-07-28"],"requested":"v9"}`},
+		"other header":  {modern("echo", "", "Mcp-Method", "tell"), 400, `"code":-32020`},
+		"no name":       {modern("tools/call", `"name":"x",`), 400, `"code":-32020`},
+		"wrong name":    {modern("tools/call", `"name":"x",`, "Mcp-Name", "y"), 400, `"code":-32020`},
+		"encoded name":  {modern("tools/call", `"name":"é",`, "Mcp-Name", "=?base64?w6k=?="), 404, `"code":-32601`},
+	} {
+		if w := do(h, c.request); w.Code != c.status || !strings.Contains(w.Body.String(), c.want) {
+			t.Errorf("%s: %d %s, want %d and %s", name, w.Code, w.Body, c.status, c.want)
+		}
+	}
+	for _, method := range []string{http.MethodGet, http.MethodDelete} {
+		if w := do(h, httptest.NewRequest(method, "http://localhost/mcp", nil)); w.Code != 405 {
+			t.Errorf("%s without a session: %d", method, w.Code)
+		}
+	}
+}
+
+func TestBadInputIsRefused(t *testing.T) {
+	h := NewHandler(Options{Service: newService(), MaxBody: 1000})
+	good := `{"jsonrpc":"2.0","id":1,"method":"ping"}`
+	from := func(header, value string) *http.Request {
+		r := request(good)
+		if header == "Host" {
+			r.Host = value
+		} else {
+			r.Header.Add(header, value)
+		}
+		return r
+	}
+	plain := request(good)
+	plain.Header.Set("Content-Type", "text/plain")
+	twice := from("Origin", "http://localhost")
+	twice.Header.Add("Origin", "http://localhost")
+	elsewhere := request(good)
+	elsewhere.URL.Path = "/mcp/s/"
+	for name, c := range map[string]struct {
+		request *http.Request
+		status  int
+		code    string
+	}{
+		"half a message":  {request(`{"jsonrpc":"2.0","id":1,`), 400, `"code":-32700`},
+		"no JSON":         {request("hello"), 400, `"code":-32700`},
+		"nothing":         {request(""), 400, `"code":-32700`},
+		"two messages":    {request(good + good), 400, `"code":-32700`},
+		"batch":           {request("[" + good + "]"), 400, `"code":-32600`},
+		"other version":   {request(`{"jsonrpc":"1.0","id":1,"method":"ping"}`), 400, `"code":-32600`},
+		"doubled member":  {request(`{"jsonrpc":"2.0","id":1,"method":"ping","method":"echo"}`), 400, `"id":1,"error":{"code":-32600`},
+		"id null":         {request(`{"jsonrpc":"2.0","id":null,"method":"ping"}`), 400, `"id":null,"error":{"code":-32600`},
+		"id object":       {request(`{"jsonrpc":"2.0","id":{},"method":"ping"}`), 400, `"code":-32600`},
+		"no method":       {request(`{"jsonrpc":"2.0","id":1}`), 400, `"code":-32600`},
+		"params a list":   {request(`{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}`), 400, `"code":-32602`},
+		"huge":            {request(`{"jsonrpc":"2.0","id":1,"method":"` + strings.Repeat("x", 1000) + `"}`), 413, `"code":-32600`},
+		"no session":      {request(good), 400, `"code":-32600`},
+		"unknown session": {from("Mcp-Session-Id", "nobody"), 404, `"code":-32001`},
+		"plain text":      {plain, 415, ""},
+		"foreign host":    {from("Host", "evil.example:80"), 403, ""},
+		"foreign origin":  {from("Origin", "http://evil.example"), 403, ""},
+		"origin null":     {from("Origin", "null"), 403, ""},
+		"two origins":     {twice, 403, ""},
+		"no view":         {elsewhere, 404, ""},
+	} {
+		if w := do(h, c.request); w.Code != c.status || !strings.Contains(w.Body.String(), c.code) {
+			t.Errorf("%s: %d %s, want %d and %s", name, w.Code, w.Body, c.status, c.code)
+		}
+	}
+	if w := do(h, from("Origin", "http://localhost:3000")); w.Code != 400 {
+		t.Errorf("a page of this machine: %d", w.Code)
+	}
+}
+
+func TestDuplicateIDIsRefusedAndChangesNothing(t *testing.T) {
+	v := newService()
+	h := NewHandler(Options{Service: v})
+	id := open(t, h)
+	first := make(chan *httptest.ResponseRecorder, 1)
+	go func() { first <- do(h, request(`{"jsonrpc":"2.0","id":7,"method":"hang"}`, "Mcp-Session-Id", id)) }()
+	<-v.hung
+	if w := do(h, request(`{"jsonrpc":"2.0","id":7,"method":"echo"}`, "Mcp-Session-Id", id)); w.Code != 400 || !strings.Contains(w.Body.String(), `"code":-32600`) {
+		t.Errorf("the second one: %d %s", w.Code, w.Body)
+	}
+	// The text 7 is another id than the number.
+	if w := do(h, request(`{"jsonrpc":"2.0","id":"7","method":"ping"}`, "Mcp-Session-Id", id)); w.Code != 200 {
+		t.Errorf("a text as id: %d %s", w.Code, w.Body)
+	}
+	do(h, request(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}`, "Mcp-Session-Id", id))
+	if w := <-first; !strings.Contains(w.Body.String(), `"id":7,"error":`) {
+		t.Errorf("the first one: %s", w.Body)
+	}
+}
+
+func TestNoticesMakeAStreamOfEvents(t *testing.T) {
+	h := NewHandler(Options{Service: newService()})
+	w := do(h, request(`{"jsonrpc":"2.0","id":1,"method":"tell"}`, "Mcp-Session-Id", open(t, h)))
+	want := "event: message\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/told\",\"params\":{ \"n\":1}}\n\n" +
+		"event: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n\n"
+	if w.Body.String() != want || w.Header().Get("Content-Type") != "text/event-stream" || w.Header().Get("X-Accel-Buffering") != "no" {
+		t.Errorf("got %v\n%s", w.Header(), w.Body)
+	}
+}
+
+func TestDefectCostsOneRequest(t *testing.T) {
+	h := NewHandler(Options{Service: newService()})
+	if w := do(h, modern("panic", "")); w.Code != 200 || !strings.Contains(w.Body.String(), `"code":-32603`) {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
+// A question goes out on the stream of its request, and the answer comes back by a request of its own.
+func TestAgentIsAsked(t *testing.T) {
+	h := NewHandler(Options{Service: newService()})
+	server := httptest.NewServer(h)
+	defer server.Close()
+	id := open(t, h)
+	post := func(body string) *http.Response {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+"/mcp", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Mcp-Session-Id", id)
+		res, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res
+	}
+	res := post(`{"jsonrpc":"2.0","id":1,"method":"ask"}`)
+	defer res.Body.Close()
+	events := bufio.NewScanner(res.Body)
+	next := func() (m struct {
+		ID     json.RawMessage
+		Method string
+		Result json.RawMessage
+	}) {
+		for events.Scan() {
+			if data, ok := strings.CutPrefix(events.Text(), "data: "); ok {
+				if err := json.Unmarshal([]byte(data), &m); err != nil {
+					t.Fatal(err)
+				}
+				return m
+			}
+		}
+		t.Fatal("the stream has ended")
+		return m
+	}
+	q := next()
+	if q.Method != "question" {
+		t.Fatalf("got %+v", q)
+	}
+	// The answer of another session is dropped.
+	stranger := request(`{"jsonrpc":"2.0","id":`+string(q.ID)+`,"result":{"who":"stranger"}}`, "Mcp-Session-Id", open(t, h))
+	do(h, stranger)
+	post(`{"jsonrpc":"2.0","id":` + string(q.ID) + `,"result":{"who":"agent"}}`).Body.Close()
+	if a := next(); string(a.Result) != `{"who":"agent"}` {
+		t.Errorf("the answer is %s", a.Result)
+	}
+}
+
+func TestIdleSessionsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v := newService()
+		h := NewHandler(Options{Service: v, SessionIdle: time.Hour})
+		idle, used := open(t, h), open(t, h)
+		for range 8 {
+			time.Sleep(20 * time.Minute)
+			do(h, request(`{"jsonrpc":"2.0","id":1,"method":"ping"}`, "Mcp-Session-Id", used))
+		}
+		if w := do(h, request(`{"jsonrpc":"2.0","id":1,"method":"ping"}`, "Mcp-Session-Id", idle)); w.Code != 404 || v.closed != 1 {
+			t.Errorf("the idle one: %d, %d closed", w.Code, v.closed)
+		}
+		time.Sleep(2 * time.Hour)
+		if h.Sessions() != 0 || v.closed != 2 || h.sessions.byID != nil || h.sessions.sweep != nil {
+			t.Errorf("%d sessions are left, %d closed", h.Sessions(), v.closed)
+		}
+		if err := h.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A principal that opens sessions without end displaces its own, and nobody else's.
+func TestSessionsAreBounded(t *testing.T) {
+	tokens := NewTokens(map[string]Principal{"one": {"a"}, "two": {"b"}})
+	h := NewHandler(Options{Service: newService(), Authenticate: tokens.Authenticate, MaxSessions: 3})
+	defer func() { _ = h.Close(t.Context()) }()
+	other := open(t, h, "Authorization", "Bearer two")
+	var ids []string
+	for range 10 {
+		ids = append(ids, open(t, h, "Authorization", "Bearer one"))
+	}
+	for i, id := range ids {
+		want := 404
+		if i >= 7 {
+			want = 200
+		}
+		if w := do(h, request(`{"jsonrpc":"2.0","id":1,"method":"ping"}`, "Mcp-Session-Id", id, "Authorization", "Bearer one")); w.Code != want {
+			t.Errorf("session %d: %d, want %d", i, w.Code, want)
+		}
+	}
+	if w := do(h, request(`{"jsonrpc":"2.0","id":1,"method":"ping"}`, "Mcp-Session-Id", other, "Authorization", "Bearer two")); w.Code != 200 {
+		t.Errorf("the other principal's: %d", w.Code)
+	}
+}
+
+func TestRequestsAreBoundedByPrincipal(t *testing.T) {
+	v := newService()
+	tokens := NewTokens(map[string]Principal{"one": {"a"}, "two": {"b"}})
+	h := NewHandler(Options{Service: v, Authenticate: tokens.Authenticate, MaxRequests: 2})
+	id := open(t, h, "Authorization", "Bearer one")
+	var all sync.WaitGroup
+	for _, n := range []string{"1", "2"} {
+		all.Go(func() {
+			do(h, request(`{"jsonrpc":"2.0","id":`+n+`,"method":"hang"}`, "Mcp-Session-Id", id, "Authorization", "Bearer one"))
+		})
+		<-v.hung
+	}
+	if w := do(h, modern("echo", "", "Authorization", "Bearer one")); w.Code != 429 {
+		t.Errorf("one more: %d", w.Code)
+	}
+	if w := do(h, modern("echo", "", "Authorization", "Bearer two")); w.Code != 200 {
+		t.Errorf("another principal: %d", w.Code)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := h.Close(ctx); err == nil {
+		t.Error("requests were cut off, and nothing says so")
+	}
+	all.Wait()
+	if w := do(h, modern("echo", "", "Authorization", "Bearer two")); w.Code != 503 {
+		t.Errorf("after the end: %d", w.Code)
+	}
+}
+
+func TestStandingRequestsAreAnsweredAtTheEnd(t *testing.T) {
+	h := NewHandler(Options{Service: newService()})
+	server := httptest.NewServer(h)
+	defer server.Close()
+	r := modern("listen", "")
+	out, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+"/mcp", r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out.Header = r.Header
+	res, err := http.DefaultClient.Do(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if err := h.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	b, err := io.ReadAll(res.Body)
+	if err != nil || !strings.Contains(string(b), `"result":{"resultType":"complete"}`) {
+		t.Errorf("the stream ended with %s, %v", b, err)
+	}
+}
+
+// stuckWriter is an agent that reads nothing until the test ends.
+type stuckWriter struct {
+	*httptest.ResponseRecorder
+	release chan struct{}
+}
+
+func (w stuckWriter) Write(b []byte) (int, error) {
+	<-w.release
+	return len(b), nil
+}
+
+func TestSlowReaderHoldsUpNobody(t *testing.T) {
+	w := stuckWriter{httptest.NewRecorder(), make(chan struct{})}
+	s := newEventStream(w, time.Hour)
+	taken := 0
+	for range 10 * maxQueuedEvents {
+		if s.sendMessage([]byte(`{}`), false) {
+			taken++
+		}
+	}
+	if taken > 2*maxQueuedEvents {
+		t.Errorf("%d notices were taken", taken)
+	}
+	if !s.sendMessage([]byte(`{}`), true) {
+		t.Error("there is no room for what must be sent")
+	}
+	close(w.release)
+	s.writeAnswer(200, []byte(`{}`))
+}
+
+func TestSilentStreamsAreKeptAlive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := httptest.NewRecorder()
+		s := newEventStream(w, 15*time.Second)
+		time.Sleep(40 * time.Second)
+		s.writeAnswer(200, []byte(`{}`))
+		if got := w.Body.String(); got != ":\n\n:\n\nevent: message\ndata: {}\n\n" {
+			t.Errorf("got %q", got)
+		}
+	})
+}
+
+func TestNoticesWaitForAStream(t *testing.T) {
+	s := &Session{}
+	s.Notify("changed", "notifications/changed", nil)
+	s.Notify("changed", "notifications/changed", nil)
+	s.Notify("", "notifications/message", nil)
+	w := httptest.NewRecorder()
+	to := newEventStream(w, time.Hour)
+	if !s.setStream(to) {
+		t.Fatal("there is another stream")
+	}
+	to.stopWriting()
+	if strings.Count(w.Body.String(), "data: ") != 1 {
+		t.Errorf("got %q", w.Body)
+	}
+}
+
+func TestStdioServesBothEras(t *testing.T) {
+	v := newService()
+	lines := strings.Join([]string{
+		`{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{` + modernMeta + `}}`,
+		`{"jsonrpc":"2.0","id":2,"method":"echo"}`,
+		initialize,
+		`{"jsonrpc":"2.0","method":"notifications/initialized"}`,
+		``,
+		`{"jsonrpc":"2.0","id":3,"method":"echo","params":{}}`,
+		`{"jsonrpc":"2.0","id":4,"method":"echo","params":{` + modernMeta + `}}`,
+		`nonsense`,
+		strings.Repeat("x", 3000),
+		`{"jsonrpc":"2.0","id":5,"method":"ping"}`,
+	}, "\n") + "\n"
+	var out strings.Builder
+	if err := Stdio(t.Context(), Options{Service: v, MaxBody: 2000}, Principal{}, "", strings.NewReader(lines), &out); err != nil {
+		t.Error(err)
+	}
+	for _, want := range []string{
+		`"id":1,"result":{"resultType":"complete","supportedVersions"`, `"id":2,"error":{"code":-32600`, `"id":0,"result":{"protocolVersion":"2025-11-25"`,
+		`"id":3,"result":{"got":{}}`, `"id":4,"result":{"resultType":"complete","got"`, `"id":null,"error":{"code":-32700`, `"id":null,"error":{"code":-32600`, `"id":5,"result":{}`,
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%s is missing in\n%s", want, out.String())
+		}
+	}
+	if n := strings.Count(out.String(), "\n"); n != 8 || v.closed != 1 {
+		t.Errorf("%d lines, %d sessions closed", n, v.closed)
+	}
+}
+
+func TestStdioCancels(t *testing.T) {
+	v := newService()
+	in, agent := io.Pipe()
+	from, out := io.Pipe()
+	done := make(chan error, 1)
+	go func() { done <- Stdio(t.Context(), Options{Service: v}, Principal{}, "", in, out) }()
+	answers := bufio.NewScanner(from)
+	say := func(line string) { _, _ = io.WriteString(agent, line+"\n") }
+	say(`{"jsonrpc":"2.0","id":"h","method":"hang","params":{` + modernMeta + `}}`)
+	<-v.hung
+	say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"h"}}`)
+	if !answers.Scan() || !strings.Contains(answers.Text(), `"id":"h","error"`) {
+		t.Errorf("got %s", answers.Text())
+	}
+	agent.Close()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// FuzzReadMessage compares the reading with that of encoding/json: what is accepted is one object of JSON with these members.
+func FuzzReadMessage(f *testing.F) {
+	for _, seed := range []string{initialize, `{"jsonrpc":"2.0","id":1,"result":{}}`, `{"jsonrpc":"2.0","method":"x","params":{"_meta":{}}}`,
+		`[]`, `{}`, `{"jsonrpc":"2.0","id":-1e5,"method":"\u0061","params":{}} `, `{"id":1,"id":2}`} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		m, e := readMessage(body)
+		if e != nil {
+			if e.httpStatus(true) < 400 {
+				t.Errorf("%v has no status", e)
+			}
+			return
+		}
+		var want struct {
+			ID     json.RawMessage `json:"id"`
+			Params json.RawMessage `json:"params"`
+		}
+		if err := json.Unmarshal(body, &want); err != nil {
+			t.Fatalf("accepted %q, which is no JSON: %v", body, err)
+		}
+		if m.isRequest() && !json.Valid(appendResult(nil, m.id, []byte("{}"))) {
+			t.Errorf("the answer to %q is no JSON", body)
+		}
+		if _, e := newModernRequest(&Session{}, &m); e != nil && e.Code == 0 {
+			t.Errorf("an error without a code: %v", e)
+		}
+	})
+}
