@@ -48,8 +48,9 @@ var NotRun = map[string]string{
 	"sep-2640-client-verify-frontmatter": skillsReason,
 }
 
-// requirements is a requirement set as the suite writes it. Other keys are about servers.
+// requirements is a requirement set as the suite writes it.
 type requirements struct {
+	Server    []string `yaml:"server"`
 	Client    []string `yaml:"client"`
 	NotScored []struct {
 		Scenario string `yaml:"scenario"`
@@ -62,17 +63,9 @@ type requirements struct {
 func Plan(folder string) ([]Run, error) {
 	var plan []Run
 	for _, version := range Sets {
-		path := filepath.Join(folder, version+".yaml")
-		b, err := os.ReadFile(path)
+		set, err := readRequirements(filepath.Join(folder, version+".yaml"))
 		if err != nil {
 			return nil, err
-		}
-		var set requirements
-		if err := yaml.NewDecoder(bytes.NewReader(b)).Decode(&set); err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
-		}
-		if len(set.Client) == 0 {
-			return nil, fmt.Errorf("%s requires nothing of a client: its form has changed", path)
 		}
 		for _, scenario := range set.Client {
 			plan = append(plan, Run{Scenario: scenario, Version: version})
@@ -84,6 +77,21 @@ func Plan(folder string) ([]Run, error) {
 		}
 	}
 	return append(plan, Extra...), nil
+}
+
+// readRequirements reads a requirement set. One that requires nothing has another form than the one that is known.
+func readRequirements(path string) (set requirements, err error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return set, err
+	}
+	if err := yaml.NewDecoder(bytes.NewReader(b)).Decode(&set); err != nil {
+		return set, fmt.Errorf("%s: %w", path, err)
+	}
+	if len(set.Client) == 0 || len(set.Server) == 0 {
+		return set, fmt.Errorf("%s requires nothing of a client, or of a server: its form has changed", path)
+	}
+	return set, nil
 }
 
 // Missing are the scenarios that are neither in the plan nor in NotRun, and those of NotRun that are not in the suite

@@ -2,6 +2,7 @@ package peers
 
 import (
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -55,6 +56,9 @@ func Go(tb testing.TB) string {
 	}
 	return path
 }
+
+// EverythingServer gives the same path to a program that is no test, and installs the server first if need be, with reports to log.
+func EverythingServer(log io.Writer) (string, error) { return buildGoServer(log, false) }
 
 // skipOrFail skips a test that lacks its peer, and says so; in CI it fails it, because there the peers must be had.
 func skipOrFail(tb testing.TB, what string, err error) {

@@ -20,7 +20,9 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -58,10 +60,11 @@ func run(ctx context.Context, only string, parallel int, binary string) (bool, e
 	if err != nil {
 		return false, err
 	}
-	expected, err := conformance.ReadExpected()
+	known, err := conformance.ReadExpected()
 	if err != nil {
 		return false, err
 	}
+	expected, throughGateway := conformance.SplitExpected(known)
 	installed, err := peers.Conformance(os.Stdout)
 	if err != nil {
 		fmt.Println("conformance: NOT TESTED, because the suite cannot be had:", err)
@@ -90,6 +93,11 @@ func run(ctx context.Context, only string, parallel int, binary string) (bool, e
 		}
 	}
 	serversPass, played := runServers(ctx, s, pattern)
+	gatewayPass, through, err := runGateway(ctx, s, pattern, parallel, throughGateway)
+	if err != nil {
+		return false, err
+	}
+	played += through
 	if len(runs) == 0 && played == 0 {
 		return false, fmt.Errorf("nothing matches %q", only)
 	}
@@ -106,7 +114,7 @@ func run(ctx context.Context, only string, parallel int, binary string) (bool, e
 	for _, entry := range j.Stale {
 		fmt.Println("expected-failures.yaml is stale:", entry)
 	}
-	return j.OK() && serversPass, nil
+	return j.OK() && serversPass && gatewayPass, nil
 }
 
 // runServers plays the suite's scenarios for servers to those that judge clients, and reports whether all pass, and how many there
@@ -125,6 +133,70 @@ func runServers(ctx context.Context, s *conformance.Suite, pattern *regexp.Regex
 		}
 	}
 	return pass, played
+}
+
+// runGateway plays the suite's sets for servers through the gateway, so many cases at a time, and reports whether all pass that may not
+// fail, and how many there were. Their names begin with "gateway/".
+func runGateway(
+	ctx context.Context, s *conformance.Suite, pattern *regexp.Regexp, parallel int, expected []conformance.ExpectedFailure,
+) (pass bool, played int, err error) {
+	everything, err := peers.EverythingServer(os.Stdout)
+	if err != nil {
+		fmt.Println("conformance: NOT TESTED through the gateway, because the Go SDK's everything-server cannot be had:", err)
+		return os.Getenv("CI") != "true", 0, nil
+	}
+	var mu sync.Mutex // guards what the cases report
+	pass = true
+	var all sync.WaitGroup
+	turns := make(chan struct{}, max(parallel, 1))
+	for _, c := range conformance.GatewayCases {
+		runs, err := c.Runs(s.Requirements)
+		if err != nil {
+			return false, played, err
+		}
+		runs = slices.DeleteFunc(runs, func(r conformance.Run) bool { return !pattern.MatchString("gateway/" + c.String() + "/" + r.Scenario) })
+		if len(runs) == 0 {
+			continue
+		}
+		all.Go(func() {
+			turns <- struct{}{}
+			defer func() { <-turns }()
+			lines, ok := playThrough(ctx, s, c, runs, everything, expected)
+			mu.Lock()
+			defer mu.Unlock()
+			played += len(runs)
+			pass = pass && ok
+			fmt.Println(strings.Join(lines, "\n"))
+		})
+	}
+	all.Wait()
+	return pass, played, nil
+}
+
+// playThrough plays one case, and reports it in lines.
+func playThrough(
+	ctx context.Context, s *conformance.Suite, c conformance.GatewayCase, runs []conformance.Run, everything string,
+	expected []conformance.ExpectedFailure,
+) (lines []string, ok bool) {
+	stand, err := conformance.OpenGateway(ctx, c, everything)
+	if err != nil {
+		return []string{fmt.Sprintf("gateway %s: %v", c, err)}, false
+	}
+	defer stand.Close()
+	passed, ok := 0, true
+	for _, o := range s.AllThrough(ctx, stand, runs) {
+		switch why := c.Expected(expected, o.Run); {
+		case o.Passed() && why != "":
+			ok = false
+			lines = append(lines, "  expected-failures.yaml is stale: "+o.Scenario+" passes")
+		case o.Passed():
+			passed++
+		case why == "":
+			ok = false
+			lines = append(lines, "  failed and may not: "+o.Scenario, "    "+strings.Join(o.Reasons(), "\n    "))
+		}
+	}
+	return append([]string{fmt.Sprintf("gateway %s: %d of %d", c, passed, len(runs))}, lines...), ok
 }
 
 // buildClient compiles the client. Its path is the same each time, so that the folder holds one.
