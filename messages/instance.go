@@ -42,7 +42,7 @@ const (
 //
 //	github, anna                github@anna
 //	github, anna@example.com    github@anna@example.com
-//	github, two words           github@two_words~f2b4f5fb1d2e64b1bbfb9ffad5cd8eb3
+//	github, two words           github@two_words~42acb542a1eb46d57c162a7f6e0ba872
 func InstanceName(server, principal string) string {
 	if isPlainPrincipal(principal) && !strings.Contains(server, "@") {
 		return server + "@" + principal

@@ -1,6 +1,7 @@
 package supervisor_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,7 +9,10 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -132,5 +136,91 @@ func TestInProcessHandlersSeeTheCaller(t *testing.T) {
 			})
 		}
 		all.Wait()
+	}
+}
+
+// serveSessions serves a legacy server with sessions that belong to who began them: a request on a session with other credentials
+// than its initialize had is answered with 403, and counted.
+func serveSessions(t *testing.T) (url string, crossed *atomic.Int64) {
+	crossed = new(atomic.Int64)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var m struct {
+			ID     json.RawMessage
+			Method string
+		}
+		_ = json.NewDecoder(r.Body).Decode(&m)
+		who, session := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "), r.Header.Get("Mcp-Session-Id")
+		if m.Method != "initialize" && session != "session-of-"+who {
+			crossed.Add(1)
+			http.Error(w, "not your session", http.StatusForbidden)
+			return
+		}
+		if r.Method != http.MethodPost {
+			w.WriteHeader(http.StatusMethodNotAllowed)
+			return
+		}
+		result := fmt.Sprintf(`{"content":[{"type":"text","text":%q}]}`, session)
+		switch {
+		case m.ID == nil:
+			w.WriteHeader(http.StatusAccepted)
+			return
+		case m.Method == "initialize":
+			w.Header().Set("Mcp-Session-Id", "session-of-"+who)
+			result = `{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"w","version":"1"}}`
+		case m.Method == "tools/list":
+			result = `{"tools":[{"name":"whoami","inputSchema":{"type":"object"}}]}`
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":`+string(m.ID)+`,"result":`+result+`}`)
+	}))
+	t.Cleanup(s.Close)
+	return s.URL, crossed
+}
+
+// TestASessionOverHTTPIsItsPrincipals: with share "principal" every request of an instance carries its principal's credentials, those
+// that belong to no call included; no session is used with another's. The record names the server and the caller.
+func TestASessionOverHTTPIsItsPrincipals(t *testing.T) {
+	url, crossed := serveSessions(t)
+	var record bytes.Buffer
+	var asked []string
+	m := startWith(t, supervisor.Config{
+		Servers: map[string]supervisor.Spec{"who": {URL: url, Era: messages.EraLegacy, Share: messages.SharePrincipal}},
+		AuthProvider: func(server string, spec supervisor.Spec) (transports.Authorizer, error) {
+			asked = append(asked, server+" for "+spec.Principal)
+			return callerSigner{}, nil
+		},
+		Audit: &record,
+	})
+	if err := m.Ready(t.Context(), "who"); err != nil {
+		t.Fatal(err)
+	}
+	for _, caller := range []string{"anna", "ben", "", "anna"} {
+		res, err := m.CallTool(supervisor.WithCaller(t.Context(), caller), "mcp__who__whoami", nil)
+		if err != nil || res.Text() != "session-of-token-of-"+caller {
+			t.Errorf("%q was answered %v, %v", caller, res, err)
+		}
+	}
+	if err := m.Refresh(t.Context(), "who@anna"); err != nil {
+		t.Error(err)
+	}
+	closeAll(t, m)
+	if n := crossed.Load(); n != 0 {
+		t.Errorf("%d requests were sent on another principal's session", n)
+	}
+	if want := []string{"who for ", "who for anna", "who for ben"}; !slices.Equal(asked, want) {
+		t.Errorf("the provider was asked for %q", asked)
+	}
+	calls := 0
+	for line := range strings.Lines(record.String()) {
+		if !strings.Contains(line, `"kind":"call"`) {
+			continue
+		}
+		calls++
+		if !strings.Contains(line, `"server":"who"`) || strings.Contains(line, "who@") {
+			t.Errorf("the record of a call does not name the server: %s", line)
+		}
+	}
+	if calls != 4 || strings.Count(record.String(), `"who":"anna"`) < 2 {
+		t.Errorf("the record has %d calls: %s", calls, &record)
 	}
 }

@@ -14,7 +14,8 @@
 //   - Start, wait and end: [Start], [Manager.Ready], [Manager.Close]; [Serve] in a run group, [Props] as the child of an actor.
 //   - Call tools: [Manager.CallTool] by qualified name, [Manager.CallServerTool]; [Result.Text] for a model; [WithCaller] says for whom.
 //   - Call again: [messages.Error.MayRetry] says whether, and when; Config.CallWait waits instead.
-//   - See what there is: [Manager.Tools], one [Snapshot] without a lock; [Manager.AgentTools] as an agent's own.
+//   - See what there is: [Manager.Tools], one [Snapshot] without a lock; [Manager.AgentTools] as an agent's own; [Manager.ToolsFor]
+//     what one caller may call.
 //   - See how servers fare: [Manager.Status], [Manager.Watch], [Manager.History], [Manager.Logs].
 //   - Change servers: [Manager.Connect], [Manager.SetServers], [Manager.Toggle], [Manager.Reconnect], [Manager.Remove]; [FromFiles] and
 //     [Follow] for files.
@@ -40,7 +41,9 @@
 //     answer to a form fits the form's schema or is not sent.
 //   - A resource that was subscribed to stays so over reconnects, until it is unsubscribed or the server removed.
 //   - Reading (Tools, Status, Server) and calling take no lock that a slow server could hold, and ask no actor.
-//   - At most one connection per server, however many commands come at the same time.
+//   - At most one connection per server, however many commands come at the same time. Of a server whose spec has share
+//     "principal" there is one for each caller that uses it, its instance, at most Spec.MaxInstances and beside the server's own;
+//     no request of one caller reaches another's, and a principal without an instance leaves nothing behind.
 //   - A server that cannot be reached is tried again for ever, at the times of package restart, and never in between.
 //     One that needs credentials, or whose specification cannot work, is not tried again by itself.
 //   - When Toggle(false), Disconnect or Remove has returned, no new call reaches the server and the catalog does not show

@@ -271,6 +271,14 @@ func byName() map[string]method {
 			return err
 		},
 		"CancelTask": func(ctx context.Context, m *supervisor.Manager) error { return m.CancelTask(ctx, good, "1") },
+		"Instances": func(_ context.Context, m *supervisor.Manager) error {
+			m.Instances(good)
+			return nil
+		},
+		"InstanceOf": func(_ context.Context, m *supervisor.Manager) error {
+			m.InstanceOf(good)
+			return nil
+		},
 		// It is given a URI: every connected server is asked for its list.
 		"ReadResource": nothing,
 		// It is of the tests.

@@ -5,7 +5,7 @@
 //	supervisor, stopped := core.New(core.Options{Common: common, …}, shared)
 //	// spawn it, send it AddServer, ServerCommand, SetServers …, at last CloseAll
 //
-// Guarantees: a server has at most one connection, whatever commands come; each command is replied to once, in the supervisor's
+// Guarantees: a server, and each instance of one, has at most one connection, whatever commands come; each command is replied to once, in the supervisor's
 // turn; a server whose actor panicked gets a successor only when the old connection is closed; a start happens when the restart
 // policy and the gate allow it, and at no other time; CloseAll is replied to when no server is left.
 //

@@ -8,14 +8,14 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 )
 
-// I6: a server has one process or session at a time, is dialed once per epoch, and no more servers start at once than the gate
+// I6: a server, or an instance of one, has one process or session at a time, is dialed once per epoch, and no more servers start at once than the gate
 // has slots. The servers' events count, not the manager's.
 //
 // A slot is held from the dial until the handshake is answered, until everything is released, or for Limits.Hold (2 s) and the
 // time in which its processes waited for a processor. The gate for processes has fewer slots while starts are starved. Within
 // one instant ends count before begins.
 var singleConnCheck = newCheck("I6", "one connection per server, and the gate",
-	"At most one live process or session per server; at most gate slots held, and 8×gate processes without a handshake.",
+	"At most one live process or session per server or instance; at most gate slots held, and 8×gate processes without a handshake.",
 	"No server was dialled.",
 	func(c *checker) {
 		for _, server := range c.x.Servers() {
