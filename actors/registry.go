@@ -44,8 +44,15 @@ type (
 		onPublished func()
 	}
 
-	flushDue struct{}
-	expire   struct{ change catalog.Change }
+	flushDue    struct{}
+	withdrawDue struct{}
+
+	// withdrawal is the end of the tools of a lost connection. The change carries the mark of that loss: tools that were announced
+	// again meanwhile are not dropped by it.
+	withdrawal struct {
+		at     time.Time
+		change catalog.Change
+	}
 )
 
 // maxPublishGap bounds how long a change waits for others to be published in the same snapshot.
@@ -59,6 +66,9 @@ type Registry struct {
 	onPublished []func()      // of the announcements in pending
 	flushing    bool          // a flushDue is on its way
 	cost        time.Duration // how long the last publication took
+	// withdrawals are in the order of their times, because all wait equally long. One timer runs for the first of them.
+	withdrawals               []withdrawal
+	withdrawTimer, flushTimer *time.Timer
 }
 
 // NewRegistry makes the actor; it continues the snapshot that cfg.Catalog has.
@@ -78,17 +88,22 @@ func (r *Registry) Receive(ctx actor.Context) {
 		r.pending = append(r.pending, m)
 		r.schedulePublish(ctx)
 		if m.Kind == catalog.Lose {
-			// The expiry carries the mark of this loss: tools that were announced again meanwhile are not dropped by it.
-			root, self := ctx.ActorSystem().Root, ctx.Self()
-			expiry := expire{catalog.Change{Kind: catalog.Expire, Server: m.Server, Epoch: m.Epoch, Rev: m.Rev}}
-			time.AfterFunc(r.cfg.WithdrawAfter, func() { root.Send(self, expiry) })
+			r.withdrawals = append(r.withdrawals, withdrawal{time.Now().Add(r.cfg.WithdrawAfter), catalog.Change{Kind: catalog.Expire, Server: m.Server,
+				Epoch: m.Epoch, Rev: m.Rev}})
+			// A timer that runs already is for an earlier one.
+			if len(r.withdrawals) == 1 {
+				r.armWithdrawal(ctx)
+			}
 		}
 	case announcement:
 		r.pending, r.onPublished = append(r.pending, m.Change), append(r.onPublished, m.onPublished)
 		r.schedulePublish(ctx)
-	case expire:
-		r.pending = append(r.pending, m.change)
+	case withdrawDue:
+		for now := time.Now(); len(r.withdrawals) > 0 && !r.withdrawals[0].at.After(now); r.withdrawals = r.withdrawals[1:] {
+			r.pending = append(r.pending, r.withdrawals[0].change)
+		}
 		r.schedulePublish(ctx)
+		r.armWithdrawal(ctx)
 	case flushDue:
 		r.flushing = false
 		r.publishPending()
@@ -96,7 +111,24 @@ func (r *Registry) Receive(ctx actor.Context) {
 	case Sync:
 		r.publishPending()
 		m.Done()
+	// Nobody reads what the timers of an actor that has ended would send.
+	case *actor.Stopping:
+		for _, timer := range []*time.Timer{r.withdrawTimer, r.flushTimer} {
+			if timer != nil {
+				timer.Stop()
+			}
+		}
 	}
+}
+
+// armWithdrawal arms the timer for the first withdrawal, if there is one.
+func (r *Registry) armWithdrawal(ctx actor.Context) {
+	if len(r.withdrawals) == 0 {
+		r.withdrawals = nil // its memory is freed
+		return
+	}
+	root, self := ctx.ActorSystem().Root, ctx.Self()
+	r.withdrawTimer = time.AfterFunc(time.Until(r.withdrawals[0].at), func() { root.Send(self, withdrawDue{}) })
 }
 
 // schedulePublish arranges one publication behind the messages that are in the mailbox now.
@@ -113,7 +145,7 @@ func (r *Registry) schedulePublish(ctx actor.Context) {
 		return
 	}
 	root, self := ctx.ActorSystem().Root, ctx.Self()
-	time.AfterFunc(gap, func() { root.Send(self, flushDue{}) })
+	r.flushTimer = time.AfterFunc(gap, func() { root.Send(self, flushDue{}) })
 }
 
 // publishPending applies the pending changes to the newest snapshot and publishes the result, then the event, and then notifies the

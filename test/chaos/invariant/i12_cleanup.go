@@ -15,8 +15,8 @@ const (
 	keptHeap        = 64 << 20
 )
 
-// I12: after Close nothing is left: no process, descriptor or goroutine beyond those before the manager, and every connection
-// that a server saw has been released.
+// I12: after Close nothing is left: no process, descriptor or goroutine beyond those before the manager, no timer that sends to an actor
+// which has ended (the simulation sees those), and every connection that a server saw has been released.
 var cleanupCheck = newCheck("I12", "a clean house",
 	"Processes, file descriptors, goroutines and timers are back at the baseline.",
 	"The run did not reach the end of Close, so nothing can be said of what it leaves.",

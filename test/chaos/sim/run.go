@@ -58,8 +58,11 @@ func Run(ctx context.Context, plan scenario.Plan, o Options) (*history.History, 
 	dog := watchdog{pulse: beat, onSlow: o.OnSlow, maxStallTicks: cmp.Or(o.StallTicks, 500), maxCrawlSeconds: 60 + len(plan.Servers)/50}
 	err := runWatched(func() {
 		w := newSimulation(plan, o, rec, beat)
-		defer func() { last = w.elapsedTime() }()
 		broken = w.runPlan()
+		last = w.elapsedTime()
+		if broken == nil {
+			w.awaitLeftTimers()
+		}
 	}, dog.awaitEnd)
 	// The hung goroutines may still use the simulation, so only the recorder is touched.
 	if hung := (*HungError)(nil); errors.As(err, &hung) {
@@ -118,6 +121,7 @@ func (w *simulation) runPlan() error {
 		return w.harnessError
 	}
 	w.watch.startWatching(w.manager)
+	w.watchTimers()
 	w.slowWatcher.startReading(w)
 	w.users.scheduleWork()
 	specs := w.wantedSpecs()

@@ -68,6 +68,7 @@ type simulation struct {
 	// harnessError is an error of the harness itself, which Run returns.
 	harnessError error
 	collector    collector
+	leftTimers   leftTimers
 }
 
 // newSimulation makes a simulation without servers and manager. It must be called in the bubble, because start is the bubble's
@@ -78,6 +79,7 @@ func newSimulation(plan scenario.Plan, o Options, rec *history.Recorder, beat *p
 		turns: &turnScheduler{rng: rand.New(rand.NewPCG(plan.Seed, seedOf("turns")))},
 	}
 	w.turns.wake, w.inbox.wake = w.wakeLoop, w.wakeLoop
+	w.turns.ended = w.noteEnd
 	w.watch.world, w.users.world, w.program.world = w, w, w
 	w.secrets.canaries = make(map[string]bool, len(plan.Servers))
 	w.guard.limit = maxStepsAtOnce(len(plan.Servers))

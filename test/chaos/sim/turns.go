@@ -21,6 +21,8 @@ type turnScheduler struct {
 	rng *rand.Rand
 	// wake wakes the loop when an actor waits for a turn. Any goroutine calls it.
 	wake func()
+	// ended is told of each actor that has ended. Any goroutine calls it.
+	ended func(*actor.PID)
 
 	// mu guards the fields below, and run of each mailbox.
 	mu sync.Mutex
@@ -90,6 +92,9 @@ func (m *mailbox) receive(next actor.ReceiverFunc) actor.ReceiverFunc {
 		// The deferred call clears current also if the actor panics.
 		defer m.current.Store(nil)
 		next(c, envelope)
+		if _, stopped := envelope.Message.(*actor.Stopped); stopped {
+			m.turns.ended(c.Self())
+		}
 	}
 }
 

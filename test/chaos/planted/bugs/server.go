@@ -4,9 +4,7 @@ package bugs
 var serverBugs = inPackage("actors",
 	// The registry withdraws the tools of a lost server after a time.
 	Bug{
-		Name: "lost-for-ever", In: "Registry.Receive",
-		Old:   "time.AfterFunc(r.cfg.WithdrawAfter, func() { root.Send(self, expiry) })",
-		New:   "_, _, _ = root, self, expiry",
+		Name: "lost-for-ever", In: "Registry.armWithdrawal", Old: "root.Send(self, withdrawDue{})", New: "_, _ = root, self",
 		Finds: []string{"I1"}, Why: "the tools of a dead server stay in the catalog",
 	},
 	// A burst of change notifications leads to one list: after a quiet time, but not later than a bound after the first of

@@ -5,6 +5,8 @@ package bugs
 var Unseen = map[string]string{
 	"drain-of-the-dead": "The calls of a connection end when it dies, so that its gate is drained in the same instant. Only a " +
 		"function that was given to Gate.Do and does not return would be waited for, and there is none.",
+	"gates-of-the-dead": "The calls in flight end with their connection, in one instant, and give their turns to those that wait, who then find " +
+		"that the session has ended; the server's actor closes the gate besides. Only a call that outlives its connection would show it, and there is none.",
 	"grant-beside-connection": "A server asks for a start when its attempt has released everything, and the release is told to the " +
 		"supervisor before it is told to the server's actor; a successor is spawned only when nothing is held. The check is for a mistake in these.",
 	"new-time-untold": "The time of the next attempt changes only together with the word that says what is planned. A wake brings the attempt " +
