@@ -269,7 +269,11 @@ func (c *conversation) observeMessage(at time.Duration, s peer.Send) {
 	}
 	answer := membersOf(s.Body)
 	result := membersOf(answer["result"])
-	if string(answer["id"]) != s.Reply || result == nil {
+	if string(answer["id"]) != s.Reply {
+		return
+	}
+	if result == nil {
+		c.observeTaskRefused(r)
 		return
 	}
 	c.observeResult(at, r, result, wasOpen)

@@ -286,6 +286,10 @@ var (
 			> {"jsonrpc":"2.0","id":4,"method":"tasks/get","params":{"taskId":"k"}}`, ""},
 		{"the input of a task", modernTasks, askingTask + `
 			> {"jsonrpc":"2.0","id":9,"method":"tasks/update","params":{"taskId":"k","inputResponses":{"a":{},"b":{}},META}}`, ""},
+		{"input that is refused, because the task is over", modernTasks, askingTask + `
+			> {"jsonrpc":"2.0","id":8,"method":"tasks/update","params":{"taskId":"k","inputResponses":{"a":{}},META}}
+			< {"jsonrpc":"2.0","id":8,"error":{"code":-32602,"message":"Task not found"}}
+			> {"jsonrpc":"2.0","id":9,"method":"tasks/get","params":{"taskId":"k",META}}`, ""},
 		{"input that a task has not asked for", modernTasks, askingTask + `
 			> {"jsonrpc":"2.0","id":9,"method":"tasks/update","params":{"taskId":"k","inputResponses":{"c":{}},META}}`, "has not asked for it"},
 		{"input that a task has already", modernTasks, askingTask + `

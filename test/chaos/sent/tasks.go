@@ -111,6 +111,14 @@ func (c *conversation) receiveTaskInput(m *message, r *request, t *taskState) {
 	}
 }
 
+// observeTaskRefused follows an error in the place of the answer to tasks/update. It may only mean that the task has just ended, and the
+// client may ask at once.
+func (c *conversation) observeTaskRefused(r *request) {
+	if t := c.tasks[r.task]; t != nil && r.method == "tasks/update" {
+		t.hinted = true
+	}
+}
+
 // taskStatusOf reads the members of a result that tell of a task. The others are not looked at, because the result of a finished
 // task may have 17 MiB. It returns false if a member has another type than the specification says.
 func taskStatusOf(result map[string]json.RawMessage) (s taskStatus, ok bool) {

@@ -17,6 +17,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/actors/catalog"
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
 // embeddingProgram is the rest of the program that embeds the manager, beside its callers and its owner: it may run the manager as
@@ -273,14 +274,18 @@ func (p *embeddingProgram) configureNothing(string) {
 	}
 }
 
-// fetchEndedTask asks a server of the legacy era for its tasks, and for the result of the newest that is complete: it is one.
+// fetchEndedTask asks a server of the legacy era for its tasks, and for the result of the newest that is complete: it is one. It leaves
+// servers alone that are ever lazy, because the record would not show that they were used.
 func (p *embeddingProgram) fetchEndedTask(name string) {
-	ctx, cancel := context.WithTimeout(p.world.users.ctx, lookTime)
-	defer cancel()
-	if p.world.servers[name].server.Tasks == "" {
+	w := p.world
+	if s := w.servers[name].server; s.Tasks == "" || s.Connect == messages.Lazy || slices.ContainsFunc(w.plan.Commands, func(o scenario.PlannedCommand) bool {
+		return o.Server == name && o.With["connect"] != ""
+	}) {
 		return
 	}
-	all, err := p.world.manager.Tasks(ctx, name)
+	ctx, cancel := context.WithTimeout(w.users.ctx, lookTime)
+	defer cancel()
+	all, err := w.manager.Tasks(ctx, name)
 	if err != nil {
 		return // the server is away, or cannot list its tasks
 	}
@@ -288,9 +293,9 @@ func (p *embeddingProgram) fetchEndedTask(name string) {
 		if t.State != messages.TaskCompleted {
 			continue
 		}
-		res, err := p.world.manager.TaskResult(ctx, name, t.ID)
+		res, err := w.manager.TaskResult(ctx, name, t.ID)
 		if err == nil && len(res.Raw) == 0 {
-			p.world.reportBrokenPromise(name, "the result of the task "+t.ID+" is neither a result nor an error")
+			w.reportBrokenPromise(name, "the result of the task "+t.ID+" is neither a result nor an error")
 		}
 		return
 	}
