@@ -12,12 +12,18 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/invariant"
 	"github.com/mcpvisor/mcpvisor/test/chaos/performer"
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+	"github.com/mcpvisor/mcpvisor/test/chaos/score/adapter"
+	"github.com/mcpvisor/mcpvisor/test/chaos/score/adapters/mcpgo"
 	"github.com/mcpvisor/mcpvisor/test/seeds"
 	"github.com/mcpvisor/mcpvisor/test/servers"
 )
 
 func TestMain(m *testing.M) {
 	if performer.Main(os.Args[1:]) || servers.Main(os.Args[1:]) {
+		return
+	}
+	if len(os.Args) == 2 && os.Args[1] == "adapter" { // the client of TestProgramOfMcpGo
+		_ = adapter.Serve(os.Stdin, os.Stdout, mcpgo.New())
 		return
 	}
 	os.Exit(m.Run())

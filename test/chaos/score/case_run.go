@@ -29,6 +29,8 @@ type caseRun struct {
 	// webServers are closed by endCase; serverCount gives servers their names.
 	webServers  []*webServer
 	serverCount int
+	// prefix stands before the names of servers, where several cases are played in one client.
+	prefix string
 }
 
 // testServer is one server of the case.
@@ -55,7 +57,7 @@ func (a *caseRun) scorePoint(ok bool, must, seen string, args ...any) bool {
 // newServer describes a server of package test/servers of a kind; the client starts it when it connects.
 func (a *caseRun) newServer(kind string, parameters ...string) *testServer {
 	a.serverCount++
-	p := &testServer{name: fmt.Sprintf("s%d", a.serverCount)}
+	p := &testServer{name: fmt.Sprintf("%ss%d", a.prefix, a.serverCount)}
 	p.records = filepath.Join(a.dir, p.name+".jsonl")
 	command, args := servers.Command(kind, append(parameters, "record="+p.records)...)
 	p.connectCommand = adapter.Command{Command: command, Args: args}
@@ -259,11 +261,8 @@ func (a *caseRun) countClientZombies() (n int) {
 	return n
 }
 
-// endCase ends everything that the case has started, and removes its folder.
+// endCase ends everything that the case has started but the client, and removes its folder.
 func (a *caseRun) endCase() {
-	if !a.driver.quit(2 * time.Second) {
-		a.driver.kill()
-	}
 	// A process that forks while it is killed is found in the next round.
 	for range 50 {
 		remaining := a.runningPIDs()

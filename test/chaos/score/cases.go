@@ -17,6 +17,8 @@ type Case struct {
 
 	// exclusive is set if the case loads the machine so much that no other case may be played meanwhile.
 	exclusive bool
+	// alone is set if the case ends the client or measures it as a whole: it is not played together with another in one client.
+	alone bool
 	// play runs in a goroutine of its own. It may panic and may hang until the end of the adapter process.
 	play func(a *caseRun)
 }

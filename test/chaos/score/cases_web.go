@@ -28,7 +28,7 @@ var webCases = []Case{
 		Story: "The server takes every request and says nothing any more. Nobody may call it connected for long."},
 	{Name: "a black hole", Over: "HTTP", Faults: []string{"H11"}, Plays: []string{"black-hole"}, play: blackHole,
 		Story: "A server takes connections and never says anything. Another one must not wait for it."},
-	{Name: "a farewell without an answer", Over: "HTTP", Faults: []string{"H10"}, Plays: []string{"silent-delete"}, play: silentDelete,
+	{Name: "a farewell without an answer", Over: "HTTP", Faults: []string{"H10"}, Plays: []string{"silent-delete"}, alone: true, play: silentDelete,
 		Story: "DELETE, which ends the session, is never answered."},
 	{Name: "another origin", Over: "HTTP", Faults: []string{"H9"}, Plays: []string{"redirect"}, play: redirectedOrigin,
 		Story: "The server redirects to another host. The credentials of the first must not go there."},
@@ -38,7 +38,7 @@ var webCases = []Case{
 		Story: "The stream of the server's own messages is cut every second. That is no lost connection."},
 	{Name: "a new tool over HTTP", Over: "HTTP", Faults: []string{"R7", "R6"}, Plays: []string{"list-changed"}, play: webTool,
 		Story: "The server gets a tool and says so on its stream, if there is one."},
-	{Name: "a huge body", Over: "HTTP", Faults: []string{"P8", "I9"}, Plays: []string{"huge-line"}, play: hugeBody,
+	{Name: "a huge body", Over: "HTTP", Faults: []string{"P8", "I9"}, Plays: []string{"huge-line"}, alone: true, play: hugeBody,
 		Story: "One call is answered with a body of 1 GiB. The call may fail; the client may not grow with it."},
 }
 

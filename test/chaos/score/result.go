@@ -19,6 +19,8 @@ type CaseResult struct {
 	Name   string  `json:"name"`
 	Points []Point `json:"points"`
 	TookMs int64   `json:"tookMs"`
+	// With are the numbers of the cases that were played in the same client at the same time, nil if it had the client for itself.
+	With []int `json:"with,omitempty"`
 }
 
 // Got returns the number of points that the client got.

@@ -29,6 +29,9 @@ type Options struct {
 	// Parallel is the number of cases played at once; 0 means 2. More is faster, and lets slow clients lose points to a loaded
 	// machine. A case that starts sixty servers is always played alone.
 	Parallel int
+	// Seed, if it is not 0, plays the cases in another order, and up to three of them at the same time in one client, both by the
+	// seed: what a server does must harm no other one.
+	Seed uint64
 	// Progress is called after each case, one call at a time; nil reports nothing.
 	Progress func(CaseResult)
 }
@@ -71,30 +74,32 @@ func Run(ctx context.Context, o Options) (Result, error) {
 		}
 	}
 	var mu sync.Mutex
-	play := func(c Case) {
-		p := playCase(ctx, o, c, filepath.Join(dir, fmt.Sprintf("case-%d", c.Number)))
-		mu.Lock()
-		defer mu.Unlock()
-		r.Cases = append(r.Cases, p)
-		o.Progress(p)
+	play := func(g []Case) {
+		for _, p := range playCases(ctx, o, g, filepath.Join(dir, fmt.Sprintf("case-%d", g[0].Number))) {
+			mu.Lock()
+			r.Cases = append(r.Cases, p)
+			o.Progress(p)
+			mu.Unlock()
+		}
 	}
 	var all sync.WaitGroup
 	slots := make(chan struct{}, o.Parallel)
+	groups := groupCases(chosen, o.Seed)
 	// Exclusive cases come last, when no other case runs any more.
-	for _, c := range chosen {
-		if c.exclusive || ctx.Err() != nil {
+	for _, g := range groups {
+		if g[0].exclusive || ctx.Err() != nil {
 			continue
 		}
 		slots <- struct{}{}
 		all.Go(func() {
 			defer func() { <-slots }()
-			play(c)
+			play(g)
 		})
 	}
 	all.Wait()
-	for _, c := range chosen {
-		if c.exclusive && ctx.Err() == nil {
-			play(c)
+	for _, g := range groups {
+		if g[0].exclusive && ctx.Err() == nil {
+			play(g)
 		}
 	}
 	slices.SortFunc(r.Cases, func(a, b CaseResult) int { return a.Number - b.Number })
@@ -133,35 +138,6 @@ func firstWord(s string) string {
 		}
 	}
 	return s
-}
-
-// playCase plays one case in its own folder with its own adapter. If the case panics, it keeps the points given before.
-func playCase(ctx context.Context, o Options, c Case, dir string) (p CaseResult) {
-	p = CaseResult{Number: c.Number, Name: c.Name}
-	began := time.Now()
-	ctx, cancel := context.WithTimeout(ctx, caseTime)
-	defer cancel()
-	defer func() { p.TookMs = time.Since(began).Milliseconds() }()
-	a := &caseRun{ctx: ctx, dir: dir}
-	err := os.MkdirAll(dir, 0o700)
-	if err == nil {
-		a.driver, err = startAdapter(context.WithoutCancel(ctx), o.Adapter, nil)
-	}
-	if err != nil {
-		p.Points = []Point{{Must: "the adapter starts", Seen: err.Error()}}
-		return p
-	}
-	// When the limit is reached, everything that the case waits for depends on the adapter, so that its end releases the case.
-	defer context.AfterFunc(ctx, a.driver.killClient)()
-	defer func() {
-		if v := recover(); v != nil {
-			a.scorePoint(false, "the case ends", "it panicked: %v", v)
-		}
-		a.endCase()
-		p.Points = a.points
-	}()
-	c.play(a)
-	return p
 }
 
 // caseTime bounds a case. A case comes near it only if everything in it hangs.

@@ -77,7 +77,7 @@ func (a *caseRun) newWebServer(modern bool) (*webServer, *testServer) {
 	}
 	a.webServers = append(a.webServers, s)
 	a.serverCount++
-	return s, &testServer{name: fmt.Sprintf("w%d", a.serverCount), connectCommand: adapter.Command{URL: s.url()}, web: s}
+	return s, &testServer{name: fmt.Sprintf("%sw%d", a.prefix, a.serverCount), connectCommand: adapter.Command{URL: s.url()}, web: s}
 }
 
 func (s *webServer) url() string { return s.group.Server(siteName).Spec().URL }

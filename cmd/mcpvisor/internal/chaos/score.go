@@ -1,9 +1,11 @@
 package chaos
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -17,6 +19,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/guardian"
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/terminal"
 	"github.com/mcpvisor/mcpvisor/messages"
+	harness "github.com/mcpvisor/mcpvisor/test/chaos"
+	"github.com/mcpvisor/mcpvisor/test/chaos/report"
 	"github.com/mcpvisor/mcpvisor/test/chaos/score"
 	"github.com/mcpvisor/mcpvisor/test/chaos/score/adapter"
 	"github.com/mcpvisor/mcpvisor/test/chaos/score/adapters/gosdk"
@@ -36,6 +40,9 @@ type chaosScoreFlags struct {
 	// cases prints the cases and plays none. markdown is the file for the table with the reasons; empty writes none.
 	cases    bool
 	markdown string
+	// seed plays the cases in another order and together; 0 does not. out is the folder for every form of the result; empty writes none.
+	seed uint64
+	out  string
 }
 
 // newChaosScore returns the command "chaos score", which runs chaosScore. Its help is the specification of adapters.
@@ -84,6 +91,7 @@ Exit codes: 0 every point was got · 1 points were lost · 2 usage, or an adapte
   mcpvisor chaos score mcpvisor -- npx tsx v1.ts -- npx tsx v2.ts
   mcpvisor chaos score mcp-go go-sdk mcpvisor --markdown test/chaos/score/README.md
   mcpvisor chaos score mcpvisor --only 'session|crash'
+  mcpvisor chaos score mcpvisor --seed 7 --out score
   mcpvisor chaos score --cases`,
 		ValidArgs: knownAdapters,
 		RunE:      func(cmd *cobra.Command, args []string) error { return chaosScore(o, cmd, args, f) },
@@ -94,6 +102,8 @@ Exit codes: 0 every point was got · 1 points were lost · 2 usage, or an adapte
 	fl.BoolVarP(&f.json, "json", "j", false, "print the results as JSON")
 	fl.BoolVar(&f.cases, "cases", false, "print the cases and play none")
 	fl.StringVar(&f.markdown, "markdown", "", "write the table with the reasons into this `file`")
+	fl.Uint64Var(&f.seed, "seed", 0, "play the cases in an order, and up to three at once in one client, by this `number`")
+	fl.StringVar(&f.out, "out", "", "write score.html, score.json, score.md and junit.xml into this `folder`")
 	cmd.AddCommand(newChaosAdapter(o))
 	return cmd
 }
@@ -148,7 +158,7 @@ func chaosScore(o *cli.Options, cmd *cobra.Command, args []string, f chaosScoreF
 	failed := 0
 	for _, c := range clients {
 		// The clients are played one after another, because clients that run at the same time would slow each other.
-		c.Only, c.Parallel = only, f.parallel
+		c.Only, c.Parallel, c.Seed = only, f.parallel, f.seed
 		done := 0
 		c.Progress = func(p score.CaseResult) {
 			done++
@@ -175,7 +185,7 @@ func chaosScore(o *cli.Options, cmd *cobra.Command, args []string, f chaosScoreF
 	score.NameApart(results)
 	lost := false
 	if failed < len(results) { // otherwise no client was scored, and a table of an earlier run in --markdown is worth more
-		if lost, err = printScores(o, results, f, scoreCommand(args)); err != nil {
+		if lost, err = printScores(o, results, f, scoreCommand(args, f.seed)); err != nil {
 			return err
 		}
 	}
@@ -227,8 +237,11 @@ func scoreClients(cmd *cobra.Command, args []string) ([]score.Options, error) {
 
 // scoreCommand returns the command line for the head of the table, as another person would type it. cobra has removed the first
 // "--", which is put back before the first word that is no known adapter.
-func scoreCommand(args []string) string {
+func scoreCommand(args []string, seed uint64) string {
 	words := []string{"mcpvisor", "chaos", "score"}
+	if seed != 0 {
+		words = append(words, fmt.Sprintf("--seed=%d", seed))
+	}
 	for i, a := range args {
 		if i == 0 && !slices.Contains(knownAdapters, a) || i > 0 && !slices.Contains(knownAdapters, a) &&
 			slices.Contains(knownAdapters, args[i-1]) {
@@ -249,11 +262,48 @@ func printScores(o *cli.Options, results []score.Result, f chaosScoreFlags, comm
 	for _, r := range results {
 		lost = lost || r.Got() < r.MaxPoints()
 	}
+	if f.out != "" {
+		if err := writeScores(f.out, results, command); err != nil {
+			return false, exit.With(exit.Usage, "the scores cannot be written: "+messages.Line(err.Error(), 200))
+		}
+	}
 	if f.json {
 		return lost, terminal.PrintJSON(o.Out, results)
 	}
 	printScoreTable(o, results)
 	return lost, nil
+}
+
+// writeScores writes every form of the results into a folder, which it makes: a page for a browser, JSON, the table with the reasons,
+// and a file for systems that collect tests.
+func writeScores(dir string, results []score.Result, command string) error {
+	page, err := score.Page(results, command)
+	if err != nil {
+		return err
+	}
+	var cases []report.JUnitCase
+	for _, r := range results {
+		cases = append(cases, harness.ScoreCases(r)...)
+	}
+	junit, err := report.JUnit("mcpvisor chaos score", cases, [2]string{"command", command})
+	if err != nil {
+		return err
+	}
+	var plain bytes.Buffer
+	if err := terminal.PrintJSON(&plain, results); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	for name, text := range map[string][]byte{
+		"score.html": page, "score.json": plain.Bytes(), "score.md": []byte(score.Markdown(results, command)), "junit.xml": junit,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // printScoreTable prints a line for each case with the points and the reasons for lost ones, and the sums. A client that was
