@@ -7,7 +7,6 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
-	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/transports/serve"
 	wire "github.com/mcpvisor/mcpvisor/transports/session"
 )
@@ -115,7 +114,7 @@ type requestKey struct{}
 // callerContext returns the context in which a request is made: in the name of its principal, with the one who answers questions
 // requestOf it. done must be called when the request has ended.
 func (g *Gateway) callerContext(ctx context.Context, r *serve.Request) (_ context.Context, done func()) {
-	ctx = supervisor.WithCaller(context.WithValue(ctx, requestKey{}, r), r.Session.Principal.Name)
+	ctx = context.WithValue(ctx, requestKey{}, r)
 	if r.Modern() {
 		return messages.WithAnswerer(ctx, modernAnswerer(r)), func() {}
 	}

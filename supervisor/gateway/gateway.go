@@ -35,7 +35,7 @@ type Gateway struct {
 	watches watches
 
 	mu    sync.Mutex
-	views map[string]*view
+	views map[viewKey]*view
 	// level is the least severe level of log messages that servers of the legacy era were asked for.
 	level string
 }
@@ -54,7 +54,7 @@ func New(cfg Config) *Gateway {
 		cfg.Prefix = PrefixAlways
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	g := &Gateway{m: cfg.Manager, cfg: cfg, naming: namingFor(cfg.Name), stop: stop, views: map[string]*view{}, states: newStateCipher()}
+	g := &Gateway{m: cfg.Manager, cfg: cfg, naming: namingFor(cfg.Name), stop: stop, views: map[viewKey]*view{}, states: newStateCipher()}
 	g.watches.g = g
 	g.watcher = g.m.Watch(4096)
 	g.startWatching(ctx)
@@ -83,7 +83,7 @@ const startWait = 300 * time.Millisecond
 
 // Describe implements serve.Service.
 func (g *Gateway) Describe(s *serve.Session) (serve.Description, *serve.Error) {
-	v, e := g.viewOf(s.View)
+	v, e := g.viewOf(s)
 	if e != nil {
 		return serve.Description{}, e
 	}
@@ -161,10 +161,12 @@ func (g *Gateway) instructions(v *view) string {
 
 // Handle implements serve.Service.
 func (g *Gateway) Handle(ctx context.Context, r *serve.Request) ([]byte, *serve.Error) {
-	v, e := g.viewOf(r.Session.View)
+	v, e := g.viewOf(r.Session)
 	if e != nil {
 		return nil, e
 	}
+	// Everything that is asked for is asked in the name of the principal: of a server with share "principal" it has an instance.
+	ctx = supervisor.WithCaller(ctx, r.Session.Principal.Name)
 	switch r.Method {
 	case "tools/call":
 		return g.callTool(ctx, v, r)
@@ -214,18 +216,19 @@ func (g *Gateway) Closed(s *serve.Session) {
 	}
 }
 
-// viewOf returns the view of a path. A server that does not exist has none.
-func (g *Gateway) viewOf(server string) (*view, *serve.Error) {
+// viewOf returns the view of a session. A server that does not exist has none.
+func (g *Gateway) viewOf(s *serve.Session) (*view, *serve.Error) {
+	key := viewKey{s.View, s.Principal.Name}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	v := g.views[server]
-	if server != "" && g.m.Server(server) == nil {
-		delete(g.views, server)
-		return nil, &serve.Error{Code: serve.CodeInvalidParams, Message: "there is no server " + messages.Line(server, 100)}
+	v := g.views[key]
+	if key.server != "" && g.m.Server(key.server) == nil {
+		delete(g.views, key)
+		return nil, &serve.Error{Code: serve.CodeInvalidParams, Message: "there is no server " + messages.Line(key.server, 100)}
 	}
 	if v == nil {
-		v = &view{g: g, server: server}
-		g.views[server] = v
+		v = &view{g: g, viewKey: key}
+		g.views[key] = v
 	}
 	return v, nil
 }

@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/supervisor/gateway"
 	"github.com/mcpvisor/mcpvisor/supervisor/supervisortest"
@@ -322,4 +324,81 @@ func TestQuestions(t *testing.T) {
 	if answer := e.modern("a", "tools/call", "ask", `"name":"ask",`); !strings.Contains(answer, "refused") {
 		t.Errorf("a question to a modern agent: %s", answer)
 	}
+}
+
+// A server with share "principal" has an instance for each principal: one's state and questions are never another's.
+func TestInstancesOfPrincipals(t *testing.T) {
+	one := supervisortest.NewServer("one", text("read"))
+	one.Spec.Share = messages.SharePrincipal
+	e := start(t, gateway.PrefixNever, one)
+	a, b := e.agent("a", "/mcp", "{}"), e.agent("b", "/mcp", "{}")
+	for _, who := range []*agent{a, b, a} {
+		if answer := who.ask("tools/call", `{"name":"read"}`); !strings.Contains(answer, "it is read") {
+			t.Errorf("%s: %s", who.token, answer)
+		}
+		if got := fmt.Sprint(tools(t, who.ask("tools/list", "{}"))); got != "[read]" {
+			t.Errorf("%s sees %s", who.token, got)
+		}
+	}
+	if got := fmt.Sprint(e.m.Instances("one")); got != "[one@a one@b]" || one.Connections() != 3 {
+		t.Errorf("the instances are %s, after %d connections", got, one.Connections())
+	}
+}
+
+// A list of 5,000 tools stands ready: asking for it reads nothing and decodes nothing.
+func BenchmarkList(b *testing.B) {
+	all := make([]supervisortest.Tool, 5_000)
+	for i := range all {
+		all[i] = supervisortest.Tool{Name: fmt.Sprintf("tool_%d", i), InputSchema: `{"type":"object","properties":{"text":{"type":"string"}}}`}
+	}
+	m := supervisortest.StartConfig(b, supervisor.Config{}, supervisortest.NewServer("one", all...))
+	g := gateway.New(gateway.Config{Manager: m})
+	defer g.Close()
+	s := &serve.Session{}
+	if _, e := g.Describe(s); e != nil {
+		b.Fatal(e)
+	}
+	if _, e := g.Handle(b.Context(), &serve.Request{Session: s, Method: "tools/list"}); e != nil {
+		b.Fatal(e) // it renders, once
+	}
+	for b.Loop() {
+		if _, e := g.Handle(b.Context(), &serve.Request{Session: s, Method: "tools/list"}); e != nil {
+			b.Fatal(e)
+		}
+	}
+}
+
+// BenchmarkSession reports what a session holds that is idle.
+func BenchmarkSession(b *testing.B) {
+	m := supervisortest.StartConfig(b, supervisor.Config{}, supervisortest.NewServer("one", text("read")))
+	g := gateway.New(gateway.Config{Manager: m})
+	defer g.Close()
+	h := serve.NewHandler(serve.Options{Service: g})
+	const n = 10_000
+	for b.Loop() {
+		before := heapInUse()
+		for range n {
+			w := httptest.NewRecorder()
+			r := httptest.NewRequest(http.MethodPost, "http://localhost/mcp", strings.NewReader(
+				`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{}}}}`))
+			r.Header.Set("Content-Type", "application/json")
+			h.ServeHTTP(w, r)
+		}
+		if h.Sessions() != n {
+			b.Fatalf("%d sessions", h.Sessions())
+		}
+		b.ReportMetric(float64(heapInUse()-before)/n, "B/session")
+		if err := h.Close(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+		h = serve.NewHandler(serve.Options{Service: g})
+	}
+}
+
+func heapInUse() int64 {
+	runtime.GC()
+	runtime.GC()
+	var s runtime.MemStats
+	runtime.ReadMemStats(&s)
+	return int64(s.HeapAlloc)
 }

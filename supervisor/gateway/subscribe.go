@@ -5,7 +5,9 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
+	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/transports/serve"
 )
 
@@ -14,8 +16,11 @@ import (
 type watches struct {
 	g       *Gateway
 	mu      sync.Mutex
-	watched map[named]*watchedOne
+	watched map[watchKey]*watchedOne
 }
+
+// watchKey names a resource: of a server, or of the instance that it has for a principal.
+type watchKey struct{ server, uri, principal string }
 
 // watchedOne is one resource and those who watch it: *session and *listening.
 type watchedOne struct {
@@ -28,10 +33,10 @@ type watchedOne struct {
 const maxWatched = 256
 
 // addWatch makes who watch a resource; tell is called with each update. The error is the server's.
-func (w *watches) addWatch(ctx context.Context, to named, who any, tell func(uri string)) error {
+func (w *watches) addWatch(ctx context.Context, to watchKey, who any, tell func(uri string)) error {
 	w.mu.Lock()
 	if w.watched == nil {
-		w.watched = map[named]*watchedOne{}
+		w.watched = map[watchKey]*watchedOne{}
 	}
 	one := w.watched[to]
 	if one == nil {
@@ -41,7 +46,7 @@ func (w *watches) addWatch(ctx context.Context, to named, who any, tell func(uri
 	one.tell[who] = tell
 	w.mu.Unlock()
 	one.turn.Lock()
-	err := w.g.m.SubscribeResource(ctx, to.server, to.name)
+	err := w.g.m.SubscribeResource(supervisor.WithCaller(ctx, to.principal), to.server, to.uri)
 	one.turn.Unlock()
 	if err != nil {
 		w.removeWatch(to, who)
@@ -50,7 +55,7 @@ func (w *watches) addWatch(ctx context.Context, to named, who any, tell func(uri
 }
 
 // removeWatch ends it for who.
-func (w *watches) removeWatch(to named, who any) {
+func (w *watches) removeWatch(to watchKey, who any) {
 	w.mu.Lock()
 	one := w.watched[to]
 	if one == nil {
@@ -75,7 +80,7 @@ func (w *watches) removeWatch(to named, who any) {
 		if !rewatched {
 			ctx, cancel := context.WithTimeout(context.Background(), workTimeout)
 			defer cancel()
-			_ = w.g.m.UnsubscribeResource(ctx, to.server, to.name) // a server that is gone has forgotten it
+			_ = w.g.m.UnsubscribeResource(supervisor.WithCaller(ctx, to.principal), to.server, to.uri) // a server that is gone has forgotten it
 		}
 	})
 }
@@ -95,7 +100,7 @@ func (w *watches) countWatches(who any) (n int) {
 // dropAll ends everything that who watches.
 func (w *watches) dropAll(who any) {
 	w.mu.Lock()
-	var all []named
+	var all []watchKey
 	for to, one := range w.watched {
 		if one.tell[who] != nil {
 			all = append(all, to)
@@ -111,10 +116,14 @@ func (w *watches) dropAll(who any) {
 //
 // 2025-11-25: the URI of an update "might be a sub-resource of the one that the client actually subscribed to".
 func (w *watches) tellUpdated(server, uri string) {
+	principal := ""
+	if owner, caller, ok := w.g.m.InstanceOf(server); ok {
+		server, principal = owner, caller
+	}
 	var tell []func(string)
 	w.mu.Lock()
 	for to, one := range w.watched {
-		if to.server != server || to.name != uri && !strings.HasPrefix(uri, strings.TrimSuffix(to.name, "/")+"/") {
+		if to.server != server || to.principal != principal || to.uri != uri && !strings.HasPrefix(uri, strings.TrimSuffix(to.uri, "/")+"/") {
 			continue
 		}
 		for _, f := range one.tell {
@@ -158,16 +167,25 @@ func (g *Gateway) unsubscribeAgent(ctx context.Context, v *view, r *serve.Reques
 }
 
 // watchable returns the resource that a request names, with its owner.
-func (v *view) watchable(ctx context.Context, r *serve.Request) (named, *serve.Error) {
+func (v *view) watchable(ctx context.Context, r *serve.Request) (watchKey, *serve.Error) {
 	uri, ok := rawjson.Text(rawjson.Member(r.Params, "uri"))
 	if !ok || uri == "" {
-		return named{}, serve.InvalidParams(r.Method + " names no uri")
+		return watchKey{}, serve.InvalidParams(r.Method + " names no uri")
 	}
 	server, ok := v.ownerOf(ctx, uri)
 	if !ok {
-		return named{}, unknownResource(uri, false)
+		return watchKey{}, unknownResource(uri, false)
 	}
-	return named{server, uri}, nil
+	return v.keyOf(server, uri), nil
+}
+
+// keyOf returns the key of a resource: that of the principal's own instance, if the server has instances.
+func (v *view) keyOf(server, uri string) watchKey {
+	key := watchKey{server: server, uri: uri}
+	if s, err := v.g.m.ServerStatus(server); err == nil && s.Config != nil && s.Config.Share == messages.SharePrincipal {
+		key.principal = v.principal
+	}
+	return key
 }
 
 // listening is one subscriptions/listen: what its agent wants to be told.
@@ -216,7 +234,7 @@ func (g *Gateway) serveListen(ctx context.Context, v *view, r *serve.Request) ([
 			if !ok {
 				continue
 			}
-			if server, ok := v.ownerOf(ctx, uri); ok && g.watches.addWatch(ctx, named{server, uri}, l, func(uri string) {
+			if server, ok := v.ownerOf(ctx, uri); ok && g.watches.addWatch(ctx, v.keyOf(server, uri), l, func(uri string) {
 				l.notifyListener("notifications/resources/updated", rawjson.AppendText([]byte(`"uri":`), uri))
 			}) == nil {
 				uris = rawjson.AppendText(appendComma(uris), uri)
@@ -227,7 +245,7 @@ func (g *Gateway) serveListen(ctx context.Context, v *view, r *serve.Request) ([
 	l.notifyListener("notifications/subscriptions/acknowledged", append(append([]byte(`"notifications":{`), honoured...), '}'))
 	v.addListening(l)
 	defer v.removeListening(l)
-	if l.tools && v.isOutdated(r.Session.Principal.Name) {
+	if l.tools && v.isOutdated() {
 		l.notifyListener("notifications/tools/list_changed", nil)
 	}
 	select {

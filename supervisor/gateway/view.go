@@ -2,6 +2,8 @@ package gateway
 
 import (
 	"bytes"
+	"cmp"
+	"context"
 	"encoding/base64"
 	"slices"
 	"strconv"
@@ -11,13 +13,18 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/actors/catalog"
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
+	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/transports/serve"
 )
 
-// A view is what agents see by one path: all servers, or one. Its rendering is replaced as a whole.
+// viewKey names a view: the server, empty for all, and the principal, whose instances of servers may offer other tools.
+type viewKey struct{ server, principal string }
+
+// A view is what the agents of a principal see by one path: all servers, or one. Its rendering is replaced as a whole, and shared with
+// the view of nobody where they have the same tools.
 type view struct {
-	g      *Gateway
-	server string
+	g *Gateway
+	viewKey
 
 	rendered atomic.Pointer[rendering]
 	// render is held while a rendering is made.
@@ -28,9 +35,8 @@ type view struct {
 	listens  map[*listening]struct{}
 	// gone remembers where the names led that are not shown any more, so that a call of one says what became of its server.
 	gone map[string]named
-	// served are the tools that each principal's agents were given last, so that a subscription which begins after a change tells
-	// of it.
-	served map[string][][]byte
+	// served are the tools that agents were given last, so that a subscription which begins after a change tells of it.
+	served [][]byte
 	// offers are the lists as agents know them.
 	offers offerSums
 }
@@ -38,6 +44,7 @@ type view struct {
 // rendering is the tools of a view at one generation of the catalog, ready to be sent.
 type rendering struct {
 	generation uint64
+	list       []*catalog.Entry
 	entries    map[string]*catalog.Entry
 	// bare leads from the servers' own names to what is shown, where one server has the name only: calls from inside of a
 	// server's page (MCP Apps) know no other.
@@ -63,11 +70,16 @@ func (v *view) currentTools() *rendering {
 		return old
 	}
 	r := v.renderTools(s)
+	if old == r {
+		return r
+	}
 	if old != nil {
 		v.rememberGone(old, r)
 		// What is the same is kept, so that comparing two renderings is comparing two addresses.
-		if equalPages(old.legacy, r.legacy) {
-			r.legacy, r.modern = old.legacy, old.modern
+		if !samePages(old.legacy, r.legacy) && equalPages(old.legacy, r.legacy) {
+			shared := *r // another view may share r
+			shared.legacy, shared.modern = old.legacy, old.modern
+			r = &shared
 		}
 	}
 	v.rendered.Store(r)
@@ -107,21 +119,43 @@ func (v *view) rememberGone(old, now *rendering) {
 	}
 }
 
-// renderTools renders a snapshot.
-func (v *view) renderTools(s *catalog.Snapshot) *rendering {
-	servers := s.Servers()
-	if v.server != "" {
-		servers = []string{v.server}
+// listEntries returns the tools of the view, in the order of the servers' ids and of their own names.
+func (v *view) listEntries(s *catalog.Snapshot) (entries []*catalog.Entry) {
+	if v.principal == "" {
+		servers := s.Servers()
+		if v.server != "" {
+			servers = []string{v.server}
+		}
+		for _, server := range servers {
+			entries = append(entries, s.Server(server)...)
+		}
+		return entries
 	}
-	var entries []*catalog.Entry
-	var all []named
-	for _, server := range servers {
-		for _, entry := range s.Server(server) {
-			entries = append(entries, entry)
-			all = append(all, named{server, entry.Tool.Name})
+	entries = v.g.m.ToolsFor(supervisor.WithCaller(context.Background(), v.principal))
+	if v.server != "" {
+		entries = slices.DeleteFunc(entries, func(e *catalog.Entry) bool { return e.Tool.Server != v.server })
+	}
+	slices.SortFunc(entries, func(a, b *catalog.Entry) int {
+		return cmp.Or(strings.Compare(a.Tool.Server, b.Tool.Server), strings.Compare(a.Tool.Name, b.Tool.Name))
+	})
+	return entries
+}
+
+// renderTools renders a snapshot. It may be older than what it renders, and is then rendered again.
+func (v *view) renderTools(s *catalog.Snapshot) *rendering {
+	entries := v.listEntries(s)
+	if v.principal != "" {
+		// Most principals see what everybody sees: one rendering serves them all.
+		if common := v.g.commonView(v.server).currentTools(); slices.Equal(common.list, entries) {
+			return common
 		}
 	}
-	r := &rendering{generation: s.Generation(), entries: make(map[string]*catalog.Entry, len(all)), bare: map[string]*catalog.Entry{}}
+	all := make([]named, len(entries))
+	for i, entry := range entries {
+		all[i] = named{entry.Tool.Server, entry.Tool.Name}
+	}
+	r := &rendering{generation: s.Generation(), list: entries, bare: map[string]*catalog.Entry{},
+		entries: make(map[string]*catalog.Entry, len(all))}
 	shown := v.showNames(all)
 	var page []byte
 	for i, entry := range entries {
@@ -178,7 +212,7 @@ func (v *view) listTools(r *serve.Request) ([]byte, *serve.Error) {
 			page = n
 		}
 	}
-	v.noteServed(r.Session.Principal.Name, now.legacy)
+	v.noteServed(now.legacy)
 	if r.Modern() {
 		return now.modern[page], nil
 	}
@@ -186,26 +220,35 @@ func (v *view) listTools(r *serve.Request) ([]byte, *serve.Error) {
 }
 
 // noteServed remembers what an agent was given.
-func (v *view) noteServed(principal string, pages [][]byte) {
+func (v *view) noteServed(pages [][]byte) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.offers.tools == nil {
 		v.offers.tools = pages
 	}
-	if v.served == nil {
-		v.served = map[string][][]byte{}
-	}
-	v.served[principal] = pages
+	v.served = pages
 }
 
-// isOutdated reports whether the agents of a principal were given other tools last than there are now. What changed between a list
-// and the subscription that follows it would be lost otherwise.
-func (v *view) isOutdated(principal string) bool {
+// isOutdated reports whether agents were given other tools last than there are now. What changed between a list and the subscription
+// that follows it would be lost otherwise.
+func (v *view) isOutdated() bool {
 	now := v.currentTools().legacy
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	served := v.served[principal]
-	return served != nil && !samePages(served, now)
+	return v.served != nil && !samePages(v.served, now)
+}
+
+// commonView returns the view of a path for agents without a principal's own instances.
+func (g *Gateway) commonView(server string) *view {
+	key := viewKey{server: server}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	v := g.views[key]
+	if v == nil {
+		v = &view{g: g, viewKey: key}
+		g.views[key] = v
+	}
+	return v
 }
 
 // samePages reports whether two renderings share their bytes: one that is equal to the one before has the same ones.

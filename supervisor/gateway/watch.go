@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor"
 )
 
 const (
@@ -146,7 +147,7 @@ func (v *view) tellAgents(ctx context.Context, said changes) {
 		return
 	}
 	v.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, workTimeout)
+	ctx, cancel := context.WithTimeout(supervisor.WithCaller(ctx, v.principal), workTimeout)
 	defer cancel()
 	now := before
 	if before.tools != nil {

@@ -21,7 +21,7 @@ type Options struct {
 	Hosts   []string
 	AnyHost bool
 	// MaxBody bounds a message of an agent, 16 MiB if 0. MaxSessions and MaxRequests bound the sessions and the requests in
-	// flight of one principal, 16,384 and 1,024 if 0.
+	// flight of one principal, 16,384 and 1,024 if 0; standing requests (subscriptions/listen) are bounded as sessions are.
 	MaxBody                  int64
 	MaxSessions, MaxRequests int
 	// SessionIdle is the time after which a session ends that has neither a request nor a stream, 1 h if 0; its agent gets 404
@@ -62,14 +62,14 @@ type Handler struct {
 	cut       context.CancelFunc
 
 	mu       sync.Mutex
-	inFlight map[string]int // by principal
+	inFlight map[requestKind]int
 	total    int
 	drained  chan struct{} // made by Close, closed with the last request
 }
 
 // NewHandler makes an endpoint.
 func NewHandler(o Options) *Handler {
-	h := &Handler{o: o.withDefaults(), closing: make(chan struct{}), inFlight: map[string]int{}}
+	h := &Handler{o: o.withDefaults(), closing: make(chan struct{}), inFlight: map[requestKind]int{}}
 	h.lifetime, h.cut = context.WithCancel(context.Background())
 	h.sessions.idle, h.sessions.most, h.sessions.ended = h.o.SessionIdle, h.o.MaxSessions, h.o.Service.Closed
 	return h
@@ -107,26 +107,36 @@ func (h *Handler) Close(ctx context.Context) error {
 	return err
 }
 
-// enterRequest counts a request; false if the principal has too many, or the endpoint ends.
-func (h *Handler) enterRequest(p Principal) *Error {
+// requestKind is what is bounded together: the requests of a principal that end by themselves, and those that stay.
+type requestKind struct {
+	principal string
+	standing  bool
+}
+
+// enterRequest counts a request, or refuses it: the principal has too many, or the endpoint ends.
+func (h *Handler) enterRequest(k requestKind) *Error {
+	most := h.o.MaxRequests
+	if k.standing {
+		most = h.o.MaxSessions
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
 	case h.drained != nil:
 		return &Error{Code: CodeBusy, Message: "the endpoint is being closed", status: http.StatusServiceUnavailable}
-	case h.inFlight[p.Name] >= h.o.MaxRequests:
+	case h.inFlight[k] >= most:
 		return &Error{Code: CodeBusy, Message: "too many requests are being answered", status: http.StatusTooManyRequests}
 	}
-	h.inFlight[p.Name]++
+	h.inFlight[k]++
 	h.total++
 	return nil
 }
 
-func (h *Handler) leaveRequest(p Principal) {
+func (h *Handler) leaveRequest(k requestKind) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.inFlight[p.Name]--; h.inFlight[p.Name] == 0 {
-		delete(h.inFlight, p.Name)
+	if h.inFlight[k]--; h.inFlight[k] == 0 {
+		delete(h.inFlight, k)
 	}
 	if h.total--; h.total == 0 && h.drained != nil {
 		close(h.drained)
@@ -212,11 +222,12 @@ func (h *Handler) servePost(w http.ResponseWriter, r *http.Request, p Principal,
 		writeError(w, m.id, e)
 		return
 	}
-	if e := h.enterRequest(p); e != nil {
+	kind := requestKind{p.Name, m.method == "subscriptions/listen"}
+	if e := h.enterRequest(kind); e != nil {
 		writeError(w, m.id, e)
 		return
 	}
-	defer h.leaveRequest(p)
+	defer h.leaveRequest(kind)
 	if isModern(r.Header, &m) {
 		h.serveModern(w, r, p, view, &m)
 		return
