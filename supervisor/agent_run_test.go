@@ -29,6 +29,16 @@ func TestTheLoopOfAnAgentIsShort(t *testing.T) {
 	}
 }
 
+// TestTheExamplesNeedOneImport: what the examples of the library page need of the vocabulary, package supervisor has.
+func TestTheExamplesNeedOneImport(t *testing.T) {
+	for _, file := range []string{"example_howto_test.go", "example_again_test.go"} {
+		source, err := os.ReadFile(file)
+		if err != nil || strings.Contains(string(source), "mcpvisor/messages\"") {
+			t.Errorf("%s imports package messages: %v", file, err)
+		}
+	}
+}
+
 // TestNoCallOfAnAgentIsLost is a run of an agent with the default policy, and with callAgain: one server crashes two seconds after each
 // time it was connected. No call ends without a reason, none runs twice, and none gives up while it still had time and the
 // server was to come back.

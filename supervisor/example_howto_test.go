@@ -15,7 +15,6 @@ import (
 	"github.com/mark3labs/mcp-go/server"
 	gomcp "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/supervisor/supervisortest"
 	"github.com/mcpvisor/mcpvisor/transports"
@@ -34,7 +33,7 @@ func ExampleInterceptor_counters() {
 		res, err := next(ctx, r)
 		mu.Lock()
 		defer mu.Unlock()
-		calls[res.Server+" "+string(messages.OutcomeOf(err))]++
+		calls[res.Server+" "+string(supervisor.OutcomeOf(err))]++
 		return res, err
 	}
 	files := supervisortest.NewServer("files", supervisortest.Text("read", "hello"))
@@ -56,13 +55,13 @@ func ExampleInterceptor_counters() {
 type perCaller struct{ tokens map[string]string }
 
 func (p perCaller) Authorize(ctx context.Context, h http.Header) error {
-	caller := messages.CallerOf(ctx) // empty for the handshake and for lists
+	caller := supervisor.CallerOf(ctx) // empty for the handshake and for lists
 	h.Set("Authorization", "Bearer "+p.tokens[caller])
 	h.Set("X-Request-Of", caller)
 	return nil
 }
 
-func (perCaller) Refused(context.Context, int, *messages.Challenge, http.Header) (retry bool, err error) {
+func (perCaller) Refused(context.Context, int, *supervisor.Challenge, http.Header) (retry bool, err error) {
 	return false, nil // there are no others
 }
 
@@ -198,7 +197,7 @@ func ExampleManager_SubscribeResource() {
 	city, serve := library("city")
 	m, err := supervisor.Start(ctx, supervisor.Config{
 		InProcess: map[string]func(context.Context, inprocess.Peer) error{"city": serve},
-		Servers:   map[string]supervisor.Spec{"city": {Type: messages.SDK}},
+		Servers:   map[string]supervisor.Spec{"city": {Type: supervisor.SDK}},
 	})
 	if err != nil {
 		fmt.Println(err)
@@ -213,7 +212,7 @@ func ExampleManager_SubscribeResource() {
 	}
 	_ = city.ResourceUpdated(ctx, updated("book:///city"))
 	for event := range w.Events(ctx) {
-		if event.Kind == messages.EventResourceUpdated {
+		if event.Kind == supervisor.EventResourceUpdated {
 			res, err := m.ReadResource(ctx, event.URI)
 			fmt.Println(event.Server, event.URI, res.Contents()[0].Text, err)
 			break
@@ -228,7 +227,7 @@ func ExampleWithProgress() {
 	defer cancel()
 	m, err := supervisor.Start(ctx, supervisor.Config{
 		InProcess: map[string]func(context.Context, inprocess.Peer) error{"slow": reporting()},
-		Servers:   map[string]supervisor.Spec{"slow": {Type: messages.SDK}},
+		Servers:   map[string]supervisor.Spec{"slow": {Type: supervisor.SDK}},
 	})
 	if err != nil {
 		fmt.Println(err)
@@ -251,7 +250,7 @@ func ExampleConfig_sample() {
 	defer cancel()
 	m, err := supervisor.Start(ctx, supervisor.Config{
 		InProcess: map[string]func(context.Context, inprocess.Peer) error{"a": asking()},
-		Servers:   map[string]supervisor.Spec{"a": {Type: messages.SDK, Era: messages.EraLegacy}},
+		Servers:   map[string]supervisor.Spec{"a": {Type: supervisor.SDK, Era: supervisor.EraLegacy}},
 		Sample: func(_ context.Context, r supervisor.SampleRequest) (json.RawMessage, error) {
 			fmt.Println(r.Server, "asks for", string(r.Params)) // a person may want to see it first
 			return json.RawMessage(`{"role":"assistant","content":{"type":"text","text":"42"},"model":"deep-thought"}`), nil
@@ -282,7 +281,7 @@ func ExampleWithTaskStatus() {
 	})
 	m, err := supervisor.Start(ctx, supervisor.Config{
 		InProcess: map[string]func(context.Context, inprocess.Peer) error{"lab": mcpgo.Serve(s)},
-		Servers:   map[string]supervisor.Spec{"lab": {Type: messages.SDK, Era: messages.EraLegacy}},
+		Servers:   map[string]supervisor.Spec{"lab": {Type: supervisor.SDK, Era: supervisor.EraLegacy}},
 	})
 	if err != nil {
 		fmt.Println(err)
