@@ -394,6 +394,9 @@ func TestEveryFieldOfAnErrorTravels(t *testing.T) {
 		t.Errorf("%+v became %+v (%v)", want, got, err)
 	}
 	for i := range reflect.TypeFor[messages.Error]().NumField() {
+		if reflect.TypeFor[messages.Error]().Field(i).Name == "Reply" {
+			continue // it is for a gateway in the process of the manager
+		}
 		if reflect.ValueOf(*want).Field(i).IsZero() {
 			t.Errorf("field %s is not tested", reflect.TypeFor[messages.Error]().Field(i).Name)
 		}
