@@ -367,8 +367,18 @@ func TestUpWithoutATerminal(t *testing.T) {
 		!strings.Contains(string(out), fmt.Sprintf("(pid %d)", pid)) || !strings.Contains(string(out), "hello") {
 		t.Errorf("call: %v: %s", err, out)
 	}
-	if out, err := p.command("up").CombinedOutput(); exitCode(err) != 2 || !strings.Contains(string(out), "the daemon of mcpvisor (process ") {
-		t.Errorf("up: %v: %s", err, out)
+	view := p.start("up")
+	view.says("good: connected: 13 tools")
+	view.signal(syscall.SIGINT)
+	if code := view.ends(); code != 0 || !strings.Contains(strings.Join(view.said, "\n"), "the daemon keeps 1 server, until mcpvisor down") {
+		t.Errorf("up: %d: %q", code, view.said)
+	}
+	if out, err := p.command("up", "--json", "--duration", "1s").Output(); err != nil || !strings.Contains(string(out), `"kind":"phase"`) {
+		t.Errorf("up --json: %v: %s", err, out)
+	}
+	if out, err := p.command("up", "--mcp-server", "x=fixture mcp-fixture good").CombinedOutput(); exitCode(err) != 2 ||
+		!strings.Contains(string(out), "the daemon of mcpvisor (process ") {
+		t.Errorf("up with another server: %v: %s", err, out)
 	}
 	a := p.agent()
 	a.awaits("tools/call", `{"name":"good__echo","arguments":{"text":"hello"}}`, `"hello"`)

@@ -43,6 +43,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/supervisor/audit"
 	"github.com/mcpvisor/mcpvisor/supervisor/control"
+	"github.com/mcpvisor/mcpvisor/supervisor/sparing"
 	"github.com/mcpvisor/mcpvisor/transports/serve"
 )
 
@@ -84,6 +85,8 @@ type daemon struct {
 	listener *control.DaemonListener
 	idle     time.Duration
 	built    int64
+	// failures limits how often one failure is written to the log: a peer may try without pause.
+	failures sparing.Limiter
 	// end makes runDaemon return; the first cause counts.
 	end context.CancelCauseFunc
 
@@ -183,7 +186,16 @@ func (d *daemon) recoverPanic() {
 
 // reportFailure writes an error into the log of the daemon.
 func (d *daemon) reportFailure(err error) {
-	fmt.Fprintf(d.options.Err, "%s mcpvisor: %s\n", time.Now().Format(time.RFC3339), messages.Line(err.Error(), 800))
+	now := time.Now()
+	skipped, say := d.failures.Allow(string(messages.ClassOf(err)), now)
+	if !say {
+		return
+	}
+	text := messages.Line(err.Error(), 800)
+	if skipped > 0 {
+		text += fmt.Sprintf(" (and %d times more in the minute before)", skipped)
+	}
+	fmt.Fprintf(d.options.Err, "%s mcpvisor: %s\n", now.Format(time.RFC3339), text)
 }
 
 // acceptBridges accepts connections until the listener is closed.

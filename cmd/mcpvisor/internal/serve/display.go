@@ -13,6 +13,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/terminal"
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/supervisor/audit"
 )
 
 // display shows a run of up. All methods are safe for concurrent use. beginRun is called once and first, then showEnding, and
@@ -21,7 +22,7 @@ type display interface {
 	// wrapOptions returns the options for the manager, whose warnings and log must not tear the display.
 	wrapOptions(o *cli.Options) *cli.Options
 	// beginRun shows that the run has begun. showEvent is called in the order of the events.
-	beginRun(m *supervisor.Manager)
+	beginRun(m statusSource)
 	showEvent(e messages.Event)
 	// countCall counts a call that the run itself made, and how it ended.
 	countCall(server string, o messages.Outcome)
@@ -57,7 +58,7 @@ func (r *upRun) chooseDisplay(onClosed func()) display {
 
 // recordEvent updates the board by an event, looks up what the event does not carry (tools, or all statuses after a gap), and
 // returns the lines that are worth showing. The caller holds the display's lock.
-func recordEvent(b *board, m *supervisor.Manager, e messages.Event) (lines []eventLine) {
+func recordEvent(b *board, m statusSource, e messages.Event) (lines []eventLine) {
 	if h, ok := b.applyEvent(e); ok {
 		lines = append(lines, h)
 	}
@@ -70,7 +71,7 @@ func recordEvent(b *board, m *supervisor.Manager, e messages.Event) (lines []eve
 		for _, name := range names {
 			// Without a name the catalog has changed for several servers. One that is connected and not in the catalog yet
 			// counts 0, which is no change of its tools.
-			if n := liveTools(m, name); n > 0 || e.Server != "" {
+			if n := m.countTools(name); n > 0 || e.Server != "" {
 				if h, ok := b.setToolCount(e.Time, name, n); ok {
 					lines = append(lines, h)
 				}
@@ -83,8 +84,19 @@ func recordEvent(b *board, m *supervisor.Manager, e messages.Event) (lines []eve
 	return lines
 }
 
-// liveTools counts the tools of a server that can be called now.
-func liveTools(m *supervisor.Manager, server string) (n int) {
+// statusSource is what a display asks about the servers: the manager of this process, or the daemon's.
+type statusSource interface {
+	Status() []messages.Status
+	// AuditStats says how the record of calls fares.
+	AuditStats() audit.Stats
+	// countTools returns the number of tools of a server that can be called now.
+	countTools(server string) int
+}
+
+// ownManager is the manager of this process.
+type ownManager struct{ *supervisor.Manager }
+
+func (m ownManager) countTools(server string) (n int) {
 	for _, e := range m.Tools().Server(server) {
 		if e.State == catalog.Live {
 			n++
@@ -127,7 +139,7 @@ type header struct {
 func (j *jsonLines) wrapOptions(o *cli.Options) *cli.Options { return o }
 
 // beginRun prints the header.
-func (j *jsonLines) beginRun(*supervisor.Manager) {
+func (j *jsonLines) beginRun(statusSource) {
 	j.printLine(header{supervisor.Version(), j.run.project, os.Getpid(), time.Now(), len(j.run.servers)})
 }
 
@@ -163,7 +175,7 @@ type plainLines struct {
 	run *upRun
 
 	// m is set by beginRun. mu guards out and board from then on.
-	m     *supervisor.Manager
+	m     statusSource
 	mu    sync.Mutex
 	out   *displayWriter
 	board *board
@@ -178,7 +190,7 @@ const callsInterval = 5 * time.Second
 func (p *plainLines) wrapOptions(o *cli.Options) *cli.Options { return o }
 
 // beginRun prints what runs, and starts the summaries of calls if the run makes calls.
-func (p *plainLines) beginRun(m *supervisor.Manager) {
+func (p *plainLines) beginRun(m statusSource) {
 	p.m = m
 	if p.run.intro != "" {
 		p.out.printText(p.run.intro + "\n")
@@ -259,7 +271,7 @@ func (p *plainLines) showEnding(cause string) {
 	if trouble := inspect.AuditTrouble(p.m.AuditStats()); trouble != "" {
 		p.printLine(now, "", trouble)
 	}
-	p.printLine(now, "", cause+"; ending "+terminal.CountOf(len(p.board.servers), "server"))
+	p.printLine(now, "", cause+"; "+p.run.endText(len(p.board.servers)))
 	p.board.silent = true
 }
 
@@ -279,7 +291,7 @@ func (p *plainLines) printLine(at time.Time, server, text string) {
 type failureLines struct{ plainLines }
 
 // beginRun starts no summaries, so that showEnding has none to stop.
-func (f *failureLines) beginRun(m *supervisor.Manager)     { f.m = m }
+func (f *failureLines) beginRun(m statusSource)            { f.m = m }
 func (f *failureLines) countCall(string, messages.Outcome) {}
 func (f *failureLines) showEnding(string)                  {}
 func (f *failureLines) showEnded(time.Duration)            {}

@@ -34,7 +34,7 @@ type liveTable struct {
 	// size returns the size of the terminal in characters; 80 by 24 if it is not known.
 	size  func() (width, height int)
 	began time.Time
-	m     *supervisor.Manager
+	m     statusSource
 	// log holds back standard error while the table is shown.
 	log *pausableWriter
 
@@ -86,7 +86,7 @@ func (l *liveTable) wrapOptions(o *cli.Options) *cli.Options {
 }
 
 // beginRun shows the table. The notes come first in the list of events, because standard error is held back.
-func (l *liveTable) beginRun(m *supervisor.Manager) {
+func (l *liveTable) beginRun(m statusSource) {
 	l.m, l.began = m, time.Now()
 	for _, text := range l.run.notes {
 		l.board.addEvent(eventLine{at: l.began, text: text})
@@ -181,7 +181,7 @@ func (l *liveTable) newFrame(now time.Time, width, height int) *frame {
 		f.head = append(f.head, "calls: "+c.String())
 	}
 	f.foot = []string{f.paintText(text.Colors{text.Faint},
-		"Ctrl-C ends the servers and mcpvisor · in another terminal: mcpvisor why SERVER")}
+		l.run.keysText()+" · in another terminal: mcpvisor why SERVER")}
 	if n := len(l.problems); n > 0 {
 		first := l.problems[0]
 		if n > 1 {
@@ -240,7 +240,7 @@ func (l *liveTable) showEnding(cause string) {
 	l.mu.Unlock()
 	l.out.printText(terminal.AnsiLeave + strings.Join(lines, "\n") + "\n")
 	l.log.releaseLines()
-	l.out.printText(fmt.Sprintf("%s; ending %s (Ctrl-C again ends them at once)\n", cause, terminal.CountOf(n, "server")))
+	l.out.printText(cause + "; " + l.run.endText(n) + l.run.secondInterruptText() + "\n")
 }
 
 // showEnded prints how long the end took.

@@ -9,7 +9,7 @@
 //	manager ──events──> recordEvent ──> board ──> frame ──> the terminal
 //
 //	up.go                     the run of up: one manager, until Ctrl-C
-//	detach.go                 the run of --detach, which the daemon keeps
+//	detach.go, attach.go      the run of --detach, which the daemon keeps, and the view of what it keeps
 //	endpoint.go, follow.go    the control socket, and the files that are followed; reload.go asks for it
 //	board.go, table.go        what is shown, as a value and as text; both are pure
 //	display.go, live.go       the four displays; live.go owns the terminal and its one painting goroutine
@@ -81,14 +81,11 @@ that cannot be used changes nothing, and a server that is approved meanwhile sta
 says what changed; --no-watch leaves the files alone.
 
 While it runs, the other commands in the same project talk to it. What happens is kept in a journal, for "mcpvisor why".
-
-With --detach the daemon of this user keeps the servers, which agents use too, and this command returns: mcpvisor down ends it.
-
+With --detach the daemon keeps the servers and this command returns; of a daemon's servers up is the view (mcpvisor help gateway).
 What a server asks meanwhile is asked at the terminal of whoever called it, and at this one otherwise. Without a terminal
 here, --answers or --callers-answer, servers are not told that anybody could be asked.`,
 		Example: `  mcpvisor up                    # the servers of this project
   mcpvisor up --demo             # built-in servers, good and bad ones, with calls going on
-  mcpvisor up --detach           # the same without this terminal; mcpvisor down ends it
   mcpvisor up --mcp-server 'files=npx -y @modelcontextprotocol/server-filesystem .'
   mcpvisor up --json | jq -c 'select(.kind == "phase") | [.server, .status.status]'`,
 		Args: cli.NoArgs,
@@ -113,6 +110,11 @@ func runUp(o *cli.Options, cmd *cobra.Command, f upFlags, makeDemo func() (Demo,
 	if f.detach {
 		return detachUp(o, cmd, f)
 	}
+	if !f.demo {
+		if attached, err := attachUp(cmd.Context(), o, f); attached {
+			return err
+		}
+	}
 	var r *upRun
 	var err error
 	if f.demo {
@@ -133,6 +135,8 @@ type upRun struct {
 	flags   upFlags
 	// project is the directory whose commands talk to this run; origin identifies what --config and --mcp-server named.
 	project, origin string
+	// attached is the process of the daemon whose servers are shown; 0 if they are this run's own.
+	attached int
 	// intro explains to a newcomer what is on the screen; empty except in the demo.
 	intro string
 	// emptyText is shown as long as there are no servers; empty if some are configured.
@@ -257,7 +261,7 @@ func (r *upRun) keepConnected(ctx context.Context) error {
 	// The servers are configured after the watchers exist, so that no event of theirs is missed. The buffer holds a burst of
 	// events of some hundred servers; what does not fit is reported as a gap, and the display reads the statuses again.
 	w := m.Watch(4096)
-	d.beginRun(m.Manager)
+	d.beginRun(ownManager{m.Manager})
 	shown := make(chan struct{})
 	go func() {
 		defer close(shown)
