@@ -121,11 +121,12 @@ func scalarOf(v reflect.Value, in protoreflect.FieldDescriptor) protoreflect.Val
 		return protoreflect.ValueOfUint64(v.Uint())
 	case protoreflect.Int32Kind:
 		return protoreflect.ValueOfInt32(clampInt32(int(v.Int())))
+	default:
+		if v.Type() == reflect.TypeFor[Duration]() {
+			return protoreflect.ValueOfInt64(time.Duration(v.Int()).Milliseconds())
+		}
+		return protoreflect.ValueOfInt64(v.Int())
 	}
-	if v.Type() == reflect.TypeFor[Duration]() {
-		return protoreflect.ValueOfInt64(time.Duration(v.Int()).Milliseconds())
-	}
-	return protoreflect.ValueOfInt64(v.Int())
 }
 
 // readFields reads what writeFields has written. What a message does not have stays as it is.

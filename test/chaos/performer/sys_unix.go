@@ -29,10 +29,9 @@ func dieBySignal(name string) {
 	select {}
 }
 
-// stopProcess suspends a process, resumeProcess continues it, killProcess ends it. Errors mean that it has ended already.
+// stopProcess suspends a process, resumeProcess continues it. Errors mean that it has ended already.
 func stopProcess(pid int)   { _ = unix.Kill(pid, unix.SIGSTOP) }
 func resumeProcess(pid int) { _ = unix.Kill(pid, unix.SIGCONT) }
-func killProcess(pid int)   { _ = unix.Kill(pid, unix.SIGKILL) }
 
 // isProcessGone reports whether a process no longer exists, not even as a zombie.
 func isProcessGone(pid int) bool { return unix.Kill(pid, 0) == unix.ESRCH }

@@ -19,14 +19,6 @@ func dieBySignal(string) { os.Exit(1) }
 func stopProcess(int)   {}
 func resumeProcess(int) {}
 
-// killProcess ends a process at once. A process that has ended already is no error.
-func killProcess(pid int) {
-	if p, err := os.FindProcess(pid); err == nil {
-		_ = p.Kill()
-		_ = p.Release()
-	}
-}
-
 // isProcessGone reports whether a process has ended. A process that cannot be opened has.
 func isProcessGone(pid int) bool {
 	h, err := windows.OpenProcess(windows.SYNCHRONIZE, false, uint32(pid)) //nolint:gosec // process ids are positive
