@@ -6,6 +6,7 @@ import (
 	"maps"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/transports"
@@ -133,6 +134,43 @@ func TestRefusedHeadersAreLookedUpAnew(t *testing.T) {
 			<-notified // the catalog has the old list
 		})
 	}
+}
+
+// TestAListThatFailsIsAskedForOnce: calls that were refused for their headers wait for one list. If it fails, it is not asked for again
+// for each of them: a server whose cursors lead back would be asked for a thousand pages each time.
+func TestAListThatFailsIsAskedForOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const calls = 5
+		pages, begun := 0, make(chan struct{})
+		s := dialHeaderServer(t, overHTTP, session.Config{Era: messages.EraModern}, func() string {
+			if pages++; pages == 1 {
+				return good
+			}
+			<-begun // every call was refused
+			return `],"nextCursor":"a","rest":[`
+		}, func(transports.Message) string { return `"error":{"code":-32020,"message":"header mismatch"}` })
+		if _, err := s.ListTools(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		gate, ended := s.OpenGate(), make(chan error, calls)
+		for range calls {
+			go func() {
+				_, err := gate.Call(t.Context(), "good", []byte(`{"region":"us-west1"}`))
+				ended <- err
+			}()
+		}
+		synctest.Wait()
+		close(begun)
+		for range calls {
+			if err := <-ended; messages.OutcomeOf(err) != messages.OutcomeRejected {
+				t.Errorf("a call ended with %v", err)
+			}
+		}
+		// The second page of the list that failed showed that its cursor leads back.
+		if pages != 3 {
+			t.Errorf("%d pages were asked for", pages)
+		}
+	})
 }
 
 // TestAMirroredArgumentThatIsTooLong: a call whose argument does not fit into a header is not sent, and its error

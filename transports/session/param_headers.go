@@ -34,7 +34,7 @@ func (s *Session) paramHeadersFor(tool string) headers.Params {
 
 // refreshParamHeaders lists the tools again for a call that the server refused because of its headers, and reports
 // whether the call has other headers now, so that a retry makes sense. Of many such calls one lists; the others wait
-// for relistLock and find the new headers there.
+// for relistLock and find the new headers there, or give up with it if the list failed.
 //
 // 2026-07-28, Client Behavior: "If the server rejects a request with a HeaderMismatch error because required
 // Mcp-Param-* headers are missing or do not match the body, the client SHOULD call tools/list to check for changes to
@@ -43,6 +43,7 @@ func (s *Session) refreshParamHeaders(ctx context.Context, r *request) bool {
 	if !s.sendsParamHeaders() {
 		return false
 	}
+	failed := s.failedRelists.Load()
 	if !s.relistLock.Lock(ctx) {
 		return false
 	}
@@ -52,7 +53,15 @@ func (s *Session) refreshParamHeaders(ctx context.Context, r *request) bool {
 	if fits := s.setParamHeaders(r); !fits || !maps.Equal(before, r.header) {
 		return fits
 	}
+	// The list failed while this call waited, and would fail for each of those that wait, one after the other.
+	if s.failedRelists.Load() != failed {
+		return false
+	}
 	if _, err := s.ListTools(ctx); err != nil {
+		// A caller whose own time has passed says nothing about the list.
+		if ctx.Err() == nil {
+			s.failedRelists.Add(1)
+		}
 		return false // the refusal of the call explains more than this error
 	}
 	s.notifyToolsChanged() // the owner of the old list has had no announcement

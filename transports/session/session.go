@@ -89,6 +89,8 @@ type Session struct {
 	// relistLock is held by the caller that lists the tools again because a call was refused for its headers
 	// (HeaderMismatch), so that many refused calls cost one listing.
 	relistLock serial.Mutex
+	// failedRelists counts the listings under relistLock that failed.
+	failedRelists atomic.Int64
 	// watches are the resources that the session watches; streams are the standing requests of the modern era that carry the
 	// server's notifications. watchLock is held by the caller that changes the watches, while it waits for the server, so that
 	// two changes cannot overtake each other.
