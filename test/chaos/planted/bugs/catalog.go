@@ -48,7 +48,7 @@ var catalogBugs = inPackage("actors/catalog",
 		Finds: []string{"I1"}, Why: "a server that fails again and again keeps the tools in sight that it lost long ago",
 	},
 	Bug{
-		Name: "name-taken-over", In: "edit.buildServer", Old: "h != nil && h.Tool.Server != c.Server", New: "h != nil && h.Tool.Server == c.Server",
+		Name: "name-taken-over", In: "edit.buildServer", Old: "h != nil && h.Tool.Server != owner", New: "h != nil && h.Tool.Server == owner",
 		// A lost server keeps the mark of its first loss, so that repeated failures do not extend the time for which its tools
 		// stay.
 		Finds: []string{"I14", "I5"}, Why: "a server whose tool has the qualified name of another's takes it over, and the calls with it",

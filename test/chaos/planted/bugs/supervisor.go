@@ -104,12 +104,12 @@ var serversBugs = inPackage("supervisor/internal/core",
 		Finds: []string{"I16", "I8", "I11"}, Why: "a server that waits for its next attempt cannot be disabled or reconnected",
 	},
 	Bug{
-		Name: "wish-answered-first", In: "supervisor.handleCommand", Old: "s.sendEvent(r, m.Event)\nm.Reply(nil)",
-		New:   "m.Reply(nil)\nif _, off := m.Event.(lifecycle.Disable); off && r.liveEpoch == 0 { return }\ns.sendEvent(r, m.Event)",
+		Name: "wish-answered-first", In: "supervisor.handleCommand", Old: "s.sendEvent(r, m.Event)",
+		New:   "if _, off := m.Event.(lifecycle.Disable); off && r.liveEpoch == 0 { m.Reply(nil); return }\ns.sendEvent(r, m.Event)",
 		Finds: []string{"I16", "I8"}, Why: "a server that is down cannot be disabled, and nobody is told so",
 	},
 	Bug{
-		Name: "disable-not-kept", In: "supervisor.handleCommand", Old: "case lifecycle.Disable: r.wanted = false", New: "case lifecycle.Disable:",
+		Name: "disable-not-kept", In: "supervisor.handleCommand", Old: "r.wanted = false", New: "_ = r.wanted",
 		Finds: []string{"I16", "I8"}, Why: "a server that was disabled is enabled again by the next change of its configuration file",
 	},
 	Bug{
