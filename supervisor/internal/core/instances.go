@@ -9,6 +9,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/mcpvisor/mcpvisor/actors/lifecycle"
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor/internal/refusal"
 )
@@ -119,6 +120,19 @@ func instanceIdle(spec *messages.Spec) time.Duration {
 func (s *supervisor) endInstances(ctx actor.Context, r *managedServer, drain time.Duration) {
 	for _, i := range sortedInstances(r) {
 		s.endServer(ctx, i, drain)
+	}
+}
+
+// commandInstances does to a server's instances what a person asked of the server. A disabled server has none.
+func (s *supervisor) commandInstances(ctx actor.Context, r *managedServer, e lifecycle.Event) {
+	if _, disabled := e.(lifecycle.Disable); disabled {
+		s.endInstances(ctx, r, s.Common.Timing.Drain)
+		return
+	}
+	for _, i := range sortedInstances(r) {
+		if !i.removing {
+			s.sendEvent(i, e)
+		}
 	}
 }
 

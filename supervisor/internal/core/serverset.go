@@ -219,7 +219,6 @@ func (s *supervisor) handleCommand(ctx actor.Context, m ServerCommand) {
 		r.wanted = true
 	case lifecycle.Disable:
 		r.wanted = false
-		s.endInstances(ctx, r, s.Common.Timing.Drain)
 	// A reconnect that cannot succeed is refused at once: the caller would otherwise wait for an attempt that never begins.
 	case lifecycle.Reconnect:
 		if !r.wanted {
@@ -237,13 +236,8 @@ func (s *supervisor) handleCommand(ctx actor.Context, m ServerCommand) {
 			s.spawnDue(ctx)
 		}
 	}
+	s.commandInstances(ctx, r, m.Event)
 	s.sendEvent(r, m.Event)
-	// What a person asks of a server, they ask of its instances.
-	for _, i := range sortedInstances(r) {
-		if !i.removing {
-			s.sendEvent(i, m.Event)
-		}
-	}
 	m.Reply(nil)
 }
 
