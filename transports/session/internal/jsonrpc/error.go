@@ -17,6 +17,8 @@ type Error struct {
 	Code    int
 	Message string
 	Data    json.RawMessage
+	// Raw is the whole object as sent; nil for any other value of the member error.
+	Raw json.RawMessage
 }
 
 // String returns the server's words with the code.
@@ -32,6 +34,7 @@ func (f Error) String() string {
 func ReadError(raw []byte) Error {
 	var f Error
 	if rawjson.IsObject(raw) {
+		f.Raw = raw
 		m := rawjson.ObjectAt(raw, 0, 0)
 		for m.Next() {
 			value := m.Skip()

@@ -46,7 +46,7 @@ func (a Answer) AsError(method string) *messages.Error {
 	case AnswerRPCError:
 		f := jsonrpc.ReadError(a.Raw)
 		return &messages.Error{
-			Outcome: messages.OutcomeRejected, Class: messages.ClassRejected, Code: f.Code, Data: f.Data, Reply: a.Raw,
+			Outcome: messages.OutcomeRejected, Class: messages.ClassRejected, Code: f.Code, Data: f.Data, Reply: f.Raw,
 			Text: fmt.Sprintf("the server rejected %s: %s", method, f),
 		}
 	case AnswerUnusable, AnswerNoMemory:

@@ -29,7 +29,7 @@ func TranslateError(op string, err error) *messages.Error {
 			e.Class = messages.ClassNetwork
 		}
 		if f, ok := jsonrpc.FindError(te.Body); ok {
-			e.Code, e.Data = f.Code, f.Data
+			e.Code, e.Data, e.Reply = f.Code, f.Data, f.Raw
 			// Some transports put the words into the text already.
 			if !strings.Contains(e.Text, f.Message) {
 				e.Text += ": " + f.Message
