@@ -263,7 +263,14 @@ func TestAProjectsServerWaitsForItsApproval(t *testing.T) {
 	if !strings.Contains(a.stderr.String(), `the server "mine" waits for your approval and is not started: mcpvisor --dir`) {
 		t.Errorf("standard error: %s", a.stderr.String())
 	}
+	tools := t.TempDir()
+	for i, v := range p.env {
+		if path, ok := strings.CutPrefix(v, "PATH="); ok {
+			p.env[i] = "PATH=" + path + ":" + tools
+		}
+	}
 	b := p.agent()
+	b.awaits("tools/call", `{"name":"mine__env","arguments":{"name":"PATH"}}`, tools)
 	b.awaits("tools/call", `{"name":"mine__env","arguments":{"name":"GIVEN"}}`, "canary-one")
 	if got := b.ask("tools/call", `{"name":"mine__env","arguments":{"name":"UNMENTIONED"}}`); strings.Contains(got, "canary-two") {
 		t.Errorf("a variable that nobody mentions: %s", got)

@@ -17,8 +17,8 @@
 // started it. It ends ten minutes after its last bridge. It gets no variable of an agent but those that approved entries mention,
 // and a few that every program has. A server that waits for an approval is not started.
 //
-// Not promised: that the variables of two agents are alike. Servers run once for each set of values; PATH is that of the agent that
-// started the daemon.
+// Not promised: that the variables of two agents are alike. Servers run once for each set of values. The directories of PATH are those
+// of the agent that started the daemon, and behind them those of all others.
 package daemon
 
 import (
@@ -302,13 +302,14 @@ func (d *daemon) serveBridge(ctx context.Context, b *bridgeConn, examine func(co
 	if err != nil {
 		return refuse(err)
 	}
-	if err := writeLine(b.Conn, welcome{Protocol: Protocol, Version: supervisor.Version(), PID: os.Getpid(), Want: want}); err != nil {
+	if err := writeLine(b.Conn, welcome{Protocol: Protocol, Version: supervisor.Version(), PID: os.Getpid(), Want: append(slices.Clone(want), pathVariable)}); err != nil {
 		return nil //nolint:nilerr // the bridge has gone
 	}
 	var given values
 	if err := readLine(r, &given); err != nil {
 		return nil //nolint:nilerr // the bridge has gone
 	}
+	d.extendPath(given.Env[pathVariable], h.Dir)
 	served, notes, err := d.useHost(h.Dir, wantedOnly(want, given.Env), h.Action == actionHold)
 	if err != nil {
 		return refuse(err)
