@@ -163,7 +163,7 @@ func violatedOf(all []invariant.Verdict) (some []invariant.Verdict) {
 const (
 	// shrinkTries and shrinkTime bound the search for a smaller day.
 	shrinkTries = 200
-	shrinkTime  = 30 * time.Second
+	shrinkTime  = 15 * time.Second
 )
 
 // shrinkDay returns the run of the smallest day that it finds in which the same is seen wrong. A day that hangs is not tried again.

@@ -56,7 +56,7 @@ func TestClientThatRepeats(t *testing.T) {
 	chaos.TestClient(t, func(ctx context.Context, s *chaos.ClientServer) (chaos.Client, error) {
 		c, err := gosdk.Dial(newSDKClient)(ctx, s)
 		return repeatingClient{c}, err
-	}, chaos.Eras(messages.EraLegacy), chaos.Only("^(die-mid-call|seed-1[0-9])$"), chaos.Seed(10), chaos.Days(6), chaos.JUnit(dir))
+	}, chaos.Eras(messages.EraLegacy), chaos.Only("^(die-mid-call|seed-12)$"), chaos.Seed(12), chaos.Days(1), chaos.JUnit(dir))
 }
 
 // TestAFailureOfAClientCanBeRead: a client with a bug fails in the case that is about it and on random days, with the reason, the

@@ -80,8 +80,7 @@ What the commands mean:
 
 An answer has the id of its command. "tookMs" may be added; what else is added is left alone. Standard error is for people.
 
-Adapters to begin with are in test/chaos/score/adapters: starter (Go), typescript (version 1 and 2 of the official SDK) and
-python. In Go the package test/chaos/score/adapter does all of this but the client.
+Adapters to begin with are in test/chaos/score/adapters: starter (Go), typescript (version 1 and 2 of the official SDK), python.
 
 The judge is what the servers saw, not what the client says, wherever that is possible. A case takes some seconds, all
 of them a few minutes for each client. Whatever a case has started is ended with it.
@@ -90,9 +89,7 @@ Exit codes: 0 every point was got · 1 points were lost · 2 usage, or an adapte
 		Example: `  mcpvisor chaos score -- node my-adapter.js
   mcpvisor chaos score mcpvisor -- npx tsx v1.ts -- npx tsx v2.ts
   mcpvisor chaos score mcp-go go-sdk mcpvisor --markdown test/chaos/score/README.md
-  mcpvisor chaos score mcpvisor --only 'session|crash'
-  mcpvisor chaos score mcpvisor --seed 7 --out score
-  mcpvisor chaos score --cases`,
+  mcpvisor chaos score mcpvisor --only 'session|crash' --seed 7 --out score`,
 		ValidArgs: knownAdapters,
 		RunE:      func(cmd *cobra.Command, args []string) error { return chaosScore(o, cmd, args, f) },
 	}
