@@ -26,7 +26,7 @@ func (c *checker) checkTaskTimeouts() {
 			statuses := seen.at[task]
 			// The last one that the client has read before the end. One that came in that instant may have come too late.
 			n, _ := slices.BinarySearch(statuses, end.T)
-			if task == "" || n == 0 || c.passedOwnLimit(begin, end) || c.underFault(server, received.T, end.T, answerDelayFaults...) ||
+			if task == "" || n == 0 || c.passedOwnLimit(begin, received, end) || c.underFault(server, received.T, end.T, answerDelayFaults...) ||
 				c.underFault(server, received.T, end.T, lossyFaults...) {
 				continue
 			}
@@ -75,8 +75,9 @@ func (c *checker) statusesOf(server string) taskStatuses {
 }
 
 // passedOwnLimit reports whether a call ended because of a limit that no status of its task moves: the deadline of its caller, or the
-// longest time of a call. The record has the deadline only if it is shorter than the server's timeout, and the load has it always.
-func (c *checker) passedOwnLimit(begin, end *history.Event) bool {
+// longest time of a call. The record has the deadline only if it is shorter than the server's timeout, and the load has it always. The
+// longest time runs from when the call has found its server, which it may have waited for.
+func (c *checker) passedOwnLimit(begin, received, end *history.Event) bool {
 	took := end.T - begin.T
 	if begin.Deadline > 0 && isWithin(end.T, begin.Deadline, deadlineTolerance) && begin.Deadline < begin.T+c.serverSpec(begin.Server).CallTimeout-time.Millisecond {
 		return true
@@ -87,6 +88,7 @@ func (c *checker) passedOwnLimit(begin, end *history.Event) bool {
 		}
 	}
 	return slices.ContainsFunc(c.specVersionsIn(begin.Server, begin.T, end.T), func(d specVersion) bool {
-		return isWithin(took, longestOf(&d.Server), deadlineTolerance)
+		longest := longestOf(&d.Server)
+		return took >= longest-deadlineTolerance && end.T-received.T <= longest+deadlineTolerance
 	})
 }

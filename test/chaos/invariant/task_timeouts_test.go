@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/test/chaos/invariant"
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
@@ -35,12 +36,19 @@ func TestTheTimeoutOfATask(t *testing.T) {
 		task(p)
 		p.Servers[0].MaxCallTimeout = 3 * time.Second
 	}
+	lazy := func(p *scenario.Plan) {
+		bounded(p)
+		p.Servers[0].Connect = messages.Lazy
+	}
 	runCases(t, "I2", []storyCase{
 		{name: "nobody calls", plan: task, want: invariant.Inconclusive, story: `0s s1 open conn=1`},
 		{name: "it is given up two seconds after its last status", plan: task, want: invariant.Holds, story: statuses + gaveUp("5.1s")},
 		{name: "it is given up after the timeout of a call", plan: task, want: invariant.Violated, why: "at 3.1s that the task is at work", story: statuses + gaveUp("4s")},
 		{name: "as its caller has no more time", plan: impatient, want: invariant.Holds, story: statuses + gaveUp("4s")},
 		{name: "as no call may last longer", plan: bounded, want: invariant.Holds, story: statuses + gaveUp("4s")},
+		// Seeds 6003343 and 6003660: the call waited for its server.
+		{name: "as no call may last longer since it found its server", plan: lazy, want: invariant.Holds,
+			story: strings.Replace(statuses, "1s     s1 call", "500ms  s1 call", 1) + gaveUp("4s")},
 		{name: "the status is about another task", plan: task, want: invariant.Holds, story: strings.ReplaceAll(statuses, "method=tasks/get id=7 task=task-1",
 			"method=tasks/get id=7 task=task-2") + gaveUp("4.1s")},
 	})
