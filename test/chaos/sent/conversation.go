@@ -237,9 +237,7 @@ func (c *conversation) endRequest(now time.Duration, id string, how ending) *req
 	if r.token != "" && c.tokens[r.token] == id {
 		delete(c.tokens, r.token)
 	}
-	if t := c.tasks[r.task]; t != nil && t.open == r {
-		t.open = nil
-	}
+	c.endTaskRequest(r, how)
 	return r
 }
 
@@ -273,7 +271,7 @@ func (c *conversation) observeMessage(at time.Duration, s peer.Send) {
 		return
 	}
 	if result == nil {
-		c.observeTaskRefused(r)
+		c.allowEarlyPoll(r)
 		return
 	}
 	c.observeResult(at, r, result, wasOpen)

@@ -284,6 +284,32 @@ var (
 			< {"jsonrpc":"2.0","method":"notifications/tasks/status","params":{"taskId":"k","status":"working"}}
 			< {"jsonrpc":"2.0","id":3,"result":{"taskId":"k","status":"working","pollInterval":400}}
 			> {"jsonrpc":"2.0","id":4,"method":"tasks/get","params":{"taskId":"k"}}`, ""},
+		{"a poll at once after the wait for the result failed", tasks, begun + `
+			> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"t","task":{}}}
+			< {"jsonrpc":"2.0","id":2,"result":{"task":{"taskId":"k","status":"working","pollInterval":400}}}
+			> {"jsonrpc":"2.0","id":3,"method":"tasks/result","params":{"taskId":"k"}}
+			< {"jsonrpc":"2.0","id":3,"error":{"code":-32603,"message":"busy"}}
+			> {"jsonrpc":"2.0","id":4,"method":"tasks/get","params":{"taskId":"k"}}`, ""},
+		{"a program asks first, and the polling while that is under way", tasks, begun + `
+			> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"t","task":{}}}
+			< {"jsonrpc":"2.0","id":2,"result":{"task":{"taskId":"k","status":"working","pollInterval":400}}}
+			> {"jsonrpc":"2.0","id":3,"method":"tasks/list"}
+			< {"jsonrpc":"2.0","id":3,"result":{"tasks":[{"taskId":"k","status":"working","pollInterval":400}]}}
+			wait 1s
+			> {"jsonrpc":"2.0","id":4,"method":"tasks/get","params":{"taskId":"k"}}
+			> {"jsonrpc":"2.0","id":5,"method":"tasks/get","params":{"taskId":"k"}}
+			< {"jsonrpc":"2.0","id":5,"result":{"taskId":"k","status":"working","pollInterval":400}}
+			wait 1s
+			> {"jsonrpc":"2.0","id":6,"method":"tasks/get","params":{"taskId":"k"}}`, ""},
+		{"three polls at once, and one program", tasks, begun + `
+			> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"t","task":{}}}
+			< {"jsonrpc":"2.0","id":2,"result":{"task":{"taskId":"k","status":"working","pollInterval":400}}}
+			> {"jsonrpc":"2.0","id":3,"method":"tasks/list"}
+			< {"jsonrpc":"2.0","id":3,"result":{"tasks":[{"taskId":"k","status":"working","pollInterval":400}]}}
+			wait 1s
+			> {"jsonrpc":"2.0","id":4,"method":"tasks/get","params":{"taskId":"k"}}
+			> {"jsonrpc":"2.0","id":5,"method":"tasks/get","params":{"taskId":"k"}}
+			> {"jsonrpc":"2.0","id":6,"method":"tasks/get","params":{"taskId":"k"}}`, "while it was asked for it already"},
 		{"the input of a task", modernTasks, askingTask + `
 			> {"jsonrpc":"2.0","id":9,"method":"tasks/update","params":{"taskId":"k","inputResponses":{"a":{},"b":{}},META}}`, ""},
 		{"input that is refused, because the task is over", modernTasks, askingTask + `

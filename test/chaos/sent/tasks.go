@@ -12,7 +12,8 @@ import (
 type taskState struct {
 	// interval is the pause that the server wants between two requests, toldAt the time of its last answer about the task.
 	interval, toldAt time.Duration
-	open             *request // the tasks/get in progress; nil without one
+	// open counts the tasks/get in progress, besides those of them that a program may have sent beside the polling.
+	open, besides int
 	// hinted is set by a status notification since the last tasks/get, and allows an earlier request. ended is set when the client
 	// got the end of the task, cancelled when it has canceled it, fetched when it has the result.
 	hinted, ended, cancelled, fetched bool
@@ -66,7 +67,7 @@ func (c *conversation) observeTask(at time.Duration, r *request, result map[stri
 		}
 	}
 	// The interval runs from the answers to the polling, not from those to a program that asked beside it.
-	if !r.onDemand {
+	if !r.onDemand && t.besides == 0 {
 		t.toldAt = at
 	}
 	t.noteInputs(result["inputRequests"])
@@ -111,10 +112,22 @@ func (c *conversation) receiveTaskInput(m *message, r *request, t *taskState) {
 	}
 }
 
-// observeTaskRefused follows an error in the place of the answer to tasks/update. It may only mean that the task has just ended, and the
-// client may ask at once.
-func (c *conversation) observeTaskRefused(r *request) {
-	if t := c.tasks[r.task]; t != nil && r.method == "tasks/update" {
+// endTaskRequest follows the end of a request about a task.
+func (c *conversation) endTaskRequest(r *request, how ending) {
+	if t := c.tasks[r.task]; t != nil && r.method == "tasks/get" {
+		if t.open--; t.open == 0 {
+			t.besides = 0
+		}
+	}
+	if how != answered {
+		c.allowEarlyPoll(r)
+	}
+}
+
+// allowEarlyPoll follows a request that got no result. The client may ask for the task at once after tasks/update or tasks/result: the
+// reason may be that it has just ended.
+func (c *conversation) allowEarlyPoll(r *request) {
+	if t := c.tasks[r.task]; t != nil && (r.method == "tasks/update" || r.method == "tasks/result") {
 		t.hinted = true
 	}
 }
@@ -156,23 +169,29 @@ func (c *conversation) receiveTaskRequest(now time.Duration, m *message, r *requ
 	}
 	switch r.method {
 	case "tasks/get":
-		isEarly := t.open != nil || !t.hinted && now < t.toldAt+t.interval
+		t.open++
+		isEarly := !t.hinted && now < t.toldAt+t.interval
 		switch {
-		case t.listed > 0 && (t.ended || isEarly):
+		// Which of two requests at once is that of the polling, nobody can tell.
+		case t.open > 1 && t.open-1 <= t.besides && !isEarly:
+			r.onDemand = true
+			return
+		case t.listed > 0 && (t.ended || isEarly || t.open > 1):
 			t.listed--
+			t.besides++
 			r.onDemand = true
 			return
 		case t.ended:
 			c.reportProblem("it was asked for the task %s again, after it had told of its end", r.task)
-		case t.open != nil:
-			c.reportProblem("it was asked for the task %s while it was asked for it already", r.task)
 		case isEarly:
 			// 2025-11-25: "Requestors SHOULD respect the pollInterval provided in responses when determining polling frequency."
 			c.reportProblem("it was asked for the task %s %s after it had told of it, and wants to be asked every %s", r.task,
 				(now - t.toldAt).Round(time.Millisecond), t.interval)
+		case t.open > 1:
+			c.reportProblem("it was asked for the task %s while it was asked for it already", r.task)
 		}
 		// A hint that comes while this request is under way may be of later than its answer, and allows another one.
-		t.open, t.hinted = r, false
+		t.hinted = false
 	case "tasks/update":
 		c.receiveTaskInput(m, r, t)
 	case "tasks/result":
