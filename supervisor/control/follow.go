@@ -40,6 +40,9 @@ func (j *Journal) Follow(ctx context.Context, m *supervisor.Manager, cfg LocalCo
 		// Only changes of a server's state are written; lists, logs and progress are not.
 		case messages.EventPhase:
 			err = f.copyServer(e.Server, e.Status)
+		// Instances of servers come and go under ever new names.
+		case messages.EventRemoved:
+			delete(f.lastEntries, e.Server)
 		case messages.EventGap:
 			err = f.copyAll()
 		default:

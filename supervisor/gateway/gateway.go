@@ -71,7 +71,7 @@ func (g *Gateway) Close() {
 // Ready implements serve.Service: no server is in its first attempt any more.
 func (g *Gateway) Ready() bool {
 	for _, s := range g.m.Status() {
-		if s.Status == messages.Pending && s.Attempts == 0 && s.Restarts == 0 {
+		if s.InstanceOf == "" && s.Status == messages.Pending && s.Attempts == 0 && s.Restarts == 0 {
 			return false
 		}
 	}

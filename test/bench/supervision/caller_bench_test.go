@@ -1,0 +1,94 @@
+package supervision_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/test/servers/built"
+	"github.com/mcpvisor/mcpvisor/transports"
+)
+
+// callerKeys authorizes requests with the key of their caller.
+type callerKeys struct{}
+
+func (callerKeys) Authorize(ctx context.Context, h http.Header) error {
+	h.Set("Authorization", "Bearer "+messages.CallerOf(ctx))
+	return nil
+}
+
+func (callerKeys) Refused(context.Context, int, *messages.Challenge, http.Header) (bool, error) {
+	return false, nil
+}
+
+// BenchmarkCaller measures a call over stdio with a caller, credentials by caller and three interceptors against one without them, in
+// turns of both, and reports the ratio of their medians.
+func BenchmarkCaller(b *testing.B) {
+	pass := func(ctx context.Context, r *supervisor.Request, next supervisor.Invoker) (*supervisor.Response, error) {
+		return next(ctx, r)
+	}
+	start := func(cfg supervisor.Config) *supervisor.Manager {
+		cfg.Servers = map[string]supervisor.Spec{"one": {Command: built.Fixture(b), Args: []string{"cheap"}, Era: messages.EraLegacy}}
+		m, err := supervisor.Start(b.Context(), cfg)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Cleanup(func() { _ = m.Close(context.Background()) })
+		if err := m.Ready(b.Context(), "one"); err != nil {
+			b.Fatal(err)
+		}
+		return m
+	}
+	plain := start(supervisor.Config{})
+	whole := start(supervisor.Config{
+		Interceptors: []supervisor.Interceptor{pass, pass, pass},
+		AuthProvider: func(string, supervisor.Spec) (transports.Authorizer, error) { return callerKeys{}, nil },
+	})
+	const tool = "add"
+	const calls = 2000
+	turn := func(m *supervisor.Manager, callers int, named bool) time.Duration {
+		var all sync.WaitGroup
+		began := time.Now()
+		for i := range callers {
+			ctx := b.Context()
+			if named {
+				ctx = supervisor.WithCaller(ctx, fmt.Sprint("caller-", i))
+			}
+			all.Go(func() {
+				for range calls / callers {
+					if _, err := m.CallServerTool(ctx, "one", tool, json.RawMessage(`{"a":1,"b":2}`)); err != nil {
+						b.Error(err)
+						return
+					}
+				}
+			})
+		}
+		all.Wait()
+		return time.Since(began)
+	}
+	for _, callers := range []int{1, 64} {
+		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
+			var with, without []time.Duration
+			for n := range b.N {
+				for i := range 2 {
+					if (n+i)%2 == 0 {
+						without = append(without, turn(plain, callers, false))
+					} else {
+						with = append(with, turn(whole, callers, true))
+					}
+				}
+			}
+			slices.Sort(with)
+			slices.Sort(without)
+			b.ReportMetric(float64(with[len(with)/2])/float64(without[len(without)/2]), "ratio")
+			b.ReportMetric(float64(without[len(without)/2].Microseconds())/float64(calls/callers*callers), "µs/call")
+		})
+	}
+}
