@@ -279,6 +279,15 @@ func byName() map[string]method {
 			m.InstanceOf(good)
 			return nil
 		},
+		"Capabilities": func(_ context.Context, m *supervisor.Manager) error {
+			m.Capabilities(good)
+			return nil
+		},
+		"SetLogLevel": func(ctx context.Context, m *supervisor.Manager) error { return m.SetLogLevel(ctx, good, "info") },
+		"Forward": func(ctx context.Context, m *supervisor.Manager) error {
+			_, err := m.Forward(ctx, good, "resources/read", "x:///1", json.RawMessage(`"uri":"x:///1"`))
+			return err
+		},
 		// It is given a URI: every connected server is asked for its list.
 		"ReadResource": nothing,
 		// It is of the tests.
