@@ -42,6 +42,11 @@ type Gateway struct {
 
 var _ serve.Service = (*Gateway)(nil)
 
+// CallWait is the Config.CallWait that suits a manager behind a gateway: an agent calls as soon as it has a list, and that list may be of
+// an earlier run. A call whose server is on its way waits so long at most; one whose server cannot come in that time ends at once, with
+// the reason.
+const CallWait = 20 * time.Second
+
 // New makes a gateway and begins to watch the manager. The caller closes it before the manager.
 func New(cfg Config) *Gateway {
 	if cfg.Name == "" {

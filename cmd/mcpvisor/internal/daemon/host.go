@@ -214,6 +214,7 @@ func (h *host) startServers(d *daemon) error {
 	ctx := context.Background()
 	cfg := h.setup.ManagerConfig(d.options)
 	gateway.PassQuestions(&cfg)
+	cfg.CallWait = gateway.CallWait
 	m, err := project.StartManager(ctx, d.options, cfg)
 	if err != nil {
 		return err

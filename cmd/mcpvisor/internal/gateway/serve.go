@@ -112,6 +112,7 @@ func run(cmd *cobra.Command, o *cli.Options, f flags) error {
 	// Agents answer what servers ask; a question that belongs to none of them is refused, because nobody here knows whose it is.
 	cfg.Elicit, cfg.Sample = nil, nil
 	gateway.PassQuestions(&cfg)
+	cfg.CallWait = gateway.CallWait
 	m, err := project.StartManager(ctx, o, cfg)
 	if err != nil {
 		return err
