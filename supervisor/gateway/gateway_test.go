@@ -257,7 +257,7 @@ func TestQuestions(t *testing.T) {
 		got, err := c.Ask(ctx, "elicitation/create", json.RawMessage(`{"message":"who?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}}}}`))
 		if err != nil {
 			asked <- "refused"
-			return "refused: " + err.Error(), nil
+			return "refused: " + err.Error(), nil //nolint:nilerr // the refusal is the tool's answer
 		}
 		asked <- "answered"
 		return string(got), nil

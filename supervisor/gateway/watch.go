@@ -38,6 +38,7 @@ func (g *Gateway) startWatching(ctx context.Context) {
 				said.resources = true
 			case messages.EventGap:
 				said = changes{true, true, true}
+			default:
 			}
 			mu.Unlock()
 			switch e.Kind {

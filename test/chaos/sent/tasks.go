@@ -85,7 +85,9 @@ func (t *taskState) noteInputs(inputRequests json.RawMessage) {
 		if t.inputs == nil {
 			t.inputs = map[string]bool{}
 		}
-		t.inputs[key] = t.inputs[key]
+		if _, known := t.inputs[key]; !known {
+			t.inputs[key] = false
+		}
 	}
 }
 

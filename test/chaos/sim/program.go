@@ -313,7 +313,7 @@ func (p *embeddingProgram) askByMessage(name string) {
 		if err != nil {
 			return // the manager has ended
 		}
-		if problem := answerProblem(name, question, answers[0]); problem != "" {
+		if problem := answerProblem(question, answers[0]); problem != "" {
 			p.world.reportBrokenPromise(name, fmt.Sprintf("%T was answered with %T: %s", question, answers[0], problem))
 		}
 	}
@@ -321,8 +321,9 @@ func (p *embeddingProgram) askByMessage(name string) {
 
 // answerProblem returns what is wrong with the answer to a question about a server, empty if nothing is. Any server but nobody may have
 // been there and be removed.
-func answerProblem(name string, question, answer any) string {
-	failure, about := error(nil), name
+func answerProblem(question, answer any) string {
+	var failure error
+	var about string
 	switch r := answer.(type) {
 	case *messages.HistoryReply:
 		failure, about = r.GetFailure().ToError(), question.(*messages.GetHistory).GetServer()

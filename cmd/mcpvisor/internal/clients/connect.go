@@ -107,21 +107,16 @@ func connectClient(o *cli.Options, cmd *cobra.Command, word string, f changeFlag
 		}
 	}
 	err = c.finishChange(cmd.Context(), o, f, func() error { return updateStore(c.file, &change) })
-	if err != nil || o.JSON {
-		return errors.Join(err, printReport(o, err, c))
+	if err != nil {
+		return err
+	}
+	if o.JSON {
+		return terminal.PrintJSON(o.Out, c.report())
 	}
 	if c.changed {
 		reportOthers(o, old)
 	}
 	return nil
-}
-
-// printReport prints a change with --json, unless it has failed.
-func printReport(o *cli.Options, err error, c *fileChange) error {
-	if err != nil || !o.JSON {
-		return nil
-	}
-	return terminal.PrintJSON(o.Out, c.report())
 }
 
 // reportOthers says what is left to do.

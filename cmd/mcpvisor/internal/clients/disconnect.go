@@ -84,7 +84,7 @@ func disconnectFile(ctx context.Context, o *cli.Options, f changeFlags, p foreig
 	if err != nil {
 		// A file of the program that was never connected is none of this command's business.
 		if !known {
-			return false, nil //nolint:nilerr // see above
+			return false, nil // see above
 		}
 		return false, err
 	}
@@ -111,7 +111,10 @@ func disconnectFile(ctx context.Context, o *cli.Options, f changeFlags, p foreig
 	if c.changed && known {
 		err = updateStore(file, nil)
 	}
-	return true, errors.Join(err, printReport(o, err, c))
+	if err != nil || !o.JSON {
+		return true, err
+	}
+	return true, terminal.PrintJSON(o.Out, c.report())
 }
 
 // removeEntries takes every entry that is mcpvisor out of the text, and leaves it as it is if there is none.

@@ -81,7 +81,8 @@ func NewDown(o *cli.Options) *cobra.Command {
 seconds. An agent that is still connected starts a new daemon with its next request.
 
 Exit codes: 0 it has ended, or there was none · 1 it has not ended in time.`,
-		Args: cli.NoArgs,
+		Example: "  mcpvisor down",
+		Args:    cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			there, err := daemon.End(cmd.Context())
 			switch {

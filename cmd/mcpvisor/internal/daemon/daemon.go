@@ -280,7 +280,7 @@ func (d *daemon) serveBridge(ctx context.Context, b *bridgeConn, examine func(co
 	r := bufio.NewReaderSize(b.Conn, 64<<10)
 	var h hello
 	if err := readLine(r, &h); err != nil {
-		return nil //nolint:nilerr // it has said nothing that could be answered
+		return nil // it has said nothing that could be answered
 	}
 	// A bridge of a newer program does not talk to an older daemon: that one ends, and the bridge starts its own.
 	if h.Action == actionEnd || h.Built > d.built && d.built != 0 {
@@ -303,11 +303,11 @@ func (d *daemon) serveBridge(ctx context.Context, b *bridgeConn, examine func(co
 		return refuse(err)
 	}
 	if err := writeLine(b.Conn, welcome{Protocol: Protocol, Version: supervisor.Version(), PID: os.Getpid(), Want: append(slices.Clone(want), pathVariable)}); err != nil {
-		return nil //nolint:nilerr // the bridge has gone
+		return nil // the bridge has gone
 	}
 	var given values
 	if err := readLine(r, &given); err != nil {
-		return nil //nolint:nilerr // the bridge has gone
+		return nil // the bridge has gone
 	}
 	d.extendPath(given.Env[pathVariable], h.Dir)
 	served, notes, err := d.useHost(h.Dir, wantedOnly(want, given.Env), h.Action == actionHold)
@@ -316,7 +316,7 @@ func (d *daemon) serveBridge(ctx context.Context, b *bridgeConn, examine func(co
 	}
 	defer d.releaseHost(served)
 	if err := writeLine(b.Conn, welcome{Protocol: Protocol, Version: supervisor.Version(), PID: os.Getpid(), Ready: true, Notes: notes}); err != nil {
-		return nil //nolint:nilerr // the bridge has gone
+		return nil // the bridge has gone
 	}
 	if h.Action == actionHold {
 		return nil

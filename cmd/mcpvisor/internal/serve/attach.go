@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"errors"
 	"os"
 	"reflect"
 	"sync"
@@ -28,24 +29,24 @@ func attachUp(ctx context.Context, o *cli.Options, f upFlags) (attached bool, er
 	}
 	dir, err := os.Getwd()
 	if err != nil {
-		return false, nil //nolint:nilerr // the run itself says what is wrong
+		return false, nil // the run itself says what is wrong
 	}
 	project, err := discover.ProjectDir(dir)
 	if err != nil {
-		return false, nil //nolint:nilerr // the same
+		return false, nil // the same
 	}
 	location, err := control.LocationOf(project)
 	if err != nil {
-		return false, nil //nolint:nilerr // the same
+		return false, nil // the same
 	}
 	client, err := control.Dial(ctx, location)
 	if err != nil {
-		return false, nil //nolint:nilerr // nobody has them
+		return false, nil // nobody has them
 	}
 	defer client.Close()
 	hello, err := client.Hello(ctx)
 	if err != nil || !control.IsDaemon(hello.PID) {
-		return false, nil //nolint:nilerr // another up has them, of which the run itself tells
+		return false, nil // another up has them, of which the run itself tells
 	}
 	r := &upRun{options: o, flags: f, project: project, attached: hello.PID, servers: map[string]supervisor.Spec{}, close: func() {}}
 	for _, name := range hello.Names {
@@ -84,7 +85,7 @@ func (r *upRun) showAttached(ctx context.Context, client control.Backend) error 
 		select {
 		case <-ctx.Done():
 			cause := "interrupted"
-			if r.flags.duration > 0 && context.Cause(ctx) == context.DeadlineExceeded {
+			if r.flags.duration > 0 && errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
 				cause = r.flags.duration.String() + " have passed"
 			}
 			r.waitBriefly(func() { d.showEnding(cause) })
