@@ -2,12 +2,14 @@ package actors
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"sync/atomic"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/actors/catalog"
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
@@ -126,8 +128,24 @@ func (c *Calls) completeError(err error, r *Request) error {
 	full.Op = op
 	if e.Server == "" {
 		full.Server, full.Tool, full.Text = server, tool, hide(e.Text)
+		full.Data, full.Reply = hideInJSON(e.Data, hide), hideInJSON(e.Reply, hide)
 	}
 	return &full
+}
+
+// hideInJSON removes secrets from JSON that a server wrote. What holds none keeps its bytes; what is no JSON without them is left out.
+func hideInJSON(raw json.RawMessage, hide func(string) string) json.RawMessage {
+	if len(raw) == 0 {
+		return raw
+	}
+	text := hide(string(raw))
+	switch {
+	case text == string(raw):
+		return raw
+	case rawjson.Valid([]byte(text)):
+		return json.RawMessage(text)
+	}
+	return nil
 }
 
 // Repeat is the Around of the link that finds a connection, and a second one if the first attempt provably did not run, or if its

@@ -48,4 +48,15 @@ func TestTheErrorOfACallHidesSecrets(t *testing.T) {
 			t.Errorf("%s: %s", what, text)
 		}
 	}
+	// What a program may pass on keeps its bytes where it holds no secret.
+	said := &messages.Error{Outcome: messages.OutcomeRejected, Text: "no", Data: json.RawMessage(`{ "with" : "` + secret + `" }`),
+		Reply: json.RawMessage(`{"code":-1, "message":"no access with ` + secret + `"}`)}
+	e := calls.completeError(said, &Request{Server: "s"}).(*messages.Error) //nolint:errorlint // it is made there
+	if strings.Contains(string(e.Data)+string(e.Reply), secret) || !json.Valid(e.Data) || !json.Valid(e.Reply) {
+		t.Errorf("%s, %s", e.Data, e.Reply)
+	}
+	said.Reply = json.RawMessage(`{"code":-1, "message":"no"}`)
+	if e := calls.completeError(said, &Request{Server: "s"}).(*messages.Error); string(e.Reply) != string(said.Reply) { //nolint:errorlint // the same
+		t.Errorf("%s", e.Reply)
+	}
 }

@@ -46,7 +46,7 @@ type Error struct {
 	// Code and Data are those of a JSON-RPC error when the server rejected the request.
 	Code int
 	Data json.RawMessage
-	// Reply is that error object, byte for byte, for a program that passes it on; untrusted.
+	// Reply is that error object for a program that passes it on, byte for byte but for the secrets of the server's spec; untrusted.
 	Reply json.RawMessage
 	// Challenge says what the server demands, when Class is ClassUnauthorized or ClassForbidden; nil otherwise.
 	Challenge *Challenge
