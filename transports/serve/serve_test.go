@@ -57,6 +57,13 @@ func (v *service) Closed(*Session) {
 	defer v.mu.Unlock()
 	v.closed++
 }
+
+func (v *service) countClosed() int {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.closed
+}
+
 func (*service) Ready() bool { return true }
 
 // request makes a POST as an agent does; headers are pairs.
@@ -321,12 +328,13 @@ func TestIdleSessionsEnd(t *testing.T) {
 			time.Sleep(20 * time.Minute)
 			do(h, request(`{"jsonrpc":"2.0","id":1,"method":"ping"}`, "Mcp-Session-Id", used))
 		}
-		if w := do(h, request(`{"jsonrpc":"2.0","id":1,"method":"ping"}`, "Mcp-Session-Id", idle)); w.Code != 404 || v.closed != 1 {
-			t.Errorf("the idle one: %d, %d closed", w.Code, v.closed)
+		if w := do(h, request(`{"jsonrpc":"2.0","id":1,"method":"ping"}`, "Mcp-Session-Id", idle)); w.Code != 404 || v.countClosed() != 1 {
+			t.Errorf("the idle one: %d, %d closed", w.Code, v.countClosed())
 		}
 		time.Sleep(2 * time.Hour)
-		if h.Sessions() != 0 || v.closed != 2 || h.sessions.byID != nil || h.sessions.sweep != nil {
-			t.Errorf("%d sessions are left, %d closed", h.Sessions(), v.closed)
+		synctest.Wait()
+		if h.Sessions() != 0 || v.countClosed() != 2 {
+			t.Errorf("%d sessions are left, %d closed", h.Sessions(), v.countClosed())
 		}
 		if err := h.Close(t.Context()); err != nil {
 			t.Error(err)

@@ -52,7 +52,9 @@ var comment = []byte{}
 func newEventStream(w http.ResponseWriter, keepAlive time.Duration) *eventStream {
 	s := &eventStream{w: w, keepAlive: keepAlive}
 	s.idle.L = &s.mu
+	s.mu.Lock() // stayAlive may run before AfterFunc has returned
 	s.timer = time.AfterFunc(keepAlive, s.stayAlive)
+	s.mu.Unlock()
 	return s
 }
 
