@@ -35,6 +35,7 @@ func everyCommand(f func(path string, c *cobra.Command)) *cobra.Command {
 // withoutJSON lists the commands that have no --json, each with the reason.
 var withoutJSON = map[string]string{
 	"auth": "has other commands", "config": "has other commands", "chaos": "has other commands", "completion": "has other commands",
+	"connect": "its standard output belongs to the agent", "down": "its exit code says it all",
 	"chaos proxy":     "its standard output belongs to the server that it stands in front of; --log writes JSON",
 	"completion bash": "prints a script", "completion zsh": "prints a script", "completion fish": "prints a script",
 	"completion powershell": "prints a script", "help": "prints a text for people",

@@ -74,6 +74,14 @@ func awaitSettled(t *testing.T, m *supervisor.Manager) {
 	}
 }
 
+// awaitRefused waits like awaitSettled where a spec cannot work, of which the error tells: it names the server.
+func awaitRefused(t *testing.T, m *supervisor.Manager, server string) {
+	t.Helper()
+	if err := m.Settled(testContext(t, bound)); err == nil || !strings.Contains(err.Error(), `"`+server+`"`) {
+		t.Fatalf("Settled does not tell of %q: %v", server, err)
+	}
+}
+
 // eventually waits until ok.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()

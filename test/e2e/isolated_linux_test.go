@@ -77,7 +77,7 @@ func TestAnIsolationThatCannotBeIsNoServer(t *testing.T) {
 		"remote":  {URL: "http://127.0.0.1:1/mcp", Isolation: messages.DefaultIsolation()},
 		"path":    {Command: "cat", Isolation: &messages.Isolation{Write: []string{"/no/such/folder"}, BestEffort: true}},
 	}})
-	awaitSettled(t, m)
+	awaitRefused(t, m, "path")
 	for name, want := range map[string]string{
 		"network": "isolation.network: it is unknown", "remote": "isolation is of a process",
 		"path": `isolation.write: "/no/such/folder" cannot be used`,

@@ -151,7 +151,7 @@ func TestNoCommandRunsThatNobodyApproved(t *testing.T) {
 			t.Fatal(err)
 		}
 		m := startManager(t, cfg)
-		awaitSettled(t, m)
+		awaitRefused(t, m, "found")
 		err = m.Reconnect(testContext(t, bound), "found") // not even when a person asks for it
 		st := statusOf(t, m, "found")
 		if st.Status != messages.Failed || st.PID != 0 || st.NextAttempt != nil ||
@@ -201,7 +201,7 @@ func TestNoCommandRunsThatNobodyApproved(t *testing.T) {
 	m := startManager(t, supervisor.Config{Servers: map[string]supervisor.Spec{
 		"line": {Command: s.Command + " " + s.Args[0] + "; true"},
 	}})
-	awaitSettled(t, m)
+	awaitRefused(t, m, "line")
 	if st := statusOf(t, m, "line"); st.Status != messages.Failed || st.Class != messages.ClassMissing {
 		t.Errorf("a command line as a command: %s, %s: %s", st.Status, st.Class, st.Error)
 	}
