@@ -46,7 +46,7 @@ func (c *checker) checkAnswerTime(call *history.CallRecord, begin, end *history.
 	if answer.T < last.T || answer.Conn != last.Conn || status || end.T <= answer.T+c.instantBound() {
 		return true
 	}
-	if c.underFault(call.Server, begin.T, answer.T, answerDelayFaults...) {
+	if c.underFault(call.Server, begin.T, answer.T, answerDelayFaults...) || c.real && c.underFault(call.Server, begin.T-longestDrip, answer.T, "slow-drip") {
 		return true
 	}
 	c.reportViolation(call.Server, call.Ends[0], []int{call.Begin, call.Answered[len(call.Answered)-1]}, "The answer to call %s of tool %s came on "+
@@ -54,6 +54,10 @@ func (c *checker) checkAnswerTime(call *history.CallRecord, begin, end *history.
 		end.Outcome)
 	return false
 }
+
+// longestDrip is how long an answer of a real server may drip on after the fault slow-drip has ended. What the server says next comes
+// behind it.
+const longestDrip = 5 * time.Second
 
 // answerDelayFaults are the faults under which an answer arrives later than the server writes it, or never.
 var answerDelayFaults = append(slices.Clone(hiddenEndFaults), "slow-drip", "cut-stream", "truncate", "wrong-content-type", "half-line", "deaf", "late-response",

@@ -108,6 +108,8 @@ func (c *conversation) receiveNotification(now time.Duration, m *message) {
 	id := string(m.params["requestId"])
 	r := c.requests[id]
 	switch {
+	// Over HTTP each message is a request of its own, and among real processes the cancellation may overtake what it cancels.
+	case r == nil && c.crossTime == realCrossTime && (c.server.Kind == messages.HTTP || c.server.Kind == messages.SSE):
 	case r == nil:
 		// 2025-11-25: cancellations "MUST only reference requests that: Were previously issued in the same direction; Are
 		// believed to still be in-progress".

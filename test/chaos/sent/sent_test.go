@@ -478,6 +478,28 @@ func TestACancellationCrossesALongAnswer(t *testing.T) {
 	}
 }
 
+// TestACancellationOvertakesItsRequest: over HTTP each message is a request of its own, so that among real processes a cancellation may
+// come first. In one stream of lines, and in virtual time, it cannot.
+func TestACancellationOvertakesItsRequest(t *testing.T) {
+	sse := scenario.Server{Name: "s", Kind: messages.SSE}
+	for _, c := range []struct {
+		name      string
+		server    scenario.Server
+		crossTime time.Duration
+		breach    bool
+	}{
+		{"SSE, real", sse, realCrossTime, false},
+		{"SSE, virtual", sse, virtualCrossTime, true},
+		{"stdio, real", stdio, realCrossTime, true},
+	} {
+		violations := playStoryWithin(t, story{c.name, c.server, begun + `
+			> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":28}}`, ""}, c.crossTime)
+		if found := len(violations) > 0; found != c.breach {
+			t.Errorf("%s: %q", c.name, violations)
+		}
+	}
+}
+
 // TestAMessageThatCrossesTheEnd: what a client sent before it knew of the server's end is no breach, although it is read afterwards. A
 // process that ended was taken for one that had not answered initialize.
 func TestAMessageThatCrossesTheEnd(t *testing.T) {
