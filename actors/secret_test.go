@@ -51,12 +51,12 @@ func TestTheErrorOfACallHidesSecrets(t *testing.T) {
 	// What a program may pass on keeps its bytes where it holds no secret.
 	said := &messages.Error{Outcome: messages.OutcomeRejected, Text: "no", Data: json.RawMessage(`{ "with" : "` + secret + `" }`),
 		Reply: json.RawMessage(`{"code":-1, "message":"no access with ` + secret + `"}`)}
-	e := calls.completeError(said, &Request{Server: "s"}).(*messages.Error) //nolint:errorlint // it is made there
+	e := calls.completeError(said, &Request{Server: "s"}).(*messages.Error)
 	if strings.Contains(string(e.Data)+string(e.Reply), secret) || !json.Valid(e.Data) || !json.Valid(e.Reply) {
 		t.Errorf("%s, %s", e.Data, e.Reply)
 	}
 	said.Reply = json.RawMessage(`{"code":-1, "message":"no"}`)
-	if e := calls.completeError(said, &Request{Server: "s"}).(*messages.Error); string(e.Reply) != string(said.Reply) { //nolint:errorlint // the same
+	if e := calls.completeError(said, &Request{Server: "s"}).(*messages.Error); string(e.Reply) != string(said.Reply) {
 		t.Errorf("%s", e.Reply)
 	}
 }
