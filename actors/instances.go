@@ -167,8 +167,9 @@ func (c *Calls) EnterInstance(ctx context.Context, r *Request) error {
 	}
 }
 
-// enterNamed lets a request in that names an instance, as its status does. Only its own principal may use it: a request of anybody
-// else would carry that principal's credentials. A sign of life tells nobody anything.
+// enterNamed admits a request whose caller names an instance, such as github@anna, in the place of a server. It refuses every caller but
+// the instance's own principal, because the server would answer with that principal's credentials. Any caller may ping an instance: a
+// ping brings no data back.
 func (c *Calls) enterNamed(r *Request, cell *Cell, principal string) error {
 	spec := cell.View().Spec
 	if principal != spec.Principal && r.Method != "ping" {

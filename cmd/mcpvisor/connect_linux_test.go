@@ -238,8 +238,9 @@ func TestAgentsGoOnWithoutTheirDaemon(t *testing.T) {
 	}
 }
 
-// TestAProjectsServerWaitsForItsApproval connects an agent in a project whose server nobody has approved: it is named with the
-// command that approves it and not started; after that command it is there, with the variable that its entry mentions and no other.
+// TestAProjectsServerWaitsForItsApproval starts the bridge of an agent in a project whose server nobody has approved. The bridge names
+// the server and the command that approves it, and the daemon does not start it. After that command the agent can call it, and its
+// process has the variable that its entry mentions and no other one of the agent's.
 func TestAProjectsServerWaitsForItsApproval(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t, "")

@@ -38,7 +38,7 @@ func (f *changeFlags) addTo(o *cli.Options, cmd *cobra.Command) {
 	cmd.ValidArgsFunction = completeProgram
 }
 
-// changeReport is what connect and disconnect print with --json.
+// changeReport is one changed file, as mcpvisor clients connect and clients disconnect print it with --json.
 type changeReport struct {
 	Program foreign.Format `json:"program"`
 	File    string         `json:"file"`
@@ -46,7 +46,7 @@ type changeReport struct {
 	Entry string `json:"entry,omitempty"`
 	// Changed says that the file was written; false with --dry-run, after a no, and if there is nothing to do.
 	Changed bool `json:"changed"`
-	// Removed and Added are what goes and what comes, without what stays around it.
+	// Removed is the text that the command takes out of the file, and Added the text that it writes in that place.
 	Removed string `json:"removed,omitempty"`
 	Added   string `json:"added,omitempty"`
 }
