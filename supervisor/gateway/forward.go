@@ -112,7 +112,7 @@ func withToken(params, token []byte) []byte {
 type requestKey struct{}
 
 // callerContext returns the context in which a request is made: in the name of its principal, with the one who answers questions
-// requestOf it. done must be called when the request has ended.
+// about it. done must be called when the request has ended.
 func (g *Gateway) callerContext(ctx context.Context, r *serve.Request) (_ context.Context, done func()) {
 	ctx = context.WithValue(ctx, requestKey{}, r)
 	if r.Modern() {

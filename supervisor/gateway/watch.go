@@ -138,7 +138,7 @@ func sumOfResources(list []messages.Resource, templates []messages.ResourceTempl
 
 // tellAgents compares the lists of a view with those that its agents know, and notifies them of what differs. A list that nobody knows is
 // not asked for: its agents are notified when a server says that it has changed (said). Sessions keep the lists of servers, so what
-// hasServer not changed costs no request.
+// has not changed costs no request.
 func (v *view) tellAgents(ctx context.Context, said changes) {
 	v.mu.Lock()
 	before := v.offers
