@@ -223,7 +223,7 @@ func (g *Gateway) Closed(s *serve.Session) {
 
 // viewOf returns the view of a session. A server that does not exist has none.
 func (g *Gateway) viewOf(s *serve.Session) (*view, *serve.Error) {
-	key := viewKey{s.View, s.Principal.Name}
+	key := viewKey{s.Path.Server, s.Principal.Name}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	v := g.views[key]

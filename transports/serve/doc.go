@@ -4,7 +4,7 @@
 //
 //	h := serve.NewHandler(serve.Options{Service: service, Authenticate: tokens.Authenticate})
 //	go h.Server().Serve(listener)                            // /mcp, /mcp/s/NAME, /healthz, /readyz
-//	err := serve.Stdio(ctx, service, serve.Options{}, "", os.Stdin, os.Stdout)
+//	err := serve.Stdio(ctx, serve.Options{Service: service}, serve.Principal{}, serve.Path{}, os.Stdin, os.Stdout)
 //
 // Guarantees:
 //

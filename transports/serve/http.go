@@ -107,36 +107,54 @@ func (h *Handler) Close(ctx context.Context) error {
 	return err
 }
 
-// requestKind is what is bounded together: the requests of a principal that end by themselves, and those that stay.
+// requestKind is what is bounded together: the messages of a principal that are being read, its requests that end by themselves,
+// and those that stay.
 type requestKind struct {
 	principal string
-	standing  bool
+	kind      byte
 }
 
+const (
+	readingKind byte = iota
+	passingKind
+	standingKind
+)
+
 // enterRequest counts a request, or refuses it: the principal has too many, or the endpoint ends.
-func (h *Handler) enterRequest(k requestKind) *Error {
-	most := h.o.MaxRequests
-	if k.standing {
+func (h *Handler) enterRequest(p Principal, kind byte) *Error {
+	most, k := h.o.MaxRequests, requestKind{p.Name, kind}
+	switch {
+	case kind == standingKind && p.MaxSessions > 0:
+		most = p.MaxSessions
+	case kind == standingKind:
 		most = h.o.MaxSessions
+	case p.MaxRequests > 0:
+		most = p.MaxRequests
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
-	case h.drained != nil:
+	case h.drained != nil && kind != readingKind: // an answer to an open question still counts
 		return &Error{Code: CodeBusy, Message: "the endpoint is being closed", status: http.StatusServiceUnavailable}
 	case h.inFlight[k] >= most:
 		return &Error{Code: CodeBusy, Message: "too many requests are being answered", status: http.StatusTooManyRequests}
 	}
 	h.inFlight[k]++
-	h.total++
+	if kind != readingKind {
+		h.total++
+	}
 	return nil
 }
 
-func (h *Handler) leaveRequest(k requestKind) {
+func (h *Handler) leaveRequest(p Principal, kind byte) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	k := requestKind{p.Name, kind}
 	if h.inFlight[k]--; h.inFlight[k] == 0 {
 		delete(h.inFlight, k)
+	}
+	if kind == readingKind {
+		return
 	}
 	if h.total--; h.total == 0 && h.drained != nil {
 		close(h.drained)
@@ -164,7 +182,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, "ok\n")
 		return
 	}
-	view, ok := viewOf(r.URL.Path)
+	path, ok := pathOf(r.URL.Path)
 	if !ok {
 		http.NotFound(w, r)
 		return
@@ -180,28 +198,36 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	switch r.Method {
 	case http.MethodPost:
-		h.servePost(w, r, p, view)
+		h.servePost(w, r, p, path)
 	case http.MethodGet:
-		h.serveStream(w, r, p, view)
+		h.serveStream(w, r, p, path)
 	case http.MethodDelete:
-		h.endSession(w, r, p, view)
+		h.endSession(w, r, p, path)
 	default:
 		w.Header().Set("Allow", "GET, POST, DELETE")
 		w.WriteHeader(http.StatusMethodNotAllowed)
 	}
 }
 
-// viewOf returns what the path chooses: /mcp is all, /mcp/s/NAME one server.
-func viewOf(path string) (view string, ok bool) {
+// Path is what an agent chooses by the path of its requests: /mcp is all that its credential shows, /mcp/s/NAME one server of it,
+// /mcp/v/NAME what a view leaves of it. The service sees to it that no path shows more than the credential does.
+type Path struct{ Server, View string }
+
+// pathOf reads the path of a request.
+func pathOf(path string) (p Path, ok bool) {
 	if path == "/mcp" || path == "/mcp/" {
-		return "", true
+		return p, true
 	}
-	view, ok = strings.CutPrefix(path, "/mcp/s/")
-	return view, ok && view != "" && !strings.Contains(view, "/")
+	if p.Server, ok = strings.CutPrefix(path, "/mcp/s/"); ok {
+		return p, p.Server != "" && !strings.Contains(p.Server, "/")
+	}
+	p = Path{}
+	p.View, ok = strings.CutPrefix(path, "/mcp/v/")
+	return p, ok && p.View != "" && !strings.Contains(p.View, "/")
 }
 
 // servePost handles one message.
-func (h *Handler) servePost(w http.ResponseWriter, r *http.Request, p Principal, view string) {
+func (h *Handler) servePost(w http.ResponseWriter, r *http.Request, p Principal, path Path) {
 	if !strings.HasPrefix(r.Header.Get("Content-Type"), "application/json") {
 		writeError(w, nil, &Error{Code: CodeInvalidRequest, Message: "the Content-Type must be application/json",
 			status: http.StatusUnsupportedMediaType})
@@ -212,7 +238,13 @@ func (h *Handler) servePost(w http.ResponseWriter, r *http.Request, p Principal,
 			status: http.StatusNotAcceptable})
 		return
 	}
+	// What is read counts by itself, so that an answer to a question of a server gets through although all requests wait.
+	if e := h.enterRequest(p, readingKind); e != nil {
+		writeError(w, nil, e)
+		return
+	}
 	body, e := h.readBody(w, r)
+	h.leaveRequest(p, readingKind)
 	if e != nil {
 		writeError(w, nil, e)
 		return
@@ -222,17 +254,22 @@ func (h *Handler) servePost(w http.ResponseWriter, r *http.Request, p Principal,
 		writeError(w, m.id, e)
 		return
 	}
-	kind := requestKind{p.Name, m.method == "subscriptions/listen"}
-	if e := h.enterRequest(kind); e != nil {
-		writeError(w, m.id, e)
-		return
+	if m.isRequest() {
+		kind := passingKind
+		if m.method == "subscriptions/listen" {
+			kind = standingKind
+		}
+		if e := h.enterRequest(p, kind); e != nil {
+			writeError(w, m.id, e)
+			return
+		}
+		defer h.leaveRequest(p, kind)
 	}
-	defer h.leaveRequest(kind)
 	if isModern(r.Header, &m) {
-		h.serveModern(w, r, p, view, &m)
+		h.serveModern(w, r, p, path, &m)
 		return
 	}
-	h.serveLegacy(w, r, p, view, &m)
+	h.serveLegacy(w, r, p, path, &m)
 }
 
 // bodyTimeout is the time that an agent has for sending a message.

@@ -15,9 +15,9 @@ var legacyVersions = []string{"2025-11-25", "2025-06-18", "2025-03-26", "2024-11
 const modernVersion = "2026-07-28"
 
 // serveLegacy handles a message of the legacy era over HTTP.
-func (h *Handler) serveLegacy(w http.ResponseWriter, r *http.Request, p Principal, view string, m *message) {
+func (h *Handler) serveLegacy(w http.ResponseWriter, r *http.Request, p Principal, path Path, m *message) {
 	if m.method == "initialize" && m.isRequest() {
-		h.initialize(w, p, view, m)
+		h.initialize(w, p, path, m)
 		return
 	}
 	// 2025-11-25: "If the server receives a request with an invalid or unsupported MCP-Protocol-Version, it MUST respond with
@@ -26,7 +26,7 @@ func (h *Handler) serveLegacy(w http.ResponseWriter, r *http.Request, p Principa
 		writeError(w, m.id, refused(CodeInvalidRequest, "the protocol version of the header is not supported"))
 		return
 	}
-	s := h.session(w, r, p, view, m.id)
+	s := h.session(w, r, p, path, m.id)
 	if s == nil {
 		return
 	}
@@ -66,13 +66,13 @@ func receiveMessage(service Service, s *Session, m *message) {
 // 2025-11-25: "Servers that require a session ID SHOULD respond to requests without an Mcp-Session-Id header (other than
 // initialization) with HTTP 400 Bad Request." And: "The server MAY terminate the session at any time, after which it MUST respond
 // to requests containing that session ID with HTTP 404 Not Found."
-func (h *Handler) session(w http.ResponseWriter, r *http.Request, p Principal, view string, id []byte) *Session {
+func (h *Handler) session(w http.ResponseWriter, r *http.Request, p Principal, path Path, id []byte) *Session {
 	name := r.Header.Get("Mcp-Session-Id")
 	if name == "" {
 		writeError(w, id, refused(CodeInvalidRequest, "the request names no session, and no version of the modern era"))
 		return nil
 	}
-	s := h.sessions.findSession(name, p, view)
+	s := h.sessions.findSession(name, p, path)
 	if s == nil {
 		writeError(w, id, &Error{Code: CodeSessionNotFound, Message: "Session not found", status: http.StatusNotFound})
 	}
@@ -80,8 +80,8 @@ func (h *Handler) session(w http.ResponseWriter, r *http.Request, p Principal, v
 }
 
 // initialize opens a session.
-func (h *Handler) initialize(w http.ResponseWriter, p Principal, view string, m *message) {
-	s, result, e := openSession(h.o.Service, p, view, m)
+func (h *Handler) initialize(w http.ResponseWriter, p Principal, path Path, m *message) {
+	s, result, e := openSession(h.o.Service, p, path, m)
 	if e != nil {
 		writeError(w, m.id, e)
 		return
@@ -99,12 +99,12 @@ func (h *Handler) initialize(w http.ResponseWriter, p Principal, view string, m 
 //
 // 2025-11-25: "If the server supports the requested protocol version, it MUST respond with the same version. Otherwise, the server
 // MUST respond with another protocol version it supports. This SHOULD be the latest version supported by the server."
-func openSession(service Service, p Principal, view string, m *message) (*Session, []byte, *Error) {
+func openSession(service Service, p Principal, path Path, m *message) (*Session, []byte, *Error) {
 	wanted, _ := rawjson.Text(rawjson.Member(m.params, "protocolVersion"))
 	if wanted == "" {
 		return nil, nil, InvalidParams("initialize names no protocolVersion")
 	}
-	s := &Session{Principal: p, View: view, Version: legacyVersions[0]}
+	s := &Session{Principal: p, Path: path, Version: legacyVersions[0]}
 	if slices.Contains(legacyVersions, wanted) {
 		s.Version = wanted
 	}
@@ -133,7 +133,7 @@ func objectOrNil(value []byte) []byte {
 }
 
 // serveStream handles GET: the stream of a session, for what belongs to no request.
-func (h *Handler) serveStream(w http.ResponseWriter, r *http.Request, p Principal, view string) {
+func (h *Handler) serveStream(w http.ResponseWriter, r *http.Request, p Principal, path Path) {
 	if r.Header.Get("Mcp-Session-Id") == "" || r.Header.Get("Mcp-Protocol-Version") == modernVersion {
 		w.Header().Set("Allow", "POST")
 		w.WriteHeader(http.StatusMethodNotAllowed)
@@ -144,7 +144,7 @@ func (h *Handler) serveStream(w http.ResponseWriter, r *http.Request, p Principa
 			status: http.StatusNotAcceptable})
 		return
 	}
-	s := h.session(w, r, p, view, nil)
+	s := h.session(w, r, p, path, nil)
 	if s == nil {
 		return
 	}
@@ -166,8 +166,10 @@ func (h *Handler) serveStream(w http.ResponseWriter, r *http.Request, p Principa
 		}
 	}
 	defer s.releaseStream(stream)
+	ctx, done := p.boundContext(r.Context())
+	defer done()
 	select {
-	case <-r.Context().Done():
+	case <-ctx.Done():
 	case <-stream.over:
 	case <-h.closing:
 	}
@@ -198,13 +200,13 @@ func (s *Session) releaseStream(ended stream) {
 }
 
 // endSession handles DELETE.
-func (h *Handler) endSession(w http.ResponseWriter, r *http.Request, p Principal, view string) {
+func (h *Handler) endSession(w http.ResponseWriter, r *http.Request, p Principal, path Path) {
 	if r.Header.Get("Mcp-Session-Id") == "" || r.Header.Get("Mcp-Protocol-Version") == modernVersion {
 		w.Header().Set("Allow", "POST")
 		w.WriteHeader(http.StatusMethodNotAllowed)
 		return
 	}
-	if s := h.session(w, r, p, view, nil); s != nil {
+	if s := h.session(w, r, p, path, nil); s != nil {
 		h.sessions.dropSession(s)
 		w.WriteHeader(http.StatusNoContent)
 	}

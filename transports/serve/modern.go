@@ -30,7 +30,7 @@ func isModern(h http.Header, m *message) bool {
 }
 
 // serveModern handles a message of the modern era over HTTP.
-func (h *Handler) serveModern(w http.ResponseWriter, r *http.Request, p Principal, view string, m *message) {
+func (h *Handler) serveModern(w http.ResponseWriter, r *http.Request, p Principal, path Path, m *message) {
 	if !m.isRequest() {
 		// 2026-07-28: the client sends no answers; its notifications are about requests of one connection, which HTTP does
 		// not have.
@@ -40,7 +40,7 @@ func (h *Handler) serveModern(w http.ResponseWriter, r *http.Request, p Principa
 	var q *Request
 	e := checkHeaders(r.Header, m)
 	if e == nil {
-		q, e = newModernRequest(&Session{Principal: p, View: view, Modern: true}, m)
+		q, e = newModernRequest(&Session{Principal: p, Path: path, Modern: true}, m)
 	}
 	if e == nil {
 		q.Header = r.Header
@@ -57,7 +57,8 @@ func (h *Handler) serveModern(w http.ResponseWriter, r *http.Request, p Principa
 		return
 	}
 	// 2026-07-28: "closing the SSE response stream is itself the cancellation signal".
-	ctx := r.Context()
+	ctx, done := p.boundContext(r.Context())
+	defer done()
 	h.answerRequest(ctx, w, q)
 }
 

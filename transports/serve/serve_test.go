@@ -125,7 +125,7 @@ func TestSessionOfTheLegacyEra(t *testing.T) {
 }
 
 func TestSessionsOfOthersDoNotExist(t *testing.T) {
-	tokens := NewTokens(map[string]Principal{"one": {"a"}, "two": {"b"}})
+	tokens := NewTokens(map[string]Principal{"one": {Name: "a"}, "two": {Name: "b"}})
 	h := NewHandler(Options{Service: newService(), Authenticate: tokens.Authenticate})
 	id := open(t, h, "Authorization", "Bearer one")
 	ping := `{"jsonrpc":"2.0","id":1,"method":"ping"}`
@@ -140,12 +140,12 @@ func TestSessionsOfOthersDoNotExist(t *testing.T) {
 	if w := do(h, other); w.Code != 404 {
 		t.Errorf("another view: %d", w.Code)
 	}
-	tokens.Set(map[string]Principal{"three": {"a"}})
+	tokens.Set(map[string]Principal{"three": {Name: "a"}})
 	if w := do(h, request(ping, "Mcp-Session-Id", id, "Authorization", "Bearer one")); w.Code != 401 {
 		t.Errorf("a token that was taken away: %d", w.Code)
 	}
-	if w := do(h, request(ping, "Mcp-Session-Id", id, "Authorization", "Bearer three")); w.Code != 200 {
-		t.Errorf("its successor: %d", w.Code)
+	if w := do(h, request(ping, "Mcp-Session-Id", id, "Authorization", "Bearer three")); w.Code != 404 {
+		t.Errorf("the session lived on with its successor: %d", w.Code)
 	}
 }
 
@@ -344,7 +344,7 @@ func TestIdleSessionsEnd(t *testing.T) {
 
 // A principal that opens sessions without end displaces its own, and nobody else's.
 func TestSessionsAreBounded(t *testing.T) {
-	tokens := NewTokens(map[string]Principal{"one": {"a"}, "two": {"b"}})
+	tokens := NewTokens(map[string]Principal{"one": {Name: "a"}, "two": {Name: "b"}})
 	h := NewHandler(Options{Service: newService(), Authenticate: tokens.Authenticate, MaxSessions: 3})
 	defer func() { _ = h.Close(t.Context()) }()
 	other := open(t, h, "Authorization", "Bearer two")
@@ -368,7 +368,7 @@ func TestSessionsAreBounded(t *testing.T) {
 
 func TestRequestsAreBoundedByPrincipal(t *testing.T) {
 	v := newService()
-	tokens := NewTokens(map[string]Principal{"one": {"a"}, "two": {"b"}})
+	tokens := NewTokens(map[string]Principal{"one": {Name: "a"}, "two": {Name: "b"}})
 	h := NewHandler(Options{Service: v, Authenticate: tokens.Authenticate, MaxRequests: 2})
 	id := open(t, h, "Authorization", "Bearer one")
 	var all sync.WaitGroup
@@ -492,7 +492,7 @@ func TestStdioServesBothEras(t *testing.T) {
 		`{"jsonrpc":"2.0","id":5,"method":"ping"}`,
 	}, "\n") + "\n"
 	var out strings.Builder
-	if err := Stdio(t.Context(), Options{Service: v, MaxBody: 2000}, Principal{}, "", strings.NewReader(lines), &out); err != nil {
+	if err := Stdio(t.Context(), Options{Service: v, MaxBody: 2000}, Principal{}, Path{}, strings.NewReader(lines), &out); err != nil {
 		t.Error(err)
 	}
 	for _, want := range []string{
@@ -513,7 +513,7 @@ func TestStdioCancels(t *testing.T) {
 	in, agent := io.Pipe()
 	from, out := io.Pipe()
 	done := make(chan error, 1)
-	go func() { done <- Stdio(t.Context(), Options{Service: v}, Principal{}, "", in, out) }()
+	go func() { done <- Stdio(t.Context(), Options{Service: v}, Principal{}, Path{}, in, out) }()
 	answers := bufio.NewScanner(from)
 	say := func(line string) { _, _ = io.WriteString(agent, line+"\n") }
 	say(`{"jsonrpc":"2.0","id":"h","method":"hang","params":{` + modernMeta + `}}`)

@@ -31,8 +31,42 @@ type Description struct {
 	CacheHints string
 }
 
-// Principal is in whose name an agent asks: everything that is kept is kept apart by it.
-type Principal struct{ Name string }
+// Principal is in whose name an agent asks: everything that is kept is kept apart by its name.
+type Principal struct {
+	Name string
+	// View names the view that the credential of the agent is bound to; empty for none. No path leads out of it.
+	View string
+	// MaxSessions and MaxRequests bound this principal; 0 leaves those of Options.
+	MaxSessions, MaxRequests int
+
+	// credential is the token with which the agent has come; nil if there was none.
+	credential *credential
+}
+
+// isSame reports whether requests of two principals may share a session: they must have come by one credential.
+func (p Principal) isSame(q Principal) bool {
+	return p.Name == q.Name && p.View == q.View && p.credential == q.credential
+}
+
+// credential is one token while it is known.
+type credential struct {
+	// known ends when the token is none any more, and with it everything that was begun by it.
+	known  context.Context //nolint:containedctx // it is that of the token
+	forget context.CancelFunc
+}
+
+// boundContext returns a context that also ends with the credential. done must be called.
+func (p Principal) boundContext(ctx context.Context) (_ context.Context, done func()) {
+	if p.credential == nil {
+		return ctx, func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(p.credential.known, cancel)
+	return ctx, func() {
+		stop()
+		cancel()
+	}
+}
 
 // A Request is one request of an agent.
 type Request struct {

@@ -21,8 +21,8 @@ const (
 // request of the modern era over HTTP. mu guards what is not set at its beginning. It has no goroutine of its own.
 type Session struct {
 	Principal Principal
-	// View is the part of the path that says what the agent sees: empty for all, else the name of a server.
-	View string
+	// Path is what the agent has chosen of what its principal may see.
+	Path Path
 	// Modern is true for a request of the modern era; Version is that of the protocol.
 	Modern  bool
 	Version string
@@ -41,9 +41,11 @@ type Session struct {
 	stream stream
 	kept   []keptNotice
 	closed bool
-	// place and lastUsed belong to the table of sessions, and are guarded by its lock.
+	// place, lastUsed and unbind belong to the table of sessions, and are guarded by its lock. unbind parts the session from its
+	// credential, with which it would end.
 	place    *list.Element
 	lastUsed time.Time
+	unbind   func() bool
 }
 
 type keptNotice struct {

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"container/list"
+	"context"
 	"crypto/rand"
 	"sync"
 	"time"
@@ -30,6 +31,19 @@ func (t *sessions) addSession(s *Session) bool {
 		t.mu.Unlock()
 		return false
 	}
+	var displaced *Session
+	most := t.most
+	if s.Principal.MaxSessions > 0 {
+		most = s.Principal.MaxSessions
+	}
+	if order := t.orders[s.Principal.Name]; order != nil && order.Len() >= most {
+		if displaced = oldestIdle(order); displaced == nil {
+			t.mu.Unlock()
+			return false
+		}
+		t.removeSession(displaced)
+	}
+	// The maps are dropped with their last session, which may have been the displaced one.
 	if t.byID == nil {
 		t.byID, t.orders = map[string]*Session{}, map[string]*list.List{}
 	}
@@ -38,20 +52,11 @@ func (t *sessions) addSession(s *Session) bool {
 		order = list.New()
 		t.orders[s.Principal.Name] = order
 	}
-	var displaced *Session
-	if order.Len() >= t.most {
-		if displaced = oldestIdle(order); displaced == nil {
-			t.mu.Unlock()
-			return false
-		}
-		t.removeSession(displaced)
-		// The list was dropped with its last session.
-		if t.orders[s.Principal.Name] == nil {
-			t.orders[s.Principal.Name] = order
-		}
-	}
 	t.byID[s.id] = s
 	s.place, s.lastUsed = order.PushFront(s), time.Now()
+	if c := s.Principal.credential; c != nil {
+		s.unbind = context.AfterFunc(c.known, func() { t.dropSession(s) })
+	}
 	if t.sweep == nil {
 		t.sweep = time.AfterFunc(t.idle/4, t.endIdle)
 	}
@@ -70,12 +75,12 @@ func oldestIdle(order *list.List) *Session {
 	return nil
 }
 
-// findSession returns the session with an id, if it belongs to the principal and the view, and marks it as used.
-func (t *sessions) findSession(id string, p Principal, view string) *Session {
+// findSession returns the session with an id, if it belongs to the principal and the path, and marks it as used.
+func (t *sessions) findSession(id string, p Principal, path Path) *Session {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s := t.byID[id]
-	if s == nil || s.Principal != p || s.View != view {
+	if s == nil || !s.Principal.isSame(p) || s.Path != path {
 		return nil
 	}
 	s.lastUsed = time.Now()
@@ -97,6 +102,9 @@ func (t *sessions) removeSession(s *Session) {
 		return
 	}
 	delete(t.byID, s.id)
+	if s.unbind != nil {
+		s.unbind()
+	}
 	order := t.orders[s.Principal.Name]
 	order.Remove(s.place)
 	if order.Len() == 0 {

@@ -12,12 +12,12 @@ import (
 
 // Stdio serves one agent on lines, in both eras, until in ends or ctx does. Of the options, MaxBody and MaxRequests count. It
 // returns when every request has ended; the error is that of reading or writing.
-func Stdio(ctx context.Context, o Options, p Principal, view string, in io.Reader, out io.Writer) error {
+func Stdio(ctx context.Context, o Options, p Principal, path Path, in io.Reader, out io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	o = o.withDefaults()
 	c := &lineConn{o: o, ctx: ctx, closing: make(chan struct{}), out: newLineStream(out, cancel), turns: make(chan struct{}, o.MaxRequests)}
-	c.session = &Session{Principal: p, View: view}
+	c.session = &Session{Principal: p, Path: path}
 	c.session.stream = c.out
 	defer func() {
 		cancel()
@@ -158,7 +158,7 @@ func (c *lineConn) acceptRequest(m *message) (r *Request, result []byte, e *Erro
 	case rawjson.Member(m.meta, metaVersion) != nil:
 		// The requests of the modern era share the session of the connection, for their ids; what each says of itself stays
 		// with it.
-		s := &Session{Principal: c.session.Principal, View: c.session.View, Modern: true}
+		s := &Session{Principal: c.session.Principal, Path: c.session.Path, Modern: true}
 		if r, e = newModernRequest(s, m); e != nil {
 			return nil, nil, e
 		}
@@ -170,7 +170,7 @@ func (c *lineConn) acceptRequest(m *message) (r *Request, result []byte, e *Erro
 		if c.initialized {
 			return nil, nil, &Error{Code: CodeInvalidRequest, Message: "the session is initialized already"}
 		}
-		s, result, e := openSession(c.o.Service, c.session.Principal, c.session.View, m)
+		s, result, e := openSession(c.o.Service, c.session.Principal, c.session.Path, m)
 		if e != nil {
 			return nil, nil, e
 		}

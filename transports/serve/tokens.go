@@ -1,16 +1,22 @@
 package serve
 
 import (
+	"context"
 	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 )
 
 // Tokens are the bearer tokens of an endpoint, each of a principal. Set replaces them while the endpoint serves.
-type Tokens struct{ known atomic.Pointer[[]knownToken] }
+type Tokens struct {
+	// turn is held by Set, one at a time.
+	turn  sync.Mutex
+	known atomic.Pointer[[]knownToken]
+}
 
 type knownToken struct {
 	// sum stands for the token, so that all comparisons take the same time, whatever the lengths.
@@ -21,17 +27,40 @@ type knownToken struct {
 // NewTokens returns tokens, by their texts.
 func NewTokens(principals map[string]Principal) *Tokens {
 	t := &Tokens{}
+	t.known.Store(&[]knownToken{})
 	t.Set(principals)
 	return t
 }
 
-// Set replaces the tokens. Sessions stay with their principals; those of a token that is gone cannot be reached any more.
+// Set replaces the tokens. What was begun with a token that is gone, or leads to another principal or view now, ends: sessions,
+// their requests, and streams. What was begun with one that stays is not disturbed.
 func (t *Tokens) Set(principals map[string]Principal) {
+	t.turn.Lock()
+	defer t.turn.Unlock()
+	before := *t.known.Load()
+	kept := make(map[*credential]bool, len(before))
 	known := make([]knownToken, 0, len(principals))
-	for token, p := range principals {
-		known = append(known, knownToken{sha256.Sum256([]byte(token)), p})
+	for text, p := range principals {
+		token := knownToken{sha256.Sum256([]byte(text)), p}
+		for _, old := range before {
+			if old.sum == token.sum && old.principal.Name == p.Name && old.principal.View == p.View {
+				token.principal.credential = old.principal.credential
+				kept[old.principal.credential] = true
+			}
+		}
+		if token.principal.credential == nil {
+			c := &credential{}
+			c.known, c.forget = context.WithCancel(context.Background())
+			token.principal.credential = c
+		}
+		known = append(known, token)
 	}
 	t.known.Store(&known)
+	for _, old := range before {
+		if !kept[old.principal.credential] {
+			old.principal.credential.forget()
+		}
+	}
 }
 
 // errUnauthorized says the same of a missing and of a wrong token.

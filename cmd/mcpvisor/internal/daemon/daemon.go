@@ -324,7 +324,7 @@ func (d *daemon) serveBridge(ctx context.Context, b *bridgeConn, examine func(co
 	_ = b.SetDeadline(time.Time{})
 	b.greeted()
 	// An agent that goes, in whatever way, is no failure of the daemon.
-	_ = serve.Stdio(ctx, serve.Options{Service: served.gateway}, serve.Principal{Name: audit.User()}, "", &drainReader{r: r}, b)
+	_ = serve.Stdio(ctx, serve.Options{Service: served.gateway}, serve.Principal{Name: audit.User()}, serve.Path{}, &drainReader{r: r}, b)
 	return nil
 }
 

@@ -127,7 +127,7 @@ func run(cmd *cobra.Command, o *cli.Options, f flags) error {
 	}
 	g := gateway.New(gateway.Config{Manager: m.Manager, Prefix: gateway.Prefix(f.prefix)})
 	if f.stdio {
-		err = serve.Stdio(ctx, serve.Options{Service: g}, serve.Principal{}, f.view, o.In, o.Out)
+		err = serve.Stdio(ctx, serve.Options{Service: g}, serve.Principal{}, serve.Path{Server: f.view}, o.In, o.Out)
 	} else {
 		err = serveHTTP(ctx, o, f, g, listener)
 	}
