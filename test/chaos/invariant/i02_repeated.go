@@ -51,9 +51,10 @@ func (c *checker) answeredQuestion(conn *history.ConnRecord, from, to *history.E
 	})
 }
 
-// answersPings reports whether a connection received a ping between two events and answered each of them.
+// answersPings reports whether a connection received a ping between two events, and answered each of these before the second. The
+// answer to a ping before them says nothing of the time after the loss.
 func (c *checker) answersPings(conn *history.ConnRecord, from, to *history.Event) bool {
-	asked, answered := 0, 0
+	open, asked := map[string]bool{}, false
 	for _, i := range conn.Events {
 		e := c.x.Event(i)
 		if e.Method != "ping" || e.T < from.T || e.T > to.T {
@@ -61,10 +62,10 @@ func (c *checker) answersPings(conn *history.ConnRecord, from, to *history.Event
 		}
 		switch {
 		case e.Kind == history.Received:
-			asked++
+			open[e.ID], asked = true, true
 		case e.Kind == history.Answered && e.Code == 0:
-			answered++
+			delete(open, e.ID)
 		}
 	}
-	return asked > 0 && asked == answered
+	return asked && len(open) == 0
 }

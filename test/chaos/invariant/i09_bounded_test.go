@@ -47,6 +47,13 @@ func TestWorkPerEvent(t *testing.T) {
 		2ms    s1 answered conn=1 method=tools/list id=1
 		2ms    s1 listed conn=1
 	`
+	const circle = `
+		0.5s   s1 fault-on fault=1 name=cursor-loop
+		1s     s1 notified conn=1 method=notifications/tools/list_changed
+		1.05s  s1 received conn=1 method=tools/list id=2
+		1.5s   s1 answered conn=1 method=tools/list id=2
+		1.5s   s1 received conn=1 method=tools/list id=3 cursor=true
+	`
 	pings := new(strings.Builder)
 	for i := range 200 {
 		fmt.Fprintf(pings, "%dms s1 received conn=1 method=ping id=%d\n", 10*i, i+5)
@@ -149,6 +156,17 @@ func TestWorkPerEvent(t *testing.T) {
 			3.07s  s1 received conn=1 method=tools/list id=4
 			3.08s  s1 answered conn=1 method=tools/list id=4
 			3.08s  s1 listed conn=1
+		`},
+		{name: "a list whose pages led in a circle ends when the circle does, as on seed 8000550", want: invariant.Holds, story: first + circle + `
+			2s     s1 fault-off fault=1 name=cursor-loop
+			2s     s1 notified conn=1 method=notifications/tools/list_changed
+			2.001s s1 answered conn=1 method=tools/list id=3
+			2.051s s1 received conn=1 method=tools/list id=4
+		`},
+		{name: "a list whose pages lead in a circle is asked for again at once", want: invariant.Violated, why: "it is waited for 1s before", story: first + circle + `
+			1.8s   s1 answered conn=1 method=tools/list id=3
+			1.851s s1 received conn=1 method=tools/list id=4
+			2s     s1 fault-off fault=1 name=cursor-loop
 		`},
 		{name: "nothing was asked", want: invariant.Inconclusive, why: "No server was asked", story: `0s s1 open conn=1`},
 		{name: "every announcement is listed at once", want: invariant.Violated, why: "a burst is waited for", story: first + `

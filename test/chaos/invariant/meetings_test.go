@@ -204,6 +204,11 @@ func TestALostAnswerIsAskedForAgain(t *testing.T) {
 		` + over},
 		{name: "it is not made again", servers: http, plan: trusted, want: invariant.Violated, why: "It was to be made again", story: lost + answered + unknown + over},
 		{name: "the server does not answer", servers: http, plan: trusted, want: invariant.Holds, story: lost + unknown + over},
+		{name: "the server answers an earlier ping alone, as on seeds 8000827 and 8001521", servers: http, plan: trusted, want: invariant.Holds, story: `
+		9s     s1 received conn=1 method=ping id=4
+		` + lost + `
+		10.2s  s1 answered conn=1 method=ping id=4
+		` + unknown + over},
 		{name: "the server is not trusted", servers: http, want: invariant.Holds, story: lost + answered + unknown + over},
 		{name: "a person was asked about it, as on seed 4000927", servers: http, plan: trusted, want: invariant.Holds, story: lost + `
 		10.15s s1 received conn=1

@@ -116,14 +116,25 @@ func (r *listReader) openListAt(t time.Duration) int {
 	return best
 }
 
-// listFailed reports whether the client saw a list fail: the server refused it or never answered, or its pages led in a circle.
-// The transport handles the HTTP codes for credentials, sessions and addresses (300 to 499) below the list and repeats the
-// request at once, so these are no failures.
+// listFailed reports whether the client saw a list fail: the server refused it or never answered, or its pages led in a circle. The
+// transport handles the HTTP codes for credentials, sessions and addresses (300 to 499) below the list and repeats the request at
+// once, so these are no failures.
 func (c *checker) listFailed(server string, l listRequest) bool {
 	if l.code >= 300 && l.code < 500 {
 		return false
 	}
-	return l.failed || !l.done && c.underFault(server, l.from, l.to, "cursor-loop")
+	return l.failed || !l.done && c.wentInCircle(server, l)
+}
+
+// wentInCircle reports whether the pages of a list led back to its first one. A list of several pages repeats a cursor then, also after
+// the fault. One of a single page ends well if that comes once more after the fault, before the client gives the list up.
+func (c *checker) wentInCircle(server string, l listRequest) bool {
+	if spec := c.serverSpec(server); c.real || spec == nil || spec.Pages > 1 || l.to-l.from >= listTimeout {
+		return c.underFault(server, l.from, l.to, "cursor-loop")
+	}
+	return slices.ContainsFunc(c.faultWindows(server), func(w faultWindow) bool {
+		return w.fault == "cursor-loop" && w.from <= l.to && l.to < w.to
+	})
 }
 
 // checkRelistPause judges the pause before each list that follows on failed ones: 1 s, doubled by each further failure up to 64

@@ -25,8 +25,11 @@ type conversation struct {
 	// modern era.
 	version             string
 	initialized, modern bool
-	closed              bool // the client has closed its side
-	misled              bool // the server wrote stray bytes, so what the client read is unknown
+	// discovered is set by a result of server/discover. The client may go on in the modern era then, whatever becomes of an
+	// initialize that it has sent beside it.
+	discovered bool
+	closed     bool // the client has closed its side
+	misled     bool // the server wrote stray bytes, so what the client read is unknown
 
 	// See ends.go: ended is set when the next handshake begins another conversation, lost by a 404 to the session, at lostAt.
 	// refusedNotices counts the refused notifications that have not come again, lastMethod is that of the last message.
@@ -319,6 +322,7 @@ func (c *conversation) observeResult(at time.Duration, r *request, result map[st
 		_ = json.Unmarshal(result["protocolVersion"], &c.version) // a version that is not a string agrees on nothing
 		return
 	case "server/discover":
+		c.discovered = true
 		return
 	case "tools/list", "resources/list", "resources/templates/list", "prompts/list":
 		c.observeList(r.method, result["nextCursor"])

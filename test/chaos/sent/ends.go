@@ -19,7 +19,8 @@ import (
 // On a pipe or a socket a conversation ends with the connection. Over HTTP no connection ends, and a conversation is a session:
 // "A server using the Streamable HTTP transport MAY assign a session ID at initialization time". It ends in two ways:
 //
-//   - A message of its handshake meets an error status. Nothing was agreed on then, so there is no session.
+//   - A message of its handshake meets an error status, and no other one was answered. Nothing was agreed on then, so there is no
+//     session.
 //   - The server forgets it: "When a client receives HTTP 404 in response to a request containing an Mcp-Session-Id, it MUST start
 //     a new session by sending a new InitializeRequest without a session ID attached."
 //
@@ -63,7 +64,7 @@ func (c *conversation) receiveStatus(at time.Duration, reply string, code int, b
 		if !c.lost {
 			c.ended, c.lost, c.lostAt = true, true, at
 		}
-	case isHandshake(r.method) && c.version == "" && !c.modern:
+	case isHandshake(r.method) && c.version == "" && !c.modern && !c.discovered:
 		c.ended = true
 	}
 }

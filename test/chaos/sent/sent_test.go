@@ -28,7 +28,7 @@ func (s *scripted) Wake(time.Duration, int) []peer.Action { return s.says }
 func (s *scripted) Closed(time.Duration, int, bool) []peer.Action { return nil }
 
 // The words of the stories: "> " is what the client sends, over HTTP with its headers ("name=value") before it; "< " what the
-// server sends; "refuse 3 401" answers the request 3 with a status and a body behind it, "refuse" a notification, "wait 2s" lets
+// server sends, and "slow 5s" before it what arrives only then; "refuse 3 401" answers the request 3 with a status and a body behind it, "refuse" a notification, "wait 2s" lets
 // time pass, "close" closes the client's side. A word in capitals stands for a message that every story needs.
 var words = strings.NewReplacer(
 	"> INIT", `> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`,
@@ -46,6 +46,13 @@ const askingTask = `
 			> {"jsonrpc":"2.0","id":2,"method":"tasks/get","params":{"taskId":"k",META}}
 			< {"jsonrpc":"2.0","id":2,"result":{"resultType":"complete","taskId":"k","status":"input_required","inputRequests":{"a":{},"b":{}}}}`
 
+// taskUnderWay is a task of which the client has asked, and got no answer yet.
+const taskUnderWay = begun + `
+			> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"t","task":{}}}
+			< {"jsonrpc":"2.0","id":2,"result":{"task":{"taskId":"k","status":"working","pollInterval":400}}}
+			wait 1s
+			> {"jsonrpc":"2.0","id":3,"method":"tasks/get","params":{"taskId":"k"}}`
+
 const begun = "> INIT\n< INIT\n> READY\n"
 
 type story struct {
@@ -62,6 +69,7 @@ var (
 	tasks = scenario.Server{Name: "s", Kind: messages.Stdio, Tasks: scenario.TasksRequired}
 	// A question may only be asked by a server with offers.
 	modernTasks = scenario.Server{Name: "s", Kind: messages.Stdio, Era: messages.EraModern, Tasks: scenario.TasksRequired, Offers: true}
+	modernWeb   = scenario.Server{Name: "s", Kind: messages.HTTP, Era: messages.EraModern, Tasks: scenario.TasksRequired}
 	offers      = scenario.Server{Name: "s", Kind: messages.Stdio, Offers: true}
 	webOffers   = scenario.Server{Name: "s", Kind: messages.HTTP, Offers: true}
 	stories     = []story{
@@ -310,6 +318,24 @@ var (
 			> {"jsonrpc":"2.0","id":4,"method":"tasks/get","params":{"taskId":"k"}}
 			> {"jsonrpc":"2.0","id":5,"method":"tasks/get","params":{"taskId":"k"}}
 			> {"jsonrpc":"2.0","id":6,"method":"tasks/get","params":{"taskId":"k"}}`, "while it was asked for it already"},
+		{"a task is cancelled before the answer about its end has come, as on seed 8000561", tasks, taskUnderWay + `
+			slow 30s < {"jsonrpc":"2.0","id":3,"result":{"taskId":"k","status":"completed","pollInterval":400}}
+			wait 20s
+			> {"jsonrpc":"2.0","id":4,"method":"tasks/cancel","params":{"taskId":"k"}}`, ""},
+		{"a task is cancelled after the answer about its end has come", tasks, taskUnderWay + `
+			slow 10s < {"jsonrpc":"2.0","id":3,"result":{"taskId":"k","status":"completed","pollInterval":400}}
+			wait 20s
+			> {"jsonrpc":"2.0","id":4,"method":"tasks/cancel","params":{"taskId":"k"}}`, "cancelled after its end"},
+		{"initialize is refused after server/discover was answered, and a ping follows, as on seed 8000226", modernWeb, `
+			> Mcp-Protocol-Version=2026-07-28 Mcp-Method=server/discover {"jsonrpc":"2.0","id":1,"method":"server/discover","params":{META}}
+			> {"jsonrpc":"2.0","id":2,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}
+			< {"jsonrpc":"2.0","id":1,"result":{"supportedVersions":["2026-07-28"]}}
+			> Mcp-Protocol-Version=2026-07-28 Mcp-Method=tools/call Mcp-Name=t {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"t",META}}
+			refuse 2 400 {"jsonrpc":"2.0","id":2,"error":{"code":-32022,"message":"no"}}
+			< {"jsonrpc":"2.0","id":3,"result":{"resultType":"task","taskId":"k","status":"working","pollIntervalMs":400}}
+			> Mcp-Protocol-Version=2026-07-28 Mcp-Method=server/discover {"jsonrpc":"2.0","id":4,"method":"server/discover","params":{META}}
+			wait 1s
+			> Mcp-Protocol-Version=2026-07-28 Mcp-Method=tasks/get {"jsonrpc":"2.0","id":5,"method":"tasks/get","params":{"taskId":"k",META}}`, ""},
 		{"the input of a task", modernTasks, askingTask + `
 			> {"jsonrpc":"2.0","id":9,"method":"tasks/update","params":{"taskId":"k","inputResponses":{"a":{},"b":{}},META}}`, ""},
 		{"input that is refused, because the task is over", modernTasks, askingTask + `
@@ -415,15 +441,24 @@ func playStoryWithin(t *testing.T, s story, crossTime time.Duration) (violations
 				header[name] = value
 			}
 			take(m.Receive(now, 1, []byte(rest), header))
-		case "<":
+		case "<", "slow":
 			var said struct {
 				ID     json.RawMessage
 				Method string
 			}
+			after := time.Duration(0)
+			if first == "slow" {
+				var took string
+				took, rest, _ = strings.Cut(rest, " < ")
+				var err error
+				if after, err = time.ParseDuration(took); err != nil {
+					t.Fatal(err)
+				}
+			}
 			if err := json.Unmarshal([]byte(rest), &said); err != nil {
 				t.Fatal(err)
 			}
-			a := peer.Send{Conn: 1, Body: []byte(rest)}
+			a := peer.Send{Conn: 1, Body: []byte(rest), After: after}
 			if said.Method == "" {
 				a.Reply = string(said.ID)
 			}

@@ -14,9 +14,11 @@ type taskState struct {
 	interval, toldAt time.Duration
 	// open counts the tasks/get in progress, besides those of them that a program may have sent beside the polling.
 	open, besides int
-	// hinted is set by a status notification since the last tasks/get, and allows an earlier request. ended is set when the client
-	// got the end of the task, cancelled when it has canceled it, fetched when it has the result.
+	// hinted is set by a status notification since the last tasks/get, and allows an earlier request. ended is set when the server
+	// tells the end of the task, and the client has got that at endedAt; cancelled when it has canceled it, fetched when the server
+	// sends the result.
 	hinted, ended, cancelled, fetched bool
+	endedAt                           time.Duration
 	// listed counts the lists of tasks with this one. Each may be followed by a tasks/get that a program of its own asks for,
 	// beside the polling. listedResults counts the same for tasks/result.
 	listed, listedResults int
@@ -73,9 +75,14 @@ func (c *conversation) observeTask(at time.Duration, r *request, result map[stri
 	t.noteInputs(result["inputRequests"])
 	switch s.Status {
 	case "completed", "failed", "cancelled":
-		t.ended = t.ended || r.method == "tasks/get"
+		if !t.ended && r.method == "tasks/get" {
+			t.ended, t.endedAt = true, at
+		}
 	}
 }
+
+// hasEnded reports whether the client knows by now that the task has ended. An answer may take longer than the client waits.
+func (t *taskState) hasEnded(now time.Duration) bool { return t.ended && now >= t.endedAt }
 
 // noteInputs remembers the questions of a status.
 func (t *taskState) noteInputs(inputRequests json.RawMessage) {
@@ -178,12 +185,12 @@ func (c *conversation) receiveTaskRequest(now time.Duration, m *message, r *requ
 		case t.open > 1 && t.open-1 <= t.besides && !isEarly:
 			r.onDemand = true
 			return
-		case t.listed > 0 && (t.ended || isEarly || t.open > 1):
+		case t.listed > 0 && (t.hasEnded(now) || isEarly || t.open > 1):
 			t.listed--
 			t.besides++
 			r.onDemand = true
 			return
-		case t.ended:
+		case t.hasEnded(now):
 			c.reportProblem("it was asked for the task %s again, after it had told of its end", r.task)
 		case isEarly:
 			// 2025-11-25: "Requestors SHOULD respect the pollInterval provided in responses when determining polling frequency."
@@ -205,7 +212,7 @@ func (c *conversation) receiveTaskRequest(now time.Duration, m *message, r *requ
 		}
 	case "tasks/cancel":
 		// 2025-11-25: "Receivers MUST reject cancellation requests for tasks already in a terminal status".
-		if t.ended || t.cancelled {
+		if t.hasEnded(now) || t.cancelled {
 			c.reportProblem("the task %s was cancelled after its end, or twice", r.task)
 		}
 		t.cancelled = true
