@@ -136,8 +136,12 @@ func (t *callQueue) acquireSlot(ctx context.Context, gate *session.Gate) (in boo
 	return false, err
 }
 
-// hasEnded reports whether a context has ended, or does so now: its timer may not have run yet in the instant of its deadline.
+// hasEnded reports whether a context has ended, or does so now: its timer may not have run yet in the instant of its deadline. That of a
+// CallTimeout is no Deadline, because it moves.
 func hasEnded(ctx context.Context) bool {
+	if timeout := session.CallTimeoutOf(ctx); timeout != nil && timeout.HasExpired() {
+		return true
+	}
 	deadline, bounded := ctx.Deadline()
 	return ctx.Err() != nil || bounded && !time.Now().Before(deadline)
 }

@@ -110,6 +110,32 @@ func TestASlotOfTheLastInstantIsNotTaken(t *testing.T) {
 	})
 }
 
+// lateTimeout is a context below a CallTimeout whose timer has not run yet in the instant of its deadline.
+type lateTimeout struct{ context.Context }
+
+func (lateTimeout) Done() <-chan struct{} { return nil }
+
+func (lateTimeout) Err() error { return nil }
+
+// The same holds for the timeout of a call, which is no deadline of its context (seed 9000273: calls that had waited together for their
+// server were sent in the instant of their timeout, or were not).
+func TestASlotOfTheInstantOfTheTimeoutIsNotTaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		turns := new(Cell).setCallLimits(queue.Limits{InFlight: 1, Waiting: 1})
+		gate := openGate(t)
+		if in, err := turns.acquireSlot(t.Context(), gate); !in || err != nil {
+			t.Fatal(in, err)
+		}
+		timeout := session.NewCallTimeout(t.Context(), time.Second, 0)
+		defer timeout.Stop()
+		time.AfterFunc(time.Second, turns.releaseSlot)
+		in, err := turns.acquireSlot(lateTimeout{timeout}, gate)
+		if e := new(messages.Error); in || !errors.As(err, &e) || e.Class != messages.ClassTimeout || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("it has its turn: %v, %v", in, err)
+		}
+	})
+}
+
 // openGate is that of a session to which nothing is sent.
 func openGate(t *testing.T) *session.Gate {
 	t.Helper()

@@ -303,6 +303,10 @@ func (p *Context) CheckExpired(now monotime.Time) bool {
 	return p.endCause.Load() != 0
 }
 
+// HasExpired is CheckExpired with the present time, for a caller that must not depend on whether the timer of Done has run in the
+// instant of the deadline.
+func (p *Context) HasExpired() bool { return p.CheckExpired(monotime.Now()) }
+
 // handleTimer runs when the timer of Done fires. The deadline may have moved since the timer was set: then the timer is set
 // again.
 func (p *Context) handleTimer() {
