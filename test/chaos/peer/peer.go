@@ -230,6 +230,14 @@ type (
 	Note struct{ Event history.Event }
 )
 
+// DripTime returns the time from the first to the last chunk of a slowed message, 0 for one that is sent at once.
+func (s Send) DripTime() time.Duration {
+	if s.Chunk <= 0 || s.Every <= 0 || len(s.Body) <= s.Chunk {
+		return 0
+	}
+	return time.Duration((len(s.Body)-1)/s.Chunk) * s.Every
+}
+
 func (Send) isAction()         {}
 func (Raw) isAction()          {}
 func (Status) isAction()       {}

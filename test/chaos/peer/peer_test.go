@@ -178,3 +178,15 @@ func TestWhatServersMustRefuse(t *testing.T) {
 		}
 	}
 }
+
+// Seed 9000395: a message whose length is a multiple of the chunks arrives with the last of them, and not one pause later.
+func TestDripTime(t *testing.T) {
+	for _, c := range []struct {
+		size, chunk int
+		every, want time.Duration
+	}{{100, 0, time.Second, 0}, {100, 100, time.Second, 0}, {101, 100, time.Second, time.Second}, {64, 8, time.Second, 7 * time.Second}} {
+		if got := (peer.Send{Body: make([]byte, c.size), Chunk: c.chunk, Every: c.every}).DripTime(); got != c.want {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
+}

@@ -140,21 +140,13 @@ func (m *machine) endConversation(now time.Duration, conn int) {
 	}
 }
 
-// dripTime returns the time from the first byte of a message to its last, for a server that sends it in chunks.
-func dripTime(a peer.Send) time.Duration {
-	if a.Chunk <= 0 || a.Every <= 0 {
-		return 0
-	}
-	return time.Duration(len(a.Body)/a.Chunk) * a.Every
-}
-
 // observeActions follows what the server sends, and returns the actions unchanged.
 func (m *machine) observeActions(now time.Duration, actions []peer.Action) []peer.Action {
 	for _, a := range actions {
 		switch a := a.(type) {
 		case peer.Send:
 			if c := m.conversations[a.Conn]; c != nil {
-				c.observeMessage(now+a.After+dripTime(a), a)
+				c.observeMessage(now+a.After+a.DripTime(), a)
 			}
 		case peer.Status:
 			if c := m.conversations[a.Conn]; c != nil {

@@ -195,15 +195,7 @@ func TestLines(t *testing.T) {
 	}
 }
 
-func TestDrip(t *testing.T) {
-	for _, c := range []struct {
-		size, chunk int
-		every, want time.Duration
-	}{{100, 0, time.Second, 0}, {100, 100, time.Second, 0}, {101, 100, time.Second, time.Second}, {64, 8, time.Second, 7 * time.Second}} {
-		if got := dripTime(c.size, c.chunk, c.every); got != c.want {
-			t.Errorf("%+v: %v", c, got)
-		}
-	}
+func TestADrippedMessageArrivesWithItsLastChunk(t *testing.T) {
 	if got := delayOf(peer.Send{After: time.Second, Body: bytes.Repeat([]byte("x"), 10), Chunk: 5, Every: time.Second}); got != 2*time.Second {
 		t.Errorf("a message that is dripped has arrived after %v", got)
 	}

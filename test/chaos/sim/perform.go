@@ -50,7 +50,7 @@ func (h *simServer) performActions(actions []peer.Action) {
 func delayOf(a peer.Action) time.Duration {
 	switch a := a.(type) {
 	case peer.Send:
-		return a.After + dripTime(len(a.Body), a.Chunk, a.Every)
+		return a.After + a.DripTime()
 	case peer.Raw:
 		return a.After
 	case peer.Status:
@@ -71,14 +71,6 @@ func delayOf(a peer.Action) time.Duration {
 		return a.After
 	}
 	return 0
-}
-
-// dripTime returns the time from the first to the last chunk of a slowed message.
-func dripTime(size, chunk int, every time.Duration) time.Duration {
-	if chunk <= 0 || every <= 0 || size <= chunk {
-		return 0
-	}
-	return time.Duration((size-1)/chunk) * every
 }
 
 // performAction performs one action now. An action for a connection that cannot be used any more is dropped, as the machine
