@@ -559,6 +559,9 @@ func (m *Manager) shutDown(drain time.Duration) {
 	m.audit.Close()
 	if m.ownSystem {
 		m.system.Shutdown()
+		// The library keeps a goroutine for a nanosecond after a dead letter. Waiting for it leaves nothing after Close, which a
+		// test in virtual time (testing/synctest) would otherwise fail for.
+		time.Sleep(time.Microsecond)
 	}
 	close(m.closed)
 }
