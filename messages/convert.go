@@ -9,11 +9,10 @@ import (
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
-	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-// The files convert*.go are the only place that turns plain Go types into protobuf and back. This one has how: field by field, by
-// their names.
+// The files convert*.go are the only place that turns plain Go types into protobuf and back. This one has how specs and the like are
+// converted, of which there are few and each has many fields: field by field, by their names. What comes often is written out beside it.
 
 // protoOf fills a message with what a struct holds.
 func protoOf[M proto.Message](from any, into M) M {
@@ -85,40 +84,26 @@ func writeFields(from reflect.Value, to protoreflect.Message) {
 		case v.Kind() == reflect.Slice:
 			names := to.Mutable(p.in).Message()
 			writeList(v, names.Mutable(names.Descriptor().Fields().Get(0)).List())
-		case v.Type() == reflect.TypeFor[time.Time]():
-			if at := v.Interface().(time.Time); !at.IsZero() {
-				to.Set(p.in, protoreflect.ValueOfMessage(timestamppb.New(at).ProtoReflect()))
-			}
 		default:
 			writeFields(v, to.Mutable(p.in).Message())
 		}
 	}
 }
 
-// writeList appends the elements of a list, texts or structs.
+// writeList appends the texts of a list.
 func writeList(from reflect.Value, to protoreflect.List) {
 	for i := range from.Len() {
-		if v := from.Index(i); v.Kind() == reflect.Struct {
-			writeFields(v, to.AppendMutable().Message())
-		} else {
-			to.Append(protoreflect.ValueOfString(v.String()))
-		}
+		to.Append(protoreflect.ValueOfString(from.Index(i).String()))
 	}
 }
 
-// scalarOf returns a text, bytes, truth value or number as a field of a message holds it.
+// scalarOf returns a text, truth value or number as a field of a message holds it.
 func scalarOf(v reflect.Value, in protoreflect.FieldDescriptor) protoreflect.Value {
 	switch in.Kind() {
 	case protoreflect.StringKind:
 		return protoreflect.ValueOfString(v.String())
-	case protoreflect.BytesKind:
-		return protoreflect.ValueOfBytes(v.Bytes())
 	case protoreflect.BoolKind:
 		return protoreflect.ValueOfBool(v.Bool())
-	case protoreflect.DoubleKind:
-		return protoreflect.ValueOfFloat64(v.Float())
-	case protoreflect.Uint64Kind:
-		return protoreflect.ValueOfUint64(v.Uint())
 	case protoreflect.Int32Kind:
 		return protoreflect.ValueOfInt32(clampInt32(int(v.Int())))
 	default:
@@ -154,23 +139,17 @@ func readFields(from protoreflect.Message, to reflect.Value) {
 		case v.Kind() == reflect.Slice:
 			names := got.Message()
 			readList(names.Get(names.Descriptor().Fields().Get(0)).List(), v)
-		case v.Type() == reflect.TypeFor[time.Time]():
-			v.Set(reflect.ValueOf(got.Message().Interface().(*timestamppb.Timestamp).AsTime().Local()))
 		default:
 			readFields(got.Message(), v)
 		}
 	}
 }
 
-// readList makes a list of texts or structs, which is not nil.
+// readList makes a list of texts, which is not nil.
 func readList(from protoreflect.List, to reflect.Value) {
 	to.Set(reflect.MakeSlice(to.Type(), from.Len(), from.Len()))
 	for i := range from.Len() {
-		if v := to.Index(i); v.Kind() == reflect.Struct {
-			readFields(from.Get(i).Message(), v)
-		} else {
-			v.SetString(from.Get(i).String())
-		}
+		to.Index(i).SetString(from.Get(i).String())
 	}
 }
 
@@ -179,14 +158,8 @@ func readScalar(got protoreflect.Value, v reflect.Value) {
 	switch v.Kind() {
 	case reflect.String:
 		v.SetString(got.String())
-	case reflect.Slice:
-		v.SetBytes(got.Bytes())
 	case reflect.Bool:
 		v.SetBool(got.Bool())
-	case reflect.Float64:
-		v.SetFloat(got.Float())
-	case reflect.Uint64:
-		v.SetUint(got.Uint())
 	default:
 		v.SetInt(got.Int())
 		if v.Type() == reflect.TypeFor[Duration]() {

@@ -2040,9 +2040,11 @@ func (x *StatusReply) GetRequestId() string {
 
 // ListTools asks for the tools of the named servers, or of all. Reply: ToolsReply.
 type ListTools struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Servers       []string               `protobuf:"bytes,1,rep,name=servers,proto3" json:"servers,omitempty"`
-	RequestId     string                 `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Servers   []string               `protobuf:"bytes,1,rep,name=servers,proto3" json:"servers,omitempty"`
+	RequestId string                 `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// caller is for whom the list is: with one it holds what that caller may call, as Manager.ToolsFor; without, all tools.
+	Caller        string `protobuf:"bytes,3,opt,name=caller,proto3" json:"caller,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2087,6 +2089,13 @@ func (x *ListTools) GetServers() []string {
 func (x *ListTools) GetRequestId() string {
 	if x != nil {
 		return x.RequestId
+	}
+	return ""
+}
+
+func (x *ListTools) GetCaller() string {
+	if x != nil {
+		return x.Caller
 	}
 	return ""
 }
@@ -2169,14 +2178,20 @@ type ToolEntry struct {
 	// state is live, cached or lost.
 	State string `protobuf:"bytes,4,opt,name=state,proto3" json:"state,omitempty"`
 	// definition is the server's own JSON, byte for byte; empty on the control socket. The rest are its members, as in Tool.
-	Definition    []byte       `protobuf:"bytes,5,opt,name=definition,proto3" json:"definition,omitempty"`
-	Title         string       `protobuf:"bytes,6,opt,name=title,proto3" json:"title,omitempty"`
-	Description   string       `protobuf:"bytes,7,opt,name=description,proto3" json:"description,omitempty"`
-	InputSchema   []byte       `protobuf:"bytes,8,opt,name=input_schema,json=inputSchema,proto3" json:"input_schema,omitempty"`
-	OutputSchema  []byte       `protobuf:"bytes,9,opt,name=output_schema,json=outputSchema,proto3" json:"output_schema,omitempty"`
-	Annotations   *ToolHints   `protobuf:"bytes,10,opt,name=annotations,proto3" json:"annotations,omitempty"`
-	Icons         []*IconEntry `protobuf:"bytes,11,rep,name=icons,proto3" json:"icons,omitempty"`
-	TaskSupport   string       `protobuf:"bytes,12,opt,name=task_support,json=taskSupport,proto3" json:"task_support,omitempty"`
+	Definition   []byte       `protobuf:"bytes,5,opt,name=definition,proto3" json:"definition,omitempty"`
+	Title        string       `protobuf:"bytes,6,opt,name=title,proto3" json:"title,omitempty"`
+	Description  string       `protobuf:"bytes,7,opt,name=description,proto3" json:"description,omitempty"`
+	InputSchema  []byte       `protobuf:"bytes,8,opt,name=input_schema,json=inputSchema,proto3" json:"input_schema,omitempty"`
+	OutputSchema []byte       `protobuf:"bytes,9,opt,name=output_schema,json=outputSchema,proto3" json:"output_schema,omitempty"`
+	Annotations  *ToolHints   `protobuf:"bytes,10,opt,name=annotations,proto3" json:"annotations,omitempty"`
+	Icons        []*IconEntry `protobuf:"bytes,11,rep,name=icons,proto3" json:"icons,omitempty"`
+	TaskSupport  string       `protobuf:"bytes,12,opt,name=task_support,json=taskSupport,proto3" json:"task_support,omitempty"`
+	// A schema that stands in the definition is not written a second time: it is the definition's bytes from start up to end. An end of 0
+	// says that the schema has a field of its own, or that there is none.
+	InputStart    uint32 `protobuf:"varint,13,opt,name=input_start,json=inputStart,proto3" json:"input_start,omitempty"`
+	InputEnd      uint32 `protobuf:"varint,14,opt,name=input_end,json=inputEnd,proto3" json:"input_end,omitempty"`
+	OutputStart   uint32 `protobuf:"varint,15,opt,name=output_start,json=outputStart,proto3" json:"output_start,omitempty"`
+	OutputEnd     uint32 `protobuf:"varint,16,opt,name=output_end,json=outputEnd,proto3" json:"output_end,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2293,6 +2308,34 @@ func (x *ToolEntry) GetTaskSupport() string {
 		return x.TaskSupport
 	}
 	return ""
+}
+
+func (x *ToolEntry) GetInputStart() uint32 {
+	if x != nil {
+		return x.InputStart
+	}
+	return 0
+}
+
+func (x *ToolEntry) GetInputEnd() uint32 {
+	if x != nil {
+		return x.InputEnd
+	}
+	return 0
+}
+
+func (x *ToolEntry) GetOutputStart() uint32 {
+	if x != nil {
+		return x.OutputStart
+	}
+	return 0
+}
+
+func (x *ToolEntry) GetOutputEnd() uint32 {
+	if x != nil {
+		return x.OutputEnd
+	}
+	return 0
 }
 
 // ToolHints is Annotations.
@@ -3418,8 +3461,10 @@ type ListResources struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Servers []string               `protobuf:"bytes,1,rep,name=servers,proto3" json:"servers,omitempty"`
 	// timeout_ms is the time that remains to the caller; 0 means each server's own call timeout. The same below.
-	TimeoutMs     int64  `protobuf:"varint,2,opt,name=timeout_ms,json=timeoutMs,proto3" json:"timeout_ms,omitempty"`
-	RequestId     string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	TimeoutMs int64  `protobuf:"varint,2,opt,name=timeout_ms,json=timeoutMs,proto3" json:"timeout_ms,omitempty"`
+	RequestId string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// caller is on whose behalf the servers are asked, as in CallTool. The same below.
+	Caller        string `protobuf:"bytes,4,opt,name=caller,proto3" json:"caller,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3471,6 +3516,13 @@ func (x *ListResources) GetTimeoutMs() int64 {
 func (x *ListResources) GetRequestId() string {
 	if x != nil {
 		return x.RequestId
+	}
+	return ""
+}
+
+func (x *ListResources) GetCaller() string {
+	if x != nil {
+		return x.Caller
 	}
 	return ""
 }
@@ -3722,6 +3774,7 @@ type ListResourceTemplates struct {
 	Servers       []string               `protobuf:"bytes,1,rep,name=servers,proto3" json:"servers,omitempty"`
 	TimeoutMs     int64                  `protobuf:"varint,2,opt,name=timeout_ms,json=timeoutMs,proto3" json:"timeout_ms,omitempty"`
 	RequestId     string                 `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	Caller        string                 `protobuf:"bytes,4,opt,name=caller,proto3" json:"caller,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3773,6 +3826,13 @@ func (x *ListResourceTemplates) GetTimeoutMs() int64 {
 func (x *ListResourceTemplates) GetRequestId() string {
 	if x != nil {
 		return x.RequestId
+	}
+	return ""
+}
+
+func (x *ListResourceTemplates) GetCaller() string {
+	if x != nil {
+		return x.Caller
 	}
 	return ""
 }
@@ -4136,6 +4196,7 @@ type ListPrompts struct {
 	Servers       []string               `protobuf:"bytes,1,rep,name=servers,proto3" json:"servers,omitempty"`
 	TimeoutMs     int64                  `protobuf:"varint,2,opt,name=timeout_ms,json=timeoutMs,proto3" json:"timeout_ms,omitempty"`
 	RequestId     string                 `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	Caller        string                 `protobuf:"bytes,4,opt,name=caller,proto3" json:"caller,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4187,6 +4248,13 @@ func (x *ListPrompts) GetTimeoutMs() int64 {
 func (x *ListPrompts) GetRequestId() string {
 	if x != nil {
 		return x.RequestId
+	}
+	return ""
+}
+
+func (x *ListPrompts) GetCaller() string {
+	if x != nil {
+		return x.Caller
 	}
 	return ""
 }
@@ -4807,10 +4875,12 @@ func (x *CompleteReply) GetFailure() *Failure {
 // UnsubscribeResource or the server is removed, also over reconnects. Reply: Done. On the control socket the events are the
 // answer, the first when the server has agreed; the subscription lasts until the sender leaves.
 type SubscribeResource struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Server        string                 `protobuf:"bytes,1,opt,name=server,proto3" json:"server,omitempty"`
-	Uri           string                 `protobuf:"bytes,2,opt,name=uri,proto3" json:"uri,omitempty"`
-	RequestId     string                 `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Server    string                 `protobuf:"bytes,1,opt,name=server,proto3" json:"server,omitempty"`
+	Uri       string                 `protobuf:"bytes,2,opt,name=uri,proto3" json:"uri,omitempty"`
+	RequestId string                 `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// caller is whose instance of the server subscribes, where each caller has one. The same below.
+	Caller        string `protobuf:"bytes,4,opt,name=caller,proto3" json:"caller,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4866,12 +4936,20 @@ func (x *SubscribeResource) GetRequestId() string {
 	return ""
 }
 
+func (x *SubscribeResource) GetCaller() string {
+	if x != nil {
+		return x.Caller
+	}
+	return ""
+}
+
 // UnsubscribeResource ends it for everybody. Reply: Done.
 type UnsubscribeResource struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Server        string                 `protobuf:"bytes,1,opt,name=server,proto3" json:"server,omitempty"`
 	Uri           string                 `protobuf:"bytes,2,opt,name=uri,proto3" json:"uri,omitempty"`
 	RequestId     string                 `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	Caller        string                 `protobuf:"bytes,4,opt,name=caller,proto3" json:"caller,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4923,6 +5001,13 @@ func (x *UnsubscribeResource) GetUri() string {
 func (x *UnsubscribeResource) GetRequestId() string {
 	if x != nil {
 		return x.RequestId
+	}
+	return ""
+}
+
+func (x *UnsubscribeResource) GetCaller() string {
+	if x != nil {
+		return x.Caller
 	}
 	return ""
 }
@@ -5031,7 +5116,9 @@ type ServerRequest struct {
 	RemainingMs int64 `protobuf:"varint,5,opt,name=remaining_ms,json=remainingMs,proto3" json:"remaining_ms,omitempty"`
 	// unheard is how many requests of this kind the server made too often before this one and since the last one that was
 	// handed on: they were refused without being asked of anybody.
-	Unheard       int64 `protobuf:"varint,6,opt,name=unheard,proto3" json:"unheard,omitempty"`
+	Unheard int64 `protobuf:"varint,6,opt,name=unheard,proto3" json:"unheard,omitempty"`
+	// caller is whose request the server was at when it asked, or whose instance asks; empty if that is not known.
+	Caller        string `protobuf:"bytes,7,opt,name=caller,proto3" json:"caller,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5106,6 +5193,13 @@ func (x *ServerRequest) GetUnheard() int64 {
 		return x.Unheard
 	}
 	return 0
+}
+
+func (x *ServerRequest) GetCaller() string {
+	if x != nil {
+		return x.Caller
+	}
+	return ""
 }
 
 // ServerRequestReply answers ServerRequest. The request_id is drawn at random, so that who knows it may answer; one that
@@ -5950,6 +6044,7 @@ type PingServer struct {
 	Server        string                 `protobuf:"bytes,1,opt,name=server,proto3" json:"server,omitempty"`
 	TimeoutMs     int64                  `protobuf:"varint,2,opt,name=timeout_ms,json=timeoutMs,proto3" json:"timeout_ms,omitempty"`
 	RequestId     string                 `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	Caller        string                 `protobuf:"bytes,4,opt,name=caller,proto3" json:"caller,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -6001,6 +6096,13 @@ func (x *PingServer) GetTimeoutMs() int64 {
 func (x *PingServer) GetRequestId() string {
 	if x != nil {
 		return x.RequestId
+	}
+	return ""
+}
+
+func (x *PingServer) GetCaller() string {
+	if x != nil {
+		return x.Caller
 	}
 	return ""
 }
@@ -7125,11 +7227,12 @@ const file_messages_messages_proto_rawDesc = "" +
 	"\aservers\x18\x01 \x03(\v2\x16.mcpvisor.ServerStatusR\aservers\x12+\n" +
 	"\afailure\x18\x02 \x01(\v2\x11.mcpvisor.FailureR\afailure\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x03 \x01(\tR\trequestId\"D\n" +
+	"request_id\x18\x03 \x01(\tR\trequestId\"\\\n" +
 	"\tListTools\x12\x18\n" +
 	"\aservers\x18\x01 \x03(\tR\aservers\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x02 \x01(\tR\trequestId\"\xa3\x01\n" +
+	"request_id\x18\x02 \x01(\tR\trequestId\x12\x16\n" +
+	"\x06caller\x18\x03 \x01(\tR\x06caller\"\xa3\x01\n" +
 	"\n" +
 	"ToolsReply\x12\x1e\n" +
 	"\n" +
@@ -7138,7 +7241,7 @@ const file_messages_messages_proto_rawDesc = "" +
 	"\x05tools\x18\x02 \x03(\v2\x13.mcpvisor.ToolEntryR\x05tools\x12+\n" +
 	"\afailure\x18\x03 \x01(\v2\x11.mcpvisor.FailureR\afailure\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x04 \x01(\tR\trequestId\"\x99\x03\n" +
+	"request_id\x18\x04 \x01(\tR\trequestId\"\x99\x04\n" +
 	"\tToolEntry\x12%\n" +
 	"\x0equalified_name\x18\x01 \x01(\tR\rqualifiedName\x12\x16\n" +
 	"\x06server\x18\x02 \x01(\tR\x06server\x12\x12\n" +
@@ -7154,7 +7257,13 @@ const file_messages_messages_proto_rawDesc = "" +
 	"\vannotations\x18\n" +
 	" \x01(\v2\x13.mcpvisor.ToolHintsR\vannotations\x12)\n" +
 	"\x05icons\x18\v \x03(\v2\x13.mcpvisor.IconEntryR\x05icons\x12!\n" +
-	"\ftask_support\x18\f \x01(\tR\vtaskSupport\"\xef\x01\n" +
+	"\ftask_support\x18\f \x01(\tR\vtaskSupport\x12\x1f\n" +
+	"\vinput_start\x18\r \x01(\rR\n" +
+	"inputStart\x12\x1b\n" +
+	"\tinput_end\x18\x0e \x01(\rR\binputEnd\x12!\n" +
+	"\foutput_start\x18\x0f \x01(\rR\voutputStart\x12\x1d\n" +
+	"\n" +
+	"output_end\x18\x10 \x01(\rR\toutputEnd\"\xef\x01\n" +
 	"\tToolHints\x12\x14\n" +
 	"\x05title\x18\x01 \x01(\tR\x05title\x12 \n" +
 	"\tread_only\x18\x02 \x01(\bH\x00R\breadOnly\x88\x01\x01\x12%\n" +
@@ -7271,13 +7380,14 @@ const file_messages_messages_proto_rawDesc = "" +
 	"\x02by\x18\x03 \x01(\tR\x02by\"F\n" +
 	"\x0fIsolationStatus\x12\x19\n" +
 	"\bin_force\x18\x01 \x03(\tR\ainForce\x12\x18\n" +
-	"\amissing\x18\x02 \x03(\tR\amissing\"g\n" +
+	"\amissing\x18\x02 \x03(\tR\amissing\"\x7f\n" +
 	"\rListResources\x12\x18\n" +
 	"\aservers\x18\x01 \x03(\tR\aservers\x12\x1d\n" +
 	"\n" +
 	"timeout_ms\x18\x02 \x01(\x03R\ttimeoutMs\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x03 \x01(\tR\trequestId\"\x95\x01\n" +
+	"request_id\x18\x03 \x01(\tR\trequestId\x12\x16\n" +
+	"\x06caller\x18\x04 \x01(\tR\x06caller\"\x95\x01\n" +
 	"\x0eResourcesReply\x125\n" +
 	"\tresources\x18\x01 \x03(\v2\x17.mcpvisor.ResourceEntryR\tresources\x12-\n" +
 	"\bfailures\x18\x02 \x03(\v2\x11.mcpvisor.FailureR\bfailures\x12\x1d\n" +
@@ -7302,13 +7412,14 @@ const file_messages_messages_proto_rawDesc = "" +
 	"\baudience\x18\x01 \x03(\tR\baudience\x12\x1f\n" +
 	"\bpriority\x18\x02 \x01(\x01H\x00R\bpriority\x88\x01\x01\x12#\n" +
 	"\rlast_modified\x18\x03 \x01(\tR\flastModifiedB\v\n" +
-	"\t_priority\"o\n" +
+	"\t_priority\"\x87\x01\n" +
 	"\x15ListResourceTemplates\x12\x18\n" +
 	"\aservers\x18\x01 \x03(\tR\aservers\x12\x1d\n" +
 	"\n" +
 	"timeout_ms\x18\x02 \x01(\x03R\ttimeoutMs\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x03 \x01(\tR\trequestId\"\xa5\x01\n" +
+	"request_id\x18\x03 \x01(\tR\trequestId\x12\x16\n" +
+	"\x06caller\x18\x04 \x01(\tR\x06caller\"\xa5\x01\n" +
 	"\x16ResourceTemplatesReply\x12=\n" +
 	"\ttemplates\x18\x01 \x03(\v2\x1f.mcpvisor.ResourceTemplateEntryR\ttemplates\x12-\n" +
 	"\bfailures\x18\x02 \x03(\v2\x11.mcpvisor.FailureR\bfailures\x12\x1d\n" +
@@ -7343,13 +7454,14 @@ const file_messages_messages_proto_rawDesc = "" +
 	"\x06server\x18\x02 \x01(\tR\x06server\x12\x18\n" +
 	"\aoutcome\x18\x03 \x01(\tR\aoutcome\x12\x16\n" +
 	"\x06result\x18\x04 \x01(\fR\x06result\x12+\n" +
-	"\afailure\x18\x05 \x01(\v2\x11.mcpvisor.FailureR\afailure\"e\n" +
+	"\afailure\x18\x05 \x01(\v2\x11.mcpvisor.FailureR\afailure\"}\n" +
 	"\vListPrompts\x12\x18\n" +
 	"\aservers\x18\x01 \x03(\tR\aservers\x12\x1d\n" +
 	"\n" +
 	"timeout_ms\x18\x02 \x01(\x03R\ttimeoutMs\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x03 \x01(\tR\trequestId\"\x8d\x01\n" +
+	"request_id\x18\x03 \x01(\tR\trequestId\x12\x16\n" +
+	"\x06caller\x18\x04 \x01(\tR\x06caller\"\x8d\x01\n" +
 	"\fPromptsReply\x12/\n" +
 	"\aprompts\x18\x01 \x03(\v2\x15.mcpvisor.PromptEntryR\aprompts\x12-\n" +
 	"\bfailures\x18\x02 \x03(\v2\x11.mcpvisor.FailureR\bfailures\x12\x1d\n" +
@@ -7415,17 +7527,19 @@ const file_messages_messages_proto_rawDesc = "" +
 	"\x06values\x18\x02 \x03(\tR\x06values\x12\x14\n" +
 	"\x05total\x18\x03 \x01(\x03R\x05total\x12\x19\n" +
 	"\bhas_more\x18\x04 \x01(\bR\ahasMore\x12+\n" +
-	"\afailure\x18\x05 \x01(\v2\x11.mcpvisor.FailureR\afailure\"\\\n" +
+	"\afailure\x18\x05 \x01(\v2\x11.mcpvisor.FailureR\afailure\"t\n" +
 	"\x11SubscribeResource\x12\x16\n" +
 	"\x06server\x18\x01 \x01(\tR\x06server\x12\x10\n" +
 	"\x03uri\x18\x02 \x01(\tR\x03uri\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x03 \x01(\tR\trequestId\"^\n" +
+	"request_id\x18\x03 \x01(\tR\trequestId\x12\x16\n" +
+	"\x06caller\x18\x04 \x01(\tR\x06caller\"v\n" +
 	"\x13UnsubscribeResource\x12\x16\n" +
 	"\x06server\x18\x01 \x01(\tR\x06server\x12\x10\n" +
 	"\x03uri\x18\x02 \x01(\tR\x03uri\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x03 \x01(\tR\trequestId\"\xd3\x01\n" +
+	"request_id\x18\x03 \x01(\tR\trequestId\x12\x16\n" +
+	"\x06caller\x18\x04 \x01(\tR\x06caller\"\xd3\x01\n" +
 	"\x0eHandleRequests\x12\x1a\n" +
 	"\bsampling\x18\x01 \x01(\bR\bsampling\x12%\n" +
 	"\x0esampling_tools\x18\x02 \x01(\bR\rsamplingTools\x12 \n" +
@@ -7433,7 +7547,7 @@ const file_messages_messages_proto_rawDesc = "" +
 	"\x0felicitation_url\x18\x04 \x01(\bR\x0eelicitationUrl\x12\x14\n" +
 	"\x05roots\x18\x05 \x01(\bR\x05roots\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x06 \x01(\tR\trequestId\"\xb3\x01\n" +
+	"request_id\x18\x06 \x01(\tR\trequestId\"\xcb\x01\n" +
 	"\rServerRequest\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\x04R\trequestId\x12\x16\n" +
@@ -7441,7 +7555,8 @@ const file_messages_messages_proto_rawDesc = "" +
 	"\x06method\x18\x03 \x01(\tR\x06method\x12\x16\n" +
 	"\x06params\x18\x04 \x01(\fR\x06params\x12!\n" +
 	"\fremaining_ms\x18\x05 \x01(\x03R\vremainingMs\x12\x18\n" +
-	"\aunheard\x18\x06 \x01(\x03R\aunheard\"e\n" +
+	"\aunheard\x18\x06 \x01(\x03R\aunheard\x12\x16\n" +
+	"\x06caller\x18\a \x01(\tR\x06caller\"e\n" +
 	"\x12ServerRequestReply\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\x04R\trequestId\x12\x16\n" +
@@ -7504,14 +7619,15 @@ const file_messages_messages_proto_rawDesc = "" +
 	"\aLogLine\x12.\n" +
 	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12.\n" +
-	"\amessage\x18\x03 \x01(\v2\x14.mcpvisor.LogMessageR\amessage\"b\n" +
+	"\amessage\x18\x03 \x01(\v2\x14.mcpvisor.LogMessageR\amessage\"z\n" +
 	"\n" +
 	"PingServer\x12\x16\n" +
 	"\x06server\x18\x01 \x01(\tR\x06server\x12\x1d\n" +
 	"\n" +
 	"timeout_ms\x18\x02 \x01(\x03R\ttimeoutMs\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x03 \x01(\tR\trequestId\"p\n" +
+	"request_id\x18\x03 \x01(\tR\trequestId\x12\x16\n" +
+	"\x06caller\x18\x04 \x01(\tR\x06caller\"p\n" +
 	"\tPingReply\x12\x17\n" +
 	"\atook_ns\x18\x01 \x01(\x03R\x06tookNs\x12+\n" +
 	"\afailure\x18\x02 \x01(\v2\x11.mcpvisor.FailureR\afailure\x12\x1d\n" +

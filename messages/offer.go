@@ -16,7 +16,7 @@ type Resource struct {
 	Icons       []Icon               `json:"icons,omitempty"`
 	Annotations *ResourceAnnotations `json:"annotations,omitempty"`
 	// Raw is the whole definition as it stood in the list.
-	Raw json.RawMessage `json:"-" proto:"definition"`
+	Raw json.RawMessage `json:"-"`
 }
 
 // ResourceAnnotations are a server's hints about what to do with a resource or a template. They are untrusted.
@@ -39,7 +39,7 @@ type ResourceTemplate struct {
 	MIMEType    string               `json:"mimeType,omitempty"`
 	Icons       []Icon               `json:"icons,omitempty"`
 	Annotations *ResourceAnnotations `json:"annotations,omitempty"`
-	Raw         json.RawMessage      `json:"-" proto:"definition"`
+	Raw         json.RawMessage      `json:"-"`
 }
 
 // Prompt is a text with gaps that a server offers to be filled. It is immutable.
@@ -48,12 +48,12 @@ type Prompt struct {
 	// mcp__{server}__{prompt}.
 	Server      string           `json:"server"`
 	Name        string           `json:"name"`
-	Qualified   string           `json:"qualifiedName,omitempty" proto:"qualified_name"`
+	Qualified   string           `json:"qualifiedName,omitempty"`
 	Title       string           `json:"title,omitempty"`
 	Description string           `json:"description,omitempty"`
 	Arguments   []PromptArgument `json:"arguments,omitempty"`
 	Icons       []Icon           `json:"icons,omitempty"`
-	Raw         json.RawMessage  `json:"-" proto:"definition"`
+	Raw         json.RawMessage  `json:"-"`
 }
 
 // PromptArgument is one gap of a prompt.

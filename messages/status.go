@@ -11,13 +11,13 @@ import (
 type Status struct {
 	Name       string      `json:"name"`
 	Status     Phase       `json:"status"`
-	ServerInfo *ServerInfo `json:"serverInfo,omitempty" proto:"info"`
+	ServerInfo *ServerInfo `json:"serverInfo,omitempty"`
 	// Error is the last error of a server that is not connected, in one line.
 	Error string `json:"error,omitempty"`
 	// Config is redacted.
 	Config *Spec      `json:"config,omitempty"`
 	Scope  Scope      `json:"scope,omitempty"`
-	Tools  []ToolInfo `json:"tools,omitempty" proto:"tool_list"`
+	Tools  []ToolInfo `json:"tools,omitempty"`
 
 	// InstanceOf is set for an instance of a server whose spec has share "principal": the server's id. Principal is for whom it is, in
 	// one line.
@@ -162,7 +162,7 @@ type Tool struct {
 	// "required", or empty for forbidden.
 	TaskSupport string `json:"taskSupport,omitempty"`
 	// Raw is the whole definition as it stood in the list.
-	Raw json.RawMessage `json:"-" proto:"definition"`
+	Raw json.RawMessage `json:"-"`
 }
 
 // QuarantinedTool is a tool that is not offered, and why.

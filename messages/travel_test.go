@@ -121,3 +121,33 @@ func TestAnEventTravels(t *testing.T) {
 		t.Errorf("%+v became %+v", want, got)
 	}
 }
+
+// TestASchemaTravelsOnce: a tool's definition has its schemas, which are as large as all the rest of it.
+func TestASchemaTravelsOnce(t *testing.T) {
+	in, out := `{"type":"object","properties":{"q":{"type":"string"}}}`, `{"type":"object"}`
+	for _, tool := range []messages.Tool{
+		{Name: "both", InputSchema: []byte(in), OutputSchema: []byte(out), Raw: []byte(`{"outputSchema": ` + out + `, "inputSchema": ` + in + ` }`)},
+		{Name: "one", InputSchema: []byte(in), Raw: []byte(`{"inputSchema":` + in + `}`)},
+		{Name: "a default", InputSchema: []byte(out), Raw: []byte(`{"name":"a default"}`)},
+		{Name: "no definition", InputSchema: []byte(in)},
+		{Name: "no schema", Raw: []byte(`{}`)},
+	} {
+		p := tool.ToProto()
+		if got := p.ToTool(); !reflect.DeepEqual(got, tool) {
+			t.Errorf("%+v became %+v", tool, got)
+		}
+		b, err := proto.Marshal(p)
+		if most := max(len(tool.Raw), len(tool.InputSchema)) + len(tool.OutputSchema) + 40; err != nil || len(b) > most {
+			t.Errorf("%s: %d bytes, %v", tool.Name, len(b), err)
+		}
+	}
+	// Another machine may say anything.
+	for _, p := range []*messages.ToolEntry{
+		{Definition: []byte(`{}`), InputStart: 1, InputEnd: 9}, {Definition: []byte(`{}`), InputStart: 2, InputEnd: 1},
+		{OutputStart: 1 << 31, OutputEnd: 1<<32 - 1},
+	} {
+		if got := p.ToTool(); got.InputSchema != nil || got.OutputSchema != nil {
+			t.Errorf("%v has the schemas %s, %s", p, got.InputSchema, got.OutputSchema)
+		}
+	}
+}

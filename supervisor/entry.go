@@ -69,6 +69,11 @@ func (m messageFacade) GetPrompt(ctx context.Context, c *messages.GetPrompt) (se
 	return res.Server, res.Raw, nil
 }
 
+// ToolsOfCaller returns what the caller of ctx may call of a snapshot: see Manager.ToolsFor.
+func (m messageFacade) ToolsOfCaller(ctx context.Context, s *Snapshot) []*Entry {
+	return m.toolsOfCaller(ctx, s)
+}
+
 // Reload reads the files that the manager follows.
 func (m messageFacade) Reload(ctx context.Context) *messages.ReloadReply {
 	res, err := m.Manager.Reload(ctx)

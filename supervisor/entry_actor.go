@@ -4,11 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"go.uber.org/zap"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/mcpvisor/mcpvisor/actors"
 	"github.com/mcpvisor/mcpvisor/actors/catalog"
@@ -87,6 +90,8 @@ type entryFacade interface {
 	Status() []messages.Status
 	ServerStatus(name string) (messages.Status, error)
 	Tools() *catalog.Snapshot
+	// ToolsOfCaller returns what the caller of ctx may call of a snapshot.
+	ToolsOfCaller(ctx context.Context, s *catalog.Snapshot) []*catalog.Entry
 	Watch(buffer int) *actors.Watcher
 	History(name string) ([]HistoryEntry, error)
 	Logs(server string) []LogLine
@@ -398,30 +403,49 @@ func (e *entryActor) replyStatus(ctx actor.Context, m *messages.GetStatus) {
 	e.sendReply(requesterOf(ctx), reply)
 }
 
-// replyTools replies from one snapshot, whose generation it names: the sender can tell which of two replies is newer.
+// replyTools replies from one snapshot, whose generation it names: the sender can tell which of two replies is newer. For a caller
+// it replies in the background with what that one may call, because Config.Allow is asked.
 func (e *entryActor) replyTools(ctx actor.Context, m *messages.ListTools) {
-	snapshot := e.facade.Tools()
+	facade, snapshot := e.facade, e.facade.Tools()
+	if m.GetCaller() != "" {
+		e.runInBackground(ctx, 0, func(err error) proto.Message { return &messages.ToolsReply{Failure: messages.FailureOf(err)} },
+			func(ctx context.Context) proto.Message {
+				own := slices.DeleteFunc(facade.ToolsOfCaller(ctx, snapshot), func(t *catalog.Entry) bool {
+					return len(m.GetServers()) > 0 && !slices.Contains(m.GetServers(), t.Tool.Server)
+				})
+				return e.toolsReply(m, snapshot, slices.Values(own))
+			})
+		return
+	}
+	all := snapshot.All()
+	if len(m.GetServers()) > 0 {
+		all = func(yield func(*catalog.Entry) bool) {
+			for _, name := range m.GetServers() {
+				for _, t := range snapshot.Server(name) {
+					if !yield(t) {
+						return
+					}
+				}
+			}
+		}
+	}
+	e.sendReply(requesterOf(ctx), e.toolsReply(m, snapshot, all))
+}
+
+// toolsReply has these tools of a snapshot. The failure says which named server is unknown. Any goroutine may call it.
+func (e *entryActor) toolsReply(m *messages.ListTools, snapshot *catalog.Snapshot, all iter.Seq[*catalog.Entry]) *messages.ToolsReply {
 	reply := &messages.ToolsReply{Generation: snapshot.Generation()}
-	add := func(t *catalog.Entry) {
+	for _, name := range m.GetServers() {
+		if e.shared.CellOf(name) == nil {
+			reply.Failure = messages.FailureOf(refusal.UnknownServerError("list tools", name))
+		}
+	}
+	for t := range all {
 		p := t.Tool.ToProto()
 		p.QualifiedName, p.State = t.Name, t.State.String()
 		reply.Tools = append(reply.Tools, p)
 	}
-	if len(m.GetServers()) == 0 {
-		for t := range snapshot.All() {
-			add(t)
-		}
-	}
-	for _, name := range m.GetServers() {
-		if e.shared.CellOf(name) == nil {
-			reply.Failure = messages.FailureOf(refusal.UnknownServerError("list tools", name))
-			continue
-		}
-		for _, t := range snapshot.Server(name) {
-			add(t)
-		}
-	}
-	e.sendReply(requesterOf(ctx), reply)
+	return reply
 }
 
 // addWatch begins a subscription, in the place of the sender's earlier one. The actor watches the subscriber, so that its end

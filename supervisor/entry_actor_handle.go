@@ -33,6 +33,7 @@ type handlerActor struct {
 // answer; id and handler belong to the entry actor.
 type pendingRequest struct {
 	server, method string
+	caller         string // on whose behalf the server asks, if that is known
 	params         json.RawMessage
 	deadline       time.Time
 	unheard        int                // how many requests of the server were refused for their rate before this one
@@ -55,7 +56,7 @@ type requestAbandoned struct{ request *pendingRequest }
 func (e *entryActor) askHandler(
 	ctx context.Context, server, method string, params json.RawMessage, unheard int,
 ) (json.RawMessage, error) {
-	a := &pendingRequest{server: server, method: method, params: params, unheard: unheard, answer: make(chan handlerAnswer, 1)}
+	a := &pendingRequest{server: server, method: method, caller: messages.CallerOf(ctx), params: params, unheard: unheard, answer: make(chan handlerAnswer, 1)}
 	// The request travels through the mailbox, because only the actor knows the handlers.
 	a.deadline, _ = ctx.Deadline()
 	e.root.Send(e.self, a)
@@ -221,7 +222,8 @@ func (e *entryActor) routeRequest(a *pendingRequest) {
 		a.id = binary.BigEndian.Uint64(id[:])
 	}
 	e.pending[a.id] = a
-	m := &messages.ServerRequest{RequestId: a.id, Server: a.server, Method: a.method, Params: a.params, Unheard: int64(a.unheard)}
+	m := &messages.ServerRequest{RequestId: a.id, Server: a.server, Method: a.method, Caller: a.caller, Params: a.params,
+		Unheard: int64(a.unheard)}
 	if !a.deadline.IsZero() {
 		// The handler learns how long an answer is of use; 0 would mean no bound, so the least is 1.
 		m.RemainingMs = max(time.Until(a.deadline).Milliseconds(), 1)

@@ -31,6 +31,11 @@ type requestEnded struct {
 func (e *entryActor) runInBackground(
 	ctx actor.Context, timeoutMs int64, refuse func(error) proto.Message, f func(context.Context) proto.Message,
 ) {
+	// Where the message names a caller, the request is made on its behalf.
+	var caller string
+	if m, ok := ctx.Message().(interface{ GetCaller() string }); ok {
+		caller = m.GetCaller()
+	}
 	to := requesterOf(ctx)
 	if e.inFlight >= maxActorCalls {
 		e.sendReply(to, refuse(&messages.Error{Op: "read", Outcome: messages.OutcomeNotSent, Class: messages.ClassExhausted,
@@ -50,7 +55,7 @@ func (e *entryActor) runInBackground(
 		// The server's own timeouts apply within this bound.
 		wait, cancel := timeoutContext(timeoutMs)
 		defer cancel()
-		reply = f(audit.WithVia(wait, sender.Via, sender.Sender))
+		reply = f(audit.WithVia(messages.WithCaller(wait, caller), sender.Via, sender.Sender))
 	}()
 }
 
@@ -166,7 +171,7 @@ func (e *entryActor) readResource(ctx actor.Context, c *messages.ReadResource) {
 	}
 	e.runInBackground(ctx, c.GetTimeoutMs(), func(err error) proto.Message { return reply("", nil, err) },
 		func(ctx context.Context) proto.Message {
-			return reply(facade.ReadResource(messages.WithCaller(ctx, c.GetCaller()), c))
+			return reply(facade.ReadResource(ctx, c))
 		})
 }
 
@@ -182,7 +187,7 @@ func (e *entryActor) getPrompt(ctx actor.Context, c *messages.GetPrompt) {
 	}
 	e.runInBackground(ctx, c.GetTimeoutMs(), func(err error) proto.Message { return reply("", nil, err) },
 		func(ctx context.Context) proto.Message {
-			return reply(facade.GetPrompt(messages.WithCaller(ctx, c.GetCaller()), c))
+			return reply(facade.GetPrompt(ctx, c))
 		})
 }
 
@@ -196,7 +201,6 @@ func (e *entryActor) completeArgument(ctx actor.Context, c *messages.Complete) {
 	}
 	e.runInBackground(ctx, c.GetTimeoutMs(), func(err error) proto.Message { return reply(messages.Completion{}, err) },
 		func(ctx context.Context) proto.Message {
-			ctx = messages.WithCaller(ctx, c.GetCaller())
 			return reply(facade.Complete(ctx, c.GetServer(), c.ToRequest()))
 		})
 }

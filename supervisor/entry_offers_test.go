@@ -188,7 +188,7 @@ func TestAnActorAnswersWhatServersAsk(t *testing.T) {
 	call := func(tool string) chan string {
 		text := make(chan string, 1)
 		go func() {
-			res, err := m.CallServerTool(context.Background(), "a", tool, nil)
+			res, err := m.CallServerTool(supervisor.WithCaller(context.Background(), "anna"), "a", tool, nil)
 			if err != nil {
 				text <- "error: " + err.Error()
 				return
@@ -206,7 +206,7 @@ func TestAnActorAnswersWhatServersAsk(t *testing.T) {
 	}
 	text := call("sample")
 	r := c.next().(*messages.ServerRequest)
-	if r.GetServer() != "a" || r.GetMethod() != "sampling/createMessage" || !strings.Contains(string(r.GetParams()), `"maxTokens":7`) {
+	if r.GetServer() != "a" || r.GetCaller() != "anna" || r.GetMethod() != "sampling/createMessage" || !strings.Contains(string(r.GetParams()), `"maxTokens":7`) {
 		t.Errorf("%v", r)
 	}
 	answer := []byte(`{"role":"assistant","model":"an actor","content":{"type":"text","text":"yes"}}`)

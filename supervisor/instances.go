@@ -20,8 +20,10 @@ import (
 //
 // The entries are those of one snapshot. They change with its Generation, which also rises when an instance connects, or lists other
 // tools, and with what Allow says.
-func (m *Manager) ToolsFor(ctx context.Context) []*Entry {
-	snapshot := m.Tools()
+func (m *Manager) ToolsFor(ctx context.Context) []*Entry { return m.toolsOfCaller(ctx, m.Tools()) }
+
+// toolsOfCaller is ToolsFor for a snapshot that the caller has.
+func (m *Manager) toolsOfCaller(ctx context.Context, snapshot *Snapshot) []*Entry {
 	own := map[string][]*Entry{}
 	if principal := CallerOf(ctx); principal != "" {
 		for _, server := range m.Servers() {

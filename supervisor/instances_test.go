@@ -13,6 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/supervisor/access"
@@ -459,4 +461,85 @@ func TestAServerWithTheNameOfAnInstanceWins(t *testing.T) {
 			t.Error("a server counts as an instance")
 		}
 	})
+}
+
+// TestMessagesCarryTheirCaller: what an actor asks for by message reaches the instance of the caller that the message names, as the
+// functions of the manager do.
+func TestMessagesCarryTheirCaller(t *testing.T) {
+	m, p := startPersonal(t, func(c *supervisor.Config, _ *supervisor.Spec) {
+		c.Allow = func(ctx context.Context, tool *supervisor.Tool, _ json.RawMessage) error {
+			if tool.Name == "read" && supervisor.CallerOf(ctx) == "ben" {
+				return errors.New("not for you")
+			}
+			return nil
+		}
+	})
+	a := correspond(t, m)
+	for _, ask := range []func(caller string) proto.Message{
+		func(caller string) proto.Message {
+			return &messages.CallTool{Server: "box", Tool: "count", Caller: caller}
+		},
+		func(caller string) proto.Message {
+			return &messages.SubscribeResource{Server: "box", Uri: "x:///1", Caller: caller}
+		},
+		func(caller string) proto.Message {
+			return &messages.ReadResource{Server: "box", Uri: "x:///1", Caller: caller}
+		},
+		func(caller string) proto.Message {
+			return &messages.GetPrompt{Server: "box", Prompt: "p", Caller: caller}
+		},
+		func(caller string) proto.Message {
+			return &messages.Complete{Server: "box", Prompt: "p", Argument: "a", Caller: caller}
+		},
+	} {
+		before := p.dials.Load()
+		a.ask(ask("")) // the server's own connection is there
+		if p.dials.Load() != before {
+			t.Errorf("%T without a caller opened a connection", ask(""))
+		}
+		a.ask(ask("anna"))
+		if got := m.Instances("box"); !slices.Equal(got, []string{"box@anna"}) || p.dials.Load() != before+1 {
+			t.Errorf("after %T the instances are %v", ask("anna"), got)
+		}
+		// An instance is no other caller's.
+		if d := a.ask(&messages.UnsubscribeResource{Server: "box@anna", Uri: "x:///1", Caller: "ben"}).(*messages.Done); !errors.Is(d.GetFailure().ToError(),
+			supervisor.ErrDenied) {
+			t.Errorf("ben's message to anna's instance ended as %v", d)
+		}
+		if err := m.Remove(t.Context(), "box@anna"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// Lists start no instance, and show those of the one that is there.
+	a.ask(&messages.CallTool{Server: "box", Tool: "count", Caller: "anna"})
+	p.mu.Lock()
+	hers := p.peers[p.dials.Load()]
+	p.mu.Unlock()
+	hers.setTools("count", "write", "read")
+	wait, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	for len(m.ToolsFor(supervisor.WithCaller(wait, "anna"))) != 3 && wait.Err() == nil {
+		time.Sleep(5 * time.Millisecond)
+	}
+	for caller, want := range map[string]string{"anna": "count read write", "ben": "count", "": "count read"} {
+		for _, servers := range [][]string{nil, {"box"}} {
+			r := a.ask(&messages.ListTools{Caller: caller, Servers: servers}).(*messages.ToolsReply)
+			var names []string
+			for _, tool := range r.GetTools() {
+				names = append(names, tool.GetName())
+			}
+			if got := strings.Join(names, " "); got != want || r.GetFailure() != nil || r.GetGeneration() != m.Tools().Generation() {
+				t.Errorf("%q is told of the tools %s, with %v", caller, got, r.GetFailure())
+			}
+		}
+	}
+	for _, list := range []proto.Message{
+		&messages.ListResources{Servers: []string{"box@anna"}, Caller: "ben"}, &messages.ListPrompts{Servers: []string{"box@anna"}, Caller: "ben"},
+		&messages.ListResourceTemplates{Servers: []string{"box@anna"}, Caller: "ben"},
+	} {
+		failures := a.ask(list).(interface{ GetFailures() []*messages.Failure }).GetFailures()
+		if len(failures) != 1 || !errors.Is(failures[0].ToError(), supervisor.ErrDenied) {
+			t.Errorf("%T by another caller failed with %v", list, failures)
+		}
+	}
 }

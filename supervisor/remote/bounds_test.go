@@ -8,6 +8,8 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	protoremote "github.com/asynkron/protoactor-go/remote"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 )
@@ -132,6 +134,37 @@ func TestAGapIsTold(t *testing.T) {
 	r.forwardEvent(&messages.WatchEvent{Seq: 4, Server: "own", Kind: "phase"})
 	if gap, next := <-got, <-got; gap.GetKind() != "gap" || gap.GetMissed() != 3 || next.GetSeq() != 4 {
 		t.Errorf("%v, then %v", gap, next)
+	}
+}
+
+// No command that names a caller reaches the manager in the name of another identity.
+func TestEachCallerIsThePeers(t *testing.T) {
+	stamped := 0
+	for name, rule := range messageRules {
+		if rule.kind != kindCommand {
+			continue
+		}
+		kind, err := protoregistry.GlobalTypes.FindMessageByName(protoreflect.FullName(messagePrefix + name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		caller := kind.Descriptor().Fields().ByName("caller")
+		if caller == nil {
+			continue
+		}
+		stamped++
+		for _, own := range []string{"", "anna", "peer-2 anna"} {
+			m := kind.New()
+			m.Set(caller, protoreflect.ValueOfString(own))
+			(&relay{identity: "peer-1", command: m.Interface()}).stampIdentity()
+			got, shared := m.Get(caller).String(), strings.HasSuffix(name, "ubscribeResource")
+			if shared && got != "" || !shared && got != strings.TrimSuffix("peer-1 "+own, " ") {
+				t.Errorf("%s with the caller %q has %q", name, own, got)
+			}
+		}
+	}
+	if stamped < 11 {
+		t.Errorf("only %d commands have a caller", stamped)
 	}
 }
 

@@ -40,6 +40,8 @@
 //     are dropped, and a served manager dials no others. All programs with a certificate of one identity are one
 //     peer. The ids of calls, watches, subscriptions and the questions of servers belong to one identity; a watch
 //     belongs to one actor.
+//   - The caller of a command begins with the peer's identity, so that a server with share "principal" has instances for each
+//     peer. Subscriptions are on the server's own connection, which the peers share.
 //   - A subscription counts when the server has agreed to it. It ends when the identity unsubscribes, or has no
 //     connection left: the server is then asked to announce the resource no more, unless another peer has it too.
 //   - A frame is measured before it is decoded: 131,072 fields, 8 deep. One identity has at most 32 connections, 64

@@ -5,6 +5,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/mcpvisor/mcpvisor/actors"
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -32,26 +33,30 @@ type relay struct {
 	subscription                  *subscription // what a SubscribeResource asks for; nil for other commands
 }
 
-// stampIdentity writes the peer's identity into the command's caller and call id. So a peer cannot call on another's
-// behalf, and cannot get the reply to another's call id.
+// stampIdentity writes the peer's identity into the command's caller and call id. So a peer cannot call, read or list on
+// another's behalf, and cannot get the reply to another's call id. A subscription has no caller, because the peers share it.
 func (r *relay) stampIdentity() {
+	switch m := r.command.(type) {
+	case *messages.SubscribeResource:
+		m.Caller = ""
+	case *messages.UnsubscribeResource:
+		m.Caller = ""
+	default:
+		fields := m.ProtoReflect()
+		if caller := fields.Descriptor().Fields().ByName("caller"); caller != nil {
+			fields.Set(caller, protoreflect.ValueOfString(callerFor(r.identity, fields.Get(caller).String())))
+		}
+	}
 	switch m := r.command.(type) {
 	case *messages.CallTool:
 		r.callID = m.GetCallId()
 		if r.callID != "" {
 			m.CallId = r.identity + " " + r.callID
 		}
-		m.Caller = callerFor(r.identity, m.GetCaller())
 	case *messages.Watch:
 		if r.buffer = int(m.GetBuffer()); r.buffer <= 0 {
 			r.buffer = actors.DefaultWatchBuffer
 		}
-	case *messages.ReadResource:
-		m.Caller = callerFor(r.identity, m.GetCaller())
-	case *messages.GetPrompt:
-		m.Caller = callerFor(r.identity, m.GetCaller())
-	case *messages.Complete:
-		m.Caller = callerFor(r.identity, m.GetCaller())
 	}
 }
 
