@@ -153,6 +153,10 @@ planted: ## plant known bugs, one after the other: who finds them, random days o
 audited: ## 100,000 audited calls, of one manager and of two into one record, with a full disk in the middle; CALLS=how many
 	$(GO) test -count 1 -v -timeout 20m -run '^(TestAuditedCallsOnAFullDisk|TestAuditSurvivesAFullDisk)$$' ./supervisor -calls $(or $(CALLS),100000)
 
+.PHONY: differential
+differential: ## the same random requests to a server and through the gateway: N=how many SEED=first
+	$(GO) test -count 1 -v -timeout 2h -run TestGatewayAnswersAsTheServer ./test/differential -requests $(or $(N),100000) -seed $(or $(SEED),1)
+
 .PHONY: score
 score: build ## the same bad days for the clients of mcp-go and the Go SDK and for ours; TYPESCRIPT=yes: of the TypeScript SDK, too. Writes test/chaos/score/README.md
 ifdef TYPESCRIPT

@@ -17,6 +17,8 @@ type Answerer struct {
 	// Elicit answers elicitation/create. It is called concurrently. nil says that this caller cannot be asked: the
 	// program's own function answers then, and no other caller.
 	Elicit func(ctx context.Context, r ElicitRequest) (ElicitResult, error)
+	// Relays says that another client answers, which bounds itself how often its person is asked.
+	Relays bool
 	// Sample and Roots answer sampling/createMessage and roots/list in the same way.
 	Sample func(ctx context.Context, r SampleRequest) (json.RawMessage, error)
 	Roots  func(ctx context.Context, server string) ([]Root, error)

@@ -46,6 +46,8 @@ type ElicitResult struct {
 	// Content is a JSON object that fits the requested schema; only for an accepted form. It is sent as it is: who shows a
 	// form fills in the defaults that its schema has before the person looks at the whole.
 	Content json.RawMessage `json:"content,omitempty"`
+	// Raw is the whole answer as another client wrote it, a JSON object. If it is set it is sent as it is.
+	Raw json.RawMessage `json:"-"`
 }
 
 // What a person can do with an elicitation: answer it, refuse it, or leave it.
@@ -60,4 +62,6 @@ type Root struct {
 	// URI is a file:// URI.
 	URI  string `json:"uri"`
 	Name string `json:"name,omitempty"`
+	// Raw is the root as another client wrote it, a JSON object. If it is set it is sent as it is.
+	Raw json.RawMessage `json:"-"`
 }

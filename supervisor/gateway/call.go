@@ -31,10 +31,7 @@ func (g *Gateway) callTool(ctx context.Context, v *view, r *serve.Request) ([]by
 	if !ok || shown == "" {
 		return nil, serve.InvalidParams("tools/call names no tool")
 	}
-	if rawjson.IsNull(args) {
-		args = nil
-	}
-	if args != nil && !rawjson.IsObject(args) {
+	if len(args) > 0 && !rawjson.IsObject(args) {
 		return nil, serve.InvalidParams("the arguments must be an object")
 	}
 	to, ok := v.findTool(shown)
@@ -52,6 +49,7 @@ func (g *Gateway) callTool(ctx context.Context, v *view, r *serve.Request) ([]by
 	defer done()
 	option := func(o *wire.Options) {
 		*o = wishes
+		o.OmitArguments = true
 		o.ArgumentsWritten = len(args) > 0 && bytes.IndexByte(args, '\n') < 0 && bytes.IndexByte(args, '\r') < 0
 	}
 	res, err := g.m.CallServerTool(ctx, to.server, to.name, json.RawMessage(args), option)

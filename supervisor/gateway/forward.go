@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -14,17 +15,40 @@ import (
 // reserved is the beginning of the keys of _meta that belong to one hop.
 const reserved = "io.modelcontextprotocol/"
 
-// input is what an agent of the modern era sends again with a request, after a server has asked for it.
-type input struct{ responses, state []byte }
+// input are the members of params that are not read here: what an agent of the modern era sends again with a request, after a server
+// has asked for it, and others, which the server may know.
+type input struct {
+	responses, state []byte
+	others           []byte // as they came, without braces
+}
 
-// takeMember takes a member of params, if it is one of the input.
+// takeMember takes a member of params.
 func (in *input) takeMember(name, value []byte) {
 	switch string(name) {
+	case "_meta":
 	case "inputResponses":
 		in.responses = value
 	case "requestState":
 		in.state = value
+	case "task": // tasks are followed here
+	default:
+		in.others = append(rawjson.AppendText(appendComma(in.others), name), ':')
+		in.others = append(in.others, value...)
 	}
+}
+
+// takeParams takes all members of params but those that are written anew.
+func takeParams(params []byte, written ...string) (in input) {
+	if params == nil {
+		return in
+	}
+	for o := rawjson.ObjectAt(params, 0, 0); o.Next(); {
+		name := o.Name
+		if value := o.Skip(); !slices.Contains(written, string(name)) {
+			in.takeMember(name, value)
+		}
+	}
+	return in
 }
 
 // forwardOptions returns what goes to the server beside the request itself: what of _meta is not of this hop, the wish for progress,
@@ -41,6 +65,7 @@ func (g *Gateway) forwardOptions(r *serve.Request, to named, in input) (o wire.O
 	if o.Capabilities = r.Capabilities; len(o.Capabilities) == 0 {
 		o.Capabilities = json.RawMessage("{}")
 	}
+	o.Input = in.others
 	if !r.Modern() {
 		if st := stateOf(r.Session); st.leveled.Load() {
 			o.LogLevel = messages.LogLevels[st.level.Load()]
@@ -49,17 +74,14 @@ func (g *Gateway) forwardOptions(r *serve.Request, to named, in input) (o wire.O
 	}
 	o.LogLevel, o.PassInput = r.LogLevel, true
 	if in.responses != nil {
-		o.Input = append(append(o.Input, `"inputResponses":`...), in.responses...)
+		o.Input = append(append(appendComma(o.Input), `"inputResponses":`...), in.responses...)
 	}
 	if in.state != nil {
 		state, ok := g.openState(r, to, in.state)
 		if !ok {
 			return o, serve.InvalidParams("requestState is not one that was given for this request, or it is too old")
 		}
-		if len(o.Input) > 0 {
-			o.Input = append(o.Input, ',')
-		}
-		o.Input = append(append(o.Input, `"requestState":`...), state...)
+		o.Input = append(append(appendComma(o.Input), `"requestState":`...), state...)
 	}
 	return o, nil
 }

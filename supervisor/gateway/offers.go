@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"encoding/json"
+	"strings"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
@@ -89,7 +90,18 @@ func listResult(r *serve.Request, member string, n int, definition func(i int) [
 	return append(b, '}'), nil
 }
 
+// onlyPage refuses the cursor of a list that has one page: nobody was given it.
+func onlyPage(r *serve.Request) *serve.Error {
+	if rawjson.IsNull(rawjson.Member(r.Params, "cursor")) {
+		return nil
+	}
+	return serve.InvalidParams("the cursor is not one of this list")
+}
+
 func (g *Gateway) listResources(ctx context.Context, v *view, r *serve.Request) ([]byte, *serve.Error) {
+	if e := onlyPage(r); e != nil {
+		return nil, e
+	}
 	list := v.resources(ctx)
 	v.noteResources(ctx, list)
 	return listResult(r, "resources", len(list), func(i int) []byte { return list[i].Raw })
@@ -115,12 +127,18 @@ func (v *view) noteResources(ctx context.Context, list []messages.Resource) {
 }
 
 func (g *Gateway) listTemplates(ctx context.Context, v *view, r *serve.Request) ([]byte, *serve.Error) {
+	if e := onlyPage(r); e != nil {
+		return nil, e
+	}
 	list := v.templates(ctx)
 	v.noteResources(ctx, nil)
 	return listResult(r, "resourceTemplates", len(list), func(i int) []byte { return list[i].Raw })
 }
 
 func (g *Gateway) listPrompts(ctx context.Context, v *view, r *serve.Request) ([]byte, *serve.Error) {
+	if e := onlyPage(r); e != nil {
+		return nil, e
+	}
 	list, shown := v.prompts(ctx)
 	v.noteListed(func(known *offerSums) {
 		if known.prompts == nil {
@@ -165,7 +183,7 @@ func (g *Gateway) readResource(ctx context.Context, v *view, r *serve.Request) (
 		return nil, unknownResource(uri, r.Modern())
 	}
 	fields := append(append([]byte(`"uri":`), raw...), nil...)
-	return g.forwardRead(ctx, r, named{server, uri}, uri, fields, true)
+	return g.forwardRead(ctx, r, named{server, uri}, uri, fields, takeParams(r.Params, "uri"), true)
 }
 
 func unknownResource(uri string, modern bool) *serve.Error {
@@ -173,12 +191,8 @@ func unknownResource(uri string, modern bool) *serve.Error {
 	return &serve.Error{Code: notFoundCode(modern), Message: "Resource not found", Data: data}
 }
 
-// forwardRead sends a request on, and returns the server's own result. cached results get the hints that the modern era demands.
-func (g *Gateway) forwardRead(ctx context.Context, r *serve.Request, to named, name string, fields []byte, cached bool) ([]byte, *serve.Error) {
-	var in input
-	for o := rawjson.ObjectAt(r.Params, 0, 0); o.Next(); {
-		in.takeMember(o.Name, o.Skip())
-	}
+// forwardRead sends a request on, with fields and what in has of its params, and returns the server's own result. cached results get the hints that the modern era demands.
+func (g *Gateway) forwardRead(ctx context.Context, r *serve.Request, to named, name string, fields []byte, in input, cached bool) ([]byte, *serve.Error) {
 	wishes, e := g.forwardOptions(r, to, in)
 	if e != nil {
 		return nil, e
@@ -225,6 +239,13 @@ func (v *view) findPrompt(ctx context.Context, name string) (to named, ok bool) 
 			return named{list[i].Server, list[i].Name}, true
 		}
 	}
+	if v.server != "" {
+		return named{v.server, name}, true
+	}
+	// A name that is in no list can only belong to the one server that has prompts at all, which says whether it knows it.
+	if servers := v.offered(hasPrompts); len(servers) == 1 {
+		return named{servers[0], strings.TrimPrefix(name, servers[0]+"__")}, true
+	}
 	return named{}, false
 }
 
@@ -239,10 +260,7 @@ func (g *Gateway) getPrompt(ctx context.Context, v *view, r *serve.Request) ([]b
 		return nil, serve.InvalidParams("Unknown prompt: " + messages.Line(shown, 200))
 	}
 	fields := rawjson.AppendText([]byte(`"name":`), to.name)
-	if args := rawjson.Member(r.Params, "arguments"); !rawjson.IsNull(args) {
-		fields = append(append(fields, `,"arguments":`...), args...)
-	}
-	return g.forwardRead(ctx, r, to, to.name, fields, false)
+	return g.forwardRead(ctx, r, to, to.name, fields, takeParams(r.Params, "name"), false)
 }
 
 // completeArgument asks the owner of a prompt or of a template for proposals.
@@ -267,10 +285,5 @@ func (g *Gateway) completeArgument(ctx context.Context, v *view, r *serve.Reques
 		to = named{server, uri}
 		fields = append(fields, ref...)
 	}
-	for _, member := range []string{"argument", "context"} {
-		if value := rawjson.Member(r.Params, member); value != nil {
-			fields = append(append(fields, `,"`+member+`":`...), value...)
-		}
-	}
-	return g.forwardRead(ctx, r, to, "", fields, false)
+	return g.forwardRead(ctx, r, to, "", fields, takeParams(r.Params, "ref"), false)
 }

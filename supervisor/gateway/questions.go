@@ -3,7 +3,7 @@ package gateway
 import (
 	"context"
 	"encoding/json"
-	"fmt"
+	"errors"
 	"sync/atomic"
 
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -45,7 +45,7 @@ type asker struct {
 // prepareAnswers makes the answerer. An agent that has not declared an ability is not asked for it.
 func (a *asker) prepareAnswers(g *Gateway, st *session) {
 	a.g, a.st = g, st
-	a.answerer = messages.Answerer{Elicit: a.answerElicit, Sample: a.answerSample, Roots: a.answerRoots, Log: a.passLog}
+	a.answerer = messages.Answerer{Relays: true, Elicit: a.answerElicit, Sample: a.answerSample, Roots: a.answerRoots, Log: a.passLog}
 }
 
 // abilityOf returns what the agent has declared of an ability, nil if nothing.
@@ -68,7 +68,7 @@ func (a *asker) askAgent(ctx context.Context, ability, method string, params []b
 	}
 	result, e := r.Ask(ctx, method, params)
 	if e != nil {
-		return nil, &messages.Error{Op: "answer", Class: messages.ClassRejected, Text: "the agent gave no answer: " + messages.Line(e.Error(), 200)}
+		return nil, &messages.Error{Op: "answer", Class: messages.ClassRejected, Text: "the agent gave no answer: " + messages.Line(e.Error(), 200), Reply: e.Raw}
 	}
 	if !rawjson.IsObject(result) {
 		return nil, &messages.Error{Op: "answer", Class: messages.ClassProtocol, Text: "the agent's answer is no object"}
@@ -89,9 +89,9 @@ func (a *asker) answerElicit(ctx context.Context, q messages.ElicitRequest) (res
 	if err != nil {
 		return res, err
 	}
-	if err := rawjson.Unmarshal(raw, &res); err != nil {
-		return res, fmt.Errorf("the agent's answer is no elicitation result: %w", err)
-	}
+	// The server gets the agent's own bytes; of them only what is compared with the form is read.
+	res.Action, _ = rawjson.Text(rawjson.Member(raw, "action"))
+	res.Content, res.Raw = rawjson.Member(raw, "content"), raw
 	return res, nil
 }
 
@@ -104,13 +104,18 @@ func (a *asker) answerRoots(ctx context.Context, _ string) ([]messages.Root, err
 	if err != nil {
 		return nil, err
 	}
-	var res struct {
-		Roots []messages.Root `json:"roots"`
+	list := rawjson.Member(raw, "roots")
+	if !rawjson.IsArray(list) {
+		return nil, errors.New("the agent's answer is no list of roots")
 	}
-	if err := rawjson.Unmarshal(raw, &res); err != nil {
-		return nil, fmt.Errorf("the agent's answer is no list of roots: %w", err)
+	var roots []messages.Root
+	for a := rawjson.ArrayAt(list, 0, 0); a.Next(); {
+		root := messages.Root{Raw: a.Skip()}
+		root.URI, _ = rawjson.Text(rawjson.Member(root.Raw, "uri"))
+		root.Name, _ = rawjson.Text(rawjson.Member(root.Raw, "name"))
+		roots = append(roots, root)
 	}
-	return res.Roots, nil
+	return roots, nil
 }
 
 // passLog passes a log message on, if the agent wants its level.

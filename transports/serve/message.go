@@ -29,8 +29,10 @@ func readMessage(body []byte) (m message, e *Error) {
 	switch {
 	case i < len(body) && body[i] == '[':
 		return m, refused(CodeInvalidRequest, "a batch is not accepted: send each message by itself")
+	case i < len(body) && body[i] != '{' && rawjson.Valid(body):
+		return m, refused(CodeInvalidRequest, "the message is no JSON object")
 	case i >= len(body) || body[i] != '{':
-		return m, refused(CodeParse, "Parse error: the message is no JSON object")
+		return m, refused(CodeParse, "Parse error: the message is not valid JSON")
 	}
 	var version, method, answer []byte
 	doubled := false
@@ -83,7 +85,9 @@ func readMessage(body []byte) (m message, e *Error) {
 		if !rawjson.IsObject(m.params) {
 			return m, refused(CodeInvalidParams, "params must be an object")
 		}
-		m.meta = rawjson.Member(m.params, "_meta")
+		if m.meta = rawjson.Member(m.params, "_meta"); rawjson.IsNull(m.meta) {
+			m.meta = nil
+		}
 		if m.meta != nil && !rawjson.IsObject(m.meta) {
 			return m, refused(CodeInvalidParams, "_meta must be an object")
 		}

@@ -86,29 +86,35 @@ func TestAGateOfWhatIsBeingClosedIsClosed(t *testing.T) {
 
 func TestNoProgressAfterTheEnd(t *testing.T) {
 	var seen []float64
-	first, second := &progressReport{[]byte(`{"progress":1}`)}, &progressReport{[]byte(`{"progress":2}`)}
+	var queued []func()
+	put := func(_ int, _ bool, run func()) bool {
+		queued = append(queued, run)
+		return true
+	}
 	p := newProgressReporter(&Options{Progress: func(v messages.Progress) { seen = append(seen, v.Progress) }})
-	p.last.Store(first)
-	p.deliverReport(first)
+	p.addReport([]byte(`{"progress":1}`), put)
+	queued[0]()
 	p.finish(t.Context())
-	if p.deliverReport(second); !slices.Equal(seen, []float64{1}) {
+	p.addReport([]byte(`{"progress":2}`), put)
+	if queued[1](); !slices.Equal(seen, []float64{1}) {
 		t.Errorf("the reports %v were delivered, want the one before the end, once", seen)
 	}
 }
 
-// The answer overtook the report that all is done while the queue of callbacks was busy: the caller saw "1 of 3" as the last.
+// The answer overtook the reports that came before it while the queue of callbacks was busy: the caller saw "1 of 3" as the last, and
+// an agent behind a gateway missed those between. One that the queue has no room for is delivered if it is the newest.
 func TestTheLastProgressIsDeliveredBeforeTheAnswer(t *testing.T) {
 	reporter := func() (*progressReporter, *[]float64) {
 		var seen []float64
 		p := newProgressReporter(&Options{Progress: func(v messages.Progress) { seen = append(seen, v.Progress) }})
-		for _, report := range []string{`{"progress":2}`, `{"progress":3}`} {
-			p.last.Store(&progressReport{[]byte(report)}) // as the reader does; the queue has not run yet
+		for i, report := range []string{`{"progress":1}`, `{"progress":2}`, `{"progress":3}`, `{"progress":4}`} {
+			p.addReport([]byte(report), func(int, bool, func()) bool { return i < 2 }) // as the reader does; the queue has not run yet
 		}
 		return p, &seen
 	}
 	p, seen := reporter()
-	if p.finish(t.Context()); !slices.Equal(*seen, []float64{3}) {
-		t.Errorf("the reports %v were delivered, want the last one", *seen)
+	if p.finish(t.Context()); !slices.Equal(*seen, []float64{1, 2, 4}) {
+		t.Errorf("the reports %v were delivered, want those of the queue and the last one", *seen)
 	}
 	p, seen = reporter()
 	left, leave := context.WithCancel(t.Context())

@@ -5,7 +5,6 @@ import (
 	"context"
 	"strconv"
 	"sync"
-	"sync/atomic"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
@@ -37,43 +36,70 @@ func (s *Session) handleProgress(params []byte) {
 		return
 	}
 	timeout.RestartIdle()
-	report := &progressReport{bytes.Clone(params)} // without the clone the whole body would stay in memory
-	p.last.Store(report)
-	s.callbacks.Put(len(params), false, func() { p.deliverReport(report) })
+	p.addReport(bytes.Clone(params), s.callbacks.Put) // without the clone the whole body would stay in memory
 }
 
-// A progressReport holds the params of one notification until it is delivered.
-type progressReport struct{ params []byte }
-
-// A progressReporter delivers the progress notifications of one request to its caller. Its mutex is held during the callback,
-// so that finish can wait for it.
+// A progressReporter delivers the progress notifications of one request to its caller, in order.
 type progressReporter struct {
-	// last is the newest report as long as it is not delivered. The reader of the connection stores it.
-	last     atomic.Pointer[progressReport]
+	// waitingMu guards waiting, the reports that are in the queue of the callbacks, and overflow, the newest one that did not fit into
+	// it. The reader of the connection takes it, and it is not held during a callback.
+	waitingMu sync.Mutex
+	waiting   [][]byte
+	overflow  []byte
+	// mu is held during the callback, so that finish can wait for it.
 	mu       sync.Mutex
 	finished bool
 	callback func(params []byte)
 }
 
-// finish delivers the newest report if it still waits in the queue, because a caller who got an answer wants to have seen that all
-// is done; a caller whose ctx has ended gets no more. Then it makes sure that the callback does not run any more, and waits for one
-// that is running. The callback must therefore not wait for its own request to return.
+// addReport queues a report by put. One that does not fit is kept until there is a newer one.
+func (p *progressReporter) addReport(params []byte, put func(size int, mandatory bool, run func()) bool) {
+	p.waitingMu.Lock()
+	defer p.waitingMu.Unlock()
+	if put(len(params), false, p.deliverReport) {
+		p.waiting, p.overflow = append(p.waiting, params), nil
+		return
+	}
+	p.overflow = params
+}
+
+// takeReport returns the oldest report that waits, nil if none does.
+func (p *progressReporter) takeReport() (params []byte) {
+	p.waitingMu.Lock()
+	defer p.waitingMu.Unlock()
+	if len(p.waiting) == 0 {
+		params, p.overflow = p.overflow, nil
+		return params
+	}
+	params, p.waiting = p.waiting[0], p.waiting[1:]
+	return params
+}
+
+// finish delivers the reports that still wait, because a caller who got an answer wants to have seen what came before it; a caller
+// whose ctx has ended gets no more. Then it makes sure that the callback does not run any more, and waits for one that is running.
+// The callback must therefore not wait for its own request to return.
 func (p *progressReporter) finish(ctx context.Context) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if report := p.last.Swap(nil); report != nil && !p.finished && ctx.Err() == nil {
-		p.callback(report.params)
+	for !p.finished && ctx.Err() == nil {
+		params := p.takeReport()
+		if params == nil {
+			break
+		}
+		p.callback(params)
 	}
 	p.finished = true
 }
 
-// deliverReport calls the callback, unless the request has returned. It runs on the queue callbacks.
-func (p *progressReporter) deliverReport(report *progressReport) {
+// deliverReport calls the callback, unless the request has returned, which delivers what waits. It runs on the queue callbacks.
+func (p *progressReporter) deliverReport() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.finished {
-		p.last.CompareAndSwap(report, nil)
-		p.callback(report.params)
+	if p.finished {
+		return
+	}
+	if params := p.takeReport(); params != nil {
+		p.callback(params)
 	}
 }
 

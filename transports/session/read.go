@@ -104,6 +104,7 @@ func (s *Session) Forward(ctx context.Context, method, name string, fields json.
 	if problem := o.metaProblem(); problem != "" {
 		return nil, invalidReadError(problem)
 	}
+	defer s.awaitLogs(ctx)
 	raw, e := s.requestResult(ctx, "read", request{method: method, name: name, fields: fields, opts: o})
 	if e != nil {
 		return nil, e

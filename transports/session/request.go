@@ -31,12 +31,14 @@ type Options struct {
 	// ArgumentsWritten says that the caller wrote the arguments of the call with [rawjson.AppendValue]: a JSON object in one
 	// line. They are then not read before they are sent.
 	ArgumentsWritten bool
+	// OmitArguments leaves out arguments that the caller did not give; without it they are sent as an empty object.
+	OmitArguments bool
 	// Capabilities and LogLevel take the place of the session's own in the _meta of a request of the modern era, for a caller that
 	// passes on what another client asks: an object, and one of messages.LogLevels. Empty means the session's own.
 	Capabilities json.RawMessage
 	LogLevel     string
-	// PassInput returns a result that requires input as it came, in the place of asking the Handlers; Input are the further
-	// members of params with which such a caller asks again, without braces.
+	// PassInput returns a result that requires input as it came, in the place of asking the Handlers. Input are further members of
+	// params as another client wrote them, without braces: those with which it asks again, and those that nobody knows.
 	PassInput bool
 	Input     json.RawMessage
 }
@@ -81,14 +83,16 @@ func (r *request) appendTo(b []byte, id int64, m *modernParams, extra []byte) []
 	if r.method == "tools/call" {
 		b = append(b, `"name":`...)
 		b = jsonrpc.AppendString(b, r.name)
-		b = append(b, `,"arguments":`...)
 		switch {
-		case len(r.args) == 0:
-			b = append(b, `{}`...)
-		case r.opts != nil && r.opts.ArgumentsWritten:
-			b = append(b, r.args...)
-		default:
-			b = jsonrpc.AppendOneLine(b, r.args)
+		case len(r.args) > 0:
+			b = append(b, `,"arguments":`...)
+			if r.opts != nil && r.opts.ArgumentsWritten {
+				b = append(b, r.args...)
+			} else {
+				b = jsonrpc.AppendOneLine(b, r.args)
+			}
+		case r.opts == nil || !r.opts.OmitArguments:
+			b = append(b, `,"arguments":{}`...)
 		}
 	}
 	for _, fields := range [2][]byte{r.fields, extra} {

@@ -126,6 +126,15 @@ func (d *Handler) HandlersFor(server string) (h session.Handlers) {
 	return h
 }
 
+// takeUnlessRelayed counts a question, unless another client gets it: one shared server may ask for all its clients, and each of them
+// bounds what its own person sees.
+func takeUnlessRelayed(limits *rateLimits, caller *messages.Answerer, server string) (unheard int, heard bool) {
+	if caller != nil && caller.Relays {
+		return 0, true
+	}
+	return limits.takeRequest(server, time.Now())
+}
+
 // elicitFunc returns the function that answers a server's questions to the person. It refuses what the person must not see: too
 // many questions, requests that can be read in two ways, and forms that cannot be used. The answer is checked before it is sent.
 func (d *Handler) elicitFunc(server string, ask func(context.Context, messages.ElicitRequest) (messages.ElicitResult, error)) func(
@@ -134,7 +143,8 @@ func (d *Handler) elicitFunc(server string, ask func(context.Context, messages.E
 		defer d.recoverPanic(server, "elicitation", &err)
 		// The request carries no name of its server; the program shall show one.
 		r.Server = server
-		unheard, heard := d.elicitLimits.takeRequest(server, time.Now())
+		caller := messages.AnswererOf(ctx)
+		unheard, heard := takeUnlessRelayed(&d.elicitLimits, caller, server)
 		if r.Unheard = unheard; !heard {
 			d.warnUnheard(server, "it asks the person too often; the question was not shown")
 			return messages.ElicitResult{}, notShownError("it asks too often")
@@ -152,7 +162,7 @@ func (d *Handler) elicitFunc(server string, ask func(context.Context, messages.E
 		}
 		// A caller of ElicitedBy answers for its own requests; the session has put it into the context.
 		answerer := ask
-		if caller := messages.AnswererOf(ctx); caller != nil && caller.Elicit != nil {
+		if caller != nil && caller.Elicit != nil {
 			answerer = caller.Elicit
 		}
 		if res, err = answerer(ctx, r); err != nil {
@@ -181,7 +191,8 @@ func (d *Handler) sampleFunc(server string, ask func(context.Context, messages.S
 	return func(ctx context.Context, r messages.SampleRequest) (raw json.RawMessage, err error) {
 		defer d.recoverPanic(server, "sampling", &err)
 		r.Server = server
-		unheard, heard := d.sampleLimits.takeRequest(server, time.Now())
+		caller := messages.AnswererOf(ctx)
+		unheard, heard := takeUnlessRelayed(&d.sampleLimits, caller, server)
 		if r.Unheard = unheard; !heard {
 			d.warnUnheard(server, "it asks for the model too often; it was refused")
 			return nil, RefusedError("too many requests for the model")
@@ -191,7 +202,7 @@ func (d *Handler) sampleFunc(server string, ask func(context.Context, messages.S
 		}
 		// An answer of the model counts as one too: the request that caused it is not sent a second time.
 		answerer := ask
-		if caller := messages.AnswererOf(ctx); caller != nil && caller.Sample != nil {
+		if caller != nil && caller.Sample != nil {
 			answerer = caller.Sample
 		}
 		if raw, err = answerer(ctx, r); err == nil {

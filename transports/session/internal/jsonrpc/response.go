@@ -6,6 +6,8 @@ import "strconv"
 type ResponseError struct {
 	Code int
 	Text string
+	// Raw is the whole object, which is sent in the place of Code and Text if it is set.
+	Raw []byte
 }
 
 // AppendAnswer appends a response to a request of the server. The id is echoed byte for byte, because a server may
@@ -17,6 +19,9 @@ func AppendAnswer(b []byte, id string, result []byte, refused *ResponseError) []
 		b = append(b, `,"result":`...)
 		b = AppendOneLine(b, result)
 		return append(b, '}')
+	}
+	if refused.Raw != nil {
+		return append(AppendOneLine(append(b, `,"error":`...), refused.Raw), '}')
 	}
 	b = append(b, `,"error":{"code":`...)
 	b = strconv.AppendInt(b, int64(refused.Code), 10)

@@ -13,6 +13,11 @@ import (
 // HandlerError returns the error that a server gets for a handler's error. It contains no text of the handler's
 // error, which may hold secrets.
 func HandlerError(err error) *jsonrpc.ResponseError {
+	// A client that was asked in our place has refused in its own words, which the server may have: they are about its question.
+	var e *messages.Error
+	if errors.As(err, &e) && e.Op == "answer" && jsonrpc.IsWholeObject(e.Reply) {
+		return &jsonrpc.ResponseError{Raw: e.Reply}
+	}
 	if errors.Is(err, messages.ErrNotShown) {
 		return &jsonrpc.ResponseError{Code: jsonrpc.CodeInternal, Text: "nobody could be asked: " + messages.ErrNotShown.Error()}
 	}
@@ -29,16 +34,22 @@ func AnswerRoots(ctx context.Context, list func(context.Context) ([]messages.Roo
 	if err != nil {
 		return nil, HandlerError(err)
 	}
-	if roots == nil { // the specification demands an array; nil would become null
-		roots = []messages.Root{}
+	raw := []byte(`{"roots":[`) // the specification demands an array, also of nothing
+	for i, root := range roots {
+		if i > 0 {
+			raw = append(raw, ',')
+		}
+		if jsonrpc.IsWholeObject(root.Raw) {
+			raw = jsonrpc.AppendOneLine(raw, root.Raw)
+			continue
+		}
+		one, err := json.Marshal(root)
+		if err != nil {
+			return nil, HandlerError(err)
+		}
+		raw = append(raw, one...)
 	}
-	raw, err := json.Marshal(struct {
-		Roots []messages.Root `json:"roots"`
-	}{roots})
-	if err != nil {
-		return nil, HandlerError(err)
-	}
-	return raw, nil
+	return append(raw, "]}"...), nil
 }
 
 // AnswerSampling answers sampling/createMessage with what sample returns. allowTools is true if sampling.tools was announced.

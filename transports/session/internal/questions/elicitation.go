@@ -66,6 +66,12 @@ func ReadElicitation(params []byte) messages.ElicitRequest {
 // person saw last is sent. 2025-11-25: "content … Only present when action is "accept" and mode was "form"".
 func encodeElicitResult(r messages.ElicitRequest, res messages.ElicitResult) ([]byte, *jsonrpc.ResponseError) {
 	switch res.Action {
+	case messages.ElicitAccept, messages.ElicitDecline, messages.ElicitCancel:
+		if jsonrpc.IsWholeObject(res.Raw) {
+			return res.Raw, nil
+		}
+	}
+	switch res.Action {
 	case messages.ElicitAccept:
 	case messages.ElicitDecline, messages.ElicitCancel:
 		return []byte(`{"action":"` + res.Action + `"}`), nil

@@ -33,8 +33,8 @@ type queuedItem struct {
 }
 
 // Put queues run, which keeps size bytes alive until it has run. A mandatory item is never dropped and is not counted against
-// the memory; its sender bounds how many there are.
-func (l *Queue) Put(size int, mandatory bool, run func()) {
+// the memory; its sender bounds how many there are. taken is false for an item that was dropped.
+func (l *Queue) Put(size int, mandatory bool, run func()) (taken bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	full := len(l.queue) >= l.MaxItems || len(l.queue) > 0 && l.bytes+size > l.MaxBytes
@@ -45,12 +45,13 @@ func (l *Queue) Put(size int, mandatory bool, run func()) {
 		}
 		if full || item.memoryHeld > 0 && l.Memory.Reserve(item.memoryHeld) != nil {
 			l.dropped++
-			return
+			return false
 		}
 	}
 	l.queue = append(l.queue, item)
 	l.bytes += size
 	l.startWorker()
+	return true
 }
 
 // Open starts the queue, which only collects items before that: they may use a connection that Dial has not returned yet.
