@@ -14,7 +14,6 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/internal/requests"
 	"github.com/mcpvisor/mcpvisor/supervisor/internal/toolcache"
 	"github.com/mcpvisor/mcpvisor/transports"
-	"github.com/mcpvisor/mcpvisor/transports/budget"
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
@@ -39,10 +38,10 @@ func newManager(cfg Config) (*Manager, actor.Actor) {
 	})
 	credentialSet := credentials.New(credentials.Options{
 		Provider: cfg.AuthProvider, Store: cfg.AuthStore, Locks: cfg.AuthLocks, ClientName: cfg.ClientName,
-		Guard: cfg.Guard, InheritEnv: cfg.InheritEnv, Log: cfg.Logger,
+		Guard: cfg.Guard, InheritEnv: cfg.InheritEnv, LookupEnv: cfg.LookupEnv, Log: cfg.Logger,
 	})
 	m := &Manager{
-		cfg: cfg, system: cfg.System, shared: shared, rules: rules, audit: audit, credentials: credentialSet, budget: budget.New(cfg.MemoryBudget),
+		cfg: cfg, system: cfg.System, shared: shared, rules: rules, audit: audit, credentials: credentialSet, budget: cfg.SharedLimits.budgetFor(&cfg),
 		permissions: permissions.New(permissions.Options{
 			Rules: rules, Pin: cfg.Pin, LeastPin: cfg.LeastPin, Allow: cfg.Allow, Store: cfg.Pins, Audit: audit, Log: cfg.Logger,
 			Asker:   asker.New(asker.Options{Ask: questionFunc(cfg.Ask), Audit: audit, Log: cfg.Logger, Done: closing}),
@@ -61,7 +60,7 @@ func newManager(cfg Config) (*Manager, actor.Actor) {
 	}
 	m.calls = m.newCalls()
 	supervisorActor, stopped := core.New(core.Options{
-		Configured: cfg.Servers, Common: m.newCommon(), Restart: cfg.Restart, Limits: cfg.Gate, WithdrawAfter: cfg.WithdrawAfter,
+		Configured: cfg.Servers, Common: m.newCommon(), Restart: cfg.Restart, Limits: cfg.Gate, SharedGate: cfg.SharedLimits.sharedGate(), WithdrawAfter: cfg.WithdrawAfter,
 		Rand: cfg.Rand, ActorOptions: cfg.ActorOptions, Specs: m.opener, Credentials: credentialSet, Budget: m.budget,
 		LoadToolList: m.toolCache.LoadToolList,
 	}, shared)

@@ -99,11 +99,20 @@ func (m *Manager) leaveInstance(_ context.Context, r *actors.Request, err error)
 func (m *Manager) permit(ctx context.Context, r *actors.Request) error {
 	switch {
 	case r.Entry != nil:
-		return m.permissions.AllowCall(ctx, r.Entry.Tool, r.Args, &r.Trace)
+		if err := m.permissions.AllowCall(ctx, r.Entry.Tool, r.Args, &r.Trace); err != nil {
+			return err
+		}
 	case r.SkipsRules:
 		return nil
+	default:
+		if err := m.permissions.CheckRead(r.Server); err != nil {
+			return err
+		}
 	}
-	return m.permissions.CheckRead(r.Server)
+	if other := secondJudge(ctx); other != nil && other != m {
+		return other.permit(withoutSecondJudge(ctx), r)
+	}
+	return nil
 }
 
 // sanitize lets Config.Sanitize rewrite the result of a tool. The result of a task belongs to a tool whose name is not known.

@@ -30,9 +30,9 @@ import (
 //
 //   - servers: Servers, InProcess, Transport, Wrap, Policy, Managed, AllowedTransports, Guard, InheritEnv
 //   - where the manager lives: Logger, System, ActorOptions, ClientName, ClientVersion, CacheDir, Rand
-//   - credentials: AuthProvider, AuthStore, AuthLocks, LoginPrompt
+//   - credentials: AuthProvider, AuthStore, AuthLocks, LookupEnv, LoginPrompt
 //   - when servers are tried again: Restart, Gate, Timing, WithdrawAfter, CallWait
-//   - bounds: MaxInFlight, MaxQueued, MemoryBudget
+//   - bounds: MaxInFlight, MaxQueued, MemoryBudget, SharedLimits
 //   - which tools may be called: Naming, Access, Ask, Allow, Pins, Pin, LeastPin
 //   - what stands in the way of calls: Interceptors, Sanitize, SkipOutputCheck, Audit, AuditOptions, AuditProject
 //   - what servers may ask: Elicit, ElicitURL, Sample, SampleTools, Roots
@@ -73,6 +73,9 @@ type Config struct {
 	// that uses the same store; nil means LocksFor(DefaultAuthOptions()), and for an *auth.Memory locks of its own.
 	AuthStore auth.Store
 	AuthLocks *auth.Locks
+	// LookupEnv returns the variables that specs name under auth.fromEnv; nil means those of this process. A program that runs servers
+	// for another one gives the variables of that.
+	LookupEnv func(name string) (string, bool)
 	// LoginPrompt gives the way in which Login asks the person, where the options of Login do not.
 	LoginPrompt func(server string) oauth.Prompt
 	// Policy says which commands may run and which URLs may be reached; the zero value refuses none. Managed are those of
@@ -119,6 +122,10 @@ type Config struct {
 	// oldest go. Less protects a small machine, and keeps servers with very long lists, or a Spec.MaxMessage of hundreds of MiB,
 	// from working.
 	MemoryBudget int64
+
+	// SharedLimits, if not nil, are one gate and one memory budget for several managers of a program, in the place of Gate and
+	// MemoryBudget: see NewSharedLimits.
+	SharedLimits *SharedLimits
 
 	// Naming says how tools are named for a model; the zero value is mcp__{server}__{tool}, at most 64 characters.
 	Naming messages.Naming

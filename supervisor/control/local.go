@@ -11,6 +11,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/supervisor/access"
+	"github.com/mcpvisor/mcpvisor/supervisor/internal/joined"
 	"github.com/mcpvisor/mcpvisor/transports/stdio"
 )
 
@@ -20,16 +21,20 @@ type LocalConfig struct {
 	Project, Origin string
 	// InheritEnv is the manager's Config.InheritEnv.
 	InheritEnv bool
+	// Shared are further managers, whose servers the backend shows beside those of the first: see gateway.Config.
+	Shared []*supervisor.Manager
 }
 
 // Local returns a Backend for a manager of this process. It owns nothing of the manager: the caller closes it.
 func Local(m *supervisor.Manager, cfg LocalConfig) Backend {
-	return &localBackend{m: m, cfg: cfg, started: time.Now()}
+	return &localBackend{m: m, all: append(joined.Managers{m}, cfg.Shared...), cfg: cfg, started: time.Now()}
 }
 
-// localBackend is the Backend of Local. It is safe for concurrent use, because the manager is.
+// localBackend is the Backend of Local. It is safe for concurrent use, because the managers are.
 type localBackend struct {
+	// m has the rules and the files of the project, and all are those that have its servers, m the first of them.
 	m       *supervisor.Manager
+	all     joined.Managers
 	cfg     LocalConfig
 	started time.Time
 	watches watchCounts // of resources, by the methods Watch that run
@@ -41,7 +46,7 @@ var _ Backend = (*localBackend)(nil)
 func (l *localBackend) Hello(context.Context) (Hello, error) {
 	h := Hello{
 		PID: os.Getpid(), Version: supervisor.Version(), Started: l.started,
-		Project: l.cfg.Project, Origin: l.cfg.Origin, Names: l.m.Servers(),
+		Project: l.cfg.Project, Origin: l.cfg.Origin, Names: l.all.Servers(),
 	}
 	if st := l.m.AuditStats(); st.Added > 0 { // without a record kept there is none to describe
 		h.Audit = &st
@@ -57,11 +62,11 @@ func (l *localBackend) Status(ctx context.Context, q StatusQuery) ([]messages.St
 		}
 	}
 	if len(q.Servers) == 0 {
-		return l.m.Status(), nil
+		return l.all.Status(), nil
 	}
 	out := make([]messages.Status, 0, len(q.Servers))
 	for _, name := range q.Servers {
-		st, err := l.m.ServerStatus(name)
+		st, err := l.all.Of(name).ServerStatus(name)
 		if err != nil {
 			return nil, err
 		}
@@ -75,16 +80,16 @@ func (l *localBackend) Status(ctx context.Context, q StatusQuery) ([]messages.St
 func (l *localBackend) waitSettled(ctx context.Context, q StatusQuery) error {
 	wait, cancel := context.WithTimeout(ctx, q.Wait)
 	defer cancel()
-	w := l.m.Watch(4096) // before the first look, so that no change is missed in between
-	defer w.Close()
+	activity, stop := l.watchActivity() // before the first look, so that no change is missed in between
+	defer stop()
 	// Each round waits until all servers have an outcome; with Retries another follows while one of them will be
 	// tried again.
 	for retry := true; retry; {
 		// The status itself says which spec cannot work.
-		if err := l.m.Settled(wait, q.Servers...); err != nil && wait.Err() == nil && !errors.Is(err, supervisor.ErrNotConnected) {
+		if err := l.all.Settled(wait, q.Servers...); err != nil && wait.Err() == nil && !errors.Is(err, supervisor.ErrNotConnected) {
 			return err
 		}
-		retry = q.Retries && l.hasPendingRetry(q.Servers) && waitForActivity(wait, w)
+		retry = q.Retries && l.hasPendingRetry(q.Servers) && waitForActivity(wait, activity)
 	}
 	// The caller has interrupted the command: that is an error, other than the end of the wait.
 	if err := ctx.Err(); err != nil && messages.ClassOf(err) == messages.ClassCanceled {
@@ -95,30 +100,52 @@ func (l *localBackend) waitSettled(ctx context.Context, q StatusQuery) error {
 
 // hasPendingRetry reports whether an attempt of one of the servers ran out of time and the next one is scheduled.
 func (l *localBackend) hasPendingRetry(servers []string) bool {
-	return slices.ContainsFunc(l.m.Status(), func(st messages.Status) bool {
+	return slices.ContainsFunc(l.all.Status(), func(st messages.Status) bool {
 		return st.Status == messages.Failed && st.Class == messages.ClassTimeout && st.Retry == messages.RetryAt &&
 			(len(servers) == 0 || slices.Contains(servers, st.Name))
 	})
 }
 
-// waitForActivity waits until a server does something else than fail; false if ctx ends first. An older event in the
-// watcher only costs one more look.
-func waitForActivity(ctx context.Context, w *supervisor.Watcher) bool {
-	for {
-		e, err := w.Next(ctx)
-		if err != nil {
-			return false
+// watchActivity begins to watch for a server that does something else than fail; the channel then has a value. The caller calls stop.
+func (l *localBackend) watchActivity() (activity <-chan struct{}, stop func()) {
+	noticed := make(chan struct{}, 1)
+	var watchers []*supervisor.Watcher
+	for _, m := range l.all {
+		w := m.Watch(4096)
+		watchers = append(watchers, w)
+		go func() { // it ends with the watcher
+			defer func() { _ = recover() }() // the wait then ends with its time
+			for e := range w.Events(context.Background()) {
+				// After a gap the events in between are unknown, so it counts as activity.
+				if e.Kind == messages.EventGap || e.Kind == messages.EventPhase && e.Status != nil && e.Status.Status != messages.Failed {
+					select {
+					case noticed <- struct{}{}:
+					default:
+					}
+				}
+			}
+		}()
+	}
+	return noticed, func() {
+		for _, w := range watchers {
+			w.Close()
 		}
-		// After a gap the events in between are unknown, so it counts as activity.
-		if e.Kind == messages.EventGap || e.Kind == messages.EventPhase && e.Status != nil && e.Status.Status != messages.Failed {
-			return true
-		}
+	}
+}
+
+// waitForActivity waits until there is some; false if ctx ends first. An older event only costs one more look.
+func waitForActivity(ctx context.Context, activity <-chan struct{}) bool {
+	select {
+	case <-activity:
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 
 // Tools implements Backend.
 func (l *localBackend) Tools(ctx context.Context, servers ...string) ([]Tool, error) {
-	entries, err := l.m.ToolsOf(ctx, servers...)
+	entries, err := l.all.ToolsOf(ctx, servers...)
 	if err != nil {
 		return nil, err
 	}
@@ -156,9 +183,11 @@ func (l *localBackend) Call(ctx context.Context, c Call) (Result, error) {
 	}
 	// The qualified name wins if both are given.
 	if c.Qualified != "" {
-		res, err = l.m.CallTool(ctx, c.Qualified, args, c.callOptions()...)
+		m, ctx := l.all.OwnerOfQualified(ctx, c.Qualified)
+		res, err = m.CallTool(ctx, c.Qualified, args, c.callOptions()...)
 	} else {
-		res, err = l.m.CallServerTool(ctx, c.Server, c.Tool, args, c.callOptions()...)
+		m, ctx := l.all.Owner(ctx, c.Server)
+		res, err = m.CallServerTool(ctx, c.Server, c.Tool, args, c.callOptions()...)
 	}
 	if err != nil {
 		return Result{}, err
@@ -168,11 +197,12 @@ func (l *localBackend) Call(ctx context.Context, c Call) (Result, error) {
 
 // History implements Backend.
 func (l *localBackend) History(_ context.Context, server string) (History, error) {
-	st, err := l.m.ServerStatus(server)
+	m := l.all.Of(server)
+	st, err := m.ServerStatus(server)
 	if err != nil {
 		return History{}, err
 	}
-	entries, err := l.m.History(server)
+	entries, err := m.History(server)
 	if err != nil {
 		return History{}, err
 	}
@@ -201,23 +231,27 @@ func (l *localBackend) Permissions(context.Context) (access.Rules, error) {
 
 // Reload implements Backend.
 func (l *localBackend) Reload(ctx context.Context) (supervisor.ReloadResult, error) {
+	// The shared servers first: what the project hides of them must be there before.
+	for _, m := range l.all[1:] {
+		_, _ = m.Reload(ctx) // what is wrong with the user's files stands in the answer about the project's, which has them, too
+	}
 	return l.m.Reload(ctx)
 }
 
 // Reconnect implements Backend.
 func (l *localBackend) Reconnect(ctx context.Context, server string) error {
-	return l.m.Reconnect(ctx, server)
+	return l.all.Of(server).Reconnect(ctx, server)
 }
 
 // Enable implements Backend.
 func (l *localBackend) Enable(ctx context.Context, server string) error {
-	return l.m.Toggle(ctx, server, true)
+	return l.all.Of(server).Toggle(ctx, server, true)
 }
 
 // Disable implements Backend. Disconnect also closes the connection, Toggle keeps it.
 func (l *localBackend) Disable(ctx context.Context, server string, disconnect bool) error {
 	if disconnect {
-		return l.m.Disconnect(ctx, server)
+		return l.all.Of(server).Disconnect(ctx, server)
 	}
-	return l.m.Toggle(ctx, server, false)
+	return l.all.Of(server).Toggle(ctx, server, false)
 }

@@ -2,10 +2,12 @@ package control
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/supervisor/internal/joined"
 )
 
 // callOptions returns the manager's options for the hooks; Ask and Permit travel in the context instead.
@@ -21,17 +23,17 @@ func (a *CallHooks) callOptions() (opts []supervisor.CallOption) {
 
 // Resources implements Backend.
 func (l *localBackend) Resources(ctx context.Context, servers ...string) ([]messages.Resource, error) {
-	return l.m.Resources(ctx, servers...)
+	return joined.ListOf(ctx, l.all, servers, (*supervisor.Manager).Resources)
 }
 
 // Templates implements Backend.
 func (l *localBackend) Templates(ctx context.Context, servers ...string) ([]messages.ResourceTemplate, error) {
-	return l.m.ResourceTemplates(ctx, servers...)
+	return joined.ListOf(ctx, l.all, servers, (*supervisor.Manager).ResourceTemplates)
 }
 
 // Prompts implements Backend.
 func (l *localBackend) Prompts(ctx context.Context, servers ...string) ([]messages.Prompt, error) {
-	return l.m.Prompts(ctx, servers...)
+	return joined.ListOf(ctx, l.all, servers, (*supervisor.Manager).Prompts)
 }
 
 // Read implements Backend. Without a server the manager finds the one that offers the resource.
@@ -40,9 +42,19 @@ func (l *localBackend) Read(ctx context.Context, r Read) (ReadResult, error) {
 	var res *supervisor.ResourceResult
 	var err error
 	if r.Server == "" {
-		res, err = l.m.ReadResource(ctx, r.URI, r.callOptions()...)
+		// The first manager that offers it has it; the others say that they do not know it.
+		for i, m := range l.all {
+			own := ctx
+			if i > 0 {
+				own = supervisor.AlsoJudgedBy(ctx, l.m)
+			}
+			if res, err = m.ReadResource(own, r.URI, r.callOptions()...); err == nil || !errors.Is(err, messages.ErrUnknownResource) {
+				break
+			}
+		}
 	} else {
-		res, err = l.m.ReadServerResource(ctx, r.Server, r.URI, r.callOptions()...)
+		m, ctx := l.all.Owner(ctx, r.Server)
+		res, err = m.ReadServerResource(ctx, r.Server, r.URI, r.callOptions()...)
 	}
 	if err != nil {
 		return ReadResult{}, err
@@ -56,9 +68,11 @@ func (l *localBackend) Fill(ctx context.Context, f Fill) (FillResult, error) {
 	var res *supervisor.PromptResult
 	var err error
 	if f.Qualified != "" {
-		res, err = l.m.GetPrompt(ctx, f.Qualified, f.Args, f.callOptions()...)
+		m, ctx := l.all.OwnerOfQualified(ctx, f.Qualified)
+		res, err = m.GetPrompt(ctx, f.Qualified, f.Args, f.callOptions()...)
 	} else {
-		res, err = l.m.GetServerPrompt(ctx, f.Server, f.Name, f.Args, f.callOptions()...)
+		m, ctx := l.all.Owner(ctx, f.Server)
+		res, err = m.GetServerPrompt(ctx, f.Server, f.Name, f.Args, f.callOptions()...)
 	}
 	if err != nil {
 		return FillResult{}, err
@@ -68,29 +82,32 @@ func (l *localBackend) Fill(ctx context.Context, f Fill) (FillResult, error) {
 
 // Complete implements Backend.
 func (l *localBackend) Complete(ctx context.Context, server string, r messages.CompleteRequest) (messages.Completion, error) {
-	return l.m.Complete(ctx, server, r)
+	m, ctx := l.all.Owner(ctx, server)
+	return m.Complete(ctx, server, r)
 }
 
 // Ping implements Backend.
 func (l *localBackend) Ping(ctx context.Context, server string) (time.Duration, error) {
-	return l.m.Ping(ctx, server)
+	return l.all.Of(server).Ping(ctx, server)
 }
 
 // Logs implements Backend. The status is asked first, because the manager has no error for an unknown server's logs.
 func (l *localBackend) Logs(_ context.Context, server string) ([]supervisor.LogLine, error) {
-	if _, err := l.m.ServerStatus(server); err != nil {
+	m := l.all.Of(server)
+	if _, err := m.ServerStatus(server); err != nil {
 		return nil, err
 	}
 	// An empty list and not nil, so that the answer on the socket is an array.
-	return append([]supervisor.LogLine{}, l.m.Logs(server)...), nil
+	return append([]supervisor.LogLine{}, m.Logs(server)...), nil
 }
 
 // Follow implements Backend. A gap is passed on for every server, because the missing events may be about this one.
 func (l *localBackend) Follow(ctx context.Context, server string, f func(messages.Event) error) error {
-	if _, err := l.m.ServerStatus(server); err != nil {
+	m := l.all.Of(server)
+	if _, err := m.ServerStatus(server); err != nil {
 		return err
 	}
-	w := l.m.Watch(4096)
+	w := m.Watch(4096)
 	defer w.Close()
 	// Events of other servers are skipped here, because a watcher has no filter.
 	for e := range w.Events(ctx) {
@@ -105,9 +122,10 @@ func (l *localBackend) Follow(ctx context.Context, server string, f func(message
 
 // Watch implements Backend.
 func (l *localBackend) Watch(ctx context.Context, server, uri string, f func() error) error {
-	w := l.m.Watch(4096) // before the subscription, so that the first update is not missed
+	m, ctx := l.all.Owner(ctx, server)
+	w := m.Watch(4096) // before the subscription, so that the first update is not missed
 	defer w.Close()
-	end, err := l.watches.addWatcher(ctx, l.m, server, uri)
+	end, err := l.watches.addWatcher(ctx, m, server, uri)
 	if err != nil {
 		return err
 	}

@@ -24,6 +24,11 @@ type Options struct {
 	Servers []string
 	// Only leaves out all files that were merely found and the user's file: Files, Servers and the managed file count.
 	Only bool
+	// UserOnly leaves out all files of a project, and the project itself: variables such as ${workspaceFolder} have no value.
+	UserOnly bool
+	// Omit, if not nil, removes servers from the specs, because another manager has them: see config.OmitShared. files are those that
+	// were merged, under ctx.
+	Omit func(files []config.Parsed, specs map[string]messages.Spec, ctx config.Context)
 	// Paths holds the places outside of the project; DefaultPaths if zero.
 	Paths Paths
 	// Lookup returns environment variables; os.LookupEnv if nil.
@@ -125,9 +130,10 @@ func (o Options) findFiles() (files []config.File, paths []string) {
 	// The order of these calls is the order of precedence, which Merge keeps within a scope.
 	add(messages.ScopeManaged, "", o.Paths.Managed)
 	chain := o.projectDirs()
-	if o.Only {
+	if o.Only || o.UserOnly {
 		chain = nil
-	} else {
+	}
+	if !o.Only {
 		add(messages.ScopeUser, "", o.Paths.User)
 	}
 	for _, dir := range slices.Backward(chain) {

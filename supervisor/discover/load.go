@@ -30,7 +30,9 @@ func Load(o Options) (Configuration, error) {
 		parsed = append(parsed, r.Parse(f))
 	}
 	found := Configuration{ProjectDir: r.ProjectDir, Snapshot: r}
-	found.Set, found.Approvals = r.applyApprovals(config.Merge(append(parsed, r.Fixed...), r.Context))
+	parsed = append(parsed, r.Fixed...)
+	found.Set, found.Approvals = r.applyApprovals(config.Merge(parsed, r.Context))
+	r.Omit(parsed, found.Specs)
 	return found, nil
 }
 

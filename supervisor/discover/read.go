@@ -42,6 +42,9 @@ func Read(o Options) (Snapshot, error) {
 		return Snapshot{}, err
 	}
 	r := Snapshot{ProjectDir: o.projectDir(), options: o}
+	if o.UserOnly {
+		r.ProjectDir = ""
+	}
 	r.Context = config.Context{Lookup: o.Lookup, ProjectDir: r.ProjectDir, HomeDir: o.Paths.Home,
 		ReadFile: variablesIn(r.ProjectDir),
 		Sums:     func() func(string) (string, bool) { return projectSums(r.ProjectDir) }, AllowedTransports: o.AllowedTransports, Machine: machineCapabilities}
@@ -55,6 +58,13 @@ func Read(o Options) (Snapshot, error) {
 // machineCapabilities returns what this machine can enforce of an isolation.
 func machineCapabilities(want messages.Isolation) isolation.Capabilities {
 	return stdio.CapabilitiesFor(context.Background(), want)
+}
+
+// Omit removes from the specs of merged files what Options.Omit removes.
+func (r Snapshot) Omit(files []config.Parsed, specs map[string]messages.Spec) {
+	if r.options.Omit != nil {
+		r.options.Omit(files, specs, r.Context)
+	}
 }
 
 // Reread finds and reads the files anew. The content of standard input and of named pipes, which can be read only once,

@@ -52,7 +52,8 @@ func (g *Gateway) callTool(ctx context.Context, v *view, r *serve.Request) ([]by
 		o.OmitArguments = true
 		o.ArgumentsWritten = len(args) > 0 && bytes.IndexByte(args, '\n') < 0 && bytes.IndexByte(args, '\r') < 0
 	}
-	res, err := g.m.CallServerTool(ctx, to.server, to.name, json.RawMessage(args), option)
+	m, ctx := g.all.Owner(ctx, to.server)
+	res, err := m.CallServerTool(ctx, to.server, to.name, json.RawMessage(args), option)
 	if err != nil {
 		return failedCall(err)
 	}

@@ -10,12 +10,16 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/supervisor/internal/joined"
 	"github.com/mcpvisor/mcpvisor/transports/serve"
 )
 
 // Config says what a gateway offers. Manager must be set.
 type Config struct {
 	Manager *supervisor.Manager
+	// Shared are further managers, whose servers the gateway offers beside those of Manager, and which other gateways share. The rules
+	// of Manager count for their servers, too. Their owner closes them after the gateway.
+	Shared []*supervisor.Manager
 	// Prefix says which names carry the id of their server; PrefixAlways if empty. A view of one server has none.
 	Prefix Prefix
 	// Name is how agents name the gateway in their configuration: most put mcp__{name}__ before the names of tools, and the model
@@ -23,16 +27,16 @@ type Config struct {
 	Name, Version string
 }
 
-// Gateway serves agents from one manager. Safe for concurrent use.
+// Gateway serves agents from its managers. Safe for concurrent use.
 type Gateway struct {
-	m       *supervisor.Manager
-	cfg     Config
-	naming  messages.Naming
-	watcher *supervisor.Watcher
-	work    sync.WaitGroup
-	stop    context.CancelFunc
-	states  cipher.AEAD
-	watches watches
+	all      joined.Managers
+	cfg      Config
+	naming   messages.Naming
+	watching []*supervisor.Watcher
+	work     sync.WaitGroup
+	stop     context.CancelFunc
+	states   cipher.AEAD
+	watches  watches
 
 	mu    sync.Mutex
 	views map[viewKey]*view
@@ -59,9 +63,11 @@ func New(cfg Config) *Gateway {
 		cfg.Prefix = PrefixAlways
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	g := &Gateway{m: cfg.Manager, cfg: cfg, naming: namingFor(cfg.Name), stop: stop, views: map[viewKey]*view{}, states: newStateCipher()}
+	g := &Gateway{all: append(joined.Managers{cfg.Manager}, cfg.Shared...), cfg: cfg, naming: namingFor(cfg.Name), stop: stop, views: map[viewKey]*view{}, states: newStateCipher()}
 	g.watches.g = g
-	g.watcher = g.m.Watch(4096)
+	for _, m := range g.all {
+		g.watching = append(g.watching, m.Watch(4096))
+	}
 	g.startWatching(ctx)
 	return g
 }
@@ -69,13 +75,15 @@ func New(cfg Config) *Gateway {
 // Close ends the watching. Requests that run are ended by their endpoint.
 func (g *Gateway) Close() {
 	g.stop()
-	g.watcher.Close()
+	for _, w := range g.watching {
+		w.Close()
+	}
 	g.work.Wait()
 }
 
 // Ready implements serve.Service: no server is in its first attempt any more.
 func (g *Gateway) Ready() bool {
-	for _, s := range g.m.Status() {
+	for _, s := range g.all.Status() {
 		if s.InstanceOf == "" && s.Status == messages.Pending && s.Attempts == 0 && s.Restarts == 0 {
 			return false
 		}
@@ -94,7 +102,7 @@ func (g *Gateway) Describe(s *serve.Session) (serve.Description, *serve.Error) {
 	}
 	if !g.Ready() {
 		ctx, cancel := context.WithTimeout(context.Background(), startWait)
-		_ = g.m.Settled(ctx) // what is not there by then comes with a notice
+		_ = g.all.Settled(ctx) // what is not there by then comes with a notice
 		cancel()
 	}
 	if !s.Modern {
@@ -113,7 +121,7 @@ const noCache = `"ttlMs":0,"cacheScope":"private"`
 func (g *Gateway) capabilities(v *view) []byte {
 	var resources, subscribe, prompts, completions, logging bool
 	for _, name := range v.servers() {
-		c := g.m.Capabilities(name)
+		c := g.all.Of(name).Capabilities(name)
 		if c == nil {
 			resources, subscribe, prompts, completions, logging = true, true, true, true, true
 			break
@@ -148,7 +156,7 @@ const maxInstructions = 16 << 10
 func (g *Gateway) instructions(v *view) string {
 	var b strings.Builder
 	for _, name := range v.servers() {
-		s, err := g.m.ServerStatus(name)
+		s, err := g.all.Of(name).ServerStatus(name)
 		if err != nil || s.Instructions == "" {
 			continue
 		}
@@ -227,7 +235,7 @@ func (g *Gateway) viewOf(s *serve.Session) (*view, *serve.Error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	v := g.views[key]
-	if key.server != "" && g.m.Server(key.server) == nil {
+	if key.server != "" && !g.all.Has(key.server) {
 		delete(g.views, key)
 		return nil, &serve.Error{Code: serve.CodeInvalidParams, Message: "there is no server " + messages.Line(key.server, 100)}
 	}
@@ -266,8 +274,8 @@ func (g *Gateway) askForLevel(ctx context.Context, level string, servers []strin
 	defer cancel()
 	var all sync.WaitGroup
 	for _, name := range servers {
-		if c := g.m.Capabilities(name); c != nil && c.Logging {
-			all.Go(func() { _ = g.m.SetLogLevel(ctx, name, level) })
+		if c := g.all.Of(name).Capabilities(name); c != nil && c.Logging {
+			all.Go(func() { _ = g.all.Of(name).SetLogLevel(ctx, name, level) })
 		}
 	}
 	all.Wait()

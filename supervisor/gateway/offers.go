@@ -8,6 +8,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/supervisor/internal/joined"
 	"github.com/mcpvisor/mcpvisor/transports/serve"
 	wire "github.com/mcpvisor/mcpvisor/transports/session"
 )
@@ -16,7 +17,7 @@ import (
 func (v *view) offered(has func(*wire.Capabilities) bool) []string {
 	var servers []string
 	for _, name := range v.servers() {
-		if c := v.g.m.Capabilities(name); c != nil && has(c) {
+		if c := v.g.all.Of(name).Capabilities(name); c != nil && has(c) {
 			servers = append(servers, name)
 		}
 	}
@@ -32,7 +33,7 @@ func (v *view) resources(ctx context.Context) []messages.Resource {
 	if len(servers) == 0 {
 		return nil
 	}
-	list, _ := v.g.m.Resources(ctx, servers...)
+	list, _ := joined.ListOf(ctx, v.g.all, servers, (*supervisor.Manager).Resources)
 	seen, kept := make(map[string]bool, len(list)), list[:0]
 	for _, r := range list {
 		if !seen[r.URI] {
@@ -49,7 +50,7 @@ func (v *view) templates(ctx context.Context) []messages.ResourceTemplate {
 	if len(servers) == 0 {
 		return nil
 	}
-	list, _ := v.g.m.ResourceTemplates(ctx, servers...)
+	list, _ := joined.ListOf(ctx, v.g.all, servers, (*supervisor.Manager).ResourceTemplates)
 	seen, kept := make(map[string]bool, len(list)), list[:0]
 	for _, t := range list {
 		if !seen[t.URITemplate] {
@@ -66,7 +67,7 @@ func (v *view) prompts(ctx context.Context) (list []messages.Prompt, shown []str
 	if len(servers) == 0 {
 		return nil, nil
 	}
-	list, _ = v.g.m.Prompts(ctx, servers...)
+	list, _ = joined.ListOf(ctx, v.g.all, servers, (*supervisor.Manager).Prompts)
 	all := make([]named, len(list))
 	for i := range list {
 		all[i] = named{list[i].Server, list[i].Name}
@@ -199,7 +200,8 @@ func (g *Gateway) forwardRead(ctx context.Context, r *serve.Request, to named, n
 	}
 	ctx, done := g.callerContext(ctx, r)
 	defer done()
-	result, err := g.m.Forward(ctx, to.server, r.Method, name, fields, func(o *wire.Options) { *o = wishes })
+	m, ctx := g.all.Owner(ctx, to.server)
+	result, err := m.Forward(ctx, to.server, r.Method, name, fields, func(o *wire.Options) { *o = wishes })
 	if err != nil {
 		return nil, failedRead(err, r.Modern())
 	}
@@ -229,7 +231,7 @@ func (v *view) findPrompt(ctx context.Context, name string) (to named, ok bool) 
 		return named{v.server, name}, true
 	}
 	if v.g.cfg.Prefix == PrefixAlways {
-		if to.server, to.name, ok = v.g.splitName(name); ok && v.g.m.Server(to.server) != nil {
+		if to.server, to.name, ok = v.g.splitName(name); ok && v.g.all.Has(to.server) {
 			return to, true
 		}
 	}

@@ -46,7 +46,8 @@ func (w *watches) addWatch(ctx context.Context, to watchKey, who any, tell func(
 	one.tell[who] = tell
 	w.mu.Unlock()
 	one.turn.Lock()
-	err := w.g.m.SubscribeResource(supervisor.WithCaller(ctx, to.principal), to.server, to.uri)
+	m, ctx := w.g.all.Owner(supervisor.WithCaller(ctx, to.principal), to.server)
+	err := m.SubscribeResource(ctx, to.server, to.uri)
 	one.turn.Unlock()
 	if err != nil {
 		w.removeWatch(to, who)
@@ -80,7 +81,7 @@ func (w *watches) removeWatch(to watchKey, who any) {
 		if !rewatched {
 			ctx, cancel := context.WithTimeout(context.Background(), workTimeout)
 			defer cancel()
-			_ = w.g.m.UnsubscribeResource(supervisor.WithCaller(ctx, to.principal), to.server, to.uri) // a server that is gone has forgotten it
+			_ = w.g.all.Of(to.server).UnsubscribeResource(supervisor.WithCaller(ctx, to.principal), to.server, to.uri) // a server that is gone has forgotten it
 		}
 	})
 }
@@ -117,7 +118,7 @@ func (w *watches) dropAll(who any) {
 // 2025-11-25: the URI of an update "might be a sub-resource of the one that the client actually subscribed to".
 func (w *watches) tellUpdated(server, uri string) {
 	principal := ""
-	if owner, caller, ok := w.g.m.InstanceOf(server); ok {
+	if owner, caller, ok := w.g.all.Of(server).InstanceOf(server); ok {
 		server, principal = owner, caller
 	}
 	var tell []func(string)
@@ -182,7 +183,7 @@ func (v *view) watchable(ctx context.Context, r *serve.Request) (watchKey, *serv
 // keyOf returns the key of a resource: that of the principal's own instance, if the server has instances.
 func (v *view) keyOf(server, uri string) watchKey {
 	key := watchKey{server: server, uri: uri}
-	if s, err := v.g.m.ServerStatus(server); err == nil && s.Config != nil && s.Config.Share == messages.SharePrincipal {
+	if s, err := v.g.all.Of(server).ServerStatus(server); err == nil && s.Config != nil && s.Config.Share == messages.SharePrincipal {
 		key.principal = v.principal
 	}
 	return key

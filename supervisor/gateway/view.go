@@ -2,8 +2,6 @@ package gateway
 
 import (
 	"bytes"
-	"cmp"
-	"context"
 	"encoding/base64"
 	"slices"
 	"strconv"
@@ -13,7 +11,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/actors/catalog"
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
-	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/supervisor/internal/joined"
 	"github.com/mcpvisor/mcpvisor/transports/serve"
 )
 
@@ -58,13 +56,13 @@ const maxPage = 4 << 20
 
 // currentTools returns the rendering of the newest catalog.
 func (v *view) currentTools() *rendering {
-	s := v.g.m.Tools()
+	s := v.g.all.Catalogs()
 	if r := v.rendered.Load(); r != nil && r.generation >= s.Generation() {
 		return r
 	}
 	v.render.Lock()
 	defer v.render.Unlock()
-	s = v.g.m.Tools()
+	s = v.g.all.Catalogs()
 	old := v.rendered.Load()
 	if old != nil && old.generation >= s.Generation() {
 		return old
@@ -120,29 +118,18 @@ func (v *view) rememberGone(old, now *rendering) {
 }
 
 // listEntries returns the tools of the view, in the order of the servers' ids and of their own names.
-func (v *view) listEntries(s *catalog.Snapshot) (entries []*catalog.Entry) {
+func (v *view) listEntries(s joined.Catalogs) (entries []*catalog.Entry) {
 	if v.principal == "" {
-		servers := s.Servers()
-		if v.server != "" {
-			servers = []string{v.server}
-		}
-		for _, server := range servers {
-			entries = append(entries, s.Server(server)...)
-		}
-		return entries
+		return v.g.all.Entries(s, v.server)
 	}
-	entries = v.g.m.ToolsFor(supervisor.WithCaller(context.Background(), v.principal))
-	if v.server != "" {
+	if entries = v.g.all.EntriesFor(v.principal); v.server != "" {
 		entries = slices.DeleteFunc(entries, func(e *catalog.Entry) bool { return e.Tool.Server != v.server })
 	}
-	slices.SortFunc(entries, func(a, b *catalog.Entry) int {
-		return cmp.Or(strings.Compare(a.Tool.Server, b.Tool.Server), strings.Compare(a.Tool.Name, b.Tool.Name))
-	})
 	return entries
 }
 
 // renderTools renders a snapshot. It may be older than what it renders, and is then rendered again.
-func (v *view) renderTools(s *catalog.Snapshot) *rendering {
+func (v *view) renderTools(s joined.Catalogs) *rendering {
 	entries := v.listEntries(s)
 	if v.principal != "" {
 		// Most principals see what everybody sees: one rendering serves them all.
@@ -269,12 +256,12 @@ func (v *view) findTool(name string) (to named, ok bool) {
 	to, ok = v.gone[name]
 	v.mu.Unlock()
 	if ok {
-		return to, v.g.m.Server(to.server) != nil
+		return to, v.g.all.Has(to.server)
 	}
 	if v.server != "" {
 		return named{v.server, name}, true
 	}
-	if to.server, to.name, ok = v.g.splitName(name); ok && v.g.m.Server(to.server) != nil {
+	if to.server, to.name, ok = v.g.splitName(name); ok && v.g.all.Has(to.server) {
 		return to, true
 	}
 	return named{}, false
@@ -285,7 +272,7 @@ func (v *view) servers() []string {
 	if v.server != "" {
 		return []string{v.server}
 	}
-	return v.g.m.Servers()
+	return v.g.all.Servers()
 }
 
 // session is what the gateway keeps of a session of the legacy era.

@@ -19,43 +19,32 @@ const (
 	workTimeout = 10 * time.Second
 )
 
-// startWatching starts the two goroutines of a gateway: one reads events and never waits for a server, the other compares what agents
-// see with what they were told, and notifies them.
+// startWatching starts the goroutines of a gateway: one for each manager reads events and never waits for a server, and one compares what
+// agents see with what they were told, and notifies them.
 func (g *Gateway) startWatching(ctx context.Context) {
 	var mu sync.Mutex
 	var said changes                  // guarded by mu
 	changed := make(chan struct{}, 1) // capacity 1: a change that comes during a comparison causes one more
-	g.work.Go(func() {
-		defer close(changed)
-		for e := range g.watcher.Events(ctx) {
-			mu.Lock()
-			switch e.Kind {
-			case messages.EventTools:
-				said.tools = true
-			case messages.EventPrompts:
-				said.prompts = true
-			case messages.EventResources:
-				said.resources = true
-			case messages.EventGap:
-				said = changes{true, true, true}
-			default:
-			}
-			mu.Unlock()
-			switch e.Kind {
-			case messages.EventResourceUpdated:
-				g.watches.tellUpdated(e.Server, e.URI)
-				continue
-			case messages.EventPhase:
-				g.passLevel(ctx, e)
-			case messages.EventTools, messages.EventPrompts, messages.EventResources, messages.EventRemoved, messages.EventGap:
-			default:
-				continue
-			}
-			select {
-			case changed <- struct{}{}:
-			default:
-			}
+	note := func(kinds changes) {
+		mu.Lock()
+		said = said.with(kinds)
+		mu.Unlock()
+		select {
+		case changed <- struct{}{}:
+		default:
 		}
+	}
+	var reading sync.WaitGroup
+	for _, w := range g.watching {
+		reading.Add(1)
+		g.work.Go(func() {
+			defer reading.Done()
+			g.readEvents(ctx, w, note)
+		})
+	}
+	g.work.Go(func() {
+		reading.Wait()
+		close(changed)
 	})
 	g.work.Go(func() {
 		for range changed {
@@ -76,8 +65,37 @@ func (g *Gateway) startWatching(ctx context.Context) {
 	})
 }
 
+// readEvents reads the events of one manager until its watcher is closed, and calls note for each that may change a list.
+func (g *Gateway) readEvents(ctx context.Context, w *supervisor.Watcher, note func(changes)) {
+	for e := range w.Events(ctx) {
+		switch e.Kind {
+		case messages.EventResourceUpdated:
+			g.watches.tellUpdated(e.Server, e.URI)
+		case messages.EventPhase:
+			g.passLevel(ctx, e)
+			note(changes{})
+		case messages.EventTools:
+			note(changes{tools: true})
+		case messages.EventPrompts:
+			note(changes{prompts: true})
+		case messages.EventResources:
+			note(changes{resources: true})
+		case messages.EventGap:
+			note(changes{true, true, true})
+		case messages.EventRemoved:
+			note(changes{})
+		default:
+		}
+	}
+}
+
 // changes are the lists that servers have said to have changed.
 type changes struct{ tools, prompts, resources bool }
+
+// with returns the changes of both.
+func (c changes) with(more changes) changes {
+	return changes{c.tools || more.tools, c.prompts || more.prompts, c.resources || more.resources}
+}
 
 // waitFor waits, and reports whether ctx has not ended meanwhile.
 func waitFor(ctx context.Context, d time.Duration) bool {

@@ -453,6 +453,11 @@ var Table = []Row{
 		Why:      "the facade stands below its faces, so that an embedding program pays for none of them; its parts stand below it",
 	},
 	{
+		Packages: []string{"supervisor/internal/joined"},
+		Height:   faces,
+		Why:      "several managers are shown as one: a face or the gateway asks where a server is, and the facade knows of one manager only",
+	},
+	{
 		Packages: []string{"supervisor/control/internal/fence"},
 		Height:   faces,
 		Why:      "whether a peer may control is decided from processes; what it then does is the socket's",

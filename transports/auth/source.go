@@ -46,11 +46,14 @@ func Text(value string) Source {
 }
 
 // Env makes a Source of a variable of this process's environment. Its value at the first request counts.
-func Env(name string) Source {
+func Env(name string) Source { return EnvOf(name, os.LookupEnv) }
+
+// EnvOf is Env for another environment than that of this process.
+func EnvOf(name string, lookup func(name string) (string, bool)) Source {
 	what := "the environment variable " + quoteLine(name)
 	// The environment of a process does not change from outside, so that a refusal is final.
 	return Source{description: what, fixed: true, read: func(context.Context) (string, error) {
-		value, ok := os.LookupEnv(name)
+		value, ok := lookup(name)
 		if !ok {
 			return "", noCredentialsError(what+" is not set", "set it before this program starts", nil)
 		}

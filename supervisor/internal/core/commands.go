@@ -69,7 +69,9 @@ type (
 
 	// timerDue is the timer of starts and successors, clockDue the reading of the clocks every 10 s, instancesDue the timer by which
 	// idle instances end.
-	timerDue     struct{}
+	timerDue struct{}
+	// gateChanged says that another supervisor has changed the gate that both share.
+	gateChanged  struct{}
 	clockDue     struct{}
 	instancesDue struct{}
 )

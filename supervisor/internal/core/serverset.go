@@ -318,6 +318,7 @@ func (s *supervisor) closeServers(ctx actor.Context, m CloseAll) {
 		r.runtime, r.configured, r.waitingSpec = nil, nil, nil
 		s.endServer(ctx, r, m.Drain)
 	}
+	s.retireGate()
 	s.finishClose(ctx)
 }
 

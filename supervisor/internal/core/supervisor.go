@@ -25,6 +25,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -52,15 +53,19 @@ type supervisor struct {
 	log        *zap.Logger
 	root       *actor.RootContext
 	self       *actor.PID
+	// address has both for wakeForGate, which runs in another supervisor's turn; nil before the start.
+	address atomic.Pointer[actorAddress]
 
 	// servers has every server by name, also one whose removal has not ended: its name stays taken until the connection is closed.
 	servers map[string]*managedServer
 	byPID   map[string]*managedServer // by the id of the server's actor
 	orphans map[string]*managedServer // by name: the actor has died, and its successor waits for spawnAt
-	// gate bounds how many servers start at once. It is pure: this actor passes in the time and keeps its timer.
-	gate    *restart.Gate
-	epoch   uint64 // manager-wide: no two attempts and no two actors share a number
-	spawned uint64 // numbers the names of children: no name is used a second time
+	// gate bounds how many servers start at once: this actor passes in the time and keeps its timer. retireGate is called when this
+	// actor starts nothing more, leaveGate when everything that it has started is gone; both matter to a shared gate only.
+	gate                  startGate
+	retireGate, leaveGate func()
+	epoch                 uint64 // manager-wide: no two attempts and no two actors share a number
+	spawned               uint64 // numbers the names of children: no name is used a second time
 	// panics keeps the reason of a child's panic, by the actor's id, from HandleFailure until Terminated arrives.
 	panics map[string]string
 
@@ -94,6 +99,8 @@ type Options struct {
 	// Restart says when failed servers are tried again, Limits how many servers may start at once.
 	Restart restart.Policy
 	Limits  restart.Limits
+	// SharedGate, if not nil, is the gate in the place of one of Limits.
+	SharedGate *restart.SharedGate
 	// WithdrawAfter is the time for which the tools of a lost connection stay in the catalog.
 	WithdrawAfter time.Duration
 	// Rand draws the jitter; nil uses the runtime's generator.
@@ -127,6 +134,31 @@ type SecretKeeper interface {
 	DropCredential(server string)
 }
 
+// startGate is the gate of this supervisor alone, or its entrance to a shared one.
+type startGate interface {
+	Enqueue(now time.Time, r restart.Request)
+	Cancel(server string)
+	Answered(now time.Time, server string)
+	Closed(now time.Time, server string)
+	Installing(now time.Time, server string)
+	Waited(now time.Time, server string, ran, waited time.Duration)
+	Next(now time.Time) (granted []string, wake time.Time)
+	Displace(now time.Time) (servers []string)
+}
+
+// actorAddress is where messages to the supervisor's actor go.
+type actorAddress struct {
+	root *actor.RootContext
+	self *actor.PID
+}
+
+// wakeForGate makes the actor look at a shared gate, because another one has changed it.
+func (s *supervisor) wakeForGate() {
+	if a := s.address.Load(); a != nil {
+		a.root.Send(a.self, gateChanged{})
+	}
+}
+
 // New makes the supervisor's actor. stopped is closed when it has ended.
 func New(o Options, sh *Shared) (supervisor actor.Actor, stopped <-chan struct{}) {
 	s := newSupervisor(o, sh)
@@ -138,7 +170,13 @@ func newSupervisor(o Options, sh *Shared) *supervisor {
 	s := &supervisor{
 		Options: o, ownRand: o.Rand != nil, shared: sh, log: o.Common.Log,
 		servers: map[string]*managedServer{}, byPID: map[string]*managedServer{}, orphans: map[string]*managedServer{},
-		gate: restart.NewGate(o.Limits), panics: map[string]string{}, stopped: make(chan struct{}),
+		retireGate: func() {}, leaveGate: func() {}, panics: map[string]string{}, stopped: make(chan struct{}),
+	}
+	if o.SharedGate == nil {
+		s.gate = restart.NewGate(o.Limits)
+	} else {
+		entrance := o.SharedGate.Join(s.wakeForGate)
+		s.gate, s.retireGate, s.leaveGate = entrance, entrance.Retire, entrance.Leave
 	}
 	s.Rand = rand.Float64
 	if s.ownRand {
@@ -163,6 +201,7 @@ func (s *supervisor) Receive(ctx actor.Context) {
 	// The registry comes first: servers announce their tools to it as soon as they connect.
 	case *actor.Started:
 		s.root, s.self = ctx.ActorSystem().Root, ctx.Self()
+		s.address.Store(&actorAddress{s.root, s.self})
 		s.spawnRegistry(ctx)
 		s.replaceConfigured(ctx, ConfigureServers{Specs: s.Configured})
 		s.armClock()
@@ -170,6 +209,7 @@ func (s *supervisor) Receive(ctx actor.Context) {
 		s.ending = true
 		s.stopTimers()
 	case *actor.Stopped:
+		s.leaveGate()
 		close(s.stopped)
 		return
 	case *actor.Terminated:
@@ -219,6 +259,7 @@ func (s *supervisor) Receive(ctx actor.Context) {
 			s.spawnRegistry(ctx)
 		}
 		s.spawnDue(ctx)
+	case gateChanged: // grantStarts, which follows every message, looks at it
 	case clockDue:
 		s.checkClocks(ctx)
 	case StartInstance:

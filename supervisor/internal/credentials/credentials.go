@@ -23,6 +23,7 @@ import (
 	"cmp"
 	"context"
 	"net/http"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -65,10 +66,15 @@ type Options struct {
 	// Guard and InheritEnv are for the helpers that print credentials.
 	Guard      stdio.Guard
 	InheritEnv bool
-	Log        *zap.Logger
+	// LookupEnv returns the variables that auth names; os.LookupEnv if nil.
+	LookupEnv func(name string) (string, bool)
+	Log       *zap.Logger
 }
 
 func New(o Options) *Set {
+	if o.LookupEnv == nil {
+		o.LookupEnv = os.LookupEnv
+	}
 	return &Set{Options: o, byServer: map[string]*Credential{}}
 }
 

@@ -2,7 +2,6 @@ package credentials
 
 import (
 	"context"
-	"os"
 	"sync"
 	"time"
 
@@ -91,7 +90,7 @@ func (k *Set) IdentityOf(name string, spec *messages.Spec) (identity string, kno
 	}
 	switch spec.AuthKind() {
 	case messages.AuthAPIKey, messages.AuthBearer:
-		return valueOf(a)
+		return k.valueOf(a)
 	case messages.AuthOAuth:
 		// No sign-in is sent over plain http, so there is no account.
 		if a.Type == "" && IsSentInClear(*spec) {
@@ -102,7 +101,7 @@ func (k *Set) IdentityOf(name string, spec *messages.Spec) (identity string, kno
 		return account()
 	case messages.AuthTokenExchange: // the subject is the user; the account is that of the client
 		// Both must be known: lists may depend on either.
-		subject, known := valueOf(a)
+		subject, known := k.valueOf(a)
 		who, signed := account()
 		return subject + " " + who, known && signed
 	}
@@ -111,12 +110,13 @@ func (k *Set) IdentityOf(name string, spec *messages.Spec) (identity string, kno
 
 // valueOf returns the value of auth as far as the spec or the environment has it; a value in the spec is part of the audience
 // already.
-func valueOf(a *messages.Auth) (value string, known bool) {
+func (k *Set) valueOf(a *messages.Auth) (value string, known bool) {
 	switch {
 	case a.APIKey != "", a.Token != "":
 		return "", true
 	case a.FromEnv != "":
-		return "variable " + os.Getenv(a.FromEnv), true
+		value, _ := k.LookupEnv(a.FromEnv)
+		return "variable " + value, true
 	}
 	return "", false
 }

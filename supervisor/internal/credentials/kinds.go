@@ -63,7 +63,7 @@ func (k *Set) valueSource(spec *messages.Spec, a *messages.Auth) auth.Source {
 	case a.Token != "":
 		return auth.Text(a.Token)
 	case a.FromEnv != "":
-		return auth.Env(a.FromEnv)
+		return auth.EnvOf(a.FromEnv, k.LookupEnv)
 	case a.TokenPath != "":
 		return auth.File(a.TokenPath)
 	}

@@ -196,6 +196,16 @@ func (p *Decider) FilterTools(name string, spec *messages.Spec, list *session.To
 	return &out
 }
 
+// AlwaysDenies reports whether the rules deny every call of a tool.
+func (p *Decider) AlwaysDenies(t *messages.Tool) bool {
+	j := p.Rules.current.Load()
+	if j.empty {
+		return false
+	}
+	_, hopeless := j.Tool(t.Server, t.Name, p.Rules.Naming.Tool(t.Server, t.Name)).AlwaysDenied(p.Rules.isTrusted(t.Server), t.Annotations)
+	return hopeless
+}
+
 // CheckRead refuses to read what a server offers beside tools, if a rule denies the whole server. Rules about single tools do not
 // apply to resources and prompts.
 func (p *Decider) CheckRead(server string) error {

@@ -77,7 +77,7 @@ func Follow(cfg Config) *Follower {
 	f := &Follower{cfg: cfg, requests: make(chan readRequest), stop: make(chan struct{}), ended: make(chan struct{}), reading: cfg.Reading}
 	f.approved = f.reading.ApprovalState()
 	f.tracker = plan.New(plan.Rules{Quiet: cfg.Quiet, Most: cfg.Most, Grace: cfg.Grace, Parse: cfg.Reading.Parse,
-		Context: cfg.Reading.Context, Fixed: cfg.Reading.Fixed}, cfg.Reading.Files, f.reading.HoldUnapproved)
+		Context: cfg.Reading.Context, Fixed: cfg.Reading.Fixed, Omit: cfg.Reading.Omit}, cfg.Reading.Files, f.reading.HoldUnapproved)
 	f.watch = newWatch(cfg.Log, cfg.Poll)
 	// The folders are watched before Follow returns, so that later changes are noticed.
 	f.watch.watchPaths(f.reading.WatchedPaths)

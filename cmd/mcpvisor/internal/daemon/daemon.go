@@ -9,7 +9,9 @@
 //	agent ── stdio ── mcpvisor connect ══ socket ══ daemon ── serve.Stdio ── gateway ── manager ── servers
 //
 //	daemon.go  the command: accepts bridges, ends when nobody needs it
-//	host.go    the servers of one directory, their gateway and control socket
+//	host.go    what serves the agents of one directory: its parts, their gateway and control socket
+//	part.go    one manager: of a project, or of the user's servers, which all projects share
+//	variables.go  which variables of an agent are asked for, and who has which
 //	hello.go   what bridge and daemon say to each other before the messages
 //	start.go   finds, starts and ends the daemon
 //
@@ -32,19 +34,24 @@ import (
 	"os/signal"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/cli"
+	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/guardian"
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/supervisor/audit"
 	"github.com/mcpvisor/mcpvisor/supervisor/control"
+	"github.com/mcpvisor/mcpvisor/supervisor/discover"
+	"github.com/mcpvisor/mcpvisor/supervisor/restart"
 	"github.com/mcpvisor/mcpvisor/supervisor/sparing"
 	"github.com/mcpvisor/mcpvisor/transports/serve"
+	"github.com/mcpvisor/mcpvisor/transports/stdio"
 )
 
 // Command is the hidden command by which this program becomes the daemon.
@@ -85,6 +92,11 @@ type daemon struct {
 	listener *control.DaemonListener
 	idle     time.Duration
 	built    int64
+	// limits bound what all managers start and hold, and guard ends their processes if this one is killed; nil if it could not be started.
+	limits *supervisor.SharedLimits
+	guard  *stdio.Guardian
+	// leftBehind says that servers have not ended in time.
+	leftBehind atomic.Bool
 	// failures limits how often one failure is written to the log: a peer may try without pause.
 	failures sparing.Limiter
 	// end makes runDaemon return; the first cause counts.
@@ -95,6 +107,8 @@ type daemon struct {
 	// bridges holds the connections that are served, hosts the servers by the key of hostKey.
 	bridges map[*bridgeConn]bool
 	hosts   map[string]*host
+	// parts holds the managers of the hosts by their keys.
+	parts map[string]*part
 	// unused ends the daemon when it fires; it runs while there is no bridge.
 	unused *time.Timer
 	// ending says that no bridge is accepted any more.
@@ -119,7 +133,12 @@ func runDaemon(ctx context.Context, o *cli.Options, idle time.Duration) error {
 	defer end(nil)
 	// A terminal that is closed ends its programs by this signal; the daemon is nobody's.
 	signal.Ignore(syscall.SIGHUP)
-	d := &daemon{options: o, listener: listener, idle: idle, built: builtTime(), end: end, bridges: map[*bridgeConn]bool{}, hosts: map[string]*host{}}
+	d := &daemon{options: o, listener: listener, idle: idle, built: builtTime(), end: end, bridges: map[*bridgeConn]bool{},
+		hosts: map[string]*host{}, parts: map[string]*part{}, limits: supervisor.NewSharedLimits(restart.Limits{}, 0)}
+	if d.guard, err = guardian.Start(); err != nil {
+		d.guard = nil
+		d.reportFailure(fmt.Errorf("no guardian could be started: servers may stay behind if this process is killed: %w", err))
+	}
 	d.unused = time.AfterFunc(idle, d.endUnused)
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
@@ -136,6 +155,10 @@ func runDaemon(ctx context.Context, o *cli.Options, idle time.Duration) error {
 	stop()
 	d.running.Wait()
 	d.closeHosts()
+	// Otherwise the guardian has work to do, and does it when this process is gone.
+	if d.guard != nil && !d.leftBehind.Load() {
+		d.guard.Close()
+	}
 	return nil
 }
 
@@ -298,11 +321,12 @@ func (d *daemon) serveBridge(ctx context.Context, b *bridgeConn, examine func(co
 		return refuse(fmt.Errorf("the daemon (process %d, version %s) speaks protocol %d, and this mcpvisor (%s) %d; use the newer one, or end the "+
 			"daemon with: mcpvisor down", os.Getpid(), supervisor.Version(), Protocol, messages.Line(h.Version, 40), h.Protocol))
 	}
-	want, err := wantedVariables(h.Dir)
+	found, err := discover.Load(discover.Options{Dir: h.Dir, Lookup: func(string) (string, bool) { return "", false }})
 	if err != nil {
 		return refuse(err)
 	}
-	if err := writeLine(b.Conn, welcome{Protocol: Protocol, Version: supervisor.Version(), PID: os.Getpid(), Want: append(slices.Clone(want), pathVariable)}); err != nil {
+	want := wantedVariables(found)
+	if err := writeLine(b.Conn, welcome{Protocol: Protocol, Version: supervisor.Version(), PID: os.Getpid(), Want: append(slices.Clone(want.all), pathVariable)}); err != nil {
 		return nil // the bridge has gone
 	}
 	var given values
@@ -310,7 +334,7 @@ func (d *daemon) serveBridge(ctx context.Context, b *bridgeConn, examine func(co
 		return nil // the bridge has gone
 	}
 	d.extendPath(given.Env[pathVariable], h.Dir)
-	served, notes, err := d.useHost(h.Dir, wantedOnly(want, given.Env), h.Action == actionHold)
+	served, notes, err := d.useHost(found, want, valuesOf(want.all, given.Env), h.Action == actionHold)
 	if err != nil {
 		return refuse(err)
 	}

@@ -2,8 +2,6 @@ package daemon
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -15,25 +13,24 @@ import (
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/project"
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
-	"github.com/mcpvisor/mcpvisor/supervisor/config"
 	"github.com/mcpvisor/mcpvisor/supervisor/control"
 	"github.com/mcpvisor/mcpvisor/supervisor/discover"
 	"github.com/mcpvisor/mcpvisor/supervisor/gateway"
 )
 
-// host is the servers of one directory with one set of variables, and what serves them.
+// host is what serves the agents of one directory with one set of values of variables: the parts that have their servers, a gateway
+// before them, and the control socket of the directory.
 type host struct {
-	key string
-	// once makes the servers start once; err is why they could not.
+	key, dir string
+	// once makes the host start once; err is why it could not.
 	once sync.Once
 	err  error
 
-	setup    *project.Setup
-	manager  *project.GuardedManager
-	gateway  *gateway.Gateway
-	follower *supervisor.Follower
-	socket   *control.Server
-	journal  *control.Journal
+	// parts have the servers: the project's own first, then those of the user's that are meant for this host alone, then the user's.
+	parts   []*part
+	gateway *gateway.Gateway
+	socket  *control.Server
+	journal *control.Journal
 	// stopJournal ends the writing of the journal, and waits for its last line.
 	stopJournal func()
 
@@ -44,94 +41,32 @@ type host struct {
 	held bool
 }
 
-// wantedVariables returns the names of the variables that the approved entries of a directory mention, sorted. They are found by
-// resolving these entries alone.
-func wantedVariables(dir string) ([]string, error) {
-	found, err := discover.Load(discover.Options{Dir: dir, Lookup: func(string) (string, bool) { return "", false }})
-	if err != nil {
-		return nil, err
-	}
-	names := map[string]bool{}
-	ctx := found.Snapshot.Context
-	ctx.Lookup = func(name string) (string, bool) {
-		names[name] = true
-		return "", false
-	}
-	var approved []config.Parsed
-	for _, f := range found.Snapshot.Files {
-		p := found.Snapshot.Parse(f)
-		p.Servers = maps.Clone(p.Servers)
-		maps.DeleteFunc(p.Servers, func(name string, _ config.Entry) bool {
-			spec := found.Specs[name]
-			return spec.Hold != "" || spec.Disabled || spec.Source != p.Path
-		})
-		approved = append(approved, p)
-	}
-	config.Merge(approved, ctx)
-	return slices.Sorted(maps.Keys(names)), nil
-}
-
-// wantedOnly returns the variables that were asked for: a bridge that gives more gains nothing by it.
-func wantedOnly(want []string, given map[string]string) map[string]string {
-	out := map[string]string{}
-	for _, name := range want {
-		if v, ok := given[name]; ok {
-			out[name] = v
-		}
-	}
-	return out
-}
-
-// hostKey tells apart what must run apart: directories with servers of their own, and different values of variables. ofProject is
-// the key of servers that belong to the directory in any case.
-func hostKey(found discover.Configuration, env map[string]string) (key, ofProject string) {
-	dir := ""
-	for _, name := range slices.Sorted(maps.Keys(found.Specs)) {
-		if s := found.Specs[name].Scope; s == messages.ScopeProject || s == messages.ScopeLocal {
-			dir = found.ProjectDir
-		}
-	}
-	if len(found.Waiting) > 0 {
-		dir = found.ProjectDir
-	}
-	h := sha256.New()
-	for _, name := range slices.Sorted(maps.Keys(env)) {
-		fmt.Fprintf(h, "%q=%q\n", name, env[name])
-	}
-	sum := "\x00" + hex.EncodeToString(h.Sum(nil))
-	return dir + sum, found.ProjectDir + sum
-}
-
-// dirOfKey returns the directory of a key; empty for the user's servers alone.
+// dirOfKey returns the directory of a host's key.
 func dirOfKey(key string) string {
 	dir, _, _ := strings.Cut(key, "\x00")
 	return dir
 }
 
-// useHost returns the servers of a directory, which it starts if they do not run, and what the person should know. The caller
-// releases them.
-func (d *daemon) useHost(dir string, env map[string]string, hold bool) (*host, []string, error) {
-	lookup := func(name string) (string, bool) {
-		v, ok := env[name]
-		return v, ok
-	}
-	setup, err := project.LoadSetupOf(d.options, dir, lookup)
+// useHost returns the host of a directory, which it starts if it does not run, and what the person should know. The caller
+// releases it.
+func (d *daemon) useHost(found discover.Configuration, want wanted, given map[string]string, hold bool) (*host, []string, error) {
+	parts, err := d.partsFor(found, want, given)
 	if err != nil {
 		return nil, nil, err
 	}
-	key, ofProject := hostKey(setup.Configuration, env)
-	d.mu.Lock()
-	// Servers that a person has asked for in this directory have its control socket, also if they are the user's alone.
-	if hold || d.hosts[ofProject] != nil {
-		key = ofProject
+	key := found.ProjectDir
+	for _, p := range parts {
+		key += "\x00" + p.key
 	}
+	d.mu.Lock()
 	h := d.hosts[key]
 	var replaced []*host
-	if h == nil {
-		h = &host{key: key, setup: setup}
+	isNew := h == nil
+	if isNew {
+		h = &host{key: key, dir: found.ProjectDir, parts: parts}
 		// Servers with other values of variables that nobody uses any more would only keep the control socket.
 		for other, old := range d.hosts {
-			if old.users == 0 && !old.held && dirOfKey(other) == dirOfKey(key) {
+			if old.users == 0 && !old.held && old.dir == h.dir {
 				replaced = append(replaced, old)
 				delete(d.hosts, other)
 			}
@@ -144,33 +79,81 @@ func (d *daemon) useHost(dir string, env map[string]string, hold bool) (*host, [
 	h.users++
 	h.held = h.held || hold
 	d.mu.Unlock()
-	for _, old := range replaced {
-		if err := old.closeServers(); err != nil {
-			d.reportFailure(err)
-		}
+	if !isNew { // it has the same parts, and counts for them once
+		d.leaveParts(parts)
 	}
-	h.once.Do(func() { h.err = h.startServers(d) })
+	for _, old := range replaced {
+		old.close(d)
+	}
+	h.once.Do(func() { h.err = h.start(d) })
 	if h.err != nil {
 		d.releaseHost(h)
 		return nil, nil, h.err
 	}
 	var notes []string
-	for _, name := range discover.AwaitingApproval(setup.Set) {
+	for _, name := range discover.AwaitingApproval(h.parts[0].setup.Set) {
 		notes = append(notes, fmt.Sprintf("the server %q waits for your approval and is not started: mcpvisor --dir %s approve %s",
-			messages.Line(name, 60), messages.Line(setup.ProjectDir, 0), messages.Line(name, 60)))
+			messages.Line(name, 60), messages.Line(h.dir, 0), messages.Line(name, 60)))
 	}
 	return h, notes, nil
 }
 
-// releaseHost is called once for each useHost. Servers that nobody uses end after some time.
+// partsFor returns the parts of a directory, the project's own first. The caller is counted as a host of each. Only those that are shared
+// have been started.
+func (d *daemon) partsFor(found discover.Configuration, want wanted, given map[string]string) ([]*part, error) {
+	user, err := d.userPart(want.users, valuesOf(want.users, given))
+	if err != nil {
+		return nil, err
+	}
+	shared := []*part{user}
+	variant, err := d.variantPart(user, found, want, given)
+	if err != nil {
+		d.leavePart(user)
+		return nil, err
+	}
+	if variant != nil {
+		shared = []*part{variant, user}
+	}
+	v := valuesOf(want.all, given)
+	load := project.Selection{Dir: found.ProjectDir, Lookup: v.lookup, Omit: omitShared(shared...)}
+	setup, err := project.LoadSetupOf(d.options, load)
+	if err != nil {
+		d.leaveParts(shared)
+		return nil, err
+	}
+	var names []string
+	for name := range setup.Specs {
+		names = append(names, want.byServer[name]...)
+	}
+	own := d.partFor(found.ProjectDir+"\x00"+hashOf(valuesOf(names, given)), func() *part {
+		return &part{load: load, vars: v, setup: setup}
+	})
+	return append([]*part{own}, shared...), nil
+}
+
+// leaveParts is called once for each partsFor.
+func (d *daemon) leaveParts(parts []*part) {
+	for _, p := range parts {
+		d.leavePart(p)
+	}
+}
+
+// releaseHost is called once for each useHost. A host that nobody uses ends after some time.
 func (d *daemon) releaseHost(h *host) {
 	d.mu.Lock()
-	defer d.mu.Unlock()
 	h.users--
 	if h.err != nil {
-		delete(d.hosts, h.key)
+		if d.hosts[h.key] == h {
+			delete(d.hosts, h.key)
+		}
+		last := h.users == 0
+		d.mu.Unlock()
+		if last {
+			h.close(d)
+		}
 		return
 	}
+	defer d.mu.Unlock()
 	if h.users > 0 || h.held {
 		return
 	}
@@ -183,9 +166,7 @@ func (d *daemon) releaseHost(h *host) {
 		}
 		delete(d.hosts, h.key)
 		d.mu.Unlock()
-		if err := h.closeServers(); err != nil {
-			d.reportFailure(err)
-		}
+		h.close(d)
 	})
 }
 
@@ -199,49 +180,39 @@ func (d *daemon) closeHosts() {
 	for _, h := range all {
 		wait.Go(func() {
 			defer d.recoverPanic()
-			if err := h.closeServers(); err != nil {
-				d.reportFailure(err)
-			}
+			h.close(d)
 		})
 	}
 	wait.Wait()
 }
 
-// startServers starts the servers and whatever serves them. Without a control socket, because a mcpvisor up has it, the host goes on: only
-// the other commands do not find it.
-func (h *host) startServers(d *daemon) error {
-	// The servers outlive the bridge that has started them.
-	ctx := context.Background()
-	cfg := h.setup.ManagerConfig(d.options)
-	gateway.PassQuestions(&cfg)
-	cfg.CallWait = gateway.CallWait
-	m, err := project.StartManager(ctx, d.options, cfg)
-	if err != nil {
+// start starts the project's own servers and whatever serves all of them. Without a control socket, because another process has it, the
+// host goes on: only the other commands do not find it.
+func (h *host) start(d *daemon) error {
+	h.stopJournal = func() {}
+	if err := h.parts[0].start(d); err != nil {
 		return err
 	}
-	h.manager, h.stopJournal = m, func() {}
-	h.gateway = gateway.New(gateway.Config{Manager: m.Manager})
-	if h.follower, err = supervisor.Follow(ctx, m.Manager, supervisor.FollowOptions{Reading: &h.setup.Snapshot}); err != nil {
-		d.reportFailure(fmt.Errorf("changed configuration files are not followed: %w", err))
+	var shared []*supervisor.Manager
+	for _, p := range h.parts[1:] {
+		shared = append(shared, p.manager.Manager)
 	}
-	if err := h.openControl(); err != nil {
+	own := h.parts[0].manager.Manager
+	h.gateway = gateway.New(gateway.Config{Manager: own, Shared: shared})
+	if err := h.openControl(own, shared); err != nil {
 		d.reportFailure(err)
 	}
 	return nil
 }
 
-// openControl opens the control socket of the project and begins its journal. The user's servers alone are no project, and have
-// neither.
-func (h *host) openControl() error {
-	if dirOfKey(h.key) == "" {
-		return nil
-	}
-	location, err := control.LocationOf(h.setup.ProjectDir)
+// openControl opens the control socket of the project and begins its journal.
+func (h *host) openControl(own *supervisor.Manager, shared []*supervisor.Manager) error {
+	location, err := control.LocationOf(h.dir)
 	if err != nil {
 		return err
 	}
-	local := control.LocalConfig{Project: h.setup.ProjectDir}
-	if h.socket, err = control.Serve(location, control.Local(h.manager.Manager, local)); err != nil {
+	local := control.LocalConfig{Project: h.dir, Shared: shared}
+	if h.socket, err = control.Serve(location, control.Local(own, local)); err != nil {
 		h.socket = nil
 		return err
 	}
@@ -254,7 +225,7 @@ func (h *host) openControl() error {
 	go func() {
 		defer close(written)
 		defer func() { _ = recover() }() // the journal is no reason to end the servers
-		_ = h.journal.Follow(ctx, h.manager.Manager, local)
+		_ = h.journal.Follow(ctx, own, local)
 	}()
 	h.stopJournal = func() {
 		stop()
@@ -263,25 +234,26 @@ func (h *host) openControl() error {
 	return nil
 }
 
-// closeServers ends the servers. The journal ends before the manager, with the servers as they were.
-func (h *host) closeServers() error {
-	if h.manager == nil {
-		return nil
-	}
+// close ends the host, and the servers that no other one uses. The journal ends before the manager, with the servers as they were.
+func (h *host) close(d *daemon) {
 	if h.socket != nil {
 		h.socket.Quiesce()
 	}
-	h.stopJournal()
-	if h.follower != nil {
-		h.follower.Close()
+	if h.stopJournal != nil {
+		h.stopJournal()
 	}
-	h.gateway.Close()
-	err := h.manager.CloseWithin(closeTime)
+	if h.gateway != nil {
+		h.gateway.Close()
+	}
+	d.leaveParts(h.parts)
+	var errs []error
 	if h.socket != nil {
-		err = errors.Join(err, h.socket.Close())
+		errs = append(errs, h.socket.Close())
 	}
 	if h.journal != nil {
-		err = errors.Join(err, h.journal.Close())
+		errs = append(errs, h.journal.Close())
 	}
-	return errors.Join(err, h.setup.Pins.Flush())
+	if err := errors.Join(errs...); err != nil {
+		d.reportFailure(err)
+	}
 }

@@ -30,14 +30,16 @@ type GuardedManager struct {
 	endGuardian func()
 }
 
-// StartManager starts the servers of cfg under a guardian. The caller must call CloseWithin. Without a guardian it goes on and
+// StartManager starts the servers of cfg under a guardian: a new one, unless cfg has one already. The caller must call CloseWithin. Without a guardian it goes on and
 // warns, because servers stay behind only if this process is killed.
 func StartManager(ctx context.Context, o *cli.Options, cfg supervisor.Config) (*GuardedManager, error) {
 	if err := ChooseStore(o, &cfg); err != nil {
 		return nil, err
 	}
 	m := &GuardedManager{log: o.NewLogger(), endGuardian: func() {}}
-	if g, err := guardian.Start(); err != nil {
+	if cfg.Guard != nil {
+		// The caller has one for several managers, and ends it.
+	} else if g, err := guardian.Start(); err != nil {
 		o.WarnFailure(fmt.Errorf("no guardian could be started: servers may stay behind if this process is killed: %w", err))
 	} else {
 		cfg.Guard, m.endGuardian = g, func() { g.Close() }

@@ -17,6 +17,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/terminal"
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/supervisor/config"
 	"github.com/mcpvisor/mcpvisor/supervisor/control"
 	"github.com/mcpvisor/mcpvisor/supervisor/discover"
 	"github.com/mcpvisor/mcpvisor/supervisor/pins"
@@ -37,13 +38,23 @@ type Setup struct {
 // cannot be read, or files of which none can. Every other problem stays in the setup, whose servers exist and say what is
 // wrong. The setup is nil only if the command line itself is wrong; otherwise a caller that finds a running up may go on with
 // it in spite of the error.
-func LoadSetup(o *cli.Options) (*Setup, error) { return LoadSetupOf(o, "", nil) }
+func LoadSetup(o *cli.Options) (*Setup, error) { return LoadSetupOf(o, Selection{}) }
 
-// LoadSetupOf does the work of LoadSetup for another directory than the working directory, and for other variables than those of
-// this process, for a process that has the servers of several. Empty and nil mean those of this process.
-func LoadSetupOf(o *cli.Options, dir string, lookup func(string) (string, bool)) (*Setup, error) {
+// Selection says for which directory and variables a setup is, for a process that has the servers of several. The zero value means the
+// working directory and the variables of this process.
+type Selection struct {
+	Dir    string
+	Lookup func(string) (string, bool)
+	// UserOnly and Omit are those of discover.Options.
+	UserOnly bool
+	Omit     func(files []config.Parsed, specs map[string]messages.Spec, ctx config.Context)
+}
+
+// LoadSetupOf does the work of LoadSetup for a selection.
+func LoadSetupOf(o *cli.Options, chosen Selection) (*Setup, error) {
 	found, err := readFiles(o.Ctx, discover.Options{
-		Dir: dir, Lookup: lookup, Files: o.Configs, Servers: o.Servers, Only: o.Only, Stdin: o.In, ApproveAll: o.Approve,
+		Dir: chosen.Dir, Lookup: chosen.Lookup, UserOnly: chosen.UserOnly, Omit: chosen.Omit,
+		Files: o.Configs, Servers: o.Servers, Only: o.Only, Stdin: o.In, ApproveAll: o.Approve,
 	})
 	if err != nil {
 		return nil, err

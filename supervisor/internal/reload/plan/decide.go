@@ -41,6 +41,9 @@ func (b Tracker) makeDecision(approve func(config.Set) config.Set) Decision {
 		d.Set = approve(d.Set)
 	}
 	d.Specs = maps.Clone(d.Specs)
+	if b.rules.Omit != nil {
+		b.rules.Omit(files, d.Specs)
+	}
 	for _, name := range slices.Sorted(maps.Keys(d.Specs)) {
 		if kept, remark := b.keptSpec(name, d.Specs[name], files); remark != "" {
 			kept.Remark = remark

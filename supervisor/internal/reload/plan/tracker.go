@@ -23,6 +23,8 @@ type Rules struct {
 	Context config.Context
 	// Fixed are entries that belong to no file: those of the command line. They take precedence over all files.
 	Fixed []config.Parsed
+	// Omit, if not nil, removes servers that another manager has: see discover.Options.
+	Omit func(files []config.Parsed, specs map[string]messages.Spec)
 }
 
 // withDefaults replaces zero durations and a nil parser by the defaults.

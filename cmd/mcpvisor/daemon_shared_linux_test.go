@@ -1,0 +1,127 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// inProject returns the same place with another working directory, whose configuration of servers is approved.
+func (p *place) inProject(name, servers string) *place {
+	p.t.Helper()
+	other := *p
+	other.dir = filepath.Join(p.t.TempDir(), name)
+	if err := os.MkdirAll(other.dir, 0o700); err != nil {
+		p.t.Fatal(err)
+	}
+	if servers != "" {
+		if err := os.WriteFile(filepath.Join(other.dir, ".mcp.json"), []byte(servers), 0o600); err != nil {
+			p.t.Fatal(err)
+		}
+		if out, err := other.command("approve", "--all", "--yes").CombinedOutput(); err != nil {
+			p.t.Fatalf("approve: %v: %s", err, out)
+		}
+	}
+	return &other
+}
+
+// setEnv returns the same place with a variable.
+func (p *place) setEnv(v string) *place {
+	other := *p
+	other.env = append(slices.Clone(p.env), v)
+	return &other
+}
+
+// serverPIDs returns the processes of the servers that a project has, by name.
+func (p *place) serverPIDs() map[string]int {
+	p.t.Helper()
+	out, err := p.command("list", "--json").Output()
+	var all []struct {
+		Name string `json:"name"`
+		PID  int    `json:"pid"`
+	}
+	if bad := json.Unmarshal(out, &all); bad != nil {
+		p.t.Fatalf("list: %v, %v: %s", err, bad, out)
+	}
+	pids := map[string]int{}
+	for _, s := range all {
+		pids[s.Name] = s.PID
+	}
+	return pids
+}
+
+// TestProjectsShareTheUsersServers connects agents in three projects. The user's server runs once for all of them; the one with the same
+// name in one project is that project's; the one that another project forbids cannot be called there, and nowhere else is that noticed; the
+// one that mentions a variable runs once for each of its values, and the others of that agent are shared all the same.
+func TestProjectsShareTheUsersServers(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, "")
+	p.userServers(`{"mcpServers": {
+		"plain": {"command": "fixture", "args": ["mcp-fixture", "good"]},
+		"twice": {"command": "fixture", "args": ["mcp-fixture", "good"]},
+		"bound": {"command": "fixture", "args": ["mcp-fixture", "good"], "env": {"WHERE": "${workspaceFolder}"}},
+		"valued": {"command": "fixture", "args": ["mcp-fixture", "good"], "env": {"GIVEN": "${VALUE:-none}"}}}}`)
+	one := p.inProject("one", `{"mcpServers": {"twice": {"command": "fixture", "args": ["mcp-fixture", "good"], "env": {"GIVEN": "own"}}}}`)
+	two := p.inProject("two", `{"mcpServers": {"more": {"command": "fixture", "args": ["mcp-fixture", "good"]}},
+		"permissions": {"deny": ["plain:echo"]}}`)
+	three := p.inProject("three", "").setEnv("VALUE=other")
+	agents := map[string]*agentProcess{}
+	for name, at := range map[string]*place{"one": one, "two": two} {
+		agents[name] = at.agent()
+	}
+	for name := range agents {
+		agents[name].awaits("tools/list", `{}`, `"valued__env"`)
+	}
+	agents["three"] = three.agent()
+	for name, a := range agents {
+		for _, server := range []string{"plain", "twice", "bound", "valued"} {
+			a.awaits("tools/list", `{}`, fmt.Sprintf("%q", server+"__env"))
+		}
+		a.awaits("tools/call", `{"name":"bound__env","arguments":{"name":"WHERE"}}`, "/"+name)
+	}
+	first, second, third := one.serverPIDs(), two.serverPIDs(), three.serverPIDs()
+	if first["plain"] == 0 || first["plain"] != second["plain"] || second["plain"] != third["plain"] {
+		t.Errorf("a server that all share: processes %v, %v, %v", first, second, third)
+	}
+	if first["twice"] == second["twice"] || second["twice"] != third["twice"] {
+		t.Errorf("a server that one project has itself: processes %v, %v, %v", first, second, third)
+	}
+	if first["valued"] != second["valued"] || second["valued"] == third["valued"] {
+		t.Errorf("a server with two values: processes %v, %v, %v", first, second, third)
+	}
+	if first["bound"] == second["bound"] || second["bound"] == third["bound"] {
+		t.Errorf("a server that names the project: processes %v, %v, %v", first, second, third)
+	}
+	agents["one"].awaits("tools/call", `{"name":"twice__env","arguments":{"name":"GIVEN"}}`, "own")
+	agents["three"].awaits("tools/call", `{"name":"valued__env","arguments":{"name":"GIVEN"}}`, "other")
+	agents["one"].awaits("tools/call", `{"name":"valued__env","arguments":{"name":"GIVEN"}}`, "none")
+	if got := agents["two"].ask("tools/list", `{}`); strings.Contains(got, `"plain__echo"`) || !strings.Contains(got, `"more__echo"`) {
+		t.Errorf("a tool that the project denies is offered there, or its own is not: %s", got)
+	}
+	if got := agents["two"].ask("tools/call", `{"name":"plain__echo","arguments":{"text":"hello"}}`); !strings.Contains(got, "denied") {
+		t.Errorf("a tool that the project denies: %s", got)
+	}
+	agents["one"].awaits("tools/call", `{"name":"plain__echo","arguments":{"text":"hello"}}`, `"hello"`)
+
+	// A changed entry of the user's file counts for everybody, and a new one of a project hides it there alone.
+	p.userServers(`{"mcpServers": {"plain": {"command": "fixture", "args": ["mcp-fixture", "good"], "env": {"GIVEN": "later"}}}}`)
+	for name, a := range agents {
+		a.awaits("tools/call", `{"name":"plain__env","arguments":{"name":"GIVEN"}}`, "later")
+		if name != "one" {
+			a.awaits("tools/call", `{"name":"twice__echo","arguments":{"text":"x"}}`, "twice")
+		}
+	}
+	if first, second = one.serverPIDs(), two.serverPIDs(); first["plain"] == 0 || first["plain"] != second["plain"] || second["twice"] != 0 {
+		t.Errorf("after a change: processes %v and %v", first, second)
+	}
+	for _, a := range agents {
+		a.ends()
+	}
+	if out, err := p.command("down").CombinedOutput(); err != nil {
+		t.Errorf("down: %v: %s", err, out)
+	}
+}

@@ -1,0 +1,166 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/project"
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/supervisor/config"
+	"github.com/mcpvisor/mcpvisor/supervisor/discover"
+	"github.com/mcpvisor/mcpvisor/supervisor/gateway"
+)
+
+// part is one manager of the daemon: that of the user's servers, that of those of them that have other values of variables for some
+// agents, or that of a project. Each follows the files that it is of.
+type part struct {
+	key  string
+	load project.Selection
+	vars variables
+	// once makes the servers start once; err is why they could not.
+	once sync.Once
+	err  error
+
+	setup    *project.Setup
+	manager  *project.GuardedManager
+	follower *supervisor.Follower
+	// hosts counts those that use the part; the daemon's mu guards it.
+	hosts int
+}
+
+// userKey is the key of the part that has the user's servers; those with other values have it with a hash.
+const userKey = "\x00user"
+
+// start starts the servers, if nobody has yet. They outlive whoever asks for them.
+func (p *part) start(d *daemon) error {
+	p.once.Do(func() { p.err = p.startServers(d) })
+	return p.err
+}
+
+func (p *part) startServers(d *daemon) (err error) {
+	if p.setup == nil {
+		if p.setup, err = project.LoadSetupOf(d.options, p.load); err != nil {
+			return err
+		}
+	}
+	ctx := context.Background()
+	cfg := p.setup.ManagerConfig(d.options)
+	gateway.PassQuestions(&cfg)
+	cfg.CallWait, cfg.SharedLimits, cfg.LookupEnv = gateway.CallWait, d.limits, p.vars.lookup
+	if d.guard != nil {
+		cfg.Guard = d.guard
+	}
+	if p.manager, err = project.StartManager(ctx, d.options, cfg); err != nil {
+		p.manager = nil
+		return err
+	}
+	if p.follower, err = supervisor.Follow(ctx, p.manager.Manager, supervisor.FollowOptions{Reading: &p.setup.Snapshot}); err != nil {
+		d.reportFailure(fmt.Errorf("changed configuration files are not followed: %w", err))
+	}
+	return nil
+}
+
+// closeServers ends the servers.
+func (p *part) closeServers() error {
+	if p.manager == nil {
+		return nil
+	}
+	if p.follower != nil {
+		p.follower.Close()
+	}
+	err := p.manager.CloseWithin(closeTime)
+	if flushed := p.setup.Pins.Flush(); err == nil {
+		err = flushed
+	}
+	return err
+}
+
+// partFor returns the part with a key, and makes it if there is none. The caller is counted as a host of it.
+func (d *daemon) partFor(key string, make func() *part) *part {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	p := d.parts[key]
+	if p == nil {
+		p = make()
+		p.key = key
+		d.parts[key] = p
+	}
+	p.hosts++
+	return p
+}
+
+// leavePart is called once for each partFor. A part without a host ends, in the background of its last one.
+func (d *daemon) leavePart(p *part) {
+	d.mu.Lock()
+	p.hosts--
+	last := p.hosts == 0
+	if last && d.parts[p.key] == p {
+		delete(d.parts, p.key)
+	}
+	d.mu.Unlock()
+	if !last {
+		return
+	}
+	if err := p.closeServers(); err != nil {
+		d.leftBehind.Store(true)
+		d.reportFailure(err)
+	}
+}
+
+// userPart returns the part of the user's servers. They have the values of the first agent; for one with others see variantPart.
+func (d *daemon) userPart(names []string, given map[string]string) (*part, error) {
+	p := d.partFor(userKey, func() *part {
+		v := valuesOf(names, given)
+		return &part{vars: v, load: project.Selection{UserOnly: true, Lookup: v.lookup, Omit: config.OmitProjectBound}}
+	})
+	if err := p.start(d); err != nil {
+		d.leavePart(p)
+		return nil, err
+	}
+	return p, nil
+}
+
+// omitShared returns the function by which a part leaves to other parts what these have.
+func omitShared(others ...*part) func([]config.Parsed, map[string]messages.Spec, config.Context) {
+	return func(files []config.Parsed, specs map[string]messages.Spec, here config.Context) {
+		for _, o := range others {
+			there := here
+			there.Lookup, there.ProjectDir = o.vars.lookup, ""
+			config.OmitShared(files, specs, here, there)
+		}
+	}
+}
+
+// variantPart returns the part of those of the user's servers that have other values for this agent than in the part user; nil if there
+// are none.
+func (d *daemon) variantPart(user *part, found discover.Configuration, want wanted, given map[string]string) (*part, error) {
+	v := valuesOf(want.users, given)
+	here := found.Snapshot.Context
+	here.Lookup, here.ProjectDir = v.lookup, ""
+	var files []config.Parsed
+	for _, f := range found.Snapshot.Files {
+		files = append(files, found.Snapshot.Parse(f))
+	}
+	omit := func(files []config.Parsed, specs map[string]messages.Spec, here config.Context) {
+		config.OmitProjectBound(files, specs, here)
+		omitShared(user)(files, specs, here)
+	}
+	specs := config.SharedSpecs(files, here)
+	if omit(files, specs, here); len(specs) == 0 {
+		return nil, nil
+	}
+	var names []string
+	for name := range specs {
+		names = append(names, want.byServer[name]...)
+	}
+	p := d.partFor(userKey+hashOf(valuesOf(names, given)), func() *part {
+		return &part{vars: v, load: project.Selection{UserOnly: true, Lookup: v.lookup, Omit: omit}}
+	})
+	if err := p.start(d); err != nil {
+		d.leavePart(p)
+		return nil, err
+	}
+	return p, nil
+}
