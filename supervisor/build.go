@@ -62,10 +62,17 @@ func newManager(cfg Config) (*Manager, actor.Actor) {
 	supervisorActor, stopped := core.New(core.Options{
 		Configured: cfg.Servers, Common: m.newCommon(), Restart: cfg.Restart, Limits: cfg.Gate, SharedGate: cfg.SharedLimits.sharedGate(), WithdrawAfter: cfg.WithdrawAfter,
 		Rand: cfg.Rand, ActorOptions: cfg.ActorOptions, Specs: m.opener, Credentials: credentialSet, Budget: m.budget,
-		LoadToolList: m.toolCache.LoadToolList,
+		LoadToolList: m.toolCache.LoadToolList, Removed: m.forgetServer,
 	}, shared)
 	m.stopped = stopped
 	return m, supervisorActor
+}
+
+// forgetServer drops what is remembered under the name of a server that was removed: which of its changed tools were reported, and
+// what it listed.
+func (m *Manager) forgetServer(server string) {
+	m.permissions.ForgetServer(server)
+	m.index.ForgetServer(server)
 }
 
 // newCalls makes the callers' side: the links of a request, composed to the one function that every request passes.

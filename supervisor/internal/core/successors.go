@@ -174,6 +174,9 @@ func (s *supervisor) finishRemoval(ctx actor.Context, r *managedServer) {
 	delete(s.servers, r.name)
 	// Nothing of the server may survive under its name: a server that is added again starts afresh.
 	s.Credentials.DropCredential(r.name)
+	if s.Removed != nil {
+		s.Removed(r.name)
+	}
 	s.gate.Cancel(r.name)
 	if r.owner != nil {
 		s.shared.instances.Delete(r.name)

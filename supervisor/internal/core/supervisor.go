@@ -115,6 +115,8 @@ type Options struct {
 	// LoadToolList returns the tools that a lazy server had in an earlier run, nil if they are not known. It is called in the
 	// supervisor's turn.
 	LoadToolList func(name string, spec *messages.Spec) *session.ToolList
+	// Removed, if not nil, is called in the supervisor's turn when a server is gone, for what is remembered under its name elsewhere.
+	Removed func(server string)
 }
 
 // SpecChecker decides whether a spec may be tried, whatever its source.

@@ -83,7 +83,7 @@ func (x *Index) FindPrompt(qualified string) (server, name string, ok bool) {
 	return "", "", false
 }
 
-// ForgetServer drops what is remembered of a server, because its account has changed.
+// ForgetServer drops what is remembered of a server, because it was removed or its account has changed.
 func (x *Index) ForgetServer(server string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

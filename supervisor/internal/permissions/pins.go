@@ -72,6 +72,13 @@ func (p *pinState) newChanges(server string, changes []pins.Change) (fresh []pin
 	return fresh, over
 }
 
+// ForgetServer forgets which changes of a server were reported, because the server is gone. They are reported again if it is added again.
+func (p *Decider) ForgetServer(server string) {
+	p.pins.mu.Lock()
+	defer p.pins.mu.Unlock()
+	delete(p.pins.reported, server)
+}
+
 // isNewProblem reports whether the store's error has not been logged yet. A nil error lets the same text be logged again later.
 func (p *pinState) isNewProblem(err error) bool {
 	text := ""

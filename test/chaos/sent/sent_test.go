@@ -336,6 +336,10 @@ var (
 			> Mcp-Protocol-Version=2026-07-28 Mcp-Method=server/discover {"jsonrpc":"2.0","id":4,"method":"server/discover","params":{META}}
 			wait 1s
 			> Mcp-Protocol-Version=2026-07-28 Mcp-Method=tasks/get {"jsonrpc":"2.0","id":5,"method":"tasks/get","params":{"taskId":"k",META}}`, ""},
+		{"a task is asked for that the client knows from a list alone, as on seed 9002980", tasks, begun + `
+			> {"jsonrpc":"2.0","id":3,"method":"tasks/list"}
+			< {"jsonrpc":"2.0","id":3,"result":{"tasks":[{"taskId":"k","status":"completed","pollInterval":400}]}}
+			> {"jsonrpc":"2.0","id":4,"method":"tasks/get","params":{"taskId":"k"}}`, ""},
 		{"the input of a task", modernTasks, askingTask + `
 			> {"jsonrpc":"2.0","id":9,"method":"tasks/update","params":{"taskId":"k","inputResponses":{"a":{},"b":{}},META}}`, ""},
 		{"input that is refused, because the task is over", modernTasks, askingTask + `

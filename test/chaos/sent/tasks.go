@@ -154,15 +154,18 @@ func taskStatusOf(result map[string]json.RawMessage) (s taskStatus, ok bool) {
 	return s, true
 }
 
-// observeTaskList follows the answer to tasks/list.
+// observeTaskList follows the answer to tasks/list. It may be the first that the client hears of a task: the answer to its call was lost.
 func (c *conversation) observeTaskList(list json.RawMessage) {
 	var all []taskStatus
 	_ = json.Unmarshal(list, &all) // a list that cannot be read names no task
 	for _, s := range all {
-		if t := c.tasks[s.ID]; t != nil {
-			t.listed++
-			t.listedResults++
+		t := c.tasks[s.ID]
+		if t == nil {
+			t = &taskState{}
+			c.tasks[s.ID] = t
 		}
+		t.listed++
+		t.listedResults++
 	}
 }
 

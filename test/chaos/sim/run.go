@@ -137,6 +137,7 @@ func (w *simulation) runPlan() error {
 	w.users.dismissWorkers()
 	// protoactor's throttle for dead letters sleeps for a nanosecond, and a bubble must not end before its goroutines.
 	time.Sleep(time.Millisecond)
+	w.checkLeftEntries()
 	return w.harnessError
 }
 

@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/asynkron/protoactor-go/actor"
+
 	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
@@ -69,6 +71,7 @@ type simulation struct {
 	harnessError error
 	collector    collector
 	leftTimers   leftTimers
+	leftEntries  leftEntries
 }
 
 // newSimulation makes a simulation without servers and manager. It must be called in the bubble, because start is the bubble's
@@ -79,7 +82,11 @@ func newSimulation(plan scenario.Plan, o Options, rec *history.Recorder, beat *p
 		turns: &turnScheduler{rng: rand.New(rand.NewPCG(plan.Seed, seedOf("turns")))},
 	}
 	w.turns.wake, w.inbox.wake = w.wakeLoop, w.wakeLoop
-	w.turns.ended = w.noteEnd
+	w.turns.ended = func(pid *actor.PID, a actor.Actor) {
+		w.noteEnd(pid)
+		w.leftEntries.noteEnded(a)
+	}
+	w.turns.handled = w.leftEntries.noteReleased
 	w.watch.world, w.users.world, w.program.world = w, w, w
 	w.secrets.canaries = make(map[string]bool, len(plan.Servers))
 	w.guard.limit = maxStepsAtOnce(len(plan.Servers))

@@ -21,8 +21,9 @@ type turnScheduler struct {
 	rng *rand.Rand
 	// wake wakes the loop when an actor waits for a turn. Any goroutine calls it.
 	wake func()
-	// ended is told of each actor that has ended. Any goroutine calls it.
-	ended func(*actor.PID)
+	// ended is told of each actor that has ended, and handled of each message that an actor has handled. Any goroutine calls them.
+	ended   func(*actor.PID, actor.Actor)
+	handled func(actor.Actor, any)
 
 	// mu guards the fields below, and run of each mailbox.
 	mu sync.Mutex
@@ -93,8 +94,9 @@ func (m *mailbox) receive(next actor.ReceiverFunc) actor.ReceiverFunc {
 		defer m.current.Store(nil)
 		next(c, envelope)
 		if _, stopped := envelope.Message.(*actor.Stopped); stopped {
-			m.turns.ended(c.Self())
+			m.turns.ended(c.Self(), c.Actor())
 		}
+		m.turns.handled(c.Actor(), envelope.Message)
 	}
 }
 

@@ -156,6 +156,10 @@ var serversBugs = inPackage("supervisor/internal/core",
 	// A removal ends in several places: the table, the catalog, the events, the memory share and the waiting callers. Each is a
 	// line that can be forgotten.
 	Bug{
+		Name: "lists-of-the-removed", In: "supervisor.finishRemoval", Old: "if s.Removed != nil { s.Removed(r.name) }", New: "{}",
+		Finds: []string{"I12"}, Why: "a program that adds and removes servers under new names fills its memory with their lists",
+	},
+	Bug{
 		Name: "removed-still-listed", In: "supervisor.finishRemoval", Old: "s.shared.cells.Delete(r.name)",
 		Finds: []string{"I16", "I12"}, Why: "a server that was removed is shown for ever",
 	},
