@@ -45,6 +45,8 @@ type ReloadResult struct {
 	// Restart are the keys of the files, beside the servers, that have changed since the following began and count only from the
 	// next start of the program on, because a running manager cannot change them.
 	Restart []string `json:"restart,omitempty"`
+	// Gateway is what the files say now about agents, for the program that serves them; nil if they say nothing.
+	Gateway *config.Gateway `json:"-"`
 }
 
 // Follow applies configuration files to a manager whenever they change, until the Follower or the manager is closed. Every
@@ -137,7 +139,7 @@ func (f *Follower) applyDecision(ctx context.Context, d plan.Decision) error {
 // resultOf leaves out of a decision what only the manager needs: the specs, which hold secrets, and the policies.
 func resultOf(d plan.Decision) ReloadResult {
 	return ReloadResult{Changes: d.Changes, Problems: d.Problems, Remarks: d.Remarks, Held: d.Held,
-		Rules: d.Rules, Restart: d.Restart}
+		Rules: d.Rules, Restart: d.Restart, Gateway: d.Gateway}
 }
 
 // Reload makes the Follower of this manager read its files now; see [Follow]. Without one the error has ClassUnsupported.

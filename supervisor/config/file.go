@@ -56,6 +56,8 @@ type Parsed struct {
 	Audit *Audit
 	// Permissions holds the file's rules about tools; nil if it has none.
 	Permissions *access.Set
+	// Gateway says who may use the servers as an agent; nil if the file does not say it, or may not.
+	Gateway *Gateway
 	// Pin says what is done about changed tools; empty if the file does not say it, or may not.
 	Pin string
 	// Approve says which changes need a new approval of merely found servers; empty if the file does not say it, or may not.
@@ -76,10 +78,10 @@ func (p Parsed) Under() (key string, ok bool) {
 }
 
 // isExclusive reports whether servers of all other files are ignored beside this one. A managed file excludes them unless it
-// holds only settings (a policy, permissions, audit, pin, approve) and no list of servers. A broken one excludes them as well:
+// holds only settings (a policy, permissions, audit, gateway, pin, approve) and no list of servers. A broken one excludes them as well:
 // the organisation's restrictions are unknown, and starting servers without them would be unsafe.
 func (p Parsed) isExclusive() bool {
-	return p.Scope == messages.ScopeManaged && (p.Broken || p.hasServers || p.Policy == nil && p.Permissions == nil && p.Audit == nil && p.Pin == "" && p.Approve == "")
+	return p.Scope == messages.ScopeManaged && (p.Broken || p.hasServers || p.Policy == nil && p.Permissions == nil && p.Audit == nil && p.Gateway == nil && p.Pin == "" && p.Approve == "")
 }
 
 // Parse reads one file. It never fails as a whole: Problems lists what is wrong, and a file that is not JSON is Broken and has
@@ -150,6 +152,13 @@ func (r *reader) readServers(o *hujson.Object, p *Parsed) {
 				r.addProblem(at, key, "the key stands twice", "make one of both")
 			}
 			r.readAudit(value{m.Value, key}, p)
+		case key == gatewayKey && !looksLikeServer(m.Value):
+			if p.Gateway != nil {
+				r.addProblem(at, key, "the key stands twice", "make one of both")
+				p.Gateway.Invalid = "the key gateway stands twice in " + p.Path
+				continue
+			}
+			r.readGateway(value{m.Value, key}, p)
 		case key == pinKey && !looksLikeServer(m.Value):
 			r.readFilePin(value{m.Value, key}, p)
 		case key == approveKey && !looksLikeServer(m.Value):
@@ -168,7 +177,7 @@ func (r *reader) readServers(o *hujson.Object, p *Parsed) {
 			r.addProblem(at, key, "this looks like a server outside of mcpServers, and is not read",
 				`put it into "mcpServers": {…}`)
 		case !ignoredKeys[key] && !isRemark(key):
-			r.warnUnknown(key, key, at, append(slices.Clone(wrappers), samplingKey, registryKey, permissionsKey, auditKey, pinKey, approveKey, DisabledKey))
+			r.warnUnknown(key, key, at, append(slices.Clone(wrappers), samplingKey, registryKey, permissionsKey, auditKey, gatewayKey, pinKey, approveKey, DisabledKey))
 		}
 	}
 }

@@ -52,6 +52,21 @@ func TestEveryKeyIsDocumented(t *testing.T) {
 	}
 }
 
+// The topic "gateway" explains each key of gateway.
+func TestEveryKeyOfTheGatewayIsDocumented(t *testing.T) {
+	text, err := os.ReadFile("../../cmd/mcpvisor/help/gateway.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, keys := range [][]string{gatewayKeys, viewKeys, principalKeys, tokenKeys} {
+		for _, key := range keys {
+			if !strings.Contains(string(text), "`"+key+"`") {
+				t.Errorf("the key %q is not explained", key)
+			}
+		}
+	}
+}
+
 // firstColumn returns the words in backquotes of the first cells of a table.
 func firstColumn(table string) map[string]bool {
 	words := map[string]bool{}

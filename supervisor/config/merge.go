@@ -64,6 +64,8 @@ type Set struct {
 	Audit *Audit
 	// Registry is the base URL of the MCP registry to install from; empty if no file names one.
 	Registry string
+	// Gateway says who may use the servers as an agent, and what each sees; nil if no file says it.
+	Gateway *Gateway
 	// Pin says what is done about tools that change.
 	Pin Pin
 	// Files lists the files that were merged, lowest precedence first.
@@ -134,6 +136,7 @@ func Merge(files []Parsed, ctx Context) Set {
 	set.Permissions = permissionsOf(files)
 	set.SamplingCommand = samplingOf(files, managed != "")
 	set.Audit = auditOf(files)
+	set.Gateway = gatewayOf(files, managed != "", ctx.HomeDir)
 	set.Pin = pinOf(files)
 	set.Registry = registryOf(files, managed != "")
 	asks, off := asksForFiles(files), disabledBy(files, managed != "")

@@ -10,6 +10,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/supervisor/config"
 	"github.com/mcpvisor/mcpvisor/supervisor/internal/joined"
 	"github.com/mcpvisor/mcpvisor/transports/serve"
 )
@@ -22,6 +23,8 @@ type Config struct {
 	Shared []*supervisor.Manager
 	// Prefix says which names carry the id of their server; PrefixAlways if empty. A view of one server has none.
 	Prefix Prefix
+	// Views are what paths and credentials may be bound to, by name; SetViews replaces them.
+	Views map[string]config.View
 	// Name is how agents name the gateway in their configuration: most put mcp__{name}__ before the names of tools, and the model
 	// takes 64 characters of both together. It is also the name in the handshake, with Version; "mcpvisor" if empty.
 	Name, Version string
@@ -38,8 +41,16 @@ type Gateway struct {
 	states   cipher.AEAD
 	watches  watches
 
-	mu    sync.Mutex
-	views map[viewKey]*view
+	// changed gets a value when said, which saidMu guards, has something for agents.
+	changed chan struct{}
+	saidMu  sync.Mutex
+	said    saidChanges
+
+	mu      sync.Mutex
+	views   map[viewKey]*view
+	filters map[string]*filter
+	// scopes are those of the filters, by the views of path and credential.
+	scopes map[[2]string]*scope
 	// level is the least severe level of log messages that servers of the legacy era were asked for.
 	level string
 }
@@ -63,8 +74,10 @@ func New(cfg Config) *Gateway {
 		cfg.Prefix = PrefixAlways
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	g := &Gateway{all: append(joined.Managers{cfg.Manager}, cfg.Shared...), cfg: cfg, naming: namingFor(cfg.Name), stop: stop, views: map[viewKey]*view{}, states: newStateCipher()}
+	g := &Gateway{all: append(joined.Managers{cfg.Manager}, cfg.Shared...), cfg: cfg, naming: namingFor(cfg.Name), stop: stop, views: map[viewKey]*view{},
+		states: newStateCipher(), changed: make(chan struct{}, 1)} // capacity 1: a change that comes during a comparison causes one more
 	g.watches.g = g
+	g.SetViews(cfg.Views)
 	for _, m := range g.all {
 		g.watching = append(g.watching, m.Watch(4096))
 	}
@@ -229,21 +242,35 @@ func (g *Gateway) Closed(s *serve.Session) {
 	}
 }
 
-// viewOf returns the view of a session. A server that does not exist has none.
+// viewOf returns the view of a session. A server that does not exist, or is not shown to it, has none; nor has a path that leads to no
+// configured view.
 func (g *Gateway) viewOf(s *serve.Session) (*view, *serve.Error) {
-	key := viewKey{s.Path.Server, s.Principal.Name}
+	key := viewKey{server: s.Path.Server, path: s.Path.View, bound: s.Principal.View, principal: s.Principal.Name}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	v := g.views[key]
-	if key.server != "" && !g.all.Has(key.server) {
-		delete(g.views, key)
+	if v == nil {
+		if key.path != "" && g.filters[key.path] == nil {
+			return nil, &serve.Error{Code: serve.CodeInvalidParams, Message: "there is no view " + messages.Line(key.path, 100)}
+		}
+		v = g.addView(key)
+	}
+	if key.server != "" && (!g.all.Has(key.server) || !v.scope.Load().showsServer(key.server)) {
+		// Agents that have it already are told when the server comes back.
+		if !v.isUsed() {
+			delete(g.views, key)
+		}
 		return nil, &serve.Error{Code: serve.CodeInvalidParams, Message: "there is no server " + messages.Line(key.server, 100)}
 	}
-	if v == nil {
-		v = &view{g: g, viewKey: key}
-		g.views[key] = v
-	}
 	return v, nil
+}
+
+// addView makes a view. The caller holds mu.
+func (g *Gateway) addView(key viewKey) *view {
+	v := &view{g: g, viewKey: key}
+	v.scope.Store(g.scopeOf(key))
+	g.views[key] = v
+	return v
 }
 
 // setLevel sets the level of a session, and asks the servers for the least severe one that anybody wants.

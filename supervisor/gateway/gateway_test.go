@@ -48,6 +48,7 @@ func start(t *testing.T, prefix gateway.Prefix, servers ...*supervisortest.Serve
 type agent struct {
 	*endpoint
 	token, path, id string
+	opening         string // the answer to initialize
 }
 
 func (e *endpoint) post(ctx context.Context, path string, headers map[string]string, body string) *httptest.ResponseRecorder {
@@ -66,6 +67,7 @@ func (e *endpoint) agent(token, path, capabilities string) *agent {
 	a := &agent{endpoint: e, token: token, path: path}
 	w := e.post(e.t.Context(), path, map[string]string{"Authorization": "Bearer " + token},
 		`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":`+capabilities+`}}`)
+	a.opening = w.Body.String()
 	if a.id = w.Header().Get("Mcp-Session-Id"); a.id == "" {
 		e.t.Fatalf("initialize: %d %s", w.Code, w.Body)
 	}

@@ -42,36 +42,59 @@ func (g *Gateway) splitName(shown string) (server, name string, ok bool) {
 	return g.naming.Split(mcpPrefix + shown)
 }
 
-// bareName returns a name without its server: as it is, unless it is too long for the models.
-func (g *Gateway) bareName(server, name string) string {
-	if len(name) <= g.naming.Limit-len(mcpPrefix) {
-		return name
-	}
-	return g.prefixedName(server, name)
-}
+// fits reports whether a name without its server is short enough for the models.
+func (g *Gateway) fits(name string) bool { return len(name) <= g.naming.Limit-len(mcpPrefix) }
 
 // A named thing is one of a server: its id and its own name.
 type named struct{ server, name string }
 
-// showNames returns the name of each thing in a view, in their order, which is that of the servers' ids. It is a pure function.
+// showNames returns the name of each thing in a view, in their order, which is that of the servers' ids.
 func (v *view) showNames(all []named) []string {
-	shown := make([]string, len(all))
-	count := map[string]int{}
-	if v.server == "" && v.g.cfg.Prefix == PrefixConflict {
+	prefix := v.scope.Load().prefix
+	if v.server != "" {
+		prefix = PrefixNever
+	}
+	return v.g.namesOf(prefix, all)
+}
+
+// namesOf is a pure function. A name that another thing has with its prefix is never given without one: of a tool b__read of a, and
+// read of b, both carry theirs.
+func (g *Gateway) namesOf(prefix Prefix, all []named) []string {
+	count := make(map[string]int, len(all))
+	if prefix == PrefixConflict {
 		for _, n := range all {
 			count[n.name]++
 		}
 	}
-	taken := make(map[string]bool, len(all))
+	shown, bare := make([]string, len(all)), make([]bool, len(all))
 	for i, n := range all {
-		name := v.g.prefixedName(n.server, n.name)
-		if v.server != "" || v.g.cfg.Prefix == PrefixNever || v.g.cfg.Prefix == PrefixConflict && count[n.name] == 1 {
-			if bare := v.g.bareName(n.server, n.name); !taken[bare] {
-				name = bare
+		switch prefix {
+		case PrefixConflict:
+			bare[i] = count[n.name] == 1
+		case PrefixNever:
+			bare[i] = count[n.name] == 0
+			count[n.name]++
+		default:
+		}
+		bare[i] = bare[i] && g.fits(n.name)
+		if shown[i] = n.name; !bare[i] {
+			shown[i] = g.prefixedName(n.server, n.name)
+		}
+	}
+	// Each turn gives some things their prefix. Names get longer with it and are bounded, so the turns are few.
+	for changed := prefix != PrefixAlways; changed; {
+		changed = false
+		prefixed := make(map[string]bool, len(all))
+		for i := range all {
+			if !bare[i] {
+				prefixed[shown[i]] = true
 			}
 		}
-		taken[name] = true
-		shown[i] = name
+		for i, n := range all {
+			if bare[i] && prefixed[n.name] {
+				bare[i], shown[i], changed = false, g.prefixedName(n.server, n.name), true
+			}
+		}
 	}
 	return shown
 }

@@ -230,8 +230,8 @@ func (v *view) findPrompt(ctx context.Context, name string) (to named, ok bool) 
 	if v.server != "" && len(name) <= v.g.naming.Limit-len(mcpPrefix) {
 		return named{v.server, name}, true
 	}
-	if v.g.cfg.Prefix == PrefixAlways {
-		if to.server, to.name, ok = v.g.splitName(name); ok && v.g.all.Has(to.server) {
+	if within := v.scope.Load(); within.prefix == PrefixAlways {
+		if to.server, to.name, ok = v.g.splitName(name); ok && v.g.all.Has(to.server) && within.showsServer(to.server) {
 			return to, true
 		}
 	}

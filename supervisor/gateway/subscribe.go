@@ -149,6 +149,9 @@ func (g *Gateway) subscribeAgent(ctx context.Context, v *view, r *serve.Request)
 	}
 	agent := r.Session
 	err := g.watches.addWatch(ctx, to, st, func(uri string) {
+		if !v.scope.Load().showsServer(to.server) {
+			return
+		}
 		agent.Notify("updated "+uri, "notifications/resources/updated", append(rawjson.AppendText([]byte(`{"uri":`), uri), '}'))
 	})
 	if err != nil {
@@ -236,6 +239,9 @@ func (g *Gateway) serveListen(ctx context.Context, v *view, r *serve.Request) ([
 				continue
 			}
 			if server, ok := v.ownerOf(ctx, uri); ok && g.watches.addWatch(ctx, v.keyOf(server, uri), l, func(uri string) {
+				if !v.scope.Load().showsServer(server) {
+					return
+				}
 				l.notifyListener("notifications/resources/updated", rawjson.AppendText([]byte(`"uri":`), uri))
 			}) == nil {
 				uris = rawjson.AppendText(appendComma(uris), uri)

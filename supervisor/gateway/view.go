@@ -15,14 +15,17 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/serve"
 )
 
-// viewKey names a view: the server, empty for all, and the principal, whose instances of servers may offer other tools.
-type viewKey struct{ server, principal string }
+// viewKey names a view: the server and the configured view that a path names, the configured view that the credential is bound to, all
+// of them empty for everything, and the principal, whose instances of servers may offer other tools.
+type viewKey struct{ server, path, bound, principal string }
 
-// A view is what the agents of a principal see by one path: all servers, or one. Its rendering is replaced as a whole, and shared with
+// A view is what the agents of a principal see by one path. Its rendering is replaced as a whole, and shared with
 // the view of nobody where they have the same tools.
 type view struct {
 	g *Gateway
 	viewKey
+	// scope is replaced when configured views are.
+	scope atomic.Pointer[scope]
 
 	rendered atomic.Pointer[rendering]
 	// render is held while a rendering is made.
@@ -42,6 +45,7 @@ type view struct {
 // rendering is the tools of a view at one generation of the catalog, ready to be sent.
 type rendering struct {
 	generation uint64
+	scope      *scope
 	list       []*catalog.Entry
 	entries    map[string]*catalog.Entry
 	// bare leads from the servers' own names to what is shown, where one server has the name only: calls from inside of a
@@ -56,18 +60,18 @@ const maxPage = 4 << 20
 
 // currentTools returns the rendering of the newest catalog.
 func (v *view) currentTools() *rendering {
-	s := v.g.all.Catalogs()
-	if r := v.rendered.Load(); r != nil && r.generation >= s.Generation() {
+	s, within := v.g.all.Catalogs(), v.scope.Load()
+	if r := v.rendered.Load(); r != nil && r.generation >= s.Generation() && r.scope == within {
 		return r
 	}
 	v.render.Lock()
 	defer v.render.Unlock()
-	s = v.g.all.Catalogs()
+	s, within = v.g.all.Catalogs(), v.scope.Load()
 	old := v.rendered.Load()
-	if old != nil && old.generation >= s.Generation() {
+	if old != nil && old.generation >= s.Generation() && old.scope == within {
 		return old
 	}
-	r := v.renderTools(s)
+	r := v.renderTools(s, within)
 	if old == r {
 		return r
 	}
@@ -79,6 +83,11 @@ func (v *view) currentTools() *rendering {
 			shared.legacy, shared.modern = old.legacy, old.modern
 			r = &shared
 		}
+	}
+	if r.scope != within { // it is that of the view of nobody
+		shared := *r
+		shared.scope = within
+		r = &shared
 	}
 	v.rendered.Store(r)
 	return r
@@ -117,8 +126,17 @@ func (v *view) rememberGone(old, now *rendering) {
 	}
 }
 
-// listEntries returns the tools of the view, in the order of the servers' ids and of their own names.
-func (v *view) listEntries(s joined.Catalogs) (entries []*catalog.Entry) {
+// listEntries returns the tools that a scope shows, in the order of the servers' ids and of their own names.
+func (v *view) listEntries(s joined.Catalogs, within *scope) []*catalog.Entry {
+	entries := v.offeredEntries(s)
+	if within.missing == "" && len(within.parts) == 0 {
+		return entries
+	}
+	return slices.DeleteFunc(entries, func(e *catalog.Entry) bool { return !within.showsTool(e.Tool.Server, e.Tool.Name) })
+}
+
+// offeredEntries returns the tools of the servers of the path, which the caller may change.
+func (v *view) offeredEntries(s joined.Catalogs) (entries []*catalog.Entry) {
 	if v.principal == "" {
 		return v.g.all.Entries(s, v.server)
 	}
@@ -129,11 +147,11 @@ func (v *view) listEntries(s joined.Catalogs) (entries []*catalog.Entry) {
 }
 
 // renderTools renders a snapshot. It may be older than what it renders, and is then rendered again.
-func (v *view) renderTools(s joined.Catalogs) *rendering {
-	entries := v.listEntries(s)
+func (v *view) renderTools(s joined.Catalogs, within *scope) *rendering {
+	entries := v.listEntries(s, within)
 	if v.principal != "" {
 		// Most principals see what everybody sees: one rendering serves them all.
-		if common := v.g.commonView(v.server).currentTools(); slices.Equal(common.list, entries) {
+		if common := v.commonView().currentTools(); slices.Equal(common.list, entries) {
 			return common
 		}
 	}
@@ -141,7 +159,7 @@ func (v *view) renderTools(s joined.Catalogs) *rendering {
 	for i, entry := range entries {
 		all[i] = named{entry.Tool.Server, entry.Tool.Name}
 	}
-	r := &rendering{generation: s.Generation(), list: entries, bare: map[string]*catalog.Entry{},
+	r := &rendering{generation: s.Generation(), scope: within, list: entries, bare: map[string]*catalog.Entry{},
 		entries: make(map[string]*catalog.Entry, len(all))}
 	shown := v.showNames(all)
 	var page []byte
@@ -225,17 +243,17 @@ func (v *view) isOutdated() bool {
 	return v.served != nil && !samePages(v.served, now)
 }
 
-// commonView returns the view of a path for agents without a principal's own instances.
-func (g *Gateway) commonView(server string) *view {
-	key := viewKey{server: server}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	v := g.views[key]
-	if v == nil {
-		v = &view{g: g, viewKey: key}
-		g.views[key] = v
+// commonView returns the same view for agents without a principal's own instances.
+func (v *view) commonView() *view {
+	key := v.viewKey
+	key.principal = ""
+	v.g.mu.Lock()
+	defer v.g.mu.Unlock()
+	common := v.g.views[key]
+	if common == nil {
+		common = v.g.addView(key)
 	}
-	return v
+	return common
 }
 
 // samePages reports whether two renderings share their bytes: one that is equal to the one before has the same ones.
@@ -243,8 +261,14 @@ func samePages(a, b [][]byte) bool {
 	return slices.EqualFunc(a, b, func(x, y []byte) bool { return &x[0] == &y[0] })
 }
 
-// findTool returns where a name leads: to an entry, or to a server whose tools are not shown now.
+// findTool returns where a name leads: to an entry, or to a server whose tools are not shown now. A tool that the scope hides is
+// none.
 func (v *view) findTool(name string) (to named, ok bool) {
+	to, ok = v.leadTool(name)
+	return to, ok && v.scope.Load().showsTool(to.server, to.name)
+}
+
+func (v *view) leadTool(name string) (to named, ok bool) {
 	now := v.currentTools()
 	if e := now.entries[name]; e != nil {
 		return named{e.Tool.Server, e.Tool.Name}, true
@@ -272,7 +296,8 @@ func (v *view) servers() []string {
 	if v.server != "" {
 		return []string{v.server}
 	}
-	return v.g.all.Servers()
+	within := v.scope.Load()
+	return slices.DeleteFunc(v.g.all.Servers(), func(name string) bool { return !within.showsServer(name) })
 }
 
 // session is what the gateway keeps of a session of the legacy era.
@@ -303,6 +328,13 @@ func (v *view) addSession(s *serve.Session) {
 		v.sessions = map[*session]struct{}{}
 	}
 	v.sessions[st] = struct{}{}
+}
+
+// isUsed reports whether agents are told of changes of the view.
+func (v *view) isUsed() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return len(v.sessions)+len(v.listens) > 0
 }
 
 func (v *view) removeSession(st *session) {

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -22,79 +21,113 @@ const (
 // startWatching starts the goroutines of a gateway: one for each manager reads events and never waits for a server, and one compares what
 // agents see with what they were told, and notifies them.
 func (g *Gateway) startWatching(ctx context.Context) {
-	var mu sync.Mutex
-	var said changes                  // guarded by mu
-	changed := make(chan struct{}, 1) // capacity 1: a change that comes during a comparison causes one more
-	note := func(kinds changes) {
-		mu.Lock()
-		said = said.with(kinds)
-		mu.Unlock()
-		select {
-		case changed <- struct{}{}:
-		default:
-		}
-	}
-	var reading sync.WaitGroup
 	for _, w := range g.watching {
-		reading.Add(1)
-		g.work.Go(func() {
-			defer reading.Done()
-			g.readEvents(ctx, w, note)
-		})
+		g.work.Go(func() { g.readEvents(ctx, w) })
 	}
 	g.work.Go(func() {
-		reading.Wait()
-		close(changed)
-	})
-	g.work.Go(func() {
-		for range changed {
-			if !waitFor(ctx, settle) {
-				continue // the other goroutine ends, too
+		for {
+			select {
+			case <-g.changed:
+			case <-ctx.Done():
+				return
 			}
-			mu.Lock()
-			now := said
-			said = changes{}
-			mu.Unlock()
+			if !waitFor(ctx, settle) {
+				return
+			}
+			g.saidMu.Lock()
+			now := g.said
+			g.said = saidChanges{}
+			g.saidMu.Unlock()
 			g.mu.Lock()
 			views := slices.Collect(maps.Values(g.views))
 			g.mu.Unlock()
 			for _, v := range views {
-				v.tellAgents(ctx, now)
+				v.tellAgents(ctx, now.of(v))
 			}
 		}
 	})
 }
 
-// readEvents reads the events of one manager until its watcher is closed, and calls note for each that may change a list.
-func (g *Gateway) readEvents(ctx context.Context, w *supervisor.Watcher, note func(changes)) {
+// readEvents reads the events of one manager until its watcher is closed.
+func (g *Gateway) readEvents(ctx context.Context, w *supervisor.Watcher) {
 	for e := range w.Events(ctx) {
 		switch e.Kind {
 		case messages.EventResourceUpdated:
 			g.watches.tellUpdated(e.Server, e.URI)
+			continue
 		case messages.EventPhase:
 			g.passLevel(ctx, e)
-			note(changes{})
-		case messages.EventTools:
-			note(changes{tools: true})
-		case messages.EventPrompts:
-			note(changes{prompts: true})
-		case messages.EventResources:
-			note(changes{resources: true})
-		case messages.EventGap:
-			note(changes{true, true, true})
-		case messages.EventRemoved:
-			note(changes{})
+		case messages.EventTools, messages.EventPrompts, messages.EventResources, messages.EventRemoved, messages.EventGap:
 		default:
+			continue
 		}
+		g.noteChange(func(said *saidChanges) { said.addEvent(g.ownerOf(e.Server), e.Kind) })
 	}
+}
+
+// noteChange adds to what agents are to be told, and has the views compared.
+func (g *Gateway) noteChange(add func(*saidChanges)) {
+	g.saidMu.Lock()
+	add(&g.said)
+	g.saidMu.Unlock()
+	select {
+	case g.changed <- struct{}{}:
+	default:
+	}
+}
+
+// whose names a server, or the instance of it that one principal has.
+type whose struct{ server, principal string }
+
+func (g *Gateway) ownerOf(name string) whose {
+	if server, principal, ok := g.all.Of(name).InstanceOf(name); ok {
+		return whose{server, principal}
+	}
+	return whose{server: name}
 }
 
 // changes are the lists that servers have said to have changed.
 type changes struct{ tools, prompts, resources bool }
 
-// with returns the changes of both.
-func (c changes) with(more changes) changes {
-	return changes{c.tools || more.tools, c.prompts || more.prompts, c.resources || more.resources}
+// saidChanges has what each server has said.
+type saidChanges struct {
+	all bool // events were missed
+	by  map[whose]changes
+}
+
+func (s *saidChanges) addEvent(from whose, kind messages.EventKind) {
+	if s.by == nil {
+		s.by = map[whose]changes{}
+	}
+	c := s.by[from]
+	switch kind {
+	case messages.EventTools:
+		c.tools = true
+	case messages.EventPrompts:
+		c.prompts = true
+	case messages.EventResources:
+		c.resources = true
+	case messages.EventGap:
+		s.all = true
+	default:
+		return
+	}
+	s.by[from] = c
+}
+
+// of returns what concerns a view: what servers have said that it shows, and of instances those of its principal.
+func (s *saidChanges) of(v *view) (c changes) {
+	if s.all {
+		return changes{true, true, true}
+	}
+	for from, said := range s.by {
+		if from.principal != "" && from.principal != v.principal || v.server != "" && v.server != from.server ||
+			!v.scope.Load().showsServer(from.server) {
+			continue
+		}
+		c.tools, c.prompts, c.resources = c.tools || said.tools, c.prompts || said.prompts, c.resources || said.resources
+	}
+	return c
 }
 
 // waitFor waits, and reports whether ctx has not ended meanwhile.

@@ -16,10 +16,10 @@ type Options struct {
 	// Authenticate says in whose name a request is made; its error is the answer 401. nil: all requests are those of one
 	// principal without a name.
 	Authenticate func(*http.Request) (Principal, error)
-	// Hosts are the values of Host that are expected, without a port; nil are the names of the loopback. AnyHost switches the
-	// check off, and that of Origin, where no browser can reach the endpoint: on a unix socket.
-	Hosts   []string
-	AnyHost bool
+	// ExpectHost reports whether a value of Host, without a port and in lower case, is expected beside the names of the loopback;
+	// nil: none. AnyHost switches the check off, and that of Origin, where no browser can reach the endpoint: on a unix socket.
+	ExpectHost func(host string) bool
+	AnyHost    bool
 	// MaxBody bounds a message of an agent, 16 MiB if 0. MaxSessions and MaxRequests bound the sessions and the requests in
 	// flight of one principal, 16,384 and 1,024 if 0; standing requests (subscriptions/listen) are bounded as sessions are.
 	MaxBody                  int64
@@ -164,7 +164,7 @@ func (h *Handler) leaveRequest(p Principal, kind byte) {
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !h.o.AnyHost {
-		if problem := checkSource(r, h.o.Hosts); problem != "" {
+		if problem := checkSource(r, h.o.ExpectHost); problem != "" {
 			writeError(w, nil, &Error{Code: CodeInvalidRequest, Message: problem, status: http.StatusForbidden})
 			return
 		}

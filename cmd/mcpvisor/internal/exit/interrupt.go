@@ -17,6 +17,8 @@ type Interrupts struct {
 	mu sync.Mutex
 	// onInterrupt cancels the open question; nil if there is none.
 	onInterrupt func()
+	// onHangup takes SIGHUP; nil if it ends the command.
+	onHangup func() bool
 	// spent is set when a question has taken a Ctrl-C and the person has answered no question since: the next one ends the
 	// command, even if another question is open then. Otherwise a server that asks again and again could keep the person from
 	// ending the command.
@@ -41,8 +43,35 @@ func (i *Interrupts) CaptureNext(f func()) (release func(answered bool)) {
 	}
 }
 
+// interruptsKey is the key of the Interrupts of a run in its context.
+type interruptsKey struct{}
+
+// CatchHangups makes f be called for SIGHUP in the place of ending the run of ctx, until the function that it returns is called. f must
+// not block; where it returns false, the run ends as ever.
+func CatchHangups(ctx context.Context, f func() bool) (release func()) {
+	i, ok := ctx.Value(interruptsKey{}).(*Interrupts)
+	if !ok {
+		return func() {}
+	}
+	set := func(f func() bool) {
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		i.onHangup = f
+	}
+	set(f)
+	return func() { set(nil) }
+}
+
+// takesHangup gives SIGHUP to the command, and reports whether it goes on.
+func (i *Interrupts) takesHangup(s os.Signal) bool {
+	i.mu.Lock()
+	f := i.onHangup
+	i.mu.Unlock()
+	return s == syscall.SIGHUP && f != nil && f()
+}
+
 // passToQuestion gives a signal to the open question, and reports whether there was one. Only Ctrl-C is a question's: SIGTERM
-// and SIGHUP always end the command.
+// always ends the command.
 func (i *Interrupts) passToQuestion(s os.Signal) bool {
 	i.mu.Lock()
 	f := i.onInterrupt
@@ -60,7 +89,7 @@ func (i *Interrupts) passToQuestion(s os.Signal) bool {
 // so that the command can close its servers. The second interrupt ends the process at once, and the guardian ends what is left.
 // The caller calls the returned function at the end of the run; it also ends the goroutine.
 func InterruptContext(stderr io.Writer, questions *Interrupts) (context.Context, func()) {
-	ctx, cancel := context.WithCancelCause(context.Background())
+	ctx, cancel := context.WithCancelCause(context.WithValue(context.Background(), interruptsKey{}, questions))
 	// Two signals have room: the one that cancels, and the one that ends at once.
 	signals := make(chan os.Signal, 2)
 	done := make(chan struct{})
@@ -69,7 +98,7 @@ func InterruptContext(stderr io.Writer, questions *Interrupts) (context.Context,
 		for {
 			select {
 			case s := <-signals:
-				if questions.passToQuestion(s) {
+				if questions.passToQuestion(s) || questions.takesHangup(s) {
 					continue
 				}
 			case <-done:

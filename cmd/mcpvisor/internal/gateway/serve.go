@@ -3,21 +3,22 @@
 // How it fits: serve starts a manager as up does, follows the configuration files, and puts the handler of package transports/serve,
 // whose service is package supervisor/gateway, on a listener or on standard input and output.
 //
-// Guarantees: a listener on the loopback takes requests with the token alone, unless the person says otherwise; the token stands in
-// no file. Standard output has the address alone, or, with --stdio, the protocol alone. At the end agents have had their answers, or
-// closeTime has passed, and all servers have ended.
+// Guarantees: a listener takes requests with a token alone, unless the person says otherwise: with those of the configuration, or with one
+// that is made for the run and stands in no file. An address that other machines reach needs a certificate and tokens of the
+// configuration. Tokens and certificates that change on disk count within seconds; whoever came with a token that is gone is out, and
+// nobody else notices. Standard output has the address alone, or, with --stdio, the protocol alone. At the end agents have had their
+// answers, or closeTime has passed, and all servers have ended.
 //
-// Not promised: a place for agents of another machine. An address that is not of the loopback is refused.
+//	serve.go        the command; listen.go the address
+//	tokens.go       who comes in: the tokens of the configuration as they are now
+//	certificate.go  the certificate as it is now
 package gateway
 
 import (
 	"context"
-	"crypto/rand"
-	"errors"
 	"fmt"
-	"net"
-	"net/http"
-	"net/netip"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -25,9 +26,9 @@ import (
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/cli"
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/exit"
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/project"
-	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/terminal"
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/supervisor/config"
 	"github.com/mcpvisor/mcpvisor/supervisor/gateway"
 	"github.com/mcpvisor/mcpvisor/transports/serve"
 )
@@ -37,9 +38,9 @@ const closeTime = 10 * time.Second
 
 // flags holds the flags of serve.
 type flags struct {
-	listen, prefix, view   string
-	stdio, noToken, asJSON bool
-	noWatch                bool
+	listen, prefix, server, view string
+	stdio, noToken, asJSON       bool
+	noWatch                      bool
 }
 
 // NewServe returns the command "serve".
@@ -53,55 +54,75 @@ HTTP with --listen, or to the one program that starts it with --stdio. Agents of
 one process of each serves all of them.
 
 With --listen the first line of standard output is the address, once it accepts; with --json it is {"url": …, "token": …}. Agents
-send the token as "Authorization: Bearer TOKEN". It is made anew for each run and stands in no file. Only addresses of the loopback
-are served.
+send the token as "Authorization: Bearer TOKEN": one of those that the key "gateway" of the configuration names, or else one that is
+made for this run and stands in no file. That key also has views, principals, the certificate, and the address if --listen is not
+given. Other machines are served with a certificate and such tokens only.
 
 The names of tools are server__tool; --prefix never leaves the servers' own names, --prefix conflict where only one server has the
-name. The path /mcp has all servers, /mcp/s/NAME one of them, with its own names.`,
+name. The path /mcp has all servers, /mcp/s/NAME one of them, with its own names, /mcp/v/NAME a view. SIGHUP reads the tokens anew.`,
 		Example: `  mcpvisor serve --listen 127.0.0.1:8210
-  mcpvisor serve --stdio                                   # as the command of a server in an agent's configuration
+  mcpvisor serve --listen unix:$HOME/.mcp/agents.sock      # no token: only processes of this user can connect
+  mcpvisor serve --stdio --view docs                       # as the command of a server in an agent's configuration
   mcpvisor serve -c servers.json --listen 127.0.0.1:0 --no-token --json`,
 		Args: cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return run(cmd, o, f) },
 	}
-	cmd.Flags().StringVar(&f.listen, "listen", "", "serve over HTTP at this `address`, such as 127.0.0.1:8210; port 0 takes a free one")
+	cmd.Flags().StringVar(&f.listen, "listen", "", "serve over HTTP at this `address`, such as 127.0.0.1:8210 (port 0 takes a free one) or unix:/PATH")
 	cmd.Flags().BoolVar(&f.stdio, "stdio", false, "serve one agent on standard input and output")
-	cmd.Flags().StringVar(&f.view, "server", "", "with --stdio, offer this `server` alone, with its own names")
-	cmd.Flags().StringVar(&f.prefix, "prefix", string(gateway.PrefixAlways), "which names carry that of their server: always, conflict or never")
+	cmd.Flags().StringVar(&f.server, "server", "", "with --stdio, offer this `server` alone, with its own names")
+	cmd.Flags().StringVar(&f.view, "view", "", "offer this `view` of the configuration, where no token says which")
+	cmd.Flags().StringVar(&f.prefix, "prefix", "", "which names carry that of their server: always (the default), conflict or never")
 	cmd.Flags().BoolVar(&f.noToken, "no-token", false, "let every program of this machine in, without a token")
 	cmd.Flags().BoolVar(&f.noWatch, "no-watch", false, "do not follow configuration files that change")
 	cmd.Flags().BoolVarP(&f.asJSON, "json", "j", false, "print the address as JSON")
+	_ = cmd.RegisterFlagCompletionFunc("prefix", cobra.FixedCompletions(config.Prefixes, cobra.ShellCompDirectiveNoFileComp)) // the flag exists
+	_ = cmd.RegisterFlagCompletionFunc("view", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		s, err := project.LoadSetup(o)
+		if err != nil || s.Gateway == nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return slices.Sorted(maps.Keys(s.Gateway.Views)), cobra.ShellCompDirectiveNoFileComp
+	})
 	return cmd
 }
 
 // run checks the flags, starts the manager and serves until the end.
 func run(cmd *cobra.Command, o *cli.Options, f flags) error {
 	o.ReportAtOnce()
-	switch prefix := gateway.Prefix(f.prefix); {
-	case !prefix.Valid():
+	switch {
+	case f.prefix != "" && !gateway.Prefix(f.prefix).Valid():
 		return exit.UsageError(cmd, "--prefix %q is none of always, conflict, never", f.prefix)
-	case f.stdio == (f.listen != ""):
-		return exit.UsageError(cmd, "serve needs --listen ADDRESS, or --stdio")
+	case f.stdio && f.listen != "":
+		return exit.UsageError(cmd, "--stdio and --listen exclude each other")
 	case f.stdio && (f.noToken || f.asJSON):
 		return exit.UsageError(cmd, "--no-token and --json belong to --listen")
-	case !f.stdio && f.view != "":
+	case !f.stdio && f.server != "":
 		return exit.UsageError(cmd, "--server belongs to --stdio: over HTTP an agent chooses a server by the path /mcp/s/NAME")
 	}
 	ctx := cmd.Context()
-	// The port is taken before any server starts: one that is taken ends the command at once.
-	var listener net.Listener
-	if f.listen != "" {
-		var err error
-		if listener, err = listen(ctx, cmd, f.listen); err != nil {
-			return err
-		}
-		defer listener.Close()
-	}
 	s, err := project.LoadSetup(o)
 	if err != nil {
 		return err
 	}
 	s.PrintProblems(o)
+	said := s.Gateway
+	if said == nil {
+		said = &config.Gateway{}
+	}
+	if said.Invalid != "" {
+		return exit.With(exit.Usage, "who may use the servers cannot be read: "+said.Invalid+"; mcpvisor config check shows everything")
+	}
+	if err := checkView(cmd, f.view, said); err != nil {
+		return err
+	}
+	// The address is taken before any server starts: one that is taken ends the command at once.
+	var d *door
+	if !f.stdio {
+		if d, err = openDoor(cmd, o, f, said); err != nil {
+			return err
+		}
+		defer d.close()
+	}
 	if nothing := s.NoServersText(); nothing != "" {
 		if f.noWatch {
 			return exit.With(exit.Usage, nothing+project.AddServerHint)
@@ -117,19 +138,24 @@ func run(cmd *cobra.Command, o *cli.Options, f flags) error {
 	if err != nil {
 		return err
 	}
+	prefix := gateway.Prefix(f.prefix)
+	if prefix == "" {
+		prefix = gateway.Prefix(said.Prefix)
+	}
+	g := gateway.New(gateway.Config{Manager: m.Manager, Prefix: prefix, Views: said.Views})
 	if !f.noWatch {
-		follower, err := supervisor.Follow(ctx, m.Manager, supervisor.FollowOptions{Reading: &s.Snapshot})
+		follow := supervisor.FollowOptions{Reading: &s.Snapshot, OnReload: func(r supervisor.ReloadResult) { applyReload(ctx, o, g, d, r) }}
+		follower, err := supervisor.Follow(ctx, m.Manager, follow)
 		if err != nil && ctx.Err() == nil {
 			o.WarnFailure(fmt.Errorf("changed configuration files are not followed: %w", err))
 		} else if err == nil {
 			defer follower.Close()
 		}
 	}
-	g := gateway.New(gateway.Config{Manager: m.Manager, Prefix: gateway.Prefix(f.prefix)})
 	if f.stdio {
-		err = serve.Stdio(ctx, serve.Options{Service: g}, serve.Principal{}, serve.Path{Server: f.view}, o.In, o.Out)
+		err = serve.Stdio(ctx, serve.Options{Service: g}, serve.Principal{View: f.view}, serve.Path{Server: f.server}, o.In, o.Out)
 	} else {
-		err = serveHTTP(ctx, o, f, g, listener)
+		err = d.serveHTTP(ctx, o, f.asJSON, g)
 	}
 	g.Close()
 	if closed := m.CloseWithin(closeTime); err == nil {
@@ -138,71 +164,34 @@ func run(cmd *cobra.Command, o *cli.Options, f flags) error {
 	return err
 }
 
-// listen takes the address, which must be one of the loopback.
-func listen(ctx context.Context, cmd *cobra.Command, address string) (net.Listener, error) {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return nil, exit.UsageError(cmd, "--listen %q is not HOST:PORT", address)
+// checkView refuses a view that is not configured.
+func checkView(cmd *cobra.Command, name string, g *config.Gateway) error {
+	if _, ok := g.Views[name]; ok || name == "" {
+		return nil
 	}
-	if ip, err := netip.ParseAddr(host); host != "localhost" && (err != nil || !ip.IsLoopback()) {
-		return nil, exit.UsageError(cmd, "--listen %q is no address of the loopback: agents of other machines are not served", address)
+	known := slices.Sorted(maps.Keys(g.Views))
+	if near := messages.Nearest(name, known); near != "" {
+		return exit.UsageError(cmd, "there is no view %q; did you mean %q?", messages.Line(name, 80), near)
 	}
-	var c net.ListenConfig
-	l, err := c.Listen(ctx, "tcp", address)
-	if err != nil {
-		return nil, &messages.Error{Op: "serve", Class: messages.ClassConfig, Text: "the address " + address + " cannot be taken: " + err.Error(),
-			Fix: "end the program that has it, or choose another port", Err: err}
-	}
-	return l, nil
+	return exit.UsageError(cmd, "there is no view %q in the configuration", messages.Line(name, 80))
 }
 
-// serveHTTP serves until ctx ends, and then lets requests in flight finish for a while.
-func serveHTTP(ctx context.Context, o *cli.Options, f flags, g *gateway.Gateway, l net.Listener) error {
-	options, token := serve.Options{Service: g}, ""
-	if f.noToken {
-		o.PrintRemark("warning: without a token every program of this machine can use these servers")
-	} else {
-		token = rand.Text()
-		options.Authenticate = serve.NewTokens(map[string]serve.Principal{token: {}}).Authenticate
+// applyReload takes what changed files say about agents. What cannot be read changes nothing; a key that is gone leaves no views and no
+// tokens, so that nobody gets in who came by them.
+func applyReload(ctx context.Context, o *cli.Options, g *gateway.Gateway, d *door, r supervisor.ReloadResult) {
+	said := r.Gateway
+	if said == nil {
+		said = &config.Gateway{}
 	}
-	h := serve.NewHandler(options)
-	server := h.Server()
-	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(l) }()
-	url := "http://" + l.Addr().String() + "/mcp"
-	if err := printAddress(o, f.asJSON, url, token); err != nil {
-		_ = server.Close()
-		return err
+	if said.Invalid != "" {
+		o.WarnFailure(fmt.Errorf("who may use the servers stays as it was: %s", said.Invalid))
+		return
 	}
-	var err error
-	select {
-	case <-ctx.Done():
-	case err = <-ended:
+	g.SetViews(said.Views)
+	if d != nil && d.tokens != nil {
+		d.tokens.replaceGateway(ctx, said)
 	}
-	within, cancel := context.WithTimeout(context.Background(), closeTime/3)
-	defer cancel()
-	if cut := h.Close(within); cut != nil {
-		o.PrintRemark("%s", cut)
+	for _, key := range r.Restart {
+		o.PrintRemark("%s has changed, and counts when serve is started anew", key)
 	}
-	_ = server.Close()
-	if errors.Is(err, http.ErrServerClosed) {
-		err = nil
-	}
-	return err
-}
-
-// printAddress prints where agents find the servers, as the first line of standard output.
-func printAddress(o *cli.Options, asJSON bool, url, token string) error {
-	if asJSON {
-		return terminal.PrintJSONLine(o.Out, struct {
-			URL   string `json:"url"`
-			Token string `json:"token,omitempty"`
-		}{url, token})
-	}
-	text := url + "\n"
-	if token != "" {
-		text += "Authorization: Bearer " + token + "\n"
-	}
-	_, err := fmt.Fprint(o.Out, text)
-	return err
 }

@@ -71,8 +71,8 @@ func sameRules(a, b access.Rules) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// restartKeys names the keys that differ from the beginning and cannot be followed: the audit log stays where it is, and the ability
-// to sample was announced to the servers that are connected.
+// restartKeys names the keys that differ from the beginning and cannot be followed: the audit log stays where it is, an address is
+// taken once, and the ability to sample was announced to the servers that are connected.
 func (b Tracker) restartKeys(now config.Set) (keys []string) {
 	if b.initial == nil {
 		return nil
@@ -83,7 +83,18 @@ func (b Tracker) restartKeys(now config.Set) (keys []string) {
 	if !slices.Equal(now.SamplingCommand, b.initial.SamplingCommand) {
 		keys = append(keys, "samplingCommand")
 	}
+	if a, b := addressOf(now.Gateway), addressOf(b.initial.Gateway); a != b {
+		keys = append(keys, "gateway.listen")
+	}
 	return keys
+}
+
+// addressOf returns what a gateway listens with, which it takes at its beginning.
+func addressOf(g *config.Gateway) (address [3]string) {
+	if g != nil {
+		address = [3]string{g.Listen, g.CertFile, g.KeyFile}
+	}
+	return address
 }
 
 // keptSpec returns the spec that a server keeps because its new one cannot be used, and the remark about it; without a remark the
@@ -133,5 +144,6 @@ func (b Tracker) currentProblems(all []config.Problem) []config.Problem {
 // Quiet reports whether a decision changes and reports nothing new.
 func (d Decision) Quiet(before Decision) bool {
 	return d.Changes.None() && slices.Equal(d.Problems, before.Problems) && maps.Equal(d.Remarks, before.Remarks) &&
-		slices.Equal(d.Held, before.Held) && slices.Equal(d.Restart, before.Restart) && !d.Rules
+		slices.Equal(d.Held, before.Held) && slices.Equal(d.Restart, before.Restart) && !d.Rules &&
+		reflect.DeepEqual(d.Gateway, before.Gateway)
 }

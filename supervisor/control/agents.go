@@ -1,0 +1,77 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor/control/internal/fence"
+)
+
+// agentListener is a unix socket on which agents are served, with the lock beside it.
+type agentListener struct {
+	net.Listener
+	lock *lock
+	once sync.Once
+}
+
+// ListenAgents opens a unix socket for agents at a path of the person's choice, which only this user can use. Its directory must be the
+// user's alone. A socket that a dead process has left is replaced; if a living one serves it, the error wraps [ErrRunning].
+func ListenAgents(path string) (net.Listener, error) {
+	if err := makePrivateDir(filepath.Dir(path)); err != nil {
+		return nil, err
+	}
+	if info, err := os.Lstat(path); err == nil && info.Mode().Type() != os.ModeSocket {
+		return nil, locationError(messages.Line(path, 0)+" is there, and is no socket", nil)
+	}
+	l, pid, err := acquireLock(path + ".lock")
+	switch {
+	case err != nil:
+		return nil, locationError("the lock of the socket "+messages.Line(path, 0)+" cannot be taken", err)
+	case l == nil:
+		return nil, &messages.Error{Op: "control", Class: messages.ClassConfig, Err: ErrRunning,
+			Text: fmt.Sprintf("process %d serves %s already", pid, messages.Line(path, 0)), Fix: "end that one first, or choose another path"}
+	}
+	listener, err := listenUnix(path)
+	if err != nil {
+		l.release()
+		return nil, locationError("the socket "+messages.Line(path, 0)+" cannot be opened", err)
+	}
+	return &agentListener{Listener: listener, lock: l}, nil
+}
+
+// Close closes the socket and gives up the lock. It may be called more than once.
+func (l *agentListener) Close() error {
+	err := net.ErrClosed
+	l.once.Do(func() {
+		err = l.Listener.Close()
+		l.lock.release()
+	})
+	return err
+}
+
+// WithPeer is for http.Server.ConnContext of a server on the socket of [ListenAgents]: it remembers who has connected.
+func WithPeer(ctx context.Context, conn net.Conn) context.Context { return withPeer(ctx, conn) }
+
+// errNoPeer is the error of a request that did not come over a socket.
+var errNoPeer = errors.New("nothing is known of the process that asks")
+
+// CheckAgent returns why the process that sends a request may not use the servers, as on a control socket: it is one of the servers'
+// own, or one that the system does not show. ctx is that of the request.
+func CheckAgent(ctx context.Context) error {
+	p, ok := ctx.Value(peerKey{}).(*peer)
+	if !ok {
+		return errNoPeer
+	}
+	from, v := p.examine()
+	if v.Right >= fence.FullAccess {
+		return nil
+	}
+	return &messages.Error{Op: "serve", Outcome: messages.OutcomeNotSent, Class: messages.ClassDenied, Fix: v.Fix, Err: messages.ErrDenied,
+		Text: fmt.Sprintf("process %d (%s) may not use these servers: %s", from.PID(), from.Program(), v.Reason)}
+}

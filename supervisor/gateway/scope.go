@@ -1,0 +1,112 @@
+package gateway
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/mcpvisor/mcpvisor/supervisor/access"
+	"github.com/mcpvisor/mcpvisor/supervisor/config"
+)
+
+// A scope is what a credential and a path leave of the servers and tools: each has a configured view, or none, and what one of them
+// hides is hidden. So no path shows more than the credential. It is immutable.
+type scope struct {
+	// parts are the configured views that count; all of them must show a thing.
+	parts []*filter
+	// prefix is that of the path's view, else of the credential's, else of the gateway.
+	prefix Prefix
+	// missing is the name of a view that is not configured: nothing is shown then.
+	missing string
+}
+
+// A filter is one configured view, ready for many questions.
+type filter struct {
+	servers []string // nil: all
+	rules   *access.Matcher
+	prefix  Prefix
+}
+
+func newFilter(v config.View) *filter {
+	return &filter{servers: v.Servers, rules: access.Compile(access.Rules{Own: v.Rules}), prefix: Prefix(v.Prefix)}
+}
+
+// scopeOf returns the scope of a view. The caller holds mu.
+func (g *Gateway) scopeOf(key viewKey) *scope {
+	names := [2]string{key.bound, key.path}
+	s := g.scopes[names]
+	if s != nil {
+		return s
+	}
+	s = &scope{prefix: g.cfg.Prefix}
+	for _, name := range names {
+		if name == "" {
+			continue
+		}
+		f := g.filters[name]
+		if f == nil {
+			s = &scope{prefix: s.prefix, missing: name}
+			break
+		}
+		s.parts = append(s.parts, f)
+		if f.prefix != "" {
+			s.prefix = f.prefix
+		}
+	}
+	g.scopes[names] = s
+	return s
+}
+
+// SetViews replaces the configured views. Agents are notified of what has changed for them; a view that is gone shows nothing to those
+// who use it. Requests that run are not ended.
+func (g *Gateway) SetViews(views map[string]config.View) {
+	filters := make(map[string]*filter, len(views))
+	for name, v := range views {
+		filters[name] = newFilter(v)
+	}
+	g.mu.Lock()
+	g.filters, g.scopes = filters, map[[2]string]*scope{}
+	for key, v := range g.views {
+		v.scope.Store(g.scopeOf(key))
+	}
+	g.mu.Unlock()
+	g.noteChange(func(*saidChanges) {})
+}
+
+// showsServer reports whether anything of a server is shown.
+func (s *scope) showsServer(server string) bool {
+	return s.missing == "" && !slices.ContainsFunc(s.parts, func(f *filter) bool { return !f.showsServer(server) })
+}
+
+// showsServer: a server is hidden that is not listed, whose tools are all denied by one rule, or which no rule names where the default
+// denies. Its resources and prompts are hidden with it.
+func (f *filter) showsServer(server string) bool {
+	if f.servers != nil && !slices.Contains(f.servers, server) || f.rules.Server(server).Verdict == access.Deny {
+		return false
+	}
+	own := f.rules.Rules().Own
+	return own.Default != access.Deny ||
+		slices.ContainsFunc(own.Rules, func(r access.Rule) bool { return r.Verdict == access.Allow && r.Concerns(server) })
+}
+
+// showsTool reports whether some call of a tool is allowed. Rules see the server and its own name for the tool, never what is shown.
+func (s *scope) showsTool(server, tool string) bool {
+	if !s.showsServer(server) {
+		return false
+	}
+	for _, f := range s.parts {
+		if _, denied := f.rules.Tool(server, tool, "").AlwaysDenied(false, nil); denied {
+			return false
+		}
+	}
+	return true
+}
+
+// refusal returns why a call is not allowed; empty if it is.
+func (s *scope) refusal(server, tool string, args json.RawMessage) string {
+	for _, f := range s.parts {
+		if d := f.rules.Tool(server, tool, "").Decide(access.Request{Server: server, Tool: tool, Args: args}); d.Verdict != access.Allow {
+			return d.Why
+		}
+	}
+	return ""
+}
