@@ -38,7 +38,7 @@ func (g *Gateway) callTool(ctx context.Context, v *view, r *serve.Request) ([]by
 	if !ok {
 		return nil, serve.InvalidParams("Unknown tool: " + messages.Line(shown, 200))
 	}
-	if why := v.scope.Load().refusal(to.server, to.name, args); why != "" {
+	if why := v.scope.Load().refusalOf(to.server, to.name, args); why != "" {
 		return failedCall(&messages.Error{Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassDenied, Server: to.server,
 			Tool: to.name, Text: "the call is not allowed: " + why, Err: messages.ErrDenied})
 	}

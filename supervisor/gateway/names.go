@@ -42,8 +42,8 @@ func (g *Gateway) splitName(shown string) (server, name string, ok bool) {
 	return g.naming.Split(mcpPrefix + shown)
 }
 
-// fits reports whether a name without its server is short enough for the models.
-func (g *Gateway) fits(name string) bool { return len(name) <= g.naming.Limit-len(mcpPrefix) }
+// fitsModel reports whether a name without its server is short enough for the models.
+func (g *Gateway) fitsModel(name string) bool { return len(name) <= g.naming.Limit-len(mcpPrefix) }
 
 // A named thing is one of a server: its id and its own name.
 type named struct{ server, name string }
@@ -76,7 +76,7 @@ func (g *Gateway) namesOf(prefix Prefix, all []named) []string {
 			count[n.name]++
 		default:
 		}
-		bare[i] = bare[i] && g.fits(n.name)
+		bare[i] = bare[i] && g.fitsModel(n.name)
 		if shown[i] = n.name; !bare[i] {
 			shown[i] = g.prefixedName(n.server, n.name)
 		}

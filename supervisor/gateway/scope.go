@@ -101,8 +101,8 @@ func (s *scope) showsTool(server, tool string) bool {
 	return true
 }
 
-// refusal returns why a call is not allowed; empty if it is.
-func (s *scope) refusal(server, tool string, args json.RawMessage) string {
+// refusalOf returns why a call is not allowed; empty if it is.
+func (s *scope) refusalOf(server, tool string, args json.RawMessage) string {
 	for _, f := range s.parts {
 		if d := f.rules.Tool(server, tool, "").Decide(access.Request{Server: server, Tool: tool, Args: args}); d.Verdict != access.Allow {
 			return d.Why

@@ -56,10 +56,10 @@ func startEndpoint(t *testing.T, cfg supervisor.Config, views map[string]config.
 	return &endpoint{t, m, h}, g
 }
 
-// A shelf is a server with two tools, a resource and a prompt.
-type shelf string
+// An offerServer is a server with two tools, a resource and a prompt.
+type offerServer string
 
-func (name shelf) serve(ctx context.Context, peer inprocess.Peer) error {
+func (name offerServer) serveConnection(ctx context.Context, peer inprocess.Peer) error {
 	for {
 		body, err := peer.Read(ctx)
 		if err != nil {
@@ -92,11 +92,11 @@ func (name shelf) serve(ctx context.Context, peer inprocess.Peer) error {
 	}
 }
 
-// startShelves serves shelves with views.
-func startShelves(t *testing.T, views map[string]config.View, tokens map[string]serve.Principal, names ...string) (*endpoint, *gateway.Gateway) {
+// startOffers serves offerServers with views.
+func startOffers(t *testing.T, views map[string]config.View, tokens map[string]serve.Principal, names ...string) (*endpoint, *gateway.Gateway) {
 	cfg := supervisor.Config{Servers: map[string]supervisor.Spec{}, InProcess: map[string]func(context.Context, inprocess.Peer) error{}}
 	for _, name := range names {
-		cfg.Servers[name], cfg.InProcess[name] = supervisor.Spec{Type: messages.SDK}, shelf(name).serve
+		cfg.Servers[name], cfg.InProcess[name] = supervisor.Spec{Type: messages.SDK}, offerServer(name).serveConnection
 	}
 	return startEndpoint(t, cfg, views, tokens)
 }
@@ -112,7 +112,7 @@ func TestAViewIsWhatItsRuleSays(t *testing.T) {
 	}
 	tokens := map[string]serve.Principal{"free": {Name: "free"}, "one": {Name: "p", View: "one"}, "reads": {Name: "p", View: "reads"},
 		"lost": {Name: "q", View: "taken away"}}
-	e, _ := startShelves(t, views, tokens, "one", "two")
+	e, _ := startOffers(t, views, tokens, "one", "two")
 	for _, c := range []struct{ token, path, want string }{
 		{"free", "/mcp", "one__read one__write two__read two__write"},
 		{"free", "/mcp/v/one", "one__read one__write"},
@@ -183,7 +183,7 @@ func TestAViewIsWhatItsRuleSays(t *testing.T) {
 func TestAViewSeesArguments(t *testing.T) {
 	v := viewOf(nil, access.Deny, "allow mcp__one__read(path:docs/*)")
 	v.Prefix = "never"
-	e, _ := startShelves(t, map[string]config.View{"docs": v}, map[string]serve.Principal{"a": {Name: "a", View: "docs"}}, "one")
+	e, _ := startOffers(t, map[string]config.View{"docs": v}, map[string]serve.Principal{"a": {Name: "a", View: "docs"}}, "one")
 	a := e.agent("a", "/mcp", "{}")
 	if got := tools(t, a.ask("tools/list", "{}")); fmt.Sprint(got) != "[read]" {
 		t.Errorf("it sees %v", got)
@@ -264,12 +264,12 @@ func TestAViewIsToldOfItsOwnChanges(t *testing.T) {
 		fresh := e.agent("2", "/mcp", "{}") // it never lists
 		first.ask("tools/list", "{}")
 		second.ask("tools/list", "{}")
-		told := map[string]func() int{"first": first.listen(), "second": second.listen(), "fresh": fresh.listen()}
+		notices := map[string]func() int{"first": first.countNotices(), "second": second.countNotices(), "fresh": fresh.countNotices()}
 		expect := func(after string, want map[string]int) {
 			t.Helper()
 			time.Sleep(5 * time.Second)
 			synctest.Wait()
-			for name, heard := range told {
+			for name, heard := range notices {
 				if got := heard(); got != want[name] {
 					t.Errorf("after %s the %s agent has had %d notices, not %d", after, name, got, want[name])
 				}
@@ -287,7 +287,7 @@ func TestAViewIsToldOfItsOwnChanges(t *testing.T) {
 		}
 		one.SetTools(text("read"), text("changed"), text("third"))
 		two.Crash()
-		expect("a third tool, and the end of two", map[string]int{"first": 3, "second": told["second"](), "fresh": told["fresh"]()})
+		expect("a third tool, and a crash of two", map[string]int{"first": 3})
 	})
 }
 
@@ -317,14 +317,14 @@ func FuzzShownNames(f *testing.F) {
 			}
 			seen[name] = all[i]
 		}
-		if again := gateway.ShowNames("mcpvisor", prefix, all); !slices.Equal(again, shown) {
-			t.Errorf("the same tools have other names: %v, %v", shown, again)
+		if second := gateway.ShowNames("mcpvisor", prefix, all); !slices.Equal(second, shown) {
+			t.Errorf("the same tools have other names: %v, %v", shown, second)
 		}
 	})
 }
 
-// listen opens the stream of the session. The function tells how many notices of changed tools have come.
-func (a *agent) listen() (heard func() int) {
+// countNotices opens the stream of the session. The function tells how many notices of changed tools have come.
+func (a *agent) countNotices() (heard func() int) {
 	w := &lockedRecorder{ResponseRecorder: httptest.NewRecorder()}
 	ctx, cancel := context.WithCancel(a.t.Context())
 	r := httptest.NewRequestWithContext(ctx, http.MethodGet, "http://localhost"+a.path, nil)

@@ -42,7 +42,7 @@ func (g *Gateway) startWatching(ctx context.Context) {
 			views := slices.Collect(maps.Values(g.views))
 			g.mu.Unlock()
 			for _, v := range views {
-				v.tellAgents(ctx, now.of(v))
+				v.tellAgents(ctx, now.changesFor(v))
 			}
 		}
 	})
@@ -91,15 +91,15 @@ type changes struct{ tools, prompts, resources bool }
 
 // saidChanges has what each server has said.
 type saidChanges struct {
-	all bool // events were missed
-	by  map[whose]changes
+	all      bool // events were missed
+	byServer map[whose]changes
 }
 
 func (s *saidChanges) addEvent(from whose, kind messages.EventKind) {
-	if s.by == nil {
-		s.by = map[whose]changes{}
+	if s.byServer == nil {
+		s.byServer = map[whose]changes{}
 	}
-	c := s.by[from]
+	c := s.byServer[from]
 	switch kind {
 	case messages.EventTools:
 		c.tools = true
@@ -112,15 +112,15 @@ func (s *saidChanges) addEvent(from whose, kind messages.EventKind) {
 	default:
 		return
 	}
-	s.by[from] = c
+	s.byServer[from] = c
 }
 
-// of returns what concerns a view: what servers have said that it shows, and of instances those of its principal.
-func (s *saidChanges) of(v *view) (c changes) {
+// changesFor returns what concerns a view: what servers have said that it shows, and of instances those of its principal.
+func (s *saidChanges) changesFor(v *view) (c changes) {
 	if s.all {
 		return changes{true, true, true}
 	}
-	for from, said := range s.by {
+	for from, said := range s.byServer {
 		if from.principal != "" && from.principal != v.principal || v.server != "" && v.server != from.server ||
 			!v.scope.Load().showsServer(from.server) {
 			continue

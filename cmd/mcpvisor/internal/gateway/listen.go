@@ -70,14 +70,14 @@ func openDoor(cmd *cobra.Command, o *cli.Options, f flags, g *config.Gateway) (*
 			return nil, exit.WithCode(exit.Usage, err)
 		}
 	}
-	if d.listener, err = listen(cmd.Context(), address, path); err != nil {
+	if d.listener, err = takeAddress(cmd.Context(), address, path); err != nil {
 		return nil, err
 	}
 	return d, nil
 }
 
-// listen takes the address.
-func listen(ctx context.Context, address, socket string) (net.Listener, error) {
+// takeAddress takes the address.
+func takeAddress(ctx context.Context, address, socket string) (net.Listener, error) {
 	if socket != "" {
 		l, err := control.ListenAgents(socket)
 		if err != nil {
@@ -94,10 +94,10 @@ func listen(ctx context.Context, address, socket string) (net.Listener, error) {
 	return l, nil
 }
 
-func (d *door) close() { _ = d.listener.Close() } // it may be closed already
+func (d *door) closeListener() { _ = d.listener.Close() } // it may be closed already
 
-// url is the address for agents. One that stands for all addresses is none, and the certificate knows a name.
-func (d *door) url() string {
+// agentURL is the address for agents. One that stands for all addresses is none, and the certificate knows a name.
+func (d *door) agentURL() string {
 	address := d.listener.Addr().String()
 	switch {
 	case d.socket:
@@ -142,7 +142,7 @@ func (d *door) serveHTTP(ctx context.Context, o *cli.Options, asJSON bool, g *ga
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()
-	if err := printAddress(o, asJSON, d.url(), token); err != nil {
+	if err := printAddress(o, asJSON, d.agentURL(), token); err != nil {
 		_ = server.Close()
 		return err
 	}
@@ -165,7 +165,7 @@ func (d *door) serveHTTP(ctx context.Context, o *cli.Options, asJSON bool, g *ga
 
 // followTokens reads tokens anew as they change, and at SIGHUP. A terminal that was closed sends the same signal, and ends the command.
 func (d *door) followTokens(ctx context.Context) (ended chan struct{}) {
-	again := make(chan struct{}, 1) // capacity 1: a signal that comes while tokens are read causes one more reading
+	signalled := make(chan struct{}, 1) // capacity 1: a signal that comes while tokens are read causes one more reading
 	release := func() {}
 	if d.tokens.own == "" {
 		before := hasTerminal()
@@ -174,7 +174,7 @@ func (d *door) followTokens(ctx context.Context) (ended chan struct{}) {
 				return false
 			}
 			select {
-			case again <- struct{}{}:
+			case signalled <- struct{}{}:
 			default:
 			}
 			return true
@@ -185,7 +185,7 @@ func (d *door) followTokens(ctx context.Context) (ended chan struct{}) {
 		defer close(ended)
 		defer release()
 		defer func() { _ = recover() }() // a defect leaves the tokens as they are
-		d.tokens.follow(ctx, again)
+		d.tokens.followFiles(ctx, signalled)
 	}()
 	return ended
 }

@@ -121,7 +121,7 @@ func run(cmd *cobra.Command, o *cli.Options, f flags) error {
 		if d, err = openDoor(cmd, o, f, said); err != nil {
 			return err
 		}
-		defer d.close()
+		defer d.closeListener()
 	}
 	if nothing := s.NoServersText(); nothing != "" {
 		if f.noWatch {

@@ -82,8 +82,8 @@ func (t *tokenReader) replaceGateway(ctx context.Context, g *config.Gateway) {
 	t.readAll(ctx, true)
 }
 
-// follow looks at the files of tokens until ctx ends, and reads everything at each value of again.
-func (t *tokenReader) follow(ctx context.Context, again <-chan struct{}) {
+// followFiles looks at the files of tokens until ctx ends, and reads everything at each value of signalled.
+func (t *tokenReader) followFiles(ctx context.Context, signalled <-chan struct{}) {
 	look := time.NewTicker(tokensPeriod)
 	defer look.Stop()
 	for {
@@ -91,7 +91,7 @@ func (t *tokenReader) follow(ctx context.Context, again <-chan struct{}) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-again:
+		case <-signalled:
 			everything = true
 		case <-look.C:
 		}
