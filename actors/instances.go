@@ -238,11 +238,12 @@ func (c *Calls) mayHaveInstance(ctx context.Context, r *Request) bool {
 	if r.Entry != nil && r.Server != "" && r.Entry.Tool.Server != r.Server {
 		return true // the caller named an instance
 	}
+	// Without an entry the server may be an instance that is not connected, whose name no caller may use but its own.
+	if r.Entry == nil {
+		return messages.CallerOf(ctx) != "" || r.Server != ""
+	}
 	if messages.CallerOf(ctx) == "" {
 		return false
-	}
-	if r.Entry == nil {
-		return true
 	}
 	if link, ok := r.Entry.Route.(*Link); ok {
 		return link.Spec.Share == messages.SharePrincipal

@@ -365,6 +365,39 @@ func TestNobodyUsesAnothersInstance(t *testing.T) {
 	})
 }
 
+// TestNobodyUsesAnothersInstanceThatIsAway: nor is the name a way while the instance is not connected yet and calls wait for it.
+func TestNobodyUsesAnothersInstanceThatIsAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		m, _ := startPersonal(t, func(c *supervisor.Config, _ *supervisor.Spec) {
+			serve := c.InProcess["box"]
+			first := true
+			c.InProcess["box"] = func(ctx context.Context, peer inprocess.Peer) error {
+				if !first {
+					<-release
+				}
+				first = false
+				return serve(ctx, peer)
+			}
+			c.CallWait = time.Minute
+		})
+		var all sync.WaitGroup
+		all.Go(func() { callAs(t, m, "anna") })
+		synctest.Wait()
+		for _, caller := range []string{"ben", ""} {
+			all.Go(func() {
+				_, err := m.CallServerTool(supervisor.WithCaller(t.Context(), caller), "box@anna", "count", nil)
+				if !errors.Is(err, supervisor.ErrDenied) || !errors.Is(err, supervisor.ErrNotSent) {
+					t.Errorf("a call of %q ended as %v", caller, err)
+				}
+			})
+		}
+		synctest.Wait()
+		close(release)
+		all.Wait()
+	})
+}
+
 // TestRulesSeeTheServerAndNotTheInstance, and what they deny starts none.
 func TestRulesSeeTheServerAndNotTheInstance(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

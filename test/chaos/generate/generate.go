@@ -89,6 +89,7 @@ func Scenario(seed uint64, o Options) scenario.Scenario {
 	d.drawMeetings(seed)
 	d.drawEndings(seed)
 	d.drawTaskInput(seed)
+	d.drawPrincipals(seed)
 	d.fitTimeouts()
 	d.spreadSteadyCalls()
 	// Two recipes may name one occasion.

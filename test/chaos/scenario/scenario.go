@@ -212,6 +212,9 @@ type Manager struct {
 	// Messages: another actor of the manager's system gives the commands, makes the calls and the reads, watches, and answers
 	// what servers ask, all by message and not by the facade. Only the simulation does so.
 	Messages bool `json:"messages,omitempty" yaml:"messages,omitempty"`
+	// Principals: the program has a second manager, whose two servers have an instance for each of several callers. It is used, commanded
+	// and broken beside the first one, by the seed. Only the simulation does so.
+	Principals bool `json:"principals,omitempty" yaml:"principals,omitempty"`
 }
 
 // Clone returns a copy that shares no slice and no map with s.

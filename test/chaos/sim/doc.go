@@ -21,6 +21,9 @@
 // tool); or it sleeps until the next planned time. So the seed decides every interleaving of actors, and most orders that are
 // possible at one moment occur in some run.
 //
+// A scenario may want a second manager, whose servers have an instance for each caller (principals.go): its servers stand on the
+// same loop, and their judges in this package.
+//
 // # Guarantees
 //
 //   - A run ends: at the end of the plan and of Close; or, when it hangs, within seconds, with a history whose last events say

@@ -78,6 +78,9 @@ func delayOf(a peer.Action) time.Duration {
 func (h *simServer) performAction(a peer.Action) {
 	switch a := a.(type) {
 	case peer.Note:
+		if h.record != nil {
+			return
+		}
 		e := a.Event
 		e.Server = h.server.Name
 		if e.Side == "" {

@@ -99,6 +99,9 @@ func (w *simulation) runPlan() error {
 	if err := w.buildServers(); err != nil {
 		return err
 	}
+	if err := w.principals.makeServers(w); err != nil {
+		return err
+	}
 	started := make(chan error, 1)
 	go func() {
 		m, err := w.program.start(w.managerConfig())
@@ -124,6 +127,7 @@ func (w *simulation) runPlan() error {
 	w.watchTimers()
 	w.slowWatcher.startReading(w)
 	w.users.scheduleWork()
+	w.principals.startManager()
 	specs := w.wantedSpecs()
 	check := w.ownerSet.replaceAll(specs)
 	w.users.runAsUser(func() {
@@ -132,6 +136,7 @@ func (w *simulation) runPlan() error {
 		}
 	})
 	w.runLoop()
+	w.principals.checkClosed()
 	w.watch.finishWatching()
 	w.slowWatcher.checkLastEvent()
 	w.users.dismissWorkers()
@@ -283,6 +288,7 @@ func (w *simulation) closeManager() {
 	w.recordStatuses("end")
 	w.recordEvent(history.Event{Side: history.Harness, Kind: history.Closing})
 	closed := make(chan struct{})
+	w.users.runAsUser(w.principals.closeManager)
 	w.users.runAsUser(func() {
 		err := w.manager.Close(context.Background())
 		e := history.Event{T: w.elapsedTime(), Side: history.Harness, Kind: history.Closed}

@@ -35,6 +35,8 @@ type simServer struct {
 	// conns holds the open connections, dialCount the number of the last one.
 	conns     map[int]*simConn
 	dialCount int
+	// record, if not nil, gets what the server saw in the place of the history.
+	record func(history.Event)
 	// revision counts the respec commands.
 	revision int
 	// removed is set while the owner has removed the server.
@@ -151,8 +153,14 @@ func (h *simServer) receiveMessage(l *simConn, x *exchange) {
 		r.id = strconv.Itoa(l.requestCount)
 		l.openRequests[x.id] = r
 	}
-	h.recordEvent(history.Event{Kind: history.Received, Conn: l.number, Method: x.method, ID: r.id, Call: r.call, Task: r.task,
-		Cursor: x.method == "tools/list" && bytes.Contains(x.body, []byte(`"cursor":`))})
+	e := history.Event{Kind: history.Received, Conn: l.number, Method: x.method, ID: r.id, Call: r.call, Task: r.task,
+		Cursor: x.method == "tools/list" && bytes.Contains(x.body, []byte(`"cursor":`))}
+	if h.record != nil {
+		if e.By = x.caller; x.method == "" {
+			e.Text = string(x.body)
+		}
+	}
+	h.recordEvent(e)
 	h.performActions(h.machine.Receive(h.w.currentTime(), l.number, x.body, x.header))
 	l.markTaken(x)
 	h.w.needsWait = true
@@ -209,6 +217,10 @@ func (h *simServer) releaseConn(l *simConn) {
 // recordEvent records what the server saw. An event of a call may be the one at which its caller gives it up.
 func (h *simServer) recordEvent(e history.Event) {
 	e.Server, e.Side = h.server.Name, history.World
+	if h.record != nil {
+		h.record(e)
+		return
+	}
 	h.w.recordEvent(e)
 	if e.Call != "" && (e.Kind == history.Received || e.Kind == history.Answered) {
 		h.w.users.noteCallEvent(&e)

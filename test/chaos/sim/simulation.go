@@ -48,6 +48,7 @@ type simulation struct {
 	secrets     secretScanner
 	users       managerUsers
 	program     embeddingProgram
+	principals  principals
 	// messageActor uses the manager by message; nil if the users use the facade.
 	messageActor *messageActor
 	pins         pinWatch

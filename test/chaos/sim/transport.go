@@ -24,6 +24,8 @@ type Transport struct {
 
 	remote remoteEnd
 	token  *bearerToken
+	// onDial, if not nil, is called with the context of each dial.
+	onDial func(context.Context)
 }
 
 var _ transports.Transport = (*Transport)(nil)
@@ -58,6 +60,9 @@ func (t *Transport) Kind() messages.TransportKind { return t.Emulated }
 func (t *Transport) Dial(ctx context.Context, sink transports.Sink) (transports.Conn, error) {
 	if ctx.Err() != nil {
 		return nil, contextError(ctx, "opening the connection to "+t.Label)
+	}
+	if t.onDial != nil {
+		t.onDial(ctx)
 	}
 	var c conn
 	switch t.Emulated {

@@ -67,9 +67,11 @@ type ending struct {
 
 // exchange is one message on its way and, over HTTP, its response.
 type exchange struct {
-	// id is the JSON text of a request's id, empty for other messages; call is the harness's id of a tool call.
+	// id is the JSON text of a request's id, empty for other messages; call is the harness's id of a tool call, caller on whose behalf
+	// the message is sent.
 	id     string
 	call   string
+	caller string
 	body   []byte
 	method string
 	// header holds what goes beside the message over HTTP.
@@ -88,7 +90,7 @@ type exchange struct {
 
 // newExchange copies the body, because the session reuses its buffer when Send returns.
 func newExchange(m transports.Message) *exchange {
-	x := &exchange{method: m.Method, body: append([]byte(nil), m.Body...), done: make(chan struct{})}
+	x := &exchange{method: m.Method, caller: m.Caller, body: append([]byte(nil), m.Body...), done: make(chan struct{})}
 	if m.ID != 0 {
 		x.id = strconv.FormatInt(m.ID, 10)
 	}

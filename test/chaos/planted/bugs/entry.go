@@ -29,7 +29,7 @@ var entryBugs = inPackage("supervisor",
 		Finds: []string{"I19"}, Why: "an actor that watches misses events and is not told so",
 	},
 	Bug{
-		Name: "tools-of-the-last-list", In: "entryActor.replyTools", Old: "t.State.String()", New: "\"live\"",
+		Name: "tools-of-the-last-list", In: "entryActor.toolsReply", Old: "t.State.String()", New: "\"live\"",
 		Finds: []string{"I20"}, Why: "an actor takes tools for callable whose server is away",
 	},
 )

@@ -2,13 +2,18 @@ package bugs
 
 import "slices"
 
-// instanceBugs are in the way of a caller to its credentials, and to the instance that a server has for it. No day of the harness has
-// servers with instances, so that the unit tests find them; Finds names what they break.
+// instanceBugs are in the way of a caller to its credentials, and to the instance that a server has for it. A quarter of the days have
+// servers with instances. The transport of a day is in memory, so that only the unit tests find what package web does wrong.
 var instanceBugs = slices.Concat(
 	inPackage("actors",
 		Bug{Name: "anothers-instance", In: "Calls.enterNamed", Old: `principal != spec.Principal && r.Method != "ping"`,
 			New:   `principal != spec.Principal && r.Method == "ping"`,
 			Finds: []string{"I3"}, Why: "a caller that knows the name of another's instance acts with that one's sign-in"},
+		Bug{Name: "anothers-instance-that-is-away", In: "Calls.mayHaveInstance", Old: `messages.CallerOf(ctx) != "" || r.Server != ""`,
+			New:   `messages.CallerOf(ctx) != ""`,
+			Finds: []string{"I3"}, Why: "a caller without a name waits for another's instance, and is answered with that one's sign-in"},
+		Bug{Name: "idle-although-used", In: "Use.IdleFor", Old: "time.Since(processStart) - time.Duration(u.last.Load())", New: "time.Hour",
+			Finds: []string{"I12"}, Why: "instances end between two calls of a conversation, with the state that they keep"},
 		Bug{Name: "session-of-nobody", In: "newAttempt", Old: "messages.WithCaller(context.Background(), spec.Principal)", New: "context.Background()",
 			Finds: []string{"I3"}, Why: "the session of a principal begins with the credentials of another"},
 		Bug{Name: "unknown-by-instance", In: "Server.filterTools", Old: "serverOf(s.cfg.Name, s.spec)", New: "s.cfg.Name",
@@ -21,6 +26,12 @@ var instanceBugs = slices.Concat(
 			Finds: []string{"I6"}, Why: "the processes of callers go on when their server was removed"},
 		Bug{Name: "principal-left-behind", In: "supervisor.finishRemoval", Old: "r.owner.cell.Instances.Drop(r.cell)", New: "{}",
 			Finds: []string{"I12"}, Why: "each caller that ever had an instance is remembered for ever"},
+	),
+	inPackage("supervisor",
+		Bug{Name: "offered-although-refused", In: "Manager.toolsOfCaller", Old: "return m.refusesAlways(ctx, e.Tool)", New: "return false",
+			Finds: []string{"I3"}, Why: "a caller is offered tools that it may never call"},
+		Bug{Name: "message-of-nobody", In: "entryActor.runCall", Old: "messages.WithCaller(wait, m.GetCaller())", New: "wait",
+			Finds: []string{"I3"}, Why: "calls by message reach the server's own session, whoever makes them"},
 	),
 	inPackage("actors/catalog",
 		Bug{Name: "instance-in-every-list", In: "edit.putServer", Old: `old != nil && old.owner != "" || now != nil && now.owner != ""`, New: "false",
