@@ -509,9 +509,9 @@ var Table = []Row{
 		Why:      "an adapter knows its client, and not how it is scored",
 	},
 	{
-		Packages: []string{"test/chaos/sent", "test/chaos/performer"},
+		Packages: []string{"test/chaos/sent", "test/chaos/performer", "test/chaos/agents"},
 		Height:   harness + 4,
-		Why:      "who judges what a client sends, and who performs what a scripted server decides, stand around it and below the tiers",
+		Why:      "who judges what a client sends, who performs what a scripted server decides, and the agents of a gateway stand around it and below the tiers",
 	},
 	{
 		Packages: []string{"test/chaos/sim", "test/chaos/live", "test/chaos/report", "test/chaos/proxy"},

@@ -90,6 +90,7 @@ func Scenario(seed uint64, o Options) scenario.Scenario {
 	d.drawEndings(seed)
 	d.drawTaskInput(seed)
 	d.drawPrincipals(seed)
+	d.drawGateway(seed)
 	d.fitTimeouts()
 	d.spreadSteadyCalls()
 	// Two recipes may name one occasion.

@@ -53,6 +53,8 @@ func eventRank(e *Event) int {
 		return 20
 	case World:
 		return 30
+	case Agent:
+		return 55
 	case Manager:
 		// Chance decides which of several callers in one instant is reported first, so these are sorted by content after the
 		// others.
@@ -108,6 +110,9 @@ func compareEvents(a, b *Event) int {
 		if c := cmp.Or(cmp.Compare(a.Conn, b.Conn), cmp.Compare(worldRank[a.Kind], worldRank[b.Kind])); c != 0 {
 			return c
 		}
+	case Agent:
+		// The messages of one agent have one source.
+		return cmp.Or(compareNatural(a.Agent, b.Agent), cmp.Compare(a.Order, b.Order))
 	case Caller:
 	}
 	return compareContent(a, b)

@@ -39,6 +39,8 @@ const (
 	Owner Side = "owner"
 	// Harness events are what the harness did and measured.
 	Harness Side = "harness"
+	// Agent events are what agents sent to a gateway and got from it.
+	Agent Side = "agent"
 )
 
 // Kind says what happened. The comments name the fields that are set beside T, Seq, Order and Server.
@@ -81,6 +83,14 @@ const (
 	Command Kind = "command" // Command (its number in the plan), Method (what to do)
 	Done    Kind = "done"    // Command, Method, Class, Text (the error); in the simulation Tools and Hash (what the catalog showed of the server then)
 
+	// Agent side: Agent is the agent, By its principal; Epoch numbers its sessions, from 1.
+	Joined     Kind = "joined"     // Name (legacy or modern, lines or http), Text (its path): a session has begun
+	Parted     Kind = "parted"     // Text: a session has ended, and with it what was asked in it
+	Asked      Kind = "asked"      // ID, Method, About (the call, the URI, the prompt), Name (what is wrong with the request on purpose)
+	Replied    Kind = "replied"    // ID, Method, About, Code (of the error, or the status), Outcome (as the answer says), Entries (of a list of tools), Name, Text
+	Noticed    Kind = "noticed"    // Method, About (the URI, the call of a progress token, the id of the subscription): a notification
+	Questioned Kind = "questioned" // Method, About (the call that the question names): a server's question
+
 	// Harness.
 	FaultOn   Kind = "fault-on"  // Fault, Name
 	FaultOff  Kind = "fault-off" // Fault, Name
@@ -96,6 +106,12 @@ const (
 
 // Foreign is the Rev of a ReadEnd whose text its server never gives: it belongs to another server, or to none.
 const Foreign = -1
+
+// The Names of a Replied that is no answer: the exchange of the request is over without one, or the agent has ended it itself.
+const (
+	NoAnswer  = "no answer"
+	TakenBack = "taken back"
+)
 
 // Hung is the name of the Violation that ends the history of a run which did not end by itself.
 const Hung = "hung"
@@ -139,6 +155,8 @@ type Event struct {
 	Outcome  messages.Outcome `json:"outcome,omitempty"`
 	Deadline time.Duration    `json:"deadline,omitempty"` // since the start of the run, 0: none
 	By       string           `json:"by,omitempty"`       // the caller named by supervisor.WithCaller; empty for none
+	Agent    string           `json:"agent,omitempty"`    // the agent of a gateway that makes a call, or sees something
+	About    string           `json:"about,omitempty"`    // what a message of an agent is about
 	Took     time.Duration    `json:"took,omitempty"`
 	// Ran and Waited are times on a processor, and without one.
 	Ran    time.Duration `json:"ran,omitempty"`

@@ -38,6 +38,10 @@ func goodDay(t *testing.T) *history.History {
 			{On: scenario.Selector{"lazy"}, Tool: "read", Rate: 0.1}, {On: scenario.Selector{"offers"}, Read: "prompt", Rate: 0.3},
 			{On: scenario.Selector{"asked"}, Tool: "write", Rate: 1, Cancel: 0.3},
 		},
+		Agents: []scenario.Agents{
+			{As: "anna", For: at(time.Minute)}, {As: "ben", Over: scenario.OverHTTP, For: at(time.Minute)},
+			{As: "ben", Era: messages.EraModern, View: "changes", From: at(time.Minute), For: at(2 * time.Minute)},
+		},
 		Manager: scenario.Manager{Probe: at(30 * time.Second), StdioPark: 3},
 	}
 	p, err := s.Plan(7, scenario.Sim)
@@ -108,7 +112,19 @@ func allMutations() []mutation {
 		return e.Kind == history.Snapshot && slices.ContainsFunc(e.Entries, func(x history.Entries) bool { return x.State == phase })
 	}
 	call := func(e *history.Event) bool { return e.Kind == history.Received && e.Method == "tools/call" }
+	agentCall := func(e *history.Event) bool { return e.Kind == history.Replied && e.Method == "tools/call" && e.About != "" }
 	return []mutation{
+		{"I24", "the answer to another call", agentCall, changeEvent(func(e *history.Event) { e.About = "a9-9" })},
+		{"I24", "a question about the call of another agent", agentCall, doubleEvent(func(e *history.Event) {
+			e.Kind, e.Method, e.About, e.Code, e.Outcome = history.Questioned, "elicitation/create", "a9-9", 0, ""
+		})},
+		{"I24", "an update of what nobody watches", agentCall, doubleEvent(func(e *history.Event) {
+			e.Kind, e.Method, e.About, e.ID = history.Noticed, "notifications/resources/updated", "chaos://well/one", ""
+		})},
+		{"I25", "an answer twice", ofKind(history.Replied), doubleEvent(func(*history.Event) {})},
+		{"I25", "an answer to nothing", ofKind(history.Replied), changeEvent(func(e *history.Event) { e.ID = "4711" })},
+		{"I25", "another error than that of the protocol", func(e *history.Event) bool { return e.Name == "unknown-method" && e.Kind == history.Replied },
+			changeEvent(func(e *history.Event) { e.Code = 0 })},
 		{"I1", "what is lost is shown as live", func(e *history.Event) bool { return state(e, "lost") }, changeEvent(func(e *history.Event) {
 			e.Entries = slices.Clone(e.Entries)
 			for i := range e.Entries {

@@ -12,8 +12,18 @@ import (
 )
 
 // questionKind is one kind of question of a server to its client: the capability that the client must have declared, the
-// method, and its params as JSON.
+// method, and its params as JSON, in which questionMark stands for what the question is about.
 type questionKind struct{ capability, method, params string }
+
+// questionMark is replaced by the call, or the state of the request, and the server that asks, so that whoever is asked can see whether
+// the question is theirs.
+const questionMark = "Go on?"
+
+// paramsFor returns the params of a question about something.
+func (q questionKind) paramsFor(about, server string) string {
+	text := quoteJSON("Go on with " + about + " of " + server + "?")
+	return strings.ReplaceAll(q.params, questionMark, text[1:len(text)-1])
+}
 
 // questionKinds are the questions that a server may ask, in the order in which it takes turns.
 var questionKinds = []questionKind{
@@ -43,7 +53,7 @@ func (m *machine) askBeforeCall(c *conn, k *call) bool {
 	c.openQuestions[id] = pendingQuestion{k, q}
 	m.sendOrHold(c, Send{
 		Conn: c.id, Reply: string(k.q.ID), More: true,
-		Body: json.RawMessage(`{"jsonrpc":"2.0","id":` + quoteJSON(id) + `,"method":` + quoteJSON(q.method) + `,"params":` + q.params + `}`),
+		Body: json.RawMessage(`{"jsonrpc":"2.0","id":` + quoteJSON(id) + `,"method":` + quoteJSON(q.method) + `,"params":` + q.paramsFor(k.id, m.cfg.Server.Name) + `}`),
 	})
 	return true
 }
@@ -124,15 +134,15 @@ func (m *machine) askBeforeRead(c *conn, q *message) bool {
 		return false
 	}
 	kind, inputMember := questionKinds[c.askCount/3%len(questionKinds)], ""
+	state := "round " + strconv.Itoa(c.id) + "-" + strconv.Itoa(c.askCount)
 	// Every fourth question asks for no input at all; the client must still bring the state back.
 	if c.askCount%12 == 0 {
 		kind = questionKind{}
 	} else if !strings.Contains(string(q.Params), quoteJSON(kind.capability)) {
 		return false
 	} else {
-		inputMember = `,"inputRequests":{"it":{"method":` + quoteJSON(kind.method) + `,"params":` + kind.params + `}}`
+		inputMember = `,"inputRequests":{"it":{"method":` + quoteJSON(kind.method) + `,"params":` + kind.paramsFor("a-read", m.cfg.Server.Name) + `}}`
 	}
-	state := "round " + strconv.Itoa(c.id) + "-" + strconv.Itoa(c.askCount)
 	if m.inputRounds == nil {
 		m.inputRounds = map[string]questionKind{}
 	}

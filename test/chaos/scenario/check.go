@@ -58,6 +58,9 @@ func (s Scenario) Check() error {
 		f.checkLoad(path, l)
 		f.checkSelector(path+".on", l.On)
 	}
+	for i, a := range s.Agents {
+		f.checkAgents(fmt.Sprintf("agents[%d]", i), a)
+	}
 	f.checkManager(s.Manager)
 	checkWords(f, "invariants", s.Invariants, Invariants, "invariant")
 	checkWords(f, "sometimes", s.Sometimes, sortedKeys(Occasions), "occasion")

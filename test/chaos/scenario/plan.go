@@ -19,6 +19,7 @@ type Plan struct {
 	Faults   []PlannedFault   `json:"faults"`
 	Commands []PlannedCommand `json:"commands"`
 	Load     []PlannedLoad    `json:"load"`
+	Agents   []PlannedAgent   `json:"agents,omitempty"`
 
 	// Heal is the time at which every fault has ended; at End every server must be well, and the manager is closed.
 	Heal time.Duration `json:"heal"`
@@ -111,4 +112,16 @@ type PlannedLoad struct {
 	Cancel  float64       `json:"cancel,omitempty"`
 	Begin   time.Duration `json:"begin"`
 	End     time.Duration `json:"end"`
+}
+
+// PlannedAgent is one agent of a gateway. The runner draws what it does from the seed and its name.
+type PlannedAgent struct {
+	Name  string        `json:"name"`
+	As    string        `json:"as"`
+	Era   messages.Era  `json:"era"`
+	Over  string        `json:"over"`
+	View  string        `json:"view,omitempty"`
+	Rate  float64       `json:"rate"`
+	Begin time.Duration `json:"begin"`
+	End   time.Duration `json:"end"`
 }

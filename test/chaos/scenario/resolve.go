@@ -44,6 +44,7 @@ func (s Scenario) Plan(seed uint64, tier Tier) (Plan, error) {
 	r.resolveCommands()
 	r.p.End = r.p.Heal + durationOr(s.Settle, r.p.settleTime())
 	r.resolveLoad()
+	r.resolveAgents()
 	if err := r.list.asError(); err != nil {
 		return Plan{}, err
 	}

@@ -55,6 +55,7 @@ type Scenario struct {
 	Faults   []Fault   `json:"faults,omitempty" yaml:"faults,omitempty"`
 	Commands []Command `json:"commands,omitempty" yaml:"commands,omitempty"`
 	Load     []Load    `json:"load,omitempty" yaml:"load,omitempty"`
+	Agents   []Agents  `json:"agents,omitempty" yaml:"agents,omitempty"`
 	Manager  Manager   `json:"manager,omitzero" yaml:"manager,omitempty"`
 
 	// Invariants are those that are judged ("I1" …); empty: all.
@@ -189,6 +190,24 @@ type Load struct {
 	For  messages.Duration `json:"for,omitempty" yaml:"for,omitempty"`
 }
 
+// Agents are programs that reach the servers through a gateway. With any of them the run has one, over the manager. What they do is
+// drawn by the seed: they list, call, give calls up, read, watch resources, set log levels, answer questions, come and go, and send
+// what is wrong.
+type Agents struct {
+	// As is the principal in whose name they come; agents of several entries may share one.
+	As    string `json:"as" yaml:"as"`
+	Count int    `json:"count,omitempty" yaml:"count,omitempty"` // 1
+	// Era is legacy (the default) or modern: what they speak. Over is lines (the default), as on standard input and output, or http.
+	Era  messages.Era `json:"era,omitempty" yaml:"era,omitempty"`
+	Over string       `json:"over,omitempty" yaml:"over,omitempty"`
+	// View is the server that they see; empty: all.
+	View string `json:"view,omitempty" yaml:"view,omitempty"`
+	// Rate is how much each of them does per second; 1. Arrivals are Poisson by the seed. From and For say when; all of Duration.
+	Rate float64           `json:"rate,omitempty" yaml:"rate,omitempty"`
+	From messages.Duration `json:"from,omitempty" yaml:"from,omitempty"`
+	For  messages.Duration `json:"for,omitempty" yaml:"for,omitempty"`
+}
+
 // Manager configures the manager under test; the zero value of a field is the manager's own default.
 type Manager struct {
 	// Gate is restart.Limits.Processes; 8, as on two processors.
@@ -221,6 +240,7 @@ type Manager struct {
 func (s Scenario) Clone() Scenario {
 	s.Tiers, s.Servers, s.Load = slices.Clone(s.Tiers), slices.Clone(s.Servers), slices.Clone(s.Load)
 	s.Faults, s.Commands = slices.Clone(s.Faults), slices.Clone(s.Commands)
+	s.Agents = slices.Clone(s.Agents)
 	s.Invariants, s.Sometimes = slices.Clone(s.Invariants), slices.Clone(s.Sometimes)
 	for i := range s.Faults {
 		s.Faults[i].With, s.Faults[i].On = maps.Clone(s.Faults[i].With), slices.Clone(s.Faults[i].On)

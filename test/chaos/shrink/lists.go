@@ -20,6 +20,9 @@ func (x *search) reduceLists() {
 	x.reduceList(func(s scenario.Scenario) int { return len(s.Load) }, func(s *scenario.Scenario, from, to int) {
 		s.Load = slices.Delete(s.Load, from, to)
 	})
+	x.reduceList(func(s scenario.Scenario) int { return len(s.Agents) }, func(s *scenario.Scenario, from, to int) {
+		s.Agents = slices.Delete(s.Agents, from, to)
+	})
 	x.removePairs()
 }
 
@@ -114,6 +117,9 @@ func removeGroups(s *scenario.Scenario, from, to int) {
 		}
 	}
 	s.Load = load
+	s.Agents = slices.DeleteFunc(s.Agents, func(a scenario.Agents) bool {
+		return slices.ContainsFunc(removed, func(g scenario.Group) bool { return a.View != "" && (a.View == g.Name || isServerOf(a.View, g.Name)) })
+	})
 }
 
 // isServerOf reports whether a word is the id of a server of a group: the group's name and a number.

@@ -49,6 +49,9 @@ func settableFields(s *scenario.Scenario) []reflect.Value {
 	for i := range s.Load {
 		add(&s.Load[i], "On", "From", "For")
 	}
+	for i := range s.Agents {
+		add(&s.Agents[i], "As", "From", "For")
+	}
 	return append(out, reflect.ValueOf(&s.Settle).Elem())
 }
 
@@ -82,6 +85,15 @@ func (x *search) dropSettings() {
 			}
 		}
 	}
+	for i := 0; i < len(x.best.Agents) && !x.isOver(); i++ {
+		for x.best.Agents[i].Rate > 0.01 {
+			s := x.best.Clone()
+			s.Agents[i].Rate /= 2
+			if !x.tryScenario(s) {
+				break
+			}
+		}
+	}
 }
 
 // durations returns the times of a scenario that may be rounded, in a fixed order.
@@ -97,6 +109,9 @@ func durations(s *scenario.Scenario) []*messages.Duration {
 	}
 	for i := range s.Load {
 		out = append(out, &s.Load[i].From, &s.Load[i].For)
+	}
+	for i := range s.Agents {
+		out = append(out, &s.Agents[i].From, &s.Agents[i].For)
 	}
 	return out
 }

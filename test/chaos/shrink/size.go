@@ -11,7 +11,7 @@ import (
 // Size is the size of a scenario. The plan counts before the text: one entry that breaks twenty servers is larger than three
 // that break one each.
 type Size struct {
-	// Servers, Happenings (faults and commands) and Streams (of calls) are numbers of the plan.
+	// Servers, Happenings (faults and commands) and Streams (of calls, and agents) are numbers of the plan.
 	Servers, Happenings, Streams int
 	// Settings counts the optional values that the scenario gives.
 	Settings int
@@ -36,7 +36,7 @@ func (a Size) Less(b Size) bool {
 // sizeOf returns the size of a scenario with the plan p.
 func sizeOf(s scenario.Scenario, p scenario.Plan) Size {
 	z := Size{
-		Servers: len(p.Servers), Happenings: len(p.Faults) + len(p.Commands), Streams: len(p.Load), Duration: p.Heal,
+		Servers: len(p.Servers), Happenings: len(p.Faults) + len(p.Commands), Streams: len(p.Load) + len(p.Agents), Duration: p.Heal,
 		Settings: settingsOf(s), Digits: digitCount(s.Duration) + digitCount(s.Settle),
 	}
 	for _, f := range p.Faults {
@@ -45,6 +45,10 @@ func sizeOf(s scenario.Scenario, p scenario.Plan) Size {
 	for _, l := range p.Load {
 		z.Calls += l.Rate
 		z.Lasting += min(l.End, p.Heal) - min(l.Begin, p.Heal)
+	}
+	for _, a := range p.Agents {
+		z.Calls += a.Rate
+		z.Lasting += a.End - a.Begin
 	}
 	for _, f := range s.Faults {
 		z.Digits += digitCount(f.At) + digitCount(f.For) + digitCount(f.Every) + digitCount(f.Spread)
@@ -56,6 +60,9 @@ func sizeOf(s scenario.Scenario, p scenario.Plan) Size {
 	}
 	for _, l := range s.Load {
 		z.Digits += digitCount(l.From) + digitCount(l.For)
+	}
+	for _, a := range s.Agents {
+		z.Digits += digitCount(a.From) + digitCount(a.For)
 	}
 	return z
 }

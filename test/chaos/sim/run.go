@@ -12,6 +12,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/actors"
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/supervisor/gateway"
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 	"github.com/mcpvisor/mcpvisor/test/chaos/peer"
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
@@ -128,6 +129,9 @@ func (w *simulation) runPlan() error {
 	w.slowWatcher.startReading(w)
 	w.users.scheduleWork()
 	w.principals.startManager()
+	if err := w.startAgents(); err != nil {
+		return err
+	}
 	specs := w.wantedSpecs()
 	check := w.ownerSet.replaceAll(specs)
 	w.users.runAsUser(func() {
@@ -290,6 +294,7 @@ func (w *simulation) closeManager() {
 	closed := make(chan struct{})
 	w.users.runAsUser(w.principals.closeManager)
 	w.users.runAsUser(func() {
+		w.closeAgents()
 		err := w.manager.Close(context.Background())
 		e := history.Event{T: w.elapsedTime(), Side: history.Harness, Kind: history.Closed}
 		if err != nil {
@@ -335,6 +340,9 @@ func (w *simulation) managerConfig() supervisor.Config {
 		},
 	}
 	w.configureAnswers(&cfg)
+	if len(p.Agents) > 0 && !p.Scenario.Manager.Messages {
+		gateway.PassQuestions(&cfg)
+	}
 	w.program.configure(&cfg)
 	if err := w.configurePins(&cfg); err != nil {
 		w.failHarness("the memory of definitions: %v", err)

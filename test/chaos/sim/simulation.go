@@ -13,6 +13,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/test/chaos/agents"
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
@@ -49,6 +50,8 @@ type simulation struct {
 	users       managerUsers
 	program     embeddingProgram
 	principals  principals
+	// fleet is the agents of a gateway before the manager; nil without any.
+	fleet *agents.Fleet
 	// messageActor uses the manager by message; nil if the users use the facade.
 	messageActor *messageActor
 	pins         pinWatch

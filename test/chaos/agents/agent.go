@@ -1,0 +1,330 @@
+package agents
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"sync"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/messages/rawjson"
+	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+)
+
+// agent is one program that uses the gateway. Its operations run concurrently.
+type agent struct {
+	fleet *Fleet
+	plan  scenario.PlannedAgent
+	// number counts the agents from 1.
+	number int
+	// opening holds a token while no operation opens a session. It is no mutex, because the one who holds it waits for answers, and
+	// time in a simulation stands still while somebody waits for a mutex.
+	opening chan struct{}
+
+	// mu guards the fields below. It is never held while anything is sent.
+	mu      sync.Mutex
+	session *session
+	epochs  uint64
+	calls   map[string]*openCall
+	called  int
+	ended   bool
+	// listens are the subscriptions of the modern era that stand, by their ids.
+	listens map[string]context.CancelFunc
+	// state is the newest state that a server gave with a request for input.
+	state []byte
+}
+
+// openCall is a call of a tool whose end is not recorded.
+type openCall struct {
+	event history.Event
+}
+
+// session is one session of an agent: from its opening to its end.
+type session struct {
+	agent *agent
+	epoch uint64
+	link  link
+	// lifetime ends with the session, and with it the exchanges of the modern era.
+	lifetime context.Context //nolint:containedctx // it is that of the session
+	cut      context.CancelFunc
+	// over is closed when nothing more comes.
+	over     chan struct{}
+	overOnce sync.Once
+
+	// mu guards the requests that have no answer, by their ids, and the last id.
+	mu     sync.Mutex
+	asked  map[string]*request
+	lastID int
+	parted bool
+}
+
+// request is one request without an answer. done has room for the answer.
+type request struct {
+	id, method, about, name string
+	done                    chan answer
+}
+
+// answer is what comes back: a result, or an error, or over HTTP a status alone.
+type answer struct {
+	result, problem []byte
+	status          int
+}
+
+// link carries the messages of one session.
+type link interface {
+	// send sends a message; what comes back goes to session.receiveMessage. It may wait until the exchange is over. ctx ends the exchange.
+	send(ctx context.Context, m outgoing)
+	// end ends the session, politely or as a program that is killed does; cancels reports whether that takes back what was asked.
+	end(polite bool)
+	cancels(polite bool) bool
+}
+
+// outgoing is one message. id is empty for what is no request; name is what the header of the modern era repeats.
+type outgoing struct {
+	id, method, name string
+	body             []byte
+}
+
+func newAgent(f *Fleet, p scenario.PlannedAgent, number int) *agent {
+	a := &agent{fleet: f, plan: p, number: number, opening: make(chan struct{}, 1), calls: map[string]*openCall{}, listens: map[string]context.CancelFunc{}}
+	a.opening <- struct{}{}
+	return a
+}
+
+// modern reports whether the agent speaks the modern era.
+func (a *agent) modern() bool { return a.plan.Era == messages.EraModern }
+
+// path is the part of the endpoint's address that chooses the view.
+func (a *agent) path() string {
+	if a.plan.View != "" {
+		return "/mcp/s/" + a.plan.View
+	}
+	return "/mcp"
+}
+
+// capabilities are what the agent can be asked: every third one nothing.
+func (a *agent) capabilities() string {
+	if a.number%3 == 0 {
+		return "{}"
+	}
+	return `{"elicitation":{},"sampling":{},"roots":{}}`
+}
+
+// recordEvent writes an event of this agent.
+func (a *agent) recordEvent(e history.Event) {
+	e.Side, e.Agent, e.By = history.Agent, a.plan.Name, a.plan.As
+	a.fleet.recordEvent(e)
+}
+
+// openSession returns the session, and opens one if there is none; nil if none can be had.
+func (a *agent) openSession() *session {
+	select {
+	case <-a.opening:
+	case <-a.fleet.lifetime.Done():
+		return nil
+	}
+	defer func() { a.opening <- struct{}{} }()
+	a.mu.Lock()
+	s, ended := a.session, a.ended
+	if s != nil && s.isOver() {
+		a.session, s = nil, nil
+	}
+	if s == nil {
+		a.epochs++
+	}
+	epoch := a.epochs
+	a.mu.Unlock()
+	if s != nil || ended {
+		return s
+	}
+	s = &session{agent: a, epoch: epoch, over: make(chan struct{}), asked: map[string]*request{}}
+	s.lifetime, s.cut = context.WithCancel(a.fleet.lifetime)
+	if a.plan.Over == scenario.OverHTTP {
+		s.link = newHTTPLink(s)
+	} else {
+		s.link = newLineLink(s)
+	}
+	a.recordEvent(history.Event{Kind: history.Joined, Epoch: epoch, Name: string(a.plan.Era) + " " + a.plan.Over, Text: a.path(), About: a.plan.View})
+	if !a.modern() {
+		got, ok := s.askEndpoint("initialize", `{"protocolVersion":"2025-11-25","capabilities":`+a.capabilities()+`,"clientInfo":{"name":"`+a.plan.Name+`","version":"1"}}`, "", "")
+		if !ok || got.result == nil {
+			s.endSession("it could not be opened", true)
+			return nil
+		}
+		s.sendNotice("notifications/initialized", "")
+		if h, ok := s.link.(*httpLink); ok {
+			h.openStream()
+		}
+	}
+	a.mu.Lock()
+	if ended = a.ended; !ended {
+		a.session = s
+	}
+	a.mu.Unlock()
+	if ended {
+		s.endSession("the agent ends", true)
+		return nil
+	}
+	return s
+}
+
+// endSession ends a session: what was asked in it gets no answer any more, and the calls under way are ended by who serves them.
+func (s *session) endSession(why string, polite bool) {
+	a := s.agent
+	a.mu.Lock()
+	if a.session == s {
+		a.session = nil
+	}
+	for _, cancel := range a.listens {
+		cancel()
+	}
+	clear(a.listens)
+	a.mu.Unlock()
+	s.mu.Lock()
+	if s.parted {
+		s.mu.Unlock()
+		return
+	}
+	s.parted = true
+	var calls []string
+	for _, r := range s.asked {
+		if r.method == "tools/call" {
+			calls = append(calls, r.about)
+		}
+	}
+	s.mu.Unlock()
+	a.recordEvent(history.Event{Kind: history.Parted, Epoch: s.epoch, Text: why})
+	for _, call := range calls {
+		if s.link.cancels(polite) {
+			a.giveUp(call)
+		}
+		a.fleet.service.disownCall(call, a)
+	}
+	s.link.end(polite)
+	s.cut()
+	s.overOnce.Do(func() { close(s.over) })
+}
+
+// isOver reports whether nothing more comes.
+func (s *session) isOver() bool {
+	select {
+	case <-s.over:
+		return true
+	default:
+		return false
+	}
+}
+
+// endAgent ends the agent.
+func (a *agent) endAgent() {
+	a.mu.Lock()
+	a.ended = true
+	s := a.session
+	a.mu.Unlock()
+	if s != nil {
+		s.endSession("the agent ends", true)
+	}
+}
+
+// askEndpoint sends a request and waits for its answer; false if the session ends before. name says what is wrong with it on purpose.
+func (s *session) askEndpoint(method, params, about, name string) (answer, bool) {
+	r, body := s.newRequest(method, params, about, name)
+	if r == nil {
+		return answer{}, false
+	}
+	return s.sendRequest(s.lifetime, r, body)
+}
+
+// newRequest makes a request and records it; nil if the session has ended. Every second id is a text, and every agent counts its own: the
+// same ids are in use by many at once.
+func (s *session) newRequest(method, params, about, name string) (*request, []byte) {
+	s.mu.Lock()
+	if s.parted {
+		s.mu.Unlock()
+		return nil, nil
+	}
+	s.lastID++
+	id := strconv.Itoa(s.lastID)
+	if s.lastID%2 == 0 {
+		id = `"` + id + `"`
+	}
+	r := &request{id: id, method: method, about: about, name: name, done: make(chan answer, 1)}
+	s.asked[id] = r
+	s.mu.Unlock()
+	s.agent.recordEvent(history.Event{Kind: history.Asked, Epoch: s.epoch, ID: id, Method: method, About: about, Name: name})
+	return r, s.encodeMessage(id, method, params)
+}
+
+// sendRequest sends a request and waits for its answer.
+func (s *session) sendRequest(ctx context.Context, r *request, body []byte) (answer, bool) {
+	s.link.send(ctx, outgoing{id: r.id, method: r.method, name: nameIn(r.method, body), body: body})
+	select {
+	case got := <-r.done:
+		return s.noteAnswer(got)
+	case <-s.over:
+		select {
+		case got := <-r.done:
+			return s.noteAnswer(got)
+		default:
+			return answer{}, false
+		}
+	}
+}
+
+// noteAnswer returns an answer, false for the end of an exchange without one. A session that is gone is begun anew by the next operation.
+func (s *session) noteAnswer(got answer) (answer, bool) {
+	if got.status == http.StatusNotFound && !s.agent.modern() {
+		s.endSession("the endpoint does not know the session any more", false)
+	}
+	return got, got.status != noAnswer
+}
+
+// noAnswer is the status of an exchange that ended without an answer.
+const noAnswer = -1
+
+// encodeMessage writes a message. In the modern era each request says who asks.
+func (s *session) encodeMessage(id, method, params string) []byte {
+	b := []byte(`{"jsonrpc":"2.0"`)
+	if id != "" {
+		b = append(b, `,"id":`+id...)
+	}
+	b = rawjson.AppendText(append(b, `,"method":`...), method)
+	if s.agent.modern() && id != "" {
+		params = withMembers(params, `"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":`+s.agent.capabilities())
+	}
+	if params != "" {
+		b = append(b, `,"params":`+params...)
+	}
+	return append(b, '}')
+}
+
+// withMembers adds members to the _meta of params.
+func withMembers(params, members string) string {
+	switch meta := rawjson.Member([]byte(params), "_meta"); {
+	case params == "" || params == "{}":
+		return `{"_meta":{` + members + `}}`
+	case meta == nil:
+		return `{"_meta":{` + members + `},` + params[1:]
+	default:
+		at := len(params) - len(meta) - 1 // _meta is written last here
+		return params[:at+1] + members + "," + params[at+1:]
+	}
+}
+
+// nameIn returns what the header Mcp-Name repeats of a message.
+func nameIn(method string, body []byte) string {
+	member := map[string]string{"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}[method]
+	if member == "" {
+		return ""
+	}
+	name, _ := rawjson.Text(rawjson.Member(rawjson.Member(body, "params"), member))
+	return name
+}
+
+// sendNotice sends a notification.
+func (s *session) sendNotice(method, params string) {
+	s.link.send(s.agent.fleet.lifetime, outgoing{method: method, body: s.encodeMessage("", method, params)})
+}
+
+func itoa(n int) string { return strconv.Itoa(n) }

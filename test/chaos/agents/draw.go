@@ -1,0 +1,87 @@
+package agents
+
+import (
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+)
+
+// action is what an agent does in one operation.
+type action string
+
+const (
+	listTools     action = "list"
+	callTool      action = "call"
+	giveUpCall    action = "give-up"
+	readOffers    action = "offers"
+	watchResource action = "watch"
+	unwatch       action = "unwatch"
+	setLevel      action = "level"
+	leave         action = "leave"
+	abandon       action = "abandon"
+	misbehave     action = "misbehave"
+)
+
+// weights are the shares of the actions, in hundredths.
+var weights = []struct {
+	do     action
+	share  int
+	offers bool // it asks servers for more than tools, which no event shows
+}{
+	{callTool, 40, false}, {listTools, 18, false}, {giveUpCall, 9, false}, {readOffers, 9, true}, {watchResource, 6, true}, {unwatch, 3, true},
+	{setLevel, 3, true}, {leave, 3, false}, {abandon, 3, false}, {misbehave, 6, false},
+}
+
+// operation is one drawn action. number is free for the action to choose by.
+type operation struct {
+	at           time.Duration
+	do           action
+	server, tool string
+	number       int
+}
+
+// drawOperations returns what an agent does, in order of time. It is a pure function: an agent's draws depend on the seed and on its
+// name, and on no other agent.
+func drawOperations(p scenario.Plan, a scenario.PlannedAgent) (all []operation) {
+	rnd := scenario.Rand(p.Seed, "agent "+a.Name)
+	// A lazy server is dialled and kept by what is read from it, and the history would not show why.
+	onlyTools := slices.ContainsFunc(p.Servers, func(s scenario.Server) bool { return s.Connect == messages.Lazy }) ||
+		slices.ContainsFunc(p.Commands, func(c scenario.PlannedCommand) bool { return c.With["connect"] != "" })
+	for at := a.Begin; ; {
+		at += time.Duration(rnd.ExpFloat64() / a.Rate * float64(time.Second))
+		if at >= a.End {
+			break
+		}
+		op := operation{at: at, do: drawAction(rnd, onlyTools), number: rnd.IntN(1 << 20)}
+		op.server, op.tool = a.View, []string{scenario.ReadTool, scenario.PutTool, scenario.WriteTool, scenario.WriteTool}[rnd.IntN(4)]
+		if server := p.Servers[rnd.IntN(len(p.Servers))].Name; a.View == "" {
+			op.server = server
+		}
+		all = append(all, op)
+	}
+	// What is shown in the end is judged, too.
+	if last := p.End - lastList; last > p.Heal {
+		all = append(all, operation{at: last, do: listTools})
+	}
+	return all
+}
+
+// lastList is how long before the end every agent lists once more.
+const lastList = 3 * time.Second
+
+// drawAction draws what to do.
+func drawAction(rnd *rand.Rand, onlyTools bool) action {
+	n := rnd.IntN(100)
+	for _, w := range weights {
+		if n -= w.share; n < 0 {
+			if onlyTools && w.offers {
+				return listTools
+			}
+			return w.do
+		}
+	}
+	return callTool
+}

@@ -1,0 +1,151 @@
+package agents
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/supervisor/gateway"
+	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+	"github.com/mcpvisor/mcpvisor/transports/serve"
+)
+
+// Options say for which plan the agents play, before which manager. All but Dial must be set.
+type Options struct {
+	Plan    scenario.Plan
+	Manager *supervisor.Manager
+	// Record writes an event; its time is set. Now is the time since the start of the run.
+	Record func(history.Event)
+	Now    func() time.Duration
+	// Check looks for what must not be shown in a text of a server that agents see, and reports it.
+	Check func(server, where, text string)
+	// Dial makes the way to the endpoint over HTTP: its client and its address, and its end. nil carries requests in memory.
+	Dial func(h http.Handler) (client http.RoundTripper, address string, end func(), err error)
+}
+
+// Fleet is all agents of a run, with the gateway that they use.
+type Fleet struct {
+	Options
+	gateway  *gateway.Gateway
+	handler  *serve.Handler
+	service  *observedService
+	serve    serve.Options
+	client   http.RoundTripper
+	address  string
+	hangUp   func()
+	agents   []*agent
+	running  sync.WaitGroup
+	lifetime context.Context //nolint:containedctx // it is that of all agents
+	cut      context.CancelFunc
+}
+
+// Start makes the gateway, and agents that have done nothing yet.
+func Start(o Options) (*Fleet, error) {
+	f := &Fleet{Options: o}
+	f.gateway = gateway.New(gateway.Config{Manager: o.Manager})
+	f.service = &observedService{Service: f.gateway, orphans: map[string]*agent{}, done: map[string]served{}}
+	tokens := map[string]serve.Principal{}
+	for _, p := range o.Plan.Agents {
+		tokens[tokenOf(p.As)] = serve.Principal{Name: p.As}
+	}
+	f.serve = serve.Options{Service: f.service, Authenticate: serve.NewTokens(tokens).Authenticate}
+	f.handler = serve.NewHandler(f.serve)
+	f.client, f.address, f.hangUp = &memoryTransport{handler: f.handler, fleet: f}, "http://localhost", func() {}
+	if o.Dial != nil {
+		var err error
+		if f.client, f.address, f.hangUp, err = o.Dial(f.handler); err != nil {
+			f.gateway.Close()
+			return nil, err
+		}
+	}
+	f.lifetime, f.cut = context.WithCancel(context.Background())
+	for i, p := range o.Plan.Agents {
+		f.agents = append(f.agents, newAgent(f, p, i+1))
+	}
+	return f, nil
+}
+
+// tokenOf returns the bearer token of a principal. It is no canary, because it must reach the endpoint; TokenMark is how it is found
+// where it must not be.
+func tokenOf(principal string) string { return TokenMark + principal }
+
+// TokenMark begins the bearer token of each agent. No server may ever get one.
+const TokenMark = "agent-token-of-"
+
+// Op is something that one agent does at a time of the run. Do returns when the agent has what it asked for.
+type Op struct {
+	At time.Duration
+	Do func()
+}
+
+// Ops returns what all agents do, in order of time.
+func (f *Fleet) Ops() (all []Op) {
+	for _, a := range f.agents {
+		for _, op := range drawOperations(f.Plan, a.plan) {
+			all = append(all, Op{op.at, func() { a.perform(op) }})
+		}
+	}
+	slices.SortStableFunc(all, func(x, y Op) int { return cmp.Compare(x.At, y.At) })
+	return all
+}
+
+// Close ends every session, the endpoint and the gateway, and waits for all goroutines of the agents. It records what is left.
+func (f *Fleet) Close() {
+	for _, a := range f.agents {
+		a.endAgent()
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+	defer cancel()
+	_ = f.handler.Close(ctx) // what it cut off is seen by the agents
+	f.cut()
+	f.hangUp()
+	f.running.Wait()
+	for call, a := range f.service.takeOrphans() {
+		a.endCall(call, answer{problem: []byte(`{"code":0,"message":"` + neverSent + `"}`)})
+	}
+	f.gateway.Close()
+	if n := f.handler.Sessions(); n > 0 {
+		f.reportFinding("I28", "", "the endpoint has been closed, and still has sessions")
+	}
+}
+
+// closeTime is the time that requests under way have at the end.
+const closeTime = 5 * time.Second
+
+// recordEvent writes an event at the current time.
+func (f *Fleet) recordEvent(e history.Event) {
+	e.T = f.Now()
+	f.Record(e)
+}
+
+// reportFinding writes down what no event can show.
+func (f *Fleet) reportFinding(invariant, server, text string) {
+	f.recordEvent(history.Event{Side: history.Harness, Kind: history.Violation, Name: invariant, Server: server, Text: text})
+}
+
+// serverOfTool returns the server and the own name of a tool by the name that agents of all servers see.
+func (f *Fleet) serverOfTool(shown string) (server, tool string) {
+	for _, s := range f.Plan.Servers {
+		if tool, ok := strings.CutPrefix(shown, s.Name+"__"); ok && len(s.Name) > len(server) {
+			server = s.Name
+			_ = tool
+		}
+	}
+	return server, strings.TrimPrefix(shown, server+"__")
+}
+
+// offers returns the plan's servers that have resources and prompts.
+func (f *Fleet) offers() (names []string) {
+	for _, s := range f.Plan.Servers {
+		if s.Offers {
+			names = append(names, s.Name)
+		}
+	}
+	return names
+}

@@ -1,0 +1,331 @@
+package agents
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/messages/rawjson"
+	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+)
+
+// perform does one operation.
+func (a *agent) perform(op operation) {
+	s := a.openSession()
+	if s == nil {
+		return
+	}
+	switch op.do {
+	case listTools:
+		s.askEndpoint("tools/list", "", "", "")
+	case callTool:
+		a.makeCall(s, op, 0)
+	case giveUpCall:
+		a.makeCall(s, op, time.Duration(op.number%400+1)*time.Millisecond/4)
+	case readOffers:
+		a.readOffer(s, op)
+	case watchResource:
+		a.watchOffer(s, op)
+	case unwatch:
+		a.unwatchOffer(s, op)
+	case setLevel:
+		if !a.modern() {
+			s.askEndpoint("logging/setLevel", `{"level":"`+messages.LogLevels[op.number%len(messages.LogLevels)]+`"}`, "", "")
+		}
+	case leave:
+		s.endSession("the agent has left", true)
+	case abandon:
+		s.endSession("the agent was killed", false)
+	case misbehave:
+		a.misbehave(s, op)
+	}
+}
+
+// shownName returns the name of a tool in the agent's view.
+func (a *agent) shownName(server, tool string) string {
+	if a.plan.View != "" {
+		return tool
+	}
+	return server + "__" + tool
+}
+
+// makeCall calls a tool. After a time above 0 the agent gives the call up.
+func (a *agent) makeCall(s *session, op operation, after time.Duration) {
+	a.mu.Lock()
+	a.called++
+	id := fmt.Sprintf("a%d-%d", a.number, a.called)
+	begin := history.Event{T: a.fleet.Now(), Side: history.Caller, Kind: history.Call, Server: op.server, Call: id, Tool: op.tool, By: a.plan.As, Agent: a.plan.Name}
+	a.calls[id] = &openCall{begin}
+	a.mu.Unlock()
+	a.fleet.recordEvent(begin)
+	ctx, cancel := context.WithCancel(s.lifetime)
+	defer cancel()
+	params := `{"name":` + string(rawjson.AppendText(nil, a.shownName(op.server, op.tool))) + `,"arguments":{"call":"` + id + `","size":0},"_meta":{"progressToken":"` + id + `"}}`
+	extra := ""
+	// A server may ask for input, by an answer, several times.
+	for range maxRounds {
+		r, body := s.newRequest("tools/call", withExtra(params, extra), id, "")
+		if r == nil {
+			a.endCall(id, answer{problem: []byte(`{"code":0,"message":"` + neverSent + `"}`)})
+			return
+		}
+		if after > 0 {
+			a.fleet.running.Go(func() { a.cancelAfter(ctx, cancel, s, r, after) })
+		}
+		got, ok := s.sendRequest(ctx, r, body)
+		if !ok {
+			return // who serves the call ends it
+		}
+		if !isInputRequired(got.result) {
+			a.endCall(id, got)
+			return
+		}
+		extra = a.inputFor(got.result, op.server)
+	}
+	a.endCall(id, answer{problem: []byte(`{"code":0,"message":"it asked for input without end"}`)})
+}
+
+// maxRounds bounds the times that one request asks for input.
+const maxRounds = 10
+
+// neverSent is the text of the end of a call that no session took.
+const neverSent = "no session took the call"
+
+// withExtra adds members to params, before _meta.
+func withExtra(params, extra string) string {
+	if extra == "" {
+		return params
+	}
+	return "{" + extra + "," + params[1:]
+}
+
+// inputFor returns the members with which a request comes back: the answers to what was asked, and the state.
+func (a *agent) inputFor(result []byte, server string) string {
+	var parts []string
+	if state := rawjson.Member(result, "requestState"); state != nil {
+		parts = append(parts, `"requestState":`+string(state))
+		a.mu.Lock()
+		a.state = append([]byte(nil), state...)
+		a.mu.Unlock()
+	}
+	var asked map[string]struct {
+		Method string `json:"method"`
+	}
+	if json.Unmarshal(rawjson.Member(result, "inputRequests"), &asked) == nil && len(asked) > 0 {
+		answers := make(map[string]json.RawMessage, len(asked))
+		for name, q := range asked {
+			answers[name] = json.RawMessage(a.answerTo(q.Method, server))
+		}
+		b, err := json.Marshal(answers)
+		if err == nil {
+			parts = append(parts, `"inputResponses":`+string(b))
+		}
+	}
+	return strings.Join(parts, ",")
+}
+
+// cancelAfter takes a request back when its time has come, if it has no answer by then.
+func (a *agent) cancelAfter(ctx context.Context, cancel context.CancelFunc, s *session, r *request, after time.Duration) {
+	select {
+	case <-time.After(after):
+	case <-ctx.Done():
+		return
+	}
+	s.mu.Lock()
+	open := s.asked[r.id] == r && !s.parted
+	s.mu.Unlock()
+	if !open {
+		return
+	}
+	// 2026-07-28, over HTTP: "closing the SSE response stream is itself the cancellation signal".
+	if h, ok := s.link.(*httpLink); ok && a.modern() {
+		if h.readsCancelled() {
+			a.giveUp(r.about)
+			cancel()
+		}
+		return
+	}
+	a.giveUp(r.about)
+	s.sendNotice("notifications/cancelled", `{"requestId":`+r.id+`,"reason":"the user has changed their mind"}`)
+}
+
+// giveUp records that the caller of a call gives it up, once.
+func (a *agent) giveUp(call string) {
+	a.mu.Lock()
+	c := a.calls[call]
+	a.mu.Unlock()
+	if c != nil {
+		e := c.event
+		e.Kind = history.GivenUp
+		a.fleet.recordEvent(e)
+	}
+}
+
+// endCall records the end of a call, once.
+func (a *agent) endCall(call string, got answer) {
+	a.fleet.service.forgetCall(call)
+	a.mu.Lock()
+	c := a.calls[call]
+	delete(a.calls, call)
+	a.mu.Unlock()
+	if c == nil {
+		return
+	}
+	e := c.event
+	e.Kind, e.T = history.End, a.fleet.Now()
+	e.Took = e.T - c.event.T
+	if got.problem == nil {
+		read := readCall(got.result)
+		e.Outcome, e.Class, e.Conn, e.Value = read.outcome, read.class, read.conn, read.value
+		if read.outcome != messages.OutcomeResult && read.outcome != messages.OutcomeToolError {
+			e.Text = read.text
+		}
+		if read.call != "" && read.call != call {
+			e.Text = "it got the answer of the call " + read.call
+		}
+	} else {
+		e.Outcome, e.Class, e.Text = a.refusalOf(c.event.Tool, got.problem)
+	}
+	a.fleet.Check(e.Server, "the answer to an agent", e.Text)
+	a.fleet.Record(e)
+}
+
+// refusalOf returns what an error says of a call: the server's own refusal, or the gateway's.
+func (a *agent) refusalOf(tool string, problem []byte) (messages.Outcome, messages.Class, string) {
+	text := errorText(problem)
+	if isGateways(text, tool) {
+		return messages.OutcomeNotSent, messages.ClassNone, text
+	}
+	return messages.OutcomeRejected, messages.ClassRejected, text
+}
+
+// isGateways reports whether the text of an error is one of the gateway's or of the endpoint's own. That of an unknown tool begins like the
+// one of the harness's servers, which name the tool as they know it.
+func isGateways(text, tool string) bool {
+	if rest, ok := strings.CutPrefix(text, "Unknown tool: "); ok {
+		return rest != tool
+	}
+	for _, own := range []string{neverSent, "Session not found", "the session has ended", "the endpoint is being closed", "too many", "there is no server"} {
+		if strings.HasPrefix(text, own) {
+			return true
+		}
+	}
+	return false
+}
+
+var errNoOffer = errors.New("no server of the view has resources")
+
+// offerFor returns a server of the view that has resources.
+func (a *agent) offerFor(op operation) (string, error) {
+	all := a.fleet.offers()
+	switch {
+	case len(all) == 0:
+		return "", errNoOffer
+	case a.plan.View != "":
+		return a.plan.View, nil
+	}
+	return all[op.number%len(all)], nil
+}
+
+// readOffer lists or reads something beside tools.
+func (a *agent) readOffer(s *session, op operation) {
+	server, err := a.offerFor(op)
+	if err != nil {
+		s.askEndpoint([]string{"resources/list", "prompts/list"}[op.number%2], "", "", "")
+		return
+	}
+	uri := "chaos://" + server + "/one"
+	prompt := a.shownName(server, "greet")
+	switch op.number % 5 {
+	case 0:
+		s.askEndpoint("resources/list", "", "", "")
+	case 1:
+		s.askEndpoint("prompts/list", "", "", "")
+	case 2:
+		a.askWithInput(s, "resources/read", `{"uri":"`+uri+`"}`, uri, server)
+	case 3:
+		a.askWithInput(s, "prompts/get", `{"name":"`+prompt+`","arguments":{"who":"`+a.plan.Name+`"}}`, prompt, server)
+	default:
+		s.askEndpoint("completion/complete", `{"ref":{"type":"ref/prompt","name":"`+prompt+`"},"argument":{"name":"who","value":"o"}}`, prompt, "")
+	}
+}
+
+// askWithInput asks, and gives the input that is asked for.
+func (a *agent) askWithInput(s *session, method, params, about, server string) {
+	extra := ""
+	for range maxRounds {
+		got, ok := s.askEndpoint(method, withExtra(params, extra), about, "")
+		if !ok || !isInputRequired(got.result) {
+			return
+		}
+		extra = a.inputFor(got.result, server)
+	}
+}
+
+// watchOffer subscribes to a resource: in the modern era by a subscription that stands, with the changes of lists.
+func (a *agent) watchOffer(s *session, op operation) {
+	server, err := a.offerFor(op)
+	uri := "chaos://" + server + "/one"
+	if !a.modern() {
+		if err == nil {
+			s.askEndpoint("resources/subscribe", `{"uri":"`+uri+`"}`, uri, "")
+		}
+		return
+	}
+	wanted := `"toolsListChanged":true,"promptsListChanged":true,"resourcesListChanged":true`
+	if err == nil {
+		wanted += `,"resourceSubscriptions":["` + uri + `"]`
+	} else {
+		uri = ""
+	}
+	ctx, cancel := context.WithCancel(s.lifetime)
+	r, body := s.newRequest("subscriptions/listen", `{"notifications":{`+wanted+`}}`, uri, "")
+	if r == nil {
+		cancel()
+		return
+	}
+	a.mu.Lock()
+	a.listens[r.id] = cancel
+	a.mu.Unlock()
+	a.fleet.running.Go(func() {
+		defer cancel()
+		s.sendRequest(ctx, r, body)
+		a.mu.Lock()
+		delete(a.listens, r.id)
+		a.mu.Unlock()
+	})
+}
+
+// unwatchOffer ends a subscription.
+func (a *agent) unwatchOffer(s *session, op operation) {
+	if !a.modern() {
+		if server, err := a.offerFor(op); err == nil {
+			uri := "chaos://" + server + "/one"
+			s.askEndpoint("resources/unsubscribe", `{"uri":"`+uri+`"}`, uri, "")
+		}
+		return
+	}
+	a.mu.Lock()
+	id := ""
+	for candidate := range a.listens {
+		if id == "" || candidate < id {
+			id = candidate
+		}
+	}
+	cancel := a.listens[id]
+	delete(a.listens, id)
+	a.mu.Unlock()
+	if cancel == nil {
+		return
+	}
+	if a.plan.Over == scenario.OverHTTP {
+		cancel()
+		return
+	}
+	s.sendNotice("notifications/cancelled", `{"requestId":`+id+`}`)
+}

@@ -1,0 +1,236 @@
+package agents
+
+import (
+	"encoding/json"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/messages/rawjson"
+	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+)
+
+// message is a message as an agent reads it.
+type message struct {
+	ID     json.RawMessage `json:"id"`
+	Method string          `json:"method"`
+	Params json.RawMessage `json:"params"`
+	Result json.RawMessage `json:"result"`
+	Error  json.RawMessage `json:"error"`
+}
+
+// receiveMessage takes one message of the endpoint. status is that of the response over HTTP, 0 otherwise.
+func (s *session) receiveMessage(body []byte, status int) {
+	var m message
+	if err := json.Unmarshal(body, &m); err != nil {
+		s.agent.fleet.reportFinding("I25", "", s.agent.plan.Name+" got what is no message: "+messages.Line(string(body), 200))
+		return
+	}
+	switch {
+	case m.Method != "" && m.ID != nil:
+		s.receiveQuestion(&m)
+	case m.Method != "":
+		s.receiveNotice(&m)
+	default:
+		s.receiveAnswer(string(m.ID), answer{result: m.Result, problem: m.Error, status: status})
+	}
+}
+
+// receiveAnswer records an answer, and gives it to the request that waits for it.
+func (s *session) receiveAnswer(id string, got answer) {
+	s.mu.Lock()
+	r := s.asked[id]
+	parted := s.parted
+	if r != nil {
+		delete(s.asked, id)
+	}
+	s.mu.Unlock()
+	if parted {
+		return // who has gone reads nothing
+	}
+	e := history.Event{Kind: history.Replied, Epoch: s.epoch, ID: id, Code: codeOf(got)}
+	if r != nil {
+		e.Method, e.Name = r.method, r.name
+	}
+	switch {
+	case got.problem != nil:
+		e.Text = errorText(got.problem)
+	case e.Method == "tools/call":
+		read := readCall(got.result)
+		e.About, e.Outcome = read.call, read.outcome
+	case e.Method == "tools/list":
+		e.Entries = s.agent.entriesOf(got.result)
+	}
+	s.agent.recordEvent(e)
+	if r != nil {
+		r.done <- got
+	}
+}
+
+// codeOf returns the code of an error, or the status of a response that is no message; 0 for a result.
+func codeOf(got answer) int {
+	if got.problem == nil {
+		if got.result == nil {
+			return got.status
+		}
+		return 0
+	}
+	var e struct {
+		Code int `json:"code"`
+	}
+	_ = json.Unmarshal(got.problem, &e) // an error without a code has the code 0
+	if e.Code == 0 {
+		return -1
+	}
+	return e.Code
+}
+
+func errorText(problem []byte) string {
+	text, _ := rawjson.Text(rawjson.Member(problem, "message"))
+	return messages.Line(text, 200)
+}
+
+// receiveNotice records a notification.
+func (s *session) receiveNotice(m *message) {
+	var p struct {
+		URI   string          `json:"uri"`
+		Token json.RawMessage `json:"progressToken"`
+		Level string          `json:"level"`
+		Meta  struct {
+			Subscription json.RawMessage `json:"io.modelcontextprotocol/subscriptionId"`
+		} `json:"_meta"`
+	}
+	_ = json.Unmarshal(m.Params, &p) // params without these members say nothing that is recorded
+	e := history.Event{Kind: history.Noticed, Epoch: s.epoch, Method: m.Method, ID: string(p.Meta.Subscription)}
+	switch m.Method {
+	case "notifications/progress":
+		e.About = strings.Trim(string(p.Token), `"`)
+	case "notifications/resources/updated":
+		e.About = p.URI
+	case "notifications/message":
+		e.About = p.Level
+	}
+	s.agent.recordEvent(e)
+}
+
+// questionText is what a server of the harness asks: it names the call, or the state of the request, and itself.
+var questionText = regexp.MustCompile(`Go on with ([^ ?]+) of ([^ ?]+)\?`)
+
+// receiveQuestion records a question of a server, and answers it after a while in the name of the server that it names.
+func (s *session) receiveQuestion(m *message) {
+	a := s.agent
+	e := history.Event{Kind: history.Questioned, Epoch: s.epoch, Method: m.Method}
+	if found := questionText.FindSubmatch(m.Params); found != nil {
+		e.About, e.Server = string(found[1]), string(found[2])
+	}
+	a.recordEvent(e)
+	a.fleet.running.Go(func() {
+		select {
+		case <-time.After(answerTime):
+		case <-s.over:
+			return
+		}
+		body := append([]byte(`{"jsonrpc":"2.0","id":`), m.ID...)
+		body = append(append(body, `,"result":`...), a.answerTo(m.Method, e.Server)...)
+		s.link.send(a.fleet.lifetime, outgoing{body: append(body, '}')})
+	})
+}
+
+// answerTime is the time that the person or the model of an agent takes.
+const answerTime = 200 * time.Millisecond
+
+// answerTo is the answer to a question. It names the server, so that the server sees an answer that was meant for another one; who
+// does not know which server asks names all.
+func (a *agent) answerTo(method, server string) string {
+	if server == "" {
+		var all []string
+		for _, s := range a.fleet.Plan.Servers {
+			all = append(all, s.Name)
+		}
+		server = strings.Join(all, " ")
+	}
+	name := string(rawjson.AppendText(nil, server))
+	switch method {
+	case "sampling/createMessage":
+		return `{"role":"assistant","content":{"type":"text","text":` + name + `},"model":"none"}`
+	case "roots/list":
+		return `{"roots":[{"uri":"file:///` + strings.ReplaceAll(server, " ", "/") + `","name":"work"}]}`
+	case "elicitation/create":
+		return `{"action":"accept","content":{"go":true,"for":` + name + `}}`
+	}
+	return "{}"
+}
+
+// callResult is what stands in the answer to a call.
+type callResult struct {
+	outcome     messages.Outcome
+	class       messages.Class
+	call        string
+	conn, value int
+	text        string
+}
+
+// readCall reads the result of a call.
+func readCall(result []byte) (read callResult) {
+	var r struct {
+		Content []struct {
+			Text string `json:"text"`
+		} `json:"content"`
+		IsError bool `json:"isError"`
+		Meta    struct {
+			Outcome messages.Outcome `json:"mcpvisor/outcome"`
+			Class   messages.Class   `json:"mcpvisor/class"`
+		} `json:"_meta"`
+	}
+	if err := json.Unmarshal(result, &r); err != nil {
+		return callResult{outcome: "unreadable", text: err.Error()}
+	}
+	var own struct {
+		Call  string `json:"call"`
+		Conn  int    `json:"conn"`
+		Value int    `json:"value"`
+	}
+	if len(r.Content) > 0 {
+		read.text = r.Content[0].Text
+		_ = json.Unmarshal([]byte(read.text), &own) // the text of a failure is no JSON
+	}
+	read.call, read.conn, read.value, read.outcome, read.class = own.Call, own.Conn, own.Value, r.Meta.Outcome, r.Meta.Class
+	if read.outcome == "" {
+		if read.outcome = messages.OutcomeResult; r.IsError {
+			read.outcome = messages.OutcomeToolError
+		}
+	}
+	return read
+}
+
+// entriesOf returns the tools of each server in a list, with the names and the definitions that their servers gave them.
+func (a *agent) entriesOf(result []byte) (all []history.Entries) {
+	tools := map[string][]messages.Tool{}
+	var order []string
+	for list := rawjson.ArrayAt(rawjson.Member(result, "tools"), 0, 0); list.Next(); {
+		raw := list.Skip()
+		shown, _ := rawjson.Text(rawjson.Member(raw, "name"))
+		server, name := a.plan.View, shown
+		if server == "" {
+			server, name = a.fleet.serverOfTool(shown)
+		}
+		if tools[server] == nil {
+			order = append(order, server)
+		}
+		tools[server] = append(tools[server], messages.Tool{Name: name, Raw: withOwnName(raw, shown, name)})
+	}
+	for _, server := range order {
+		all = append(all, history.Entries{Server: server, Count: len(tools[server]), Hash: history.HashTools(tools[server])})
+	}
+	return all
+}
+
+// withOwnName returns a definition with the name that its server gave it.
+func withOwnName(raw []byte, shown, name string) json.RawMessage {
+	if shown == name {
+		return raw
+	}
+	from, to := `"name":`+string(rawjson.AppendText(nil, shown)), `"name":`+string(rawjson.AppendText(nil, name))
+	return json.RawMessage(strings.Replace(string(raw), from, to, 1))
+}

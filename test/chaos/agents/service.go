@@ -1,0 +1,97 @@
+package agents
+
+import (
+	"context"
+	"sync"
+
+	"github.com/mcpvisor/mcpvisor/messages/rawjson"
+	"github.com/mcpvisor/mcpvisor/transports/serve"
+)
+
+// observedService is the gateway, and what it answered to calls whose agents have gone: nobody else hears of these.
+type observedService struct {
+	serve.Service
+
+	mu sync.Mutex
+	// orphans are calls whose agents have gone, by the id of the call; done are calls that were answered, until their agents have the
+	// answer.
+	orphans map[string]*agent
+	done    map[string]served
+}
+
+// served is what the service answered.
+type served struct {
+	result []byte
+	err    *serve.Error
+}
+
+// Handle implements serve.Service.
+func (s *observedService) Handle(ctx context.Context, r *serve.Request) ([]byte, *serve.Error) {
+	call := ""
+	if r.Method == "tools/call" {
+		call, _ = rawjson.Text(rawjson.Member(rawjson.Member(r.Params, "arguments"), "call"))
+		call = string([]byte(call)) // the bytes of the request are valid until Handle returns
+	}
+	result, e := s.Service.Handle(ctx, r)
+	if call == "" || isInputRequired(result) {
+		return result, e
+	}
+	s.mu.Lock()
+	a := s.orphans[call]
+	delete(s.orphans, call)
+	if a == nil {
+		s.done[call] = served{result, e}
+	}
+	s.mu.Unlock()
+	if a != nil {
+		a.endCall(call, answerOf(result, e))
+	}
+	return result, e
+}
+
+// disownCall says that the agent of a call has gone: its end is recorded here, now or when it comes.
+func (s *observedService) disownCall(call string, a *agent) {
+	s.mu.Lock()
+	d, ok := s.done[call]
+	delete(s.done, call)
+	if !ok {
+		s.orphans[call] = a
+	}
+	s.mu.Unlock()
+	if ok {
+		a.endCall(call, answerOf(d.result, d.err))
+	}
+}
+
+// forgetCall says that the agent of a call has its answer.
+func (s *observedService) forgetCall(call string) {
+	s.mu.Lock()
+	delete(s.done, call)
+	delete(s.orphans, call)
+	s.mu.Unlock()
+}
+
+func isInputRequired(result []byte) bool {
+	return string(rawjson.Member(result, "resultType")) == `"input_required"`
+}
+
+// answerOf is what a service answered, as an agent reads it.
+func answerOf(result []byte, e *serve.Error) answer {
+	if e == nil {
+		return answer{result: result}
+	}
+	if e.Raw != nil {
+		return answer{problem: e.Raw}
+	}
+	b := rawjson.AppendText([]byte(`{"code":`+itoa(e.Code)+`,"message":`), e.Message)
+	return answer{problem: append(b, '}')}
+}
+
+// takeOrphans returns the calls whose agents have gone, and which never reached the service.
+func (s *observedService) takeOrphans() map[string]*agent {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := s.orphans
+	s.orphans = map[string]*agent{}
+	return all
+}

@@ -1,0 +1,43 @@
+package generate
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+)
+
+// gatewayShare is the share of days on which agents come through a gateway.
+const gatewayShare = 0.2
+
+// drawGateway lets a few agents of one to three principals come through a gateway for a while, near to what happens already. It has a source
+// of chance of its own.
+func (d *scenarioBuilder) drawGateway(seed uint64) {
+	if len(d.o.Only) > 0 {
+		return
+	}
+	before := d.Rand
+	defer func() { d.Rand = before }()
+	d.Rand = scenario.Rand(seed, "generate gateway")
+	if !d.drawChance(gatewayShare) {
+		return
+	}
+	principals := 1 + d.IntN(3)
+	for range 1 + d.IntN(5) {
+		last := d.roundTime(d.drawBetween(8*time.Second, 30*time.Second))
+		a := scenario.Agents{
+			As: fmt.Sprintf("principal-%d", 1+d.IntN(principals)), Era: pick(d, messages.EraLegacy, messages.EraLegacy, messages.EraModern),
+			Over: pick(d, scenario.OverLines, scenario.OverHTTP), Rate: pick(d, 0.5, 1, 2, 4), For: messages.Duration(last),
+			From: messages.Duration(d.roundTime(d.drawBetween(0, max(d.length-last, time.Second)))),
+		}
+		if at := d.moments; len(at) > 0 && d.drawChance(0.7) {
+			m := at[d.IntN(len(at))]
+			a.From = messages.Duration(d.roundTime(max(min(m.at, d.length-last)-d.drawBetween(0, 5*time.Second), 0)))
+		}
+		if g := d.s.Servers[d.IntN(len(d.s.Servers))]; g.Count < 2 && d.drawChance(0.25) {
+			a.View = g.Name
+		}
+		d.s.Agents = append(d.s.Agents, a)
+	}
+}

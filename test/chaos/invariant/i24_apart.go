@@ -1,0 +1,117 @@
+package invariant
+
+import (
+	"strings"
+
+	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+)
+
+// I24: agents of a gateway are kept apart.
+//
+//   - An answer is about what the agent asked; a progress is that of a call of its own that runs; an update is of a resource that it
+//     watches; a notification of a subscription names one of its own.
+//   - A question of a server is about a call of the agent that is asked, and about one that runs.
+//   - Who comes without a token, with a wrong one, from a foreign page, with the session or with the state of another principal, is refused.
+//   - The credentials of agents reach no server (the harness looks at what servers get).
+var apartCheck = newCheck("I24", "agents apart",
+	"No answer, notification, question or credential of one agent reaches another, and nobody gets what belongs to another principal.",
+	"No agent came.",
+	func(c *checker) {
+		sessions := c.agentSessions()
+		callers := map[string]string{} // the agent of each call
+		for _, s := range sessions {
+			for _, i := range s.events {
+				if e := c.x.Event(i); e.Kind == history.Asked && e.Method == "tools/call" && e.About != "" {
+					callers[e.About] = s.agent
+				}
+			}
+		}
+		for _, s := range sessions {
+			for _, i := range s.events {
+				c.checkApart(s, i, callers)
+			}
+		}
+	})
+
+// checkApart judges one thing that an agent saw.
+func (c *checker) checkApart(s *agentSession, at int, callers map[string]string) {
+	e := c.x.Event(at)
+	whose := func(call string) string {
+		if agent := callers[call]; agent != "" && agent != s.agent {
+			return ", which is one of " + agent
+		}
+		return ""
+	}
+	switch e.Kind {
+	case history.Replied:
+		asked := s.asked[e.ID]
+		if len(asked) == 0 {
+			return // I25
+		}
+		request := c.x.Event(asked[min(len(asked), len(s.replied[e.ID]))-1])
+		c.judged++
+		switch {
+		case request.Method == "tools/call" && e.About != "" && e.About != request.About:
+			c.reportViolation("", at, asked, "%s asked for call %s, and was given the answer to call %s at %s%s.", s.agent, request.About, e.About,
+				timeText(e.T), whose(e.About))
+		case isTrespass(request.Name) && e.Code != request.Code && (request.Code != 0 || e.Code == 0):
+			c.reportViolation("", at, asked, "%s (%s) asked in a way that must be refused (%s), and was answered at %s with the code %d.", s.agent,
+				s.principal, request.Name, timeText(e.T), e.Code)
+		}
+	case history.Noticed:
+		c.judged++
+		c.checkNotice(s, at, whose)
+	case history.Questioned:
+		if !strings.Contains(e.About, "-") || e.About == "a-read" {
+			return // the question names no call of an agent
+		}
+		c.judged++
+		if !s.isOpen(c, at, e.About, "tools/call") {
+			c.reportViolation("", at, nil, "%s was asked at %s about call %s of the server %s%s: it has no such call under way.", s.agent,
+				timeText(e.T), e.About, e.Server, whose(e.About))
+		}
+	default:
+	}
+}
+
+// checkNotice judges one notification.
+func (c *checker) checkNotice(s *agentSession, at int, whose func(string) string) {
+	e := c.x.Event(at)
+	switch {
+	case e.ID != "" && !s.hasAsked(c, e.ID, "subscriptions/listen"):
+		c.reportViolation("", at, nil, "%s got %s at %s for the subscription %s, which is none of its own.", s.agent, e.Method, timeText(e.T), e.ID)
+	case e.Method == "notifications/progress" && !s.isOpen(c, at, e.About, "tools/call"):
+		c.reportViolation("", at, nil, "%s got the progress of %s at %s%s: it has no such call under way.", s.agent, e.About, timeText(e.T), whose(e.About))
+	case e.Method == "notifications/resources/updated" && !s.hasAskedAbout(c, e.About):
+		c.reportViolation("", at, nil, "%s got an update of %s at %s, which it does not watch.", s.agent, e.About, timeText(e.T))
+	}
+}
+
+// isTrespass reports whether a request must be refused for who sent it.
+func isTrespass(name string) bool {
+	switch name {
+	case "foreign-session", "foreign-state", "no-token", "wrong-token", "foreign-origin":
+		return true
+	}
+	return false
+}
+
+// hasAsked reports whether a request with an id and a method was made in the session.
+func (s *agentSession) hasAsked(c *checker, id, method string) bool {
+	for _, i := range s.asked[id] {
+		if c.x.Event(i).Method == method {
+			return true
+		}
+	}
+	return false
+}
+
+// hasAskedAbout reports whether the session has ever watched a resource. An update may be under way when the watching ends.
+func (s *agentSession) hasAskedAbout(c *checker, uri string) bool {
+	for _, i := range s.events {
+		if e := c.x.Event(i); e.Kind == history.Asked && e.About == uri && (e.Method == "resources/subscribe" || e.Method == "subscriptions/listen") {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,85 @@
+package invariant
+
+import (
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+)
+
+// agentAnswerBound bounds the answer to what an agent asks, calls excepted: the longest that a server may take for a read, twice because a
+// gateway lists before it reads.
+const agentAnswerBound = 2 * time.Minute
+
+// wrongRequests are the codes of the errors for what is wrong on purpose.
+var wrongRequests = map[string]int{"unknown-method": -32601, "unknown-tool": -32602, "bad-cursor": -32602}
+
+// I25: every request of an agent has one answer.
+//
+//   - Not two, and none that was not asked for.
+//   - Not none, unless the session ended before: within the time that its server has, and for calls of tools as I2 says.
+//   - What is wrong gets the protocol's own error.
+var answeredCheck = newCheck("I25", "one answer per request",
+	"Every request of an agent has exactly one answer, and what is wrong with a request is answered with the error of the protocol.",
+	"No agent came.",
+	func(c *checker) {
+		for _, s := range c.agentSessions() {
+			for id, replied := range s.replied {
+				if asked := s.asked[id]; len(replied) > len(asked) {
+					at := replied[len(asked)]
+					c.reportViolation("", at, append(asked, replied...), "%s got an answer with the id %s at %s (%s), and had asked %d times with that id.",
+						s.agent, id, timeText(c.x.Event(at).T), c.x.Event(at).Text, len(asked))
+				}
+			}
+			for id, asked := range s.asked {
+				for n, i := range asked {
+					c.judged++
+					if n < len(s.replied[id]) {
+						c.checkReply(s, i, s.replied[id][n])
+						continue
+					}
+					c.checkUnanswered(s, i)
+				}
+			}
+		}
+	})
+
+// checkReply judges an answer.
+func (c *checker) checkReply(s *agentSession, asked, replied int) {
+	q, r := c.x.Event(asked), c.x.Event(replied)
+	if want := wrongRequests[q.Name]; want != 0 && r.Code != want {
+		c.reportViolation("", replied, []int{asked}, "%s sent what is wrong (%s), and was answered at %s with the code %d, not %d.", s.agent, q.Name,
+			timeText(r.T), r.Code, want)
+	}
+	if r.Name == history.NoAnswer {
+		c.reportViolation("", replied, []int{asked}, "The exchange of %s with its request %s (%s) was over at %s, and held no answer.", s.agent, q.ID, q.Method,
+			timeText(r.T))
+	}
+	if bound := c.answerBound(q); bound > 0 && r.T > bound {
+		c.reportViolation("", replied, []int{asked}, "%s asked %s at %s, and was answered only at %s.", s.agent, q.Method, timeText(q.T), timeText(r.T))
+	}
+}
+
+// checkUnanswered judges a request without an answer.
+func (c *checker) checkUnanswered(s *agentSession, asked int) {
+	q := c.x.Event(asked)
+	if bound := c.answerBound(q); bound > 0 && s.end(c) > bound {
+		c.reportViolationAt(bound, "", asked, nil, "%s asked %s (%s) at %s, and has no answer at %s.", s.agent, q.Method, q.ID, timeText(q.T), timeText(bound))
+	}
+}
+
+// answerBound returns when a request must have its answer; 0 for what stays until its agent ends it, and for the calls that I2 judges.
+func (c *checker) answerBound(q *history.Event) time.Duration {
+	switch q.Method {
+	case "subscriptions/listen":
+		return 0
+	case "tools/call":
+		if begin := c.x.Call(q.About); begin != nil && begin.Begin >= 0 {
+			bound, _ := c.callBound(c.x.Event(begin.Begin))
+			if bound > 0 {
+				bound += deadlineTolerance + c.slack
+			}
+			return bound
+		}
+	}
+	return q.T + agentAnswerBound + c.slack
+}
