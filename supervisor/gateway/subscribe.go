@@ -22,11 +22,14 @@ type watches struct {
 // watchKey names a resource: of a server, or of the instance that it has for a principal.
 type watchKey struct{ server, uri, principal string }
 
-// watchedOne is one resource and those who watch it: *session and *listening.
+// watchedOne is one resource and those who watch it: *session and *listening. It stays in the map until the server was asked to end
+// what nobody watches any more, so that a new watch waits for that and is not ended by it.
 type watchedOne struct {
 	tell map[any]func(uri string)
-	// turn is held while the server is asked, so that a subscription and its end do not overtake each other.
-	turn sync.Mutex
+	// asking counts those who wait for the turn, or have it.
+	asking int
+	// turn holds a token while nobody asks the server. Who waits for it can go away, as its agent does.
+	turn chan struct{}
 }
 
 // maxWatched bounds what one agent watches.
@@ -40,49 +43,72 @@ func (w *watches) addWatch(ctx context.Context, to watchKey, who any, tell func(
 	}
 	one := w.watched[to]
 	if one == nil {
-		one = &watchedOne{tell: map[any]func(string){}}
+		one = &watchedOne{tell: map[any]func(string){}, turn: make(chan struct{}, 1)}
+		one.turn <- struct{}{}
 		w.watched[to] = one
 	}
 	one.tell[who] = tell
+	one.asking++
 	w.mu.Unlock()
-	one.turn.Lock()
 	m, ctx := w.g.all.Owner(supervisor.WithCaller(ctx, to.principal), to.server)
-	err := m.SubscribeResource(ctx, to.server, to.uri)
-	one.turn.Unlock()
+	err := w.askInTurn(ctx, one, func() error { return m.SubscribeResource(ctx, to.server, to.uri) })
+	w.leaveTurn(to, one)
 	if err != nil {
 		w.removeWatch(to, who)
 	}
 	return err
 }
 
+// askInTurn asks the server about a resource, unless ctx ends before it is the caller's turn.
+func (w *watches) askInTurn(ctx context.Context, one *watchedOne, ask func() error) error {
+	select {
+	case <-one.turn:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { one.turn <- struct{}{} }()
+	return ask()
+}
+
+// leaveTurn forgets a resource that nobody watches, and about which nobody asks.
+func (w *watches) leaveTurn(to watchKey, one *watchedOne) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if one.asking--; one.asking == 0 && len(one.tell) == 0 && w.watched[to] == one {
+		delete(w.watched, to)
+	}
+}
+
 // removeWatch ends it for who.
 func (w *watches) removeWatch(to watchKey, who any) {
 	w.mu.Lock()
 	one := w.watched[to]
-	if one == nil {
+	if one == nil || one.tell[who] == nil {
 		w.mu.Unlock()
 		return
 	}
 	delete(one.tell, who)
 	last := len(one.tell) == 0
 	if last {
-		delete(w.watched, to)
+		one.asking++
 	}
 	w.mu.Unlock()
 	if !last {
 		return
 	}
 	w.g.work.Go(func() { // the agent does not wait for a server that it has left
-		one.turn.Lock()
-		defer one.turn.Unlock()
-		w.mu.Lock()
-		rewatched := w.watched[to] != nil
-		w.mu.Unlock()
-		if !rewatched {
-			ctx, cancel := context.WithTimeout(context.Background(), workTimeout)
-			defer cancel()
-			_ = w.g.all.Of(to.server).UnsubscribeResource(supervisor.WithCaller(ctx, to.principal), to.server, to.uri) // a server that is gone has forgotten it
-		}
+		ctx, cancel := context.WithTimeout(supervisor.WithCaller(context.Background(), to.principal), workTimeout)
+		defer cancel()
+		_ = w.askInTurn(ctx, one, func() error { // a server that is gone has forgotten it
+			w.mu.Lock()
+			watched := len(one.tell) > 0
+			w.mu.Unlock()
+			if watched {
+				return nil
+			}
+			return w.g.all.Of(to.server).UnsubscribeResource(ctx, to.server, to.uri)
+		})
+		w.leaveTurn(to, one)
 	})
 }
 

@@ -81,11 +81,7 @@ func (s *Session) callOnce(ctx context.Context, r *request) (outcome.Answer, *me
 // performRequest sends a request and sees it through: it provides the input that the server asks for, and follows the task
 // that the request may become. The answer is of any kind but AnswerSessionEnded and AnswerTimedOut.
 func (s *Session) performRequest(ctx context.Context, r *request) (outcome.Answer, *messages.Error) {
-	var extra []byte
-	if r.opts != nil {
-		extra = r.opts.Input
-	}
-	a, e := s.sendRequest(ctx, r, extra)
+	a, e := s.sendRequest(ctx, r, r.furtherParams(nil))
 	if s.modern.Load() == nil {
 		// Legacy era: URLElicitationRequired is an error that asks to send a person to a URL and to try again.
 		if e == nil && a.Kind == outcome.AnswerRPCError && s.cfg.Handlers.Elicit != nil && s.cfg.Handlers.ElicitURL {

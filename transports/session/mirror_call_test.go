@@ -33,7 +33,7 @@ func dialHeaderServer(
 			w.receive(strings.Replace(helloAnswer, `"id":1`, fmt.Sprintf(`"id":%d`, m.ID), 1))
 		case "tools/list":
 			w.receive(fmt.Sprintf(`{"id":%d,"result":{"tools":[%s]}}`, m.ID, tools()))
-		case "tools/call":
+		case "tools/call", "prompts/get":
 			w.receive(fmt.Sprintf(`{"id":%d,%s}`, m.ID, answer(m)))
 		}
 		return transports.Written, nil

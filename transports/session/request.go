@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"time"
 
@@ -44,6 +45,18 @@ type Options struct {
 }
 
 func (o *Options) wantsProgress() bool { return o.Progress != nil || o.ProgressParams != nil }
+
+// furtherParams returns the members of params that the request has beside its own, each time that it is sent: those that its caller
+// gave, and those of one round.
+func (r *request) furtherParams(round []byte) []byte {
+	switch {
+	case r.opts == nil || len(r.opts.Input) == 0:
+		return round
+	case len(round) == 0:
+		return r.opts.Input
+	}
+	return slices.Concat(r.opts.Input, []byte{','}, round)
+}
 
 // A request is the content of one request before it has an id. It can be sent again under another id.
 type request struct {

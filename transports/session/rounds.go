@@ -53,7 +53,7 @@ func (s *Session) provideInput(ctx context.Context, r *request, a outcome.Answer
 		}
 		var e *messages.Error
 		r.continued = true
-		if a, e = s.sendRequest(ctx, r, extra); e != nil {
+		if a, e = s.sendRequest(ctx, r, r.furtherParams(extra)); e != nil {
 			if e.Outcome == messages.OutcomeNotSent {
 				e.Outcome = messages.OutcomeUnknown // the effect of the earlier rounds is not known
 			}

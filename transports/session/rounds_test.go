@@ -46,6 +46,32 @@ func TestRoundsAreNotBegunAnew(t *testing.T) {
 	}
 }
 
+// TestFurtherMembersComeBackWithEachRound guards against a bug: the members of params that a caller passes on from another client were
+// sent with the first round of a request and not with the next ones, so that a prompt lost its arguments when the server had asked
+// for input.
+func TestFurtherMembersComeBackWithEachRound(t *testing.T) {
+	var bodies []string
+	s := dialHeaderServer(t, elsewhere, session.Config{Handlers: session.Handlers{
+		Roots: func(context.Context) ([]messages.Root, error) { return nil, nil },
+	}}, func() string { return good }, func(m transports.Message) string {
+		if bodies = append(bodies, string(m.Body)); len(bodies) == 1 {
+			return asksForRoots
+		}
+		return `"result":{"resultType":"complete","messages":[]}`
+	})
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	_, err := s.Forward(ctx, "prompts/get", "greet", json.RawMessage(`"name":"greet"`), &session.Options{Input: json.RawMessage(`"arguments":{"who":"all"}`)})
+	if err != nil || len(bodies) != 2 {
+		t.Fatalf("%v: %q", err, bodies)
+	}
+	for i, body := range bodies {
+		if !strings.Contains(body, `"arguments":{"who":"all"}`) || strings.Contains(body, "inputResponses") != (i == 1) {
+			t.Errorf("request %d: %s", i+1, body)
+		}
+	}
+}
+
 // TestCallEndsWhileHandlerWorks guards against a bug: in the modern era a handler ran on the goroutine of the caller,
 // and one that ignored its context kept the call beyond its deadline and beyond the end of the connection.
 func TestCallEndsWhileHandlerWorks(t *testing.T) {

@@ -54,7 +54,7 @@ func (s *Session) retryAfterElicitation(ctx context.Context, r *request, refused
 		if !accepted {
 			return refused, nil
 		}
-		a, e := s.sendRequest(ctx, r, nil)
+		a, e := s.sendRequest(ctx, r, r.furtherParams(nil))
 		if e != nil {
 			return a, e
 		}

@@ -24,7 +24,7 @@ func newLineLink(s *session) *lineLink {
 	in, toAgent := io.Pipe()
 	l := &lineLink{session: s, in: in, out: out, queue: make(chan []byte, 64)}
 	a.fleet.running.Go(func() {
-		err := serve.Stdio(a.fleet.lifetime, a.fleet.serve, serve.Principal{Name: a.plan.As}, a.plan.View, fromAgent, toAgent)
+		err := serve.Stdio(a.fleet.lifetime, a.fleet.serve, serve.Principal{Name: a.plan.As}, serve.Path{Server: a.plan.View}, fromAgent, toAgent)
 		_ = fromAgent.CloseWithError(io.ErrClosedPipe)
 		_ = toAgent.CloseWithError(err)
 	})

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -225,6 +226,8 @@ func (a *agent) offerFor(op operation) (string, error) {
 	all := a.fleet.offers()
 	switch {
 	case len(all) == 0:
+		return "", errNoOffer
+	case a.plan.View != "" && !slices.Contains(all, a.plan.View):
 		return "", errNoOffer
 	case a.plan.View != "":
 		return a.plan.View, nil

@@ -112,7 +112,9 @@ func allMutations() []mutation {
 		return e.Kind == history.Snapshot && slices.ContainsFunc(e.Entries, func(x history.Entries) bool { return x.State == phase })
 	}
 	call := func(e *history.Event) bool { return e.Kind == history.Received && e.Method == "tools/call" }
-	agentCall := func(e *history.Event) bool { return e.Kind == history.Replied && e.Method == "tools/call" && e.About != "" }
+	agentCall := func(e *history.Event) bool {
+		return e.Kind == history.Replied && e.Method == "tools/call" && e.About != ""
+	}
 	return []mutation{
 		{"I24", "the answer to another call", agentCall, changeEvent(func(e *history.Event) { e.About = "a9-9" })},
 		{"I24", "a question about the call of another agent", agentCall, doubleEvent(func(e *history.Event) {
@@ -121,6 +123,8 @@ func allMutations() []mutation {
 		{"I24", "an update of what nobody watches", agentCall, doubleEvent(func(e *history.Event) {
 			e.Kind, e.Method, e.About, e.ID = history.Noticed, "notifications/resources/updated", "chaos://well/one", ""
 		})},
+		{"I24", "a session of another principal is open", func(e *history.Event) bool { return e.Kind == history.Replied && e.Code == 401 },
+			changeEvent(func(e *history.Event) { e.Code = 200 })},
 		{"I25", "an answer twice", ofKind(history.Replied), doubleEvent(func(*history.Event) {})},
 		{"I25", "an answer to nothing", ofKind(history.Replied), changeEvent(func(e *history.Event) { e.ID = "4711" })},
 		{"I25", "another error than that of the protocol", func(e *history.Event) bool { return e.Name == "unknown-method" && e.Kind == history.Replied },
@@ -155,7 +159,9 @@ func allMutations() []mutation {
 		}, dropEvent},
 		{"I5", "a generation falls", func(e *history.Event) bool { return e.Kind == history.Snapshot && e.Generation > 3 },
 			changeEvent(func(e *history.Event) { e.Generation -= 2 })},
-		{"I5", "a generation stands", func(e *history.Event) bool { return e.Kind == history.Snapshot && e.Generation > 3 },
+		{"I5", "a generation stands", func(e *history.Event) bool {
+			return e.Kind == history.Snapshot && e.Generation > 3 && len(e.Entries) > 0
+		},
 			doubleEvent(func(*history.Event) {})},
 		{"I6", "a connection is not released before the next", func(e *history.Event) bool {
 			return e.Kind == history.Released && strings.HasPrefix(e.Server, "drops") && e.T < 2*time.Minute

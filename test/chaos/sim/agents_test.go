@@ -1,0 +1,86 @@
+package sim_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+	"github.com/mcpvisor/mcpvisor/test/chaos/invariant"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+	"github.com/mcpvisor/mcpvisor/test/chaos/sim"
+)
+
+// dayOfAgents is a day on which agents of both eras and both ways come to servers of both eras, one of which crashes.
+func dayOfAgents(t *testing.T, seed uint64) *history.History {
+	t.Helper()
+	at := func(d time.Duration) messages.Duration { return messages.Duration(d) }
+	s := scenario.Scenario{
+		Name: "agents", Duration: at(40 * time.Second),
+		Servers: []scenario.Group{
+			{Name: "one", Offers: true, Latency: at(60 * time.Millisecond)}, {Name: "two", Kind: messages.HTTP, Era: messages.EraModern, Offers: true}, {Name: "three", Kind: messages.SSE},
+		},
+		Faults: []scenario.Fault{
+			{Fault: "crash", On: scenario.Selector{"one"}, At: at(15 * time.Second)}, {Fault: "list-changed", On: scenario.Selector{"three"}, At: at(20 * time.Second)},
+			{Fault: "endless-progress", On: scenario.Selector{"three"}, At: at(25 * time.Second), For: at(5 * time.Second)},
+			{Fault: "black-hole", On: scenario.Selector{"two"}, At: at(30 * time.Second), For: at(5 * time.Second)},
+		},
+		Agents: []scenario.Agents{
+			{As: "anna", Count: 2, Rate: 3}, {As: "anna", Over: scenario.OverHTTP, Rate: 3}, {As: "ben", Over: scenario.OverHTTP, Rate: 3},
+			{As: "ben", Era: messages.EraModern, Over: scenario.OverHTTP, Rate: 3}, {As: "ben", Era: messages.EraModern, View: "one", Rate: 3},
+		},
+	}
+	p, err := s.Plan(seed, scenario.Sim)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := sim.Run(t.Context(), p, sim.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// TestAgentsOfAGateway plays a day of agents: nothing is violated, and everything that agents do has happened.
+func TestAgentsOfAGateway(t *testing.T) {
+	seen := map[string]int{}
+	for seed := range uint64(3) {
+		h := dayOfAgents(t, seed+1)
+		for _, v := range invariant.Judge(h) {
+			if v.Answer == invariant.Violated {
+				t.Errorf("seed %d: %s at %s: %s", seed+1, v.ID, v.At, v.Why)
+			}
+		}
+		for i := range h.Events {
+			e := &h.Events[i]
+			switch {
+			case e.Side == history.Agent:
+				seen[string(e.Kind)+" "+e.Method]++
+				seen[string(e.Kind)+" "+e.Name]++
+			case e.Agent != "":
+				seen[string(e.Kind)+" "+string(e.Outcome)]++
+			}
+		}
+	}
+	wanted := []string{
+		"joined legacy lines", "joined legacy http", "joined modern lines", "joined modern http", "parted ", "call ", "end result", "end unknown", "end not-sent",
+		"left ", "replied tools/list", "replied resources/read", "replied prompts/get", "replied resources/subscribe", "replied completion/complete",
+		"replied logging/setLevel", "asked subscriptions/listen", "noticed notifications/resources/updated", "noticed notifications/tools/list_changed",
+		"noticed notifications/progress", "questioned elicitation/create", "questioned sampling/createMessage", "questioned roots/list",
+		"replied unknown-method", "replied bad-cursor", "replied no-token", "replied foreign-session", "replied foreign-origin",
+	}
+	for _, word := range wanted {
+		if seen[word] == 0 {
+			t.Errorf("%q did not happen", word)
+		}
+	}
+	if t.Failed() {
+		var all []string
+		for word := range seen {
+			all = append(all, word)
+		}
+		slices.Sort(all)
+		t.Log(all)
+	}
+}
