@@ -404,3 +404,33 @@ func heapInUse() int64 {
 	runtime.ReadMemStats(&s)
 	return int64(s.HeapAlloc)
 }
+
+// The tools of a server whose process has ended are gone before an agent can ask for them, a call by a name of before says why, and they
+// come back with it.
+func TestTheToolsOfADeadServerAreGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		one := supervisortest.NewServer("one", text("read"))
+		e := start(t, gateway.PrefixAlways, one, supervisortest.NewServer("two", text("read")))
+		a := e.agent("a", "/mcp", "{}")
+		a.ask("tools/list", "{}")
+		notices := a.countNotices()
+		one.Crash()
+		synctest.Wait()
+		if got := fmt.Sprint(tools(t, a.ask("tools/list", "{}"))); got != "[two__read]" {
+			t.Errorf("after the end of one there is %s", got)
+		}
+		time.Sleep(100 * time.Millisecond)
+		synctest.Wait()
+		if got := notices(); got == 0 {
+			t.Error("100 ms after the end of one the agent has no notice")
+		}
+		if answer := a.ask("tools/call", `{"name":"one__read"}`); !strings.Contains(answer, `"mcpvisor/outcome":"not-sent"`) {
+			t.Errorf("a call by the name of before: %s", answer)
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if got := fmt.Sprint(tools(t, a.ask("tools/list", "{}"))); got != "[one__read two__read]" {
+			t.Errorf("after its return there is %s", got)
+		}
+	})
+}

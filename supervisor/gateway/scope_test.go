@@ -287,7 +287,7 @@ func TestAViewIsToldOfItsOwnChanges(t *testing.T) {
 		}
 		one.SetTools(text("read"), text("changed"), text("third"))
 		two.Crash()
-		expect("a third tool, and a crash of two", map[string]int{"first": 3})
+		expect("a third tool, and a crash of two", map[string]int{"first": 3, "second": 2, "fresh": 2}) // gone, and back
 	})
 }
 

@@ -126,13 +126,13 @@ func (v *view) rememberGone(old, now *rendering) {
 	}
 }
 
-// listEntries returns the tools that a scope shows, in the order of the servers' ids and of their own names.
+// listEntries returns the tools that a scope shows, in the order of the servers' ids and of their own names. The catalog keeps the tools
+// of a connection that was lost for a while, so that a program can wait for them; an agent that sees them would call them.
 func (v *view) listEntries(s joined.Catalogs, within *scope) []*catalog.Entry {
-	entries := v.offeredEntries(s)
-	if within.missing == "" && len(within.parts) == 0 {
-		return entries
-	}
-	return slices.DeleteFunc(entries, func(e *catalog.Entry) bool { return !within.showsTool(e.Tool.Server, e.Tool.Name) })
+	whole := within.missing == "" && len(within.parts) == 0
+	return slices.DeleteFunc(v.offeredEntries(s), func(e *catalog.Entry) bool {
+		return e.State == catalog.Lost || !whole && !within.showsTool(e.Tool.Server, e.Tool.Name)
+	})
 }
 
 // offeredEntries returns the tools of the servers of the path, which the caller may change.

@@ -100,6 +100,10 @@ Exit codes: 0 it has ended, or there was none · 1 it has not ended in time.`,
 
 // runConnect carries messages between standard input and output and the daemon until the agent goes.
 func runConnect(ctx context.Context, o *cli.Options, dir string) error {
+	// The daemon reads the files of the project by itself, and approvals with them: a file that one agent names is not all agents'.
+	if len(o.Configs) > 0 {
+		return exit.With(exit.Usage, "connect takes no --config: put the servers into a file of the project or of yours, or use mcpvisor serve --stdio")
+	}
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return exit.With(exit.Usage, "the working directory is not known; change to another one, or give --project")
