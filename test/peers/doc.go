@@ -3,7 +3,8 @@
 //
 // For signing in there is an authorization server, npm's oidc-provider at the version of oidc/package-lock.json
 // (StartAuthServer). As a client there is the MCP inspector's command line, at the version of
-// inspector/package-lock.json (Inspector). For installing servers by name there is the MCP registry itself, at the version
+// inspector/package-lock.json (Inspector), and one of both versions of the TypeScript SDK (TypeScriptClient), at those of
+// typescript/package-lock.json, which does what a test says. For installing servers by name there is the MCP registry itself, at the version
 // of registry/go.mod (StartRegistry), and its documents (RegistryDocuments).
 //
 // They are installed once into .cache/peers, beside the module's go.mod: `go run ./test/peers/install` does it ahead

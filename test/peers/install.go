@@ -56,6 +56,13 @@ func Install(log io.Writer) []error {
 			}
 			return i.Script, nil
 		}},
+		{"the TypeScript SDK", func() (string, error) {
+			c, err := installTypeScript(log, true)
+			if err != nil {
+				return "", err
+			}
+			return c.Script, nil
+		}},
 		{"the Go SDK's everything-server", func() (string, error) { return buildGoServer(log, true) }},
 		{"the MCP registry", func() (string, error) { return buildRegistry(log, true) }},
 	}
