@@ -18,7 +18,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/daemon"
+	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/daemon/client"
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/guardian"
 	"github.com/mcpvisor/mcpvisor/test/servers"
 )
@@ -31,7 +31,7 @@ var update = flag.Bool("update", false, "rewrite the expected output in testdata
 // A command starts this binary as its guardian, and connect starts it as the daemon. Without the first lines the
 // guardian would run all tests, each of which starts another guardian.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && (os.Args[1] == guardian.Command || os.Args[1] == daemon.Command) {
+	if len(os.Args) > 1 && (os.Args[1] == guardian.Command || os.Args[1] == client.Command) {
 		main()
 		return
 	}
@@ -155,7 +155,7 @@ func scriptRunning(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		err := ts.Exec("mcpvisor", "list")
-		if err == nil && strings.Contains(ts.ReadFile("stderr"), "using the running") && ts.ReadFile("stdout") != "" {
+		if err == nil && strings.Contains(ts.ReadFile("stderr"), "using the ") && ts.ReadFile("stdout") != "" {
 			return
 		}
 		if time.Now().After(deadline) {

@@ -19,7 +19,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/cli"
-	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/daemon"
+	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/daemon/client"
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/guardian"
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/terminal"
 )
@@ -65,7 +65,7 @@ var named = []struct{ command, words string }{
 var nameless = map[string]string{
 	"up": "starts all", "serve": "starts all", "list": "is about all", "reload": "is about the files", "search": "asks a registry",
 	"import": "reads files", "clients": "edits files of other programs", "connect": "is about all", "down": "is about all",
-	daemon.Command: "is no command for people", "audit": "reads files", "config": "reads files", "chaos": "has servers of its own",
+	client.Command: "is no command for people", "audit": "reads files", "config": "reads files", "chaos": "has servers of its own",
 	"version": "says what it is", "completion": "writes a script", guardian.Command: "is no command for people",
 	guardian.DemoServerCommand: "is no command for people", "permissions": "reads files", "auth": "has other commands",
 	"help": "explains", "init": "writes a file", "doctor": "looks at the machine",
@@ -161,7 +161,7 @@ func TestWhoNamesAServerOfARunningUpWaitsForNoOther(t *testing.T) {
 	up := p.start("up")
 	for bound := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		cmd := p.command("ping", "good")
-		if out, err := cmd.CombinedOutput(); err == nil && strings.Contains(string(out), "using the running") {
+		if out, err := cmd.CombinedOutput(); err == nil && strings.Contains(string(out), "using the ") {
 			break
 		} else if time.Now().After(bound) {
 			t.Fatalf("no mcpvisor up answers: %s", out)

@@ -92,7 +92,7 @@ func (e *dialError) Unwrap() error { return e.err }
 // notRunningError is the error for a location that no process serves.
 func notRunningError(location Location, cause error) error {
 	return &messages.Error{Op: "control", Class: messages.ClassInvalid,
-		Text: "no mcpvisor up runs for " + messages.Line(location.Project, 0), Fix: "start one with: mcpvisor up",
+		Text: "neither the daemon nor a mcpvisor up keeps the servers of " + messages.Line(location.Project, 0), Fix: "start one with: mcpvisor up",
 		Err: errors.Join(ErrNotRunning, cause)}
 }
 

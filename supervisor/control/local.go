@@ -231,11 +231,7 @@ func (l *localBackend) Permissions(context.Context) (access.Rules, error) {
 
 // Reload implements Backend.
 func (l *localBackend) Reload(ctx context.Context) (supervisor.ReloadResult, error) {
-	// The shared servers first: what the project hides of them must be there before.
-	for _, m := range l.all[1:] {
-		_, _ = m.Reload(ctx) // what is wrong with the user's files stands in the answer about the project's, which has them, too
-	}
-	return l.m.Reload(ctx)
+	return l.all.Reload(ctx)
 }
 
 // Reconnect implements Backend.

@@ -583,6 +583,11 @@ var Table = []Row{
 		Why:      "a process is guarded and hidden whatever it then starts",
 	},
 	{
+		Packages: []string{"cmd/mcpvisor/internal/daemon/client"},
+		Height:   command + 5,
+		Why:      "the daemon is found, started and greeted without knowing what it keeps: commands that use its servers stand above, as it does",
+	},
+	{
 		Packages: []string{"cmd/mcpvisor/internal/project"},
 		Height:   command + 6,
 		Why:      "commands get their servers here, and what they do with them is above",

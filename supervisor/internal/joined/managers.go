@@ -73,8 +73,12 @@ func (ms Managers) Servers() []string {
 	return names
 }
 
-// Status returns the statuses of all that are not hidden.
-func (ms Managers) Status() (all []messages.Status) {
+// Status returns the statuses of all that are not hidden, sorted by name.
+func (ms Managers) Status() []messages.Status {
+	if len(ms) == 1 {
+		return ms[0].Status()
+	}
+	all := []messages.Status{}
 	for i, m := range ms {
 		for _, s := range m.Status() {
 			if name := s.Name; i == 0 || !ms.hides(i, name) && (s.InstanceOf == "" || !ms.hides(i, s.InstanceOf)) {
@@ -82,6 +86,7 @@ func (ms Managers) Status() (all []messages.Status) {
 			}
 		}
 	}
+	slices.SortFunc(all, func(a, b messages.Status) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }
 
@@ -183,6 +188,39 @@ func (ms Managers) Settled(ctx context.Context, servers ...string) error {
 	}
 	wait.Wait()
 	return errors.Join(errs...)
+}
+
+// Reload makes every manager read its files, and returns what has changed in all of them. What is wrong with files is told once: those of
+// the first manager are among its own and the user's.
+func (ms Managers) Reload(ctx context.Context) (supervisor.ReloadResult, error) {
+	var shared []supervisor.ReloadResult
+	// The shared servers first: what the project hides of them must be there before.
+	for _, m := range ms[1:] {
+		res, err := m.Reload(ctx)
+		if err != nil {
+			return supervisor.ReloadResult{}, err
+		}
+		shared = append(shared, res)
+	}
+	all, err := ms[0].Reload(ctx)
+	if err != nil {
+		return all, err
+	}
+	for _, res := range shared {
+		for _, part := range []struct{ to, from *[]string }{
+			{&all.Added, &res.Added}, {&all.Removed, &res.Removed}, {&all.Replaced, &res.Replaced}, {&all.Adjusted, &res.Adjusted},
+			{&all.Moved, &res.Moved}, {&all.Kept, &res.Kept},
+		} {
+			*part.to = slices.Sorted(slices.Values(slices.Concat(*part.to, *part.from)))
+		}
+		for name, remark := range res.Remarks {
+			if all.Remarks == nil {
+				all.Remarks = map[string]string{}
+			}
+			all.Remarks[name] = remark
+		}
+	}
+	return all, nil
 }
 
 // ToolsOf returns the entries of the named servers, of all if none is named, as that of a manager does.

@@ -101,8 +101,8 @@ func rulesInForce(ctx context.Context, p *project.Project) (access.Rules, error)
 	// Hints of servers are not a rule of the files, and must not count as a difference.
 	files.Hints = files.Hints || current.Hints
 	if !reflect.DeepEqual(current, access.Compile(files).Rules()) {
-		p.Options.PrintRemark("the files have other rules than those that are in force in the running mcpvisor up; " +
-			"mcpvisor reload says why, and --no-control shows those of the files")
+		p.Options.PrintRemark("the files have other rules than those that are in force in %s; mcpvisor reload says why, and --no-control shows those of the files",
+			p.KeeperName())
 	}
 	return current, nil
 }

@@ -41,6 +41,9 @@ func (a *Flags) AddTo(f *pflag.FlagSet) {
 	f.StringArrayVar(&a.roots, "root", nil, "tell servers that they may work in this `directory` (repeatable)")
 }
 
+// AnswersGiven reports whether there are preset answers, which are this process's own.
+func (a *Flags) AnswersGiven() bool { return a.answers != "" }
+
 // ManagerFlag returns the name of a given flag that concerns only the process that starts the servers; "" if none is given.
 // With a running up such a flag has no effect, and project.Open says so.
 func (a *Flags) ManagerFlag() string {

@@ -149,6 +149,26 @@ func (o *Options) ApplyFlags() error {
 	return o.AskFlags.ReadValues(o.Prompter)
 }
 
+// StoreGiven reports whether the person chose another place for sign-ins than the environment does.
+func (o *Options) StoreGiven() bool { return o.Store != os.Getenv("MCPVISOR_STORE") }
+
+// ApartFlag returns a flag because of which the servers are not those that the daemon keeps, which reads the configuration as every agent
+// finds it; empty if none is given.
+func (o *Options) ApartFlag() string {
+	for _, flag := range []struct {
+		name  string
+		given bool
+	}{
+		{"--config", len(o.Configs) > 0}, {"--mcp-server", len(o.Servers) > 0}, {"--no-control", o.NoControl}, {"--approve", o.Approve},
+		{"--inherit-env", o.InheritEnv}, {"--audit", o.Audit.File != ""}, {"--no-audit", o.Audit.Off}, {"--store", o.StoreGiven()},
+	} {
+		if flag.given {
+			return flag.name
+		}
+	}
+	return o.AskFlags.ManagerFlag()
+}
+
 // storeKinds lists the words of --store.
 var storeKinds = []string{string(auth.KindAuto), string(auth.KindKeyring), string(auth.KindFiles), StorePlain}
 

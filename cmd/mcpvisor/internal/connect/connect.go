@@ -30,7 +30,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/cli"
-	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/daemon"
+	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/daemon/client"
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/exit"
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
@@ -84,7 +84,7 @@ Exit codes: 0 it has ended, or there was none · 1 it has not ended in time.`,
 		Example: "  mcpvisor down",
 		Args:    cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			there, err := daemon.End(cmd.Context())
+			there, err := client.End(cmd.Context())
 			switch {
 			case err != nil:
 				return exit.WithCode(exit.Failed, err)
@@ -113,7 +113,7 @@ func runConnect(ctx context.Context, o *cli.Options, dir string) error {
 	}
 	c := &carrier{in: o.In, out: o.Out, warn: func(text string) { fmt.Fprintln(o.Err, "mcpvisor: "+text) }}
 	c.dial = func(ctx context.Context) (net.Conn, *bufio.Reader, []string, error) {
-		return daemon.Dial(ctx, dir, os.LookupEnv)
+		return client.Dial(ctx, dir, os.LookupEnv)
 	}
 	return c.carryLines(ctx)
 }
@@ -201,7 +201,7 @@ func (c *carrier) carryLines(ctx context.Context) error {
 				break
 			}
 			if isDrainLine(line) {
-				out = c.bridge.stopSending([]byte(daemon.DrainedLine))
+				out = c.bridge.stopSending([]byte(client.DrainedLine))
 			} else {
 				out = c.bridge.fromDaemon(line)
 			}
@@ -278,7 +278,7 @@ func (c *carrier) writeLines(out lines) error {
 
 // isDrainLine reports whether a line is that by which a daemon announces its end.
 func isDrainLine(line []byte) bool {
-	if len(line) > 2*len(daemon.DrainLine) {
+	if len(line) > 2*len(client.DrainLine) {
 		return false
 	}
 	word, _ := rawjson.Text(rawjson.Member(line, "mcpvisor"))

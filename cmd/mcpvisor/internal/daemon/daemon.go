@@ -41,6 +41,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/cli"
+	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/daemon/client"
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/guardian"
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
@@ -54,15 +55,12 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/stdio"
 )
 
-// Command is the hidden command by which this program becomes the daemon.
-const Command = "__daemon"
-
 const (
 	// defaultIdle is how long a daemon without bridges goes on, and how long servers without agents do.
 	defaultIdle = 10 * time.Minute
 	// drainTime bounds the calls that are answered before a daemon ends, closeTime the end of the servers after that.
-	drainTime = 10 * time.Second
-	closeTime = 10 * time.Second
+	drainTime = client.DrainTime
+	closeTime = client.CloseTime
 	// socketCheck is the time between two looks at the file of the socket.
 	socketCheck = 2 * time.Second
 	// maxBridges bounds the connections at a time; further ones are refused.
@@ -73,7 +71,7 @@ const (
 func NewCommand(o *cli.Options) *cobra.Command {
 	idle := defaultIdle
 	cmd := &cobra.Command{
-		Use:    Command,
+		Use:    client.Command,
 		Short:  "Keep the servers of this user for all agents",
 		Hidden: true,
 		Args:   cli.NoArgs,
@@ -111,8 +109,8 @@ type daemon struct {
 	parts map[string]*part
 	// unused ends the daemon when it fires; it runs while there is no bridge.
 	unused *time.Timer
-	// ending says that no bridge is accepted any more.
-	ending bool
+	// ending says that no bridge is accepted any more, replaced that a newer daemon follows.
+	ending, replaced bool
 	// awaiting holds the connections of those who wait for the end of the process.
 	awaiting []net.Conn
 	// running counts the goroutines of connections.
@@ -133,7 +131,7 @@ func runDaemon(ctx context.Context, o *cli.Options, idle time.Duration) error {
 	defer end(nil)
 	// A terminal that is closed ends its programs by this signal; the daemon is nobody's.
 	signal.Ignore(syscall.SIGHUP)
-	d := &daemon{options: o, listener: listener, idle: idle, built: builtTime(), end: end, bridges: map[*bridgeConn]bool{},
+	d := &daemon{options: o, listener: listener, idle: idle, built: client.BuiltTime(), end: end, bridges: map[*bridgeConn]bool{},
 		hosts: map[string]*host{}, parts: map[string]*part{}, limits: supervisor.NewSharedLimits(restart.Limits{}, 0)}
 	if d.guard, err = guardian.Start(); err != nil {
 		d.guard = nil
@@ -151,7 +149,7 @@ func runDaemon(ctx context.Context, o *cli.Options, idle time.Duration) error {
 		d.watchSocket(ctx)
 	}()
 	<-ctx.Done()
-	d.drainBridges()
+	d.drainBridges(errors.Is(context.Cause(ctx), errReplaced))
 	stop()
 	d.running.Wait()
 	d.closeHosts()
@@ -196,6 +194,9 @@ func (d *daemon) watchSocket(ctx context.Context) {
 	}
 }
 
+// errReplaced is the cause of the end of a daemon that gives way.
+var errReplaced = errors.New("a newer mcpvisor takes its place")
+
 // errUnused is the cause of the end of a daemon that nobody needs.
 var errUnused = errors.New("no agent has used it")
 
@@ -235,7 +236,7 @@ func (d *daemon) acceptBridges(ctx context.Context) {
 		}
 		b := &bridgeConn{Conn: conn}
 		if !d.addBridge(b) {
-			_ = writeLine(conn, welcome{Protocol: Protocol, Draining: d.isEnding(), Error: "too many agents are connected"})
+			_ = client.WriteLine(conn, client.Welcome{Protocol: client.Protocol, Draining: d.isEnding(), Error: "too many agents are connected"})
 			_ = conn.Close()
 			continue
 		}
@@ -291,9 +292,9 @@ func (d *daemon) isEnding() bool {
 
 // serveBridge greets a bridge and serves its agent until one of them goes.
 func (d *daemon) serveBridge(ctx context.Context, b *bridgeConn, examine func(context.Context) (context.Context, error)) error {
-	_ = b.SetDeadline(time.Now().Add(greetingTime))
+	_ = b.SetDeadline(time.Now().Add(client.GreetingTime))
 	refuse := func(err error) error {
-		_ = writeLine(b.Conn, welcome{Protocol: Protocol, Version: supervisor.Version(), PID: os.Getpid(), Error: err.Error()})
+		_ = client.WriteLine(b.Conn, client.Welcome{Protocol: client.Protocol, Version: supervisor.Version(), PID: os.Getpid(), Error: err.Error()})
 		return err
 	}
 	ctx, err := examine(ctx)
@@ -301,62 +302,87 @@ func (d *daemon) serveBridge(ctx context.Context, b *bridgeConn, examine func(co
 		return refuse(err)
 	}
 	r := bufio.NewReaderSize(b.Conn, 64<<10)
-	var h hello
-	if err := readLine(r, &h); err != nil {
+	var h client.Hello
+	if err := client.ReadLine(r, &h); err != nil {
 		return nil // it has said nothing that could be answered
 	}
 	// A bridge of a newer program does not talk to an older daemon: that one ends, and the bridge starts its own.
-	if h.Action == actionEnd || h.Built > d.built && d.built != 0 {
-		_ = writeLine(b.Conn, welcome{Protocol: Protocol, PID: os.Getpid(), Draining: true})
-		if h.Action == actionEnd {
+	if h.Action == client.ActionEnd || h.Built > d.built && d.built != 0 {
+		_ = client.WriteLine(b.Conn, client.Welcome{Protocol: client.Protocol, PID: os.Getpid(), Draining: true})
+		if h.Action == client.ActionEnd {
 			_ = b.SetDeadline(time.Time{})
 			d.awaitEnd(b)
 			d.end(errors.New("it was asked to end"))
 			return nil
 		}
-		d.end(errors.New("a newer mcpvisor takes its place"))
+		d.end(errReplaced)
 		return nil
 	}
-	if h.Protocol != Protocol {
+	if h.Protocol != client.Protocol {
 		return refuse(fmt.Errorf("the daemon (process %d, version %s) speaks protocol %d, and this mcpvisor (%s) %d; use the newer one, or end the "+
-			"daemon with: mcpvisor down", os.Getpid(), supervisor.Version(), Protocol, messages.Line(h.Version, 40), h.Protocol))
+			"daemon with: mcpvisor down", os.Getpid(), supervisor.Version(), client.Protocol, messages.Line(h.Version, 40), h.Protocol))
 	}
 	found, err := discover.Load(discover.Options{Dir: h.Dir, Lookup: func(string) (string, bool) { return "", false }})
 	if err != nil {
 		return refuse(err)
 	}
 	want := wantedVariables(found)
-	if err := writeLine(b.Conn, welcome{Protocol: Protocol, Version: supervisor.Version(), PID: os.Getpid(), Want: append(slices.Clone(want.all), pathVariable)}); err != nil {
+	if err := client.WriteLine(b.Conn, client.Welcome{Protocol: client.Protocol, Version: supervisor.Version(), PID: os.Getpid(), Want: append(slices.Clone(want.all), pathVariable)}); err != nil {
 		return nil // the bridge has gone
 	}
-	var given values
-	if err := readLine(r, &given); err != nil {
+	var given client.Values
+	if err := client.ReadLine(r, &given); err != nil {
 		return nil // the bridge has gone
 	}
 	d.extendPath(given.Env[pathVariable], h.Dir)
-	served, notes, err := d.useHost(found, want, valuesOf(want.all, given.Env), h.Action == actionHold)
+	served, notes, err := d.useHost(found, want, valuesOf(want.all, given.Env), h.Action == client.ActionHold)
 	if err != nil {
 		return refuse(err)
 	}
 	defer d.releaseHost(served)
-	if err := writeLine(b.Conn, welcome{Protocol: Protocol, Version: supervisor.Version(), PID: os.Getpid(), Ready: true, Notes: notes}); err != nil {
+	if err := client.WriteLine(b.Conn, client.Welcome{Protocol: client.Protocol, Version: supervisor.Version(), PID: os.Getpid(), Ready: true, Notes: notes}); err != nil {
 		return nil // the bridge has gone
 	}
-	if h.Action == actionHold {
+	if h.Action == client.ActionHold {
 		return nil
 	}
 	_ = b.SetDeadline(time.Time{})
+	if h.Action == client.ActionAttach {
+		d.serveAttached(b, r, h.Ends)
+		return nil
+	}
 	b.greeted()
 	// An agent that goes, in whatever way, is no failure of the daemon.
 	_ = serve.Stdio(ctx, serve.Options{Service: served.gateway}, serve.Principal{Name: audit.User()}, serve.Path{}, &drainReader{r: r}, b)
 	return nil
 }
 
-// drainBridges ends the daemon for its bridges: none is accepted any more, those that are there send nothing more, and what they have sent
-// is answered within drainTime.
-func (d *daemon) drainBridges() {
+// serveAttached keeps the servers for a command until that ends its side, and tells it then what becomes of the daemon; at the end of the
+// daemon it tells that. ends says that the daemon ends with this command, unless somebody else uses it.
+func (d *daemon) serveAttached(b *bridgeConn, r io.Reader, ends bool) {
+	_, _ = io.Copy(io.Discard, r) // it says nothing; drainBridges cuts the reading
+	_ = b.SetWriteDeadline(time.Now().Add(time.Second))
 	d.mu.Lock()
-	d.ending = true
+	ending, replaced := d.ending, d.replaced
+	last := ends && len(d.bridges) == 1
+	for _, h := range d.hosts {
+		last = last && !h.held
+	}
+	d.mu.Unlock()
+	if ending || last {
+		_ = client.WriteLine(b.Conn, client.Welcome{Protocol: client.Protocol, PID: os.Getpid(), Draining: true, Replaced: replaced})
+		d.awaitEnd(b)
+		d.end(errUnused)
+		return
+	}
+	_ = client.WriteLine(b.Conn, client.Welcome{Protocol: client.Protocol, PID: os.Getpid(), Ready: true})
+}
+
+// drainBridges ends the daemon for its bridges, replaced in favour of another one: none is accepted any more, those that are there send nothing more, and what they have sent
+// is answered within drainTime.
+func (d *daemon) drainBridges(replaced bool) {
+	d.mu.Lock()
+	d.ending, d.replaced = true, replaced
 	d.unused.Stop()
 	var all []*bridgeConn
 	for b := range d.bridges {
@@ -411,7 +437,7 @@ func (b *bridgeConn) announceEnd() {
 		return
 	}
 	_ = b.SetWriteDeadline(time.Now().Add(drainTime))
-	_, _ = b.Conn.Write([]byte(DrainLine + "\n")) // a bridge that has gone needs no notice
+	_, _ = b.Conn.Write([]byte(client.DrainLine + "\n")) // a bridge that has gone needs no notice
 }
 
 // drainReader ends where the bridge confirms that it sends nothing more.
@@ -422,7 +448,7 @@ type drainReader struct {
 	begun, ended bool
 }
 
-// Read returns whole lines or parts of them, and io.EOF in the place of DrainedLine.
+// Read returns whole lines or parts of them, and io.EOF in the place of client.DrainedLine.
 func (d *drainReader) Read(p []byte) (int, error) {
 	if len(d.rest) == 0 {
 		if d.ended {
@@ -444,9 +470,9 @@ func (d *drainReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// isDrained reports whether a line is DrainedLine.
+// isDrained reports whether a line is client.DrainedLine.
 func isDrained(line []byte) bool {
-	if len(line) > 2*len(DrainedLine) {
+	if len(line) > 2*len(client.DrainedLine) {
 		return false
 	}
 	word, _ := rawjson.Text(rawjson.Member(line, "mcpvisor"))

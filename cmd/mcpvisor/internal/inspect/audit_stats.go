@@ -134,7 +134,7 @@ func (a *auditStats) textLines() []string {
 		lines = append(lines, terminal.CountOf(a.Newer, "record")+" of a newer mcpvisor, counted as far as this one knows them")
 	}
 	if r := a.Running; r != nil {
-		lines = append(lines, fmt.Sprintf("mcpvisor up (pid %d): %d written, %d waiting, %d lost", r.PID, r.Written, r.Waiting, r.Lost))
+		lines = append(lines, fmt.Sprintf("running (pid %d): %d written, %d waiting, %d lost", r.PID, r.Written, r.Waiting, r.Lost))
 		if r.Failing != "" {
 			lines = append(lines, "it cannot write since "+r.Since.Local().Format(time.DateTime)+": "+r.Failing)
 		}

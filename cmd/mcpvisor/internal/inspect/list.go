@@ -140,7 +140,7 @@ func printList(o *cli.Options, p *project.Project, all []messages.Status) {
 			text += project.AddServerHint
 		}
 		if p.Up != nil || text == "" {
-			text = "the running mcpvisor up has no servers"
+			text = p.KeeperName() + " has no servers of this project"
 		}
 		o.PrintRemark("%s", text)
 		return

@@ -28,7 +28,7 @@ import (
 )
 
 // forNowHelp is the help of the flag that enable and disable share.
-const forNowHelp = "write nothing: only until the running mcpvisor up ends"
+const forNowHelp = "write nothing: only until the daemon or the mcpvisor up that keeps it ends"
 
 // NewEnable returns the command "enable": it writes the file first, so that the state holds even if the server does not
 // connect, and connects it then.
@@ -126,12 +126,12 @@ func writeEnabled(ctx context.Context, o *cli.Options, server string, enabled, n
 	case len(all) == 0 && !exists:
 		return project.UnknownServerError(verb[:len(verb)-1], server, p.Names, p.Setup)
 	case now && !up:
-		return exit.With(exit.Usage, "no mcpvisor up runs for this project, so that --for-now changes nothing; leave it out")
+		return exit.With(exit.Usage, "neither the daemon nor a mcpvisor up keeps the servers of this project, so that --for-now changes nothing; leave it out")
 	// --for-now leaves the file alone; the caller changes the running up.
 	case now:
 		return nil
 	case len(all) == 0: // the running up has it from its own command line
-		o.PrintRemark("it is %s until the running mcpvisor up ends: no file that counts here has it", verb)
+		o.PrintRemark("it is %s until %s ends: no file that counts here has it", verb, p.KeeperName())
 		return nil
 	}
 	e := all[0]
@@ -158,7 +158,7 @@ func writeEnabled(ctx context.Context, o *cli.Options, server string, enabled, n
 	}
 	if err := e.checkEditable(verb); err != nil {
 		if up && e.scope != messages.ScopeManaged {
-			o.PrintRemark("it is %s until the running mcpvisor up ends: %v", verb, err)
+			o.PrintRemark("it is %s until %s ends: %v", verb, p.KeeperName(), err)
 			return nil
 		}
 		return err

@@ -1,17 +1,17 @@
-// Package project gives a command the servers that it works with: those of a running "mcpvisor up", or those that the
-// configuration names and the command starts for itself.
+// Package project gives a command the servers that it works with: those that the daemon or a running "mcpvisor up" keeps, or those that
+// the configuration names and the command starts for itself.
 //
 // How it fits: nearly every command follows the same steps.
 //
 //	LoadSetup             reads flags and files into a Setup, with supervisor/discover
-//	Open                  connects to a running "mcpvisor up" over supervisor/control, if one runs in this project
+//	Open                  connects over supervisor/control to the process that keeps the servers: a daemon that runs, or an up
 //	Project.StartServers  otherwise starts a supervisor.Manager in this process, under a guardian
 //	Project.Backend       answers the command's questions, the same way in both cases
 //	Project.Close         ends what this process started, within CloseTime
 //
 // A command that only changes files needs the setup alone. The package prints remarks and problems, and no results.
 //
-// Guarantees: a command never has servers twice: with a running up of this project it starts none, unless --no-control says so. What
+// Guarantees: a command never has servers twice: with a daemon, or an up of this project, it starts none, unless --no-control says so. What
 // it started ends with Close, or by the guardian if the process is killed.
 //
 // Not promised: that the running up has the same configuration. Where it matters its origin is compared, and a remark says so.
@@ -21,10 +21,12 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"os"
 	"slices"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/cli"
+	daemonclient "github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/daemon/client"
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/exit"
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/status"
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -42,8 +44,10 @@ type Project struct {
 	ControlLocation control.Location
 	// Backend answers the command's requests. Open sets it if an up runs, otherwise StartServers does.
 	control.Backend
-	// Up describes the running mcpvisor up; nil if this process starts the servers itself.
+	// Up describes the process that keeps the servers, the daemon or a mcpvisor up; nil if this process starts them itself.
 	Up *control.Hello
+	// attachment keeps the servers in the daemon meanwhile; nil without the daemon.
+	attachment *daemonclient.Attachment
 	// Names holds the names of the servers that exist, sorted.
 	Names []string
 
@@ -87,6 +91,11 @@ func (p *Project) connectUp(ctx context.Context) error {
 		return nil
 	}
 	client, err := control.Dial(ctx, p.ControlLocation)
+	if errors.Is(err, control.ErrNotRunning) && p.Options.ApartFlag() == "" {
+		if p.attachDaemon(ctx); p.attachment != nil {
+			client, err = control.Dial(ctx, p.ControlLocation)
+		}
+	}
 	switch {
 	case errors.Is(err, control.ErrNotRunning):
 		return nil
@@ -104,18 +113,43 @@ func (p *Project) connectUp(ctx context.Context) error {
 	}
 	// Another --config or --mcp-server means other servers under possibly the same names; answering from those would be wrong.
 	if p.Setup.Origin != "" && p.Setup.Origin != hello.Origin {
-		p.Options.PrintRemark("not using the running mcpvisor up (pid %d): it was started with another --config or --mcp-server", hello.PID)
+		if control.IsDaemon(hello.PID) {
+			p.Options.PrintRemark("not using the daemon (pid %d): it knows no --config and no --mcp-server", hello.PID)
+		} else {
+			p.Options.PrintRemark("not using the running mcpvisor up (pid %d): it was started with another --config or --mcp-server", hello.PID)
+		}
 		client.Close()
 		return nil
 	}
 	p.Names = hello.Names
 	p.client, p.Backend, p.Up = client, client, &hello
-	p.Options.PrintRemark("using the running mcpvisor up (pid %d)", hello.PID)
+	p.Options.PrintRemark("using %s (pid %d)", p.KeeperName(), hello.PID)
 	// The manager that runs got its own answer flags when it started, and does not take those of another process.
 	if flag := p.Options.AskFlags.ManagerFlag(); flag != "" {
-		p.Options.PrintRemark("%s has no effect: give it to the mcpvisor up that runs", flag)
+		p.Options.PrintRemark("%s has no effect: give it to the mcpvisor up that keeps the servers", flag)
 	}
 	return nil
+}
+
+// attachDaemon asks a daemon that runs to keep the servers of this project, too, so that no server runs twice. Without one, and if it
+// cannot, the command starts the servers itself.
+func (p *Project) attachDaemon(ctx context.Context) {
+	a, err := daemonclient.Attach(ctx, p.Setup.ProjectDir, os.LookupEnv, false)
+	if err != nil {
+		if !errors.Is(err, control.ErrNotRunning) && ctx.Err() == nil {
+			p.Options.PrintRemark("%v; going on without it", err)
+		}
+		return
+	}
+	p.attachment = a
+}
+
+// KeeperName names for a person the process that keeps the servers: the daemon, or a mcpvisor up.
+func (p *Project) KeeperName() string {
+	if p.Up != nil && control.IsDaemon(p.Up.PID) {
+		return "the daemon"
+	}
+	return "the running mcpvisor up"
 }
 
 // StartServers makes sure that Backend can answer for the named servers, for all if none is named. It leaves a running up as it
@@ -154,6 +188,9 @@ func (p *Project) StartServers(ctx context.Context, only []string, adjust func(*
 func (p *Project) Close() {
 	if p.client != nil {
 		p.client.Close()
+	}
+	if p.attachment != nil {
+		_ = p.attachment.Close() // the daemon notices it
 	}
 	if p.OwnManager != nil {
 		if err := p.OwnManager.CloseWithin(CloseTime); err != nil {

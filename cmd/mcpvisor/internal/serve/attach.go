@@ -3,93 +3,228 @@ package serve
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
+	"os/signal"
 	"reflect"
+	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/cli"
+	daemonclient "github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/daemon/client"
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/exit"
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/terminal"
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/supervisor/audit"
+	"github.com/mcpvisor/mcpvisor/supervisor/config"
 	"github.com/mcpvisor/mcpvisor/supervisor/control"
-	"github.com/mcpvisor/mcpvisor/supervisor/discover"
 )
 
-// attachPeriod is the time between two looks at the servers of the daemon.
+// attachPeriod is the time between two looks at servers that another process keeps.
 const attachPeriod = 300 * time.Millisecond
 
-// attachUp shows the servers of this project if the daemon has them, until the person leaves or the daemon ends. attached is false
-// if it has not: then this command keeps them itself.
-func attachUp(ctx context.Context, o *cli.Options, f upFlags) (attached bool, err error) {
-	if o.NoControl || len(o.Configs)+len(o.Servers) > 0 {
-		return false, nil
+// runsApart returns the flag because of which this run keeps the servers in its own process and not in the daemon; empty if there is none.
+func runsApart(o *cli.Options, f upFlags) string {
+	switch {
+	case f.demo:
+		return "--demo"
+	case f.noWatch:
+		return "--no-watch"
+	case f.callersAnswer:
+		return "--callers-answer"
+	case o.AskFlags.AnswersGiven():
+		return "--answers"
 	}
-	dir, err := os.Getwd()
+	return o.ApartFlag()
+}
+
+// attach shows the servers of this project, which the daemon keeps, until the person leaves or the daemon ends. It starts a daemon if
+// there is none, and that one ends with this command, unless somebody else uses it then. attached is false if the servers cannot be kept
+// so: then this command keeps them itself.
+func (r *upRun) attach(ctx context.Context) (attached bool, err error) {
+	o := r.options
+	location, err := control.LocationOf(r.project)
 	if err != nil {
 		return false, nil // the run itself says what is wrong
 	}
-	project, err := discover.ProjectDir(dir)
+	// Another process that keeps the servers of the project is shown, too.
+	if client, err := control.Dial(ctx, location); err == nil {
+		hello, err := client.Hello(ctx)
+		if err == nil && !control.IsDaemon(hello.PID) {
+			defer client.Close()
+			return true, r.showForeign(ctx, client, hello.PID)
+		}
+		_ = client.Close() // the daemon has them, and is asked below
+	}
+	r.attachment, err = daemonclient.Attach(ctx, r.project, os.LookupEnv, true)
 	if err != nil {
-		return false, nil // the same
+		if stop := exit.InterruptedError(ctx); stop != nil {
+			return true, stop
+		}
+		o.WarnFailure(fmt.Errorf("%w; this process keeps the servers itself", err))
+		return false, nil
 	}
-	location, err := control.LocationOf(project)
-	if err != nil {
-		return false, nil // the same
+	r.startedDaemon = r.attachment.Started
+	defer func() { _ = r.attachment.Close() }() // what was to be said is said
+	if !r.flags.json {
+		for _, note := range r.attachment.Notes {
+			r.notes = append(r.notes, note)
+			o.PrintRemark("%s", note)
+		}
 	}
-	client, err := control.Dial(ctx, location)
-	if err != nil {
-		return false, nil // nobody has them
-	}
-	defer client.Close()
-	hello, err := client.Hello(ctx)
-	if err != nil || !control.IsDaemon(hello.PID) {
-		return false, nil // another up has them, of which the run itself tells
-	}
-	r := &upRun{options: o, flags: f, project: project, attached: hello.PID, servers: map[string]supervisor.Spec{}, close: func() {}}
-	for _, name := range hello.Names {
-		r.servers[name] = supervisor.Spec{}
-	}
-	return true, r.showAttached(ctx, client)
+	return true, r.showAttached(ctx, location)
 }
 
-// showAttached shows what changes from one look to the next.
-func (r *upRun) showAttached(ctx context.Context, client control.Backend) error {
+// showForeign shows what another process keeps.
+func (r *upRun) showForeign(ctx context.Context, client control.Backend, pid int) error {
+	r.attached, r.foreign = pid, true
+	r.options.PrintRemark("process %d runs mcpvisor up for this project already; this shows what it keeps", pid)
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
+	v := r.beginView(stop)
+	ctx, cancel := r.withDuration(ctx)
+	defer cancel()
+	if err := v.follow(ctx, client, nil); err != nil {
+		v.display.showEnding("the process that kept the servers has ended")
+		return exit.With(exit.Failed, fmt.Sprintf("process %d, which kept the servers, has ended", pid))
+	}
+	r.waitBriefly(func() { v.display.showEnding(r.leaveCause(ctx)) })
+	return nil
+}
+
+// showAttached shows what the daemon keeps. If the daemon is killed or replaced, the next one is found or started.
+func (r *upRun) showAttached(ctx context.Context, location control.Location) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	var v *view
+	ctx, cancel := r.withDuration(ctx)
+	defer cancel()
+	for {
+		client, err := control.Dial(ctx, location)
+		if err == nil {
+			var hello control.Hello
+			if hello, err = client.Hello(ctx); err == nil {
+				r.attached = hello.PID
+			}
+			if v == nil {
+				v = r.beginView(stop)
+			}
+			err = v.follow(ctx, client, r.attachment.Gone())
+			_ = client.Close() // it is not asked any more
+		} else if v == nil {
+			if stop := exit.InterruptedError(ctx); stop != nil {
+				return stop
+			}
+			return fmt.Errorf("the daemon keeps the servers, but its control socket cannot be used: %w", err)
+		}
+		if ctx.Err() != nil {
+			return r.leaveDaemon(ctx, v)
+		}
+		if err == errDaemonEnded { //nolint:errorlint // it is returned by follow as it is
+			v.display.showEnding("the daemon was asked to end")
+			return nil
+		}
+		// It was killed, or a newer one takes its place. Its servers are those of the next one.
+		_ = r.attachment.Close()
+		next, err := daemonclient.Attach(ctx, r.project, os.LookupEnv, true)
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			v.display.showEnding("the daemon has ended")
+			return exit.WithCode(exit.Failed, err)
+		}
+		r.attachment, r.startedDaemon = next, next.Started
+	}
+}
+
+// leaveDaemon ends the view of what the daemon keeps, and waits for the end of the daemon if that ends with this command.
+func (r *upRun) leaveDaemon(ctx context.Context, v *view) error {
+	start := time.Now()
+	r.endsDaemon = r.attachment.Detach() == daemonclient.Ended
+	if v == nil {
+		return nil
+	}
+	r.waitBriefly(func() { v.display.showEnding(r.leaveCause(ctx)) })
+	if r.endsDaemon {
+		within, cancel := context.WithTimeout(context.Background(), daemonclient.DrainTime+daemonclient.CloseTime)
+		defer cancel()
+		r.attachment.AwaitEnd(within)
+		r.waitBriefly(func() { v.display.showEnded(time.Since(start)) })
+	}
+	if errors.Is(context.Cause(ctx), errOutputClosed) {
+		return &exit.Error{Code: exit.Failed}
+	}
+	return nil
+}
+
+// withDuration bounds a context by --duration.
+func (r *upRun) withDuration(ctx context.Context) (context.Context, context.CancelFunc) {
+	if r.flags.duration > 0 {
+		return context.WithTimeout(ctx, r.flags.duration)
+	}
+	return context.WithCancel(ctx)
+}
+
+// leaveCause says for a person why the view ends.
+func (r *upRun) leaveCause(ctx context.Context) string {
+	if r.flags.duration > 0 && errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
+		return r.flags.duration.String() + " have passed"
+	}
+	return "interrupted"
+}
+
+// view is a display of servers that another process keeps, and what it has shown.
+type view struct {
+	display display
+	seen    *seenServers
+}
+
+// beginView begins to show.
+func (r *upRun) beginView(stop context.CancelCauseFunc) *view {
+	// By default Go ends the process at a write to a closed standard output. The daemon should hear of the end instead.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	r.defect = func(any) { stop(errOutputClosed) }
 	d := r.chooseDisplay(func() { stop(errOutputClosed) })
 	r.options = d.wrapOptions(r.options)
-	seen := &seenServers{byName: map[string]messages.Status{}}
-	d.beginRun(seen)
-	if r.flags.duration > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, r.flags.duration)
-		defer cancel()
-	}
+	v := &view{display: d, seen: &seenServers{byName: map[string]messages.Status{}}}
+	d.beginRun(v.seen)
+	return v
+}
+
+// errDaemonEnded says that the daemon was asked to end.
+var errDaemonEnded = errors.New("the daemon has ended")
+
+// follow shows what changes from one look to the next. It returns nil when ctx ends, errDaemonEnded when the daemon says that it ends, and
+// another error when it has gone otherwise.
+func (v *view) follow(ctx context.Context, client control.Backend, gone <-chan daemonclient.Ending) error {
 	look := time.NewTicker(attachPeriod)
 	defer look.Stop()
 	for {
 		all, err := client.Status(ctx, control.StatusQuery{})
-		if err != nil && ctx.Err() == nil {
-			d.showEnding("the daemon has ended")
-			return exit.With(exit.Failed, "the daemon has ended; mcpvisor up keeps the servers of this project itself")
-		}
 		if err == nil {
-			for _, e := range seen.update(all, time.Now()) {
-				d.showEvent(e)
+			first := v.seen.isEmpty()
+			changed, changes := v.seen.update(all, time.Now())
+			if !first && !changed.None() {
+				v.display.showReload(supervisor.ReloadResult{Changes: changed})
 			}
+			for _, e := range changes {
+				v.display.showEvent(e)
+			}
+		} else if gone == nil && ctx.Err() == nil {
+			return err
 		}
 		select {
 		case <-ctx.Done():
-			cause := "interrupted"
-			if r.flags.duration > 0 && errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
-				cause = r.flags.duration.String() + " have passed"
-			}
-			r.waitBriefly(func() { d.showEnding(cause) })
 			return nil
+		case how := <-gone:
+			if how == daemonclient.Ended {
+				return errDaemonEnded
+			}
+			return control.ErrNotRunning
 		case <-look.C:
 		}
 	}
@@ -99,6 +234,8 @@ func (r *upRun) showAttached(ctx context.Context, client control.Backend) error 
 type seenServers struct {
 	mu     sync.Mutex
 	byName map[string]messages.Status
+	// looked says that there was a first look.
+	looked bool
 }
 
 // Status implements statusSource.
@@ -121,14 +258,27 @@ func (s *seenServers) countTools(server string) int {
 	return len(s.byName[server].Tools)
 }
 
-// update takes the servers of another look, and returns what has changed as events.
-func (s *seenServers) update(all []messages.Status, now time.Time) (changes []messages.Event) {
+// isEmpty reports whether nothing has been seen yet.
+func (s *seenServers) isEmpty() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return !s.looked
+}
+
+// update takes the servers of another look, and returns which have come and gone, and everything that has changed as events.
+func (s *seenServers) update(all []messages.Status, now time.Time) (came config.Changes, changes []messages.Event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.looked = true
 	there := map[string]bool{}
 	for _, st := range all {
 		there[st.Name] = true
 		old, known := s.byName[st.Name]
+		if !known && st.InstanceOf == "" {
+			came.Added = append(came.Added, st.Name)
+		} else if known {
+			came.Kept = append(came.Kept, st.Name)
+		}
 		s.byName[st.Name] = st
 		if !known || old.Status != st.Status || old.Step != st.Step || old.Error != st.Error || old.Warm != st.Warm ||
 			!reflect.DeepEqual(old.NextAttempt, st.NextAttempt) {
@@ -140,16 +290,25 @@ func (s *seenServers) update(all []messages.Status, now time.Time) (changes []me
 	}
 	for name := range s.byName {
 		if !there[name] {
+			if s.byName[name].InstanceOf == "" {
+				came.Removed = append(came.Removed, name)
+			}
 			delete(s.byName, name)
 			changes = append(changes, messages.Event{Kind: messages.EventRemoved, Server: name, Time: now})
 		}
 	}
-	return changes
+	slices.Sort(came.Removed)
+	return came, changes
 }
 
 // keysText says what Ctrl-C does.
 func (r *upRun) keysText() string {
-	if r.attached != 0 {
+	switch {
+	case r.foreign:
+		return fmt.Sprintf("Ctrl-C leaves the servers to process %d", r.attached)
+	case r.startedDaemon:
+		return "Ctrl-C ends the servers, unless an agent uses them"
+	case r.attached != 0:
 		return "Ctrl-C leaves the servers to the daemon"
 	}
 	return "Ctrl-C ends the servers and mcpvisor"
@@ -157,7 +316,10 @@ func (r *upRun) keysText() string {
 
 // endText says what happens to the servers at the end of the run.
 func (r *upRun) endText(servers int) string {
-	if r.attached != 0 {
+	switch {
+	case r.foreign:
+		return fmt.Sprintf("process %d keeps %s", r.attached, terminal.CountOf(servers, "server"))
+	case r.attached != 0 && !r.endsDaemon:
 		return "the daemon keeps " + terminal.CountOf(servers, "server") + ", until mcpvisor down"
 	}
 	return "ending " + terminal.CountOf(servers, "server")

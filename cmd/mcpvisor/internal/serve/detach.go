@@ -9,7 +9,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/approve"
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/cli"
-	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/daemon"
+	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/daemon/client"
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/exit"
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/project"
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -48,7 +48,7 @@ func detachUp(o *cli.Options, cmd *cobra.Command, f upFlags) error {
 			return exit.With(exit.Usage, fmt.Sprintf("process %d runs mcpvisor up for %s already; end that one first", hello.PID, messages.Line(s.ProjectDir, 0)))
 		}
 	}
-	notes, err := daemon.Hold(cmd.Context(), s.ProjectDir, os.LookupEnv)
+	notes, err := client.Hold(cmd.Context(), s.ProjectDir, os.LookupEnv)
 	if err != nil {
 		return err
 	}

@@ -34,6 +34,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/approve"
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/cli"
+	daemonclient "github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/daemon/client"
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/exit"
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/project"
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/terminal"
@@ -68,22 +69,21 @@ func NewUp(o *cli.Options, makeDemo func() (Demo, error)) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "up",
 		Short: "Connect the servers of this project and keep them connected",
-		Long: `Connects every enabled server in parallel, shows how each of them fares, and keeps them connected until it is
-interrupted: a server that fails is tried again with growing delays, one that fails again and again is parked and
-probed every five minutes. Ctrl-C (or SIGTERM) ends all servers in good order; a second one ends them at once. No
-process stays behind, not even when mcpvisor itself is killed.
+		Long: `Shows how the servers of this project fare. The daemon connects every enabled one in parallel and keeps them
+connected: a server that fails is tried again with growing delays, one that fails again and again is parked and probed
+every five minutes. It is started if there is none, and ends with this command (Ctrl-C, SIGTERM), unless an agent or
+another up uses it then. No process stays behind, not even when mcpvisor itself is killed.
 
-On a terminal the servers stand in a table that is kept up to date; elsewhere each change is a line. With --json each
-line is a JSON object: first {"version", "project", …}, then one event a line.
-
+On a terminal the servers stand in a table that is kept up to date; elsewhere each change is a line, with --json an object.
 Configuration files that change are followed: what did not change keeps its connection and its calls, a file or an entry
-that cannot be used changes nothing, and a server that is approved meanwhile starts. "mcpvisor reload" does it at once and
-says what changed; --no-watch leaves the files alone.
+that cannot be used changes nothing, and a server that is approved meanwhile starts. "mcpvisor reload" does it at once.
 
-While it runs, the other commands in the same project talk to it. What happens is kept in a journal, for "mcpvisor why".
-With --detach the daemon keeps the servers and this command returns; of a daemon's servers up is the view (mcpvisor help gateway).
-What a server asks meanwhile is asked at the terminal of whoever called it, and at this one otherwise. Without a terminal
-here, --answers or --callers-answer, servers are not told that anybody could be asked.`,
+While it runs, the other commands in the same project use the same servers. What happens is kept in a journal, for
+"mcpvisor why". With --detach the daemon keeps the servers and this command returns (mcpvisor help gateway). What a
+server asks meanwhile is asked at the terminal of whoever called it.
+
+With a flag that is about the servers' own process (--config, --mcp-server, --approve, --inherit-env, --no-watch, --answers,
+--store, --audit …) this command keeps them itself; a second Ctrl-C then ends them at once.`,
 		Example: `  mcpvisor up                    # the servers of this project
   mcpvisor up --demo             # built-in servers, good and bad ones, with calls going on
   mcpvisor up --mcp-server 'files=npx -y @modelcontextprotocol/server-filesystem .'
@@ -110,11 +110,6 @@ func runUp(o *cli.Options, cmd *cobra.Command, f upFlags, makeDemo func() (Demo,
 	if f.detach {
 		return detachUp(o, cmd, f)
 	}
-	if !f.demo {
-		if attached, err := attachUp(cmd.Context(), o, f); attached {
-			return err
-		}
-	}
 	var r *upRun
 	var err error
 	if f.demo {
@@ -126,6 +121,11 @@ func runUp(o *cli.Options, cmd *cobra.Command, f upFlags, makeDemo func() (Demo,
 		return err
 	}
 	defer r.close()
+	if runsApart(o, f) == "" {
+		if attached, err := r.attach(cmd.Context()); attached {
+			return err
+		}
+	}
 	return r.keepConnected(cmd.Context())
 }
 
@@ -135,8 +135,13 @@ type upRun struct {
 	flags   upFlags
 	// project is the directory whose commands talk to this run; origin identifies what --config and --mcp-server named.
 	project, origin string
-	// attached is the process of the daemon whose servers are shown; 0 if they are this run's own.
+	// attached is the process whose servers are shown, foreign that it is another up and not the daemon; 0 if they are this run's own.
 	attached int
+	foreign  bool
+	// attachment keeps the servers in the daemon; nil without one. startedDaemon says that this run has started the daemon, and endsDaemon
+	// that it ends with this run.
+	attachment                *daemonclient.Attachment
+	startedDaemon, endsDaemon bool
 	// intro explains to a newcomer what is on the screen; empty except in the demo.
 	intro string
 	// emptyText is shown as long as there are no servers; empty if some are configured.

@@ -2,6 +2,7 @@ package status
 
 import (
 	"io"
+	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/text"
 
@@ -25,9 +26,14 @@ func ColourOf(p messages.Phase) text.Colors {
 }
 
 // IsUnapproved reports whether a server waits only for the person's approval. Its entry then carries a Hold, and the manager
-// shows it as failed.
+// shows it as failed. The Hold does not travel to other processes; there the reason tells, which is that of a server that was never
+// started and is therefore nobody's word but the manager's.
 func IsUnapproved(st messages.Status) bool {
-	return st.Status == messages.Failed && st.Config != nil && st.Config.Hold != ""
+	if st.Status != messages.Failed {
+		return false
+	}
+	return st.Config != nil && st.Config.Hold != "" ||
+		st.Class == messages.ClassDenied && st.Retry == messages.RetryNever && strings.Contains(st.Error, "and run `mcpvisor approve ")
 }
 
 // UnapprovedWord replaces "failed" in output for people; JSON keeps the phase.

@@ -1,4 +1,13 @@
-package daemon
+// Package client finds and starts the daemon, and greets it: for a bridge, which then passes on messages, for a command that uses the
+// servers that the daemon keeps, and for those that hand servers to it or end it.
+//
+// How it fits: package daemon is the other side, and reads and writes the lines of this package (hello.go). Package control owns the
+// place of the socket.
+//
+// Guarantees: of many that start a daemon at once one does, under a lock; it has a session of its own and outlives whoever started it.
+//
+// Not promised: that the daemon has the servers of the directory as they are configured; the control socket tells that.
+package client
 
 import (
 	"bufio"
@@ -36,16 +45,19 @@ const (
 
 // The actions of a hello.
 const (
-	// actionServe asks for the servers of a directory.
-	actionServe = ""
-	// actionEnd asks the daemon to end, in good order.
-	actionEnd = "end"
-	// actionHold asks for the servers of a directory without an agent: they run until the daemon is asked to end.
-	actionHold = "hold"
+	// ActionServe asks for the servers of a directory.
+	ActionServe = ""
+	// ActionEnd asks the daemon to end, in good order.
+	ActionEnd = "end"
+	// ActionHold asks for the servers of a directory without an agent: they run until the daemon is asked to end.
+	ActionHold = "hold"
+	// ActionAttach asks for the servers of a directory for a command, which uses them over the control socket. They are kept as long
+	// as the connection is open. When the command ends its side, the daemon says what becomes of it.
+	ActionAttach = "attach"
 )
 
-// hello is the first line of a bridge.
-type hello struct {
+// Hello is the first line of a bridge.
+type Hello struct {
 	Protocol int    `json:"protocol"`
 	Version  string `json:"version"`
 	// Built is the time of the program's file, in nanoseconds: a daemon of an older file gives way to a bridge of a newer one.
@@ -53,10 +65,12 @@ type hello struct {
 	Action string `json:"action,omitempty"`
 	// Dir is the directory in which the agent works.
 	Dir string `json:"dir,omitempty"`
+	// Ends says that the daemon ends with this connection, unless somebody else uses it then: its peer has started it.
+	Ends bool `json:"ends,omitempty"`
 }
 
-// welcome is an answer of the daemon.
-type welcome struct {
+// Welcome is an answer of the daemon.
+type Welcome struct {
 	Protocol int    `json:"protocol"`
 	Version  string `json:"version,omitempty"`
 	PID      int    `json:"pid,omitempty"`
@@ -66,26 +80,28 @@ type welcome struct {
 	Ready bool     `json:"ready,omitempty"`
 	Notes []string `json:"notes,omitempty"`
 	// Draining says that the daemon ends, so that another one can begin.
-	Draining bool   `json:"draining,omitempty"`
+	Draining bool `json:"draining,omitempty"`
+	// Replaced says that the other one is of a newer program.
+	Replaced bool   `json:"replaced,omitempty"`
 	Error    string `json:"error,omitempty"`
 }
 
-// values is the second line of a bridge.
-type values struct {
+// Values is the second line of a bridge.
+type Values struct {
 	Env map[string]string `json:"env"`
 }
 
 // maxHello bounds each line of the greeting.
 const maxHello = 1 << 20
 
-// greetingTime bounds the greeting: a daemon that does not answer is no daemon, and a peer that says nothing is cut.
-const greetingTime = 15 * time.Second
+// GreetingTime bounds the greeting: a daemon that does not answer is no daemon, and a peer that says nothing is cut.
+const GreetingTime = 15 * time.Second
 
 // errDraining says that the daemon is ending, and that the next one may be started.
 var errDraining = errors.New("the daemon is ending")
 
-// writeLine writes a value as one line.
-func writeLine(w io.Writer, v any) error {
+// WriteLine writes a value as one line.
+func WriteLine(w io.Writer, v any) error {
 	text, err := json.Marshal(v)
 	if err != nil {
 		return err
@@ -94,8 +110,8 @@ func writeLine(w io.Writer, v any) error {
 	return err
 }
 
-// readLine reads a line into a value.
-func readLine(r *bufio.Reader, v any) error {
+// ReadLine reads a line into a value.
+func ReadLine(r *bufio.Reader, v any) error {
 	var line []byte
 	for {
 		part, err := r.ReadSlice('\n')
@@ -113,12 +129,12 @@ func readLine(r *bufio.Reader, v any) error {
 }
 
 // ownHello returns the hello of this program.
-func ownHello() hello {
-	return hello{Protocol: Protocol, Version: supervisor.Version(), Built: builtTime()}
+func ownHello() Hello {
+	return Hello{Protocol: Protocol, Version: supervisor.Version(), Built: BuiltTime()}
 }
 
-// builtTime returns the time of this program's file; 0 if it is not known.
-func builtTime() int64 {
+// BuiltTime returns the time of this program's file; 0 if it is not known.
+func BuiltTime() int64 {
 	self, err := os.Executable()
 	if err != nil {
 		return 0
@@ -132,18 +148,18 @@ func builtTime() int64 {
 
 // introduce tells the daemon which servers are wanted, and gives it the variables that it asks for. It returns a reader of what
 // follows, and notes for the person.
-func introduce(conn net.Conn, action, dir string, lookup func(string) (string, bool)) (*bufio.Reader, []string, error) {
-	_ = conn.SetDeadline(time.Now().Add(greetingTime)) // without it a dead daemon is noticed later
+func (d *dialer) introduce(conn net.Conn) (*bufio.Reader, []string, error) {
+	_ = conn.SetDeadline(time.Now().Add(GreetingTime)) // without it a dead daemon is noticed later
 	r := bufio.NewReaderSize(conn, 64<<10)
 	h := ownHello()
-	h.Action, h.Dir = action, dir
-	var answer welcome
+	h.Action, h.Dir, h.Ends = d.action, d.dir, d.started
+	var answer Welcome
 	if err := exchangeLines(conn, r, h, &answer); err != nil {
 		return nil, nil, err
 	}
-	given := values{Env: map[string]string{}}
+	given := Values{Env: map[string]string{}}
 	for _, name := range answer.Want {
-		if v, ok := lookup(name); ok {
+		if v, ok := d.lookup(name); ok {
 			given.Env[name] = v
 		}
 	}
@@ -158,12 +174,12 @@ func introduce(conn net.Conn, action, dir string, lookup func(string) (string, b
 }
 
 // exchangeLines writes a line and reads the answer of the daemon.
-func exchangeLines(conn net.Conn, r *bufio.Reader, line any, answer *welcome) error {
-	if err := writeLine(conn, line); err != nil {
+func exchangeLines(conn net.Conn, r *bufio.Reader, line any, answer *Welcome) error {
+	if err := WriteLine(conn, line); err != nil {
 		return err
 	}
-	*answer = welcome{}
-	if err := readLine(r, answer); err != nil {
+	*answer = Welcome{}
+	if err := ReadLine(r, answer); err != nil {
 		return err
 	}
 	switch {

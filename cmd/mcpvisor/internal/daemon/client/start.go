@@ -1,4 +1,4 @@
-package daemon
+package client
 
 import (
 	"bufio"
@@ -22,23 +22,42 @@ import (
 // startTime bounds the wait for a daemon that has just been started, and for one that is ending.
 const startTime = 15 * time.Second
 
+// Command is the hidden command by which this program becomes the daemon.
+const Command = "__daemon"
+
+// DrainTime bounds the calls that are answered before a daemon ends, CloseTime the end of the servers after that.
+const (
+	DrainTime = 10 * time.Second
+	CloseTime = 10 * time.Second
+)
+
 // Dial connects to the daemon of this user for the servers of a directory, and starts a daemon if there is none. lookup gives the
 // variables that the daemon asks for. The reader has what the daemon sends; notes are for the person.
 func Dial(ctx context.Context, dir string, lookup func(string) (string, bool)) (conn net.Conn, r *bufio.Reader, notes []string, err error) {
-	return dialFor(ctx, actionServe, dir, lookup)
+	d := dialer{action: ActionServe, dir: dir, lookup: lookup, mayStart: true}
+	return d.dial(ctx)
 }
 
 // Hold makes the daemon keep the servers of a directory until it is asked to end, and starts a daemon if there is none.
 func Hold(ctx context.Context, dir string, lookup func(string) (string, bool)) (notes []string, err error) {
-	conn, _, notes, err := dialFor(ctx, actionHold, dir, lookup)
+	d := dialer{action: ActionHold, dir: dir, lookup: lookup, mayStart: true}
+	conn, _, notes, err := d.dial(ctx)
 	if err != nil {
 		return nil, err
 	}
 	return notes, conn.Close()
 }
 
-// dialFor does the work of Dial and Hold.
-func dialFor(ctx context.Context, action, dir string, lookup func(string) (string, bool)) (conn net.Conn, r *bufio.Reader, notes []string, err error) {
+// dialer finds a daemon for one purpose.
+type dialer struct {
+	action, dir string
+	lookup      func(string) (string, bool)
+	// mayStart says that a daemon is started if there is none; started that this was done.
+	mayStart, started bool
+}
+
+// dial connects and greets, until a daemon is ready, one refuses, or startTime has passed.
+func (d *dialer) dial(ctx context.Context) (conn net.Conn, r *bufio.Reader, notes []string, err error) {
 	location, err := control.DaemonLocationOf()
 	if err != nil {
 		return nil, nil, nil, err
@@ -47,14 +66,14 @@ func dialFor(ctx context.Context, action, dir string, lookup func(string) (strin
 	defer cancel()
 	for {
 		conn, err = control.DialDaemon(ctx, location)
-		if errors.Is(err, control.ErrNotRunning) {
-			conn, err = startDaemon(ctx, location)
+		if d.mayStart && errors.Is(err, control.ErrNotRunning) {
+			conn, d.started, err = startDaemon(ctx, location)
 		}
 		if err != nil {
 			return nil, nil, nil, err
 		}
 		stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
-		r, notes, err = introduce(conn, action, dir, lookup)
+		r, notes, err = d.introduce(conn)
 		if stop(); err == nil {
 			return conn, r, notes, nil
 		}
@@ -70,43 +89,44 @@ func dialFor(ctx context.Context, action, dir string, lookup func(string) (strin
 	}
 }
 
-// startDaemon starts a daemon, under a lock so that of many bridges one does, and waits until it accepts connections.
-func startDaemon(ctx context.Context, location control.DaemonLocation) (net.Conn, error) {
+// startDaemon starts a daemon, under a lock so that of many bridges one does, and waits until it accepts connections. started says that
+// the daemon on the connection is the one that this process has started.
+func startDaemon(ctx context.Context, location control.DaemonLocation) (conn net.Conn, started bool, err error) {
 	if err := os.MkdirAll(filepath.Dir(location.Starting), 0o700); err != nil {
-		return nil, startError(location, err)
+		return nil, false, startError(location, err)
 	}
 	lock := flock.New(location.Starting, flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o600))
 	if ok, err := lock.TryLockContext(ctx, 10*time.Millisecond); err != nil || !ok {
-		return nil, startError(location, errors.Join(errors.New("another process has been starting it for too long"), err))
+		return nil, false, startError(location, errors.Join(errors.New("another process has been starting it for too long"), err))
 	}
 	defer func() { _ = lock.Unlock() }()
 	// The one who had the lock before has started it.
 	if conn, err := control.DialDaemon(ctx, location); err == nil || !errors.Is(err, control.ErrNotRunning) {
-		return conn, err
+		return conn, false, err
 	}
 	ended, err := spawn(location)
 	if err != nil {
-		return nil, startError(location, err)
+		return nil, false, startError(location, err)
 	}
 	for {
 		conn, err := control.DialDaemon(ctx, location)
 		if !errors.Is(err, control.ErrNotRunning) {
-			return conn, err
+			return conn, true, err
 		}
 		select {
 		case err := <-ended:
 			// Another daemon may have been faster, or still be ending.
 			if conn, dialErr := control.DialDaemon(ctx, location); dialErr == nil {
-				return conn, nil
+				return conn, false, nil
 			}
 			if sleepFor(ctx, 100*time.Millisecond) != nil {
-				return nil, startError(location, err)
+				return nil, false, startError(location, err)
 			}
 			if ended, err = spawn(location); err != nil {
-				return nil, startError(location, err)
+				return nil, false, startError(location, err)
 			}
 		case <-ctx.Done():
-			return nil, startError(location, ctx.Err())
+			return nil, false, startError(location, ctx.Err())
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
@@ -198,12 +218,12 @@ func End(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	defer conn.Close()
-	deadline := time.Now().Add(drainTime + closeTime + 5*time.Second)
+	deadline := time.Now().Add(DrainTime + CloseTime + 5*time.Second)
 	_ = conn.SetDeadline(deadline)
 	h := ownHello()
-	h.Action = actionEnd
+	h.Action = ActionEnd
 	r := bufio.NewReader(conn)
-	var answer welcome
+	var answer Welcome
 	if err := exchangeLines(conn, r, h, &answer); !errors.Is(err, errDraining) {
 		if err == nil {
 			err = fmt.Errorf("the daemon (process %d) does not end", answer.PID)
