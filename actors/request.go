@@ -80,12 +80,6 @@ func NewToolCall(server, tool string) *Request {
 	return r
 }
 
-// Copy returns a request to be sent in the place of this one.
-func (r *Request) Copy() *Request {
-	clone := *r
-	return &clone
-}
-
 // Release gives a request back that has ended and that nothing refers to any more.
 func (r *Request) Release() {
 	*r = Request{}
