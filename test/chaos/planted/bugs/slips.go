@@ -494,7 +494,7 @@ var slipsInSession = inPackage("transports/session",
 	},
 	// A callback of a caller runs no more after the call has returned.
 	Bug{
-		Name: "progress-after-the-end", In: "progressReporter.deliverReport", Old: "!p.finished", New: "p.callback != nil",
+		Name: "progress-after-the-end", In: "progressReporter.deliverReport", Old: "p.finished", New: "p.callback == nil",
 		Finds: []string{"I2"}, Why: "a caller hears of progress after its call has ended",
 	},
 	Bug{
