@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/mcpvisor/mcpvisor/actors"
+	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
@@ -48,4 +49,17 @@ func (m *Manager) Capabilities(server string) *session.Capabilities {
 		return &info.Capabilities
 	}
 	return nil
+}
+
+// EraOf returns the era that a connected server speaks, EraAuto if it is not connected or has not said it yet.
+func (m *Manager) EraOf(server string) messages.Era {
+	cell := m.shared.CellOf(server)
+	if cell == nil {
+		return messages.EraAuto
+	}
+	s := cell.View().Session
+	if s == nil {
+		return messages.EraAuto
+	}
+	return s.Era()
 }

@@ -45,21 +45,16 @@ func (g *Gateway) callTool(ctx context.Context, v *view, r *serve.Request) ([]by
 	if e := v.checkParamHeaders(r, shown, args); e != nil {
 		return nil, e
 	}
-	wishes, e := g.forwardOptions(r, to, in)
-	if e != nil {
-		return nil, e
-	}
-	ctx, done := g.callerContext(ctx, r)
-	defer done()
-	option := func(o *wire.Options) {
-		*o = wishes
-		o.OmitArguments = true
-		o.ArgumentsWritten = len(args) > 0 && bytes.IndexByte(args, '\n') < 0 && bytes.IndexByte(args, '\r') < 0
-	}
-	m, ctx := g.all.Owner(ctx, to.server)
-	res, err := m.CallServerTool(ctx, to.server, to.name, json.RawMessage(args), option)
-	if err != nil {
-		return failedCall(err)
-	}
-	return g.sealInput(r, to, res.Raw)
+	return g.performRequest(ctx, r, to, in, args, func(ctx context.Context, wishes wire.Options, args []byte) ([]byte, *serve.Error) {
+		m, ctx := g.all.Owner(ctx, to.server)
+		res, err := m.CallServerTool(ctx, to.server, to.name, json.RawMessage(args), func(o *wire.Options) {
+			*o = wishes
+			o.OmitArguments = true
+			o.ArgumentsWritten = len(args) > 0 && bytes.IndexByte(args, '\n') < 0 && bytes.IndexByte(args, '\r') < 0
+		})
+		if err != nil {
+			return failedCall(err)
+		}
+		return res.Raw, nil
+	})
 }

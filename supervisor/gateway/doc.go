@@ -19,8 +19,15 @@
 //   - A question of a server reaches the agent whose request it belongs to, where the protocol says who that is, or where
 //     all requests that the server has not answered are that agent's; else it is refused.
 //   - A resource that several agents watch is watched once at its server.
+//   - A server of the legacy era can ask an agent of the modern era in the middle of a call. The call is suspended: the agent gets the
+//     questions as its result, and the call itself goes on when they are answered. It runs once, whatever comes back how often. What
+//     names it is sealed, and good for one answer to the same request of the same principal on the same path. A call whose questions
+//     are not answered within five minutes is cancelled at its server.
 //
-// Not promised: that a server of the legacy era can ask an agent of the modern era; its question is refused with the reason. Tasks
+// Not promised: that a question finds its agent at a server which several share. Such a server does not say about which request it
+// asks, unless it speaks HTTP: the question is refused as long as requests of two agents are there (share "principal" helps). The
+// agents of the modern era of one principal cannot be told apart: there the question is taken for that of the only request that does
+// not wait for an answer. 64 calls of a principal, and 1,024 in all, wait for answers; the question of one more is refused. Tasks
 // are followed here: an agent gets the result of a call that became one, and cannot take it over. Log messages that belong to no
 // request of an agent reach nobody.
 //
@@ -32,7 +39,9 @@
 //	gateway.go    the service: which method goes where
 //	view.go       what an agent sees, rendered; names.go the names in it
 //	call.go       tools; offers.go resources, prompts and completion; subscribe.go what agents watch
-//	forward.go    what a request takes along: _meta, progress, capabilities, questions
+//	forward.go    what a request takes along: _meta, progress, capabilities
+//	questions.go  who answers in the legacy era; modern.go in the modern one
+//	suspension.go a call that waits for answers, as a pure machine; suspended.go all of them, and their clocks
 //	outcome.go    errors as answers; state.go the state that a server hands to an agent
 //	watch.go      the one goroutine that turns events into notices
 //

@@ -51,22 +51,23 @@ func takeParams(params []byte, written ...string) (in input) {
 	return in
 }
 
-// forwardOptions returns what goes to the server beside the request itself: what of _meta is not of this hop, the wish for progress,
-// what the agent can be asked, and what it answers.
+// forwardOptions returns what goes to the server beside the request itself: what of _meta is not of this hop, the wish of a session for
+// progress, what the agent can be asked, and what it answers.
 func (g *Gateway) forwardOptions(r *serve.Request, to named, in input) (o wire.Options, e *serve.Error) {
-	if token := readMeta(r.Meta, &o); token != nil {
-		o.ProgressParams = func(params json.RawMessage) {
-			if params = withToken(params, token); params != nil {
-				r.Notify("notifications/progress", params)
-			}
-		}
-	}
+	keepMeta(r.Meta, &o)
 	// "Never more, never less" than the agent itself can be asked: servers of the modern era read it with each request.
 	if o.Capabilities = r.Capabilities; len(o.Capabilities) == 0 {
 		o.Capabilities = json.RawMessage("{}")
 	}
 	o.Input = in.others
 	if !r.Modern() {
+		if token := progressToken(r.Meta); token != nil {
+			o.ProgressParams = func(params json.RawMessage) {
+				if params = withToken(params, token); params != nil {
+					r.Notify("notifications/progress", params)
+				}
+			}
+		}
 		if st := stateOf(r.Session); st.leveled.Load() {
 			o.LogLevel = messages.LogLevels[st.level.Load()]
 		}
@@ -86,20 +87,25 @@ func (g *Gateway) forwardOptions(r *serve.Request, to named, in input) (o wire.O
 	return o, nil
 }
 
-// readMeta puts what goes on into o, and returns the agent's progress token, nil for none.
-func readMeta(meta []byte, o *wire.Options) (token []byte) {
+// progressToken returns the agent's token for progress, nil for none.
+func progressToken(meta []byte) []byte {
+	value := rawjson.Member(meta, "progressToken")
+	if rawjson.IsText(value) || len(value) > 0 && (value[0] == '-' || value[0] >= '0' && value[0] <= '9') {
+		return value
+	}
+	return nil
+}
+
+// keepMeta puts what of an agent's _meta goes on into o.
+func keepMeta(meta []byte, o *wire.Options) {
 	if len(meta) <= 2 {
-		return nil
+		return
 	}
 	var kept []byte
 	for m := rawjson.ObjectAt(meta, 0, 0); m.Next(); {
 		value := m.Skip()
 		switch name := string(m.Name); {
-		case name == "progressToken":
-			if rawjson.IsText(value) || len(value) > 0 && (value[0] == '-' || value[0] >= '0' && value[0] <= '9') {
-				token = value
-			}
-		case strings.HasPrefix(name, reserved):
+		case name == "progressToken", strings.HasPrefix(name, reserved):
 		default:
 			if kept == nil {
 				kept = append(kept, '{')
@@ -113,7 +119,6 @@ func readMeta(meta []byte, o *wire.Options) (token []byte) {
 	if kept != nil {
 		o.Meta = append(kept, '}')
 	}
-	return token
 }
 
 // withToken returns the params of a progress notification with another token, and all else byte for byte.
@@ -133,13 +138,24 @@ func withToken(params, token []byte) []byte {
 // requestKey leads from the context of a request to the agent's request, for the questions about it.
 type requestKey struct{}
 
-// callerContext returns the context in which a request is made: in the name of its principal, with the one who answers questions
-// about it. done must be called when the request has ended.
-func (g *Gateway) callerContext(ctx context.Context, r *serve.Request) (_ context.Context, done func()) {
-	ctx = context.WithValue(ctx, requestKey{}, r)
+// performRequest sends a request to its server in the name of its agent, who is asked what the server asks about it.
+func (g *Gateway) performRequest(ctx context.Context, r *serve.Request, to named, in input, arguments []byte, send sender) ([]byte, *serve.Error) {
 	if r.Modern() {
-		return messages.WithAnswerer(ctx, modernAnswerer(r)), func() {}
+		return g.performModern(ctx, r, to, in, arguments, send)
 	}
+	wishes, e := g.forwardOptions(r, to, in)
+	if e != nil {
+		return nil, e
+	}
+	ctx, done := g.sessionContext(ctx, r)
+	defer done()
+	return send(ctx, wishes, arguments)
+}
+
+// sessionContext returns the context in which a request of a session is made, with the one who answers the questions about it. done
+// must be called when the request has ended.
+func (g *Gateway) sessionContext(ctx context.Context, r *serve.Request) (_ context.Context, done func()) {
+	ctx = context.WithValue(ctx, requestKey{}, r)
 	st := stateOf(r.Session)
 	st.beginRequest(r)
 	return messages.WithAnswerer(ctx, &st.answerer), func() { st.endRequest(r) }

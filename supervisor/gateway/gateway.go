@@ -37,9 +37,12 @@ type Gateway struct {
 	naming   messages.Naming
 	watching []*supervisor.Watcher
 	work     sync.WaitGroup
-	stop     context.CancelFunc
-	states   cipher.AEAD
-	watches  watches
+	// lifetime ends with the gateway.
+	lifetime  context.Context //nolint:containedctx // it is that of the gateway
+	stop      context.CancelFunc
+	states    cipher.AEAD
+	watches   watches
+	suspended suspendedCalls
 
 	// changed gets a value when said, which saidMu guards, has something for agents.
 	changed chan struct{}
@@ -51,6 +54,8 @@ type Gateway struct {
 	filters map[string]*filter
 	// scopes are those of the filters, by the views of path and credential.
 	scopes map[[2]string]*scope
+	// agents are those of the modern era, by their principals.
+	agents map[string]*modernAgents
 	// level is the least severe level of log messages that servers of the legacy era were asked for.
 	level string
 }
@@ -74,8 +79,8 @@ func New(cfg Config) *Gateway {
 		cfg.Prefix = PrefixAlways
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	g := &Gateway{all: append(joined.Managers{cfg.Manager}, cfg.Shared...), cfg: cfg, naming: namingFor(cfg.Name), stop: stop, views: map[viewKey]*view{},
-		states: newStateCipher(), changed: make(chan struct{}, 1)} // capacity 1: a change that comes during a comparison causes one more
+	g := &Gateway{all: append(joined.Managers{cfg.Manager}, cfg.Shared...), cfg: cfg, naming: namingFor(cfg.Name), lifetime: ctx, stop: stop,
+		views: map[viewKey]*view{}, agents: map[string]*modernAgents{}, states: newStateCipher(), changed: make(chan struct{}, 1)} // capacity 1: a change that comes during a comparison causes one more
 	g.watches.g = g
 	g.SetViews(cfg.Views)
 	for _, m := range g.all {
@@ -85,9 +90,10 @@ func New(cfg Config) *Gateway {
 	return g
 }
 
-// Close ends the watching. Requests that run are ended by their endpoint.
+// Close ends the watching, and the calls that wait for answers of their agents. Requests that run are ended by their endpoint.
 func (g *Gateway) Close() {
 	g.stop()
+	g.suspended.closeSuspended()
 	for _, w := range g.watching {
 		w.Close()
 	}

@@ -192,23 +192,21 @@ func unknownResource(uri string, modern bool) *serve.Error {
 	return &serve.Error{Code: notFoundCode(modern), Message: "Resource not found", Data: data}
 }
 
-// forwardRead sends a request on, with fields and what in has of its params, and returns the server's own result. cached results get the hints that the modern era demands.
+// forwardRead sends a request on, with fields and what in has of its params, and returns the server's own result. cached results get the
+// hints that the modern era demands.
 func (g *Gateway) forwardRead(ctx context.Context, r *serve.Request, to named, name string, fields []byte, in input, cached bool) ([]byte, *serve.Error) {
-	wishes, e := g.forwardOptions(r, to, in)
-	if e != nil {
-		return nil, e
-	}
-	ctx, done := g.callerContext(ctx, r)
-	defer done()
-	m, ctx := g.all.Owner(ctx, to.server)
-	result, err := m.Forward(ctx, to.server, r.Method, name, fields, func(o *wire.Options) { *o = wishes })
-	if err != nil {
-		return nil, failedRead(err, r.Modern())
-	}
-	if cached && r.Modern() {
-		result = withCacheHints(result)
-	}
-	return g.sealInput(r, to, result)
+	modern, method := r.Modern(), r.Method
+	return g.performRequest(ctx, r, to, in, fields, func(ctx context.Context, wishes wire.Options, fields []byte) ([]byte, *serve.Error) {
+		m, ctx := g.all.Owner(ctx, to.server)
+		result, err := m.Forward(ctx, to.server, method, name, fields, func(o *wire.Options) { *o = wishes })
+		if err != nil {
+			return nil, failedRead(err, modern)
+		}
+		if cached && modern {
+			result = withCacheHints(result)
+		}
+		return result, nil
+	})
 }
 
 // withCacheHints returns a result with the hints, unless it has them or asks for input.

@@ -9,7 +9,6 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 	"github.com/mcpvisor/mcpvisor/supervisor"
-	"github.com/mcpvisor/mcpvisor/transports/serve"
 )
 
 // PassQuestions makes the servers of a manager know that they may ask, because an agent may answer. A function that cfg has stays:
@@ -89,10 +88,14 @@ func (a *asker) answerElicit(ctx context.Context, q messages.ElicitRequest) (res
 	if err != nil {
 		return res, err
 	}
-	// The server gets the agent's own bytes; of them only what is compared with the form is read.
+	return readElicitation(raw), nil
+}
+
+// readElicitation reads an agent's answer. The server gets the agent's own bytes; of them only what is compared with the form is read.
+func readElicitation(raw []byte) (res messages.ElicitResult) {
 	res.Action, _ = rawjson.Text(rawjson.Member(raw, "action"))
 	res.Content, res.Raw = rawjson.Member(raw, "content"), raw
-	return res, nil
+	return res
 }
 
 func (a *asker) answerSample(ctx context.Context, q messages.SampleRequest) (json.RawMessage, error) {
@@ -104,6 +107,11 @@ func (a *asker) answerRoots(ctx context.Context, _ string) ([]messages.Root, err
 	if err != nil {
 		return nil, err
 	}
+	return readRoots(raw)
+}
+
+// readRoots reads an agent's list of roots.
+func readRoots(raw []byte) ([]messages.Root, error) {
 	list := rawjson.Member(raw, "roots")
 	if !rawjson.IsArray(list) {
 		return nil, errors.New("the agent's answer is no list of roots")
@@ -130,25 +138,4 @@ func wantsLog(params []byte, least int) bool {
 	level, _ := rawjson.Text(rawjson.Member(params, "level"))
 	rank := levelRank(level)
 	return rank < 0 || rank >= least
-}
-
-// modernAnswerer answers for one request of the modern era. Its agent can be asked by an answer only, and a server of the legacy era
-// waits for its own request: that is refused, and said.
-func modernAnswerer(r *serve.Request) *messages.Answerer {
-	refusal := notAsked("the agent speaks the modern era, and the server asks as one of the legacy era: connect the agent with initialize")
-	a := &messages.Answerer{
-		Elicit: func(context.Context, messages.ElicitRequest) (res messages.ElicitResult, err error) {
-			return res, refusal
-		},
-		Sample: func(context.Context, messages.SampleRequest) (json.RawMessage, error) { return nil, refusal },
-		Roots:  func(context.Context, string) ([]messages.Root, error) { return nil, refusal },
-	}
-	if least := levelRank(r.LogLevel); least >= 0 {
-		a.Log = func(_ context.Context, params json.RawMessage) {
-			if wantsLog(params, least) {
-				r.Notify("notifications/message", params)
-			}
-		}
-	}
-	return a
 }

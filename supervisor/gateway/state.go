@@ -4,6 +4,7 @@ import (
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
 	"time"
@@ -37,11 +38,67 @@ func newStateCipher() cipher.AEAD {
 // stateOwner returns what a state is bound to.
 func stateOwner(r *serve.Request, to named) []byte {
 	var b []byte
-	for _, part := range []string{r.Session.Principal.Name, r.Method, to.server, to.name} {
+	for _, part := range []string{r.Session.Principal.Name, r.Session.Principal.View, r.Session.Path.View, r.Session.Path.Server, r.Method, to.server, to.name} {
 		b = binary.AppendUvarint(b, uint64(len(part)))
 		b = append(b, part...)
 	}
 	return b
+}
+
+// handleOwner returns what the state of a suspended call is bound to: the arguments, too, because the answers are about a call with
+// these and no others.
+func handleOwner(r *serve.Request, to named, arguments []byte) []byte {
+	switch {
+	case len(arguments) == 0:
+		arguments = []byte("{}")
+	case arguments[0] != '{': // the members of params, without braces
+		arguments = append(append([]byte{'{'}, arguments...), '}')
+	}
+	if form, err := rawjson.Canonical(arguments); err == nil {
+		arguments = form
+	}
+	sum := sha256.Sum256(arguments)
+	return append(append(stateOwner(r, to), "suspended"...), sum[:]...)
+}
+
+// sealHandle returns the state with which an agent comes back to a suspended call. It is good for an hour, so that an agent which is
+// late learns what became of the call.
+func (g *Gateway) sealHandle(r *serve.Request, c *modernCall, round uint64) string {
+	plain := binary.AppendVarint(nil, time.Now().Add(stateLifetime).Unix())
+	plain = append(binary.AppendUvarint(plain, round), c.id...)
+	return base64.RawURLEncoding.EncodeToString(g.states.Seal(nil, nil, plain, handleOwner(r, c.to, c.arguments)))
+}
+
+// openHandle returns which call, and which round of it, a state names; false if it is no state of a suspended call, or not that of
+// this request.
+func (g *Gateway) openHandle(r *serve.Request, to named, arguments, state []byte) (id string, round uint64, ok bool) {
+	plain, ok := g.unseal(state, handleOwner(r, to, arguments))
+	if !ok {
+		return "", 0, false
+	}
+	round, n := binary.Uvarint(plain)
+	if n <= 0 {
+		return "", 0, false
+	}
+	return string(plain[n:]), round, true
+}
+
+// unseal opens a state, and returns what stands behind its time.
+func (g *Gateway) unseal(state, owner []byte) ([]byte, bool) {
+	text, ok := rawjson.Text(state)
+	sealed, err := base64.RawURLEncoding.DecodeString(text)
+	if !ok || err != nil {
+		return nil, false
+	}
+	plain, err := g.states.Open(nil, nil, sealed, owner)
+	if err != nil {
+		return nil, false
+	}
+	until, n := binary.Varint(plain)
+	if n <= 0 || time.Now().Unix() > until {
+		return nil, false
+	}
+	return plain[n:], true
 }
 
 // sealInput seals the state in a result that asks for input; every other result is returned as it is.
@@ -66,18 +123,5 @@ func (g *Gateway) sealInput(r *serve.Request, to named, result []byte) ([]byte, 
 
 // openState returns the server's own state, as JSON.
 func (g *Gateway) openState(r *serve.Request, to named, state []byte) ([]byte, bool) {
-	text, ok := rawjson.Text(state)
-	sealed, err := base64.RawURLEncoding.DecodeString(text)
-	if !ok || err != nil {
-		return nil, false
-	}
-	plain, err := g.states.Open(nil, nil, sealed, stateOwner(r, to))
-	if err != nil {
-		return nil, false
-	}
-	until, n := binary.Varint(plain)
-	if n <= 0 || time.Now().Unix() > until {
-		return nil, false
-	}
-	return plain[n:], true
+	return g.unseal(state, stateOwner(r, to))
 }

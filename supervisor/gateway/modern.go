@@ -1,0 +1,332 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/messages/rawjson"
+	"github.com/mcpvisor/mcpvisor/transports/serve"
+	wire "github.com/mcpvisor/mcpvisor/transports/session"
+)
+
+// modernAgents are the agents of the modern era of one principal. They have no sessions: what a server asks about their requests is
+// answered by the principal, and by nobody else.
+type modernAgents struct {
+	g         *Gateway
+	principal string
+	answerer  messages.Answerer
+
+	mu sync.Mutex
+	// running are the requests that their servers have not answered.
+	running map[*modernCall]struct{}
+}
+
+// agentsOf returns the agents of a principal.
+func (g *Gateway) agentsOf(principal string) *modernAgents {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	a := g.agents[principal]
+	if a == nil {
+		a = &modernAgents{g: g, principal: principal, running: map[*modernCall]struct{}{}}
+		a.answerer = messages.Answerer{Relays: true, Elicit: a.answerElicit, Sample: a.answerSample, Roots: a.answerRoots, Log: a.passLog}
+		g.agents[principal] = a
+	}
+	return a
+}
+
+// modernCall is one request of an agent of the modern era, as long as its server works on it or its result waits for the agent.
+type modernCall struct {
+	agents *modernAgents
+	to     named
+	// arguments identify the request beside its names; they belong to the call.
+	arguments []byte
+	cancel    context.CancelCauseFunc
+	// wake says that there are questions; done is closed when the call has ended, after result and problem are set.
+	wake, done chan struct{}
+	result     []byte
+	problem    *serve.Error
+
+	mu sync.Mutex
+	suspension
+	// request is the one that waits for the call, with its progress token; nil while none does.
+	request *serve.Request
+	token   []byte
+	// capabilities is what the agent has declared with its last request, as far as it can be asked at all.
+	capabilities []byte
+	// id names the call in states; empty as long as it has not asked. how says how it has ended, once it is over.
+	id, how string
+	answers map[string]chan []byte
+	expiry  *time.Timer
+}
+
+// setRequest makes a request the one that waits. The caller holds mu, or nobody else knows the call.
+func (c *modernCall) setRequest(r *serve.Request) {
+	c.request, c.token = r, progressToken(r.Meta)
+}
+
+// closeCall records how the call has ended. The caller holds mu.
+func (c *modernCall) closeCall(how string) {
+	c.how, c.request = how, nil
+}
+
+// wakeUp makes the waiting request look for questions.
+func (c *modernCall) wakeUp() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// waitingRequest returns the request that waits for the call, nil if none does.
+func (c *modernCall) waitingRequest() (r *serve.Request, token []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.request, c.token
+}
+
+// passProgress passes a progress notification on to the request that waits; without one it is lost.
+func (c *modernCall) passProgress(params json.RawMessage) {
+	r, token := c.waitingRequest()
+	if r == nil || token == nil {
+		return
+	}
+	if params = withToken(params, token); params != nil {
+		r.Notify("notifications/progress", params)
+	}
+}
+
+// callKey leads from the context of a request to its modernCall.
+type callKey struct{}
+
+// mayBeAsked reports whether a request may be answered with a question, and its agent can be asked anything.
+//
+// 2026-07-28: "Servers MUST NOT send InputRequiredResult responses on any other client requests."
+func mayBeAsked(r *serve.Request) bool {
+	switch r.Method {
+	case "tools/call", "prompts/get", "resources/read":
+	default:
+		return false
+	}
+	for _, ability := range []string{"elicitation", "sampling", "roots"} {
+		if !rawjson.IsNull(rawjson.Member(r.Capabilities, ability)) {
+			return true
+		}
+	}
+	return false
+}
+
+// A sender sends a request to a server and returns the answer. The arguments are those that the agent gave.
+type sender func(ctx context.Context, o wire.Options, arguments []byte) ([]byte, *serve.Error)
+
+// performModern performs a request of the modern era. If its server may ask in the middle of it, as servers of the legacy era do, the
+// request runs on a goroutine of its own, and the agent gets the questions as a result.
+func (g *Gateway) performModern(ctx context.Context, r *serve.Request, to named, in input, arguments []byte, send sender) ([]byte, *serve.Error) {
+	if in.state != nil {
+		if id, round, ok := g.openHandle(r, to, arguments, in.state); ok {
+			return g.resumeCall(ctx, r, id, round, in.responses)
+		}
+	}
+	wishes, e := g.forwardOptions(r, to, in)
+	if e != nil {
+		return nil, e
+	}
+	c := &modernCall{agents: g.agentsOf(r.Session.Principal.Name), to: to}
+	c.setRequest(r)
+	if c.token != nil {
+		wishes.ProgressParams = c.passProgress
+	}
+	suspendable := mayBeAsked(r) && g.all.Of(to.server).EraOf(to.server) != messages.EraModern
+	if suspendable {
+		c.capabilities = bytes.Clone(r.Capabilities)
+	}
+	c.agents.begin(c)
+	if !suspendable {
+		defer c.agents.finish(c)
+		return g.sendSealed(c.contextOf(ctx), r, to, wishes, arguments, send)
+	}
+	// The bytes of the request end with it, and the call may outlive it.
+	c.arguments, wishes.Capabilities = bytes.Clone(arguments), c.capabilities
+	c.wake, c.done = make(chan struct{}, 1), make(chan struct{}) // capacity 1: several questions wake once
+	c.answers = map[string]chan []byte{}
+	own, cancel := context.WithCancelCause(c.contextOf(context.WithoutCancel(ctx)))
+	c.cancel = cancel
+	g.work.Go(func() {
+		defer cancel(nil)
+		defer context.AfterFunc(g.lifetime, func() { cancel(context.Canceled) })()
+		c.runCall(func() ([]byte, *serve.Error) { return g.sendSealed(own, r, to, wishes, c.arguments, send) })
+	})
+	return g.awaitCall(ctx, r, c)
+}
+
+// sendSealed sends a request, and seals the state that a server of the modern era answers with. Of r it needs what outlives the
+// request.
+func (g *Gateway) sendSealed(ctx context.Context, r *serve.Request, to named, o wire.Options, arguments []byte, send sender) ([]byte, *serve.Error) {
+	result, e := send(ctx, o, arguments)
+	if e != nil {
+		return nil, e
+	}
+	return g.sealInput(r, to, result)
+}
+
+// runCall performs the call to its end. A panic costs this call only.
+func (c *modernCall) runCall(send func() ([]byte, *serve.Error)) {
+	defer func() {
+		if recover() != nil {
+			c.result, c.problem = nil, &serve.Error{Code: serve.CodeInternal, Message: "a defect of mcpvisor ended the request"}
+		}
+		c.agents.finish(c)
+		c.mu.Lock()
+		c.end()
+		c.mu.Unlock()
+		close(c.done)
+	}()
+	c.result, c.problem = send()
+}
+
+func (a *modernAgents) begin(c *modernCall) {
+	a.mu.Lock()
+	a.running[c] = struct{}{}
+	a.mu.Unlock()
+}
+
+func (a *modernAgents) finish(c *modernCall) {
+	a.mu.Lock()
+	delete(a.running, c)
+	a.mu.Unlock()
+}
+
+// contextOf returns the context in which the request is made, from which a question leads back to the call.
+func (c *modernCall) contextOf(ctx context.Context) context.Context {
+	return messages.WithAnswerer(context.WithValue(ctx, callKey{}, c), &c.agents.answerer)
+}
+
+// callOf returns the call to which a question of a server belongs. Where the server does not say it, everything that it has not
+// answered is this principal's, for else nobody would be asked here; and if then all of its calls but one wait for an answer to what
+// was asked already, it is that one. Otherwise there is none.
+func (a *modernAgents) callOf(ctx context.Context, server string) *modernCall {
+	if c, ok := ctx.Value(callKey{}).(*modernCall); ok {
+		return c
+	}
+	if owner, _, ok := a.g.all.Of(server).InstanceOf(server); ok {
+		server = owner
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var found *modernCall
+	for c := range a.running {
+		if c.to.server != server {
+			continue
+		}
+		c.mu.Lock()
+		waits := c.stage != working
+		c.mu.Unlock()
+		if waits {
+			continue
+		}
+		if found != nil {
+			return nil
+		}
+		found = c
+	}
+	return found
+}
+
+// askAgent puts a question into the answer to the request that waits for the call, and waits for the agent's next request.
+func (a *modernAgents) askAgent(ctx context.Context, server, ability, method string, params []byte) ([]byte, error) {
+	c := a.callOf(ctx, server)
+	if c == nil {
+		return nil, errNobody
+	}
+	c.mu.Lock()
+	can := canBeAsked(c.capabilities, ability, params)
+	c.mu.Unlock()
+	switch {
+	case !can:
+		return nil, notAsked("the agent has not declared " + ability + ", or its request may not be answered with a question")
+	case !a.g.suspended.reserve(c):
+		return nil, notAsked(fmt.Sprintf("%d calls of this agent, or %d of all agents, wait for answers already", maxSuspendedOf, maxSuspended))
+	}
+	if params == nil {
+		params = []byte("{}")
+	}
+	answer := make(chan []byte, 1) // capacity 1: who brings the answer does not wait
+	c.mu.Lock()
+	id := c.addQuestion(method, bytes.Clone(params))
+	if id != "" {
+		c.answers[id] = answer
+	}
+	c.mu.Unlock()
+	if id == "" {
+		return nil, notAsked("too many questions about one call are open")
+	}
+	c.wakeUp()
+	select {
+	case b := <-answer:
+		return b, nil
+	case <-c.done:
+	case <-ctx.Done():
+	}
+	c.mu.Lock()
+	c.dropQuestion(id)
+	delete(c.answers, id)
+	c.mu.Unlock()
+	return nil, &messages.Error{Op: "answer", Class: messages.ClassCanceled, Text: "the question was taken back"}
+}
+
+// canBeAsked reports whether an agent has declared what a question needs: the ability, and that of its kind.
+func canBeAsked(capabilities []byte, ability string, params []byte) bool {
+	declared := rawjson.Member(capabilities, ability)
+	if rawjson.IsNull(declared) {
+		return false
+	}
+	switch ability {
+	case "elicitation":
+		if mode, _ := rawjson.Text(rawjson.Member(params, "mode")); mode == messages.ElicitURL {
+			return !rawjson.IsNull(rawjson.Member(declared, "url"))
+		}
+	case "sampling":
+		if !rawjson.IsNull(rawjson.Member(params, "tools")) {
+			return !rawjson.IsNull(rawjson.Member(declared, "tools"))
+		}
+	}
+	return true
+}
+
+func (a *modernAgents) answerElicit(ctx context.Context, q messages.ElicitRequest) (res messages.ElicitResult, err error) {
+	raw, err := a.askAgent(ctx, q.Server, "elicitation", "elicitation/create", q.Params)
+	if err != nil {
+		return res, err
+	}
+	return readElicitation(raw), nil
+}
+
+func (a *modernAgents) answerSample(ctx context.Context, q messages.SampleRequest) (json.RawMessage, error) {
+	return a.askAgent(ctx, q.Server, "sampling", "sampling/createMessage", q.Params)
+}
+
+func (a *modernAgents) answerRoots(ctx context.Context, server string) ([]messages.Root, error) {
+	raw, err := a.askAgent(ctx, server, "roots", "roots/list", nil)
+	if err != nil {
+		return nil, err
+	}
+	return readRoots(raw)
+}
+
+// passLog passes a log message on to the request that it belongs to, if that has asked for its level. One that may belong to several
+// is lost.
+func (a *modernAgents) passLog(ctx context.Context, params json.RawMessage) {
+	c, ok := ctx.Value(callKey{}).(*modernCall)
+	if !ok {
+		return
+	}
+	if r, _ := c.waitingRequest(); r != nil {
+		if least := levelRank(r.LogLevel); least >= 0 && wantsLog(params, least) {
+			r.Notify("notifications/message", params)
+		}
+	}
+}
