@@ -34,7 +34,7 @@
 //	stream.go     the answer to one POST: JSON, or a stream of events as soon as there is more than the answer
 //	stdio.go      one agent on lines
 //	message.go    one message, taken apart and written
-//	origin.go     Host and Origin; tokens.go bearer tokens
+//	origin.go     Host and Origin; tokens.go bearer tokens; connections.go how many connections there are
 //
 // Public for the gateway and the command: what it exports may change without notice.
 package serve

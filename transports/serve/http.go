@@ -24,6 +24,11 @@ type Options struct {
 	// flight of one principal, 16,384 and 1,024 if 0; standing requests (subscriptions/listen) are bounded as sessions are.
 	MaxBody                  int64
 	MaxSessions, MaxRequests int
+	// MaxBytes bounds the messages of one principal that are held at once, but for those below 64 KiB; 256 MiB if 0.
+	MaxBytes int64
+	// MaxConnections bounds the connections of Server, 20,000 if 0. One more takes the place of one that has sent no whole request
+	// yet, else of one that waits for its next; where all are in use, it is closed.
+	MaxConnections int
 	// SessionIdle is the time after which a session ends that has neither a request nor a stream, 1 h if 0; its agent gets 404
 	// and begins another one.
 	SessionIdle time.Duration
@@ -41,6 +46,12 @@ func (o Options) withDefaults() Options {
 	}
 	if o.MaxRequests <= 0 {
 		o.MaxRequests = 1_024
+	}
+	if o.MaxBytes <= 0 {
+		o.MaxBytes = 256 << 20
+	}
+	if o.MaxConnections <= 0 {
+		o.MaxConnections = 20_000
 	}
 	if o.SessionIdle <= 0 {
 		o.SessionIdle = time.Hour
@@ -63,21 +74,24 @@ type Handler struct {
 
 	mu       sync.Mutex
 	inFlight map[requestKind]int
+	held     map[string]int64 // bytes of messages, by principal
 	total    int
 	drained  chan struct{} // made by Close, closed with the last request
 }
 
 // NewHandler makes an endpoint.
 func NewHandler(o Options) *Handler {
-	h := &Handler{o: o.withDefaults(), closing: make(chan struct{}), inFlight: map[requestKind]int{}}
+	h := &Handler{o: o.withDefaults(), closing: make(chan struct{}), inFlight: map[requestKind]int{}, held: map[string]int64{}}
 	h.lifetime, h.cut = context.WithCancel(context.Background())
 	h.sessions.idle, h.sessions.most, h.sessions.ended = h.o.SessionIdle, h.o.MaxSessions, h.o.Service.Closed
 	return h
 }
 
-// Server returns a server for the endpoint, whose connections cannot be kept open by silence.
+// Server returns a server for the endpoint, whose connections are bounded and cannot be kept open by silence, nor by reading nothing.
 func (h *Handler) Server() *http.Server {
-	return &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 5 * time.Minute, MaxHeaderBytes: 64 << 10}
+	c := &connections{most: h.o.MaxConnections}
+	return &http.Server{Handler: h, ConnState: c.noteState, ReadHeaderTimeout: 10 * time.Second, WriteTimeout: writeTimeout,
+		IdleTimeout: 5 * time.Minute, MaxHeaderBytes: 64 << 10}
 }
 
 // Sessions returns how many sessions of the legacy era are open.
@@ -163,6 +177,10 @@ func (h *Handler) leaveRequest(p Principal, kind byte) {
 
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.ContentLength != 0 {
+		// Also a request that is refused unread: net/http reads the rest of its body.
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout)) // a connection without deadlines cannot be kept
+	}
 	if !h.o.AnyHost {
 		if problem := checkSource(r, h.o.ExpectHost); problem != "" {
 			writeError(w, nil, &Error{Code: CodeInvalidRequest, Message: problem, status: http.StatusForbidden})
@@ -243,7 +261,9 @@ func (h *Handler) servePost(w http.ResponseWriter, r *http.Request, p Principal,
 		writeError(w, nil, e)
 		return
 	}
-	body, e := h.readBody(w, r)
+	var held int64
+	defer func() { h.releaseBytes(p, held) }()
+	body, e := h.readBody(w, r, p, &held)
 	h.leaveRequest(p, readingKind)
 	if e != nil {
 		writeError(w, nil, e)
@@ -275,15 +295,17 @@ func (h *Handler) servePost(w http.ResponseWriter, r *http.Request, p Principal,
 // bodyTimeout is the time that an agent has for sending a message.
 const bodyTimeout = 30 * time.Second
 
-// readBody reads a message, within the bound.
-func (h *Handler) readBody(w http.ResponseWriter, r *http.Request) ([]byte, *Error) {
+// freeBytes is the size up to which a message is not counted: as many as requests are bounded.
+const freeBytes = 64 << 10
+
+// readBody reads a message, within the bounds. held is what it counts, also with an error.
+func (h *Handler) readBody(w http.ResponseWriter, r *http.Request, p Principal, held *int64) ([]byte, *Error) {
 	tooLarge := &Error{Code: CodeInvalidRequest, Message: "the message is too large", status: http.StatusRequestEntityTooLarge}
 	if r.ContentLength > h.o.MaxBody {
 		return nil, tooLarge
 	}
-	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Now().Add(bodyTimeout)) // a connection without deadlines cannot be kept
-	body := make([]byte, 0, max(r.ContentLength, 512)+1)
+	// What an agent says of the length is not believed until the bytes are there.
+	body := make([]byte, 0, min(max(r.ContentLength, 512), freeBytes-1)+1)
 	from := io.LimitReader(r.Body, h.o.MaxBody+1)
 	for {
 		n, err := from.Read(body[len(body):cap(body)])
@@ -297,12 +319,42 @@ func (h *Handler) readBody(w http.ResponseWriter, r *http.Request) ([]byte, *Err
 		if err != nil {
 			return nil, refused(CodeParse, "the message could not be read to its end")
 		}
-		if len(body) == cap(body) {
-			body = append(body, 0)[:len(body)]
+		if len(body) < cap(body) {
+			continue
 		}
+		size := min(2*int64(cap(body)), h.o.MaxBody+1)
+		if size > freeBytes {
+			if !h.holdBytes(p, size-*held) {
+				return nil, &Error{Code: CodeBusy, Message: "too many bytes of messages are held", status: http.StatusTooManyRequests}
+			}
+			*held = size
+		}
+		body = append(make([]byte, 0, size), body...)
 	}
-	_ = control.SetReadDeadline(time.Time{})
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // it had one, or cannot have any
 	return body, nil
+}
+
+// holdBytes counts bytes for a principal, or refuses them.
+func (h *Handler) holdBytes(p Principal, n int64) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.held[p.Name]+n > h.o.MaxBytes {
+		return false
+	}
+	h.held[p.Name] += n
+	return true
+}
+
+func (h *Handler) releaseBytes(p Principal, n int64) {
+	if n == 0 {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.held[p.Name] -= n; h.held[p.Name] == 0 {
+		delete(h.held, p.Name)
+	}
 }
 
 // accepts reports whether an agent accepts a type of content. One that says nothing accepts all.

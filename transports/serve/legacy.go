@@ -148,6 +148,9 @@ func (h *Handler) serveStream(w http.ResponseWriter, r *http.Request, p Principa
 	if s == nil {
 		return
 	}
+	if r.ContentLength != 0 {
+		_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // the body of a GET is nothing; its end would end the stream
+	}
 	stream := newEventStream(w, h.o.KeepAlive)
 	stream.over = make(chan struct{})
 	stream.beginEvents()

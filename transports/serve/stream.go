@@ -190,7 +190,21 @@ func writeJSON(w http.ResponseWriter, status int, body []byte) {
 	if status != http.StatusOK {
 		w.WriteHeader(status)
 	}
-	_, _ = w.Write(body) // an agent that has gone does not get its answer
+	// The deadline is renewed with each part, so that it bounds how long an agent reads nothing and not how long it reads.
+	control := http.NewResponseController(w)
+	for {
+		part := body[:min(len(body), writePart)]
+		_ = control.SetWriteDeadline(time.Now().Add(writeTimeout)) // a writer without deadlines has none to miss
+		if _, err := w.Write(part); err != nil {
+			return // an agent that has gone does not get its answer
+		}
+		if body = body[len(part):]; len(body) == 0 {
+			return
+		}
+	}
 }
+
+// writePart is how much of an answer is written under one deadline.
+const writePart = 1 << 20
 
 var jsonType = []string{"application/json"}

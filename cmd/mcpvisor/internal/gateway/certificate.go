@@ -124,7 +124,7 @@ func (c *certificate) isFor(host string) bool {
 func (c *certificate) firstName() string {
 	leaf := c.currentCertificate().Leaf
 	for _, name := range leaf.DNSNames {
-		if c.isFor(name) && name[0] != '*' {
+		if c.isFor(name) && name[0] != '*' && name != "localhost" {
 			return name
 		}
 	}

@@ -115,7 +115,7 @@ func (d *door) agentURL() string {
 
 // serveHTTP serves until ctx ends, and then lets requests in flight finish for a while.
 func (d *door) serveHTTP(ctx context.Context, o *cli.Options, asJSON bool, g *gateway.Gateway) error {
-	options := serve.Options{Service: g, AnyHost: d.socket}
+	options := serve.Options{Service: g, AnyHost: d.socket, MaxConnections: maxConnections()}
 	if d.certificate != nil {
 		options.ExpectHost = d.certificate.isFor
 	}
