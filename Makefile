@@ -157,6 +157,11 @@ audited: ## 100,000 audited calls, of one manager and of two into one record, wi
 differential: ## the same random requests to a server and through the gateway: N=how many SEED=first
 	$(GO) test -count 1 -v -timeout 2h -run TestGatewayAnswersAsTheServer ./test/differential -requests $(or $(N),100000) -seed $(or $(SEED),1)
 
+.PHONY: gateway
+gateway: ## what the gateway costs, as tables: calls beside a bare edge, sessions, a killed server, fifty agents; a million abandoned sessions
+	$(GO) run ./test/bench/run -only '^(gateway|agents)$$'
+	$(GO) test -count 1 -v -timeout 30m -run '^Test(Sessions|Abandoned)' ./test/bench/edge -sessions 9000 -abandoned 1000000
+
 .PHONY: score
 score: build ## the same bad days for the clients of mcp-go and the Go SDK and for ours; TYPESCRIPT=yes: of the TypeScript SDK, too. Writes test/chaos/score/README.md
 ifdef TYPESCRIPT

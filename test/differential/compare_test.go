@@ -164,8 +164,9 @@ func (s *stand) compare(q request, which int) (direct, through string, err error
 	if direct, err = perform(s.direct, q, view{}, s.modern); err != nil {
 		return "", "", fmt.Errorf("direct: %w", err)
 	}
-	if through, err = perform(s.through[which], q, v, s.modern); err != nil {
-		return direct, err.Error(), nil
+	through, problem := perform(s.through[which], q, v, s.modern)
+	if problem != nil {
+		through = problem.Error() // no answer is another one
 	}
 	return direct, through, nil
 }

@@ -182,7 +182,7 @@ func (m mirror) behave(c *conversation, name string) ([]byte, refusal) {
 	case "fails":
 		return m.result(c, `,"isError":true`, seen, nil), nil
 	case "odd":
-		return m.result(c, `,`+string(odd.name())+`:`+odd.value(4).String()+`,"x-new":`+odd.value(4).String()+`,"_meta":{"example.com/a":`+
+		return m.result(c, `,`+odd.name()+`:`+odd.value(4).String()+`,"x-new":`+odd.value(4).String()+`,"_meta":{"example.com/a":`+
 			odd.value(3).String()+`}`, seen, nil), nil
 	case "structured":
 		return m.result(c, `,"structuredContent":{"big":123456789012345678901234567890,"odd":`+odd.value(4).String()+`},"isError":false`, seen, nil), nil

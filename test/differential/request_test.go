@@ -43,8 +43,6 @@ func (q request) body(v view, modern bool) string {
 	return `{"jsonrpc":"2.0","id":` + q.id + `,"method":` + string(rawjson.AppendText(nil, q.method)) + text + `}`
 }
 
-const hop = `"` + reservedPrefix + `protocolVersion"`
-
 // withHop returns params with the members of _meta that the modern era demands.
 func withHop(params *value) *value {
 	c := object()

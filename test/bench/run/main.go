@@ -22,6 +22,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/test/bench/command"
 	"github.com/mcpvisor/mcpvisor/test/bench/compare"
+	"github.com/mcpvisor/mcpvisor/test/bench/edge"
 	"github.com/mcpvisor/mcpvisor/test/bench/flood"
 	"github.com/mcpvisor/mcpvisor/test/bench/lists"
 	"github.com/mcpvisor/mcpvisor/test/bench/row"
@@ -49,6 +50,7 @@ func sections() []row.Section {
 		lists.Sections(),
 		[]row.Section{flood.Section()},
 		scale.Sections(),
+		edge.Sections(),
 		[]row.Section{command.Section()},
 	)
 }
