@@ -1,9 +1,11 @@
 package chaos
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -26,6 +28,7 @@ type settings struct {
 	kinds  []messages.TransportKind
 	eras   []messages.Era
 	calls  []string
+	known  []knownFailure
 
 	// mu guards cases, which are collected for JUnit.
 	mu    sync.Mutex
@@ -42,7 +45,12 @@ func Days(n int) Option { return func(s *settings) { s.days = n } }
 
 // Only plays the cases whose name the regular expression matches: "crash", "^half-line$", "seed-7".
 func Only(pattern string) Option {
-	return func(s *settings) { s.only, s.bad = regexp.Compile(pattern) }
+	return func(s *settings) {
+		var err error
+		if s.only, err = regexp.Compile(pattern); err != nil {
+			s.bad = fmt.Errorf("Only: %w", err)
+		}
+	}
 }
 
 // JUnit writes junit.xml into a folder, and beside it for each day that failed a folder with its report, timeline and record.
@@ -51,7 +59,38 @@ func JUnit(dir string) Option { return func(s *settings) { s.junit = dir } }
 // Within is how long after the last fault a client may be until its calls succeed again; a minute if it is not said.
 func Within(d time.Duration) Option { return func(s *settings) { s.limits.Back = d } }
 
-// Over names the transports over which [TestClient] plays: messages.Stdio, messages.HTTP; stdio if it is not said.
+// Late is how long after its deadline, or after it was given up, a call of [TestClient] may return; two seconds if it is not said.
+func Late(d time.Duration) Option { return func(s *settings) { s.limits.Late = d } }
+
+// Known names cases of [TestClient] that fail, by a regular expression of TRANSPORT/ERA/CASE, and why that is accepted: they are skipped,
+// with what was seen. A case of one fault that passes all the same fails, so that what is known stays true; a random day may pass.
+func Known(pattern, why string) Option {
+	return func(s *settings) {
+		re, err := regexp.Compile(pattern)
+		if s.known = append(s.known, knownFailure{re, why}); err != nil {
+			s.bad = fmt.Errorf("Known: %w", err)
+		}
+	}
+}
+
+// knownFailure is what Known says.
+type knownFailure struct {
+	cases *regexp.Regexp
+	why   string
+}
+
+// knownAs returns why a subtest may fail, empty if it may not.
+func (s *settings) knownAs(test string) string {
+	for _, k := range s.known {
+		if k.cases.MatchString(test[strings.IndexByte(test, '/')+1:]) {
+			return k.why
+		}
+	}
+	return ""
+}
+
+// Over names the transports over which [TestClient] plays: messages.Stdio, messages.HTTP. If it is not said, it plays both, and leaves
+// out what the client does not have.
 func Over(kinds ...messages.TransportKind) Option { return func(s *settings) { s.kinds = kinds } }
 
 // Eras names the eras of the servers that [TestClient] plays. If it is not said, it plays both, and leaves out the modern one for a
@@ -65,10 +104,10 @@ func Calls(calls ...string) Option { return func(s *settings) { s.calls = calls 
 // newSettings applies the options, and fails the test for one that cannot be used.
 func newSettings(t *testing.T, options []Option) *settings {
 	t.Helper()
-	s := &settings{seed: 1, days: 10, kinds: []messages.TransportKind{messages.Stdio}}
+	s := &settings{seed: 1, days: 10}
 	for _, o := range options {
 		if o(s); s.bad != nil {
-			t.Fatalf("Only: %v", s.bad)
+			t.Fatal(s.bad)
 		}
 	}
 	if s.junit != "" {

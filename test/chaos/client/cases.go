@@ -86,10 +86,16 @@ func loadOf(s scenario.Scenario, rate float64, timeout time.Duration, l Limits) 
 	return all
 }
 
-// RandomDay returns the day of a seed for servers of a kind and an era.
+// RandomDay returns the day of a seed for servers of a kind and an era: one server or several, a few faults, calls of which some are
+// given up, and restarts of the client.
 func RandomDay(seed uint64, kind messages.TransportKind, era messages.Era, l Limits) scenario.Scenario {
-	s, rate, timeout := generate.Client(seed, kind, era)
+	s, calls := generate.Client(seed, kind, era)
 	s.Settle = messages.Duration(l.withDefaults().Back + afterBack)
-	s.Load = loadOf(s, rate, timeout, l)
+	for i, g := range s.Servers {
+		for _, one := range loadOf(s, calls[i].Rate, calls[i].Timeout, l) {
+			one.On, one.Cancel = scenario.Selector{g.Name}, calls[i].Cancel
+			s.Load = append(s.Load, one)
+		}
+	}
 	return s
 }

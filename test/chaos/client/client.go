@@ -23,17 +23,25 @@ type Client interface {
 // OutcomeKnower is a Client that says of an error of Call whether the call has certainly not been sent. It is held to it.
 type OutcomeKnower interface{ NotSent(err error) bool }
 
-// Server is how a client reaches the server of a day.
+// ProgressCaller is a Client that can tell of the progress of a call. It is held to telling of nothing that belongs to another call:
+// message is that of the server's notification, and progress is called with no other.
+type ProgressCaller interface {
+	CallWithProgress(ctx context.Context, tool string, arguments map[string]any, progress func(message string)) (text string, err error)
+}
+
+// Server is how a client reaches one server of a day. A day with several servers dials a client for each.
 type Server struct {
-	// URL and HTTP reach a server over HTTP: the client must send its requests with HTTP, because there is no network. Both are
-	// zero for a server over stdio.
+	// Name is unique in a day.
+	Name string
+	// URL and HTTP reach a server over HTTP: the client must send its requests with HTTP, because there is no network. URL is empty
+	// for a server over stdio.
 	URL  string
 	HTTP *http.Client
 
 	open func(ctx context.Context) (io.ReadWriteCloser, error)
 }
 
-// Open starts a server over stdio, as a client starts a process, and returns its standard input and output: a message per line. A
+// Open starts a server over stdio (one without a URL), as a client starts a process, and returns its standard input and output: a message per line. A
 // client opens one at a time, and closes it before the next one; closing it ends the process.
 func (s *Server) Open(ctx context.Context) (io.ReadWriteCloser, error) { return s.open(ctx) }
 

@@ -37,7 +37,7 @@ type check struct {
 	judge     func(j *judgement)
 }
 
-// checks are C1 to C7. The reasons say what a client must do; a case in which it does not is a violation.
+// checks are C1 to C11. Of the last three only the run itself can see the cases, and its record holds what it saw. The reasons say what a client must do; a case in which it does not is a violation.
 var checks = []check{
 	{"C1", "every call ends by its deadline", (*judgement).everyCallEnds},
 	{"C2", "each caller gets its own answer", (*judgement).ownAnswers},
@@ -46,18 +46,28 @@ var checks = []check{
 	{"C5", "nothing is left", (*judgement).nothingLeft},
 	{"C6", "lists follow", (*judgement).listsFollow},
 	{"C7", "the server is not stormed", (*judgement).noStorm},
+	{"C8", "a server that is well is served", (*judgement).neighboursServed},
+	{"C9", "who gives up a call tells its server", func(j *judgement) { j.sawCases(history.GivenUp, "") }},
+	{"C10", "what is sent keeps the protocol", func(j *judgement) { j.sawCases(history.Received, "") }},
+	{"C11", "progress comes to its own call", func(j *judgement) { j.sawCases(history.Notified, "notifications/progress") }},
 }
 
 // Judge says of the record of a run what was seen wrong with the client. A check without a case is inconclusive.
 func Judge(h *history.History, l Limits) (all []invariant.Verdict) {
 	for i := range h.Events {
-		if e := &h.Events[i]; e.Kind == history.Violation {
+		if e := &h.Events[i]; e.Kind == history.Violation && !slices.ContainsFunc(checks, func(c check) bool { return c.id == e.Name }) {
 			return []invariant.Verdict{{ID: e.Name, Title: "the day ends", Answer: invariant.Violated, Why: e.Text, At: e.T, Evidence: []int{i}, Looked: 1}}
 		}
 	}
 	for _, c := range checks {
 		j := &judgement{h: h, x: h.Index(), limits: l.withDefaults(), v: invariant.Verdict{ID: c.id, Title: c.title, Answer: invariant.Holds}}
 		c.judge(j)
+		for i := range h.Events {
+			if e := &h.Events[i]; e.Kind == history.Violation && e.Name == c.id {
+				j.v.Looked++
+				j.reportViolation(i, nil, "%s", e.Text)
+			}
+		}
 		if j.v.Looked == 0 && j.v.Answer == invariant.Holds {
 			j.v.Answer, j.v.Why = invariant.Inconclusive, "the day held no case of it"
 		}
@@ -91,7 +101,27 @@ func (j *judgement) reportViolation(at int, others []int, why string, args ...an
 	}
 	e := j.x.Event(at)
 	j.v.Answer, j.v.Why, j.v.At = invariant.Violated, fmt.Sprintf(why, args...), e.T
-	j.v.Server, j.v.Evidence = j.h.Plan.Servers[0].Name, append(slices.Clone(others), at)
+	j.v.Server, j.v.Evidence = e.Server, append(slices.Clone(others), at)
+}
+
+// sawCases counts the events that are a case of a check whose violations the run itself has recorded.
+func (j *judgement) sawCases(kind history.Kind, method string) {
+	for i := range j.h.Events {
+		if e := j.x.Event(i); e.Kind == kind && (method == "" || e.Method == method) {
+			j.v.Looked++
+		}
+	}
+}
+
+// givenUp returns which calls their callers have given up, and when.
+func (j *judgement) givenUp() map[string]time.Duration {
+	all := map[string]time.Duration{}
+	for i := range j.h.Events {
+		if e := j.x.Event(i); e.Kind == history.GivenUp {
+			all[e.Call] = e.T
+		}
+	}
+	return all
 }
 
 // findFirst returns the first event of a kind, -1 if there is none.
@@ -100,6 +130,7 @@ func (j *judgement) findFirst(kind history.Kind) int {
 }
 
 func (j *judgement) everyCallEnds() {
+	givenUp := j.givenUp()
 	for _, c := range j.x.Calls() {
 		if c.Begin < 0 {
 			continue
@@ -114,6 +145,8 @@ func (j *judgement) everyCallEnds() {
 		default:
 			if end := j.x.Event(c.Ends[0]); end.T > begin.Deadline+j.limits.Late {
 				j.reportViolation(c.Ends[0], []int{c.Begin}, "Call %s of tool %s had its deadline at %s, and returned at %s.", c.ID, begin.Tool, begin.Deadline, end.T)
+			} else if at, ok := givenUp[c.ID]; ok && end.T > at+j.limits.Late {
+				j.reportViolation(c.Ends[0], []int{c.Begin}, "The caller of %s gave it up at %s, and it returned at %s.", c.ID, at, end.T)
 			}
 		}
 	}
@@ -176,19 +209,30 @@ func (j *judgement) toolOf(c *history.CallRecord) string {
 	return j.x.Event(c.Begin).Tool
 }
 
+// offers reports whether a server had a tool at a time.
+func (j *judgement) offers(server, tool string, at time.Duration) (has bool) {
+	for i := range j.h.Events {
+		if e := j.x.Event(i); e.Kind == history.Changed && e.Server == server && e.T <= at {
+			has = slices.Contains(e.Names, tool)
+		}
+	}
+	return has
+}
+
 func (j *judgement) comesBack() {
 	heal := j.findFirst(history.Heal)
 	if heal < 0 {
 		return
 	}
 	healed := j.x.Event(heal).T
+	givenUp := j.givenUp()
 	for _, c := range j.x.Calls() {
-		if c.Begin < 0 || j.x.Event(c.Begin).T < healed+j.limits.Back || len(c.Ends) == 0 {
+		if _, left := givenUp[c.ID]; left || c.Begin < 0 || j.x.Event(c.Begin).T < healed+j.limits.Back || len(c.Ends) == 0 {
 			continue
 		}
 		begin, end := j.x.Event(c.Begin), j.x.Event(c.Ends[0])
-		if begin.Deadline > j.h.Plan.End {
-			continue // it may still be under way when the client is closed
+		if begin.Deadline > j.h.Plan.End || !j.offers(begin.Server, begin.Tool, begin.T) {
+			continue // it may still be under way when the client is closed; or its tool has gone from the server's list
 		}
 		j.v.Looked++
 		if end.Outcome != messages.OutcomeResult {
@@ -207,60 +251,23 @@ func (j *judgement) nothingLeft() {
 	if text := j.x.Event(closed).Text; text != "" {
 		j.reportViolation(closed, nil, "%s", text)
 	}
-	for _, c := range j.x.Conns(j.h.Plan.Servers[0].Name) {
-		if j.h.Plan.Servers[0].Kind != messages.Stdio {
-			break // a session may be left to the server's timeout
+	for _, s := range j.h.Plan.Servers {
+		if s.Kind != messages.Stdio {
+			continue // a session may be left to the server's timeout
 		}
-		j.v.Looked++
-		// At the end of that time the harness itself ends what is open.
-		ended := func(i int) bool { return i >= 0 && j.x.Event(i).T < j.x.Event(closed).T+leftTime }
-		if c.Opened >= 0 && !ended(c.Released) && !ended(c.Down) {
-			j.reportViolation(closed, []int{c.Opened}, "Connection %d, opened at %s, was still open %s after the client was closed.", c.Conn,
-				j.x.Event(c.Opened).T, leftTime)
+		for _, c := range j.x.Conns(s.Name) {
+			j.v.Looked++
+			// At the end of that time the harness itself ends what is open.
+			ended := func(i int) bool { return i >= 0 && j.x.Event(i).T < j.x.Event(closed).T+realLeftTime }
+			if c.Opened >= 0 && !ended(c.Released) && !ended(c.Down) {
+				j.reportViolation(closed, []int{c.Opened}, "Connection %d of %s, opened at %s, was still open after the client was closed.", c.Conn, s.Name, j.x.Event(c.Opened).T)
+			}
 		}
 	}
 	for i := range j.h.Events {
 		if e := j.x.Event(i); e.Kind == history.Resources && e.House != nil && e.House.Goroutines > 0 {
 			j.reportViolation(i, nil, "%d goroutines of the client are left that nothing will wake: %s", e.House.Goroutines,
 				strings.Join(e.House.Left[:min(len(e.House.Left), 4)], ", "))
-		}
-	}
-}
-
-func (j *judgement) listsFollow() {
-	var truth, said *history.Event
-	at := -1
-	for i := range j.h.Events {
-		switch e := j.x.Event(i); {
-		case e.Kind == history.Changed:
-			truth = e
-		case e.Kind == history.ReadEnd && e.Class == "":
-			said, at = e, i
-		}
-	}
-	// The last list counts, which was asked for when everything was well: what changed shortly before it may be on its way.
-	if truth == nil || said == nil || said.T < truth.T+j.limits.Back/2 || len(truth.Names) == 0 {
-		return
-	}
-	j.v.Looked++
-	want := slices.Sorted(slices.Values(truth.Names))
-	if !slices.Equal(want, said.Names) {
-		j.reportViolation(at, nil, "The server's tools are %s since %s; at %s the client offers %s.", strings.Join(want, ", "), truth.T, said.T,
-			strings.Join(said.Names, ", "))
-	}
-}
-
-func (j *judgement) noStorm() {
-	const most = 50 // openings in one second
-	var times []time.Duration
-	for i := range j.h.Events {
-		e := j.x.Event(i)
-		if e.Kind != history.Open {
-			continue
-		}
-		j.v.Looked++
-		if times = append(times, e.T); len(times) > most && e.T-times[len(times)-1-most] < time.Second {
-			j.reportViolation(i, nil, "The client opened the server more than %d times in the second before %s.", most, e.T)
 		}
 	}
 }

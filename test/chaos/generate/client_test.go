@@ -14,8 +14,8 @@ func TestDaysForClientsCanBePlanned(t *testing.T) {
 	for seed := range uint64(600) {
 		for _, kind := range []messages.TransportKind{messages.Stdio, messages.HTTP} {
 			for _, era := range []messages.Era{messages.EraLegacy, messages.EraModern} {
-				s, rate, timeout := generate.Client(seed, kind, era)
-				if _, err := s.Plan(0, scenario.Sim); err != nil || rate <= 0 || timeout <= 0 {
+				s, calls := generate.Client(seed, kind, era)
+				if _, err := s.Plan(0, scenario.Sim); err != nil || len(calls) != len(s.Servers) {
 					t.Fatalf("seed %d, %s, %s: %v", seed, kind, era, err)
 				}
 				if len(s.Faults) == 0 {

@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"encoding/json"
 	"strconv"
 	"time"
 )
@@ -116,7 +117,22 @@ func (m *machine) repeatProgress(f *fault, c *conn, k *call, step int) {
 			token = k.q.ID
 		}
 		m.sendNotification(c, "notifications/progress",
-			`{"progressToken":`+string(token)+`,"progress":`+strconv.Itoa(step)+`}`, string(k.q.ID))
+			`{"progressToken":`+string(token)+`,"progress":`+strconv.Itoa(step)+progressMessage(k.id)+`}`, string(k.q.ID))
+		if step%strayEvery == 0 {
+			m.sendNotification(c, "notifications/progress", `{"progressToken":"nobody","progress":`+strconv.Itoa(step)+`,"message":"nobody"}`, string(k.q.ID))
+		}
 		m.repeatProgress(f, c, k, step+1)
 	})
+}
+
+// strayEvery is how many notifications of progress come to one for a token that nobody has given out.
+const strayEvery = 5
+
+// progressMessage is the member of a notification that names the call, so that the client shows whose progress it took it for.
+func progressMessage(call string) string {
+	if call == "" {
+		return ""
+	}
+	text, _ := json.Marshal(call)
+	return `,"message":` + string(text)
 }

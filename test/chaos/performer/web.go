@@ -225,7 +225,8 @@ func (w *webEndpoint) findConn(req *http.Request, m envelope) *httpSession {
 func (w *webEndpoint) beginsConn(m envelope) bool {
 	switch m.Method {
 	case "initialize":
-		return w.last.initialized || w.last.usedIDs[string(m.ID)]
+		// A client that has given its initialize up, and does not know what became of it, begins anew.
+		return w.last.initializeID != "" && !w.last.refused || w.last.usedIDs[string(m.ID)]
 	case "server/discover":
 		return w.last.usedIDs[string(m.ID)]
 	}
@@ -313,7 +314,7 @@ func (w *webEndpoint) serveDelete(rw http.ResponseWriter, req *http.Request) {
 	} else {
 		// clientClosed comes first: the machine's Exit in the same turn must not be recorded as a failure of the server.
 		c.deleteExchange, c.clientClosed = x, true
-		s.askMachineLocked(func(now time.Duration) []peer.Action { return s.machine.Closed(now, c.conn, false) })
+		s.askMachineLocked(func(now time.Duration) []peer.Action { return w.endAtOnce(s.machine.Closed(now, c.conn, false)) })
 	}
 	s.mu.Unlock()
 	x.runDirectives(func() {
@@ -321,6 +322,18 @@ func (w *webEndpoint) serveDelete(rw http.ResponseWriter, req *http.Request) {
 			c.forgetConn()
 		}
 	})
+}
+
+// endAtOnce takes the delay from the ends of connections for a server in memory. A client may hold a mutex while it ends its session, as
+// that of the Go SDK does, and virtual time stands still while a goroutine waits for a mutex.
+func (w *webEndpoint) endAtOnce(actions []peer.Action) []peer.Action {
+	for i, a := range actions {
+		if e, ok := a.(peer.Exit); ok && w.memory != nil {
+			e.After = 0
+			actions[i] = e
+		}
+	}
+	return actions
 }
 
 // resetSocket closes a TCP connection with RST instead of FIN.

@@ -23,9 +23,10 @@ type httpSession struct {
 	heldMessages []heldMessage
 	// usedIDs are the ids of the requests so far; beginsConn looks for them.
 	usedIDs map[string]bool
-	// initializeID is the id of the initialize under way, and initialized is set when it was answered.
+	// initializeID is the id of the last initialize. refused is set when it was answered with an error: another one then belongs to the
+	// same connection, perhaps with another version.
 	initializeID string
-	initialized  bool
+	refused      bool
 	// answerCount counts the answers, because every second one is sent as an event stream.
 	answerCount int
 	// currentNotice is the exchange of the message that the machine is handling, if 202 will answer it.
@@ -65,7 +66,7 @@ func (c *httpSession) takeMessage(x *httpExchange, body []byte, header map[strin
 			c.openPosts[id] = x
 		}
 		if m.Method == "initialize" {
-			c.initializeID = id
+			c.initializeID, c.refused = id, false
 		}
 	}
 	if !c.accepted {
@@ -176,6 +177,8 @@ func (c *httpSession) sendMessage(a peer.Send) {
 	if a.Reply == "" {
 		x = c.stream
 	}
+	greets := d.last && a.Reply == c.initializeID
+	c.refused = c.refused || greets && errorCode(a.Body) != 0
 	if x == nil || c.halfOpen {
 		// The client has no stream for the message, or the server is silent.
 		return
@@ -185,8 +188,8 @@ func (c *httpSession) sendMessage(a peer.Send) {
 		// useEventStream does nothing once the head is written; a fault that sets the content type wants a plain body.
 		c.answerCount++
 		x.useEventStream(c.answerCount%2 == 0 && a.Type == "")
-		if a.Reply == c.initializeID && errorCode(a.Body) == 0 {
-			c.initialized, d.session = true, c.id
+		if greets && !c.refused {
+			d.session = c.id
 		}
 	} else {
 		x.useEventStream(true)
@@ -201,6 +204,7 @@ func (c *httpSession) endServerSide(a peer.Exit) {
 		c.halfOpen = true
 		return
 	}
+	c.halfOpen = false // what comes from now on belongs to new sockets
 	class := messages.ClassNetwork
 	if c.id != "" {
 		// The client meets a lost session when it comes back, and reports this class.
