@@ -298,11 +298,12 @@ func appendComma(b []byte) []byte {
 
 func (v *view) addListening(l *listening) {
 	v.mu.Lock()
-	defer v.mu.Unlock()
 	if v.listens == nil {
 		v.listens = map[*listening]struct{}{}
 	}
 	v.listens[l] = struct{}{}
+	v.mu.Unlock()
+	v.noteAgent()
 }
 
 func (v *view) removeListening(l *listening) {

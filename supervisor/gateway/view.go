@@ -40,6 +40,10 @@ type view struct {
 	served [][]byte
 	// offers are the lists as agents know them.
 	offers offerSums
+	// uncompared is what servers have said since the last comparison of prompts and resources; comparing is true while a goroutine
+	// compares them, and compareAgain if it must do so once more.
+	uncompared              changes
+	comparing, compareAgain bool
 }
 
 // rendering is the tools of a view at one generation of the catalog, ready to be sent.
@@ -323,11 +327,12 @@ func (v *view) addSession(s *serve.Session) {
 	st.prepareAnswers(v.g, st)
 	s.State = st
 	v.mu.Lock()
-	defer v.mu.Unlock()
 	if v.sessions == nil {
 		v.sessions = map[*session]struct{}{}
 	}
 	v.sessions[st] = struct{}{}
+	v.mu.Unlock()
+	v.noteAgent()
 }
 
 // isUsed reports whether agents are told of changes of the view.

@@ -188,56 +188,101 @@ func sumOfResources(list []messages.Resource, templates []messages.ResourceTempl
 }
 
 // tellAgents compares the lists of a view with those that its agents know, and notifies them of what differs. A list that nobody knows is
-// not asked for: its agents are notified when a server says that it has changed (said). Sessions keep the lists of servers, so what
-// has not changed costs no request.
+// not asked for: its agents are notified when a server says that it has changed (said). The tools are at hand, and always compared. What else there is must be
+// asked of servers, and one of them may be slow: that has a goroutine for each view, which ends when nothing more was said.
 func (v *view) tellAgents(ctx context.Context, said changes) {
 	v.mu.Lock()
-	before := v.offers
 	if len(v.sessions) == 0 && len(v.listens) == 0 {
 		v.offers = offerSums{} // whoever comes next reads the lists first
 		v.mu.Unlock()
 		return
 	}
 	v.mu.Unlock()
-	ctx, cancel := context.WithTimeout(supervisor.WithCaller(ctx, v.principal), workTimeout)
-	defer cancel()
-	now := before
-	if before.tools != nil {
-		now.tools = v.currentTools().legacy
-		said.tools = !samePages(before.tools, now.tools)
-	}
-	if before.prompts != nil {
-		now.prompts = sumOfPrompts(v.prompts(ctx))
-		said.prompts = *before.prompts != *now.prompts
-	}
-	if before.resources != nil {
-		now.resources = sumOfResources(v.resources(ctx), v.templates(ctx))
-		said.resources = *before.resources != *now.resources
+	if v.toolsChanged() {
+		v.notifyAgents("notifications/tools/list_changed", func(l *listening) bool { return l.tools })
 	}
 	v.mu.Lock()
-	// An agent may have listed meanwhile what nobody knew before.
-	v.offers = offerSums{tools: now.tools, prompts: now.prompts, resources: now.resources}
+	defer v.mu.Unlock()
+	v.uncompared.prompts, v.uncompared.resources = v.uncompared.prompts || said.prompts, v.uncompared.resources || said.resources
+	v.compareAgain = true
+	if !v.comparing {
+		v.comparing = true
+		v.g.work.Go(func() { v.compareOffers(ctx) })
+	}
+}
+
+// toolsChanged compares the tools with those that agents know, and makes them the known ones.
+func (v *view) toolsChanged() (changed bool) {
+	now := v.currentTools().legacy
+	v.noteListed(func(known *offerSums) {
+		changed = known.tools != nil && !samePages(known.tools, now)
+		known.tools = now
+	})
+	return changed
+}
+
+// noteAgent takes what there is now for what the agents of the view know, if nobody knows anything: the first agent is told of what
+// changes from here on, whether it has listed or not.
+func (v *view) noteAgent() {
+	now := v.currentTools().legacy
+	v.noteListed(func(known *offerSums) {
+		if known.tools == nil {
+			known.tools = now
+		}
+	})
+}
+
+// compareOffers compares prompts and resources until nothing more was said meanwhile. Sessions keep the lists of servers, so what has not
+// changed costs no request.
+func (v *view) compareOffers(ctx context.Context) {
+	for {
+		v.mu.Lock()
+		before, said := v.offers, v.uncompared
+		v.uncompared = changes{}
+		if !v.compareAgain {
+			v.comparing = false
+			v.mu.Unlock()
+			return
+		}
+		v.compareAgain = false
+		v.mu.Unlock()
+		v.tellOffers(ctx, before, said)
+	}
+}
+
+// tellOffers compares prompts and resources once with those that agents knew before.
+func (v *view) tellOffers(ctx context.Context, before offerSums, said changes) {
+	ctx, cancel := context.WithTimeout(supervisor.WithCaller(ctx, v.principal), workTimeout)
+	defer cancel()
+	if before.prompts != nil {
+		now := sumOfPrompts(v.prompts(ctx))
+		said.prompts = *before.prompts != *now
+		v.noteListed(func(known *offerSums) { known.prompts = now })
+	}
+	if before.resources != nil {
+		now := sumOfResources(v.resources(ctx), v.templates(ctx))
+		said.resources = *before.resources != *now
+		v.noteListed(func(known *offerSums) { known.resources = now })
+	}
+	if said.prompts {
+		v.notifyAgents("notifications/prompts/list_changed", func(l *listening) bool { return l.prompts })
+	}
+	if said.resources {
+		v.notifyAgents("notifications/resources/list_changed", func(l *listening) bool { return l.resources })
+	}
+}
+
+// notifyAgents sends a notification to all sessions of the view, and to the subscriptions that want it.
+func (v *view) notifyAgents(method string, wanted func(*listening) bool) {
+	v.mu.Lock()
 	sessions, listens := slices.Collect(maps.Keys(v.sessions)), slices.Collect(maps.Keys(v.listens))
 	v.mu.Unlock()
-	for _, kind := range []struct {
-		changed bool
-		method  string
-		wanted  func(*listening) bool
-	}{
-		{said.tools, "notifications/tools/list_changed", func(l *listening) bool { return l.tools }},
-		{said.prompts, "notifications/prompts/list_changed", func(l *listening) bool { return l.prompts }},
-		{said.resources, "notifications/resources/list_changed", func(l *listening) bool { return l.resources }},
-	} {
-		if !kind.changed {
-			continue
-		}
-		for _, st := range sessions {
-			st.agent.Notify(kind.method, kind.method, nil)
-		}
-		for _, l := range listens {
-			if kind.wanted(l) {
-				l.notifyListener(kind.method, nil)
-			}
+	for _, st := range sessions {
+		st.agent.Notify(method, method, nil)
+	}
+	for _, l := range listens {
+		if wanted(l) {
+			l.notifyListener(method, nil)
 		}
 	}
 }

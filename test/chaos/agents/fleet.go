@@ -3,6 +3,7 @@ package agents
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -110,6 +111,9 @@ func (f *Fleet) Close() {
 		a.endCall(call, answer{problem: []byte(`{"code":0,"message":"` + neverSent + `"}`)})
 	}
 	f.gateway.Close()
+	if h := f.gateway.Held(); h != (gateway.Held{}) {
+		f.reportFinding("I28", "", fmt.Sprintf("all agents have gone, and the gateway keeps %d sessions, %d subscriptions and %d watched resources", h.Sessions, h.Listens, h.Watches))
+	}
 	if n := f.handler.Sessions(); n > 0 {
 		f.reportFinding("I28", "", "the endpoint has been closed, and still has sessions")
 	}

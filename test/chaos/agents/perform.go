@@ -326,6 +326,7 @@ func (a *agent) unwatchOffer(s *session, op operation) {
 	if cancel == nil {
 		return
 	}
+	a.recordEvent(history.Event{Kind: history.Ended, Epoch: s.epoch, ID: id, Method: "subscriptions/listen"})
 	if a.plan.Over == scenario.OverHTTP {
 		cancel()
 		return

@@ -207,6 +207,7 @@ func readCall(result []byte) (read callResult) {
 // entriesOf returns the tools of each server in a list, with the names and the definitions that their servers gave them.
 func (a *agent) entriesOf(result []byte) (all []history.Entries) {
 	tools := map[string][]messages.Tool{}
+	shortened := map[string]bool{}
 	var order []string
 	for list := rawjson.ArrayAt(rawjson.Member(result, "tools"), 0, 0); list.Next(); {
 		raw := list.Skip()
@@ -215,16 +216,25 @@ func (a *agent) entriesOf(result []byte) (all []history.Entries) {
 		if server == "" {
 			server, name = a.fleet.serverOfTool(shown)
 		}
+		shortened[server] = shortened[server] || len(shown) >= longName
 		if tools[server] == nil {
 			order = append(order, server)
 		}
 		tools[server] = append(tools[server], messages.Tool{Name: name, Raw: withOwnName(raw, shown, name)})
 	}
 	for _, server := range order {
-		all = append(all, history.Entries{Server: server, Count: len(tools[server]), Hash: history.HashTools(tools[server])})
+		e := history.Entries{Server: server, Count: len(tools[server])}
+		if !shortened[server] {
+			e.Hash = history.HashTools(tools[server])
+		}
+		all = append(all, e)
 	}
 	return all
 }
+
+// longName is the length from which a name may be a shortened one, of which nobody can tell the server's own. The hash of such a list is
+// left out.
+const longName = 40
 
 // withOwnName returns a definition with the name that its server gave it.
 func withOwnName(raw []byte, shown, name string) json.RawMessage {

@@ -87,8 +87,9 @@ const (
 	Joined     Kind = "joined"     // Name (legacy or modern, lines or http), Text (its path): a session has begun
 	Parted     Kind = "parted"     // Text: a session has ended, and with it what was asked in it
 	Asked      Kind = "asked"      // ID, Method, About (the call, the URI, the prompt), Name (what is wrong with the request on purpose)
-	Replied    Kind = "replied"    // ID, Method, About, Code (of the error, or the status), Outcome (as the answer says), Entries (of a list of tools), Name, Text
+	Replied    Kind = "replied"    // ID, Method, About, Code (of the error, or the status), Outcome (as the answer says), Entries (of a list of tools; without a Hash where a name is shortened), Name, Text
 	Noticed    Kind = "noticed"    // Method, About (the URI, the call of a progress token, the id of the subscription): a notification
+	Ended      Kind = "ended"      // ID, Method: the agent ends a request that stands
 	Questioned Kind = "questioned" // Method, About (the call that the question names): a server's question
 
 	// Harness.

@@ -116,19 +116,6 @@ func allMutations() []mutation {
 		return e.Kind == history.Replied && e.Method == "tools/call" && e.About != ""
 	}
 	return []mutation{
-		{"I24", "the answer to another call", agentCall, changeEvent(func(e *history.Event) { e.About = "a9-9" })},
-		{"I24", "a question about the call of another agent", agentCall, doubleEvent(func(e *history.Event) {
-			e.Kind, e.Method, e.About, e.Code, e.Outcome = history.Questioned, "elicitation/create", "a9-9", 0, ""
-		})},
-		{"I24", "an update of what nobody watches", agentCall, doubleEvent(func(e *history.Event) {
-			e.Kind, e.Method, e.About, e.ID = history.Noticed, "notifications/resources/updated", "chaos://well/one", ""
-		})},
-		{"I24", "a session of another principal is open", func(e *history.Event) bool { return e.Kind == history.Replied && e.Code == 401 },
-			changeEvent(func(e *history.Event) { e.Code = 200 })},
-		{"I25", "an answer twice", ofKind(history.Replied), doubleEvent(func(*history.Event) {})},
-		{"I25", "an answer to nothing", ofKind(history.Replied), changeEvent(func(e *history.Event) { e.ID = "4711" })},
-		{"I25", "another error than that of the protocol", func(e *history.Event) bool { return e.Name == "unknown-method" && e.Kind == history.Replied },
-			changeEvent(func(e *history.Event) { e.Code = 0 })},
 		{"I1", "what is lost is shown as live", func(e *history.Event) bool { return state(e, "lost") }, changeEvent(func(e *history.Event) {
 			e.Entries = slices.Clone(e.Entries)
 			for i := range e.Entries {
@@ -217,6 +204,55 @@ func allMutations() []mutation {
 		})},
 		{"I16", "a command has no answer", ofKind(history.Done), dropEvent},
 		{"I16", "a command is refused", ofKind(history.Done), changeEvent(func(e *history.Event) { e.Class, e.Text = messages.ClassInvalid, "no" })},
+		{"I24", "the answer to another call", agentCall, changeEvent(func(e *history.Event) { e.About = "a9-9" })},
+		{"I24", "a question about the call of another agent", agentCall, doubleEvent(func(e *history.Event) {
+			e.Kind, e.Method, e.About, e.Code, e.Outcome = history.Questioned, "elicitation/create", "a9-9", 0, ""
+		})},
+		{"I24", "an update of what nobody watches", agentCall, doubleEvent(func(e *history.Event) {
+			e.Kind, e.Method, e.About, e.ID = history.Noticed, "notifications/resources/updated", "chaos://well/one", ""
+		})},
+		{"I24", "a session of another principal is open", func(e *history.Event) bool { return e.Kind == history.Replied && e.Code == 401 },
+			changeEvent(func(e *history.Event) { e.Code = 200 })},
+		{"I25", "an answer twice", ofKind(history.Replied), doubleEvent(func(*history.Event) {})},
+		{"I25", "an answer to nothing", ofKind(history.Replied), changeEvent(func(e *history.Event) { e.ID = "4711" })},
+		{"I25", "another error than that of the protocol", func(e *history.Event) bool { return e.Name == "unknown-method" && e.Kind == history.Replied },
+			changeEvent(func(e *history.Event) { e.Code = 0 })},
+		{"I26", "a list lacks a server", func(e *history.Event) bool { return e.Kind == history.Replied && len(e.Entries) > 0 },
+			changeEvent(func(e *history.Event) { e.Entries = e.Entries[1:] })},
+		{"I26", "a list has what no server has", func(e *history.Event) bool { return e.Kind == history.Replied && len(e.Entries) > 0 },
+			changeEvent(func(e *history.Event) {
+				e.Entries = slices.Clone(e.Entries)
+				e.Entries[0].Hash = "ffff"
+			})},
+		{"I26", "an agent is told of no change", func(e *history.Event) bool { return agentCall(e) && e.T > 10*time.Second && e.T < 55*time.Second },
+			doubleEvent(func(e *history.Event) {
+				e.Kind, e.Method, e.About, e.ID, e.Code = history.Noticed, "notifications/tools/list_changed", "", "", 0
+			})},
+		{"I26", "an agent is not told of a change", ofKind(history.Joined), dropFollowing(func(e *history.Event) bool {
+			return e.Kind == history.Noticed && e.Method == "notifications/tools/list_changed" || e.Kind == history.Replied && e.Method == "tools/list" && e.T > 70*time.Second
+		})},
+		{"I27", "the text says that it is safe", func(e *history.Event) bool { return e.Kind == history.End && e.Agent != "" }, changeEvent(func(e *history.Event) {
+			e.Outcome, e.Text = messages.OutcomeUnknown, "it is gone. Nothing was sent to the server, so calling again cannot run it twice."
+		})},
+		{"I27", "a result is told as not sent", func(e *history.Event) bool {
+			return e.Kind == history.End && e.Agent != "" && e.Outcome == messages.OutcomeResult
+		},
+			changeEvent(func(e *history.Event) { e.Outcome = messages.OutcomeNotSent })},
+		{"I27", "another server has the call", func(e *history.Event) bool { return e.Kind == history.Executed && strings.HasPrefix(e.Call, "a") },
+			changeEvent(func(e *history.Event) { e.Tool += "x" })},
+		{"I28", "a server is asked twice to watch", func(e *history.Event) bool { return e.Kind == history.Opened && e.Server == "offers" },
+			func(events []history.Event, at int) []history.Event {
+				asked := events[at]
+				asked.Kind, asked.Method = history.Received, "resources/subscribe"
+				answered := asked
+				answered.Kind = history.Answered
+				again := asked
+				again.T += time.Second
+				return slices.Insert(events, at+1, asked, answered, again)
+			}},
+		{"I28", "something is kept", ofKind(history.Closing), doubleEvent(func(e *history.Event) {
+			e.Side, e.Kind, e.Name, e.Text = history.Harness, history.Violation, "I28", "the gateway keeps a session"
+		})},
 	}
 }
 

@@ -1,0 +1,23 @@
+package gateway
+
+// Held is what a gateway keeps of agents at one moment.
+type Held struct {
+	// Sessions are those of the legacy era, and connections on lines; Listens are the subscriptions of the modern era; Watches are the
+	// resources that are watched, each once however many watch it.
+	Sessions, Listens, Watches int
+}
+
+// Held counts what the gateway keeps of agents: nothing, when all have gone and their servers have been told.
+func (g *Gateway) Held() (h Held) {
+	g.mu.Lock()
+	for _, v := range g.views {
+		v.mu.Lock()
+		h.Sessions, h.Listens = h.Sessions+len(v.sessions), h.Listens+len(v.listens)
+		v.mu.Unlock()
+	}
+	g.mu.Unlock()
+	g.watches.mu.Lock()
+	h.Watches = len(g.watches.watched)
+	g.watches.mu.Unlock()
+	return h
+}

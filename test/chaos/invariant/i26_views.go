@@ -1,0 +1,197 @@
+package invariant
+
+import (
+	"slices"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+)
+
+// viewBound is how long after a change of the catalog the agents of a gateway must have been told: twice the 50 ms in which it waits for
+// further changes, and the time in which the registry publishes.
+const viewBound = 100*time.Millisecond + 2*publishGap
+
+// I26: what an agent sees is the catalog, by the rule of its view.
+//
+//   - A list of tools has, of each server of the view, what the catalog showed while the agent was answered, byte for byte but for the
+//     names, and nothing of other servers.
+//   - An agent that has listed is told of a change within viewBound, if the change is still there then.
+//   - It is told of no change where nothing has changed since it was told last, or listed.
+var viewCheck = newCheck("I26", "views of the catalog",
+	"A view equals the catalog filtered by its rule, and list_changed comes within a bound where the bytes of the view have changed, and nowhere else.",
+	"No agent listed tools.",
+	func(c *checker) {
+		spans := c.catalogSpans()
+		for _, s := range c.agentSessions() {
+			for id, replied := range s.replied {
+				for n, i := range replied {
+					if e := c.x.Event(i); e.Method == "tools/list" && e.Code == 0 && e.Name == "" && n < len(s.asked[id]) {
+						c.judged++
+						c.checkList(s, s.asked[id][n], i, spans)
+					}
+				}
+			}
+			c.checkTold(s, spans)
+		}
+	})
+
+// checkList compares one list with the catalog.
+func (c *checker) checkList(s *agentSession, asked, replied int, spans map[string][]catalogSpan) {
+	from, e := c.x.Event(asked).T, c.x.Event(replied)
+	for server, all := range spans {
+		if s.view != "" && server != s.view {
+			continue
+		}
+		at := slices.IndexFunc(e.Entries, func(x history.Entries) bool { return x.Server == server })
+		shown := history.Entries{Server: server}
+		if at >= 0 {
+			shown = e.Entries[at]
+		}
+		fits := shown.Count == 0 && (len(all) == 0 || all[0].from >= from-c.skew)
+		for i := range all {
+			p := &all[i]
+			if p.from <= e.T+c.instantBound() && p.to >= from-c.instantBound() && (p.mixed || p.count == shown.Count && (p.count == 0 || shown.Hash == "" || p.hash == shown.Hash)) {
+				fits = true
+			}
+		}
+		if !fits {
+			c.reportViolation(server, replied, []int{asked}, "%s was shown %d tools of the server %s at %s, and the catalog had others between %s and then.",
+				s.agent, shown.Count, server, timeText(e.T), timeText(from))
+		}
+	}
+	for _, x := range e.Entries {
+		if s.view != "" && x.Server != s.view || spans[x.Server] == nil {
+			c.reportViolation(x.Server, replied, []int{asked}, "%s was shown %d tools of the server %q at %s, which its view does not have.", s.agent, x.Count,
+				x.Server, timeText(e.T))
+		}
+	}
+}
+
+// viewChange is a time at which the bytes of a view have changed, and for how long they stayed other than before.
+type viewChange struct {
+	at, until time.Duration
+	event     int
+	// back is set if it was so a moment before, too: who waits for further changes sees none.
+	back bool
+}
+
+// wasSoBefore reports whether a server had the same entries a moment before a span.
+func (c *checker) wasSoBefore(earlier []catalogSpan, p *catalogSpan) bool {
+	for i := range earlier {
+		if b := &earlier[i]; b.to >= p.from-viewBound-c.slack && b.count == p.count && b.hash == p.hash {
+			return true
+		}
+	}
+	// Before its first entry a server has none.
+	return p.count == 0 && len(earlier) > 0 && earlier[0].from >= p.from-viewBound-c.slack
+}
+
+// viewChanges returns when the catalog changed for a view.
+func (c *checker) viewChanges(view string, spans map[string][]catalogSpan) (all []viewChange) {
+	for server, of := range spans {
+		if view != "" && server != view {
+			continue
+		}
+		for i := range of {
+			before := catalogSpan{}
+			if i > 0 {
+				before = of[i-1]
+			}
+			if p := &of[i]; p.count != before.count || p.hash != before.hash || p.mixed {
+				until := p.to
+				for k := i + 1; k < len(of) && of[k].hash == p.hash && of[k].count == p.count; k++ {
+					until = of[k].to
+				}
+				all = append(all, viewChange{p.from, until, p.event, c.wasSoBefore(of[:i], p)})
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b viewChange) int { return int(a.at - b.at) })
+	return all
+}
+
+const toolsChanged = "notifications/tools/list_changed"
+
+// checkTold compares the notifications of a session with the changes of its view.
+func (c *checker) checkTold(s *agentSession, spans map[string][]catalogSpan) {
+	changes := c.viewChanges(s.view, spans)
+	var listed, told []*history.Event
+	var toldAt []int
+	listens := map[string]time.Duration{} // the acknowledged subscriptions
+	begin, listening := time.Duration(-1), time.Duration(-1)
+	for _, i := range s.events {
+		e := c.x.Event(i)
+		switch {
+		case e.Kind == history.Replied && e.Method == "tools/list" && e.Code == 0 && e.Name == "":
+			if listed = append(listed, e); begin < 0 {
+				begin = e.T
+			}
+		case e.Kind == history.Noticed && e.Method == "notifications/subscriptions/acknowledged":
+			if listens[e.ID] = e.T; listening < 0 {
+				listening = e.T
+			}
+		case e.Kind == history.Noticed && e.Method == toolsChanged:
+			told, toldAt = append(told, e), append(toldAt, i)
+		}
+	}
+	joined, _ := c.x.Time(s.joined)
+	for n, e := range told {
+		c.judged++
+		since := joined
+		for k := range n {
+			if told[k].ID == e.ID {
+				since = told[k].T
+			}
+		}
+		// What was listed last may be older than what the gateway compares with: agents of a view share that.
+		if !slices.ContainsFunc(changes, func(v viewChange) bool { return v.at >= since-viewBound-c.slack && v.at <= e.T+c.instantBound() }) {
+			c.reportViolation("", toldAt[n], nil, "%s was told at %s that its tools have changed, and nothing that it sees had changed since %s.", s.agent,
+				timeText(e.T), timeText(since))
+		}
+	}
+	if c.isModernSession(s) {
+		if begin = listening; begin < 0 {
+			return
+		}
+	}
+	if begin < 0 {
+		return
+	}
+	for _, v := range changes {
+		due := v.at + viewBound + c.slack
+		if v.at <= begin || v.back || v.until <= due || due >= min(s.end(c), c.closeTime()) || c.isModernSession(s) && !c.standsAt(s, listens, v.at, due) {
+			continue
+		}
+		c.judged++
+		if slices.ContainsFunc(told, func(e *history.Event) bool { return e.T >= v.at-c.instantBound() && e.T <= due }) ||
+			slices.ContainsFunc(listed, func(e *history.Event) bool { return e.T >= v.at && e.T <= due }) {
+			continue
+		}
+		c.reportViolationAt(due, "", v.event, nil, "What %s sees changed at %s, and it was not told by %s.", s.agent, timeText(v.at), timeText(due))
+	}
+}
+
+// isModernSession reports whether an agent spoke the modern era.
+func (c *checker) isModernSession(s *agentSession) bool {
+	return s.joined >= 0 && len(c.x.Event(s.joined).Name) > 6 && c.x.Event(s.joined).Name[:6] == string(messages.EraModern)
+}
+
+// standsAt reports whether one of the subscriptions of a session stood from one time to another.
+func (c *checker) standsAt(s *agentSession, listens map[string]time.Duration, from, to time.Duration) bool {
+	for id, began := range listens {
+		end := s.end(c)
+		for _, i := range s.replied[id] {
+			end = min(end, c.x.Event(i).T)
+		}
+		for _, i := range s.events {
+			if e := c.x.Event(i); e.Kind == history.Ended && e.ID == id {
+				end = min(end, e.T)
+			}
+		}
+		if began <= from && end > to {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,122 @@
+package invariant
+
+import (
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+)
+
+// unwatchedBound is how long a server may be subscribed to after the last agent has gone: as long as the gateway waits for it.
+const unwatchedBound = 10 * time.Second
+
+// I28: a gateway keeps nothing of agents that have gone.
+//
+//   - When all have gone and it is closed, it has no session, no subscription and no watch any more, and nothing writes to an agent after
+//     its exchange (the harness looks).
+//   - However many agents watch a resource, its server is asked once: a connection gets no second subscription while the first one stands,
+//     and is asked to end it when nobody watches any more.
+var leftCheck = newCheck("I28", "nothing kept of agents",
+	"No session, watch, goroutine or timer of an agent is left, and subscriptions at servers are counted: one for all agents, none for none.",
+	"No agent came.",
+	func(c *checker) {
+		sessions := c.agentSessions()
+		for _, s := range sessions {
+			if s.parted >= 0 {
+				c.judged++
+			}
+		}
+		if len(sessions) == 0 {
+			return
+		}
+		for _, server := range c.x.Servers() {
+			if c.onlyAgentsWatch(server) {
+				c.checkSubscriptions(server, sessions)
+			}
+		}
+	})
+
+// onlyAgentsWatch reports whether a server's subscriptions are those of agents: no other caller subscribes, and nobody speaks of it in a
+// way that ends them.
+func (c *checker) onlyAgentsWatch(server string) bool {
+	s := c.serverSpec(server)
+	if !s.Offers || s.Era == messages.EraModern || s.Kind == messages.HTTP {
+		return false // over HTTP a request may be sent again, and the modern era has subscriptions of another form
+	}
+	for _, l := range c.plan.Load {
+		if l.Server == server && l.Read == "subscribe" {
+			return false
+		}
+	}
+	return true
+}
+
+// checkSubscriptions judges the subscriptions of each connection of a server.
+func (c *checker) checkSubscriptions(server string, sessions []*agentSession) {
+	uri := "chaos://" + server + "/one"
+	for _, conn := range c.x.Conns(server) {
+		last, stands := -1, false
+		for _, i := range conn.Events {
+			e := c.x.Event(i)
+			// What its agent takes back before the answer stands nowhere.
+			if e.Kind == history.Answered && e.Method == "resources/subscribe" && e.Code == 0 {
+				last, stands = i, true
+			}
+			if e.Kind != history.Received {
+				continue
+			}
+			switch e.Method {
+			case "resources/subscribe":
+				c.judged++
+				if stands && !c.underFault(server, c.x.Event(last).T, e.T) {
+					c.reportViolation(server, i, []int{last}, "The server was asked at %s to watch what it had been asked to watch at %s on the same connection, "+
+						"and not to end that.", timeText(e.T), timeText(c.x.Event(last).T))
+				}
+			case "resources/unsubscribe":
+				last, stands = i, false
+			}
+		}
+		if !stands {
+			continue
+		}
+		end := c.closeTime()
+		if t, ok := c.x.Time(conn.Down); ok {
+			end = min(end, t)
+		}
+		if t, ok := c.x.Time(conn.Released); ok {
+			end = min(end, t)
+		}
+		if gone := c.lastWatch(uri, sessions); c.x.Event(last).T <= gone && gone+unwatchedBound+c.slack < end && !c.underFault(server, gone, end) && !c.wasCommanded(server, gone, end) {
+			c.reportViolationAt(gone+unwatchedBound, server, last, nil, "The last agent that watched the server's resource had gone at %s, and connection %d was not "+
+				"asked to end the subscription of %s.", timeText(gone), conn.Conn, timeText(c.x.Event(last).T))
+		}
+	}
+}
+
+// lastWatch returns the time at which the last agent that watched a resource had ended that, or had gone.
+func (c *checker) lastWatch(uri string, sessions []*agentSession) (last time.Duration) {
+	for _, s := range sessions {
+		end := time.Duration(-1)
+		for _, i := range s.events {
+			switch e := c.x.Event(i); {
+			case e.About != uri || e.Kind != history.Asked:
+			case e.Method == "resources/subscribe" || e.Method == "subscriptions/listen":
+				end = s.end(c)
+			case e.Method == "resources/unsubscribe" && e.T < end:
+				end = e.T
+			}
+		}
+		last = max(last, end)
+	}
+	return last
+}
+
+// wasCommanded reports whether the owner gave a command about a server between two times.
+func (c *checker) wasCommanded(server string, from, to time.Duration) bool {
+	for _, i := range c.x.ServerEvents(server) {
+		if e := c.x.Event(i); e.Kind == history.Command && e.T >= from && e.T <= to {
+			return true
+		}
+	}
+	return false
+}
