@@ -31,8 +31,8 @@ type agent struct {
 	ended   bool
 	// listens are the subscriptions of the modern era that stand, by their ids.
 	listens map[string]context.CancelFunc
-	// state is the newest state that a server gave with a request for input.
-	state []byte
+	// state is the newest state that a server gave with a request for input, and statefulParams and statefulMethod that request.
+	state, statefulMethod, statefulParams string
 }
 
 // openCall is a call of a tool whose end is not recorded.

@@ -19,10 +19,10 @@ func (a *agent) misbehave(s *session, op operation) {
 	case 4:
 		if other := a.stranger(); other != nil && a.modern() {
 			other.mu.Lock()
-			state := string(other.state)
+			state, method, params := other.state, other.statefulMethod, other.statefulParams
 			other.mu.Unlock()
-			if state != "" {
-				s.askEndpoint("tools/call", `{"name":"`+a.shownName(op.server, op.tool)+`","arguments":{"call":"","size":0},"requestState":`+state+`,"inputResponses":{}}`, "", "foreign-state")
+			if state != "" && other.plan.View == a.plan.View {
+				s.askEndpoint(method, withExtra(params, `"requestState":`+state+`,"inputResponses":{}`), "", "foreign-state")
 			}
 		}
 	default:

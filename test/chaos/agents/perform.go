@@ -86,7 +86,7 @@ func (a *agent) makeCall(s *session, op operation, after time.Duration) {
 			a.endCall(id, got)
 			return
 		}
-		extra = a.inputFor(got.result, op.server)
+		extra = a.inputFor(got.result, op.server, "tools/call", params)
 	}
 	a.endCall(id, answer{problem: []byte(`{"code":0,"message":"it asked for input without end"}`)})
 }
@@ -106,12 +106,12 @@ func withExtra(params, extra string) string {
 }
 
 // inputFor returns the members with which a request comes back: the answers to what was asked, and the state.
-func (a *agent) inputFor(result []byte, server string) string {
+func (a *agent) inputFor(result []byte, server, method, params string) string {
 	var parts []string
 	if state := rawjson.Member(result, "requestState"); state != nil {
 		parts = append(parts, `"requestState":`+string(state))
 		a.mu.Lock()
-		a.state = append([]byte(nil), state...)
+		a.state, a.statefulMethod, a.statefulParams = string(state), method, params
 		a.mu.Unlock()
 	}
 	var asked map[string]struct {
@@ -266,7 +266,7 @@ func (a *agent) askWithInput(s *session, method, params, about, server string) {
 		if !ok || !isInputRequired(got.result) {
 			return
 		}
-		extra = a.inputFor(got.result, server)
+		extra = a.inputFor(got.result, server, method, params)
 	}
 }
 
