@@ -114,21 +114,21 @@ func (c *checker) wasSoBefore(earlier []catalogSpan, p *catalogSpan) bool {
 
 // viewChanges returns when the catalog changed for a view.
 func (c *checker) viewChanges(view string, spans map[string][]catalogSpan) (all []viewChange) {
-	for server, of := range spans {
+	for server, ofServer := range spans {
 		if view != "" && server != view {
 			continue
 		}
-		for i := range of {
+		for i := range ofServer {
 			before := catalogSpan{}
 			if i > 0 {
-				before = of[i-1]
+				before = ofServer[i-1]
 			}
-			if p := &of[i]; p.count != before.count || p.hash != before.hash || p.mixed {
+			if p := &ofServer[i]; p.count != before.count || p.hash != before.hash || p.mixed {
 				until := p.to
-				for k := i + 1; k < len(of) && of[k].hash == p.hash && of[k].count == p.count; k++ {
-					until = of[k].to
+				for k := i + 1; k < len(ofServer) && ofServer[k].hash == p.hash && ofServer[k].count == p.count; k++ {
+					until = ofServer[k].to
 				}
-				all = append(all, viewChange{p.from, until, p.event, c.wasSoBefore(of[:i], p)})
+				all = append(all, viewChange{p.from, until, p.event, c.wasSoBefore(ofServer[:i], p)})
 			}
 		}
 	}
@@ -141,7 +141,7 @@ const toolsChanged = "notifications/tools/list_changed"
 // checkTold compares the notifications of a session with the changes of its view.
 func (c *checker) checkTold(s *agentSession, spans map[string][]catalogSpan) {
 	changes := c.viewChanges(s.view, spans)
-	var listed, told []*history.Event
+	var listed, notices []*history.Event
 	var toldAt []int
 	listens := map[string]time.Duration{} // the acknowledged subscriptions
 	begin, listening := time.Duration(-1), time.Duration(-1)
@@ -157,16 +157,16 @@ func (c *checker) checkTold(s *agentSession, spans map[string][]catalogSpan) {
 				listening = e.T
 			}
 		case e.Kind == history.Noticed && e.Method == toolsChanged:
-			told, toldAt = append(told, e), append(toldAt, i)
+			notices, toldAt = append(notices, e), append(toldAt, i)
 		}
 	}
 	joined, _ := c.x.Time(s.joined)
-	for n, e := range told {
+	for n, e := range notices {
 		c.judged++
 		since := joined
 		for k := range n {
-			if told[k].ID == e.ID {
-				since = told[k].T
+			if notices[k].ID == e.ID {
+				since = notices[k].T
 			}
 		}
 		// Who begins to listen is told at once of what has changed since an agent of the view has listed: it may have been the same one, in a
@@ -193,7 +193,7 @@ func (c *checker) checkTold(s *agentSession, spans map[string][]catalogSpan) {
 			continue
 		}
 		c.judged++
-		if slices.ContainsFunc(told, func(e *history.Event) bool { return e.T >= v.at-c.instantBound() && e.T <= due }) ||
+		if slices.ContainsFunc(notices, func(e *history.Event) bool { return e.T >= v.at-c.instantBound() && e.T <= due }) ||
 			slices.ContainsFunc(listed, func(e *history.Event) bool { return e.T >= v.at && e.T <= due }) {
 			continue
 		}

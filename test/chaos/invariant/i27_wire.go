@@ -45,16 +45,16 @@ func (c *checker) checkText(call *history.CallRecord) {
 	}
 	end := c.x.Event(call.Ends[0])
 	safe, unsafe := strings.Contains(end.Text, "Nothing was sent"), strings.Contains(end.Text, "may have run: look")
-	wrong := false
+	misleads := false
 	switch end.Outcome {
 	case messages.OutcomeNotSent, messages.OutcomeRejected:
-		wrong = unsafe
+		misleads = unsafe
 	case messages.OutcomeUnknown:
-		wrong = safe || end.Text != "" && !unsafe
+		misleads = safe || end.Text != "" && !unsafe
 	default:
-		wrong = safe || unsafe
+		misleads = safe || unsafe
 	}
-	if wrong {
+	if misleads {
 		c.reportViolation(call.Server, call.Ends[0], []int{call.Begin}, "Call %s of tool %s ended with %s at %s, and the text for the model says: %s", call.ID,
 			end.Tool, end.Outcome, timeText(end.T), end.Text)
 	}

@@ -246,9 +246,9 @@ func allMutations() []mutation {
 				asked.Kind, asked.Method = history.Received, "resources/subscribe"
 				answered := asked
 				answered.Kind = history.Answered
-				again := asked
-				again.T += time.Second
-				return slices.Insert(events, at+1, asked, answered, again)
+				second := asked
+				second.T += time.Second
+				return slices.Insert(events, at+1, asked, answered, second)
 			}},
 		{"I28", "something is kept", ofKind(history.Closing), doubleEvent(func(e *history.Event) {
 			e.Side, e.Kind, e.Name, e.Text = history.Harness, history.Violation, "I28", "the gateway keeps a session"

@@ -29,7 +29,7 @@ var gatewayBugs = slices.Concat(
 		Bug{Name: "tools-wait-for-prompts", In: "view.tellAgents", Old: "v.g.work.Go(func() { v.compareOffers(ctx) })", New: "v.mu.Unlock()\n\t\tv.compareOffers(ctx)\n\t\tv.mu.Lock()",
 			Finds: []string{"I26"}, Why: "a server that does not answer prompts/list keeps the news of all tools from all agents"},
 		Bug{Name: "called-again-when-unknown", In: "Gateway.callTool", Old: "if err != nil {\n\t\treturn failedCall(err)\n\t}",
-			New:   "if messages.OutcomeOf(err) == messages.OutcomeUnknown && ctx.Err() == nil {\n\t\tres, err = m.CallServerTool(ctx, to.server, to.name, json.RawMessage(args), option)\n\t}\n\tif err != nil {\n\t\treturn failedCall(err)\n\t}",
+			New:   "if messages.OutcomeOf(err) == messages.OutcomeUnknown && ctx.Err() == nil {\n\t\tres, err = m.CallServerTool(ctx, to.server, to.name, json.RawMessage(args))\n\t}\n\tif err != nil {\n\t\treturn failedCall(err)\n\t}",
 			Finds: []string{"I27", "I3"}, Why: "a call whose server died is made twice, and what it does, too"},
 		Bug{Name: "unknown-told-as-not-sent", In: "appendOutcome", Old: "string(e.Outcome)", New: "string(messages.OutcomeNotSent)",
 			Finds: []string{"I27"}, Why: "a program calls again what has run already"},
