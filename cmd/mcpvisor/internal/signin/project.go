@@ -18,6 +18,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -54,6 +55,15 @@ func Open(ctx context.Context, o *cli.Options, op, server string) (*signInProjec
 // specOf returns the configuration of a server. A running up does not hand out the secrets of its specs, therefore the server
 // must be configured for this command as well, and with the same URL.
 func specOf(ctx context.Context, p *project.Project, op, server string) (messages.Spec, error) {
+	if spec, ok := instanceSpec(p.Setup.Specs, server); ok {
+		// A running up knows the instances that are used now. Of any other one nothing runs, and it finds the sign-in when it begins.
+		if p.Up != nil {
+			if all, err := p.Status(ctx, control.StatusQuery{Servers: []string{server}}); err != nil || len(all) == 0 {
+				p.Up = nil
+			}
+		}
+		return spec, nil
+	}
 	if !slices.Contains(p.Names, server) {
 		return messages.Spec{}, project.UnknownServerError(op, server, p.Names, p.Setup)
 	}
@@ -71,6 +81,22 @@ func specOf(ctx context.Context, p *project.Project, op, server string) (message
 			Fix:  "repeat its --config or --mcp-server here"}
 	}
 	return spec, nil
+}
+
+// instanceSpec returns the configuration for the sign-in of a caller's instance, such as github@anna: that of its server, which must
+// have share "principal". A server that is configured under the name itself comes first.
+func instanceSpec(specs map[string]messages.Spec, name string) (messages.Spec, bool) {
+	if _, own := specs[name]; own {
+		return messages.Spec{}, false
+	}
+	for server, spec := range specs {
+		principal, of := strings.CutPrefix(name, server+"@")
+		if of && spec.Share == messages.SharePrincipal && messages.IsInstanceName(server, principal) {
+			spec.Share = messages.ShareAll
+			return spec, true
+		}
+	}
+	return messages.Spec{}, false
 }
 
 // StartSignInManager starts a manager with this one server in this process. If an up runs, Backend stays the up's, so that its
