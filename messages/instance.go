@@ -62,17 +62,6 @@ func InstanceName(server, principal string) string {
 	return server + "@" + shown.String() + "~" + hex.EncodeToString(sum[:])[:instanceHashLength]
 }
 
-// IsInstanceName reports whether a server has an instance of the name server@rest for some principal.
-func IsInstanceName(server, rest string) bool {
-	if InstanceName(server, rest) == server+"@"+rest {
-		return true
-	}
-	shown, hash, _ := strings.Cut(rest, "~")
-	sum, err := hex.DecodeString(hash)
-	return err == nil && len(sum)*2 == instanceHashLength && hash == strings.ToLower(hash) && len(shown) <= maxShownPrincipal &&
-		(shown == "" || isPlainPrincipal(shown))
-}
-
 func isPlainPrincipal(s string) bool {
 	for i := range len(s) {
 		if !principalByte(s[i]) {

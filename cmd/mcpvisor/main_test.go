@@ -20,6 +20,8 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/daemon/client"
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/guardian"
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor/audit"
 	"github.com/mcpvisor/mcpvisor/test/servers"
 )
 
@@ -76,6 +78,8 @@ func TestScripts(t *testing.T) {
 		},
 		Setup: func(env *testscript.Env) error {
 			env.Vars = append(env.Vars, vars...)
+			// BOX is the instance that the person at the terminal has of a server named box.
+			env.Vars = append(env.Vars, "BOX="+messages.InstanceName("box", audit.User()))
 			return setUpScript(env)
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){

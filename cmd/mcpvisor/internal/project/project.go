@@ -23,6 +23,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/cli"
@@ -144,6 +145,16 @@ func (p *Project) attachDaemon(ctx context.Context) {
 	p.attachment = a
 }
 
+// hasInstance reports whether a running up has an instance of this name, such as github@anna. Instances come and go, so that they are
+// not among Names.
+func (p *Project) hasInstance(ctx context.Context, name string) bool {
+	if p.Up == nil || !strings.Contains(name, "@") {
+		return false
+	}
+	all, err := p.client.Status(ctx, control.StatusQuery{Servers: []string{name}})
+	return err == nil && len(all) == 1 && all[0].InstanceOf != ""
+}
+
 // KeeperName names for a person the process that keeps the servers: the daemon, or a mcpvisor up.
 func (p *Project) KeeperName() string {
 	if p.Up != nil && control.IsDaemon(p.Up.PID) {
@@ -157,7 +168,7 @@ func (p *Project) KeeperName() string {
 // anything is started.
 func (p *Project) StartServers(ctx context.Context, only []string, adjust func(*supervisor.Config)) error {
 	for _, name := range only {
-		if !slices.Contains(p.Names, name) {
+		if !slices.Contains(p.Names, name) && !p.hasInstance(ctx, name) {
 			return UnknownServerError("find", name, p.Names, p.Setup)
 		}
 	}

@@ -17,6 +17,7 @@ package signin
 import (
 	"context"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -90,13 +91,21 @@ func instanceSpec(specs map[string]messages.Spec, name string) (messages.Spec, b
 		return messages.Spec{}, false
 	}
 	for server, spec := range specs {
-		principal, of := strings.CutPrefix(name, server+"@")
-		if of && spec.Share == messages.SharePrincipal && messages.IsInstanceName(server, principal) {
+		principal, found := strings.CutPrefix(name, server+"@")
+		if found && spec.Share == messages.SharePrincipal && isInstanceName(server, principal) {
 			spec.Share = messages.ShareAll
 			return spec, true
 		}
 	}
 	return messages.Spec{}, false
+}
+
+// hashedInstance is what follows the @ in the name of an instance whose principal cannot stand there.
+var hashedInstance = regexp.MustCompile(`^[A-Za-z0-9._+@-]{0,24}~[0-9a-f]{32}$`)
+
+// isInstanceName reports whether a server can have an instance of the name server@rest.
+func isInstanceName(server, rest string) bool {
+	return messages.InstanceName(server, rest) == server+"@"+rest || hashedInstance.MatchString(rest)
 }
 
 // StartSignInManager starts a manager with this one server in this process. If an up runs, Backend stays the up's, so that its
