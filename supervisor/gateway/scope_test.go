@@ -323,8 +323,14 @@ func FuzzShownNames(f *testing.F) {
 	})
 }
 
-// countNotices opens the stream of the session. The function tells how many notices of changed tools have come.
+// countNotices opens the stream of the session. The function says how many notices of changed tools have come.
 func (a *agent) countNotices() (heard func() int) {
+	stream := a.readStream()
+	return func() int { return strings.Count(stream(), "notifications/tools/list_changed") }
+}
+
+// readStream opens the stream of the session. The function returns what has come on it.
+func (a *agent) readStream() (heard func() string) {
 	w := &lockedRecorder{ResponseRecorder: httptest.NewRecorder()}
 	ctx, cancel := context.WithCancel(a.t.Context())
 	r := httptest.NewRequestWithContext(ctx, http.MethodGet, "http://localhost"+a.path, nil)
@@ -339,10 +345,10 @@ func (a *agent) countNotices() (heard func() int) {
 		cancel()
 		<-ended
 	})
-	return func() int {
+	return func() string {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		return strings.Count(w.Body.String(), "notifications/tools/list_changed")
+		return w.Body.String()
 	}
 }
 
