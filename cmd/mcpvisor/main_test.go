@@ -47,6 +47,7 @@ func TestMain(m *testing.M) {
 		"spy":      spy,
 		"nasty":    nasty,
 		"uvx":      uvx,
+		"asks":     asks,
 	})
 }
 

@@ -49,9 +49,7 @@ func (t *Tokens) Set(principals map[string]Principal) {
 			}
 		}
 		if token.principal.credential == nil {
-			c := &credential{}
-			c.known, c.forget = context.WithCancel(context.Background())
-			token.principal.credential = c
+			token.principal.credential = newCredential()
 		}
 		known = append(known, token)
 	}
@@ -61,6 +59,11 @@ func (t *Tokens) Set(principals map[string]Principal) {
 			old.principal.credential.forget()
 		}
 	}
+}
+
+func newCredential() *credential {
+	known, forget := context.WithCancel(context.Background())
+	return &credential{known: known, forget: forget}
 }
 
 // errUnauthorized says the same of a missing and of a wrong token.

@@ -8,8 +8,12 @@ import "golang.org/x/sys/unix"
 // started and files written whatever agents do. 0 leaves the default.
 func maxConnections() int {
 	var limit unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil || uint64(limit.Cur) > 40_000 {
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) != nil {
 		return 0
 	}
-	return max(int(limit.Cur)/2, 16)
+	most := int64(limit.Cur) // negative is none
+	if most < 0 || most > 40_000 {
+		return 0
+	}
+	return max(int(most)/2, 16)
 }
