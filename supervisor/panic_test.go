@@ -89,6 +89,8 @@ func TestAPanickedServerActorIsReplaced(t *testing.T) {
 		var trap atomic.Bool
 		m := startEcho(t, trapped(&trap))
 		before, other := m.shared.CellOf("a").View(), m.shared.CellOf("b").View()
+		watcher := m.Watch(0)
+		defer watcher.Close()
 		trap.Store(true)
 		m.sendCommand(core.ServerCommand{Name: "a", Event: lifecycle.Disable{}, Reply: func(error) {}})
 		synctest.Wait()
@@ -96,6 +98,10 @@ func TestAPanickedServerActorIsReplaced(t *testing.T) {
 		synctest.Wait()
 		if v := m.shared.CellOf("a").View(); v.State.Phase != messages.Failed || v.State.Cause.Class != messages.ClassPanic {
 			t.Fatalf("after the panic: %+v", v.State)
+		}
+		// A watcher learns of it now, and not with the successor: a parked server has none for minutes.
+		if e := lastPhase(watcher); e == nil || e.Server != "a" || e.Status.Status != messages.Failed || e.Status.Class != messages.ClassPanic {
+			t.Errorf("a watcher was told %+v", e)
 		}
 		if e, ok := m.Tools().Lookup("mcp__a__x"); ok && e.Route != nil && e.State == 0 {
 			t.Errorf("its tools are still live: %+v", e)
@@ -115,6 +121,21 @@ func TestAPanickedServerActorIsReplaced(t *testing.T) {
 			t.Errorf("the history does not tell it: %+v", h)
 		}
 	})
+}
+
+// lastPhase returns the last event about a phase that is there, nil if there is none.
+func lastPhase(w *Watcher) (last *messages.Event) {
+	over, cancel := context.WithCancel(context.Background())
+	cancel()
+	for {
+		e, err := w.Next(over)
+		if err != nil {
+			return last
+		}
+		if e.Kind == messages.EventPhase {
+			last = &e
+		}
+	}
 }
 
 func containsText(h []HistoryEntry, word string) bool {

@@ -112,3 +112,18 @@ func TestAWishForAServerThatComesBackWaits(t *testing.T) {
 		}
 	}
 }
+
+// The reason of a panic is kept until the end of its actor is told, also that of the registry, which has no server.
+func TestTheReasonOfAPanicGoesWithItsActor(t *testing.T) {
+	s, _, _ := directed(t)
+	s.ending = true // no successor
+	registry := actor.NewPID("", "registry")
+	s.shared.Registry.Set(registry)
+	for _, who := range []*actor.PID{registry, actor.NewPID("", "nobody")} {
+		s.panics[who.Id] = "a planted defect"
+		s.handleTerminated(nil, who)
+	}
+	if len(s.panics) > 0 {
+		t.Errorf("left: %v", s.panics)
+	}
+}

@@ -22,6 +22,9 @@ import (
 // handleTerminated follows the end of a child: a removal that is complete, or a panic. The attempt of a dead actor is abandoned;
 // its release arrives later as AttemptReleased and continues with handleOrphan.
 func (s *supervisor) handleTerminated(ctx actor.Context, who *actor.PID) {
+	// The reason of the panic, if HandleFailure has stored one; an actor that was stopped in order has none.
+	reason := s.panics[who.Id]
+	delete(s.panics, who.Id)
 	if pid, _ := s.shared.Registry.PID(); pid != nil && pid.Id == who.Id {
 		s.handleRegistryDeath(ctx)
 		return
@@ -31,10 +34,7 @@ func (s *supervisor) handleTerminated(ctx actor.Context, who *actor.PID) {
 		return
 	}
 	delete(s.byPID, who.Id)
-	r.pid = nil
-	// The reason of the panic, if HandleFailure has stored one; a server that was stopped in order has none.
-	r.reason = s.panics[who.Id]
-	delete(s.panics, who.Id)
+	r.pid, r.reason = nil, reason
 	// The session goroutines of a dead actor must end, or a successor would be the second connection of the server.
 	r.holder.Abandon()
 	s.gate.Cancel(r.name)
@@ -81,8 +81,13 @@ func (s *supervisor) handleOrphan(ctx actor.Context, r *managedServer) {
 	if s.Common.PhaseChanged != nil {
 		s.Common.PhaseChanged(&v, r.cell.View().State.Phase)
 	}
-	// Watchers learn of this state with the next event of the server; the cell has it now.
-	r.cell.Publish(&v, nil)
+	// A parked server's next event may be minutes away, and until then watchers would take it for what it was.
+	r.cell.Publish(&v, func() {
+		if s.shared.Hub.Watched() {
+			st := v.Status()
+			s.shared.Hub.Publish(messages.Event{Kind: messages.EventPhase, Server: r.name, Status: &st})
+		}
+	})
 }
 
 // spawnDue spawns the successors whose time has come. The names are sorted because each spawn takes an epoch: a program that

@@ -91,6 +91,7 @@ func Scenario(seed uint64, o Options) scenario.Scenario {
 	d.drawTaskInput(seed)
 	d.drawPrincipals(seed)
 	d.drawGateway(seed)
+	d.drawBrokenActors(seed)
 	d.fitTimeouts()
 	d.spreadSteadyCalls()
 	// Two recipes may name one occasion.

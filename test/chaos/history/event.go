@@ -93,7 +93,7 @@ const (
 	Questioned Kind = "questioned" // Method, About (the call that the question names): a server's question
 
 	// Harness.
-	FaultOn   Kind = "fault-on"  // Fault, Name
+	FaultOn   Kind = "fault-on"  // Fault, Name; BrokenActor is no fault of the plan
 	FaultOff  Kind = "fault-off" // Fault, Name
 	Fired     Kind = "fired"     // Fault, Name, Conn: the fault had an effect
 	Heal      Kind = "heal"      // every fault has ended
@@ -104,6 +104,10 @@ const (
 	Canary    Kind = "canary"    // Text: where a secret or a control character came out
 	Status    Kind = "status"    // as Phase, with the occasion as Text: the status that a caller reads at that time, beside the Phase events
 )
+
+// BrokenActor is the Name of the FaultOn and FaultOff with which the simulation records that it broke an actor of the manager: that of
+// Server, or the registry if that is empty.
+const BrokenActor = "broken-actor"
 
 // Foreign is the Rev of a ReadEnd whose text its server never gives: it belongs to another server, or to none.
 const Foreign = -1

@@ -234,6 +234,9 @@ type Manager struct {
 	// Principals: the program has a second manager, whose two servers have an instance for each of several callers. It is used, commanded
 	// and broken beside the first one, by the seed. Only the simulation does so.
 	Principals bool `json:"principals,omitempty" yaml:"principals,omitempty"`
+	// BrokenActors: now and then, until the heal, one of its actors panics, as a defect of the manager's own code would have it. Only
+	// the simulation does so, and only the invariants judge that hold whatever the manager's own code does.
+	BrokenActors bool `json:"brokenActors,omitempty" yaml:"brokenActors,omitempty"`
 }
 
 // Clone returns a copy that shares no slice and no map with s.

@@ -31,6 +31,7 @@ const keptAttempts = 100
 // mayKeep holds what keeps entries after its owner's end, by type and field, and why.
 var mayKeep = map[string]string{
 	"actors.Subscriptions.uris":         "what callers watch is kept for the next connection, and goes with the server",
+	"actors.attempt.gates":              "the gates go with the attempt, and each new one forgets those that are closed and empty",
 	"asker.Asker.granted":               "what a person has allowed for as long as the manager lives",
 	"audit.Lost.Kinds":                  "a count for each kind of record",
 	"audit.Stats.Kinds":                 "a count for each kind of record",

@@ -125,6 +125,9 @@ func (p *embeddingProgram) lookAround() {
 	look := []func(string){p.awaitReady, p.awaitSettled, p.readLogs, p.compareCatalogs, p.callNobody, p.askByMessage, p.fetchEndedTask,
 		p.configureNothing}[p.turn%8]
 	p.turn++
+	if w.plan.Scenario.Manager.BrokenActors && w.virtualNow < w.plan.Heal {
+		w.breakSomeActor(name)
+	}
 	w.users.runAsUser(func() { look(name) })
 }
 

@@ -76,6 +76,9 @@ type simulation struct {
 	collector    collector
 	leftTimers   leftTimers
 	leftEntries  leftEntries
+	// brokenCount counts the glances at which an actor was to be broken, panicCount the panics that came of it.
+	brokenCount int
+	panicCount  atomic.Int64
 }
 
 // newSimulation makes a simulation without servers and manager. It must be called in the bubble, because start is the bubble's
@@ -90,7 +93,7 @@ func newSimulation(plan scenario.Plan, o Options, rec *history.Recorder, beat *p
 		w.noteEnd(pid)
 		w.leftEntries.noteEnded(a)
 	}
-	w.turns.handled = w.leftEntries.noteReleased
+	w.turns.received, w.turns.panicked = w.leftEntries.noteReleased, w.noteBroken
 	w.watch.world, w.users.world, w.program.world = w, w, w
 	w.secrets.canaries = make(map[string]bool, len(plan.Servers))
 	w.guard.limit = maxStepsAtOnce(len(plan.Servers))

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 )
@@ -21,15 +23,19 @@ type turnScheduler struct {
 	rng *rand.Rand
 	// wake wakes the loop when an actor waits for a turn. Any goroutine calls it.
 	wake func()
-	// ended is told of each actor that has ended, and handled of each message that an actor has handled. Any goroutine calls them.
-	ended   func(*actor.PID, actor.Actor)
-	handled func(actor.Actor, any)
+	// ended is told of each actor that has ended, received of each message that an actor is about to handle, and panicked of each actor
+	// that breakActor broke. Any goroutine calls them.
+	ended    func(*actor.PID, actor.Actor)
+	received func(actor.Actor, any)
+	panicked func(actorName string)
 
 	// mu guards the fields below, and run of each mailbox.
 	mu sync.Mutex
 	// waiting is sorted by name and number, so that the seed's choice does not depend on the order of arrival.
 	waiting []*mailbox
 	spawned int
+	// broken names the actors that panic in the place of their next message, if that comes before a time.
+	broken map[string]time.Time
 	// turnCount counts the turns given.
 	turnCount int
 }
@@ -92,12 +98,38 @@ func (m *mailbox) receive(next actor.ReceiverFunc) actor.ReceiverFunc {
 		m.current.Store(m.lastHandled)
 		// The deferred call clears current also if the actor panics.
 		defer m.current.Store(nil)
+		m.turns.received(c.Actor(), envelope.Message)
+		if m.turns.takeBroken(m.name, envelope.Message) {
+			m.turns.panicked(m.name)
+			panic(brokenActor)
+		}
 		next(c, envelope)
 		if _, stopped := envelope.Message.(*actor.Stopped); stopped {
 			m.turns.ended(c.Self(), c.Actor())
 		}
-		m.turns.handled(c.Actor(), envelope.Message)
 	}
+}
+
+// brokenActor is the panic of an actor that breakActor has broken.
+const brokenActor = "the day broke this actor"
+
+// breakActor lets an actor panic in the place of a message of the next second, as a defect of the manager's own code would.
+func (t *turnScheduler) breakActor(name string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.broken = map[string]time.Time{name: time.Now().Add(time.Second)}
+}
+
+// takeBroken reports whether an actor is to panic in the place of a message. The messages of protoactor itself are spared, because it
+// handles them without the actor.
+func (t *turnScheduler) takeBroken(name string, message any) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if until, broken := t.broken[name]; !broken || time.Now().After(until) || strings.HasPrefix(fmt.Sprintf("%T", message), "*actor.") {
+		return false
+	}
+	delete(t.broken, name)
+	return true
 }
 
 // awaitTurn queues the actor for a turn and wakes the loop. run empties the mailbox, nil if its goroutine waits on resume.
