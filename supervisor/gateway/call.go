@@ -45,7 +45,7 @@ func (g *Gateway) callTool(ctx context.Context, v *view, r *serve.Request) ([]by
 	if e := v.checkParamHeaders(r, shown, args); e != nil {
 		return nil, e
 	}
-	return g.performRequest(ctx, r, to, in, args, func(ctx context.Context, wishes wire.Options, args []byte) ([]byte, *serve.Error) {
+	send := func(ctx context.Context, wishes wire.Options, args []byte) ([]byte, error) {
 		m, ctx := g.all.Owner(ctx, to.server)
 		res, err := m.CallServerTool(ctx, to.server, to.name, json.RawMessage(args), func(o *wire.Options) {
 			*o = wishes
@@ -53,8 +53,9 @@ func (g *Gateway) callTool(ctx context.Context, v *view, r *serve.Request) ([]by
 			o.ArgumentsWritten = len(args) > 0 && bytes.IndexByte(args, '\n') < 0 && bytes.IndexByte(args, '\r') < 0
 		})
 		if err != nil {
-			return failedCall(err)
+			return nil, err
 		}
 		return res.Raw, nil
-	})
+	}
+	return g.performRequest(ctx, r, to, in, args, sender{send, failedCall})
 }

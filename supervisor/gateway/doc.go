@@ -23,6 +23,8 @@
 //     questions as its result, and the call itself goes on when they are answered. It runs once, whatever comes back how often. What
 //     names it is sealed, and good for one answer to the same request of the same principal on the same path. A call whose questions
 //     are not answered within five minutes is cancelled at its server.
+//   - A call of a server that needs a sign-in ends at once: with the address of one for the principal that may sign in, where its agent
+//     can show an address, else with the command to type. Nothing was sent; the agent calls again afterwards.
 //
 // Not promised: that a question finds its agent at a server which several share. Such a server does not say about which request it
 // asks, unless it speaks HTTP: the question is refused as long as requests of two agents are there (share "principal" helps). The
@@ -42,6 +44,7 @@
 //	forward.go    what a request takes along: _meta, progress, capabilities
 //	questions.go  who answers in the legacy era; modern.go in the modern one
 //	suspension.go a call that waits for answers, as a pure machine; suspended.go all of them, and their clocks
+//	signin.go     the address of a sign-in, and what comes back afterwards
 //	outcome.go    errors as answers; state.go the state that a server hands to an agent
 //	watch.go      the one goroutine that turns events into notices
 //

@@ -139,9 +139,9 @@ func withToken(params, token []byte) []byte {
 type requestKey struct{}
 
 // performRequest sends a request to its server in the name of its agent, who is asked what the server asks about it.
-func (g *Gateway) performRequest(ctx context.Context, r *serve.Request, to named, in input, arguments []byte, send sender) ([]byte, *serve.Error) {
+func (g *Gateway) performRequest(ctx context.Context, r *serve.Request, to named, in input, arguments []byte, s sender) ([]byte, *serve.Error) {
 	if r.Modern() {
-		return g.performModern(ctx, r, to, in, arguments, send)
+		return g.performModern(ctx, r, to, in, arguments, s)
 	}
 	wishes, e := g.forwardOptions(r, to, in)
 	if e != nil {
@@ -149,7 +149,11 @@ func (g *Gateway) performRequest(ctx context.Context, r *serve.Request, to named
 	}
 	ctx, done := g.sessionContext(ctx, r)
 	defer done()
-	return send(ctx, wishes, arguments)
+	result, err := s.send(ctx, wishes, arguments)
+	if err != nil {
+		return g.answerFailure(ctx, r, to, r.Session.Capabilities, arguments, err, s.fail)
+	}
+	return result, nil
 }
 
 // sessionContext returns the context in which a request of a session is made, with the one who answers the questions about it. done

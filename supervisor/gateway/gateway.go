@@ -28,6 +28,9 @@ type Config struct {
 	// Name is how agents name the gateway in their configuration: most put mcp__{name}__ before the names of tools, and the model
 	// takes 64 characters of both together. It is also the name in the handshake, with Version; "mcpvisor" if empty.
 	Name, Version string
+	// MaySignIn says which principals get the address of a sign-in, when a server needs one: what they sign in with is used for all.
+	// nil: only those without a name. The browser must be on this machine.
+	MaySignIn func(principal string) bool
 }
 
 // Gateway serves agents from its managers. Safe for concurrent use.
@@ -43,6 +46,7 @@ type Gateway struct {
 	states    cipher.AEAD
 	watches   watches
 	suspended suspendedCalls
+	signIns   signIns
 
 	// changed gets a value when said, which saidMu guards, has something for agents.
 	changed chan struct{}

@@ -32,8 +32,13 @@ func start(t *testing.T, prefix gateway.Prefix, servers ...*supervisortest.Serve
 	var cfg supervisor.Config
 	gateway.PassQuestions(&cfg)
 	m := supervisortest.StartConfig(t, cfg, servers...)
-	g := gateway.New(gateway.Config{Manager: m, Prefix: prefix})
-	tokens := serve.NewTokens(map[string]serve.Principal{"a": {Name: "a"}, "b": {Name: "b"}})
+	return serveAll(t, m, gateway.Config{Manager: m, Prefix: prefix})
+}
+
+// serveAll serves a gateway to the principals a, b and stranger.
+func serveAll(t *testing.T, m *supervisor.Manager, cfg gateway.Config) *endpoint {
+	g := gateway.New(cfg)
+	tokens := serve.NewTokens(map[string]serve.Principal{"a": {Name: "a"}, "b": {Name: "b"}, "stranger": {Name: "stranger"}})
 	h := serve.NewHandler(serve.Options{Service: g, Authenticate: tokens.Authenticate})
 	t.Cleanup(func() {
 		ctx, cancel := context.WithCancel(context.Background())
@@ -174,10 +179,10 @@ func TestOutcomesOnTheWire(t *testing.T) {
 		}
 		for _, wait := range []time.Duration{10 * time.Millisecond, 20 * time.Second} { // lost, and then withdrawn
 			time.Sleep(wait)
-			got := a.ask("tools/call", `{"name":"one__read"}`)
-			if !strings.Contains(got, `"mcpvisor/outcome":"not-sent"`) || !strings.Contains(got, "calling again cannot run it twice") ||
-				!strings.Contains(got, `"mcpvisor/server":"one"`) || !strings.Contains(got, `"mcpvisor/retryAfterMs":`) {
-				t.Errorf("after %v: %s", wait, got)
+			for era, got := range map[string]string{"legacy": a.ask("tools/call", `{"name":"one__read"}`),
+				"modern": e.modern("a", "tools/call", "one__read", `"name":"one__read",`)} {
+				contains(t, fmt.Sprint("after ", wait, " in the era ", era), got, `"mcpvisor/outcome":"not-sent"`, "calling again cannot run it twice",
+					`"mcpvisor/server":"one"`, `"mcpvisor/retryAfterMs":`, "The next attempt to connect the server begins in ")
 			}
 		}
 		if n := len(one.Calls()); n != 1 {

@@ -103,13 +103,16 @@ func (c *modernCall) passProgress(params json.RawMessage) {
 // callKey leads from the context of a request to its modernCall.
 type callKey struct{}
 
-// mayBeAsked reports whether a request may be answered with a question, and its agent can be asked anything.
+// asksAgents reports whether requests of a method may be answered with a question.
 //
 // 2026-07-28: "Servers MUST NOT send InputRequiredResult responses on any other client requests."
+func asksAgents(method string) bool {
+	return method == "tools/call" || method == "prompts/get" || method == "resources/read"
+}
+
+// mayBeAsked reports whether a request may be answered with a question, and its agent can be asked anything.
 func mayBeAsked(r *serve.Request) bool {
-	switch r.Method {
-	case "tools/call", "prompts/get", "resources/read":
-	default:
+	if !asksAgents(r.Method) {
 		return false
 	}
 	for _, ability := range []string{"elicitation", "sampling", "roots"} {
@@ -120,8 +123,12 @@ func mayBeAsked(r *serve.Request) bool {
 	return false
 }
 
-// A sender sends a request to a server and returns the answer. The arguments are those that the agent gave.
-type sender func(ctx context.Context, o wire.Options, arguments []byte) ([]byte, *serve.Error)
+// A sender sends a request to a server and returns its result; the arguments are those that the agent gave. fail makes an answer of its
+// error.
+type sender struct {
+	send func(ctx context.Context, o wire.Options, arguments []byte) ([]byte, error)
+	fail func(error) ([]byte, *serve.Error)
+}
 
 // performModern performs a request of the modern era. If its server may ask in the middle of it, as servers of the legacy era do, the
 // request runs on a goroutine of its own, and the agent gets the questions as a result.
@@ -129,6 +136,13 @@ func (g *Gateway) performModern(ctx context.Context, r *serve.Request, to named,
 	if in.state != nil {
 		if id, round, ok := g.openHandle(r, to, arguments, in.state); ok {
 			return g.resumeCall(ctx, r, id, round, in.responses)
+		}
+		back, err := g.afterSignIn(ctx, r, to, in, arguments)
+		if err != nil {
+			return send.fail(err)
+		}
+		if back {
+			in.state, in.responses = nil, nil // they are of this hop
 		}
 	}
 	wishes, e := g.forwardOptions(r, to, in)
@@ -147,28 +161,33 @@ func (g *Gateway) performModern(ctx context.Context, r *serve.Request, to named,
 	c.agents.begin(c)
 	if !suspendable {
 		defer c.agents.finish(c)
-		return g.sendSealed(c.contextOf(ctx), r, to, wishes, arguments, send)
+		return g.sendSealed(c.contextOf(ctx), r, to, wishes, r.Capabilities, arguments, send)
 	}
 	// The bytes of the request end with it, and the call may outlive it.
 	c.arguments, wishes.Capabilities = bytes.Clone(arguments), c.capabilities
 	c.wake, c.done = make(chan struct{}, 1), make(chan struct{}) // capacity 1: several questions wake once
 	c.answers = map[string]chan []byte{}
+	capabilities := c.capabilities // those of the request that began the call
 	own, cancel := context.WithCancelCause(c.contextOf(context.WithoutCancel(ctx)))
 	c.cancel = cancel
 	g.work.Go(func() {
 		defer cancel(nil)
 		defer context.AfterFunc(g.lifetime, func() { cancel(context.Canceled) })()
-		c.runCall(func() ([]byte, *serve.Error) { return g.sendSealed(own, r, to, wishes, c.arguments, send) })
+		c.runCall(func() ([]byte, *serve.Error) {
+			return g.sendSealed(own, r, to, wishes, capabilities, c.arguments, send)
+		})
 	})
 	return g.awaitCall(ctx, r, c)
 }
 
 // sendSealed sends a request, and seals the state that a server of the modern era answers with. Of r it needs what outlives the
 // request.
-func (g *Gateway) sendSealed(ctx context.Context, r *serve.Request, to named, o wire.Options, arguments []byte, send sender) ([]byte, *serve.Error) {
-	result, e := send(ctx, o, arguments)
-	if e != nil {
-		return nil, e
+func (g *Gateway) sendSealed(
+	ctx context.Context, r *serve.Request, to named, o wire.Options, capabilities, arguments []byte, s sender,
+) ([]byte, *serve.Error) {
+	result, err := s.send(ctx, o, arguments)
+	if err != nil {
+		return g.answerFailure(ctx, r, to, capabilities, arguments, err, s.fail)
 	}
 	return g.sealInput(r, to, result)
 }

@@ -196,17 +196,15 @@ func unknownResource(uri string, modern bool) *serve.Error {
 // hints that the modern era demands.
 func (g *Gateway) forwardRead(ctx context.Context, r *serve.Request, to named, name string, fields []byte, in input, cached bool) ([]byte, *serve.Error) {
 	modern, method := r.Modern(), r.Method
-	return g.performRequest(ctx, r, to, in, fields, func(ctx context.Context, wishes wire.Options, fields []byte) ([]byte, *serve.Error) {
+	send := func(ctx context.Context, wishes wire.Options, fields []byte) ([]byte, error) {
 		m, ctx := g.all.Owner(ctx, to.server)
 		result, err := m.Forward(ctx, to.server, method, name, fields, func(o *wire.Options) { *o = wishes })
-		if err != nil {
-			return nil, failedRead(err, modern)
-		}
-		if cached && modern {
+		if err == nil && cached && modern {
 			result = withCacheHints(result)
 		}
-		return result, nil
-	})
+		return result, err
+	}
+	return g.performRequest(ctx, r, to, in, fields, sender{send, func(err error) ([]byte, *serve.Error) { return nil, failedRead(err, modern) }})
 }
 
 // withCacheHints returns a result with the hints, unless it has them or asks for input.

@@ -3,6 +3,7 @@ package gateway
 import (
 	"errors"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -57,7 +58,7 @@ func errorOf(err error) *messages.Error {
 // textFor says what happened, whether calling again is safe, and when it can succeed.
 func textFor(e *messages.Error) string {
 	text := e.Error()
-	if e.Class == messages.ClassUnauthorized && e.Server != "" && e.Fix == "" {
+	if e.Class == messages.ClassUnauthorized && e.Server != "" && !strings.Contains(text, "mcpvisor login") {
 		text += "; a person must sign in: mcpvisor login " + messages.Line(e.Server, 100)
 	}
 	switch e.Outcome {
