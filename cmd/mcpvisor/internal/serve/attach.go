@@ -181,6 +181,7 @@ func (r *upRun) leaveCause(ctx context.Context) string {
 type view struct {
 	display display
 	seen    *seenServers
+	files   *fileFaults
 }
 
 // beginView begins to show.
@@ -190,7 +191,7 @@ func (r *upRun) beginView(stop context.CancelCauseFunc) *view {
 	r.defect = func(any) { stop(errOutputClosed) }
 	d := r.chooseDisplay(func() { stop(errOutputClosed) })
 	r.options = d.wrapOptions(r.options)
-	v := &view{display: d, seen: &seenServers{byName: map[string]messages.Status{}}}
+	v := &view{display: d, seen: &seenServers{byName: map[string]messages.Status{}}, files: newFileFaults(r.reading)}
 	d.beginRun(v.seen)
 	return v
 }
@@ -213,6 +214,9 @@ func (v *view) follow(ctx context.Context, client control.Backend, gone <-chan d
 			}
 			for _, e := range changes {
 				v.display.showEvent(e)
+			}
+			if faults := v.files.newFaults(); len(faults) > 0 {
+				v.display.showReload(supervisor.ReloadResult{Changes: config.Changes{Kept: changed.Kept}, Problems: faults})
 			}
 		} else if gone == nil && ctx.Err() == nil {
 			return err
