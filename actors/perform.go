@@ -244,9 +244,9 @@ func (s *Server) announceTools(epoch, rev uint64) {
 	s.rememberTools()
 }
 
-// rememberTools stores the list of a lazy server for later runs. A list that failed is not worth storing.
+// rememberTools stores the list of a server for later runs. A list that failed is not worth storing.
 func (s *Server) rememberTools() {
-	if s.cfg.Remember != nil && s.spec.Connect == messages.Lazy && s.unlisted == "" {
+	if s.cfg.Remember != nil && (s.spec.Connect == messages.Lazy || s.cfg.RememberAll) && s.unlisted == "" {
 		s.cfg.Remember(s.cfg.Name, s.spec, s.list)
 	}
 }

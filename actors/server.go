@@ -98,6 +98,8 @@ type Common struct {
 	// Remember stores a lazy server's whole list of tools, before the spec's filters, for later runs; nil to store none. It must
 	// not block.
 	Remember func(name string, spec *messages.Spec, list *session.ToolList)
+	// RememberAll has Remember called for every server.
+	RememberAll bool
 	// PhaseChanged, if not nil, is called for every server that changes its phase, in order. It runs in the turn of the server's
 	// actor, and must not block.
 	PhaseChanged func(v *View, was messages.Phase)

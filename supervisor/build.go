@@ -109,7 +109,7 @@ func (m *Manager) newCommon() *actors.Common {
 		common.PhaseChanged = m.audit.RecordPhase
 	}
 	if m.toolCache != nil {
-		common.Remember = m.toolCache.SaveToolList
+		common.Remember, common.RememberAll = m.toolCache.SaveToolList, m.cfg.RememberTools
 	}
 	return common
 }

@@ -29,7 +29,7 @@ import (
 // later changes of its fields have no effect. Its fields, by what one wants:
 //
 //   - servers: Servers, InProcess, Transport, Wrap, Policy, Managed, AllowedTransports, Guard, InheritEnv
-//   - where the manager lives: Logger, System, ActorOptions, ClientName, ClientVersion, CacheDir, Rand
+//   - where the manager lives: Logger, System, ActorOptions, ClientName, ClientVersion, CacheDir, RememberTools, Rand
 //   - credentials: AuthProvider, AuthStore, AuthLocks, LookupEnv, LoginPrompt
 //   - when servers are tried again: Restart, Gate, Timing, WithdrawAfter, CallWait
 //   - bounds: MaxInFlight, MaxQueued, MemoryBudget, SharedLimits
@@ -195,6 +195,9 @@ type Config struct {
 	// public. Start and Connect look for up to 2 s which account is signed in where a list is kept. If the key file in CacheDir is
 	// readable by other users, nothing is kept.
 	CacheDir string
+	// RememberTools keeps the tools of all servers there, and not of lazy ones alone. They are not offered by themselves:
+	// Manager.RememberedTools returns those of a server that is still on its way.
+	RememberTools bool
 
 	// Rand draws the jitter, numbers in [0,1); nil uses the runtime's generator. Only the supervisor's goroutine calls it.
 	// Sessions draw from generators that are seeded by it. Where it panics, or draws another number, the runtime's generator counts.

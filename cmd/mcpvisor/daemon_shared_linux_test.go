@@ -125,3 +125,57 @@ func TestProjectsShareTheUsersServers(t *testing.T) {
 		t.Errorf("down: %v: %s", err, out)
 	}
 }
+
+// TestAListIsRememberedWhileServersStart ends the daemon and starts it again with a server that takes its time: an agent gets the tools that
+// the server had before, at once and without a notice afterwards, and a call waits for it. A server that cannot start any more loses them.
+func TestAListIsRememberedWhileServersStart(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, "")
+	hold := filepath.Join(p.home, "hold")
+	script := filepath.Join(p.home, "server.sh")
+	write := func(path, text string) {
+		if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// The server waits as long as the file is there.
+	write(script, "#!/bin/sh\nwhile [ -e "+hold+" ]; do sleep 0.05; done\n[ -e "+hold+".no ] && exit 1\nexec fixture mcp-fixture good\n")
+	p.userServers(`{"mcpServers": {"later": {"command": "` + script + `"}}}`)
+	a := p.agent()
+	a.awaits("tools/list", `{}`, `"later__echo"`)
+	want := a.ask("tools/list", `{}`)
+	a.ends()
+	down := func() {
+		if out, err := p.command("down").CombinedOutput(); err != nil {
+			t.Fatalf("down: %v: %s", err, out)
+		}
+	}
+	down()
+	write(hold, "")
+	b := p.agent()
+	if got := b.ask("tools/list", `{}`); got != want {
+		t.Errorf("while it starts the list is\n%s\nand was\n%s", got, want)
+	}
+	id := b.begin("tools/call", `{"name":"later__echo","arguments":{"text":"hello"}}`)
+	if err := os.Remove(hold); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.answer(id); !strings.Contains(got, `"hello"`) {
+		t.Errorf("a call while it starts: %s", got)
+	}
+	if got := b.ask("tools/list", `{}`); got != want {
+		t.Errorf("after its start the list is\n%s\nand was\n%s", got, want)
+	}
+	b.ends()
+	down()
+	write(hold+".no", "")
+	write(hold, "")
+	c := p.agent()
+	c.awaits("tools/list", `{}`, `"later__echo"`)
+	if err := os.Remove(hold); err != nil {
+		t.Fatal(err)
+	}
+	c.awaits("tools/list", `{}`, `"tools":[]`)
+	c.ends()
+	down()
+}

@@ -5,6 +5,7 @@ import (
 	"crypto/cipher"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -53,6 +54,9 @@ type Gateway struct {
 	saidMu  sync.Mutex
 	said    saidChanges
 
+	// memory has the tools of servers on their way, as they were in an earlier run; nil when there are none.
+	memory atomic.Pointer[memory]
+
 	mu      sync.Mutex
 	views   map[viewKey]*view
 	filters map[string]*filter
@@ -90,6 +94,7 @@ func New(cfg Config) *Gateway {
 	for _, m := range g.all {
 		g.watching = append(g.watching, m.Watch(4096))
 	}
+	g.memory.Store(g.recallTools())
 	g.startWatching(ctx)
 	return g
 }
@@ -107,7 +112,7 @@ func (g *Gateway) Close() {
 // Ready implements serve.Service: no server is in its first attempt any more.
 func (g *Gateway) Ready() bool {
 	for _, s := range g.all.Status() {
-		if s.InstanceOf == "" && s.Status == messages.Pending && s.Attempts == 0 && s.Restarts == 0 {
+		if isFirstAttempt(&s) {
 			return false
 		}
 	}
@@ -123,7 +128,7 @@ func (g *Gateway) Describe(s *serve.Session) (serve.Description, *serve.Error) {
 	if e != nil {
 		return serve.Description{}, e
 	}
-	if !g.Ready() {
+	if !g.Ready() && !g.knowsAll() {
 		ctx, cancel := context.WithTimeout(context.Background(), startWait)
 		_ = g.all.Settled(ctx) // what is not there by then comes with a notice
 		cancel()

@@ -50,6 +50,7 @@ type view struct {
 type rendering struct {
 	generation uint64
 	scope      *scope
+	memory     *memory
 	list       []*catalog.Entry
 	entries    map[string]*catalog.Entry
 	// bare leads from the servers' own names to what is shown, where one server has the name only: calls from inside of a
@@ -65,17 +66,18 @@ const maxPage = 4 << 20
 // currentTools returns the rendering of the newest catalog.
 func (v *view) currentTools() *rendering {
 	s, within := v.g.all.Catalogs(), v.scope.Load()
-	if r := v.rendered.Load(); r != nil && r.generation >= s.Generation() && r.scope == within {
+	if r := v.rendered.Load(); r != nil && r.generation >= s.Generation() && r.scope == within && r.memory == v.g.memory.Load() {
 		return r
 	}
 	v.render.Lock()
 	defer v.render.Unlock()
+	remembered := v.g.memory.Load()
 	s, within = v.g.all.Catalogs(), v.scope.Load()
 	old := v.rendered.Load()
-	if old != nil && old.generation >= s.Generation() && old.scope == within {
+	if old != nil && old.generation >= s.Generation() && old.scope == within && old.memory == remembered {
 		return old
 	}
-	r := v.renderTools(s, within)
+	r := v.renderTools(s, within, remembered)
 	if old == r {
 		return r
 	}
@@ -88,9 +90,9 @@ func (v *view) currentTools() *rendering {
 			r = &shared
 		}
 	}
-	if r.scope != within { // it is that of the view of nobody
+	if r.scope != within || r.memory != remembered { // it is that of the view of nobody
 		shared := *r
-		shared.scope = within
+		shared.scope, shared.memory = within, remembered
 		r = &shared
 	}
 	v.rendered.Store(r)
@@ -132,9 +134,9 @@ func (v *view) rememberGone(old, now *rendering) {
 
 // listEntries returns the tools that a scope shows, in the order of the servers' ids and of their own names. The catalog keeps the tools
 // of a connection that was lost for a while, so that a program can wait for them; an agent that sees them would call them.
-func (v *view) listEntries(s joined.Catalogs, within *scope) []*catalog.Entry {
+func (v *view) listEntries(s joined.Catalogs, within *scope, remembered *memory) []*catalog.Entry {
 	whole := within.missing == "" && len(within.parts) == 0
-	return slices.DeleteFunc(v.offeredEntries(s), func(e *catalog.Entry) bool {
+	return slices.DeleteFunc(remembered.addTo(v.offeredEntries(s), s, v.g.all, v.server), func(e *catalog.Entry) bool {
 		return e.State == catalog.Lost || !whole && !within.showsTool(e.Tool.Server, e.Tool.Name)
 	})
 }
@@ -151,8 +153,8 @@ func (v *view) offeredEntries(s joined.Catalogs) (entries []*catalog.Entry) {
 }
 
 // renderTools renders a snapshot. It may be older than what it renders, and is then rendered again.
-func (v *view) renderTools(s joined.Catalogs, within *scope) *rendering {
-	entries := v.listEntries(s, within)
+func (v *view) renderTools(s joined.Catalogs, within *scope, remembered *memory) *rendering {
+	entries := v.listEntries(s, within, remembered)
 	if v.principal != "" {
 		// Most principals see what everybody sees: one rendering serves them all.
 		if common := v.commonView().currentTools(); slices.Equal(common.list, entries) {
@@ -163,7 +165,7 @@ func (v *view) renderTools(s joined.Catalogs, within *scope) *rendering {
 	for i, entry := range entries {
 		all[i] = named{entry.Tool.Server, entry.Tool.Name}
 	}
-	r := &rendering{generation: s.Generation(), scope: within, list: entries, bare: map[string]*catalog.Entry{},
+	r := &rendering{generation: s.Generation(), scope: within, memory: remembered, list: entries, bare: map[string]*catalog.Entry{},
 		entries: make(map[string]*catalog.Entry, len(all))}
 	shown := v.showNames(all)
 	var page []byte

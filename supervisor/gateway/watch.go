@@ -61,6 +61,7 @@ func (g *Gateway) readEvents(ctx context.Context, w *supervisor.Watcher) {
 		default:
 			continue
 		}
+		g.forgetTools(ctx, false)
 		g.noteChange(func(said *saidChanges) { said.addEvent(g.ownerOf(e.Server), e.Kind) })
 	}
 }

@@ -124,13 +124,23 @@ func (ms Managers) Entries(all Catalogs, only string) (entries []*catalog.Entry)
 		}
 	}
 	if len(ms) > 1 {
-		sortEntries(entries)
+		SortEntries(entries)
 	}
 	return entries
 }
 
-// sortEntries sorts by the servers' ids and their own names.
-func sortEntries(entries []*catalog.Entry) {
+// Have reports whether one of them has tools of a server.
+func (c Catalogs) Have(server string) bool {
+	return slices.ContainsFunc(c, func(s *catalog.Snapshot) bool { return len(s.Server(server)) > 0 })
+}
+
+// Permitted leaves out of a server's tools what the rules of the first manager always deny.
+func (ms Managers) Permitted(server string, entries []*catalog.Entry) []*catalog.Entry {
+	return ms.permitted(slices.Index(ms, ms.Of(server)), entries)
+}
+
+// SortEntries sorts by the servers' ids and their own names.
+func SortEntries(entries []*catalog.Entry) {
 	slices.SortFunc(entries, func(a, b *catalog.Entry) int {
 		return cmp.Or(strings.Compare(a.Tool.Server, b.Tool.Server), strings.Compare(a.Tool.Name, b.Tool.Name))
 	})
@@ -145,7 +155,7 @@ func (ms Managers) EntriesFor(principal string) (entries []*catalog.Entry) {
 		}
 		entries = append(entries, ms.permitted(i, offered)...)
 	}
-	sortEntries(entries)
+	SortEntries(entries)
 	return entries
 }
 

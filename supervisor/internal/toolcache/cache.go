@@ -18,10 +18,12 @@ package toolcache
 
 import (
 	"encoding/json"
+	"strings"
 
 	"go.uber.org/zap"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 	"github.com/mcpvisor/mcpvisor/supervisor/internal/lists"
 	"github.com/mcpvisor/mcpvisor/transports/kinds"
 	"github.com/mcpvisor/mcpvisor/transports/session"
@@ -34,11 +36,13 @@ import (
 
 // cachedForm is the form of cachedTools. It rises with every change of a member, and is a part of what a file is found by: a program
 // never reads the lists of one that writes another form, and leaves them in their place.
-const cachedForm = 1
+const cachedForm = 2
 
 // cachedTools is the content of such a file. Quarantined tools are kept too, so that the status can name them before a connection.
 type cachedTools struct {
-	Tools       []messages.Tool            `json:"tools"`
+	Tools []messages.Tool `json:"tools"`
+	// Raw are the definitions of Tools byte for byte as the server wrote them, which a gateway passes on.
+	Raw         []string                   `json:"raw"`
 	Quarantined []messages.QuarantinedTool `json:"quarantined,omitempty"`
 }
 
@@ -115,23 +119,40 @@ func (c *Cache) LoadToolList(name string, spec *messages.Spec) *session.ToolList
 		}
 		var cached cachedTools
 		data := c.files.Load(name, context)
-		if data == nil || json.Unmarshal(data, &cached) != nil {
+		if data == nil || json.Unmarshal(data, &cached) != nil || len(cached.Raw) != len(cached.Tools) {
 			continue
 		}
 		// The id of a server is not in its file: the same tools may be configured under another name.
 		for i := range cached.Tools {
-			cached.Tools[i].Server = name
+			cached.Tools[i].Server, cached.Tools[i].Raw = name, ownDefinition(cached.Raw[i], cached.Tools[i].Name)
 		}
 		return &session.ToolList{Tools: cached.Tools, Quarantined: cached.Quarantined, Public: public}
 	}
 	return nil
 }
 
+// ownDefinition returns the definition of a tool as it may stand in a message, on one line; nil if it is not the one of this tool: the
+// file lies where other programs of this user can write.
+func ownDefinition(text, name string) json.RawMessage {
+	raw := json.RawMessage(text)
+	if strings.ContainsAny(text, "\r\n") || !rawjson.IsObject(raw) || !rawjson.Valid(raw) {
+		return nil
+	}
+	if said, ok := rawjson.Text(rawjson.Member(raw, "name")); !ok || said != name {
+		return nil
+	}
+	return raw
+}
+
 // SaveToolList writes the list in the background, because the server's actor calls it in its turn; a list that is not kept only
 // makes the next start slower. Whose list it is must be settled before the goroutine begins: the next connection may be
 // another account's.
 func (c *Cache) SaveToolList(name string, spec *messages.Spec, list *session.ToolList) {
-	data, err := json.Marshal(cachedTools{Tools: list.Tools, Quarantined: list.Quarantined})
+	raw := make([]string, len(list.Tools))
+	for i := range list.Tools {
+		raw[i] = string(list.Tools[i].Raw)
+	}
+	data, err := json.Marshal(cachedTools{Tools: list.Tools, Raw: raw, Quarantined: list.Quarantined})
 	if err != nil {
 		return
 	}

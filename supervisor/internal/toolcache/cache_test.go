@@ -15,10 +15,10 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
-// TestTheFormOfAList holds a list of form 1. If this test fails, another program would take what is kept for something else: raise
+// TestTheFormOfAList holds a list of form 2. If this test fails, another program would take what is kept for something else: raise
 // cachedForm. The lists are then asked for again, and nothing is lost.
 func TestTheFormOfAList(t *testing.T) {
-	golden, err := os.ReadFile(filepath.Join("testdata", "tools1.json"))
+	golden, err := os.ReadFile(filepath.Join("testdata", "tools2.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,5 +77,23 @@ func TestFormsDoNotMeet(t *testing.T) {
 	}
 	if got := names(today); got != "" {
 		t.Errorf("half a list has %s", got)
+	}
+}
+
+// TestADefinitionIsThatOfItsTool: what is kept stands in a folder of the user's, and must not become another message.
+func TestADefinitionIsThatOfItsTool(t *testing.T) {
+	for _, c := range []struct{ raw, want string }{
+		{`{"name":"a","x":[1, 2]}`, `{"name":"a","x":[1, 2]}`},
+		{"{\"name\":\"a\"\n}", ""},
+		{`{"name":"b"}`, ""},
+		{`{"x":1}`, ""},
+		{`null`, ""},
+		{``, ""},
+		{`[{"name":"a"}]`, ""},
+		{`{"name":"a"}{"id":1}`, ""},
+	} {
+		if got := string(ownDefinition(c.raw, "a")); got != c.want {
+			t.Errorf("%s: %q", c.raw, got)
+		}
 	}
 }

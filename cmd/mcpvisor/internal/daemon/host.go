@@ -198,8 +198,12 @@ func (h *host) start(d *daemon) error {
 		shared = append(shared, p.manager.Manager)
 	}
 	own := h.parts[0].manager.Manager
-	h.gateway = gateway.New(gateway.Config{Manager: own, Shared: shared,
-		MaySignIn: func(string) bool { return true }}) // whoever reaches the socket is the user himself
+	// Whoever reaches the socket is the user himself, and may sign in.
+	cfg := gateway.Config{Manager: own, Shared: shared, MaySignIn: func(string) bool { return true }}
+	if said := h.parts[0].setup.Gateway; said != nil {
+		cfg.Views = said.Views
+	}
+	h.gateway = gateway.New(cfg)
 	if err := h.openControl(own, shared); err != nil {
 		d.reportFailure(err)
 	}

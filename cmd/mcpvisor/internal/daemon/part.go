@@ -49,6 +49,7 @@ func (p *part) startServers(d *daemon) (err error) {
 	cfg := p.setup.ManagerConfig(d.options)
 	gateway.PassQuestions(&cfg)
 	cfg.CallWait, cfg.SharedLimits, cfg.LookupEnv = gateway.CallWait, d.limits, p.vars.lookup
+	cfg.RememberTools = true
 	if d.guard != nil {
 		cfg.Guard = d.guard
 	}
