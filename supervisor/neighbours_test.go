@@ -283,6 +283,18 @@ func byName() map[string]method {
 			m.Capabilities(good)
 			return nil
 		},
+		"EraOf": func(_ context.Context, m *supervisor.Manager) error {
+			m.EraOf(good)
+			return nil
+		},
+		"MayRead": func(_ context.Context, m *supervisor.Manager) error {
+			m.MayRead(good)
+			return nil
+		},
+		"RememberedTools": func(_ context.Context, m *supervisor.Manager) error {
+			m.RememberedTools(good)
+			return nil
+		},
 		"SetLogLevel": func(ctx context.Context, m *supervisor.Manager) error { return m.SetLogLevel(ctx, good, "info") },
 		"Forward": func(ctx context.Context, m *supervisor.Manager) error {
 			_, err := m.Forward(ctx, good, "resources/read", "x:///1", json.RawMessage(`"uri":"x:///1"`))

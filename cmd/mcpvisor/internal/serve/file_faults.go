@@ -11,20 +11,20 @@ import (
 // fileFaults finds what is wrong with configuration files that another process follows: it keeps the faults to itself, and whoever
 // changes a file looks at this display.
 type fileFaults struct {
-	// seen are the files as they were when their faults were last told, and latest as they were at the last look.
+	// seen are the files as they were when their faults were last reported, and latest as they were at the last look.
 	seen, latest *discover.Snapshot
-	told         []config.Problem
+	reported     []config.Problem
 	looks        int
 }
 
 // looksPerReading is how many looks at the servers there are for one at the files.
 const looksPerReading = 3
 
-// newFileFaults begins with files whose faults have been told; nil stands for no files.
+// newFileFaults begins with files whose faults have been reported; nil stands for no files.
 func newFileFaults(reading *discover.Snapshot) *fileFaults {
 	f := &fileFaults{seen: reading, latest: reading}
 	if reading != nil {
-		f.told = faultsOf(*reading)
+		f.reported = faultsOf(*reading)
 	}
 	return f
 }
@@ -42,14 +42,14 @@ func (f *fileFaults) newFaults() []config.Problem {
 	}
 	f.seen = &now
 	faults := faultsOf(now)
-	isNew := !slices.Equal(faults, f.told)
-	if f.told = faults; !isNew {
+	isNew := !slices.Equal(faults, f.reported)
+	if f.reported = faults; !isNew {
 		return nil
 	}
 	return faults
 }
 
-// faultsOf returns the errors of files; warnings are told by config check.
+// faultsOf returns the errors of files; warnings are reported by config check.
 func faultsOf(r discover.Snapshot) []config.Problem {
 	var parsed []config.Parsed
 	for _, file := range r.Files {

@@ -24,7 +24,7 @@ func TestFaultsOfFilesAreToldOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := newFileFaults(&reading)
-	told := func() (n int) {
+	countReports := func() (n int) {
 		for range looksPerReading * 3 {
 			if len(f.newFaults()) > 0 {
 				n++
@@ -32,20 +32,20 @@ func TestFaultsOfFilesAreToldOnce(t *testing.T) {
 		}
 		return n
 	}
-	if n := told(); n != 0 {
+	if n := countReports(); n != 0 {
 		t.Errorf("a good file: told %d times", n)
 	}
 	for _, text := range []string{`{"mcpServers": {`, `[7]`} {
 		write(text)
-		if n := told(); n != 1 {
+		if n := countReports(); n != 1 {
 			t.Errorf("%s: told %d times", text, n)
 		}
-		if n := told(); n != 0 {
+		if n := countReports(); n != 0 {
 			t.Errorf("%s, which nobody changed since: told %d times", text, n)
 		}
 	}
 	write(`{"mcpServers": {}}`)
-	if n := told(); n != 0 {
+	if n := countReports(); n != 0 {
 		t.Errorf("mended: told %d times", n)
 	}
 }
