@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -61,6 +62,7 @@ func TestServer(t *testing.T, target ServerTarget, options ...Option) {
 	if target.handler != nil {
 		target.spec.URL = serveHandler(t, target)
 	}
+	target.spec.Trusted = true // what its owner says of it counts: read-only tools are called
 	o := check.Options{Servers: map[string]messages.Spec{"server": target.spec}, Calls: map[string][]check.Call{}}
 	for _, text := range s.calls {
 		c, err := check.ParseCall(text)
@@ -87,6 +89,11 @@ func (s *settings) judgeFinding(t *testing.T, f check.Finding) {
 	text := messages.Printable(fmt.Sprintf("%s: %s", f.Title, f.Text))
 	if f.Fix != "" {
 		text += "; " + messages.Printable(f.Fix)
+	}
+	// Findings speak of the command's flag, and here is none.
+	text = strings.ReplaceAll(text, "--call 'server:TOOL {json}'", "chaos.Calls(`TOOL {json}`)")
+	if f.Verdict == check.Warn {
+		text = "warning: " + text
 	}
 	c := report.JUnitCase{Group: filepath.Dir(t.Name()), Name: filepath.Base(t.Name())}
 	switch f.Verdict {

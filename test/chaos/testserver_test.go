@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -31,8 +32,21 @@ func newSDKServer() *mcp.Server {
 
 func TestServerThatIsAHandler(t *testing.T) {
 	server := newSDKServer()
+	var calls atomic.Int32
+	server.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
+		return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
+			if method == "tools/call" {
+				calls.Add(1)
+			}
+			return next(ctx, method, r)
+		}
+	})
 	chaos.TestServer(t, chaos.Handler(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil)),
 		chaos.Only("^(start|handshake|tools|call .*|restart)$"))
+	// A tool that is marked read-only and needs no argument is called without Calls.
+	if calls.Load() == 0 {
+		t.Error("no tool was called")
+	}
 }
 
 func TestServerThatIsACommand(t *testing.T) {

@@ -5,7 +5,7 @@
 // In a test, where a rule that never did anything is a failure:
 //
 //	control := fault.Test(t, fault.Drop(fault.On("tools/call"), fault.Nth(3), fault.Times(1)))
-//	transport = fault.Wrap(transport, control)
+//	cfg.Wrap = func(_ string, _ supervisor.Spec, t transports.Transport) transports.Transport { return fault.Wrap(t, control) }
 //
 // The words are [Drop], [Delay], [Cut], [Close], [Duplicate], [Hang], [Die] and [Fail], limited by [On], [Tool], [Nth], [Times],
 // [Chance], [After] and [For]. All other faults of the catalogue are written as texts, and a word gives the same [Rule] as its

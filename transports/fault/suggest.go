@@ -2,6 +2,8 @@ package fault
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -41,7 +43,14 @@ func unknownFault(name string, at Location) *RuleError {
 		at = rules
 	}
 	err := &RuleError{Text: fmt.Sprintf("there is no fault %q", name)}
-	if err.Fix = insteadOf(name, at); err.Fix == "" {
+	if err.Fix = insteadOf(name, at); err.Fix != "" {
+		return err
+	}
+	// A misspelled fault comes before a misspelled word that people try.
+	if tried := messages.Nearest(name, slices.Sorted(maps.Keys(triedWords))); messages.Nearest(name, kindNames(at)) == "" && tried != "" {
+		err.Fix = insteadOf(tried, at)
+	}
+	if err.Fix == "" {
 		err.Fix = suggestFix(name, kindNames(at))
 	}
 	return err

@@ -57,8 +57,10 @@ func TestANameThatPeopleTry(t *testing.T) {
 		{"half-line", fault.HTTP, "there are no lines over HTTP; cut does it there; write cut ("},
 		{"truncate", fault.Program, "cut does it everywhere; write cut ("},
 		{"stop", fault.Program, "write deaf (the server stops reading and goes on writing; at the end it reads on)"},
+		{"dealy", fault.Program, "write latency (what the server says takes longer"},
+		{"timout", fault.Program, "write hang-call ("},
 		{"dropp", fault.Program, `did you mean "drop"?`},
-		{"cut-strea", fault.Stdio, "known are answer-and-die"}, // it is none of the faults over stdio
+		{"cut-strea", fault.Stdio, "write close ("}, // cut-stream is none of the faults over stdio, and close does that there
 	} {
 		err := fault.Rule{Fault: c.name}.Check(c.at)
 		if err == nil || !strings.Contains(err.Error(), c.want) {

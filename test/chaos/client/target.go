@@ -159,7 +159,7 @@ func (t *target) makeCall(planned load.Call) {
 	case err == nil && json.Unmarshal([]byte(text), &result) == nil && result.Call != "":
 		end.Outcome, end.Conn, end.Value, end.ID = messages.OutcomeResult, result.Conn, result.Value, result.Call
 	case err == nil: // a tool that failed, or one whose result a fault has changed
-		end.Outcome, end.Text = messages.OutcomeRejected, messages.Line(text, 200)
+		end.Outcome, end.Text = messages.OutcomeRejected, fmt.Sprintf("Call returned %q and no error, and the server's result is a text with the call's id", messages.Line(text, 100))
 	default:
 		end.Outcome, end.Text = messages.OutcomeUnknown, messages.Line(err.Error(), 200)
 		if k, ok := c.(OutcomeKnower); ok && k.NotSent(err) {
