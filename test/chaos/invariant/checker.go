@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
@@ -117,11 +119,21 @@ func (c *checker) addHarnessFindings(id string) {
 		for _, i := range c.x.ServerEvents(server) {
 			if e := c.x.Event(i); e.Kind == history.Violation && e.Name == id {
 				c.judged++
-				c.reportViolation(server, i, nil, "The harness saw it at %s, while it happened: %s.", timeText(e.T),
-					strings.TrimSuffix(e.Text, "."))
+				c.reportViolation(server, i, nil, "%s. The harness saw this at %s, while it happened.", sentenceOf(e.Text), timeText(e.T))
 			}
 		}
 	}
+}
+
+// sentenceOf makes the beginning of a sentence of what the harness saw, which it tells of a server as "it". What was seen comes first,
+// because a summary may show no more than a line.
+func sentenceOf(text string) string {
+	text = strings.TrimSuffix(text, ".")
+	if rest, about := strings.CutPrefix(text, "it "); about {
+		return "The server " + rest
+	}
+	first, size := utf8.DecodeRuneInString(text)
+	return string(unicode.ToUpper(first)) + text[size:]
 }
 
 // buildVerdict makes the verdict: a violation wins over everything, and a check without a judged case is inconclusive.
