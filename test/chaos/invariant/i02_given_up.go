@@ -41,10 +41,23 @@ func (c *checker) checkGivenUp(call *history.CallRecord) {
 		describeClass(end.Class))
 }
 
-// wasGivenUp reports whether the caller of a call had given it up by a time.
+// wasGivenUp reports whether the caller of a call had given it up by a time, or was an agent whose session had ended.
 func (c *checker) wasGivenUp(call *history.CallRecord, t time.Duration) bool {
 	at, ok := c.x.Time(call.GivenUp)
-	return ok && at <= t
+	return ok && at <= t || c.hasParted(call, t)
+}
+
+// hasParted reports whether a session of the agent that made a call ended between its begin and a time. The calls of the session end
+// with it; an agent that comes back makes others.
+func (c *checker) hasParted(call *history.CallRecord, t time.Duration) bool {
+	if call.Begin < 0 || c.x.Event(call.Begin).Agent == "" {
+		return false
+	}
+	begin := c.x.Event(call.Begin)
+	return slices.ContainsFunc(c.x.ServerEvents(""), func(i int) bool {
+		e := c.x.Event(i)
+		return e.Kind == history.Parted && e.Agent == begin.Agent && e.T >= begin.T && e.T <= t
+	})
 }
 
 // mayHaveEnded reports whether something else may have ended a call at the time at which its caller gave it up.

@@ -45,6 +45,24 @@ func TestOneOutcomePerCall(t *testing.T) {
 			2s     s1 end call=c1 tool=read outcome=not-sent class=network
 			8s     - closing
 		`},
+		{name: "a call ends with the session of its agent, as on seed 9006032", plan: func(p *scenario.Plan) { p.CallWait = 2e9 }, want: invariant.Holds, story: connected + `
+			1s     s1 changed rev=1 hash=a names=read,write
+			1s     s1 phase phase=pending step=restarting epoch=2
+			1s     - snapshot generation=2 entries=s1:lost:2:2:a
+			2s     s1 call call=c1 tool=read agent=agent-1
+			2.5s   - parted agent=agent-1
+			2.5s   s1 end call=c1 tool=read outcome=not-sent class=canceled agent=agent-1
+			8s     - closing
+		`},
+		{name: "a call ends with the session of another agent", plan: func(p *scenario.Plan) { p.CallWait = 2e9 }, want: invariant.Violated, why: "It may wait for 2s", story: connected + `
+			1s     s1 changed rev=1 hash=a names=read,write
+			1s     s1 phase phase=pending step=restarting epoch=2
+			1s     - snapshot generation=2 entries=s1:lost:2:2:a
+			2s     s1 call call=c1 tool=read agent=agent-1
+			2.5s   - parted agent=agent-2
+			2.5s   s1 end call=c1 tool=read outcome=not-sent class=canceled agent=agent-1
+			8s     - closing
+		`},
 		{name: "nothing was called", want: invariant.Inconclusive, why: "No tool was called", story: connected},
 		{name: "a waiting call is forgotten when its connection dies", want: invariant.Violated, why: "has no outcome", story: connected + `
 			1s     s1 call call=c1 tool=write
