@@ -216,7 +216,7 @@ func (a *agent) entriesOf(result []byte) (all []history.Entries) {
 		if server == "" {
 			server, name = a.fleet.serverOfTool(shown)
 		}
-		shortened[server] = shortened[server] || len(shown) >= longName
+		shortened[server] = shortened[server] || len(shown) >= longName || strings.Contains(name, "_")
 		if tools[server] == nil {
 			order = append(order, server)
 		}
@@ -232,8 +232,8 @@ func (a *agent) entriesOf(result []byte) (all []history.Entries) {
 	return all
 }
 
-// longName is the length from which a name may be a shortened one, of which nobody can tell the server's own. The hash of such a list is
-// left out.
+// longName is the length from which a name may be a shortened one, of which nobody can tell the server's own; nor can anybody where a
+// character has become "_". The hash of such a list is left out.
 const longName = 40
 
 // withOwnName returns a definition with the name that its server gave it.

@@ -44,6 +44,9 @@ func (s *observedService) Handle(ctx context.Context, r *serve.Request) ([]byte,
 	}
 	s.mu.Unlock()
 	if a != nil {
+		if ctx.Err() != nil { // the endpoint takes back what it cannot answer any more
+			a.giveUp(call)
+		}
 		a.endCall(call, answerOf(result, e))
 	}
 	return result, e
