@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
@@ -202,9 +203,20 @@ func (s *session) endSession(why string, polite bool) {
 		a.fleet.service.disownCall(call, a)
 	}
 	s.link.end(polite)
+	if len(calls) > 0 {
+		a.fleet.running.Go(func() {
+			time.Sleep(lastBytes)
+			for _, call := range calls {
+				a.fleet.service.endUnserved(call, a)
+			}
+		})
+	}
 	s.cut()
 	s.overOnce.Do(func() { close(s.over) })
 }
+
+// lastBytes is the time in which what an agent sent before it went comes to the endpoint.
+const lastBytes = 10 * time.Millisecond
 
 // isOver reports whether nothing more comes.
 func (s *session) isOver() bool {

@@ -50,7 +50,7 @@ type Fleet struct {
 func Start(o Options) (*Fleet, error) {
 	f := &Fleet{Options: o}
 	f.gateway = gateway.New(gateway.Config{Manager: o.Manager})
-	f.service = &observedService{Service: f.gateway, orphans: map[string]*agent{}, done: map[string]served{}}
+	f.service = &observedService{Service: f.gateway, orphans: map[string]*agent{}, done: map[string]served{}, begun: map[string]bool{}}
 	tokens := map[string]serve.Principal{}
 	for _, p := range o.Plan.Agents {
 		tokens[tokenOf(p.As)] = serve.Principal{Name: p.As}
@@ -108,7 +108,7 @@ func (f *Fleet) Close() {
 	f.hangUp()
 	f.running.Wait()
 	for call, a := range f.service.takeOrphans() {
-		a.endCall(call, answer{problem: []byte(`{"code":0,"message":"` + neverSent + `"}`)})
+		a.endUnsent(call)
 	}
 	f.gateway.Close()
 	if h := f.gateway.Held(); h != (gateway.Held{}) {

@@ -72,7 +72,7 @@ func (a *agent) makeCall(s *session, op operation, after time.Duration) {
 	for range maxRounds {
 		r, body := s.newRequest("tools/call", withExtra(params, extra), id, "")
 		if r == nil {
-			a.endCall(id, answer{problem: []byte(`{"code":0,"message":"` + neverSent + `"}`)})
+			a.endUnsent(id)
 			return
 		}
 		if after > 0 {
@@ -167,6 +167,12 @@ func (a *agent) giveUp(call string) {
 	}
 }
 
+// endUnsent records the end of a call that no session took, because its agent has gone.
+func (a *agent) endUnsent(call string) {
+	a.giveUp(call)
+	a.endCall(call, answer{problem: []byte(`{"code":0,"message":"` + neverSent + `"}`)})
+}
+
 // endCall records the end of a call, once.
 func (a *agent) endCall(call string, got answer) {
 	a.fleet.service.forgetCall(call)
@@ -199,6 +205,9 @@ func (a *agent) endCall(call string, got answer) {
 // refusalOf returns what an error says of a call: the server's own refusal, or the gateway's.
 func (a *agent) refusalOf(tool string, problem []byte) (messages.Outcome, messages.Class, string) {
 	text := errorText(problem)
+	if text == neverSent {
+		return messages.OutcomeNotSent, messages.ClassCanceled, text
+	}
 	if isGateways(text, tool) {
 		return messages.OutcomeNotSent, messages.ClassNone, text
 	}

@@ -17,6 +17,8 @@ type observedService struct {
 	// answer.
 	orphans map[string]*agent
 	done    map[string]served
+	// begun are the calls that are being served.
+	begun map[string]bool
 }
 
 // served is what the service answered.
@@ -32,11 +34,15 @@ func (s *observedService) Handle(ctx context.Context, r *serve.Request) ([]byte,
 		call, _ = rawjson.Text(rawjson.Member(rawjson.Member(r.Params, "arguments"), "call"))
 		call = string([]byte(call)) // the bytes of the request are valid until Handle returns
 	}
+	s.mu.Lock()
+	s.begun[call] = true
+	s.mu.Unlock()
 	result, e := s.Service.Handle(ctx, r)
 	if call == "" || isInputRequired(result) {
 		return result, e
 	}
 	s.mu.Lock()
+	delete(s.begun, call)
 	a := s.orphans[call]
 	delete(s.orphans, call)
 	if a == nil {
@@ -63,6 +69,19 @@ func (s *observedService) disownCall(call string, a *agent) {
 	s.mu.Unlock()
 	if ok {
 		a.endCall(call, answerOf(d.result, d.err))
+	}
+}
+
+// endUnserved ends a call whose agent has gone, unless it is being served: what the agent has not sent to its end came to nobody.
+func (s *observedService) endUnserved(call string, a *agent) {
+	s.mu.Lock()
+	lost := s.orphans[call] != nil && !s.begun[call]
+	if lost {
+		delete(s.orphans, call)
+	}
+	s.mu.Unlock()
+	if lost {
+		a.endUnsent(call)
 	}
 }
 
