@@ -40,4 +40,7 @@ func (d *scenarioBuilder) drawGateway(seed uint64) {
 		}
 		d.s.Agents = append(d.s.Agents, a)
 	}
+	if d.drawChance(0.3) {
+		d.s.Agents[0].Count = 2 + d.IntN(3)
+	}
 }

@@ -174,7 +174,9 @@ func (c *checker) checkTold(s *agentSession, spans map[string][]catalogSpan) {
 		if acknowledged, ok := listens[e.ID]; ok && e.T <= acknowledged+c.instantBound() || c.hasUnclearNames() {
 			continue
 		}
-		if !slices.ContainsFunc(changes, func(v viewChange) bool { return v.at >= since-viewBound-c.slack && v.at <= e.T+c.instantBound() }) {
+		if !slices.ContainsFunc(changes, func(v viewChange) bool {
+			return v.at >= since-viewBound-c.slack && v.at <= e.T+max(c.instantBound(), c.skew)
+		}) {
 			c.reportViolation("", toldAt[n], nil, "%s was told at %s that its tools have changed, and nothing that it sees had changed since %s.", s.agent,
 				timeText(e.T), timeText(since))
 		}

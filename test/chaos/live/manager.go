@@ -12,6 +12,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/supervisor/access"
+	"github.com/mcpvisor/mcpvisor/supervisor/gateway"
 	"github.com/mcpvisor/mcpvisor/supervisor/pins"
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
@@ -31,7 +32,7 @@ func (r *run) startManager(ctx context.Context) error {
 			return &Error{Text: "no memory of definitions can be made: " + err.Error(), Err: err}
 		}
 	}
-	m, err := supervisor.Start(ctx, supervisor.Config{
+	cfg := supervisor.Config{
 		Pins:          store,
 		Logger:        zap.New(newLogObserver(r.secrets, r.recordEvent)),
 		Guard:         r.options.Guard,
@@ -45,7 +46,15 @@ func (r *run) startManager(ctx context.Context) error {
 			Quiet: r.plan.Quiet, MaxWait: r.plan.MaxWait,
 			ProbeEvery: r.plan.ProbeEvery, ProbeTimeout: r.plan.ProbeTimeout, ProbeStrikes: r.plan.ProbeStrikes,
 		},
-	})
+	}
+	if len(r.plan.Agents) > 0 {
+		// Where nobody knows whose question it is, the program that embeds the manager answers for the roots.
+		cfg.Roots = func(_ context.Context, server string) ([]supervisor.Root, error) {
+			return []supervisor.Root{{URI: "file:///" + server, Name: "work"}}, nil
+		}
+		gateway.PassQuestions(&cfg)
+	}
+	m, err := supervisor.Start(ctx, cfg)
 	if err != nil {
 		return &Error{Text: "the manager does not start: " + err.Error(), Err: err}
 	}

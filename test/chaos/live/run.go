@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/test/chaos/agents"
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 	"github.com/mcpvisor/mcpvisor/test/chaos/peer"
 	"github.com/mcpvisor/mcpvisor/test/chaos/performer"
@@ -58,6 +59,9 @@ func Run(ctx context.Context, plan scenario.Plan, o Options) (*history.History, 
 	if err := r.startManager(ctx); err != nil {
 		return nil, err
 	}
+	if err := r.startAgents(); err != nil {
+		return nil, err
+	}
 	meter := startLagMeter()
 	stop := r.reportProgress()
 	r.runPlan(ctx)
@@ -90,6 +94,8 @@ type run struct {
 	tokens   map[string]*bearerToken
 
 	manager *supervisor.Manager
+	// fleet is the agents of a gateway before the manager; nil without any.
+	fleet *agents.Fleet
 	// watchDone is closed when the manager's events have been read to their end.
 	watchDone chan struct{}
 	progress  progressCounts
@@ -144,6 +150,7 @@ func (r *run) closeManager() {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
 	text := ""
+	r.closeAgents()
 	if err := r.manager.Close(ctx); err != nil {
 		text = err.Error()
 	}

@@ -5,7 +5,7 @@ import "strings"
 // Packages are those that random days are to reach, as patterns of the go command.
 var Packages = []string{
 	"actors", "actors/catalog", "actors/lifecycle", "actors/opening", "actors/internal/queue", "transports/session/...", "supervisor",
-	"supervisor/internal/...", "supervisor/restart",
+	"supervisor/internal/...", "supervisor/restart", "supervisor/gateway", "transports/serve",
 }
 
 // fileReason says why the days do not run what stands in some files.

@@ -15,7 +15,7 @@ import (
 
 // Word is one thing that a scenario can say, with the number of counted days that say it.
 type Word struct {
-	// Part names its place in a scenario: servers, faults, commands, load, manager or sometimes.
+	// Part names its place in a scenario: servers, faults, commands, load, agents, manager or sometimes.
 	Part, Word string
 	Days       int
 }
@@ -42,7 +42,7 @@ func Count(first uint64, seeds int) []Word {
 }
 
 // ignoredKeys are the words of each part that no day needs to have: names and selectors, and what stands everywhere.
-var ignoredKeys = []string{"name", "on", "at", "do", "fault", "with", "kind", "era", "tasks", "tool", "read"}
+var ignoredKeys = []string{"name", "on", "at", "do", "fault", "with", "kind", "era", "tasks", "tool", "read", "over", "as"}
 
 // allWords are the words that there are.
 func allWords() (words []Word) {
@@ -73,6 +73,9 @@ func allWords() (words []Word) {
 	}
 	for _, w := range scenario.Reads {
 		words = append(words, Word{Part: "load", Word: "read: " + w})
+	}
+	for _, w := range append([]string{scenario.OverLines, scenario.OverHTTP}, string(messages.EraLegacy), string(messages.EraModern)) {
+		words = append(words, Word{Part: "agents", Word: w})
 	}
 	for w := range scenario.Occasions {
 		words = append(words, Word{Part: "sometimes", Word: w})
@@ -126,6 +129,10 @@ func wordsIn(s scenario.Scenario) map[Word]bool {
 		}
 		addWord("load", "tool: "+cmp.Or(l.Tool, scenario.WriteTool))
 	}
+	for _, a := range s.Agents {
+		addWord("agents", cmp.Or(a.Over, scenario.OverLines))
+		addWord("agents", string(cmp.Or(a.Era, messages.EraLegacy)))
+	}
 	for _, w := range s.Sometimes {
 		addWord("sometimes", w)
 	}
@@ -149,11 +156,11 @@ func wordsIn(s scenario.Scenario) map[Word]bool {
 func scenarioParts(s scenario.Scenario, empty bool) map[string][]reflect.Value {
 	if empty {
 		s.Servers, s.Faults = []scenario.Group{{}}, []scenario.Fault{{}}
-		s.Commands, s.Load = []scenario.Command{{}}, []scenario.Load{{}}
+		s.Commands, s.Load, s.Agents = []scenario.Command{{}}, []scenario.Load{{}}, []scenario.Agents{{}}
 	}
 	return map[string][]reflect.Value{
 		"servers": toValues(s.Servers), "faults": toValues(s.Faults), "commands": toValues(s.Commands), "load": toValues(s.Load),
-		"manager": {reflect.ValueOf(s.Manager)},
+		"agents": toValues(s.Agents), "manager": {reflect.ValueOf(s.Manager)},
 	}
 }
 
