@@ -211,10 +211,10 @@ func withForwardedTimeout(ctx context.Context) (context.Context, string, context
 // socketError returns the error of a failure of the socket itself. It has no outcome: withOutcome sets it.
 func socketError(ctx context.Context, err error) error {
 	e := &messages.Error{Op: "control", Class: messages.ClassNetwork, Err: err,
-		Text: "the mcpvisor up of this project ended before it answered"}
+		Text: "what keeps the servers of this project ended before it answered"}
 	switch ctxErr := ctx.Err(); {
 	case errors.Is(ctxErr, context.DeadlineExceeded):
-		e.Class, e.Text = messages.ClassTimeout, "the mcpvisor up of this project does not answer"
+		e.Class, e.Text = messages.ClassTimeout, "what keeps the servers of this project does not answer"
 	case ctxErr != nil:
 		e.Class, e.Text = messages.ClassCanceled, "interrupted"
 	}

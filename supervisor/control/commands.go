@@ -171,7 +171,7 @@ func endedError(err error) error {
 	if err != nil {
 		return err
 	}
-	return &messages.Error{Op: "watch", Class: messages.ClassCanceled, Text: "the mcpvisor up of this project ended"}
+	return &messages.Error{Op: "watch", Class: messages.ClassCanceled, Text: "what keeps the servers of this project ended"}
 }
 
 // convertAll returns the other form of each element. The result is never nil, so that an empty list stays one.

@@ -41,103 +41,31 @@ func DaemonLocationOf() (DaemonLocation, error) {
 
 // DaemonListener is the socket of a daemon with its lock.
 type DaemonListener struct {
-	location DaemonLocation
-
-	// mu guards the fields below: Restore replaces them.
-	mu       sync.Mutex
-	listener net.Listener
-	// socket identifies the file of the socket.
-	socket os.FileInfo
-	lock   *lock
-	ended  bool
+	socket *boundSocket
+	// once gives up the lock.
+	once sync.Once
 }
 
 // ListenDaemon takes the lock of the daemon and opens its socket. If another process is the daemon already, the error wraps
 // [ErrRunning].
 func ListenDaemon(location DaemonLocation) (*DaemonListener, error) {
-	if err := makePrivateDir(filepath.Dir(location.Socket)); err != nil {
-		return nil, err
-	}
-	l, pid, err := acquireLock(location.Lock)
+	socket, err := bindSocket(location.Socket, location.Lock, "the socket of the daemon", daemonRunningError)
 	if err != nil {
-		return nil, locationError("the lock of the daemon cannot be taken", err)
-	}
-	if l == nil {
-		return nil, daemonRunningError(pid)
-	}
-	d := &DaemonListener{location: location, lock: l}
-	if err := d.openSocket(); err != nil {
-		l.release()
 		return nil, err
 	}
-	return d, nil
-}
-
-// openSocket opens the socket and remembers its file. The caller has the lock.
-func (d *DaemonListener) openSocket() (err error) {
-	if d.listener, err = listenUnix(d.location.Socket); err != nil {
-		return locationError("the socket of the daemon "+messages.Line(d.location.Socket, 0)+" cannot be opened", err)
-	}
-	d.socket, err = os.Lstat(d.location.Socket)
-	return err
+	return &DaemonListener{socket: socket}, nil
 }
 
 // Restore opens the socket anew if its file has gone: the directories of the system for such files are cleaned while programs run.
 // Connections stay. If another process has become the daemon meanwhile, the error wraps [ErrRunning].
-func (d *DaemonListener) Restore() error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	now, err := os.Lstat(d.location.Socket)
-	if d.ended || err == nil && os.SameFile(now, d.socket) && isSameFile(d.lock.file, d.location.Lock) {
-		return nil
-	}
-	if err := makePrivateDir(filepath.Dir(d.location.Socket)); err != nil {
-		return err
-	}
-	if !isSameFile(d.lock.file, d.location.Lock) {
-		l, pid, err := acquireLock(d.location.Lock)
-		if err != nil {
-			return locationError("the lock of the daemon cannot be taken", err)
-		}
-		if l == nil {
-			return daemonRunningError(pid)
-		}
-		// Its file has no name any more, so that closing it is enough.
-		_ = d.lock.file.Close()
-		d.lock = l
-	}
-	d.closeListener()
-	return d.openSocket()
-}
-
-// closeListener closes the listener and leaves the file of the socket: it may be another process's by now.
-func (d *DaemonListener) closeListener() {
-	if l, ok := d.listener.(*net.UnixListener); ok {
-		l.SetUnlinkOnClose(false)
-	}
-	_ = d.listener.Close() // nothing is accepted by it any more
-}
-
-// currentListener returns the listener, and whether it counts still.
-func (d *DaemonListener) currentListener() (net.Listener, bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.listener, !d.ended
-}
+func (d *DaemonListener) Restore() error { return d.socket.restore() }
 
 // AcceptPeer waits for the next connection. examine, which the caller calls in a goroutine of the connection because it reads files
 // and may wait for a second, returns the context of its calls, which names the peer in the record, or the reason why the peer is
 // refused: it must have the right to everything, as on a control socket.
 func (d *DaemonListener) AcceptPeer() (conn net.Conn, examine func(context.Context) (context.Context, error), err error) {
-	for {
-		listener, counts := d.currentListener()
-		if conn, err = listener.Accept(); err == nil {
-			break
-		}
-		// Restore has put another one in its place.
-		if now, _ := d.currentListener(); !counts || now == listener {
-			return nil, nil, err
-		}
+	if conn, err = d.socket.Accept(); err != nil {
+		return nil, nil, err
 	}
 	accepted := fence.Now()
 	return conn, func(ctx context.Context) (context.Context, error) {
@@ -157,23 +85,8 @@ func (d *DaemonListener) AcceptPeer() (conn net.Conn, examine func(context.Conte
 // StopListening closes the socket and gives up the lock, so that another process can become the daemon. Connections stay. It may be
 // called more than once.
 func (d *DaemonListener) StopListening() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.ended {
-		return
-	}
-	d.ended = true
-	// The files may be those of another daemon by now, see Restore.
-	if now, err := os.Lstat(d.location.Socket); err == nil && os.SameFile(now, d.socket) {
-		_ = d.listener.Close() // this removes the socket
-	} else {
-		d.closeListener()
-	}
-	if isSameFile(d.lock.file, d.location.Lock) {
-		d.lock.release()
-	} else {
-		_ = d.lock.file.Close()
-	}
+	_ = d.socket.Close() // it has no error to give
+	d.once.Do(d.socket.releaseLock)
 }
 
 // daemonRunningError is the error about another daemon.
@@ -188,12 +101,17 @@ func IsDaemon(pid int) bool {
 	if err != nil || pid == 0 {
 		return false
 	}
+	return DaemonPID(location) == pid
+}
+
+// DaemonPID returns the process of the daemon, by its lock; 0 if it is not known.
+func DaemonPID(location DaemonLocation) int {
 	f, err := os.Open(location.Lock)
 	if err != nil {
-		return false
+		return 0
 	}
 	defer f.Close()
-	return readPID(f) == pid
+	return readPID(f)
 }
 
 // DialDaemon connects to the daemon. The error wraps [ErrNotRunning] if there is none; any other error is the reason why the one

@@ -63,7 +63,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// Only an answer belongs to a request that goes on.
 	if h.ending.Load() && name != "AnswerQuestion" {
 		x.fail(&messages.Error{Op: "control", Outcome: messages.OutcomeNotSent, Class: messages.ClassCanceled,
-			Text: "the mcpvisor up of this project is ending", Err: messages.ErrClosed})
+			Text: "what keeps the servers of this project is ending", Err: messages.ErrClosed})
 		return
 	}
 	ctx, err := authorizePeer(r.Context(), row.reads || !ours, h.onRefused)

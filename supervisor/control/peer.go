@@ -60,7 +60,7 @@ func authorizePeer(ctx context.Context, reads bool, onRefused func(server, text 
 			onRefused(v.Server, text)
 		}
 		return nil, &messages.Error{Op: "control", Outcome: messages.OutcomeNotSent, Class: messages.ClassDenied,
-			Text: "the mcpvisor up of this project refuses this: " + text, Fix: v.Fix, Err: messages.ErrDenied}
+			Text: "what keeps the servers of this project refuses this: " + text, Fix: v.Fix, Err: messages.ErrDenied}
 	}
 	caller := from.Session()
 	if caller == "" { // a caller of its own, so that it shares no grants

@@ -9,7 +9,7 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -21,11 +21,16 @@ var ErrRunning = errors.New("already served by another process")
 
 // Server is a control socket with its lock. [Serve] makes one.
 type Server struct {
-	http    *http.Server
-	lock    *lock
-	done    chan struct{} // closed when no connection is accepted any more
-	handler *handler
+	http          *http.Server
+	socket        *boundSocket
+	done          chan struct{} // closed when no connection is accepted any more
+	closing       chan struct{} // closed by the first Close
+	once, release sync.Once
+	handler       *handler
 }
+
+// restorePeriod is the time between two looks at the file of the socket.
+const restorePeriod = 2 * time.Second
 
 // ServeOption changes an option of [Serve].
 type ServeOption func(*serveConfig)
@@ -49,23 +54,9 @@ func Serve(location Location, backend Backend, opts ...ServeOption) (*Server, er
 	for _, o := range opts {
 		o(&cfg)
 	}
-	dir := filepath.Dir(location.Socket)
-	if err := makePrivateDir(dir); err != nil {
+	socket, err := bindSocket(location.Socket, location.Lock, "the control socket", func(pid int) error { return alreadyRunningError(location, pid) })
+	if err != nil {
 		return nil, err
-	}
-	// The lock comes before the socket: only its holder may remove a socket that is there.
-	l, pid, err := acquireLock(location.Lock)
-	if err != nil {
-		return nil, locationError("the lock of the control socket cannot be taken", err)
-	}
-	if l == nil {
-		return nil, alreadyRunningError(location, pid)
-	}
-	listener, err := listenUnix(location.Socket)
-	if err != nil {
-		// Without the socket the lock would keep others from serving.
-		l.release()
-		return nil, locationError("the control socket "+messages.Line(location.Socket, 0)+" cannot be opened", err)
 	}
 	h := &handler{backend: backend, onRefused: cfg.onRefused}
 	s := &Server{
@@ -78,14 +69,33 @@ func Serve(location Location, backend Backend, opts ...ServeOption) (*Server, er
 			ConnContext: withPeer,
 			ErrorLog:    log.New(io.Discard, "", 0), // a peer learns its own mistakes from the answer
 		},
-		lock: l, done: make(chan struct{}), handler: h,
+		socket: socket, done: make(chan struct{}), closing: make(chan struct{}), handler: h,
 	}
 	go func() {
 		defer close(s.done)
 		defer func() { _ = recover() }() // net/http recovers panics of handlers itself; no other panic may end the program
-		_ = s.http.Serve(listener)       // it ends with Close, and always with an error
+		_ = s.http.Serve(socket)         // it ends with Close, and always with an error
+	}()
+	go func() { // it ends with Close
+		defer func() { _ = recover() }() // the socket that is there goes on
+		s.keepSocket()
 	}()
 	return s, nil
+}
+
+// keepSocket restores the socket when a cleaning of its directory has removed it, so that commands find it again. Another process that has
+// taken the place meanwhile keeps it.
+func (s *Server) keepSocket() {
+	t := time.NewTicker(restorePeriod)
+	defer t.Stop()
+	for {
+		select {
+		case <-s.closing:
+			return
+		case <-t.C:
+			_ = s.socket.restore() // the next look tries once more
+		}
+	}
 }
 
 // alreadyRunningError is the error for a location that another process serves.
@@ -131,6 +141,7 @@ func (s *Server) Quiesce() { s.handler.ending.Store(true) }
 // second, and releases the location. The owner closes the manager first: its calls then have their outcome, and their
 // callers can still get it. It is idempotent.
 func (s *Server) Close() error {
+	s.once.Do(func() { close(s.closing) })
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	// Shutdown waits; the streams that are still open after the second are cut.
@@ -139,6 +150,6 @@ func (s *Server) Close() error {
 	}
 	// The lock is released last, when no request can be answered by this process any more.
 	<-s.done
-	s.lock.release()
+	s.release.Do(s.socket.releaseLock)
 	return nil
 }

@@ -2,6 +2,7 @@ package client
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -79,8 +80,11 @@ func (d *dialer) dial(ctx context.Context) (conn net.Conn, r *bufio.Reader, note
 		}
 		_ = conn.Close() // what was said on it is lost
 		var refused *messages.Error
-		if errors.As(err, &refused) || ctx.Err() != nil {
+		switch {
+		case errors.As(err, &refused):
 			return nil, nil, nil, err
+		case ctx.Err() != nil:
+			return nil, nil, nil, silentError(location, ctx.Err())
 		}
 		// It is ending, or has ended in this moment: the next one is found or started.
 		if err := sleepFor(ctx, 20*time.Millisecond); err != nil {
@@ -104,6 +108,7 @@ func startDaemon(ctx context.Context, location control.DaemonLocation) (conn net
 	if conn, err := control.DialDaemon(ctx, location); err == nil || !errors.Is(err, control.ErrNotRunning) {
 		return conn, false, err
 	}
+	failures := 0
 	ended, err := spawn(location)
 	if err != nil {
 		return nil, false, startError(location, err)
@@ -119,8 +124,8 @@ func startDaemon(ctx context.Context, location control.DaemonLocation) (conn net
 			if conn, dialErr := control.DialDaemon(ctx, location); dialErr == nil {
 				return conn, false, nil
 			}
-			if sleepFor(ctx, 100*time.Millisecond) != nil {
-				return nil, false, startError(location, err)
+			if failures++; failures == maxFailures || sleepFor(ctx, 100*time.Millisecond) != nil {
+				return nil, false, startError(location, cmp.Or(lastLogged(location.Log), err))
 			}
 			if ended, err = spawn(location); err != nil {
 				return nil, false, startError(location, err)
@@ -180,6 +185,35 @@ func keptVariable(v string) bool {
 	name, _, _ := strings.Cut(v, "=")
 	return slices.Contains(kept, name) || slices.Contains(kept, strings.ToUpper(name)) && filepath.Separator == '\\' ||
 		strings.HasPrefix(name, "XDG_") || strings.HasPrefix(name, "LC_") || strings.HasPrefix(name, "MCPVISOR_")
+}
+
+// maxFailures bounds how often a daemon that ends at once is started anew: the one before it may still be ending.
+const maxFailures = 10
+
+// lastLogged returns the last line of the daemon's log as an error: why it has ended. nil if there is none.
+func lastLogged(path string) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil //nolint:nilerr // without the log the exit code alone is known
+	}
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	last := lines[len(lines)-1]
+	if _, said, ok := strings.Cut(last, "mcpvisor: "); ok {
+		last = said
+	}
+	if last == "" {
+		return nil
+	}
+	return errors.New(last)
+}
+
+// silentError is the error about a daemon that has the socket and says nothing: it is suspended, or its machine has no time for it.
+func silentError(location control.DaemonLocation, err error) error {
+	text := "the daemon of mcpvisor does not answer"
+	if pid := control.DaemonPID(location); pid != 0 {
+		text = fmt.Sprintf("the daemon of mcpvisor (process %d) does not answer", pid)
+	}
+	return &messages.Error{Op: "connect", Class: messages.ClassTimeout, Text: text, Fix: "see " + location.Log + ", or end the process", Err: err}
 }
 
 // startError is the error about a daemon that could not be started.
