@@ -94,7 +94,8 @@ func (s *Server) Refuse(err error) {
 	s.refuse = err
 }
 
-// SetSilent says whether the server answers nothing: no handshake, no call, no ping. It reads on.
+// SetSilent says whether the server answers nothing: no handshake, no call, no ping. It reads on. A connection that stands goes on
+// standing, because only servers on other machines are pinged; Crash ends it.
 func (s *Server) SetSilent(silent bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -139,6 +139,18 @@ func (r *redialer) Call(ctx context.Context, tool string, arguments map[string]a
 	return c.Call(ctx, tool, arguments)
 }
 
+// CallWithProgress implements ProgressCaller; a client that cannot tell of progress tells of none.
+func (r *redialer) CallWithProgress(ctx context.Context, tool string, arguments map[string]any, progress func(string)) (string, error) {
+	c, err := r.currentClient(ctx)
+	if err != nil {
+		return "", err
+	}
+	if p, ok := c.(ProgressCaller); ok {
+		return p.CallWithProgress(ctx, tool, arguments, progress)
+	}
+	return c.Call(ctx, tool, arguments)
+}
+
 // Close implements Client.
 func (r *redialer) Close() error {
 	r.once.Do(func() { r.dialing = make(chan struct{}, 1) })

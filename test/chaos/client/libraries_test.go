@@ -1,15 +1,18 @@
 package client_test
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
+	"sync/atomic"
 	"testing"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/test/chaos/client"
 	"github.com/mcpvisor/mcpvisor/test/chaos/client/gosdk"
 	"github.com/mcpvisor/mcpvisor/test/chaos/client/mcpgo"
+	"github.com/mcpvisor/mcpvisor/test/chaos/invariant"
 )
 
 // knownOfLibraries are the cases over HTTP in which a client that stands on a library as its documentation shows does something wrong.
@@ -44,6 +47,40 @@ func TestTheLibrariesOverHTTP(t *testing.T) {
 					}
 				})
 			}
+		}
+	}
+}
+
+// countingProgress counts the progress that a client tells of.
+type countingProgress struct {
+	client.Client
+	count *atomic.Int32
+}
+
+// CallWithProgress implements client.ProgressCaller.
+func (c countingProgress) CallWithProgress(ctx context.Context, tool string, arguments map[string]any, progress func(string)) (string, error) {
+	return c.Client.(client.ProgressCaller).CallWithProgress(ctx, tool, arguments, func(message string) {
+		c.count.Add(1)
+		progress(message)
+	})
+}
+
+// TestTheLibrariesTellOfProgress: the adapters hand progress to its own call.
+func TestTheLibrariesTellOfProgress(t *testing.T) {
+	for name, dial := range map[string]client.Dial{"gosdk": gosdk.Dial(sdkClient), "mcpgo": mcpgo.Dial()} {
+		var count atomic.Int32
+		day := client.Case{Name: "endless-progress", Kind: messages.Stdio, Era: messages.EraLegacy}.Day(client.Limits{})
+		_, verdicts := play(t, day, func(ctx context.Context, s *client.Server) (client.Client, error) {
+			c, err := dial(ctx, s)
+			return countingProgress{c, &count}, err
+		})
+		for _, v := range verdicts {
+			if v.ID == "C11" && v.Answer != invariant.Holds {
+				t.Errorf("%s: %s %s", name, v.Answer, v.Why)
+			}
+		}
+		if count.Load() == 0 {
+			t.Errorf("%s tells of no progress", name)
 		}
 	}
 }

@@ -33,21 +33,47 @@ func Dial(newClient func() *mcp.Client) client.Dial {
 }
 
 func connect(ctx context.Context, c *mcp.Client, t mcp.Transport) (client.Client, error) {
+	calls := &client.ProgressCalls{}
+	c.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
+		return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
+			if p, ok := r.GetParams().(*mcp.ProgressNotificationParams); ok {
+				calls.Tell(p.ProgressToken, p.Message)
+			}
+			return next(ctx, method, r)
+		}
+	})
 	s, err := c.Connect(ctx, t, nil)
 	if err != nil {
 		return nil, err
 	}
-	return Session(s), nil
+	return &progressSession{newSession(s), calls}, nil
 }
 
 // Session returns the client of one session.
-func Session(s *mcp.ClientSession) client.Client {
+func Session(s *mcp.ClientSession) client.Client { return newSession(s) }
+
+func newSession(s *mcp.ClientSession) *session {
 	c := &session{ClientSession: s, ended: make(chan struct{})}
 	go func() {
 		_ = s.Wait() // the reason shows in the requests that fail
 		close(c.ended)
 	}()
 	return c
+}
+
+// progressSession is a session that tells of progress.
+type progressSession struct {
+	*session
+	calls *client.ProgressCalls
+}
+
+// CallWithProgress implements client.ProgressCaller.
+func (s *progressSession) CallWithProgress(ctx context.Context, tool string, arguments map[string]any, progress func(string)) (string, error) {
+	token, done := s.calls.Begin(progress)
+	defer done()
+	params := &mcp.CallToolParams{Name: tool, Arguments: arguments}
+	params.SetProgressToken(token)
+	return s.callTool(ctx, params)
 }
 
 // session implements client.Client.
@@ -79,7 +105,11 @@ func (s *session) Tools(ctx context.Context) (names []string, err error) {
 
 // Call implements client.Client.
 func (s *session) Call(ctx context.Context, tool string, arguments map[string]any) (string, error) {
-	r, err := s.CallTool(ctx, &mcp.CallToolParams{Name: tool, Arguments: arguments})
+	return s.callTool(ctx, &mcp.CallToolParams{Name: tool, Arguments: arguments})
+}
+
+func (s *session) callTool(ctx context.Context, params *mcp.CallToolParams) (string, error) {
+	r, err := s.CallTool(ctx, params)
 	if err != nil {
 		return "", err
 	}

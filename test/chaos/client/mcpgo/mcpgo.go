@@ -45,6 +45,12 @@ func Dial(options ...client.ClientOption) chaos.Dial {
 func connect(ctx context.Context, t transport.Interface, options []client.ClientOption) (chaos.Client, error) {
 	c := &connection{Client: client.NewClient(t, options...)}
 	c.OnConnectionLost(func(error) { c.lost.Store(true) })
+	c.OnNotification(func(n mcp.JSONRPCNotification) {
+		if n.Method == "notifications/progress" {
+			message, _ := n.Params.AdditionalFields["message"].(string)
+			c.progress.Tell(n.Params.AdditionalFields["progressToken"], message)
+		}
+	})
 	// The context of Start is the lifetime of the transport, which only Close may end.
 	if err := c.Start(context.Background()); err != nil {
 		return nil, err
@@ -62,7 +68,8 @@ func connect(ctx context.Context, t transport.Interface, options []client.Client
 // connection implements chaos.Client.
 type connection struct {
 	*client.Client
-	lost atomic.Bool
+	lost     atomic.Bool
+	progress chaos.ProgressCalls
 }
 
 // Lost reports whether the library has said that the connection is lost.
@@ -90,8 +97,19 @@ func (c *connection) Tools(ctx context.Context) (names []string, err error) {
 
 // Call implements chaos.Client.
 func (c *connection) Call(ctx context.Context, tool string, arguments map[string]any) (string, error) {
+	return c.call(ctx, tool, arguments, nil)
+}
+
+// CallWithProgress implements chaos.ProgressCaller.
+func (c *connection) CallWithProgress(ctx context.Context, tool string, arguments map[string]any, progress func(string)) (string, error) {
+	token, done := c.progress.Begin(progress)
+	defer done()
+	return c.call(ctx, tool, arguments, &mcp.Meta{ProgressToken: token})
+}
+
+func (c *connection) call(ctx context.Context, tool string, arguments map[string]any, meta *mcp.Meta) (string, error) {
 	var r mcp.CallToolRequest
-	r.Params.Name, r.Params.Arguments = tool, arguments
+	r.Params.Name, r.Params.Arguments, r.Params.Meta = tool, arguments, meta
 	result, err := c.CallTool(ctx, r)
 	if err != nil {
 		return "", c.noteLoss(err)
