@@ -88,7 +88,7 @@ func (c *checker) checkSubscriptions(server string, sessions []*agentSession) {
 		}
 		if gone := c.lastWatch(uri, sessions); c.x.Event(last).T <= gone && gone+unwatchedBound+c.slack < end && !c.underFault(server, gone, end) && !c.wasCommanded(server, gone, end) {
 			c.reportViolationAt(gone+unwatchedBound, server, last, nil, "The last agent that watched the server's resource had gone at %s, and connection %d was not "+
-				"asked to end the subscription of %s.", timeText(gone), conn.Conn, timeText(c.x.Event(last).T))
+				"asked by %s to end the subscription of %s.", timeText(gone), conn.Conn, timeText(gone+unwatchedBound), timeText(c.x.Event(last).T))
 		}
 	}
 }

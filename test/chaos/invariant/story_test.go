@@ -31,6 +31,8 @@ var sides = map[history.Kind]history.Side{
 	history.Done: history.Owner, history.FaultOn: history.Harness, history.FaultOff: history.Harness, history.Fired: history.Harness,
 	history.Heal: history.Harness, history.Closing: history.Harness, history.Closed: history.Harness, history.Resources: history.Harness,
 	history.Violation: history.Harness, history.Canary: history.Harness, history.Status: history.Harness,
+	history.Joined: history.Agent, history.Parted: history.Agent, history.Asked: history.Agent, history.Replied: history.Agent,
+	history.Noticed: history.Agent, history.Questioned: history.Agent, history.Ended: history.Agent,
 }
 
 // parseEvents reads a story.

@@ -1,0 +1,163 @@
+package invariant_test
+
+import (
+	"testing"
+
+	"github.com/mcpvisor/mcpvisor/test/chaos/invariant"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+)
+
+// joinedAgents are two agents of two principals, each of which has a session.
+const joinedAgents = `
+	1s - joined agent=agent-1 by=anna epoch=1 name=legacy_lines
+	1s - joined agent=agent-2 by=ben epoch=1 name=legacy_http
+	2s - asked agent=agent-1 by=anna epoch=1 id=1 method=tools/call about=a1-1
+	2s - asked agent=agent-2 by=ben epoch=1 id=1 method=tools/call about=a2-1
+`
+
+func TestAgentsApart(t *testing.T) {
+	runCases(t, "I24", []storyCase{
+		{name: "everybody gets their own", want: invariant.Holds, story: joinedAgents + `
+			3s - questioned agent=agent-1 by=anna epoch=1 method=elicitation/create about=a1-1
+			3s - noticed agent=agent-2 by=ben epoch=1 method=notifications/progress about=a2-1
+			4s - replied agent=agent-1 by=anna epoch=1 id=1 method=tools/call about=a1-1
+			4s - replied agent=agent-2 by=ben epoch=1 id=1 method=tools/call about=a2-1`},
+		{name: "the answer of another", want: invariant.Violated, why: "was given the answer to call a2-1 at 4s, which is one of agent-2", story: joinedAgents + `
+			4s - replied agent=agent-1 by=anna epoch=1 id=1 method=tools/call about=a2-1`},
+		{name: "the question of another", want: invariant.Violated, why: "was asked at 3s about call a2-1", story: joinedAgents + `
+			3s - questioned agent=agent-1 by=anna epoch=1 method=elicitation/create about=a2-1`},
+		{name: "the progress of another", want: invariant.Violated, why: "got the progress of a2-1 at 3s, which is one of agent-2", story: joinedAgents + `
+			3s - noticed agent=agent-1 by=anna epoch=1 method=notifications/progress about=a2-1`},
+		{name: "a progress after the answer", want: invariant.Violated, why: "it has no such call under way", story: joinedAgents + `
+			3s - replied agent=agent-1 by=anna epoch=1 id=1 method=tools/call about=a1-1
+			4s - noticed agent=agent-1 by=anna epoch=1 method=notifications/progress about=a1-1`},
+		{name: "an update of what another watches", want: invariant.Violated, why: "which it does not watch", story: joinedAgents + `
+			3s - asked agent=agent-2 by=ben epoch=1 id=2 method=resources/subscribe about=chaos://s1/one
+			4s - noticed agent=agent-1 by=anna epoch=1 method=notifications/resources/updated about=chaos://s1/one`},
+		{name: "a subscription of another", want: invariant.Violated, why: "which is none of its own", story: joinedAgents + `
+			3s - asked agent=agent-2 by=ben epoch=1 id=7 method=subscriptions/listen
+			4s - noticed agent=agent-1 by=anna epoch=1 id=7 method=notifications/tools/list_changed`},
+		{name: "a session of another is open", want: invariant.Violated, why: "must be refused (foreign-session)", story: joinedAgents + `
+			3s - asked agent=agent-2 by=ben epoch=1 id=t method=tools/list name=foreign-session code=404
+			3s - replied agent=agent-2 by=ben epoch=1 id=t method=tools/list name=foreign-session code=200`},
+		{name: "nobody came", want: invariant.Inconclusive, story: `1s s1 open conn=1`},
+	})
+}
+
+func TestAgentsAreAnswered(t *testing.T) {
+	runCases(t, "I25", []storyCase{
+		{name: "one answer each", want: invariant.Holds, story: joinedAgents + `
+			4s - replied agent=agent-1 by=anna epoch=1 id=1 method=tools/call about=a1-1
+			4s - replied agent=agent-2 by=ben epoch=1 id=1 method=tools/call about=a2-1`},
+		{name: "two answers", want: invariant.Violated, why: "had asked 1 times with that id", story: joinedAgents + `
+			4s - replied agent=agent-1 by=anna epoch=1 id=1 method=tools/call about=a1-1
+			5s - replied agent=agent-1 by=anna epoch=1 id=1 method=tools/call about=a1-1`},
+		{name: "no answer to a list", want: invariant.Violated, why: "has no answer", story: joinedAgents + `
+			3s - asked agent=agent-1 by=anna epoch=1 id=2 method=tools/list
+			9m - closing`},
+		{name: "no answer, and the session has ended", want: invariant.Holds, story: joinedAgents + `
+			3s - asked agent=agent-1 by=anna epoch=1 id=2 method=tools/list
+			4s - parted agent=agent-1 by=anna epoch=1
+			4s - parted agent=agent-2 by=ben epoch=1
+			9m - closing`},
+		{name: "nobody came", want: invariant.Inconclusive, story: `1s s1 open conn=1`},
+		{name: "another error than the protocol has", want: invariant.Violated, why: "with the code -32603, not -32601", story: joinedAgents + `
+			3s - asked agent=agent-1 by=anna epoch=1 id=2 method=no/such name=unknown-method
+			3s - replied agent=agent-1 by=anna epoch=1 id=2 method=no/such name=unknown-method code=-32603`},
+	})
+}
+
+func TestViewsOfAgents(t *testing.T) {
+	const shown = joinedAgents + `
+		500ms - snapshot generation=1 entries=s1:live:2:3:abc
+		3s - asked agent=agent-1 by=anna epoch=1 id=2 method=tools/list
+		3s - replied agent=agent-1 by=anna epoch=1 id=2 method=tools/list entries=s1::0:3:abc
+	`
+	runCases(t, "I26", []storyCase{
+		{name: "the catalog, and a change that is told", want: invariant.Holds, story: shown + `
+			5s - snapshot generation=2 entries=s1:live:2:4:def
+			5.05s - noticed agent=agent-1 by=anna epoch=1 method=notifications/tools/list_changed
+			9s - closing`},
+		{name: "another list than the catalog", want: invariant.Violated, why: "was shown 3 tools of the server s1", story: shown + `
+			5s - asked agent=agent-1 by=anna epoch=1 id=3 method=tools/list
+			5s - replied agent=agent-1 by=anna epoch=1 id=3 method=tools/list entries=s1::0:3:def`},
+		{name: "a server that is not there", want: invariant.Violated, why: "which its view does not have", story: shown + `
+			5s - asked agent=agent-1 by=anna epoch=1 id=3 method=tools/list
+			5s - replied agent=agent-1 by=anna epoch=1 id=3 method=tools/list entries=s1::0:3:abc,s2::0:1:x`},
+		{name: "the tools of a lost server", want: invariant.Violated, why: "was shown 3 tools of the server s1", story: shown + `
+			5s - snapshot generation=2 entries=s1:lost:2:3:abc
+			5.05s - noticed agent=agent-1 by=anna epoch=1 method=notifications/tools/list_changed
+			6s - asked agent=agent-1 by=anna epoch=1 id=3 method=tools/list
+			6s - replied agent=agent-1 by=anna epoch=1 id=3 method=tools/list entries=s1::0:3:abc`},
+		{name: "a change that is not told", want: invariant.Violated, why: "it was not told by", story: shown + `
+			5s - snapshot generation=2 entries=s1:live:2:4:def
+			9s - closing`},
+		{name: "nobody came", want: invariant.Inconclusive, story: `1s s1 open conn=1`},
+		{name: "a change that is taken back at once", want: invariant.Holds, story: shown + `
+			5s - snapshot generation=2 entries=s1:lost:2:3:abc
+			5.02s - snapshot generation=3 entries=s1:live:3:3:abc
+			9s - closing`},
+		{name: "no change, and a notification", want: invariant.Violated, why: "nothing that it sees had changed", story: shown + `
+			6s - snapshot generation=2
+			6.05s - noticed agent=agent-1 by=anna epoch=1 method=notifications/tools/list_changed`},
+	})
+}
+
+func TestOutcomesOnTheWire(t *testing.T) {
+	const call = `
+		1s s1 opened conn=1
+		2s s1 call call=a1-1 tool=write agent=agent-1 by=anna
+	`
+	runCases(t, "I27", []storyCase{
+		{name: "a result", want: invariant.Holds, story: call + `
+			2s s1 received conn=1 method=tools/call call=a1-1
+			2s s1 executed conn=1 tool=write call=a1-1 value=1
+			2s s1 end call=a1-1 tool=write outcome=result conn=1 value=1 agent=agent-1`},
+		{name: "what ran is told as not sent", want: invariant.Violated, why: "who calls again runs it twice", story: call + `
+			2s s1 received conn=1 method=tools/call call=a1-1
+			2s s1 executed conn=1 tool=write call=a1-1 value=1
+			2s s1 end call=a1-1 tool=write outcome=not-sent agent=agent-1`},
+		{name: "the text says that it is safe", want: invariant.Violated, why: "the text for the model says", story: call + `
+			2s s1 received conn=1 method=tools/call call=a1-1
+			2s s1 end call=a1-1 tool=write outcome=unknown agent=agent-1 text=gone._Nothing_was_sent_to_the_server.`},
+		{name: "it is sent twice", want: invariant.Violated, why: "it was sent 2 times", story: call + `
+			2s s1 received conn=1 method=tools/call call=a1-1
+			3s s1 received conn=1 method=tools/call call=a1-1
+			4s s1 executed conn=1 tool=write call=a1-1 value=1
+			4s s1 end call=a1-1 tool=write outcome=result conn=1 value=1 agent=agent-1`},
+		{name: "nobody came", want: invariant.Inconclusive, story: `1s s1 open conn=1`},
+		{name: "another tool runs", want: invariant.Violated, why: "the call came to s1 read", story: call + `
+			2s s1 received conn=1 method=tools/call call=a1-1
+			2s s1 executed conn=1 tool=read call=a1-1 value=1
+			2s s1 end call=a1-1 tool=write outcome=result conn=1 value=1 agent=agent-1`},
+	})
+}
+
+func TestNothingIsKeptOfAgents(t *testing.T) {
+	offers := func(p *scenario.Plan) { p.Servers[0].Offers = true }
+	const watched = `
+		1s s1 open conn=1
+		1s s1 opened conn=1
+		1s - joined agent=agent-1 by=anna epoch=1
+		2s - asked agent=agent-1 by=anna epoch=1 id=1 method=resources/subscribe about=chaos://s1/one
+		2s s1 received conn=1 method=resources/subscribe id=1
+		2s s1 answered conn=1 method=resources/subscribe id=1
+		2s - replied agent=agent-1 by=anna epoch=1 id=1 method=resources/subscribe about=chaos://s1/one
+	`
+	runCases(t, "I28", []storyCase{
+		{name: "the last one ends it", plan: offers, want: invariant.Holds, story: watched + `
+			5s - parted agent=agent-1 by=anna epoch=1
+			5s s1 received conn=1 method=resources/unsubscribe id=2
+			1m - closing`},
+		{name: "nobody ends it", plan: offers, want: invariant.Violated, why: "was not asked by 15s to end the subscription", story: watched + `
+			5s - parted agent=agent-1 by=anna epoch=1
+			1m - closing`},
+		{name: "a second agent is a second subscription", plan: offers, want: invariant.Violated, why: "to watch what it had been asked to watch", story: watched + `
+			5s s1 received conn=1 method=resources/subscribe id=2
+			6s - parted agent=agent-1 by=anna epoch=1`},
+		{name: "nobody came", want: invariant.Inconclusive, story: `1s s1 open conn=1`},
+		{name: "something is kept", want: invariant.Violated, why: "keeps 1 sessions", story: watched + `
+			5s - parted agent=agent-1 by=anna epoch=1
+			6s - violation name=I28 text=the_gateway_keeps_1_sessions`},
+	})
+}
