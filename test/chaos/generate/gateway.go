@@ -40,6 +40,14 @@ func (d *scenarioBuilder) drawGateway(seed uint64) {
 		}
 		d.s.Agents = append(d.s.Agents, a)
 	}
+	// Agents are asked something by servers that have more than tools, and see progress where a server sends some.
+	if g, _ := d.enabledServer(nil); g != nil && d.drawChance(0.5) {
+		g.Offers = true
+	}
+	if _, name := d.enabledServer(nil); name != "" && d.drawChance(0.3) {
+		a := d.s.Agents[d.IntN(len(d.s.Agents))]
+		d.addFault("endless-progress", name, time.Duration(a.From)+2*time.Second, d.roundTime(d.drawBetween(2*time.Second, 6*time.Second)), nil)
+	}
 	if d.drawChance(0.3) {
 		d.s.Agents[0].Count = 2 + d.IntN(3)
 	}
