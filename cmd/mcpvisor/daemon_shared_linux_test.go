@@ -179,3 +179,43 @@ func TestAListIsRememberedWhileServersStart(t *testing.T) {
 	c.ends()
 	down()
 }
+
+// TestFiftyAgentsShareOneProcess connects fifty agents from five directories: the user's server runs once, each agent can call it, and no
+// bridge has more than 12 MB of its own.
+func TestFiftyAgentsShareOneProcess(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, "")
+	p.userServers(goodServer)
+	var places []*place
+	for i := range 5 {
+		places = append(places, p.inProject(fmt.Sprint(i), ""))
+	}
+	var agents []*agentProcess
+	for i := range 50 {
+		agents = append(agents, places[i%len(places)].agent())
+	}
+	for _, a := range agents {
+		a.awaits("tools/call", `{"name":"good__echo","arguments":{"text":"hello"}}`, `"hello"`)
+	}
+	for _, a := range agents {
+		if kb := privateMemory(t, a.cmd.Process.Pid); kb > 12<<10 {
+			t.Errorf("a bridge has %d KB of its own", kb)
+		}
+	}
+	pids := map[int]bool{}
+	for _, at := range places {
+		pids[at.serverPIDs()["good"]] = true
+	}
+	if len(pids) != 1 || pids[0] {
+		t.Errorf("processes %v", pids)
+	}
+	for _, a := range agents {
+		_ = a.in.Close()
+	}
+	for _, a := range agents {
+		a.ends()
+	}
+	if out, err := p.command("down").CombinedOutput(); err != nil {
+		t.Errorf("down: %v: %s", err, out)
+	}
+}
