@@ -122,6 +122,22 @@ func (g *Gateway) Ready() bool {
 // startWait is how long an agent that comes while servers start waits for them: many agents list once.
 const startWait = 300 * time.Millisecond
 
+// firstAttemptsWait bounds the wait for servers that start, where one of them may have what an agent names: one that is silent delays no
+// more than this.
+const firstAttemptsWait = 5 * time.Second
+
+// awaitFirstAttempts waits until no server is in its first attempt; false if none is. An agent that has just started its gateway may
+// name what it knows from before.
+func (g *Gateway) awaitFirstAttempts(ctx context.Context) bool {
+	if g.Ready() {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, firstAttemptsWait)
+	defer cancel()
+	_ = g.all.Settled(ctx) // what is not there by then is not found
+	return true
+}
+
 // Describe implements serve.Service.
 func (g *Gateway) Describe(s *serve.Session) (serve.Description, *serve.Error) {
 	v, e := g.viewOf(s)

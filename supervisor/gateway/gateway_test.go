@@ -438,3 +438,35 @@ func TestTheToolsOfADeadServerAreGone(t *testing.T) {
 		}
 	})
 }
+
+// An agent that names a prompt or a resource while the servers start gets it: what is in no list yet is waited for, and a silent server
+// delays the answer for a bounded time.
+func TestReadsWaitForServersThatStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		silent := supervisortest.NewServer("silent", text("read"))
+		silent.SetSilent(true)
+		cfg := supervisortest.AddTo(supervisor.Config{}, supervisortest.NewServer("one", text("read")), silent)
+		m, err := supervisor.Start(t.Context(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g := gateway.New(gateway.Config{Manager: m, Prefix: gateway.PrefixNever})
+		s := &serve.Session{Modern: true}
+		begin := time.Now()
+		for method, params := range map[string]string{"resources/read": `{"uri":"x://y"}`, "prompts/get": `{"name":"none"}`} {
+			if _, e := g.Handle(t.Context(), &serve.Request{Session: s, Method: method, Params: []byte(params)}); e == nil {
+				t.Errorf("%s has found what nobody has", method)
+			}
+			if took := time.Since(begin); took < 5*time.Second || took > 6*time.Second {
+				t.Errorf("%s was answered after %s", method, took)
+			}
+			begin = time.Now()
+		}
+		g.Close()
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		if err := m.Close(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -155,6 +155,22 @@ func (v *view) ownerOf(ctx context.Context, uri string) (string, bool) {
 	if v.server != "" {
 		return v.server, true
 	}
+	server, ok := v.listedOwner(ctx, uri)
+	if !ok && v.g.awaitFirstAttempts(ctx) {
+		server, ok = v.listedOwner(ctx, uri)
+	}
+	if ok {
+		return server, true
+	}
+	// A resource that is in no list can only belong to the one server that has resources at all.
+	if servers := v.offered(hasResources); len(servers) == 1 {
+		return servers[0], true
+	}
+	return "", false
+}
+
+// listedOwner returns the server that lists a resource, or a template that it fits.
+func (v *view) listedOwner(ctx context.Context, uri string) (string, bool) {
 	for _, r := range v.resources(ctx) {
 		if r.URI == uri {
 			return r.Server, true
@@ -164,10 +180,6 @@ func (v *view) ownerOf(ctx context.Context, uri string) (string, bool) {
 		if t.URITemplate == uri || supervisor.TemplateFits(t.URITemplate, uri) {
 			return t.Server, true
 		}
-	}
-	// A resource that is in no list can only belong to the one server that has resources at all.
-	if servers := v.offered(hasResources); len(servers) == 1 {
-		return servers[0], true
 	}
 	return "", false
 }
@@ -231,18 +243,31 @@ func (v *view) findPrompt(ctx context.Context, name string) (to named, ok bool) 
 			return to, true
 		}
 	}
+	to, ok = v.listedPrompt(ctx, name)
+	switch {
+	case ok:
+		return to, true
+	case v.server != "":
+		return named{v.server, name}, true
+	case v.g.awaitFirstAttempts(ctx):
+		if to, ok = v.listedPrompt(ctx, name); ok {
+			return to, true
+		}
+	}
+	// A name that is in no list can only belong to the one server that has prompts at all, which says whether it knows it.
+	if servers := v.offered(hasPrompts); len(servers) == 1 {
+		return named{servers[0], strings.TrimPrefix(name, servers[0]+"__")}, true
+	}
+	return named{}, false
+}
+
+// listedPrompt returns where a name leads that is in a list.
+func (v *view) listedPrompt(ctx context.Context, name string) (named, bool) {
 	list, shown := v.prompts(ctx)
 	for i := range list {
 		if shown[i] == name {
 			return named{list[i].Server, list[i].Name}, true
 		}
-	}
-	if v.server != "" {
-		return named{v.server, name}, true
-	}
-	// A name that is in no list can only belong to the one server that has prompts at all, which says whether it knows it.
-	if servers := v.offered(hasPrompts); len(servers) == 1 {
-		return named{servers[0], strings.TrimPrefix(name, servers[0]+"__")}, true
 	}
 	return named{}, false
 }

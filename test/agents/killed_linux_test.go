@@ -88,6 +88,7 @@ func (c *foreign) reply(do string, m members) (reply, bool) {
 // that sleeps does: no call runs twice, a call that is said not to have been sent has not run, one with a result has, and no process
 // is left.
 func TestKillsUnderLoad(t *testing.T) {
+	t.Parallel()
 	config, err := json.Marshal(map[string]any{"mcpServers": map[string]any{
 		"good": map[string]any{"command": built.Fixture(t), "args": servers.Args("good")},
 	}})
