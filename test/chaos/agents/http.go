@@ -177,7 +177,19 @@ func (l *httpLink) end(polite bool) {
 // a page of another origin.
 func (l *httpLink) trespass(number int) {
 	a := l.session.agent
-	r := l.newRequest(a.fleet.lifetime, http.MethodPost, []byte(`{"jsonrpc":"2.0","id":"t","method":"tools/list"}`))
+	body := l.session.encodeMessage(`"t"`, "tools/list", "")
+	// But for its sender the request is one that is answered: a list, or in the legacy era the beginning of a session.
+	inSession := number/6%4 == 0
+	if !a.modern() && !inSession {
+		body = []byte(`{"jsonrpc":"2.0","id":"t","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}`)
+	}
+	r := l.newRequest(a.fleet.lifetime, http.MethodPost, body)
+	if a.modern() {
+		r.Header.Set("Mcp-Protocol-Version", "2026-07-28")
+		r.Header.Set("Mcp-Method", "tools/list")
+	} else if !inSession {
+		r.Header.Del("Mcp-Session-Id")
+	}
 	name, expected := "", http.StatusUnauthorized
 	switch number / 6 % 4 {
 	case 0:
