@@ -190,7 +190,8 @@ func (l *httpLink) trespass(number int) {
 	} else if !inSession {
 		r.Header.Del("Mcp-Session-Id")
 	}
-	name, expected := "", http.StatusUnauthorized
+	var name string
+	expected := http.StatusUnauthorized
 	switch number / 6 % 4 {
 	case 0:
 		id := a.foreignSession()

@@ -45,7 +45,7 @@ func (c *checker) checkText(call *history.CallRecord) {
 	}
 	end := c.x.Event(call.Ends[0])
 	safe, unsafe := strings.Contains(end.Text, "Nothing was sent"), strings.Contains(end.Text, "may have run: look")
-	misleads := false
+	var misleads bool
 	switch end.Outcome {
 	case messages.OutcomeNotSent, messages.OutcomeRejected:
 		misleads = unsafe
