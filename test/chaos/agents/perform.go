@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -196,19 +197,20 @@ func (a *agent) endCall(call string, got answer) {
 			e.Text = "it got the answer of the call " + read.call
 		}
 	} else {
-		e.Outcome, e.Class, e.Text = a.refusalOf(c.event.Tool, got.problem)
+		e.Outcome, e.Class, e.Text = a.refusalOf(c.event.Tool, got)
 	}
 	a.fleet.Check(e.Server, "the answer to an agent", e.Text)
 	a.fleet.Record(e)
 }
 
 // refusalOf returns what an error says of a call: the server's own refusal, or the gateway's.
-func (a *agent) refusalOf(tool string, problem []byte) (messages.Outcome, messages.Class, string) {
-	text := errorText(problem)
+func (a *agent) refusalOf(tool string, got answer) (messages.Outcome, messages.Class, string) {
+	text := errorText(got.problem)
 	if text == neverSent {
 		return messages.OutcomeNotSent, messages.ClassCanceled, text
 	}
-	if isGateways(text, tool) {
+	// Servers over HTTP have sessions, too: only the status tells whose was not found.
+	if isGateways(text, tool) || got.status == http.StatusNotFound {
 		return messages.OutcomeNotSent, messages.ClassNone, text
 	}
 	return messages.OutcomeRejected, messages.ClassRejected, text
@@ -220,7 +222,7 @@ func isGateways(text, tool string) bool {
 	if rest, ok := strings.CutPrefix(text, "Unknown tool: "); ok {
 		return rest != tool
 	}
-	for _, own := range []string{neverSent, "Session not found", "the session has ended", "the endpoint is being closed", "too many", "there is no server"} {
+	for _, own := range []string{neverSent, "the session has ended", "the endpoint is being closed", "too many", "there is no server"} {
 		if strings.HasPrefix(text, own) {
 			return true
 		}

@@ -39,10 +39,11 @@ var viewCheck = newCheck("I26", "views of the catalog",
 	})
 
 // shownSpans are the spans of the catalog as a view shows them: without the entries of lost connections, which the catalog keeps for who
-// waits. Names of servers that hold the separator are left out, because nobody can take the names of their tools apart.
+// waits. Names of servers that hold the separator, or what becomes a part of it, are left out, because nobody can take the names
+// of their tools apart.
 func shownSpans(spans map[string][]catalogSpan) map[string][]catalogSpan {
 	for server, all := range spans {
-		if strings.Contains(server, "__") {
+		if strings.ContainsAny(server, "_.") {
 			delete(spans, server)
 			continue
 		}
@@ -90,7 +91,7 @@ func (c *checker) checkList(s *agentSession, asked, replied int, spans map[strin
 
 // hasUnclearNames reports whether the plan has servers whose names hold the separator of names.
 func (c *checker) hasUnclearNames() bool {
-	return slices.ContainsFunc(c.plan.Servers, func(s scenario.Server) bool { return strings.Contains(s.Name, "__") })
+	return slices.ContainsFunc(c.plan.Servers, func(s scenario.Server) bool { return strings.ContainsAny(s.Name, "_.") })
 }
 
 // viewChange is a time at which the bytes of a view have changed, and for how long they stayed other than before.
