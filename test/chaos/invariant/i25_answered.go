@@ -7,9 +7,9 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 )
 
-// agentAnswerBound bounds the answer to what an agent asks, calls excepted: the longest that a server may take for a read, twice because a
-// gateway lists before it reads.
-const agentAnswerBound = 2 * time.Minute
+// agentAnswerBound bounds the answer to what an agent asks, calls excepted: the minute that a server may take, three times because a gateway
+// lists resources and templates before it reads.
+const agentAnswerBound = 3*time.Minute + time.Second
 
 // wrongRequests are the codes of the errors for what is wrong on purpose.
 var wrongRequests = map[string]int{"unknown-method": -32601, "unknown-tool": -32602, "bad-cursor": -32602}
