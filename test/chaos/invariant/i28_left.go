@@ -1,7 +1,6 @@
 package invariant
 
 import (
-	"slices"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -44,6 +43,11 @@ func (c *checker) onlyAgentsWatch(server string) bool {
 	if !s.Offers || s.Era == messages.EraModern || s.Kind == messages.HTTP {
 		return false // over HTTP a request may be sent again, and the modern era has subscriptions of another form
 	}
+	for _, other := range c.plan.Servers {
+		if other.Offers && other.Name != server {
+			return false // while the other one is away, a gateway may take its resources for those of this server
+		}
+	}
 	for _, l := range c.plan.Load {
 		if l.Server == server && l.Read == "subscribe" {
 			return false
@@ -69,7 +73,7 @@ func (c *checker) checkSubscriptions(server string, sessions []*agentSession) {
 			switch e.Method {
 			case "resources/subscribe":
 				c.judged++
-				if stands && !c.underFault(server, c.x.Event(last).T, e.T) && !c.watchesElsewhere(uri, sessions, c.x.Event(last).T, e.T) {
+				if stands && !c.underFault(server, c.x.Event(last).T, e.T) {
 					c.reportViolation(server, i, []int{last}, "The server was asked at %s to watch what it had been asked to watch at %s on the same connection, "+
 						"and not to end that.", timeText(e.T), timeText(c.x.Event(last).T))
 				}
@@ -92,21 +96,6 @@ func (c *checker) checkSubscriptions(server string, sessions []*agentSession) {
 				"asked by %s to end the subscription of %s.", timeText(gone), conn.Conn, timeText(gone+unwatchedBound), timeText(c.x.Event(last).T))
 		}
 	}
-}
-
-// watchesElsewhere reports whether an agent asked, at one of two times, to watch a resource of another server. While that server is away a
-// gateway may take it for one of this server.
-func (c *checker) watchesElsewhere(uri string, sessions []*agentSession, times ...time.Duration) bool {
-	for _, s := range sessions {
-		for _, i := range s.events {
-			e := c.x.Event(i)
-			if e.Kind == history.Asked && e.About != uri && (e.Method == "resources/subscribe" || e.Method == "subscriptions/listen") &&
-				slices.ContainsFunc(times, func(t time.Duration) bool { return e.T >= t-c.skew && e.T <= t+c.skew }) {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // lastWatch returns the time at which the last agent that watched a resource had ended that, or had gone.
