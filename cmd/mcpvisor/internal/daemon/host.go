@@ -199,7 +199,7 @@ func (h *host) start(d *daemon) error {
 	}
 	own := h.parts[0].manager.Manager
 	// Whoever reaches the socket is the user himself, and may sign in.
-	cfg := gateway.Config{Manager: own, Shared: shared, MaySignIn: func(string) bool { return true }}
+	cfg := gateway.Config{Manager: own, Shared: shared, Prefix: h.namePrefix(), MaySignIn: func(string) bool { return true }}
 	if said := h.parts[0].setup.Gateway; said != nil {
 		cfg.Views = said.Views
 	}
@@ -208,6 +208,17 @@ func (h *host) start(d *daemon) error {
 		d.reportFailure(err)
 	}
 	return nil
+}
+
+// namePrefix returns what the files say about the names of tools. What else they say about agents is for serve: who comes over the socket of
+// the daemon is this user.
+func (h *host) namePrefix() gateway.Prefix {
+	for _, p := range h.parts {
+		if g := p.setup.Gateway; g != nil && g.Invalid == "" {
+			return gateway.Prefix(g.Prefix)
+		}
+	}
+	return ""
 }
 
 // openControl opens the control socket of the project and begins its journal.
