@@ -109,7 +109,7 @@ func (s *Server) startAttempt(epoch uint64) {
 		cfg.Era = messages.EraAuto
 	}
 	if s.cfg.Handlers != nil {
-		cfg.Handlers = trackAnswers(s.cfg.Handlers(serverOf(name, spec)), &s.cfg.Cell.answers)
+		cfg.Handlers = trackAnswers(s.cfg.Handlers(serverOf(name, spec)), &s.cfg.Cell.answers, spec.Principal)
 	}
 	s.hookNotifications(&cfg, epoch)
 	open := s.cfg.Open

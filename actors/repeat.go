@@ -115,10 +115,18 @@ func NoteAnswer(ctx context.Context) {
 	}
 }
 
-// trackAnswers returns h with contexts in which NoteAnswer finds the server's count.
-func trackAnswers(h session.Handlers, answers *atomic.Uint64) session.Handlers {
-	// Roots need no mark: no person answers them.
-	mark := func(ctx context.Context) context.Context { return context.WithValue(ctx, answersKey{}, answers) }
+// trackAnswers returns h with contexts in which NoteAnswer finds the server's count. What an instance asks, about whichever request,
+// is asked in the name of its principal.
+func trackAnswers(h session.Handlers, answers *atomic.Uint64, principal string) session.Handlers {
+	mark := func(ctx context.Context) context.Context {
+		if principal != "" && messages.CallerOf(ctx) == "" {
+			ctx = messages.WithCaller(ctx, principal)
+		}
+		return context.WithValue(ctx, answersKey{}, answers)
+	}
+	if roots := h.Roots; roots != nil && principal != "" {
+		h.Roots = func(ctx context.Context) ([]messages.Root, error) { return roots(mark(ctx)) }
+	}
 	if sample := h.Sample; sample != nil {
 		h.Sample = func(ctx context.Context, r messages.SampleRequest) (json.RawMessage, error) {
 			return sample(mark(ctx), r)

@@ -59,7 +59,7 @@ func TestAnAnswerAboutNoRequestIsCounted(t *testing.T) {
 	h := trackAnswers(session.Handlers{Elicit: func(ctx context.Context, _ messages.ElicitRequest) (messages.ElicitResult, error) {
 		NoteAnswer(ctx)
 		return messages.ElicitResult{}, nil
-	}}, answers)
+	}}, answers, "")
 	request := newCallTimeout(t.Context(), &messages.Spec{CallTimeout: -1, MaxCallTimeout: -1}) // a request without bounds is one as well
 	defer request.Stop()
 	if _, err := h.Elicit(request, messages.ElicitRequest{}); err != nil {

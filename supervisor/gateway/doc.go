@@ -2,9 +2,9 @@
 // transports/serve.
 //
 //	cfg := supervisor.Config{Servers: specs}
-//	gateway.PassQuestions(&cfg)                              // servers may ask the agents
+//	questions := gateway.PassQuestions(&cfg)                 // servers may ask the agents
 //	m, err := supervisor.Start(ctx, cfg)
-//	g := gateway.New(gateway.Config{Manager: m})
+//	g := gateway.New(gateway.Config{Manager: m, Questions: []*gateway.Questions{questions}})
 //	defer g.Close()
 //	h := serve.NewHandler(serve.Options{Service: g})
 //

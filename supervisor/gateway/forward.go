@@ -147,7 +147,7 @@ func (g *Gateway) performRequest(ctx context.Context, r *serve.Request, to named
 	if e != nil {
 		return nil, e
 	}
-	ctx, done := g.sessionContext(ctx, r)
+	ctx, done := g.sessionContext(ctx, r, to.server)
 	defer done()
 	result, err := s.send(ctx, wishes, arguments)
 	if err != nil {
@@ -158,14 +158,21 @@ func (g *Gateway) performRequest(ctx context.Context, r *serve.Request, to named
 
 // sessionContext returns the context in which a request of a session is made, with the one who answers the questions about it. done
 // must be called when the request has ended.
-func (g *Gateway) sessionContext(ctx context.Context, r *serve.Request) (_ context.Context, done func()) {
+func (g *Gateway) sessionContext(ctx context.Context, r *serve.Request, server string) (_ context.Context, done func()) {
 	ctx = context.WithValue(ctx, requestKey{}, r)
 	st := stateOf(r.Session)
-	st.beginRequest(r)
+	st.beginRequest(runningRequest{r, server, g.requests.Add(1)})
 	return messages.WithAnswerer(ctx, &st.answerer), func() { st.endRequest(r) }
 }
 
-func (st *session) beginRequest(r *serve.Request) {
+// runningRequest is a request of a session that its server has not answered; of two the later one has the larger number.
+type runningRequest struct {
+	*serve.Request
+	server string
+	number int64
+}
+
+func (st *session) beginRequest(r runningRequest) {
 	st.mu.Lock()
 	st.running = append(st.running, r)
 	st.mu.Unlock()
@@ -175,7 +182,7 @@ func (st *session) endRequest(r *serve.Request) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	for i, other := range st.running {
-		if other == r {
+		if other.Request == r {
 			st.running = append(st.running[:i], st.running[i+1:]...)
 			break
 		}
@@ -194,7 +201,7 @@ func (st *session) requestOf(ctx context.Context) *serve.Request {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if n := len(st.running); n > 0 {
-		return st.running[n-1]
+		return st.running[n-1].Request
 	}
 	return nil
 }

@@ -26,6 +26,9 @@ type Config struct {
 	Prefix Prefix
 	// Views are what paths and credentials may be bound to, by name; SetViews replaces them.
 	Views map[string]config.View
+	// Questions are those that PassQuestions returned for the managers: with them a question of a principal's own instance reaches that
+	// principal.
+	Questions []*Questions
 	// Name is how agents name the gateway in their configuration: most put mcp__{name}__ before the names of tools, and the model
 	// takes 64 characters of both together. It is also the name in the handshake, with Version; "mcpvisor" if empty.
 	Name, Version string
@@ -48,6 +51,7 @@ type Gateway struct {
 	watches   watches
 	suspended suspendedCalls
 	signIns   signIns
+	requests  atomic.Int64 // numbers those of sessions
 
 	// changed gets a value when said, which saidMu guards, has something for agents.
 	changed chan struct{}
@@ -96,11 +100,17 @@ func New(cfg Config) *Gateway {
 	}
 	g.memory.Store(g.recallTools())
 	g.startWatching(ctx)
+	for _, q := range cfg.Questions {
+		q.addGateway(g)
+	}
 	return g
 }
 
 // Close ends the watching, and the calls that wait for answers of their agents. Requests that run are ended by their endpoint.
 func (g *Gateway) Close() {
+	for _, q := range g.cfg.Questions {
+		q.removeGateway(g)
+	}
 	g.stop()
 	g.suspended.closeSuspended()
 	for _, w := range g.watching {

@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/supervisor/supervisortest"
 	"github.com/mcpvisor/mcpvisor/transports/inprocess"
 	"github.com/mcpvisor/mcpvisor/transports/serve"
 )
@@ -211,5 +213,68 @@ func TestPrincipalsDoNotMeet(t *testing.T) {
 		if got := heard(); !strings.Contains(got, own) || strings.Contains(got, other) {
 			t.Errorf("%s heard %s", name, got)
 		}
+	}
+}
+
+// A question of an instance, which names no request, reaches its principal, although several of the principal's agents have requests at it:
+// that agent whose request is the newest. No agent of another principal hears of it.
+func TestQuestionsOfInstancesReachTheirPrincipal(t *testing.T) {
+	begun, release := make(chan struct{}, 10), make(chan struct{})
+	one := supervisortest.NewServer("one", supervisortest.Tool{Name: "wait", Handle: func(ctx context.Context, _ supervisortest.Call) (string, error) {
+		begun <- struct{}{}
+		select {
+		case <-release:
+		case <-ctx.Done():
+		}
+		return "waited", nil
+	}}, supervisortest.Tool{Name: "ask", Handle: func(ctx context.Context, c supervisortest.Call) (string, error) {
+		got, err := c.Ask(ctx, "elicitation/create", json.RawMessage(`{"message":"who?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}}}}`))
+		return string(got), err
+	}})
+	one.Spec.Share = messages.SharePrincipal
+	e, _ := startEndpoint(t, supervisor.Config{}, nil, map[string]serve.Principal{"ann1": {Name: "ann"}, "ann2": {Name: "ann"}, "bob": {Name: "bob"}}, one)
+	call := func(a *agent, tool string) (heard func() string, ended chan struct{}) {
+		w := &lockedRecorder{ResponseRecorder: httptest.NewRecorder()}
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://localhost/mcp",
+			strings.NewReader(`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"one__`+tool+`","arguments":{}}}`))
+		r.Header = http.Header{"Content-Type": {"application/json"}, "Authorization": {"Bearer " + a.token}, "Mcp-Session-Id": {a.id}}
+		ended = make(chan struct{})
+		go func() {
+			defer close(ended)
+			e.h.ServeHTTP(w, r)
+		}()
+		return func() string {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			return w.Body.String()
+		}, ended
+	}
+	able := `{"elicitation":{}}`
+	first, second, stranger := e.agent("ann1", "/mcp", able), e.agent("ann2", "/mcp", able), e.agent("bob", "/mcp", able)
+	firstHeard, firstEnded := call(first, "wait")
+	<-begun
+	strangerHeard, strangerEnded := call(stranger, "wait")
+	<-begun
+	secondHeard, secondEnded := call(second, "ask")
+	for range 500 {
+		if strings.Contains(secondHeard(), "elicitation/create") {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	if got := secondHeard(); !strings.Contains(got, "elicitation/create") {
+		t.Fatalf("the question did not come: %s", got)
+	}
+	second.post(t.Context(), "/mcp", map[string]string{"Authorization": "Bearer ann2", "Mcp-Session-Id": second.id},
+		`{"jsonrpc":"2.0","id":1,"result":{"action":"accept","content":{"name":"second"}}}`)
+	<-secondEnded
+	if got := secondHeard(); !strings.Contains(got, `\"name\":\"second\"`) {
+		t.Errorf("the answer did not come: %s", got)
+	}
+	close(release)
+	<-firstEnded
+	<-strangerEnded
+	if got := firstHeard() + strangerHeard(); strings.Contains(got, "elicitation") {
+		t.Errorf("others heard of it: %s", got)
 	}
 }

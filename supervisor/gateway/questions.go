@@ -4,6 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
+	"slices"
+	"sync"
 	"sync/atomic"
 
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -11,21 +14,105 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor"
 )
 
+// Questions are those of a manager's servers that belong to no request.
+type Questions struct {
+	mu       sync.Mutex
+	gateways map[*Gateway]struct{}
+}
+
 // PassQuestions makes the servers of a manager know that they may ask, because an agent may answer. A function that cfg has stays:
-// it answers the questions that belong to no agent. Without one they are refused, and the list of roots is empty.
-func PassQuestions(cfg *supervisor.Config) {
+// it answers the questions that belong to no agent. Without one they are refused, and the list of roots is empty; but those of an
+// instance that one principal has reach an agent of that principal, where a gateway has the result in its Config.
+func PassQuestions(cfg *supervisor.Config) *Questions {
+	q := &Questions{gateways: map[*Gateway]struct{}{}}
 	if cfg.Elicit == nil {
-		cfg.Elicit = func(context.Context, supervisor.ElicitRequest) (res supervisor.ElicitResult, err error) {
+		cfg.Elicit = func(ctx context.Context, r supervisor.ElicitRequest) (res supervisor.ElicitResult, err error) {
+			if a, ctx := q.askerFor(ctx, r.Server, "elicitation"); a != nil {
+				return a.answerElicit(ctx, r)
+			}
 			return res, errNobody
 		}
 	}
 	if cfg.Sample == nil {
-		cfg.Sample = func(context.Context, supervisor.SampleRequest) (json.RawMessage, error) { return nil, errNobody }
+		cfg.Sample = func(ctx context.Context, r supervisor.SampleRequest) (json.RawMessage, error) {
+			if a, ctx := q.askerFor(ctx, r.Server, "sampling"); a != nil {
+				return a.answerSample(ctx, r)
+			}
+			return nil, errNobody
+		}
 	}
 	if cfg.Roots == nil {
-		cfg.Roots = func(context.Context, string) ([]supervisor.Root, error) { return []supervisor.Root{}, nil }
+		cfg.Roots = func(ctx context.Context, server string) ([]supervisor.Root, error) {
+			if a, ctx := q.askerFor(ctx, server, "roots"); a != nil {
+				return a.answerRoots(ctx, server)
+			}
+			return []supervisor.Root{}, nil
+		}
 	}
 	cfg.ElicitURL, cfg.SampleTools = true, true
+	return q
+}
+
+func (q *Questions) addGateway(g *Gateway) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.gateways[g] = struct{}{}
+}
+
+func (q *Questions) removeGateway(g *Gateway) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	delete(q.gateways, g)
+}
+
+// askerFor returns who answers a question of a server that names no request: of an instance, whose questions are asked in the name of its
+// principal, the session of that principal that has the newest request at the server and has declared the ability. The context leads to
+// that request. nil: nobody.
+func (q *Questions) askerFor(ctx context.Context, server, ability string) (*asker, context.Context) {
+	principal := supervisor.CallerOf(ctx)
+	if principal == "" {
+		return nil, ctx
+	}
+	q.mu.Lock()
+	gateways := slices.Collect(maps.Keys(q.gateways))
+	q.mu.Unlock()
+	var found *session
+	var newest runningRequest
+	for _, g := range gateways {
+		for _, st := range g.sessionsOf(principal) {
+			if st.abilityOf(ability) == nil {
+				continue
+			}
+			st.mu.Lock()
+			for _, r := range st.running {
+				if r.server == server && r.number > newest.number {
+					found, newest = st, r
+				}
+			}
+			st.mu.Unlock()
+		}
+	}
+	if found == nil {
+		return nil, ctx
+	}
+	return &found.asker, context.WithValue(ctx, requestKey{}, newest.Request)
+}
+
+// sessionsOf returns the sessions of a principal.
+func (g *Gateway) sessionsOf(principal string) (all []*session) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for key, v := range g.views {
+		if key.principal != principal {
+			continue
+		}
+		v.mu.Lock()
+		for st := range v.sessions {
+			all = append(all, st)
+		}
+		v.mu.Unlock()
+	}
+	return all
 }
 
 // errNobody is the error of a question of which it is not known whose it is: a guess would show it to a stranger.

@@ -42,12 +42,12 @@ func startViews(t *testing.T, views map[string]config.View, tokens map[string]se
 func startEndpoint(t *testing.T, cfg supervisor.Config, views map[string]config.View, tokens map[string]serve.Principal,
 	servers ...*supervisortest.Server,
 ) (*endpoint, *gateway.Gateway) {
-	gateway.PassQuestions(&cfg)
+	questions := gateway.PassQuestions(&cfg)
 	m := supervisortest.StartConfig(t, cfg, servers...)
 	if err := m.Settled(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	g := gateway.New(gateway.Config{Manager: m, Views: views})
+	g := gateway.New(gateway.Config{Manager: m, Views: views, Questions: []*gateway.Questions{questions}})
 	h := serve.NewHandler(serve.Options{Service: g, Authenticate: serve.NewTokens(tokens).Authenticate})
 	t.Cleanup(func() {
 		_ = h.Close(t.Context())

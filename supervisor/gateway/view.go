@@ -316,7 +316,7 @@ type session struct {
 
 	mu sync.Mutex
 	// running are the requests about which a server may ask, the newest last.
-	running []*serve.Request
+	running []runningRequest
 }
 
 // stateOf returns the gateway's part of a session.

@@ -197,9 +197,14 @@ func (h *host) start(d *daemon) error {
 	for _, p := range h.parts[1:] {
 		shared = append(shared, p.manager.Manager)
 	}
+	var questions []*gateway.Questions
+	for _, p := range h.parts {
+		questions = append(questions, p.questions)
+	}
 	own := h.parts[0].manager.Manager
 	// Whoever reaches the socket is the user himself, and may sign in.
-	cfg := gateway.Config{Manager: own, Shared: shared, Prefix: h.namePrefix(), MaySignIn: func(string) bool { return true }}
+	cfg := gateway.Config{Manager: own, Shared: shared, Prefix: h.namePrefix(), Questions: questions,
+		MaySignIn: func(string) bool { return true }}
 	if said := h.parts[0].setup.Gateway; said != nil {
 		cfg.Views = said.Views
 	}

@@ -26,6 +26,8 @@ type part struct {
 	setup    *project.Setup
 	manager  *project.GuardedManager
 	follower *supervisor.Follower
+	// questions are those of the servers that belong to no request.
+	questions *gateway.Questions
 	// hosts counts those that use the part; the daemon's mu guards it.
 	hosts int
 }
@@ -47,7 +49,7 @@ func (p *part) startServers(d *daemon) (err error) {
 	}
 	ctx := context.Background()
 	cfg := p.setup.ManagerConfig(d.options)
-	gateway.PassQuestions(&cfg)
+	p.questions = gateway.PassQuestions(&cfg)
 	cfg.CallWait, cfg.SharedLimits, cfg.LookupEnv = gateway.CallWait, d.limits, p.vars.lookup
 	cfg.RememberTools = true
 	if d.guard != nil {

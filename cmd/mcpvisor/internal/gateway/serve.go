@@ -132,7 +132,7 @@ func run(cmd *cobra.Command, o *cli.Options, f flags) error {
 	cfg := s.ManagerConfig(o)
 	// Agents answer what servers ask; a question that belongs to none of them is refused, because nobody here knows whose it is.
 	cfg.Elicit, cfg.Sample = nil, nil
-	gateway.PassQuestions(&cfg)
+	questions := gateway.PassQuestions(&cfg)
 	cfg.CallWait = gateway.CallWait
 	m, err := project.StartManager(ctx, o, cfg)
 	if err != nil {
@@ -142,7 +142,7 @@ func run(cmd *cobra.Command, o *cli.Options, f flags) error {
 	if prefix == "" {
 		prefix = gateway.Prefix(said.Prefix)
 	}
-	g := gateway.New(gateway.Config{Manager: m.Manager, Prefix: prefix, Views: said.Views})
+	g := gateway.New(gateway.Config{Manager: m.Manager, Prefix: prefix, Views: said.Views, Questions: []*gateway.Questions{questions}})
 	if !f.noWatch {
 		follow := supervisor.FollowOptions{Reading: &s.Snapshot, OnReload: func(r supervisor.ReloadResult) { applyReload(ctx, o, g, d, r) }}
 		follower, err := supervisor.Follow(ctx, m.Manager, follow)
