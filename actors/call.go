@@ -29,6 +29,9 @@ type Calls struct {
 	// StartInstance makes the caller's instance of a server whose spec has share "principal", and returns when it is there, not yet
 	// connected; nil also if the server has another spec by now.
 	StartInstance func(ctx context.Context, server, principal string) error
+	// AllowTool returns why the caller may call a tool with no arguments at all. It is asked before an instance is made for the
+	// caller, so that one who may call nothing takes nobody's place; nil allows all.
+	AllowTool func(ctx context.Context, tool *messages.Tool) error
 	// Handle is the whole chain, for the requests that Calls makes itself.
 	Handle Handler
 	// Refuse returns why a tool that is not in the catalog may not be called in any state of its server: by its qualified

@@ -160,6 +160,11 @@ func (c *Calls) EnterInstance(ctx context.Context, r *Request) error {
 		case v.State.Removing || v.State.Phase == messages.Disabled:
 			return c.notConnectedError(r.Server, r.toolName(), nil)
 		}
+		if c.AllowTool != nil && r.Entry != nil {
+			if err := c.AllowTool(ctx, r.Entry.Tool); err != nil {
+				return err
+			}
+		}
 		// The supervisor replies when the instance is there, and to a request whose server is another one by now without an effect.
 		if err := c.StartInstance(ctx, r.Server, principal); err != nil {
 			return err

@@ -81,7 +81,7 @@ func (m *Manager) newCalls() *actors.Calls {
 		Catalog: m.shared.Catalog, Hub: m.shared.Hub, Cell: m.shared.CellOf, Wait: m.cfg.CallWait, RetryWait: m.cfg.WithdrawAfter,
 		// Package actors gets these as functions, so that it needs to know nothing of rules and names.
 		Refuse: m.permissions.RefuseTool, ResolveName: m.resolveToolName,
-		StartInstance: m.startInstance,
+		StartInstance: m.startInstance, AllowTool: m.permissions.AllowTool,
 		Wake: func(server string) {
 			m.sendCommand(core.ServerCommand{Name: server, Event: lifecycle.Wake{Ticket: m.shared.NextTicket()}, Reply: func(error) {}})
 		},

@@ -57,7 +57,8 @@ type Config struct {
 	// packages transports/mcpgo and transports/gosdk for the values.
 	InProcess map[string]func(ctx context.Context, peer inprocess.Peer) error
 	// Transport, if set, is asked first for every spec; it returns nil, nil for those that it does not know. It lets a
-	// program bring a transport of its own. It may block; it runs outside of every actor.
+	// program bring a transport of its own. It may block; it runs outside of every actor. For a caller's instance it gets the
+	// server's name, and Spec.Principal says whose; so do Wrap and AuthProvider.
 	Transport func(name string, spec Spec) (transports.Transport, error)
 	// Wrap, if set, puts a decorator around the transport of each server, for example fault.Wrap or a recorder. t has everything
 	// that the spec and this Config say: environment, directory, guard, isolation, secrets, limits, credentials. Wrap returns nil
@@ -145,7 +146,8 @@ type Config struct {
 	Pin, LeastPin string
 	// Allow refuses a call before it is sent, by returning an error; nil allows every tool that is offered. It is called
 	// after the rules have allowed the call. With any error the call ends denied and not sent (ErrDenied, ErrNotSent), with the
-	// error's text; errors.Is finds the error itself. A panic refuses the call, too.
+	// error's text; errors.Is finds the error itself. A panic refuses the call, too. Before an instance is made for a caller
+	// (Spec.Share) it is asked once more, without arguments, as by ToolsFor: who may call nothing takes nobody's place.
 	Allow func(ctx context.Context, tool *Tool, args json.RawMessage) error
 	// Interceptors run around every tool call and every read, the first one outermost: for measurements, traces over several programs,
 	// limits per caller, answers that are kept. See [Interceptor]. None cost nothing.

@@ -25,6 +25,10 @@ func ExampleWithCaller_instances() {
 		return
 	}
 	defer func() { _ = m.Close(ctx) }()
+	if err := m.Ready(ctx, "hi"); err != nil {
+		fmt.Println(err)
+		return
+	}
 	for _, person := range []string{"anna", "ben"} {
 		if _, err := m.CallServerTool(supervisor.WithCaller(ctx, person), "hi", "greet", map[string]any{"name": person}); err != nil {
 			fmt.Println(err)

@@ -425,11 +425,22 @@ func TestRulesSeeTheServerAndNotTheInstance(t *testing.T) {
 		if _, err := m.CallServerTool(anna, "box", "read", nil); !errors.Is(err, supervisor.ErrDenied) {
 			t.Errorf("a denied call of an instance ended as %v", err)
 		}
-		if len(allowed) != 1 || allowed[0] != "anna box count" {
+		// The first time is before the instance is made.
+		if !slices.Equal(allowed, []string{"anna box count", "anna box count"}) {
 			t.Errorf("Allow was asked about %q", allowed)
 		}
 		if got := m.ToolsFor(anna); len(got) != 1 || got[0].Name != "mcp__box__count" || got[0].Tool.Server != "box" {
 			t.Errorf("anna is offered %v", got)
+		}
+		// Who may call nothing takes no place among the instances.
+		dials := p.dials.Load()
+		_, err := m.CallServerTool(supervisor.WithCaller(t.Context(), "mallory"), "box", "count", nil)
+		var e *supervisor.Error
+		if !errors.Is(err, supervisor.ErrDenied) || !errors.Is(err, supervisor.ErrNotSent) || !errors.As(err, &e) || e.Server != "box" || e.Tool != "count" {
+			t.Errorf("the call of one who may call nothing ended as %v", err)
+		}
+		if got := m.Instances("box"); !slices.Equal(got, []string{"box@anna"}) || p.dials.Load() != dials {
+			t.Errorf("then the instances are %v", got)
 		}
 		if got := m.ToolsFor(supervisor.WithCaller(t.Context(), "mallory")); len(got) != 0 {
 			t.Errorf("a caller who may call nothing is offered %v", got)

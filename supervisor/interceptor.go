@@ -41,7 +41,7 @@ import (
 type Interceptor func(ctx context.Context, r *Request, next Invoker) (*Response, error)
 
 // Invoker sends a request: through the interceptors that follow, and then to its server. The error is an *Error with an Outcome, if
-// no interceptor that follows has one of its own. If none of them returns a nil Response, it is not nil, with an error neither.
+// no interceptor that follows has one of its own. With an error the Response is never nil.
 type Invoker func(ctx context.Context, r *Request) (*Response, error)
 
 // Request is a tool call or a read, as an Interceptor sees it.
@@ -149,7 +149,11 @@ func (c *interception) invoker(i int) Invoker {
 		if i == len(c.interceptors) {
 			return c.send(ctx, q)
 		}
-		return c.interceptors[i](ctx, q, c.invoker(i+1))
+		res, err := c.interceptors[i](ctx, q, c.invoker(i+1))
+		if res == nil && err != nil {
+			res = &Response{Server: q.Server, Name: q.Name}
+		}
+		return res, err
 	}
 }
 

@@ -99,6 +99,22 @@ func (p *Decider) AllowCall(ctx context.Context, tool *messages.Tool, args json.
 	return nil
 }
 
+// AllowTool asks the program's function about a tool as about a call without arguments.
+func (p *Decider) AllowTool(ctx context.Context, tool *messages.Tool) error {
+	if p.Allow == nil {
+		return nil
+	}
+	err := p.callAllow(ctx, tool, nil)
+	if err == nil {
+		return nil
+	}
+	refused := refusal.ProgramError(err)
+	if own, ok := refused.(*messages.Error); ok { //nolint:errorlint // it was made just now
+		own.Server, own.Tool = tool.Server, tool.Name
+	}
+	return refused
+}
+
 // callAllow asks the program's function. A panic of it refuses the call.
 func (p *Decider) callAllow(ctx context.Context, tool *messages.Tool, args json.RawMessage) (err error) {
 	defer func() {
