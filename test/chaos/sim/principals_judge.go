@@ -46,8 +46,8 @@ func nameOf(instance string) string {
 // recordHost judges what a server's end has seen. Only the loop calls it.
 func (p *principals) recordHost(name, principal string, e history.Event) {
 	p.mu.Lock()
-	h, c, known, u := p.hosts[name], p.calls[e.Call], false, p.useOf(name)
-	_, known = p.calls[e.Call]
+	h, u := p.hosts[name], p.useOf(name)
+	c, known := p.calls[e.Call]
 	p.mu.Unlock()
 	switch e.Kind {
 	case history.Received:
@@ -81,6 +81,7 @@ func (p *principals) recordHost(name, principal string, e history.Event) {
 			story := slices.Clone(p.story[max(0, len(p.story)-6):])
 			p.reportWith("I12", name, fmt.Sprintf("%s ended %s after its last use, and may only after %s", name, now-u.reached, idle), story)
 		}
+	default:
 	}
 }
 
