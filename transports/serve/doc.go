@@ -15,11 +15,14 @@
 //   - A session belongs to the principal and to the path that opened it; for everybody else it does not exist.
 //   - What an agent may make the process hold is bounded: bodies, sessions, requests, open questions, and what waits for an
 //     agent that does not read. Notices that no longer fit are dropped; answers are not.
+//   - An agent of the legacy era whose connection is lost while a request has a stream fetches the rest and the answer, by GET and
+//     Last-Event-ID, in its session only.
 //   - A request over HTTP is refused whose Host or Origin is not expected, before its body is read.
 //
 // Not promised: that a notice reaches an agent that has no stream open. A list that changed meanwhile is told once when the
-// stream comes; log messages are lost. Batches of JSON-RPC are refused, as all versions since 2025-06-18 demand. Streams are not
-// resumed: an answer whose connection is lost is lost, and the agent learns nothing of its outcome.
+// stream comes; log messages are lost. Batches of JSON-RPC are refused, as all versions since 2025-06-18 demand. What a session
+// keeps for an agent that reconnects is 128 events and 256 KB, all sessions 64 MB; an answer that was no stream, because it came within
+// the first fifteen seconds and nothing came before it, is not kept.
 //
 // # How it fits
 //
@@ -32,6 +35,7 @@
 //	session.go    one conversation: its requests, its questions, its notices
 //	sessions.go   all sessions: bounds, and the end of idle ones
 //	stream.go     the answer to one POST: JSON, or a stream of events as soon as there is more than the answer
+//	replay.go     what the streams of a session have sent, for an agent that reconnects
 //	stdio.go      one agent on lines
 //	message.go    one message, taken apart and written
 //	origin.go     Host and Origin; tokens.go bearer tokens; connections.go how many connections there are

@@ -374,6 +374,9 @@ func acceptsType(r *http.Request, kind string) bool {
 // answerRequest has the service answer a request, and writes the answer.
 func (h *Handler) answerRequest(ctx context.Context, w http.ResponseWriter, r *Request) {
 	stream := newEventStream(w, h.o.KeepAlive)
+	if !r.Modern() {
+		stream.keepEvents(r.Session, true)
+	}
 	r.stream, r.closing = stream, h.closing
 	ctx, r.cancel = context.WithCancel(ctx)
 	defer r.cancel()

@@ -153,22 +153,37 @@ func (h *Handler) serveStream(w http.ResponseWriter, r *http.Request, p Principa
 	}
 	stream := newEventStream(w, h.o.KeepAlive)
 	stream.over = make(chan struct{})
+	defer stream.stopWriting()
 	stream.beginEvents()
 	_ = stream.control.SetWriteDeadline(time.Now().Add(writeTimeout))
 	if stream.control.Flush() != nil {
-		stream.stopWriting()
 		return
 	}
+	if missed, number, ok := readEventID(r.Header.Get("Last-Event-ID")); ok {
+		open, over := s.replay.follow(missed, number, stream)
+		if open {
+			defer s.replay.unfollow(missed, stream)
+			h.awaitStream(r, p, stream)
+		}
+		if open || over {
+			return // the answer is the end
+		}
+	}
+	stream.keepEvents(s, false)
 	// 2025-11-25: "The client MAY remain connected to multiple SSE streams simultaneously. The server MUST send each of its
 	// JSON-RPC messages on only one of the connected streams". The newest one is the one: an agent that reconnects has lost
 	// the other, which may not have noticed yet.
 	for !s.setStream(stream) {
 		if !s.replaceStream() {
-			stream.stopWriting()
 			return
 		}
 	}
 	defer s.releaseStream(stream)
+	h.awaitStream(r, p, stream)
+}
+
+// awaitStream waits until a stream has ended, or its agent, its credential or the endpoint has.
+func (h *Handler) awaitStream(r *http.Request, p Principal, stream *eventStream) {
 	ctx, done := p.boundContext(r.Context())
 	defer done()
 	select {
@@ -176,7 +191,6 @@ func (h *Handler) serveStream(w http.ResponseWriter, r *http.Request, p Principa
 	case <-stream.over:
 	case <-h.closing:
 	}
-	stream.stopWriting()
 }
 
 // replaceStream ends the stream of a session; false if the session has ended.

@@ -20,9 +20,12 @@ type service struct {
 	mu     sync.Mutex
 	closed int
 	hung   chan struct{} // gets a value when a hanging request has begun
+	work   chan struct{} // lets a working request go on
 }
 
-func newService() *service { return &service{hung: make(chan struct{}, 100)} }
+func newService() *service {
+	return &service{hung: make(chan struct{}, 100), work: make(chan struct{})}
+}
 
 func (*service) Describe(*Session) (Description, *Error) {
 	return Description{Capabilities: []byte(`{"tools":{}}`), ServerInfo: []byte(`{"name":"t","version":"1"}`), Instructions: "Be kind."}, nil
@@ -39,6 +42,11 @@ func (v *service) Handle(ctx context.Context, r *Request) ([]byte, *Error) {
 	case "tell":
 		r.Notify("notifications/told", []byte("{\n\"n\":1}"))
 		return []byte(`{}`), nil
+	case "work":
+		r.Notify("notifications/begun", nil)
+		<-v.work
+		r.Notify("notifications/ending", nil)
+		return []byte(`{"worked":true}`), nil
 	case "ask":
 		got, e := r.Ask(ctx, "question", []byte(`{}`))
 		return got, e
@@ -254,8 +262,8 @@ func TestDuplicateIDIsRefusedAndChangesNothing(t *testing.T) {
 func TestNoticesMakeAStreamOfEvents(t *testing.T) {
 	h := NewHandler(Options{Service: newService()})
 	w := do(h, request(`{"jsonrpc":"2.0","id":1,"method":"tell"}`, "Mcp-Session-Id", open(t, h)))
-	want := "event: message\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/told\",\"params\":{ \"n\":1}}\n\n" +
-		"event: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n\n"
+	want := "id: 1-0\ndata:\n\nid: 1-1\nevent: message\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/told\",\"params\":{ \"n\":1}}\n\n" +
+		"id: 1-2\nevent: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n\n"
 	if w.Body.String() != want || w.Header().Get("Content-Type") != "text/event-stream" || w.Header().Get("X-Accel-Buffering") != "no" {
 		t.Errorf("got %v\n%s", w.Header(), w.Body)
 	}

@@ -41,6 +41,8 @@ type Session struct {
 	stream stream
 	kept   []keptNotice
 	closed bool
+	// replay keeps what its streams have sent.
+	replay replayLog
 	// place, lastUsed and unbind belong to the table of sessions, and are guarded by its lock. unbind parts the session from its
 	// credential, with which it would end.
 	place    *list.Element
@@ -212,6 +214,7 @@ func (s *Session) closeSession() bool {
 		}
 	}
 	s.kept = nil
+	s.replay.closeLog()
 	if s.stream != nil {
 		s.stream.endStream()
 	}

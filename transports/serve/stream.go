@@ -34,9 +34,16 @@ type eventStream struct {
 	control   *http.ResponseController
 	keepAlive time.Duration
 
+	// log keeps the events of a stream of the legacy era, nil keeps none; its number is stream, from the first event on. primes says that
+	// the agent knows events without data.
+	log               *replayLog
+	stream            int
+	ofRequest, primes bool
+
 	mu      sync.Mutex
 	idle    sync.Cond // writing has become false
-	queue   [][]byte
+	queue   []event
+	number  int // of the last event
 	bytes   int
 	writing bool
 	began   bool
@@ -46,8 +53,11 @@ type eventStream struct {
 	over    chan struct{} // closed by endStream, for the handler that waits; nil if nobody does
 }
 
-// comment is queued for a line that keeps the connection open.
-var comment = []byte{}
+// An event is a message with its id, if it can be fetched again. Without a message it is a line that keeps the connection open.
+type event struct {
+	id   string
+	body []byte
+}
 
 func newEventStream(w http.ResponseWriter, keepAlive time.Duration) *eventStream {
 	s := &eventStream{w: w, keepAlive: keepAlive}
@@ -60,7 +70,7 @@ func newEventStream(w http.ResponseWriter, keepAlive time.Duration) *eventStream
 
 // stayAlive sends a line that means nothing, so that nobody on the way takes the connection for dead.
 func (s *eventStream) stayAlive() {
-	s.sendMessage(comment, false)
+	s.queueEvent(event{}, false)
 	s.mu.Lock()
 	if !s.ended {
 		s.timer.Reset(s.keepAlive)
@@ -71,15 +81,45 @@ func (s *eventStream) stayAlive() {
 func (s *eventStream) sendMessage(body []byte, must bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	e := event{body: body}
+	if s.log != nil && !s.ended {
+		s.numberStream()
+		s.number++
+		e.id = eventID(s.stream, s.number)
+		if s.log.keepEvent(s.stream, s.number, body, false) {
+			return true
+		}
+	}
+	// What is kept is not lost with the connection.
+	return s.putEvent(e, must) || e.id != "" && s.failed
+}
+
+// queueEvent queues an event as it is.
+func (s *eventStream) queueEvent(e event, must bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.numberStream()
+	return s.putEvent(e, must)
+}
+
+// numberStream gives the stream its number before its first event: most answers have no events. The caller holds mu.
+func (s *eventStream) numberStream() {
+	if s.log != nil && s.stream == 0 && !s.ended {
+		s.stream = s.log.openStream(s.ofRequest)
+	}
+}
+
+// putEvent queues an event, and sees to it that somebody writes. The caller holds mu.
+func (s *eventStream) putEvent(e event, must bool) bool {
 	room := 1
 	if must {
 		room = 2
 	}
-	if s.ended || s.failed || len(s.queue) >= room*maxQueuedEvents || s.bytes+len(body) > room*maxQueuedBytes && len(s.queue) > 0 {
+	if s.ended || s.failed || len(s.queue) >= room*maxQueuedEvents || s.bytes+len(e.body) > room*maxQueuedBytes && len(s.queue) > 0 {
 		return false
 	}
-	s.queue = append(s.queue, body)
-	s.bytes += len(body)
+	s.queue = append(s.queue, e)
+	s.bytes += len(e.body)
 	if !s.writing {
 		s.writing = true
 		go s.writeQueue()
@@ -127,16 +167,24 @@ func (s *eventStream) writeQueue() {
 }
 
 // writeEvents writes messages as events; only the goroutine that has set writing, or the handler when there is none, calls it.
-func (s *eventStream) writeEvents(batch [][]byte) error {
-	s.beginEvents()
+func (s *eventStream) writeEvents(batch []event) error {
 	var b []byte
-	for _, body := range batch {
-		if len(body) == 0 {
+	// 2025-11-25: "the server SHOULD immediately send an SSE event consisting of an event ID and an empty data field in order to prime the
+	// client to reconnect". Agents of earlier versions take the empty data for a message.
+	if !s.began && s.stream != 0 && s.primes {
+		b = append(b, "id: "+eventID(s.stream, 0)+"\ndata:\n\n"...)
+	}
+	s.beginEvents()
+	for _, e := range batch {
+		if len(e.body) == 0 {
 			b = append(b, ":\n\n"...)
 			continue
 		}
+		if e.id != "" {
+			b = append(b, "id: "+e.id+"\n"...)
+		}
 		b = append(b, "event: message\ndata: "...)
-		b = append(appendOneLine(b, body), "\n\n"...)
+		b = append(appendOneLine(b, e.body), "\n\n"...)
 	}
 	_ = s.control.SetWriteDeadline(time.Now().Add(writeTimeout)) // a writer without deadlines has none to miss
 	if _, err := s.w.Write(b); err != nil {
@@ -174,11 +222,21 @@ func (s *eventStream) stopWriting() {
 func (s *eventStream) writeAnswer(status int, body []byte) {
 	s.stopWriting()
 	if !s.began {
+		if s.stream != 0 {
+			s.log.dropStream(s.stream)
+		}
 		writeJSON(s.w, status, body)
 		return
 	}
+	e := event{body: body}
+	if s.stream != 0 {
+		e.id = eventID(s.stream, s.number+1)
+		if s.log.keepEvent(s.stream, s.number+1, body, true) {
+			return
+		}
+	}
 	if !s.failed {
-		_ = s.writeEvents([][]byte{body}) // an agent that has gone does not get its answer
+		_ = s.writeEvents([]event{e}) // an agent that has gone fetches its answer, or does not get it
 	}
 }
 

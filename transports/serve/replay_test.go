@@ -1,0 +1,133 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+)
+
+// lostWriter is a connection that can be lost.
+type lostWriter struct {
+	mu   sync.Mutex
+	lost atomic.Bool
+	*httptest.ResponseRecorder
+}
+
+func (w *lostWriter) Write(b []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.lost.Load() {
+		return 0, errors.New("the connection is gone")
+	}
+	return w.ResponseRecorder.Write(b)
+}
+
+func (w *lostWriter) text() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.Body.String()
+}
+
+// fetch opens the stream of a session behind an event, until it ends, or ctx does.
+func fetch(ctx context.Context, h http.Handler, session, lastEvent string) string {
+	r := httptest.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/mcp", nil)
+	r.Header.Set("Mcp-Session-Id", session)
+	r.Header.Set("Last-Event-ID", lastEvent)
+	w := &lostWriter{ResponseRecorder: httptest.NewRecorder()}
+	h.ServeHTTP(w, r)
+	return w.text()
+}
+
+// An agent whose connection is lost in the middle of a request gets the rest of its stream, and the answer, by the id of the last event.
+func TestLostStreamIsResumed(t *testing.T) {
+	for name, early := range map[string]bool{"before the answer": true, "after the answer": false} {
+		synctest.Test(t, func(t *testing.T) {
+			v := newService()
+			h := NewHandler(Options{Service: v})
+			session := open(t, h)
+			w := &lostWriter{ResponseRecorder: httptest.NewRecorder()}
+			over := make(chan struct{})
+			go func() {
+				defer close(over)
+				h.ServeHTTP(w, request(`{"jsonrpc":"2.0","id":7,"method":"work"}`, "Mcp-Session-Id", session))
+			}()
+			synctest.Wait()
+			if got := w.text(); !strings.Contains(got, "id: 1-1\nevent: message\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/begun\"") {
+				t.Fatalf("%s: the stream begins with %s", name, got)
+			}
+			w.lost.Store(true)
+			got := make(chan string, 1)
+			if early {
+				go func() { got <- fetch(t.Context(), h, session, "1-1") }()
+				synctest.Wait()
+			}
+			close(v.work)
+			<-over
+			if !early {
+				got <- fetch(t.Context(), h, session, "1-1")
+			}
+			rest := <-got
+			if strings.Contains(rest, "begun") || strings.Count(rest, "notifications/ending") != 1 || strings.Count(rest, `"id":7,"result":{"worked":true}`) != 1 ||
+				strings.Index(rest, "ending") > strings.Index(rest, "worked") {
+				t.Errorf("%s: the rest is %s", name, rest)
+			}
+			// Everything but the last event can be fetched once more, and only by the session.
+			if second := fetch(t.Context(), h, session, "1-2"); strings.Contains(second, "ending") || !strings.Contains(second, "worked") {
+				t.Errorf("%s: fetched once more: %s", name, second)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			if other := fetch(ctx, h, open(t, h), "1-1"); strings.Contains(other, "worked") {
+				t.Errorf("%s: another session got %s", name, other)
+			}
+			for _, id := range []string{"1-3", "9-1", "x", "1", "-1-1", "99999999999999999999-1"} {
+				if none := fetch(ctx, h, session, id); strings.Contains(none, "worked") {
+					t.Errorf("%s: behind %s comes %s", name, id, none)
+				}
+			}
+			_ = h.Close(ctx)
+		})
+	}
+}
+
+// Agents of earlier versions take an event without data for a message: they get none.
+func TestStreamsOfEarlierVersionsAreNotPrimed(t *testing.T) {
+	h := NewHandler(Options{Service: newService()})
+	opened := do(h, request(strings.Replace(initialize, "2025-11-25", "2025-06-18", 1)))
+	w := do(h, request(`{"jsonrpc":"2.0","id":1,"method":"tell"}`, "Mcp-Session-Id", opened.Header().Get("Mcp-Session-Id")))
+	if got := w.Body.String(); !strings.HasPrefix(got, "id: 1-1\nevent: message\ndata: {") {
+		t.Errorf("the stream is %s", got)
+	}
+}
+
+// What is kept is bounded, in a session and in all, and nothing of it stays.
+func TestKeptEventsAreBounded(t *testing.T) {
+	var logs [400]replayLog
+	before := replayTotal.Load()
+	for i := range logs {
+		stream := logs[i].openStream(true)
+		for n := range maxReplayEvents + 50 {
+			logs[i].keepEvent(stream, n+1, make([]byte, 4<<10), false)
+		}
+		logs[i].keepEvent(stream, 1000, make([]byte, maxReplayBytes+1), true)
+		if l := &logs[i]; l.bytes > maxReplayBytes || len(l.events) > maxReplayEvents || len(l.open) != 0 {
+			t.Fatalf("%d events of %d bytes are kept, %d streams are open", len(l.events), l.bytes, len(l.open))
+		}
+	}
+	if total := replayTotal.Load(); total > maxReplayTotal {
+		t.Errorf("%d bytes are kept in all", total)
+	}
+	for i := range logs {
+		logs[i].closeLog()
+		logs[i].keepEvent(1, 1, []byte("x"), false)
+	}
+	if after := replayTotal.Load(); after != before {
+		t.Errorf("%d bytes were kept before, %d after", before, after)
+	}
+}
