@@ -145,8 +145,8 @@ func (l *replayLog) closeLog() {
 }
 
 // keepEvents makes a stream one whose events are kept by a session.
-func (s *eventStream) keepEvents(of *Session, ofRequest bool) {
+func (s *eventStream) keepEvents(session *Session, ofRequest bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.log, s.ofRequest, s.primes = &of.replay, ofRequest, of.Version == legacyVersions[0]
+	s.log, s.ofRequest, s.primes = &session.replay, ofRequest, session.Version == legacyVersions[0]
 }

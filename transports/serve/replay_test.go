@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 )
 
 // lostWriter is a connection that can be lost.
@@ -96,13 +97,19 @@ func TestLostStreamIsResumed(t *testing.T) {
 	}
 }
 
-// Agents of earlier versions take an event without data for a message: they get none.
-func TestStreamsOfEarlierVersionsAreNotPrimed(t *testing.T) {
-	h := NewHandler(Options{Service: newService()})
-	opened := do(h, request(strings.Replace(initialize, "2025-11-25", "2025-06-18", 1)))
-	w := do(h, request(`{"jsonrpc":"2.0","id":1,"method":"tell"}`, "Mcp-Session-Id", opened.Header().Get("Mcp-Session-Id")))
-	if got := w.Body.String(); !strings.HasPrefix(got, "id: 1-1\nevent: message\ndata: {") {
-		t.Errorf("the stream is %s", got)
+// A silent stream begins with an id. Agents of earlier versions take an event without data for a message: they get none.
+func TestSilentStreamsArePrimed(t *testing.T) {
+	for version, want := range map[string]bool{"2025-11-25": true, "2025-06-18": false} {
+		synctest.Test(t, func(t *testing.T) {
+			w := httptest.NewRecorder()
+			s := newEventStream(w, 15*time.Second)
+			s.keepEvents(&Session{Version: version}, true)
+			time.Sleep(20 * time.Second)
+			s.stopWriting()
+			if got := w.Body.String(); strings.HasPrefix(got, "id: 1-0\ndata:\n\n") != want {
+				t.Errorf("%s: the stream is %s", version, got)
+			}
+		})
 	}
 }
 

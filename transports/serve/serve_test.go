@@ -262,7 +262,7 @@ func TestDuplicateIDIsRefusedAndChangesNothing(t *testing.T) {
 func TestNoticesMakeAStreamOfEvents(t *testing.T) {
 	h := NewHandler(Options{Service: newService()})
 	w := do(h, request(`{"jsonrpc":"2.0","id":1,"method":"tell"}`, "Mcp-Session-Id", open(t, h)))
-	want := "id: 1-0\ndata:\n\nid: 1-1\nevent: message\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/told\",\"params\":{ \"n\":1}}\n\n" +
+	want := "id: 1-1\nevent: message\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/told\",\"params\":{ \"n\":1}}\n\n" +
 		"id: 1-2\nevent: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n\n"
 	if w.Body.String() != want || w.Header().Get("Content-Type") != "text/event-stream" || w.Header().Get("X-Accel-Buffering") != "no" {
 		t.Errorf("got %v\n%s", w.Header(), w.Body)

@@ -170,8 +170,8 @@ func (s *eventStream) writeQueue() {
 func (s *eventStream) writeEvents(batch []event) error {
 	var b []byte
 	// 2025-11-25: "the server SHOULD immediately send an SSE event consisting of an event ID and an empty data field in order to prime the
-	// client to reconnect". Agents of earlier versions take the empty data for a message.
-	if !s.began && s.stream != 0 && s.primes {
+	// client to reconnect". A stream that begins with a message has its id; agents of earlier versions take the empty data for a message.
+	if !s.began && s.stream != 0 && s.primes && len(batch[0].body) == 0 {
 		b = append(b, "id: "+eventID(s.stream, 0)+"\ndata:\n\n"...)
 	}
 	s.beginEvents()
