@@ -27,7 +27,7 @@ const (
 	// frozenLook is the time between two looks at the goroutines of a bubble. They must be the same at mutexLooks looks in a row, and
 	// where something outside may still answer, at outsideLooks.
 	frozenLook   = 100 * time.Millisecond
-	mutexLooks   = 4
+	mutexLooks   = 8
 	outsideLooks = 20
 )
 
@@ -62,13 +62,16 @@ func BubbleUntilFrozen(f func()) error {
 	})
 }
 
+// briefStates are those in which a goroutine waits for the runtime alone, which on a busy machine may take long.
+var briefStates = []string{"preempted", "waiting", "copystack", "dead"}
+
 // describeFrozen returns what a bubble waits for whose time stands still, also as a text that is the same at the next look. The text is
 // empty if a goroutine runs, or if time can pass.
 func describeFrozen(in []goroutine) (text string, frozen *FrozenError) {
 	var stops *goroutine
 	for i, g := range in {
 		switch {
-		case g.isRunning():
+		case g.isRunning(), slices.Contains(briefStates, g.state), strings.HasPrefix(g.state, "GC "):
 			return "", nil
 		case g.durable, strings.HasPrefix(g.state, "synctest."):
 		default:
