@@ -261,7 +261,7 @@ func TestAViewIsToldOfItsOwnChanges(t *testing.T) {
 		views := map[string]config.View{"one": viewOf([]string{"one"}, ""), "two": viewOf([]string{"two"}, "")}
 		e, g := startViews(t, views, map[string]serve.Principal{"1": {Name: "p", View: "one"}, "2": {Name: "p", View: "two"}}, one, two)
 		first, second := e.agent("1", "/mcp", "{}"), e.agent("2", "/mcp", "{}")
-		fresh := e.agent("2", "/mcp", "{}") // it never lists
+		fresh := e.agent("2", "/mcp/v/two", "{}") // it never lists, and nobody of its view does
 		first.ask("tools/list", "{}")
 		second.ask("tools/list", "{}")
 		notices := map[string]func() int{"first": first.countNotices(), "second": second.countNotices(), "fresh": fresh.countNotices()}
