@@ -52,7 +52,7 @@ func (p *person) server(calls *atomic.Int32) http.HandlerFunc {
 		}
 		body, _ := io.ReadAll(r.Body)
 		method, _ := rawjson.Text(rawjson.Member(body, "method"))
-		result := ""
+		var result string
 		switch method {
 		case "initialize":
 			result = `{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}`

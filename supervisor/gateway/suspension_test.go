@@ -96,8 +96,10 @@ func TestSuspendedCallsLeaveNothing(t *testing.T) {
 	agents := &modernAgents{principal: "a"}
 	for range maxRemembered + 10 {
 		c := &modernCall{agents: agents}
-		if !table.reserve(c) || !table.reserve(c) {
-			t.Fatal("there is no place")
+		for range 2 { // the second time changes nothing
+			if !table.reserve(c) {
+				t.Fatal("there is no place")
+			}
 		}
 		c.closeCall(endedExpired)
 		table.release(c)

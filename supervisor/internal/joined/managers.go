@@ -278,5 +278,9 @@ func ListOf[T any](ctx context.Context, ms Managers, servers []string,
 		}
 	}
 	wait.Wait()
-	return slices.Concat(append(parts, []T{})...), errors.Join(errs...)
+	all := slices.Concat(parts...)
+	if all == nil {
+		all = []T{} // a list without an entry, not the lack of one
+	}
+	return all, errors.Join(errs...)
 }

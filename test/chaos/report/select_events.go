@@ -86,6 +86,7 @@ func rankOf(e *history.Event) int {
 		}
 	// The traffic of a healthy day is most of every history, and explains least.
 	case history.Received, history.Call, history.CallReported, history.Updated, history.Offered, history.Reading, history.ReadEnd:
+	default:
 	}
 	return 4
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -39,12 +38,6 @@ type host struct {
 	unused *time.Timer
 	// held says that the servers run without a bridge, until the daemon ends.
 	held bool
-}
-
-// dirOfKey returns the directory of a host's key.
-func dirOfKey(key string) string {
-	dir, _, _ := strings.Cut(key, "\x00")
-	return dir
 }
 
 // useHost returns the host of a directory, which it starts if it does not run, and what the person should know. The caller
