@@ -278,6 +278,7 @@ func (g *Gateway) Notified(*serve.Session, string, []byte) {}
 // Closed implements serve.Service.
 func (g *Gateway) Closed(s *serve.Session) {
 	if st, ok := s.State.(*session); ok {
+		st.gone.Store(true)
 		st.view.removeSession(st)
 		g.watches.dropAll(st)
 	}

@@ -180,6 +180,9 @@ func (g *Gateway) subscribeAgent(ctx context.Context, v *view, r *serve.Request)
 		}
 		agent.Notify("updated "+uri, "notifications/resources/updated", append(rawjson.AppendText([]byte(`{"uri":`), uri), '}'))
 	})
+	if st.gone.Load() { // the request came through while its session ended: nobody would end the watch any more
+		g.watches.removeWatch(to, st)
+	}
 	if err != nil {
 		return nil, failedRead(err, false)
 	}

@@ -310,6 +310,8 @@ func (v *view) servers() []string {
 type session struct {
 	view  *view
 	agent *serve.Session
+	// gone is true once the session has ended.
+	gone atomic.Bool
 	// level is the rank of the least severe log messages that the agent wants.
 	level atomic.Int32
 	asker

@@ -3,6 +3,7 @@ package agents
 import (
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -59,6 +60,9 @@ func drawOperations(p scenario.Plan, a scenario.PlannedAgent) (all []operation) 
 		op.server, op.tool = a.View, []string{scenario.ReadTool, scenario.PutTool, scenario.WriteTool, scenario.WriteTool}[rnd.IntN(4)]
 		if server := p.Servers[rnd.IntN(len(p.Servers))].Name; a.View == "" {
 			op.server = server
+		}
+		if a.View == "" && strings.ContainsAny(op.server, "_.") && op.do != listTools {
+			op.do = listTools // only a list tells how the tools of such a server are called
 		}
 		all = append(all, op)
 	}

@@ -70,10 +70,14 @@ func (a *agent) makeCall(s *session, op operation, after time.Duration) {
 	params := `{"name":` + string(rawjson.AppendText(nil, a.shownName(op.server, op.tool))) + `,"arguments":{"call":"` + id + `","size":0},"_meta":{"progressToken":"` + id + `"}}`
 	extra := ""
 	// A server may ask for input, by an answer, several times.
-	for range maxRounds {
+	for round := range maxRounds {
 		r, body := s.newRequest("tools/call", withExtra(params, extra), id, "")
 		if r == nil {
-			a.endUnsent(id)
+			if round > 0 {
+				a.endParked(id)
+			} else {
+				a.endUnsent(id)
+			}
 			return
 		}
 		if after > 0 {
@@ -172,6 +176,12 @@ func (a *agent) giveUp(call string) {
 func (a *agent) endUnsent(call string) {
 	a.giveUp(call)
 	a.endCall(call, answer{problem: []byte(`{"code":0,"message":"` + neverSent + `"}`)})
+}
+
+// endParked records the end of a call that waits for input which its agent, that has gone, gives nobody.
+func (a *agent) endParked(call string) {
+	a.giveUp(call)
+	a.endCall(call, answer{result: []byte(`{"content":[],"isError":true,"_meta":{"mcpvisor/outcome":"unknown","mcpvisor/class":"canceled"}}`)})
 }
 
 // endCall records the end of a call, once.

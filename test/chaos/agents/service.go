@@ -38,7 +38,18 @@ func (s *observedService) Handle(ctx context.Context, r *serve.Request) ([]byte,
 	s.begun[call] = true
 	s.mu.Unlock()
 	result, e := s.Service.Handle(ctx, r)
-	if call == "" || isInputRequired(result) {
+	if call == "" {
+		return result, e
+	}
+	if isInputRequired(result) {
+		s.mu.Lock()
+		a := s.orphans[call]
+		delete(s.orphans, call)
+		delete(s.begun, call)
+		s.mu.Unlock()
+		if a != nil {
+			a.endParked(call) // nobody gives the input
+		}
 		return result, e
 	}
 	s.mu.Lock()
