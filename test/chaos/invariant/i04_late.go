@@ -70,7 +70,7 @@ func (c *checker) checkCancellation(server string, givenUp []*history.CallRecord
 		last := call.Received[len(call.Received)-1]
 		conn := c.connByNumber(server, c.x.Event(last).Conn)
 		until := end.T + cancelBound + c.slack
-		if conn == nil || until > closing || c.underFault(server, c.x.Event(last).T, until, unheardCancelFaults...) || c.answeredBefore(call, end.T) || s.Tasks != "" && c.executedBefore(call, end.T) {
+		if conn == nil || until > closing || c.underFault(server, c.x.Event(last).T, until, unheardCancelFaults...) || c.answeredBefore(call, end.T) || c.hasParted(call, end.T) || s.Tasks != "" && c.executedBefore(call, end.T) {
 			continue
 		}
 		if t, ok := c.x.Time(conn.Down); ok && t <= until {
