@@ -52,6 +52,8 @@ type Gateway struct {
 	suspended suspendedCalls
 	signIns   signIns
 	requests  atomic.Int64 // numbers those of sessions
+	// declared says of each server that was seen connected whether it has resources.
+	declared sync.Map // string to bool
 
 	// changed gets a value when said, which saidMu guards, has something for agents.
 	changed chan struct{}

@@ -17,7 +17,7 @@ import (
 func (v *view) offered(has func(*wire.Capabilities) bool) []string {
 	var servers []string
 	for _, name := range v.servers() {
-		if c := v.g.all.Of(name).Capabilities(name); c != nil && has(c) {
+		if c := v.g.capabilitiesOf(name); c != nil && has(c) {
 			servers = append(servers, name)
 		}
 	}
@@ -104,6 +104,9 @@ func (g *Gateway) listResources(ctx context.Context, v *view, r *serve.Request) 
 		return nil, e
 	}
 	list := v.resources(ctx)
+	for i := range list {
+		v.noteOwner(list[i].URI, list[i].Server)
+	}
 	v.noteResources(ctx, list)
 	return listResult(r, "resources", len(list), func(i int) []byte { return list[i].Raw })
 }
@@ -149,41 +152,6 @@ func (g *Gateway) listPrompts(ctx context.Context, v *view, r *serve.Request) ([
 	return listResult(r, "prompts", len(list), func(i int) []byte { return withName(list[i].Raw, list[i].Name, shown[i]) })
 }
 
-// ownerOf returns the server that offers a resource: the first that lists it, else the first with a template that it fits. A view of
-// one server has no other choice.
-func (v *view) ownerOf(ctx context.Context, uri string) (string, bool) {
-	if v.server != "" {
-		return v.server, true
-	}
-	server, ok := v.listedOwner(ctx, uri)
-	if !ok && v.g.awaitFirstAttempts(ctx) {
-		server, ok = v.listedOwner(ctx, uri)
-	}
-	if ok {
-		return server, true
-	}
-	// A resource that is in no list can only belong to the one server that has resources at all.
-	if servers := v.offered(hasResources); len(servers) == 1 {
-		return servers[0], true
-	}
-	return "", false
-}
-
-// listedOwner returns the server that lists a resource, or a template that it fits.
-func (v *view) listedOwner(ctx context.Context, uri string) (string, bool) {
-	for _, r := range v.resources(ctx) {
-		if r.URI == uri {
-			return r.Server, true
-		}
-	}
-	for _, t := range v.templates(ctx) {
-		if t.URITemplate == uri || supervisor.TemplateFits(t.URITemplate, uri) {
-			return t.Server, true
-		}
-	}
-	return "", false
-}
-
 // readResource reads a resource of its owner.
 func (g *Gateway) readResource(ctx context.Context, v *view, r *serve.Request) ([]byte, *serve.Error) {
 	raw := rawjson.Member(r.Params, "uri")
@@ -191,17 +159,18 @@ func (g *Gateway) readResource(ctx context.Context, v *view, r *serve.Request) (
 	if !ok || uri == "" {
 		return nil, serve.InvalidParams("resources/read names no uri")
 	}
-	server, ok := v.ownerOf(ctx, uri)
-	if !ok {
-		return nil, unknownResource(uri, r.Modern())
+	server, why := v.ownerOf(ctx, uri)
+	if server == "" {
+		return nil, unknownResource(uri, why, r.Modern())
 	}
 	fields := append(append([]byte(`"uri":`), raw...), nil...)
 	return g.forwardRead(ctx, r, named{server, uri}, uri, fields, takeParams(r.Params, "uri"), true)
 }
 
-func unknownResource(uri string, modern bool) *serve.Error {
+// unknownResource is the error of a resource without an owner; why is empty if no server can have it.
+func unknownResource(uri, why string, modern bool) *serve.Error {
 	data := append(rawjson.AppendText([]byte(`{"uri":`), uri), '}')
-	return &serve.Error{Code: notFoundCode(modern), Message: "Resource not found", Data: data}
+	return &serve.Error{Code: notFoundCode(modern), Message: "Resource not found" + why, Data: data}
 }
 
 // forwardRead sends a request on, with fields and what in has of its params, and returns the server's own result. cached results get the
@@ -301,9 +270,9 @@ func (g *Gateway) completeArgument(ctx context.Context, v *view, r *serve.Reques
 		fields = append(fields, withName(ref, shown, to.name)...)
 	} else {
 		uri, _ := rawjson.Text(rawjson.Member(ref, "uri"))
-		server, ok := v.ownerOf(ctx, uri)
-		if uri == "" || !ok {
-			return nil, serve.InvalidParams("Unknown resource template: " + messages.Line(uri, 200))
+		server, why := v.ownerOf(ctx, uri)
+		if uri == "" || server == "" {
+			return nil, serve.InvalidParams("Unknown resource template: " + messages.Line(uri, 200) + why)
 		}
 		to = named{server, uri}
 		fields = append(fields, ref...)

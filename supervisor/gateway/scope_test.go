@@ -72,7 +72,7 @@ func (name offerServer) serveConnection(ctx context.Context, peer inprocess.Peer
 		}
 		tool, _ := rawjson.Text(rawjson.Member(rawjson.Member(body, "params"), "name"))
 		result := strings.NewReplacer("NAME", string(name), "TOOL", tool).Replace(map[string]string{
-			"initialize": `{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"resources":{},"prompts":{},"completions":{}},` +
+			"initialize": `{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"resources":{"subscribe":true},"prompts":{},"completions":{}},` +
 				`"serverInfo":{"name":"n","version":"1"},"instructions":"how to use NAME"}`,
 			"tools/list":               `{"tools":[{"name":"read","inputSchema":{"type":"object"}},{"name":"write","inputSchema":{"type":"object"}}]}`,
 			"tools/call":               `{"content":[{"type":"text","text":"it is TOOL of NAME"}]}`,

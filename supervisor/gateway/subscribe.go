@@ -125,11 +125,19 @@ func (w *watches) countWatches(who any) (n int) {
 }
 
 // dropAll ends everything that who watches.
-func (w *watches) dropAll(who any) {
+func (w *watches) dropAll(who any) { w.dropWatches(who, func(watchKey) bool { return true }) }
+
+// removeWatchesOf ends the watch of one resource for who, whichever server it is at; false if there is none.
+func (w *watches) removeWatchesOf(uri string, who any) bool {
+	return w.dropWatches(who, func(to watchKey) bool { return to.uri == uri })
+}
+
+// dropWatches ends those watches of who that which names, and reports whether there are any.
+func (w *watches) dropWatches(who any, which func(watchKey) bool) bool {
 	w.mu.Lock()
 	var all []watchKey
 	for to, one := range w.watched {
-		if one.tell[who] != nil {
+		if one.tell[who] != nil && which(to) {
 			all = append(all, to)
 		}
 	}
@@ -137,6 +145,7 @@ func (w *watches) dropAll(who any) {
 	for _, to := range all {
 		w.removeWatch(to, who)
 	}
+	return len(all) > 0
 }
 
 // tellUpdated tells those who watch a resource, or what contains it, of an update.
@@ -191,11 +200,13 @@ func (g *Gateway) subscribeAgent(ctx context.Context, v *view, r *serve.Request)
 
 // unsubscribeAgent handles resources/unsubscribe.
 func (g *Gateway) unsubscribeAgent(ctx context.Context, v *view, r *serve.Request) ([]byte, *serve.Error) {
-	to, e := v.watchable(ctx, r)
-	if e != nil {
+	uri, _ := rawjson.Text(rawjson.Member(r.Params, "uri"))
+	if g.watches.removeWatchesOf(uri, stateOf(r.Session)) {
+		return []byte("{}"), nil
+	}
+	if _, e := v.watchable(ctx, r); e != nil {
 		return nil, e
 	}
-	g.watches.removeWatch(to, stateOf(r.Session))
 	return []byte("{}"), nil
 }
 
@@ -205,9 +216,9 @@ func (v *view) watchable(ctx context.Context, r *serve.Request) (watchKey, *serv
 	if !ok || uri == "" {
 		return watchKey{}, serve.InvalidParams(r.Method + " names no uri")
 	}
-	server, ok := v.ownerOf(ctx, uri)
-	if !ok {
-		return watchKey{}, unknownResource(uri, false)
+	server, why := v.ownerOf(ctx, uri)
+	if server == "" {
+		return watchKey{}, unknownResource(uri, why, false)
 	}
 	return v.keyOf(server, uri), nil
 }
@@ -267,7 +278,7 @@ func (g *Gateway) serveListen(ctx context.Context, v *view, r *serve.Request) ([
 			if !ok {
 				continue
 			}
-			if server, ok := v.ownerOf(ctx, uri); ok && g.watches.addWatch(ctx, v.keyOf(server, uri), l, func(uri string) {
+			if server, _ := v.ownerOf(ctx, uri); server != "" && g.watches.addWatch(ctx, v.keyOf(server, uri), l, func(uri string) {
 				if !v.scope.Load().showsServer(server) {
 					return
 				}

@@ -36,6 +36,9 @@ type view struct {
 	listens  map[*listening]struct{}
 	// gone remembers where the names led that are not shown any more, so that a call of one says what became of its server.
 	gone map[string]named
+	// owners remembers which servers the resources belong to that agents know; ownersSize is how many bytes that takes.
+	owners     map[string]string
+	ownersSize int
 	// served are the tools that agents were given last, so that a subscription which begins after a change tells of it.
 	served [][]byte
 	// offers are the lists as agents know them.

@@ -1,0 +1,106 @@
+package gateway_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/supervisor/supervisortest"
+	"github.com/mcpvisor/mcpvisor/transports/inprocess"
+	"github.com/mcpvisor/mcpvisor/transports/serve"
+)
+
+// A heardPeer counts what a server hears about one resource.
+type heardPeer struct {
+	inprocess.Peer
+	uri   string
+	heard *atomic.Int32
+}
+
+func (p heardPeer) Read(ctx context.Context) ([]byte, error) {
+	b, err := p.Peer.Read(ctx)
+	if strings.Contains(string(b), `"`+p.uri) {
+		p.heard.Add(1)
+	}
+	return b, err
+}
+
+// A server that is away keeps its resources: neither a read, nor a watch, nor a completion goes to the one that is connected, which is
+// another one. What nobody knows is refused, with the servers that might have it.
+func TestResourcesStayWithTheirServerWhileItIsAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var away atomic.Bool
+		var astray atomic.Int32
+		crash := make(chan struct{}, 1)
+		cfg := supervisor.Config{Servers: map[string]supervisor.Spec{"alpha": {Type: messages.SDK}, "beta": {Type: messages.SDK}},
+			InProcess: map[string]func(context.Context, inprocess.Peer) error{
+				"alpha": func(ctx context.Context, peer inprocess.Peer) error {
+					if away.Load() {
+						return errors.New("alpha is away")
+					}
+					ctx, cancel := context.WithCancel(ctx)
+					defer cancel()
+					go func() {
+						select {
+						case <-crash:
+							cancel()
+						case <-ctx.Done():
+						}
+					}()
+					return offerServer("alpha").serveConnection(ctx, peer)
+				},
+				"beta": func(ctx context.Context, peer inprocess.Peer) error {
+					return offerServer("beta").serveConnection(ctx, heardPeer{peer, "alpha://", &astray})
+				}}}
+		e, _ := startEndpoint(t, cfg, nil, map[string]serve.Principal{"a": {Name: "a"}})
+		a := e.agent("a", "/mcp", "{}")
+		read := func(uri string) string { return a.ask("resources/read", `{"uri":"`+uri+`"}`) }
+		contains(t, "the list", a.ask("resources/list", "{}"), "alpha://x", "beta://x")
+		contains(t, "a watch", a.ask("resources/subscribe", `{"uri":"alpha://x"}`), `"result":{}`)
+		contains(t, "what fits a template", read("alpha://t/1"), "the secret of alpha")
+		contains(t, "what none of two lists", read("alpha://unlisted"), `"code":-32002`, `"message":"Resource not found"`)
+		away.Store(true)
+		crash <- struct{}{}
+		for _, wait := range []time.Duration{time.Second, time.Minute} { // lost, and then withdrawn
+			time.Sleep(wait)
+			for _, uri := range []string{"alpha://x", "alpha://t/1"} {
+				contains(t, uri, read(uri), `"error"`, `"mcpvisor/server":"alpha"`, `"mcpvisor/outcome":"not-sent"`)
+			}
+			contains(t, "a new watch", a.ask("resources/subscribe", `{"uri":"alpha://t/1"}`), `"mcpvisor/server":"alpha"`)
+			contains(t, "what nobody knows", read("alpha://unlisted"), `"code":-32002`, "these are not connected: alpha")
+			contains(t, "a watch of what nobody knows", a.ask("resources/subscribe", `{"uri":"alpha://unlisted"}`), `"code":-32002`, "alpha")
+			contains(t, "a completion", a.ask("completion/complete", `{"ref":{"type":"ref/resource","uri":"alpha://u/{x}"},"argument":{"name":"x","value":""}}`),
+				`"code":-32602`, "alpha")
+			contains(t, "the other server", read("beta://x"), "the secret of beta")
+		}
+		contains(t, "the end of the watch", a.ask("resources/unsubscribe", `{"uri":"alpha://x"}`), `"result":{}`)
+		away.Store(false)
+		time.Sleep(10 * time.Minute)
+		contains(t, "after the return", read("alpha://x"), "the secret of alpha")
+		if n := astray.Load(); n != 0 {
+			t.Errorf("the other server heard %d requests", n)
+		}
+	})
+}
+
+// A resource in no list goes to the only server that has resources, although others are away that are known to have none.
+func TestUnlistedResourceOfTheOnlyServerThatHasAny(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		plain := supervisortest.NewServer("plain", text("read"))
+		cfg := supervisor.Config{Servers: map[string]supervisor.Spec{"alpha": {Type: messages.SDK}},
+			InProcess: map[string]func(context.Context, inprocess.Peer) error{"alpha": offerServer("alpha").serveConnection}}
+		e, _ := startEndpoint(t, cfg, nil, map[string]serve.Principal{"a": {Name: "a"}}, plain)
+		a := e.agent("a", "/mcp", "{}")
+		contains(t, "both connected", a.ask("resources/read", `{"uri":"alpha://1"}`), "the secret of alpha")
+		plain.Refuse(errors.New("down"))
+		plain.Crash()
+		time.Sleep(time.Second)
+		contains(t, "the other one away", a.ask("resources/read", `{"uri":"alpha://2"}`), "the secret of alpha")
+	})
+}
