@@ -33,7 +33,24 @@ func canonicalOrder(events []Event) []int {
 		at[i] = i
 	}
 	slices.SortStableFunc(at, func(i, j int) int { return compareEvents(&events[i], &events[j]) })
+	orderStreams(events, at)
 	return at
+}
+
+// orderStreams orders the notices that an agent got one after the other in one instant by their subscriptions: each subscription has a
+// stream of its own, and chance decides which of two streams is read first.
+func orderStreams(events []Event, at []int) {
+	for from := 0; from < len(at); {
+		first, to := &events[at[from]], from+1
+		if first.Kind == Noticed && first.ID != "" {
+			for to < len(at) && events[at[to]].Kind == Noticed && events[at[to]].ID != "" && events[at[to]].T == first.T &&
+				events[at[to]].Agent == first.Agent && events[at[to]].Server == first.Server {
+				to++
+			}
+			slices.SortStableFunc(at[from:to], func(i, j int) int { return compareNatural(events[i].ID, events[j].ID) })
+		}
+		from = to
+	}
 }
 
 // eventRank ranks the events of one instant and one server: the owner's commands, the faults, the calls, what the servers saw
@@ -111,7 +128,7 @@ func compareEvents(a, b *Event) int {
 			return c
 		}
 	case Agent:
-		// The messages of one agent have one source.
+		// The messages of one agent have one source, but for what orderStreams orders.
 		return cmp.Or(compareNatural(a.Agent, b.Agent), cmp.Compare(a.Order, b.Order))
 	case Caller:
 	}

@@ -176,6 +176,36 @@ func TestCausesStandBeforeEffects(t *testing.T) {
 	}
 }
 
+// An agent reads the streams of its subscriptions at once, so two notices of one instant come in either order. What else it gets in
+// that instant stays where it is.
+func TestNoticesOfSeveralStreamsHaveOneOrder(t *testing.T) {
+	event := func(kind history.Kind, id string) history.Event {
+		return history.Event{T: 5, Side: history.Agent, Agent: "agent-1", Kind: kind, ID: id}
+	}
+	answer, first, second, third := event(history.Replied, "7"), event(history.Noticed, "1"), event(history.Noticed, "3"), event(history.Noticed, "10")
+	third.Method = "again"
+	var want []history.Event
+	for _, events := range [][]history.Event{
+		{answer, first, second, third}, {answer, third, first, second}, {answer, second, third, first},
+	} {
+		h := &history.History{}
+		for i, e := range events {
+			e.Order = i + 1
+			h.Events = append(h.Events, e)
+		}
+		got := h.Canonical()
+		for i := range got {
+			got[i].Order = 0
+		}
+		if want == nil {
+			want = got
+		}
+		if !reflect.DeepEqual(got, want) || got[0].Kind != history.Replied {
+			t.Errorf("got  %+v\nwant %+v", got, want)
+		}
+	}
+}
+
 func TestWhatIsWrittenIsRead(t *testing.T) {
 	h := &history.History{
 		Plan: scenario.Plan{Seed: 42, Tier: scenario.Sim, Servers: []scenario.Server{{Name: "s0", Kind: messages.Stdio}}},
