@@ -17,7 +17,7 @@ func ExampleWithCaller_instances() {
 	m, err := supervisor.Start(ctx, supervisor.Config{
 		InProcess: inProcess(),
 		Servers: map[string]supervisor.Spec{
-			"hi": {Type: messages.SDK, Name: "greeter", Share: messages.SharePrincipal, MaxInstances: 8},
+			"hi": {Type: messages.SDK, Name: "greeter", Share: supervisor.SharePrincipal, MaxInstances: 8},
 		},
 	})
 	if err != nil {

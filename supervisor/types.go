@@ -11,7 +11,7 @@ type (
 	// Spec describes a server. Command, Args, Env and Cwd start one as a process; URL, Headers and Auth reach one over the network;
 	// Name finds one of this program. Type says which, where that leaves it open. Then come the bounds (ConnectTimeout, CallTimeout,
 	// MaxInFlight, MaxMessage), the tools (AllowedTools, DeniedTools, Trusted, Pin) when it runs (Disabled, Connect, IdleTimeout),
-	// and whose it is (Share, MaxInstances, InstanceIdle: see [messages.SharePrincipal]).
+	// and whose it is (Share, MaxInstances, InstanceIdle: see [SharePrincipal]).
 	// The zero value of each field is its default, which [messages.Spec] tells. Package supervisor/config reads one from a file.
 	Spec = messages.Spec
 	// Auth says how requests to a remote server are authorised: see [messages.Auth].
