@@ -285,7 +285,10 @@ func (a *modernAgents) askAgent(ctx context.Context, server, ability, method str
 	}
 	c.wakeUp()
 	select {
-	case b := <-answer:
+	case b, ok := <-answer:
+		if !ok {
+			return nil, notAsked("the agent has ended its input, and cannot answer any more")
+		}
 		return b, nil
 	case <-c.done:
 	case <-ctx.Done():

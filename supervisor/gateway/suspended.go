@@ -110,10 +110,15 @@ const (
 var endedExpired = fmt.Sprintf("the call was cancelled, because its questions were not answered in %v. "+
 	"It may have run: look at what it would have changed before calling again", answerTime)
 
-// suspend answers the request that waits for a call with the questions about it; nil if there are none.
+// suspend answers the request that waits for a call with the questions about it; nil if there are none. An agent that has ended its input
+// cannot answer any more: its server is told so at once, for otherwise the call would keep it busy for the whole answerTime.
 func (g *Gateway) suspend(r *serve.Request, c *modernCall) []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if hasClosed(r) {
+		c.refuseQuestions()
+		return nil
+	}
 	questions := c.askAgent()
 	if questions == nil {
 		return nil
@@ -132,6 +137,25 @@ func (g *Gateway) suspend(r *serve.Request, c *modernCall) []byte {
 	b = append(b, `},"requestState":`...)
 	b = rawjson.AppendText(b, g.sealHandle(r, c, round))
 	return append(b, '}')
+}
+
+// hasClosed reports whether the endpoint of a request takes nothing more.
+func hasClosed(r *serve.Request) bool {
+	select {
+	case <-r.Closing():
+		return true
+	default:
+		return false
+	}
+}
+
+// refuseQuestions refuses all open questions. The caller holds mu.
+func (c *modernCall) refuseQuestions() {
+	for id, answer := range c.answers {
+		close(answer)
+		delete(c.answers, id)
+	}
+	c.open = nil
 }
 
 // expireCall ends a call whose questions of a round were not answered.

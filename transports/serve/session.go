@@ -41,6 +41,8 @@ type Session struct {
 	stream stream
 	kept   []keptNotice
 	closed bool
+	// silent is true once the agent can send nothing more, and so answers no question.
+	silent bool
 	// replay keeps what its streams have sent.
 	replay replayLog
 	// place, lastUsed and unbind belong to the table of sessions, and are guarded by its lock. unbind parts the session from its
@@ -146,6 +148,10 @@ func (s *Session) cancelRequest(params []byte) {
 func (s *Session) askAgent(ctx context.Context, to stream, method string, params []byte) ([]byte, *Error) {
 	ch := make(chan answer, 1) // capacity 1: the answer never blocks the goroutine that reads
 	s.mu.Lock()
+	if s.silent {
+		s.mu.Unlock()
+		return nil, errAgentGone()
+	}
 	if s.closed || len(s.questions) >= maxQuestions {
 		s.mu.Unlock()
 		return nil, &Error{Code: CodeBusy, Message: "the agent cannot be asked now"}
@@ -207,12 +213,7 @@ func (s *Session) closeSession() bool {
 	for _, r := range s.requests {
 		r.cancel()
 	}
-	for _, ch := range s.questions {
-		select {
-		case ch <- answer{err: &Error{Code: CodeInternal, Message: "the agent has gone"}}:
-		default:
-		}
-	}
+	s.refuseQuestions()
 	s.kept = nil
 	s.replay.closeLog()
 	if s.stream != nil {
@@ -220,6 +221,27 @@ func (s *Session) closeSession() bool {
 	}
 	return true
 }
+
+// endInput records that the agent can send nothing more. The questions to it are refused from now on; its requests go on.
+func (s *Session) endInput() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.silent = true
+	s.refuseQuestions()
+}
+
+// refuseQuestions refuses all open questions. The caller holds mu.
+func (s *Session) refuseQuestions() {
+	for _, ch := range s.questions {
+		select {
+		case ch <- answer{err: errAgentGone()}:
+		default:
+		}
+	}
+}
+
+// errAgentGone is the error of a question that nobody can answer any more.
+func errAgentGone() *Error { return &Error{Code: CodeInternal, Message: "the agent has gone"} }
 
 // isBusy reports whether a session must not be ended for idleness.
 func (s *Session) isBusy() bool {

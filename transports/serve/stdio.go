@@ -10,8 +10,9 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 )
 
-// Stdio serves one agent on lines, in both eras, until in ends or ctx does. Of the options, MaxBody and MaxRequests count. It
-// returns when every request has ended; the error is that of reading or writing.
+// Stdio serves one agent on lines, in both eras, until in ends or ctx does. Of the options, MaxBody and MaxRequests count. After
+// the end of in every request is still answered, but nobody can be asked: questions are refused. It returns when every request has ended;
+// the error is that of reading or writing.
 func Stdio(ctx context.Context, o Options, p Principal, path Path, in io.Reader, out io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -41,6 +42,7 @@ func Stdio(ctx context.Context, o Options, p Principal, path Path, in io.Reader,
 		case line, ok := <-lines:
 			if !ok {
 				close(c.closing)
+				c.session.endInput()
 				c.running.Wait() // what was asked is answered, although nothing more will be
 				return errors.Join(<-failed, c.out.writeProblem())
 			}
