@@ -69,9 +69,7 @@ func (p *principals) recordHost(name, principal string, e history.Event) {
 		}
 	case history.Open:
 		p.tellStory("%s was dialled", name)
-		if len(h.conns) > 1 {
-			p.reportViolation("I6", name, fmt.Sprintf("%s is dialled while another connection of it is open", name))
-		}
+		p.checkOnlyConn(name, h)
 	case history.Released, history.Refused, history.Down:
 		p.tellStory("%s: %s", name, e.Kind)
 		p.mu.Lock()
@@ -83,6 +81,21 @@ func (p *principals) recordHost(name, principal string, e history.Event) {
 		}
 	default:
 	}
+}
+
+// checkOnlyConn judges that a connection of an instance which was just dialled is its only one. Within one instant ends count before
+// begins, as in the judge of servers: the release of the connection before may be told after the dial.
+func (p *principals) checkOnlyConn(name string, h *simServer) {
+	if len(h.conns) < 2 {
+		return
+	}
+	before := slices.Sorted(maps.Keys(h.conns))
+	before = before[:len(before)-1]
+	p.world.timeline.planAction(p.world.virtualNow+1, "", func() {
+		if slices.ContainsFunc(before, func(number int) bool { return h.conns[number] != nil }) {
+			p.reportViolation("I6", name, fmt.Sprintf("%s was dialled while another connection of it was open", name))
+		}
+	})
 }
 
 // disturbedFor is the time after a fault or a command in which an instance may end for it: a call may take so long.
