@@ -219,7 +219,7 @@ func TestPrincipalsDoNotMeet(t *testing.T) {
 // A question of an instance, which names no request, reaches its principal, although several of the principal's agents have requests at it:
 // that agent whose request is the newest. No agent of another principal hears of it.
 func TestQuestionsOfInstancesReachTheirPrincipal(t *testing.T) {
-	begun, release := make(chan struct{}, 10), make(chan struct{})
+	begun, mayAsk, release := make(chan struct{}, 10), make(chan struct{}), make(chan struct{})
 	one := supervisortest.NewServer("one", supervisortest.Tool{Name: "wait", Handle: func(ctx context.Context, _ supervisortest.Call) (string, error) {
 		begun <- struct{}{}
 		select {
@@ -228,6 +228,8 @@ func TestQuestionsOfInstancesReachTheirPrincipal(t *testing.T) {
 		}
 		return "waited", nil
 	}}, supervisortest.Tool{Name: "ask", Handle: func(ctx context.Context, c supervisortest.Call) (string, error) {
+		begun <- struct{}{}
+		<-mayAsk
 		got, err := c.Ask(ctx, "elicitation/create", json.RawMessage(`{"message":"who?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}}}}`))
 		return string(got), err
 	}})
@@ -253,9 +255,11 @@ func TestQuestionsOfInstancesReachTheirPrincipal(t *testing.T) {
 	first, second, stranger := e.agent("ann1", "/mcp", able), e.agent("ann2", "/mcp", able), e.agent("bob", "/mcp", able)
 	firstHeard, firstEnded := call(first, "wait")
 	<-begun
-	strangerHeard, strangerEnded := call(stranger, "wait")
-	<-begun
 	secondHeard, secondEnded := call(second, "ask")
+	<-begun
+	strangerHeard, strangerEnded := call(stranger, "wait") // the newest request of all
+	<-begun
+	close(mayAsk)
 	for range 500 {
 		if strings.Contains(secondHeard(), "elicitation/create") {
 			break

@@ -86,6 +86,19 @@ func startSignedOut(t *testing.T) (*endpoint, *person, *atomic.Int32) {
 	return serveAll(t, m, gateway.Config{Manager: m, Prefix: gateway.PrefixAlways, MaySignIn: func(p string) bool { return p != "stranger" }}), p, calls
 }
 
+// A principal that may not sign a server in gets no address, although nobody else signs in, and none is asked for.
+func TestStrangersDoNotSignIn(t *testing.T) {
+	e, p, _ := startSignedOut(t)
+	contains(t, "legacy", e.agent("stranger", "/mcp", canVisit).ask("tools/call", `{"name":"s__read"}`), `"isError":true`, "mcpvisor login s")
+	contains(t, "modern", modernAgent{e, "stranger", "/mcp", canVisit}.call("s__read", ""), `"isError":true`, "mcpvisor login s")
+	if n := p.logins.Load(); n != 0 {
+		t.Errorf("%d sign-ins have begun", n)
+	}
+	if questions, _ := asked(t, (modernAgent{e, "a", "/mcp", canVisit}).call("s__read", "")); questions["sign_in"] == nil {
+		t.Error("one who may is not sent to sign in")
+	}
+}
+
 const canVisit = `{"elicitation":{"url":{}}}`
 
 // A server that needs a sign-in answers at once: with the address, where the agent can show one. The call is made when it comes again.

@@ -1,0 +1,187 @@
+package gateway_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/messages/rawjson"
+	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/supervisor/gateway"
+	"github.com/mcpvisor/mcpvisor/transports/inprocess"
+	"github.com/mcpvisor/mcpvisor/transports/serve"
+)
+
+// A watchedServer has one resource, and answers a request about watches when a value comes from answer.
+type watchedServer struct {
+	answer chan struct{}
+	mu     sync.Mutex
+	asked  []string
+}
+
+func (s *watchedServer) serveConnection(ctx context.Context, peer inprocess.Peer) error {
+	for {
+		body, err := peer.Read(ctx)
+		if err != nil {
+			return err
+		}
+		id := rawjson.Member(body, "id")
+		method, _ := rawjson.Text(rawjson.Member(body, "method"))
+		if id == nil {
+			continue
+		}
+		result := map[string]string{
+			"initialize":               `{"protocolVersion":"2025-11-25","capabilities":{"resources":{"subscribe":true}},"serverInfo":{"name":"n","version":"1"}}`,
+			"resources/list":           `{"resources":[{"uri":"x://1","name":"x"}]}`,
+			"resources/templates/list": `{"resourceTemplates":[]}`,
+		}[method]
+		if result == "" {
+			result = "{}"
+		}
+		answer := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":%s}`, id, result)
+		if strings.HasSuffix(method, "subscribe") {
+			s.mu.Lock()
+			s.asked = append(s.asked, strings.TrimPrefix(method, "resources/"))
+			s.mu.Unlock()
+			go func() {
+				select {
+				case <-s.answer:
+					_ = peer.Write(ctx, answer)
+				case <-ctx.Done():
+				}
+			}()
+			continue
+		}
+		if err := peer.Write(ctx, answer); err != nil {
+			return err
+		}
+	}
+}
+
+func (s *watchedServer) heard() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.asked)
+}
+
+func startWatched(t *testing.T) (*endpoint, *gateway.Gateway, *watchedServer) {
+	s := &watchedServer{answer: make(chan struct{}, 100)}
+	cfg := supervisor.Config{Servers: map[string]supervisor.Spec{"one": {Type: messages.SDK}},
+		InProcess: map[string]func(context.Context, inprocess.Peer) error{"one": s.serveConnection}}
+	e, g := startEndpoint(t, cfg, nil, map[string]serve.Principal{"a": {Name: "a"}})
+	return e, g, s
+}
+
+// leave ends the session.
+func (a *agent) leave() {
+	r := httptest.NewRequestWithContext(a.t.Context(), http.MethodDelete, "http://localhost"+a.path, nil)
+	r.Header.Set("Authorization", "Bearer "+a.token)
+	r.Header.Set("Mcp-Session-Id", a.id)
+	a.h.ServeHTTP(httptest.NewRecorder(), r)
+}
+
+const watchX = `{"uri":"x://1"}`
+
+// An agent that goes away while the server is silent about the end of an earlier watch waits for nobody; a watch that begins in that
+// time has its subscription afterwards.
+func TestWatchAfterTheEndOfAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, g, s := startWatched(t)
+		a, b := e.agent("a", "/mcp", "{}"), e.agent("a", "/mcp", "{}")
+		s.answer <- struct{}{}
+		contains(t, "the first watch", a.ask("resources/subscribe", watchX), `"result":{}`)
+		begin := time.Now()
+		contains(t, "its end", a.ask("resources/unsubscribe", watchX), `"result":{}`)
+		synctest.Wait() // the server has the request and does not answer
+		second := make(chan string, 1)
+		go func() { second <- b.ask("resources/subscribe", watchX) }()
+		third, left := &serve.Session{Principal: serve.Principal{Name: "a"}}, make(chan struct{})
+		if _, e := g.Describe(third); e != nil {
+			t.Fatal(e)
+		}
+		ctx, leave := context.WithCancel(t.Context())
+		go func() {
+			defer close(left)
+			_, _ = g.Handle(ctx, &serve.Request{Session: third, Method: "resources/subscribe", Params: []byte(watchX)})
+		}()
+		synctest.Wait()
+		leave()
+		g.Closed(third)
+		synctest.Wait()
+		select {
+		case <-left:
+		default:
+			t.Error("who leaves waits for the server")
+		}
+		if got := fmt.Sprint(s.heard()); got != "[subscribe unsubscribe]" {
+			t.Errorf("while the server is silent it has %s", got)
+		}
+		close(s.answer)
+		contains(t, "the second watch", <-second, `"result":{}`)
+		synctest.Wait()
+		if got := fmt.Sprint(s.heard()); got != "[subscribe unsubscribe subscribe]" || time.Since(begin) != 0 || g.Held().Watches != 1 {
+			t.Errorf("after %v the server has %s, and %d resources are watched", time.Since(begin), got, g.Held().Watches)
+		}
+		b.leave()
+		synctest.Wait()
+		if got := fmt.Sprint(s.heard()); got != "[subscribe unsubscribe subscribe unsubscribe]" || g.Held().Watches != 0 {
+			t.Errorf("at the end the server has %s, and %d resources are watched", got, g.Held().Watches)
+		}
+	})
+}
+
+// A watch whose session ends before the server has answered is ended after the answer, and does not end the one that began meanwhile.
+func TestTheEndOfAWatchDoesNotEndTheNextOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, g, s := startWatched(t)
+		first, second := &serve.Session{Principal: serve.Principal{Name: "a"}}, e.agent("a", "/mcp", "{}")
+		if _, e := g.Describe(first); e != nil {
+			t.Fatal(e)
+		}
+		var both sync.WaitGroup
+		both.Go(func() {
+			_, _ = g.Handle(t.Context(), &serve.Request{Session: first, Method: "resources/subscribe", Params: []byte(watchX)})
+		})
+		synctest.Wait()
+		g.Closed(first)
+		synctest.Wait()
+		both.Go(func() { contains(t, "the second watch", second.ask("resources/subscribe", watchX), `"result":{}`) })
+		synctest.Wait()
+		if got := fmt.Sprint(s.heard()); got != "[subscribe]" {
+			t.Errorf("before its answer the server is asked %s", got)
+		}
+		close(s.answer)
+		both.Wait()
+		synctest.Wait()
+		if heard := s.heard(); heard[len(heard)-1] != "subscribe" || g.Held().Watches != 1 {
+			t.Errorf("one watches, and the server was asked %s", heard)
+		}
+	})
+}
+
+// A session that ends while its watch begins leaves none, whatever the server answers.
+func TestNoWatchOutlivesItsSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, g, s := startWatched(t)
+		st := &serve.Session{Principal: serve.Principal{Name: "a"}}
+		if _, e := g.Describe(st); e != nil {
+			t.Fatal(e)
+		}
+		g.Closed(st) // its request is still on its way
+		s.answer <- struct{}{}
+		s.answer <- struct{}{}
+		_, _ = g.Handle(context.WithoutCancel(t.Context()), &serve.Request{Session: st, Method: "resources/subscribe", Params: []byte(watchX)})
+		synctest.Wait()
+		if h := g.Held(); h.Watches != 0 {
+			t.Errorf("%d resources are watched for nobody; the server has %s", h.Watches, s.heard())
+		}
+	})
+}
