@@ -210,12 +210,16 @@ func (l *Log) Stats() Stats {
 func (l *Log) Flush(ctx context.Context) error {
 	l.mu.Lock()
 	// Records that are added later need not be waited for.
-	want := l.accepted
+	want, gap := l.accepted, l.gap != nil
 	l.mu.Unlock()
 	// Both signals are repeated, because the goroutine may have consumed them for an earlier batch.
 	for {
 		l.mu.Lock()
-		if l.settled >= want && l.gap == nil {
+		if gap && l.gap == nil {
+			// The line that reports the gap was queued after the records, and is waited for as well.
+			want, gap = l.accepted, false
+		}
+		if !gap && l.settled >= want {
 			l.mu.Unlock()
 			return nil
 		}

@@ -341,6 +341,43 @@ func TestWriterThatNeverReturns(t *testing.T) {
 	})
 }
 
+// TestFlushWaitsForTheLineOfAGap: a loss is reported in a line of its own, which is queued after all records were written. Flush
+// returned while the writer still had it.
+func TestFlushWaitsForTheLineOfAGap(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		s := sink{do: full}
+		l := audit.New(&s, audit.Options{MaxRecords: 8})
+		for i := range 20 {
+			l.Add(call(i))
+		}
+		synctest.Wait()
+		s.behave(func(_ int, p []byte) (int, error) {
+			if bytes.Contains(p, []byte(`"lost"`)) {
+				<-release
+			}
+			return len(p), nil
+		})
+		flushed := make(chan error, 1)
+		go func() { flushed <- l.Flush(t.Context()) }()
+		time.Sleep(time.Minute)
+		if len(flushed) > 0 {
+			t.Error("Flush has returned, and the line of the gap is not written")
+		}
+		close(release)
+		if err := <-flushed; err != nil {
+			t.Error(err)
+		}
+		all, _ := s.records(t)
+		if _, lost := account(t, all, l.Stats().Added); lost == 0 {
+			t.Error("nothing was lost")
+		}
+		if err := l.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // TestManyWriters: whatever the order, every number is there once.
 func TestManyWriters(t *testing.T) {
 	var s sink
