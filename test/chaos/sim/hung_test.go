@@ -148,7 +148,7 @@ func TestASendWithoutAReaderIsNamed(t *testing.T) {
 			sends(make(chan int))
 		}
 	}))
-	requireTexts(t, violationText(h, "I9"), "the actor server/b blocks while it handles", "waits for somebody who receives what it sends in", "sends (hung_test.go:")
+	requireTexts(t, violationText(h, "I9"), "The actor server/b blocks while it handles", "waits for somebody who receives what it sends in", "sends (hung_test.go:")
 }
 
 func sends(to chan int) { to <- 1 }
