@@ -29,7 +29,13 @@ type agentProcess struct {
 // agent starts a mcpvisor connect and shakes hands with it.
 func (p *place) agent(args ...string) *agentProcess {
 	p.t.Helper()
-	a := &agentProcess{t: p.t, cmd: p.command(append([]string{"connect"}, args...)...), lines: make(chan map[string]any, 1000)}
+	return p.agentOf(append([]string{"connect"}, args...)...)
+}
+
+// agentOf starts an agent that starts this program with other words.
+func (p *place) agentOf(words ...string) *agentProcess {
+	p.t.Helper()
+	a := &agentProcess{t: p.t, cmd: p.command(words...), lines: make(chan map[string]any, 1000)}
 	in, err := a.cmd.StdinPipe()
 	if err != nil {
 		p.t.Fatal(err)

@@ -180,6 +180,39 @@ func TestAListIsRememberedWhileServersStart(t *testing.T) {
 	down()
 }
 
+// TestServeStdioRemembersAList starts serve --stdio a second time with a server that takes its time: an agent that lists once gets the tools
+// that the server had before.
+func TestServeStdioRemembersAList(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, "")
+	hold := filepath.Join(p.home, "hold")
+	script := filepath.Join(p.home, "server.sh")
+	text := "#!/bin/sh\nwhile [ -e " + hold + " ]; do sleep 0.05; done\nexec fixture mcp-fixture good\n"
+	if err := os.WriteFile(script, []byte(text), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	p.userServers(`{"mcpServers": {"later": {"command": "` + script + `"}}}`)
+	a := p.agentOf("serve", "--stdio")
+	a.awaits("tools/list", `{}`, `"later__echo"`)
+	want := a.ask("tools/list", `{}`)
+	a.ends()
+	if err := os.WriteFile(hold, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b := p.agentOf("serve", "--stdio")
+	if got := b.ask("tools/list", `{}`); got != want {
+		t.Errorf("while it starts the list is\n%s\nand was\n%s", got, want)
+	}
+	id := b.begin("tools/call", `{"name":"later__echo","arguments":{"text":"hello"}}`)
+	if err := os.Remove(hold); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.answer(id); !strings.Contains(got, `"hello"`) {
+		t.Errorf("a call while it starts: %s", got)
+	}
+	b.ends()
+}
+
 // TestFiftyAgentsShareOneProcess connects fifty agents from five directories: the user's server runs once, each agent can call it, and no
 // bridge has more than 12 MB of its own.
 func TestFiftyAgentsShareOneProcess(t *testing.T) {

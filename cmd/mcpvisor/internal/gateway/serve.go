@@ -134,6 +134,8 @@ func run(cmd *cobra.Command, o *cli.Options, f flags) error {
 	cfg.Elicit, cfg.Sample = nil, nil
 	questions := gateway.PassQuestions(&cfg)
 	cfg.CallWait = gateway.CallWait
+	// An agent that comes while servers start sees the tools that they had before: one that lists once would see none.
+	cfg.RememberTools = true
 	m, err := project.StartManager(ctx, o, cfg)
 	if err != nil {
 		return err
