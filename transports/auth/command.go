@@ -14,6 +14,11 @@ import (
 // commandLimit bounds a command if nothing else is configured.
 const commandLimit = 10 * time.Second
 
+// terminalFix is for a command that asks for something, such as gpg and pass: it cannot where there is no terminal, as in the daemon of
+// mcpvisor connect. gpg-agent keeps a passphrase that was typed elsewhere. The words of the command may hold secrets, so that the place
+// where they stand is named.
+const terminalFix = "run that command once in a terminal, where it can ask for a passphrase (mcpvisor get SERVER shows it); then: mcpvisor reconnect SERVER"
+
 // ShellCommand returns the configuration that runs a command line in the system's shell: /bin/sh -c, on Windows cmd /C.
 func ShellCommand(line string) stdio.Config {
 	if runtime.GOOS == "windows" {
@@ -47,13 +52,14 @@ func runCommand(ctx context.Context, program stdio.Config, limit time.Duration, 
 		// Most helpers ask a service over the network, which may answer the next time.
 		fail.Class = messages.ClassNetwork
 		fail.Text = what + " printed no credentials within " + limit.String() + " and was ended"
+		fail.Fix = terminalFix
 	// This machine is short of something, which passes.
 	case e.Class == messages.ClassExhausted:
 		fail.Class = messages.ClassNetwork
 	// It printed too much, or ended with an error: trying again would do the same.
 	case e.Class == messages.ClassExited, e.Class == messages.ClassProtocol:
 		fail.Class, fail.Text = messages.ClassUnauthorized, what+" gave no credentials: "+e.Text
-		fail.Fix = "run it by hand to see why"
+		fail.Fix = terminalFix
 	default:
 		fail.Class = messages.ClassUnauthorized
 	}

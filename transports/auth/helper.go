@@ -29,7 +29,7 @@ type HelperConfig struct {
 //
 // Several requests that find no headers wait for one run.
 func Helper(cfg HelperConfig) transports.Authorizer {
-	return &helper{cfg: cfg, description: "the helper " + quoteLine(commandName(cfg.Program.Command)), runLock: make(chan struct{}, 1)}
+	return &helper{cfg: cfg, description: "the helper " + quoteLine(programName(cfg.Program)), runLock: make(chan struct{}, 1)}
 }
 
 // helper is the Authorizer of one command.

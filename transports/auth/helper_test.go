@@ -89,6 +89,22 @@ func TestHelperFailures(t *testing.T) {
 	}
 }
 
+// TestACommandThatMustAskNamesTheTerminal: whoever has no terminal cannot type a passphrase, and learns where it can be typed.
+func TestACommandThatMustAskNamesTheTerminal(t *testing.T) {
+	for line, want := range map[string]string{"exit 2": `"exit …"`, "exec sleep 600 # " + canary: `"exec …"`, "KEY=" + canary + " false": "sh\""} {
+		program := script(line)
+		for _, err := range []error{
+			auth.Helper(auth.HelperConfig{Program: program, Limit: time.Second}).Authorize(t.Context(), http.Header{}),
+			auth.Bearer(auth.Command(program, time.Second)).Authorize(t.Context(), http.Header{}),
+		} {
+			e := boundaryError(t, err)
+			if !strings.Contains(e.Text, want) || !strings.Contains(e.Fix, "in a terminal") || !strings.Contains(e.Fix, "mcpvisor reconnect") {
+				t.Errorf("%q, and to do: %q", e.Text, e.Fix)
+			}
+		}
+	}
+}
+
 // TestHelperIsKilled: at the limit, with what it has started.
 func TestHelperIsKilled(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "pid")

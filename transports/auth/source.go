@@ -102,7 +102,7 @@ func readFile(path, what string) (string, error) {
 // Command makes a Source of the output of a program. The program runs at the first request, and again when the server refuses the
 // value; limit bounds each run, 0 means 10 s. Only the fields of program that describe a child count; see stdio.Output.
 func Command(program stdio.Config, limit time.Duration) Source {
-	what := "the command " + quoteLine(commandName(program.Command))
+	what := "the command " + quoteLine(programName(program))
 	return Source{description: what, read: func(ctx context.Context) (string, error) {
 		out, err := runCommand(ctx, program, limit, what)
 		return string(out), err
@@ -145,6 +145,18 @@ func noCredentialsError(text, fix string, cause error) *transports.Error {
 
 // quoteLine quotes s, cut to 300 bytes and without control characters, for an error.
 func quoteLine(s string) string { return strconv.Quote(messages.Line(s, 300)) }
+
+// programName names a command for people: of a line for the shell its first word, if that is a program's name and no assignment, whose
+// value may be a secret.
+func programName(program stdio.Config) string {
+	shell := ShellCommand("")
+	if program.Command == shell.Command && len(program.Args) == 2 && program.Args[0] == shell.Args[0] {
+		if first, _, more := strings.Cut(program.Args[1], " "); more && first != "" && !strings.ContainsAny(first, "=$`'\"\\;|&<>(){}#\t\n") {
+			return first + " …"
+		}
+	}
+	return commandName(program.Command)
+}
 
 // commandName returns a command without its arguments, because one of them may be a token.
 func commandName(command string) string {
