@@ -136,6 +136,25 @@ func TestTheOutcomeOfAnInterceptorsError(t *testing.T) {
 	}
 }
 
+// An interceptor that sends twice may return either answer: the later one does not write over the first. Both attempts are recorded.
+func TestAnAnswerOutlivesTheNextOne(t *testing.T) {
+	twice := func(ctx context.Context, r *supervisor.Request, next supervisor.Invoker) (*supervisor.Response, error) {
+		first, err := next(ctx, r)
+		r.Arguments = json.RawMessage(`{"n":2}`)
+		_, _ = next(ctx, r)
+		return first, err
+	}
+	log := intercepted(t, supervisor.Config{Interceptors: []supervisor.Interceptor{twice}}, func(t *testing.T, m *supervisor.Manager, f *fake) {
+		res, err := m.CallServerTool(t.Context(), "a", "work", map[string]any{"n": 1})
+		if err != nil || res.Text() != `work{"n":1}` || f.calls.Load() != 2 {
+			t.Errorf("%v, %v, after %d calls", res, err, f.calls.Load())
+		}
+	})
+	if !strings.Contains(log, `"attempts":2`) {
+		t.Errorf("recorded: %s", log)
+	}
+}
+
 // Reads pass the interceptors as calls do; a request without a result object cannot be answered by them.
 func TestReadsAreIntercepted(t *testing.T) {
 	var methods []string
