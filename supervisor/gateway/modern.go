@@ -62,6 +62,8 @@ type modernCall struct {
 	id, how string
 	answers map[string]chan []byte
 	expiry  *time.Timer
+	// unbind parts a call that has asked from the credential of its agent, with which it would end.
+	unbind func() bool
 }
 
 // setRequest makes a request the one that waits. The caller holds mu, or nobody else knows the call.
@@ -72,6 +74,9 @@ func (c *modernCall) setRequest(r *serve.Request) {
 // closeCall records how the call has ended. The caller holds mu.
 func (c *modernCall) closeCall(how string) {
 	c.how, c.request = how, nil
+	if c.unbind != nil {
+		c.unbind()
+	}
 }
 
 // wakeUp makes the waiting request look for questions.

@@ -29,7 +29,7 @@ const (
 
 var (
 	errNotAnswered = errors.New("the agent did not answer the questions of the server in time")
-	errAgentLeft   = errors.New("the agent has closed its request")
+	errAgentLeft   = errors.New("the agent has closed its request, or has left")
 )
 
 // suspendedCalls are the calls of a gateway that have asked their agents. mu guards everything; it is taken before that of a call.
@@ -105,6 +105,8 @@ const (
 	endedAnswered = "the call has ended, and its result was given"
 	endedLeft     = "the call was cancelled, because the request that waited for it was closed. " +
 		"It may have run: look at what it would have changed before calling again"
+	endedAlone = "the call was cancelled, because the token of its agent was taken away. " +
+		"It may have run: look at what it would have changed before calling again"
 )
 
 var endedExpired = fmt.Sprintf("the call was cancelled, because its questions were not answered in %v. "+
@@ -125,7 +127,8 @@ func (g *Gateway) suspend(r *serve.Request, c *modernCall) []byte {
 	}
 	c.request = nil
 	round := c.round
-	c.expiry = time.AfterFunc(answerTime, func() { g.expireCall(c, round) })
+	c.expiry = time.AfterFunc(answerTime, func() { g.expireCall(c, round, endedExpired, errNotAnswered) })
+	c.unbind = r.Session.Principal.AfterEnd(func() { g.expireCall(c, round, endedAlone, errAgentLeft) })
 	b := []byte(`{"resultType":"input_required","inputRequests":{`)
 	for i, q := range questions {
 		if i > 0 {
@@ -158,16 +161,17 @@ func (c *modernCall) refuseQuestions() {
 	c.open = nil
 }
 
-// expireCall ends a call whose questions of a round were not answered.
-func (g *Gateway) expireCall(c *modernCall, round uint64) {
+// expireCall ends a call whose questions of a round were not answered, or cannot be any more.
+func (g *Gateway) expireCall(c *modernCall, round uint64, how string, cause error) {
 	c.mu.Lock()
 	expired := c.expire(round)
 	if expired {
-		c.closeCall(endedExpired)
+		c.expiry.Stop()
+		c.closeCall(how)
 	}
 	c.mu.Unlock()
 	if expired {
-		c.cancel(errNotAnswered)
+		c.cancel(cause)
 		g.suspended.release(c)
 	}
 }
@@ -199,6 +203,7 @@ func (g *Gateway) resumeCall(ctx context.Context, r *serve.Request, id string, r
 	how = c.how
 	if verdict == resumed {
 		c.expiry.Stop()
+		c.unbind()
 		c.setRequest(r)
 		c.capabilities = bytes.Clone(r.Capabilities)
 		for _, q := range answered {
@@ -279,6 +284,7 @@ func (t *suspendedCalls) closeSuspended() {
 		c.mu.Lock()
 		if c.expiry != nil {
 			c.expiry.Stop()
+			c.unbind()
 		}
 		c.mu.Unlock()
 	}

@@ -1,18 +1,22 @@
 package gateway_test
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/supervisor/gateway"
 	"github.com/mcpvisor/mcpvisor/supervisor/supervisortest"
+	"github.com/mcpvisor/mcpvisor/transports/serve"
 )
 
 const (
@@ -371,4 +375,52 @@ func TestSuspendedCallsAreBounded(t *testing.T) {
 			t.Error("the places are not free again")
 		}
 	})
+}
+
+// A call that has asked ends at its server at once when nobody can answer any more: its token was taken away, or its lines have ended.
+func TestSuspendedCallEndsWithItsAgent(t *testing.T) {
+	for _, lines := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			ended := make(chan time.Time, 1)
+			one := supervisortest.NewServer("one", supervisortest.Tool{Name: "ask", Handle: func(ctx context.Context, c supervisortest.Call) (string, error) {
+				_, _ = c.Ask(ctx, "elicitation/create", json.RawMessage(askName))
+				<-ctx.Done()
+				ended <- time.Now()
+				return "", nil
+			}})
+			var cfg supervisor.Config
+			gateway.PassQuestions(&cfg)
+			m := supervisortest.StartConfig(t, cfg, one)
+			g := gateway.New(gateway.Config{Manager: m, Prefix: gateway.PrefixNever})
+			t.Cleanup(g.Close)
+			principals := map[string]serve.Principal{"a": {Name: "a"}, "b": {Name: "a"}}
+			tokens := serve.NewTokens(principals)
+			h := serve.NewHandler(serve.Options{Service: g, Authenticate: tokens.Authenticate})
+			t.Cleanup(func() { _ = h.Close(context.Background()) })
+			leave := func() {
+				delete(principals, "a")
+				tokens.Set(principals)
+			}
+			if lines {
+				in, write := io.Pipe()
+				answers, out := io.Pipe()
+				go func() {
+					_ = serve.Stdio(t.Context(), serve.Options{Service: g}, serve.Principal{Name: "a"}, serve.Path{}, in, out)
+				}()
+				_, _ = io.WriteString(write, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",`+
+					`"io.modelcontextprotocol/clientCapabilities":`+canAll+"}}}\n")
+				answer, _ := bufio.NewReader(answers).ReadString('\n')
+				contains(t, "on lines", answer, "input_required")
+				leave = func() { _ = write.Close() }
+			} else if questions, _ := asked(t, (modernAgent{&endpoint{t, m, h}, "a", "/mcp", canAll}).call("ask", "")); questions == nil {
+				t.Fatal("the agent is not asked")
+			}
+			time.Sleep(time.Second)
+			left := time.Now()
+			leave()
+			if took := (<-ended).Sub(left); took != 0 {
+				t.Errorf("lines %t: the call went on for %v", lines, took)
+			}
+		})
+	}
 }

@@ -39,7 +39,7 @@ type Principal struct {
 	// MaxSessions and MaxRequests bound this principal; 0 leaves those of Options.
 	MaxSessions, MaxRequests int
 
-	// credential is the token with which the agent has come; nil if there was none.
+	// credential is the token, or the lines, with which the agent has come; nil if there was none.
 	credential *credential
 }
 
@@ -66,6 +66,15 @@ func (p Principal) boundContext(ctx context.Context) (_ context.Context, done fu
 		stop()
 		cancel()
 	}
+}
+
+// AfterEnd calls f on a goroutine of its own once nobody can come as this principal with the same credential any more: the token was taken
+// away, or the lines have ended. stop prevents it, as that of context.AfterFunc does.
+func (p Principal) AfterEnd(f func()) (stop func() bool) {
+	if p.credential == nil {
+		return func() bool { return true }
+	}
+	return context.AfterFunc(p.credential.known, f)
 }
 
 // A Request is one request of an agent.

@@ -18,12 +18,14 @@ func Stdio(ctx context.Context, o Options, p Principal, path Path, in io.Reader,
 	defer cancel()
 	o = o.withDefaults()
 	c := &lineConn{o: o, ctx: ctx, closing: make(chan struct{}), out: newLineStream(out, cancel), turns: make(chan struct{}, o.MaxRequests)}
+	p.credential = newCredential() // nobody else comes by these lines
 	c.session = &Session{Principal: p, Path: path}
 	c.session.stream = c.out
 	defer func() {
 		cancel()
 		c.session.closeSession()
 		c.running.Wait()
+		p.credential.forget()
 		c.out.closeStream()
 		if c.initialized {
 			o.Service.Closed(c.session)
