@@ -207,6 +207,8 @@ func TestWorkPerEvent(t *testing.T) {
 		`},
 		{name: "a cursor that leads back", want: invariant.Violated, why: "page 1300 of one list", story: pagedList(1300)},
 		{name: "who reads which tasks there are asks after one", plan: useTasks, want: invariant.Holds, story: first + requestStory(9, "tasks/list", "tasks/get")},
+		{name: "who reads which tasks there are asks after one, which has ended", plan: useTasks, want: invariant.Holds,
+			story: first + requestStory(9, "tasks/list", "tasks/get", "tasks/result")},
 		{name: "nobody reads which tasks there are, and one is asked after", plan: useTasks, want: invariant.Violated, why: "asked 9 times until 18s",
 			story: first + requestStory(9, "tasks/get")},
 		{name: "pings without an end", servers: []string{"s1 kind=http"}, want: invariant.Violated, why: "feeds on itself",
