@@ -73,9 +73,11 @@ func realServers(t *testing.T, folder string) map[string]struct {
 var answers = members{"elicitation": members{"action": "accept", "content": members{"name": "é", "check": true}},
 	"sampling": members{"role": "assistant", "model": "m", "content": members{"type": "text", "text": "sampled é"}}, "roots": members{"roots": []string{}}}
 
-// perform performs the steps and returns the replies; prefix is that of the names of tools and prompts.
-func perform(c *foreign, steps []step, prefix string) (replies []string) {
-	for _, s := range steps {
+// perform performs the steps and returns the replies; prefix is that of the names of tools and prompts. A gateway that has just started
+// lists what its servers had in their last run, or nothing, and notifies of the rest: so a list is asked for until it is that of want,
+// if there is one.
+func perform(c *foreign, steps []step, prefix string, want []string) (replies []string) {
+	for i, s := range steps {
 		m := members{}
 		for name, value := range s.m {
 			m[name] = value
@@ -87,13 +89,13 @@ func perform(c *foreign, steps []step, prefix string) (replies []string) {
 			ref := params["ref"].(members)
 			m["params"] = members{"ref": members{"type": ref["type"], "name": prefix + ref["name"].(string)}, "argument": params["argument"]}
 		}
-		var text string
-		if text = c.text(s.do, m); s.do == "list" {
-			for deadline := time.Now().Add(patience); text == "[]" && s.m["what"] == "tools" && time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
-				text = c.text(s.do, m) // a gateway that has just started tells later what its servers have
+		reply := plain(c.t, c.text(s.do, m), prefix)
+		if s.do == "list" && want != nil {
+			for deadline := time.Now().Add(patience); reply != want[i] && time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+				reply = plain(c.t, c.text(s.do, m), prefix)
 			}
 		}
-		replies = append(replies, plain(c.t, text, prefix))
+		replies = append(replies, reply)
 	}
 	return replies
 }
@@ -166,7 +168,7 @@ func TestRealServersAnswerAsWithoutTheGateway(t *testing.T) {
 				c := newForeign(t, p.dir)
 				c.do("connect", members{"sdk": sdk, "era": "legacy", "command": s.command, "args": s.args, "answers": answers,
 					"env": map[string]string{"MEMORY_FILE_PATH": filepath.Join(folder, fmt.Sprintf("direct%d.json", sdk))}})
-				direct[sdk] = perform(c, s.steps, "")
+				direct[sdk] = perform(c, s.steps, "", nil)
 				c.do("close", nil)
 			}
 			lines := members{"command": command(t), "args": []string{"-C", p.dir, "-c", alone, "serve", "--stdio", "--server", name}, "env": p.own(t)}
@@ -185,7 +187,7 @@ func TestRealServersAnswerAsWithoutTheGateway(t *testing.T) {
 				way.where["sdk"], way.where["era"], way.where["answers"] = way.sdk, way.era, answers
 				c := newForeign(t, p.dir)
 				c.do("connect", way.where)
-				got := perform(c, s.steps, way.prefix)
+				got := perform(c, s.steps, way.prefix, direct[way.sdk])
 				for i, step := range s.steps {
 					if got[i] != direct[way.sdk][i] && !differs(step, way.era, way.prefix) {
 						t.Errorf("SDK %d, %s, %s %v:\ndirect  %.1500s\nthrough %.1500s", way.sdk, way.name, step.do, step.m, direct[way.sdk][i], got[i])
