@@ -91,8 +91,36 @@ func TestAuditTranscript(t *testing.T) {
 		}
 		got := regexp.MustCompile(`"run":"[0-9a-f]+"`).ReplaceAllString(w.data.String(), `"run":"R"`)
 		got = regexp.MustCompile(`"pid":\d+`).ReplaceAllString(got, `"pid":1`)
-		compareTranscript(t, "testdata/audit.txt", got)
+		compareTranscript(t, "testdata/audit.txt", changesFirst(got))
 	})
+}
+
+// phaseBeforeChange is a phase that was recorded before the command of the same instant that caused it.
+var phaseBeforeChange = regexp.MustCompile(`(\{"v":2,"time":"([^"]+)","kind":"phase".*)"seq":(\d+)\}\n(\{"v":2,"time":"([^"]+)","kind":"change".*)"seq":(\d+)\}\n`)
+
+// changesFirst puts a command before the phase that it caused: the auditor hears of the phase from the server's actor and of the command from
+// the caller, and chance decides which of them is first within one instant.
+func changesFirst(text string) string {
+	return phaseBeforeChange.ReplaceAllStringFunc(text, func(pair string) string {
+		m := phaseBeforeChange.FindStringSubmatch(pair)
+		if m[2] != m[5] {
+			return pair
+		}
+		return m[4] + `"seq":` + m[3] + "}\n" + m[1] + `"seq":` + m[6] + "}\n"
+	})
+}
+
+func TestChangesFirst(t *testing.T) {
+	phase, change := `{"v":2,"time":"T","kind":"phase","was":"connected","seq":`, `{"v":2,"time":"T","kind":"change","change":"disable","seq":`
+	want := change + "33}\n" + phase + "34}\n"
+	for _, got := range []string{want, phase + "33}\n" + change + "34}\n"} {
+		if got = changesFirst(got); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+	if apart := phase + "33}\n" + strings.Replace(change, `"T"`, `"U"`, 1) + "34}\n"; changesFirst(apart) != apart {
+		t.Error("a command of another instant was moved")
+	}
 }
 
 // compareTranscript compares with what stands below the head of a file, whose lines begin with #.
