@@ -29,8 +29,8 @@ type Calls struct {
 	// StartInstance makes the caller's instance of a server whose spec has share "principal", and returns when it is there, not yet
 	// connected; nil also if the server has another spec by now.
 	StartInstance func(ctx context.Context, server, principal string) error
-	// AllowTool returns why the caller may call a tool with no arguments at all. It is asked before an instance is made for the
-	// caller, so that one who may call nothing takes nobody's place; nil allows all.
+	// AllowTool returns an error if the caller may not call a tool, whatever its arguments; nil allows all tools. Calls asks it before it
+	// makes an instance for the caller: a caller who may call no tool of the server gets none, and uses up none of its MaxInstances.
 	AllowTool func(ctx context.Context, tool *messages.Tool) error
 	// Handle is the whole chain, for the requests that Calls makes itself.
 	Handle Handler

@@ -147,7 +147,7 @@ type Config struct {
 	// Allow refuses a call before it is sent, by returning an error; nil allows every tool that is offered. It is called
 	// after the rules have allowed the call. With any error the call ends denied and not sent (ErrDenied, ErrNotSent), with the
 	// error's text; errors.Is finds the error itself. A panic refuses the call, too. Before an instance is made for a caller
-	// (Spec.Share) it is asked once more, without arguments, as by ToolsFor: who may call nothing takes nobody's place.
+	// (Spec.Share) it is asked once more, without arguments, as by ToolsFor: a caller who may call no tool gets no instance.
 	Allow func(ctx context.Context, tool *Tool, args json.RawMessage) error
 	// Interceptors run around every tool call and every read, the first one outermost: for measurements, traces over several programs,
 	// limits per caller, answers that are kept. See [Interceptor]. None cost nothing.

@@ -244,9 +244,9 @@ func TestAgentsGoOnWithoutTheirDaemon(t *testing.T) {
 	}
 }
 
-// TestAProjectsServerWaitsForItsApproval starts the bridge of an agent in a project whose server nobody has approved. The bridge names
-// the server and the command that approves it, and the daemon does not start it. After that command the agent can call it, and its
-// process has the variable that its entry mentions and no other one of the agent's.
+// TestAProjectsServerWaitsForItsApproval runs "mcpvisor connect" in a project with a server that is not approved. The command names the
+// server and how to approve it, and the daemon does not start it. Once it is approved, the agent can call it. The server's process gets
+// the one variable of the agent that its entry mentions, and no other.
 func TestAProjectsServerWaitsForItsApproval(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t, "")

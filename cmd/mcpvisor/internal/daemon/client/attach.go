@@ -14,7 +14,8 @@ import (
 type Attachment struct {
 	// Notes are for the person.
 	Notes []string
-	// Started says that this process has started the daemon, which then ends with this attachment, unless somebody else uses it.
+	// Started is true if this process has started the daemon. The daemon then ends when this attachment is closed, unless an agent or
+	// another command uses it.
 	Started bool
 
 	conn net.Conn
@@ -28,7 +29,7 @@ type Ending int
 const (
 	// Lost: the daemon has gone without a word, as after a kill.
 	Lost Ending = iota
-	// Ended: the daemon ends, because somebody asked for it or nobody else uses it.
+	// Ended: the daemon ends in good order. A person has called "mcpvisor down", or its last user has left.
 	Ended
 	// Replaced: a daemon of a newer program takes the place.
 	Replaced
