@@ -7,6 +7,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor/internal/refusal"
 )
 
 // Serve runs a manager until ctx ends, and closes it then: what errgroup, suture and run groups start. started, unless it is nil, gets
@@ -88,7 +89,7 @@ func (a *managerActor) Receive(ctx actor.Context) {
 	case *actor.Started:
 		a.startManager(ctx)
 	case *actor.Stopping, *actor.Restarting:
-		a.closeManager()
+		a.closeManager(ctx)
 	case *actor.Stopped:
 	case startEnded:
 		// The message of an incarnation before this one is stale.
@@ -136,7 +137,7 @@ func (a *managerActor) handleStarted(ctx actor.Context) {
 	a.running = true
 	if a.err != nil {
 		for _, e := range a.early {
-			a.answerFailure(ctx, e.sender)
+			answerWith(ctx, e.sender, a.err)
 		}
 		a.early = nil
 		panic(a.err)
@@ -167,19 +168,27 @@ func (a *managerActor) forwardMessage(ctx actor.Context) {
 
 // answerFailure tells the sender of a message that it is not handled.
 func (a *managerActor) answerFailure(ctx actor.Context, sender *actor.PID) {
-	if sender == nil {
-		return
-	}
 	err := a.err
 	if err == nil {
 		err = &Error{Op: "start", Class: messages.ClassExhausted, Outcome: messages.OutcomeNotSent,
 			Text: fmt.Sprintf("the manager is starting, and %d messages wait for it", maxEarly), Fix: "send it again later"}
 	}
-	ctx.Send(sender, messages.FailureOf(err))
+	answerWith(ctx, sender, err)
 }
 
-// closeManager closes the manager and waits until nothing of it is left.
-func (a *managerActor) closeManager() {
+// answerWith sends an error to the sender of a message, if it has one.
+func answerWith(ctx actor.Context, sender *actor.PID, err error) {
+	if sender != nil {
+		ctx.Send(sender, messages.FailureOf(err))
+	}
+}
+
+// closeManager closes the manager and waits until nothing of it is left. What still waited for its start is answered.
+func (a *managerActor) closeManager(ctx actor.Context) {
+	for _, e := range a.early {
+		answerWith(ctx, e.sender, refusal.ClosedError("receive"))
+	}
+	a.early = nil
 	if a.cancel == nil {
 		return
 	}

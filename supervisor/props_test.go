@@ -175,6 +175,25 @@ func TestARestartedManagerBeginsAnew(t *testing.T) {
 		})
 }
 
+// TestAManagerThatIsPoisonedAtItsStart: what was sent before is answered, although the manager never handles it.
+func TestAManagerThatIsPoisonedAtItsStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		system := actorsystem.New(zap.NewNop())
+		release := make(chan struct{})
+		pid := system.Root.Spawn(supervisor.Props(supervisor.Config{}, func(*supervisor.Manager) { <-release }))
+		call := system.Root.RequestFuture(pid, &messages.CallTool{Tool: "mcp__s__go", CallId: "1"}, time.Minute)
+		system.Root.Poison(pid)
+		synctest.Wait()
+		close(release)
+		reply, err := call.Result()
+		if got, ok := reply.(*messages.Failure); !ok || err != nil || !errors.Is(got.ToError(), supervisor.ErrClosed) {
+			t.Errorf("%v, %v", reply, err)
+		}
+		time.Sleep(time.Second) // the throttle of dead letters ends by itself
+		system.Shutdown()
+	})
+}
+
 // TestServeEndsWithItsContext: and may be called again.
 func TestServeEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
