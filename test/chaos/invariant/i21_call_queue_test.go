@@ -69,6 +69,7 @@ func TestLeft(t *testing.T) {
 
 func TestTurns(t *testing.T) {
 	one := func(p *scenario.Plan) { p.Servers[0].MaxInFlight, p.Servers[0].MaxQueued = 1, 2 }
+	two := func(p *scenario.Plan) { p.Servers[0].MaxInFlight, p.Servers[0].MaxQueued = 2, 9 }
 	read := func(p *scenario.Plan) {
 		one(p)
 		p.Load = append(p.Load, scenario.PlannedLoad{Server: "s1", Read: "prompt"})
@@ -182,6 +183,9 @@ func TestTurns(t *testing.T) {
 			5s     s1 end call=c3 tool=write outcome=result
 			9s     - closing
 		`},
+		{name: "two turns of one instant are sent in another order, as on seed 9200629", plan: two, want: invariant.Holds, story: turnsTogether("2s")},
+		{name: "two turns of two instants", plan: two, want: invariant.Violated, why: `the second of its caller "a" while the caller "b" waited`,
+			story: turnsTogether("2.1s")},
 		{name: "a turn goes to a call that expires in the instant, as on seed 4005061", plan: one, want: invariant.Holds, story: expiring + `
 			3s     s1 end call=c2 tool=write outcome=not-sent class=timeout
 		` + turnsOfA},
@@ -225,4 +229,33 @@ func TestTurns(t *testing.T) {
 			9s     - closing
 		`},
 	})
+}
+
+// turnsTogether is a story of two callers at a server that takes two calls: a's and b's calls wait, each of them gets a turn, b's at 2s and
+// a's at a time, and then a has another one before b. If the time is 2s, a's turn may have come first.
+func turnsTogether(turnOfA string) string {
+	return `
+			0s     s1 open conn=1
+			10ms   s1 opened conn=1
+			20ms   s1 phase phase=connected epoch=1
+			1s     s1 call call=c1 tool=write by=c
+			1s     s1 received conn=1 method=tools/call id=4 call=c1
+			1s     s1 call call=c2 tool=write by=d
+			1s     s1 received conn=1 method=tools/call id=5 call=c2
+			1.1s   s1 call call=c3 tool=write by=a
+			1.2s   s1 call call=c4 tool=write by=b
+			1.3s   s1 call call=c5 tool=write by=a
+			1.4s   s1 call call=c6 tool=write by=b
+			2s     s1 end call=c1 tool=write outcome=result
+			2s     s1 received conn=1 method=tools/call id=6 call=c4
+			` + turnOfA + `     s1 end call=c2 tool=write outcome=result
+			` + turnOfA + `     s1 received conn=1 method=tools/call id=7 call=c3
+			3s     s1 end call=c3 tool=write outcome=result
+			3s     s1 received conn=1 method=tools/call id=8 call=c5
+			4s     s1 end call=c4 tool=write outcome=result
+			4s     s1 received conn=1 method=tools/call id=9 call=c6
+			5s     s1 end call=c5 tool=write outcome=result
+			5s     s1 end call=c6 tool=write outcome=result
+			9s     - closing
+		`
 }
