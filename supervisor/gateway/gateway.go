@@ -274,7 +274,7 @@ func (g *Gateway) Handle(ctx context.Context, r *serve.Request) ([]byte, *serve.
 }
 
 // Notified implements serve.Service. That an agent is ready, or that its roots have changed, needs no action: servers ask for the
-// answerRoots of an agent with each of its requests.
+// roots of an agent with each of its requests.
 func (g *Gateway) Notified(*serve.Session, string, []byte) {}
 
 // Closed implements serve.Service.

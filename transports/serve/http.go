@@ -357,7 +357,7 @@ func (h *Handler) releaseBytes(p Principal, n int64) {
 	}
 }
 
-// accepts reports whether an agent accepts a type of content. One that says nothing accepts all.
+// acceptsType reports whether an agent accepts a type of content. One that says nothing accepts all.
 func acceptsType(r *http.Request, kind string) bool {
 	values := r.Header["Accept"]
 	if len(values) == 0 {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// raw answers with the same bytes, whatever is asked.
+// rawAnswer answers with the same bytes, whatever is asked.
 type rawAnswer struct {
 	kind, body string
 	seen       chan *http.Request
