@@ -77,7 +77,7 @@ func TestTheInspectorSeesTheServers(t *testing.T) {
 					}
 				}
 				got, err := ask(target, args...)
-				for deadline := time.Now().Add(patience / 4); !strings.Contains(got, r.has) && time.Now().Before(deadline); { // the server may just start
+				for deadline := time.Now().Add(patience); !strings.Contains(got, r.has) && time.Now().Before(deadline); { // the server may just start
 					got, err = ask(target, args...)
 				}
 				if err != nil || !strings.Contains(got, r.has) || r.args[1] != "tools/list" && got != r.want {

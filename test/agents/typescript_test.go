@@ -149,9 +149,10 @@ var count = regexp.MustCompile(`\\?"thoughtHistoryLength\\?": ?\d+`)
 func TestRealServersAnswerAsWithoutTheGateway(t *testing.T) {
 	folder := t.TempDir()
 	servers := realServers(t, folder)
+	graphs := t.TempDir() // not in folder, which is listed meanwhile
 	config := map[string]any{}
 	for name, s := range servers {
-		config[name] = map[string]any{"command": s.command, "args": s.args, "env": map[string]string{"MEMORY_FILE_PATH": filepath.Join(folder, "through.json")}}
+		config[name] = map[string]any{"command": s.command, "args": s.args, "env": map[string]string{"MEMORY_FILE_PATH": filepath.Join(graphs, "through.json")}}
 	}
 	p := newPlace(t, written(t, map[string]any{"mcpServers": config}))
 	url := p.serve("--prefix", "never")
@@ -167,7 +168,7 @@ func TestRealServersAnswerAsWithoutTheGateway(t *testing.T) {
 			for _, sdk := range []int{1, 2} {
 				c := newForeign(t, p.dir)
 				c.do("connect", members{"sdk": sdk, "era": "legacy", "command": s.command, "args": s.args, "answers": answers,
-					"env": map[string]string{"MEMORY_FILE_PATH": filepath.Join(folder, fmt.Sprintf("direct%d.json", sdk))}})
+					"env": map[string]string{"MEMORY_FILE_PATH": filepath.Join(graphs, fmt.Sprintf("direct%d.json", sdk))}})
 				direct[sdk] = perform(c, s.steps, "", nil)
 				c.do("close", nil)
 			}
