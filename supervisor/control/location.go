@@ -32,8 +32,9 @@ type Location struct {
 // LocationOf returns the paths for a project. It creates nothing. Two paths that lead to one directory have the same
 // location.
 //
-// The socket stands under $XDG_RUNTIME_DIR/mcpvisor, or without one under the user's cache directory, or, if that
-// path is too long for a socket, in a directory of the user's under the system's temporary one. The journal stands
+// The socket stands under $XDG_RUNTIME_DIR/mcpvisor, or without one under /run/user/UID/mcpvisor on Linux, or without
+// that directory under the user's cache directory, or, if that path is too long for a socket, in a directory of the
+// user's under the system's temporary one. The journal stands
 // under $XDG_STATE_HOME/mcpvisor (default ~/.local/state), on macOS under ~/Library/Application Support, on Windows
 // under %LocalAppData%.
 func LocationOf(project string) (Location, error) {
@@ -81,12 +82,11 @@ func LocationOf(project string) (Location, error) {
 func runtimeDirs() []func() (string, error) {
 	return []func() (string, error){
 		func() (string, error) {
-			dir := os.Getenv("XDG_RUNTIME_DIR")
-			// The specification of XDG says that a relative path is to be ignored.
-			if !filepath.IsAbs(dir) {
-				return "", errors.New("XDG_RUNTIME_DIR is not set")
+			perUser := ""
+			if runtime.GOOS == "linux" {
+				perUser = fmt.Sprintf("/run/user/%d", os.Getuid())
 			}
-			return filepath.Join(dir, "mcpvisor"), nil
+			return runtimeDir(os.Getenv("XDG_RUNTIME_DIR"), perUser)
 		},
 		func() (string, error) {
 			dir, err := os.UserCacheDir()
@@ -96,6 +96,20 @@ func runtimeDirs() []func() (string, error) {
 			return filepath.Join(os.TempDir(), fmt.Sprintf("mcpvisor-%d", os.Getuid())), nil
 		},
 	}
+}
+
+// runtimeDir returns the directory for sockets under the value of XDG_RUNTIME_DIR, or, without one, under perUser, where
+// systemd makes that directory. Many agents start their servers with a few variables alone, and this is not among them:
+// without a look at perUser, the command that an agent starts would not find the daemon that a terminal has started.
+func runtimeDir(value, perUser string) (string, error) {
+	// The specification of XDG says that a relative path is to be ignored.
+	if filepath.IsAbs(value) {
+		return filepath.Join(value, "mcpvisor"), nil
+	}
+	if perUser != "" && checkPrivate(perUser) == nil {
+		return filepath.Join(perUser, "mcpvisor"), nil
+	}
+	return "", errors.New("XDG_RUNTIME_DIR is not set")
 }
 
 // stateDir returns the directory for files that outlive a process, by the conventions of the system.
