@@ -70,6 +70,8 @@ type request struct {
 type answer struct {
 	result, problem []byte
 	status          int
+	// untaken is set in what the harness says of a call that came to nobody.
+	untaken bool
 }
 
 // link carries the messages of one session.

@@ -175,7 +175,7 @@ func (a *agent) giveUp(call string) {
 // endUnsent records the end of a call that no session took, because its agent has gone.
 func (a *agent) endUnsent(call string) {
 	a.giveUp(call)
-	a.endCall(call, answer{problem: []byte(`{"code":0,"message":"` + neverSent + `"}`)})
+	a.endCall(call, answer{problem: []byte(`{"code":0,"message":"` + neverSent + `"}`), untaken: true})
 }
 
 // endParked records the end of a call that waits for input which its agent, that has gone, gives nobody.
@@ -197,6 +197,9 @@ func (a *agent) endCall(call string, got answer) {
 	e := c.event
 	e.Kind, e.T = history.End, a.fleet.Now()
 	e.Took = e.T - c.event.T
+	if got.untaken {
+		e.Name = history.Untaken
+	}
 	if got.problem == nil {
 		read := readCall(got.result)
 		e.Outcome, e.Class, e.Conn, e.Value = read.outcome, read.class, read.conn, read.value

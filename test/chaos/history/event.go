@@ -74,7 +74,7 @@ const (
 	// Caller side.
 	Call    Kind = "call" // Call, Tool, Size, Deadline, By
 	GivenUp Kind = "left" // Call, Tool: its caller gives it up before its end
-	End     Kind = "end"  // Call, Tool, Outcome, Class, Conn and Value (from the result), Text (the error), Took
+	End     Kind = "end"  // Call, Tool, Outcome, Class, Conn and Value (from the result), Text (the error), Took, Name
 
 	Reading Kind = "read"     // Call, Method (what is read)
 	ReadEnd Kind = "read-end" // Call, Method, Class, Rev (the state that was read), Took
@@ -117,6 +117,10 @@ const (
 	NoAnswer  = "no answer"
 	TakenBack = "taken back"
 )
+
+// Untaken is the Name of the End of a call that never came to the manager, because the session of its agent had ended: the harness ends it,
+// some time later.
+const Untaken = "untaken"
 
 // Hung is the name of the Violation that ends the history of a run which did not end by itself.
 const Hung = "hung"

@@ -24,6 +24,8 @@ type CallRecord struct {
 	// Begin, GivenUp and Ends are what the caller saw. More than one end is a violation, so all are kept.
 	Begin, GivenUp int
 	Ends           []int
+	// Untaken is set if the call never came to the manager: its end says nothing of what the manager did.
+	Untaken bool
 	// Received, Executed and Answered are what the server saw.
 	Received, Executed, Answered []int
 }
@@ -75,6 +77,7 @@ func newIndex(events []Event) *Index {
 		}
 	}
 	slices.Sort(x.servers)
+	x.calls = slices.DeleteFunc(x.calls, func(c *CallRecord) bool { return c.Untaken && len(c.Received) == 0 })
 	return x
 }
 
@@ -97,6 +100,7 @@ func (x *Index) addCall(e *Event, i int) {
 		}
 	case End:
 		c.Ends = append(c.Ends, i)
+		c.Untaken = c.Untaken || e.Name == Untaken
 	case Received:
 		c.Received = append(c.Received, i)
 	case Executed:
@@ -145,7 +149,8 @@ func (x *Index) Servers() []string { return x.servers }
 // ServerEvents returns the events of one server; for "" those of the manager, the machine and the harness.
 func (x *Index) ServerEvents(server string) []int { return x.byServer[server] }
 
-// Calls returns every call, in the order in which they began.
+// Calls returns every call that came to the manager, in the order in which they began. One that a server received has come to the manager,
+// whatever the harness says of its end.
 func (x *Index) Calls() []*CallRecord { return x.calls }
 
 // Call returns one call, nil if no event names it.

@@ -54,6 +54,17 @@ func TestEarliest(t *testing.T) {
 			1.5s   s1 down conn=1 class=exited
 			2.5s   s1 end call=c1 tool=write outcome=unknown class=exited
 		`},
+		{name: "the harness ends a call that left in its own instant and came to nobody", want: invariant.Inconclusive, why: "No tool", story: connected + `
+			1s     s1 call call=a1-1 tool=write agent=agent-1
+			1.01s  s1 left call=a1-1 tool=write agent=agent-1
+			1.01s  s1 end call=a1-1 tool=write outcome=not-sent class=canceled name=untaken agent=agent-1
+		`},
+		{name: "the harness ends a call that came to a server", want: invariant.Violated, why: "told only at 1.02s", story: connected + `
+			1s     s1 call call=a1-1 tool=write agent=agent-1
+			1s     s1 received conn=1 method=tools/call id=5 call=a1-1
+			1.01s  s1 answered conn=1 method=tools/call id=5 call=a1-1
+			1.02s  s1 end call=a1-1 tool=write outcome=not-sent name=untaken agent=agent-1
+		`},
 		{name: "refused at once", want: invariant.Holds, story: `
 			1s     s1 call call=c1 tool=write
 			1s     s1 end call=c1 tool=write outcome=not-sent class=network

@@ -118,6 +118,11 @@ func TestTurns(t *testing.T) {
 	`
 	runCases(t, "I21", []storyCase{
 		{name: "no call", want: invariant.Inconclusive, why: "No call", story: up},
+		{name: "a call of an agent that left in its own instant waits for nothing", want: invariant.Inconclusive, why: "No call", story: up + `
+			1s     s1 call call=a1-1 tool=read agent=agent-1
+			1.01s  s1 end call=a1-1 tool=read outcome=not-sent class=canceled name=untaken agent=agent-1
+			9s     - closing
+		`},
 		{name: "one after the other", plan: one, want: invariant.Holds, story: taken},
 		{name: "a place stays empty", plan: one, want: invariant.Violated, why: "Call c2 of tool write of s1 began at 1.1s and waited for its turn at 2.001s, while 0", story: busy + `
 			2s     s1 end call=c1 tool=write outcome=result
