@@ -153,8 +153,9 @@ func (c *checker) checkUpdate(server string, updateEvent int) {
 	if due >= c.closeTime() || c.isHindered(server, e.T-time.Minute, due) {
 		return
 	}
-	if conn := c.connNumbered(server, e.Conn); conn == nil || conn.Released >= 0 && c.x.Event(conn.Released).T <= due ||
-		conn.Down >= 0 && c.x.Event(conn.Down).T <= due {
+	conn := c.connNumbered(server, e.Conn)
+	if conn == nil || conn.Released >= 0 && c.x.Event(conn.Released).T <= due || conn.Down >= 0 && c.x.Event(conn.Down).T <= due ||
+		c.isUnsubscribing(conn, e.T, due) {
 		return
 	}
 	if _, moved := c.commandIn(c.ownerCommands(server), e.T-2*time.Second, due); moved {
@@ -179,6 +180,23 @@ func (c *checker) checkUpdate(server string, updateEvent int) {
 	c.judged++
 	c.reportViolationAt(due, server, updateEvent, nil, "The server said at %s that the resource has changed to which somebody has subscribed, and who watches was "+
 		"not told by %s.", timeText(e.T), timeText(due))
+}
+
+// isUnsubscribing reports whether a connection was being asked to end the subscription at a time: the last such request before it has no
+// answer yet by then, or one comes until due. Who asks that does not want the update any more.
+func (c *checker) isUnsubscribing(conn *history.ConnRecord, t, due time.Duration) bool {
+	ends := false
+	for _, i := range conn.Events {
+		switch e := c.x.Event(i); {
+		case e.T > due:
+			return ends
+		case e.Kind == history.Received && e.Method == "resources/unsubscribe":
+			ends = true
+		case e.Kind == history.Answered && e.Method == "resources/unsubscribe" && e.T < t-c.skew:
+			ends = false // the server tells no more of it before another subscription
+		}
+	}
+	return ends
 }
 
 // subscribedMeanwhile reports whether the last subscription before t was under way while another caller ended one. The manager

@@ -73,6 +73,24 @@ func TestKept(t *testing.T) {
 			20s    s1 notified conn=1 method=notifications/resources/updated
 			90s    - closing
 		`},
+		{name: "an update is not told while its server is asked to end the subscription", want: invariant.Inconclusive, why: "nothing was read",
+			story: up + `
+			10s    s1 received conn=1 method=resources/subscribe id=4
+			10s    s1 answered conn=1 method=resources/subscribe id=4
+			19.8s  s1 received conn=1 method=resources/unsubscribe id=5
+			20s    s1 notified conn=1 method=notifications/resources/updated
+			20.02s s1 answered conn=1 method=resources/unsubscribe id=5
+			90s    - closing
+		`},
+		{name: "an update is not told of the subscription after the one that has ended", want: invariant.Violated, why: "was not told by 20.15s",
+			story: up + `
+			10s    s1 received conn=1 method=resources/unsubscribe id=4
+			10s    s1 answered conn=1 method=resources/unsubscribe id=4
+			11s    s1 received conn=1 method=resources/subscribe id=5
+			11s    s1 answered conn=1 method=resources/subscribe id=5
+			20s    s1 notified conn=1 method=notifications/resources/updated
+			90s    - closing
+		`},
 		{name: "an update is not told to who has gone", want: invariant.Inconclusive, why: "nothing was read", story: received + `
 			20.01s s1 read call=c1 method=unsubscribe
 			21s    s1 read-end call=c1 method=unsubscribe

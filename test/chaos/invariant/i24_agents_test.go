@@ -44,6 +44,11 @@ func TestAgentsApart(t *testing.T) {
 	})
 }
 
+// ofOneServer is an agent whose view is one server.
+const ofOneServer = `
+	1s - joined agent=agent-1 by=anna epoch=1 name=legacy_http about=s1
+`
+
 func TestAgentsAreAnswered(t *testing.T) {
 	runCases(t, "I25", []storyCase{
 		{name: "one answer each", want: invariant.Holds, story: joinedAgents + `
@@ -61,6 +66,18 @@ func TestAgentsAreAnswered(t *testing.T) {
 			4s - parted agent=agent-2 by=ben epoch=1
 			9m - closing`},
 		{name: "nobody came", want: invariant.Inconclusive, story: `1s s1 open conn=1`},
+		{name: "the server of its view has been removed", want: invariant.Holds, story: ofOneServer + `
+			5s s1 command command=1 method=remove
+			5s s1 done command=1 method=remove
+			6s - asked agent=agent-1 by=anna epoch=1 id=2 method=no/such name=unknown-method
+			6s - replied agent=agent-1 by=anna epoch=1 id=2 method=no/such name=unknown-method code=-32602`},
+		{name: "the server of its view has come back", want: invariant.Violated, why: "with the code -32602, not -32601", story: ofOneServer + `
+			5s s1 command command=1 method=remove
+			5s s1 done command=1 method=remove
+			6s s1 command command=2 method=add
+			7s s1 done command=2 method=add
+			8s - asked agent=agent-1 by=anna epoch=1 id=2 method=no/such name=unknown-method
+			8s - replied agent=agent-1 by=anna epoch=1 id=2 method=no/such name=unknown-method code=-32602`},
 		{name: "another error than the protocol has", want: invariant.Violated, why: "with the code -32603, not -32601", story: joinedAgents + `
 			3s - asked agent=agent-1 by=anna epoch=1 id=2 method=no/such name=unknown-method
 			3s - replied agent=agent-1 by=anna epoch=1 id=2 method=no/such name=unknown-method code=-32603`},
@@ -145,6 +162,20 @@ func TestNothingIsKeptOfAgents(t *testing.T) {
 		2s - replied agent=agent-1 by=anna epoch=1 id=1 method=resources/subscribe about=chaos://s1/one
 	`
 	runCases(t, "I28", []storyCase{
+		{name: "it is ended in the instant of the answer, and begun again", plan: offers, want: invariant.Holds, story: `
+			1s s1 open conn=1
+			1s s1 opened conn=1
+			1s - joined agent=agent-1 by=anna epoch=1
+			2s - asked agent=agent-1 by=anna epoch=1 id=1 method=resources/subscribe about=chaos://s1/one
+			2s s1 received conn=1 method=resources/subscribe id=1
+			3s s1 received conn=1 method=resources/unsubscribe id=2
+			3s s1 answered conn=1 method=resources/subscribe id=1
+			4s s1 answered conn=1 method=resources/unsubscribe id=2
+			5s s1 received conn=1 method=resources/subscribe id=3
+			6s s1 answered conn=1 method=resources/subscribe id=3
+			7s - parted agent=agent-1 by=anna epoch=1
+			8s s1 received conn=1 method=resources/unsubscribe id=4
+			1m - closing`},
 		{name: "the last one ends it", plan: offers, want: invariant.Holds, story: watched + `
 			5s - parted agent=agent-1 by=anna epoch=1
 			5s s1 received conn=1 method=resources/unsubscribe id=2

@@ -49,7 +49,9 @@ func (c *checker) checkReply(s *agentSession, asked, replied int) {
 	q, r := c.x.Event(asked), c.x.Event(replied)
 	// Of a view of one server nobody knows which tools it has while it is away: such a call is not sent, and that is said.
 	notSent := q.Name == "unknown-tool" && s.view != "" && r.Outcome == messages.OutcomeNotSent
-	if want := wrongRequests[q.Name]; want != 0 && r.Code != want && !notSent {
+	// A view of a server that has been removed refuses every request alike.
+	isAway := r.Code == -32602 && s.view != "" && c.mayBeAbsent(s.view, q.T, r.T)
+	if want := wrongRequests[q.Name]; want != 0 && r.Code != want && !notSent && !isAway {
 		c.reportViolation("", replied, []int{asked}, "%s sent what is wrong (%s), and was answered at %s with the code %d, not %d.", s.agent, q.Name,
 			timeText(r.T), r.Code, want)
 	}
@@ -85,4 +87,20 @@ func (c *checker) answerBound(q *history.Event) time.Duration {
 		}
 	}
 	return q.T + agentAnswerBound + c.slack
+}
+
+// mayBeAbsent reports whether a server may have been out of the configuration at any time of a stretch: it was removed, and no command that
+// adds it, given after that, had been answered before the stretch. Two commands of one instant come in either order.
+func (c *checker) mayBeAbsent(server string, from, to time.Duration) bool {
+	absent, removed := false, time.Duration(0)
+	for _, a := range c.ownerCommands(server) {
+		switch {
+		case a.begin > to+c.instantBound():
+		case a.action == "remove":
+			absent, removed = true, a.begin
+		case (a.action == "add" || a.action == "respec") && a.answered && !a.refused && a.begin > removed+c.instantBound() && a.end < from-c.skew:
+			absent = false
+		}
+	}
+	return absent
 }

@@ -61,10 +61,13 @@ func (c *checker) checkSubscriptions(server string, sessions []*agentSession) {
 	uri := "chaos://" + server + "/one"
 	for _, conn := range c.x.Conns(server) {
 		last, stands := -1, false
+		// asked are the requests to subscribe after which none to end it has come. A request to end it may come in the instant of the answer,
+		// which the record then holds after it.
+		asked := map[string]bool{}
 		for _, i := range conn.Events {
 			e := c.x.Event(i)
 			// What its agent takes back before the answer stands nowhere.
-			if e.Kind == history.Answered && e.Method == "resources/subscribe" && e.Code == 0 {
+			if e.Kind == history.Answered && e.Method == "resources/subscribe" && e.Code == 0 && asked[e.ID] {
 				last, stands = i, true
 			}
 			if e.Kind != history.Received {
@@ -77,8 +80,10 @@ func (c *checker) checkSubscriptions(server string, sessions []*agentSession) {
 					c.reportViolation(server, i, []int{last}, "The server was asked at %s to watch what it had been asked to watch at %s on the same connection, "+
 						"and not to end that.", timeText(e.T), timeText(c.x.Event(last).T))
 				}
+				asked[e.ID] = true
 			case "resources/unsubscribe":
 				last, stands = i, false
+				clear(asked)
 			}
 		}
 		if !stands {
