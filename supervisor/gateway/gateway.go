@@ -131,8 +131,35 @@ func (g *Gateway) Ready() bool {
 	return true
 }
 
-// startWait is how long an agent that comes while servers start waits for them: many agents list once.
-const startWait = 300 * time.Millisecond
+const (
+	// startWait is how long an agent that comes while servers start waits for them: many agents list once. The wait begins when that of
+	// the agent does: see serve.Session.Began.
+	startWait = 300 * time.Millisecond
+	// leastStartWait is what an agent waits at least, also if starting the daemon took all of startWait. A program of this machine has
+	// started and listed its tools in that time, a person does not notice it, and an agent that lists once keeps an empty list for good.
+	leastStartWait = 50 * time.Millisecond
+	// aroundWait is the part of startWait that an agent whose beginning is known needs before and after the wait: for the program that
+	// it has started to begin, and for the list to reach it.
+	aroundWait = 30 * time.Millisecond
+)
+
+// firstListWait returns how long an agent waits now that began to wait at some time; zero if that is not known.
+func firstListWait(began, now time.Time) time.Duration {
+	if began.IsZero() {
+		return startWait
+	}
+	return min(max(startWait-aroundWait-now.Sub(began), leastStartWait), startWait)
+}
+
+// awaitFirstList waits for servers that start, unless their tools are remembered. What is not there by then comes with a notice.
+func (g *Gateway) awaitFirstList(s *serve.Session) {
+	if g.Ready() || g.knowsAll() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), firstListWait(s.Began, time.Now()))
+	defer cancel()
+	_ = g.all.Settled(ctx) // its error is that the time has passed
+}
 
 // firstAttemptsWait bounds the wait for servers that start, where one of them may have what an agent names: one that is silent delays no
 // more than this.
@@ -156,11 +183,7 @@ func (g *Gateway) Describe(s *serve.Session) (serve.Description, *serve.Error) {
 	if e != nil {
 		return serve.Description{}, e
 	}
-	if !g.Ready() && !g.knowsAll() {
-		ctx, cancel := context.WithTimeout(context.Background(), startWait)
-		_ = g.all.Settled(ctx) // what is not there by then comes with a notice
-		cancel()
-	}
+	g.awaitFirstList(s)
 	if !s.Modern {
 		v.addSession(s)
 	}

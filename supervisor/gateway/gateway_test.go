@@ -439,6 +439,45 @@ func TestTheToolsOfADeadServerAreGone(t *testing.T) {
 	})
 }
 
+// An agent waits for servers that start from when it began to wait: what was needed to start the gateway counts. A rest is left for the
+// servers in any case, and what is said of the beginning never makes the wait longer.
+func TestTheFirstListWaitsFromTheAgentsBeginning(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		silent := supervisortest.NewServer("silent", text("read"))
+		silent.SetSilent(true)
+		cfg := supervisortest.AddTo(supervisor.Config{}, silent)
+		m, err := supervisor.Start(t.Context(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g := gateway.New(gateway.Config{Manager: m})
+		for waited, want := range map[time.Duration]time.Duration{
+			0: 270 * time.Millisecond, 120 * time.Millisecond: 150 * time.Millisecond, 219 * time.Millisecond: 51 * time.Millisecond,
+			time.Hour: 50 * time.Millisecond, -time.Hour: 300 * time.Millisecond,
+		} {
+			for _, line := range []string{
+				`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}`,
+				`{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
+					`"io.modelcontextprotocol/clientCapabilities":{}}}}`,
+			} {
+				begin := time.Now()
+				var out strings.Builder
+				err := serve.Stdio(t.Context(), serve.Options{Service: g, Began: begin.Add(-waited)}, serve.Principal{}, serve.Path{},
+					strings.NewReader(line+"\n"), &out)
+				if took := time.Since(begin); took != want || err != nil || !strings.Contains(out.String(), `"capabilities"`) {
+					t.Errorf("after a wait of %s it took %s, not %s: %s %v", waited, took, want, out.String(), err)
+				}
+			}
+		}
+		begin := time.Now()
+		if _, e := g.Describe(&serve.Session{}); e != nil || time.Since(begin) != 300*time.Millisecond {
+			t.Errorf("an agent that does not say when it began waited for %s: %v", time.Since(begin), e)
+		}
+		g.Close()
+		_ = m.Close(t.Context()) // the silent one is cut
+	})
+}
+
 // An agent that names a prompt or a resource while the servers start gets it: what is in no list yet is waited for, and a silent server
 // delays the answer for a bounded time.
 func TestReadsWaitForServersThatStart(t *testing.T) {

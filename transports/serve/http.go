@@ -34,6 +34,9 @@ type Options struct {
 	SessionIdle time.Duration
 	// KeepAlive is the time without an event after which a line that means nothing is sent, 15 s if 0.
 	KeepAlive time.Duration
+	// Began counts for Stdio: when its agent began to wait for the first answer, which is before Stdio is called where something
+	// had to be started for it. Zero if that is not known.
+	Began time.Time
 }
 
 // withDefaults returns o with each zero bound replaced.

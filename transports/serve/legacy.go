@@ -81,7 +81,8 @@ func (h *Handler) session(w http.ResponseWriter, r *http.Request, p Principal, p
 
 // initialize opens a session.
 func (h *Handler) initialize(w http.ResponseWriter, p Principal, path Path, m *message) {
-	s, result, e := openSession(h.o.Service, p, path, m)
+	s := &Session{Principal: p, Path: path}
+	result, e := openSession(h.o.Service, s, m)
 	if e != nil {
 		writeError(w, m.id, e)
 		return
@@ -95,16 +96,16 @@ func (h *Handler) initialize(w http.ResponseWriter, p Principal, path Path, m *m
 	writeJSON(w, http.StatusOK, appendResult(nil, m.id, result))
 }
 
-// openSession makes the session of an initialize, and its answer.
+// openSession opens a new session with its initialize, and returns the answer.
 //
 // 2025-11-25: "If the server supports the requested protocol version, it MUST respond with the same version. Otherwise, the server
 // MUST respond with another protocol version it supports. This SHOULD be the latest version supported by the server."
-func openSession(service Service, p Principal, path Path, m *message) (*Session, []byte, *Error) {
+func openSession(service Service, s *Session, m *message) ([]byte, *Error) {
 	wanted, _ := rawjson.Text(rawjson.Member(m.params, "protocolVersion"))
 	if wanted == "" {
-		return nil, nil, InvalidParams("initialize names no protocolVersion")
+		return nil, InvalidParams("initialize names no protocolVersion")
 	}
-	s := &Session{Principal: p, Path: path, Version: legacyVersions[0]}
+	s.Version = legacyVersions[0]
 	if slices.Contains(legacyVersions, wanted) {
 		s.Version = wanted
 	}
@@ -112,7 +113,7 @@ func openSession(service Service, p Principal, path Path, m *message) (*Session,
 	s.ClientInfo = bytes.Clone(objectOrNil(rawjson.Member(m.params, "clientInfo")))
 	d, e := service.Describe(s)
 	if e != nil {
-		return nil, nil, e
+		return nil, e
 	}
 	b := append([]byte(`{"protocolVersion":"`), s.Version...)
 	b = append(b, `","capabilities":`...)
@@ -122,7 +123,7 @@ func openSession(service Service, p Principal, path Path, m *message) (*Session,
 	if d.Instructions != "" {
 		b = rawjson.AppendText(append(b, `,"instructions":`...), d.Instructions)
 	}
-	return s, append(b, '}'), nil
+	return append(b, '}'), nil
 }
 
 func objectOrNil(value []byte) []byte {

@@ -28,6 +28,8 @@ type Session struct {
 	Version string
 	// Capabilities and ClientInfo are the agent's own words, objects or nil.
 	Capabilities, ClientInfo []byte
+	// Began is when the agent began to wait for its first answer, by Options.Began; zero if that is not known.
+	Began time.Time
 	// State is the service's own, which Describe may set.
 	State any
 

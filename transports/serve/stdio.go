@@ -10,7 +10,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 )
 
-// Stdio serves one agent on lines, in both eras, until in ends or ctx does. Of the options, MaxBody and MaxRequests count. After
+// Stdio serves one agent on lines, in both eras, until in ends or ctx does. Of the options, MaxBody, MaxRequests and Began count. After
 // the end of in every request is still answered, but nobody can be asked: questions are refused. It returns when every request has ended;
 // the error is that of reading or writing.
 func Stdio(ctx context.Context, o Options, p Principal, path Path, in io.Reader, out io.Writer) error {
@@ -19,7 +19,7 @@ func Stdio(ctx context.Context, o Options, p Principal, path Path, in io.Reader,
 	o = o.withDefaults()
 	c := &lineConn{o: o, ctx: ctx, closing: make(chan struct{}), out: newLineStream(out, cancel), turns: make(chan struct{}, o.MaxRequests)}
 	p.credential = newCredential() // nobody else comes by these lines
-	c.session = &Session{Principal: p, Path: path}
+	c.session = &Session{Principal: p, Path: path, Began: o.Began}
 	c.session.stream = c.out
 	defer func() {
 		cancel()
@@ -162,7 +162,7 @@ func (c *lineConn) acceptRequest(m *message) (r *Request, result []byte, e *Erro
 	case rawjson.Member(m.meta, metaVersion) != nil:
 		// The requests of the modern era share the session of the connection, for their ids; what each says of itself stays
 		// with it.
-		s := &Session{Principal: c.session.Principal, Path: c.session.Path, Modern: true}
+		s := &Session{Principal: c.session.Principal, Path: c.session.Path, Began: c.session.Began, Modern: true}
 		if r, e = newModernRequest(s, m); e != nil {
 			return nil, nil, e
 		}
@@ -174,7 +174,8 @@ func (c *lineConn) acceptRequest(m *message) (r *Request, result []byte, e *Erro
 		if c.initialized {
 			return nil, nil, &Error{Code: CodeInvalidRequest, Message: "the session is initialized already"}
 		}
-		s, result, e := openSession(c.o.Service, c.session.Principal, c.session.Path, m)
+		s := &Session{Principal: c.session.Principal, Path: c.session.Path, Began: c.session.Began}
+		result, e := openSession(c.o.Service, s, m)
 		if e != nil {
 			return nil, nil, e
 		}

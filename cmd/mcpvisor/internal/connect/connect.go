@@ -48,6 +48,9 @@ const (
 	lastAnswers = 30 * time.Second
 )
 
+// programStart is when the agent began to wait for its servers: it has started this program.
+var programStart = time.Now()
+
 // NewConnect returns the command "connect".
 func NewConnect(o *cli.Options) *cobra.Command {
 	var dir string
@@ -112,8 +115,8 @@ func runConnect(ctx context.Context, o *cli.Options, dir string) error {
 		return exit.With(exit.Usage, fmt.Sprintf("--project: %s is no directory", messages.Line(dir, 0)))
 	}
 	c := &carrier{in: o.In, out: o.Out, warn: func(text string) { fmt.Fprintln(o.Err, "mcpvisor: "+text) }}
-	c.dial = func(ctx context.Context) (net.Conn, *bufio.Reader, []string, error) {
-		return client.Dial(ctx, dir, os.LookupEnv)
+	c.dial = func(ctx context.Context, began time.Time) (net.Conn, *bufio.Reader, []string, error) {
+		return client.Dial(ctx, client.Wish{Dir: dir, Began: began, Lookup: os.LookupEnv})
 	}
 	return c.carryLines(ctx)
 }
@@ -123,7 +126,8 @@ type carrier struct {
 	in   io.Reader
 	out  io.Writer
 	warn func(text string)
-	dial func(ctx context.Context) (net.Conn, *bufio.Reader, []string, error)
+	// dial finds a daemon; began is when the agent began to wait for one.
+	dial func(ctx context.Context, began time.Time) (net.Conn, *bufio.Reader, []string, error)
 
 	bridge bridge
 	// conn, outbox and fromDaemon belong to the present daemon; nil without one.
@@ -154,7 +158,9 @@ func (c *carrier) carryLines(ctx context.Context) error {
 		_ = readLines(ctx, bufio.NewReaderSize(c.in, 64<<10), fromAgent)
 	}()
 	dials := make(chan dialed, 1)
+	began := programStart
 	attempt := func(after time.Duration) {
+		began := began
 		go func() {
 			t := time.NewTimer(after)
 			defer t.Stop()
@@ -164,7 +170,7 @@ func (c *carrier) carryLines(ctx context.Context) error {
 			case <-t.C:
 			}
 			var d dialed
-			d.conn, d.r, d.notes, d.err = c.dial(ctx)
+			d.conn, d.r, d.notes, d.err = c.dial(ctx, began)
 			dials <- d // there is room: one attempt is made at a time
 		}()
 	}
@@ -197,6 +203,7 @@ func (c *carrier) carryLines(ctx context.Context) error {
 				if fromAgent == nil && len(c.bridge.open) == 0 {
 					return c.writeLines(out)
 				}
+				began = time.Now()
 				attempt(0)
 				break
 			}

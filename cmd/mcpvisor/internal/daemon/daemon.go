@@ -306,6 +306,7 @@ func (d *daemon) serveBridge(ctx context.Context, b *bridgeConn, examine func(co
 	if err := client.ReadLine(r, &h); err != nil {
 		return nil // it has said nothing that could be answered
 	}
+	began := beganWaiting(h, time.Now())
 	// A bridge of a newer program does not talk to an older daemon: that one ends, and the bridge starts its own.
 	if h.Action == client.ActionEnd || h.Built > d.built && d.built != 0 {
 		_ = client.WriteLine(b.Conn, client.Welcome{Protocol: client.Protocol, PID: os.Getpid(), Draining: true})
@@ -353,8 +354,17 @@ func (d *daemon) serveBridge(ctx context.Context, b *bridgeConn, examine func(co
 	}
 	b.greeted()
 	// An agent that goes, in whatever way, is no failure of the daemon.
-	_ = serve.Stdio(ctx, serve.Options{Service: served.gateway}, serve.Principal{Name: audit.User()}, serve.Path{}, &drainReader{r: r}, b)
+	_ = serve.Stdio(ctx, serve.Options{Service: served.gateway, Began: began}, serve.Principal{Name: audit.User()}, serve.Path{}, &drainReader{r: r}, b)
 	return nil
+}
+
+// beganWaiting returns when the agent of a bridge began to wait, whose hello has come now; zero if it did not say.
+func beganWaiting(h client.Hello, now time.Time) time.Time {
+	const most = time.Hour // longer ones mean the same, and a hostile one must not overflow
+	if h.Waited <= 0 {
+		return time.Time{}
+	}
+	return now.Add(-min(time.Duration(min(h.Waited, most.Milliseconds()))*time.Millisecond, most))
 }
 
 // serveAttached keeps the servers for a command until that ends its side, and tells it then what becomes of the daemon; at the end of the

@@ -65,6 +65,9 @@ type Hello struct {
 	Action string `json:"action,omitempty"`
 	// Dir is the directory in which the agent works.
 	Dir string `json:"dir,omitempty"`
+	// Waited is how long the agent has waited for its servers, in milliseconds: from the start of the bridge, or from the end of the
+	// daemon before. It is a duration, because a clock may be set meanwhile; 0 if the agent does not wait.
+	Waited int64 `json:"waited,omitempty"`
 	// Ends says that the daemon ends with this connection, unless somebody else uses it then: its peer has started it.
 	Ends bool `json:"ends,omitempty"`
 }
@@ -153,6 +156,9 @@ func (d *dialer) introduce(conn net.Conn) (*bufio.Reader, []string, error) {
 	r := bufio.NewReaderSize(conn, 64<<10)
 	h := ownHello()
 	h.Action, h.Dir, h.Ends = d.action, d.dir, d.started
+	if !d.began.IsZero() {
+		h.Waited = max(time.Since(d.began).Milliseconds(), 1)
+	}
 	var answer Welcome
 	if err := exchangeLines(conn, r, h, &answer); err != nil {
 		return nil, nil, err

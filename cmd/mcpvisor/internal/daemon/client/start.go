@@ -32,10 +32,20 @@ const (
 	CloseTime = 10 * time.Second
 )
 
-// Dial connects to the daemon of this user for the servers of a directory, and starts a daemon if there is none. lookup gives the
-// variables that the daemon asks for. The reader has what the daemon sends; notes are for the person.
-func Dial(ctx context.Context, dir string, lookup func(string) (string, bool)) (conn net.Conn, r *bufio.Reader, notes []string, err error) {
-	d := dialer{action: ActionServe, dir: dir, lookup: lookup, mayStart: true}
+// Wish says what a bridge wants of the daemon.
+type Wish struct {
+	// Dir is the directory whose servers are wanted.
+	Dir string
+	// Began is when the agent began to wait for them; zero if it does not wait.
+	Began time.Time
+	// Lookup gives the variables that the daemon asks for.
+	Lookup func(string) (string, bool)
+}
+
+// Dial connects to the daemon of this user, and starts a daemon if there is none. The reader has what the daemon sends; notes are for the
+// person.
+func Dial(ctx context.Context, w Wish) (conn net.Conn, r *bufio.Reader, notes []string, err error) {
+	d := dialer{action: ActionServe, dir: w.Dir, began: w.Began, lookup: w.Lookup, mayStart: true}
 	return d.dial(ctx)
 }
 
@@ -52,6 +62,7 @@ func Hold(ctx context.Context, dir string, lookup func(string) (string, bool)) (
 // dialer finds a daemon for one purpose.
 type dialer struct {
 	action, dir string
+	began       time.Time
 	lookup      func(string) (string, bool)
 	// mayStart says that a daemon is started if there is none; started that this was done.
 	mayStart, started bool

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// runtimeDir returns the runtime directory of the place.
+func (p *place) runtimeDir() string {
+	for _, v := range p.env {
+		if dir, ok := strings.CutPrefix(v, "XDG_RUNTIME_DIR="); ok {
+			return dir
+		}
+	}
+	return ""
+}
+
+// initializeTime greets the daemon as a bridge does whose agent has waited for some milliseconds, and returns how long the answer to
+// initialize takes after that.
+func (p *place) initializeTime(waited int) time.Duration {
+	p.t.Helper()
+	conn, err := net.Dial("unix", filepath.Join(p.runtimeDir(), "mcpvisor", "daemon.sock"))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(patience))
+	r := bufio.NewReader(conn)
+	exchange := func(line string) map[string]any {
+		if _, err := fmt.Fprintln(conn, line); err != nil {
+			p.t.Fatal(err)
+		}
+		text, err := r.ReadBytes('\n')
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		var m map[string]any
+		if err := json.Unmarshal(text, &m); err != nil || m["error"] != nil {
+			p.t.Fatalf("%v: %s", err, text)
+		}
+		return m
+	}
+	exchange(fmt.Sprintf(`{"protocol":1,"version":"test","dir":%q,"waited":%d}`, p.dir, waited))
+	exchange(`{"env":{}}`)
+	begin := time.Now()
+	exchange(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}`)
+	return time.Since(begin)
+}
+
+// TestTheStartOfTheDaemonCounts has a server that never answers. An agent that has waited for its daemon already waits only a rest of
+// time for the server, one that has not waits 300 ms.
+func TestTheStartOfTheDaemonCounts(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, "")
+	script := filepath.Join(p.home, "silent.sh")
+	if err := os.WriteFile(script, []byte("#!/bin/sh\nexec sleep 1000\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	p.userServers(`{"mcpServers": {"silent": {"command": "` + script + `", "timeout": 600000}}}`)
+	a := p.agent()
+	if took := p.initializeTime(0); took < 300*time.Millisecond {
+		t.Errorf("an agent that has not waited got its answer after %s", took)
+	}
+	least := patience
+	for range 20 { // a busy machine delays some
+		if least = min(least, p.initializeTime(10_000)); least < 250*time.Millisecond {
+			break
+		}
+	}
+	if least >= 250*time.Millisecond {
+		t.Errorf("an agent that had waited for 10 s waited for %s more", least)
+	}
+	a.ends()
+	if out, err := p.command("down").CombinedOutput(); err != nil {
+		t.Errorf("down: %v: %s", err, out)
+	}
+}
