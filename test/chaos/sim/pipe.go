@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"os"
 	"slices"
 
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -203,8 +204,14 @@ func (c *pipe) stopRemote() {
 	}
 }
 
-// Work implements transports.ProcessConn. The processes of most servers tell nothing, as on a system without such numbers.
+// Work implements transports.ProcessConn. The processes of most servers tell nothing, as on a system without such numbers, and one that
+// has ended tells nothing any more.
 func (c *pipe) Work() (procinfo.Usage, error) {
+	select {
+	case <-c.remoteExited:
+		return procinfo.Usage{}, os.ErrProcessDone
+	default:
+	}
 	used, known := c.usageNow()
 	if !known {
 		return procinfo.Usage{}, procinfo.ErrUnknown
