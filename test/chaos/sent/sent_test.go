@@ -64,9 +64,10 @@ type story struct {
 }
 
 var (
-	stdio = scenario.Server{Name: "s", Kind: messages.Stdio}
-	web   = scenario.Server{Name: "s", Kind: messages.HTTP}
-	tasks = scenario.Server{Name: "s", Kind: messages.Stdio, Tasks: scenario.TasksRequired}
+	stdio    = scenario.Server{Name: "s", Kind: messages.Stdio}
+	web      = scenario.Server{Name: "s", Kind: messages.HTTP}
+	tasks    = scenario.Server{Name: "s", Kind: messages.Stdio, Tasks: scenario.TasksRequired}
+	webTasks = scenario.Server{Name: "s", Kind: messages.HTTP, Tasks: scenario.TasksRequired}
 	// A question may only be asked by a server with offers.
 	modernTasks = scenario.Server{Name: "s", Kind: messages.Stdio, Era: messages.EraModern, Tasks: scenario.TasksRequired, Offers: true}
 	modernWeb   = scenario.Server{Name: "s", Kind: messages.HTTP, Era: messages.EraModern, Tasks: scenario.TasksRequired}
@@ -284,6 +285,25 @@ var (
 			> {"jsonrpc":"2.0","id":3,"method":"tasks/get","params":{"taskId":"k"}}
 			< {"jsonrpc":"2.0","id":3,"result":{"taskId":"k","status":"working","pollInterval":400}}
 			> {"jsonrpc":"2.0","id":4,"method":"tasks/get","params":{"taskId":"k"}}`, "wants to be asked every 400ms"},
+		{"a poll upon a hint that is refused for its credentials comes again", webTasks, `> INIT
+			< INIT
+			> WEB
+			> Mcp-Protocol-Version=2025-11-25 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"t","task":{}}}
+			< {"jsonrpc":"2.0","id":2,"result":{"task":{"taskId":"k","status":"working","pollInterval":400}}}
+			< {"jsonrpc":"2.0","method":"notifications/tasks/status","params":{"taskId":"k","status":"completed"}}
+			> Mcp-Protocol-Version=2025-11-25 {"jsonrpc":"2.0","id":3,"method":"tasks/get","params":{"taskId":"k"}}
+			refuse 3 401
+			> Mcp-Protocol-Version=2025-11-25 {"jsonrpc":"2.0","id":3,"method":"tasks/get","params":{"taskId":"k"}}`, ""},
+		{"a poll without a hint that is refused may not hurry", webTasks, `> INIT
+			< INIT
+			> WEB
+			> Mcp-Protocol-Version=2025-11-25 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"t","task":{}}}
+			< {"jsonrpc":"2.0","id":2,"result":{"task":{"taskId":"k","status":"working","pollInterval":400}}}
+			wait 500ms
+			> Mcp-Protocol-Version=2025-11-25 {"jsonrpc":"2.0","id":3,"method":"tasks/get","params":{"taskId":"k"}}
+			< {"jsonrpc":"2.0","id":3,"result":{"taskId":"k","status":"working","pollInterval":400}}
+			> Mcp-Protocol-Version=2025-11-25 {"jsonrpc":"2.0","id":4,"method":"tasks/get","params":{"taskId":"k"}}
+			refuse 4 401`, "wants to be asked every 400ms"},
 		{"a hint that comes while a poll is under way", tasks, begun + `
 			> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"t","task":{}}}
 			< {"jsonrpc":"2.0","id":2,"result":{"task":{"taskId":"k","status":"working","pollInterval":400}}}

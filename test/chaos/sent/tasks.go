@@ -192,6 +192,7 @@ func (c *conversation) receiveTaskRequest(now time.Duration, m *message, r *requ
 			t.listed--
 			t.besides++
 			r.onDemand = true
+			r.takeBacks = append(r.takeBacks, func() { t.listed++ })
 			return
 		case t.hasEnded(now):
 			c.reportProblem("it was asked for the task %s again, after it had told of its end", r.task)
@@ -202,14 +203,19 @@ func (c *conversation) receiveTaskRequest(now time.Duration, m *message, r *requ
 		case t.open > 1:
 			c.reportProblem("it was asked for the task %s while it was asked for it already", r.task)
 		}
-		// A hint that comes while this request is under way may be of later than its answer, and allows another one.
-		t.hinted = false
+		// A hint that comes while this request is under way may be of later than its answer, and allows another one. A request that the
+		// server refuses for its credentials has not used the hint up: it comes again at once.
+		if t.hinted {
+			t.hinted = false
+			r.takeBacks = append(r.takeBacks, func() { t.hinted = true })
+		}
 	case "tasks/update":
 		c.receiveTaskInput(m, r, t)
 	case "tasks/result":
 		switch {
 		case t.fetched && t.listedResults > 0:
 			t.listedResults--
+			r.takeBacks = append(r.takeBacks, func() { t.listedResults++ })
 		case t.fetched:
 			c.reportProblem("it was asked for the result of the task %s again", r.task)
 		}
