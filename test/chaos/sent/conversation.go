@@ -323,6 +323,10 @@ func (c *conversation) observeResult(at time.Duration, r *request, result map[st
 		return
 	case "server/discover":
 		c.discovered = true
+		// The refusal of an initialize that the client sent beside it, and that came a moment before, has ended nothing.
+		if c.version == "" && !c.lost {
+			c.ended = false
+		}
 		return
 	case "tools/list", "resources/list", "resources/templates/list", "prompts/list":
 		c.observeList(r.method, result["nextCursor"])

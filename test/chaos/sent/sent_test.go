@@ -285,6 +285,18 @@ var (
 			> {"jsonrpc":"2.0","id":3,"method":"tasks/get","params":{"taskId":"k"}}
 			< {"jsonrpc":"2.0","id":3,"result":{"taskId":"k","status":"working","pollInterval":400}}
 			> {"jsonrpc":"2.0","id":4,"method":"tasks/get","params":{"taskId":"k"}}`, "wants to be asked every 400ms"},
+		{"a task after an initialize that was refused a moment before server/discover was answered", webTasks, `
+			> Mcp-Protocol-Version=2026-07-28 Mcp-Method=server/discover {"jsonrpc":"2.0","id":1,"method":"server/discover","params":{META}}
+			wait 1s
+			> {"jsonrpc":"2.0","id":2,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}
+			refuse 2 400
+			< {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","supportedVersions":["2026-07-28"]}}
+			> Mcp-Protocol-Version=2026-07-28 Mcp-Method=tools/call Mcp-Name=t {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"t",META}}
+			< {"jsonrpc":"2.0","id":3,"result":{"resultType":"task","taskId":"k","status":"working","pollIntervalMs":400}}
+			wait 500ms
+			> Mcp-Protocol-Version=2026-07-28 Mcp-Method=server/discover {"jsonrpc":"2.0","id":4,"method":"server/discover","params":{META}}
+			< {"jsonrpc":"2.0","id":4,"result":{"resultType":"complete","supportedVersions":["2026-07-28"]}}
+			> Mcp-Protocol-Version=2026-07-28 Mcp-Method=tasks/get Mcp-Name=k {"jsonrpc":"2.0","id":5,"method":"tasks/get","params":{"taskId":"k",META}}`, ""},
 		{"a poll upon a hint that is refused for its credentials comes again", webTasks, `> INIT
 			< INIT
 			> WEB
