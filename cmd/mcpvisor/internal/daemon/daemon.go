@@ -347,12 +347,14 @@ func (d *daemon) serveBridge(ctx context.Context, b *bridgeConn, examine func(co
 	if h.Action == client.ActionHold {
 		return nil
 	}
-	_ = b.SetDeadline(time.Time{})
 	if h.Action == client.ActionAttach {
+		b.beginServing(false)
 		d.serveAttached(b, r, h.Ends)
 		return nil
 	}
-	b.greeted()
+	if !b.beginServing(true) {
+		return nil // the bridge looks for the next daemon
+	}
 	// An agent that goes, in whatever way, is no failure of the daemon.
 	_ = serve.Stdio(ctx, serve.Options{Service: served.gateway, Began: began}, serve.Principal{Name: audit.User()}, serve.Path{}, &drainReader{r: r}, b)
 	return nil
@@ -388,8 +390,8 @@ func (d *daemon) serveAttached(b *bridgeConn, r io.Reader, ends bool) {
 	_ = client.WriteLine(b.Conn, client.Welcome{Protocol: client.Protocol, PID: os.Getpid(), Ready: true})
 }
 
-// drainBridges ends the daemon for its bridges, replaced in favour of another one: none is accepted any more, those that are there send nothing more, and what they have sent
-// is answered within drainTime.
+// drainBridges ends the daemon for its bridges, replaced in favour of another one: none is accepted any more, those that are there send
+// nothing more, and what they have sent is answered within drainTime. An agent that does not read then loses what it was sent.
 func (d *daemon) drainBridges(replaced bool) {
 	d.mu.Lock()
 	d.ending, d.replaced = true, replaced
@@ -400,10 +402,13 @@ func (d *daemon) drainBridges(replaced bool) {
 	}
 	d.mu.Unlock()
 	d.listener.StopListening()
-	for _, b := range all {
-		b.announceEnd()
-	}
 	deadline := time.Now().Add(drainTime)
+	for _, b := range all {
+		go func() { // it ends at the deadline at the latest
+			defer d.recoverPanic()
+			b.announceEnd(deadline)
+		}()
+	}
 	for time.Now().Before(deadline) && d.countBridges() > 0 {
 		time.Sleep(10 * time.Millisecond)
 	}
@@ -419,35 +424,49 @@ func (d *daemon) countBridges() int {
 // bridgeConn is the connection to a bridge. Writes of whole lines do not mix.
 type bridgeConn struct {
 	net.Conn
+	// writing is held during a write, which lasts as long as the agent does not read.
+	writing sync.Mutex
+
+	// mu guards the fields below, and who sets the deadlines.
 	mu sync.Mutex
-	// served says that messages are passed on.
-	served bool
+	// passing says that messages are passed on, ending that the end of the daemon has been announced.
+	passing, ending bool
 }
 
 // Write writes whole lines.
 func (b *bridgeConn) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	b.writing.Lock()
+	defer b.writing.Unlock()
 	return b.Conn.Write(p)
 }
 
-// greeted says that messages are passed on from now on.
-func (b *bridgeConn) greeted() {
+// beginServing ends the time for the greeting; passing says that messages are passed on from now on. It reports false, and the deadlines
+// stay, if the daemon has begun to end meanwhile.
+func (b *bridgeConn) beginServing(passing bool) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.served = true
+	if b.ending {
+		return false
+	}
+	b.passing = passing
+	_ = b.SetDeadline(time.Time{})
+	return true
 }
 
-// announceEnd tells the bridge to send nothing more; one that is still greeting is cut.
-func (b *bridgeConn) announceEnd() {
+// announceEnd tells the bridge to send nothing more; one that is still greeting, or to which no messages are passed on, is read no more.
+// From the deadline on, nothing is written: a write that waits for an agent which does not read fails then.
+func (b *bridgeConn) announceEnd(deadline time.Time) {
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	if !b.served {
+	b.ending = true
+	_ = b.SetWriteDeadline(deadline)
+	passing := b.passing
+	if !passing {
 		_ = b.SetReadDeadline(time.Unix(1, 0))
-		return
 	}
-	_ = b.SetWriteDeadline(time.Now().Add(drainTime))
-	_, _ = b.Conn.Write([]byte(client.DrainLine + "\n")) // a bridge that has gone needs no notice
+	b.mu.Unlock()
+	if passing {
+		_, _ = b.Write([]byte(client.DrainLine + "\n")) // a bridge that has gone needs no notice
+	}
 }
 
 // drainReader ends where the bridge confirms that it sends nothing more.
