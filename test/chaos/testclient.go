@@ -17,7 +17,6 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/invariant"
 	"github.com/mcpvisor/mcpvisor/test/chaos/report"
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
-	"github.com/mcpvisor/mcpvisor/test/chaos/shrink"
 )
 
 // These are the types that a test of one's own client names; see package client.
@@ -207,7 +206,9 @@ func (s *settings) playDay(t *testing.T, dial Dial, day scenario.Scenario, oneFa
 		t.Skip(c.Skipped)
 	}
 	if !oneFault && frozen == nil {
-		run = s.shrinkDay(t.Context(), dial, day, run)
+		run = shrinkDay(t.Context(), day, run, func(ctx context.Context, day scenario.Scenario) (*history.History, []invariant.Verdict, error) {
+			return s.runDay(ctx, dial, day)
+		})
 	}
 	var text strings.Builder
 	if s.junit != "" {
@@ -251,47 +252,4 @@ func violatedOf(all []invariant.Verdict) (some []invariant.Verdict) {
 		}
 	}
 	return some
-}
-
-const (
-	// shrinkTries and shrinkTime bound the search for a smaller day.
-	shrinkTries = 200
-	shrinkTime  = 15 * time.Second
-)
-
-// shrinkDay returns the run of the smallest day that it finds in which the same is seen wrong. A day that hangs is not tried again.
-func (s *settings) shrinkDay(ctx context.Context, dial Dial, day scenario.Scenario, run report.Run) report.Run {
-	first := ""
-	for _, v := range run.Verdicts {
-		if v.Answer == invariant.Violated && first == "" {
-			first = v.ID
-		}
-	}
-	if first == history.Hung {
-		return run
-	}
-	ctx, cancel := context.WithTimeout(ctx, shrinkTime)
-	defer cancel()
-	violated := func(ctx context.Context, smaller scenario.Scenario) bool {
-		_, verdicts, err := s.runDay(ctx, dial, smaller)
-		if err != nil {
-			return false
-		}
-		for _, v := range verdicts {
-			if v.ID == first && v.Answer == invariant.Violated {
-				return true
-			}
-		}
-		return false
-	}
-	small, stats := shrink.Shrink(ctx, day, violated, shrink.Options{Tries: shrinkTries})
-	if stats.Kept == 0 {
-		return run
-	}
-	h, verdicts, err := s.runDay(context.WithoutCancel(ctx), dial, small)
-	if err != nil || report.Overall(violatedOf(verdicts)) != invariant.Violated {
-		return run
-	}
-	return report.Run{History: h, Verdicts: verdicts, Started: run.Started, Took: run.Took, Command: run.Command,
-		Found: &report.Found{Scenario: day, Command: run.Command}}
 }
