@@ -104,6 +104,10 @@ func (v *View) Reason() string {
 			return fmt.Sprintf("%s, parked%s", class, at("probe"))
 		case s.Retry == messages.RetryNever:
 			return fmt.Sprintf("%s, not retried", class)
+		case s.Retry == "":
+			// The restart policy decides when the failed attempt has released its process or socket, which may take seconds. A
+			// reader who finds no next attempt must not conclude that there will be none.
+			return fmt.Sprintf("%s, next attempt not planned yet", class)
 		default:
 			return string(class) + at("retry")
 		}

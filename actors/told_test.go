@@ -116,6 +116,7 @@ func TestReason(t *testing.T) {
 		"timeout, retry at 03:04:05":                        {Phase: messages.Failed, Retry: messages.RetryAt, NextAt: at, Cause: &lifecycle.Cause{Class: messages.ClassTimeout}},
 		"network, parked, probe at 03:04:05":                {Phase: messages.Failed, Retry: messages.RetryParked, NextAt: at, Cause: &lifecycle.Cause{Class: messages.ClassNetwork}},
 		"config, not retried":                               {Phase: messages.Failed, Retry: messages.RetryNever, Cause: &lifecycle.Cause{Class: messages.ClassConfig}},
+		"exited, next attempt not planned yet":              {Phase: messages.Failed, Conn: lifecycle.Closing, Cause: &lifecycle.Cause{Class: messages.ClassExited}},
 		"credentials needed for read write":                 {Phase: messages.NeedsAuth, Cause: &lifecycle.Cause{Challenge: &messages.Challenge{Scope: "read write"}}},
 		"credentials needed":                                {Phase: messages.NeedsAuth},
 		"cold":                                              {Phase: messages.Disabled},

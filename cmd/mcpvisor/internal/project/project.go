@@ -215,7 +215,8 @@ func (p *Project) Close() {
 // gave --wait has given the servers that time, so that an attempt that ran out of its own timeout is repeated, not reported.
 //
 // A server that has failed is pending again a moment later, because its restart is scheduled. For a server that this command
-// started, the status of the last attempt is returned instead of that pending one, which would say nothing.
+// started, the status of the last attempt is returned instead of that pending one, which would say nothing; and instead of that of
+// an attempt which has failed just now, and whose consequence is not decided.
 func (p *Project) AwaitStatus(ctx context.Context, wait time.Duration, only ...string) ([]messages.Status, error) {
 	var ended func() map[string]messages.Status
 	if p.OwnManager != nil {
@@ -233,11 +234,8 @@ func (p *Project) AwaitStatus(ctx context.Context, wait time.Duration, only ...s
 	if err != nil || p.OwnManager == nil {
 		return all, err
 	}
-	before := ended()
+	showEndedAttempts(all, ended())
 	for i, st := range all {
-		if last, ok := before[st.Name]; ok && st.Status == messages.Pending {
-			all[i] = last
-		}
 		written := p.Setup.Specs[st.Name].Redacted()
 		all[i].Config = &written // as the person wrote it, without the changes of TuneShortRun
 	}
@@ -254,7 +252,7 @@ func (p *Project) watchAttempts() (ended func() map[string]messages.Status) {
 	go func() {
 		defer close(done)
 		for e := range w.Events(context.Background()) { // w.Close ends the loop
-			if e.Kind == messages.EventPhase && e.Status != nil && e.Status.Status != messages.Pending {
+			if e.Kind == messages.EventPhase && e.Status != nil && !isUnderWay(*e.Status) {
 				seen[e.Server] = *e.Status
 			}
 		}
@@ -263,6 +261,22 @@ func (p *Project) watchAttempts() (ended func() map[string]messages.Status) {
 		w.Close()
 		<-done
 		return seen
+	}
+}
+
+// isUnderWay reports whether an attempt of the server has not come to its end: it is being made, or it has failed and what follows is
+// not decided, because its process or socket is still being released.
+func isUnderWay(st messages.Status) bool {
+	return st.Status == messages.Pending || st.Status == messages.Failed && st.Retry == ""
+}
+
+// showEndedAttempts replaces the status of each server whose attempt is under way by the one that its last attempt ended with, if there
+// was one.
+func showEndedAttempts(all []messages.Status, ended map[string]messages.Status) {
+	for i, st := range all {
+		if last, ok := ended[st.Name]; ok && isUnderWay(st) {
+			all[i] = last
+		}
 	}
 }
 

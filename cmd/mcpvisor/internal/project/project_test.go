@@ -1,6 +1,7 @@
 package project
 
 import (
+	"reflect"
 	"testing"
 	"time"
 
@@ -19,5 +20,30 @@ func TestAnErrorSaysWhenTheServerIsTriedAgain(t *testing.T) {
 	}
 	if after := (&Project{}).UnreachableError(st).RetryAfter; after != 0 {
 		t.Errorf("%v, though nobody tries again", after)
+	}
+}
+
+// TestAListShowsHowTheLastAttemptEnded: a server whose next attempt is under way, or has failed in this moment without a plan for
+// the one after, is shown as its last attempt ended. One whose first attempt is under way is shown as it is.
+func TestAListShowsHowTheLastAttemptEnded(t *testing.T) {
+	ended := messages.Status{Name: "crash", Status: messages.Failed, Class: messages.ClassExited, Retry: messages.RetryAt, Attempts: 1}
+	undecided := messages.Status{Name: "crash", Status: messages.Failed, Class: messages.ClassExited, Attempts: 2}
+	decided := undecided
+	decided.Retry = messages.RetryParked
+	first := messages.Status{Name: "first", Status: messages.Failed, Class: messages.ClassTimeout}
+	for _, c := range []struct {
+		name       string
+		now, shown messages.Status
+	}{
+		{"connecting again", messages.Status{Name: "crash", Status: messages.Pending, Step: messages.Handshaking}, ended},
+		{"failed again, what follows is not decided", undecided, ended},
+		{"failed again", decided, decided},
+		{"well", messages.Status{Name: "crash", Status: messages.Connected}, messages.Status{Name: "crash", Status: messages.Connected}},
+	} {
+		all := []messages.Status{c.now, first}
+		showEndedAttempts(all, map[string]messages.Status{"crash": ended})
+		if !reflect.DeepEqual(all, []messages.Status{c.shown, first}) {
+			t.Errorf("%s: %+v", c.name, all)
+		}
 	}
 }
