@@ -56,6 +56,8 @@ func TestMain(m *testing.M) {
 //
 //	exits CODE COMMAND…     the command ends with this very code
 //	await COMMAND…          the command is repeated until it succeeds
+//	shows REGEXP COMMAND…   the command is repeated until it succeeds with a line of its output that the pattern fits; with "or
+//	                        fails" in front of the command until any of its runs has the line
 //	within TIME COMMAND…    exits or await, and it must end in the time
 //	steady FILE             what was written last to standard output, without what differs from run to run
 //	running                 wait until a mcpvisor up of this directory answers, and has connected its servers
@@ -84,7 +86,7 @@ func TestScripts(t *testing.T) {
 			return setUpScript(env)
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"exits": scriptExits, "await": scriptAwait, "within": scriptWithin, "steady": scriptSteady, "gone": scriptGone,
+			"exits": scriptExits, "await": scriptAwait, "shows": scriptShows, "within": scriptWithin, "steady": scriptSteady, "gone": scriptGone,
 			"running": scriptRunning,
 		},
 	})
@@ -149,6 +151,29 @@ func scriptAwait(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		if time.Now().After(deadline) {
 			ts.Fatalf("it never succeeded: %v", err)
+		}
+	}
+}
+
+// scriptShows implements shows, for at most a minute. It is for what a command sees at its moment: the moment comes when the machine
+// has got so far.
+func scriptShows(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: shows REGEXP [or fails] COMMAND…")
+	}
+	pattern, err := regexp.Compile("(?m)" + args[0])
+	ts.Check(err)
+	command, mayFail := args[1:], false
+	if len(command) > 2 && command[0] == "or" && command[1] == "fails" {
+		command, mayFail = command[2:], true
+	}
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		err := ts.Exec(command[0], command[1:]...)
+		if (err == nil || mayFail) && pattern.MatchString(ts.ReadFile("stdout")+ts.ReadFile("stderr")) {
+			return
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("it never showed %s: %v", args[0], err)
 		}
 	}
 }
