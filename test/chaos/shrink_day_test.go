@@ -23,13 +23,13 @@ func aDay() scenario.Scenario {
 	return day
 }
 
-var wrong = []invariant.Verdict{{ID: "C3", Answer: invariant.Violated, Why: "sent twice"}}
+var violatedC3 = []invariant.Verdict{{ID: "C3", Answer: invariant.Violated, Why: "sent twice"}}
 
 // TestADayOfAClientThatVariesIsMadeSmaller: what was seen wrong once need not be seen in the next run of the same day.
 func TestADayOfAClientThatVariesIsMadeSmaller(t *testing.T) {
 	played := map[int]int{} // by the number of faults
 	shown := map[*history.History]bool{}
-	run := shrinkDay(t.Context(), aDay(), report.Run{History: &history.History{}, Verdicts: wrong, Took: time.Second},
+	run := shrinkDay(t.Context(), aDay(), report.Run{History: &history.History{}, Verdicts: violatedC3, Took: time.Second},
 		func(_ context.Context, day scenario.Scenario) (*history.History, []invariant.Verdict, error) {
 			h := &history.History{}
 			played[len(day.Faults)]++
@@ -37,7 +37,7 @@ func TestADayOfAClientThatVariesIsMadeSmaller(t *testing.T) {
 				return h, nil, nil // in another run nothing is seen wrong
 			}
 			shown[h] = true
-			return h, wrong, nil
+			return h, violatedC3, nil
 		})
 	if run.Found == nil || !shown[run.History] || report.Overall(run.Verdicts) != invariant.Violated {
 		t.Errorf("the day was not made smaller, or the run is another: %+v, played %v", run, played)
@@ -49,7 +49,7 @@ func TestADayIsMadeSmallerOnASlowMachine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const slow = 10 * time.Second
 		began := time.Now()
-		run := shrinkDay(t.Context(), aDay(), report.Run{History: &history.History{}, Verdicts: wrong, Took: slow},
+		run := shrinkDay(t.Context(), aDay(), report.Run{History: &history.History{}, Verdicts: violatedC3, Took: slow},
 			func(ctx context.Context, day scenario.Scenario) (*history.History, []invariant.Verdict, error) {
 				select {
 				case <-time.After(slow):
@@ -59,7 +59,7 @@ func TestADayIsMadeSmallerOnASlowMachine(t *testing.T) {
 				if time.Since(began) <= shrinkTime || len(day.Faults) == 0 {
 					return &history.History{}, nil, nil
 				}
-				return &history.History{}, wrong, nil
+				return &history.History{}, violatedC3, nil
 			})
 		if run.Found == nil {
 			t.Error("the day was not made smaller")
