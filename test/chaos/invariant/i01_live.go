@@ -14,7 +14,8 @@ import (
 //     catalog, so that entries may be live a moment before the phase says so.
 //   - lost: the connection ended, at most WithdrawAfter ago. The entries stay for that long, so that a short interruption does
 //     not make tools flap, unless the owner disabled, removed or changed the server, or it needs credentials.
-//   - cached: a lazy server that rests or is being started.
+//   - cached: a lazy server that rests or is being started. One that rests and whose list is not empty shows it, because only a call of
+//     one of its tools wakes it.
 //
 // A state is judged only if it lasts longer than the registry waits before it publishes. A shorter disagreement cannot be told
 // from one that is being corrected.
@@ -45,6 +46,7 @@ var liveCheck = newCheck("I1", "live, lost and cached tools",
 				if len(stays) > 0 {
 					for _, p := range splitByPhase(stays, &k, s.from, s.to) {
 						c.checkCatalogPiece(server, s, p, wishes)
+						c.checkRestingPiece(server, s, p)
 					}
 				}
 				if s.state == "lost" {
@@ -124,6 +126,21 @@ func (c *checker) checkCatalogPiece(server string, s catalogSpan, p phasePiece, 
 	}
 }
 
+// checkRestingPiece judges a stretch of time in which a server rests and the catalog shows nothing of it.
+func (c *checker) checkRestingPiece(server string, s catalogSpan, p phasePiece) {
+	if s.state != "" || p.phase == nil || p.phase.Phase != messages.Pending || p.phase.Step != messages.Idle || p.to-p.from <= c.skew {
+		return
+	}
+	if c.plan.Denies(server) || c.listsOnlyDenied(server, p.from) {
+		return
+	}
+	if !c.hasListedTools(server, p.from) {
+		return
+	}
+	c.reportViolationAt(p.from, server, s.event, []int{p.phase.event}, "The server rests from %s to %s, and the catalog shows none of its tools: no call "+
+		"can wake it.", timeText(p.from), timeText(p.to))
+}
+
 // checkWithdrawal judges tools that disappeared: after the end of a connection they stay for WithdrawAfter, marked lost.
 func (c *checker) checkWithdrawal(server string, s, next catalogSpan, lostSince time.Duration, stays []phaseSpan, commands []ownerCommand) {
 	if next.state != "" || s.state != "live" && s.state != "lost" || len(stays) == 0 {
@@ -178,4 +195,22 @@ func (c *checker) listsOnlyDenied(server string, t time.Duration) bool {
 		}
 	}
 	return len(names[rev]) > 0 && slices.ContainsFunc(c.specVersionsIn(server, t, t), func(d specVersion) bool { return d.allowedTools(names[rev]) == "" })
+}
+
+// hasListedTools reports whether a server has sent lists until a time, and none of them was empty.
+func (c *checker) hasListedTools(server string, t time.Duration) (some bool) {
+	empty := map[int]bool{}
+	for _, i := range c.x.ServerEvents(server) {
+		switch e := c.x.Event(i); {
+		case e.T > t:
+			return some
+		case e.Kind == history.Changed:
+			empty[e.Rev] = len(e.Names) == 0
+		case e.Kind == history.Listed && empty[e.Rev]:
+			return false
+		case e.Kind == history.Listed:
+			some = true
+		}
+	}
+	return some
 }

@@ -11,6 +11,10 @@ func TestLiveLostAndCachedTools(t *testing.T) {
 		1s     - snapshot generation=1 entries=s1:live:2:3:a
 		1s     s1 phase phase=connected epoch=2
 	`
+	const listed = `
+		0s     s1 changed rev=1 hash=a names=read,put,write
+		500ms  s1 listed conn=1 rev=1
+	` + up
 	const down = up + `
 		10s    s1 phase phase=pending step=restarting epoch=2 class=exited
 		10s    - snapshot generation=2 entries=s1:lost:2:3:a
@@ -36,6 +40,23 @@ func TestLiveLostAndCachedTools(t *testing.T) {
 		{name: "a lazy server rests", servers: []string{"s1 connect=lazy"}, want: invariant.Holds, story: up + `
 			10s    s1 phase phase=pending step=idle epoch=2
 			10s    - snapshot generation=2 entries=s1:cached:2:3:a
+			60s    - closing
+		`},
+		{name: "a lazy server rests and its tools are gone", servers: []string{"s1 connect=lazy"}, want: invariant.Violated, why: "shows none of its tools", story: listed + `
+			10s    s1 phase phase=pending step=idle epoch=2
+			10s    - snapshot generation=2 entries=s1:cached:2:3:a
+			20s    - snapshot generation=3 entries=s1::0:0
+			60s    - closing
+		`},
+		{name: "a lazy server without tools rests", servers: []string{"s1 connect=lazy"}, want: invariant.Holds, story: listed + `
+			10s    s1 phase phase=pending step=idle epoch=2
+			10s    - snapshot generation=2 entries=s1:cached:2:3:a
+			15s    s1 changed rev=2 hash=b names=
+			20s    s1 phase phase=pending step=dialing epoch=3
+			21s    s1 listed conn=2 rev=2
+			21s    - snapshot generation=3 entries=s1::0:0
+			21s    s1 phase phase=connected epoch=3
+			40s    s1 phase phase=pending step=idle epoch=3
 			60s    - closing
 		`},
 		{name: "no tools", want: invariant.Inconclusive, why: "The catalog showed no tools", story: `
