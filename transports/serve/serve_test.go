@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -533,6 +534,38 @@ func TestStdioCancels(t *testing.T) {
 	agent.Close()
 	if err := <-done; err != nil {
 		t.Error(err)
+	}
+}
+
+// Otherwise a program that is told to end would stay, with all of its servers, as long as its agent does not read.
+func TestAnAgentThatDoesNotReadKeepsStdioFromEndingForAMomentOnly(t *testing.T) {
+	for name, end := range map[string]bool{"its input is open": false, "its input has ended": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				in, agent := io.Pipe()
+				unread, out := io.Pipe()
+				defer unread.Close()
+				done := make(chan error, 1)
+				go func() { done <- Stdio(ctx, Options{Service: newService()}, Principal{}, Path{}, in, out) }()
+				go func() {
+					for i := range 3 * maxQueuedEvents { // more than the queue takes
+						fmt.Fprintf(agent, `{"jsonrpc":"2.0","id":%d,"method":"echo","params":{%s}}`+"\n", i, modernMeta)
+					}
+				}()
+				synctest.Wait()
+				if end {
+					_ = agent.Close()
+				}
+				begun := time.Now()
+				cancel()
+				<-done
+				if took := time.Since(begun); took > lastWrites {
+					t.Errorf("it took %s to end", took)
+				}
+				_ = agent.Close()
+			})
+		})
 	}
 }
 

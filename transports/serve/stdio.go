@@ -6,18 +6,25 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 )
 
+// lastWrites is how long an agent has after the end of ctx to read what it was sent.
+const lastWrites = 2 * time.Second
+
 // Stdio serves one agent on lines, in both eras, until in ends or ctx does. Of the options, MaxBody, MaxRequests and Began count. After
 // the end of in every request is still answered, but nobody can be asked: questions are refused. It returns when every request has ended;
-// the error is that of reading or writing.
+// the error is that of reading or writing. An agent that does not read loses what it was sent when ctx has ended: a write that has no
+// end stays behind in its goroutine.
 func Stdio(ctx context.Context, o Options, p Principal, path Path, in io.Reader, out io.Writer) error {
+	caller := ctx
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	o = o.withDefaults()
 	c := &lineConn{o: o, ctx: ctx, closing: make(chan struct{}), out: newLineStream(out, cancel), turns: make(chan struct{}, o.MaxRequests)}
+	defer context.AfterFunc(caller, func() { time.AfterFunc(lastWrites, c.out.abandonStream) })()
 	p.credential = newCredential() // nobody else comes by these lines
 	c.session = &Session{Principal: p, Path: path, Began: o.Began}
 	c.session.stream = c.out
@@ -197,23 +204,42 @@ func (c *lineConn) acceptRequest(m *message) (r *Request, result []byte, e *Erro
 type lineStream struct {
 	failed func()
 
-	mu     sync.Mutex
-	more   sync.Cond // the queue has grown, or shrunk, or the end has come
-	queue  [][]byte
-	bytes  int
-	ended  bool
-	err    error
-	writer sync.WaitGroup
+	mu    sync.Mutex
+	more  sync.Cond // one of the fields below has changed
+	queue [][]byte
+	bytes int
+	ended bool
+	err   error
+	// written says that nothing more will be written: everything is, or the rest was abandoned.
+	written bool
 }
 
 func newLineStream(out io.Writer, failed func()) *lineStream {
 	s := &lineStream{failed: failed}
 	s.more.L = &s.mu
-	s.writer.Go(func() { s.writeLines(out) })
+	go func() { // it ends with closeStream, or with a write that was abandoned
+		defer s.finishWriting()
+		s.writeLines(out)
+	}()
 	return s
 }
 
-// writeLines writes until the end. A write that does not end keeps it: the agent must read, or go.
+func (s *lineStream) finishWriting() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.written = true
+	s.more.Broadcast()
+}
+
+// abandonStream drops what was not written, and lets nobody wait for it any more.
+func (s *lineStream) abandonStream() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended, s.written, s.queue = true, true, nil
+	s.more.Broadcast()
+}
+
+// writeLines writes until the end. A write lasts as long as the agent does not read.
 func (s *lineStream) writeLines(out io.Writer) {
 	for {
 		s.mu.Lock()
@@ -277,13 +303,15 @@ func (s *lineStream) writeAnswer(body []byte) {
 
 func (s *lineStream) endStream() {}
 
-// closeStream ends the stream when everything is written, and waits for that.
+// closeStream ends the stream when everything is written or abandoned, and waits for that.
 func (s *lineStream) closeStream() {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.ended = true
 	s.more.Broadcast()
-	s.mu.Unlock()
-	s.writer.Wait()
+	for !s.written {
+		s.more.Wait()
+	}
 }
 
 func (s *lineStream) writeProblem() error {

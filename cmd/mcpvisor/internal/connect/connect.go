@@ -44,6 +44,8 @@ const (
 	// firstRetry and lastRetry bound the time between two attempts to find or start a daemon.
 	firstRetry = 50 * time.Millisecond
 	lastRetry  = 2 * time.Second
+	// lastWrite is how long an agent has to read when this process is told to end.
+	lastWrite = 2 * time.Second
 	// lastAnswers bounds the wait for answers after the agent has closed its side.
 	lastAnswers = 30 * time.Second
 )
@@ -118,7 +120,7 @@ func runConnect(ctx context.Context, o *cli.Options, dir string) error {
 	c.dial = func(ctx context.Context, began time.Time) (net.Conn, *bufio.Reader, []string, error) {
 		return client.Dial(ctx, client.Wish{Dir: dir, Began: began, Lookup: os.LookupEnv})
 	}
-	return c.carryLines(ctx)
+	return c.carryUntilEnd(ctx)
 }
 
 // carrier carries lines. One goroutine, that of carryLines, owns the bridge.
@@ -144,6 +146,24 @@ type dialed struct {
 	r     *bufio.Reader
 	notes []string
 	err   error
+}
+
+// carryUntilEnd carries lines until the agent has gone, or ctx has ended. A write to an agent that does not read then stays behind in its
+// goroutine, and ends with the process.
+func (c *carrier) carryUntilEnd(ctx context.Context) error {
+	done := make(chan error, 1)
+	go func() { done <- c.carryLines(ctx) }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(lastWrite):
+		return nil
+	}
 }
 
 // carryLines is the loop of the command. It returns when the agent has gone and everything that it asked is answered, or with the error
