@@ -44,14 +44,7 @@ func gatherLists[T any](
 			defer func() { <-turns }()
 			p := &parts[i]
 			p.server = server
-			defer func() {
-				// A defect here costs this part, not the program.
-				if r := recover(); r != nil {
-					p.items, p.err = nil, &Error{Op: "read", Outcome: messages.OutcomeUnknown, Class: messages.ClassPanic,
-						Server: server, Text: "a defect of mcpvisor ended the request"}
-				}
-			}()
-			p.err = m.readServer(ctx, method, server, func(ctx context.Context, s *session.Session) error {
+			p.err = m.ReadLists(ctx, method, server, func(ctx context.Context, s *session.Session) error {
 				got, err := list(ctx, s)
 				// The session's own list is shared with other callers.
 				p.items = slices.Clone(got.Items)
@@ -85,6 +78,18 @@ func joinParts[T any](parts []listPart[T]) ([]T, error) {
 		return out, joinedErrors(errs)
 	}
 	return out, nil
+}
+
+// ReadLists lets f read a list that the session of a server keeps, by the method that asks for it. Sessions share what they keep, so f must
+// not change it.
+func (m *Manager) ReadLists(ctx context.Context, method, server string, f func(context.Context, *session.Session) error) (err error) {
+	defer func() {
+		// A defect here costs this part, not the program.
+		if r := recover(); r != nil {
+			err = &Error{Op: "read", Outcome: messages.OutcomeUnknown, Class: messages.ClassPanic, Server: server, Text: "a defect of mcpvisor ended the request"}
+		}
+	}()
+	return m.readServer(ctx, method, server, f)
 }
 
 // readServer sends a request about what a server offers beside tools.

@@ -16,6 +16,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/transports/inprocess"
+	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
 // A call that names a server waits for no other one, in any state of the others. In a bubble that is exact: each method takes as much
@@ -296,6 +297,9 @@ func byName() map[string]method {
 			return nil
 		},
 		"SetLogLevel": func(ctx context.Context, m *supervisor.Manager) error { return m.SetLogLevel(ctx, good, "info") },
+		"ReadLists": func(ctx context.Context, m *supervisor.Manager) error {
+			return m.ReadLists(ctx, "prompts/list", good, func(context.Context, *session.Session) error { return nil })
+		},
 		"Forward": func(ctx context.Context, m *supervisor.Manager) error {
 			_, err := m.Forward(ctx, good, "resources/read", "x:///1", json.RawMessage(`"uri":"x:///1"`))
 			return err

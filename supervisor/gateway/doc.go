@@ -14,8 +14,10 @@
 //     that of their server; ids, progress tokens and cursors are those of one hop.
 //   - Every request has one answer, and nothing that may have run is sent again. A call that was not sent, or whose outcome is
 //     unknown, is a result with isError, whose text says whether calling again is safe and whose _meta has mcpvisor/outcome.
-//   - A view (all servers, or one) is rendered once for each generation of the catalog, and shared by all sessions: a list is
-//     a copy of bytes. Agents are notified of a change only if the bytes of their view have changed.
+//   - A list of a view (tools, prompts, resources, templates) is rendered once for what its servers have, and shared by all sessions, and
+//     by all principals that see the same: an answer is a copy of bytes. Agents are notified of a change only if those have changed.
+//   - A prompt or a resource that agents know stays with its server while that is away. What no server lists is asked of the only server
+//     that can have it, else it is refused, with the servers that are not connected.
 //   - A question of a server reaches the agent whose request it belongs to, where the protocol says who that is, or where
 //     all requests that the server has not answered are that agent's; else it is refused.
 //   - A resource that several agents watch is watched once at its server.
@@ -39,8 +41,8 @@
 //	                 ◀──notices──  watch.go ◀── events of the manager
 //
 //	gateway.go    the service: which method goes where
-//	view.go       what an agent sees, rendered; names.go the names in it
-//	call.go       tools; offers.go resources, prompts and completion; subscribe.go what agents watch
+//	view.go       what an agent sees; lists.go its lists, ready to be sent; names.go the names in it
+//	call.go       tools; offers.go resources, prompts and completion; owner.go whose they are; subscribe.go what agents watch
 //	forward.go    what a request takes along: _meta, progress, capabilities
 //	questions.go  who answers in the legacy era; modern.go in the modern one
 //	suspension.go a call that waits for answers, as a pure machine; suspended.go all of them, and their clocks

@@ -52,8 +52,8 @@ type Gateway struct {
 	suspended suspendedCalls
 	signIns   signIns
 	requests  atomic.Int64 // numbers those of sessions
-	// declared says of each server that was seen connected whether it has resources.
-	declared sync.Map // string to bool
+	// declared is what each server that was seen connected has said of itself.
+	declared sync.Map // string to *wire.Capabilities
 
 	// changed gets a value when said, which saidMu guards, has something for agents.
 	changed chan struct{}
@@ -263,15 +263,15 @@ func (g *Gateway) Handle(ctx context.Context, r *serve.Request) ([]byte, *serve.
 	case "tools/call":
 		return g.callTool(ctx, v, r)
 	case "tools/list":
-		return v.listTools(r)
+		return v.answerList(ctx, toolList, r)
 	case "resources/list":
-		return g.listResources(ctx, v, r)
+		return v.answerList(ctx, resourceList, r)
 	case "resources/templates/list":
-		return g.listTemplates(ctx, v, r)
+		return v.answerList(ctx, templateList, r)
 	case "resources/read":
 		return g.readResource(ctx, v, r)
 	case "prompts/list":
-		return g.listPrompts(ctx, v, r)
+		return v.answerList(ctx, promptList, r)
 	case "prompts/get":
 		return g.getPrompt(ctx, v, r)
 	case "completion/complete":

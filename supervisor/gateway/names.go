@@ -48,16 +48,15 @@ func (g *Gateway) fitsModel(name string) bool { return len(name) <= g.naming.Lim
 // A named thing is one of a server: its id and its own name.
 type named struct{ server, name string }
 
-// showNames returns the name of each thing in a view, in their order, which is that of the servers' ids.
-func (v *view) showNames(all []named) []string {
-	prefix := v.scope.Load().prefix
+// prefixWithin returns the rule for the names of a view, with this scope.
+func (v *view) prefixWithin(s *scope) Prefix {
 	if v.server != "" {
-		prefix = PrefixNever
+		return PrefixNever
 	}
-	return v.g.namesOf(prefix, all)
+	return s.prefix
 }
 
-// namesOf is a pure function. A name that another thing has with its prefix is never given without one: of a tool b__read of a, and
+// namesOf returns the name of each thing in a view, in their order, which is that of the servers' ids. It is a pure function. A name that another thing has with its prefix is never given without one: of a tool b__read of a, and
 // read of b, both carry theirs.
 func (g *Gateway) namesOf(prefix Prefix, all []named) []string {
 	count := make(map[string]int, len(all))

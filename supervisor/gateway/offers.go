@@ -3,153 +3,142 @@ package gateway
 import (
 	"context"
 	"encoding/json"
-	"strings"
+	"slices"
+	"sync"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
-	"github.com/mcpvisor/mcpvisor/supervisor"
-	"github.com/mcpvisor/mcpvisor/supervisor/internal/joined"
 	"github.com/mcpvisor/mcpvisor/transports/serve"
 	wire "github.com/mcpvisor/mcpvisor/transports/session"
 )
 
-// offered returns the servers whose lists a view shows: those that are connected. No list waits for another one.
-func (v *view) offered(has func(*wire.Capabilities) bool) []string {
-	var servers []string
+// A listPart is what one server lists of a kind. Sessions keep their lists, so a part is the same as long as its server says nothing
+// else: it is known by the address of its first entry, and looked at only if that is a new one.
+type listPart struct {
+	server string
+	first  any // a pointer into the list of the session, nil if it is empty
+	n      int
+	// entry returns the name, or the URI, and the definition as the server wrote it.
+	entry func(i int) (name string, definition []byte)
+}
+
+// readPart returns a function that takes the part from the session of a server.
+func readPart[T any](list func(*wire.Session, context.Context) (wire.Listing[T], error), entry func(*T) (string, []byte)) func(context.Context, *wire.Session) (listPart, error) {
+	return func(ctx context.Context, s *wire.Session) (p listPart, err error) {
+		l, err := list(s, ctx)
+		if err != nil || len(l.Items) == 0 {
+			return listPart{}, err
+		}
+		return listPart{first: &l.Items[0], n: len(l.Items), entry: func(i int) (string, []byte) { return entry(&l.Items[i]) }}, nil
+	}
+}
+
+// offerList is the prompts, the resources or the templates of a view: rendered once for the parts that it has, and shared. It is
+// immutable.
+type offerList struct {
+	*pages
+	prefix Prefix
+	parts  []listPart
+	// names are those that are shown, in the order of the list, and leads says where each of them leads.
+	names []string
+	leads map[string]named
+}
+
+// isOf reports whether a list was made of these parts, with this rule for names.
+func (l *offerList) isOf(prefix Prefix, parts []listPart) bool {
+	return l != nil && l.prefix == prefix && slices.EqualFunc(l.parts, parts, func(a, b listPart) bool {
+		return a.server == b.server && a.first == b.first && a.n == b.n
+	})
+}
+
+// offersOf returns a list of a view as its servers have it now: of those that are connected, because no list waits for another one. What
+// cannot be listed is left out. A server that has said nothing new costs a look at what its session keeps.
+func (v *view) offersOf(ctx context.Context, kind listKind) *offerList {
+	prefix := v.prefixWithin(v.scope.Load())
+	parts := v.gatherParts(ctx, kind)
+	if l := v.offered[kind].Load(); l.isOf(prefix, parts) {
+		return l
+	}
+	if v.principal != "" && !slices.ContainsFunc(parts, func(p listPart) bool { return v.keyOf(p.server, "").principal != "" }) {
+		// Without a server that has instances, the principal sees what everybody sees: one rendering serves them all.
+		l := v.commonView().renderOffers(kind, prefix, parts)
+		v.offered[kind].Store(l)
+		return l
+	}
+	return v.renderOffers(kind, prefix, parts)
+}
+
+// connectedWith returns the servers that have a list, of those that are connected.
+func (v *view) connectedWith(kind listKind) (servers []string) {
 	for _, name := range v.servers() {
-		if c := v.g.capabilitiesOf(name); c != nil && has(c) {
+		if c := v.g.capabilitiesOf(name); c != nil && lists[kind].has(c) {
 			servers = append(servers, name)
 		}
 	}
 	return servers
 }
 
-func hasResources(c *wire.Capabilities) bool { return c.Resources }
-func hasPrompts(c *wire.Capabilities) bool   { return c.Prompts }
-
-// resources returns the resources of a view, each URI once: the first server that lists it has it. What cannot be listed is left out.
-func (v *view) resources(ctx context.Context) []messages.Resource {
-	servers := v.offered(hasResources)
-	if len(servers) == 0 {
-		return nil
+// gatherParts asks the servers of a view for their parts of a list, at the same time.
+func (v *view) gatherParts(ctx context.Context, kind listKind) []listPart {
+	servers := v.connectedWith(kind)
+	parts := make([]listPart, len(servers))
+	read := func(i int) {
+		m, ctx := v.g.all.Owner(ctx, servers[i])
+		var part listPart
+		// A part whose server does not answer stays empty.
+		_ = m.ReadLists(ctx, lists[kind].method, servers[i], func(ctx context.Context, s *wire.Session) (err error) {
+			part, err = lists[kind].read(ctx, s)
+			return err
+		})
+		part.server = servers[i]
+		parts[i] = part
 	}
-	list, _ := joined.ListOf(ctx, v.g.all, servers, (*supervisor.Manager).Resources)
-	seen, kept := make(map[string]bool, len(list)), list[:0]
-	for _, r := range list {
-		if !seen[r.URI] {
-			seen[r.URI] = true
-			kept = append(kept, r)
+	if len(servers) == 1 {
+		read(0)
+		return parts
+	}
+	var all sync.WaitGroup
+	for i := range servers {
+		all.Go(func() { read(i) })
+	}
+	all.Wait()
+	return parts
+}
+
+// renderOffers returns the list of these parts: the one that the view has, if it is of them, else a new one.
+func (v *view) renderOffers(kind listKind, prefix Prefix, parts []listPart) *offerList {
+	v.render.Lock()
+	defer v.render.Unlock()
+	if l := v.offered[kind].Load(); l.isOf(prefix, parts) {
+		return l
+	}
+	var all []named
+	var definitions [][]byte
+	for _, p := range parts {
+		for i := range p.n {
+			name, definition := p.entry(i)
+			all, definitions = append(all, named{p.server, name}), append(definitions, definition)
 		}
 	}
-	return kept
-}
-
-// templates returns the templates of a view, under the same rule.
-func (v *view) templates(ctx context.Context) []messages.ResourceTemplate {
-	servers := v.offered(hasResources)
-	if len(servers) == 0 {
-		return nil
+	// URIs are never changed: the first server that lists one has it.
+	shown := make([]string, len(all))
+	if kind == promptList {
+		shown = v.g.namesOf(prefix, all)
 	}
-	list, _ := joined.ListOf(ctx, v.g.all, servers, (*supervisor.Manager).ResourceTemplates)
-	seen, kept := make(map[string]bool, len(list)), list[:0]
-	for _, t := range list {
-		if !seen[t.URITemplate] {
-			seen[t.URITemplate] = true
-			kept = append(kept, t)
+	l := &offerList{prefix: prefix, parts: parts, leads: make(map[string]named, len(all))}
+	kept := definitions[:0]
+	for i, to := range all {
+		if kind != promptList {
+			shown[i] = to.name
+		}
+		if _, doubled := l.leads[shown[i]]; !doubled {
+			l.names, l.leads[shown[i]] = append(l.names, shown[i]), to
+			kept = append(kept, withName(definitions[i], to.name, shown[i]))
 		}
 	}
-	return kept
-}
-
-// prompts returns the prompts of a view, with the names that it shows.
-func (v *view) prompts(ctx context.Context) (list []messages.Prompt, shown []string) {
-	servers := v.offered(hasPrompts)
-	if len(servers) == 0 {
-		return nil, nil
-	}
-	list, _ = joined.ListOf(ctx, v.g.all, servers, (*supervisor.Manager).Prompts)
-	all := make([]named, len(list))
-	for i := range list {
-		all[i] = named{list[i].Server, list[i].Name}
-	}
-	return list, v.showNames(all)
-}
-
-// listResult is the answer to a list: its definitions, and in the modern era the hints for caches.
-func listResult(r *serve.Request, member string, n int, definition func(i int) []byte) ([]byte, *serve.Error) {
-	b := append([]byte(`{"`+member), `":[`...)
-	for i := range n {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(b, definition(i)...)
-	}
-	b = append(b, ']')
-	if r.Modern() {
-		b = append(b, `,"resultType":"complete",`+noCache...)
-	}
-	return append(b, '}'), nil
-}
-
-// onlyPage refuses the cursor of a list that has one page: nobody was given it.
-func onlyPage(r *serve.Request) *serve.Error {
-	if rawjson.IsNull(rawjson.Member(r.Params, "cursor")) {
-		return nil
-	}
-	return serve.InvalidParams("the cursor is not one of this list")
-}
-
-func (g *Gateway) listResources(ctx context.Context, v *view, r *serve.Request) ([]byte, *serve.Error) {
-	if e := onlyPage(r); e != nil {
-		return nil, e
-	}
-	list := v.resources(ctx)
-	for i := range list {
-		v.noteOwner(list[i].URI, list[i].Server)
-	}
-	v.noteResources(ctx, list)
-	return listResult(r, "resources", len(list), func(i int) []byte { return list[i].Raw })
-}
-
-// noteResources remembers that an agent knows the resources and templates, which have one notification; list is what it was given.
-func (v *view) noteResources(ctx context.Context, list []messages.Resource) {
-	v.mu.Lock()
-	known := v.offers.resources != nil
-	v.mu.Unlock()
-	if known {
-		return
-	}
-	if list == nil {
-		list = v.resources(ctx)
-	}
-	sum := sumOfResources(list, v.templates(ctx))
-	v.noteListed(func(known *offerSums) {
-		if known.resources == nil {
-			known.resources = sum
-		}
-	})
-}
-
-func (g *Gateway) listTemplates(ctx context.Context, v *view, r *serve.Request) ([]byte, *serve.Error) {
-	if e := onlyPage(r); e != nil {
-		return nil, e
-	}
-	list := v.templates(ctx)
-	v.noteResources(ctx, nil)
-	return listResult(r, "resourceTemplates", len(list), func(i int) []byte { return list[i].Raw })
-}
-
-func (g *Gateway) listPrompts(ctx context.Context, v *view, r *serve.Request) ([]byte, *serve.Error) {
-	if e := onlyPage(r); e != nil {
-		return nil, e
-	}
-	list, shown := v.prompts(ctx)
-	v.noteListed(func(known *offerSums) {
-		if known.prompts == nil {
-			known.prompts = sumOfPrompts(list, shown)
-		}
-	})
-	return listResult(r, "prompts", len(list), func(i int) []byte { return withName(list[i].Raw, list[i].Name, shown[i]) })
+	l.pages = renderPages(kind, kept)
+	v.offered[kind].Store(l)
+	return l
 }
 
 // readResource reads a resource of its owner.
@@ -159,12 +148,12 @@ func (g *Gateway) readResource(ctx context.Context, v *view, r *serve.Request) (
 	if !ok || uri == "" {
 		return nil, serve.InvalidParams("resources/read names no uri")
 	}
-	server, why := v.ownerOf(ctx, uri)
-	if server == "" {
+	to, why := v.ownerOf(ctx, offer{resourceList, uri})
+	if to.server == "" {
 		return nil, unknownResource(uri, why, r.Modern())
 	}
 	fields := append(append([]byte(`"uri":`), raw...), nil...)
-	return g.forwardRead(ctx, r, named{server, uri}, uri, fields, takeParams(r.Params, "uri"), true)
+	return g.forwardRead(ctx, r, to, uri, fields, takeParams(r.Params, "uri"), true)
 }
 
 // unknownResource is the error of a resource without an owner; why is empty if no server can have it.
@@ -202,43 +191,21 @@ func withCacheHints(result json.RawMessage) json.RawMessage {
 	return append(b, result[i:]...)
 }
 
-// findPrompt returns where the name of a prompt leads.
-func (v *view) findPrompt(ctx context.Context, name string) (to named, ok bool) {
-	if v.server != "" && len(name) <= v.g.naming.Limit-len(mcpPrefix) {
-		return named{v.server, name}, true
+// findPrompt returns where the name of a prompt leads; why says of one that leads nowhere which servers might have it.
+func (v *view) findPrompt(ctx context.Context, name string) (to named, why string) {
+	if v.server != "" {
+		// A name that is too long for models is shown shortened: to who has listed it.
+		if l := v.offered[promptList].Load(); l != nil && l.leads[name].server != "" {
+			return l.leads[name], ""
+		}
+		return named{v.server, name}, ""
 	}
 	if within := v.scope.Load(); within.prefix == PrefixAlways {
-		if to.server, to.name, ok = v.g.splitName(name); ok && v.g.all.Has(to.server) && within.showsServer(to.server) {
-			return to, true
+		if server, own, ok := v.g.splitName(name); ok && v.g.all.Has(server) && within.showsServer(server) {
+			return named{server, own}, ""
 		}
 	}
-	to, ok = v.listedPrompt(ctx, name)
-	switch {
-	case ok:
-		return to, true
-	case v.server != "":
-		return named{v.server, name}, true
-	case v.g.awaitFirstAttempts(ctx):
-		if to, ok = v.listedPrompt(ctx, name); ok {
-			return to, true
-		}
-	}
-	// A name that is in no list can only belong to the one server that has prompts at all, which says whether it knows it.
-	if servers := v.offered(hasPrompts); len(servers) == 1 {
-		return named{servers[0], strings.TrimPrefix(name, servers[0]+"__")}, true
-	}
-	return named{}, false
-}
-
-// listedPrompt returns where a name leads that is in a list.
-func (v *view) listedPrompt(ctx context.Context, name string) (named, bool) {
-	list, shown := v.prompts(ctx)
-	for i := range list {
-		if shown[i] == name {
-			return named{list[i].Server, list[i].Name}, true
-		}
-	}
-	return named{}, false
+	return v.ownerOf(ctx, offer{promptList, name})
 }
 
 // getPrompt fills a prompt.
@@ -247,12 +214,17 @@ func (g *Gateway) getPrompt(ctx context.Context, v *view, r *serve.Request) ([]b
 	if !ok || shown == "" {
 		return nil, serve.InvalidParams("prompts/get names no prompt")
 	}
-	to, ok := v.findPrompt(ctx, shown)
-	if !ok {
-		return nil, serve.InvalidParams("Unknown prompt: " + messages.Line(shown, 200))
+	to, why := v.findPrompt(ctx, shown)
+	if to.server == "" {
+		return nil, unknownPrompt(shown, why)
 	}
 	fields := rawjson.AppendText([]byte(`"name":`), to.name)
 	return g.forwardRead(ctx, r, to, to.name, fields, takeParams(r.Params, "name"), false)
+}
+
+// unknownPrompt is the error of a prompt that leads nowhere.
+func unknownPrompt(shown, why string) *serve.Error {
+	return serve.InvalidParams("Unknown prompt: " + messages.Line(shown, 200) + why)
 }
 
 // completeArgument asks the owner of a prompt or of a template for proposals.
@@ -264,17 +236,17 @@ func (g *Gateway) completeArgument(ctx context.Context, v *view, r *serve.Reques
 	var to named
 	fields := []byte(`"ref":`)
 	if shown, ok := rawjson.Text(rawjson.Member(ref, "name")); ok {
-		if to, ok = v.findPrompt(ctx, shown); !ok {
-			return nil, serve.InvalidParams("Unknown prompt: " + messages.Line(shown, 200))
+		var why string
+		if to, why = v.findPrompt(ctx, shown); to.server == "" {
+			return nil, unknownPrompt(shown, why)
 		}
 		fields = append(fields, withName(ref, shown, to.name)...)
 	} else {
 		uri, _ := rawjson.Text(rawjson.Member(ref, "uri"))
-		server, why := v.ownerOf(ctx, uri)
-		if uri == "" || server == "" {
+		var why string
+		if to, why = v.ownerOf(ctx, offer{resourceList, uri}); uri == "" || to.server == "" {
 			return nil, serve.InvalidParams("Unknown resource template: " + messages.Line(uri, 200) + why)
 		}
-		to = named{server, uri}
 		fields = append(fields, ref...)
 	}
 	return g.forwardRead(ctx, r, to, "", fields, takeParams(r.Params, "ref"), false)

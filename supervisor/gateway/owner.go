@@ -9,66 +9,69 @@ import (
 	wire "github.com/mcpvisor/mcpvisor/transports/session"
 )
 
-// maxOwnersSize bounds what a view remembers of the owners of resources, in bytes of their URIs. When it is full, it begins anew.
+// maxOwnersSize bounds what a view remembers of owners, in bytes of what they own. When it is full, it begins anew.
 const maxOwnersSize = 1 << 20
 
-// ownerOf returns the server that a resource belongs to: the first that lists it, else the first with a template that it fits. An agent
-// that knows a resource of a server keeps that owner while the server is away: another server may list the same URI meanwhile, and
-// would answer for it. Without an owner, why says which servers might be it. A view of one server has no other choice.
-func (v *view) ownerOf(ctx context.Context, uri string) (server, why string) {
+// An offer is a prompt by the name that agents know, or a resource by its URI: its kind is promptList or resourceList.
+type offer struct {
+	kind listKind
+	name string
+}
+
+// ownerOf returns where an offer leads: to the server that lists it, for a resource else to the first with a template that it fits. An agent
+// that knows an offer of a server keeps that owner while the server is away: another server may list the same meanwhile, and would answer for
+// it. Without an owner, why says which servers might be it. A view of one server has no other choice.
+func (v *view) ownerOf(ctx context.Context, wanted offer) (to named, why string) {
 	if v.server != "" {
-		return v.server, ""
+		return named{v.server, wanted.name}, ""
 	}
-	known := v.knownOwner(uri)
-	if known != "" && v.isAway(known) {
+	known := v.knownOwner(wanted)
+	if known.server != "" && v.isAway(known.server) {
 		return known, ""
 	}
-	server, ok := v.listedOwner(ctx, uri)
+	to, ok := v.listedOwner(ctx, wanted)
 	if !ok && v.g.awaitFirstAttempts(ctx) {
-		server, ok = v.listedOwner(ctx, uri)
+		to, ok = v.listedOwner(ctx, wanted)
 	}
 	switch {
 	case ok:
-	case known != "":
+	case known.server != "":
 		return known, ""
 	default:
-		// A resource that is in no list can only belong to the one server that has resources at all.
-		candidates := v.haveResources()
-		if len(candidates) != 1 {
-			return "", whyNoOwner(v, candidates)
+		// What is in no list can only belong to the one server that has such offers at all.
+		candidates := v.haveList(wanted.kind)
+		if len(candidates) != 1 || v.isAway(candidates[0]) && !v.g.declaresList(candidates[0], wanted.kind) {
+			return named{}, whyNoOwner(v, candidates)
 		}
-		server = candidates[0]
-		if v.isAway(server) && !v.g.declaresResources(server) {
-			return "", whyNoOwner(v, candidates)
+		to = named{candidates[0], wanted.name}
+		if wanted.kind == promptList {
+			to.name = strings.TrimPrefix(wanted.name, to.server+"__")
 		}
 	}
-	v.noteOwner(uri, server)
-	return server, ""
+	v.noteOwner(wanted, to)
+	return to, ""
 }
 
-// listedOwner returns the server that lists a resource, or a template that it fits.
-func (v *view) listedOwner(ctx context.Context, uri string) (string, bool) {
-	for _, r := range v.resources(ctx) {
-		if r.URI == uri {
-			return r.Server, true
+// listedOwner returns where an offer leads that is listed, or fits a template that is.
+func (v *view) listedOwner(ctx context.Context, wanted offer) (to named, ok bool) {
+	if to, ok = v.offersOf(ctx, wanted.kind).leads[wanted.name]; ok || wanted.kind != resourceList {
+		return to, ok
+	}
+	templates := v.offersOf(ctx, templateList)
+	for _, template := range templates.names {
+		if template == wanted.name || supervisor.TemplateFits(template, wanted.name) {
+			return named{templates.leads[template].server, wanted.name}, true
 		}
 	}
-	for _, t := range v.templates(ctx) {
-		if t.URITemplate == uri || supervisor.TemplateFits(t.URITemplate, uri) {
-			return t.Server, true
-		}
-	}
-	return "", false
+	return named{}, false
 }
 
-// haveResources returns the servers that may have resources: those that are connected and say so, and those that are away and have
-// said so, or have not been seen connected. One that is switched off counts only if it has said so.
-func (v *view) haveResources() (servers []string) {
+// haveList returns the servers that may have a list: those that are connected and say so, and those that are away and have said so, or
+// have not been seen connected. One that is switched off counts only if it has said so.
+func (v *view) haveList(kind listKind) (servers []string) {
 	for _, name := range v.servers() {
 		v.g.capabilitiesOf(name)
-		switch has, seen := v.g.declared.Load(name); {
-		case seen && has == false, !seen && !v.isAway(name):
-		default:
+		if _, seen := v.g.declared.Load(name); v.g.declaresList(name, kind) || !seen && v.isAway(name) {
 			servers = append(servers, name)
 		}
 	}
@@ -79,14 +82,16 @@ func (v *view) haveResources() (servers []string) {
 func (g *Gateway) capabilitiesOf(server string) *wire.Capabilities {
 	c := g.all.Of(server).Capabilities(server)
 	if c != nil {
-		g.declared.Store(server, c.Resources)
+		g.declared.Store(server, c)
 	}
 	return c
 }
 
-func (g *Gateway) declaresResources(server string) bool {
-	has, _ := g.declared.Load(server)
-	return has == true
+// declaresList reports whether a server has said that it has a list, when it was seen connected last.
+func (g *Gateway) declaresList(server string, kind listKind) bool {
+	c, _ := g.declared.Load(server)
+	declared, ok := c.(*wire.Capabilities)
+	return ok && lists[kind].has(declared)
 }
 
 // isAway reports whether a server is not connected, and not switched off either.
@@ -95,31 +100,47 @@ func (v *view) isAway(server string) bool {
 	return err == nil && s.Status != messages.Disabled && v.g.capabilitiesOf(server) == nil
 }
 
-// knownOwner returns the server of which agents know a resource; empty if it is not remembered, or not shown any more.
-func (v *view) knownOwner(uri string) string {
+// knownOwner returns where agents know an offer to lead; nowhere if it is not remembered, or its server not shown any more.
+func (v *view) knownOwner(known offer) named {
 	v.mu.Lock()
-	server := v.owners[uri]
+	to := v.owners[known]
 	v.mu.Unlock()
-	if server == "" || !v.g.all.Has(server) || !v.scope.Load().showsServer(server) {
-		return ""
+	if to.server == "" || !v.g.all.Has(to.server) || !v.scope.Load().showsServer(to.server) {
+		return named{}
 	}
-	return server
+	return to
 }
 
-// noteOwner remembers the owner of a resource, unless that of before is away.
-func (v *view) noteOwner(uri, server string) {
-	if known := v.knownOwner(uri); known == server || known != "" && v.isAway(known) {
+// noteOwners remembers the owners of a list that an agent was given, once for each list.
+func (v *view) noteOwners(kind listKind, l *offerList) {
+	v.mu.Lock()
+	noted := v.noted[kind] == l
+	v.mu.Unlock()
+	if noted || kind == templateList {
+		return
+	}
+	for _, name := range l.names {
+		v.noteOwner(offer{kind, name}, l.leads[name])
+	}
+	v.mu.Lock()
+	v.noted[kind] = l
+	v.mu.Unlock()
+}
+
+// noteOwner remembers where an offer leads, unless the server of before is away.
+func (v *view) noteOwner(known offer, to named) {
+	if before := v.knownOwner(known); before == to || before.server != "" && v.isAway(before.server) {
 		return
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.owners[uri] == "" {
-		if v.ownersSize += len(uri); v.owners == nil || v.ownersSize > maxOwnersSize {
-			v.owners, v.ownersSize = map[string]string{}, len(uri)
+	if _, there := v.owners[known]; !there {
+		if v.ownersSize += len(known.name); v.owners == nil || v.ownersSize > maxOwnersSize {
+			v.owners, v.noted, v.ownersSize = map[offer]named{}, [listKinds]*offerList{}, len(known.name)
 		}
 	}
 	if v.ownersSize <= maxOwnersSize { // a URI that is larger than everything is not remembered
-		v.owners[strings.Clone(uri)] = server
+		v.owners[offer{known.kind, strings.Clone(known.name)}] = named{to.server, strings.Clone(to.name)}
 	}
 }
 

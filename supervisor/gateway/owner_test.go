@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 	"sync/atomic"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/supervisor/config"
 	"github.com/mcpvisor/mcpvisor/supervisor/supervisortest"
 	"github.com/mcpvisor/mcpvisor/transports/inprocess"
 	"github.com/mcpvisor/mcpvisor/transports/serve"
@@ -102,5 +104,69 @@ func TestUnlistedResourceOfTheOnlyServerThatHasAny(t *testing.T) {
 		plain.Crash()
 		time.Sleep(time.Second)
 		contains(t, "the other one away", a.ask("resources/read", `{"uri":"alpha://2"}`), "the secret of alpha")
+	})
+}
+
+// A prompt that agents know by a bare name stays with its server while that is away, although the name leads to another server's prompt in a
+// list of that time. A name that nobody knows is refused, with the servers that might have it. It went to the only connected server once.
+func TestPromptsStayWithTheirServerWhileItIsAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var away atomic.Bool
+		crash := make(chan struct{})
+		cfg := supervisor.Config{Servers: map[string]supervisor.Spec{"alpha": {Type: messages.SDK}, "beta": {Type: messages.SDK}},
+			InProcess: map[string]func(context.Context, inprocess.Peer) error{
+				"alpha": func(ctx context.Context, peer inprocess.Peer) error {
+					if away.Load() {
+						return errors.New("alpha is away")
+					}
+					ctx, cancel := context.WithCancel(ctx)
+					defer cancel()
+					go func() {
+						select {
+						case <-crash:
+							cancel()
+						case <-ctx.Done():
+						}
+					}()
+					return offerServer("alpha").serveConnection(ctx, peer)
+				},
+				"beta": offerServer("beta").serveConnection}}
+		e, _ := startEndpoint(t, cfg, map[string]config.View{"bare": {Prefix: "never"}}, map[string]serve.Principal{"a": {Name: "a"}})
+		a := e.agent("a", "/mcp/v/bare", "{}")
+		get := func(name string) string { return a.ask("prompts/get", `{"name":"`+name+`"}`) }
+		contains(t, "the list", a.ask("prompts/list", "{}"), `"greet"`, `"beta__greet"`)
+		contains(t, "both connected", get("greet"), "the greeting of alpha")
+		contains(t, "what neither lists", get("hello"), `"code":-32602`, `"message":"Unknown prompt: hello"`)
+		away.Store(true)
+		crash <- struct{}{}
+		for _, wait := range []time.Duration{time.Second, time.Minute} { // lost, and then withdrawn
+			time.Sleep(wait)
+			contains(t, "the known name", get("greet"), `"error"`, `"mcpvisor/server":"alpha"`, `"mcpvisor/outcome":"not-sent"`)
+			contains(t, "the other list", a.ask("prompts/list", "{}"), `"greet"`)
+			contains(t, "after it", get("greet"), `"mcpvisor/server":"alpha"`)
+			contains(t, "what nobody knows", get("hello"), `"code":-32602`, "these are not connected: alpha")
+			contains(t, "a completion", a.ask("completion/complete", `{"ref":{"type":"ref/prompt","name":"hello"},"argument":{"name":"x","value":""}}`), `"code":-32602`, "alpha")
+			contains(t, "the other prompt", get("beta__greet"), "the greeting of beta")
+		}
+		away.Store(false)
+		time.Sleep(10 * time.Minute)
+		contains(t, "after the return", get("greet"), "the greeting of alpha")
+	})
+}
+
+// A view of one server shows a name that is too long for models shortened, and both names lead to the prompt.
+func TestTheShortenedNameOfAPrompt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		long := strings.Repeat("long", 30)
+		one := &listServer{word: "a", extra: `{"name":"` + long + `"}`}
+		_, g := startLists(t, nil, nil, "", map[string]*listServer{"one": one})
+		path := serve.Path{Server: "one"}
+		var got struct{ Prompts []struct{ Name string } }
+		if b := askGateway(t, g, serve.Principal{}, path, "prompts/list", "{}"); json.Unmarshal(b, &got) != nil || len(got.Prompts) != 1 || len(got.Prompts[0].Name) >= len(long) {
+			t.Fatalf("the list is %s", b)
+		}
+		for _, name := range []string{got.Prompts[0].Name, long} {
+			contains(t, name, string(askGateway(t, g, serve.Principal{}, path, "prompts/get", `{"name":"`+name+`"}`)), `"`+long+`"`)
+		}
 	})
 }

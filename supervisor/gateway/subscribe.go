@@ -216,11 +216,11 @@ func (v *view) watchable(ctx context.Context, r *serve.Request) (watchKey, *serv
 	if !ok || uri == "" {
 		return watchKey{}, serve.InvalidParams(r.Method + " names no uri")
 	}
-	server, why := v.ownerOf(ctx, uri)
-	if server == "" {
+	to, why := v.ownerOf(ctx, offer{resourceList, uri})
+	if to.server == "" {
 		return watchKey{}, unknownResource(uri, why, false)
 	}
-	return v.keyOf(server, uri), nil
+	return v.keyOf(to.server, uri), nil
 }
 
 // keyOf returns the key of a resource: that of the principal's own instance, if the server has instances.
@@ -234,8 +234,8 @@ func (v *view) keyOf(server, uri string) watchKey {
 
 // listening is one subscriptions/listen: what its agent wants to be told.
 type listening struct {
-	request                   *serve.Request
-	tools, prompts, resources bool
+	request *serve.Request
+	wants   [noticeKinds]bool
 	// meta is the _meta that every notification carries, so that the agent knows to which listen it belongs.
 	meta []byte
 }
@@ -267,7 +267,9 @@ func (g *Gateway) serveListen(ctx context.Context, v *view, r *serve.Request) ([
 		honoured = append(appendComma(honoured), `"`+name+`":true`...)
 		return true
 	}
-	l.tools, l.prompts, l.resources = want("toolsListChanged"), want("promptsListChanged"), want("resourcesListChanged")
+	for n := range noticeKinds {
+		l.wants[n] = want(notices[n].filter)
+	}
 	// The agent may ask for resources that nobody can watch; those that can are named in the acknowledgement.
 	defer g.watches.dropAll(l)
 	uris := []byte{}
@@ -278,8 +280,8 @@ func (g *Gateway) serveListen(ctx context.Context, v *view, r *serve.Request) ([
 			if !ok {
 				continue
 			}
-			if server, _ := v.ownerOf(ctx, uri); server != "" && g.watches.addWatch(ctx, v.keyOf(server, uri), l, func(uri string) {
-				if !v.scope.Load().showsServer(server) {
+			if to, _ := v.ownerOf(ctx, offer{resourceList, uri}); to.server != "" && g.watches.addWatch(ctx, v.keyOf(to.server, uri), l, func(uri string) {
+				if !v.scope.Load().showsServer(to.server) {
 					return
 				}
 				l.notifyListener("notifications/resources/updated", rawjson.AppendText([]byte(`"uri":`), uri))
@@ -292,9 +294,7 @@ func (g *Gateway) serveListen(ctx context.Context, v *view, r *serve.Request) ([
 	l.notifyListener("notifications/subscriptions/acknowledged", append(append([]byte(`"notifications":{`), honoured...), '}'))
 	v.addListening(l)
 	defer v.removeListening(l)
-	if l.tools && v.isOutdated() {
-		l.notifyListener("notifications/tools/list_changed", nil)
-	}
+	v.tellOutdated(l)
 	select {
 	case <-ctx.Done():
 		return nil, &serve.Error{Code: serve.CodeInternal, Message: "the subscription was ended"}
@@ -318,6 +318,32 @@ func (v *view) addListening(l *listening) {
 	v.listens[l] = struct{}{}
 	v.mu.Unlock()
 	v.noteAgent()
+}
+
+// tellOutdated notifies a subscription of the lists that agents were given last as they are no more: what changed between a list and the
+// subscription that follows it would be lost otherwise. What nobody has kept watch over since is compared by the next comparison.
+func (v *view) tellOutdated(l *listening) {
+	var outdated [noticeKinds]bool
+	unwatched := false
+	v.mu.Lock()
+	for kind, served := range v.served {
+		switch n := lists[kind].notice; {
+		case !l.wants[n] || served == nil:
+		case v.known[kind] == nil:
+			v.known[kind], unwatched = served, true
+		default:
+			outdated[n] = outdated[n] || *v.known[kind] != *served
+		}
+	}
+	v.mu.Unlock()
+	for n, changed := range outdated {
+		if changed {
+			l.notifyListener(notices[n].method, nil)
+		}
+	}
+	if unwatched {
+		v.g.noteChange(func(*saidChanges) {})
+	}
 }
 
 func (v *view) removeListening(l *listening) {

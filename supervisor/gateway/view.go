@@ -1,16 +1,11 @@
 package gateway
 
 import (
-	"bytes"
-	"encoding/base64"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 
 	"github.com/mcpvisor/mcpvisor/actors/catalog"
-	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 	"github.com/mcpvisor/mcpvisor/supervisor/internal/joined"
 	"github.com/mcpvisor/mcpvisor/transports/serve"
 )
@@ -27,29 +22,31 @@ type view struct {
 	// scope is replaced when configured views are.
 	scope atomic.Pointer[scope]
 
+	// rendered is the tools, offered what there is beside them; render is held while one of them is made.
 	rendered atomic.Pointer[rendering]
-	// render is held while a rendering is made.
-	render sync.Mutex
+	offered  [listKinds]atomic.Pointer[offerList]
+	render   sync.Mutex
 
 	mu       sync.Mutex
 	sessions map[*session]struct{}
 	listens  map[*listening]struct{}
 	// gone remembers where the names led that are not shown any more, so that a call of one says what became of its server.
 	gone map[string]named
-	// owners remembers which servers the resources belong to that agents know; ownersSize is how many bytes that takes.
-	owners     map[string]string
+	// owners remembers where the prompts and resources lead that agents know; ownersSize is how many bytes that takes. noted are the
+	// lists that it has.
+	owners     map[offer]named
 	ownersSize int
-	// served are the tools that agents were given last, so that a subscription which begins after a change tells of it.
-	served [][]byte
-	// offers are the lists as agents know them.
-	offers offerSums
+	noted      [listKinds]*offerList
+	// known are the lists as agents know them, and served as they were given last, so that a subscription which begins after a change
+	// tells of it; nil is one that nobody knows.
+	known, served [listKinds]*listSum
 	// uncompared is what servers have said since the last comparison of prompts and resources; comparing is true while a goroutine
 	// compares them, and compareAgain if it must do so once more.
 	uncompared              changes
 	comparing, compareAgain bool
 }
 
-// rendering is the tools of a view at one generation of the catalog, ready to be sent.
+// rendering is the tools of a view at one generation of the catalog, ready to be sent. It is immutable.
 type rendering struct {
 	generation uint64
 	scope      *scope
@@ -59,12 +56,8 @@ type rendering struct {
 	// bare leads from the servers' own names to what is shown, where one server has the name only: calls from inside of a
 	// server's page (MCP Apps) know no other.
 	bare map[string]*catalog.Entry
-	// legacy and modern are the results of tools/list, a page each.
-	legacy, modern [][]byte
+	*pages
 }
-
-// maxPage bounds a page of tools in bytes. Most agents read every page at once, so smaller ones would only cost requests.
-const maxPage = 4 << 20
 
 // currentTools returns the rendering of the newest catalog.
 func (v *view) currentTools() *rendering {
@@ -86,12 +79,6 @@ func (v *view) currentTools() *rendering {
 	}
 	if old != nil {
 		v.rememberGone(old, r)
-		// What is the same is kept, so that comparing two renderings is comparing two addresses.
-		if !samePages(old.legacy, r.legacy) && equalPages(old.legacy, r.legacy) {
-			shared := *r // another view may share r
-			shared.legacy, shared.modern = old.legacy, old.modern
-			r = &shared
-		}
 	}
 	if r.scope != within || r.memory != remembered { // it is that of the view of nobody
 		shared := *r
@@ -100,18 +87,6 @@ func (v *view) currentTools() *rendering {
 	}
 	v.rendered.Store(r)
 	return r
-}
-
-func equalPages(a, b [][]byte) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if !bytes.Equal(a[i], b[i]) {
-			return false
-		}
-	}
-	return true
 }
 
 // maxGone bounds the names that are remembered.
@@ -170,86 +145,19 @@ func (v *view) renderTools(s joined.Catalogs, within *scope, remembered *memory)
 	}
 	r := &rendering{generation: s.Generation(), scope: within, memory: remembered, list: entries, bare: map[string]*catalog.Entry{},
 		entries: make(map[string]*catalog.Entry, len(all))}
-	shown := v.showNames(all)
-	var page []byte
-	for i, entry := range entries {
-		r.entries[shown[i]] = entry
+	definitions := make([][]byte, len(entries))
+	for i, shown := range v.g.namesOf(v.prefixWithin(within), all) {
+		entry := entries[i]
+		r.entries[shown] = entry
 		if _, several := r.bare[entry.Tool.Name]; several {
 			r.bare[entry.Tool.Name] = nil
 		} else {
 			r.bare[entry.Tool.Name] = entry
 		}
-		definition := withName(entry.Tool.Raw, entry.Tool.Name, shown[i])
-		if len(page)+len(definition) > maxPage && len(page) > 0 {
-			r.addPage(page, i)
-			page = nil
-		}
-		if len(page) > 0 {
-			page = append(page, ',')
-		}
-		page = append(page, definition...)
+		definitions[i] = withName(entry.Tool.Raw, entry.Tool.Name, shown)
 	}
-	r.addPage(page, -1)
+	r.pages = renderPages(toolList, definitions)
 	return r
-}
-
-// addPage adds a page; next is the number of the tool with which the next page begins, -1 for the last page.
-func (r *rendering) addPage(tools []byte, next int) {
-	b := append([]byte(`{"tools":[`), tools...)
-	b = append(b, ']')
-	if next >= 0 {
-		b = rawjson.AppendText(append(b, `,"nextCursor":`...), cursorOf(r.generation, len(r.legacy)+1))
-	}
-	legacy := append(bytes.Clone(b), '}')
-	modern := append(append([]byte(`{"resultType":"complete",`+noCache+`,`), b[1:]...), '}')
-	r.legacy, r.modern = append(r.legacy, legacy), append(r.modern, modern)
-}
-
-// cursorOf names a page of one generation: with another generation the cursor is stale, and the list begins anew.
-func cursorOf(generation uint64, page int) string {
-	return base64.RawURLEncoding.EncodeToString([]byte(strconv.FormatUint(generation, 36) + "." + strconv.Itoa(page)))
-}
-
-// listTools answers tools/list with a page that stands ready.
-func (v *view) listTools(r *serve.Request) ([]byte, *serve.Error) {
-	now := v.currentTools()
-	page := 0
-	if cursor := rawjson.Member(r.Params, "cursor"); !rawjson.IsNull(cursor) {
-		text, ok := rawjson.Text(cursor)
-		b, err := base64.RawURLEncoding.DecodeString(text)
-		generation, number, cut := strings.Cut(string(b), ".")
-		n, bad := strconv.Atoi(number)
-		if !ok || err != nil || !cut || bad != nil || n < 0 {
-			return nil, serve.InvalidParams("the cursor is not one of this list")
-		}
-		if generation == strconv.FormatUint(now.generation, 36) && n < len(now.legacy) {
-			page = n
-		}
-	}
-	v.noteServed(now.legacy)
-	if r.Modern() {
-		return now.modern[page], nil
-	}
-	return now.legacy[page], nil
-}
-
-// noteServed remembers what an agent was given.
-func (v *view) noteServed(pages [][]byte) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.offers.tools == nil {
-		v.offers.tools = pages
-	}
-	v.served = pages
-}
-
-// isOutdated reports whether agents were given other tools last than there are now. What changed between a list and the subscription
-// that follows it would be lost otherwise.
-func (v *view) isOutdated() bool {
-	now := v.currentTools().legacy
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.served != nil && !samePages(v.served, now)
 }
 
 // commonView returns the same view for agents without a principal's own instances.
@@ -263,11 +171,6 @@ func (v *view) commonView() *view {
 		common = v.g.addView(key)
 	}
 	return common
-}
-
-// samePages reports whether two renderings share their bytes: one that is equal to the one before has the same ones.
-func samePages(a, b [][]byte) bool {
-	return slices.EqualFunc(a, b, func(x, y []byte) bool { return &x[0] == &y[0] })
 }
 
 // findTool returns where a name leads: to an entry, or to a server whose tools are not shown now. A tool that the scope hides is

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"crypto/sha256"
 	"maps"
 	"slices"
 	"time"
@@ -88,7 +87,13 @@ func (g *Gateway) ownerOf(name string) whose {
 }
 
 // changes are the lists that servers have said to have changed.
-type changes struct{ tools, prompts, resources bool }
+type changes [noticeKinds]bool
+
+func (c *changes) add(more changes) {
+	for n := range more {
+		c[n] = c[n] || more[n]
+	}
+}
 
 // saidChanges has what each server has said.
 type saidChanges struct {
@@ -103,11 +108,11 @@ func (s *saidChanges) addEvent(from whose, kind messages.EventKind) {
 	c := s.byServer[from]
 	switch kind {
 	case messages.EventTools:
-		c.tools = true
+		c[toolsNotice] = true
 	case messages.EventPrompts:
-		c.prompts = true
+		c[promptsNotice] = true
 	case messages.EventResources:
-		c.resources = true
+		c[resourcesNotice] = true
 	case messages.EventGap:
 		s.all = true
 	default:
@@ -119,14 +124,14 @@ func (s *saidChanges) addEvent(from whose, kind messages.EventKind) {
 // changesFor returns what concerns a view: what servers have said that it shows, and of instances those of its principal.
 func (s *saidChanges) changesFor(v *view) (c changes) {
 	if s.all {
-		return changes{true, true, true}
+		return changes{toolsNotice: true, promptsNotice: true, resourcesNotice: true}
 	}
 	for from, said := range s.byServer {
 		if from.principal != "" && from.principal != v.principal || v.server != "" && v.server != from.server ||
 			!v.scope.Load().showsServer(from.server) {
 			continue
 		}
-		c.tools, c.prompts, c.resources = c.tools || said.tools, c.prompts || said.prompts, c.resources || said.resources
+		c.add(said)
 	}
 	return c
 }
@@ -153,39 +158,44 @@ func (g *Gateway) passLevel(ctx context.Context, e messages.Event) {
 	}
 }
 
-// offerSums are the lists of a view as agents know them. What nobody has listed is unknown.
-type offerSums struct {
-	tools              [][]byte
-	prompts, resources *listSum
-}
-
-type listSum [sha256.Size]byte
-
-// noteListed remembers what an agent was given. The first one that is known stays until the next comparison, which then notifies
-// those that were given something else meanwhile, too.
-func (v *view) noteListed(note func(known *offerSums)) {
+// noteListed remembers that an agent was given a list. The first one that is known stays until the next comparison, which then notifies
+// those that were given something else meanwhile, too. The resources and their templates have one notification, so that who knows one
+// knows both.
+func (v *view) noteListed(ctx context.Context, kind listKind, sum *listSum) {
+	for other := range listKinds {
+		if other != kind && lists[other].notice == lists[kind].notice && !v.knows(other) {
+			v.noteKnown(other, &v.offersOf(ctx, other).sum)
+		}
+	}
+	v.noteKnown(kind, sum)
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	note(&v.offers)
+	v.served[kind] = sum
 }
 
-func sumOfPrompts(list []messages.Prompt, shown []string) *listSum {
-	h := sha256.New()
-	for i := range list {
-		_, _ = h.Write(withName(list[i].Raw, list[i].Name, shown[i]))
-	}
-	return (*listSum)(h.Sum(nil))
+// knows reports whether an agent of the view knows a list.
+func (v *view) knows(kind listKind) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.known[kind] != nil
 }
 
-func sumOfResources(list []messages.Resource, templates []messages.ResourceTemplate) *listSum {
-	h := sha256.New()
-	for _, r := range list {
-		_, _ = h.Write(r.Raw)
+// noteKnown takes a list for the one that agents know, if they know none.
+func (v *view) noteKnown(kind listKind, sum *listSum) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.known[kind] == nil {
+		v.known[kind] = sum
 	}
-	for _, t := range templates {
-		_, _ = h.Write(t.Raw)
-	}
-	return (*listSum)(h.Sum(nil))
+}
+
+// replaceKnown makes a list the one that agents know, and reports whether they knew another one.
+func (v *view) replaceKnown(kind listKind, sum *listSum) (changed bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	changed = v.known[kind] != nil && *v.known[kind] != *sum
+	v.known[kind] = sum
+	return changed
 }
 
 // tellAgents compares the lists of a view with those that its agents know, and notifies them of what differs. A list that nobody knows is
@@ -194,17 +204,17 @@ func sumOfResources(list []messages.Resource, templates []messages.ResourceTempl
 func (v *view) tellAgents(ctx context.Context, said changes) {
 	v.mu.Lock()
 	if len(v.sessions) == 0 && len(v.listens) == 0 {
-		v.offers = offerSums{} // whoever comes next reads the lists first
+		v.known = [listKinds]*listSum{} // whoever comes next reads the lists first
 		v.mu.Unlock()
 		return
 	}
 	v.mu.Unlock()
-	if v.toolsChanged() {
-		v.notifyAgents("notifications/tools/list_changed", func(l *listening) bool { return l.tools })
+	if v.replaceKnown(toolList, &v.currentTools().sum) {
+		v.notifyAgents(toolsNotice)
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.uncompared.prompts, v.uncompared.resources = v.uncompared.prompts || said.prompts, v.uncompared.resources || said.resources
+	v.uncompared.add(said)
 	v.compareAgain = true
 	if !v.comparing {
 		v.comparing = true
@@ -212,33 +222,16 @@ func (v *view) tellAgents(ctx context.Context, said changes) {
 	}
 }
 
-// toolsChanged compares the tools with those that agents know, and makes them the known ones.
-func (v *view) toolsChanged() (changed bool) {
-	now := v.currentTools().legacy
-	v.noteListed(func(known *offerSums) {
-		changed = known.tools != nil && !samePages(known.tools, now)
-		known.tools = now
-	})
-	return changed
-}
-
 // noteAgent takes what there is now for what the agents of the view know, if nobody knows anything: the first agent is told of what
 // changes from here on, whether it has listed or not.
-func (v *view) noteAgent() {
-	now := v.currentTools().legacy
-	v.noteListed(func(known *offerSums) {
-		if known.tools == nil {
-			known.tools = now
-		}
-	})
-}
+func (v *view) noteAgent() { v.noteKnown(toolList, &v.currentTools().sum) }
 
 // compareOffers compares prompts and resources until nothing more was said meanwhile. Sessions keep the lists of servers, so what has not
 // changed costs no request.
 func (v *view) compareOffers(ctx context.Context) {
 	for {
 		v.mu.Lock()
-		before, said := v.offers, v.uncompared
+		said := v.uncompared
 		v.uncompared = changes{}
 		if !v.compareAgain {
 			v.comparing = false
@@ -247,43 +240,38 @@ func (v *view) compareOffers(ctx context.Context) {
 		}
 		v.compareAgain = false
 		v.mu.Unlock()
-		v.tellOffers(ctx, before, said)
+		v.tellOffers(ctx, said)
 	}
 }
 
-// tellOffers compares prompts and resources once with those that agents knew before.
-func (v *view) tellOffers(ctx context.Context, before offerSums, said changes) {
+// tellOffers compares prompts and resources once with those that agents know.
+func (v *view) tellOffers(ctx context.Context, said changes) {
 	ctx, cancel := context.WithTimeout(supervisor.WithCaller(ctx, v.principal), workTimeout)
 	defer cancel()
-	if before.prompts != nil {
-		now := sumOfPrompts(v.prompts(ctx))
-		said.prompts = *before.prompts != *now
-		v.noteListed(func(known *offerSums) { known.prompts = now })
-	}
-	if before.resources != nil {
-		now := sumOfResources(v.resources(ctx), v.templates(ctx))
-		said.resources = *before.resources != *now
-		v.noteListed(func(known *offerSums) { known.resources = now })
-	}
-	if said.prompts {
-		v.notifyAgents("notifications/prompts/list_changed", func(l *listening) bool { return l.prompts })
-	}
-	if said.resources {
-		v.notifyAgents("notifications/resources/list_changed", func(l *listening) bool { return l.resources })
+	for n := promptsNotice; n < noticeKinds; n++ {
+		known, changed := false, false
+		for kind := range listKinds {
+			if lists[kind].notice == n && v.knows(kind) {
+				known, changed = true, v.replaceKnown(kind, &v.offersOf(ctx, kind).sum) || changed
+			}
+		}
+		if changed || !known && said[n] {
+			v.notifyAgents(n)
+		}
 	}
 }
 
 // notifyAgents sends a notification to all sessions of the view, and to the subscriptions that want it.
-func (v *view) notifyAgents(method string, wanted func(*listening) bool) {
+func (v *view) notifyAgents(n notice) {
 	v.mu.Lock()
 	sessions, listens := slices.Collect(maps.Keys(v.sessions)), slices.Collect(maps.Keys(v.listens))
 	v.mu.Unlock()
 	for _, st := range sessions {
-		st.agent.Notify(method, method, nil)
+		st.agent.Notify(notices[n].method, notices[n].method, nil)
 	}
 	for _, l := range listens {
-		if wanted(l) {
-			l.notifyListener(method, nil)
+		if l.wants[n] {
+			l.notifyListener(notices[n].method, nil)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/test/servers"
+	"github.com/mcpvisor/mcpvisor/transports/serve"
 )
 
 var (
@@ -23,7 +24,7 @@ func TestMain(m *testing.M) {
 
 // An idle session, and one with a stream, stay within their bounds.
 func TestSessionsAreSmall(t *testing.T) {
-	service, end, err := startService(t.Context(), 3)
+	service, end, err := startService(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +42,7 @@ func TestSessionsAreSmall(t *testing.T) {
 
 // Sessions that agents open and leave are bounded while they last, and leave nothing.
 func TestAbandonedSessionsLeaveNothing(t *testing.T) {
-	service, end, err := startService(t.Context(), 3)
+	service, end, err := startService(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,6 +72,21 @@ func TestCallsAreMeasured(t *testing.T) {
 		r, err := measureCalls(t.Context(), upstream, 2, 2, 20*time.Millisecond)
 		if err != nil || r.median <= 0 || r.rate <= 0 || (r.direct > 0) != (upstream == "http") {
 			t.Errorf("%s: %+v, %v", upstream, r, err)
+		}
+	}
+}
+
+// Every list that is measured is whole.
+func TestListsAreMeasured(t *testing.T) {
+	service, end, err := startLists(t.Context(), 50)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer end()
+	h := serve.NewHandler(serve.Options{Service: service})
+	for _, l := range listed {
+		if warm, err := measureList(t.Context(), h, l.method, 50, 3); err != nil || warm <= 0 {
+			t.Errorf("%s: %v ms, %v", l.name, warm, err)
 		}
 	}
 }
