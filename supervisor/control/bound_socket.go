@@ -48,13 +48,22 @@ func bindSocket(socketPath, lockPath, subject string, running func(pid int) erro
 	return b, nil
 }
 
-// openListener opens the socket and remembers its file. The caller has the lock.
-func (b *boundSocket) openListener() (err error) {
-	if b.listener, err = listenUnix(b.socketPath); err != nil {
+// openListener opens the socket in the place of the one before, which stays if that fails. The caller has the lock.
+func (b *boundSocket) openListener() error {
+	listener, err := listenUnix(b.socketPath)
+	if err != nil {
 		return locationError(b.subject+" "+messages.Line(b.socketPath, 0)+" cannot be opened", err)
 	}
-	b.file, err = os.Lstat(b.socketPath)
-	return err
+	file, err := os.Lstat(b.socketPath)
+	if err != nil {
+		_ = listener.Close() // its file has gone already
+		return locationError(b.subject+" "+messages.Line(b.socketPath, 0)+" has gone", err)
+	}
+	if b.listener != nil {
+		b.leaveListener()
+	}
+	b.listener, b.file = listener, file
+	return nil
 }
 
 // restore opens the socket anew if its file has gone. Connections stay. If another process has taken the place meanwhile, the error is
@@ -81,7 +90,6 @@ func (b *boundSocket) restore() error {
 		_ = b.lock.file.Close()
 		b.lock = l
 	}
-	b.leaveListener()
 	return b.openListener()
 }
 

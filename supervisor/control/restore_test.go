@@ -54,3 +54,47 @@ func TestAControlSocketOutlivesItsFolder(t *testing.T) {
 		}
 	}
 }
+
+// A daemon whose socket cannot be opened anew, because something else stands in its place or there are no more descriptors, opens it at a
+// later look: until then it accepts nothing, and it does not end.
+func TestASocketThatCannotBeRestoredIsTriedAgain(t *testing.T) {
+	location := daemonLocation(t)
+	l, err := control.ListenDaemon(location)
+	if err != nil {
+		t.Fatal(err)
+	}
+	accepted := make(chan error, 1)
+	go func() {
+		conn, _, err := l.AcceptPeer()
+		if err == nil {
+			_ = conn.Close()
+		}
+		accepted <- err
+	}()
+	if err := os.Remove(location.Socket); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(location.Socket, "something else"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := l.Restore(); err == nil {
+			t.Fatal("the socket was restored in the place of a directory")
+		}
+	}
+	if err := os.RemoveAll(location.Socket); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Restore(); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := control.DialDaemon(t.Context(), location)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = conn.Close()
+	if err := <-accepted; err != nil {
+		t.Errorf("accepting ended with %v", err)
+	}
+	l.StopListening()
+}
