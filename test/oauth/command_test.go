@@ -420,7 +420,7 @@ func TestLoginBrokenOff(t *testing.T) {
 		}
 	}
 	p.runCommand(0, "call", "protected", "echo")
-	r := p.startCommand("login", "protected", "--timeout", "1s")
+	r := p.startCommand("login", "protected", "--timeout", "8s") // the page comes within it
 	p.openedPage()
 	if code := r.awaitExit(); code != 1 || !strings.Contains(r.err.String(), "in time") {
 		t.Errorf("a login that nobody finishes ended with %d: %s", code, r.err.String())

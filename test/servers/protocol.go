@@ -3,6 +3,8 @@ package servers
 import (
 	"encoding/json"
 	"fmt"
+	"math"
+	"sync/atomic"
 	"time"
 )
 
@@ -17,7 +19,7 @@ var protocolFaults = []Kind{
 	{"hangs-on-call", hangsOnCall,
 		"never answers tools/call and ignores that it is cancelled; answers everything else"},
 	{"late-answers", lateAnswers,
-		"answers a tools/call after=1s whether it was cancelled or not"},
+		"answers a tools/call after=1s whether it was cancelled or not, only the first times=all of them so late"},
 	{"odd-answers", oddAnswers,
 		"answers each tools/call twice, and answers ids that nobody asked for"},
 	{"progress-forever", progressForever,
@@ -59,8 +61,11 @@ func hangsOnCall(p params) int {
 // lateAnswers answers calls that the client may have given up, whose ids must not be taken for newer ones.
 func lateAnswers(p params) int {
 	s := newServer(p)
+	late, calls := p.intOr("times", math.MaxInt), atomic.Int64{}
 	s.handlers["tools/call"] = func(s *server, m message) {
-		time.Sleep(p.durationOr("after", time.Second))
+		if calls.Add(1) <= int64(late) {
+			time.Sleep(p.durationOr("after", time.Second))
+		}
 		s.answerBySpec(m)
 	}
 	return s.serve()

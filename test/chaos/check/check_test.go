@@ -86,7 +86,7 @@ func TestAGoodServerPassesEverything(t *testing.T) {
 			s := one(t, fixture(kind), func(o *check.Options) {
 				o.Calls = map[string][]check.Call{"it": {
 					{Tool: "echo", Args: json.RawMessage(`{"text":"hello"}`)},
-					{Tool: "sleep", Args: json.RawMessage(`{"for":"400ms"}`)},
+					{Tool: "sleep", Args: json.RawMessage(`{"for":"2s"}`)},
 				}}
 			})
 			for _, f := range s.Findings {
