@@ -35,6 +35,12 @@ func (p *place) agent(args ...string) *agentProcess {
 // agentOf starts an agent that starts this program with other words.
 func (p *place) agentOf(words ...string) *agentProcess {
 	p.t.Helper()
+	return p.agentWith("{}", words...)
+}
+
+// agentWith starts an agent with these capabilities.
+func (p *place) agentWith(capabilities string, words ...string) *agentProcess {
+	p.t.Helper()
 	a := &agentProcess{t: p.t, cmd: p.command(words...), lines: make(chan map[string]any, 1000)}
 	in, err := a.cmd.StdinPipe()
 	if err != nil {
@@ -71,7 +77,7 @@ func (p *place) agentOf(words ...string) *agentProcess {
 			a.lines <- m
 		}
 	}()
-	a.ask("initialize", `{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"1"}}`)
+	a.ask("initialize", `{"protocolVersion":"2025-11-25","capabilities":`+capabilities+`,"clientInfo":{"name":"test","version":"1"}}`)
 	a.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 	return a
 }

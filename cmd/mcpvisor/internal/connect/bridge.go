@@ -5,12 +5,15 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 )
 
 // A bridge carries the messages of one agent to the daemon and back, and survives the daemon. It is a value without a clock and
 // without I/O: every method takes what has happened and returns the lines that are to be written. Its owner calls one at a time.
+//
+// It has two connections for a time if the agent's roots have led to another directory (former.go): what runs ends on the one of before.
 //
 // What it remembers is what a new daemon must be told: the agent's handshake, its log level, its subscriptions, and the requests
 // that have no answer yet. A request that only reads is asked a second time; any other may have run, and is answered as unknown.
@@ -34,6 +37,10 @@ type bridge struct {
 	replayed int
 	// asked holds the ids of the daemon's requests that the agent has not answered, as the daemon wrote them.
 	asked map[string]bool
+	// former is the connection that was left with requests, so that these can end there; nil if there is none.
+	former *formerConn
+	// roots says where the agent works.
+	roots rootsQuestion
 }
 
 // phase says what a bridge may send to the daemon.
@@ -55,18 +62,28 @@ type openRequest struct {
 	id     string
 	method string
 	line   []byte
-	// sent says that the present daemon has it.
-	sent bool
+	// epoch is that of the connection which has it, the present one or the former; 0 if none does.
+	epoch int
 }
 
 // lines is what a step of the bridge wants to be written.
 type lines struct {
-	toAgent, toDaemon [][]byte
+	toAgent, toDaemon, toFormer [][]byte
+	// rootsAsked says that the agent was asked for its roots, and may be asked again after a pause.
+	rootsAsked bool
+	// rootsKnown says that it has answered; directories are those of its roots, which may not be there.
+	rootsKnown  bool
+	directories []string
 }
 
 // addLines appends what another step wants.
 func (l *lines) addLines(more lines) {
 	l.toAgent, l.toDaemon = append(l.toAgent, more.toAgent...), append(l.toDaemon, more.toDaemon...)
+	l.toFormer = append(l.toFormer, more.toFormer...)
+	l.rootsAsked = l.rootsAsked || more.rootsAsked
+	if more.rootsKnown {
+		l.rootsKnown, l.directories = true, more.directories
+	}
 }
 
 // replayPrefix begins the ids of the bridge's own requests.
@@ -77,71 +94,49 @@ var readOnly = []string{"initialize", "server/discover", "ping", "tools/list", "
 	"prompts/list", "prompts/get", "completion/complete", "logging/setLevel", "resources/subscribe", "resources/unsubscribe",
 	"subscriptions/listen", "tasks/get", "tasks/list", "tasks/result"}
 
-// envelope is the frame of a message: JSON as it was written.
-type envelope struct {
-	id, method, params []byte
-}
-
-// readEnvelope reads the frame of a message. One that is no object has an empty frame, and is passed on as it is: the daemon
-// says what is wrong with it.
-func readEnvelope(line []byte) (e envelope) {
-	at := rawjson.SkipSpace(line, 0)
-	if at >= len(line) || line[at] != '{' {
-		return e
-	}
-	for o := rawjson.ObjectAt(line, at, 0); o.Next(); {
-		value := o.Skip()
-		switch string(o.Name) {
-		case "id":
-			e.id = bytes.TrimSpace(value)
-		case "method":
-			e.method = bytes.TrimSpace(value)
-		case "params":
-			e.params = bytes.TrimSpace(value)
-		}
-	}
-	return e
-}
-
-// methodName returns the method; empty for an answer.
-func (e envelope) methodName() string {
-	s, _ := rawjson.Text(e.method)
-	return s
-}
-
-// isRequest reports whether the message wants an answer.
-func (e envelope) isRequest() bool { return e.methodName() != "" && !rawjson.IsNull(e.id) }
-
 // fromAgent takes a line of the agent.
 func (b *bridge) fromAgent(line []byte) (out lines) {
 	e := readEnvelope(line)
 	method := e.methodName()
 	switch {
 	case e.isRequest():
-		r := openRequest{id: string(e.id), method: method, line: line, sent: b.phase == connected}
+		r := openRequest{id: string(e.id), method: method, line: line}
 		b.rememberRequest(method, e, line)
-		b.open = append(b.open, r)
-		if r.sent {
+		if b.phase == connected {
+			r.epoch = b.epoch
 			out.toDaemon = append(out.toDaemon, line)
 		}
+		b.open = append(b.open, r)
 		return out
 	case method == "notifications/initialized":
 		b.ready = true
 	case method == "notifications/cancelled":
-		if unsent, known := b.cancelRequest(string(bytes.TrimSpace(rawjson.Member(e.params, "requestId")))); known && unsent {
+		epoch, known := b.cancelRequest(string(bytes.TrimSpace(rawjson.Member(e.params, "requestId"))))
+		switch {
+		case known && epoch == 0:
 			return out // the daemon has never heard of it
+		case known && epoch != b.epoch:
+			out.toFormer = append(out.toFormer, line)
+			return out
 		}
 	case method == "" && e.id != nil:
+		if n, ours := rootsNumber(e.id); ours {
+			return b.rootsAnswered(n, line)
+		}
 		return b.answerQuestion(e, line)
 	}
-	if b.phase != connected {
-		// A new daemon learns by the replay that the agent is ready.
-		if method != "notifications/initialized" {
-			b.waiting = append(b.waiting, line)
-		}
-		return out
+	switch {
+	case b.phase == connected:
+		out.toDaemon = append(out.toDaemon, line)
+	case method != "notifications/initialized": // a new daemon learns by the replay that the agent is ready
+		b.waiting = append(b.waiting, line)
 	}
-	out.toDaemon = append(out.toDaemon, line)
+	switch method {
+	case "notifications/initialized":
+		out.addLines(b.askFirstRoots())
+	case "notifications/roots/list_changed":
+		out.addLines(b.askRootsAgain())
+	}
 	return out
 }
 
@@ -165,28 +160,38 @@ func (b *bridge) rememberRequest(method string, e envelope, line []byte) {
 	}
 }
 
-// cancelRequest forgets a request that the agent takes back. unsent says that no daemon has it.
-func (b *bridge) cancelRequest(id string) (unsent, known bool) {
+// cancelRequest forgets a request that the agent takes back, and returns the epoch of the connection that has it.
+func (b *bridge) cancelRequest(id string) (epoch int, known bool) {
 	i := slices.IndexFunc(b.open, func(r openRequest) bool { return r.id == id })
 	if i < 0 {
-		return false, false
+		return 0, false
 	}
-	unsent = !b.open[i].sent
+	epoch = b.open[i].epoch
 	b.open = slices.Delete(b.open, i, i+1)
-	return unsent, true
+	return epoch, true
 }
 
-// answerQuestion passes the agent's answer on to the daemon that has asked; one to a daemon of before is dropped.
+// answerQuestion passes the agent's answer on to the connection on which it was asked; one to a connection of before is dropped.
 func (b *bridge) answerQuestion(e envelope, line []byte) (out lines) {
 	text, _ := rawjson.Text(e.id)
-	prefix := fmt.Sprintf("%d:", b.epoch)
-	id, ours := bytes.CutPrefix([]byte(text), []byte(prefix))
-	if !ours || !b.asked[string(id)] {
-		return out
+	if id, ok := cutAsked(b.asked, b.epoch, text); ok {
+		out.toDaemon = append(out.toDaemon, withID(line, id))
+	} else if b.former != nil {
+		if id, ok := cutAsked(b.former.asked, b.former.epoch, text); ok {
+			out.toFormer = append(out.toFormer, withID(line, id))
+		}
 	}
-	delete(b.asked, string(id))
-	out.toDaemon = append(out.toDaemon, withID(line, id))
 	return out
+}
+
+// cutAsked returns the id by which a connection knows a question that the agent answers, and forgets it.
+func cutAsked(asked map[string]bool, epoch int, text string) ([]byte, bool) {
+	id, ours := strings.CutPrefix(text, fmt.Sprintf("%d:", epoch))
+	if !ours || !asked[id] {
+		return nil, false
+	}
+	delete(asked, id)
+	return []byte(id), true
 }
 
 // fromDaemon takes a line of the daemon.
@@ -198,31 +203,35 @@ func (b *bridge) fromDaemon(line []byte) (out lines) {
 			b.asked = map[string]bool{}
 		}
 		b.asked[string(e.id)] = true
-		out.toAgent = append(out.toAgent, withID(line, b.questionID(e.id)))
+		out.toAgent = append(out.toAgent, withID(line, questionID(b.epoch, e.id)))
 		return out
 	case method == "notifications/cancelled":
 		if id := bytes.TrimSpace(rawjson.Member(e.params, "requestId")); b.asked[string(id)] {
 			delete(b.asked, string(id))
-			out.toAgent = append(out.toAgent, cancelNotice(b.questionID(id)))
+			out.toAgent = append(out.toAgent, cancelNotice(questionID(b.epoch, id)))
 			return out
 		}
 	case method == "" && e.id != nil:
-		if text, ok := rawjson.Text(e.id); ok && bytes.HasPrefix([]byte(text), []byte(replayPrefix)) {
+		if text, ok := rawjson.Text(e.id); ok && strings.HasPrefix(text, replayPrefix) {
 			return b.replayAnswered()
 		}
-		b.finishRequest(string(e.id), line)
+		if b.finishRequest(string(e.id), line) == "initialize" {
+			out.toAgent = append(out.toAgent, b.withAllCapabilities(line))
+			out.addLines(b.askFirstRoots())
+			return out
+		}
 	}
 	out.toAgent = append(out.toAgent, line)
 	return out
 }
 
-// finishRequest forgets a request that has its answer.
-func (b *bridge) finishRequest(id string, line []byte) {
+// finishRequest forgets a request that has its answer, and returns its method.
+func (b *bridge) finishRequest(id string, line []byte) (method string) {
 	i := slices.IndexFunc(b.open, func(r openRequest) bool { return r.id == id })
 	if i < 0 {
-		return
+		return ""
 	}
-	if b.open[i].method == "initialize" {
+	if method = b.open[i].method; method == "initialize" {
 		if result := rawjson.Member(line, "result"); rawjson.IsObject(result) {
 			b.answered, b.capabilities = true, rawjson.Member(result, "capabilities")
 		} else {
@@ -230,6 +239,7 @@ func (b *bridge) finishRequest(id string, line []byte) {
 		}
 	}
 	b.open = slices.Delete(b.open, i, i+1)
+	return method
 }
 
 // beginDaemon begins with a new daemon: with the handshake if the agent has had one, else with what waits.
@@ -307,8 +317,8 @@ func (b *bridge) waitingBytes() (n int) {
 // sendWaiting sends the requests and notifications that wait for a daemon.
 func (b *bridge) sendWaiting() (out lines) {
 	for i := range b.open {
-		if !b.open[i].sent {
-			b.open[i].sent = true
+		if b.open[i].epoch == 0 {
+			b.open[i].epoch = b.epoch
 			out.toDaemon = append(out.toDaemon, b.open[i].line)
 			// Without an answer to the handshake there was no replay, and the agent may have gone on.
 			if b.open[i].method == "initialize" && b.ready {
@@ -328,27 +338,35 @@ func (b *bridge) loseDaemon() (out lines) {
 		return out
 	}
 	b.phase = disconnected
+	out = b.loseConn(b.epoch, b.asked)
+	b.asked = nil
+	return out
+}
+
+// loseConn is called when a connection has gone that had these questions.
+func (b *bridge) loseConn(epoch int, asked map[string]bool) (out lines) {
 	b.open = slices.DeleteFunc(b.open, func(r openRequest) bool {
-		if r.sent && !slices.Contains(readOnly, r.method) {
+		if r.epoch == epoch && !slices.Contains(readOnly, r.method) {
 			out.toAgent = append(out.toAgent, unknownAnswer(r))
 			return true
 		}
 		return false
 	})
 	for i := range b.open {
-		b.open[i].sent = false
+		if b.open[i].epoch == epoch {
+			b.open[i].epoch = 0
+		}
 	}
-	for _, id := range sortedKeys(b.asked) {
-		out.toAgent = append(out.toAgent, cancelNotice(b.questionID([]byte(id))))
+	for _, id := range sortedKeys(asked) {
+		out.toAgent = append(out.toAgent, cancelNotice(questionID(epoch, []byte(id))))
 	}
-	b.asked = nil
 	return out
 }
 
 // refuseWaiting answers what waits for a daemon that cannot be had: nothing of it was sent.
 func (b *bridge) refuseWaiting(reason string) (out lines) {
 	b.open = slices.DeleteFunc(b.open, func(r openRequest) bool {
-		if r.sent {
+		if r.epoch != 0 {
 			return false
 		}
 		out.toAgent = append(out.toAgent, refusedAnswer(r, reason))
@@ -361,55 +379,10 @@ func (b *bridge) refuseWaiting(reason string) (out lines) {
 	return out
 }
 
-// questionID returns the id under which the agent knows a question of the daemon: daemons count anew, and an answer to one must not
-// reach the next.
-func (b *bridge) questionID(id []byte) []byte {
-	return rawjson.AppendText(nil, fmt.Sprintf("%d:%s", b.epoch, id))
-}
-
-// withID returns a message with another id; everything else keeps its bytes.
-func withID(line, id []byte) []byte {
-	at := rawjson.SkipSpace(line, 0)
-	for o := rawjson.ObjectAt(line, at, 0); o.Next(); {
-		name := string(o.Name)
-		value := o.Skip()
-		if name == "id" {
-			end := o.Position()
-			out := append(bytes.Clone(line[:end-len(value)]), id...)
-			return append(out, line[end:]...)
-		}
-	}
-	return line
-}
-
-// cancelNotice tells the agent that a question needs no answer.
-func cancelNotice(id []byte) []byte {
-	out := append([]byte(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":`), id...)
-	return append(out, `,"reason":"mcpvisor was started anew"}}`...)
-}
-
-// unknownAnswer is the answer to a request of which it is not known whether it has run.
-func unknownAnswer(r openRequest) []byte {
-	return failedAnswer(r, "unknown", "the daemon of mcpvisor ended before it answered. The call may have run: look at what it would have "+
-		"changed before calling again.")
-}
-
-// refusedAnswer is the answer to a request that was not sent.
-func refusedAnswer(r openRequest, reason string) []byte {
-	return failedAnswer(r, "not-sent", reason+". Nothing was sent, so calling again cannot run it twice.")
-}
-
-// failedAnswer is a result that the model reads, for a call of a tool, and an error for any other request.
-func failedAnswer(r openRequest, outcome, text string) []byte {
-	out := append([]byte(`{"jsonrpc":"2.0","id":`), r.id...)
-	if r.method == "tools/call" {
-		out = rawjson.AppendText(append(out, `,"result":{"content":[{"type":"text","text":`...), text)
-		out = rawjson.AppendText(append(out, `}],"isError":true,"resultType":"complete","_meta":{"mcpvisor/outcome":`...), outcome)
-		return append(out, `}}}`...)
-	}
-	out = rawjson.AppendText(append(out, `,"error":{"code":-32603,"message":`...), text)
-	out = rawjson.AppendText(append(out, `,"data":{"mcpvisor/outcome":`...), outcome)
-	return append(out, `}}}`...)
+// questionID returns the id under which the agent knows a question that came on a connection: daemons count anew, and an answer to one
+// must not reach the next.
+func questionID(epoch int, id []byte) []byte {
+	return rawjson.AppendText(nil, fmt.Sprintf("%d:%s", epoch, id))
 }
 
 // sortedKeys returns the keys of a map in their order, so that a replay is the same each time.

@@ -3,6 +3,7 @@ package connect
 import (
 	"bytes"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,9 +16,11 @@ import (
 
 var update = flag.Bool("update", false, "write what the bridge answers into testdata")
 
-// TestBridgeTranscripts plays the stories of testdata. In "said" each line is a step: "agent" and "daemon" bring a message, and
-// connect, disconnect, drain and refuse are what happens to the daemon. In "heard" stand the same steps with the lines that the
-// bridge writes after each: "> agent" and "> daemon".
+// TestBridgeTranscripts plays the stories of testdata. In "said" each line is a step: "agent", "daemon" and "former" bring a message;
+// connect, disconnect, drain and refuse are what happens to the daemon; move is a connection for another directory, and former-lost the end of
+// the one before; project says that the directory was given by hand, and pause is the end of the time between two questions for roots. In
+// "heard" stand the same steps with the lines that the bridge writes after each, "> agent", "> daemon" and "> former", and the directories that
+// it has learnt.
 func TestBridgeTranscripts(t *testing.T) {
 	names, _ := filepath.Glob("testdata/*.txtar")
 	if len(names) == 0 {
@@ -30,13 +33,19 @@ func TestBridgeTranscripts(t *testing.T) {
 				t.Fatal(err)
 			}
 			var heard bytes.Buffer
-			b := &bridge{}
+			b := &bridge{roots: rootsQuestion{follow: true}}
 			for step := range strings.Lines(string(a.Files[0].Data)) {
 				step = strings.TrimSpace(step)
 				heard.WriteString(step + "\n")
 				out := playStep(b, step)
 				for _, line := range out.toDaemon {
 					heard.WriteString("> daemon " + string(line) + "\n")
+				}
+				for _, line := range out.toFormer {
+					heard.WriteString("> former " + string(line) + "\n")
+				}
+				if out.rootsKnown {
+					fmt.Fprintf(&heard, "> directories %q\n", out.directories)
 				}
 				for _, line := range out.toAgent {
 					heard.WriteString("> agent " + string(line) + "\n")
@@ -72,6 +81,17 @@ func playStep(b *bridge, step string) lines {
 		return b.stopSending([]byte(`{"mcpvisor":"drained"}`))
 	case "refuse":
 		return b.refuseWaiting(rest)
+	case "move":
+		return b.moveDaemon()
+	case "former":
+		return b.fromFormer([]byte(rest))
+	case "former-lost":
+		return b.loseFormer()
+	case "pause":
+		return b.endRootsPause()
+	case "project":
+		b.roots.follow = false
+		return lines{}
 	}
 	panic("no such step: " + step)
 }
@@ -82,8 +102,10 @@ func FuzzBridge(f *testing.F) {
 	f.Add([]byte("c\na{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{}}\nx\nc\n"))
 	f.Add([]byte("a{\"id\":1,\"method\":\"initialize\"}\nc\nd{\"id\":1,\"result\":{}}\nx\na{\"id\":2,\"method\":\"tools/call\"}\nc\nd{\"id\":\"mcpvisor-connect-2-1\"}\n"))
 	f.Add([]byte("c\nd{\"id\":7,\"method\":\"roots/list\"}\na{\"id\":\"1:7\",\"result\":{}}\n"))
+	f.Add([]byte("c\na{\"id\":1,\"method\":\"initialize\",\"params\":{\"capabilities\":{\"roots\":{}}}}\nd{\"id\":1,\"result\":{}}\na{\"method\":\"notifications/initialized\"}\n" +
+		"a{\"id\":\"mcpvisor-connect-roots-1\",\"result\":{\"roots\":[{\"uri\":\"file:///a\"}]}}\na{\"id\":2,\"method\":\"tools/call\"}\nm\nf{\"id\":2,\"result\":{}}\nl\np\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		b := &bridge{}
+		b := &bridge{roots: rootsQuestion{follow: true}}
 		calls, sent := map[string]int{}, map[string]int{}
 		for line := range bytes.Lines(text) {
 			line = bytes.TrimSpace(line)
@@ -109,6 +131,23 @@ func FuzzBridge(f *testing.F) {
 				out = b.refuseWaiting("no")
 			case 'e':
 				out = b.stopSending([]byte("{}"))
+			case 'm':
+				if b.former == nil && b.phase != disconnected {
+					out = b.moveDaemon()
+				}
+			case 'f':
+				if b.former != nil {
+					out = b.fromFormer(rest)
+				}
+			case 'l':
+				out = b.loseFormer()
+			case 'p':
+				out = b.endRootsPause()
+			}
+			for _, r := range b.open {
+				if r.epoch != 0 && (r.epoch != b.epoch || b.phase == disconnected) && (b.former == nil || r.epoch != b.former.epoch) {
+					t.Fatalf("nobody will answer %s", r.line)
+				}
 			}
 			for _, l := range out.toDaemon {
 				if _, call := calls[string(l)]; call {

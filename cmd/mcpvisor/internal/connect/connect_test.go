@@ -18,7 +18,7 @@ func TestAnAgentThatDoesNotReadKeepsConnectForAMomentOnly(t *testing.T) {
 		in, agent := io.Pipe()
 		unread, out := io.Pipe()
 		c := &carrier{in: in, out: out, warn: func(string) {},
-			dial: func(context.Context, time.Time) (net.Conn, *bufio.Reader, []string, error) {
+			dial: func(context.Context, string, time.Time) (net.Conn, *bufio.Reader, []string, error) {
 				return nil, nil, nil, errors.New("there is no daemon")
 			}}
 		done := make(chan error, 1)

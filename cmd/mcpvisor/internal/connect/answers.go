@@ -1,0 +1,62 @@
+package connect
+
+import (
+	"bytes"
+
+	"github.com/mcpvisor/mcpvisor/messages/rawjson"
+)
+
+// This file makes the messages that the bridge writes itself, or changes in one place.
+
+// withID returns a message with another id; everything else keeps its bytes.
+func withID(line, id []byte) []byte {
+	return withMember(line, "id", func([]byte) []byte { return id })
+}
+
+// withMember returns an object with another value of one member; everything else keeps its bytes.
+func withMember(object []byte, name string, change func(value []byte) []byte) []byte {
+	at := rawjson.SkipSpace(object, 0)
+	if at >= len(object) || object[at] != '{' {
+		return object
+	}
+	for o := rawjson.ObjectAt(object, at, 0); o.Next(); {
+		found := string(o.Name) == name
+		value := o.Skip()
+		if found {
+			end := o.Position()
+			out := append(bytes.Clone(object[:end-len(value)]), change(value)...)
+			return append(out, object[end:]...)
+		}
+	}
+	return object
+}
+
+// cancelNotice tells the agent that a question needs no answer.
+func cancelNotice(id []byte) []byte {
+	out := append([]byte(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":`), id...)
+	return append(out, `,"reason":"mcpvisor was started anew"}}`...)
+}
+
+// unknownAnswer is the answer to a request of which it is not known whether it has run.
+func unknownAnswer(r openRequest) []byte {
+	return failedAnswer(r, "unknown", "the daemon of mcpvisor ended before it answered. The call may have run: look at what it would have "+
+		"changed before calling again.")
+}
+
+// refusedAnswer is the answer to a request that was not sent.
+func refusedAnswer(r openRequest, reason string) []byte {
+	return failedAnswer(r, "not-sent", reason+". Nothing was sent, so calling again cannot run it twice.")
+}
+
+// failedAnswer is a result that the model reads, for a call of a tool, and an error for any other request.
+func failedAnswer(r openRequest, outcome, text string) []byte {
+	out := append([]byte(`{"jsonrpc":"2.0","id":`), r.id...)
+	if r.method == "tools/call" {
+		out = rawjson.AppendText(append(out, `,"result":{"content":[{"type":"text","text":`...), text)
+		out = rawjson.AppendText(append(out, `}],"isError":true,"resultType":"complete","_meta":{"mcpvisor/outcome":`...), outcome)
+		return append(out, `}}}`...)
+	}
+	out = rawjson.AppendText(append(out, `,"error":{"code":-32603,"message":`...), text)
+	out = rawjson.AppendText(append(out, `,"data":{"mcpvisor/outcome":`...), outcome)
+	return append(out, `}}}`...)
+}

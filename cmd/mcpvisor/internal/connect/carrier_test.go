@@ -1,0 +1,319 @@
+package connect
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages/rawjson"
+)
+
+// stage is a carrier between an agent, which the test plays, and daemons of its own: one on each connection, which answers every request
+// with the name of its directory.
+type stage struct {
+	t *testing.T
+	c *carrier
+	// toBridge is what the agent writes, heard what it reads.
+	toBridge *io.PipeWriter
+	heard    chan string
+	// dialed are the directories that were asked for, refused those that cannot be had, and warned what standard error got.
+	dialed  []string
+	refused map[string]bool
+	warned  []string
+	ended   chan error
+}
+
+// begin starts a carrier in a bubble, in a directory, and shakes hands for an agent with roots.
+func begin(t *testing.T, dir string) *stage {
+	in, toBridge := io.Pipe()
+	fromBridge, out := io.Pipe()
+	s := &stage{t: t, toBridge: toBridge, heard: make(chan string, 10_000), refused: map[string]bool{}, ended: make(chan error, 1)}
+	s.c = &carrier{workDir: dir, in: in, out: out, warn: func(text string) { s.warned = append(s.warned, text) }}
+	s.c.bridge.roots.follow = true
+	s.c.dial = func(_ context.Context, dir string, _ time.Time) (net.Conn, *bufio.Reader, []string, error) {
+		s.dialed = append(s.dialed, filepath.Base(dir))
+		if s.refused[filepath.Base(dir)] {
+			return nil, nil, nil, errors.New("no daemon for you")
+		}
+		near, far := halves()
+		go answerAll(far, filepath.Base(dir))
+		return near, bufio.NewReader(near), nil, nil
+	}
+	go func() { // it ends with the carrier
+		r := bufio.NewReader(fromBridge)
+		for {
+			line, err := r.ReadString('\n')
+			if err != nil {
+				return
+			}
+			s.heard <- strings.TrimSpace(line)
+		}
+	}()
+	go func() { s.ended <- s.c.carryLines(t.Context()) }()
+	s.says(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"capabilities":{"roots":{}}}}`)
+	s.says(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	return s
+}
+
+// half is one end of a connection each of whose sides ends by itself, as those of a socket do.
+type half struct {
+	net.Conn // nil: what is not here is not used
+	r        *io.PipeReader
+	w        *io.PipeWriter
+}
+
+func (h half) Read(p []byte) (int, error)  { return h.r.Read(p) }
+func (h half) Write(p []byte) (int, error) { return h.w.Write(p) }
+func (h half) CloseWrite() error           { return h.w.Close() }
+func (h half) Close() error                { return errors.Join(h.w.Close(), h.r.Close()) }
+
+// halves returns both ends of a connection.
+func halves() (near, far half) {
+	r1, w1 := io.Pipe()
+	r2, w2 := io.Pipe()
+	return half{r: r1, w: w2}, half{r: r2, w: w1}
+}
+
+// answerAll is a daemon: each request gets the name as its answer, and "wait" gets it after a minute. It ends when its peer ends its side.
+func answerAll(conn half, name string) {
+	defer conn.Close()
+	r := bufio.NewReader(conn)
+	for {
+		line, err := r.ReadBytes('\n')
+		if err != nil {
+			return
+		}
+		e := readEnvelope(line)
+		if !e.isRequest() {
+			continue
+		}
+		if e.methodName() == "wait" {
+			time.Sleep(time.Minute)
+		}
+		if _, err := fmt.Fprintf(conn, `{"jsonrpc":"2.0","id":%s,"result":{"capabilities":{"tools":{}},"dir":%q}}`+"\n", e.id, name); err != nil {
+			return
+		}
+	}
+}
+
+// says writes a line of the agent, and waits until everything has come of it.
+func (s *stage) says(line string) {
+	s.t.Helper()
+	if _, err := io.WriteString(s.toBridge, line+"\n"); err != nil {
+		s.t.Fatal(err)
+	}
+	synctest.Wait()
+}
+
+// hears returns what the agent has got since it was last asked.
+func (s *stage) hears() (all []string) {
+	for {
+		select {
+		case line := <-s.heard:
+			all = append(all, line)
+		default:
+			return all
+		}
+	}
+}
+
+// answersRoots answers the newest question for roots.
+func (s *stage) answersRoots(uris ...string) {
+	s.t.Helper()
+	s.says(fmt.Sprintf(`{"jsonrpc":"2.0","id":"mcpvisor-connect-roots-%d","result":{"roots":[{"uri":"%s"}]}}`, s.c.bridge.roots.asked,
+		strings.Join(uris, `"},{"uri":"`)))
+	time.Sleep(10 * time.Millisecond) // the file system is outside of the bubble
+	synctest.Wait()
+}
+
+// where returns the directory whose servers answer.
+func (s *stage) where() string {
+	s.t.Helper()
+	s.hears()
+	s.says(`{"jsonrpc":"2.0","id":"where","method":"tools/list"}`)
+	for _, line := range s.hears() {
+		if dir, ok := rawjson.Text(rawjson.Member(rawjson.Member([]byte(line), "result"), "dir")); ok {
+			return dir
+		}
+	}
+	return ""
+}
+
+// ends ends the agent, and waits for the carrier.
+func (s *stage) ends() {
+	s.t.Helper()
+	_ = s.toBridge.Close()
+	if err := <-s.ended; err != nil {
+		s.t.Error(err)
+	}
+	_ = s.c.out.(io.Closer).Close()
+	_ = s.c.in.(io.Closer).Close()
+}
+
+// directories makes directories and returns the one in which they lie.
+func directories(t *testing.T, names ...string) string {
+	t.Helper()
+	root := t.TempDir()
+	for _, name := range names {
+		if err := os.Mkdir(filepath.Join(root, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return root
+}
+
+// The first root that is a directory of this machine is where the agent works. A file, what is not there, another machine and thousands of
+// others are passed over; a link to where the agent is already is no move; without a root it is back where it began.
+func TestTheFirstDirectoryOfTheRoots(t *testing.T) {
+	root := directories(t, "home", "a", "b")
+	file := filepath.Join(root, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for link, target := range map[string]string{"link-a": "a", "link-nowhere": "nothing", "link-itself": "link-itself"} {
+		if err := os.Symlink(filepath.Join(root, target), filepath.Join(root, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	uri := func(name string) string { return "file://" + root + "/" + name }
+	many := make([]string, 0, 20_000)
+	for i := range cap(many) {
+		many = append(many, uri(fmt.Sprint("none-", i)))
+	}
+	long := "file:///" + strings.Repeat("a", 1<<20)
+	synctest.Test(t, func(t *testing.T) {
+		s := begin(t, filepath.Join(root, "home"))
+		if got := s.where(); got != "home" {
+			t.Fatalf("it begins in %s", got)
+		}
+		for _, step := range []struct {
+			roots []string
+			want  string
+		}{
+			{[]string{uri("a"), uri("b")}, "a"},
+			{[]string{uri("link-a")}, "a"},
+			{[]string{uri("link-nowhere"), uri("link-itself"), uri("file"), uri("nothing"), "vscode-remote://wsl/home", long, uri("b")}, "b"},
+			{append(many, uri("a")), "home"},
+			{[]string{uri("link-a")}, "link-a"},
+			{nil, "home"},
+		} {
+			time.Sleep(2 * time.Second)
+			s.says(`{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`)
+			s.answersRoots(step.roots...)
+			if got := s.where(); got != step.want {
+				t.Errorf("%d roots lead to %s, not %s", len(step.roots), got, step.want)
+			}
+		}
+		if got := fmt.Sprint(s.dialed); got != "[home a b home link-a home]" {
+			t.Errorf("asked for the servers of %s", got)
+		}
+		s.ends()
+	})
+}
+
+// An agent that says without pause that its roots have changed is asked once a second, and starts servers no more often.
+func TestRootsThatChangeWithoutPause(t *testing.T) {
+	root := directories(t, "home", "a", "b")
+	synctest.Test(t, func(t *testing.T) {
+		s := begin(t, filepath.Join(root, "home"))
+		answered := 0
+		for i := range 1000 {
+			s.says(`{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`)
+			if n := s.c.bridge.roots.asked; n > answered {
+				answered = n
+				s.answersRoots("file://" + root + "/" + []string{"a", "b"}[i%2])
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		if answered < 9 || answered > 12 || len(s.dialed) > answered+1 {
+			t.Errorf("in ten seconds it was asked %d times, and moved to %v", answered, s.dialed)
+		}
+		s.ends()
+	})
+}
+
+// What runs ends where it began, also if the agent moves, and goes; a further move waits for it.
+func TestCallsStayWhereTheyBegan(t *testing.T) {
+	root := directories(t, "home", "a", "b")
+	synctest.Test(t, func(t *testing.T) {
+		s := begin(t, filepath.Join(root, "home"))
+		s.says(`{"jsonrpc":"2.0","id":"slow","method":"wait"}`)
+		s.answersRoots("file://" + root + "/a")
+		if got := s.where(); got != "a" {
+			t.Errorf("it is in %s", got)
+		}
+		time.Sleep(2 * time.Second)
+		s.says(`{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`)
+		s.answersRoots("file://" + root + "/b")
+		if got := s.where(); got != "a" {
+			t.Errorf("while a call of home runs it has moved to %s", got)
+		}
+		s.hears()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if got := strings.Join(s.hears(), "\n"); !strings.Contains(got, `"id":"slow","result":{"capabilities":{"tools":{}},"dir":"home"}`) {
+			t.Errorf("the call of home: %s", got)
+		}
+		if got := s.where(); got != "b" {
+			t.Errorf("after the call of home it is in %s", got)
+		}
+		s.says(`{"jsonrpc":"2.0","id":"last","method":"wait"}`)
+		_ = s.toBridge.Close()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if got := strings.Join(s.hears(), "\n"); strings.Contains(got, `"id":"last"`) { // it takes a minute, and the agent has gone
+			t.Errorf("an agent that has gone was waited for longer than half a minute: %s", got)
+		}
+		s.ends()
+	})
+}
+
+// A directory whose servers cannot be had leaves the agent with those that it has, and is tried again.
+func TestRootsWithoutServers(t *testing.T) {
+	root := directories(t, "home", "a")
+	synctest.Test(t, func(t *testing.T) {
+		s := begin(t, filepath.Join(root, "home"))
+		s.refused["a"] = true
+		s.answersRoots("file://" + root + "/a")
+		time.Sleep(10 * time.Second)
+		if got := s.where(); got != "home" || len(s.warned) != 1 || !strings.Contains(s.warned[0], "/a, which the agent's roots name") {
+			t.Errorf("it is in %q, and was told %q", got, s.warned)
+		}
+		if n := len(s.dialed); n < 5 || n > 15 {
+			t.Errorf("it was tried %d times", n)
+		}
+		delete(s.refused, "a")
+		time.Sleep(3 * time.Second)
+		if got := s.where(); got != "a" {
+			t.Errorf("then it is in %s", got)
+		}
+		s.ends()
+	})
+}
+
+// An agent that never answers, or with megabytes, is served all the same.
+func TestRootsThatNeverCome(t *testing.T) {
+	root := directories(t, "home")
+	synctest.Test(t, func(t *testing.T) {
+		s := begin(t, filepath.Join(root, "home"))
+		time.Sleep(time.Hour)
+		if got := s.where(); got != "home" {
+			t.Errorf("it is in %q", got)
+		}
+		s.says(`{"jsonrpc":"2.0","id":"mcpvisor-connect-roots-1","result":{"roots":[` + string(bytes.Repeat([]byte("["), 8<<20)))
+		if got := s.where(); got != "home" {
+			t.Errorf("after half an answer it is in %q", got)
+		}
+		s.ends()
+	})
+}

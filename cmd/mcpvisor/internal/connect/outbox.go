@@ -1,0 +1,152 @@
+package connect
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"net"
+	"sync"
+)
+
+// errTooLong ends a side that sends a line beyond maxLine.
+var errTooLong = errors.New("a message is too long")
+
+// readLines sends each line, without empty ones, until the end.
+func readLines(ctx context.Context, r *bufio.Reader, to chan<- []byte) error {
+	for {
+		var line []byte
+		for {
+			part, err := r.ReadSlice('\n')
+			if len(line)+len(part) > maxLine {
+				return errTooLong
+			}
+			line = append(line, part...)
+			if errors.Is(err, bufio.ErrBufferFull) {
+				continue
+			}
+			if err != nil {
+				return err // a line without an end is none
+			}
+			break
+		}
+		if line = bytes.TrimSpace(line); len(line) == 0 {
+			continue
+		}
+		select {
+		case to <- line:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// outbox writes lines to a daemon in a goroutine of its own: a daemon that waits for the agent to read must not keep the agent's
+// answers from being written. Its methods may be called on nil, which stands for no daemon.
+type outbox struct {
+	mu    sync.Mutex
+	more  sync.Cond // the queue has grown, or the end has come
+	queue [][]byte
+	bytes int
+	// finished closes the writing side when the queue is empty, ended drops what is left.
+	finished, ended bool
+	// emptied gets a value when the queue has become empty.
+	emptied chan struct{}
+}
+
+// newOutbox begins to write to a connection.
+func newOutbox(conn net.Conn) *outbox {
+	b := &outbox{emptied: make(chan struct{}, 1)}
+	b.more.L = &b.mu
+	go func() { // it ends with abandonQueue, finishWriting, or an error of the connection
+		defer func() { _ = recover() }() // the reader of the connection notices its end
+		b.writeQueue(conn)
+	}()
+	return b
+}
+
+// writeQueue writes until the end. After an error it drops everything: the reader of the connection notices the end.
+func (b *outbox) writeQueue(conn net.Conn) {
+	for {
+		b.mu.Lock()
+		for len(b.queue) == 0 && !b.ended && !b.finished {
+			b.more.Wait()
+		}
+		batch, last := b.queue, b.finished
+		b.queue, b.bytes = nil, 0
+		ended := b.ended
+		b.mu.Unlock()
+		if ended {
+			return
+		}
+		if len(batch) == 0 && last {
+			if half, ok := conn.(interface{ CloseWrite() error }); ok {
+				_ = half.CloseWrite() // the daemon answers what it has, and ends the connection
+			}
+			return
+		}
+		var text []byte
+		for _, line := range batch {
+			text = append(append(text, line...), '\n')
+		}
+		if _, err := conn.Write(text); err != nil {
+			b.abandonQueue()
+			return
+		}
+		select {
+		case b.emptied <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// putLine adds a line.
+func (b *outbox) putLine(line []byte) {
+	if b == nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.ended && !b.finished {
+		b.queue = append(b.queue, line)
+		b.bytes += len(line)
+		b.more.Signal()
+	}
+}
+
+// queuedBytes returns the bytes that wait.
+func (b *outbox) queuedBytes() int {
+	if b == nil {
+		return 0
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.bytes
+}
+
+// whenEmpty gets a value when everything was written.
+func (b *outbox) whenEmpty() <-chan struct{} {
+	if b == nil {
+		return nil
+	}
+	return b.emptied
+}
+
+// finishWriting closes the writing side once everything is written.
+func (b *outbox) finishWriting() {
+	if b == nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.finished = true
+	b.more.Signal()
+}
+
+// abandonQueue ends the writing.
+func (b *outbox) abandonQueue() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.ended, b.queue, b.bytes = true, nil, 0
+	b.more.Signal()
+}
