@@ -294,6 +294,26 @@ func TestAProjectsServerWaitsForItsApproval(t *testing.T) {
 	}
 }
 
+// A project's file that cannot be read is told to whoever looks for its servers, also when the daemon serves the directory already.
+func TestAnUnreadableProjectFileIsTold(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, "")
+	for range 2 {
+		if err := os.WriteFile(filepath.Join(p.dir, ".mcp.json"), []byte(`{"mcpServers": broken}`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		a := p.agent()
+		a.ask("tools/list", `{}`)
+		a.ends()
+		if said := a.stderr.String(); !strings.Contains(said, ".mcp.json:1:16: ") {
+			t.Errorf("standard error: %s", said)
+		}
+	}
+	if out, err := p.command("down").CombinedOutput(); err != nil {
+		t.Errorf("down: %v: %s", err, out)
+	}
+}
+
 // privateMemory returns the memory that a process has for itself, in KB; 0 if the system does not show it to this user.
 func privateMemory(t *testing.T, pid int) (kb int) {
 	t.Helper()

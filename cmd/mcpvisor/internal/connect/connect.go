@@ -83,15 +83,17 @@ func NewDown(o *cli.Options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "down",
 		Short: "End the daemon that agents use",
-		Long: `Ends the daemon that mcpvisor connect has started, and its servers. What agents have asked is answered first, for at most ten
-seconds. An agent that is still connected starts a new daemon with its next request.
+		Long: `Ends the daemon that mcpvisor connect or mcpvisor up has started, and its servers. What agents have asked is answered first, for at
+most ten seconds. An agent that is still connected starts a new daemon with its next request.
 
 Exit codes: 0 it has ended, or there was none · 1 it has not ended in time.`,
 		Example: "  mcpvisor down",
 		Args:    cli.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			there, err := client.End(cmd.Context())
-			switch {
+			switch interrupted := exit.InterruptedError(cmd.Context()); {
+			case interrupted != nil:
+				return interrupted
 			case err != nil:
 				return exit.WithCode(exit.Failed, err)
 			case there:

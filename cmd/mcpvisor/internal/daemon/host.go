@@ -83,7 +83,7 @@ func (d *daemon) useHost(found discover.Configuration, want wanted, given map[st
 		d.releaseHost(h)
 		return nil, nil, h.err
 	}
-	var notes []string
+	notes := project.UnreadableFiles(found)
 	for _, name := range discover.AwaitingApproval(h.parts[0].setup.Set) {
 		notes = append(notes, fmt.Sprintf("the server %q waits for your approval and is not started: mcpvisor --dir %s approve %s",
 			messages.Line(name, 60), messages.Line(h.dir, 0), messages.Line(name, 60)))

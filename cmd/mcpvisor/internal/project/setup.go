@@ -71,7 +71,7 @@ func LoadSetupOf(o *cli.Options, chosen Selection) (*Setup, error) {
 	var broken []string
 	for _, f := range s.Files {
 		if f.Broken && (f.Scope == messages.ScopeDynamic || s.Unreadable()) {
-			broken = append(broken, s.problemsOf(f.Path)...)
+			broken = append(broken, problemsOf(found, f.Path)...)
 		}
 	}
 	if len(broken) > 0 {
@@ -113,22 +113,27 @@ func readFiles(ctx context.Context, o discover.Options) (discover.Configuration,
 // UnreadableError returns the error about configuration files that cannot be read although others can, or nil if there are
 // none. Commands about all servers end with it, because their answer may be incomplete.
 func (s *Setup) UnreadableError() error {
-	var faults []string
-	for _, f := range s.Files {
-		if f.Broken {
-			faults = append(faults, s.problemsOf(f.Path)...)
-		}
-	}
+	faults := UnreadableFiles(s.Configuration)
 	if len(faults) == 0 {
 		return nil
 	}
 	return exit.With(exit.Usage, strings.Join(faults, "\nmcpvisor: "))
 }
 
+// UnreadableFiles returns why files of a configuration cannot be read, as sentences; nothing if all can.
+func UnreadableFiles(found discover.Configuration) (faults []string) {
+	for _, f := range found.Files {
+		if f.Broken {
+			faults = append(faults, problemsOf(found, f.Path)...)
+		}
+	}
+	return faults
+}
+
 // problemsOf returns the errors of one file as sentences, without its warnings.
-func (s *Setup) problemsOf(path string) []string {
+func problemsOf(found discover.Configuration, path string) []string {
 	var out []string
-	for _, p := range s.Problems {
+	for _, p := range found.Problems {
 		if p.File == path && !p.Warning {
 			out = append(out, p.Error())
 		}

@@ -3,11 +3,8 @@ package client
 import (
 	"bufio"
 	"context"
-	"errors"
 	"net"
 	"time"
-
-	"github.com/mcpvisor/mcpvisor/supervisor/control"
 )
 
 // Attachment keeps the servers of a directory in the daemon as long as it is open, for a command that uses them over the control socket.
@@ -103,17 +100,3 @@ func (a *Attachment) AwaitEnd(ctx context.Context) {
 
 // Close cuts the attachment.
 func (a *Attachment) Close() error { return a.conn.Close() }
-
-// IsRunning reports whether a daemon of this user accepts connections.
-func IsRunning(ctx context.Context) bool {
-	location, err := control.DaemonLocationOf()
-	if err != nil {
-		return false
-	}
-	conn, err := control.DialDaemon(ctx, location)
-	if err != nil {
-		return !errors.Is(err, control.ErrNotRunning)
-	}
-	_ = conn.Close() // nothing was said on it
-	return true
-}

@@ -263,21 +263,35 @@ func End(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	defer conn.Close()
-	deadline := time.Now().Add(DrainTime + CloseTime + 5*time.Second)
-	_ = conn.SetDeadline(deadline)
+	return true, endDaemon(ctx, conn, location)
+}
+
+// endDaemon asks the daemon on a connection to end, and waits until it has.
+func endDaemon(ctx context.Context, conn net.Conn, location control.DaemonLocation) error {
+	_ = conn.SetDeadline(time.Now().Add(GreetingTime))
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 	h := ownHello()
 	h.Action = ActionEnd
 	r := bufio.NewReader(conn)
 	var answer Welcome
 	if err := exchangeLines(conn, r, h, &answer); !errors.Is(err, errDraining) {
-		if err == nil {
+		switch {
+		case err == nil:
 			err = fmt.Errorf("the daemon (process %d) does not end", answer.PID)
+		case ctx.Err() != nil:
+			err = ctx.Err()
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			err = silentError(location, err)
 		}
-		return true, err
+		return err
 	}
+	_ = conn.SetDeadline(time.Now().Add(DrainTime + CloseTime + 5*time.Second))
 	// The connection is closed by the end of the daemon.
-	if _, err := r.ReadByte(); errors.Is(err, os.ErrDeadlineExceeded) {
-		return true, &messages.Error{Op: "down", Class: messages.ClassTimeout, Text: "the daemon has not ended in time", Fix: "see " + location.Log}
+	switch _, err := r.ReadByte(); {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return &messages.Error{Op: "down", Class: messages.ClassTimeout, Text: "the daemon has not ended in time", Fix: "see " + location.Log}
 	}
-	return true, nil
+	return nil
 }
