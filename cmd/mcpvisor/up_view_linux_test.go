@@ -58,7 +58,8 @@ func TestUpIsAViewOfTheDaemon(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.awaits("tools/call", `{"name":"good__echo","arguments":{"text":"hello"}}`, `"hello"`)
-	if next := p.daemonPID(); next == pid {
+	next := p.daemonPID()
+	if next == pid {
 		t.Errorf("process %d is still the daemon", next)
 	}
 	if out, err := p.command("disable", "good", "--for-now").CombinedOutput(); err != nil {
@@ -69,9 +70,12 @@ func TestUpIsAViewOfTheDaemon(t *testing.T) {
 	if out, err := p.command("down").CombinedOutput(); err != nil {
 		t.Errorf("down: %v: %s", err, out)
 	}
-	second.says("the daemon was asked to end")
+	second.says("the daemon was asked to end; its 1 server ended with it")
 	if code := second.ends(); code != 0 {
 		t.Errorf("the view, after down: exit code %d", code)
+	}
+	if errText := second.stderr.String(); !strings.Contains(errText, fmt.Sprintf("another one, process %d, keeps the servers now", next)) {
+		t.Errorf("standard error of the view: %s", errText)
 	}
 	// A flag that is about the servers' process makes one of its own.
 	own := p.start("up", "--no-audit")

@@ -88,7 +88,7 @@ func (r *upRun) showForeign(ctx context.Context, client control.Backend, pid int
 	ctx, cancel := r.withDuration(ctx)
 	defer cancel()
 	if err := v.follow(ctx, client, nil); err != nil {
-		v.display.showEnding("the process that kept the servers has ended")
+		r.showLoss(v, "the process that kept the servers has ended")
 		return exit.With(exit.Failed, fmt.Sprintf("process %d, which kept the servers, has ended", pid))
 	}
 	r.waitBriefly(func() { v.display.showEnding(r.leaveCause(ctx)) })
@@ -107,6 +107,9 @@ func (r *upRun) showAttached(ctx context.Context, location control.Location) err
 		if err == nil {
 			var hello control.Hello
 			if hello, err = client.Hello(ctx); err == nil {
+				if v != nil && r.attached != hello.PID {
+					r.options.PrintRemark("the daemon has gone; another one, process %d, keeps the servers now", hello.PID)
+				}
 				r.attached = hello.PID
 			}
 			if v == nil {
@@ -124,7 +127,7 @@ func (r *upRun) showAttached(ctx context.Context, location control.Location) err
 			return r.leaveDaemon(ctx, v)
 		}
 		if err == errDaemonEnded { //nolint:errorlint // it is returned by follow as it is
-			v.display.showEnding("the daemon was asked to end")
+			r.showLoss(v, "the daemon was asked to end")
 			return nil
 		}
 		// It was killed, or a newer one takes its place. Its servers are those of the next one.
@@ -132,13 +135,20 @@ func (r *upRun) showAttached(ctx context.Context, location control.Location) err
 		next, err := daemonclient.Attach(ctx, r.project, os.LookupEnv, true)
 		if err != nil {
 			if ctx.Err() != nil {
+				r.showLoss(v, r.leaveCause(ctx)+" after the daemon had ended")
 				return nil
 			}
-			v.display.showEnding("the daemon has ended")
+			r.showLoss(v, "the daemon has ended")
 			return exit.WithCode(exit.Failed, err)
 		}
 		r.attachment, r.startedDaemon = next, next.Started
 	}
+}
+
+// showLoss ends the view of servers whose keeper has ended.
+func (r *upRun) showLoss(v *view, cause string) {
+	r.keeperEnded = true
+	v.display.showEnding(cause)
 }
 
 // leaveDaemon ends the view of what the daemon keeps, and waits for the end of the daemon if that ends with this command.
@@ -321,6 +331,8 @@ func (r *upRun) keysText() string {
 // endText says what happens to the servers at the end of the run.
 func (r *upRun) endText(servers int) string {
 	switch {
+	case r.keeperEnded:
+		return "its " + terminal.CountOf(servers, "server") + " ended with it"
 	case r.foreign:
 		return fmt.Sprintf("process %d keeps %s", r.attached, terminal.CountOf(servers, "server"))
 	case r.attached != 0 && !r.endsDaemon:

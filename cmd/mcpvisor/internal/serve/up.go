@@ -142,6 +142,8 @@ type upRun struct {
 	// that it ends with this run.
 	attachment                *daemonclient.Attachment
 	startedDaemon, endsDaemon bool
+	// keeperEnded says that the process whose servers are shown has ended, and they with it.
+	keeperEnded bool
 	// intro explains to a newcomer what is on the screen; empty except in the demo.
 	intro string
 	// emptyText is shown as long as there are no servers; empty if some are configured.
