@@ -221,7 +221,7 @@ func (c *checker) standsAt(s *agentSession, listens map[string]time.Duration, fr
 				end = min(end, e.T)
 			}
 		}
-		if began <= from && end > to {
+		if began < from && end > to { // in one instant the change may have come first
 			return true
 		}
 	}
