@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 	"github.com/mcpvisor/mcpvisor/transports/serve"
 )
@@ -61,7 +62,8 @@ func (s *observedService) Handle(ctx context.Context, r *serve.Request) ([]byte,
 	}
 	s.mu.Unlock()
 	if a != nil {
-		if ctx.Err() != nil { // the endpoint takes back what it cannot answer any more
+		// The endpoint takes back what it cannot answer any more. A call that ended for another reason, such as its time, did so by itself.
+		if ctx.Err() != nil && (e != nil || readCall(result).class == messages.ClassCanceled) {
 			a.giveUp(call)
 		}
 		a.endCall(call, answerOf(result, e))

@@ -1,0 +1,49 @@
+package agents
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+	"github.com/mcpvisor/mcpvisor/transports/serve"
+)
+
+// endedService answers every call with a failure of a class.
+type endedService struct {
+	serve.Service
+	class messages.Class
+}
+
+func (s endedService) Handle(context.Context, *serve.Request) ([]byte, *serve.Error) {
+	return []byte(`{"content":[],"isError":true,"_meta":{"mcpvisor/outcome":"unknown","mcpvisor/class":"` + string(s.class) + `"}}`), nil
+}
+
+// TestOnlyWhatIsTakenBackIsGivenUp: of a call whose agent has gone the endpoint's end is recorded as giving it up only if the call was
+// cancelled by it. One that ends by its own time in that instant is not (seed 9300912).
+func TestOnlyWhatIsTakenBackIsGivenUp(t *testing.T) {
+	for class, want := range map[messages.Class][]history.Kind{
+		messages.ClassCanceled: {history.GivenUp, history.End},
+		messages.ClassTimeout:  {history.End},
+	} {
+		var got []history.Kind
+		f := &Fleet{Options: Options{
+			Record: func(e history.Event) { got = append(got, e.Kind) },
+			Now:    func() time.Duration { return time.Second },
+			Check:  func(string, string, string) {},
+		}}
+		a := newAgent(f, scenario.PlannedAgent{Name: "agent-1"}, 1)
+		f.service = &observedService{Service: endedService{class: class}, orphans: map[string]*agent{"a1-1": a}, done: map[string]served{}, begun: map[string]bool{}}
+		a.calls["a1-1"] = &openCall{history.Event{Side: history.Caller, Kind: history.Call, Call: "a1-1", Server: "s1", Tool: "write"}}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, _ = f.service.Handle(ctx, &serve.Request{Method: "tools/call", Params: json.RawMessage(`{"name":"write","arguments":{"call":"a1-1"}}`)})
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", class, got, want)
+		}
+	}
+}
