@@ -144,9 +144,10 @@ func (c *checker) listHolds(server string, s catalogSpan, tool string) bool {
 	})
 }
 
-// isComingBack reports whether a server was being restarted, or waited for a retry, during the whole time between from and to.
+// isComingBack reports whether a server was being restarted, or waited for a retry, during the whole time between from and to. Where it has
+// no phase it was removed, or not added yet.
 func (c *checker) isComingBack(stays []phaseSpan, from, to time.Duration) bool {
-	covered := false
+	covered, until := false, from
 	for i := range stays {
 		s := &stays[i]
 		if s.to < from || s.T > to {
@@ -158,7 +159,10 @@ func (c *checker) isComingBack(stays []phaseSpan, from, to time.Duration) bool {
 		default:
 			return false
 		}
-		covered = true
+		if s.T > until {
+			return false
+		}
+		covered, until = true, s.to
 	}
-	return covered
+	return covered && until >= to
 }

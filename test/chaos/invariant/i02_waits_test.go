@@ -44,6 +44,13 @@ func TestCallsWaitForTheirServer(t *testing.T) {
 			20s    s1 call call=c1 tool=write
 			20s    s1 end call=c1 tool=write outcome=not-sent class=network
 			60s    -  closing`},
+		{name: "its server was removed, and is added in the moment of the refusal", plan: waits, want: invariant.Holds, story: gone + `
+			15s    s1 phase phase=disabled epoch=2
+			15s    s1 removed
+			20s    s1 call call=c1 tool=write
+			20s    s1 end call=c1 tool=write outcome=not-sent
+			20.01s s1 phase phase=pending step=queued epoch=4
+			60s    -  closing`},
 		{name: "it waits twice as long", plan: waits, want: invariant.Violated, why: "until 36s", story: gone + `
 			20s    s1 call call=c1 tool=write
 			36s    s1 end call=c1 tool=write outcome=not-sent class=network
