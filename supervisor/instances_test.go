@@ -209,6 +209,35 @@ func TestAnIdleInstanceEnds(t *testing.T) {
 	})
 }
 
+// TestAnInstanceIsIdleFromTheEndOfItsLastCall: and not from its beginning.
+func TestAnInstanceIsIdleFromTheEndOfItsLastCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, p := startPersonal(t, func(_ *supervisor.Config, spec *supervisor.Spec) {
+			spec.CallTimeout = messages.Duration(9 * time.Minute)
+		})
+		callAs(t, m, "anna")
+		p.mu.Lock()
+		own := p.peers[p.dials.Load()]
+		p.mu.Unlock()
+		own.set(func(f *fake) {
+			f.onCall = func(context.Context, string, json.RawMessage) (string, error) {
+				time.Sleep(8 * time.Minute)
+				return "late", nil
+			}
+		})
+		callAs(t, m, "anna")
+		time.Sleep(9 * time.Minute)
+		if got := m.Instances("box"); !slices.Equal(got, []string{"box@anna"}) {
+			t.Errorf("9 minutes after the end of a call the instances are %v", got)
+		}
+		time.Sleep(time.Minute + time.Second)
+		synctest.Wait()
+		if got := m.Instances("box"); got != nil {
+			t.Errorf("10 minutes after it they are %v", got)
+		}
+	})
+}
+
 // TestWithTheServerItsInstancesEnd: when it is disabled, removed, or gets a spec for another connection; what their connections do
 // not depend on is applied to them.
 func TestWithTheServerItsInstancesEnd(t *testing.T) {

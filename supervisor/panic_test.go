@@ -123,6 +123,28 @@ func TestAPanickedServerActorIsReplaced(t *testing.T) {
 	})
 }
 
+// TestAnActorThatPanicsAgainWaitsLonger: each further panic of a server that was not up for long counts as a failure more, so that a
+// defect which comes back with every start does not start it without a pause.
+func TestAnActorThatPanicsAgainWaitsLonger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var trap atomic.Bool
+		m := startEcho(t, trapped(&trap))
+		for n := 1; n <= 4; n++ {
+			trap.Store(true)
+			m.sendCommand(core.ServerCommand{Name: "a", Event: lifecycle.Disable{}, Reply: func(error) {}})
+			synctest.Wait()
+			m.sendCommand(core.ServerCommand{Name: "a", Event: lifecycle.Enable{}, Reply: func(error) {}})
+			synctest.Wait()
+			v := m.shared.CellOf("a").View()
+			if v.State.Phase != messages.Failed || v.State.Cause.Class != messages.ClassPanic || v.Attempts != n {
+				t.Fatalf("after panic %d: %d failures in a row, %+v", n, v.Attempts, v.State)
+			}
+			time.Sleep(time.Until(v.State.NextAt))
+			synctest.Wait()
+		}
+	})
+}
+
 // lastPhase returns the last event about a phase that is there, nil if there is none.
 func lastPhase(w *Watcher) (last *messages.Event) {
 	over, cancel := context.WithCancel(context.Background())
