@@ -45,6 +45,10 @@ func (g *Gateway) callTool(ctx context.Context, v *view, r *serve.Request) ([]by
 	if e := v.checkParamHeaders(r, shown, args); e != nil {
 		return nil, e
 	}
+	var e *serve.Error
+	if in.wish, e = v.taskWishOf(r, shown, to, in.task); e != nil {
+		return nil, e
+	}
 	send := func(ctx context.Context, wishes wire.Options, args []byte) ([]byte, error) {
 		m, ctx := g.all.Owner(ctx, to.server)
 		res, err := m.CallServerTool(ctx, to.server, to.name, json.RawMessage(args), func(o *wire.Options) {

@@ -25,15 +25,19 @@
 //     questions as its result, and the call itself goes on when they are answered. It runs once, whatever comes back how often. What
 //     names it is sealed, and good for one answer to the same request of the same principal on the same path. A call whose questions
 //     are not answered within five minutes is cancelled at its server.
+//   - A call that runs as a task at its server can be taken over by its agent, in either era: the gateway follows the task, and the agent asks
+//     for it by an id of this hop. The task belongs to the principal, whatever session or era it asks in, until its time to live has passed or
+//     the last token of the principal is gone. It runs once: if the connection is lost, the server is asked for the same task, and one that
+//     does not know it leaves the outcome unknown.
 //   - A call of a server that needs a sign-in ends at once: with the address of one for the principal that may sign in, where its agent
 //     can show an address, else with the command to type. Nothing was sent; the agent calls again afterwards.
 //
 // Not promised: that a question finds its agent at a server which several share. Such a server does not say about which request it
 // asks, unless it speaks HTTP: the question is refused as long as requests of two agents are there (share "principal" helps). The
 // agents of the modern era of one principal cannot be told apart: there the question is taken for that of the only request that does
-// not wait for an answer. 64 calls of a principal, and 1,024 in all, wait for answers; the question of one more is refused. Tasks
-// are followed here: an agent gets the result of a call that became one, and cannot take it over. Log messages that belong to no
-// request of an agent reach nobody.
+// not wait for an answer. 64 calls of a principal, and 1,024 in all, wait for answers; the question of one more is refused. Tasks end with
+// the gateway, and with the longest time that a call may take. An agent of the legacy era gets no task from a server of the modern one,
+// which makes them for agents that it need not ask: it gets the result. Log messages that belong to no request of an agent reach nobody.
 //
 // # How it fits
 //
@@ -46,6 +50,8 @@
 //	forward.go    what a request takes along: _meta, progress, capabilities
 //	questions.go  who answers in the legacy era; modern.go in the modern one
 //	suspension.go a call that waits for answers, as a pure machine; suspended.go all of them, and their clocks
+//	task_state.go what an agent is told of a task, as a pure machine; tasks.go all of them, their bounds and their time to live
+//	task_call.go  calls that become tasks; task_requests.go what agents ask about them
 //	signin.go     the address of a sign-in, and what comes back afterwards
 //	outcome.go    errors as answers; state.go the state that a server hands to an agent
 //	watch.go      the one goroutine that turns events into notices

@@ -20,6 +20,9 @@ const reserved = "io.modelcontextprotocol/"
 type input struct {
 	responses, state []byte
 	others           []byte // as they came, without braces
+	// task is the agent's wish for one; wish is what becomes of it, nil for a call that stays one.
+	task []byte
+	wish *taskWish
 }
 
 // takeMember takes a member of params.
@@ -30,7 +33,8 @@ func (in *input) takeMember(name, value []byte) {
 		in.responses = value
 	case "requestState":
 		in.state = value
-	case "task": // tasks are followed here
+	case "task":
+		in.task = value
 	default:
 		in.others = append(rawjson.AppendText(appendComma(in.others), name), ':')
 		in.others = append(in.others, value...)
@@ -60,6 +64,9 @@ func (g *Gateway) forwardOptions(r *serve.Request, to named, in input) (o wire.O
 		o.Capabilities = json.RawMessage("{}")
 	}
 	o.Input = in.others
+	if in.wish != nil {
+		o.Task = &wire.TaskOptions{Want: true, TTL: in.wish.ttl}
+	}
 	if !r.Modern() {
 		if token := progressToken(r.Meta); token != nil {
 			o.ProgressParams = func(params json.RawMessage) {
@@ -140,8 +147,11 @@ type requestKey struct{}
 
 // performRequest sends a request to its server in the name of its agent, who is asked what the server asks about it.
 func (g *Gateway) performRequest(ctx context.Context, r *serve.Request, to named, in input, arguments []byte, s sender) ([]byte, *serve.Error) {
-	if r.Modern() {
+	switch {
+	case r.Modern():
 		return g.performModern(ctx, r, to, in, arguments, s)
+	case in.wish != nil:
+		return g.performTask(ctx, r, to, in, arguments, s)
 	}
 	wishes, e := g.forwardOptions(r, to, in)
 	if e != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/config"
 	"github.com/mcpvisor/mcpvisor/supervisor/internal/joined"
 	"github.com/mcpvisor/mcpvisor/transports/serve"
+	wire "github.com/mcpvisor/mcpvisor/transports/session"
 )
 
 // Config says what a gateway offers. Manager must be set.
@@ -50,6 +51,7 @@ type Gateway struct {
 	states    cipher.AEAD
 	watches   watches
 	suspended suspendedCalls
+	tasks     tasks
 	signIns   signIns
 	requests  atomic.Int64 // numbers those of sessions
 	// declared is what each server that was seen connected has said of itself.
@@ -115,6 +117,7 @@ func (g *Gateway) Close() {
 	}
 	g.stop()
 	g.suspended.closeSuspended()
+	g.tasks.closeTasks()
 	for _, w := range g.watching {
 		w.Close()
 	}
@@ -189,7 +192,7 @@ func (g *Gateway) Describe(s *serve.Session) (serve.Description, *serve.Error) {
 	}
 	info := rawjson.AppendText([]byte(`{"name":`), g.cfg.Name)
 	info = append(rawjson.AppendText(append(info, `,"version":`...), g.cfg.Version), '}')
-	return serve.Description{Capabilities: g.capabilities(v), ServerInfo: info, Instructions: g.instructions(v), CacheHints: noCache}, nil
+	return serve.Description{Capabilities: g.capabilities(v, s), ServerInfo: info, Instructions: g.instructions(v), CacheHints: noCache}, nil
 }
 
 // noCache are the hints of what must be asked for again: whether it is the same for all is not known.
@@ -197,16 +200,18 @@ const noCache = `"ttlMs":0,"cacheScope":"private"`
 
 // capabilities returns what can be asked for. A server that is not connected may turn out to have everything, and a legacy agent is
 // told once only.
-func (g *Gateway) capabilities(v *view) []byte {
-	var resources, subscribe, prompts, completions, logging bool
+func (g *Gateway) capabilities(v *view, s *serve.Session) []byte {
+	var resources, subscribe, prompts, completions, logging, tasks bool
 	for _, name := range v.servers() {
 		c := g.all.Of(name).Capabilities(name)
 		if c == nil {
-			resources, subscribe, prompts, completions, logging = true, true, true, true, true
+			resources, subscribe, prompts, completions, logging, tasks = true, true, true, true, true, true
 			break
 		}
 		resources, subscribe = resources || c.Resources, subscribe || c.ResourcesSubscribe
 		prompts, completions, logging = prompts || c.Prompts, completions || c.Completions, logging || c.Logging
+		// A server of the modern era makes tasks for agents of its own era only: those of the other one are asked what they wish.
+		tasks = tasks || c.ToolTasks && (s.Modern || g.all.Of(name).EraOf(name) != messages.EraModern)
 	}
 	b := []byte(`{"tools":{"listChanged":true}`)
 	if resources {
@@ -224,6 +229,17 @@ func (g *Gateway) capabilities(v *view) []byte {
 	}
 	if logging {
 		b = append(b, `,"logging":{}`...)
+	}
+	switch {
+	case !tasks || !s.Modern && s.Version < tasksSince:
+	case s.Modern:
+		b = append(b, `,"extensions":{"`+wire.TasksExtension+`":{}}`...)
+	default:
+		b = append(b, `,"tasks":{`...)
+		if s.Principal.Name != "" {
+			b = append(b, `"list":{},`...)
+		}
+		b = append(b, `"cancel":{},"requests":{"tools":{"call":{}}}}`...)
 	}
 	return append(b, '}')
 }
@@ -276,6 +292,8 @@ func (g *Gateway) Handle(ctx context.Context, r *serve.Request) ([]byte, *serve.
 		return g.getPrompt(ctx, v, r)
 	case "completion/complete":
 		return g.completeArgument(ctx, v, r)
+	case "tasks/get", "tasks/result", "tasks/list", "tasks/update", "tasks/cancel":
+		return g.handleTask(ctx, v, r)
 	}
 	if r.Modern() {
 		if r.Method == "subscriptions/listen" {

@@ -5,6 +5,8 @@ type Held struct {
 	// Sessions are those of the legacy era, and connections on lines; Listens are the subscriptions of the modern era; Watches are the
 	// resources that are watched, each once however many watch it.
 	Sessions, Listens, Watches int
+	// Tasks are the calls that agents have taken over, until their time to live has passed.
+	Tasks int
 }
 
 // Held counts what the gateway keeps of agents: nothing, when all have gone and their servers have been told.
@@ -19,5 +21,8 @@ func (g *Gateway) Held() (h Held) {
 	g.watches.mu.Lock()
 	h.Watches = len(g.watches.watched)
 	g.watches.mu.Unlock()
+	g.tasks.mu.Lock()
+	h.Tasks = g.tasks.count
+	g.tasks.mu.Unlock()
 	return h
 }

@@ -39,7 +39,8 @@ func (g *Gateway) agentsOf(principal string) *modernAgents {
 	return a
 }
 
-// modernCall is one request of an agent of the modern era, as long as its server works on it or its result waits for the agent.
+// modernCall is one request of an agent of the modern era, as long as its server works on it or its result waits for the agent; and a call of
+// either era that its agent has taken over as a task.
 type modernCall struct {
 	agents *modernAgents
 	to     named
@@ -60,10 +61,32 @@ type modernCall struct {
 	capabilities []byte
 	// id names the call in states; empty as long as it has not asked. how says how it has ended, once it is over.
 	id, how string
-	answers map[string]chan []byte
-	expiry  *time.Timer
+	answers map[string]chan agentAnswer
+	// asking ends the requests with which agents are asked the open questions of a task, by the ids of the questions.
+	asking map[string]context.CancelFunc
+	// wish is set for a call that may become a task of its agent, task once it has become one; tasked is closed when its server says so,
+	// once, by the goroutine of the call. handed is true when the agent has the task.
+	wish              *taskWish
+	task              *task
+	tasked            chan struct{}
+	announced, handed bool
+	expiry            *time.Timer
 	// unbind parts a call that has asked from the credential of its agent, with which it would end.
 	unbind func() bool
+}
+
+// agentAnswer is what an agent gives for a question: a result, or the error that its server gets.
+type agentAnswer struct {
+	result []byte
+	err    error
+}
+
+// becameTask tells the waiting request that the call is a task. The goroutine of the call calls it.
+func (c *modernCall) becameTask() {
+	if !c.announced {
+		c.announced = true
+		close(c.tasked)
+	}
 }
 
 // setRequest makes a request the one that waits. The caller holds mu, or nobody else knows the call.
@@ -94,13 +117,25 @@ func (c *modernCall) waitingRequest() (r *serve.Request, token []byte) {
 	return c.request, c.token
 }
 
-// passProgress passes a progress notification on to the request that waits; without one it is lost.
+// passProgress passes a progress notification on to the request that waits, or to the session of the task; without one it is lost.
+//
+// 2025-11-25: "The progressToken provided in the initial request remains valid throughout the task lifetime." 2026-07-28: progress
+// notifications "are not supported on tasks".
 func (c *modernCall) passProgress(params json.RawMessage) {
-	r, token := c.waitingRequest()
-	if r == nil || token == nil {
+	c.mu.Lock()
+	r, token, t := c.request, c.token, c.task
+	handed := c.handed
+	c.mu.Unlock()
+	if token == nil {
 		return
 	}
-	if params = withToken(params, token); params != nil {
+	if params = withToken(params, token); params == nil {
+		return
+	}
+	switch {
+	case handed && t.agent != nil:
+		t.agent.Notify("", "notifications/progress", withRelatedTask(params, t.id))
+	case r != nil:
 		r.Notify("notifications/progress", params)
 	}
 }
@@ -154,35 +189,47 @@ func (g *Gateway) performModern(ctx context.Context, r *serve.Request, to named,
 	if e != nil {
 		return nil, e
 	}
-	c := &modernCall{agents: g.agentsOf(r.Session.Principal.Name), to: to}
+	c := &modernCall{agents: g.agentsOf(r.Session.Principal.Name), to: to, wish: in.wish}
 	c.setRequest(r)
 	if c.token != nil {
 		wishes.ProgressParams = c.passProgress
 	}
 	suspendable := mayBeAsked(r) && g.all.Of(to.server).EraOf(to.server) != messages.EraModern
-	if suspendable {
-		c.capabilities = bytes.Clone(r.Capabilities)
-	}
-	c.agents.begin(c)
-	if !suspendable {
+	if !suspendable && in.wish == nil {
+		c.agents.begin(c)
 		defer c.agents.finish(c)
 		return g.sendSealed(c.contextOf(ctx), r, to, wishes, r.Capabilities, arguments, send)
 	}
-	// The bytes of the request end with it, and the call may outlive it.
-	c.arguments, wishes.Capabilities = bytes.Clone(arguments), c.capabilities
-	c.wake, c.done = make(chan struct{}, 1), make(chan struct{}) // capacity 1: several questions wake once
-	c.answers = map[string]chan []byte{}
-	capabilities := c.capabilities // those of the request that began the call
-	own, cancel := context.WithCancelCause(c.contextOf(context.WithoutCancel(ctx)))
-	c.cancel = cancel
+	g.startCall(c.detach(ctx, r, arguments), r, c, wishes, send)
+	return g.awaitCall(ctx, r, c)
+}
+
+// detach prepares a call to outlive its request, whose bytes end with it, and returns the context of the call.
+func (c *modernCall) detach(ctx context.Context, r *serve.Request, arguments []byte) context.Context {
+	c.arguments, c.capabilities = bytes.Clone(arguments), bytes.Clone(r.Capabilities)
+	c.wake, c.done, c.tasked = make(chan struct{}, 1), make(chan struct{}), make(chan struct{}) // capacity 1: several questions wake once
+	c.answers = map[string]chan agentAnswer{}
+	ctx, c.cancel = context.WithCancelCause(c.contextOf(context.WithoutCancel(ctx)))
+	return ctx
+}
+
+// startCall performs a detached call on a goroutine of its own.
+func (g *Gateway) startCall(own context.Context, r *serve.Request, c *modernCall, wishes wire.Options, send sender) {
+	arguments, capabilities := c.arguments, c.capabilities // those of the request that began the call
+	wishes.Capabilities = capabilities
+	if c.wish != nil {
+		principal := r.Session.Principal
+		wishes.OnTask = func(s messages.TaskStatus) { c.noteTask(principal, s) }
+		send = g.outliveConnection(c.to, send)
+	}
+	c.agents.begin(c)
 	g.work.Go(func() {
-		defer cancel(nil)
-		defer context.AfterFunc(g.lifetime, func() { cancel(context.Canceled) })()
+		defer c.cancel(nil)
+		defer context.AfterFunc(g.lifetime, func() { c.cancel(context.Canceled) })()
 		c.runCall(func() ([]byte, *serve.Error) {
-			return g.sendSealed(own, r, to, wishes, capabilities, c.arguments, send)
+			return g.sendSealed(own, r, c.to, wishes, capabilities, arguments, send)
 		})
 	})
-	return g.awaitCall(ctx, r, c)
 }
 
 // sendSealed sends a request, and seals the state that a server of the modern era answers with. Of r it needs what outlives the
@@ -207,7 +254,13 @@ func (c *modernCall) runCall(send func() ([]byte, *serve.Error)) {
 		c.mu.Lock()
 		c.end()
 		c.mu.Unlock()
+		if c.task != nil {
+			c.finishTask()
+		}
 		close(c.done)
+		if c.task != nil {
+			c.agents.g.tellTask(c.task)
+		}
 	}()
 	c.result, c.problem = send()
 }
@@ -247,7 +300,7 @@ func (a *modernAgents) callOf(ctx context.Context, server string) *modernCall {
 			continue
 		}
 		c.mu.Lock()
-		waits := c.stage != working
+		waits := c.stage != working || c.handed && len(c.open) > 0
 		c.mu.Unlock()
 		if waits {
 			continue
@@ -268,17 +321,19 @@ func (a *modernAgents) askAgent(ctx context.Context, server, ability, method str
 	}
 	c.mu.Lock()
 	can := canBeAsked(c.capabilities, ability, params)
+	// The questions about a task need no place among the suspended calls: it has one of its own.
+	isTask := c.handed || c.wish != nil && c.wish.agent != nil
 	c.mu.Unlock()
 	switch {
 	case !can:
 		return nil, notAsked("the agent has not declared " + ability + ", or its request may not be answered with a question")
-	case !a.g.suspended.reserve(c):
+	case !isTask && !a.g.suspended.reserve(c):
 		return nil, notAsked(fmt.Sprintf("%d calls of this agent, or %d of all agents, wait for answers already", maxSuspendedOf, maxSuspended))
 	}
 	if params == nil {
 		params = []byte("{}")
 	}
-	answer := make(chan []byte, 1) // capacity 1: who brings the answer does not wait
+	answer := make(chan agentAnswer, 1) // capacity 1: who brings the answer does not wait
 	c.mu.Lock()
 	id := c.addQuestion(method, bytes.Clone(params))
 	if id != "" {
@@ -289,19 +344,28 @@ func (a *modernAgents) askAgent(ctx context.Context, server, ability, method str
 		return nil, notAsked("too many questions about one call are open")
 	}
 	c.wakeUp()
+	if isTask {
+		c.noteAsked()
+	}
 	select {
-	case b, ok := <-answer:
+	case given, ok := <-answer:
 		if !ok {
 			return nil, notAsked("the agent has ended its input, and cannot answer any more")
 		}
-		return b, nil
+		return given.result, given.err
 	case <-c.done:
 	case <-ctx.Done():
 	}
 	c.mu.Lock()
 	c.dropQuestion(id)
 	delete(c.answers, id)
+	if stop := c.asking[id]; stop != nil {
+		stop()
+	}
 	c.mu.Unlock()
+	if isTask {
+		c.noteAsked()
+	}
 	return nil, &messages.Error{Op: "answer", Class: messages.ClassCanceled, Text: "the question was taken back"}
 }
 

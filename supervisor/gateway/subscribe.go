@@ -238,6 +238,8 @@ type listening struct {
 	wants   [noticeKinds]bool
 	// meta is the _meta that every notification carries, so that the agent knows to which listen it belongs.
 	meta []byte
+	// tasks are the ids of the tasks whose state it wants.
+	tasks map[string]bool
 }
 
 // notifyListener sends a notification with further members of its params, without braces.
@@ -270,6 +272,12 @@ func (g *Gateway) serveListen(ctx context.Context, v *view, r *serve.Request) ([
 	for n := range noticeKinds {
 		l.wants[n] = want(notices[n].filter)
 	}
+	if ids := rawjson.Member(filter, "taskIds"); rawjson.IsArray(ids) {
+		if !declaresTasks(r) {
+			return nil, errNoTasks()
+		}
+		honoured = append(append(appendComma(honoured), `"taskIds":`...), v.listenToTasks(l, ids)...)
+	}
 	// The agent may ask for resources that nobody can watch; those that can are named in the acknowledgement.
 	defer g.watches.dropAll(l)
 	uris := []byte{}
@@ -295,6 +303,7 @@ func (g *Gateway) serveListen(ctx context.Context, v *view, r *serve.Request) ([
 	v.addListening(l)
 	defer v.removeListening(l)
 	v.tellOutdated(l)
+	g.tellEndedTasks(l)
 	select {
 	case <-ctx.Done():
 		return nil, &serve.Error{Code: serve.CodeInternal, Message: "the subscription was ended"}

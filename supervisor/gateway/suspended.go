@@ -103,6 +103,7 @@ func (t *suspendedCalls) find(id string) (c *modernCall, how string) {
 // How a suspended call ends, for a request that comes too late.
 const (
 	endedAnswered = "the call has ended, and its result was given"
+	endedTask     = "the call has become a task, whose id was given: ask tasks/get for it"
 	endedLeft     = "the call was cancelled, because the request that waited for it was closed. " +
 		"It may have run: look at what it would have changed before calling again"
 	endedAlone = "the call was cancelled, because the token of its agent was taken away. " +
@@ -129,7 +130,15 @@ func (g *Gateway) suspend(r *serve.Request, c *modernCall) []byte {
 	round := c.round
 	c.expiry = time.AfterFunc(answerTime, func() { g.expireCall(c, round, endedExpired, errNotAnswered) })
 	c.unbind = r.Session.Principal.AfterEnd(func() { g.expireCall(c, round, endedAlone, errAgentLeft) })
-	b := []byte(`{"resultType":"input_required","inputRequests":{`)
+	b := appendQuestions([]byte(`{"resultType":"input_required","inputRequests":`), questions)
+	b = append(b, `,"requestState":`...)
+	b = rawjson.AppendText(b, g.sealHandle(r, c, round))
+	return append(b, '}')
+}
+
+// appendQuestions appends the object that an agent gets of questions.
+func appendQuestions(b []byte, questions []question) []byte {
+	b = append(b, '{')
 	for i, q := range questions {
 		if i > 0 {
 			b = append(b, ',')
@@ -137,9 +146,20 @@ func (g *Gateway) suspend(r *serve.Request, c *modernCall) []byte {
 		b = rawjson.AppendText(append(rawjson.AppendText(b, q.id), `:{"method":`...), q.method)
 		b = append(append(append(b, `,"params":`...), q.params...), '}')
 	}
-	b = append(b, `},"requestState":`...)
-	b = rawjson.AppendText(b, g.sealHandle(r, c, round))
 	return append(b, '}')
+}
+
+// readResponses reads the answers of an agent. They are copies: the server gets them after the request may have ended.
+func readResponses(responses []byte) (map[string][]byte, *serve.Error) {
+	answers := map[string][]byte{}
+	for o := rawjson.ObjectAt(responses, 0, 0); o.Next(); {
+		value := o.Skip()
+		if !rawjson.IsObject(value) {
+			return nil, serve.InvalidParams("the answer to " + messages.Line(string(o.Name), 60) + " must be an object")
+		}
+		answers[string(o.Name)] = bytes.Clone(value)
+	}
+	return answers, nil
 }
 
 // hasClosed reports whether the endpoint of a request takes nothing more.
@@ -173,6 +193,7 @@ func (g *Gateway) expireCall(c *modernCall, round uint64, how string, cause erro
 	if expired {
 		c.cancel(cause)
 		g.suspended.release(c)
+		g.tasks.dropTask(c.task)
 	}
 }
 
@@ -184,14 +205,11 @@ func (g *Gateway) resumeCall(ctx context.Context, r *serve.Request, id string, r
 	if responses != nil && !rawjson.IsObject(responses) {
 		return nil, serve.InvalidParams("inputResponses must be an object")
 	}
-	answers := map[string][]byte{}
+	var answers map[string][]byte
 	if responses != nil {
-		for o := rawjson.ObjectAt(responses, 0, 0); o.Next(); {
-			value := o.Skip()
-			if !rawjson.IsObject(value) {
-				return nil, serve.InvalidParams("the answer to " + messages.Line(string(o.Name), 60) + " must be an object")
-			}
-			answers[string(o.Name)] = bytes.Clone(value) // the server gets it after this request may have ended
+		var e *serve.Error
+		if answers, e = readResponses(responses); e != nil {
+			return nil, e
 		}
 	}
 	c, how := g.suspended.find(id)
@@ -207,7 +225,7 @@ func (g *Gateway) resumeCall(ctx context.Context, r *serve.Request, id string, r
 		c.setRequest(r)
 		c.capabilities = bytes.Clone(r.Capabilities)
 		for _, q := range answered {
-			c.answers[q.id] <- answers[q.id]
+			c.answers[q.id] <- agentAnswer{result: answers[q.id]}
 			delete(c.answers, q.id)
 		}
 		c.wakeUp()
@@ -226,7 +244,7 @@ func (g *Gateway) resumeCall(ctx context.Context, r *serve.Request, id string, r
 // goneCall is the error of a request for a call that is over. Its data says what is known of the outcome.
 func goneCall(how string) *serve.Error {
 	e := serve.InvalidParams(how)
-	if how != endedAnswered {
+	if how != endedAnswered && how != endedTask {
 		e.Data = append(rawjson.AppendText([]byte(`{"mcpvisor/outcome":`), string(messages.OutcomeUnknown)), '}')
 	}
 	return e
@@ -237,6 +255,8 @@ func (g *Gateway) awaitCall(ctx context.Context, r *serve.Request, c *modernCall
 	for {
 		select {
 		case <-c.done:
+		case <-c.tasked:
+			return g.handOver(r, c), nil
 		case <-c.wake:
 			gather := time.NewTimer(gatherTime)
 			select {
@@ -265,7 +285,11 @@ func (g *Gateway) awaitCall(ctx context.Context, r *serve.Request, c *modernCall
 				g.suspended.release(c)
 			}
 			<-c.done
+			g.tasks.dropTask(c.task)
 			return c.result, c.problem
+		}
+		if c.task != nil {
+			return g.handOver(r, c), nil
 		}
 		c.mu.Lock()
 		c.takeResult()

@@ -163,6 +163,9 @@ func checkHeaders(h http.Header, m *message) *Error {
 		member = "name"
 	case "resources/read":
 		member = "uri"
+	case "tasks/get", "tasks/update", "tasks/cancel":
+		// Tasks extension: "the client MUST set the Mcp-Name header to the value of params.taskId".
+		member = "taskId"
 	default:
 		return nil
 	}

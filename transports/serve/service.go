@@ -53,6 +53,8 @@ type credential struct {
 	// known ends when the token is none any more, and with it everything that was begun by it.
 	known  context.Context //nolint:containedctx // it is that of the token
 	forget context.CancelFunc
+	// person ends when the last token of the principal is gone; nil for lines, which say nothing of those that come later.
+	person context.Context //nolint:containedctx // it is that of the principal's tokens
 }
 
 // boundContext returns a context that also ends with the credential. done must be called.
@@ -75,6 +77,15 @@ func (p Principal) AfterEnd(f func()) (stop func() bool) {
 		return func() bool { return true }
 	}
 	return context.AfterFunc(p.credential.known, f)
+}
+
+// AfterWithdrawal calls f on a goroutine of its own once the principal has no token any more: one that takes the place of another keeps
+// what was begun with that. stop prevents it.
+func (p Principal) AfterWithdrawal(f func()) (stop func() bool) {
+	if p.credential == nil || p.credential.person == nil {
+		return func() bool { return true }
+	}
+	return context.AfterFunc(p.credential.person, f)
 }
 
 // A Request is one request of an agent.

@@ -16,6 +16,14 @@ type Tokens struct {
 	// turn is held by Set, one at a time.
 	turn  sync.Mutex
 	known atomic.Pointer[[]knownToken]
+	// persons are the principals that have a token, by their names; turn guards them.
+	persons map[string]person
+}
+
+// person ends with the last token of a principal.
+type person struct {
+	known  context.Context //nolint:containedctx // it is that of the principal's tokens
+	forget context.CancelFunc
 }
 
 type knownToken struct {
@@ -38,6 +46,17 @@ func (t *Tokens) Set(principals map[string]Principal) {
 	t.turn.Lock()
 	defer t.turn.Unlock()
 	before := *t.known.Load()
+	persons := make(map[string]person, len(t.persons))
+	for _, p := range principals {
+		one, known := t.persons[p.Name]
+		if !known {
+			one, known = persons[p.Name]
+		}
+		if !known {
+			one.known, one.forget = context.WithCancel(context.Background())
+		}
+		persons[p.Name] = one
+	}
 	kept := make(map[*credential]bool, len(before))
 	known := make([]knownToken, 0, len(principals))
 	for text, p := range principals {
@@ -50,6 +69,7 @@ func (t *Tokens) Set(principals map[string]Principal) {
 		}
 		if token.principal.credential == nil {
 			token.principal.credential = newCredential()
+			token.principal.credential.person = persons[p.Name].known
 		}
 		known = append(known, token)
 	}
@@ -59,6 +79,12 @@ func (t *Tokens) Set(principals map[string]Principal) {
 			old.principal.credential.forget()
 		}
 	}
+	for name, p := range t.persons {
+		if _, known := persons[name]; !known {
+			p.forget()
+		}
+	}
+	t.persons = persons
 }
 
 func newCredential() *credential {

@@ -1,0 +1,343 @@
+package gateway_test
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+const (
+	slowTask   = `{"name":"slow","task":{"ttl":60000}}`
+	taskResult = `{"content":[{"type":"text","text":"done é  "}],"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"server-task-1"},"x":1}}`
+	canTask    = `{"elicitation":{},"extensions":{"io.modelcontextprotocol/tasks":{}}}`
+)
+
+func taskID(id string) string { return `{"taskId":"` + id + `"}` }
+
+// An agent of the legacy era takes over a task of a legacy server: status, result and list are of this hop, and the bytes of the result pass.
+func TestAnAgentTakesOverATask(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, _, s := startTasks(t, false, nil)
+		a := e.agent("a", "/mcp", "{}")
+		contains(t, "the handshake", a.opening, `"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}`)
+		heard := a.readStream()
+		answer := a.ask("tools/call", slowTask)
+		id, status := taskOf(t, answer)
+		contains(t, "the task", answer, `"ttl":600000`, `"pollInterval":500`, `"createdAt":"`, `"lastUpdatedAt":"`)
+		if status != "working" || strings.Contains(answer, "server-task") {
+			t.Errorf("the task: %s", answer)
+		}
+		contains(t, "its state", a.ask("tasks/get", taskID(id)), `"status":"working"`)
+		s.change(func(t *scriptedTask) { t.message = "half" })
+		time.Sleep(time.Second)
+		contains(t, "its state", a.ask("tasks/get", taskID(id)), `"status":"working"`, `"statusMessage":"half"`)
+		contains(t, "the notice", heard(), `notifications/tasks/status`, id, `"statusMessage":"half"`)
+		contains(t, "the list", a.ask("tasks/list", "{}"), `{"tasks":[{"taskId":"`+id+`"`)
+		result := make(chan string, 1)
+		go func() { result <- a.ask("tasks/result", taskID(id)) }()
+		time.Sleep(time.Second)
+		s.complete(taskResult)
+		want := strings.Replace(taskResult, "server-task-1", id, 1)
+		contains(t, "the result", <-result, `"result":`+want+`}`)
+		contains(t, "the result again", a.ask("tasks/result", taskID(id)), `"result":`+want+`}`)
+		contains(t, "the end", a.ask("tasks/get", taskID(id)), `"status":"completed"`)
+		contains(t, "the end by a notice", heard(), `"status":"completed"`)
+		contains(t, "cancelling what has ended", a.ask("tasks/cancel", taskID(id)), `"code":-32602`)
+		if n := s.count("tools/call"); n != 1 || strings.Contains(heard(), "server-task") {
+			t.Errorf("%d calls; %s", n, heard())
+		}
+	})
+}
+
+// What an agent may want as a task is what its tool allows; agents without tasks wait for the result, as before.
+func TestWhatRunsAsATask(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, _, s := startTasks(t, false, nil)
+		a := e.agent("a", "/mcp", "{}")
+		contains(t, "a tool without tasks", a.ask("tools/call", `{"name":"plain","task":{}}`), `"code":-32601`)
+		contains(t, "a wish that is none", a.ask("tools/call", `{"name":"slow","task":5}`), `"code":-32602`)
+		contains(t, "a choice not taken", a.ask("tools/call", `{"name":"maybe"}`), "at once")
+		if n := s.count("tools/call"); n != 1 {
+			t.Errorf("%d calls", n)
+		}
+		if id, _ := taskOf(t, a.ask("tools/call", `{"name":"maybe","task":{}}`)); id == "" {
+			t.Error("there is no task")
+		}
+		s.complete(taskResult)
+		time.Sleep(time.Second)
+		go func() {
+			time.Sleep(time.Second)
+			s.complete(taskResult)
+		}()
+		contains(t, "an agent that does not wish", a.ask("tools/call", `{"name":"slow"}`), "done é")
+		for name, answer := range map[string]string{
+			"no id": a.ask("tasks/get", "{}"), "an unknown id": a.ask("tasks/get", taskID("x")), "the server's id": a.ask("tasks/get", taskID("server-task-1")),
+			"a cursor": a.ask("tasks/list", `{"cursor":"x"}`),
+		} {
+			contains(t, name, answer, `"code":-32602`)
+		}
+		contains(t, "a method of the other era", a.ask("tasks/update", taskID("x")), `"code":-32601`)
+		w := e.post(t.Context(), "/mcp", map[string]string{"Authorization": "Bearer a"},
+			`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{}}}`)
+		if strings.Contains(w.Body.String(), `"tasks"`) {
+			t.Errorf("an older version: %s", w.Body)
+		}
+	})
+}
+
+// A task belongs to its principal: another one neither reads nor cancels nor lists it; the same one does so in another session, and in the
+// other era.
+func TestTasksBelongToTheirPrincipal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, _, s := startTasks(t, false, nil)
+		a, b := e.agent("a", "/mcp", "{}"), e.agent("b", "/mcp", "{}")
+		heard := b.readStream()
+		id, _ := taskOf(t, a.ask("tools/call", slowTask))
+		stranger := modernAgent{e, "b", "/mcp", canTask}
+		for name, answer := range map[string]string{
+			"get": b.ask("tasks/get", taskID(id)), "result": b.ask("tasks/result", taskID(id)), "cancel": b.ask("tasks/cancel", taskID(id)),
+			"modern get":    stranger.send(t.Context(), "tasks/get", id, `"taskId":"`+id+`",`),
+			"modern cancel": stranger.send(t.Context(), "tasks/cancel", id, `"taskId":"`+id+`",`),
+			"modern update": stranger.send(t.Context(), "tasks/update", id, `"taskId":"`+id+`","inputResponses":{},`),
+		} {
+			contains(t, name, answer, `"code":-32602`, "Task not found")
+		}
+		contains(t, "the list", b.ask("tasks/list", "{}"), `"tasks":[]`)
+		nameless := e.agent("none", "/mcp", "{}")
+		contains(t, "the list of those without a name", nameless.ask("tasks/list", "{}"), `"code":-32601`)
+		if strings.Contains(nameless.opening, `"list":{}`) || !strings.Contains(nameless.opening, `"tasks":{"cancel"`) {
+			t.Errorf("the handshake: %s", nameless.opening)
+		}
+		contains(t, "a task of those without a name", nameless.ask("tasks/get", taskID(id)), `"code":-32602`)
+		s.change(func(t *scriptedTask) { t.message = "half" })
+		time.Sleep(time.Second)
+		if heard() != "" && strings.Contains(heard(), "tasks/status") {
+			t.Errorf("a stranger heard %s", heard())
+		}
+		a.leave()
+		second := e.agent("a", "/mcp", "{}")
+		contains(t, "another session", second.ask("tasks/get", taskID(id)), `"status":"working"`)
+		contains(t, "another session's list", second.ask("tasks/list", "{}"), id)
+		s.complete(taskResult)
+		time.Sleep(time.Second)
+		contains(t, "its result", second.ask("tasks/result", taskID(id)), "done é")
+		mine := modernAgent{e, "a", "/mcp", canTask}
+		contains(t, "the other era", mine.send(t.Context(), "tasks/get", id, `"taskId":"`+id+`",`), `"status":"completed"`, `"ttlMs":`, "done é")
+		if n := s.count("tasks/cancel") + s.count("tools/call") - 1; n != 0 {
+			t.Errorf("%d requests too many", n)
+		}
+	})
+}
+
+// A cancelled task stays so, its server is told, and its answer says that it may have run.
+func TestCancellingATask(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, _, s := startTasks(t, false, nil)
+		a := e.agent("a", "/mcp", "{}")
+		id, _ := taskOf(t, a.ask("tools/call", slowTask))
+		time.Sleep(time.Second)
+		_, status := taskOf(t, a.ask("tasks/cancel", taskID(id)))
+		time.Sleep(time.Second)
+		if status != "cancelled" || s.count("tasks/cancel server-task-1") != 1 {
+			t.Errorf("%s; the server got %d", status, s.count("tasks/cancel"))
+		}
+		contains(t, "its answer", a.ask("tasks/result", taskID(id)), `"mcpvisor/outcome":"unknown"`, `may have run`, `"isError":true`)
+		contains(t, "its state", a.ask("tasks/get", taskID(id)), `"status":"cancelled"`)
+		contains(t, "once more", a.ask("tasks/cancel", taskID(id)), `"code":-32602`)
+		if n := s.count("tools/call"); n != 1 {
+			t.Errorf("%d calls", n)
+		}
+	})
+}
+
+// A task whose server dies is told as unknown, and never run again; one that its server still knows is followed further.
+func TestATaskWhoseServerDies(t *testing.T) {
+	for _, remembers := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			e, _, s := startTasks(t, false, nil)
+			s.remembers = remembers
+			a := e.agent("a", "/mcp", "{}")
+			id, _ := taskOf(t, a.ask("tools/call", slowTask))
+			time.Sleep(time.Second)
+			s.kill()
+			time.Sleep(10 * time.Second)
+			if remembers {
+				contains(t, "its state", a.ask("tasks/get", taskID(id)), `"status":"working"`)
+				s.complete(taskResult)
+				contains(t, "its result", a.ask("tasks/result", taskID(id)), "done é")
+			} else {
+				contains(t, "its state", a.ask("tasks/get", taskID(id)), `"status":"failed"`)
+				contains(t, "its answer", a.ask("tasks/result", taskID(id)), `"mcpvisor/outcome":"unknown"`, "may have run")
+			}
+			if n := s.count("tools/call"); n != 1 {
+				t.Errorf("%d calls", n)
+			}
+		})
+	}
+}
+
+// A task is forgotten when its time to live has passed; one that still runs is cancelled then.
+func TestTasksExpire(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, g, s := startTasks(t, false, nil)
+		a := e.agent("a", "/mcp", "{}")
+		ended, _ := taskOf(t, a.ask("tools/call", slowTask))
+		s.complete(taskResult)
+		time.Sleep(time.Minute)
+		running, _ := taskOf(t, a.ask("tools/call", slowTask))
+		time.Sleep(9*time.Minute - time.Second)
+		contains(t, "an ended task", a.ask("tasks/get", taskID(ended)), `"status":"completed"`)
+		time.Sleep(2 * time.Second)
+		contains(t, "a late request", a.ask("tasks/get", taskID(ended)), `"code":-32602`)
+		contains(t, "a running task", a.ask("tasks/get", taskID(running)), `"status":"working"`)
+		time.Sleep(time.Minute)
+		contains(t, "a late request", a.ask("tasks/get", taskID(running)), `"code":-32602`)
+		if g.Held().Tasks != 0 || s.count("tasks/cancel server-task-2") != 1 {
+			t.Errorf("%+v; %d cancellations", g.Held(), s.count("tasks/cancel"))
+		}
+	})
+}
+
+// 64 tasks of a principal have a place; one more waits for the end of one, and another principal is not concerned.
+func TestTasksAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, g, s := startTasks(t, false, nil)
+		a, b := e.agent("a", "/mcp", "{}"), e.agent("b", "/mcp", "{}")
+		first, _ := taskOf(t, a.ask("tools/call", slowTask))
+		for range 63 {
+			a.ask("tools/call", slowTask)
+		}
+		contains(t, "one too many", a.ask("tools/call", slowTask), `"code":-32000`, "nothing was sent")
+		if n := s.count("tools/call"); n != 64 || g.Held().Tasks != 64 {
+			t.Errorf("%d calls, %d tasks", n, g.Held().Tasks)
+		}
+		taskOf(t, b.ask("tools/call", slowTask))
+		s.complete(taskResult)
+		time.Sleep(time.Second)
+		contains(t, "the first", a.ask("tasks/get", taskID(first)), "completed")
+		taskOf(t, a.ask("tools/call", slowTask))
+		contains(t, "the first, whose place was taken", a.ask("tasks/get", taskID(first)), `"code":-32602`)
+		// The results of a principal are bounded, too.
+		big := `{"content":[{"type":"text","text":"` + strings.Repeat("x", 7<<20) + `"}]}`
+		for range 6 {
+			s.complete(big)
+			time.Sleep(time.Second)
+		}
+		if n := strings.Count(a.ask("tasks/list", "{}"), `"status":"completed"`); n != 4 {
+			t.Errorf("%d results of 7 MiB are kept", n)
+		}
+	})
+}
+
+// What a server asks about a task reaches the agent that waits for its result; if that goes away, the next one is asked.
+func TestATaskAsksAnAgentOfTheLegacyEra(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, _, s := startTasks(t, false, nil)
+		a := e.agent("a", "/mcp", `{"elicitation":{}}`)
+		id, _ := taskOf(t, a.ask("tools/call", slowTask))
+		time.Sleep(time.Second)
+		s.change(func(t *scriptedTask) { t.status = "input_required" })
+		s.ask("q", "elicitation/create", `{"message":"who?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}}},`+
+			`"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"server-task-1"}}}`)
+		time.Sleep(time.Second)
+		contains(t, "its state", a.ask("tasks/get", taskID(id)), `"status":"input_required"`)
+		a.leave()
+		second := e.agent("a", "/mcp", `{"elicitation":{}}`)
+		go func() {
+			time.Sleep(time.Second)
+			second.post(t.Context(), "/mcp", map[string]string{"Authorization": "Bearer a", "Mcp-Session-Id": second.id},
+				`{"jsonrpc":"2.0","id":"1","result":`+anna+`}`)
+			second.post(t.Context(), "/mcp", map[string]string{"Authorization": "Bearer a", "Mcp-Session-Id": second.id},
+				`{"jsonrpc":"2.0","id":1,"result":`+anna+`}`)
+			time.Sleep(time.Second)
+			s.complete(taskResult)
+		}()
+		w := second.post(t.Context(), "/mcp", map[string]string{"Authorization": "Bearer a", "Mcp-Session-Id": second.id},
+			`{"jsonrpc":"2.0","id":7,"method":"tasks/result","params":`+taskID(id)+`}`)
+		contains(t, "the stream of the result", w.Body.String(), `elicitation/create`, `"io.modelcontextprotocol/related-task":{"taskId":"`+id+`"}`, "done é")
+		if strings.Contains(w.Body.String(), "server-task") {
+			t.Error("the server's id is in " + w.Body.String())
+		}
+		contains(t, "what the server got", s.gotAnswer(`"q"`), "anna")
+	})
+}
+
+// An agent of the modern era takes over the tasks of servers of either era; their questions are in tasks/get, their answers in tasks/update.
+func TestModernAgentsTakeOverTasks(t *testing.T) {
+	for _, modern := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			e, g, s := startTasks(t, modern, nil)
+			a := modernAgent{e, "a", "/mcp", canTask}
+			about := func(method, id, members string) string {
+				return a.send(t.Context(), method, id, `"taskId":"`+id+`",`+members)
+			}
+			contains(t, "discovery", a.send(t.Context(), "server/discover", "", ""), `"extensions":{"io.modelcontextprotocol/tasks":{}}`)
+			answer := a.call("slow", "")
+			id, status := taskOf(t, answer)
+			contains(t, "the task", answer, `"resultType":"task"`, `"ttlMs":600000`, `"pollIntervalMs":500`)
+			if status != "working" || strings.Contains(answer, "server-task") {
+				t.Errorf("the task: %s", answer)
+			}
+			contains(t, "its state", about("tasks/get", id, ""), `"status":"working"`, `"resultType":"complete"`)
+			const params = `{"message":"who?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}}},` +
+				`"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"server-task-1"}}}`
+			s.change(func(t *scriptedTask) {
+				t.status, t.input = "input_required", `{"k":{"method":"elicitation/create","params":`+params+`}}`
+			})
+			if !modern {
+				s.ask("q", "elicitation/create", params)
+			}
+			time.Sleep(2 * time.Second)
+			answer = about("tasks/get", id, "")
+			contains(t, "its question", answer, `"status":"input_required"`, `"inputRequests":{"question_1":{"method":"elicitation/create"`, "who?")
+			if strings.Contains(answer, "server-task") {
+				t.Errorf("the server's id is in %s", answer)
+			}
+			contains(t, "an answer of no shape", about("tasks/update", id, `"inputResponses":{"question_1":5},`), `"code":-32602`)
+			contains(t, "the answer", about("tasks/update", id, `"inputResponses":{"question_9":{},"question_1":`+anna+`},`), `"resultType":"complete"`)
+			contains(t, "the answer again", about("tasks/update", id, `"inputResponses":{"question_1":`+anna+`},`), `"resultType":"complete"`)
+			s.change(func(t *scriptedTask) { t.status = "working" })
+			time.Sleep(time.Second)
+			got := s.gotAnswer(`"q"`) + s.gotAnswer("input")
+			contains(t, "what the server got", got, "anna")
+			contains(t, "its state", about("tasks/get", id, ""), `"status":"working"`)
+			s.complete(`{"content":[],"isError":true,"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"server-task-1"}}}`)
+			time.Sleep(time.Second)
+			answer = about("tasks/get", id, "")
+			contains(t, "the end", answer, `"status":"completed"`, `"isError":true`)
+			if strings.Contains(answer, "server-task") {
+				t.Errorf("the server's id is in %s", answer)
+			}
+			contains(t, "a late cancellation", about("tasks/cancel", id, ""), `"resultType":"complete"`)
+			s.mu.Lock()
+			calls := len(s.heard)
+			s.mu.Unlock()
+			if n := s.count("tools/call"); n != 1 || s.count("tasks/cancel") != 0 {
+				t.Errorf("%d calls of %d requests", n, calls)
+			}
+			second, _ := taskOf(t, a.call("slow", ""))
+			contains(t, "a cancellation", about("tasks/cancel", second, ""), `"resultType":"complete"`)
+			time.Sleep(time.Second)
+			contains(t, "its state", about("tasks/get", second, ""), `"status":"cancelled"`)
+			third, _ := taskOf(t, a.call("slow", ""))
+			s.change(func(t *scriptedTask) { t.status, t.problem = "failed", `{"code":-32050,"message":"broken"}` })
+			time.Sleep(time.Second)
+			contains(t, "an error", about("tasks/get", third, ""), `"status":"failed"`, `"error":{"code":-32050,"message":"broken"}`)
+			if n := g.Held().Tasks; n != 3 || s.count("tasks/cancel server-task-2") != 1 {
+				t.Errorf("%d tasks, %d cancellations", n, s.count("tasks/cancel"))
+			}
+			none := modernAgent{e, "a", "/mcp", canAll}
+			contains(t, "an agent that does not declare it", none.send(t.Context(), "tasks/get", id, `"taskId":"`+id+`",`), `"code":-32021`, "requiredCapabilities")
+			contains(t, "a method of the other era", a.send(t.Context(), "tasks/list", "", ""), `"code":-32601`)
+			contains(t, "another header", a.send(t.Context(), "tasks/get", "x", `"taskId":"`+id+`",`), `"code":-32020`)
+			if !modern { // a server of the modern era sees that its agent takes no tasks
+				go func() {
+					time.Sleep(time.Second)
+					s.complete(`{"content":[{"type":"text","text":"waited"}]}`)
+				}()
+				contains(t, "the call of an agent without tasks", none.call("slow", ""), "waited")
+			}
+		})
+	}
+}
