@@ -19,7 +19,7 @@ func TestTwoOwnersShareTheSlots(t *testing.T) {
 	gate := restart.NewSharedGate(restart.Limits{Processes: 2, Hold: time.Hour})
 	a := gate.Join(func() { woken["a"]++ })
 	b := gate.Join(func() { woken["b"]++ })
-	for _, o := range []*restart.Entrance{a, b} {
+	for _, o := range []*restart.Owner{a, b} {
 		for i := range 2 { // both have servers of the same names
 			o.Enqueue(now, restart.Request{Server: fmt.Sprint(i), Kind: messages.Stdio})
 		}
@@ -70,7 +70,7 @@ func TestASharedGateGrantsWhatOneGateWould(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		limits := restart.Limits{Processes: 1 + r.IntN(4), Hold: time.Duration(1+r.IntN(3)) * time.Second}
 		one, shared := restart.NewGate(limits), restart.NewSharedGate(limits)
-		var owners [4]*restart.Entrance
+		var owners [4]*restart.Owner
 		var due [4]bool
 		for i := range owners {
 			owners[i] = shared.Join(func() { due[i] = true })

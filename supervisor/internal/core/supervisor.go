@@ -136,7 +136,7 @@ type SecretKeeper interface {
 	DropCredential(server string)
 }
 
-// startGate is the gate of this supervisor alone, or its entrance to a shared one.
+// startGate is the gate of this supervisor alone, or this supervisor as an owner of a shared one.
 type startGate interface {
 	Enqueue(now time.Time, r restart.Request)
 	Cancel(server string)
@@ -177,8 +177,8 @@ func newSupervisor(o Options, sh *Shared) *supervisor {
 	if o.SharedGate == nil {
 		s.gate = restart.NewGate(o.Limits)
 	} else {
-		entrance := o.SharedGate.Join(s.wakeForGate)
-		s.gate, s.retireGate, s.leaveGate = entrance, entrance.Retire, entrance.Leave
+		owner := o.SharedGate.Join(s.wakeForGate)
+		s.gate, s.retireGate, s.leaveGate = owner, owner.Retire, owner.Leave
 	}
 	s.Rand = rand.Float64
 	if s.ownRand {

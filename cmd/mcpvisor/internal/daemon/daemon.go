@@ -9,6 +9,7 @@
 //	agent ── stdio ── mcpvisor connect ══ socket ══ daemon ── serve.Stdio ── gateway ── manager ── servers
 //
 //	daemon.go  the command: accepts bridges, ends when nobody needs it
+//	bridge.go  what one bridge is served, from its greeting to its end; bridge_conn.go its connection
 //	host.go    what serves the agents of one directory: its parts, their gateway and control socket
 //	part.go    one manager: of a project, or of the user's servers, which all projects share
 //	variables.go  which variables of an agent are asked for, and who has which
@@ -24,13 +25,10 @@
 package daemon
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
-	"os"
 	"os/signal"
 	"slices"
 	"sync"
@@ -44,14 +42,10 @@ import (
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/daemon/client"
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/guardian"
 	"github.com/mcpvisor/mcpvisor/messages"
-	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 	"github.com/mcpvisor/mcpvisor/supervisor"
-	"github.com/mcpvisor/mcpvisor/supervisor/audit"
 	"github.com/mcpvisor/mcpvisor/supervisor/control"
-	"github.com/mcpvisor/mcpvisor/supervisor/discover"
 	"github.com/mcpvisor/mcpvisor/supervisor/restart"
 	"github.com/mcpvisor/mcpvisor/supervisor/sparing"
-	"github.com/mcpvisor/mcpvisor/transports/serve"
 	"github.com/mcpvisor/mcpvisor/transports/stdio"
 )
 
@@ -290,106 +284,6 @@ func (d *daemon) isEnding() bool {
 	return d.ending
 }
 
-// serveBridge greets a bridge and serves its agent until one of them goes.
-func (d *daemon) serveBridge(ctx context.Context, b *bridgeConn, examine func(context.Context) (context.Context, error)) error {
-	_ = b.SetDeadline(time.Now().Add(client.GreetingTime))
-	refuse := func(err error) error {
-		_ = client.WriteLine(b.Conn, client.Welcome{Protocol: client.Protocol, Version: supervisor.Version(), PID: os.Getpid(), Error: err.Error()})
-		return err
-	}
-	ctx, err := examine(ctx)
-	if err != nil {
-		return refuse(err)
-	}
-	r := bufio.NewReaderSize(b.Conn, 64<<10)
-	var h client.Hello
-	if err := client.ReadLine(r, &h); err != nil {
-		return nil // it has said nothing that could be answered
-	}
-	began := beganWaiting(h, time.Now())
-	// A bridge of a newer program does not talk to an older daemon: that one ends, and the bridge starts its own.
-	if h.Action == client.ActionEnd || h.Built > d.built && d.built != 0 {
-		_ = client.WriteLine(b.Conn, client.Welcome{Protocol: client.Protocol, PID: os.Getpid(), Draining: true})
-		if h.Action == client.ActionEnd {
-			_ = b.SetDeadline(time.Time{})
-			d.awaitEnd(b)
-			d.end(errors.New("it was asked to end"))
-			return nil
-		}
-		d.end(errReplaced)
-		return nil
-	}
-	if h.Protocol != client.Protocol {
-		return refuse(fmt.Errorf("the daemon (process %d, version %s) speaks protocol %d, and this mcpvisor (%s) %d; use the newer one, or end the "+
-			"daemon with: mcpvisor down", os.Getpid(), supervisor.Version(), client.Protocol, messages.Line(h.Version, 40), h.Protocol))
-	}
-	found, err := discover.Load(discover.Options{Dir: h.Dir, Lookup: func(string) (string, bool) { return "", false }})
-	if err != nil {
-		return refuse(err)
-	}
-	want := wantedVariables(found)
-	if err := client.WriteLine(b.Conn, client.Welcome{Protocol: client.Protocol, Version: supervisor.Version(), PID: os.Getpid(), Want: append(slices.Clone(want.all), pathVariable)}); err != nil {
-		return nil // the bridge has gone
-	}
-	var given client.Values
-	if err := client.ReadLine(r, &given); err != nil {
-		return nil // the bridge has gone
-	}
-	d.extendPath(given.Env[pathVariable], h.Dir)
-	served, notes, err := d.useHost(found, want, valuesOf(want.all, given.Env), h.Action == client.ActionHold)
-	if err != nil {
-		return refuse(err)
-	}
-	defer d.releaseHost(served)
-	if err := client.WriteLine(b.Conn, client.Welcome{Protocol: client.Protocol, Version: supervisor.Version(), PID: os.Getpid(), Ready: true, Notes: notes}); err != nil {
-		return nil // the bridge has gone
-	}
-	if h.Action == client.ActionHold {
-		return nil
-	}
-	if h.Action == client.ActionAttach {
-		b.beginServing(false)
-		d.serveAttached(b, r, h.Ends)
-		return nil
-	}
-	if !b.beginServing(true) {
-		return nil // the bridge looks for the next daemon
-	}
-	// An agent that goes, in whatever way, is no failure of the daemon.
-	_ = serve.Stdio(ctx, serve.Options{Service: served.gateway, Began: began}, serve.Principal{Name: audit.User()}, serve.Path{}, &drainReader{r: r}, b)
-	return nil
-}
-
-// beganWaiting returns when the agent of a bridge began to wait, whose hello has come now; zero if it did not say.
-func beganWaiting(h client.Hello, now time.Time) time.Time {
-	const most = time.Hour // longer ones mean the same, and a hostile one must not overflow
-	if h.Waited <= 0 {
-		return time.Time{}
-	}
-	return now.Add(-min(time.Duration(min(h.Waited, most.Milliseconds()))*time.Millisecond, most))
-}
-
-// serveAttached keeps the servers for a command until that ends its side, and tells it then what becomes of the daemon; at the end of the
-// daemon it tells that. ends says that the daemon ends with this command, unless somebody else uses it.
-func (d *daemon) serveAttached(b *bridgeConn, r io.Reader, ends bool) {
-	_, _ = io.Copy(io.Discard, r) // it says nothing; drainBridges cuts the reading
-	_ = b.SetWriteDeadline(time.Now().Add(time.Second))
-	d.mu.Lock()
-	ending, replaced := d.ending, d.replaced
-	last := ends && len(d.bridges) == 1
-	for _, h := range d.hosts {
-		last = last && !h.held
-	}
-	d.mu.Unlock()
-	if ending || last {
-		_ = client.WriteLine(b.Conn, client.Welcome{Protocol: client.Protocol, PID: os.Getpid(), Draining: true, Replaced: replaced})
-		d.awaitEnd(b)
-		d.end(errUnused)
-		return
-	}
-	_ = client.WriteLine(b.Conn, client.Welcome{Protocol: client.Protocol, PID: os.Getpid(), Ready: true})
-}
-
 // drainBridges ends the daemon for its bridges, replaced in favour of another one: none is accepted any more, those that are there send
 // nothing more, and what they have sent is answered within drainTime. An agent that does not read then loses what it was sent.
 func (d *daemon) drainBridges(replaced bool) {
@@ -419,91 +313,4 @@ func (d *daemon) countBridges() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return len(d.bridges)
-}
-
-// bridgeConn is the connection to a bridge. Writes of whole lines do not mix.
-type bridgeConn struct {
-	net.Conn
-	// writing is held during a write, which lasts as long as the agent does not read.
-	writing sync.Mutex
-
-	// mu guards the fields below, and who sets the deadlines.
-	mu sync.Mutex
-	// passing says that messages are passed on, ending that the end of the daemon has been announced.
-	passing, ending bool
-}
-
-// Write writes whole lines.
-func (b *bridgeConn) Write(p []byte) (int, error) {
-	b.writing.Lock()
-	defer b.writing.Unlock()
-	return b.Conn.Write(p)
-}
-
-// beginServing ends the time for the greeting; passing says that messages are passed on from now on. It reports false, and the deadlines
-// stay, if the daemon has begun to end meanwhile.
-func (b *bridgeConn) beginServing(passing bool) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.ending {
-		return false
-	}
-	b.passing = passing
-	_ = b.SetDeadline(time.Time{})
-	return true
-}
-
-// announceEnd tells the bridge to send nothing more; one that is still greeting, or to which no messages are passed on, is read no more.
-// From the deadline on, nothing is written: a write that waits for an agent which does not read fails then.
-func (b *bridgeConn) announceEnd(deadline time.Time) {
-	b.mu.Lock()
-	b.ending = true
-	_ = b.SetWriteDeadline(deadline)
-	passing := b.passing
-	if !passing {
-		_ = b.SetReadDeadline(time.Unix(1, 0))
-	}
-	b.mu.Unlock()
-	if passing {
-		_, _ = b.Write([]byte(client.DrainLine + "\n")) // a bridge that has gone needs no notice
-	}
-}
-
-// drainReader ends where the bridge confirms that it sends nothing more.
-type drainReader struct {
-	r    *bufio.Reader
-	rest []byte
-	// begun says that rest is in the middle of a line.
-	begun, ended bool
-}
-
-// Read returns whole lines or parts of them, and io.EOF in the place of client.DrainedLine.
-func (d *drainReader) Read(p []byte) (int, error) {
-	if len(d.rest) == 0 {
-		if d.ended {
-			return 0, io.EOF
-		}
-		part, err := d.r.ReadSlice('\n')
-		if err != nil && !errors.Is(err, bufio.ErrBufferFull) && len(part) == 0 {
-			return 0, err
-		}
-		if !d.begun && isDrained(part) {
-			d.ended = true
-			return 0, io.EOF
-		}
-		d.begun = part[len(part)-1] != '\n'
-		d.rest = part
-	}
-	n := copy(p, d.rest)
-	d.rest = d.rest[n:]
-	return n, nil
-}
-
-// isDrained reports whether a line is client.DrainedLine.
-func isDrained(line []byte) bool {
-	if len(line) > 2*len(client.DrainedLine) {
-		return false
-	}
-	word, _ := rawjson.Text(rawjson.Member(line, "mcpvisor"))
-	return word == "drained"
 }

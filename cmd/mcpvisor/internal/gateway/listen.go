@@ -25,8 +25,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/serve"
 )
 
-// door is where agents come in over HTTP, and what it asks of them.
-type door struct {
+// endpoint is the address at which agents connect over HTTP, and what they must bring.
+type endpoint struct {
 	listener net.Listener
 	// socket says that the listener is a unix socket, on which the process of the agent is looked at.
 	socket      bool
@@ -36,8 +36,8 @@ type door struct {
 	principal serve.Principal
 }
 
-// openDoor takes the address and reads what it needs.
-func openDoor(cmd *cobra.Command, o *cli.Options, f flags, g *config.Gateway) (*door, error) {
+// openEndpoint takes the address and reads what it needs.
+func openEndpoint(cmd *cobra.Command, o *cli.Options, f flags, g *config.Gateway) (*endpoint, error) {
 	address := f.listen
 	if address == "" {
 		address = g.Listen
@@ -51,29 +51,29 @@ func openDoor(cmd *cobra.Command, o *cli.Options, f flags, g *config.Gateway) (*
 	if f.noToken && len(g.Tokens) > 0 {
 		return nil, exit.UsageError(cmd, "--no-token would let everybody past the tokens of %s", messages.Line(g.Source, 0))
 	}
-	d := &door{principal: serve.Principal{View: f.view}}
+	e := &endpoint{principal: serve.Principal{View: f.view}}
 	_, path, _ := config.SplitListen(address)
-	d.socket = path != ""
+	e.socket = path != ""
 	var err error
-	if d.certificate, err = readCertificate(g, o.WarnFailure); err != nil {
+	if e.certificate, err = readCertificate(g, o.WarnFailure); err != nil {
 		return nil, exit.WithCode(exit.Usage, err)
 	}
 	own := ""
 	switch {
 	case f.noToken:
 		o.PrintRemark("warning: without a token every program of this machine can use these servers")
-	case len(g.Tokens) == 0 && !d.socket:
+	case len(g.Tokens) == 0 && !e.socket:
 		own = rand.Text()
 	}
 	if own != "" || len(g.Tokens) > 0 {
-		if d.tokens, err = newTokenReader(cmd.Context(), g, own, d.principal, o.WarnFailure); err != nil {
+		if e.tokens, err = newTokenReader(cmd.Context(), g, own, e.principal, o.WarnFailure); err != nil {
 			return nil, exit.WithCode(exit.Usage, err)
 		}
 	}
-	if d.listener, err = takeAddress(cmd.Context(), address, path); err != nil {
+	if e.listener, err = takeAddress(cmd.Context(), address, path); err != nil {
 		return nil, err
 	}
-	return d, nil
+	return e, nil
 }
 
 // takeAddress takes the address.
@@ -94,19 +94,19 @@ func takeAddress(ctx context.Context, address, socket string) (net.Listener, err
 	return l, nil
 }
 
-func (d *door) closeListener() { _ = d.listener.Close() } // it may be closed already
+func (e *endpoint) closeListener() { _ = e.listener.Close() } // it may be closed already
 
 // agentURL is the address for agents. One that stands for all addresses is none, and the certificate knows a name.
-func (d *door) agentURL() string {
-	address := d.listener.Addr().String()
+func (e *endpoint) agentURL() string {
+	address := e.listener.Addr().String()
 	switch {
-	case d.socket:
+	case e.socket:
 		return "unix:" + address
-	case d.certificate == nil:
+	case e.certificate == nil:
 		return "http://" + address + "/mcp"
 	}
 	if host, port, err := net.SplitHostPort(address); err == nil && !config.IsLoopback(host) {
-		if name := d.certificate.firstName(); name != "" {
+		if name := e.certificate.firstName(); name != "" {
 			address = net.JoinHostPort(name, port)
 		}
 	}
@@ -114,17 +114,17 @@ func (d *door) agentURL() string {
 }
 
 // serveHTTP serves until ctx ends, and then lets requests in flight finish for a while.
-func (d *door) serveHTTP(ctx context.Context, o *cli.Options, asJSON bool, g *gateway.Gateway) error {
-	options := serve.Options{Service: g, AnyHost: d.socket, MaxConnections: maxConnections()}
-	if d.certificate != nil {
-		options.ExpectHost = d.certificate.isFor
+func (e *endpoint) serveHTTP(ctx context.Context, o *cli.Options, asJSON bool, g *gateway.Gateway) error {
+	options := serve.Options{Service: g, AnyHost: e.socket, MaxConnections: maxConnections()}
+	if e.certificate != nil {
+		options.ExpectHost = e.certificate.isFor
 	}
-	options.Authenticate = func(*http.Request) (serve.Principal, error) { return d.principal, nil }
+	options.Authenticate = func(*http.Request) (serve.Principal, error) { return e.principal, nil }
 	token := ""
-	if d.tokens != nil {
-		options.Authenticate, token = d.tokens.known.Authenticate, d.tokens.own
+	if e.tokens != nil {
+		options.Authenticate, token = e.tokens.known.Authenticate, e.tokens.own
 		following, stop := context.WithCancel(ctx)
-		followed := d.followTokens(following)
+		followed := e.followTokens(following)
 		defer func() {
 			stop()
 			<-followed
@@ -133,16 +133,16 @@ func (d *door) serveHTTP(ctx context.Context, o *cli.Options, asJSON bool, g *ga
 	h := serve.NewHandler(options)
 	server := h.Server()
 	server.ErrorLog = log.New(io.Discard, "", 0) // an agent learns its own mistakes from the answer
-	listener := d.listener
-	if d.socket {
+	listener := e.listener
+	if e.socket {
 		server.ConnContext, server.Handler = control.WithPeer, onlyOwnAgents(server.Handler)
 	}
-	if d.certificate != nil {
-		listener = tls.NewListener(listener, d.certificate.tlsConfig())
+	if e.certificate != nil {
+		listener = tls.NewListener(listener, e.certificate.tlsConfig())
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()
-	if err := printAddress(o, asJSON, d.agentURL(), token); err != nil {
+	if err := printAddress(o, asJSON, e.agentURL(), token); err != nil {
 		_ = server.Close()
 		return err
 	}
@@ -164,10 +164,10 @@ func (d *door) serveHTTP(ctx context.Context, o *cli.Options, asJSON bool, g *ga
 }
 
 // followTokens reads tokens anew as they change, and at SIGHUP. A terminal that was closed sends the same signal, and ends the command.
-func (d *door) followTokens(ctx context.Context) (ended chan struct{}) {
+func (e *endpoint) followTokens(ctx context.Context) (ended chan struct{}) {
 	signalled := make(chan struct{}, 1) // capacity 1: a signal that comes while tokens are read causes one more reading
 	release := func() {}
-	if d.tokens.own == "" {
+	if e.tokens.own == "" {
 		before := hasTerminal()
 		release = exit.CatchHangups(ctx, func() bool {
 			if before && !hasTerminal() {
@@ -185,7 +185,7 @@ func (d *door) followTokens(ctx context.Context) (ended chan struct{}) {
 		defer close(ended)
 		defer release()
 		defer func() { _ = recover() }() // a defect leaves the tokens as they are
-		d.tokens.followFiles(ctx, signalled)
+		e.tokens.followFiles(ctx, signalled)
 	}()
 	return ended
 }
@@ -203,7 +203,7 @@ func hasTerminal() bool {
 	return true
 }
 
-// onlyOwnAgents refuses processes on a unix socket that are the servers' own: they must not find the door that they are kept from.
+// onlyOwnAgents refuses the servers' own processes on a unix socket: one server must not call the others through it.
 func onlyOwnAgents(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := control.CheckAgent(r.Context()); err != nil {

@@ -116,12 +116,12 @@ func run(cmd *cobra.Command, o *cli.Options, f flags) error {
 		return err
 	}
 	// The address is taken before any server starts: one that is taken ends the command at once.
-	var d *door
+	var e *endpoint
 	if !f.stdio {
-		if d, err = openDoor(cmd, o, f, said); err != nil {
+		if e, err = openEndpoint(cmd, o, f, said); err != nil {
 			return err
 		}
-		defer d.closeListener()
+		defer e.closeListener()
 	}
 	if nothing := s.NoServersText(); nothing != "" {
 		if f.noWatch {
@@ -146,7 +146,7 @@ func run(cmd *cobra.Command, o *cli.Options, f flags) error {
 	}
 	g := gateway.New(gateway.Config{Manager: m.Manager, Prefix: prefix, Views: said.Views, Questions: []*gateway.Questions{questions}})
 	if !f.noWatch {
-		follow := supervisor.FollowOptions{Reading: &s.Snapshot, OnReload: func(r supervisor.ReloadResult) { applyReload(ctx, o, g, d, r) }}
+		follow := supervisor.FollowOptions{Reading: &s.Snapshot, OnReload: func(r supervisor.ReloadResult) { applyReload(ctx, o, g, e, r) }}
 		follower, err := supervisor.Follow(ctx, m.Manager, follow)
 		if err != nil && ctx.Err() == nil {
 			o.WarnFailure(fmt.Errorf("changed configuration files are not followed: %w", err))
@@ -157,7 +157,7 @@ func run(cmd *cobra.Command, o *cli.Options, f flags) error {
 	if f.stdio {
 		err = serve.Stdio(ctx, serve.Options{Service: g}, serve.Principal{View: f.view}, serve.Path{Server: f.server}, o.In, o.Out)
 	} else {
-		err = d.serveHTTP(ctx, o, f.asJSON, g)
+		err = e.serveHTTP(ctx, o, f.asJSON, g)
 	}
 	g.Close()
 	if closed := m.CloseWithin(closeTime); err == nil {
@@ -180,7 +180,7 @@ func checkView(cmd *cobra.Command, name string, g *config.Gateway) error {
 
 // applyReload takes what changed files say about agents. What cannot be read changes nothing; a key that is gone leaves no views and no
 // tokens, so that nobody gets in who came by them.
-func applyReload(ctx context.Context, o *cli.Options, g *gateway.Gateway, d *door, r supervisor.ReloadResult) {
+func applyReload(ctx context.Context, o *cli.Options, g *gateway.Gateway, e *endpoint, r supervisor.ReloadResult) {
 	said := r.Gateway
 	if said == nil {
 		said = &config.Gateway{}
@@ -190,8 +190,8 @@ func applyReload(ctx context.Context, o *cli.Options, g *gateway.Gateway, d *doo
 		return
 	}
 	g.SetViews(said.Views)
-	if d != nil && d.tokens != nil {
-		d.tokens.replaceGateway(ctx, said)
+	if e != nil && e.tokens != nil {
+		e.tokens.replaceGateway(ctx, said)
 	}
 	for _, key := range r.Restart {
 		o.PrintRemark("%s has changed, and counts when serve is started anew", key)
