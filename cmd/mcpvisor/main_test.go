@@ -247,7 +247,7 @@ func scriptGone(ts *testscript.TestScript, neg bool, args []string) {
 		return
 	}
 	mark := []byte("HOME=" + ts.Getenv("HOME") + "\x00")
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		left := marked(mark)
 		if len(left) == 0 {
 			return

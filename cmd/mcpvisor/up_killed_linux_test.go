@@ -53,7 +53,7 @@ func TestKilledLeavesNothing(t *testing.T) {
 			if code := r.ends(); code != -1 {
 				t.Errorf("exit code %d of a process that was killed", code)
 			}
-			for deadline := time.Now().Add(15 * time.Second); len(alive(pids)) > 0; time.Sleep(20 * time.Millisecond) {
+			for deadline := time.Now().Add(patience); len(alive(pids)) > 0; time.Sleep(20 * time.Millisecond) {
 				if time.Now().After(deadline) {
 					t.Fatalf("processes %v of %v are left", alive(pids), pids)
 				}

@@ -69,11 +69,25 @@ func newPlace(t *testing.T, mcpJSON string) *place {
 	return p
 }
 
-// left returns the processes of the place that have not ended after 20 seconds. Elsewhere than on Linux it finds none.
+// left returns the processes of the place that have not ended in time. Elsewhere than on Linux it finds none.
 func (p *place) left() []int {
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 		if pids := p.processes(); len(pids) == 0 || time.Now().After(deadline) {
 			return pids
+		}
+	}
+}
+
+// awaitsCall waits until a server of the place has a call under way.
+func (p *place) awaitsCall() {
+	p.t.Helper()
+	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		out, _ := p.command("list", "--config", "c.json", "--json").Output() // the text decides
+		if bytes.Contains(out, []byte(`"inFlight": 1`)) {
+			return
+		}
+		if time.Now().After(deadline) {
+			p.t.Fatalf("no call is under way: %s", out)
 		}
 	}
 }
@@ -466,10 +480,7 @@ func TestUpEndsInTime(t *testing.T) {
 			r := p.start("up", "--config", "c.json")
 			r.says("one: connected")
 			call := p.start("call", "one", "sleep", "for=10m")
-			for p.t.Context().Err() == nil && len(p.processes()) < 4 { // up, guardian, server, call
-				time.Sleep(10 * time.Millisecond)
-			}
-			time.Sleep(300 * time.Millisecond) // the call is under way
+			p.awaitsCall()
 			start := time.Now()
 			r.signal(syscall.SIGINT)
 			if signals == 2 {
@@ -480,7 +491,7 @@ func TestUpEndsInTime(t *testing.T) {
 			if code := r.ends(); code != want {
 				t.Errorf("exit code %d, not %d", code, want)
 			}
-			if took := time.Since(start); took > 20*time.Second {
+			if took := time.Since(start); took > patience { // the server and the call last ten minutes
 				t.Errorf("it took %v", took)
 			}
 			if code := call.ends(); code != exit.Unknown {

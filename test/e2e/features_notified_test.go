@@ -130,9 +130,9 @@ func TestCancellationReachesTheServer(t *testing.T) {
 			}
 			// So does the end of a call's own time.
 			before = mustCall(t, m, server, "cancelled", nil).Text()
-			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-			defer cancel()
-			if _, err := m.CallServerTool(ctx, server, "wait", nil); !errors.Is(err, context.DeadlineExceeded) {
+			ctx := newCallTime(t)
+			defer ctx.endLate()()
+			if _, err := m.CallServerTool(ctx, server, "wait", nil, supervisor.WithProgress(func(supervisor.Progress) { ctx.end() })); !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("a call whose time was over: %v", err)
 			}
 			eventually(t, "the server is told again", func() bool {

@@ -97,7 +97,7 @@ func TestAHalfOpenConnectionIsNoticed(t *testing.T) {
 	checkLeaks(t)
 	l := startServer(t, goodWebServer)
 	c := startProxy(t, l.address())
-	const every, timeout, strikes = 300 * time.Millisecond, 200 * time.Millisecond, 3
+	const every, timeout, strikes = 300 * time.Millisecond, time.Second, 3 // a machine at work answers within timeout
 	m := startManager(t, supervisor.Config{
 		Servers: map[string]supervisor.Spec{"far": {Type: messages.HTTP, URL: "http://" + c.Addr().String() + "/mcp"}},
 		Timing:  actors.Timing{ProbeEvery: every, ProbeTimeout: timeout, ProbeStrikes: strikes},

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -66,6 +67,35 @@ func testContext(t *testing.T, d time.Duration) context.Context {
 	t.Cleanup(cancel)
 	return ctx
 }
+
+// callTime is the context of a call whose time is over when the test says so, and not at a time of the clock: by then a slow machine
+// may not have sent the call.
+type callTime struct {
+	context.Context
+	over chan struct{}
+	once *sync.Once
+}
+
+func newCallTime(t *testing.T) callTime {
+	return callTime{testContext(t, bound), make(chan struct{}), new(sync.Once)}
+}
+
+func (c callTime) Done() <-chan struct{} { return c.over }
+
+func (c callTime) Err() error {
+	select {
+	case <-c.over:
+		return context.DeadlineExceeded
+	default:
+		return nil
+	}
+}
+
+// end ends the time; it may be called again.
+func (c callTime) end() { c.once.Do(func() { close(c.over) }) }
+
+// endLate ends the time after bound, and its stop keeps it from that: a test must fail, not hang.
+func (c callTime) endLate() (stop func() bool) { return context.AfterFunc(c.Context, c.end) }
 
 func awaitSettled(t *testing.T, m *supervisor.Manager) {
 	t.Helper()

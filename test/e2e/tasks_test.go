@@ -69,9 +69,9 @@ func TestAToolThatRequiresATaskIsCalledAsOne(t *testing.T) {
 			if res.IsError || !containsWords(res.Text(), "After receiving clarification") {
 				t.Errorf("a task that asks: %s", res.Raw)
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
-			defer cancel()
-			_, err := m.CallServerTool(ctx, name, researchTool, object{"topic": "python"})
+			ctx := newCallTime(t)
+			defer ctx.endLate()()
+			_, err := m.CallServerTool(ctx, name, researchTool, object{"topic": "python"}, supervisor.WithTaskStatus(func(supervisor.TaskStatus) { ctx.end() }))
 			var failed *supervisor.Error
 			if !errors.As(err, &failed) || !errors.Is(err, context.DeadlineExceeded) ||
 				failed.Outcome != messages.OutcomeUnknown || failed.Task == "" {
@@ -258,9 +258,9 @@ func TestTasksOfAnMCPGoServer(t *testing.T) {
 	if res := mustCall(t, m, "go", "fails", nil); !res.IsError || res.Text() != "no luck" {
 		t.Errorf("a task that fails: %s", res.Raw)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
-	_, err := m.CallServerTool(ctx, "go", "slow", nil)
+	ctx := newCallTime(t)
+	defer ctx.endLate()()
+	_, err := m.CallServerTool(ctx, "go", "slow", nil, supervisor.WithTaskStatus(func(supervisor.TaskStatus) { ctx.end() }))
 	var failed *supervisor.Error
 	if !errors.As(err, &failed) || !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatalf("a caller that left: %v", err)
