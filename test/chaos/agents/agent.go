@@ -34,6 +34,8 @@ type agent struct {
 	listens map[string]context.CancelFunc
 	// state is the newest state that a server gave with a request for input, and statefulParams and statefulMethod that request.
 	state, statefulMethod, statefulParams string
+	// states counts the states that servers gave.
+	states int
 }
 
 // openCall is a call of a tool whose end is not recorded.

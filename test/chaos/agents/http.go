@@ -85,16 +85,16 @@ func (l *httpLink) send(ctx context.Context, m outgoing) {
 		l.id = id
 		l.mu.Unlock()
 	}
-	l.readMessages(res)
+	l.readMessages(res, m.id)
 	s.dropRequest(ctx, m.id)
 }
 
-// readMessages reads the messages of a response: one, or a stream.
-func (l *httpLink) readMessages(res *http.Response) {
+// readMessages reads the messages of a response, one or a stream: that to the request via, or the stream of the session if that is empty.
+func (l *httpLink) readMessages(res *http.Response, via string) {
 	if !strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
 		body, _ := io.ReadAll(res.Body) // what came until the end counts
 		if len(bytes.TrimSpace(body)) > 0 {
-			l.session.receiveMessage(body, res.StatusCode)
+			l.session.receiveMessage(body, res.StatusCode, via)
 		}
 		return
 	}
@@ -102,7 +102,7 @@ func (l *httpLink) readMessages(res *http.Response) {
 	for {
 		line, err := in.ReadBytes('\n')
 		if data, ok := bytes.CutPrefix(line, []byte("data: ")); ok && err == nil {
-			l.session.receiveMessage(bytes.TrimSpace(data), 0)
+			l.session.receiveMessage(bytes.TrimSpace(data), 0, via)
 		}
 		if err != nil {
 			return
@@ -149,7 +149,7 @@ func (l *httpLink) openStream() {
 		}
 		defer func() { _ = res.Body.Close() }()
 		if res.StatusCode == http.StatusOK {
-			l.readMessages(res)
+			l.readMessages(res, "")
 		}
 	})
 }

@@ -41,7 +41,7 @@ func (l *lineLink) readLines() {
 		if err != nil {
 			break
 		}
-		l.session.receiveMessage(line, 0)
+		l.session.receiveMessage(line, 0, "")
 	}
 	l.session.overOnce.Do(func() { close(l.session.over) })
 }

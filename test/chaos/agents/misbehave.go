@@ -18,12 +18,7 @@ func (a *agent) misbehave(s *session, op operation) {
 		s.sendNotice("notifications/cancelled", `{"requestId":"a-foreign-one"}`)
 	case 4:
 		if other := a.stranger(); other != nil && a.modern() {
-			other.mu.Lock()
-			state, method, params := other.state, other.statefulMethod, other.statefulParams
-			other.mu.Unlock()
-			if state != "" && other.plan.View == a.plan.View {
-				s.askEndpoint(method, withExtra(params, `"requestState":`+state+`,"inputResponses":{}`), "", "foreign-state")
-			}
+			a.useForeignState(s, other)
 		}
 	default:
 		if h, ok := s.link.(*httpLink); ok {
@@ -40,6 +35,40 @@ func (a *agent) stranger() *agent {
 		}
 	}
 	return nil
+}
+
+// useForeignState goes on with the newest request of another principal that a server has asked for input, as whoever has seen its state
+// could.
+func (a *agent) useForeignState(s *session, other *agent) {
+	other.mu.Lock()
+	state, method, params := other.state, other.statefulMethod, other.statefulParams
+	other.mu.Unlock()
+	if state != "" && other.plan.View == a.plan.View {
+		s.askEndpoint(method, withExtra(params, `"requestState":`+state+`,"inputResponses":{}`), "", "foreign-state")
+	}
+}
+
+// exposeState lets an agent of another principal, which speaks the modern era and has the same view, go on with the request that this
+// one has just been asked for input about. Every second state is exposed so.
+func (a *agent) exposeState() {
+	a.mu.Lock()
+	a.states++
+	exposed := a.states%2 == 0
+	a.mu.Unlock()
+	if !exposed {
+		return
+	}
+	for _, other := range a.fleet.agents {
+		if other.plan.As != a.plan.As && other.modern() && other.plan.View == a.plan.View {
+			other.mu.Lock()
+			s := other.session
+			other.mu.Unlock()
+			if s != nil {
+				other.useForeignState(s, a)
+				return
+			}
+		}
+	}
 }
 
 // foreignSession returns the id of a session over HTTP that belongs to another principal, empty if there is none.

@@ -83,7 +83,12 @@ func (a *agent) makeCall(s *session, op operation, after time.Duration) {
 		if after > 0 {
 			a.fleet.running.Go(func() { a.cancelAfter(ctx, cancel, s, r, after) })
 		}
-		got, ok := s.sendRequest(ctx, r, body)
+		exchange, hangUp := context.WithCancel(ctx)
+		if after == 0 && a.losesConnection(s, op) {
+			a.fleet.running.Go(func() { s.hangUpAfter(ctx, r, hangUp, time.Duration(op.number%400+1)*time.Millisecond/2) })
+		}
+		got, ok := s.sendRequest(exchange, r, body)
+		hangUp()
 		if !ok {
 			return // who serves the call ends it
 		}
@@ -94,6 +99,28 @@ func (a *agent) makeCall(s *session, op operation, after time.Duration) {
 		extra = a.inputFor(got.result, op.server, "tools/call", params)
 	}
 	a.endCall(id, answer{problem: []byte(`{"code":0,"message":"it asked for input without end"}`)})
+}
+
+// losesConnection reports whether the connection of a call breaks under way, as one through a proxy does: that of every eighth call of the
+// legacy era over HTTP, where that takes nothing back. It is so only where the answer can be read all the same.
+func (a *agent) losesConnection(s *session, op operation) bool {
+	h, ok := s.link.(*httpLink)
+	return ok && !a.modern() && h.readsCancelled() && op.number%8 == 0
+}
+
+// hangUpAfter breaks the connection of a request after a time, if it has no answer by then. Nothing is taken back.
+func (s *session) hangUpAfter(ctx context.Context, r *request, hangUp func(), after time.Duration) {
+	select {
+	case <-time.After(after):
+	case <-ctx.Done():
+		return
+	}
+	s.mu.Lock()
+	open := s.asked[r.id] == r && !s.parted
+	s.mu.Unlock()
+	if open {
+		hangUp()
+	}
 }
 
 // maxRounds bounds the times that one request asks for input.
@@ -118,6 +145,7 @@ func (a *agent) inputFor(result []byte, server, method, params string) string {
 		a.mu.Lock()
 		a.state, a.statefulMethod, a.statefulParams = string(state), method, params
 		a.mu.Unlock()
+		a.exposeState()
 	}
 	var asked map[string]struct {
 		Method string `json:"method"`

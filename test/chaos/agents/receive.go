@@ -20,8 +20,9 @@ type message struct {
 	Error  json.RawMessage `json:"error"`
 }
 
-// receiveMessage takes one message of the endpoint. status is that of the response over HTTP, 0 otherwise.
-func (s *session) receiveMessage(body []byte, status int) {
+// receiveMessage takes one message of the endpoint. status is that of the response over HTTP, 0 otherwise; via is the id of the request
+// in whose exchange it came, empty for what comes in no request's.
+func (s *session) receiveMessage(body []byte, status int, via string) {
 	var m message
 	if err := json.Unmarshal(body, &m); err != nil {
 		s.agent.fleet.reportFinding("I25", "", s.agent.plan.Name+" got what is no message: "+messages.Line(string(body), 200))
@@ -29,7 +30,7 @@ func (s *session) receiveMessage(body []byte, status int) {
 	}
 	switch {
 	case m.Method != "" && m.ID != nil:
-		s.receiveQuestion(&m)
+		s.receiveQuestion(&m, via)
 	case m.Method != "":
 		s.receiveNotice(&m)
 	default:
@@ -118,9 +119,9 @@ func (s *session) receiveNotice(m *message) {
 var questionText = regexp.MustCompile(`Go on with ([^ ?]+) of ([^ ?]+)\?`)
 
 // receiveQuestion records a question of a server, and answers it after a while in the name of the server that it names.
-func (s *session) receiveQuestion(m *message) {
+func (s *session) receiveQuestion(m *message, via string) {
 	a := s.agent
-	e := history.Event{Kind: history.Questioned, Epoch: s.epoch, Method: m.Method}
+	e := history.Event{Kind: history.Questioned, Epoch: s.epoch, Method: m.Method, ID: via}
 	if found := questionText.FindSubmatch(m.Params); found != nil {
 		e.About, e.Server = string(found[1]), string(found[2])
 	}

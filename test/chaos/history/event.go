@@ -90,7 +90,7 @@ const (
 	Replied    Kind = "replied"    // ID, Method, About, Code (of the error, or the status), Outcome (as the answer says), Entries (of a list of tools; without a Hash where a name is shortened), Name, Text
 	Noticed    Kind = "noticed"    // Method, About (the URI, the call of a progress token, the id of the subscription): a notification
 	Ended      Kind = "ended"      // ID, Method: the agent ends a request that stands
-	Questioned Kind = "questioned" // Method, About (the call that the question names): a server's question
+	Questioned Kind = "questioned" // Method, About (the call that the question names), ID (the request in whose exchange it came, over HTTP): a server's question
 
 	// Harness.
 	FaultOn   Kind = "fault-on"  // Fault, Name; BrokenActor is no fault of the plan

@@ -20,6 +20,7 @@ const relistBackoff = 64 * time.Second
 //   - An announced change is shown within the coalescing (MaxWait and Quiet) and two lists: one that may be under way, and its
 //     own. The last change of a storm is not lost.
 //   - An unannounced change may be shown or not.
+//   - A stream of changes that is cut after a calm minute is opened again at once.
 //   - A tool that the owner denies is not shown and reaches no server, from the answer to the command on.
 var listCheck = newCheck("I14", "the servers' true lists",
 	"The final snapshot equals the union of the servers' true lists.",
@@ -31,6 +32,7 @@ var listCheck = newCheck("I14", "the servers' true lists",
 			if len(l.changes) == 0 {
 				continue
 			}
+			c.checkReopened(server)
 			c.checkFilterShown(server, l, shows[server])
 			c.checkDeniedCalls(server)
 			stays := c.phaseSpans(server)

@@ -19,7 +19,7 @@ import (
 //   - A read returns what the server has: a state from the time of the read. A list may be cached, and then be as old as its
 //     server, or the protocol, allows.
 //   - The text and the parts of an answer to a call carry the bytes that its server sent. The harness checks that.
-//   - The manager publishes each update of a resource that a caller has subscribed to.
+//   - The manager publishes each update of a resource that a caller has subscribed to, and asks each further connection to watch it.
 //   - The methods that only read (Status, ServerStatus, Servers, ConnectedServers, ToolsOf, History …) say the same at one
 //     moment; what was never added is unknown to each. The harness checks that. Settled returns when every server stays as it is
 //     (i20_settled.go).
@@ -33,6 +33,7 @@ var readCheck = newCheck("I20", "what is promised beside calls",
 		}
 		c.checkSettled()
 		for _, server := range c.x.Servers() {
+			c.checkResubscribed(server)
 			// Reads overlap, so each end is paired with its begin by the call id.
 			states, reads := c.offerEvents(server), map[string]int{}
 			for _, i := range c.x.ServerEvents(server) {

@@ -26,6 +26,14 @@ func TestAgentsApart(t *testing.T) {
 			4s - replied agent=agent-1 by=anna epoch=1 id=1 method=tools/call about=a2-1`},
 		{name: "the question of another", want: invariant.Violated, why: "was asked at 3s about call a2-1", story: joinedAgents + `
 			3s - questioned agent=agent-1 by=anna epoch=1 method=elicitation/create about=a2-1`},
+		{name: "a question in the exchange of its call", want: invariant.Holds, story: joinedAgents + `
+			3s - asked agent=agent-2 by=ben epoch=1 id=2 method=tools/call about=a2-2
+			4s - questioned agent=agent-2 by=ben epoch=1 id=1 method=elicitation/create about=a2-1
+			4s - questioned agent=agent-2 by=ben epoch=1 id=2 method=elicitation/create about=a2-2`},
+		{name: "a question in the exchange of another call", want: invariant.Violated, why: "came in the exchange of its request 2 (tools/call a2-2)",
+			story: joinedAgents + `
+			3s - asked agent=agent-2 by=ben epoch=1 id=2 method=tools/call about=a2-2
+			4s - questioned agent=agent-2 by=ben epoch=1 id=2 method=elicitation/create about=a2-1`},
 		{name: "the progress of another", want: invariant.Violated, why: "got the progress of a2-1 at 3s, which is one of agent-2", story: joinedAgents + `
 			3s - noticed agent=agent-1 by=anna epoch=1 method=notifications/progress about=a2-1`},
 		{name: "a progress after the answer", want: invariant.Violated, why: "it has no such call under way", story: joinedAgents + `

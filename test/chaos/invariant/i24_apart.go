@@ -10,7 +10,8 @@ import (
 //
 //   - An answer is about what the agent asked; a progress is that of a call of its own that runs; an update is of a resource that it
 //     watches; a notification of a subscription names one of its own.
-//   - A question of a server is about a call of the agent that is asked, and about one that runs.
+//   - A question of a server is about a call of the agent that is asked, and about one that runs; over HTTP it comes in the exchange of
+//     that call.
 //   - Who comes without a token, with a wrong one, from a foreign page, with the session or with the state of another principal, is refused.
 //   - The credentials of agents reach no server (the harness looks at what servers get).
 var apartCheck = newCheck("I24", "agents apart",
@@ -69,8 +70,22 @@ func (c *checker) checkApart(s *agentSession, at int, callers map[string]string)
 		if !s.isOpen(c, at, e.About, "tools/call") {
 			c.reportViolation("", at, nil, "%s was asked at %s about call %s of the server %s%s: it has no such call under way.", s.agent,
 				timeText(e.T), e.About, e.Server, whose(e.About))
+			return
 		}
+		c.checkExchangeOf(s, at)
 	default:
+	}
+}
+
+// checkExchangeOf judges that a question about a call came in the exchange of that call: who waits there, and nowhere else, sees it.
+func (c *checker) checkExchangeOf(s *agentSession, at int) {
+	e := c.x.Event(at)
+	for _, i := range s.asked[e.ID] {
+		if q := c.x.Event(i); e.ID != "" && q.About != e.About {
+			c.reportViolation("", at, []int{i}, "%s was asked at %s about its call %s, and the question came in the exchange of its request %s (%s %s).", s.agent,
+				timeText(e.T), e.About, e.ID, q.Method, q.About)
+			return
+		}
 	}
 }
 

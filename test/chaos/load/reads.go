@@ -56,6 +56,8 @@ func Read(ctx context.Context, m *supervisor.Manager, c Call) (rev int, err erro
 		_, err = m.Complete(ctx, server, messages.CompleteRequest{Prompt: "greet", Argument: "who", Value: "a"})
 	case "subscribe":
 		if c.isOdd() {
+			// The second resource is there on some connections only, and is watched from the first success on.
+			_ = m.SubscribeResource(ctx, server, "chaos://"+server+"/briefly")
 			err = m.SubscribeResource(ctx, server, one)
 		} else {
 			err = m.UnsubscribeResource(ctx, server, one)

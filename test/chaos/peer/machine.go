@@ -32,7 +32,7 @@ type machine struct {
 	// inputRounds maps each requestState that the server has given out to the question it went with, so that a state that comes
 	// back can be checked (modern era). runCounts counts how often each tool ran, over all connections; a call's result carries
 	// the count.
-	inputRounds map[string]questionKind
+	inputRounds map[string]inputRound
 	runCounts   map[string]int
 
 	// activeFaults are the faults that have begun and not ended, in the order of their begins; instant faults never enter. End

@@ -177,6 +177,9 @@ func (m *machine) openStream(c *conn, q *message) {
 	l := &subscriptionStream{id: q.ID, tools: p.Notifications.Tools}
 	if m.cfg.Server.Offers {
 		l.resources, l.prompts, l.uris = p.Notifications.Resources, p.Notifications.Prompts, p.Notifications.URIs
+		if brief := "chaos://" + m.cfg.Server.Name + "/briefly"; !c.hasBrief() {
+			l.uris = slices.DeleteFunc(l.uris, func(uri string) bool { return uri == brief })
+		}
 	}
 	for _, f := range slices.Clone(m.activeFaults) {
 		if f.hooks.beforeListen != nil {

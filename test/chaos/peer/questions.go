@@ -119,6 +119,10 @@ func (m *machine) askBeforeRead(c *conn, q *message) bool {
 			m.reportViolation("a request came back with the state " + quoteJSON(messages.Line(*p.State, 60)) + ", which it has given nobody")
 			return false
 		}
+		if now := askedFor(q); now != kind.asked {
+			m.reportViolation("it asked for input to " + q.Method + " of " + messages.Line(kind.asked, 200) + ", and the request came back with the input and with " +
+				messages.Line(now, 200))
+		}
 		// The server had asked for nothing but a retry with its state.
 		if kind.capability == "" {
 			return false
@@ -127,7 +131,7 @@ func (m *machine) askBeforeRead(c *conn, q *message) bool {
 			m.reportViolation("a request came back without the input that it asked for")
 			return false
 		}
-		m.checkAnswer(kind, p.Responses["it"])
+		m.checkAnswer(kind.questionKind, p.Responses["it"])
 		return false
 	}
 	if c.askCount++; c.askCount%3 != 0 {
@@ -144,11 +148,29 @@ func (m *machine) askBeforeRead(c *conn, q *message) bool {
 		inputMember = `,"inputRequests":{"it":{"method":` + quoteJSON(kind.method) + `,"params":` + kind.paramsFor("a-read", m.cfg.Server.Name) + `}}`
 	}
 	if m.inputRounds == nil {
-		m.inputRounds = map[string]questionKind{}
+		m.inputRounds = map[string]inputRound{}
 	}
-	m.inputRounds[state] = kind
+	m.inputRounds[state] = inputRound{kind, askedFor(q)}
 	m.sendAnswer(c, &answer{q: q, result: []byte(`{"requestState":` + quoteJSON(state) + inputMember + `}`), resultType: "input_required"})
 	return true
+}
+
+// inputRound is a request that the server wants to have back: with which input, and what it was about (askedFor).
+type inputRound struct {
+	questionKind
+	asked string
+}
+
+// askedFor returns what a request is about, which is the same in each of its rounds: the members of its params but for those of the round
+// and _meta.
+func askedFor(q *message) string {
+	var members map[string]json.RawMessage
+	_ = json.Unmarshal(q.Params, &members) // params that are no object are about nothing
+	for _, of := range []string{"_meta", "requestState", "inputResponses"} {
+		delete(members, of)
+	}
+	text, _ := json.Marshal(members) // a map of JSON values can be written, in the order of its keys
+	return string(text)
 }
 
 // elicitationTime is the time that the simulated person needs at the URL.

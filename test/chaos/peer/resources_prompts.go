@@ -99,6 +99,14 @@ func (m *machine) answerOffer(c *conn, q *message) {
 				`},{"uri":` + quoteJSON(p.URI) + `,"mimeType":"image/png","blob":"AAAA"}]` + cacheFields + `}`
 		})
 	case "resources/subscribe", "resources/unsubscribe":
+		if p.URI == base+"briefly" {
+			if q.Method == "resources/subscribe" && !c.hasBrief() {
+				m.answerError(c, q, -32002, "Resource not found", `{"uri":`+quoteJSON(p.URI)+`}`)
+				return
+			}
+			m.answerResult(c, q, "{}")
+			return
+		}
 		c.subscribed = q.Method == "resources/subscribe"
 		m.answerResult(c, q, "{}")
 	case "prompts/get":
@@ -115,6 +123,10 @@ func (m *machine) answerOffer(c *conn, q *message) {
 		m.answerError(c, q, codeMethodNotFound, "Method not found: "+q.Method, "")
 	}
 }
+
+// hasBrief reports whether the server has, on this connection, the resource that is there on every second one only. It stands in no list,
+// and can only be watched.
+func (c *conn) hasBrief() bool { return c.id%2 == 1 }
 
 // stateText is the text in every resource and prompt. It names state and server, so that an outdated or misrouted read is seen.
 func (m *machine) stateText() string {

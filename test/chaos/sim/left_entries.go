@@ -85,9 +85,17 @@ func (w *simulation) checkLeftEntries() {
 	}
 	for _, at := range slices.Sorted(maps.Keys(c.left)) {
 		if mayKeep[at] == "" {
-			w.recordEvent(history.Event{Side: history.Harness, Kind: history.Violation, Name: "I12", Text: fmt.Sprintf("%d entries were left in %s", c.left[at], at)})
+			w.recordEvent(history.Event{Side: history.Harness, Kind: history.Violation, Name: "I12", Text: leftText(c.left[at], at)})
 		}
 	}
+}
+
+// leftText says how many entries were left where.
+func leftText(n int, at string) string {
+	if n == 1 {
+		return "One entry was left in " + at
+	}
+	return fmt.Sprintf("%d entries were left in %s", n, at)
 }
 
 // An entryCounter walks over what a value reaches and counts the entries of its maps and lists.

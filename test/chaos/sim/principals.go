@@ -30,6 +30,9 @@ type principals struct {
 	rng   *rand.Rand
 	// servers are the two of the plan of this manager, by name.
 	servers map[string]scenario.Server
+	// limits are those of both managers together, on half of the days with the second one; nil otherwise. Its servers are then in the
+	// program, of which more may start at once than there are, so that no other server waits for them.
+	limits *supervisor.SharedLimits
 	// started holds the manager once it has started, which takes turns of its actors.
 	started chan *supervisor.Manager
 	manager *supervisor.Manager
@@ -82,6 +85,10 @@ func (p *principals) makeServers(w *simulation) error {
 	p.rng = rand.New(rand.NewPCG(w.plan.Seed, seedOf("principals")))
 	kinds := []messages.TransportKind{messages.Stdio, messages.HTTP, messages.SDK, messages.WebSocket}
 	eras := []messages.Era{messages.EraLegacy, messages.EraModern}
+	if w.program.drawOne("shared limits", 2) {
+		p.limits = supervisor.NewSharedLimits(w.plan.Limits, 0)
+		kinds = slices.Repeat([]messages.TransportKind{messages.SDK}, 4)
+	}
 	plan, err := scenario.Scenario{Name: "principals", Servers: []scenario.Group{
 		{Name: "mail", Kind: kinds[p.rng.IntN(4)], Era: eras[p.rng.IntN(2)], Offers: true},
 		{Name: rulesServer, Kind: kinds[p.rng.IntN(4)], Era: eras[p.rng.IntN(2)]},
@@ -129,7 +136,7 @@ func (p *principals) managerConfig() supervisor.Config {
 	plan := &p.world.plan
 	return supervisor.Config{
 		Logger: p.world.secrets.newLogger(p.world), AuthStore: auth.NewMemory(), ActorOptions: p.world.turns.actorOptions,
-		Restart: plan.Policy, Gate: plan.Limits, WithdrawAfter: plan.WithdrawAfter, CallWait: plan.CallWait,
+		Restart: plan.Policy, Gate: plan.Limits, SharedLimits: p.limits, WithdrawAfter: plan.WithdrawAfter, CallWait: plan.CallWait,
 		Rand:   rand.New(rand.NewPCG(plan.Seed, seedOf("principals restart"))).Float64,
 		Access: access.Rules{Own: access.Set{Rules: []access.Rule{access.MustParse(access.Deny, "mcp__"+rulesServer+"__"+deniedTool)}}},
 		Allow: func(ctx context.Context, tool *supervisor.Tool, _ json.RawMessage) error {

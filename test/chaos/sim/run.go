@@ -243,6 +243,7 @@ func (w *simulation) status(st *messages.Status, when string) {
 // glance records every status and plans the next glance, until the end of the plan.
 func (w *simulation) glance() {
 	w.lookAround()
+	w.leavingWatcher.lookAround()
 	w.program.lookAround()
 	if next := w.virtualNow + glanceEvery; next < w.plan.End {
 		w.timeline.planAction(next, "", w.glance)
@@ -323,7 +324,7 @@ func (w *simulation) managerConfig() supervisor.Config {
 	p := &w.plan
 	cfg := supervisor.Config{
 		Logger: w.secrets.newLogger(w), AuthStore: auth.NewMemory(), ActorOptions: w.turns.actorOptions,
-		Restart: p.Policy, Gate: p.Limits, WithdrawAfter: p.WithdrawAfter, CallWait: p.CallWait,
+		Restart: p.Policy, Gate: p.Limits, SharedLimits: w.principals.limits, WithdrawAfter: p.WithdrawAfter, CallWait: p.CallWait,
 		Timing: actors.Timing{Quiet: p.Quiet, MaxWait: p.MaxWait, ProbeEvery: p.ProbeEvery, ProbeTimeout: p.ProbeTimeout,
 			ProbeStrikes: p.ProbeStrikes},
 		Rand: rand.New(rand.NewPCG(p.Seed, seedOf("restart"))).Float64,

@@ -42,14 +42,15 @@ type simulation struct {
 	// names are the servers' names, sorted; eachServer fills them in.
 	names []string
 	// nextGlance is the place, among the manager's servers, at which the next glance begins.
-	nextGlance  int
-	manager     *supervisor.Manager
-	watch       managerWatch
-	slowWatcher slowWatcher
-	secrets     secretScanner
-	users       managerUsers
-	program     embeddingProgram
-	principals  principals
+	nextGlance     int
+	manager        *supervisor.Manager
+	watch          managerWatch
+	slowWatcher    slowWatcher
+	leavingWatcher leavingWatcher
+	secrets        secretScanner
+	users          managerUsers
+	program        embeddingProgram
+	principals     principals
 	// fleet is the agents of a gateway before the manager; nil without any.
 	fleet *agents.Fleet
 	// messageActor uses the manager by message; nil if the users use the facade.
@@ -94,7 +95,7 @@ func newSimulation(plan scenario.Plan, o Options, rec *history.Recorder, beat *p
 		w.leftEntries.noteEnded(a)
 	}
 	w.turns.received, w.turns.panicked = w.leftEntries.noteReleased, w.noteBroken
-	w.watch.world, w.users.world, w.program.world = w, w, w
+	w.watch.world, w.users.world, w.program.world, w.leavingWatcher.world = w, w, w, w
 	w.secrets.canaries = make(map[string]bool, len(plan.Servers))
 	w.guard.limit = maxStepsAtOnce(len(plan.Servers))
 	return w

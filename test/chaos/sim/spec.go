@@ -19,12 +19,17 @@ func specOf(s scenario.Server, canary string) messages.Spec {
 	if s.NoConnectTimeout {
 		spec.ConnectTimeout = 0
 	}
+	// The servers of a group share one host, which the start gate lets dial together only up to a bound.
+	host, path := s.Name+".sim", "/mcp"
+	if s.Group != "" && s.Group != s.Name {
+		host, path = s.Group+".sim", "/"+s.Name+"/mcp"
+	}
 	switch s.Kind {
 	case messages.HTTP, messages.SSE, messages.ClaudeAIProxy:
-		spec.URL = "https://" + s.Name + ".sim/mcp"
+		spec.URL = "https://" + host + path
 		spec.Headers = map[string]string{"X-Api-Key": canary}
 	case messages.WebSocket:
-		spec.URL = "wss://" + s.Name + ".sim/mcp"
+		spec.URL = "wss://" + host + path
 		spec.Headers = map[string]string{"X-Api-Key": canary}
 	case messages.SDK:
 		spec.Name = s.Name

@@ -1,0 +1,118 @@
+package generate
+
+import (
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+)
+
+// The shares of the days with each of the additions of drawSeldom.
+const (
+	crowdShare, relistShare, calmShare, againShare = 0.15, 0.12, 0.1, 0.12
+)
+
+// crowdOfOneHost is how many servers of one group a crowd has: more than the start gate lets dial one host at a time, which is 16.
+const crowdOfOneHost = 18
+
+// drawSeldom adds what the other draws seldom bring about by chance. It has a source of chance of its own, as drawAdditions has.
+func (d *scenarioBuilder) drawSeldom(seed uint64) {
+	if len(d.o.Only) > 0 {
+		return
+	}
+	before := d.Rand
+	defer func() { d.Rand = before }()
+	d.Rand = scenario.Rand(seed, "generate seldom")
+	if d.drawChance(relistShare) {
+		d.refreshWhileListed()
+	}
+	if d.drawChance(calmShare) {
+		d.cutAfterCalm()
+	}
+	if d.drawChance(againShare) {
+		d.watchOverConnections()
+	}
+	if d.drawChance(crowdShare) {
+		d.crowdOneHost()
+	}
+}
+
+// refreshWhileListed asks for a server's list while it is listed already, page by page, and has just changed without a word: the list
+// under way may have pages of before.
+func (d *scenarioBuilder) refreshWhileListed() {
+	g, name := d.enabledServer(func(g scenario.Group) bool { return g.Name != wellGroup && g.Count < 2 && g.Connect != messages.Lazy })
+	if g == nil {
+		return
+	}
+	g.Offers, g.Tools, g.Pages, g.Latency = false, 6+d.IntN(10), 3, messages.Duration(400*time.Millisecond)
+	at := d.roundTime(d.drawBetween(10*time.Second, d.length-60*time.Second))
+	for range 3 {
+		d.addCommand("refresh", name, at)
+		change := at + pick(d, 500*time.Millisecond, 700*time.Millisecond, 900*time.Millisecond)
+		d.addFault("quiet-change", name, change, 12*time.Second, nil)
+		d.addCommand("refresh", name, change+pick(d, time.Millisecond, 20*time.Millisecond, 100*time.Millisecond))
+		if at += 20 * time.Second; at > d.length-30*time.Second {
+			return
+		}
+	}
+}
+
+// cutAfterCalm cuts the stream of a server several times, so that the pauses between its openings grow, leaves it in peace for longer than
+// a minute, and cuts it once more: the first pause applies again.
+func (d *scenarioBuilder) cutAfterCalm() {
+	k := faultKind("cut-stream")
+	name := d.serverForFault(k, func(g scenario.Group) bool {
+		return g.Kind == messages.HTTP && g.Era == messages.EraModern && !g.Disabled && g.Name != wellGroup && g.Count < 2 && g.Connect != messages.Lazy
+	})
+	if name == "" || d.length < 4*time.Minute {
+		return
+	}
+	d.groupOf(name).Offers = false
+	at := d.roundTime(d.drawBetween(10*time.Second, d.length-3*time.Minute))
+	d.addFault(k.Name, name, at, 20*time.Second, map[string]string{"every": "200ms"})
+	d.addFault(k.Name, name, at+20*time.Second+d.roundTime(d.drawBetween(95*time.Second, 110*time.Second)), 400*time.Millisecond, map[string]string{"every": "100ms"})
+}
+
+// watchOverConnections lets a caller subscribe to resources of a server, one of which is there on every second connection only, and
+// connects the server anew several times.
+func (d *scenarioBuilder) watchOverConnections() {
+	g, name := d.enabledServer(func(g scenario.Group) bool { return g.Name != wellGroup && g.Count < 2 && g.Connect != messages.Lazy })
+	if g == nil {
+		return
+	}
+	g.Offers = true
+	at := d.roundTime(d.drawBetween(10*time.Second, d.length-60*time.Second))
+	d.addBurst(name, "", 1, at, 6*time.Second).Read = "subscribe"
+	for range 4 {
+		at += pick(d, 8*time.Second, 12*time.Second, 20*time.Second)
+		if at > d.length-20*time.Second {
+			return
+		}
+		if d.drawChance(0.5) {
+			d.addCommand("reconnect", name, at)
+		} else {
+			d.addFault("crash", name, at, 0, nil)
+		}
+	}
+}
+
+// crowdOneHost adds a group of servers of one host, more than may dial it at a time. It does so only where no other server is dialled,
+// and for Options that leave the number of servers to this package.
+func (d *scenarioBuilder) crowdOneHost() {
+	for _, g := range d.s.Servers {
+		if g.Kind != messages.Stdio && g.Kind != messages.SDK && g.Kind != "" {
+			return
+		}
+	}
+	if d.o.Servers != defaultServers {
+		return
+	}
+	g := scenario.Group{Name: "crowd", Kind: messages.HTTP, Count: crowdOfOneHost}
+	if d.drawChance(0.4) {
+		g.Start = messages.Duration(pick(d, 200*time.Millisecond, time.Second))
+	}
+	d.s.Servers = append(d.s.Servers, g)
+	if d.drawChance(0.5) {
+		d.addToGroup("reset", "crowd", d.roundTime(d.drawBetween(10*time.Second, d.length-30*time.Second)), 0)
+	}
+}
