@@ -56,9 +56,10 @@ func Read(ctx context.Context, m *supervisor.Manager, c Call) (rev int, err erro
 		_, err = m.Complete(ctx, server, messages.CompleteRequest{Prompt: "greet", Argument: "who", Value: "a"})
 	case "subscribe":
 		if c.isOdd() {
-			// The second resource is there on some connections only, and is watched from the first success on.
-			_ = m.SubscribeResource(ctx, server, "chaos://"+server+"/briefly")
 			err = m.SubscribeResource(ctx, server, one)
+		} else if strings.HasSuffix(c.ID, "4") {
+			// Some watch another resource besides, which is there on every second connection only and refused on the others.
+			_ = m.SubscribeResource(ctx, server, "chaos://"+server+"/briefly")
 		} else {
 			err = m.UnsubscribeResource(ctx, server, one)
 		}

@@ -30,7 +30,9 @@ func TestEntriesThatWereLeftAreNoticed(t *testing.T) {
 		owner any
 		want  []string
 	}{
-		"a map":                  {cfg, []string{"I12: 2 entries were left in supervisor.Config.Servers"}},
+		"a map": {cfg, []string{"I12: 2 entries were left in supervisor.Config.Servers"}},
+		"one entry": {&supervisor.Config{Servers: map[string]messages.Spec{"s": {}}},
+			[]string{"I12: One entry was left in supervisor.Config.Servers"}},
 		"nothing":                {actors.NewRegistry(actors.RegistryConfig{}), nil},
 		"what is not our own":    {&endedActor{config: cfg}, nil},
 		"an empty list of a map": {&supervisor.Config{Servers: map[string]messages.Spec{}}, nil},
