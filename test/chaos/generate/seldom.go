@@ -107,7 +107,7 @@ func (d *scenarioBuilder) crowdOneHost() {
 	if d.o.Servers != defaultServers {
 		return
 	}
-	g := scenario.Group{Name: "crowd", Kind: messages.HTTP, Count: crowdOfOneHost}
+	g := scenario.Group{Name: "crowd", Kind: messages.HTTP, Count: crowdOfOneHost, OneHost: true}
 	if d.drawChance(0.4) {
 		g.Start = messages.Duration(pick(d, 200*time.Millisecond, time.Second))
 	}

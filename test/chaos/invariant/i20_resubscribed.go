@@ -44,7 +44,7 @@ func (c *checker) checkResubscribed(server string) {
 // subscribedSince returns since when a caller has the subscription to the server's resource that stands at a time; false if there is none,
 // or if one is made or ended at that time or until the other one.
 func (c *checker) subscribedSince(server string, t, until time.Duration) (since time.Duration, stands bool) {
-	open := 0
+	open, ends := 0, false // how many requests are open, and whether one of those that overlap ends the subscription
 	for _, i := range c.x.ServerEvents(server) {
 		e := c.x.Event(i)
 		if e.Method != "subscribe" && e.Method != "unsubscribe" {
@@ -56,12 +56,13 @@ func (c *checker) subscribedSince(server string, t, until time.Duration) (since 
 		case e.Kind == history.Reading && e.T > t-c.skew:
 			return 0, false
 		case e.Kind == history.Reading:
+			ends = (ends && open > 0) || e.Method == "unsubscribe"
 			open++
 			stands = false
 		case e.Kind == history.ReadEnd && e.T <= t-c.skew:
 			open--
 			// Of two that overlap nobody knows which was last.
-			stands = e.Method == "subscribe" && e.Class == messages.ClassNone && open == 0
+			stands = !ends && e.Class == messages.ClassNone && open == 0
 			since = e.T
 		case e.Kind == history.ReadEnd:
 			return 0, false

@@ -46,6 +46,20 @@ func TestSubscriptionsOutliveConnections(t *testing.T) {
 			11.2s  s1 phase phase=failed epoch=3 retry=retry-at
 			60s    - closing
 		`},
+		{name: "it was ended while it was asked for", plan: offers, want: invariant.Holds, story: `
+			0s     s1 open conn=1
+			20ms   s1 phase phase=connected epoch=2
+			1s     s1 read call=c1 method=subscribe
+			1s     s1 read call=c2 method=unsubscribe
+			1s     s1 read-end call=c2 method=unsubscribe
+			1.01s  s1 read-end call=c1 method=subscribe
+			10s    s1 down conn=1
+			10s    s1 released conn=1
+			10s    s1 phase phase=failed epoch=2 retry=retry-at
+			11s    s1 open conn=2
+			11.1s  s1 phase phase=connected epoch=3
+			60s    - closing
+		`},
 		{name: "nobody watches", plan: offers, want: invariant.Inconclusive, why: "nothing was read", story: `0s s1 open conn=1`},
 		{name: "the server was removed and added", plan: offers, want: invariant.Holds, story: before + `
 			10s    s1 command command=1 method=remove

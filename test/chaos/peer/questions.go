@@ -166,8 +166,8 @@ type inputRound struct {
 func askedFor(q *message) string {
 	var members map[string]json.RawMessage
 	_ = json.Unmarshal(q.Params, &members) // params that are no object are about nothing
-	for _, of := range []string{"_meta", "requestState", "inputResponses"} {
-		delete(members, of)
+	for _, name := range []string{"_meta", "requestState", "inputResponses"} {
+		delete(members, name)
 	}
 	text, _ := json.Marshal(members) // a map of JSON values can be written, in the order of its keys
 	return string(text)

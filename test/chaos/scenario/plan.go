@@ -64,6 +64,7 @@ type Server struct {
 	Tasks          string        `json:"tasks,omitempty"`
 	Offers         bool          `json:"offers,omitempty"`
 	Headers        bool          `json:"headers,omitempty"`
+	OneHost        bool          `json:"oneHost,omitempty"`
 	// Denied holds the tools that are not offered since the last adjust.
 	Denied []string `json:"denied,omitempty"`
 	// Refused are the tools that a rule denies, since a permit has said so.

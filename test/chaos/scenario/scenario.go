@@ -90,6 +90,9 @@ type Group struct {
 	// Headers: its tools want their arguments in headers as well (x-mcp-header), by other names whenever its list changes, and
 	// one of them as no server may. It counts over http in the modern era.
 	Headers bool `json:"headers,omitempty" yaml:"headers,omitempty"`
+	// OneHost: the servers of the group have one host, of which the manager dials only so many at a time. It counts in simulations, over the
+	// network.
+	OneHost bool `json:"oneHost,omitempty" yaml:"oneHost,omitempty"`
 	// NoConnectTimeout: its spec names no connectTimeout, so that the manager's own applies: 30 s without a message of the server,
 	// and twice as long after each attempt in a row that took too long, up to 5 min. ConnectTimeout then counts for nothing.
 	NoConnectTimeout bool `json:"noConnectTimeout,omitempty" yaml:"noConnectTimeout,omitempty"`

@@ -19,9 +19,8 @@ func specOf(s scenario.Server, canary string) messages.Spec {
 	if s.NoConnectTimeout {
 		spec.ConnectTimeout = 0
 	}
-	// The servers of a group share one host, which the start gate lets dial together only up to a bound.
 	host, path := s.Name+".sim", "/mcp"
-	if s.Group != "" && s.Group != s.Name {
+	if s.OneHost {
 		host, path = s.Group+".sim", "/"+s.Name+"/mcp"
 	}
 	switch s.Kind {

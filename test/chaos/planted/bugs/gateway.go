@@ -67,7 +67,7 @@ var gatewayBugs = slices.Concat(
 	),
 	inPackage("transports/session",
 		Bug{Name: "further-members-once", In: "request.furtherParams", Old: "slices.Concat(r.opts.Input, []byte{','}, round)", New: "round",
-			Finds: []string{"I23"}, Why: "a prompt is filled without its arguments when the server has asked for something first"},
+			Finds: []string{"I20"}, Why: "a prompt is filled without its arguments when the server has asked for something first"},
 		Bug{Name: "watched-anew-each-time", In: "Session.changeSubscription", Old: "s.watches.Contains(uri) == want", New: "s.watches.Contains(uri) == want && !want",
 			Finds: []string{"I28"}, Why: "a server is asked to watch a resource once for each agent"},
 	),

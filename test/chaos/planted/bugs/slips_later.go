@@ -31,7 +31,7 @@ var laterSlipsInActors = inPackage("actors",
 	Bug{
 		Name: "one-refusal-ends-resubscribing", In: "attempt.resubscribeAll", New: "return",
 		Old:   "log.Warn(\"a resource is not watched any more\", zap.String(\"server\", a.name),\nzap.String(\"error\", hide(err.Error())))",
-		Finds: []string{"I14"}, Why: "after a reconnect no resource is watched behind one that is gone",
+		Finds: []string{"I20"}, Why: "after a reconnect no resource is watched behind one that is gone",
 	},
 	Bug{
 		Name: "closed-watcher-reads-on", In: "Hub.dropWatcher", Old: "kept.shared = true", New: "{}",

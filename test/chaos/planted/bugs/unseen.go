@@ -14,5 +14,6 @@ var Unseen = map[string]string{
 	"sleep-woken-as-before": "The wall clock of a test cannot be set apart from the monotonic one, which is how a sleep is seen. What " +
 		"follows from a sleep is tested by TestSleepIsNoticed.",
 	"starts-while-closing":  "Close sends each server its end before the gate can grant a start, so that the server declines it.",
+	"unlisted-for-ever":     "The failure is shown of a connected server only, and a server is connected only after a list, which has replaced or removed it.",
 	"short-sleep-unnoticed": "As sleep-woken-as-before: how long a sleep has to be is seen by nobody whose clocks agree.",
 }
