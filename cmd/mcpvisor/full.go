@@ -7,7 +7,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/cli"
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/harness"
-	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/serve"
+	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/up"
 )
 
 // This file and lean.go are the whole difference between the two builds of the command: this one has the harness.
@@ -16,7 +16,7 @@ import (
 func runPeer(args []string) { harness.RunPeer(args) }
 
 // newDemo makes what up --demo runs.
-func newDemo() (serve.Demo, error) { return harness.NewDemo() }
+func newDemo() (up.Demo, error) { return harness.NewDemo() }
 
 // harnessCommands returns the constructors of the commands that only this build has.
 func harnessCommands() []func(*cli.Options) *cobra.Command { return harness.Commands() }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/cli"
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/exit"
-	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/serve"
+	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/up"
 )
 
 // This file and full.go are the whole difference between the two builds of the command: this one links nothing of the harness.
@@ -20,7 +20,7 @@ const absent = `this mcpvisor was built without chaos and the demo (-tags nochao
 func runPeer([]string) {}
 
 // newDemo refuses up --demo.
-func newDemo() (serve.Demo, error) { return serve.Demo{}, exit.With(exit.Usage, absent) }
+func newDemo() (up.Demo, error) { return up.Demo{}, exit.With(exit.Usage, absent) }
 
 // harnessCommands returns a command chaos that only says what this build is.
 func harnessCommands() []func(*cli.Options) *cobra.Command {

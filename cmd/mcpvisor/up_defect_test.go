@@ -8,8 +8,8 @@ import (
 	"sync"
 
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/cli"
-	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/serve"
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/terminal"
+	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/up"
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
 )
@@ -26,7 +26,7 @@ func broken() {
 	o := cli.NewOptions(context.Background(), streams, nil)
 	servers := map[string]messages.Spec{"one": {Command: "fixture", Args: []string{"mcp-fixture", "good"}}}
 	o.ReportAtOnce()
-	err := serve.KeepServers(context.Background(), o, servers, func(ctx context.Context, m *supervisor.Manager, _ func(string, messages.Outcome)) {
+	err := up.KeepServers(context.Background(), o, servers, func(ctx context.Context, m *supervisor.Manager, _ func(string, messages.Outcome)) {
 		select {
 		case <-shown.seen: // the connection is shown by another goroutine, which must come first
 			panic("a bug")

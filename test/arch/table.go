@@ -608,7 +608,7 @@ var Table = []Row{
 		Why:      "an approval that is missing is shown in the screen of approve",
 	},
 	{
-		Packages: []string{"cmd/mcpvisor/internal/signin", "cmd/mcpvisor/internal/serve", "cmd/mcpvisor/internal/gateway"},
+		Packages: []string{"cmd/mcpvisor/internal/signin", "cmd/mcpvisor/internal/up", "cmd/mcpvisor/internal/serve"},
 		Height:   command + 10,
 		Why:      "they say how a server fares in the words of inspect",
 	},

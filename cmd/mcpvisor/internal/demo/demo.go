@@ -1,6 +1,6 @@
 // Package demo holds the servers of "mcpvisor up --demo", good ones and bad ones, and the calls that are made to them.
 //
-// How it fits: [New] makes the demo and package serve runs it as it runs the servers of a project. The servers that are child
+// How it fits: [New] makes the demo and package up runs it as it runs the servers of a project. The servers that are child
 // processes are this program, started with the hidden command of [NewServer].
 //
 // Guarantees: it needs no configuration, no network and no other program, and everything of it ends with the run.
@@ -19,7 +19,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/exit"
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/guardian"
-	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/serve"
+	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/up"
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/supervisor/restart"
@@ -36,14 +36,14 @@ const intro = "A demo, with servers built in. clock and dice live in this proces
 
 // New starts the web servers of the demo and returns it, for "up". Nothing but this program is needed: child processes are this
 // program started again, and web servers listen on loopback.
-func New() (serve.Demo, error) {
+func New() (up.Demo, error) {
 	self, err := os.Executable()
 	if err != nil {
-		return serve.Demo{}, exit.With(exit.Failed, "the demo cannot start itself: "+messages.Line(err.Error(), 200))
+		return up.Demo{}, exit.With(exit.Failed, "the demo cannot start itself: "+messages.Line(err.Error(), 200))
 	}
 	web, err := serveDemo()
 	if err != nil {
-		return serve.Demo{}, exit.With(exit.Failed, "the demo cannot listen on 127.0.0.1: "+messages.Line(err.Error(), 200))
+		return up.Demo{}, exit.With(exit.Failed, "the demo cannot listen on 127.0.0.1: "+messages.Line(err.Error(), 200))
 	}
 	child := func(kind string) messages.Spec {
 		args := []string{guardian.DemoServerCommand, kind}
@@ -52,7 +52,7 @@ func New() (serve.Demo, error) {
 	silent := child("silent")
 	// The default connect timeout would be too long to wait for in a demo.
 	silent.ConnectTimeout = messages.Duration(4 * time.Second)
-	return serve.Demo{
+	return up.Demo{
 		Intro: intro, Work: demoCalls, Close: web.close,
 		Servers: map[string]messages.Spec{
 			"clock":   {Type: messages.SDK},

@@ -13,7 +13,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/chaos"
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/cli"
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/demo"
-	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/serve"
+	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/up"
 	"github.com/mcpvisor/mcpvisor/test/chaos/performer"
 	"github.com/mcpvisor/mcpvisor/test/servers"
 )
@@ -24,7 +24,7 @@ func Commands() []func(*cli.Options) *cobra.Command {
 }
 
 // NewDemo makes what up --demo runs.
-func NewDemo() (serve.Demo, error) { return demo.New() }
+func NewDemo() (up.Demo, error) { return demo.New() }
 
 // RunPeer turns this process into a misbehaving server if its first argument asks for one, and ends it with the server's exit
 // code. The harness starts this program again in that way: servers for chaos score, and peers for chaos run. Otherwise RunPeer

@@ -1,6 +1,6 @@
 //go:build unix
 
-package gateway
+package serve
 
 import "golang.org/x/sys/unix"
 

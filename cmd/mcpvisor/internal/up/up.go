@@ -1,4 +1,4 @@
-// Package serve holds the command up, which keeps the servers of a project connected until it is interrupted, and the command
+// Package up holds the command up, which keeps the servers of a project connected until it is interrupted, and the command
 // reload.
 //
 // How it fits: up starts a manager, opens the control socket by which the other commands reach it (controlEndpoint), follows
@@ -19,7 +19,7 @@
 // manager. At the end all servers have ended, within upCloseTime.
 //
 // Not promised: that each event is drawn. The table shows the newest state, and the record of calls has every call.
-package serve
+package up
 
 import (
 	"context"

@@ -1,6 +1,6 @@
 //go:build !unix
 
-package gateway
+package serve
 
 // maxConnections returns 0: this system has no bound of open files that a connection counts for.
 func maxConnections() int { return 0 }

@@ -1,4 +1,4 @@
-// Package gateway holds the command serve, which offers the servers of a project to agents as one server of the protocol.
+// Package serve holds the command serve, which offers the servers of a project to agents as one server of the protocol.
 //
 // How it fits: serve starts a manager as up does, follows the configuration files, and puts the handler of package transports/serve,
 // whose service is package supervisor/gateway, on a listener or on standard input and output.
@@ -12,7 +12,7 @@
 //	serve.go        the command; listen.go the address
 //	tokens.go       who comes in: the tokens of the configuration as they are now
 //	certificate.go  the certificate as it is now
-package gateway
+package serve
 
 import (
 	"context"
