@@ -27,7 +27,7 @@ type DaemonLocation struct {
 func DaemonLocationOf() (DaemonLocation, error) {
 	state, err := stateDir()
 	if err != nil {
-		return DaemonLocation{}, locationError("there is no directory for the log of the daemon", err)
+		return DaemonLocation{}, noStateDirError("there is no directory for the log of the daemon", err)
 	}
 	for _, dir := range runtimeDirs() {
 		d, err := dir()

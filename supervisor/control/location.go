@@ -69,7 +69,7 @@ func LocationOf(project string) (Location, error) {
 	}
 	state, err := stateDir()
 	if err != nil {
-		return Location{}, locationError("there is no directory for the journal", err)
+		return Location{}, noStateDirError("there is no directory for the journal", err)
 	}
 	p.Journal = filepath.Join(state, id+".jsonl")
 	// The record has no id in its name: it is shared by all projects.
@@ -165,6 +165,15 @@ func locationError(text string, err error) error {
 		text += ": " + messages.Line(err.Error(), 200)
 	}
 	return &messages.Error{Op: "control", Class: messages.ClassConfig, Text: text, Err: err}
+}
+
+// noStateDirError returns the error about a file that has no directory, which only a missing variable can cause.
+func noStateDirError(text string, err error) error {
+	fix := "set HOME, or XDG_STATE_HOME"
+	if runtime.GOOS == "windows" {
+		fix = "set LocalAppData"
+	}
+	return &messages.Error{Op: "control", Class: messages.ClassConfig, Text: text + ": " + messages.Line(err.Error(), 200), Fix: fix, Err: err}
 }
 
 // PinsPath returns the path of the file with the approved definitions of tools, for all projects of the person; empty

@@ -41,14 +41,14 @@ func NewList(o *cli.Options) *cobra.Command {
 		Aliases: []string{"status"},
 		Short:   "Connect the enabled servers and say how each of them fares",
 		Long: `Connects the enabled servers, waits until each is connected or has failed, prints what they are, and
-ends them. While "mcpvisor up" runs for the project, its servers are listed and nothing is started.
+ends them. While the daemon runs, or an "up" of the project, the servers of that one are listed, and go on.
 
 A server that waits for your approval is unapproved (with --json: failed, of class denied, with a hold in its config).
 
 On a terminal each server is shown as soon as it is settled, and the whole list at the end; elsewhere the list is printed once.
 A server that is still on its way when the wait ends is printed as pending. --wait gives servers all of that time, also where
 their connectTimeout is shorter, and the attempt after one that ran out of time. The command never takes longer than
---wait and three seconds. Exit code 0: every enabled server is connected (or, in a running mcpvisor up, lazy and
+--wait and three seconds. Exit code 0: every enabled server is connected (or, in the daemon or an up, lazy and
 at rest). 1: one is not: it has failed, needs a sign-in, or waits for your approval. 2: a configuration file cannot be read.`,
 		Example: `  mcpvisor list
   mcpvisor list --wait 1m
