@@ -38,7 +38,7 @@ func newManager(cfg Config) (*Manager, actor.Actor) {
 	})
 	credentialSet := credentials.New(credentials.Options{
 		Provider: cfg.AuthProvider, Store: cfg.AuthStore, Locks: cfg.AuthLocks, ClientName: cfg.ClientName,
-		Guard: cfg.Guard, InheritEnv: cfg.InheritEnv, LookupEnv: cfg.LookupEnv, Log: cfg.Logger,
+		Guard: cfg.Guard, InheritEnv: cfg.InheritEnv, SearchPath: cfg.SearchPath, LookupEnv: cfg.LookupEnv, Log: cfg.Logger,
 	})
 	m := &Manager{
 		cfg: cfg, system: cfg.System, shared: shared, rules: rules, audit: audit, credentials: credentialSet, budget: cfg.SharedLimits.budgetFor(&cfg),
@@ -49,9 +49,9 @@ func newManager(cfg Config) (*Manager, actor.Actor) {
 		}),
 		opener: opener.New(opener.Options{
 			Policy: cfg.Policy, Managed: cfg.Managed, Allowed: cfg.AllowedTransports, Transport: cfg.Transport, Wrap: cfg.Wrap,
-			InProcess: cfg.InProcess, Guard: cfg.Guard, InheritEnv: cfg.InheritEnv, Credentials: credentialSet,
+			InProcess: cfg.InProcess, Guard: cfg.Guard, InheritEnv: cfg.InheritEnv, SearchPath: cfg.SearchPath, Credentials: credentialSet,
 		}),
-		toolCache: toolcache.New(cfg.CacheDir, cfg.InheritEnv, cfg.Logger, credentialSet.IdentityOf),
+		toolCache: toolcache.New(cfg.CacheDir, cfg.InheritEnv, cfg.SearchPath, cfg.Logger, credentialSet.IdentityOf),
 		requestHandler: requests.New(requests.Answerers{
 			Elicit: cfg.Elicit, ElicitURL: cfg.ElicitURL, Sample: cfg.Sample, SampleTools: cfg.SampleTools, Roots: cfg.Roots,
 			Log: cfg.Logger, Publish: shared.Hub.Publish,

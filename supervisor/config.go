@@ -28,7 +28,7 @@ import (
 // Config describes a manager for [Start]. The zero value works: no servers yet, every default, silent logs. Start copies it;
 // later changes of its fields have no effect. Its fields, by what one wants:
 //
-//   - servers: Servers, InProcess, Transport, Wrap, Policy, Managed, AllowedTransports, Guard, InheritEnv
+//   - servers: Servers, InProcess, Transport, Wrap, Policy, Managed, AllowedTransports, Guard, InheritEnv, SearchPath
 //   - where the manager lives: Logger, System, ActorOptions, ClientName, ClientVersion, CacheDir, RememberTools, Rand
 //   - credentials: AuthProvider, AuthStore, AuthLocks, LookupEnv, LoginPrompt
 //   - when servers are tried again: Restart, Gate, Timing, WithdrawAfter, CallWait
@@ -92,6 +92,10 @@ type Config struct {
 	Guard stdio.Guard
 	// InheritEnv gives children the whole environment unless their spec says otherwise; default false: an allow-list.
 	InheritEnv bool
+	// SearchPath returns the PATH of children whose spec has none, in which their programs are looked for, too; nil means that of this
+	// process. It is called for each start of a server, in any goroutine. A program that runs servers for several shells gives each
+	// manager its own.
+	SearchPath func() string
 
 	// Restart says when failed servers are tried again; the zero value is restart.DefaultPolicy. A policy that contradicts itself
 	// makes Start fail.

@@ -16,6 +16,9 @@ import (
 type Context struct {
 	// Lookup returns the value of an environment variable, and whether it is set. With nil, none is set.
 	Lookup func(name string) (string, bool)
+	// Program returns the file that a command without a directory is found as, and counts for OmitShared alone. With nil, a command is
+	// the same file everywhere.
+	Program func(command string) string
 	// ProjectDir counts for files whose Dir is empty. If both are empty, ${workspaceFolder} is copied as it stands and a
 	// relative cwd stays relative.
 	ProjectDir string

@@ -2,6 +2,7 @@ package config
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 )
@@ -11,11 +12,11 @@ import (
 
 // OmitShared removes from specs, which come from files, the servers that a manager of the user's files has: those whose entry means
 // under elsewhere, the context of that manager, exactly what it means here, that of the specs. Servers of a project's files stay, and so do those with
-// another value of a variable, or that name the project's folder.
+// another value of a variable, whose command is another program, or that name the project's folder.
 func OmitShared(files []Parsed, specs map[string]messages.Spec, here, elsewhere Context) {
 	there := SharedSpecs(files, elsewhere)
 	for name, spec := range specs {
-		if other, ok := there[name]; ok && sameServer(other, spec) && sameCredential(spec, here, elsewhere) {
+		if other, ok := there[name]; ok && sameServer(other, spec) && sameCredential(spec, here, elsewhere) && programOf(spec, here) == programOf(spec, elsewhere) {
 			delete(specs, name)
 		}
 	}
@@ -29,6 +30,23 @@ func sameCredential(spec messages.Spec, a, b Context) bool {
 	value, ok := a.lookup(spec.Auth.FromEnv)
 	other, there := b.lookup(spec.Auth.FromEnv)
 	return ok == there && value == other
+}
+
+// programOf returns the file that is the program of a spec, as the context finds it; "" where the entry alone decides.
+func programOf(spec messages.Spec, ctx Context) string {
+	if command := CommandToFind(spec); command != "" && ctx.Program != nil {
+		return ctx.Program(command)
+	}
+	return ""
+}
+
+// CommandToFind returns the command of a spec that is looked for in the directories of PATH; "" if it has none, names a file, or has
+// a PATH of its own.
+func CommandToFind(spec messages.Spec) string {
+	if _, own := spec.Env["PATH"]; own || spec.Kind() != messages.Stdio || strings.ContainsAny(spec.Command, `/\`) {
+		return ""
+	}
+	return spec.Command
 }
 
 // lookup returns a variable; without Lookup none is set.

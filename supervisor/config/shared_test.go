@@ -22,6 +22,9 @@ func TestWhatProjectsShare(t *testing.T) {
 		"claude": {"command": "x", "args": ["${CLAUDE_PROJECT_DIR}"]},
 		"token": {"url": "https://a.example", "auth": {"type": "bearer", "fromEnv": "OTHER"}},
 		"token2": {"url": "https://a.example", "auth": {"type": "bearer", "fromEnv": "SAME"}},
+		"found": {"command": "found"},
+		"path": {"command": "found", "env": {"PATH": "/bin"}},
+		"file": {"command": "/usr/bin/found"},
 		"hidden": {"command": "x"},
 		"off": {"command": "x"}}}`)})
 	project := config.Parse(config.File{Path: "/p/.mcpvisor/mcp.local.json", Scope: messages.ScopeLocal, Dir: "/p", Data: []byte(
@@ -41,18 +44,26 @@ func TestWhatProjectsShare(t *testing.T) {
 			return "", false
 		}
 	}
-	here := config.Context{Lookup: lookup("SAME=1 OTHER=here"), ProjectDir: "/p"}
-	there := config.Context{Lookup: lookup("SAME=1 OTHER=there")}
+	found := func(dir string) func(string) string {
+		return func(command string) string {
+			if command == "found" {
+				return dir + command
+			}
+			return "/bin/" + command
+		}
+	}
+	here := config.Context{Lookup: lookup("SAME=1 OTHER=here"), ProjectDir: "/p", Program: found("/here/")}
+	there := config.Context{Lookup: lookup("SAME=1 OTHER=there"), Program: found("/there/")}
 	files := []config.Parsed{user, project}
 
 	own := config.Merge(files, here).Specs
 	config.OmitShared(files, own, here, there)
-	if got, want := strings.Join(slices.Sorted(maps.Keys(own)), " "), "claude folder hidden off other own token"; got != want {
+	if got, want := strings.Join(slices.Sorted(maps.Keys(own)), " "), "claude folder found hidden off other own token"; got != want {
 		t.Errorf("the project has %s, want %s", got, want)
 	}
 	shared := config.Merge([]config.Parsed{user}, there).Specs
 	config.OmitProjectBound([]config.Parsed{user}, shared, there)
-	if got, want := strings.Join(slices.Sorted(maps.Keys(shared)), " "), "hidden off other plain same token token2 unset"; got != want {
+	if got, want := strings.Join(slices.Sorted(maps.Keys(shared)), " "), "file found hidden off other path plain same token token2 unset"; got != want {
 		t.Errorf("the user's manager has %s, want %s", got, want)
 	}
 	// Every server is in one of them.

@@ -45,6 +45,8 @@ type Options struct {
 	// InheritEnv gives a child the whole environment of this process, where its spec does not say otherwise. Guard learns of its
 	// process group; StderrTail is how much of its standard error is kept, 0 for the usual.
 	InheritEnv bool
+	// SearchPath returns the PATH of a child whose spec has none; nil means that of this process.
+	SearchPath func() string
 	Guard      stdio.Guard
 	StderrTail int
 	// InProcess holds the servers of this very program.
@@ -76,19 +78,29 @@ func New(s *messages.Spec, o Options) transports.Transport {
 // its name.
 func newStdio(s *messages.Spec, o Options) transports.Transport {
 	return stdio.New(stdio.Config{
-		Command: s.Command, Args: s.Args, Env: ChildEnv(s, o.InheritEnv), Dir: s.Cwd,
+		Command: s.Command, Args: s.Args, Env: ChildEnv(s, o.InheritEnv, o.SearchPath), Dir: s.Cwd,
 		Grace: o.Grace, Fetches: runner.NameOf(s.Command, s.Args) != "",
 		MaxMessage: s.MaxMessage, Share: o.Share, StderrTail: o.StderrTail, Guard: o.Guard, Secrets: s.Secrets(),
 		Isolation: s.Isolation, Server: o.Server, MayControl: s.MayControl,
 	})
 }
 
-// ChildEnv returns the environment of a spec's child. The spec's setting overrides inherit, which is the program's.
-func ChildEnv(s *messages.Spec, inherit bool) []string {
+// ChildEnv returns the environment of a spec's child. The spec's setting overrides inherit, which is the program's; searchPath, if not
+// nil, returns the PATH in the place of this process's.
+func ChildEnv(s *messages.Spec, inherit bool, searchPath func() string) []string {
 	if s.InheritEnv != nil {
 		inherit = *s.InheritEnv
 	}
-	env, _ := stdio.ChildEnv(os.Environ(), s.Env, inherit)
+	env, _ := stdio.ChildEnv(ParentEnv(searchPath), s.Env, inherit)
+	return env
+}
+
+// ParentEnv returns the environment of this process, the parent of stdio.ChildEnv, with the PATH that searchPath returns; nil leaves it.
+func ParentEnv(searchPath func() string) []string {
+	env := os.Environ()
+	if searchPath != nil {
+		env = append(env, "PATH="+searchPath()) // of two the last one counts
+	}
 	return env
 }
 

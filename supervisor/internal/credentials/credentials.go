@@ -66,6 +66,8 @@ type Options struct {
 	// Guard and InheritEnv are for the helpers that print credentials.
 	Guard      stdio.Guard
 	InheritEnv bool
+	// SearchPath returns the PATH of helpers that are given none; nil means that of this process.
+	SearchPath func() string
 	// LookupEnv returns the variables that auth names; os.LookupEnv if nil.
 	LookupEnv func(name string) (string, bool)
 	Log       *zap.Logger

@@ -12,6 +12,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/auth"
 	"github.com/mcpvisor/mcpvisor/transports/auth/oauth"
 	"github.com/mcpvisor/mcpvisor/transports/httpclient"
+	"github.com/mcpvisor/mcpvisor/transports/kinds"
 	"github.com/mcpvisor/mcpvisor/transports/stdio"
 )
 
@@ -79,7 +80,7 @@ func (k *Set) helperCommand(spec *messages.Spec, a *messages.Auth) stdio.Config 
 	if a.Args == nil {
 		p = auth.ShellCommand(a.Command)
 	}
-	p.Env, _ = stdio.ChildEnv(os.Environ(), a.Env, k.InheritEnv)
+	p.Env, _ = stdio.ChildEnv(kinds.ParentEnv(k.SearchPath), a.Env, k.InheritEnv)
 	p.Guard, p.Terminal, p.Dir = k.Guard, asksOnTerminal(spec.Scope), spec.Cwd
 	return p
 }

@@ -62,6 +62,8 @@ type Options struct {
 	// their spec does not say otherwise.
 	Guard      stdio.Guard
 	InheritEnv bool
+	// SearchPath returns the PATH of children whose spec has none; nil means that of this process.
+	SearchPath func() string
 	// Credentials authorise the requests of remote servers.
 	Credentials *credentials.Set
 }
@@ -107,7 +109,8 @@ func (o *Opener) newTransport(name string, spec *messages.Spec, share *budget.Sh
 		}
 	}
 	with := kinds.Options{
-		Server: name, Share: share, Grace: time.Duration(spec.StopGrace), Guard: o.Guard, InheritEnv: o.InheritEnv, InProcess: o.InProcess,
+		Server: name, Share: share, Grace: time.Duration(spec.StopGrace), Guard: o.Guard, InheritEnv: o.InheritEnv, SearchPath: o.SearchPath,
+		InProcess: o.InProcess,
 	}
 	if spec.Kind().Remote() {
 		var err error

@@ -1,6 +1,6 @@
 // Package toolcache keeps the tools of lazy servers from one run to the next, so that they can be offered before the server is dialled.
 //
-//	c := toolcache.New(dir, false, log, set.IdentityOf)      // nil without a folder: it keeps nothing
+//	c := toolcache.New(dir, false, nil, log, set.IdentityOf)      // nil without a folder: it keeps nothing
 //	c.SaveToolList("files", &spec, list)
 //	list = c.LoadToolList("files", &spec)
 //
@@ -63,15 +63,17 @@ type Cache struct {
 	// identity returns what is known of the account behind a server's credentials.
 	identity   func(name string, spec *messages.Spec) (identity string, known bool)
 	inheritEnv bool
+	searchPath func() string
 	form       int // cachedForm
 }
 
-// New returns nil without a folder.
-func New(dir string, inheritEnv bool, log *zap.Logger, identity func(string, *messages.Spec) (string, bool)) *Cache {
+// New returns nil without a folder. inheritEnv and searchPath are those of supervisor.Config.
+func New(dir string, inheritEnv bool, searchPath func() string, log *zap.Logger, identity func(string, *messages.Spec) (string, bool)) *Cache {
 	if dir == "" {
 		return nil
 	}
-	return &Cache{files: lists.Open(dir, func(text string) { log.Warn(text) }), identity: identity, inheritEnv: inheritEnv, form: cachedForm}
+	return &Cache{files: lists.Open(dir, func(text string) { log.Warn(text) }), identity: identity, inheritEnv: inheritEnv, searchPath: searchPath,
+		form: cachedForm}
 }
 
 // IsKnown reports whether a list of the server is kept, for whatever audience.
@@ -95,7 +97,7 @@ func (c *Cache) audienceOf(name string, spec *messages.Spec, public bool) []byte
 		}
 		// A child sees the manager's environment too: another value may mean another account.
 		if spec.Kind() == messages.Stdio {
-			r.Env = kinds.ChildEnv(spec, c.inheritEnv)
+			r.Env = kinds.ChildEnv(spec, c.inheritEnv, c.searchPath)
 		}
 	}
 	context, err := json.Marshal(r)

@@ -37,7 +37,7 @@ func TestTheFormOfAList(t *testing.T) {
 func TestFormsDoNotMeet(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "tools")
 	open := func(form int) *Cache {
-		c := New(dir, false, zap.NewNop(), func(string, *messages.Spec) (string, bool) { return "me", true })
+		c := New(dir, false, nil, zap.NewNop(), func(string, *messages.Spec) (string, bool) { return "me", true })
 		c.form = form
 		return c
 	}

@@ -41,7 +41,7 @@ type process struct {
 // startUnmanaged starts the server in a process group of its own. The caller must call endTree.
 func (s *serverCheck) startUnmanaged() (*unmanagedProcess, error) {
 	cmd := exec.Command(s.spec.Command, s.spec.Args...)
-	cmd.Env, cmd.Dir = kinds.ChildEnv(&s.spec, s.o.InheritEnv), s.spec.Cwd
+	cmd.Env, cmd.Dir = kinds.ChildEnv(&s.spec, s.o.InheritEnv, nil), s.spec.Cwd
 	cmd.SysProcAttr = ownGroup()
 	in, err := cmd.StdinPipe()
 	if err != nil {

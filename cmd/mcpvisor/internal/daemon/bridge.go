@@ -64,7 +64,8 @@ func (d *daemon) serveBridge(ctx context.Context, b *bridgeConn, examine func(co
 		return nil // the bridge has gone
 	}
 	d.extendPath(given.Env[pathVariable], h.Dir)
-	served, notes, err := d.useHost(found, want, valuesOf(want.all, given.Env), h.Action == client.ActionHold)
+	a := asking{given: valuesOf(want.all, given.Env), ownPath: ownPath(given.Env[pathVariable], h.Dir)}
+	served, notes, err := d.useHost(found, want, a, h.Action == client.ActionHold)
 	if err != nil {
 		return refuse(err)
 	}

@@ -20,8 +20,9 @@
 // started it. It ends ten minutes after its last bridge. It gets no variable of an agent but those that approved entries mention,
 // and a few that every program has. A server that waits for an approval is not started.
 //
-// Not promised: that the variables of two agents are alike. Servers run once for each set of values. The directories of PATH are those
-// of the agent that started the daemon, and behind them those of all others.
+// Not promised: that the variables of two agents are alike. Servers run once for each set of values, and a server whose command is
+// found in PATH once for each program that it is. The directories in which a program is looked for are its agent's, and behind them those of
+// all others; the programs that it starts itself are found in those of the agent that came first.
 package daemon
 
 import (

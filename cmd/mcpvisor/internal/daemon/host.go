@@ -42,8 +42,8 @@ type host struct {
 
 // useHost returns the host of a directory, which it starts if it does not run, and what the person should know. The caller
 // releases it.
-func (d *daemon) useHost(found discover.Configuration, want wanted, given map[string]string, hold bool) (*host, []string, error) {
-	parts, err := d.partsFor(found, want, given)
+func (d *daemon) useHost(found discover.Configuration, want wanted, a asking, hold bool) (*host, []string, error) {
+	parts, err := d.partsFor(found, want, a)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -93,13 +93,13 @@ func (d *daemon) useHost(found discover.Configuration, want wanted, given map[st
 
 // partsFor returns the parts of a directory, the project's own first. The caller is counted as a host of each. Only those that are shared
 // have been started.
-func (d *daemon) partsFor(found discover.Configuration, want wanted, given map[string]string) ([]*part, error) {
-	user, err := d.userPart(want.users, valuesOf(want.users, given))
+func (d *daemon) partsFor(found discover.Configuration, want wanted, a asking) ([]*part, error) {
+	user, err := d.userPart(want.users, a)
 	if err != nil {
 		return nil, err
 	}
 	shared := []*part{user}
-	variant, err := d.variantPart(user, found, want, given)
+	variant, err := d.variantPart(user, found, want, a)
 	if err != nil {
 		d.leavePart(user)
 		return nil, err
@@ -107,19 +107,15 @@ func (d *daemon) partsFor(found discover.Configuration, want wanted, given map[s
 	if variant != nil {
 		shared = []*part{variant, user}
 	}
-	v := valuesOf(want.all, given)
-	load := project.Selection{Dir: found.ProjectDir, Lookup: v.lookup, Omit: omitShared(shared...)}
+	v := valuesOf(want.all, a.given)
+	load := project.Selection{Dir: found.ProjectDir, Lookup: v.lookup, Omit: omitShared(a.ownPath, shared...)}
 	setup, err := project.LoadSetupOf(d.options, load)
 	if err != nil {
 		d.leaveParts(shared)
 		return nil, err
 	}
-	var names []string
-	for name := range setup.Specs {
-		names = append(names, want.byServer[name]...)
-	}
-	own := d.partFor(found.ProjectDir+"\x00"+hashOf(valuesOf(names, given)), func() *part {
-		return &part{load: load, vars: v, setup: setup}
+	own := d.partFor(found.ProjectDir+"\x00"+instanceOf(setup.Specs, want, a), func() *part {
+		return &part{load: load, vars: v, ownPath: a.ownPath, setup: setup}
 	})
 	return append([]*part{own}, shared...), nil
 }

@@ -19,6 +19,8 @@ type part struct {
 	key  string
 	load project.Selection
 	vars variables
+	// ownPath has the directories in which the servers' programs are looked for first.
+	ownPath string
 	// once makes the servers start once; err is why they could not.
 	once sync.Once
 	err  error
@@ -51,6 +53,7 @@ func (p *part) startServers(d *daemon) (err error) {
 	cfg := p.setup.ManagerConfig(d.options)
 	p.questions = gateway.PassQuestions(&cfg)
 	cfg.CallWait, cfg.SharedLimits, cfg.LookupEnv = gateway.CallWait, d.limits, p.vars.lookup
+	cfg.SearchPath = func() string { return searchPath(p.ownPath) }
 	cfg.RememberTools = true
 	if d.guard != nil {
 		cfg.Guard = d.guard
@@ -113,10 +116,10 @@ func (d *daemon) leavePart(p *part) {
 }
 
 // userPart returns the part of the user's servers. They have the values of the first agent; for one with others see variantPart.
-func (d *daemon) userPart(names []string, given map[string]string) (*part, error) {
+func (d *daemon) userPart(names []string, a asking) (*part, error) {
 	p := d.partFor(userKey, func() *part {
-		v := valuesOf(names, given)
-		return &part{vars: v, load: project.Selection{UserOnly: true, Lookup: v.lookup, Omit: config.OmitProjectBound}}
+		v := valuesOf(names, a.given)
+		return &part{vars: v, ownPath: a.ownPath, load: project.Selection{UserOnly: true, Lookup: v.lookup, Omit: config.OmitProjectBound}}
 	})
 	if err := p.start(d); err != nil {
 		d.leavePart(p)
@@ -125,12 +128,13 @@ func (d *daemon) userPart(names []string, given map[string]string) (*part, error
 	return p, nil
 }
 
-// omitShared returns the function by which a part leaves to other parts what these have.
-func omitShared(others ...*part) func([]config.Parsed, map[string]messages.Spec, config.Context) {
+// omitShared returns the function by which a part with these directories of programs leaves to other parts what these have.
+func omitShared(ownPath string, others ...*part) func([]config.Parsed, map[string]messages.Spec, config.Context) {
 	return func(files []config.Parsed, specs map[string]messages.Spec, here config.Context) {
+		here.Program = programsOf(ownPath)
 		for _, o := range others {
 			there := here
-			there.Lookup, there.ProjectDir = o.vars.lookup, ""
+			there.Lookup, there.ProjectDir, there.Program = o.vars.lookup, "", programsOf(o.ownPath)
 			config.OmitShared(files, specs, here, there)
 		}
 	}
@@ -138,8 +142,8 @@ func omitShared(others ...*part) func([]config.Parsed, map[string]messages.Spec,
 
 // variantPart returns the part of those of the user's servers that have other values for this agent than in the part user; nil if there
 // are none.
-func (d *daemon) variantPart(user *part, found discover.Configuration, want wanted, given map[string]string) (*part, error) {
-	v := valuesOf(want.users, given)
+func (d *daemon) variantPart(user *part, found discover.Configuration, want wanted, a asking) (*part, error) {
+	v := valuesOf(want.users, a.given)
 	here := found.Snapshot.Context
 	here.Lookup, here.ProjectDir = v.lookup, ""
 	var files []config.Parsed
@@ -148,18 +152,14 @@ func (d *daemon) variantPart(user *part, found discover.Configuration, want want
 	}
 	omit := func(files []config.Parsed, specs map[string]messages.Spec, here config.Context) {
 		config.OmitProjectBound(files, specs, here)
-		omitShared(user)(files, specs, here)
+		omitShared(a.ownPath, user)(files, specs, here)
 	}
 	specs := config.SharedSpecs(files, here)
 	if omit(files, specs, here); len(specs) == 0 {
 		return nil, nil
 	}
-	var names []string
-	for name := range specs {
-		names = append(names, want.byServer[name]...)
-	}
-	p := d.partFor(userKey+hashOf(valuesOf(names, given)), func() *part {
-		return &part{vars: v, load: project.Selection{UserOnly: true, Lookup: v.lookup, Omit: omit}}
+	p := d.partFor(userKey+instanceOf(specs, want, a), func() *part {
+		return &part{vars: v, ownPath: a.ownPath, load: project.Selection{UserOnly: true, Lookup: v.lookup, Omit: omit}}
 	})
 	if err := p.start(d); err != nil {
 		d.leavePart(p)

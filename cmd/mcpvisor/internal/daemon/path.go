@@ -2,13 +2,14 @@ package daemon
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 )
 
-// pathVariable names the directories of programs. Every bridge gives it, because an agent that was not started from a shell often
-// lacks the directories of version managers, and it may be the first.
+// pathVariable names the directories of programs. Every bridge gives it: a server whose program is another one for two agents runs once for
+// each program.
 const pathVariable = "PATH"
 
 // extendPath adds the directories of an agent to those in which this process and the servers that it starts look for programs.
@@ -18,6 +19,32 @@ func (d *daemon) extendPath(given, project string) {
 	have := os.Getenv(pathVariable)
 	if merged := mergePath(have, given, project); merged != have {
 		_ = os.Setenv(pathVariable, merged) // a name without = and a value without NUL cannot fail
+	}
+}
+
+// ownPath returns the directories that an agent's servers are looked for in first.
+func ownPath(given, project string) string { return mergePath("", given, project) }
+
+// searchPath returns directories of an agent, and behind them those of all agents so far: one that was not started from a shell often lacks those
+// of version managers.
+func searchPath(own string) string { return mergePath(own, os.Getenv(pathVariable), "") }
+
+// programsOf returns the function that finds the commands of an agent with these directories: the file behind all links, so that two names of one
+// program are the same; "" if it is not there.
+func programsOf(own string) func(command string) string {
+	path := searchPath(own)
+	return func(command string) string {
+		for _, dir := range filepath.SplitList(path) {
+			path, err := exec.LookPath(filepath.Join(dir, command))
+			if err != nil {
+				continue
+			}
+			if file, err := filepath.EvalSymlinks(path); err == nil {
+				return file
+			}
+			return path
+		}
+		return ""
 	}
 }
 

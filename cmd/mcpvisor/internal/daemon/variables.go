@@ -21,6 +21,12 @@ func (v variables) lookup(name string) (string, bool) {
 	return value, ok
 }
 
+// asking is what an agent has given: its values of variables, and the directories of its programs.
+type asking struct {
+	given   map[string]string
+	ownPath string
+}
+
 // wanted are the names of variables that the approved entries of a directory mention.
 type wanted struct {
 	// byServer has them for each server. users are those of the user's entries, and all those of all, sorted.
@@ -66,6 +72,22 @@ func valuesOf(names []string, given map[string]string) variables {
 		}
 	}
 	return out
+}
+
+// instanceOf returns what tells apart the instances of a part: the values that its servers mention, and their programs.
+func instanceOf(specs map[string]messages.Spec, want wanted, a asking) string {
+	var names []string
+	for name := range specs {
+		names = append(names, want.byServer[name]...)
+	}
+	values := valuesOf(names, a.given)
+	find := programsOf(a.ownPath)
+	for name, spec := range specs {
+		if command := config.CommandToFind(spec); command != "" {
+			values["program of "+name] = find(command) // no variable has a name with a space
+		}
+	}
+	return hashOf(values)
 }
 
 // hashOf tells sets of values apart. It is no secret's stand-in: it never leaves the process.
