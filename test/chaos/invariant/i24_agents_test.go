@@ -194,6 +194,15 @@ func TestNothingIsKeptOfAgents(t *testing.T) {
 		{name: "a second agent is a second subscription", plan: offers, want: invariant.Violated, why: "to watch what it had been asked to watch", story: watched + `
 			5s s1 received conn=1 method=resources/subscribe id=2
 			6s - parted agent=agent-1 by=anna epoch=1`},
+		{name: "a subscription to another resource", plan: offers, want: invariant.Holds, story: watched + `
+			5s s1 received conn=1 method=resources/subscribe id=2 about=chaos://s2/one
+			6s - parted agent=agent-1 by=anna epoch=1
+			6s s1 received conn=1 method=resources/unsubscribe id=3 about=chaos://s1/one
+			1m - closing`},
+		{name: "the end of a subscription to another resource", plan: offers, want: invariant.Violated, why: "was not asked by 16s to end the subscription", story: watched + `
+			6s - parted agent=agent-1 by=anna epoch=1
+			6s s1 received conn=1 method=resources/unsubscribe id=3 about=chaos://s2/one
+			1m - closing`},
 		{name: "nobody came", want: invariant.Inconclusive, story: `1s s1 open conn=1`},
 		{name: "something is kept", want: invariant.Violated, why: "keeps 1 sessions", story: watched + `
 			5s - parted agent=agent-1 by=anna epoch=1

@@ -43,11 +43,6 @@ func (c *checker) onlyAgentsWatch(server string) bool {
 	if !s.Offers || s.Era == messages.EraModern || s.Kind == messages.HTTP {
 		return false // over HTTP a request may be sent again, and the modern era has subscriptions of another form
 	}
-	for _, other := range c.plan.Servers {
-		if other.Offers && other.Name != server {
-			return false // while the other one is away, a gateway may take its resources for those of this server
-		}
-	}
 	for _, l := range c.plan.Load {
 		if l.Server == server && l.Read == "subscribe" {
 			return false
@@ -70,7 +65,8 @@ func (c *checker) checkSubscriptions(server string, sessions []*agentSession) {
 			if e.Kind == history.Answered && e.Method == "resources/subscribe" && e.Code == 0 && asked[e.ID] {
 				last, stands = i, true
 			}
-			if e.Kind != history.Received {
+			// A URI that no list has goes to the only server that may have it: that of another server, too.
+			if e.Kind != history.Received || e.About != "" && e.About != uri {
 				continue
 			}
 			switch e.Method {

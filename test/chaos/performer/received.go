@@ -23,6 +23,7 @@ type envelope struct {
 			Call string `json:"call"`
 		} `json:"arguments"`
 		Cursor *string `json:"cursor"`
+		URI    string  `json:"uri"`
 	} `json:"params"`
 }
 
@@ -69,8 +70,12 @@ func (s *Server) receiveMessage(conn int, body []byte, header map[string]string)
 		return
 	}
 	m := parseEnvelope(body)
-	s.recordLocked(history.Event{Kind: history.Received, Conn: conn, Method: m.Method, ID: string(m.ID), Call: m.Params.Arguments.Call,
-		Cursor: m.Method == "tools/list" && m.Params.Cursor != nil})
+	e := history.Event{Kind: history.Received, Conn: conn, Method: m.Method, ID: string(m.ID), Call: m.Params.Arguments.Call,
+		Cursor: m.Method == "tools/list" && m.Params.Cursor != nil}
+	if m.Method == "resources/subscribe" || m.Method == "resources/unsubscribe" {
+		e.About = m.Params.URI
+	}
+	s.recordLocked(e)
 	if m.Method != "" && len(m.ID) > 0 {
 		if s.openRequests[conn] == nil {
 			s.openRequests[conn] = map[string]openRequest{}

@@ -382,6 +382,9 @@ func isTask(body []byte) bool {
 // taskOf returns the id of the task that a message is about.
 func taskOf(body []byte) string { return textAfter(body, `"taskId":"`, '"') }
 
+// uriOf returns the URI that a request is about.
+func uriOf(body []byte) string { return textAfter(body, `"uri":"`, '"') }
+
 // callOf returns the harness's id of a call from the arguments of the tool.
 func callOf(body []byte) string { return textAfter(body, `"call":"`, '"') }
 

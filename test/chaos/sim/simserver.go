@@ -155,6 +155,9 @@ func (h *simServer) receiveMessage(l *simConn, x *exchange) {
 	}
 	e := history.Event{Kind: history.Received, Conn: l.number, Method: x.method, ID: r.id, Call: r.call, Task: r.task,
 		Cursor: x.method == "tools/list" && bytes.Contains(x.body, []byte(`"cursor":`))}
+	if x.method == "resources/subscribe" || x.method == "resources/unsubscribe" {
+		e.About = uriOf(x.body)
+	}
 	if h.record != nil {
 		if e.By = x.caller; x.method == "" {
 			e.Text = string(x.body)
