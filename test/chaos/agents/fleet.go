@@ -50,7 +50,7 @@ type Fleet struct {
 func Start(o Options) (*Fleet, error) {
 	f := &Fleet{Options: o}
 	f.gateway = gateway.New(gateway.Config{Manager: o.Manager})
-	f.service = &observedService{Service: f.gateway, orphans: map[string]*agent{}, done: map[string]served{}, begun: map[string]bool{}}
+	f.service = &observedService{Service: f.gateway, orphans: map[string]*agent{}, done: map[string]served{}, begun: map[string]bool{}, callers: map[string]string{}}
 	tokens := map[string]serve.Principal{}
 	for _, p := range o.Plan.Agents {
 		tokens[tokenOf(p.As)] = serve.Principal{Name: p.As}

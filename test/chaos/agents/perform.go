@@ -64,6 +64,7 @@ func (a *agent) makeCall(s *session, op operation, after time.Duration) {
 	begin := history.Event{T: a.fleet.Now(), Side: history.Caller, Kind: history.Call, Server: op.server, Call: id, Tool: op.tool, By: a.plan.As, Agent: a.plan.Name}
 	a.calls[id] = &openCall{begin}
 	a.mu.Unlock()
+	a.fleet.service.noteCaller(id, a.plan.As)
 	a.fleet.recordEvent(begin)
 	ctx, cancel := context.WithCancel(s.lifetime)
 	defer cancel()

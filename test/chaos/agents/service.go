@@ -20,6 +20,9 @@ type observedService struct {
 	done    map[string]served
 	// begun are the calls that are being served.
 	begun map[string]bool
+	// callers are the principals of all calls that agents have made. Who tries the state of another principal names its call, too: what is
+	// answered to that says nothing of the call.
+	callers map[string]string
 }
 
 // served is what the service answered.
@@ -36,9 +39,15 @@ func (s *observedService) Handle(ctx context.Context, r *serve.Request) ([]byte,
 		call = string([]byte(call)) // the bytes of the request are valid until Handle returns
 	}
 	s.mu.Lock()
-	s.begun[call] = true
+	isForeign := call != "" && s.callers[call] != r.Session.Principal.Name
+	if !isForeign {
+		s.begun[call] = true
+	}
 	s.mu.Unlock()
 	result, e := s.Service.Handle(ctx, r)
+	if isForeign {
+		return result, e
+	}
 	if call == "" {
 		return result, e
 	}
@@ -96,6 +105,13 @@ func (s *observedService) endUnserved(call string, a *agent) {
 	if lost {
 		a.endUnsent(call)
 	}
+}
+
+// noteCaller says whose a call is, before it is made.
+func (s *observedService) noteCaller(call, principal string) {
+	s.mu.Lock()
+	s.callers[call] = principal
+	s.mu.Unlock()
 }
 
 // forgetCall says that the agent of a call has its answer.

@@ -37,13 +37,28 @@ func TestOnlyWhatIsTakenBackIsGivenUp(t *testing.T) {
 			Check:  func(string, string, string) {},
 		}}
 		a := newAgent(f, scenario.PlannedAgent{Name: "agent-1"}, 1)
-		f.service = &observedService{Service: endedService{class: class}, orphans: map[string]*agent{"a1-1": a}, done: map[string]served{}, begun: map[string]bool{}}
+		f.service = &observedService{Service: endedService{class: class}, orphans: map[string]*agent{"a1-1": a}, done: map[string]served{}, begun: map[string]bool{},
+			callers: map[string]string{"a1-1": "anna"}}
 		a.calls["a1-1"] = &openCall{history.Event{Side: history.Caller, Kind: history.Call, Call: "a1-1", Server: "s1", Tool: "write"}}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		_, _ = f.service.Handle(ctx, &serve.Request{Method: "tools/call", Params: json.RawMessage(`{"name":"write","arguments":{"call":"a1-1"}}`)})
+		_, _ = f.service.Handle(ctx, &serve.Request{Session: &serve.Session{Principal: serve.Principal{Name: "anna"}}, Method: "tools/call", Params: json.RawMessage(`{"name":"write","arguments":{"call":"a1-1"}}`)})
 		if !slices.Equal(got, want) {
 			t.Errorf("%s: %v, want %v", class, got, want)
+		}
+	}
+}
+
+// TestWhatAnotherPrincipalIsToldIsNoAnswer: a request with the state of another principal names its call. What it is answered is not what the
+// agent of the call is told that leaves afterwards (seed 9310525).
+func TestWhatAnotherPrincipalIsToldIsNoAnswer(t *testing.T) {
+	s := &observedService{Service: endedService{class: messages.ClassRejected}, orphans: map[string]*agent{}, done: map[string]served{}, begun: map[string]bool{}, callers: map[string]string{}}
+	s.noteCaller("a1-1", "anna")
+	for _, principal := range []string{"ben", "anna"} {
+		_, _ = s.Handle(t.Context(), &serve.Request{Session: &serve.Session{Principal: serve.Principal{Name: principal}}, Method: "tools/call",
+			Params: json.RawMessage(`{"name":"write","arguments":{"call":"a1-1"}}`)})
+		if _, kept := s.done["a1-1"]; kept != (principal == "anna") {
+			t.Errorf("the answer to %s is kept: %v", principal, kept)
 		}
 	}
 }
