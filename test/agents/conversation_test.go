@@ -50,10 +50,34 @@ func TestConversationsOfTheTypeScriptSDK(t *testing.T) {
 				}
 				c := newForeign(t, p.dir)
 				c.do("connect", where)
+				if client.sdk == 1 {
+					takeOverTasks(c)
+				}
 				converse(c, p, client.era != "legacy")
 				c.do("close", nil)
 			})
 		}
+	}
+}
+
+// takeOverTasks runs a tool as a task, which asks a question on its way, and cancels another one. Version 2 of the SDK knows no tasks.
+func takeOverTasks(c *foreign) {
+	t := c.t
+	t.Helper()
+	const research = "npm__simulate-research-query"
+	c.awaits("list", members{"what": "tools"}, `"`+research+`"`)
+	got := c.do("task", members{"name": research, "args": members{"topic": "é", "ambiguous": true}})
+	for _, part := range []string{`"working"`, `"input_required"`, `"result"`, "# Research Report: é", `"status":"completed"`} {
+		if !strings.Contains(got, part) {
+			t.Errorf("there is no %s in the task %s", part, got)
+		}
+	}
+	if strings.Contains(got, `"listed":false`) {
+		t.Errorf("the task is not in the list: %s", got)
+	}
+	got = c.do("task", members{"name": research, "args": members{"topic": "é"}, "cancel": true})
+	if strings.Count(got, `"status":"cancelled"`) != 2 {
+		t.Errorf("the cancelled task is %s", got)
 	}
 }
 

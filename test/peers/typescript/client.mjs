@@ -73,11 +73,29 @@ async function call(c) {
   }
 }
 
+// runTask calls a tool as a task and returns what is said of the task until its end; with cancel it cancels the task at once.
+async function runTask(c) {
+  const tasks = client.experimental.tasks;
+  const states = [];
+  let id, end;
+  for await (const m of tasks.callToolStream({ name: c.name, arguments: c.args }, undefined, { task: { ttl: 60_000 }, timeout: c.timeoutMs ?? 60_000 })) {
+    if (m.type === "taskCreated") id = m.task.taskId;
+    if (m.type === "taskCreated" && c.cancel) {
+      return { cancelled: await tasks.cancelTask(id), after: await tasks.getTask(id) };
+    }
+    states.push(m.task?.status ?? m.type);
+    end = m.result ?? m.error?.message;
+  }
+  const listed = client.getServerCapabilities().tasks.list && (await tasks.listTasks()).tasks.some((t) => t.taskId === id);
+  return { id, states, end, listed, after: await tasks.getTask(id) };
+}
+
 async function perform(c) {
   switch (c.do) {
     case "connect": return connect(c);
     case "list": return list(c.what);
     case "call": return call(c);
+    case "task": return runTask(c);
     case "cancel": return running.get(c.key)?.abort("the test said so");
     case "read": return client.readResource({ uri: c.uri });
     case "prompt": return client.getPrompt({ name: c.name, arguments: c.args });
