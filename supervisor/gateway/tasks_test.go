@@ -1,10 +1,19 @@
 package gateway_test
 
 import (
+	"context"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/supervisor/access"
+	"github.com/mcpvisor/mcpvisor/supervisor/config"
+	"github.com/mcpvisor/mcpvisor/transports/inprocess"
+	"github.com/mcpvisor/mcpvisor/transports/serve"
 )
 
 const (
@@ -340,4 +349,122 @@ func TestModernAgentsTakeOverTasks(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A tool that a view does not show any more takes its tasks with it, and brings them back; no path shows a task of another server.
+func TestTasksOfToolsThatAreNotShown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := map[string]config.View{"v": viewOf(nil, access.Allow)}
+		e, g, s := startTasks(t, false, all)
+		a := e.agent("a", "/mcp/v/v", "{}")
+		heard := a.readStream()
+		id, _ := taskOf(t, a.ask("tools/call", slowTask))
+		g.SetViews(map[string]config.View{"v": viewOf(nil, access.Allow, "deny mcp__one__slow")})
+		s.change(func(t *scriptedTask) { t.message = "hidden" })
+		time.Sleep(time.Second)
+		for _, method := range []string{"tasks/get", "tasks/result", "tasks/cancel"} {
+			contains(t, method, a.ask(method, taskID(id)), `"code":-32602`, "Task not found")
+		}
+		contains(t, "the list", a.ask("tasks/list", "{}"), `"tasks":[]`)
+		contains(t, "a path that shows it", e.agent("a", "/mcp", "{}").ask("tasks/get", taskID(id)), `"status":"working"`)
+		if strings.Contains(heard(), "hidden") {
+			t.Errorf("the agent heard %s", heard())
+		}
+		g.SetViews(all)
+		contains(t, "shown again", a.ask("tasks/get", taskID(id)), `"status":"working"`)
+	})
+}
+
+// A task goes on when a token takes the place of that with which it was begun, and ends when its principal has none any more.
+func TestTasksAndTokens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &taskServer{}
+		cfg := supervisor.Config{Servers: map[string]supervisor.Spec{"one": {Type: messages.SDK}},
+			InProcess: map[string]func(context.Context, inprocess.Peer) error{"one": s.serveConnection}}
+		e, g := startEndpoint(t, cfg, nil, nil)
+		tokens := serve.NewTokens(map[string]serve.Principal{"old": {Name: "a"}})
+		e.h = serve.NewHandler(serve.Options{Service: g, Authenticate: tokens.Authenticate})
+		t.Cleanup(func() { _ = e.h.Close(t.Context()) })
+		a := e.agent("old", "/mcp", "{}")
+		id, _ := taskOf(t, a.ask("tools/call", slowTask))
+		tokens.Set(map[string]serve.Principal{"new": {Name: "a"}})
+		time.Sleep(time.Second)
+		contains(t, "with the new token", e.agent("new", "/mcp", "{}").ask("tasks/get", taskID(id)), `"status":"working"`)
+		tokens.Set(map[string]serve.Principal{"other": {Name: "b"}})
+		time.Sleep(time.Second)
+		if g.Held().Tasks != 0 || s.count("tasks/cancel") != 1 {
+			t.Errorf("%+v, %d cancellations", g.Held(), s.count("tasks/cancel"))
+		}
+	})
+}
+
+// Progress of a task reaches the session that began it, with its own token; an agent of the modern era listens to the states of its tasks,
+// and of no others.
+func TestNewsOfTasks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, _, s := startTasks(t, false, nil)
+		a := e.agent("a", "/mcp", "{}")
+		heard := a.readStream()
+		id, _ := taskOf(t, a.ask("tools/call", `{"name":"slow","task":{},"_meta":{"progressToken":"mine"}}`))
+		s.progress(7)
+		time.Sleep(time.Second)
+		contains(t, "the progress", heard(), `notifications/progress`, `"progressToken":"mine","progress":7`, `"taskId":"`+id+`"`)
+		listen := func(token string, capabilities string) (said func() string) {
+			w := &lockedRecorder{ResponseRecorder: httptest.NewRecorder()}
+			ctx, cancel := context.WithCancel(t.Context())
+			r := httptest.NewRequestWithContext(ctx, "POST", "http://localhost/mcp", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen",`+
+				`"params":{"notifications":{"taskIds":["`+id+`","x"]},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",`+
+				`"io.modelcontextprotocol/clientCapabilities":`+capabilities+`}}}`))
+			for name, value := range map[string]string{"Authorization": "Bearer " + token, "Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "subscriptions/listen", "Content-Type": "application/json"} {
+				r.Header.Set(name, value)
+			}
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				e.h.ServeHTTP(w, r)
+			}()
+			t.Cleanup(func() {
+				cancel()
+				<-ended
+			})
+			time.Sleep(time.Second)
+			return func() string {
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				return w.Body.String()
+			}
+		}
+		mine, stranger := listen("a", canTask), listen("b", canTask)
+		contains(t, "the acknowledgement", mine(), `"taskIds":["`+id+`"]`)
+		contains(t, "that of a stranger", stranger(), `"taskIds":[]`)
+		contains(t, "that of an agent without tasks", listen("a", "{}")(), `"code":-32021`)
+		s.complete(taskResult)
+		time.Sleep(time.Second)
+		contains(t, "the end", mine(), `"method":"notifications/tasks"`, `"status":"completed"`, "done é", `"io.modelcontextprotocol/subscriptionId":1`)
+		contains(t, "the end, told late", listen("a", canTask)(), `"method":"notifications/tasks"`, `"status":"completed"`)
+		if strings.Contains(stranger(), "notifications/tasks") || strings.Contains(mine(), "server-task") {
+			t.Errorf("a stranger heard %s; %s", stranger(), mine())
+		}
+	})
+}
+
+// A request that is taken back before its server has made a task leaves none, and its call is cancelled.
+func TestARequestIsTakenBackBeforeItIsATask(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, g, s := startTasks(t, false, nil)
+		a := e.agent("a", "/mcp", "{}")
+		s.silent = true
+		ended := make(chan string, 1)
+		go func() { ended <- a.ask("tools/call", slowTask) }()
+		synctest.Wait()
+		if n := g.Held().Tasks; n != 1 {
+			t.Errorf("%d tasks have a place", n)
+		}
+		go a.post(t.Context(), "/mcp", map[string]string{"Authorization": "Bearer a", "Mcp-Session-Id": a.id},
+			`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`)
+		contains(t, "the answer", <-ended, `"mcpvisor/outcome":"unknown"`)
+		if n := g.Held().Tasks; n != 0 || s.count("tools/call") != 1 {
+			t.Errorf("%d tasks, %d calls", n, s.count("tools/call"))
+		}
+	})
 }

@@ -22,14 +22,15 @@ import (
 // A taskServer is a scripted server of either era, whose calls of "slow" and "maybe" run as tasks until the test ends them.
 type taskServer struct {
 	modern bool
-	// remembers says that tasks outlive a connection.
-	remembers bool
+	// remembers says that tasks outlive a connection; silent that calls get no answer.
+	remembers, silent bool
 
 	mu    sync.Mutex
 	peer  inprocess.Peer
 	crash context.CancelFunc
 	tasks map[string]*scriptedTask
 	heard []string
+	token string            // the progress token of the last call
 	got   map[string]string // the answers of agents, by the ids of the questions
 }
 
@@ -107,10 +108,14 @@ func (s *taskServer) answer(ctx context.Context, m *taskMessage) {
 	case "tools/list":
 		s.send(ctx, `"id":%s,"result":{"resultType":"complete","ttlMs":0,"cacheScope":"private","tools":[`+taskTools+`]}`, m.ID)
 	case "tools/call":
+		if s.silent {
+			return
+		}
 		if m.Params.Name == "plain" || !s.modern && m.Params.Task == nil {
 			s.send(ctx, `"id":%s,"result":{"content":[{"type":"text","text":"at once"}]}`, m.ID)
 			return
 		}
+		s.token = string(m.Params.Meta.ProgressToken)
 		id := fmt.Sprintf("server-task-%d", len(s.tasks)+1)
 		s.tasks[id] = &scriptedTask{status: "working"}
 		if s.modern {
@@ -218,6 +223,13 @@ func (s *taskServer) count(prefix string) (n int) {
 		}
 	}
 	return n
+}
+
+// progress says how far the last call has got.
+func (s *taskServer) progress(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.send(context.Background(), `"method":"notifications/progress","params":{"progressToken":%s,"progress":%d}`, s.token, n)
 }
 
 func (s *taskServer) gotAnswer(id string) string {
