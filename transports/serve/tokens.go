@@ -68,8 +68,7 @@ func (t *Tokens) Set(principals map[string]Principal) {
 			}
 		}
 		if token.principal.credential == nil {
-			token.principal.credential = newCredential()
-			token.principal.credential.person = persons[p.Name].known
+			token.principal.credential = persons[p.Name].newCredential()
 		}
 		known = append(known, token)
 	}
@@ -85,6 +84,13 @@ func (t *Tokens) Set(principals map[string]Principal) {
 		}
 	}
 	t.persons = persons
+}
+
+// newCredential returns that of one token of the principal.
+func (p person) newCredential() *credential {
+	c := newCredential()
+	c.person = p.known
+	return c
 }
 
 func newCredential() *credential {
