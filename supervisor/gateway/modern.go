@@ -134,7 +134,7 @@ func (c *modernCall) passProgress(params json.RawMessage) {
 	}
 	switch {
 	case handed && t.agent != nil:
-		t.agent.Notify("", "notifications/progress", withRelatedTask(params, t.id))
+		t.agent.Notify("progress "+t.id, "notifications/progress", withRelatedTask(params, t.id))
 	case r != nil:
 		r.Notify("notifications/progress", params)
 	}
