@@ -12,7 +12,7 @@
 //
 //   - Definitions, arguments, results and errors pass byte for byte. Of a definition only the name changes, where names carry
 //     that of their server; ids, progress tokens and cursors are those of one hop.
-//   - Every request has one answer, and nothing that may have run is sent again. A call that was not sent, or whose outcome is
+//   - Every request has one answer, or none if its agent takes it back, and nothing that may have run is sent again. A call that was not sent, or whose outcome is
 //     unknown, is a result with isError, whose text says whether calling again is safe and whose _meta has mcpvisor/outcome.
 //   - A list of a view (tools, prompts, resources, templates) is rendered once for what its servers have, and shared by all sessions, and
 //     by all principals that see the same: an answer is a copy of bytes. Agents are notified of a change only if those have changed.

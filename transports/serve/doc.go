@@ -10,7 +10,8 @@
 //
 //   - One endpoint serves both eras at once: an agent that begins with initialize has a session of the legacy era, and a
 //     request whose _meta names a version is one of the modern era.
-//   - Each request has exactly one answer. A second request with the id of one that runs is refused, and changes nothing.
+//   - Each request has exactly one answer, and none if its agent takes it back by a notification first: over HTTP its stream then ends,
+//     without an event if there was none. A second request with the id of one that runs is refused, and changes nothing.
 //   - Ids are those of one hop: the service never sees the id of another agent, and an agent never that of a server.
 //   - A session belongs to the principal and to the path that opened it; for everybody else it does not exist.
 //   - What an agent may make the process hold is bounded: bodies, sessions, requests, open questions, and what waits for an

@@ -397,6 +397,10 @@ func (h *Handler) answerRequest(ctx context.Context, w http.ResponseWriter, r *R
 	} else {
 		r.ended.Store(true)
 	}
+	if r.cancelled.Load() {
+		stream.endUnanswered()
+		return
+	}
 	b := make([]byte, 0, len(result)+len(r.ID)+128)
 	if modern && e == nil {
 		result = withResultType(result)

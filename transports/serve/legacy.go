@@ -152,6 +152,13 @@ func (h *Handler) serveStream(w http.ResponseWriter, r *http.Request, p Principa
 	if r.ContentLength != 0 {
 		_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // the body of a GET is nothing; its end would end the stream
 	}
+	missed, number, resumes := readEventID(r.Header.Get("Last-Event-ID"))
+	if resumes && s.replay.isOver(missed, number) {
+		// An agent that is told so does not come back. It would, behind an answer that is an error, and behind a request that it has
+		// taken back, and each time take the stream of its session away from itself.
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
 	stream := newEventStream(w, h.o.KeepAlive)
 	stream.over = make(chan struct{})
 	defer stream.stopWriting()
@@ -160,13 +167,12 @@ func (h *Handler) serveStream(w http.ResponseWriter, r *http.Request, p Principa
 	if stream.control.Flush() != nil {
 		return
 	}
-	if missed, number, ok := readEventID(r.Header.Get("Last-Event-ID")); ok {
-		open, over := s.replay.follow(missed, number, stream)
-		if open {
+	if resumes {
+		if s.replay.follow(missed, number, stream) {
 			defer s.replay.unfollow(missed, stream)
 			h.awaitStream(r, p, stream)
 		}
-		if open || over {
+		if isOfRequest(missed) {
 			return // the answer is the end
 		}
 	}

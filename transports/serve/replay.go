@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -37,8 +38,10 @@ type replayLog struct {
 type replayEvent struct {
 	stream, number int
 	body           []byte
-	last           bool
 }
+
+// isOfRequest reports whether a stream is that of a request, which ends with its answer. These have even numbers.
+func isOfRequest(stream int) bool { return stream%2 == 0 }
 
 // eventID is the id of an event: that of its stream, and its number.
 func eventID(stream, number int) string {
@@ -57,21 +60,33 @@ func readEventID(id string) (stream, number int, ok bool) {
 func (l *replayLog) openStream(ofRequest bool) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.streams++; !ofRequest {
-		return l.streams
+	l.streams++
+	if !ofRequest {
+		return 2*l.streams + 1
 	}
 	if l.open == nil {
 		l.open = map[int]*eventStream{}
 	}
-	l.open[l.streams] = nil
-	return l.streams
+	l.open[2*l.streams] = nil
+	return 2 * l.streams
 }
 
-// dropStream forgets a stream that has sent no event.
+// dropStream forgets a stream that ends without an answer in it, and ends that of who follows.
 func (l *replayLog) dropStream(stream int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if follower := l.open[stream]; follower != nil {
+		follower.endStream()
+	}
 	delete(l.open, stream)
+}
+
+// isOver reports whether nothing comes behind an event: its request has ended, and what is kept ends with the event.
+func (l *replayLog) isOver(stream, number int) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, open := l.open[stream]
+	return isOfRequest(stream) && !open && !slices.ContainsFunc(l.events, func(e replayEvent) bool { return e.stream == stream && e.number > number })
 }
 
 // keepEvent keeps an event, and sends it to who follows the stream; last says that it is the answer, with which the stream ends. It
@@ -90,7 +105,7 @@ func (l *replayLog) keepEvent(stream, number int, body []byte, last bool) (follo
 		}
 	}
 	if n := int64(len(body)); !l.closed && n <= maxReplayBytes && replayTotal.Add(n) <= maxReplayTotal {
-		l.events, l.bytes = append(l.events, replayEvent{stream, number, body, last}), l.bytes+len(body)
+		l.events, l.bytes = append(l.events, replayEvent{stream, number, body}), l.bytes+len(body)
 	} else if !l.closed && n <= maxReplayBytes {
 		replayTotal.Add(-n)
 	}
@@ -106,15 +121,13 @@ func (l *replayLog) keepEvent(stream, number int, body []byte, last bool) (follo
 	return follower != nil
 }
 
-// follow sends the events of a stream after a number, in their order, and those that come from now on, if the stream is open. over says
-// that the answer was among them.
-func (l *replayLog) follow(stream, number int, to *eventStream) (open, over bool) {
+// follow sends the events of a stream after a number, in their order, and those that come from now on, if the stream is open.
+func (l *replayLog) follow(stream, number int, to *eventStream) (open bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, e := range l.events {
 		if e.stream == stream && e.number > number {
 			to.queueEvent(event{eventID(stream, e.number), e.body}, true)
-			over = over || e.last
 		}
 	}
 	before, open := l.open[stream]
@@ -124,7 +137,7 @@ func (l *replayLog) follow(stream, number int, to *eventStream) (open, over bool
 		}
 		l.open[stream] = to
 	}
-	return open, over
+	return open
 }
 
 // unfollow ends that, if to still is the one.

@@ -59,19 +59,19 @@ func TestLostStreamIsResumed(t *testing.T) {
 				h.ServeHTTP(w, request(`{"jsonrpc":"2.0","id":7,"method":"work"}`, "Mcp-Session-Id", session))
 			}()
 			synctest.Wait()
-			if got := w.text(); !strings.Contains(got, "id: 1-1\nevent: message\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/begun\"") {
+			if got := w.text(); !strings.Contains(got, "id: 2-1\nevent: message\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/begun\"") {
 				t.Fatalf("%s: the stream begins with %s", name, got)
 			}
 			w.lost.Store(true)
 			got := make(chan string, 1)
 			if early {
-				go func() { got <- fetch(t.Context(), h, session, "1-1") }()
+				go func() { got <- fetch(t.Context(), h, session, "2-1") }()
 				synctest.Wait()
 			}
 			close(v.work)
 			<-over
 			if !early {
-				got <- fetch(t.Context(), h, session, "1-1")
+				got <- fetch(t.Context(), h, session, "2-1")
 			}
 			rest := <-got
 			if strings.Contains(rest, "begun") || strings.Count(rest, "notifications/ending") != 1 || strings.Count(rest, `"id":7,"result":{"worked":true}`) != 1 ||
@@ -79,15 +79,15 @@ func TestLostStreamIsResumed(t *testing.T) {
 				t.Errorf("%s: the rest is %s", name, rest)
 			}
 			// Everything but the last event can be fetched once more, and only by the session.
-			if second := fetch(t.Context(), h, session, "1-2"); strings.Contains(second, "ending") || !strings.Contains(second, "worked") {
+			if second := fetch(t.Context(), h, session, "2-2"); strings.Contains(second, "ending") || !strings.Contains(second, "worked") {
 				t.Errorf("%s: fetched once more: %s", name, second)
 			}
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
-			if other := fetch(ctx, h, open(t, h), "1-1"); strings.Contains(other, "worked") {
+			if other := fetch(ctx, h, open(t, h), "2-1"); strings.Contains(other, "worked") {
 				t.Errorf("%s: another session got %s", name, other)
 			}
-			for _, id := range []string{"1-3", "9-1", "x", "1", "-1-1", "99999999999999999999-1"} {
+			for _, id := range []string{"2-3", "9-1", "x", "1", "-1-1", "99999999999999999999-1"} {
 				if none := fetch(ctx, h, session, id); strings.Contains(none, "worked") {
 					t.Errorf("%s: behind %s comes %s", name, id, none)
 				}
@@ -95,6 +95,56 @@ func TestLostStreamIsResumed(t *testing.T) {
 			_ = h.Close(ctx)
 		})
 	}
+}
+
+// A request that was taken back has no answer, wherever its stream is read, and an agent that fetches it is told not to come again; so is
+// one that has all there was. The stream of its session stays.
+func TestStreamOfACancelledRequestEndsWithoutAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v := newService()
+		h := NewHandler(Options{Service: v})
+		session := open(t, h)
+		own := &lostWriter{ResponseRecorder: httptest.NewRecorder()}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		closed := make(chan struct{})
+		go func() {
+			defer close(closed)
+			r := httptest.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/mcp", nil)
+			r.Header.Set("Mcp-Session-Id", session)
+			h.ServeHTTP(own, r)
+		}()
+		first, followed := make(chan *httptest.ResponseRecorder, 1), make(chan string, 1)
+		go func() {
+			first <- do(h, request(`{"jsonrpc":"2.0","id":7,"method":"work"}`, "Mcp-Session-Id", session))
+		}()
+		synctest.Wait()
+		go func() { followed <- fetch(t.Context(), h, session, "2-1") }()
+		synctest.Wait()
+		do(h, request(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}`, "Mcp-Session-Id", session))
+		close(v.work) // it comes to its end all the same
+		for name, got := range map[string]string{"the first one": (<-first).Body.String(), "who followed": <-followed} {
+			if strings.Contains(got, "worked") {
+				t.Errorf("%s got the answer: %s", name, got)
+			}
+		}
+		do(h, request(`{"jsonrpc":"2.0","id":8,"method":"tell"}`, "Mcp-Session-Id", session))
+		for id, want := range map[string]int{"2-1": http.StatusOK, "2-2": http.StatusNoContent, "4-1": http.StatusOK, "4-2": http.StatusNoContent} {
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://localhost/mcp", nil)
+			r.Header.Set("Mcp-Session-Id", session)
+			r.Header.Set("Last-Event-ID", id)
+			if w := do(h, r); w.Code != want {
+				t.Errorf("behind %s: %d, not %d: %s", id, w.Code, want, w.Body)
+			}
+		}
+		select {
+		case <-closed:
+			t.Error("the stream of the session was ended")
+		default:
+		}
+		cancel()
+		<-closed
+	})
 }
 
 // A silent stream begins with an id. Agents of earlier versions take an event without data for a message: they get none.
@@ -106,7 +156,7 @@ func TestSilentStreamsArePrimed(t *testing.T) {
 			s.keepEvents(&Session{Version: version}, true)
 			time.Sleep(20 * time.Second)
 			s.stopWriting()
-			if got := w.Body.String(); strings.HasPrefix(got, "id: 1-0\ndata:\n\n") != want {
+			if got := w.Body.String(); strings.HasPrefix(got, "id: 2-0\ndata:\n\n") != want {
 				t.Errorf("%s: the stream is %s", version, got)
 			}
 		})

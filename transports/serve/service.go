@@ -12,8 +12,8 @@ import (
 type Service interface {
 	// Describe says what the service is for a session: for the answers to initialize and server/discover.
 	Describe(s *Session) (Description, *Error)
-	// Handle answers a request with a result, a JSON object, or with an error. ctx ends when the agent takes the request back,
-	// and when the endpoint ends. The bytes of the request are valid until Handle returns.
+	// Handle answers a request with a result, a JSON object, or with an error. ctx ends when the agent takes the request back, whose
+	// answer is then dropped, and when the endpoint ends. The bytes of the request are valid until Handle returns.
 	Handle(ctx context.Context, r *Request) ([]byte, *Error)
 	// Notified gets the notifications of an agent that are not about a request.
 	Notified(s *Session, method string, params []byte)
@@ -104,6 +104,8 @@ type Request struct {
 	stream stream
 	cancel context.CancelFunc
 	ended  atomic.Bool
+	// cancelled is true once the agent has taken the request back by a notification: it gets no answer any more.
+	cancelled atomic.Bool
 	// closing is closed when the endpoint ends.
 	closing <-chan struct{}
 }

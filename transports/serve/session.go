@@ -136,12 +136,15 @@ func (s *Session) finishRequest(r *Request) {
 }
 
 // cancelRequest acts on notifications/cancelled. initialize is no request of the table, so it is never cancelled.
+//
+// 2025-11-25, Cancellation: "Receivers of cancellation notifications SHOULD … Not send a response for the cancelled request".
 func (s *Session) cancelRequest(params []byte) {
 	id := rawjson.Member(params, "requestId")
 	s.mu.Lock()
 	r := s.requests[string(id)]
 	s.mu.Unlock()
 	if r != nil {
+		r.cancelled.Store(true)
 		r.cancel()
 	}
 }

@@ -156,6 +156,9 @@ func (c *lineConn) receiveLine(line []byte) {
 		defer cancel()
 		result, e := callService(ctx, c.o.Service, r)
 		s.finishRequest(r)
+		if r.cancelled.Load() {
+			return
+		}
 		if r.Modern() && e == nil {
 			result = withResultType(result)
 		}

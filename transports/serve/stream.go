@@ -240,6 +240,16 @@ func (s *eventStream) writeAnswer(status int, body []byte) {
 	}
 }
 
+// endUnanswered ends the stream of a request that its agent has taken back. What has sent nothing is a stream without events: the response
+// to a request is either that, or its answer.
+func (s *eventStream) endUnanswered() {
+	s.stopWriting()
+	if s.stream != 0 {
+		s.log.dropStream(s.stream)
+	}
+	s.beginEvents()
+}
+
 // writeJSON writes an answer that is the whole response.
 func writeJSON(w http.ResponseWriter, status int, body []byte) {
 	h := w.Header()

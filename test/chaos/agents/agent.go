@@ -66,6 +66,8 @@ type session struct {
 type request struct {
 	id, method, about, name string
 	done                    chan answer
+	// takenBack is true once the agent has told the endpoint that it wants no answer; guarded by the mu of the session.
+	takenBack bool
 }
 
 // answer is what comes back: a result, or an error, or over HTTP a status alone.
@@ -337,6 +339,44 @@ func nameIn(method string, body []byte) string {
 	name, _ := rawjson.Text(rawjson.Member(rawjson.Member(body, "params"), member))
 	return name
 }
+
+// takeBack tells the endpoint that no answer to a request is wanted. One that was on its way comes all the same; where no exchange ends
+// without it, it is waited for no longer than lateAnswer.
+func (s *session) takeBack(id, members string) {
+	s.mu.Lock()
+	r := s.asked[id]
+	if r != nil {
+		r.takenBack = true
+	}
+	s.mu.Unlock()
+	if r == nil {
+		return
+	}
+	if r.method == "tools/call" {
+		s.agent.fleet.service.disownCall(r.about, s.agent)
+	}
+	s.sendNotice("notifications/cancelled", `{"requestId":`+id+members+`}`)
+	if _, exchanges := s.link.(*httpLink); exchanges {
+		return
+	}
+	s.agent.fleet.running.Go(func() {
+		select {
+		case <-time.After(lateAnswer):
+			s.dropRequest(s.lifetime, id)
+		case <-s.over:
+		}
+	})
+}
+
+// isTakenBack reports whether the agent wants no answer to a request any more.
+func (s *session) isTakenBack(r *request) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return r.takenBack
+}
+
+// lateAnswer is the time in which an answer comes that was on its way when its request was taken back.
+const lateAnswer = 2 * time.Second
 
 // sendNotice sends a notification.
 func (s *session) sendNotice(method, params string) {

@@ -111,12 +111,8 @@ func (l *httpLink) readMessages(res *http.Response, via string) {
 }
 
 // dropRequest ends the waiting for a request whose exchange is over; it does nothing if the answer has come. A request that the agent has taken
-// back by closing its exchange needs none.
+// back needs none.
 func (s *session) dropRequest(ctx context.Context, id string) {
-	why := history.NoAnswer
-	if ctx.Err() != nil {
-		why = history.TakenBack
-	}
 	s.mu.Lock()
 	r := s.asked[id]
 	delete(s.asked, id)
@@ -125,10 +121,14 @@ func (s *session) dropRequest(ctx context.Context, id string) {
 	if r == nil {
 		return
 	}
+	why := history.NoAnswer
+	if ctx.Err() != nil || r.takenBack {
+		why = history.TakenBack
+	}
 	if !parted {
 		s.agent.recordEvent(history.Event{Kind: history.Replied, Epoch: s.epoch, ID: id, Method: r.method, About: r.about, Name: why, Text: "the exchange is over"})
 	}
-	if r.method == "tools/call" && !parted {
+	if r.method == "tools/call" && !parted && !r.takenBack {
 		s.agent.fleet.service.disownCall(r.about, s.agent)
 	}
 	r.done <- answer{status: noAnswer}

@@ -90,7 +90,7 @@ func (a *agent) makeCall(s *session, op operation, after time.Duration) {
 		}
 		got, ok := s.sendRequest(exchange, r, body)
 		hangUp()
-		if !ok {
+		if !ok || s.isTakenBack(r) && isInputRequired(got.result) {
 			return // who serves the call ends it
 		}
 		if !isInputRequired(got.result) {
@@ -186,7 +186,7 @@ func (a *agent) cancelAfter(ctx context.Context, cancel context.CancelFunc, s *s
 		return
 	}
 	a.giveUp(r.about)
-	s.sendNotice("notifications/cancelled", `{"requestId":`+r.id+`,"reason":"the user has changed their mind"}`)
+	s.takeBack(r.id, `,"reason":"the user has changed their mind"`)
 }
 
 // giveUp records that the caller of a call gives it up, once.
@@ -384,5 +384,5 @@ func (a *agent) unwatchOffer(s *session, op operation) {
 		cancel()
 		return
 	}
-	s.sendNotice("notifications/cancelled", `{"requestId":`+id+`}`)
+	s.takeBack(id, "")
 }

@@ -114,8 +114,8 @@ const Foreign = -1
 
 // The Names of a Replied that is no answer: the exchange of the request is over without one, or the agent has ended it itself.
 const (
-	NoAnswer  = "no answer"
-	TakenBack = "taken back"
+	NoAnswer  = "no-answer"
+	TakenBack = "taken-back"
 )
 
 // Untaken is the Name of the End of a call that never came to the manager, because the session of its agent had ended: the harness ends it,

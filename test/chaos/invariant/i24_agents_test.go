@@ -73,6 +73,23 @@ func TestAgentsAreAnswered(t *testing.T) {
 			4s - parted agent=agent-1 by=anna epoch=1
 			4s - parted agent=agent-2 by=ben epoch=1
 			9m - closing`},
+		{name: "taken back, and no answer", want: invariant.Holds, story: joinedAgents + `
+			3s - replied agent=agent-1 by=anna epoch=1 id=1 method=tools/call about=a1-1
+			3s - replied agent=agent-2 by=ben epoch=1 id=1 method=tools/call about=a2-1
+			3s - asked agent=agent-1 by=anna epoch=1 id=2 method=tools/list
+			5s - replied agent=agent-1 by=anna epoch=1 id=2 method=tools/list name=taken-back
+			9m - closing`},
+		{name: "the exchange ends, and nobody has taken it back", want: invariant.Violated, why: "held no answer", story: joinedAgents + `
+			3s - replied agent=agent-1 by=anna epoch=1 id=1 method=tools/call about=a1-1
+			3s - replied agent=agent-2 by=ben epoch=1 id=1 method=tools/call about=a2-1
+			3s - asked agent=agent-1 by=anna epoch=1 id=2 method=tools/list
+			5s - replied agent=agent-1 by=anna epoch=1 id=2 method=tools/list name=no-answer
+			9m - closing`},
+		{name: "taken back, and answered late", want: invariant.Violated, why: "had asked 1 times with that id", story: joinedAgents + `
+			3s - asked agent=agent-1 by=anna epoch=1 id=2 method=tools/list
+			5s - replied agent=agent-1 by=anna epoch=1 id=2 method=tools/list name=taken-back
+			6s - replied agent=agent-1 by=anna epoch=1 id=2 method=tools/list
+			9m - closing`},
 		{name: "nobody came", want: invariant.Inconclusive, story: `1s s1 open conn=1`},
 		{name: "the server of its view has been removed", want: invariant.Holds, story: ofOneServer + `
 			5s s1 command command=1 method=remove

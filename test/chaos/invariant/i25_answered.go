@@ -14,13 +14,13 @@ const agentAnswerBound = 3*time.Minute + time.Second
 // wrongRequests are the codes of the errors for what is wrong on purpose.
 var wrongRequests = map[string]int{"unknown-method": -32601, "unknown-tool": -32602, "bad-cursor": -32602}
 
-// I25: every request of an agent has one answer.
+// I25: every request of an agent has one answer, or none once the agent has taken it back.
 //
 //   - Not two, and none that was not asked for.
-//   - Not none, unless the session ended before: within the time that its server has, and for calls of tools as I2 says.
+//   - Not none, unless the session ended before, or the agent took the request back: within the time that its server has, and for calls of tools as I2 says.
 //   - What is wrong gets the protocol's own error.
 var answeredCheck = newCheck("I25", "one answer per request",
-	"Every request of an agent has exactly one answer, and what is wrong with a request is answered with the error of the protocol.",
+	"Every request of an agent has exactly one answer, or none once the agent has taken it back, and what is wrong with a request is answered with the error of the protocol.",
 	"No agent came.",
 	func(c *checker) {
 		for _, s := range c.agentSessions() {
