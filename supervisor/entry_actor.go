@@ -451,19 +451,19 @@ func (e *entryActor) toolsReply(m *messages.ListTools, snapshot *catalog.Snapsho
 // addWatch begins a subscription, in the place of the sender's earlier one. The actor watches the subscriber, so that its end
 // ends the subscription. The buffer is bounded at 65,536 events, because it is allocated on behalf of another machine.
 func (e *entryActor) addWatch(ctx actor.Context, m *messages.Watch) {
-	to := ctx.Sender()
 	// A subscriber needs an address.
-	if to == nil {
+	if ctx.Sender() == nil {
 		return // there is no address to send events to
 	}
+	to := uncached(ctx.Sender())
 	// A second Watch of the same actor replaces the first, so that it gets each event once.
 	e.removeWatch(to)
 	wait, cancel := context.WithCancel(context.Background())
 	w := &actorWatch{watcher: e.facade.Watch(int(min(m.GetBuffer(), 1<<16))), pid: to, cancel: cancel}
 	e.watchers[to.String()] = w
-	// The library sends Terminated when the subscriber ends, also on another machine.
-	ctx.Watch(to)
 	e.sendReply(requesterOf(ctx), &messages.Done{})
+	// The library sends Terminated when the subscriber ends, also on another machine. It comes after the reply: see uncached.
+	ctx.Watch(to)
 	root := e.root
 	go func() { // ends with the watcher: by Unwatch, the subscriber's end, or the manager's
 		defer func() { _ = recover() }()

@@ -114,10 +114,10 @@ func (e *entryActor) completeRequest(a *pendingRequest, answer handlerAnswer) {
 // each kind has one answerer, so that a person is asked once. Asking for no kind dismisses the sender. Kinds that it had before are
 // replaced.
 func (e *entryActor) handleRequests(ctx actor.Context, c *messages.HandleRequests) {
-	to := ctx.Sender()
-	if to == nil {
+	if ctx.Sender() == nil {
 		return // there is no actor to send requests to
 	}
+	to := uncached(ctx.Sender())
 	// An extension without its kind means nothing.
 	want := requests.Kinds{Sampling: c.GetSampling(), SamplingTools: c.GetSampling() && c.GetSamplingTools(),
 		Elicitation: c.GetElicitation(), ElicitationURL: c.GetElicitation() && c.GetElicitationUrl(), Roots: c.GetRoots()}
@@ -142,7 +142,8 @@ func (e *entryActor) handleRequests(ctx actor.Context, c *messages.HandleRequest
 		if cl == nil {
 			cl = &handlerActor{pid: to}
 			e.handlers[to.String()] = cl
-			ctx.Watch(to)
+			// It comes after the reply: see uncached.
+			defer ctx.Watch(to)
 		}
 		cl.kinds = want
 		e.publishKinds()

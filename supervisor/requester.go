@@ -33,6 +33,13 @@ func (e *entryActor) sendReply(to requester, reply proto.Message) {
 	}
 }
 
+// uncached returns an actor's address without the process that the library keeps with a PID. A future (RequestFuture) of which the
+// process is kept takes whatever comes later for its answer, also the library's own message that it is watched. It is gone once it is
+// replied to: whoever watches it after that by an uncached address is told that it has ended.
+func uncached(pid *actor.PID) *actor.PID {
+	return &actor.PID{Address: pid.GetAddress(), Id: pid.GetId(), RequestId: pid.GetRequestId()}
+}
+
 // commandNames are the messages that the entry actor understands; a test holds them complete.
 var commandNames = []string{"AddServer", "CallTool", "Complete", "DisableServer", "EnableServer", "GetHistory", "GetLogs",
 	"GetPermissions", "GetPrompt", "GetStatus", "HandleRequests", "ListPrompts", "ListResourceTemplates", "ListResources", "ListTools",

@@ -177,3 +177,19 @@ func TestTheTableOfMessagesIsComplete(t *testing.T) {
 		}
 	})
 }
+
+// TestAFutureThatSubscribes: who asks with RequestFuture for events, or to answer servers, is told Done. Its end follows, so that the
+// next one may have the same kind of requests.
+func TestAFutureThatSubscribes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := supervisortest.Start(t, supervisortest.NewServer("s"))
+		for i := range 50 {
+			for _, command := range []proto.Message{&messages.Watch{}, &messages.HandleRequests{Sampling: true, Elicitation: true}} {
+				if reply, ok := askActor(t, m, command).(*messages.Done); !ok || reply.GetFailure() != nil {
+					t.Fatalf("%d: %T is answered with %T %v", i, command, reply, reply)
+				}
+				synctest.Wait()
+			}
+		}
+	})
+}
