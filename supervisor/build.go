@@ -56,7 +56,7 @@ func newManager(cfg Config) (*Manager, actor.Actor) {
 			Elicit: cfg.Elicit, ElicitURL: cfg.ElicitURL, Sample: cfg.Sample, SampleTools: cfg.SampleTools, Roots: cfg.Roots,
 			Log: cfg.Logger, Publish: shared.Hub.Publish,
 		}),
-		closingBegun: closing, closeDone: make(chan struct{}), closed: make(chan struct{}),
+		closingBegun: closing, closeDone: make(chan struct{}), closed: make(chan struct{}), entryEnded: make(chan struct{}),
 	}
 	m.calls = m.newCalls()
 	supervisorActor, stopped := core.New(core.Options{

@@ -11,7 +11,7 @@ import (
 // entryOptions are the options of the entry actor, through which other actors use the manager.
 func (m *Manager) entryOptions() entryOptions {
 	return entryOptions{supervisor: m.pid, shared: m.shared, requests: m.requestHandler, audit: m.audit, log: m.cfg.Logger,
-		facade: messageFacade{m}, closeManager: func() { m.closeInBackground(closeDrain) }, emptied: m.closeDone}
+		facade: messageFacade{m}, closeManager: func() { m.closeInBackground(closeDrain) }, emptied: m.closeDone, ended: m.entryEnded}
 }
 
 // messageFacade is the manager as other actors see it: what they ask for comes as a message, and answers travel as bytes.

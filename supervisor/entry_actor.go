@@ -37,8 +37,9 @@ type entryActor struct {
 	self *actor.PID
 
 	watchers map[string]*actorWatch // by the subscriber's address and id: one watch each
-	// inFlight counts the goroutines of calls and reads, at most maxActorCalls.
+	// inFlight counts the goroutines of calls and reads, at most maxActorCalls; open has them.
 	inFlight    int
+	open        map[*openRequest]bool
 	calls       map[string]*actorCall // that run, by call id; calls without an id are not listed
 	endedCalls  replyCache            // by call id
 	forgetTimer *time.Timer           // for the oldest of endedCalls; nil while it is not armed
@@ -46,7 +47,11 @@ type entryActor struct {
 	handlers map[string]*handlerActor // by the actor's address and id
 	// pending has the servers' requests that a handler has not answered, by the id that it was sent; at most maxPendingRequests.
 	pending map[uint64]*pendingRequest
-	stopped chan struct{} // closed when the actor has ended: session goroutines stop waiting
+	stopped chan struct{} // closed when the actor ends: session goroutines stop waiting
+
+	// ending is set when the manager is closed and the actor waits for its requests, until endTimer.
+	ending   bool
+	endTimer *time.Timer
 }
 
 // actorCall is a call by message that runs. waiters are the senders that have repeated its id; they get the same reply.
@@ -61,9 +66,9 @@ type actorWatch struct {
 
 // callEnded carries a call's reply from its goroutine back to the actor.
 type callEnded struct {
-	id     string
-	reply  *messages.CallToolReply
-	sender requester
+	request *openRequest
+	id      string
+	reply   *messages.CallToolReply
 }
 
 // forgetDue is the message of forgetTimer: remembered calls may have expired.
@@ -83,6 +88,8 @@ type entryOptions struct {
 	// closeManager begins to close the manager, unless that has begun; emptied is closed when its last server is gone.
 	closeManager func()
 	emptied      <-chan struct{}
+	// ended is closed when the actor has ended.
+	ended chan struct{}
 }
 
 // entryFacade has the methods that other actors may ask of the manager beside commands to the supervisor.
@@ -118,7 +125,7 @@ type entryFacade interface {
 }
 
 func newEntryActor(o entryOptions) *entryActor {
-	return &entryActor{entryOptions: o, watchers: map[string]*actorWatch{}, calls: map[string]*actorCall{},
+	return &entryActor{entryOptions: o, watchers: map[string]*actorWatch{}, calls: map[string]*actorCall{}, open: map[*openRequest]bool{},
 		handlers: map[string]*handlerActor{}, pending: map[uint64]*pendingRequest{}, stopped: make(chan struct{})}
 }
 
@@ -142,7 +149,11 @@ func (e *entryActor) Receive(ctx actor.Context) {
 		e.refusePending()
 		e.closeManager()
 		<-e.emptied
+		e.refuseOpen()
+	case *actor.Restarting:
+		e.refuseOpen()
 	case *actor.Stopped:
+		defer close(e.ended)
 		if e.forgetTimer != nil {
 			e.forgetTimer.Stop()
 		}
@@ -178,6 +189,8 @@ func (e *entryActor) Receive(ctx actor.Context) {
 		e.runCall(ctx, m)
 	case callEnded:
 		e.handleCallEnded(m)
+	case endDue:
+		e.handleEndDue(ctx, m)
 	case forgetDue:
 		e.forgetTimer = nil
 		e.endedCalls.expireOld(time.Now())
@@ -310,18 +323,18 @@ func (e *entryActor) runCall(ctx actor.Context, m *messages.CallTool) {
 			Text: fmt.Sprintf("%d calls by message are in flight already", maxActorCalls), Fix: "send it again later"}))
 		return
 	}
-	e.inFlight++
+	request := e.addRequest(to, func(err error) proto.Message { return callReply(id, "", nil, err) })
 	if id != "" {
 		e.calls[id] = &actorCall{}
 	}
 	// The goroutine must not touch the actor's fields, which change with later messages.
 	root, self, facade, audited, sender := e.root, e.self, e.facade, e.audit != nil, auditor.CallerFromSender(ctx)
 	go func() {
-		// The goroutine sends callEnded exactly once, also after a panic: inFlight would never fall otherwise.
+		// The goroutine sends callEnded exactly once, also after a panic: the request would stay open otherwise.
 		reply := callReply(id, "", nil, &messages.Error{Op: "call", Outcome: messages.OutcomeUnknown, Class: messages.ClassPanic, Text: "a defect of mcpvisor ended the call"})
 		defer func() {
 			_ = recover() // reply says so already
-			root.Send(self, callEnded{id, reply, to})
+			root.Send(self, callEnded{request, id, reply})
 		}()
 		wait, cancel := timeoutContext(m.GetTimeoutMs())
 		defer cancel()
@@ -358,8 +371,10 @@ func callReply(id string, outcome messages.Outcome, result json.RawMessage, err 
 
 // handleCallEnded replies to the sender and to those that repeated its id, and remembers the reply under the id.
 func (e *entryActor) handleCallEnded(m callEnded) {
-	e.inFlight--
-	e.sendReply(m.sender, m.reply)
+	if !e.endRequest(m.request) {
+		return
+	}
+	e.sendReply(m.request.to, m.reply)
 	c := e.calls[m.id]
 	if m.id == "" || c == nil {
 		return

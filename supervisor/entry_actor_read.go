@@ -22,8 +22,8 @@ const reloadTime = 30 * time.Second
 
 // requestEnded carries a reply from a request's goroutine back to the actor.
 type requestEnded struct {
-	reply  proto.Message
-	sender requester
+	request *openRequest
+	reply   proto.Message
 }
 
 // runInBackground runs f in a goroutine and replies to the sender with its result. refuse makes a reply of an error: for too many
@@ -42,15 +42,15 @@ func (e *entryActor) runInBackground(
 			Text: fmt.Sprintf("%d requests by message are in flight already", maxActorCalls), Fix: "send it again later"}))
 		return
 	}
-	// The counter falls when requestEnded arrives, which the goroutine always sends.
-	e.inFlight++
+	// It is open until requestEnded arrives, which the goroutine always sends.
+	request := e.addRequest(to, refuse)
 	root, self, sender := e.root, e.self, auditor.CallerFromSender(ctx)
 	go func() { // ends with f, which the timeout or the server's own bounds end
 		reply := refuse(&messages.Error{Op: "read", Outcome: messages.OutcomeUnknown, Class: messages.ClassPanic,
 			Text: "a defect of mcpvisor ended the request"})
 		defer func() {
 			_ = recover() // reply says so already
-			root.Send(self, requestEnded{reply, to})
+			root.Send(self, requestEnded{request, reply})
 		}()
 		// The server's own timeouts apply within this bound.
 		wait, cancel := timeoutContext(timeoutMs)
@@ -147,8 +147,9 @@ func (e *entryActor) receiveRead(ctx actor.Context) bool {
 	case *messages.GetPermissions:
 		e.sendReply(requesterOf(ctx), facade.Permissions().ToProto())
 	case requestEnded:
-		e.inFlight--
-		e.sendReply(c.sender, c.reply)
+		if e.endRequest(c.request) {
+			e.sendReply(c.request.to, c.reply)
+		}
 	default:
 		return false
 	}

@@ -60,11 +60,12 @@ type Manager struct {
 	// audit records what is done; nil without Config.Audit. Its methods accept a nil receiver.
 	audit *auditor.Auditor
 
-	system    *actor.ActorSystem
-	ownSystem bool            // Start made the system, so Close shuts it down
-	pid       *actor.PID      // the supervisor actor
-	entry     *actor.PID      // the entry actor, to which other actors send
-	stopped   <-chan struct{} // closed when the supervisor actor has ended
+	system     *actor.ActorSystem
+	ownSystem  bool            // Start made the system, so Close shuts it down
+	pid        *actor.PID      // the supervisor actor
+	entry      *actor.PID      // the entry actor, to which other actors send
+	stopped    <-chan struct{} // closed when the supervisor actor has ended
+	entryEnded chan struct{}   // closed when the entry actor has ended
 
 	follower  atomic.Pointer[Follower] // nil while no Follower follows files for this manager
 	closing   atomic.Bool              // set by the first Close: calls and commands are refused from then on
@@ -550,9 +551,16 @@ func (m *Manager) shutDown(drain time.Duration) {
 			m.cfg.Logger.Warn("what was learned of tools is not kept", zap.Error(err))
 		}
 	}
-	// Other actors get no reply from here on; their messages become dead letters.
+	// Other actors get no reply after this; their messages become dead letters.
 	if m.entry != nil {
-		m.system.Root.Stop(m.entry)
+		m.stopEntry()
+	}
+	// A Stop overtakes the commands that the entry actor has passed on: the supervisor replies to them first.
+	handled := make(chan struct{})
+	m.sendCommand(core.Barrier{Reply: func(uint64) { close(handled) }})
+	select {
+	case <-handled:
+	case <-m.stopped:
 	}
 	m.system.Root.Stop(m.pid)
 	<-m.stopped

@@ -58,17 +58,3 @@ func (e *entryActor) refuseUnknown(ctx actor.Context) {
 		Text: "a manager does not understand " + messages.Line(name, 100),
 		Fix:  "send a pointer to one of these, of package messages: " + strings.Join(commandNames, ", ")}))
 }
-
-// closeOnPoison is the middleware that makes a PoisonPill of the entry actor close the whole manager. The actor goes on answering until
-// the last server is gone, so that the calls which end meanwhile are replied to; the manager's close ends it then.
-func closeOnPoison(closeManager func()) actor.ReceiverMiddleware {
-	return func(next actor.ReceiverFunc) actor.ReceiverFunc {
-		return func(ctx actor.ReceiverContext, envelope *actor.MessageEnvelope) {
-			if _, poisoned := envelope.Message.(*actor.PoisonPill); poisoned {
-				closeManager()
-				return
-			}
-			next(ctx, envelope)
-		}
-	}
-}

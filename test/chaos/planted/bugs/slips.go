@@ -404,7 +404,7 @@ var slipsInSupervisor = slices.Concat(inPackage("supervisor/internal/core",
 		Finds: []string{"I2"}, Why: "who sends a call again while it runs is never answered",
 	},
 	Bug{
-		Name: "calls-by-message-add-up", In: "entryActor.handleCallEnded", Old: "e.inFlight--",
+		Name: "calls-by-message-add-up", In: "entryActor.endRequest", Old: "e.inFlight--",
 		Finds: []string{"I20", "I2", "I9"}, Why: "after four thousand calls by message every other one is refused",
 	},
 	// A watch of another actor ends with that actor, and a second one replaces the first.
