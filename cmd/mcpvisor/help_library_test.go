@@ -38,3 +38,27 @@ func TestTheLibraryPageShowsWhatRuns(t *testing.T) {
 		}
 	}
 }
+
+// TestTheLoopOfTheLibraryPageRuns: the page and the documentation of MayRetry show the loop that ExampleError_MayRetry_loop runs.
+func TestTheLoopOfTheLibraryPageRuns(t *testing.T) {
+	// loopOf returns the first loop of a file that asks MayRetry, without comments, spaces and the names of the call's arguments.
+	loopOf := func(name string) string {
+		source, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := regexp.MustCompile(`(?m)^//\t`).ReplaceAllString(string(source), "")
+		text = regexp.MustCompile(`(?m)\s*//.*$`).ReplaceAllString(text, "")
+		loop := regexp.MustCompile(`(?s)for \{\s*out, err := m\.CallTool.*?ctx\.Done\(\):\s*\}\s*\}`).FindString(text)
+		return regexp.MustCompile(`\s+`).ReplaceAllString(strings.ReplaceAll(loop, "(ctx, name, args)", "(ctx, tool, args)"), " ")
+	}
+	runs := loopOf("../../supervisor/example_again_test.go")
+	if !strings.Contains(runs, "MayRetry()") || !strings.Contains(runs, "case <-ctx.Done():") {
+		t.Fatalf("the Example's loop: %q", runs)
+	}
+	for _, name := range []string{"help/library.md", "../../messages/may_retry.go"} {
+		if got := loopOf(name); got != runs {
+			t.Errorf("%s shows\n%s\nand the Example runs\n%s", name, got, runs)
+		}
+	}
+}
