@@ -67,7 +67,8 @@ type Config struct {
 	// AuthProvider, if set, gives the requests of a remote server their credentials in the place of what its spec has
 	// under auth; package transports/auth has implementations. It returns nil, nil for a server whose spec counts.
 	// It is called once for each spec of a server, outside of every actor, and may block; the Authorizer is kept as long as
-	// the spec is in force. Login can sign in with one that has the methods of *oauth.Authorizer.
+	// the spec is in force. Login can sign in with one that has the methods of *oauth.Authorizer. A child process and a transport
+	// without headers (package stream) have credentials of their own, and ask no Authorizer.
 	AuthProvider func(server string, spec Spec) (transports.Authorizer, error)
 	// AuthStore keeps sign-ins; nil opens the one of DefaultAuthOptions when a server needs it. A program that must not
 	// touch the person's keyring says auth.NewMemory(). AuthLocks belong to it and must be those of every other process

@@ -8,7 +8,8 @@ import (
 )
 
 // Authorizer gives the requests of one remote server their credentials. It must be safe for concurrent use. Package auth has the
-// usual kinds; a program may bring its own.
+// usual kinds; a program may bring its own. Only what has headers asks it: HTTP, SSE and WebSocket. A child process has its
+// environment for credentials, and a stream ([github.com/mcpvisor/mcpvisor/transports/stream]) the function that opens it.
 //
 // Requests of several callers may share a connection. messages.CallerOf finds the request's caller in ctx, and is empty for what
 // belongs to no call (the handshake, lists, pings, streams), unless the connection itself was dialled for a caller. What an

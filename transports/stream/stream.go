@@ -23,6 +23,12 @@
 //   - A stream whose Read, Write, Close, or whose dial, does not return holds up Close for at most Grace each: its goroutine is left
 //     behind then, and ends when the method returns.
 //
+// # Credentials
+//
+// Lines have no headers, so that nothing asks the Authorizer of Config.AuthProvider for a server on a stream. Credentials belong into
+// dial: an SSH key, a TLS certificate, a token that is written before the first line. messages.CallerOf finds in its ctx for whom an
+// instance is dialled (share "principal"). What must go with each request goes into its _meta, by an interceptor (Request.Meta).
+//
 // # Not promised
 //
 // A write that failed may have reached the peer, whatever number of bytes the stream reports: it is MaybeWritten. A stream that is
