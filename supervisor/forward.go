@@ -6,6 +6,8 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/actors"
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor/access"
+	"github.com/mcpvisor/mcpvisor/supervisor/internal/auditor"
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
@@ -25,6 +27,21 @@ func (m *Manager) Forward(
 		return nil, err
 	}
 	return r.Result, nil
+}
+
+// RefuseCall ends a call that the rules of a gateway deny, and returns its error. No server is looked for; the call is recorded as each other,
+// with the decision.
+func (m *Manager) RefuseCall(ctx context.Context, server, tool string, args json.RawMessage, d access.Decision) error {
+	refused := &Error{Op: "call", Outcome: OutcomeNotSent, Class: messages.ClassDenied, Server: server, Tool: tool,
+		Text: "the call is not allowed: " + d.Why, Err: messages.ErrDenied}
+	r := actors.NewToolCall(server, tool)
+	defer r.Release()
+	r.Args, r.Problem = args, refused
+	auditor.NoteDecision(&r.Trace, d)
+	if err := m.calls.Handle(ctx, r); err != nil {
+		return err
+	}
+	return refused // an interceptor has dropped it
 }
 
 // SetLogLevel asks a connected server of the legacy era for log messages of a level and above, until its connection ends; servers

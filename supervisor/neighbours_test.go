@@ -15,6 +15,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/supervisor/access"
 	"github.com/mcpvisor/mcpvisor/transports/inprocess"
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
@@ -297,6 +298,12 @@ func byName() map[string]method {
 			return nil
 		},
 		"SetLogLevel": func(ctx context.Context, m *supervisor.Manager) error { return m.SetLogLevel(ctx, good, "info") },
+		"RefuseCall": func(ctx context.Context, m *supervisor.Manager) error {
+			if err := m.RefuseCall(ctx, good, "echo", nil, access.Decision{Verdict: access.Deny}); !errors.Is(err, messages.ErrDenied) {
+				return fmt.Errorf("it is not refused: %w", err)
+			}
+			return nil
+		},
 		"ReadLists": func(ctx context.Context, m *supervisor.Manager) error {
 			return m.ReadLists(ctx, "prompts/list", good, func(context.Context, *session.Session) error { return nil })
 		},

@@ -7,6 +7,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
+	"github.com/mcpvisor/mcpvisor/supervisor/access"
 	"github.com/mcpvisor/mcpvisor/transports/serve"
 	wire "github.com/mcpvisor/mcpvisor/transports/session"
 )
@@ -38,9 +39,14 @@ func (g *Gateway) callTool(ctx context.Context, v *view, r *serve.Request) ([]by
 	if !ok {
 		return nil, serve.InvalidParams("Unknown tool: " + messages.Line(shown, 200))
 	}
-	if why := v.scope.Load().refusalOf(to.server, to.name, args); why != "" {
-		return failedCall(&messages.Error{Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassDenied, Server: to.server,
-			Tool: to.name, Text: "the call is not allowed: " + why, Err: messages.ErrDenied})
+	within := v.scope.Load()
+	if d := within.decide(to.server, to.name, args); d.Verdict != access.Allow {
+		err := g.all.Of(to.server).RefuseCall(ctx, to.server, to.name, json.RawMessage(args), d)
+		if within.showsTool(to.server, to.name) {
+			return failedCall(err)
+		}
+		// What is hidden is not told from what does not exist.
+		return nil, serve.InvalidParams("Unknown tool: " + messages.Line(shown, 200))
 	}
 	if e := v.checkParamHeaders(r, shown, args); e != nil {
 		return nil, e

@@ -155,11 +155,11 @@ func firstListWait(began, now time.Time) time.Duration {
 }
 
 // awaitFirstList waits for servers that start, unless their tools are remembered. What is not there by then comes with a notice.
-func (g *Gateway) awaitFirstList(s *serve.Session) {
+func (g *Gateway) awaitFirstList(ctx context.Context, began time.Time) {
 	if g.Ready() || g.knowsAll() {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), firstListWait(s.Began, time.Now()))
+	ctx, cancel := context.WithTimeout(ctx, firstListWait(began, time.Now()))
 	defer cancel()
 	_ = g.all.Settled(ctx) // its error is that the time has passed
 }
@@ -186,7 +186,7 @@ func (g *Gateway) Describe(s *serve.Session) (serve.Description, *serve.Error) {
 	if e != nil {
 		return serve.Description{}, e
 	}
-	g.awaitFirstList(s)
+	g.awaitFirstList(context.Background(), s.Began)
 	if !s.Modern {
 		v.addSession(s)
 	}
@@ -352,7 +352,7 @@ func (g *Gateway) viewOf(s *serve.Session) (*view, *serve.Error) {
 
 // addView makes a view. The caller holds mu.
 func (g *Gateway) addView(key viewKey) *view {
-	v := &view{g: g, viewKey: key}
+	v := &view{g: g, viewKey: key, made: time.Now()}
 	v.scope.Store(g.scopeOf(key))
 	g.views[key] = v
 	return v

@@ -17,6 +17,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/supervisor/gateway"
 	"github.com/mcpvisor/mcpvisor/supervisor/supervisortest"
+	"github.com/mcpvisor/mcpvisor/transports/inprocess"
 	"github.com/mcpvisor/mcpvisor/transports/serve"
 )
 
@@ -476,6 +477,41 @@ func TestTheFirstListWaitsFromTheAgentsBeginning(t *testing.T) {
 		g.Close()
 		_ = m.Close(t.Context()) // the silent one is cut
 	})
+}
+
+// An agent of the modern era that begins with a list waits as one that begins with discover: for servers that start, once, and no longer.
+func TestAnAgentThatBeginsWithAList(t *testing.T) {
+	for _, method := range []string{"tools/list", "prompts/list", "resources/list", "resources/templates/list"} {
+		synctest.Test(t, func(t *testing.T) {
+			silent := supervisortest.NewServer("silent", text("read"))
+			silent.SetSilent(true)
+			slow := supervisortest.NewServer("slow", text("read"))
+			cfg := supervisortest.AddTo(supervisor.Config{}, silent, slow)
+			serveSlow := cfg.InProcess["slow"]
+			cfg.InProcess["slow"] = func(ctx context.Context, peer inprocess.Peer) error {
+				time.Sleep(100 * time.Millisecond)
+				return serveSlow(ctx, peer)
+			}
+			m, err := supervisor.Start(t.Context(), cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			g := gateway.New(gateway.Config{Manager: m})
+			s := &serve.Session{Modern: true}
+			for _, want := range []time.Duration{270 * time.Millisecond, 0} {
+				begin := time.Now()
+				b, e := g.Handle(t.Context(), &serve.Request{Session: s, Method: method, Params: []byte("{}")})
+				if took := time.Since(begin); e != nil || took != want {
+					t.Errorf("%s took %s, not %s: %v", method, took, want, e)
+				}
+				if method == "tools/list" && !strings.Contains(string(b), "slow__read") {
+					t.Errorf("the list is %s", b)
+				}
+			}
+			g.Close()
+			_ = m.Close(t.Context()) // the silent one is cut
+		})
+	}
 }
 
 // An agent that names a prompt or a resource while the servers start gets it: what is in no list yet is waited for, and a silent server

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"strconv"
+	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
@@ -141,6 +142,14 @@ func (p *pages) findPage(cursor []byte) (page int, ok bool) {
 
 // answerList answers the request for a list.
 func (v *view) answerList(ctx context.Context, kind listKind, r *serve.Request) ([]byte, *serve.Error) {
+	// An agent of the modern era may begin with a list.
+	began := r.Session.Began
+	if began.IsZero() || began.After(v.made) {
+		began = v.made
+	}
+	if time.Since(began) < startWait-aroundWait {
+		v.g.awaitFirstList(ctx, began)
+	}
 	var p *pages
 	if kind == toolList {
 		p = v.currentTools().pages

@@ -101,12 +101,19 @@ func (s *scope) showsTool(server, tool string) bool {
 	return true
 }
 
-// refusalOf returns why a call is not allowed; empty if it is.
-func (s *scope) refusalOf(server, tool string, args json.RawMessage) string {
+// decide returns the decision about a call: that of the first view that does not allow it.
+func (s *scope) decide(server, tool string, args json.RawMessage) access.Decision {
+	if s.missing != "" {
+		return access.Decision{Verdict: access.Deny, Why: "there is no view " + s.missing}
+	}
 	for _, f := range s.parts {
-		if d := f.rules.Tool(server, tool, "").Decide(access.Request{Server: server, Tool: tool, Args: args}); d.Verdict != access.Allow {
-			return d.Why
+		d := f.rules.Tool(server, tool, "").Decide(access.Request{Server: server, Tool: tool, Args: args})
+		if d.Verdict == access.Allow && !f.showsServer(server) {
+			d = access.Decision{Verdict: access.Deny, Why: "the view does not show the server"}
+		}
+		if d.Verdict != access.Allow {
+			return d
 		}
 	}
-	return ""
+	return access.Decision{Verdict: access.Allow}
 }

@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -17,6 +18,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/supervisor/access"
+	"github.com/mcpvisor/mcpvisor/supervisor/audit"
 	"github.com/mcpvisor/mcpvisor/supervisor/config"
 	"github.com/mcpvisor/mcpvisor/supervisor/gateway"
 	"github.com/mcpvisor/mcpvisor/supervisor/supervisortest"
@@ -379,4 +381,55 @@ func TestNamesThatLookLikeOthers(t *testing.T) {
 	if got := fmt.Sprint(gateway.ShowNames("mcpvisor", gateway.PrefixNever, all[:3])); got != "[a__read b__read read]" {
 		t.Errorf("alone: %s", got)
 	}
+}
+
+// A call that a view refuses stands in the record, with who called what and by which rule it was refused; also the call of a tool that the
+// view hides, which the agent cannot tell from one that does not exist.
+func TestRefusedCallsAreRecorded(t *testing.T) {
+	var record lockedBuffer
+	cfg := supervisor.Config{Audit: &record, Servers: map[string]supervisor.Spec{"one": {Type: messages.SDK}, "two": {Type: messages.SDK}},
+		InProcess: map[string]func(context.Context, inprocess.Peer) error{"one": offerServer("one").serveConnection, "two": offerServer("two").serveConnection}}
+	e, _ := startEndpoint(t, cfg, map[string]config.View{"some": viewOf([]string{"one"}, "", "deny mcp__one__write", "deny mcp__one__read(path:/etc/**)")},
+		map[string]serve.Principal{"a": {Name: "ann", View: "some"}})
+	a := e.agent("a", "/mcp", "{}")
+	contains(t, "an allowed call", a.ask("tools/call", `{"name":"one__read","arguments":{"path":"/tmp/x"}}`), "it is read of one")
+	contains(t, "a call with denied arguments", a.ask("tools/call", `{"name":"one__read","arguments":{"path":"/etc/passwd"}}`), `"mcpvisor/outcome":"not-sent"`, "not allowed")
+	for _, hidden := range []string{"one__write", "two__read"} {
+		contains(t, hidden, a.ask("tools/call", `{"name":"`+hidden+`","arguments":{}}`), `"code":-32602`, "Unknown tool: "+hidden)
+	}
+	if err := e.m.Close(t.Context()); err != nil { // which writes the record to its end
+		t.Fatal(err)
+	}
+	var refused []string
+	for line := range strings.Lines(record.text()) {
+		var r audit.Record
+		if err := json.Unmarshal([]byte(line), &r); err != nil {
+			t.Fatal(err)
+		}
+		if r.Kind == audit.KindCall && r.Class == messages.ClassDenied {
+			refused = append(refused, fmt.Sprintf("%s %s %s %s %s %s", r.Who, r.Server, r.Tool, r.Decision, r.Outcome, r.Rule))
+		}
+	}
+	want := "ann one read deny not-sent mcp__one__read(path:/etc/**)\nann one write deny not-sent mcp__one__write\nann two read deny not-sent "
+	if got := strings.Join(refused, "\n"); got != want {
+		t.Errorf("recorded is\n%s\nnot\n%s", got, want)
+	}
+}
+
+// lockedBuffer can be read while it is written.
+type lockedBuffer struct {
+	mu sync.Mutex
+	strings.Builder
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.Builder.Write(p)
+}
+
+func (b *lockedBuffer) text() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.String()
 }

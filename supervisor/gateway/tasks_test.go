@@ -462,7 +462,9 @@ func TestARequestIsTakenBackBeforeItIsATask(t *testing.T) {
 		}
 		go a.post(t.Context(), "/mcp", map[string]string{"Authorization": "Bearer a", "Mcp-Session-Id": a.id},
 			`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`)
-		contains(t, "the answer", <-ended, `"mcpvisor/outcome":"unknown"`)
+		if answer := <-ended; answer != "" {
+			t.Errorf("what was taken back is answered: %s", answer)
+		}
 		if n := g.Held().Tasks; n != 0 || s.count("tools/call") != 1 {
 			t.Errorf("%d tasks, %d calls", n, s.count("tools/call"))
 		}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/mcpvisor/mcpvisor/actors/catalog"
 	"github.com/mcpvisor/mcpvisor/supervisor/internal/joined"
@@ -19,6 +20,7 @@ type viewKey struct{ server, path, bound, principal string }
 type view struct {
 	g *Gateway
 	viewKey
+	made time.Time
 	// scope is replaced when configured views are.
 	scope atomic.Pointer[scope]
 
@@ -173,14 +175,8 @@ func (v *view) commonView() *view {
 	return common
 }
 
-// findTool returns where a name leads: to an entry, or to a server whose tools are not shown now. A tool that the scope hides is
-// none.
+// findTool returns where a name leads: to an entry, or to a server whose tools are not shown now. The scope may hide the tool.
 func (v *view) findTool(name string) (to named, ok bool) {
-	to, ok = v.leadTool(name)
-	return to, ok && v.scope.Load().showsTool(to.server, to.name)
-}
-
-func (v *view) leadTool(name string) (to named, ok bool) {
 	now := v.currentTools()
 	if e := now.entries[name]; e != nil {
 		return named{e.Tool.Server, e.Tool.Name}, true
