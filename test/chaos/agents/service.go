@@ -2,6 +2,7 @@ package agents
 
 import (
 	"context"
+	"strings"
 	"sync"
 
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -74,10 +75,20 @@ func (s *observedService) Handle(ctx context.Context, r *serve.Request) ([]byte,
 		// The endpoint takes back what it cannot answer any more. A call that ended for another reason, such as its time, did so by itself.
 		if ctx.Err() != nil && (e != nil || readCall(result).class == messages.ClassCanceled) {
 			a.giveUp(call)
+			if isStateGone(e) {
+				a.endParked(call)
+				return result, e
+			}
 		}
 		a.endCall(call, answerOf(result, e))
 	}
 	return result, e
+}
+
+// isStateGone reports whether a service knows the state no more with which a request came back. A call that is suspended ends with its agent,
+// and one that had just come back finds nothing then.
+func isStateGone(e *serve.Error) bool {
+	return e != nil && strings.HasPrefix(e.Message, "requestState is not")
 }
 
 // disownCall says that the agent of a call has gone: its end is recorded here, now or when it comes.

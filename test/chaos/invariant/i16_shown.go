@@ -3,6 +3,8 @@ package invariant
 import (
 	"slices"
 	"time"
+
+	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 )
 
 // checkShownWithAnswer is I16 for what a program finds in the catalog when its command is answered as done. It is judged only
@@ -67,6 +69,12 @@ func (c *checker) checkRefreshShown(server string, stays []phaseSpan, a ownerCom
 	known := c.changeBefore(l, a.begin)
 	if known < 0 {
 		return
+	}
+	if slices.ContainsFunc(c.x.ServerEvents(server), func(i int) bool {
+		e := c.x.Event(i)
+		return e.Kind == history.Answered && e.Method == "tools/list" && e.Code != 0 && e.T >= a.begin-c.skew && e.T <= a.end
+	}) {
+		return // the server refused the list
 	}
 	done := c.x.Event(a.doneEvent)
 	young := func(i int) bool {

@@ -69,6 +69,12 @@ func TestShownWithTheAnswer(t *testing.T) {
 			2s     s1 command command=1 method=refresh
 			2s     s1 done command=1 method=refresh tools=2 hash=one
 		` + over},
+		{name: "a list that the server refused", want: invariant.Holds, story: changed + `
+			2s     s1 command command=1 method=refresh
+			2s     s1 received conn=1 method=tools/list id=9
+			2s     s1 answered conn=1 method=tools/list id=9 code=400
+			2s     s1 done command=1 method=refresh tools=2 hash=one
+		` + over},
 		{name: "a list that cannot be read", want: invariant.Holds, story: changed + `
 			1.5s   s1 fault-on fault=1 name=slow-start
 			2s     s1 command command=1 method=refresh
