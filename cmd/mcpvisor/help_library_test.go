@@ -8,33 +8,40 @@ import (
 	"testing"
 )
 
-// TestTheLibraryPageShowsWhatRuns: each row of "How do I" names an Example that the tests run and compare with its output, or a Test.
+// TestTheLibraryPageShowsWhatRuns: each row of "How do I" names an Example that the tests run and compare with its output, or a Test. The
+// first thing that the row says to use is used in the file of that Example.
 func TestTheLibraryPageShowsWhatRuns(t *testing.T) {
 	page, err := os.ReadFile("help/library.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows := regexp.MustCompile("(?m)^\\|.*\\| `([a-z/]+)\\.((?:Example|Test)\\w+)` \\|$").FindAllStringSubmatch(string(page), -1)
+	rows := regexp.MustCompile("(?m)^\\|.*\\| (.*) \\| `([a-z/]+)\\.((?:Example|Test)\\w+)` \\|$").FindAllStringSubmatch(string(page), -1)
 	if len(rows) < 20 {
 		t.Errorf("%d rows", len(rows))
 	}
+	first := regexp.MustCompile("`(?:[a-z]+\\.)?(?:Config\\.|Error\\.)?([A-Z]\\w+)")
 	for _, row := range rows {
-		files, err := filepath.Glob(filepath.Join("..", "..", filepath.FromSlash(row[1]), "*_test.go"))
+		folder, name := row[2], row[3]
+		files, err := filepath.Glob(filepath.Join("..", "..", filepath.FromSlash(folder), "*_test.go"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		body := ""
+		body, whole := "", ""
 		for _, file := range files {
 			source, err := os.ReadFile(file)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, after, found := strings.Cut(string(source), "\nfunc "+row[2]+"("); found {
+			if _, after, found := strings.Cut(string(source), "\nfunc "+name+"("); found {
 				body, _, _ = strings.Cut(after, "\n}\n")
+				whole = string(source)
 			}
 		}
-		if body == "" || strings.HasPrefix(row[2], "Example") && !strings.Contains(body, "// Output:") {
-			t.Errorf("%s.%s does not run", row[1], row[2])
+		if body == "" || strings.HasPrefix(name, "Example") && !strings.Contains(body, "// Output:") {
+			t.Errorf("%s.%s does not run", folder, name)
+		}
+		if used := first.FindStringSubmatch(row[1]); used != nil && !regexp.MustCompile(`\b`+used[1]+`\b`).MatchString(whole) {
+			t.Errorf("%s.%s does not use %s", folder, name, used[1])
 		}
 	}
 }

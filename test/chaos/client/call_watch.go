@@ -110,7 +110,8 @@ func (w *callWatch) giveUp(l *watchedCall) {
 	}
 }
 
-// saysCancel reports whether a call is cancelled by a message. Over HTTP a client of the modern era closes the response in place of one.
+// saysCancel reports whether a call is cancelled by a message. Over HTTP a client of the modern era closes the response in place of one,
+// and C9 judges no such call: the record has no event for a response that its reader has closed, as it has for a message.
 func (t *target) saysCancel() bool {
 	return t.plan.Kind == messages.Stdio || t.plan.Era == messages.EraLegacy
 }
