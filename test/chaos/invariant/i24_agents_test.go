@@ -68,6 +68,20 @@ func TestAgentsAreAnswered(t *testing.T) {
 		{name: "no answer to a list", want: invariant.Violated, why: "has no answer", story: joinedAgents + `
 			3s - asked agent=agent-1 by=anna epoch=1 id=2 method=tools/list
 			9m - closing`},
+		{name: "a request that was taken back, and is waited for after its time", want: invariant.Holds, story: joinedAgents + `
+			3s - asked agent=agent-1 by=anna epoch=1 id=2 method=tools/list
+			4s - replied agent=agent-1 by=anna epoch=1 id=1 method=tools/call about=a1-1
+			4s - parted agent=agent-2 by=ben epoch=1
+			4m - replied agent=agent-1 by=anna epoch=1 id=2 method=tools/list name=taken-back
+			4m - parted agent=agent-1 by=anna epoch=1
+			9m - closing`},
+		{name: "an answer after its time", want: invariant.Violated, why: "was answered only at 4m0s", story: joinedAgents + `
+			3s - asked agent=agent-1 by=anna epoch=1 id=2 method=tools/list
+			4s - replied agent=agent-1 by=anna epoch=1 id=1 method=tools/call about=a1-1
+			4s - parted agent=agent-2 by=ben epoch=1
+			4m - replied agent=agent-1 by=anna epoch=1 id=2 method=tools/list
+			4m - parted agent=agent-1 by=anna epoch=1
+			9m - closing`},
 		{name: "no answer, and the session has ended", want: invariant.Holds, story: joinedAgents + `
 			3s - asked agent=agent-1 by=anna epoch=1 id=2 method=tools/list
 			4s - parted agent=agent-1 by=anna epoch=1

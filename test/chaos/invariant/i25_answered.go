@@ -59,7 +59,8 @@ func (c *checker) checkReply(s *agentSession, asked, replied int) {
 		c.reportViolation("", replied, []int{asked}, "The exchange of %s with its request %s (%s) was over at %s, and held no answer.", s.agent, q.ID, q.Method,
 			timeText(r.T))
 	}
-	if bound := c.answerBound(q); bound > 0 && r.T > bound {
+	// What stands for no answer to a request that was taken back comes when the agent waits no longer.
+	if bound := c.answerBound(q); bound > 0 && r.T > bound && r.Name != history.TakenBack {
 		c.reportViolation("", replied, []int{asked}, "%s asked %s at %s, and was answered only at %s.", s.agent, q.Method, timeText(q.T), timeText(r.T))
 	}
 }
