@@ -30,6 +30,15 @@ func TestTheInspectorSeesTheServers(t *testing.T) {
 		out, err := cmd.Output()
 		return string(out), err
 	}
+	// The inspector gives up by times of its own, and a gateway that has just started has no servers yet: it is asked until it prints what
+	// it must.
+	awaitsAnswer := func(has string, target []string, request ...string) (string, error) {
+		got, err := ask(target, request...)
+		for deadline := time.Now().Add(patience); !strings.Contains(got, has) && time.Now().Before(deadline); {
+			got, err = ask(target, request...)
+		}
+		return got, err
+	}
 	url := p.serve("--prefix", "never")
 	direct := append([]string{node}, append(args, "stdio")...)
 	ways := map[string][]string{
@@ -56,7 +65,7 @@ func TestTheInspectorSeesTheServers(t *testing.T) {
 	for i := range requests {
 		r := &requests[i]
 		var err error
-		if r.want, err = ask(direct, r.args...); err != nil || !strings.Contains(r.want, r.has) {
+		if r.want, err = awaitsAnswer(r.has, direct, r.args...); err != nil || !strings.Contains(r.want, r.has) {
 			t.Fatalf("%v, directly: %v\n%s", r.args, err, r.want)
 		}
 	}
@@ -76,10 +85,7 @@ func TestTheInspectorSeesTheServers(t *testing.T) {
 						}
 					}
 				}
-				got, err := ask(target, args...)
-				for deadline := time.Now().Add(patience); !strings.Contains(got, r.has) && time.Now().Before(deadline); { // the server may just start
-					got, err = ask(target, args...)
-				}
+				got, err := awaitsAnswer(r.has, target, args...)
 				if err != nil || !strings.Contains(got, r.has) || r.args[1] != "tools/list" && got != r.want {
 					t.Errorf("%v: %v\n%.600s\ndirectly:\n%.600s", args, err, got, r.want)
 				}

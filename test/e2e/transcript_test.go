@@ -29,7 +29,9 @@ var updateFiles = flag.Bool("update", false, "write what happens into the transc
 //
 //	-- settings --  era=legacy|modern|auto (auto if not given), handlers, unordered: the order of what is sent, and the
 //	                ids that follow from it, are the scheduler's; slow: a machine that takes a second to start a process
-//	                makes it a silent server, which is asked initialize as well: that line is left out; once: what failed is
+//	                makes it a silent server, which is asked initialize as well: that line is left out; relists: a list
+//	                that was read before the server agreed to tell of changes is asked for again if the process lives that
+//	                long, so a second request for it is left out; once: what failed is
 //	                not tried again soon; connect=N, call=N: timeouts in seconds
 //	-- server --    what the server does (transcript_server_test.go)
 //	-- client --    what the program does: connect · fails WORDS · call TOOL ARGS · call-indented TOOL ARGS · leave TOOL ·
@@ -301,6 +303,9 @@ func (s *transcriptRun) checkRecord(record string) string {
 				lines[i] = idPattern.ReplaceAllString(lines[i], `"id":N`)
 			}
 			slices.SortStableFunc(lines, func(a, b string) int { return strings.Compare(sortKey(a), sortKey(b)) })
+		}
+		if _, relists := s.settings["relists"]; relists {
+			lines = slices.CompactFunc(lines, func(a, b string) bool { return a == b && strings.Contains(a, `"method":"tools/list"`) })
 		}
 		all = append(all, lines...)
 	}
