@@ -23,6 +23,8 @@ type Location struct {
 	Socket, Lock string
 	// Journal is the path of the journal.
 	Journal string
+	// UserJournal is the path of the journal of the user's servers, which the daemon keeps for all projects.
+	UserJournal string
 	// Audit is the path of the record of calls, which all projects of the user share.
 	Audit string
 	// Project is the project directory, absolute, without symbolic links.
@@ -72,6 +74,7 @@ func LocationOf(project string) (Location, error) {
 		return Location{}, noStateDirError("there is no directory for the journal", err)
 	}
 	p.Journal = filepath.Join(state, id+".jsonl")
+	p.UserJournal = filepath.Join(state, "user.jsonl")
 	// The record has no id in its name: it is shared by all projects.
 	p.Audit = filepath.Join(state, "audit.jsonl")
 	return p, nil

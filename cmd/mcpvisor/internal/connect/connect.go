@@ -56,7 +56,7 @@ var programStart = time.Now()
 
 // NewConnect returns the command "connect".
 func NewConnect(o *cli.Options) *cobra.Command {
-	var dir string
+	var dir, view string
 	cmd := &cobra.Command{
 		Use:   "connect",
 		Short: "Give an agent all servers of mcpvisor, as one server over stdio",
@@ -71,10 +71,11 @@ Of the agent's variables only those that approved entries mention reach the daem
 		Example: `  mcpvisor clients connect cursor
   mcpvisor connect --project ~/src/website`,
 		Args: cli.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return runConnect(cmd.Context(), o, dir) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return runConnect(cmd.Context(), o, dir, view) },
 	}
 	cmd.Flags().StringVar(&dir, "project", "", "use the servers of the project in this `directory`, whatever roots the agent has")
 	_ = cmd.MarkFlagDirname("project") // this flag exists
+	cmd.Flags().StringVar(&view, "view", "", "offer this `view` of the configuration, and not everything")
 	return cmd
 }
 
@@ -107,7 +108,7 @@ Exit codes: 0 it has ended, or there was none · 1 it has not ended in time.`,
 }
 
 // runConnect carries messages between standard input and output and the daemon until the agent goes.
-func runConnect(ctx context.Context, o *cli.Options, given string) error {
+func runConnect(ctx context.Context, o *cli.Options, given, view string) error {
 	// The daemon reads the files of the project by itself, and approvals with them: a file that one agent names is not all agents'.
 	if len(o.Configs) > 0 {
 		return exit.With(exit.Usage, "connect takes no --config: put the servers into a file of the project or of yours, or use mcpvisor serve --stdio")
@@ -122,7 +123,7 @@ func runConnect(ctx context.Context, o *cli.Options, given string) error {
 	c := &carrier{workDir: dir, in: o.In, out: o.Out, warn: func(text string) { fmt.Fprintln(o.Err, "mcpvisor: "+text) }}
 	c.bridge.roots.follow = given == ""
 	c.dial = func(ctx context.Context, dir string, began time.Time) (net.Conn, *bufio.Reader, []string, error) {
-		return client.Dial(ctx, client.Wish{Dir: dir, Began: began, Lookup: os.LookupEnv})
+		return client.Dial(ctx, client.Wish{Dir: dir, View: view, Began: began, Lookup: os.LookupEnv})
 	}
 	return c.carryUntilEnd(ctx)
 }

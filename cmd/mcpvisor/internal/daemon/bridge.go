@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"time"
@@ -55,6 +56,9 @@ func (d *daemon) serveBridge(ctx context.Context, b *bridgeConn, examine func(co
 	if err != nil {
 		return refuse(err)
 	}
+	if err := checkView(h.View, found); err != nil {
+		return refuse(err)
+	}
 	want := wantedVariables(found)
 	if err := client.WriteLine(b.Conn, client.Welcome{Protocol: client.Protocol, Version: supervisor.Version(), PID: os.Getpid(), Want: append(slices.Clone(want.all), pathVariable)}); err != nil {
 		return nil // the bridge has gone
@@ -70,7 +74,7 @@ func (d *daemon) serveBridge(ctx context.Context, b *bridgeConn, examine func(co
 		return refuse(err)
 	}
 	defer d.releaseHost(served)
-	if err := client.WriteLine(b.Conn, client.Welcome{Protocol: client.Protocol, Version: supervisor.Version(), PID: os.Getpid(), Ready: true, Notes: notes}); err != nil {
+	if err := client.WriteLine(b.Conn, client.Welcome{Protocol: client.Protocol, Version: supervisor.Version(), PID: os.Getpid(), Ready: true, Notes: notes, View: h.View}); err != nil {
 		return nil // the bridge has gone
 	}
 	if h.Action == client.ActionHold {
@@ -85,8 +89,27 @@ func (d *daemon) serveBridge(ctx context.Context, b *bridgeConn, examine func(co
 		return nil // the bridge looks for the next daemon
 	}
 	// An agent that goes, in whatever way, is no failure of the daemon.
-	_ = serve.Stdio(ctx, serve.Options{Service: served.gateway, Began: began}, serve.Principal{Name: audit.User()}, serve.Path{}, &drainReader{r: r}, b)
+	_ = serve.Stdio(ctx, serve.Options{Service: served.gateway, Began: began}, serve.Principal{Name: audit.User(), View: h.View}, serve.Path{}, &drainReader{r: r}, b)
 	return nil
+}
+
+// checkView refuses a view that the configuration does not have now.
+func checkView(name string, found discover.Configuration) error {
+	if name == "" {
+		return nil
+	}
+	if found.Gateway == nil || found.Gateway.Invalid != "" {
+		return fmt.Errorf("there is no view %q: the key gateway of the configuration is missing or broken; mcpvisor config check shows what it says",
+			messages.Line(name, 80))
+	}
+	if _, ok := found.Gateway.Views[name]; ok {
+		return nil
+	}
+	text := fmt.Sprintf("there is no view %q in the configuration", messages.Line(name, 80))
+	if near := messages.Nearest(name, slices.Collect(maps.Keys(found.Gateway.Views))); near != "" {
+		text += fmt.Sprintf("; did you mean %q?", near)
+	}
+	return errors.New(text)
 }
 
 // beganWaiting returns when the agent of a bridge began to wait, whose hello has come now; zero if it did not say.

@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -29,9 +28,7 @@ type host struct {
 	parts   []*part
 	gateway *gateway.Gateway
 	socket  *control.Server
-	journal *control.Journal
-	// stopJournal ends the writing of the journal, and waits for its last line.
-	stopJournal func()
+	journal *runningJournal
 
 	// users counts the bridges, and unused closes the host some time after the last one; the daemon's mu guards both.
 	users  int
@@ -178,7 +175,6 @@ func (d *daemon) closeHosts() {
 // start starts the project's own servers and whatever serves all of them. Without a control socket, because another process has it, the
 // host goes on: only the other commands do not find it.
 func (h *host) start(d *daemon) error {
-	h.stopJournal = func() {}
 	if err := h.parts[0].start(d); err != nil {
 		return err
 	}
@@ -194,10 +190,8 @@ func (h *host) start(d *daemon) error {
 	// Whoever reaches the socket is the user himself, and may sign in.
 	cfg := gateway.Config{Manager: own, Shared: shared, Prefix: h.namePrefix(), Questions: questions,
 		MaySignIn: func(string) bool { return true }}
-	if said := h.parts[0].setup.Gateway; said != nil {
-		cfg.Views = said.Views
-	}
 	h.gateway = gateway.New(cfg)
+	h.parts[0].views.addGateway(h.gateway)
 	if err := h.openControl(own, shared); err != nil {
 		d.reportFailure(err)
 	}
@@ -226,22 +220,8 @@ func (h *host) openControl(own *supervisor.Manager, shared []*supervisor.Manager
 		h.socket = nil
 		return err
 	}
-	if h.journal, err = control.OpenJournal(location.Journal); err != nil {
-		h.journal = nil
-		return err
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	written := make(chan struct{})
-	go func() {
-		defer close(written)
-		defer func() { _ = recover() }() // the journal is no reason to end the servers
-		_ = h.journal.Follow(ctx, own, local)
-	}()
-	h.stopJournal = func() {
-		stop()
-		<-written
-	}
-	return nil
+	h.journal, err = startJournal(location.Journal, own, local)
+	return err
 }
 
 // close ends the host, and the servers that no other one uses. The journal ends before the manager, with the servers as they were.
@@ -249,10 +229,9 @@ func (h *host) close(d *daemon) {
 	if h.socket != nil {
 		h.socket.Quiesce()
 	}
-	if h.stopJournal != nil {
-		h.stopJournal()
-	}
+	h.journal.stopWriting()
 	if h.gateway != nil {
+		h.parts[0].views.removeGateway(h.gateway)
 		h.gateway.Close()
 	}
 	d.leaveParts(h.parts)
@@ -260,9 +239,7 @@ func (h *host) close(d *daemon) {
 	if h.socket != nil {
 		errs = append(errs, h.socket.Close())
 	}
-	if h.journal != nil {
-		errs = append(errs, h.journal.Close())
-	}
+	errs = append(errs, h.journal.closeFile())
 	if err := errors.Join(errs...); err != nil {
 		d.reportFailure(err)
 	}

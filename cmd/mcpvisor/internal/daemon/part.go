@@ -9,6 +9,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/supervisor/config"
+	"github.com/mcpvisor/mcpvisor/supervisor/control"
 	"github.com/mcpvisor/mcpvisor/supervisor/discover"
 	"github.com/mcpvisor/mcpvisor/supervisor/gateway"
 )
@@ -32,6 +33,10 @@ type part struct {
 	questions *gateway.Questions
 	// hosts counts those that use the part; the daemon's mu guards it.
 	hosts int
+	// journal is that of the user's servers; a project's own stand in that of its host.
+	journal *runningJournal
+	// views are those of its files.
+	views followedViews
 }
 
 // userKey is the key of the part that has the user's servers; those with other values have it with a hash.
@@ -62,10 +67,28 @@ func (p *part) startServers(d *daemon) (err error) {
 		p.manager = nil
 		return err
 	}
-	if p.follower, err = supervisor.Follow(ctx, p.manager.Manager, supervisor.FollowOptions{Reading: &p.setup.Snapshot}); err != nil {
+	if p.key == userKey {
+		if err := p.startUserJournal(); err != nil {
+			d.reportFailure(err)
+		}
+	}
+	p.views.setGateway(d, p.setup.Gateway)
+	if p.follower, err = supervisor.Follow(ctx, p.manager.Manager, supervisor.FollowOptions{Reading: &p.setup.Snapshot,
+		OnReload: func(r supervisor.ReloadResult) { p.views.setGateway(d, r.Gateway) }}); err != nil {
 		d.reportFailure(fmt.Errorf("changed configuration files are not followed: %w", err))
 	}
 	return nil
+}
+
+// startUserJournal begins the journal of the user's servers. Those that have other values of variables for some agents have none: their names are
+// the same.
+func (p *part) startUserJournal() error {
+	location, err := control.LocationOf(p.setup.ProjectDir)
+	if err != nil {
+		return err
+	}
+	p.journal, err = startJournal(location.UserJournal, p.manager.Manager, control.LocalConfig{})
+	return err
 }
 
 // closeServers ends the servers.
@@ -76,7 +99,11 @@ func (p *part) closeServers() error {
 	if p.follower != nil {
 		p.follower.Close()
 	}
+	p.journal.stopWriting()
 	err := p.manager.CloseWithin(closeTime)
+	if closed := p.journal.closeFile(); err == nil {
+		err = closed
+	}
 	if flushed := p.setup.Pins.Flush(); err == nil {
 		err = flushed
 	}

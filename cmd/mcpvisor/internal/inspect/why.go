@@ -110,18 +110,31 @@ func (s serverHistory) lastFailure() messages.Status {
 	return st
 }
 
+// newestRun returns the newest run of a server that a journal knows: that of the project, or, for a server of the user's, that of the daemon.
+func newestRun(p *project.Project, server string) (newest control.PastRun, known bool) {
+	for _, path := range []string{p.ControlLocation.Journal, p.ControlLocation.UserJournal} {
+		if scope := p.Setup.Specs[server].Scope; path == p.ControlLocation.UserJournal && scope != messages.ScopeUser && scope != messages.ScopeManaged {
+			continue
+		}
+		// Lines that cannot be read are reported, and the others still tell.
+		records, err := control.ReadJournal(path)
+		if err != nil { // one that is not there has no error
+			p.Options.WarnFailure(err)
+		}
+		if past, ok := control.PastRunOf(records, server); ok && (!known || past.Started.After(newest.Started)) {
+			newest, known = past, true
+		}
+	}
+	return newest, known
+}
+
 // historyFromJournal returns what the journal of the last run says about a server; ok is false if an up runs now, or the
 // journal does not know the server.
 func historyFromJournal(p *project.Project, server string) (serverHistory, bool) {
 	if p.Up != nil || p.ControlLocation.Journal == "" {
 		return serverHistory{}, false
 	}
-	// Lines that cannot be read are reported, and the others still tell.
-	records, err := control.ReadJournal(p.ControlLocation.Journal)
-	if err != nil {
-		p.Options.WarnFailure(err)
-	}
-	past, ok := control.PastRunOf(records, server)
+	past, ok := newestRun(p, server)
 	if !ok {
 		return serverHistory{}, false
 	}

@@ -65,6 +65,9 @@ type Hello struct {
 	Action string `json:"action,omitempty"`
 	// Dir is the directory in which the agent works.
 	Dir string `json:"dir,omitempty"`
+	// View is the view of the configuration that the agent gets; empty means everything. A daemon confirms it in its last Welcome, because
+	// one that does not know views would show everything.
+	View string `json:"view,omitempty"`
 	// Waited is how long the agent has waited for its servers, in milliseconds: from the start of the bridge, or from the end of the
 	// daemon before. It is a duration, because a clock may be set meanwhile; 0 if the agent does not wait.
 	Waited int64 `json:"waited,omitempty"`
@@ -82,6 +85,8 @@ type Welcome struct {
 	// Ready says that messages may follow. Notes are for the person.
 	Ready bool     `json:"ready,omitempty"`
 	Notes []string `json:"notes,omitempty"`
+	// View is that of the hello.
+	View string `json:"view,omitempty"`
 	// Draining says that the daemon ends, so that another one can begin.
 	Draining bool `json:"draining,omitempty"`
 	// Replaced says that the other one is of a newer program.
@@ -155,7 +160,7 @@ func (d *dialer) introduce(conn net.Conn) (*bufio.Reader, []string, error) {
 	_ = conn.SetDeadline(time.Now().Add(GreetingTime)) // without it a dead daemon is noticed later
 	r := bufio.NewReaderSize(conn, 64<<10)
 	h := ownHello()
-	h.Action, h.Dir, h.Ends = d.action, d.dir, d.started
+	h.Action, h.Dir, h.View, h.Ends = d.action, d.dir, d.view, d.started
 	if !d.began.IsZero() {
 		h.Waited = max(time.Since(d.began).Milliseconds(), 1)
 	}
@@ -174,6 +179,11 @@ func (d *dialer) introduce(conn net.Conn) (*bufio.Reader, []string, error) {
 	}
 	if !answer.Ready {
 		return nil, nil, errors.New("the daemon does not say that it is ready")
+	}
+	if answer.View != d.view {
+		return nil, nil, &messages.Error{Op: "connect", Class: messages.ClassUnsupported,
+			Text: fmt.Sprintf("the daemon (process %d, version %s) knows no views", answer.PID, messages.Line(answer.Version, 40)),
+			Fix:  "end it with: mcpvisor down"}
 	}
 	_ = conn.SetDeadline(time.Time{})
 	return r, answer.Notes, nil

@@ -36,6 +36,8 @@ const (
 type Wish struct {
 	// Dir is the directory whose servers are wanted.
 	Dir string
+	// View is the view of the configuration that the agent gets; empty means everything.
+	View string
 	// Began is when the agent began to wait for them; zero if it does not wait.
 	Began time.Time
 	// Lookup gives the variables that the daemon asks for.
@@ -45,7 +47,7 @@ type Wish struct {
 // Dial connects to the daemon of this user, and starts a daemon if there is none. The reader has what the daemon sends; notes are for the
 // person.
 func Dial(ctx context.Context, w Wish) (conn net.Conn, r *bufio.Reader, notes []string, err error) {
-	d := dialer{action: ActionServe, dir: w.Dir, began: w.Began, lookup: w.Lookup, mayStart: true}
+	d := dialer{action: ActionServe, dir: w.Dir, view: w.View, began: w.Began, lookup: w.Lookup, mayStart: true}
 	return d.dial(ctx)
 }
 
@@ -61,9 +63,9 @@ func Hold(ctx context.Context, dir string, lookup func(string) (string, bool)) (
 
 // dialer finds a daemon for one purpose.
 type dialer struct {
-	action, dir string
-	began       time.Time
-	lookup      func(string) (string, bool)
+	action, dir, view string
+	began             time.Time
+	lookup            func(string) (string, bool)
 	// mayStart says that a daemon is started if there is none; started that this was done.
 	mayStart, started bool
 }
