@@ -24,6 +24,8 @@ var replayTotal atomic.Int64
 //
 // 2025-11-25, Resumability and Redelivery: "Servers MAY attach an id field to their SSE events … the ID MUST be globally unique across
 // all streams within that session". "The server MUST NOT replay messages that would have been delivered on a different stream."
+//
+// An answer that was plain JSON cannot be fetched: only events have ids, and an agent that has got none has nothing to name.
 type replayLog struct {
 	mu      sync.Mutex
 	streams int
