@@ -251,7 +251,11 @@ func TestATaskAsksAnAgentOfTheLegacyEra(t *testing.T) {
 			`"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"server-task-1"}}}`)
 		time.Sleep(time.Second)
 		contains(t, "its state", a.ask("tasks/get", taskID(id)), `"status":"input_required"`)
+		left := make(chan string, 1)
+		go func() { left <- a.ask("tasks/result", taskID(id)) }()
+		time.Sleep(time.Second) // the agent has the question
 		a.leave()
+		<-left
 		second := e.agent("a", "/mcp", `{"elicitation":{}}`)
 		go func() {
 			time.Sleep(time.Second)
