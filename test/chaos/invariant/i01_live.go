@@ -197,7 +197,8 @@ func (c *checker) listsOnlyDenied(server string, t time.Duration) bool {
 	return len(names[rev]) > 0 && slices.ContainsFunc(c.specVersionsIn(server, t, t), func(d specVersion) bool { return d.allowedTools(names[rev]) == "" })
 }
 
-// hasListedTools reports whether a server has sent lists until a time, and none of them was empty.
+// hasListedTools reports whether a server has sent lists until a time, one of them over its last connection, and none of them was empty.
+// Without a list of the last connection, the tools of the one before may have gone with its spec or its loss.
 func (c *checker) hasListedTools(server string, t time.Duration) (some bool) {
 	empty := map[int]bool{}
 	for _, i := range c.x.ServerEvents(server) {
@@ -206,6 +207,8 @@ func (c *checker) hasListedTools(server string, t time.Duration) (some bool) {
 			return some
 		case e.Kind == history.Changed:
 			empty[e.Rev] = len(e.Names) == 0
+		case e.Kind == history.Opened:
+			some = false
 		case e.Kind == history.Listed && empty[e.Rev]:
 			return false
 		case e.Kind == history.Listed:

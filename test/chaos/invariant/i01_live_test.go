@@ -48,6 +48,18 @@ func TestLiveLostAndCachedTools(t *testing.T) {
 			20s    - snapshot generation=3 entries=s1::0:0
 			60s    - closing
 		`},
+		{name: "a lazy server rests whose last connection has listed nothing", servers: []string{"s1 connect=lazy"}, want: invariant.Holds, story: listed + `
+			10s    s1 command command=1 method=respec
+			10s    s1 phase phase=pending step=closing epoch=2
+			10s    - snapshot generation=2 entries=s1::0:0
+			10s    s1 open conn=2
+			10s    s1 opened conn=2
+			10s    s1 phase phase=pending step=listing epoch=3
+			11s    s1 phase phase=connected epoch=3
+			11s    s1 done command=1 method=respec
+			20s    s1 phase phase=pending step=idle epoch=3
+			60s    - closing
+		`},
 		{name: "a lazy server without tools rests", servers: []string{"s1 connect=lazy"}, want: invariant.Holds, story: listed + `
 			10s    s1 phase phase=pending step=idle epoch=2
 			10s    - snapshot generation=2 entries=s1:cached:2:3:a
