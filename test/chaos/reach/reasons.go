@@ -91,6 +91,7 @@ var missedFiles = []fileReason{
 	{"supervisor/slog.go", "groups and levels that the manager does not log"},
 	{"supervisor/version.go", "reads how the program was built"},
 	{"supervisor/internal/refusal/refusal.go", "errors of the program's own types: supervisor/refusal_test.go"},
+	{"supervisor/internal/joined", "the gateway of a day has one manager: cmd/mcpvisor/daemon_shared_linux_test.go has several"},
 	{"supervisor/internal/actorsystem/system.go", "what the actor library logs of messages that reach nobody"},
 	{"supervisor/internal/auditor/auditor.go", "a disk that is full or slow: make audited"},
 	{"supervisor/restart/limits.go", "limits that are negative or missing: the plan refuses them"},
