@@ -298,12 +298,13 @@ func TestAProjectsServerWaitsForItsApproval(t *testing.T) {
 func TestAnUnreadableProjectFileIsTold(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t, "")
+	p.userServers(goodServer) // without another file that can be read, the daemon would refuse the directory
 	for range 2 {
 		if err := os.WriteFile(filepath.Join(p.dir, ".mcp.json"), []byte(`{"mcpServers": broken}`), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		a := p.agent()
-		a.ask("tools/list", `{}`)
+		a.awaits("tools/list", `{}`, `"good__echo"`)
 		a.ends()
 		if said := a.stderr.String(); !strings.Contains(said, ".mcp.json:1:16: ") {
 			t.Errorf("standard error: %s", said)
