@@ -199,7 +199,7 @@ func TestListsOfInstances(t *testing.T) {
 			}
 		}
 		for range 2 {
-			for _, p := range []serve.Principal{ann, bob} {
+			for _, p := range []serve.Principal{{}, ann, bob} { // one without a name sees what the server itself has
 				got := askGateway(t, g, p, serve.Path{}, "prompts/list", "{}")
 				if before := lists[p.Name]; before != nil && &before[0] != &got[0] {
 					t.Errorf("the list of %s was made anew", p.Name)
