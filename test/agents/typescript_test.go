@@ -73,9 +73,12 @@ func realServers(t *testing.T, folder string) map[string]struct {
 var answers = members{"elicitation": members{"action": "accept", "content": members{"name": "é", "check": true}},
 	"sampling": members{"role": "assistant", "model": "m", "content": members{"type": "text", "text": "sampled é"}}, "roots": members{"roots": []string{}}}
 
+// notSent is how the gateway says that a call has not left it.
+const notSent = `"mcpvisor/outcome":"not-sent"`
+
 // perform performs the steps and returns the replies; prefix is that of the names of tools and prompts. A gateway that has just started
 // lists what its servers had in their last run, or nothing, and notifies of the rest: so a list is asked for until it is that of want,
-// if there is one.
+// if there is one. And what it says not to have sent, because the server is still being connected, is asked for again.
 func perform(c *foreign, steps []step, prefix string, want []string) (replies []string) {
 	for i, s := range steps {
 		m := members{}
@@ -90,10 +93,11 @@ func perform(c *foreign, steps []step, prefix string, want []string) (replies []
 			m["params"] = members{"ref": members{"type": ref["type"], "name": prefix + ref["name"].(string)}, "argument": params["argument"]}
 		}
 		reply := plain(c.t, c.text(s.do, m), prefix)
-		if s.do == "list" && want != nil {
-			for deadline := time.Now().Add(patience); reply != want[i] && time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
-				reply = plain(c.t, c.text(s.do, m), prefix)
-			}
+		retry := func() bool {
+			return want != nil && (s.do == "list" && reply != want[i] || strings.Contains(reply, notSent))
+		}
+		for deadline := time.Now().Add(patience); retry() && time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+			reply = plain(c.t, c.text(s.do, m), prefix)
 		}
 		replies = append(replies, reply)
 	}
