@@ -2,6 +2,7 @@ package invariant_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/mcpvisor/mcpvisor/test/chaos/invariant"
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
@@ -58,6 +59,14 @@ const ofOneServer = `
 `
 
 func TestAgentsAreAnswered(t *testing.T) {
+	brief := func(p *scenario.Plan) {
+		p.Servers[0].CallTimeout, p.Servers[0].MaxCallTimeout = time.Second, time.Second
+	}
+	const oneCall = `
+		1s - joined agent=agent-1 by=anna epoch=1 name=legacy_lines
+		2s - asked agent=agent-1 by=anna epoch=1 id=1 method=tools/call about=a1-1
+		2s s1 call call=a1-1 tool=write agent=agent-1 by=anna
+	`
 	runCases(t, "I25", []storyCase{
 		{name: "one answer each", want: invariant.Holds, story: joinedAgents + `
 			4s - replied agent=agent-1 by=anna epoch=1 id=1 method=tools/call about=a1-1
@@ -75,6 +84,12 @@ func TestAgentsAreAnswered(t *testing.T) {
 			4m - replied agent=agent-1 by=anna epoch=1 id=2 method=tools/list name=taken-back
 			4m - parted agent=agent-1 by=anna epoch=1
 			9m - closing`},
+		{name: "a call that was given up, and its session ends soon after its time", want: invariant.Holds, plan: brief, story: oneCall + `
+			2.1s s1 left call=a1-1 tool=write agent=agent-1
+			2.1s s1 end call=a1-1 tool=write outcome=unknown class=canceled agent=agent-1
+			9s - parted agent=agent-1 by=anna epoch=1`},
+		{name: "a call that was not given up, and its session ends soon after its time", want: invariant.Violated, why: "has no answer", plan: brief, story: oneCall + `
+			9s - parted agent=agent-1 by=anna epoch=1`},
 		{name: "an answer after its time", want: invariant.Violated, why: "was answered only at 4m0s", story: joinedAgents + `
 			3s - asked agent=agent-1 by=anna epoch=1 id=2 method=tools/list
 			4s - replied agent=agent-1 by=anna epoch=1 id=1 method=tools/call about=a1-1
