@@ -499,6 +499,7 @@ func TestStdioServesBothEras(t *testing.T) {
 		`nonsense`,
 		strings.Repeat("x", 3000),
 		`{"jsonrpc":"2.0","id":5,"method":"ping"}`,
+		`{"jsonrpc":"2.0","id":6,"method":"nothing"}`,
 	}, "\n") + "\n"
 	var out strings.Builder
 	if err := Stdio(t.Context(), Options{Service: v, MaxBody: 2000}, Principal{}, Path{}, strings.NewReader(lines), &out); err != nil {
@@ -507,12 +508,13 @@ func TestStdioServesBothEras(t *testing.T) {
 	for _, want := range []string{
 		`"id":1,"result":{"resultType":"complete","supportedVersions"`, `"id":2,"error":{"code":-32600`, `"id":0,"result":{"protocolVersion":"2025-11-25"`,
 		`"id":3,"result":{"got":{}}`, `"id":4,"result":{"resultType":"complete","got"`, `"id":null,"error":{"code":-32700`, `"id":null,"error":{"code":-32600`, `"id":5,"result":{}`,
+		`"id":6,"error":{"code":-32601`,
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%s is missing in\n%s", want, out.String())
 		}
 	}
-	if n := strings.Count(out.String(), "\n"); n != 8 || v.closed != 1 {
+	if n := strings.Count(out.String(), "\n"); n != 9 || v.closed != 1 {
 		t.Errorf("%d lines, %d sessions closed", n, v.closed)
 	}
 }
@@ -534,10 +536,12 @@ func TestStdioCancels(t *testing.T) {
 			t.Errorf("got %s", answers.Text())
 		}
 	}
+	go func() { _, _ = io.Copy(io.Discard, from) }() // ends with the pipe; nothing should come
 	agent.Close()
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
+	_ = out.Close()
 }
 
 // Otherwise a program that is told to end would stay, with all of its servers, as long as its agent does not read.
