@@ -43,7 +43,9 @@ func TestTheReadmeIsADoor(t *testing.T) {
 // TestLinksOfPagesLeadSomewhere checks that the target of every link exists, and its heading if the link names one.
 func TestLinksOfPagesLeadSomewhere(t *testing.T) {
 	link := regexp.MustCompile(`\]\(([^)#\s]*)(#[^)\s]+)?\)`)
+	code := regexp.MustCompile("(?ms)^```.*?^```") // an index of a generic function looks like a link
 	for name, text := range pages(t) {
+		text = code.ReplaceAllString(text, "")
 		for _, found := range link.FindAllStringSubmatch(text, -1) {
 			if strings.Contains(found[1], ":") {
 				continue

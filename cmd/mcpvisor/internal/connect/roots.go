@@ -128,9 +128,14 @@ func directoryOf(uri string) (string, bool) {
 	return filepath.Clean(path), true
 }
 
-// allCapabilities is what an agent is told whose roots may lead to other servers: it is told once.
-const allCapabilities = `{"tools":{"listChanged":true},"resources":{"listChanged":true,"subscribe":true},"prompts":{"listChanged":true},` +
-	`"completions":{},"logging":{}}`
+// allCapabilities is what an agent is told whose roots may lead to other servers: it is told once. taskCapabilities are among it since
+// tasksSince, unless the daemon says more of tasks.
+const (
+	allCapabilities = `"tools":{"listChanged":true},"resources":{"listChanged":true,"subscribe":true},"prompts":{"listChanged":true},` +
+		`"completions":{},"logging":{}`
+	taskCapabilities = `{"cancel":{},"requests":{"tools":{"call":{}}}}`
+	tasksSince       = "2025-11-25"
+)
 
 // withAllCapabilities returns the answer to the handshake of an agent whose roots choose the directory. Of servers that have not started
 // the gateway says the same.
@@ -138,8 +143,18 @@ func (b *bridge) withAllCapabilities(line []byte) []byte {
 	if !b.answered || !b.hasRoots() {
 		return line
 	}
-	b.capabilities = []byte(allCapabilities)
 	return withMember(line, "result", func(result []byte) []byte {
-		return withMember(result, "capabilities", func([]byte) []byte { return []byte(allCapabilities) })
+		return withMember(result, "capabilities", func(own []byte) []byte {
+			b.capabilities = []byte("{" + allCapabilities)
+			if version, _ := rawjson.Text(rawjson.Member(result, "protocolVersion")); version >= tasksSince {
+				tasks := rawjson.Member(own, "tasks")
+				if !rawjson.IsObject(tasks) {
+					tasks = []byte(taskCapabilities)
+				}
+				b.capabilities = append(append(b.capabilities, `,"tasks":`...), tasks...)
+			}
+			b.capabilities = append(b.capabilities, '}')
+			return b.capabilities
+		})
 	})
 }
