@@ -60,6 +60,40 @@ func TestWhatAServerDemandsInTheHandshakeIsHeard(t *testing.T) {
 	}
 }
 
+// TestADemandBesideASilentQuestionIsHeard: a server that leaves server/discover unanswered and asks for credentials, or for patience, when
+// it is asked initialize, ends the handshake with that. It ended with the time of the connection, as a server that is only silent.
+func TestADemandBesideASilentQuestionIsHeard(t *testing.T) {
+	for class, demand := range map[messages.Class]*transports.Error{
+		messages.ClassUnauthorized: {Class: messages.ClassUnauthorized, Status: 401, Text: "it wants credentials"},
+		messages.ClassThrottled:    {Class: messages.ClassThrottled, Status: 429, RetryAfter: 4 * time.Second, Text: "it asks to wait"},
+	} {
+		for _, first := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				w := &wire{kind: messages.HTTP}
+				w.onSend = func(_ context.Context, m transports.Message) (transports.Delivery, error) {
+					if m.Method == "initialize" {
+						return transports.Written, demand
+					}
+					return transports.Written, nil
+				}
+				s, err := session.Dial(t.Context(), w, session.Config{InitializeFirst: first})
+				if err != nil {
+					t.Fatal(err)
+				}
+				ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
+				defer stop()
+				began := time.Now()
+				_, err = s.Handshake(ctx)
+				if took := time.Since(began); messages.ClassOf(err) != class || took > 2*time.Second {
+					t.Errorf("%s, initialize first %v: %v after %v", class, first, err, took)
+				}
+				_ = s.Close(context.Background())
+				<-s.Released()
+			})
+		}
+	}
+}
+
 // TestRootsThatCannotBeToldAreRefused: a server that asks for the roots gets an error if the handler fails, and not
 // an empty list.
 func TestRootsThatCannotBeToldAreRefused(t *testing.T) {

@@ -112,11 +112,14 @@ func (s *Session) probeEra(ctx context.Context) (info Info, serverAsked bool, fa
 				return func() {
 					// An initialize before server/discover does not count: every server of the legacy era must survive it.
 					raw, initErr, serverAsked = body, e, serverAsked || q.Discover != era.Unasked
-					if q.Initialize = era.Accepted; e != nil {
-						q.Initialize = era.Refused
-					} else {
-						q.Overdue = false
+					switch {
+					case e == nil:
+						q.Initialize, q.Overdue = era.Accepted, false
 						timer.Reset(s.cfg.ProbeWait)
+					case era.WantsAuthOrDelay(e):
+						q.Initialize = era.Final
+					default:
+						q.Initialize = era.Refused
 					}
 				}
 			})

@@ -62,7 +62,8 @@ const (
 	Accepted
 	// Refused: the server refused initialize; or its answer to server/discover is not one of a modern server.
 	Refused
-	// Final: the answer to server/discover leaves nothing to ask. The handshake fails with it.
+	// Final: the answer leaves nothing to ask, and the handshake fails with it. To initialize it is one that asks for credentials, or for
+	// patience: server/discover, which may stay without an answer, would get the same.
 	Final
 )
 
@@ -95,7 +96,7 @@ func (q Probe) NextStep() Step {
 		return StepDiscover
 	case Accepted:
 		// A modern server: the legacy era is the better choice only if it speaks both and keeps its session.
-		if !q.SpeaksBoth || !q.KeepsSession || q.Initialize == Refused {
+		if !q.SpeaksBoth || !q.KeepsSession || q.Initialize == Refused || q.Initialize == Final {
 			return StepUseModern
 		}
 		return q.legacyStep()
@@ -120,7 +121,9 @@ func (q Probe) NextStep() Step {
 		case !q.Pinging && (q.Pings == 0 || q.ProbeWaitPassed):
 			return StepPing
 		}
-	case Pending, Refused, Final:
+	case Final:
+		return StepGiveUp
+	case Pending, Refused:
 	}
 	return StepWait
 }
@@ -132,9 +135,9 @@ func (q Probe) legacyStep() Step {
 		return StepInitialize
 	case Accepted:
 		return StepUseLegacy
-	case Refused:
+	case Refused, Final:
 		return StepGiveUp
-	case Pending, Final:
+	case Pending:
 	}
 	return StepWait
 }
