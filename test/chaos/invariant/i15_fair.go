@@ -55,8 +55,11 @@ var fairnessCheck = newCheck("I15", "healthy servers are served as before",
 				before[alike] = append(before[alike], latencySample{took, call.Ends[0]})
 			case begin.T >= first && begin.T < last:
 				during[alike] = append(during[alike], latencySample{took, call.Ends[0]})
-				// A caller with a shorter deadline than a healthy server needs fails at the best of times.
-				hasty := begin.Deadline > 0 && begin.Deadline-begin.T < 2*c.serverSpec(call.Server).Latency+callerMargin
+				// A caller with a shorter deadline than a healthy server needs fails at the best of times. The call of an agent has no
+				// deadline of its own, and still the call timeout of its server.
+				server := c.serverSpec(call.Server)
+				needs := 2*server.Latency + callerMargin
+				hasty := begin.Deadline > 0 && begin.Deadline-begin.T < needs || server.CallTimeout > 0 && server.CallTimeout < needs
 				if !hasty && end.Outcome != messages.OutcomeResult && end.Outcome != messages.OutcomeToolError {
 					c.judged++
 					c.reportViolation(call.Server, call.Ends[0], []int{call.Begin}, "Call %s to %s, which was well, ended with %s (%s) at %s while others "+

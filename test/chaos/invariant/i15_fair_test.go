@@ -68,6 +68,13 @@ func TestHealthyServersAreServedAsBefore(t *testing.T) {
 			1100s  s2 call call=x tool=read
 			1100s  s2 end call=x tool=read outcome=unknown class=timeout
 		`},
+		{name: "the call timeout of the server is shorter than its answers take", servers: two, want: invariant.Holds, plan: func(p *scenario.Plan) {
+			faulty(p)
+			p.Servers[0].Latency, p.Servers[0].CallTimeout = time.Second, time.Second
+		}, story: callStory(300, 4*ms, 4*ms) + `
+			1100s  s1 call call=x tool=read
+			1101s  s1 end call=x tool=read outcome=unknown class=timeout
+		`},
 		{name: "who gives no time gets no answer", servers: two, plan: faulty, want: invariant.Holds, story: callStory(300, 4*ms, 4*ms) + `
 			1100s  s1 call call=x tool=read deadline=1100.05s
 			1100.05s s1 end call=x tool=read outcome=unknown class=timeout

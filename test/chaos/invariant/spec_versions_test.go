@@ -107,6 +107,42 @@ func TestASetWithTheSameServer(t *testing.T) {
 	})
 }
 
+// TestAFilterOfAServerWithoutItsList: one that offers more than tools may be connected before its list could be read, and shows no tool then.
+func TestAFilterOfAServerWithoutItsList(t *testing.T) {
+	offers := func(p *scenario.Plan) {
+		withAdjusts(adjustParams{"deny": ""})(p)
+		p.Servers[0].Offers = true
+		p.Commands = append(p.Commands, scenario.PlannedCommand{ID: 5, Do: "adjust", Server: "s1", With: adjustParams{"deny": "write"}})
+	}
+	story := func(page string) string {
+		return `
+			0s     s1 open conn=1
+			0s     s1 changed rev=1 hash=aa names=read,put,write
+			10ms   s1 received conn=1 method=tools/list id=1
+			20ms   s1 listed conn=1 rev=1
+			20ms   s1 answered conn=1 method=tools/list id=1
+			30ms   -  snapshot generation=1 entries=s1:live:2:3:aa:put+read+write
+			30ms   s1 phase phase=connected epoch=2
+			2s     s1 down conn=1
+			2s     s1 phase phase=pending step=restarting epoch=2 class=exited
+			2s     -  snapshot generation=2 entries=s1:lost:2:3:aa:put+read+write
+			3s     s1 open conn=2
+			3.1s   s1 received conn=2 method=tools/list id=2
+			` + page + `
+			3.2s   s1 answered conn=2 method=tools/list id=2
+			3.2s   -  snapshot generation=3 entries=s1::0:0
+			3.2s   s1 phase phase=connected epoch=3
+			10s    s1 command command=1 method=adjust
+			10s    s1 done command=1 method=adjust
+			60s    -  closing`
+	}
+	runCases(t, "I14", []storyCase{
+		{name: "the last page never came, as on seed 9710433", plan: offers, want: invariant.Holds, story: story("")},
+		{name: "the list has come", plan: offers, want: invariant.Violated, why: "has 3 tools", story: story("3.2s   s1 listed conn=2 rev=1")},
+		{name: "nothing is asked", want: invariant.Inconclusive, story: "1s s1 open conn=1"},
+	})
+}
+
 func TestAdjustedFilter(t *testing.T) {
 	denies := withAdjusts(adjustParams{"deny": "write"}, adjustParams{"deny": ""})
 	runCases(t, "I14", []storyCase{
@@ -114,6 +150,10 @@ func TestAdjustedFilter(t *testing.T) {
 			10s    -  snapshot generation=2 entries=s1:live:2:2:bb:put+read
 			60s    -  closing`},
 		{name: "what is denied stays", plan: denies, want: invariant.Violated, why: "denied the tools \"write\"", story: adjustedUp + `
+			60s    -  closing`},
+		{name: "what is denied goes when the registry has a successor, as on seed 9711400", plan: denies, want: invariant.Holds, story: adjustedUp + `
+			10s    -  fault-on fault=-1 name=broken-actor
+			11s    -  snapshot generation=2 entries=s1:live:2:2:bb:put+read
 			60s    -  closing`},
 		{name: "what is denied no more comes back", plan: denies, want: invariant.Holds, story: adjustedUp + `
 			10s    -  snapshot generation=2 entries=s1:live:2:2:bb:put+read
