@@ -237,6 +237,14 @@ func TestNothingIsKeptOfAgents(t *testing.T) {
 		{name: "nobody ends it", plan: offers, want: invariant.Violated, why: "was not asked by 15s to end the subscription", story: watched + `
 			5s - parted agent=agent-1 by=anna epoch=1
 			1m - closing`},
+		{name: "who was refused has not watched, as on seed 9741019", plan: offers, want: invariant.Holds, story: watched + `
+			5s - parted agent=agent-1 by=anna epoch=1
+			8s s1 command command=1 method=disable
+			30s - joined agent=agent-2 by=ben epoch=1
+			31s - asked agent=agent-2 by=ben epoch=1 id=1 method=resources/subscribe about=chaos://s1/one
+			31s - replied agent=agent-2 by=ben epoch=1 id=1 method=resources/subscribe code=-32603
+			35s - parted agent=agent-2 by=ben epoch=1
+			2m - closing`},
 		{name: "a second agent is a second subscription", plan: offers, want: invariant.Violated, why: "to watch what it had been asked to watch", story: watched + `
 			5s s1 received conn=1 method=resources/subscribe id=2
 			6s - parted agent=agent-1 by=anna epoch=1`},

@@ -1,6 +1,7 @@
 package invariant
 
 import (
+	"slices"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -105,7 +106,7 @@ func (c *checker) lastWatch(uri string, sessions []*agentSession) (last time.Dur
 		end := time.Duration(-1)
 		for _, i := range s.events {
 			switch e := c.x.Event(i); {
-			case e.About != uri || e.Kind != history.Asked:
+			case e.About != uri || e.Kind != history.Asked || c.wasRefused(s, e):
 			case e.Method == "resources/subscribe" || e.Method == "subscriptions/listen":
 				end = s.end(c)
 			case e.Method == "resources/unsubscribe" && e.T < end:
@@ -115,6 +116,14 @@ func (c *checker) lastWatch(uri string, sessions []*agentSession) (last time.Dur
 		last = max(last, end)
 	}
 	return last
+}
+
+// wasRefused reports whether a request of an agent was answered with an error: then it has changed nothing.
+func (c *checker) wasRefused(s *agentSession, asked *history.Event) bool {
+	return slices.ContainsFunc(s.events, func(i int) bool {
+		e := c.x.Event(i)
+		return e.Kind == history.Replied && e.ID == asked.ID && e.Code != 0
+	})
 }
 
 // wasCommanded reports whether the owner gave a command about a server between two times.
