@@ -26,12 +26,14 @@ type testActor struct {
 	m        *supervisor.Manager
 	pid      *actor.PID
 	replies  chan proto.Message
-	received chan string // the methods of what servers asked
+	events   chan *messages.WatchEvent // beside the replies: an event may come between a command and its reply
+	received chan string               // the methods of what servers asked
 }
 
 func newTestActor(t *testing.T, m *supervisor.Manager) *testActor {
 	t.Helper()
-	a := &testActor{t: t, m: m, replies: make(chan proto.Message, 1000), received: make(chan string, 100)}
+	a := &testActor{t: t, m: m, replies: make(chan proto.Message, 1000), events: make(chan *messages.WatchEvent, 1000),
+		received: make(chan string, 100)}
 	a.pid = m.System().Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return a }))
 	return a
 }
@@ -48,6 +50,8 @@ func (a *testActor) Receive(c actor.Context) {
 			answer = `{"roots":[{"uri":"file:///of/an/actor"}]}`
 		}
 		c.Send(a.m.PID(), &messages.ServerRequestReply{RequestId: msg.GetRequestId(), Result: []byte(answer)})
+	case *messages.WatchEvent:
+		a.events <- msg
 	case proto.Message:
 		a.replies <- msg
 	}
@@ -56,24 +60,25 @@ func (a *testActor) Receive(c actor.Context) {
 func (a *testActor) sendCommand(msg proto.Message) proto.Message {
 	a.t.Helper()
 	a.m.System().Root.RequestWithCustomSender(a.m.PID(), msg, a.pid)
-	return a.nextMessage()
+	return receiveWithin(a.t, a.replies)
 }
 
-func (a *testActor) nextMessage() proto.Message {
-	a.t.Helper()
+func receiveWithin[T any](t *testing.T, from <-chan T) T {
+	t.Helper()
 	select {
-	case msg := <-a.replies:
+	case msg := <-from:
 		return msg
 	case <-time.After(bound):
-		a.t.Fatal("no message came")
-		return nil
+		t.Fatal("no message came")
+		panic("unreachable")
 	}
 }
 
 func (a *testActor) mustSucceed(msg proto.Message) {
 	a.t.Helper()
-	if d, ok := a.sendCommand(msg).(*messages.Done); !ok || d.GetFailure() != nil {
-		a.t.Fatalf("%T: %v", msg, d)
+	reply := a.sendCommand(msg)
+	if d, ok := reply.(*messages.Done); !ok || d.GetFailure() != nil {
+		a.t.Fatalf("%T: %T %v", msg, reply, reply)
 	}
 }
 
@@ -153,8 +158,8 @@ func TestMessagesReachEverythingThatServersOfferAndAsk(t *testing.T) {
 	a.mustSucceed(&messages.Watch{})
 	a.mustSucceed(&messages.SubscribeResource{Server: "modern", Uri: "test://watched-resource"})
 	for {
-		e, ok := a.nextMessage().(*messages.WatchEvent)
-		if ok && e.GetKind() == string(messages.EventResourceUpdated) && e.GetServer() == "modern" {
+		e := receiveWithin(t, a.events)
+		if e.GetKind() == string(messages.EventResourceUpdated) && e.GetServer() == "modern" {
 			break
 		}
 	}
