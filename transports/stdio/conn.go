@@ -84,7 +84,7 @@ func newConnection(cfg *Config, p *process.Process, sink transports.Sink) (trans
 		c.releaseGuard = cfg.Guard.Watch(p.PID())
 	}
 	c.lines = lines.Splitter{
-		Limit: cfg.MaxMessage, EndlessSize: lines.EndlessLine, Overlap: r.CutOverlap(),
+		Limit: cfg.MaxMessage, EndlessSize: lines.EndlessLine(cfg.MaxMessage), Overlap: r.CutOverlap(),
 		Reservation: incoming.Reservation{Share: cfg.Share, ConnEnded: c.skipPauses},
 		OnMessage:   c.onMessage, OnOversized: func(over *incoming.Oversized) { incoming.ReportDiscarded(sink, over) }, OnNoise: c.onNoise,
 	}

@@ -55,7 +55,7 @@ func newConnection(t *Transport, sink transports.Sink) *connection {
 		limit = defaultMaxMessage
 	}
 	c.lines = lines.Splitter{
-		Limit: limit, EndlessSize: lines.EndlessLine, Overlap: c.redactor.CutOverlap(),
+		Limit: limit, EndlessSize: lines.EndlessLine(limit), Overlap: c.redactor.CutOverlap(),
 		Reservation: incoming.Reservation{Share: t.Share, ConnEnded: c.lifetime.Ctx.Done()},
 		OnMessage:   sink.Message, OnNoise: c.onNoise,
 		OnOversized: func(over *incoming.Oversized) { incoming.ReportDiscarded(sink, over) },

@@ -29,7 +29,7 @@ func (k *sinkLog) Down(error)   {}
 // receivers are the ways in which a message of n bytes is received.
 var receivers = map[string]func(n int, h incoming.Reservation, to *sinkLog){
 	"lines": func(n int, h incoming.Reservation, to *sinkLog) {
-		l := &Splitter{Limit: 64 << 20, EndlessSize: EndlessLine, Reservation: h, OnMessage: to.Message, OnNoise: to.Noise,
+		l := &Splitter{Limit: 64 << 20, EndlessSize: EndlessLine(64 << 20), Reservation: h, OnMessage: to.Message, OnNoise: to.Noise,
 			OnOversized: func(o *incoming.Oversized) { incoming.ReportDiscarded(to, o) }}
 		for piece := range slices.Chunk([]byte(jsonObject(n)), 60<<10) {
 			l.Feed(piece)

@@ -1,7 +1,7 @@
 // Package lines cuts the output of a child into messages, noise and lines that are too long, with bounded memory whatever the child
 // writes. Package stdio feeds a [Splitter] with what it reads.
 //
-//	s := &lines.Splitter{Limit: limit, EndlessSize: lines.EndlessLine, OnMessage: …, OnOversized: …, OnNoise: …}
+//	s := &lines.Splitter{Limit: limit, EndlessSize: lines.EndlessLine(limit), OnMessage: …, OnOversized: …, OnNoise: …}
 //	for s.Feed(piece) { … }   // false: the line at hand will not end
 //	s.EndStream()
 //
@@ -26,19 +26,29 @@ package lines
 import (
 	"bytes"
 	"encoding/json"
+	"math"
 	"sync"
 
 	"github.com/mcpvisor/mcpvisor/transports/internal/incoming"
 )
 
 const (
-	// EndlessLine is the length at which a line is given up as one that never ends. Dropping bytes costs nothing but time, so
-	// that the bound is above anything that a broken tool has been seen to print (1 GiB).
-	EndlessLine = 2 << 30
+	// endlessTimes and endlessLeast say how long a line may be, as [EndlessLine] tells.
+	endlessTimes = 128
+	endlessLeast = 128 << 20
 	// linePieceSize is the number of bytes of a long line in one buffer. Buffers are pooled for the next long line, of any
 	// connection.
 	linePieceSize = 1 << 20
 )
+
+// EndlessLine returns the length at which a line is given up as one that never ends, where a message may have limit bytes. Dropping
+// bytes costs nothing but time, so that with the usual 16 MiB it is above anything that a broken tool has been seen to print (1 GiB).
+func EndlessLine(limit int64) int64 {
+	if limit > math.MaxInt64/endlessTimes {
+		return math.MaxInt64
+	}
+	return max(endlessTimes*limit, endlessLeast)
+}
 
 // Splitter cuts a child's output into messages. Its reader feeds it pieces of any size; where they are cut makes no difference. A
 // line whose first character is { or [ is a message; an empty line is nothing; any other line is noise, and so is a message that

@@ -3,6 +3,7 @@ package lines
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"runtime"
 	"strings"
 	"testing"
@@ -15,7 +16,7 @@ type splitterLog struct{ log []string }
 
 func (h *splitterLog) lines(limit int64) *Splitter {
 	return &Splitter{
-		Limit: limit, EndlessSize: EndlessLine,
+		Limit: limit, EndlessSize: EndlessLine(limit),
 		OnMessage: func(b []byte) { h.log = append(h.log, "message "+string(b)) },
 		OnOversized: func(o *incoming.Oversized) {
 			h.log = append(h.log, fmt.Sprintf("large %q %q %d", o.Head, o.Tail, o.Size))
@@ -108,6 +109,16 @@ func TestEndlessLineIsGivenUp(t *testing.T) {
 	}
 }
 
+// What a message may have is never too long for a line, however much that is.
+func TestEndlessLineFollowsTheLimit(t *testing.T) {
+	for limit, want := range map[int64]int64{1 << 10: 128 << 20, 16 << 20: 2 << 30, 4 << 30: 512 << 30, 1 << 40: 128 << 40,
+		math.MaxInt64: math.MaxInt64} {
+		if got := EndlessLine(limit); got != want {
+			t.Errorf("with messages of %d bytes a line is endless at %d, want %d", limit, got, want)
+		}
+	}
+}
+
 // A line without an end must not gather in memory: this one is a thousand times the limit.
 func TestLongLinesNeedLittleMemory(t *testing.T) {
 	const limit = 64 << 10
@@ -155,7 +166,7 @@ func TestLinesOfSeveralBuffers(t *testing.T) {
 			var body []byte
 			var size int64
 			l := &Splitter{
-				Limit: limit, EndlessSize: EndlessLine,
+				Limit: limit, EndlessSize: EndlessLine(limit),
 				OnMessage: func(b []byte) { got, body = append(got, "message"), append(body, b...) },
 				OnOversized: func(o *incoming.Oversized) {
 					if !bytes.Equal(o.Head, line[:incoming.KeptEndSize]) || !bytes.Equal(o.Tail, line[len(line)-incoming.KeptEndSize:]) {
