@@ -346,13 +346,15 @@ func TestMisbehavingServersAreUsedAsFarAsTheyCanBe(t *testing.T) {
 		"odd-lines", "odd-answers", "late-answers", "progress-forever", "hostile-text", "long-names", "bad-results",
 		"list-feedback",
 		"flood", "endless-line", "closes-stdout", "stops-reading", "exits-after-list", "ignores-signals"} {
-		specs[kind] = changeSpec(fixtureSpec(kind), func(s *supervisor.Spec) { s.StopGrace, s.CallTimeout = toDuration(0.5), toDuration(2) })
-		if kind == "endless-line" {
-			specs[kind] = changeSpec(specs[kind], func(s *supervisor.Spec) { s.MaxMessage = 1 << 20 })
-		}
-		if kind == "huge-line" { // 32 MiB take their time on a busy machine, and their end is no deadline's
-			specs[kind] = changeSpec(specs[kind], func(s *supervisor.Spec) { s.CallTimeout = 0 })
-		}
+		specs[kind] = changeSpec(fixtureSpec(kind), func(s *supervisor.Spec) {
+			s.StopGrace = toDuration(0.5)
+			switch kind {
+			case "hangs-on-call", "progress-forever": // the end of no other call is its deadline's
+				s.CallTimeout, s.MaxCallTimeout = toDuration(5), toDuration(10)
+			case "endless-line":
+				s.MaxMessage = 1 << 20 // of 16 MiB, 2 GiB are read before the line is said to have no end
+			}
+		})
 	}
 	m := startManager(t, supervisor.Config{Servers: specs})
 	usable := []string{"noise", "bad-schemas", "duplicates", "stderr-flood", "hangs-on-call", "huge-line", "odd-lines",

@@ -34,8 +34,9 @@ func checkLeaks(t *testing.T) {
 		})
 		eventually(t, "what this program played has ended", func() bool { return len(roleProcesses(t)) <= roles })
 		eventually(t, "file descriptors are back at the baseline", func() bool { return openDescriptors(t) <= descriptors })
-		if err := goleak.Find(goroutines); err != nil {
-			t.Errorf("goroutines are left: %v", err)
+		var left error
+		if !isEventually(bound, func() bool { left = goleak.Find(goroutines); return left == nil }) {
+			t.Errorf("goroutines are left: %v", left)
 		}
 	})
 }

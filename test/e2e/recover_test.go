@@ -307,10 +307,10 @@ func TestALostSessionCostsOneNewSessionAndNoCall(t *testing.T) {
 	}})
 	awaitConnected(t, m, "far")
 	for i := range 2 { // a third one within a minute waits longer than a call does
-		h := fresh()
-		now.Store(&h)
 		const callers = 4
 		ran, opened := executions.Load(), initializations.Load()
+		h := fresh()
+		now.Store(&h)
 		answered := make(chan error, callers)
 		for range callers {
 			go func() {

@@ -72,6 +72,7 @@ func TestAConnectorIsReachedThroughItsProxy(t *testing.T) {
 		t.Errorf("its status is %s", st)
 	}
 	checkText(t, m, "connector", "header", object{"name": "X-Mcp-Connector-Id"}, "mcpsrv_01")
+	eventually(t, "the one without an id has failed", func() bool { return statusOf(t, m, "nameless").Status == messages.Failed })
 	if st := statusOf(t, m, "nameless"); st.Class != messages.ClassConfig || !containsWords(st.Error, "id of its connector") {
 		t.Errorf("without an id it is %s (%s): %s", st.Status, st.Class, st.Error)
 	}
@@ -150,9 +151,9 @@ func TestTLSFromTheConfiguration(t *testing.T) {
 	for name, want := range map[string]string{"http": "alice", "twin": "alice", "proxy": "alice", "bob": "bob"} {
 		checkText(t, m, name, "header", object{"name": "X-Client"}, want)
 	}
-	eventually(t, "those who cannot be let in have failed", func() bool {
-		return statusOf(t, m, "nobody").Status == messages.Failed && statusOf(t, m, "stranger").Status == messages.Failed
-	})
+	for _, name := range []string{"nobody", "stranger", "lost"} {
+		eventually(t, name+" has failed", func() bool { return statusOf(t, m, name).Status == messages.Failed })
+	}
 	// With TLS 1.3 a client learns late that it lacks a certificate: the end may overtake the reason.
 	if st := statusOf(t, m, "nobody"); !containsWords(st.Error, "tls.certFile") && !containsWords(st.Error, "broke the connection") {
 		t.Errorf("without a certificate: %s", st.Error)

@@ -27,7 +27,7 @@ func TestEachOfTheFiveStates(t *testing.T) {
 		"failed": {Command: "/no/such/program", Args: []string{"--token", secret}},
 		"needs-auth": {Type: messages.HTTP, URL: locked + "/mcp?key=" + secret,
 			Headers: map[string]string{"Authorization": "Bearer " + secret}},
-		"pending":  changeSpec(fixtureSpec("silent"), func(s *supervisor.Spec) { s.StopGrace = toDuration(0.5) }),
+		"pending":  changeSpec(fixtureSpec("silent"), func(s *supervisor.Spec) { s.StopGrace, s.ConnectTimeout = toDuration(0.5), toDuration(600) }),
 		"disabled": changeSpec(fixtureSpec("good"), func(s *supervisor.Spec) { s.Disabled = true }),
 	}
 	m := startManager(t, supervisor.Config{Servers: specs})
