@@ -96,13 +96,15 @@ func connectedSince(v *View, after uint64) bool {
 func isResting(v *View) bool { return v.State.Step == messages.Idle }
 
 // mayConnectBy reports whether a server may be connected by itself until then: one that waits for a person or a command may not,
-// and a parked one only if its next probe comes before.
+// and a parked one only if its next probe comes before. One that this machine has no means to start is tried again, but is not waited
+// for: what is lacking comes back when somebody gives it up, and the caller should know it now.
 func mayConnectBy(v *View, until time.Time) bool {
 	switch v.State.Phase {
 	case messages.Pending, messages.Connected:
 		return true
 	case messages.Failed:
-		return v.State.Retry == "" || v.State.Retry == messages.RetryAt ||
+		lacking := v.State.Cause != nil && v.State.Cause.Class == messages.ClassExhausted && !v.State.Cause.Displaced
+		return v.State.Retry == "" || v.State.Retry == messages.RetryAt && !lacking ||
 			v.State.Retry == messages.RetryParked && v.State.NextAt.Before(until)
 	case messages.NeedsAuth, messages.Disabled:
 	}

@@ -492,7 +492,7 @@ func (s *Server) displaceAttempt(epoch uint64) {
 	if s.state.Step != messages.Dialing && s.state.Step != messages.Handshaking {
 		return
 	}
-	s.applyEvent(lifecycle.Failed{Epoch: epoch, Cause: lifecycle.Cause{Class: messages.ClassExhausted, Text: "the handshake was " +
+	s.applyEvent(lifecycle.Failed{Epoch: epoch, Cause: lifecycle.Cause{Class: messages.ClassExhausted, Displaced: true, Text: "the handshake was " +
 		"not answered yet, and too many servers are as silent: the attempt gave its place to servers that had none; the next " +
 		"one is left alone until connectTimeout. Disable servers that never answer"}})
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/supervisor/restart"
+	"github.com/mcpvisor/mcpvisor/transports"
 )
 
 // both calls a tool in both ways.
@@ -112,6 +113,21 @@ func TestCallWaitIsForTheServer(t *testing.T) {
 			time.Sleep(time.Until(*status(t, m, "a").NextAttempt) - 20*time.Second)
 			both(t, m, "a", "x", func(way string, took time.Duration, err error) {
 				if err != nil {
+					t.Errorf("%s: after %v: %v", way, took, err)
+				}
+			})
+		})
+	})
+	t.Run("this machine cannot start it", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			m := start(t, supervisor.Config{CallWait: time.Minute, Transport: func(string, supervisor.Spec) (transports.Transport, error) {
+				return refusing{&transports.Error{Class: messages.ClassExhausted, Text: "no file descriptors are left"}}, nil
+			}}, map[string]*fake{"a": newFake("x")})
+			settled(t, m)
+			both(t, m, "a", "x", func(way string, took time.Duration, err error) {
+				var e *supervisor.Error
+				if !errors.As(err, &e) || e.Class != messages.ClassExhausted || e.Outcome != messages.OutcomeNotSent || took != 0 || e.RetryAfter <= 0 ||
+					!strings.Contains(e.Error(), "no file descriptors are left") {
 					t.Errorf("%s: after %v: %v", way, took, err)
 				}
 			})

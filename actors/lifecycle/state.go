@@ -31,6 +31,8 @@ type Cause struct {
 	// RetryAfter is the wait that the server asked for, 0 if it asked for none. Challenge is that of ClassUnauthorized.
 	RetryAfter time.Duration
 	Challenge  *messages.Challenge
+	// Displaced: the attempt gave its place to other servers before it was decided. Nothing is known of this one.
+	Displaced bool
 }
 
 // State is everything that decides about a server's next step. It is a value; the zero State is a server before Init.

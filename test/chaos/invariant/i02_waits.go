@@ -145,7 +145,7 @@ func (c *checker) listHolds(server string, s catalogSpan, tool string) bool {
 }
 
 // isComingBack reports whether a server was being restarted, or waited for a retry, during the whole time between from and to. Where it has
-// no phase it was removed, or not added yet.
+// no phase it was removed, or not added yet. One for which the machine lacked something is not waited for.
 func (c *checker) isComingBack(stays []phaseSpan, from, to time.Duration) bool {
 	covered, until := false, from
 	for i := range stays {
@@ -155,7 +155,7 @@ func (c *checker) isComingBack(stays []phaseSpan, from, to time.Duration) bool {
 		}
 		switch at := nodeOf(s); {
 		case at == restarting, at == queued, at == dialing, at == handshaking, at == installing, at == listing, at == closing:
-		case at == failed && s.Retry == messages.RetryAt:
+		case at == failed && s.Retry == messages.RetryAt && s.Class != messages.ClassExhausted:
 		default:
 			return false
 		}

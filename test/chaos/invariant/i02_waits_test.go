@@ -51,6 +51,11 @@ func TestCallsWaitForTheirServer(t *testing.T) {
 			20s    s1 end call=c1 tool=write outcome=not-sent
 			20.01s s1 phase phase=pending step=queued epoch=4
 			60s    -  closing`},
+		{name: "this machine cannot start its server and it is refused", plan: waits, want: invariant.Holds, story: gone + `
+			18s    s1 phase phase=failed class=exhausted text=descriptors epoch=3 retry=retry next=70s
+			20s    s1 call call=c1 tool=write
+			20s    s1 end call=c1 tool=write outcome=not-sent class=exhausted
+			60s    -  closing`},
 		{name: "it waits twice as long", plan: waits, want: invariant.Violated, why: "until 36s", story: gone + `
 			20s    s1 call call=c1 tool=write
 			36s    s1 end call=c1 tool=write outcome=not-sent class=network
