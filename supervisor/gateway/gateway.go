@@ -62,6 +62,9 @@ type Gateway struct {
 	saidMu  sync.Mutex
 	said    saidChanges
 
+	// levels are the levels of log messages that servers were asked for.
+	levels askedLevels
+
 	// memory has the tools of servers on their way, as they were in an earlier run; nil when there are none.
 	memory atomic.Pointer[memory]
 
@@ -72,8 +75,6 @@ type Gateway struct {
 	scopes map[[2]string]*scope
 	// agents are those of the modern era, by their principals.
 	agents map[string]*modernAgents
-	// level is the least severe level of log messages that servers of the legacy era were asked for.
-	level string
 }
 
 var _ serve.Service = (*Gateway)(nil)
@@ -322,7 +323,9 @@ func (g *Gateway) Notified(*serve.Session, string, []byte) {}
 func (g *Gateway) Closed(s *serve.Session) {
 	if st, ok := s.State.(*session); ok {
 		st.gone.Store(true)
-		st.view.removeSession(st)
+		if st.view.removeSession(st) {
+			g.askBehind(func(ctx context.Context) { g.askForLevels(ctx, st.view) })
+		}
 		g.watches.dropAll(st)
 	}
 }
@@ -356,49 +359,4 @@ func (g *Gateway) addView(key viewKey) *view {
 	v.scope.Store(g.scopeOf(key))
 	g.views[key] = v
 	return v
-}
-
-// setLevel sets the level of a session, and asks the servers for the least severe one that anybody wants.
-func (g *Gateway) setLevel(ctx context.Context, v *view, r *serve.Request) ([]byte, *serve.Error) {
-	level, _ := rawjson.Text(rawjson.Member(r.Params, "level"))
-	rank := levelRank(level)
-	if rank < 0 {
-		return nil, serve.InvalidParams("the level must be one of " + strings.Join(messages.LogLevels, ", "))
-	}
-	st := stateOf(r.Session)
-	st.level.Store(int32(rank))
-	st.leveled.Store(true)
-	g.mu.Lock()
-	lower := g.level == "" || rank < levelRank(g.level)
-	if lower {
-		g.level = level
-	}
-	g.mu.Unlock()
-	if lower {
-		g.askForLevel(ctx, level, v.servers())
-	}
-	return []byte("{}"), nil
-}
-
-// askForLevel sends a level to connected servers, in parallel. One that refuses chooses its level itself.
-func (g *Gateway) askForLevel(ctx context.Context, level string, servers []string) {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	var all sync.WaitGroup
-	for _, name := range servers {
-		if c := g.all.Of(name).Capabilities(name); c != nil && c.Logging {
-			all.Go(func() { _ = g.all.Of(name).SetLogLevel(ctx, name, level) })
-		}
-	}
-	all.Wait()
-}
-
-// levelRank returns the place of a level, from the least severe; -1 for what is none.
-func levelRank(level string) int {
-	for i, l := range messages.LogLevels {
-		if l == level {
-			return i
-		}
-	}
-	return -1
 }

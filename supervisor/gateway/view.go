@@ -32,6 +32,8 @@ type view struct {
 	mu       sync.Mutex
 	sessions map[*session]struct{}
 	listens  map[*listening]struct{}
+	// wanted counts the sessions that have set a level of log messages, by its rank.
+	wanted [noLevel]int32
 	// gone remembers where the names led that are not shown any more, so that a call of one says what became of its server.
 	gone map[string]named
 	// owners remembers where the prompts and resources lead that agents know; ownersSize is how many bytes that takes. noted are the
@@ -229,7 +231,7 @@ func stateOf(s *serve.Session) *session { return s.State.(*session) }
 // addSession makes the state of a new session, which gets notices from now on.
 func (v *view) addSession(s *serve.Session) {
 	st := &session{view: v, agent: s}
-	st.level.Store(int32(levelRank("info"))) // the level is the server's choice until the agent sets one
+	st.level.Store(int32(levelRank(unsetLevel))) // the level is the server's choice until the agent sets one
 	st.prepareAnswers(v.g, st)
 	s.State = st
 	v.mu.Lock()
@@ -248,11 +250,18 @@ func (v *view) isUsed() bool {
 	return len(v.sessions)+len(v.listens) > 0
 }
 
-func (v *view) removeSession(st *session) {
+// removeSession forgets a session. It reports whether that changes the finest level of log messages that the view's sessions want.
+func (v *view) removeSession(st *session) (changed bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	if _, live := v.sessions[st]; live && st.leveled.Load() {
+		before := v.finestRank()
+		v.wanted[st.level.Load()]--
+		changed = v.finestRank() != before
+	}
 	delete(v.sessions, st)
 	if len(v.sessions) == 0 {
 		v.sessions = nil // a map keeps the memory of its most members
 	}
+	return changed
 }

@@ -55,8 +55,12 @@ func (g *Gateway) readEvents(ctx context.Context, w *supervisor.Watcher) {
 			g.watches.tellUpdated(e.Server, e.URI)
 			continue
 		case messages.EventPhase:
-			g.passLevel(ctx, e)
-		case messages.EventTools, messages.EventPrompts, messages.EventResources, messages.EventRemoved, messages.EventGap:
+			if e.Status != nil && e.Status.Status == messages.Connected {
+				g.askBehind(func(ctx context.Context) { g.askForLevel(ctx, e.Server) })
+			}
+		case messages.EventRemoved:
+			g.levels.forgetServer(e.Server)
+		case messages.EventTools, messages.EventPrompts, messages.EventResources, messages.EventGap:
 		default:
 			continue
 		}
@@ -145,16 +149,6 @@ func waitFor(ctx context.Context, d time.Duration) bool {
 		return true
 	case <-ctx.Done():
 		return false
-	}
-}
-
-// passLevel asks a server that has connected for the level of log messages that agents want.
-func (g *Gateway) passLevel(ctx context.Context, e messages.Event) {
-	g.mu.Lock()
-	level := g.level
-	g.mu.Unlock()
-	if level != "" && e.Status != nil && e.Status.Status == messages.Connected {
-		g.work.Go(func() { g.askForLevel(ctx, level, []string{e.Server}) })
 	}
 }
 
