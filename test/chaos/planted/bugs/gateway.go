@@ -41,7 +41,7 @@ var gatewayBugs = slices.Concat(
 			Finds: []string{"I27", "I2"}, Why: "an agent takes the reason of a failure for the result of its call"},
 		Bug{Name: "watch-never-ended", In: "watches.removeWatch", Old: "last := len(one.tell) == 0", New: "last := len(one.tell) < 0",
 			Finds: []string{"I28"}, Why: "servers send updates for ever that nobody wants, and every resource that was ever watched is remembered"},
-		Bug{Name: "session-kept", In: "Gateway.Closed", Old: "st.view.removeSession(st)", New: "_ = st.view",
+		Bug{Name: "session-kept", In: "Gateway.Closed", Old: "if st.view.removeSession(st) {\ng.askBehind(func(ctx context.Context) { g.askForLevels(ctx, st.view) })\n}", New: "",
 			Finds: []string{"I28"}, Why: "each agent that ever came is remembered, and told of changes"},
 		Bug{Name: "watches-kept", In: "Gateway.Closed", Old: "g.watches.dropAll(st)", New: "_ = g.watches.mu.TryLock",
 			Finds: []string{"I28"}, Why: "servers are watched for agents that have gone"},

@@ -120,7 +120,7 @@ var laterSlipsInSession = inPackage("transports/session",
 		Finds: []string{"I2"}, Why: "an error without an id, in the modern era, leaves its call waiting until the deadline",
 	},
 	Bug{
-		Name: "polled-as-before", Package: sessionParts + "tasks", In: "Poller.pollInterval", Old: "min(max(d, pollFloor), pollCeiling) << min(p.failures, 3)", New: "min(max(d, pollFloor), pollCeiling)",
+		Name: "polled-as-before", Package: sessionParts + "tasks", In: "Poller.pollInterval", Old: "min(max(d, pollFloor), pollCeiling)<<min(p.failures, 3)", New: "min(max(d, pollFloor), pollCeiling)",
 		Finds: []string{"I23", "I9"}, Why: "a server that refuses to tell of a task is asked as often as before",
 	},
 	Bug{
@@ -129,7 +129,7 @@ var laterSlipsInSession = inPackage("transports/session",
 		Finds: []string{"I2"}, Why: "a server that asks for patience loses the tasks of its callers",
 	},
 	Bug{
-		Name: "failed-polls-add-up", Package: sessionParts + "tasks", In: "Poller.pollStatus", Old: "p.failures, p.detailed = 0, true", New: "p.detailed = true",
+		Name: "failed-polls-add-up", Package: sessionParts + "tasks", In: "Poller.pollStatus", Old: "p.failures, p.retryAfter, p.detailed = 0, 0, true", New: "p.retryAfter, p.detailed = 0, true",
 		Finds: []string{"I2"}, Why: "a task of hours is given up after five lost packets",
 	},
 	Bug{

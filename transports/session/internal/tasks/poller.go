@@ -72,6 +72,7 @@ type Poller struct {
 	pause      time.Duration       // between polls, if the server gave no interval
 	expires    time.Time           // the end of its time to live with ttlGrace; zero for never
 	failures   int                 // failed polls in a row
+	retryAfter time.Duration       // the wait that the server asked for when it refused the last poll; 0 for none
 
 	// answeredInputs are the keys of the input requests that were answered, rounds the number of polls that had new
 	// ones.
@@ -165,7 +166,8 @@ func (p *Poller) Run(ctx context.Context) (a outcome.Answer, e *messages.Error) 
 	}
 }
 
-// pollInterval returns the time until the next poll: the server's interval within our bounds, longer after failures.
+// pollInterval returns the time until the next poll: the server's interval within our bounds, longer after failures, and
+// never before the time that it asked for when it refused a poll.
 //
 // 2026-07-28: "Clients SHOULD respect the pollIntervalMs provided in responses". A jitter of a tenth keeps many tasks
 // of one server apart.
@@ -175,7 +177,7 @@ func (p *Poller) pollInterval() time.Duration {
 		p.pause = min(max(p.pause*3/2, firstPollPause), maxPollPause)
 		d = p.pause
 	}
-	d = min(max(d, pollFloor), pollCeiling) << min(p.failures, 3)
+	d = max(min(max(d, pollFloor), pollCeiling)<<min(p.failures, 3), p.retryAfter)
 	return d + time.Duration(p.conversation.Rand()*float64(d/10+1))
 }
 
@@ -191,6 +193,9 @@ func (p *Poller) waitForPoll(ctx context.Context) (*requestEnd, *messages.Error)
 	timer := time.NewTimer(p.pollInterval())
 	defer timer.Stop()
 	woken := p.options.StatusHint
+	if p.retryAfter > 0 {
+		woken = nil // a hint is no leave to ask earlier
+	}
 	for {
 		select {
 		case <-timer.C:
@@ -235,7 +240,7 @@ func (p *Poller) pollStatus(ctx context.Context) *messages.Error {
 	}
 	// An answer is a sign of life, as progress is.
 	calltimeout.Of(ctx).RestartIdle()
-	p.failures, p.detailed = 0, true
+	p.failures, p.retryAfter, p.detailed = 0, 0, true
 	p.noteStatus(status)
 	return nil
 }
@@ -254,6 +259,7 @@ func (p *Poller) checkAnswer(ctx context.Context, a outcome.Answer, e *messages.
 		case messages.ClassNetwork, messages.ClassThrottled, messages.ClassTimeout:
 			retry = true
 		}
+		p.retryAfter = e.RetryAfter
 		e.Outcome, e.Task = messages.OutcomeUnknown, p.lastStatus.ID
 	case a.Kind == outcome.AnswerRPCError:
 		// "Invalid or nonexistent taskId …: -32602", which is also the answer for an expired task.
