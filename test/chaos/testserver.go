@@ -55,7 +55,7 @@ func InProcess(serve func(ctx context.Context, peer inprocess.Peer) error) Serve
 //		chaos.TestServer(t, chaos.Spec(messages.Spec{Command: "our-server"}))
 //	}
 //
-// It runs in real time and takes some seconds. The command over it is mcpvisor chaos check.
+// It runs in real time: a command is started about 12 times in turn, and never twice at once. The command over it is mcpvisor chaos check.
 func TestServer(t *testing.T, target ServerTarget, options ...Option) {
 	t.Helper()
 	s := newSettings(t, options)
@@ -91,7 +91,7 @@ func (s *settings) judgeFinding(t *testing.T, f check.Finding) {
 		text += "; " + messages.Printable(f.Fix)
 	}
 	// Findings speak of the command's flag, and here is none.
-	text = strings.ReplaceAll(text, "--call 'server:TOOL {json}'", "chaos.Calls(`TOOL {json}`)")
+	text = strings.ReplaceAll(text, check.CallFlag("server"), "chaos.Calls(`TOOL {json}`)")
 	if f.Verdict == check.Warn {
 		text = "warning: " + text
 	}

@@ -16,7 +16,7 @@ func (s *serverCheck) checkBigMessages(ctx context.Context) {
 	small, big := s.o.BigMessage/4, s.o.BigMessage
 	for _, size := range []int{small, big} {
 		worthMore := false
-		s.runAlone(ctx, "big-message", func(ctx context.Context, c *rawClient) { worthMore = s.sendBigMessage(ctx, c, size, size == big) })
+		s.runHarmful(ctx, "big-message", func(ctx context.Context, c *rawClient) { worthMore = s.sendBigMessage(ctx, c, size, size == big) })
 		if !worthMore {
 			return
 		}

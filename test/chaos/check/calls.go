@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -19,8 +20,8 @@ func (s *serverCheck) callableTools() (calls []Call, because string) {
 		return calls, ""
 	}
 	if !s.spec.Trusted {
-		return nil, "no tool may be called: name one with --call '" + messages.Line(s.name, 30) + ":TOOL {json}', or mark the " +
-			"server trusted, which lets its read-only tools without required arguments be called"
+		return nil, "no tool may be called: name one with " + s.callFlag() + s.uncalledTools(nil) + ", or mark the server trusted, " +
+			"which lets its read-only tools without required arguments be called"
 	}
 	offered := map[string]bool{}
 	for _, t := range s.tools.Tools {
@@ -33,9 +34,29 @@ func (s *serverCheck) callableTools() (calls []Call, because string) {
 	}
 	if len(calls) == 0 {
 		return nil, "the server is trusted and has no tool that is marked read-only and demands no argument: name one with " +
-			"--call '" + messages.Line(s.name, 30) + ":TOOL {json}'"
+			s.callFlag() + s.uncalledTools(nil)
 	}
 	return calls, ""
+}
+
+// callFlag returns what a person writes to have a tool called. Package chaos replaces it by what a Go program writes.
+func (s *serverCheck) callFlag() string { return CallFlag(s.name) }
+
+// CallFlag returns the option of the command chaos check that has a tool of a server called, as the texts of findings name it.
+func CallFlag(server string) string { return "--call '" + messages.Line(server, 30) + ":TOOL {json}'" }
+
+// uncalledTools names, in brackets, the first tools of the server that calls leaves out; empty if there are none.
+func (s *serverCheck) uncalledTools(calls []Call) string {
+	var names []string
+	for _, e := range s.first {
+		if !slices.ContainsFunc(calls, func(c Call) bool { return c.Tool == e.name }) {
+			names = append(names, e.name)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return " (not called: " + firstFew(names) + ")"
 }
 
 // checkCalls calls the tools that may be called: once, several at once, and the slowest one to cancel it.
@@ -64,7 +85,9 @@ func (s *serverCheck) checkCalls(ctx context.Context) {
 		s.addFinding("cancel", NotTried, "no call was answered", "")
 		return
 	}
-	s.runShared(ctx, "cancel", func(ctx context.Context, c *rawClient) { s.checkCancellation(ctx, c, slowest, longest) })
+	s.runShared(ctx, "cancel", func(ctx context.Context, c *rawClient) {
+		s.checkCancellation(ctx, c, slowest, longest, s.uncalledTools(calls))
+	})
 }
 
 // params returns the params of tools/call.
@@ -153,10 +176,11 @@ func (s *serverCheck) checkParallelCalls(ctx context.Context, c *rawClient, call
 const slowEnough = 150 * time.Millisecond
 
 // checkCancellation cancels a call while it runs, and checks that the server goes on answering and does not answer the call.
-func (s *serverCheck) checkCancellation(ctx context.Context, c *rawClient, call Call, takes time.Duration) {
+// others names the tools that were not called, for a person who looks for a slow one.
+func (s *serverCheck) checkCancellation(ctx context.Context, c *rawClient, call Call, takes time.Duration, others string) {
 	tooQuick := func(took time.Duration) {
-		s.addFinding("cancel", NotTried, fmt.Sprintf("%s answers after %s, before it can be cancelled: name a slow call with --call",
-			messages.Line(call.Tool, 40), durationText(took)), "")
+		s.addFinding("cancel", NotTried, fmt.Sprintf("%s answers after %s, before it can be cancelled: name a call that takes longer "+
+			"than %s with %s%s", messages.Line(call.Tool, 40), durationText(took), slowEnough, s.callFlag(), others), "")
 	}
 	if takes < slowEnough {
 		tooQuick(takes)

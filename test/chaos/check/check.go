@@ -45,8 +45,10 @@ type serverCheck struct {
 	// Raw entries keep what the session drops, so that a check can name a tool that no client can use.
 	tools session.ToolList
 	first []toolEntry
-	// shared is the conversation of the checks that leave the server as it was; nil while none is open.
-	shared *rawClient
+	// shared is the conversation that several checks use one after the other; nil while none is open. strained is set once a check
+	// has used it that may harm the server.
+	shared   *rawClient
+	strained bool
 	// noiseCount is the number of lines on standard output that were no messages, noise the first of them, and stderr the
 	// largest number of bytes on standard error in one conversation.
 	// All three are sums over conversations, because a process that is started again prints its banner again.
@@ -96,17 +98,19 @@ func (s *serverCheck) runChecks(ctx context.Context) {
 	if !s.checkStarts(ctx) {
 		return
 	}
-	// Checks that may harm the server come after those that do not, and the kill of the process near the end.
+	// Checks that may harm the server come after those that do not, and the kill of the process near the end. No two of them run at
+	// once: a server that holds a lock, a port or a profile lives in one process at a time, and is healthy all the same.
 	for _, step := range []struct {
 		what string
 		look func(context.Context)
 	}{
 		{"the handshake", s.checkHandshake},
 		{"its lists", s.checkLists},
-		{"ping, unknown methods and broken lines", s.checkOddities},
+		{"ping and unknown methods", s.checkManners},
 		{"many requests at once", s.checkParallel},
-		{"big messages", s.checkBigMessages},
 		{"calls", s.checkCalls},
+		{"broken lines", s.checkOddities},
+		{"big messages", s.checkBigMessages},
 		{"its end", func(context.Context) { s.closeShared() }},
 		{"HTTP", s.checkHTTP},
 		{"a kill", s.checkRestart},

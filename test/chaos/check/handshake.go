@@ -11,8 +11,12 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
-// noVersion is a protocol version that will never exist, because there is no such day.
-const noVersion = "2020-02-30"
+// noVersion and noModernVersion are protocol versions that will never exist, because there are no such days. A server rightly takes
+// a version before the first modern one for one of the legacy era, so that the modern one stands after all that exist.
+const (
+	noVersion       = "2020-02-30"
+	noModernVersion = "2999-02-30"
+)
 
 // checkHandshake tries the first messages of clients that are older or newer than the server. HTTP+SSE is left out of the
 // probe, because no client of 2026 uses it.
@@ -108,7 +112,7 @@ func (s *serverCheck) checkUnknownModern(ctx context.Context) {
 		return
 	}
 	defer s.closeClient(c)
-	c.modern = noVersion
+	c.modern = noModernVersion
 	r, err := c.callMethod(ctx, s.o.Answer+s.startAllowance(), "tools/list", nil)
 	const fix = "answer with error -32022 and the supported versions in data.supported"
 	var data struct {
@@ -127,7 +131,7 @@ func (s *serverCheck) checkUnknownModern(ctx context.Context) {
 	case err != nil:
 		s.addFinding("handshake", Fail, "asked for a version it cannot know, it "+failureText(err), fix)
 	case r.Error == nil:
-		s.addFinding("handshake", Fail, "it answers a request of version "+noVersion+", which does not exist, as if it knew it", fix)
+		s.addFinding("handshake", Fail, "it answers a request of version "+noModernVersion+", which does not exist, as if it knew it", fix)
 	case r.Error.Code == -32022 && len(data.Supported) > 0:
 		s.addFinding("handshake", Pass, "it refuses a version that it cannot know, and names those that it speaks", "")
 	default:

@@ -4,20 +4,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// checkOddities sends what no client should send, and checks after each whether the server still lives.
-func (s *serverCheck) checkOddities(ctx context.Context) {
-	// The first two checks must not change the server; the others need a connection of their own, because a server may end it
-	// rightly.
+// checkManners sends what any client may send.
+func (s *serverCheck) checkManners(ctx context.Context) {
 	s.runShared(ctx, "ping", s.checkPing)
 	s.runShared(ctx, "unknown-method", s.checkUnknownMethod)
-	s.runAlone(ctx, "malformed", s.checkMalformed)
+}
+
+// checkOddities sends what no client should send, and checks after each whether the server still lives.
+func (s *serverCheck) checkOddities(ctx context.Context) {
+	s.runHarmful(ctx, "malformed", s.checkMalformed)
 	if s.era == messages.EraLegacy {
-		s.runAlone(ctx, "second-initialize", s.checkSecondInit)
+		s.runHarmful(ctx, "second-initialize", s.checkSecondInit)
 	}
 }
 
@@ -46,15 +49,30 @@ func (s *serverCheck) runShared(ctx context.Context, id string, look func(contex
 func (s *serverCheck) closeShared() {
 	if s.shared != nil {
 		s.closeClient(s.shared)
-		s.shared = nil
+		s.shared, s.strained = nil, false
 	}
 }
 
-// runAlone runs a check on a conversation of its own, because the state of the server is unknown afterwards.
-func (s *serverCheck) runAlone(ctx context.Context, id string, look func(context.Context, *rawClient)) {
-	s.closeShared()
-	s.runShared(ctx, id, look)
-	s.closeShared()
+// runHarmful runs a check that may harm the server. Such checks share a conversation, apart from that of the harmless ones, because
+// each start of a server takes seconds on a slow machine. One that does not pass there is repeated on a new conversation, and only
+// the second result counts: the check before it may have been the cause.
+func (s *serverCheck) runHarmful(ctx context.Context, id string, look func(context.Context, *rawClient)) {
+	if !s.strained {
+		s.closeShared()
+	}
+	for {
+		used, before := s.strained, len(s.out.Findings)
+		s.runShared(ctx, id, look)
+		s.strained = s.shared != nil
+		if !slices.ContainsFunc(s.out.Findings[before:], func(f Finding) bool { return f.Verdict != Pass }) {
+			return
+		}
+		s.closeShared()
+		if !used || ctx.Err() != nil {
+			return
+		}
+		s.out.Findings = s.out.Findings[:before]
+	}
 }
 
 // checkPing sends a ping, or in the modern era server/discover.
@@ -100,16 +118,22 @@ func (s *serverCheck) checkUnknownMethod(ctx context.Context, c *rawClient) {
 	}
 }
 
-// checkMalformed sends a message that is cut off, and then asks for a sign of life.
+// checkMalformed sends a message that is cut off, and then asks for a sign of life. Over stdio it is no failure that none comes: no
+// rule of the protocol demands it, and a process that serves one client fails only the client that wrote the broken line. Over the
+// network it fails the others, too.
 func (s *serverCheck) checkMalformed(ctx context.Context, c *rawClient) {
 	// Over stdio Send ends the line, so that the next message begins on a line of its own and can be read.
 	err := c.sendMessage(ctx, s.o.Answer, "", []byte(`{"jsonrpc":"2.0","id":`))
 	lives := c.checkAlive(ctx, s.o.Answer)
 	const fix = "skip what cannot be read, or answer it with error -32700, and go on"
 	var n *noAnswerError
+	verdict := Fail
+	if s.kind == messages.Stdio {
+		verdict = Warn
+	}
 	switch {
 	case lives != nil:
-		s.addFinding("malformed", Fail, "after a message that was cut off it "+failureText(lives)+" when it is asked for a "+
+		s.addFinding("malformed", verdict, "after a message that was cut off it "+failureText(lives)+" when it is asked for a "+
 			"sign of life", fix)
 	case err != nil && errors.As(refusedBy(err), &n) && n.status >= 500:
 		s.addFinding("malformed", Warn, fmt.Sprintf("it answers a broken message with HTTP %d, as if the fault were its own", n.status),

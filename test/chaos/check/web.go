@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -60,6 +61,9 @@ func (s *serverCheck) sendHTTP(ctx context.Context, method, body string, header 
 		if header[i+1] == "" {
 			req.Header.Del(header[i])
 			continue
+		}
+		if header[i] == "Host" { // net/http takes it from here alone
+			req.Host = header[i+1]
 		}
 		req.Header.Set(header[i], header[i+1])
 	}
@@ -155,23 +159,44 @@ func (s *serverCheck) checkContentTypes(ctx context.Context, x exchange, hello s
 	}
 }
 
-// checkOrigin sends a request as a foreign web page would.
+// checkOrigin sends a request as a foreign web page would. Of a server on this machine that answers it, it finds out whether a page
+// can really send one: a browser asks such a server first before it sends JSON there, and it does not ask for text/plain, nor where
+// the page's own host name leads to this machine (DNS rebinding).
 func (s *serverCheck) checkOrigin(ctx context.Context, hello string, headers []string) {
-	x, err := s.sendHTTP(ctx, http.MethodPost, hello, append(headers, "Origin", "https://attacker.example")...)
+	served := func(more ...string) (bool, error) {
+		x, err := s.sendHTTP(ctx, http.MethodPost, hello, slices.Concat(headers, more)...)
+		if err == nil && x.status < 400 {
+			s.endSession(ctx, x)
+		}
+		return err == nil && x.status < 400, err
+	}
 	const fix = "refuse requests whose Origin header names a site that you do not know with HTTP 403"
+	foreign, err := served("Origin", "https://attacker.example")
 	switch {
 	case err != nil:
 		s.addFinding("origin", Warn, "it does not answer a request that comes from a foreign web page", fix)
-	case x.status < 400 && s.isLocal():
-		s.addFinding("origin", Fail, "it serves any web page that the person opens: a request with the Origin https://attacker.example "+
-			"is answered", fix)
-		s.endSession(ctx, x)
-	case x.status < 400:
+		return
+	case !foreign:
+		s.addFinding("origin", Pass, "it refuses a request that comes from a foreign web page", "")
+		return
+	case !s.isLocal():
 		s.addFinding("origin", Warn, "it answers a request with the Origin https://attacker.example; without credentials in cookies "+
 			"that does little harm on a public host", fix)
-		s.endSession(ctx, x)
+		return
+	}
+	// An error here is no answer to the page either.
+	rebound, _ := served("Origin", "http://attacker.example", "Host", "attacker.example")
+	unasked, _ := served("Origin", "https://attacker.example", "Content-Type", "text/plain")
+	switch {
+	case rebound:
+		s.addFinding("origin", Fail, "it serves any web page that the person opens: a request with the Host and the Origin "+
+			"attacker.example is answered, which a page sends whose host name leads to this machine (DNS rebinding)", fix)
+	case unasked:
+		s.addFinding("origin", Fail, "it serves any web page that the person opens: a request with the Origin https://attacker.example "+
+			"and the type text/plain, which a browser sends without asking first, is answered", fix)
 	default:
-		s.addFinding("origin", Pass, fmt.Sprintf("it refuses a foreign web page with HTTP %d", x.status), "")
+		s.addFinding("origin", Warn, "it answers a request with the Origin https://attacker.example, which the specification has refused "+
+			"with HTTP 403; a browser sends none that it would answer, because it refuses a foreign Host and the type text/plain", fix)
 	}
 }
 
