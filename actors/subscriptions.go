@@ -20,40 +20,45 @@ const maxWatched = 1024
 // Subscriptions are the resources of a server of which callers want updates. They outlive connections, and end with the
 // server: after each handshake the server is asked for them again. Safe for concurrent use.
 type Subscriptions struct {
-	mu sync.Mutex
-	// uris has each resource, with true if a server has agreed to it once.
-	uris map[string]bool
+	mu   sync.Mutex
+	uris map[string]*subscription
 }
 
-// addURI adds a resource. It reports false if there are too many.
-func (w *Subscriptions) addURI(uri string) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	// A second subscription to a resource costs no place.
-	if _, known := w.uris[uri]; known {
-		return true
-	}
-	if len(w.uris) >= maxWatched {
-		return false
-	}
-	if w.uris == nil {
-		w.uris = map[string]bool{}
-	}
-	w.uris[uri] = false
-	return true
+// subscription is the state of one resource. It goes when nobody asks for it any more and no server has ever agreed to it.
+type subscription struct {
+	agreed bool // a server has agreed once
+	asking int  // callers whose request is under way
 }
 
-// noteAgreement notes the server's answer: a resource that no server has ever agreed to is removed again.
-func (w *Subscriptions) noteAgreement(uri string, agreed bool) {
+// addURI adds a resource for a caller who now asks for it, and returns what noteAnswer needs. It returns nil if there are too many.
+func (w *Subscriptions) addURI(uri string) *subscription {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	// The answer may come after another caller has unsubscribed.
-	was, known := w.uris[uri]
-	switch {
-	case !known: // unsubscribed meanwhile
-	case agreed:
-		w.uris[uri] = true
-	case !was:
+	s := w.uris[uri]
+	if s == nil {
+		// A second subscription to a resource costs no place.
+		if len(w.uris) >= maxWatched {
+			return nil
+		}
+		if w.uris == nil {
+			w.uris = map[string]*subscription{}
+		}
+		s = &subscription{}
+		w.uris[uri] = s
+	}
+	s.asking++
+	return s
+}
+
+// noteAnswer notes the answer to a caller who asked. A refusal says nothing about the requests of other callers that are still under
+// way: one of them may be agreed to.
+func (w *Subscriptions) noteAnswer(uri string, s *subscription, agreed bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s.asking--
+	s.agreed = s.agreed || agreed
+	// The answer may come after another caller has unsubscribed, and even subscribed anew.
+	if w.uris[uri] == s && !s.agreed && s.asking == 0 {
 		delete(w.uris, uri)
 	}
 }
@@ -97,16 +102,19 @@ func (c *Calls) Subscribe(ctx context.Context, server, uri string) error {
 	defer own.LeaveInstance()
 	cell := c.Cell(own.target())
 	// The resource is added before the request, so that an update which overtakes the answer is published.
-	if cell != nil && !cell.Subscriptions.addURI(uri) {
-		return &messages.Error{Op: "read", Outcome: messages.OutcomeNotSent, Class: messages.ClassExhausted, Server: server,
-			Text: "1,024 of its resources are watched already", Fix: "unsubscribe from others first"}
+	var asked *subscription
+	if cell != nil {
+		if asked = cell.Subscriptions.addURI(uri); asked == nil {
+			return &messages.Error{Op: "read", Outcome: messages.OutcomeNotSent, Class: messages.ClassExhausted, Server: server,
+				Text: "1,024 of its resources are watched already", Fix: "unsubscribe from others first"}
+		}
 	}
 	// A subscription takes no slot: it costs the server nothing, and must not wait behind calls.
 	err := c.Handle(ctx, &Request{Method: "resources/subscribe", Server: server, Name: uri, Repeatable: true, SkipsQueue: true, Send: func(ctx context.Context, s *session.Session, _ *Request) error {
 		return s.Subscribe(ctx, uri)
 	}})
 	if cell != nil {
-		cell.Subscriptions.noteAgreement(uri, err == nil)
+		cell.Subscriptions.noteAnswer(uri, asked, err == nil)
 	}
 	return err
 }

@@ -223,7 +223,7 @@ var serverBugs = inPackage("actors",
 		Finds: []string{"I14"}, Why: "that resources or prompts have changed is told once or twice and never again",
 	},
 	Bug{
-		Name: "watched-once", In: "Subscriptions.noteAgreement", Old: "case !was: delete(w.uris, uri)", New: "case was:\ndelete(w.uris, uri)",
+		Name: "watched-once", In: "Subscriptions.noteAnswer", Old: "s.agreed = s.agreed || agreed", New: "s.agreed = agreed",
 		Finds: []string{"I14"}, Why: "a resource that is watched is silent after the second question about it failed",
 	},
 )
