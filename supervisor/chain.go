@@ -110,6 +110,9 @@ func (m *Manager) permit(ctx context.Context, r *actors.Request) error {
 		}
 	}
 	if other := secondJudge(ctx); other != nil && other != m {
+		if isHidden(ctx, r.Server) {
+			return hiddenError(r.Operation(), r.Server)
+		}
 		return other.permit(withoutSecondJudge(ctx), r)
 	}
 	return nil

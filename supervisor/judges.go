@@ -1,12 +1,17 @@
 package supervisor
 
-import "context"
+import (
+	"context"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
 
 // secondJudgeKey is the key of the context value of AlsoJudgedBy.
 type secondJudgeKey struct{}
 
 // AlsoJudgedBy returns a context whose requests the rules of another manager must allow, too, beside those of the manager that they
-// are made of. It is for a program with several managers, some of which share the servers of one: their rules may differ.
+// are made of. It is for a program with several managers, some of which share the servers of one: their rules may differ. A server of the
+// other manager hides one of its name: such a request does not find that one, and gets no answer of it.
 func AlsoJudgedBy(ctx context.Context, other *Manager) context.Context {
 	return context.WithValue(ctx, secondJudgeKey{}, other)
 }
@@ -15,6 +20,18 @@ func AlsoJudgedBy(ctx context.Context, other *Manager) context.Context {
 func secondJudge(ctx context.Context) *Manager {
 	m, _ := ctx.Value(secondJudgeKey{}).(*Manager)
 	return m
+}
+
+// isHidden reports whether the second judge of a request has a server of this name itself.
+func isHidden(ctx context.Context, server string) bool {
+	other := secondJudge(ctx)
+	return other != nil && other.isConfigured(server)
+}
+
+// hiddenError is the error of a request that has found a hidden server: nothing is said of it.
+func hiddenError(op, server string) *Error {
+	return &Error{Op: op, Outcome: messages.OutcomeNotSent, Class: messages.ClassInvalid, Server: server,
+		Text: "no such server is configured", Err: messages.ErrUnknownServer}
 }
 
 // withoutSecondJudge returns a context for the second judge itself.

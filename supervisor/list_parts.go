@@ -31,7 +31,7 @@ func gatherLists[T any](
 		return []listPart[T]{{err: refusal.ClosedError("read")}}
 	}
 	if len(servers) == 0 {
-		servers = m.readableServers()
+		servers = m.readableServers(ctx)
 	}
 	// Each goroutine writes its own element, so no lock is needed.
 	parts := make([]listPart[T], len(servers))
@@ -59,9 +59,10 @@ func gatherLists[T any](
 	return parts
 }
 
-// readableServers returns the connected servers whose resources and prompts the rules let be read.
-func (m *Manager) readableServers() []string {
-	return slices.DeleteFunc(m.ConnectedServers(), func(name string) bool { return m.permissions.CheckRead(name) != nil })
+// readableServers returns the connected servers whose resources and prompts the rules let be read, without those that are hidden from the
+// request.
+func (m *Manager) readableServers(ctx context.Context) []string {
+	return slices.DeleteFunc(m.ConnectedServers(), func(name string) bool { return isHidden(ctx, name) || m.permissions.CheckRead(name) != nil })
 }
 
 // joinParts returns all items as one list, and the errors of the servers that failed as one error.

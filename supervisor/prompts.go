@@ -101,7 +101,7 @@ func (m *Manager) resolvePrompt(ctx context.Context, qualified string) (server, 
 	if server, name, ok = m.index.FindPrompt(qualified); ok && m.isConfigured(server) {
 		return server, name, true
 	}
-	may := slices.DeleteFunc(m.readableServers(), func(server string) bool { return !m.cfg.Naming.MayBeOf(qualified, server) })
+	may := slices.DeleteFunc(m.readableServers(ctx), func(server string) bool { return !m.cfg.Naming.MayBeOf(qualified, server) })
 	if len(may) == 0 {
 		return "", "", false
 	}

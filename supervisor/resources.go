@@ -123,7 +123,7 @@ func (m *Manager) findOffering(ctx context.Context, uri string) (string, error) 
 	owners := serversWith(listed, func(r *messages.Resource) bool { return r.URI == uri })
 	if len(owners) == 0 {
 		// A server that is not connected now may have listed it; the read then connects it or fails with its name.
-		owners = m.index.ServersListing(uri, m.listOwnerOf)
+		owners = slices.DeleteFunc(m.index.ServersListing(uri, m.listOwnerOf), func(server string) bool { return isHidden(ctx, server) })
 	}
 	// A server that failed may be the one that has the resource: the error names it.
 	failed := failedServers(listed)

@@ -15,6 +15,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/supervisor/access"
+	"github.com/mcpvisor/mcpvisor/supervisor/config"
 	"github.com/mcpvisor/mcpvisor/supervisor/supervisortest"
 	"github.com/mcpvisor/mcpvisor/transports/inprocess"
 	"github.com/mcpvisor/mcpvisor/transports/serve"
@@ -280,5 +282,23 @@ func TestQuestionsOfInstancesReachTheirPrincipal(t *testing.T) {
 	<-strangerEnded
 	if got := firstHeard() + strangerHeard(); strings.Contains(got, "elicitation") {
 		t.Errorf("others heard of it: %s", got)
+	}
+}
+
+// An instance has no path of its own: whoever names it is neither shown what another principal's instance lists, nor led around the rules of
+// a view, which name its server.
+func TestAnInstanceHasNoPath(t *testing.T) {
+	one := offerServer("one")
+	cfg := supervisor.Config{Servers: map[string]supervisor.Spec{"one": {Type: messages.SDK, Share: messages.SharePrincipal}},
+		InProcess: map[string]func(context.Context, inprocess.Peer) error{"one": one.serveConnection}}
+	e, _ := startEndpoint(t, cfg, map[string]config.View{"narrow": {Servers: []string{"two"}}, "denied": viewOf(nil, access.Allow, "deny mcp__one")},
+		map[string]serve.Principal{"ann": {Name: "ann"}, "bob": {Name: "bob"}, "ann-narrow": {Name: "ann", View: "narrow"}, "ann-denied": {Name: "ann", View: "denied"}})
+	contains(t, "the instance is made", e.agent("ann", "/mcp", "{}").ask("tools/call", `{"name":"one__read"}`), "it is read of one")
+	for _, token := range []string{"ann", "bob", "ann-narrow", "ann-denied"} {
+		for _, path := range []string{"/mcp/s/one@ann", "/mcp/s/one%40ann"} {
+			w := e.post(t.Context(), path, map[string]string{"Authorization": "Bearer " + token},
+				`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}`)
+			contains(t, token+" at "+path, w.Body.String(), "there is no server one@ann")
+		}
 	}
 }

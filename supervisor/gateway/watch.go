@@ -20,8 +20,8 @@ const (
 // startWatching starts the goroutines of a gateway: one for each manager reads events and never waits for a server, and one compares what
 // agents see with what they were told, and notifies them.
 func (g *Gateway) startWatching(ctx context.Context) {
-	for _, w := range g.watching {
-		g.work.Go(func() { g.readEvents(ctx, w) })
+	for i, w := range g.watching {
+		g.work.Go(func() { g.readEvents(ctx, i, w) })
 	}
 	g.work.Go(func() {
 		for {
@@ -47,12 +47,14 @@ func (g *Gateway) startWatching(ctx context.Context) {
 	})
 }
 
-// readEvents reads the events of one manager until its watcher is closed.
-func (g *Gateway) readEvents(ctx context.Context, w *supervisor.Watcher) {
+// readEvents reads the events of the manager with this number until its watcher is closed.
+func (g *Gateway) readEvents(ctx context.Context, i int, w *supervisor.Watcher) {
 	for e := range w.Events(ctx) {
 		switch e.Kind {
 		case messages.EventResourceUpdated:
-			g.watches.tellUpdated(e.Server, e.URI)
+			if g.all.Of(e.Server) == g.all[i] { // no server speaks for one that hides it
+				g.watches.tellUpdated(e.Server, e.URI)
+			}
 			continue
 		case messages.EventPhase:
 			if e.Status != nil && e.Status.Status == messages.Connected {

@@ -26,12 +26,14 @@ import (
 // those of the same name in the managers behind its own, whatever its state: what belongs to a project goes before what is the user's.
 type Managers []*supervisor.Manager
 
-// Of returns the manager that has a server, or an instance of one; the first if none has it.
+// Of returns the manager that has a server, or an instance of one that is not hidden; the first if none has it.
 func (ms Managers) Of(server string) *supervisor.Manager {
 	if len(ms) > 1 {
-		for _, m := range ms {
+		for i, m := range ms {
 			if m.Server(server) != nil {
-				return m
+				if base, _, ok := m.InstanceOf(server); !ok || !ms.hides(i, base) {
+					return m
+				}
 			}
 		}
 	}
@@ -48,8 +50,12 @@ func (ms Managers) Owner(ctx context.Context, server string) (*supervisor.Manage
 	return m, ctx
 }
 
-// Has reports whether a server is configured in one of them.
-func (ms Managers) Has(server string) bool { return ms.Of(server).Server(server) != nil }
+// Has reports whether a server is configured in one of them. An instance is none: what counts for its server would not be asked for it.
+func (ms Managers) Has(server string) bool {
+	m := ms.Of(server)
+	_, _, isInstance := m.InstanceOf(server)
+	return !isInstance && m.Server(server) != nil
+}
 
 // hides reports whether a server of the manager with this number is hidden by one of its name.
 func (ms Managers) hides(i int, server string) bool {
@@ -173,7 +179,11 @@ func (ms Managers) OwnerOfQualified(ctx context.Context, qualified string) (*sup
 		return ms[0], ctx
 	}
 	for i, m := range ms {
-		if e, ok := m.Tools().Lookup(qualified); ok && !ms.hides(i, e.Tool.Server) {
+		switch e, ok := m.Tools().Lookup(qualified); {
+		case !ok:
+		case ms.hides(i, e.Tool.Server):
+			return ms[0], ctx // which knows no such name
+		default:
 			return ms.Owner(ctx, e.Tool.Server)
 		}
 	}
