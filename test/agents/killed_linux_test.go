@@ -211,7 +211,7 @@ func judge(t *testing.T, p *place, file string, seen *outcomes) {
 		}
 	}
 	var left []int
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 		if left = slices.Concat(p.pids(servers.Marker), p.pids("mcpvisor")); len(left) == 0 || time.Now().After(deadline) {
 			break
 		}
