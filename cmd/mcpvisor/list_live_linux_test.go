@@ -20,7 +20,7 @@ func TestAListShowsAtOnceWhatIsKnown(t *testing.T) {
 	term.exits(130)
 
 	// The list that is printed in the end takes the place of what was shown.
-	term = p.asks("list", "--wait", "5s")
+	term = p.asks("list", "--wait", "10s")
 	at := term.shows(0, `waiting for silent `)
 	at = term.shows(at, `\x1b\[J(\x1b\[[0-9;]*m)?SERVER +STATUS`)
 	term.shows(at, `silent +\S*pending`)

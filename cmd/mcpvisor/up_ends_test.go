@@ -12,9 +12,10 @@ import (
 // TestTheEndOfAnUpIsNotWhatItsServersWere checks that the journal of a run that ended in good order says how its servers were
 // before the end, and that commands during the end read that up is ending.
 func TestTheEndOfAnUpIsNotWhatItsServersWere(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t, `{"mcpServers": {
 		"well": {"command": "fixture", "args": ["mcp-fixture", "good"]},
-		"stubborn": {"command": "fixture", "args": ["mcp-fixture", "ignores-signals"], "stopGrace": "4s"}}}`)
+		"stubborn": {"command": "fixture", "args": ["mcp-fixture", "ignores-signals"], "stopGrace": "10s"}}}`)
 	up := p.start("--config", "c.json", "up")
 	ping := func() bool { return p.command("--config", "c.json", "ping", "well", "stubborn").Run() == nil }
 	for bound := time.Now().Add(patience); !ping(); time.Sleep(50 * time.Millisecond) {

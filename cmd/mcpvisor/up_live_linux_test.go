@@ -245,7 +245,9 @@ func TestUpAsksForApproval(t *testing.T) {
 	}
 	unasked := p.start("up", "--duration", "1s")
 	unasked.says(`one: unapproved: found in the project and not approved yet; look at .*.mcp.json and run .mcpvisor approve`)
-	unasked.ends()
+	if unasked.ends(); !strings.Contains(strings.Join(unasked.said, "\n"), "1s have passed; ending") {
+		t.Errorf("at its end it says %q", unasked.said)
+	}
 
 	question := `They would run with your rights\.\r\n\r\none  from .*/p/.mcp.json \(project\)\r\n  found in the project and not approved yet\r\n` +
 		`  runs fixture mcp-fixture good in .*/p\r\n  as it is written:\r\n(.*\r\n)+Approve and start one\? \[y\]es or \[n\]o $`
