@@ -119,7 +119,7 @@ func (c *Calls) Subscribe(ctx context.Context, server, uri string) error {
 	return err
 }
 
-// Unsubscribe ends what Subscribe began. A server that is not connected need not be asked: no connection has the subscription.
+// Unsubscribe ends what Subscribe began. A server that is not connected is not asked.
 func (c *Calls) Unsubscribe(ctx context.Context, server, uri string) error {
 	own := &Request{Method: "resources/unsubscribe", Server: server}
 	if err := c.EnterInstance(ctx, own); err != nil {
@@ -130,7 +130,7 @@ func (c *Calls) Unsubscribe(ctx context.Context, server, uri string) error {
 	// The resource is removed first, so that a connection which opens now does not subscribe again.
 	if cell != nil {
 		cell.Subscriptions.removeURI(uri)
-		// The server has no connection that could hold the subscription.
+		// Nobody can ask the server now. One that is disabled may keep its connection: what it still sends reaches nobody.
 		if cell.View().State.Phase != messages.Connected {
 			return nil
 		}

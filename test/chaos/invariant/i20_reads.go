@@ -175,7 +175,7 @@ func (c *checker) checkUpdate(server string, updateEvent int) {
 			delete(ends, o.Call)
 		}
 	}
-	if len(ends) > 0 || c.subscribedMeanwhile(server, e.T) { // the subscription may be ending at this moment
+	if len(ends) > 0 || c.subscribedMeanwhile(server, e.T) || c.unsubscribedWhileDown(server, e.T) { // the subscription may be ending at this moment
 		return
 	}
 	c.judged++
@@ -227,4 +227,24 @@ func (c *checker) subscribedMeanwhile(server string, t time.Duration) bool {
 	}
 	s := last["subscribe"]
 	return s != nil && slices.ContainsFunc(ended, func(u span) bool { return u.from <= s.to && u.to >= s.from })
+}
+
+// unsubscribedWhileDown reports whether the subscription that callers had before t was ended while the server was not connected. A
+// connection that is kept for its return is not asked then, and the server goes on to send updates that nobody wants.
+func (c *checker) unsubscribedWhileDown(server string, t time.Duration) bool {
+	down := false
+	for _, i := range c.x.ServerEvents(server) {
+		e := c.x.Event(i)
+		if e.T >= t || e.Kind != history.ReadEnd || e.Class != messages.ClassNone {
+			continue
+		}
+		switch e.Method {
+		case "subscribe":
+			down = false
+		case "unsubscribe":
+			s := c.spanAt(c.phaseSpans(server), e.T)
+			down = s == nil || s.Phase != messages.Connected
+		}
+	}
+	return down
 }

@@ -73,6 +73,38 @@ func TestKept(t *testing.T) {
 			20s    s1 notified conn=1 method=notifications/resources/updated
 			90s    - closing
 		`},
+		{name: "an update is not told after a subscription that was ended while its server was disabled", want: invariant.Inconclusive, why: "nothing was read",
+			story: up + `
+			10s    s1 read call=c1 method=subscribe
+			10s    s1 read-end call=c1 method=subscribe
+			11s    s1 phase phase=disabled epoch=1 warm=true
+			12s    s1 read call=c2 method=unsubscribe
+			12s    s1 read-end call=c2 method=unsubscribe
+			13s    s1 phase phase=connected epoch=1
+			20s    s1 notified conn=1 method=notifications/resources/updated
+			90s    - closing
+		`},
+		{name: "an update is not told though the server was connected when a caller ended his subscription", want: invariant.Violated, why: "was not told by 20.15s",
+			story: up + `
+			9s     s1 phase phase=connected epoch=1
+			10s    s1 read call=c1 method=subscribe
+			10s    s1 read-end call=c1 method=subscribe
+			12s    s1 read call=c2 method=unsubscribe
+			12s    s1 read-end call=c2 method=unsubscribe
+			20s    s1 notified conn=1 method=notifications/resources/updated
+			90s    - closing
+		`},
+		{name: "an update is not told to who has subscribed again since", want: invariant.Violated, why: "was not told by 20.15s",
+			story: up + `
+			11s    s1 phase phase=disabled epoch=1 warm=true
+			12s    s1 read call=c2 method=unsubscribe
+			12s    s1 read-end call=c2 method=unsubscribe
+			13s    s1 phase phase=connected epoch=1
+			14s    s1 read call=c3 method=subscribe
+			14s    s1 read-end call=c3 method=subscribe
+			20s    s1 notified conn=1 method=notifications/resources/updated
+			90s    - closing
+		`},
 		{name: "an update is not told while its server is asked to end the subscription", want: invariant.Inconclusive, why: "nothing was read",
 			story: up + `
 			10s    s1 received conn=1 method=resources/subscribe id=4
