@@ -30,6 +30,8 @@ func SplitArgs(words []string) ([]TypedArg, error) {
 			a.Key, a.JSON = k, true
 		}
 		switch {
+		case strings.HasPrefix(w, "{"):
+			return nil, fmt.Errorf("%q is a whole object; write --args in front of it", messages.Line(w, 80))
 		case !ok:
 			return nil, fmt.Errorf("%q is no argument; write key=value, or key:=json", messages.Line(w, 80))
 		case a.Key == "":

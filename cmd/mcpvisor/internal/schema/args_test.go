@@ -70,6 +70,7 @@ func TestArgumentsBecomeWhatTheSchemaSays(t *testing.T) {
 		{`any:={"a":[1,{"b":null}]}`, `{"any":{"a":[1,{"b":null}]}}`},
 		{`any:={`, `argument "any": what follows := is no JSON: unexpected end of JSON input; write any=… for a text`},
 		{`text`, `"text" is no argument; write key=value, or key:=json`},
+		{`{"text":"a=b"}`, `"{\"text\":\"a=b\"}" is a whole object; write --args in front of it`},
 		{`=x`, `"=x" has no name in front of the =; write key=value, or key:=json`},
 		{`:=x`, `":=x" has no name in front of the =; write key=value, or key:=json`},
 	} {
