@@ -118,10 +118,12 @@ func compareEvents(a, b *Event) int {
 	case Owner:
 		return cmp.Or(cmp.Compare(a.Command, b.Command), cmp.Compare(a.Order, b.Order))
 	case Harness:
-		switch a.Kind {
-		case Resources, Status, Heal, Closing, Closed:
+		// The last fault ends before all have ended.
+		if inSequence(a) != inSequence(b) {
+			return map[bool]int{true: 1, false: -1}[inSequence(a)]
+		}
+		if inSequence(a) {
 			return cmp.Compare(a.Order, b.Order)
-		default:
 		}
 	case World:
 		if c := cmp.Or(cmp.Compare(a.Conn, b.Conn), cmp.Compare(worldRank[a.Kind], worldRank[b.Kind])); c != 0 {
@@ -133,6 +135,16 @@ func compareEvents(a, b *Event) int {
 	case Caller:
 	}
 	return compareContent(a, b)
+}
+
+// inSequence reports whether an event of the harness has one source with others of its kind, so that their order of recording counts.
+func inSequence(e *Event) bool {
+	switch e.Kind {
+	case Resources, Status, Heal, Closing, Closed:
+		return true
+	default:
+		return false
+	}
 }
 
 // compareContent compares the contents of events that several goroutines may have caused in one instant.

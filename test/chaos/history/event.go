@@ -214,7 +214,7 @@ type ResourceUsage struct {
 // History is the record of one run. It is used through a pointer, because it caches its index.
 type History struct {
 	Plan scenario.Plan
-	// Events are in the order in which they were recorded.
+	// Events are in the order in which they were recorded, or in canonical order (see Canonical) if they were written, or simulated.
 	Events []Event
 
 	// index is made by the first call of Index.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -203,6 +204,21 @@ func TestNoticesOfSeveralStreamsHaveOneOrder(t *testing.T) {
 		if !reflect.DeepEqual(got, want) || got[0].Kind != history.Replied {
 			t.Errorf("got  %+v\nwant %+v", got, want)
 		}
+	}
+}
+
+// In one instant the last fault ends before all have ended, whatever was recorded first.
+func TestTheHealComesAfterTheLastFault(t *testing.T) {
+	off := history.Event{Side: history.Harness, Kind: history.FaultOff, Fault: 1, Name: "sleep"}
+	heal := history.Event{Side: history.Harness, Kind: history.Heal, Order: 1}
+	closing := history.Event{Side: history.Harness, Kind: history.Closing, Order: 2}
+	h := &history.History{Events: []history.Event{heal, closing, off}}
+	var kinds []history.Kind
+	for _, e := range h.Canonical() {
+		kinds = append(kinds, e.Kind)
+	}
+	if want := []history.Kind{history.FaultOff, history.Heal, history.Closing}; !slices.Equal(kinds, want) {
+		t.Errorf("%v, want %v", kinds, want)
 	}
 }
 

@@ -1,6 +1,7 @@
 package invariant
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
@@ -21,10 +22,11 @@ func hangVerdict(h *history.History) (Verdict, bool) {
 		}
 		v := Verdict{ID: Hung, Title: "the run comes to its end", Answer: Violated, Why: e.Text, Server: e.Server, At: e.T, Looked: 1,
 			Evidence: []int{i}}
-		if i+1 < len(h.Events) && h.Events[i+1].House != nil {
-			waiters := h.Events[i+1].House.Left
+		at := slices.IndexFunc(h.Events, func(e history.Event) bool { return e.House != nil && e.Text == history.Hung })
+		if at >= 0 {
+			waiters := h.Events[at].House.Left
 			v.Why += " Who waits for what: " + strings.Join(waiters[:min(len(waiters), maxWaiters)], " ")
-			v.Evidence = []int{i + 1, i}
+			v.Evidence = []int{at, i}
 		}
 		return v, true
 	}

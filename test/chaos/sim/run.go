@@ -35,7 +35,7 @@ type Options struct {
 	StallTicks int
 }
 
-// Run runs a plan and returns its history. The history holds what the manager does wrong; the error is about the plan or the
+// Run runs a plan and returns its history, in canonical order. The history holds what the manager does wrong; the error is about the plan or the
 // harness itself. Run asks ctx only before the start, because a run takes no time that a person would wait for.
 //
 // Run gives up a run that does not end (a mutex that is never unlocked, an endless loop) within seconds: its history then ends
@@ -67,7 +67,7 @@ func Run(ctx context.Context, plan scenario.Plan, o Options) (*history.History, 
 	}, dog.awaitEnd)
 	// The hung goroutines may still use the simulation, so only the recorder is touched.
 	if hung := (*HungError)(nil); errors.As(err, &hung) {
-		return hung.endHistory(rec), nil
+		return sortHistory(hung.endHistory(rec)), nil
 	}
 	if broken != nil {
 		return nil, broken
@@ -91,7 +91,13 @@ func Run(ctx context.Context, plan scenario.Plan, o Options) (*history.History, 
 		house.Left = describeWaits(parseDump(strings.Join(failed.Stacks, "\n\n")))
 	}
 	rec.Add(history.Event{T: last, Side: history.Harness, Kind: history.Resources, House: house, Text: "after close"})
-	return rec.History(), nil
+	return sortHistory(rec.History()), nil
+}
+
+// sortHistory returns a history with its events in canonical order, in which it is written and read: a verdict names its evidence by
+// the places of the events, and whoever reads the file must find them there.
+func sortHistory(h *history.History) *history.History {
+	return &history.History{Plan: h.Plan, Events: h.Canonical()}
 }
 
 // runPlan is the whole run inside the bubble: it starts the manager, plans the users' work, and runs the loop until the manager

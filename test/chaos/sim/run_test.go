@@ -93,6 +93,23 @@ func TestOneGoodServer(t *testing.T) {
 }
 
 // A goroutine that the manager leaves behind is a violation of I12, and no failure of the harness.
+// A verdict names its evidence by the places of events, and a report reads them from the written history.
+func TestARunIsInTheOrderInWhichItIsWritten(t *testing.T) {
+	h := run(t, planScenario(t, 7, scenario.Scenario{
+		Name: "order", Duration: messages.Duration(5 * time.Second), Servers: []scenario.Group{{Name: "s1", Count: 3}},
+		Faults: []scenario.Fault{{Fault: "crash", On: []string{"*"}, At: messages.Duration(time.Second)}},
+	}), sim.Options{})
+	read, err := history.Read(strings.NewReader(historyText(t, h)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, e := range h.Events {
+		if got := read.Events[i]; got.T != e.T || got.Server != e.Server || got.Kind != e.Kind {
+			t.Fatalf("event %d of the run is %s of %q at %s, and in its file %s of %q at %s", i, e.Kind, e.Server, e.T, got.Kind, got.Server, got.T)
+		}
+	}
+}
+
 func TestAGoroutineThatIsLeftIsFound(t *testing.T) {
 	s := scenario.Scenario{Name: "leak", Servers: []scenario.Group{{Name: "s"}}, Duration: messages.Duration(time.Second)}
 	plan, err := s.Plan(1, scenario.Sim)
