@@ -284,3 +284,14 @@ func TestSmaller(t *testing.T) {
 		t.Errorf("%+v %+v", stats, small)
 	}
 }
+
+// The occasions that a random day was to contain say nothing about the smaller one.
+func TestASmallerDayAsksForNoOccasions(t *testing.T) {
+	if len(campaign.Task{Seed: 3}.EffectiveScenario().Sometimes) == 0 {
+		t.Fatal("the day asks for none: take another seed")
+	}
+	small, _ := campaign.ShrinkTask(t.Context(), newPool(t, "dies", 1), campaign.Task{Seed: 3}, invariant.Verdict{ID: campaign.Crash}, shrink.Options{Tries: 1})
+	if len(small.Sometimes) > 0 {
+		t.Errorf("%q", small.Sometimes)
+	}
+}

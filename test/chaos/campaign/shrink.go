@@ -9,12 +9,12 @@ import (
 )
 
 // ShrinkTask looks for the smallest scenario that violates the check of v as the task does, and runs each try in a worker. It
-// drops the description of a random scenario, because most of what it describes will be gone.
+// drops the description of a random scenario, and the occasions that it has to contain, because most of both will be gone.
 func ShrinkTask(ctx context.Context, pool *Pool, t Task, v invariant.Verdict, o shrink.Options) (scenario.Scenario, shrink.Stats) {
 	s := t.EffectiveScenario()
 	s.Seed = t.Seed
 	if t.Scenario == nil {
-		s.About = ""
+		s.About, s.Sometimes = "", nil
 	}
 	o.Server, o.At = v.Server, v.At
 	return shrink.Shrink(ctx, s, func(ctx context.Context, s scenario.Scenario) bool {

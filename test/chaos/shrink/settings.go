@@ -12,16 +12,16 @@ import (
 // settingsOf counts the optional values of a scenario: nonzero fields of servers, load and the manager, parameters of faults,
 // repetitions, and the settle time.
 func settingsOf(s scenario.Scenario) int {
-	n := 0
-	for _, at := range settableFields(&s) {
-		if !at.IsZero() {
-			n++
-		}
-	}
+	n := len(givenFields(&s))
 	for _, f := range s.Faults {
 		n += len(f.With)
 	}
 	return n
+}
+
+// givenFields returns those of settableFields that are not zero.
+func givenFields(s *scenario.Scenario) []reflect.Value {
+	return slices.DeleteFunc(settableFields(s), reflect.Value.IsZero)
 }
 
 // settableFields returns the fields that may be zero, in a fixed order, so that an index means the same field in a clone.
@@ -55,17 +55,14 @@ func settableFields(s *scenario.Scenario) []reflect.Value {
 	return append(out, reflect.ValueOf(&s.Settle).Elem())
 }
 
-// dropSettings sets optional values to zero, one after the other, and halves the rates of load. Sometimes and Invariants stay,
-// because they say what is asked about the scenario and not what happens in it.
+// dropSettings sets optional values to zero, many at once where that is possible, and halves the rates of load. Sometimes and
+// Invariants stay, because they say what is asked about the scenario and not what happens in it.
 func (x *search) dropSettings() {
-	for i := 0; i < len(settableFields(&x.best)) && !x.isOver(); i++ {
-		if settableFields(&x.best)[i].IsZero() {
-			continue
+	x.reduceList(func(s scenario.Scenario) int { return len(givenFields(&s)) }, func(s *scenario.Scenario, from, to int) {
+		for _, field := range givenFields(s)[from:to] {
+			field.SetZero()
 		}
-		s := x.best.Clone()
-		settableFields(&s)[i].SetZero()
-		x.tryScenario(s)
-	}
+	})
 	for i := 0; i < len(x.best.Faults) && !x.isOver(); i++ {
 		for _, key := range slices.Sorted(maps.Keys(x.best.Faults[i].With)) {
 			s := x.best.Clone()

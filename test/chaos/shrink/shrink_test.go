@@ -180,6 +180,42 @@ func TestTimesAreRound(t *testing.T) {
 	}
 }
 
+const lateScenario = `
+name: late
+seed: 3
+duration: 15m
+servers: [{ name: web, count: 4 }]
+faults: [{ fault: crash, on: web-001, at: 7m25s }]
+load: [{ on: web-001, from: 7m26s, for: 2s }]
+agents:
+  - { as: principal-1, from: 7m26s, for: 2s }
+  - { as: principal-2, from: 14m }
+`
+
+// A day is cut behind the failure with the agents that would come later.
+func TestAgentsThatComeLaterGoWithTheirTime(t *testing.T) {
+	crashes := planPredicate(t, func(p scenario.Plan) bool { return len(p.Faults) > 0 })
+	got, _ := shrink.Shrink(t.Context(), parseScenario(t, lateScenario), crashes, shrink.Options{Tries: 2, At: 7*time.Minute + 25*time.Second})
+	if time.Duration(got.Duration) != 7*time.Minute+26*time.Second || len(got.Agents) != 0 {
+		t.Errorf("%s", got.YAML())
+	}
+}
+
+// What has to happen in a certain order moves to the start of the day together, calls and agents included.
+func TestWhatIsLateMovesToTheStartTogether(t *testing.T) {
+	follow := planPredicate(t, func(p scenario.Plan) bool {
+		if len(p.Faults) == 0 || len(p.Load) == 0 || len(p.Agents) == 0 {
+			return false
+		}
+		at := p.Faults[0].Begin
+		return p.Load[0].Begin-at == time.Second && p.Agents[0].Begin-at == time.Second
+	})
+	got, stats := shrink.Shrink(t.Context(), parseScenario(t, lateScenario), follow, shrink.Options{})
+	if !stats.Minimal || time.Duration(got.Faults[0].At) > 0 || time.Duration(got.Duration) > 10*time.Second {
+		t.Errorf("%+v\n%s", stats, got.YAML())
+	}
+}
+
 func TestWhatDoesNotFailStaysAsItIs(t *testing.T) {
 	s := parseScenario(t, largeScenario)
 	got, stats := shrink.Shrink(t.Context(), s, planPredicate(t, func(scenario.Plan) bool { return false }), shrink.Options{})

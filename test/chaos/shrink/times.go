@@ -7,7 +7,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
-// shortenTimes shortens the run, and then each fault and each load.
+// shortenTimes shortens the run, and then each fault, each load and each agent.
 func (x *search) shortenTimes() {
 	x.shortenDay()
 	for i := 0; i < len(x.best.Faults) && !x.isOver(); i++ {
@@ -28,6 +28,11 @@ func (x *search) shortenTimes() {
 	for i := 0; i < len(x.best.Load) && !x.isOver(); i++ {
 		x.minimizeTime(time.Duration(x.best.Load[i].For), time.Second, func(s *scenario.Scenario, d time.Duration) {
 			s.Load[i].For = messages.Duration(d)
+		})
+	}
+	for i := 0; i < len(x.best.Agents) && !x.isOver(); i++ {
+		x.minimizeTime(time.Duration(x.best.Agents[i].For), time.Second, func(s *scenario.Scenario, d time.Duration) {
+			s.Agents[i].For = messages.Duration(d)
 		})
 	}
 }
@@ -89,32 +94,46 @@ func (x *search) roundTimes() {
 	x.moveEarlier()
 }
 
-// moveEarlier moves all faults and commands towards the start together, because a failure often depends on their order and
-// distances.
+// moveEarlier moves all that does not begin with the run towards its start, together with the end, because a failure often depends
+// on the order and the distances of what happens. What is left before the first is time in which servers connect.
 func (x *search) moveEarlier() {
 	first := time.Duration(-1)
-	noteStart := func(at messages.Duration) {
-		if d := time.Duration(at); first < 0 || d < first {
+	for _, at := range beginnings(&x.best) {
+		if d := time.Duration(*at); d > 0 && (first < 0 || d < first) {
 			first = d
 		}
 	}
-	for _, f := range x.best.Faults {
-		noteStart(f.At)
-	}
-	for _, c := range x.best.Commands {
-		noteStart(c.At)
-	}
-	for shift := first; shift >= time.Second && !x.isOver(); shift /= 2 {
-		shift = shift.Truncate(time.Second)
-		s := x.best.Clone()
-		for i := range s.Faults {
-			s.Faults[i].At -= messages.Duration(shift)
+	for _, left := range []time.Duration{0, time.Second, 5 * time.Second, 30 * time.Second, first / 2} {
+		shift := (first - left).Truncate(time.Second)
+		if shift < time.Second {
+			continue
 		}
-		for i := range s.Commands {
-			s.Commands[i].At -= messages.Duration(shift)
-		}
-		if x.tryScenario(s) {
+		moved := x.tryChange(func(s *scenario.Scenario) {
+			for _, at := range beginnings(s) {
+				*at = max(*at-messages.Duration(shift), 0)
+			}
+			s.Duration = max(s.Duration-messages.Duration(shift), messages.Duration(time.Second))
+		})
+		if moved {
 			return
 		}
 	}
+}
+
+// beginnings returns the times at which faults, commands, load and agents begin.
+func beginnings(s *scenario.Scenario) []*messages.Duration {
+	var out []*messages.Duration
+	for i := range s.Faults {
+		out = append(out, &s.Faults[i].At)
+	}
+	for i := range s.Commands {
+		out = append(out, &s.Commands[i].At)
+	}
+	for i := range s.Load {
+		out = append(out, &s.Load[i].From)
+	}
+	for i := range s.Agents {
+		out = append(out, &s.Agents[i].From)
+	}
+	return out
 }
