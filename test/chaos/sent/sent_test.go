@@ -384,6 +384,14 @@ var (
 			> {"jsonrpc":"2.0","id":8,"method":"tasks/update","params":{"taskId":"k","inputResponses":{"a":{}},META}}
 			< {"jsonrpc":"2.0","id":8,"result":{"resultType":"complete"}}
 			> {"jsonrpc":"2.0","id":9,"method":"tasks/update","params":{"taskId":"k","inputResponses":{"a":{}},META}}`, "twice"},
+		{"input that is sent again, because its answer was lost, as on seed 9755110", modernTasks, askingTask + `
+			> {"jsonrpc":"2.0","id":8,"method":"tasks/update","params":{"taskId":"k","inputResponses":{"a":{}},META}}
+			refuse 8 0
+			wait 1s
+			> {"jsonrpc":"2.0","id":9,"method":"tasks/update","params":{"taskId":"k","inputResponses":{"a":{}},META}}`, ""},
+		{"input that is sent again before there is an answer", modernTasks, askingTask + `
+			> {"jsonrpc":"2.0","id":8,"method":"tasks/update","params":{"taskId":"k","inputResponses":{"a":{}},META}}
+			> {"jsonrpc":"2.0","id":9,"method":"tasks/update","params":{"taskId":"k","inputResponses":{"a":{}},META}}`, "twice"},
 		{"an update of a task without input", modernTasks, askingTask + `
 			> {"jsonrpc":"2.0","id":9,"method":"tasks/update","params":{"taskId":"k",META}}`, "without any input"},
 		{"a task that nobody has", tasks, begun + `> {"jsonrpc":"2.0","id":3,"method":"tasks/get","params":{"taskId":"k"}}`, "never told of one"},

@@ -22,8 +22,9 @@ type taskState struct {
 	// listed counts the lists of tasks with this one. Each may be followed by a tasks/get that a program of its own asks for,
 	// beside the polling. listedResults counts the same for tasks/result.
 	listed, listedResults int
-	// inputs are the keys of the questions that the task has asked in the modern era: true once the client has answered.
-	inputs map[string]bool
+	// inputs are the keys of the questions that the task has asked in the modern era, with the request that has answered it last; nil
+	// for none.
+	inputs map[string]*request
 }
 
 // A taskStatus is the form in which a server sends a task, in either era.
@@ -90,18 +91,19 @@ func (t *taskState) noteInputs(inputRequests json.RawMessage) {
 	_ = json.Unmarshal(inputRequests, &asked) // a value that is no object asks nothing
 	for key := range asked {
 		if t.inputs == nil {
-			t.inputs = map[string]bool{}
+			t.inputs = map[string]*request{}
 		}
 		if _, known := t.inputs[key]; !known {
-			t.inputs[key] = false
+			t.inputs[key] = nil
 		}
 	}
 }
 
-// receiveTaskInput judges the input that a client gives a task: an answer to what the task has asked, once.
+// receiveTaskInput judges the input that a client gives a task: an answer to what the task has asked, once. A client that never heard the
+// answer to its request may send it again.
 //
 // 2026-07-28, Tasks: "Clients SHOULD deduplicate inputRequests keys across consecutive polls to avoid presenting the same request to the
-// user or model more than once."
+// user or model more than once." SEP-2663: a server ignores the responses to what has been answered already.
 func (c *conversation) receiveTaskInput(m *message, r *request, t *taskState) {
 	var responses map[string]json.RawMessage
 	if err := json.Unmarshal(m.params["inputResponses"], &responses); err != nil || len(responses) == 0 {
@@ -109,14 +111,14 @@ func (c *conversation) receiveTaskInput(m *message, r *request, t *taskState) {
 		return
 	}
 	for key := range responses {
-		switch answered, asked := t.inputs[key]; {
+		switch given, asked := t.inputs[key]; {
 		case !asked:
 			c.reportProblem("the task %s was given the input %s, and has not asked for it", r.task, messages.Line(key, 60))
-		case answered:
+		case given != nil && given.end != abandoned:
 			c.reportProblem("the task %s was given the input %s twice", r.task, messages.Line(key, 60))
 		default:
-			t.inputs[key] = true
-			r.takeBacks = append(r.takeBacks, func() { t.inputs[key] = false })
+			t.inputs[key] = r
+			r.takeBacks = append(r.takeBacks, func() { t.inputs[key] = nil })
 		}
 	}
 }
