@@ -108,6 +108,11 @@ func TestRefusedIsNotUnknown(t *testing.T) {
 			1s     s1 call call=c1 tool=write
 			1s     s1 received conn=1 method=tools/call id=5 call=c1
 		`
+	const late = `
+			1s     s1 call call=c1 tool=write deadline=1.1s
+			1.6s   s1 end call=c1 tool=write outcome=unknown class=timeout
+		`
+	real := func(p *scenario.Plan) { p.Tier = scenario.Real }
 	runCases(t, "I3", []storyCase{
 		{name: "no call", want: invariant.Inconclusive, why: "No call", story: `1s s1 open conn=1`},
 		{name: "refused by the server", want: invariant.Holds, story: sent + `
@@ -132,6 +137,12 @@ func TestRefusedIsNotUnknown(t *testing.T) {
 		{name: "nobody received it", want: invariant.Violated, why: "no server received it", story: `
 			1s     s1 call call=c1 tool=write
 			1s     s1 end call=c1 tool=write outcome=unknown class=network
+		`},
+		{name: "nobody received it in its time, which was over", plan: real, want: invariant.Holds, story: late},
+		{name: "nobody received it in its time, as only real sockets do", want: invariant.Violated, why: "no server received it", story: late},
+		{name: "nobody received it, and its time was not over", plan: real, want: invariant.Violated, why: "no server received it", story: `
+			1s     s1 call call=c1 tool=write deadline=3s
+			1.1s   s1 end call=c1 tool=write outcome=unknown class=network
 		`},
 		{name: "rejected by an answer in two pieces", want: invariant.Holds, story: `
 			900ms  s1 fault-on fault=1 name=half-line

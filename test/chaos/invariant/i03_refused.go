@@ -24,8 +24,9 @@ func (c *checker) checkRefusedCall(call *history.CallRecord) {
 	switch {
 	case end.Outcome == messages.OutcomeUnknown && len(call.Received) == 0:
 		// In a run of real processes unread bytes may lie in a pipe where no event shows them, and the manager can take back
-		// what it wrote to a socket.
-		if !c.real || !c.wasGivenUp(call, end.T) && !c.underFault(call.Server, begin.T, end.T) {
+		// what it wrote to a socket, for a caller who gave the call up or whose time was over.
+		left := c.wasGivenUp(call, end.T) || begin.Deadline > 0 && begin.Deadline <= end.T
+		if !c.real || !left && !c.underFault(call.Server, begin.T, end.T) {
 			c.reportViolation(call.Server, call.Ends[0], []int{call.Begin}, "Call %s of tool %s ended with unknown at %s, and no server received it: "+
 				"it was not sent, and may be called again.", call.ID, begin.Tool, timeText(end.T))
 		}
