@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/actors"
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 	"github.com/mcpvisor/mcpvisor/supervisor/internal/refusal"
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
@@ -206,6 +208,8 @@ func (c *interception) finish(res *Response, err error) error {
 		return c.outcomeError(errors.New("an interceptor returned neither a response nor an error"))
 	case c.sent == nil && !hasResult(r.Method):
 		return c.outcomeError(errors.New("an interceptor answered " + r.Method + " by itself"))
+	case hasResult(r.Method) && !rawjson.IsObject(bytes.TrimLeft(res.Result, " \t\r\n")):
+		return c.outcomeError(errors.New("an interceptor returned a result that is no JSON object"))
 	}
 	r.Result, r.Answer.IsError = res.Result, res.IsError
 	return nil
@@ -214,6 +218,7 @@ func (c *interception) finish(res *Response, err error) error {
 // outcomeError returns an error of next as it came, also out of one that wraps it. Any other is the interceptor's own; it may hold
 // another request's, whose outcome says nothing of this one.
 func (c *interception) outcomeError(err error) error {
+	err = refusal.Readable(err)
 	outcome := messages.OutcomeNotSent
 	switch {
 	case c.err != nil && errors.Is(err, c.err):

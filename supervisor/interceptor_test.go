@@ -114,6 +114,27 @@ func TestTheOutcomeOfAnInterceptorsError(t *testing.T) {
 		{"neither an answer nor an error", func(ctx context.Context, r *supervisor.Request, next supervisor.Invoker) (*supervisor.Response, error) {
 			return nil, nil
 		}, supervisor.ErrDenied, messages.OutcomeNotSent, 0},
+		{"a nil *Error as an error", func(ctx context.Context, r *supervisor.Request, next supervisor.Invoker) (*supervisor.Response, error) {
+			var e *supervisor.Error
+			return nil, e
+		}, supervisor.ErrDenied, messages.OutcomeNotSent, 0},
+		{"a nil *Error after the answer", func(ctx context.Context, r *supervisor.Request, next supervisor.Invoker) (*supervisor.Response, error) {
+			res, _ := next(ctx, r)
+			var e *supervisor.Error
+			return res, e
+		}, supervisor.ErrDenied, messages.OutcomeUnknown, 1},
+		{"a result that is no object", func(context.Context, *supervisor.Request, supervisor.Invoker) (*supervisor.Response, error) {
+			return &supervisor.Response{Result: json.RawMessage(`"done"`)}, nil
+		}, supervisor.ErrDenied, messages.OutcomeNotSent, 0},
+		{"an answer without its result", func(ctx context.Context, r *supervisor.Request, next supervisor.Invoker) (*supervisor.Response, error) {
+			_, _ = next(ctx, r)
+			return &supervisor.Response{}, nil
+		}, supervisor.ErrDenied, messages.OutcomeUnknown, 1},
+		{"an error that is swallowed", func(ctx context.Context, r *supervisor.Request, next supervisor.Invoker) (*supervisor.Response, error) {
+			r.Name = "missing"
+			res, _ := next(ctx, r)
+			return res, nil
+		}, supervisor.ErrDenied, messages.OutcomeNotSent, 0},
 		{"answered by itself", func(context.Context, *supervisor.Request, supervisor.Invoker) (*supervisor.Response, error) {
 			return &supervisor.Response{Result: json.RawMessage(`{"content":[]}`)}, nil
 		}, nil, messages.OutcomeResult, 0},

@@ -173,7 +173,7 @@ func TestLostTools(t *testing.T) {
 func TestSanitizeAndAllow(t *testing.T) {
 	seeds.Shows(t, "001.6.untrusted-results")
 	synctest.Test(t, func(t *testing.T) {
-		f := newFake("echo", "secret")
+		f := newFake("echo", "secret", "nil")
 		refuse := errors.New("not on my watch")
 		m := start(t, supervisor.Config{
 			Sanitize: func(tool *supervisor.Tool, raw json.RawMessage) json.RawMessage {
@@ -182,6 +182,10 @@ func TestSanitizeAndAllow(t *testing.T) {
 			Allow: func(_ context.Context, tool *supervisor.Tool, _ json.RawMessage) error {
 				if tool.Name == "secret" {
 					return &supervisor.Error{Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassDenied, Text: "denied", Err: refuse}
+				}
+				if tool.Name == "nil" {
+					var e *supervisor.Error
+					return e
 				}
 				return nil
 			},
@@ -193,6 +197,10 @@ func TestSanitizeAndAllow(t *testing.T) {
 		_, err := m.CallTool(t.Context(), "mcp__a__secret", nil)
 		if !errors.Is(err, supervisor.ErrDenied) || !errors.Is(err, refuse) || f.calls.Load() != 1 {
 			t.Errorf("%v, %d calls reached the server", err, f.calls.Load())
+		}
+		_, err = m.CallTool(t.Context(), "mcp__a__nil", nil)
+		if !errors.Is(err, supervisor.ErrDenied) || !errors.Is(err, supervisor.ErrNotSent) || errors.Is(err, refuse) || f.calls.Load() != 1 {
+			t.Errorf("a nil *Error: %v, %d calls reached the server", err, f.calls.Load())
 		}
 	})
 }

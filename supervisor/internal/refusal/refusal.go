@@ -11,6 +11,7 @@ package refusal
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -30,6 +31,7 @@ func UnknownServerError(op, name string) error {
 
 // ProgramError returns the error of a call that Config.Allow refused: always denied and not sent, with every error of Allow.
 func ProgramError(cause error) error {
+	cause = Readable(cause)
 	e := &messages.Error{Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassDenied, Text: "the program refused it",
 		Err: refusal{cause}}
 	// A *messages.Error keeps its text and its fix, which were written for a reader.
@@ -42,6 +44,18 @@ func ProgramError(cause error) error {
 		e.Text += ": " + text
 	}
 	return e
+}
+
+// Readable returns the program's own error. One whose method panics, such as a nil *messages.Error that was returned as an error, would
+// panic again wherever it is compared: another error stands in its place.
+func Readable(own error) (err error) {
+	defer func() {
+		if recover() != nil {
+			err = fmt.Errorf("it returned a %T that cannot be read, such as a nil pointer", own)
+		}
+	}()
+	_ = own.Error()
+	return own
 }
 
 // InterceptorError returns the error of a request that an interceptor ended with an error of its own: denied, with the outcome that the
