@@ -34,6 +34,7 @@ func FailureOf(err error) *Failure {
 var failureCauses = map[string]error{
 	"unknown-server": ErrUnknownServer, "unknown-tool": ErrUnknownTool, "unknown-resource": ErrUnknownResource,
 	"unknown-prompt": ErrUnknownPrompt, "disabled": ErrDisabled, "queue-full": ErrQueueFull, "memory": ErrMemory, "closed": ErrClosed,
+	"caller-refused": ErrCallerRefused, "too-many-instances": ErrTooManyInstances,
 }
 
 // wholeMillis rounds up, because a client that comes back sooner than a server asked for is refused again.

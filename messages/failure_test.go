@@ -50,7 +50,8 @@ func TestAFailureLosesNothing(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	for _, cause := range []error{messages.ErrUnknownServer, messages.ErrUnknownTool, messages.ErrUnknownResource,
-		messages.ErrUnknownPrompt, messages.ErrDisabled, messages.ErrQueueFull, messages.ErrMemory, messages.ErrClosed} {
+		messages.ErrUnknownPrompt, messages.ErrDisabled, messages.ErrQueueFull, messages.ErrMemory, messages.ErrClosed,
+		messages.ErrCallerRefused, messages.ErrTooManyInstances} {
 		err := messages.FailureOf(&messages.Error{Class: messages.ClassInvalid, Text: "x", Err: fmt.Errorf("inner: %w", cause)}).ToError()
 		if !errors.Is(err, cause) {
 			t.Errorf("%v is lost: %v", cause, err)

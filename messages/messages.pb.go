@@ -6793,7 +6793,7 @@ type Failure struct {
 	// task is the id of the task that goes on at the server without the caller. A server may use it as a credential.
 	Task string `protobuf:"bytes,13,opt,name=task,proto3" json:"task,omitempty"`
 	// cause names the sentinel that the error wraps: "unknown-server", "unknown-tool", "unknown-resource", "unknown-prompt",
-	// "disabled", "queue-full", "memory", "closed", or empty.
+	// "disabled", "queue-full", "memory", "closed", "caller-refused", "too-many-instances", or empty.
 	Cause         string `protobuf:"bytes,14,opt,name=cause,proto3" json:"cause,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
