@@ -272,7 +272,7 @@ func stalledPeerAndClose(t *testing.T, h Harness) {
 		go func() {
 			d, err := c.Send(context.Background(), m)
 			if d == transports.Written {
-				err = fmt.Errorf("written to a peer that does not read (%w)", err)
+				err = errors.New("written to a peer that does not read: Features.Stall says that it blocks its writers")
 			} else {
 				s.checkError("Send during Close", err)
 				err = nil

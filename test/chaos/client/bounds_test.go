@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 	"github.com/mcpvisor/mcpvisor/test/chaos/invariant"
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
@@ -63,6 +64,28 @@ func TestFollowedRedirectsAreNoStorm(t *testing.T) {
 	for _, got := range []invariant.Answer{judge(200), judge(200, elsewhere), judge(600, redirect)} {
 		if got != invariant.Violated {
 			t.Errorf("a storm: %v", got)
+		}
+	}
+}
+
+// TestACallWithoutTimeIsNoFailure: C4 blames no client for a call whose deadline came before any answer could, as a day that was made
+// smaller may hold, and blames it for one that had time.
+func TestACallWithoutTimeIsNoFailure(t *testing.T) {
+	for deadline, want := range map[time.Duration]invariant.Answer{0: invariant.Inconclusive, time.Second: invariant.Inconclusive, 3 * time.Second: invariant.Violated} {
+		const asked = 2 * time.Minute
+		h := &history.History{
+			Plan: scenario.Plan{End: 3 * time.Minute, Servers: []scenario.Server{{Name: "s", Latency: 200 * time.Millisecond}}},
+			Events: []history.Event{
+				{Server: "s", Side: history.World, Kind: history.Changed, Names: []string{"write"}},
+				{T: 40 * time.Second, Side: history.World, Kind: history.Heal},
+				{T: asked, Server: "s", Side: history.Caller, Kind: history.Call, Call: "c1", Tool: "write", Deadline: asked + deadline},
+				{T: asked + deadline, Server: "s", Side: history.Caller, Kind: history.End, Call: "c1", Outcome: messages.OutcomeUnknown},
+			},
+		}
+		for _, v := range Judge(h, Limits{}) {
+			if v.ID == "C4" && v.Answer != want {
+				t.Errorf("a deadline after %v: %v, want %v", deadline, v.Answer, want)
+			}
 		}
 	}
 }

@@ -219,6 +219,17 @@ func (j *judgement) offers(server, tool string, at time.Duration) (has bool) {
 	return has
 }
 
+// hadTime reports whether a healthy server could answer a call before its deadline, and before the client is closed.
+func (j *judgement) hadTime(begin *history.Event) bool {
+	enough := time.Second
+	for _, s := range j.h.Plan.Servers {
+		if s.Name == begin.Server {
+			enough += 4 * s.Latency
+		}
+	}
+	return begin.Deadline-begin.T >= enough && begin.Deadline <= j.h.Plan.End
+}
+
 func (j *judgement) comesBack() {
 	heal := j.findFirst(history.Heal)
 	if heal < 0 {
@@ -231,8 +242,8 @@ func (j *judgement) comesBack() {
 			continue
 		}
 		begin, end := j.x.Event(c.Begin), j.x.Event(c.Ends[0])
-		if begin.Deadline > j.h.Plan.End || !j.offers(begin.Server, begin.Tool, begin.T) {
-			continue // it may still be under way when the client is closed; or its tool has gone from the server's list
+		if !j.hadTime(begin) || !j.offers(begin.Server, begin.Tool, begin.T) {
+			continue // or its tool has gone from the server's list
 		}
 		j.v.Looked++
 		if end.Outcome != messages.OutcomeResult {

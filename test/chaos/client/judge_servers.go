@@ -108,7 +108,7 @@ func (j *judgement) neighboursServed() {
 			}
 			begin, end := j.x.Event(c.Begin), j.x.Event(c.Ends[0])
 			_, left := givenUp[c.ID]
-			if left || begin.T < wellAfter || begin.Deadline-begin.T < time.Second+4*s.Latency || begin.Deadline > j.h.Plan.End {
+			if left || begin.T < wellAfter || !j.hadTime(begin) {
 				continue
 			}
 			j.v.Looked++
