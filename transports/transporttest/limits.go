@@ -3,6 +3,7 @@ package transporttest
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
