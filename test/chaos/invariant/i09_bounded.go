@@ -80,7 +80,7 @@ func isReadMethod(method string) bool {
 // checkTraffic judges the requests of one connection.
 func (c *checker) checkTraffic(server string, conn *history.ConnRecord) {
 	lists, announced, further := c.listsOf(conn)
-	requests, calls, pages, polls, maxPolls := 0, 0, 0, 0, 0
+	requests, calls, listens, pages, polls, maxPolls := 0, 0, 0, 0, 0, 0
 	open := c.x.Event(conn.Events[0]).T
 	for _, i := range conn.Events {
 		e := c.x.Event(i)
@@ -96,6 +96,8 @@ func (c *checker) checkTraffic(server string, conn *history.ConnRecord) {
 				maxPolls += c.allowedPolls(e)
 			case "tasks/get", "tasks/result", "tasks/cancel":
 				polls++
+			case "subscriptions/listen":
+				listens++
 			}
 		}
 	}
@@ -126,10 +128,11 @@ func (c *checker) checkTraffic(server string, conn *history.ConnRecord) {
 			probes += 10 + 2*int(l.Rate*(l.End-l.Begin).Seconds())
 		}
 	}
-	if most := extraRequests + 3*calls + pages + probes + c.commandRequests(server, open, end) + len(announced); requests > most {
+	watches := min(listens, c.countWatchRequests(server, open, end))
+	if most := extraRequests + 3*calls + pages + probes + watches + c.commandRequests(server, open, end) + len(announced); requests > most {
 		c.reportViolation(server, conn.Events[len(conn.Events)-1], []int{conn.Open}, "Connection %d saw %d requests from %s to %s, and %d calls, %d pages "+
-			"of lists and the looks for life account for %d at most: something feeds on itself.", conn.Conn, requests, timeText(open), timeText(end),
-			calls, pages, most)
+			"of lists, %d changes of what is watched and the looks for life account for %d at most: something feeds on itself.", conn.Conn, requests,
+			timeText(open), timeText(end), calls, pages, watches, most)
 	}
 }
 
@@ -141,6 +144,20 @@ func (c *checker) commandRequests(server string, from, to time.Duration) (count 
 	for _, a := range c.ownerCommands(server) {
 		if a.begin >= from-c.slack && a.begin <= to {
 			count += 2
+		}
+	}
+	return count
+}
+
+// countWatchRequests returns how often callers and agents asked between two times to watch the server's resource, or to watch it no longer:
+// a server of the modern era is asked for another subscription each time.
+func (c *checker) countWatchRequests(server string, from, to time.Duration) (count int) {
+	for _, i := range c.x.Order() {
+		switch e := c.x.Event(i); {
+		case e.T < from-c.slack || e.T > to:
+		case e.Kind == history.Reading && e.Server == server && (e.Method == "subscribe" || e.Method == "unsubscribe"),
+			e.Kind == history.Asked && e.About == "chaos://"+server+"/one" && e.Method != "resources/read":
+			count++
 		}
 	}
 	return count

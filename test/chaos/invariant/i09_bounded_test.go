@@ -40,6 +40,22 @@ func byTime(story string) string {
 	return strings.Join(lines, "\n")
 }
 
+// listenStorm is a connection that is asked for forty subscriptions, the reason of which may be a caller and an agent that come and go.
+func listenStorm(wished bool) string {
+	b := new(strings.Builder)
+	for i := range 40 {
+		at := time.Second + time.Duration(i)*100*time.Millisecond
+		switch {
+		case wished && i%4 == 0:
+			fmt.Fprintf(b, "%v - asked agent=agent-1 epoch=1 id=%d method=resources/subscribe about=chaos://s1/one\n", at, i)
+		case wished:
+			fmt.Fprintf(b, "%v s1 read method=%s call=c%d\n", at, []string{"subscribe", "unsubscribe"}[i%2], i)
+		}
+		fmt.Fprintf(b, "%v s1 received conn=1 method=subscriptions/listen id=l%d\n", at, i)
+	}
+	return b.String()
+}
+
 func TestWorkPerEvent(t *testing.T) {
 	const first = `
 		0s     s1 open conn=1
@@ -106,6 +122,10 @@ func TestWorkPerEvent(t *testing.T) {
 			1.2s   s1 listed conn=1
 			60s    - closing
 		`},
+		{name: "who watches comes and goes", want: invariant.Holds, story: first + listenStorm(true)},
+		{name: "nobody comes, and a subscription follows another", want: invariant.Violated, why: "something feeds on itself", story: first + listenStorm(false)},
+		{name: "who watches comes and goes, and something else is asked for", want: invariant.Violated, why: "0 changes of what is watched",
+			story: first + strings.ReplaceAll(listenStorm(true), "subscriptions/listen", "ping")},
 		{name: "a burst is listed once", want: invariant.Holds, story: first + `
 			1s     s1 notified conn=1 method=notifications/tools/list_changed
 			1.02s  s1 notified conn=1 method=notifications/tools/list_changed
