@@ -35,7 +35,8 @@ func (s *Session) negotiateEra(ctx context.Context) (Info, *messages.Error) {
 		// re-probing if the cached assumption later fails." So a failed initialize is followed by server/discover, unless the
 		// failure has nothing to do with the era.
 		info, e := s.initializeLegacy(ctx)
-		if e == nil || ctx.Err() != nil || s.endedError("") != nil || era.WantsAuthOrDelay(e) {
+		agreed := s.info.Load() != nil // the server has answered initialize, and what failed is the message after it
+		if e == nil || agreed || ctx.Err() != nil || s.endedError("") != nil || era.WantsAuthOrDelay(e) {
 			return info, e
 		}
 		d, discoverErr := s.requestDiscover(ctx)
