@@ -49,10 +49,16 @@ func (c *correspondent) next() proto.Message {
 	}
 }
 
+// ask returns the reply. Of a watcher it drops the events before: the reply to Watch, and any other, may come behind some.
 func (c *correspondent) ask(msg proto.Message) proto.Message {
 	c.t.Helper()
 	c.send(msg)
-	return c.next()
+	for {
+		reply := c.next()
+		if _, event := reply.(*messages.WatchEvent); !event {
+			return reply
+		}
+	}
 }
 
 func (c *correspondent) done(msg proto.Message) {

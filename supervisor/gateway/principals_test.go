@@ -206,10 +206,7 @@ func TestPrincipalsDoNotMeet(t *testing.T) {
 		if name[:3] == "bob" {
 			other = "x://1/ann"
 		}
-		for range 100 { // the last one may be under way
-			if strings.Contains(heard(), own) {
-				break
-			}
+		for deadline := time.Now().Add(time.Minute); !strings.Contains(heard(), own) && time.Now().Before(deadline); { // it may be under way
 			time.Sleep(20 * time.Millisecond)
 		}
 		if got := heard(); !strings.Contains(got, own) || strings.Contains(got, other) {
@@ -262,10 +259,7 @@ func TestQuestionsOfInstancesReachTheirPrincipal(t *testing.T) {
 	strangerHeard, strangerEnded := call(stranger, "wait") // the newest request of all
 	<-begun
 	close(mayAsk)
-	for range 500 {
-		if strings.Contains(secondHeard(), "elicitation/create") {
-			break
-		}
+	for deadline := time.Now().Add(time.Minute); !strings.Contains(secondHeard(), "elicitation/create") && time.Now().Before(deadline); {
 		time.Sleep(10 * time.Millisecond)
 	}
 	if got := secondHeard(); !strings.Contains(got, "elicitation/create") {

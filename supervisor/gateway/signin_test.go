@@ -150,12 +150,23 @@ func TestLegacyAgentIsSentToSignIn(t *testing.T) {
 	if calls.Load() != 1 {
 		t.Errorf("the server was called %d times", calls.Load())
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	r := httptest.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/mcp", nil)
 	r.Header.Set("Authorization", "Bearer a")
 	r.Header.Set("Mcp-Session-Id", a.id)
-	w := httptest.NewRecorder()
+	w := &lockedRecorder{ResponseRecorder: httptest.NewRecorder()}
+	heard := func() string {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return w.Body.String()
+	}
+	go func() { // the stream itself has no end
+		defer cancel()
+		for ctx.Err() == nil && !strings.Contains(heard(), "notifications/elicitation/complete") {
+			time.Sleep(5 * time.Millisecond)
+		}
+	}()
 	e.h.ServeHTTP(w, r)
-	contains(t, "the stream", w.Body.String(), "notifications/elicitation/complete")
+	contains(t, "the stream", heard(), "notifications/elicitation/complete")
 }

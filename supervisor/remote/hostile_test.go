@@ -121,7 +121,7 @@ func (s *hostilePeer) me(id string) *actor.PID { return actor.NewPID(s.address, 
 func receiveMessage[T proto.Message](t *testing.T, s *hostilePeer) (m T) {
 	t.Helper()
 	m = m.ProtoReflect().New().Interface().(T)
-	for end := time.After(20 * time.Second); ; {
+	for end := time.After(time.Minute); ; {
 		select {
 		case h := <-s.got:
 			if h.name == string(m.ProtoReflect().Descriptor().FullName()) {
@@ -139,7 +139,7 @@ func receiveBoth[A, B proto.Message](t *testing.T, s *hostilePeer) (a A, b B) {
 	t.Helper()
 	a, b = a.ProtoReflect().New().Interface().(A), b.ProtoReflect().New().Interface().(B)
 	missing := map[string]proto.Message{string(a.ProtoReflect().Descriptor().FullName()): a, string(b.ProtoReflect().Descriptor().FullName()): b}
-	for end := time.After(20 * time.Second); len(missing) > 0; {
+	for end := time.After(time.Minute); len(missing) > 0; {
 		select {
 		case h := <-s.got:
 			if m := missing[h.name]; m != nil {
@@ -489,7 +489,7 @@ func TestASubscriptionNeedsAnAgreementAndAPeer(t *testing.T) {
 	}
 	x.leave()
 	got := ""
-	for deadline := time.Now().Add(20 * time.Second); !strings.Contains(got, `"text":"1"`); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !strings.Contains(got, `"text":"1"`); time.Sleep(10 * time.Millisecond) {
 		if got = subscriptions(); time.Now().After(deadline) {
 			t.Fatalf("after the loss of a peer the server has the subscriptions %s, want 1", got)
 		}

@@ -230,7 +230,7 @@ func beManager(dir string) {
 		server.Close()
 		server.Close()
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	check(m.Close(ctx))
 }

@@ -10,15 +10,15 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
-	"go.uber.org/goleak"
 
 	"github.com/mcpvisor/mcpvisor/transports"
 	"github.com/mcpvisor/mcpvisor/transports/gosdk"
 	"github.com/mcpvisor/mcpvisor/transports/inprocess"
+	"github.com/mcpvisor/mcpvisor/transports/internal/conntest"
 	"github.com/mcpvisor/mcpvisor/transports/transporttest"
 )
 
-const bound = 10 * time.Second
+const bound = time.Minute
 
 // client is the other side of a connection under test.
 type client struct {
@@ -178,7 +178,7 @@ func TestToolChangesAreAnnounced(t *testing.T) {
 }
 
 func TestTheEndEndsHandlers(t *testing.T) {
-	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	conntest.CheckLeaks(t)
 	ended := make(chan struct{})
 	running := make(chan struct{})
 	s := newServer(map[string]handler{

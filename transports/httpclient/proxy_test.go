@@ -70,7 +70,7 @@ type proxiedJob struct {
 
 // tryEcho is "ok", or what went wrong.
 func tryEcho(tr transports.Transport) string {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	answered := make(chan []byte, 1)
 	r := &firstMessage{answered: answered}

@@ -85,7 +85,7 @@ func everyKind(t *testing.T) http.Handler {
 // echoOnce opens a connection, calls echo and closes it.
 func echoOnce(t *testing.T, tr transports.Transport) error {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	r := &transporttest.Recorder{}
 	c, err := tr.Dial(ctx, r)
@@ -97,7 +97,7 @@ func echoOnce(t *testing.T, tr transports.Transport) error {
 		Body: []byte(`{"jsonrpc":"2.0","id":1,"method":"echo","params":{"a":1}}`)}); err != nil {
 		return err
 	}
-	if got := r.Answer(t, 15*time.Second, 1); string(got) != `{"a":1}` {
+	if got := r.Answer(t, time.Minute, 1); string(got) != `{"a":1}` {
 		t.Errorf("echo: %s", got)
 	}
 	return nil

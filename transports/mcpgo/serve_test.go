@@ -12,15 +12,15 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
-	"go.uber.org/goleak"
 
 	"github.com/mcpvisor/mcpvisor/transports"
 	"github.com/mcpvisor/mcpvisor/transports/inprocess"
+	"github.com/mcpvisor/mcpvisor/transports/internal/conntest"
 	"github.com/mcpvisor/mcpvisor/transports/mcpgo"
 	"github.com/mcpvisor/mcpvisor/transports/transporttest"
 )
 
-const bound = 10 * time.Second
+const bound = time.Minute
 
 // client is the other side of a connection under test.
 type client struct {
@@ -233,7 +233,7 @@ func TestConnectionsAreApart(t *testing.T) {
 }
 
 func TestTheEndEndsHandlers(t *testing.T) {
-	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	conntest.CheckLeaks(t)
 	ended := make(chan struct{})
 	running := make(chan struct{})
 	wait := func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {

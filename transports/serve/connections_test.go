@@ -49,7 +49,7 @@ func ping(id int) string {
 
 // statusOf reads one answer; 0 if there is none.
 func statusOf(c net.Conn) int {
-	_ = c.SetReadDeadline(time.Now().Add(20 * time.Second))
+	_ = c.SetReadDeadline(time.Now().Add(time.Minute))
 	res, err := http.ReadResponse(bufio.NewReader(c), nil)
 	if err != nil {
 		return 0

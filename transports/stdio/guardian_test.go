@@ -181,7 +181,7 @@ func TestGuardianIgnoresSignals(t *testing.T) {
 	cmd, pids := startManager(t, "stays")
 	guardian := pids[0]
 	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGPIPE} {
-		deadline := time.Now().Add(10 * time.Second)
+		deadline := time.Now().Add(childBound)
 		// It may not have come as far as ignoring them.
 		for !ignoresSignal(guardian, s) {
 			if time.Now().After(deadline) {
@@ -196,7 +196,7 @@ func TestGuardianIgnoresSignals(t *testing.T) {
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	waitGone(t, 15*time.Second, pids...)
+	waitGone(t, childBound, pids...)
 }
 
 // ignoresSignal reads the mask of ignored signals, where the system shows it.
@@ -282,7 +282,7 @@ func TestGuardianThatDiedIsNoticed(t *testing.T) {
 	}
 	select {
 	case <-g.Done():
-	case <-time.After(10 * time.Second):
+	case <-time.After(childBound):
 		t.Fatal("Done is not closed")
 	}
 	release := g.Watch(startStranger(t).Process.Pid)

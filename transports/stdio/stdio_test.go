@@ -24,7 +24,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/transporttest"
 )
 
-const childBound = 15 * time.Second
+const childBound = time.Minute
 
 // child is one child under test.
 type child struct {

@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/test/seeds"
 	"github.com/mcpvisor/mcpvisor/transports"
@@ -268,7 +266,7 @@ func TestSilentDelete(t *testing.T) {
 
 // TestCycles is H12: nothing is left of a thousand connections.
 func TestCycles(t *testing.T) {
-	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	conntest.CheckLeaks(t)
 	var open atomic.Int32
 	s := httptest.NewServer(conntest.WithHandshake("s", func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet {

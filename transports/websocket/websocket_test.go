@@ -29,7 +29,7 @@ func dialSocket(t *testing.T, cfg websocket.Config) (transports.Conn, *transport
 	if cfg.Client == nil {
 		cfg.Client = conntest.OwnClient(t)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	r := &transporttest.Recorder{}
 	c, err := websocket.New(cfg).Dial(ctx, r)
@@ -41,7 +41,7 @@ func dialSocket(t *testing.T, cfg websocket.Config) (transports.Conn, *transport
 		return nil, r, e
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if err := c.Close(ctx); err != nil {
 			t.Errorf("Close: %v", err)
@@ -172,7 +172,7 @@ func TestWebSocketBinaryFramesAreNoise(t *testing.T) {
 		_, _ = s.read()
 	})
 	c, r, _ := dialSocket(t, websocket.Config{URL: url})
-	r.Wait(t, 15*time.Second, "two messages", func() bool { return len(r.Messages()) == 2 })
+	r.Wait(t, time.Minute, "two messages", func() bool { return len(r.Messages()) == 2 })
 	if got := r.NoiseLines(); len(got) != 1 || c.Info().Noise != 1 {
 		t.Errorf("noise: %q, counted %d, want the binary frame", got, c.Info().Noise)
 	}
@@ -191,7 +191,7 @@ func TestWebSocketDoesNotDeliverACutOffMessage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			url := rawServer(t, say)
 			_, r, _ := dialSocket(t, websocket.Config{URL: url})
-			r.Wait(t, 15*time.Second, "Down", func() bool { return len(r.Downs()) > 0 })
+			r.Wait(t, time.Minute, "Down", func() bool { return len(r.Downs()) > 0 })
 			if got := r.Messages(); len(got) > 0 {
 				t.Errorf("delivered %.40q", got)
 			}
@@ -247,7 +247,7 @@ func TestWebSocketSaysWhyTheServerClosed(t *testing.T) {
 				_, _ = s.read()
 			})
 			_, r, _ := dialSocket(t, websocket.Config{URL: url, Headers: map[string]string{"X-Key": secret}})
-			r.Wait(t, 15*time.Second, "Down", func() bool { return len(r.Downs()) > 0 })
+			r.Wait(t, time.Minute, "Down", func() bool { return len(r.Downs()) > 0 })
 			if e := downOf(t, r); e.Class != c.class || !strings.HasSuffix(e.Text, c.text) {
 				t.Errorf("down: %q %q, want %q and …%q", e.Class, e.Text, c.class, c.text)
 			}

@@ -1,9 +1,10 @@
 package oauth
 
 import (
+	"os"
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/mcpvisor/mcpvisor/transports/internal/conntest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { os.Exit(conntest.RunAndCheckLeaks(m)) }

@@ -40,7 +40,7 @@ func start(t *testing.T, steps isolation.Steps, path string, args ...string) (st
 		l.Abandon()
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if err = l.Finish(ctx); err != nil {
 		_ = cmd.Process.Kill()

@@ -57,7 +57,7 @@ func (o *Queue) sendLater(ctx context.Context, body string) <-chan sendResult {
 // holdsMessages reports whether the queue holds n messages within a generous time.
 func (o *Queue) holdsMessages(t *testing.T, n int) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		o.mu.Lock()
 		got := len(o.queue)
 		o.mu.Unlock()
@@ -350,7 +350,7 @@ func TestOutboxPosts(t *testing.T) {
 		t.Errorf("left in the queue: %v, %v", d, err)
 	}
 	begun := func() {
-		for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 			o.mu.Lock()
 			begun := o.queue[0].off > 0
 			o.mu.Unlock()

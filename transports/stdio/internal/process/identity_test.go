@@ -67,7 +67,7 @@ func TestGuardianTellsGroupsApart(t *testing.T) {
 	EndGroups(map[int]Identity{pgid: id}, 5*time.Second)
 	select {
 	case <-done:
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("our group was not ended")
 	}
 	if id.matchesGroup(pgid) {
