@@ -295,3 +295,21 @@ func TestASmallerDayAsksForNoOccasions(t *testing.T) {
 		t.Errorf("%q", small.Sometimes)
 	}
 }
+
+// Of several violations the earliest is shown and made smaller, and a hang before all.
+func TestTheEarliestViolationIsTheFirst(t *testing.T) {
+	verdict := func(id string, at time.Duration) invariant.Verdict {
+		return invariant.Verdict{ID: id, Answer: invariant.Violated, At: at}
+	}
+	late, early, hung := verdict("I11", time.Minute), verdict("I18", time.Second), verdict(invariant.Hung, time.Hour)
+	holds := invariant.Verdict{ID: "I1", Answer: invariant.Holds}
+	if v, found := (campaign.Result{Verdicts: []invariant.Verdict{holds, late, early}}).Violated(); !found || v.ID != early.ID {
+		t.Errorf("%v %s", found, v.ID)
+	}
+	if v, _ := (campaign.Result{Verdicts: []invariant.Verdict{late, early, hung}}).Violated(); v.ID != invariant.Hung {
+		t.Errorf("%s", v.ID)
+	}
+	if _, found := (campaign.Result{Verdicts: []invariant.Verdict{holds}}).Violated(); found {
+		t.Error("what holds is violated")
+	}
+}

@@ -56,14 +56,21 @@ type Result struct {
 // Crash is the ID of the verdict on a run whose process died.
 const Crash = "crash"
 
-// Violated returns the first violated verdict, false if there is none.
-func (r Result) Violated() (invariant.Verdict, bool) {
+// Violated returns the earliest violation, false if there is none: what comes later often follows from it. A hang, or a crash, is told
+// before all others.
+func (r Result) Violated() (first invariant.Verdict, found bool) {
 	for _, v := range r.Verdicts {
-		if v.Answer == invariant.Violated {
+		if v.Answer != invariant.Violated {
+			continue
+		}
+		if v.ID == invariant.Hung || v.ID == Crash {
 			return v, true
 		}
+		if !found || v.At < first.At {
+			first, found = v, true
+		}
 	}
-	return invariant.Verdict{}, false
+	return first, found
 }
 
 // Violates reports whether the verdict with the ID is violated.

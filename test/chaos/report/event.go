@@ -53,6 +53,21 @@ func describeEvent(e *history.Event) eventText {
 		}
 	case history.Snapshot:
 		t.what, t.ref = "published a snapshot, generation", strconv.FormatUint(e.Generation, 10)
+	case history.CallReported:
+		t.what = "a watcher is told of " + oneLine(e.Method)
+		if e.Outcome != "" {
+			t.what += ": " + string(e.Outcome)
+		}
+	case history.Updated:
+		t.what = "a watcher is told that a resource has changed"
+	case history.Offered:
+		t.what, t.ref = "has other resources and prompts, revision", strconv.Itoa(e.Rev)
+	case history.Reading:
+		t.what = "reads " + oneLine(e.Method)
+	case history.ReadEnd:
+		t.what = "has read " + oneLine(e.Method) + classText(e)
+	case history.Joined, history.Parted, history.Asked, history.Replied, history.Noticed, history.Ended, history.Questioned:
+		t.what, t.ref = agentWords(e), "("+oneLine(strings.TrimSpace(e.Agent+" "+e.About))+")"
 	case history.Removed:
 		t.what = "removed"
 	case history.Auth:
@@ -133,6 +148,36 @@ func describeEvent(e *history.Event) eventText {
 		t.what = oneLine(string(e.Kind))
 	}
 	return t
+}
+
+// agentWords returns what an agent sent, or got.
+func agentWords(e *history.Event) string {
+	method := oneLine(e.Method)
+	switch e.Kind {
+	case history.Joined:
+		return "session begins (" + oneLine(e.Name) + ")"
+	case history.Parted:
+		return "session ends"
+	case history.Noticed:
+		return "notified " + method
+	case history.Ended:
+		return "takes back " + method
+	case history.Questioned:
+		return "is asked " + method
+	case history.Replied:
+		switch {
+		case e.Name == history.NoAnswer:
+			return "no answer to " + method
+		case e.Code != 0:
+			return "answer to " + method + ": " + strconv.Itoa(e.Code)
+		}
+		return "answer to " + method + ": a result"
+	default:
+		if e.Name != "" {
+			return "asks " + method + ", wrong on purpose: " + oneLine(e.Name)
+		}
+		return "asks " + method
+	}
 }
 
 // phaseWords returns a phase with its reason.

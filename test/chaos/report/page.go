@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"embed"
 	"encoding/base64"
@@ -9,10 +10,12 @@ import (
 	"html/template"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 	"github.com/mcpvisor/mcpvisor/test/chaos/invariant"
 	"github.com/mcpvisor/mcpvisor/test/chaos/load"
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
@@ -69,6 +72,9 @@ type pageLatency struct {
 	Limit string
 }
 
+// sideWords are the words for who saw an event, where the word of the history would not be understood.
+var sideWords = map[history.Side]string{history.World: "server", history.Harness: "simulation"}
+
 // renderHTML returns a function that writes the page.
 func (f *facts) renderHTML(d Document) func(io.Writer) error {
 	return func(w io.Writer) error {
@@ -77,7 +83,7 @@ func (f *facts) renderHTML(d Document) func(io.Writer) error {
 			return err
 		}
 		t, err := template.New("page.html").Funcs(template.FuncMap{
-			"clock": clockText, "short": shortLatency, "thousands": withCommas, "count": countOf,
+			"who": func(side string) string { return cmp.Or(sideWords[history.Side(side)], side) }, "clock": clockText, "short": shortLatency, "thousands": withCommas, "count": countOf,
 			"percent": func(part, whole int) string {
 				if whole == 0 {
 					return "0"
@@ -136,6 +142,7 @@ func (f *facts) newPage(d Document) (*page, error) {
 			p.Held = append(p.Held, row)
 		}
 	}
+	slices.SortStableFunc(p.Violated, func(a, b pageRow) int { return compareViolations(a.ID, b.ID, a.At, b.At) })
 	p.fillLatencies()
 	p.fillAttempts()
 	return p, nil

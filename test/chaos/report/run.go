@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -83,9 +84,30 @@ func withAnswer(verdicts []invariant.Verdict, a invariant.Answer) []invariant.Ve
 	return out
 }
 
-// summaryText returns the verdict of the run as a sentence.
+// violationsOf returns the violated verdicts, the earliest first, because a later one often follows from it. A hang comes before all
+// others.
+func violationsOf(verdicts []invariant.Verdict) []invariant.Verdict {
+	bad := withAnswer(verdicts, invariant.Violated)
+	slices.SortStableFunc(bad, func(a, b invariant.Verdict) int { return compareViolations(a.ID, b.ID, a.At, b.At) })
+	return bad
+}
+
+// compareViolations compares two violations by their times, after the IDs if one of them is a hang.
+func compareViolations(a, b string, atA, atB time.Duration) int {
+	switch {
+	case a == b:
+		return 0
+	case a == invariant.Hung:
+		return -1
+	case b == invariant.Hung:
+		return 1
+	}
+	return cmp.Compare(atA, atB)
+}
+
+// summaryText returns the verdict of the run as a sentence: of violations the earliest, with what was expected and what happened.
 func summaryText(verdicts []invariant.Verdict) string {
-	bad, open := withAnswer(verdicts, invariant.Violated), withAnswer(verdicts, invariant.Inconclusive)
+	bad, open := violationsOf(verdicts), withAnswer(verdicts, invariant.Inconclusive)
 	switch {
 	case len(verdicts) == 0:
 		return "Nothing was judged."
@@ -93,11 +115,10 @@ func summaryText(verdicts []invariant.Verdict) string {
 	case len(bad) == 1 && bad[0].ID == invariant.Hung:
 		return fmt.Sprintf("The run hangs%s: it does not come to its end.", locationText(bad[0]))
 	case len(bad) == 1:
-		return fmt.Sprintf("%s is violated%s: %s.", oneLine(bad[0].ID), locationText(bad[0]), lowerTitle(bad[0].Title))
+		return fmt.Sprintf("%s is violated%s. %s", oneLine(bad[0].ID), locationText(bad[0]), oneLine(bad[0].Why))
 	case len(bad) > 1:
-		first := slices.MinFunc(bad, func(a, b invariant.Verdict) int { return int(a.At - b.At) })
-		return fmt.Sprintf("%d of %d checks are violated, first %s%s: %s.", len(bad), len(verdicts), oneLine(first.ID),
-			locationText(first), lowerTitle(first.Title))
+		return fmt.Sprintf("%d of %d checks are violated, first %s%s. %s", len(bad), len(verdicts), oneLine(bad[0].ID),
+			locationText(bad[0]), oneLine(bad[0].Why))
 	case len(open) > 0:
 		return fmt.Sprintf("Nothing is violated; %s of %d could not be judged, because what they are about did not happen.",
 			countOf(len(open), "check"), len(verdicts))

@@ -44,7 +44,7 @@ func Word(verdicts []invariant.Verdict) string {
 func Terminal(w io.Writer, r Run, color bool) {
 	h := r.History
 	answer := Overall(r.Verdicts)
-	bad, open := withAnswer(r.Verdicts, invariant.Violated), withAnswer(r.Verdicts, invariant.Inconclusive)
+	bad, open := violationsOf(r.Verdicts), withAnswer(r.Verdicts, invariant.Inconclusive)
 	head := &terminalLines{color: color}
 	head.addLine("%s  %s, seed %d", head.paintText(Word(r.Verdicts), answerColours[answer]), messages.Line(h.Plan.Scenario.Name, 40),
 		h.Plan.Seed)
@@ -59,7 +59,8 @@ func Terminal(w io.Writer, r Run, color bool) {
 
 	// The tail is made before the violations, because its length decides how many lines they get.
 	tail := &terminalLines{color: color}
-	if len(open) > 0 {
+	// A small day that violates something has no occasion for most checks, which says nothing.
+	if len(open) > 0 && len(bad) == 0 {
 		tail.addLine("")
 		tail.addWrapped("  ", "inconclusive: "+joinIDs(open), 2)
 	}

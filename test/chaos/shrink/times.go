@@ -98,7 +98,7 @@ func (x *search) roundTimes() {
 // on the order and the distances of what happens. What is left before the first is time in which servers connect.
 func (x *search) moveEarlier() {
 	first := time.Duration(-1)
-	for _, at := range beginnings(&x.best) {
+	for _, at := range beginTimes(&x.best) {
 		if d := time.Duration(*at); d > 0 && (first < 0 || d < first) {
 			first = d
 		}
@@ -109,7 +109,7 @@ func (x *search) moveEarlier() {
 			continue
 		}
 		moved := x.tryChange(func(s *scenario.Scenario) {
-			for _, at := range beginnings(s) {
+			for _, at := range beginTimes(s) {
 				*at = max(*at-messages.Duration(shift), 0)
 			}
 			s.Duration = max(s.Duration-messages.Duration(shift), messages.Duration(time.Second))
@@ -120,8 +120,8 @@ func (x *search) moveEarlier() {
 	}
 }
 
-// beginnings returns the times at which faults, commands, load and agents begin.
-func beginnings(s *scenario.Scenario) []*messages.Duration {
+// beginTimes returns the times at which faults, commands, load and agents begin.
+func beginTimes(s *scenario.Scenario) []*messages.Duration {
 	var out []*messages.Duration
 	for i := range s.Faults {
 		out = append(out, &s.Faults[i].At)

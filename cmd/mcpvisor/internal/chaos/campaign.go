@@ -274,7 +274,8 @@ func (s *simulation) smallerScenario(ctx context.Context, t campaign.Task, v inv
 	ctx, cancel := context.WithTimeout(ctx, shrinkTime)
 	defer cancel()
 	small, stats := campaign.ShrinkTask(ctx, s.pool, t, v, shrink.Options{Progress: func(tries int, smallest shrink.Size) {
-		bar.draw(fmt.Sprintf("making seed %d smaller: %d tries, %+v", t.Seed, tries, smallest))
+		bar.draw(fmt.Sprintf("making seed %d smaller: try %d; %d servers, %d faults and commands, %s", t.Seed, tries, smallest.Servers,
+			smallest.Happenings, smallest.Duration.Round(time.Second/10)))
 	}})
 	if !stats.Failed || stats.Kept == 0 {
 		return nil
@@ -311,9 +312,18 @@ func (s *simulation) printSummary(sum campaign.Summary, answer invariant.Answer,
 		seeds = fmt.Sprintf("seed %d", s.flags.seed)
 	}
 	fmt.Fprintf(s.options.Out, "%s  %d %s, %s\n", word, sum.Runs, what, seeds)
-	fmt.Fprintf(s.options.Out, "%d events in %s of virtual time; %s, %s a run in %d processes\n", sum.Events,
-		sum.Virtual.Round(time.Minute), sum.Took.Round(100*time.Millisecond), mean.Round(time.Millisecond), s.pool.Size())
-	for _, a := range []invariant.Answer{invariant.Holds, invariant.Inconclusive, invariant.Violated} {
+	processes := "1 process"
+	if n := s.pool.Size(); n != 1 {
+		processes = fmt.Sprintf("%d processes", n)
+	}
+	fmt.Fprintf(s.options.Out, "%d events in %s of virtual time; %s, %s a run in %s\n", sum.Events,
+		sum.Virtual.Round(time.Minute), sum.Took.Round(100*time.Millisecond), mean.Round(time.Millisecond), processes)
+	// Where something is violated, the rest says nothing of it.
+	listed := []invariant.Answer{invariant.Holds, invariant.Inconclusive}
+	if answer == invariant.Violated {
+		listed = []invariant.Answer{invariant.Violated}
+	}
+	for _, a := range listed {
 		var ids []string
 		for _, t := range sum.Checks {
 			if t.Answer() == a {
@@ -336,14 +346,15 @@ func (s *simulation) printSummary(sum campaign.Summary, answer invariant.Answer,
 			break
 		}
 		v, _ := r.Violated()
+		width := 160
 		if at := slices.IndexFunc(reports, func(one failedRun) bool { return one.Seed == r.Seed }); at >= 0 && reports[at].Verdict.ID != "" {
-			v = reports[at].Verdict // the words and times must be those of the report
+			v, width = reports[at].Verdict, 400 // the words and times must be those of the report
 		}
 		where := ""
 		if v.Server != "" {
 			where = " on " + messages.Line(v.Server, 30)
 		}
-		fmt.Fprintf(s.options.Out, "  seed %d: %s%s at %s: %s\n", r.Seed, v.ID, where, v.At.Round(time.Millisecond), messages.Line(v.Why, 160))
+		fmt.Fprintf(s.options.Out, "  seed %d: %s%s at %s: %s\n", r.Seed, v.ID, where, v.At.Round(time.Millisecond), messages.Line(v.Why, width))
 	}
 	for _, r := range reports {
 		remark := ""
