@@ -323,9 +323,7 @@ func TestResumeEnds(t *testing.T) {
 	}
 	s := conntest.Serve(t, h.ServeHTTP)
 	c := conntest.Dial(t, web.NewHTTP(conntest.ConfigWithSecrets(t, s.URL)))
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	_, d, err := c.TrySend(ctx, "tools/call", `{}`)
+	d, err := sendWithLittleTime(t, c, "tools/call", `{}`)
 	if d != transports.MaybeWritten || err == nil || err.Class != messages.ClassTimeout {
 		t.Errorf("%v, %v", d, err)
 	}
@@ -586,9 +584,7 @@ func TestFallbackEnds(t *testing.T) {
 	cfg := conntest.ConfigWithSecrets(t, s.URL)
 	cfg.FallbackSSE = true
 	c := conntest.Dial(t, web.NewHTTP(cfg))
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	_, d, err := c.TrySend(ctx, "initialize", conntest.InitializeParams)
+	d, err := sendWithLittleTime(t, c, "initialize", conntest.InitializeParams)
 	if d == transports.NotWritten || err == nil || err.Class != messages.ClassTimeout {
 		t.Errorf("%v, %v", d, err)
 	}
