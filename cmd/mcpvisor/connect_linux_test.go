@@ -394,6 +394,18 @@ func TestUpWithoutATerminal(t *testing.T) {
 	if out, err := p.command("up", "--detach").CombinedOutput(); exitCode(err) != 2 || !strings.Contains(string(out), "no MCP server is configured") {
 		t.Errorf("without servers: %v: %s", err, out)
 	}
+	p.userServers(`{"mcpServers": {`)
+	project := filepath.Join(p.dir, ".mcp.json")
+	if err := os.WriteFile(project, []byte(goodServer), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := p.command("up", "--detach").CombinedOutput()
+	if exitCode(err) != 2 || strings.Count(string(out), "the file ends in the middle") != 1 || !strings.Contains(string(out), "mend the file first") {
+		t.Errorf("with a broken file: %v: %s", err, out)
+	}
+	if err := os.Remove(project); err != nil {
+		t.Fatal(err)
+	}
 	p.userServers(goodServer)
 	if out, err := p.command("up", "--detach", "--json").CombinedOutput(); exitCode(err) != 2 || !strings.Contains(string(out), "no other flag") {
 		t.Errorf("with a flag: %v: %s", err, out)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/exit"
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/project"
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor/config"
 	"github.com/mcpvisor/mcpvisor/supervisor/control"
 )
 
@@ -48,12 +50,21 @@ func detachUp(o *cli.Options, cmd *cobra.Command, f upFlags) error {
 			return exit.With(exit.Usage, fmt.Sprintf("process %d runs mcpvisor up for %s already; end that one first", hello.PID, messages.Line(s.ProjectDir, 0)))
 		}
 	}
+	// The daemon reads the files as well, and what is wrong with them was told.
+	isTold := func(text string) bool {
+		return slices.ContainsFunc(s.Problems, func(p config.Problem) bool { return p.Error() == text })
+	}
 	notes, err := client.Hold(cmd.Context(), s.ProjectDir, os.LookupEnv)
-	if err != nil {
+	switch {
+	case err != nil && isTold(err.Error()):
+		return exit.With(exit.Usage, "the daemon starts no server of a configuration that it cannot read; mend the file first")
+	case err != nil:
 		return err
 	}
 	for _, note := range notes {
-		o.PrintRemark("%s", note)
+		if !isTold(note) {
+			o.PrintRemark("%s", note)
+		}
 	}
 	fmt.Fprintf(o.Out, "The daemon keeps the servers of %s: see mcpvisor list. It ends with: mcpvisor down\n", messages.Line(s.ProjectDir, 0))
 	return nil
