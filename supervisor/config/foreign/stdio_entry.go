@@ -2,7 +2,9 @@ package foreign
 
 import (
 	"encoding/json"
+	"maps"
 	"path"
+	"slices"
 
 	"github.com/tailscale/hujson"
 
@@ -13,14 +15,14 @@ import (
 type StdioEntry struct {
 	// Path holds the keys that lead to the entry: those of the list of servers, and the name.
 	Path []string
-	// Value is the entry as a JSON object. Its members are texts, booleans, numbers and lists of texts, in the order in which
-	// people write them.
+	// Value is the entry as a JSON object. Its members are texts, booleans, numbers, lists of texts and an object of texts, in the
+	// order in which people write them.
 	Value json.RawMessage
 }
 
-// StdioEntryFor returns how a program's file names a server that is started by a command. The file is the one that the entry
-// comes to: opencode has two forms, of which the file's own is taken. [Parse] reads the entry back.
-func StdioEntryFor(f Format, file config.File, name, command string, args []string) StdioEntry {
+// StdioEntryFor returns how a program's file names a server that is started by a command, with variables for it. The file is the one
+// that the entry comes to: opencode has two forms, of which the file's own is taken. [Parse] reads the entry back.
+func StdioEntryFor(f Format, file config.File, name, command string, args []string, env map[string]string) StdioEntry {
 	text := func(key, value string) hujson.ObjectMember { return newMember(key, 0, textValue(value, 0)) }
 	words := func(key string, all ...string) hujson.ObjectMember { return newMember(key, 0, textList(all)) }
 	on := newMember("enabled", 0, boolValue(true, 0))
@@ -52,8 +54,27 @@ func StdioEntryFor(f Format, file config.File, name, command string, args []stri
 		members = append(append([]hujson.ObjectMember{text("type", "local")}, members...), words("tools", "*"))
 	default: // the form that most programs share
 	}
+	if len(env) > 0 {
+		var variables []hujson.ObjectMember
+		for _, key := range slices.Sorted(maps.Keys(env)) {
+			variables = append(variables, text(key, env[key]))
+		}
+		members = append(members, newMember(envKeyOf(f), 0, objectValue(0, variables...)))
+	}
 	value := objectValue(0, members...)
 	return StdioEntry{Path: append(list, name), Value: json.RawMessage(value.Pack())}
+}
+
+// envKeyOf returns the key under which a program's entry has variables.
+func envKeyOf(f Format) string {
+	switch f {
+	case OpenCode:
+		return "environment"
+	case Goose:
+		return "envs"
+	default:
+		return "env"
+	}
 }
 
 // gooseTimeout is what Goose itself writes for a new extension, in seconds. It bounds a call.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path"
@@ -72,12 +73,13 @@ func connectClient(o *cli.Options, cmd *cobra.Command, word string, f changeFlag
 	if err != nil {
 		return err
 	}
+	env := placeVariables(m)
 	c := &fileChange{program: program, file: filepath.FromSlash(place.Path), entry: entryName, before: old.Text}
 	stored, err := readStore()
 	if err != nil {
 		return err
 	}
-	if name := connectedAs(old, command); name != "" {
+	if name := connectedAs(old, command, env); name != "" {
 		if o.JSON {
 			c.entry, c.after = name, c.before
 			return terminal.PrintJSON(o.Out, c.report())
@@ -89,15 +91,15 @@ func connectClient(o *cli.Options, cmd *cobra.Command, word string, f changeFlag
 	if replaces && !startsMcpvisor(e.Spec) {
 		return refusedError(c.file, fmt.Sprintf("it has a server of the name %s already, in line %d; give that another name", entryName, e.Pos.Line))
 	}
-	entry := foreign.StdioEntryFor(program, config.File{Path: place.Path, Data: old.Text}, entryName, command, []string{"connect"})
+	entry := foreign.StdioEntryFor(program, config.File{Path: place.Path, Data: old.Text}, entryName, command, []string{"connect"}, env)
 	if c.after, err = putEntry(program, old.Text, entry); err != nil {
 		return editError(c.file, err)
 	}
-	if err := checkReadBack(place, c.after, command); err != nil {
+	if err := checkReadBack(place, c.after, command, env); err != nil {
 		return err
 	}
 	if replaces {
-		c.was, c.becomes = status.StartText(e.Spec), status.StartText(messages.Spec{Type: messages.Stdio, Command: command, Args: []string{"connect"}})
+		c.was, c.becomes = status.StartText(e.Spec), status.StartText(messages.Spec{Type: messages.Stdio, Command: command, Args: []string{"connect"}, Env: env})
 	}
 	change := storedChange{Program: program, Path: entry.Path, Created: old.Text == nil, Splice: spliceOf(old.Text, c.after)}
 	// An older entry of mcpvisor is replaced: what is given back later is the file before both.
@@ -134,11 +136,11 @@ func reportOthers(o *cli.Options, old discover.ForeignFile) {
 }
 
 // connectedAs returns the name of the entry that is this command already; empty if there is none. An entry of another mcpvisor
-// under the usual name is to be replaced.
-func connectedAs(f discover.ForeignFile, command string) string {
+// under the usual name is to be replaced, and so is one that leads to other places.
+func connectedAs(f discover.ForeignFile, command string, env map[string]string) string {
 	for _, name := range serverNames(f) {
 		spec := f.Servers[name].Spec
-		if startsMcpvisor(spec) && !spec.Disabled && (name != entryName || spec.Command == command) {
+		if startsMcpvisor(spec) && !spec.Disabled && (name != entryName || spec.Command == command && hasVariables(spec, env)) {
 			return name
 		}
 	}
@@ -167,11 +169,18 @@ func removeEntry(program foreign.Format, text []byte, path []string) ([]byte, er
 	return edit.Remove(text, path)
 }
 
-// checkReadBack refuses a text in which the program's own reader does not find the entry.
-func checkReadBack(place foreign.Location, text []byte, command string) error {
+// checkReadBack refuses a text in which the program's own reader does not find the entry as it was written.
+func checkReadBack(place foreign.Location, text []byte, command string, env map[string]string) error {
 	p := foreign.Parse(config.File{Path: place.Path, Scope: messages.ScopeUser, Data: text}, foreign.Context{Format: place.Format})
-	if e, ok := p.Servers[entryName]; !ok || e.Spec.Command == "" || !strings.Contains(command, "$") && !startsMcpvisor(e.Spec) {
+	switch e, ok := p.Servers[entryName]; {
+	case !ok || e.Spec.Command != command && !strings.Contains(command, "$"):
 		return refusedError(filepath.FromSlash(place.Path), "the entry would not be read; change it by hand")
+	case !startsMcpvisor(messages.Spec{Command: command, Args: []string{"connect"}}):
+		return refusedError(filepath.FromSlash(place.Path), fmt.Sprintf("this program is called %s; rename it to mcpvisor, by which the entry is known later",
+			messages.Line(filepath.Base(command), 60)))
+	case !hasVariables(e.Spec, env):
+		return refusedError(filepath.FromSlash(place.Path), "the program would read other values of "+
+			strings.Join(slices.Sorted(maps.Keys(env)), ", ")+"; change it by hand")
 	}
 	return nil
 }

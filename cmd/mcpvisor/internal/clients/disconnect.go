@@ -124,7 +124,7 @@ func (c *fileChange) removeEntries(p foreign.Location, old discover.ForeignFile)
 		if !startsMcpvisor(old.Servers[name].Spec) {
 			continue
 		}
-		entry := foreign.StdioEntryFor(p.Format, config.File{Path: p.Path, Data: c.after}, name, "", nil)
+		entry := foreign.StdioEntryFor(p.Format, config.File{Path: p.Path, Data: c.after}, name, "", nil, nil)
 		text, err := removeEntry(p.Format, c.after, entry.Path)
 		switch {
 		case errors.Is(err, edit.ErrMissing):

@@ -3,6 +3,7 @@ package clients
 import (
 	"bytes"
 	"flag"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -37,7 +38,7 @@ func TestTheEntryOfEveryProgram(t *testing.T) {
 		t.Run(stem, func(t *testing.T) {
 			before, path := a.Files[0].Data, a.Files[0].Name
 			file := config.File{Path: path, Scope: messages.ScopeUser, Data: before}
-			entry := foreign.StdioEntryFor(format, file, entryName, "/opt/mcpvisor/mcpvisor", []string{"connect"})
+			entry := foreign.StdioEntryFor(format, file, entryName, "/opt/mcpvisor/mcpvisor", []string{"connect"}, nil)
 			after, err := putEntry(format, before, entry)
 			if err != nil {
 				t.Fatal(err)
@@ -55,8 +56,23 @@ func TestTheEntryOfEveryProgram(t *testing.T) {
 			if text, ok := spliceOf(before, after).undo(after); !ok || !bytes.Equal(text, before) {
 				t.Errorf("undone:\n%s", text)
 			}
-			if err := checkReadBack(foreign.Location{Format: format, Path: path}, after, "/opt/mcpvisor/mcpvisor"); err != nil {
+			if err := checkReadBack(foreign.Location{Format: format, Path: path}, after, "/opt/mcpvisor/mcpvisor", nil); err != nil {
 				t.Error(err)
+			}
+			// With variables, the program reads each of them, and the file is given back the same way.
+			env := map[string]string{"XDG_STATE_HOME": `/a "b"`, "XDG_CONFIG_HOME": "/c: #d"}
+			with, err := putEntry(format, before, foreign.StdioEntryFor(format, file, entryName, "/opt/mcpvisor/mcpvisor", []string{"connect"}, env))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := checkReadBack(foreign.Location{Format: format, Path: path}, with, "/opt/mcpvisor/mcpvisor", env); err != nil {
+				t.Errorf("%v\n%s", err, with)
+			}
+			if text, ok := spliceOf(before, with).undo(with); !ok || !bytes.Equal(text, before) {
+				t.Errorf("undone:\n%s", text)
+			}
+			if without, err := removeEntry(format, with, entry.Path); err != nil || bytes.Contains(without, []byte("XDG_")) {
+				t.Errorf("removed: %v\n%s", err, without)
 			}
 			removed, err := removeEntry(format, after, entry.Path)
 			if err != nil {
@@ -79,6 +95,35 @@ func TestTheEntryOfEveryProgram(t *testing.T) {
 		if !slices.Contains(tried, string(f)) {
 			t.Errorf("%s has no golden file", f)
 		}
+	}
+}
+
+// TestPlacesThatTheTerminalHas: what the agent's own environment would say anyhow is left out.
+func TestPlacesThatTheTerminalHas(t *testing.T) {
+	for _, c := range []struct {
+		system string
+		has    map[string]string
+		want   map[string]string
+	}{
+		{"linux", nil, map[string]string{}},
+		{"linux", map[string]string{"XDG_CONFIG_HOME": "/home/ann/.config/", "XDG_CACHE_HOME": "", "XDG_STATE_HOME": "state", "PATH": "/bin"}, map[string]string{}},
+		{"linux", map[string]string{"XDG_CONFIG_HOME": "/c", "XDG_CACHE_HOME": "/d", "XDG_STATE_HOME": "/e", "XDG_RUNTIME_DIR": "/f", "MCPVISOR_STORE": "file"},
+			map[string]string{"XDG_CONFIG_HOME": "/c", "XDG_CACHE_HOME": "/d", "XDG_STATE_HOME": "/e", "XDG_RUNTIME_DIR": "/f", "MCPVISOR_STORE": "file"}},
+		{"darwin", map[string]string{"XDG_CONFIG_HOME": "/c", "XDG_STATE_HOME": "/e"}, map[string]string{"XDG_STATE_HOME": "/e"}},
+	} {
+		lookup := func(name string) (string, bool) { v, ok := c.has[name]; return v, ok }
+		if env := placeVariables(foreign.Machine{OS: c.system, Home: "/home/ann", Lookup: lookup}); !maps.Equal(env, c.want) {
+			t.Errorf("%s, %v: %v", c.system, c.has, env)
+		}
+	}
+}
+
+// TestAProgramOfAnotherNameIsSaid: its entry would not be known later, and the person can do something about it.
+func TestAProgramOfAnotherNameIsSaid(t *testing.T) {
+	text := []byte(`{"mcpServers": {"mcpvisor": {"command": "/x/visor-2", "args": ["connect"]}}}`)
+	err := checkReadBack(foreign.Location{Format: foreign.Cursor, Path: ".cursor/mcp.json"}, text, "/x/visor-2", nil)
+	if err == nil || !strings.Contains(err.Error(), "this program is called visor-2; rename it to mcpvisor") {
+		t.Errorf("%v", err)
 	}
 }
 

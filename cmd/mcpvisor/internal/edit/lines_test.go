@@ -69,7 +69,10 @@ func TestPutTOML(t *testing.T) {
 	if got, err := edit.PutTOML(nil, []string{"s", "a b\n"}, json.RawMessage(entry)); string(got) != "[s.\"a b\\n\"]\nc = \"x\"\n" || err != nil {
 		t.Errorf("%q, %v", got, err)
 	}
-	for _, value := range []string{`1`, `{`, `{"a b": 1}`, `{"a": null}`, `{"a": {"b": 1}}`, "{\"a\": \"\x7f\"}"} {
+	if got, err := edit.PutTOML(nil, []string{"s", "a"}, json.RawMessage(`{"a": {"B": "c", "D": "e"}}`)); string(got) != "[s.a]\na = {B = \"c\", D = \"e\"}\n" || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+	for _, value := range []string{`1`, `{`, `{"a b": 1}`, `{"a": null}`, `{"a": {"b": {}}}`, "{\"a\": \"\x7f\"}"} {
 		if got, err := edit.PutTOML(nil, []string{"s", "a"}, json.RawMessage(value)); err == nil {
 			t.Errorf("%s: %q", value, got)
 		}

@@ -56,6 +56,14 @@ func memberLines(object json.RawMessage, between string) (lines []string, err er
 	}
 	for o := rawjson.ObjectAt(object, rawjson.SkipSpace(object, 0), 0); o.Next(); {
 		value := bytes.TrimSpace(o.Skip())
+		if rawjson.IsObject(value) && plainKey(string(o.Name)) && !bytes.Contains(value[1:], []byte("{")) {
+			inner, err := memberLines(value, between)
+			if err != nil {
+				return nil, err
+			}
+			lines = append(lines, string(o.Name)+between+"{"+strings.Join(inner, ", ")+"}")
+			continue
+		}
 		// TOML and YAML refuse this character inside of a text, and JSON allows it.
 		if !plainKey(string(o.Name)) || bytes.ContainsAny(value, "{\x7f") || bytes.Equal(value, []byte("null")) {
 			return nil, fmt.Errorf("the new value: %q: %w", o.Name, ErrLayout)
