@@ -109,7 +109,7 @@ func (c *connection) readLoop() {
 	defer close(c.readEnded)
 	defer func() {
 		if v := recover(); v != nil {
-			c.lifetime.End(errs.PanicError(v))
+			c.lifetime.End(panicError("its Read", v))
 		}
 	}()
 	buf := make([]byte, readSize)
@@ -165,6 +165,13 @@ func (c *connection) onNoise(line []byte) {
 	c.lifetime.Sink.Noise([]byte(c.redactor.RedactStart(string(line), incoming.NoiseSize)))
 }
 
+// panicError is the error of a panic in a function of the program's stream, which it names.
+func panicError(function string, v any) *transports.Error {
+	e := errs.PanicError(v)
+	e.Text = "the program's stream: " + function + ": " + e.Text
+	return e
+}
+
 // writeLine writes one message and its newline. The stream's Write runs in a goroutine of its own, with bytes of its own: one that
 // does not return although the stream was closed is left behind.
 func (c *connection) writeLine(body []byte) (begun bool, err error) {
@@ -174,7 +181,7 @@ func (c *connection) writeLine(body []byte) (begun bool, err error) {
 		var err error
 		defer func() {
 			if v := recover(); v != nil {
-				err = errs.PanicError(v)
+				err = panicError("its Write", v)
 			}
 			done <- err
 		}()

@@ -71,7 +71,7 @@ func TestStreamsThatBehaveBadly(t *testing.T) {
 		"a read that panics": {
 			make: func(<-chan struct{}) half {
 				return half{func([]byte) (int, error) { panic("ouch") }, taken, func() error { return nil }}
-			}, down: "ouch", class: messages.ClassPanic, delivery: transports.NotWritten,
+			}, down: "its Read: panic: ouch", class: messages.ClassPanic, delivery: transports.NotWritten,
 		},
 		"an error with a secret": {
 			make: func(<-chan struct{}) half {
@@ -88,7 +88,7 @@ func TestStreamsThatBehaveBadly(t *testing.T) {
 			make: func(stuck <-chan struct{}) half {
 				return half{func([]byte) (int, error) { <-stuck; return 0, io.EOF }, func([]byte) (int, error) { panic("ouch") },
 					func() error { return nil }}
-			}, down: "ouch", class: messages.ClassPanic, delivery: transports.MaybeWritten,
+			}, down: "its Write: panic: ouch", class: messages.ClassPanic, delivery: transports.MaybeWritten,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

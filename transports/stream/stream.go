@@ -112,7 +112,7 @@ func (c *connection) openStream(ctx context.Context, dial func(context.Context) 
 		var o opened
 		defer func() {
 			if v := recover(); v != nil {
-				o = opened{err: errs.PanicError(v)}
+				o = opened{err: panicError("the function that opens the stream", v)}
 			}
 			result <- o
 		}()
