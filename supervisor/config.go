@@ -98,8 +98,8 @@ type Config struct {
 	// manager its own.
 	SearchPath func() string
 
-	// Restart says when failed servers are tried again; the zero value is restart.DefaultPolicy. A policy that contradicts itself
-	// makes Start fail.
+	// Restart says when failed servers are tried again; the zero value is restart.DefaultPolicy, and another one begins with
+	// it, because a policy is whole. One that contradicts itself makes Start fail.
 	Restart restart.Policy
 	// Gate bounds how many servers may start at once; the zero value is restart.DefaultLimits(GOMAXPROCS).
 	Gate restart.Limits
@@ -221,7 +221,8 @@ func (c Config) withDefaults() (Config, error) {
 		c.Restart = restart.DefaultPolicy()
 	}
 	if err := c.Restart.Validate(); err != nil {
-		return c, &Error{Op: "configure", Class: messages.ClassInvalid, Text: "the restart policy cannot be used: " + err.Error(), Err: err}
+		return c, &Error{Op: "configure", Class: messages.ClassInvalid, Text: "the restart policy cannot be used: " + err.Error(),
+			Fix: "begin with restart.DefaultPolicy() and change what shall differ", Err: err}
 	}
 	if c.Gate == (restart.Limits{}) {
 		c.Gate = restart.DefaultLimits(runtime.GOMAXPROCS(0))

@@ -2,12 +2,15 @@ package supervisor_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/supervisor/restart"
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
@@ -39,6 +42,40 @@ func TestWrapLosesNothingOfTheSpec(t *testing.T) {
 	if err != nil || strings.TrimSpace(string(said)) != "yes in "+dir {
 		t.Errorf("the server saw %q, %v", said, err)
 	}
+}
+
+// A function of the program that panics costs its own server, whose status names the function; what the program gave to Start, Remove
+// sends back to it.
+func TestTheErrorNamesTheProgramsPart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := start(t, supervisor.Config{
+			Transport: func(name string, _ supervisor.Spec) (transports.Transport, error) {
+				if name == "made" {
+					panic("ouch")
+				}
+				return nil, nil
+			},
+			Wrap: func(name string, _ supervisor.Spec, t transports.Transport) transports.Transport {
+				if name == "wrapped" {
+					panic("ouch")
+				}
+				return nil
+			},
+		}, map[string]*fake{"made": newFake("x"), "wrapped": newFake("x"), "well": newFake("x")})
+		settled(t, m)
+		for name, want := range map[string]string{"made": "Config.Transport panicked: ouch", "wrapped": "Config.Wrap panicked: ouch", "well": ""} {
+			if st, err := m.ServerStatus(name); err != nil || (st.Status == supervisor.Connected) != (want == "") || !strings.Contains(st.Error, want) {
+				t.Errorf("%s: %v %q %v", name, st.Status, st.Error, err)
+			}
+		}
+		if err := m.Remove(t.Context(), "well"); err == nil || !strings.Contains(err.Error(), "Config.Servers") {
+			t.Errorf("Remove: %v", err)
+		}
+		_, err := supervisor.Start(t.Context(), supervisor.Config{Restart: restart.Policy{Factor: 3}})
+		if !errors.Is(err, supervisor.ErrInvalid) || !strings.Contains(err.Error(), "begin with restart.DefaultPolicy()") {
+			t.Errorf("a part of a policy: %v", err)
+		}
+	})
 }
 
 // announced tells of each dial.

@@ -153,8 +153,11 @@ func (s *supervisor) handleRemove(ctx actor.Context, m RemoveServer) {
 
 // sourceOf names the file or the scope of a configured spec for an error's text.
 func sourceOf(s *messages.Spec) string {
-	if s.Source != "" {
+	switch {
+	case s.Source != "":
 		return s.Source
+	case s.Scope == messages.ScopeRuntime:
+		return "the program (Config.Servers, Configure)"
 	}
 	return "the configuration (scope " + string(s.Scope) + ")"
 }

@@ -89,11 +89,25 @@ func (o *Opener) OpenTransport(name string, spec *messages.Spec, share *budget.S
 	if err != nil || o.Wrap == nil {
 		return t, err
 	}
+	defer namePanic("Config.Wrap")
 	// A Wrap that returns nil leaves this server as it is.
 	if around := o.Wrap(cmp.Or(spec.InstanceOf, name), *spec, t); around != nil {
 		return around, nil
 	}
 	return t, nil
+}
+
+// askProgram asks the program for a transport of its own.
+func (o *Opener) askProgram(name string, spec messages.Spec) (transports.Transport, error) {
+	defer namePanic("Config.Transport")
+	return o.Transport(name, spec)
+}
+
+// namePanic adds to a panic which of the program's functions it came from. The attempt that made the call ends with it.
+func namePanic(function string) {
+	if v := recover(); v != nil {
+		panic(fmt.Sprintf("%s panicked: %v", function, v))
+	}
 }
 
 // newTransport makes the transport that a spec describes. The bytes that it holds count in share.
@@ -104,7 +118,7 @@ func (o *Opener) newTransport(name string, spec *messages.Spec, share *budget.Sh
 	}
 	// The program's own transport comes before the known kinds, which it may replace.
 	if o.Transport != nil {
-		if t, err := o.Transport(cmp.Or(spec.InstanceOf, name), *spec); t != nil || err != nil {
+		if t, err := o.askProgram(cmp.Or(spec.InstanceOf, name), *spec); t != nil || err != nil {
 			return t, err
 		}
 	}
