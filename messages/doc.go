@@ -39,6 +39,8 @@
 //	HandleRequests                         Done; then ServerRequests, until another HandleRequests
 //	anything else                          Failure
 //
+// Watch tells of what happens from then on: who must also know how servers fare already sends GetStatus after it.
+//
 // A manager asks in one case: it sends a ServerRequest to the actor that handles its kind, which answers with ServerRequestReply; a
 // ServerRequestEnded says that no answer is needed any more. A PoisonPill closes the manager. Everything else of the protobuf types is
 // part of these, or of the control socket alone. Each part has a Go form, with methods ToProto and, on the protobuf type, To and its
