@@ -1,6 +1,7 @@
 package markdown
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/gomarkdown/markdown/ast"
@@ -36,6 +37,9 @@ func (p printer) layOutTable(t *ast.Table, width int) string {
 		}
 	}
 	widths := columnWidths(rows, width)
+	if crowded(rows, widths, width) {
+		return layOutBlocks(rows, width)
+	}
 	wrapped := false
 	for _, row := range rows {
 		for i, cell := range row {
@@ -50,6 +54,32 @@ func (p printer) layOutTable(t *ast.Table, width int) string {
 		out = append(out, layOutRow(row, widths)...)
 	}
 	return strings.Join(out, "\n")
+}
+
+// crowded reports whether the long words of one column, such as names of functions, leave another one no room for its sentences.
+func crowded(rows [][]string, widths []int, width int) bool {
+	for _, row := range rows {
+		for i, cell := range row {
+			if widths[i] < width/6 && text.StringWidthWithoutEscSequences(cell) > 2*widths[i] && slices.Max(widths) > width*2/5 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// layOutBlocks returns the rows one below the other: the first cell, and the others below it.
+func layOutBlocks(rows [][]string, width int) string {
+	const indent = "    "
+	var blocks []string
+	for _, row := range rows {
+		lines := []string{wrapWords(row[0], width)}
+		for _, cell := range row[1:] {
+			lines = append(lines, indent+strings.ReplaceAll(wrapWords(cell, width-len(indent)), "\n", "\n"+indent))
+		}
+		blocks = append(blocks, strings.Join(lines, "\n"))
+	}
+	return strings.Join(blocks, "\n\n")
 }
 
 // layOutRow returns the lines of one row; its height is that of its highest cell.
