@@ -202,16 +202,18 @@ func (st *session) endRequest(r *serve.Request) {
 	}
 }
 
-// requestOf returns the request to which a question or a log message belongs: that of its context, or the newest of the session, where
-// only the session is known.
-func (st *session) requestOf(ctx context.Context) *serve.Request {
+// requestOf returns the request to which a question or a log message belongs: that of its context, or the newest of the session at the
+// server, where only the session is known; at any server for "".
+func (st *session) requestOf(ctx context.Context, server string) *serve.Request {
 	if r, ok := ctx.Value(requestKey{}).(*serve.Request); ok {
 		return r
 	}
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	if n := len(st.running); n > 0 {
-		return st.running[n-1].Request
+	for _, r := range slices.Backward(st.running) {
+		if server == "" || r.server == server {
+			return r.Request
+		}
 	}
 	return nil
 }

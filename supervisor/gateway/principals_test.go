@@ -2,7 +2,6 @@ package gateway_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -17,7 +16,6 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/supervisor/access"
 	"github.com/mcpvisor/mcpvisor/supervisor/config"
-	"github.com/mcpvisor/mcpvisor/supervisor/supervisortest"
 	"github.com/mcpvisor/mcpvisor/transports/inprocess"
 	"github.com/mcpvisor/mcpvisor/transports/serve"
 )
@@ -219,44 +217,16 @@ func TestPrincipalsDoNotMeet(t *testing.T) {
 // that agent whose request is the newest. No agent of another principal hears of it.
 func TestQuestionsOfInstancesReachTheirPrincipal(t *testing.T) {
 	begun, mayAsk, release := make(chan struct{}, 10), make(chan struct{}), make(chan struct{})
-	one := supervisortest.NewServer("one", supervisortest.Tool{Name: "wait", Handle: func(ctx context.Context, _ supervisortest.Call) (string, error) {
-		begun <- struct{}{}
-		select {
-		case <-release:
-		case <-ctx.Done():
-		}
-		return "waited", nil
-	}}, supervisortest.Tool{Name: "ask", Handle: func(ctx context.Context, c supervisortest.Call) (string, error) {
-		begun <- struct{}{}
-		<-mayAsk
-		got, err := c.Ask(ctx, "elicitation/create", json.RawMessage(`{"message":"who?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}}}}`))
-		return string(got), err
-	}})
+	one := waitsAndAsks("one", begun, mayAsk, release)
 	one.Spec.Share = messages.SharePrincipal
 	e, _ := startEndpoint(t, supervisor.Config{}, nil, map[string]serve.Principal{"ann1": {Name: "ann"}, "ann2": {Name: "ann"}, "bob": {Name: "bob"}}, one)
-	call := func(a *agent, tool string) (heard func() string, ended chan struct{}) {
-		w := &lockedRecorder{ResponseRecorder: httptest.NewRecorder()}
-		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://localhost/mcp",
-			strings.NewReader(`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"one__`+tool+`","arguments":{}}}`))
-		r.Header = http.Header{"Content-Type": {"application/json"}, "Authorization": {"Bearer " + a.token}, "Mcp-Session-Id": {a.id}}
-		ended = make(chan struct{})
-		go func() {
-			defer close(ended)
-			e.h.ServeHTTP(w, r)
-		}()
-		return func() string {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			return w.Body.String()
-		}, ended
-	}
 	able := `{"elicitation":{}}`
 	first, second, stranger := e.agent("ann1", "/mcp", able), e.agent("ann2", "/mcp", able), e.agent("bob", "/mcp", able)
-	firstHeard, firstEnded := call(first, "wait")
+	firstHeard, firstEnded := e.call(first, "one__wait")
 	<-begun
-	secondHeard, secondEnded := call(second, "ask")
+	secondHeard, secondEnded := e.call(second, "one__ask")
 	<-begun
-	strangerHeard, strangerEnded := call(stranger, "wait") // the newest request of all
+	strangerHeard, strangerEnded := e.call(stranger, "one__wait") // the newest request of all
 	<-begun
 	close(mayAsk)
 	for deadline := time.Now().Add(time.Minute); !strings.Contains(secondHeard(), "elicitation/create") && time.Now().Before(deadline); {

@@ -143,12 +143,12 @@ func (a *asker) abilityOf(ability string) []byte {
 	return value
 }
 
-// askAgent sends a question to the agent, on the stream of the request that it belongs to.
-func (a *asker) askAgent(ctx context.Context, ability, method string, params []byte) ([]byte, error) {
+// askAgent sends a server's question to the agent, on the stream of the request that it belongs to.
+func (a *asker) askAgent(ctx context.Context, server, ability, method string, params []byte) ([]byte, error) {
 	if a.abilityOf(ability) == nil {
 		return nil, notAsked("the agent has not declared " + ability)
 	}
-	r := a.st.requestOf(ctx)
+	r := a.st.requestOf(ctx, server)
 	if r == nil {
 		return nil, errNobody
 	}
@@ -171,7 +171,7 @@ func (a *asker) answerElicit(ctx context.Context, q messages.ElicitRequest) (res
 	if q.Mode == messages.ElicitURL && rawjson.IsNull(rawjson.Member(a.abilityOf("elicitation"), "url")) {
 		return res, notAsked("the agent cannot send a person to an address")
 	}
-	raw, err := a.askAgent(ctx, "elicitation", "elicitation/create", q.Params)
+	raw, err := a.askAgent(ctx, q.Server, "elicitation", "elicitation/create", q.Params)
 	if err != nil {
 		return res, err
 	}
@@ -186,11 +186,11 @@ func readElicitation(raw []byte) (res messages.ElicitResult) {
 }
 
 func (a *asker) answerSample(ctx context.Context, q messages.SampleRequest) (json.RawMessage, error) {
-	return a.askAgent(ctx, "sampling", "sampling/createMessage", q.Params)
+	return a.askAgent(ctx, q.Server, "sampling", "sampling/createMessage", q.Params)
 }
 
-func (a *asker) answerRoots(ctx context.Context, _ string) ([]messages.Root, error) {
-	raw, err := a.askAgent(ctx, "roots", "roots/list", nil)
+func (a *asker) answerRoots(ctx context.Context, server string) ([]messages.Root, error) {
+	raw, err := a.askAgent(ctx, server, "roots", "roots/list", nil)
 	if err != nil {
 		return nil, err
 	}
@@ -215,7 +215,7 @@ func readRoots(raw []byte) ([]messages.Root, error) {
 
 // passLog passes a log message on, if the agent wants its level.
 func (a *asker) passLog(ctx context.Context, params json.RawMessage) {
-	if r := a.st.requestOf(ctx); r != nil && wantsLog(params, int(a.st.level.Load())) {
+	if r := a.st.requestOf(ctx, ""); r != nil && wantsLog(params, int(a.st.level.Load())) {
 		r.Notify("notifications/message", params)
 	}
 }

@@ -1,0 +1,83 @@
+package gateway_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/supervisor/gateway"
+	"github.com/mcpvisor/mcpvisor/supervisor/supervisortest"
+)
+
+// call calls a tool without waiting for its end: heard is what has come on the stream of the call.
+func (e *endpoint) call(a *agent, tool string) (heard func() string, ended chan struct{}) {
+	w := &lockedRecorder{ResponseRecorder: httptest.NewRecorder()}
+	r := httptest.NewRequestWithContext(e.t.Context(), http.MethodPost, "http://localhost/mcp",
+		strings.NewReader(`{"jsonrpc":"2.0","id":"`+tool+`","method":"tools/call","params":{"name":"`+tool+`","arguments":{}}}`))
+	r.Header = http.Header{"Content-Type": {"application/json"}, "Authorization": {"Bearer " + a.token}, "Mcp-Session-Id": {a.id}}
+	ended = make(chan struct{})
+	go func() {
+		defer close(ended)
+		e.h.ServeHTTP(w, r)
+	}()
+	return func() string {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return w.Body.String()
+	}, ended
+}
+
+// waitsAndAsks is a server with two tools: wait waits for release, ask waits for mayAsk and asks for a name. It says in begun that it has a call.
+func waitsAndAsks(name string, begun, mayAsk, release chan struct{}) *supervisortest.Server {
+	return supervisortest.NewServer(name, supervisortest.Tool{Name: "wait", Handle: func(ctx context.Context, _ supervisortest.Call) (string, error) {
+		begun <- struct{}{}
+		select {
+		case <-release:
+		case <-ctx.Done():
+		}
+		return "waited", nil
+	}}, supervisortest.Tool{Name: "ask", Handle: func(ctx context.Context, c supervisortest.Call) (string, error) {
+		begun <- struct{}{}
+		<-mayAsk
+		got, err := c.Ask(ctx, "elicitation/create", json.RawMessage(`{"message":"who?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}}}}`))
+		return string(got), err
+	}})
+}
+
+// An agent has two calls at a server that does not say about which of them it asks, and a newer one at another server: the question comes on
+// the stream of a call at the server that asks. On that of the other server's it would end with that call, and be taken for its question.
+func TestAQuestionComesOnTheStreamOfItsServer(t *testing.T) {
+	begun, mayAsk, release := make(chan struct{}, 10), make(chan struct{}), make(chan struct{})
+	e := start(t, gateway.PrefixAlways, waitsAndAsks("one", begun, mayAsk, release), waitsAndAsks("two", begun, mayAsk, release))
+	a := e.agent("a", "/mcp", `{"elicitation":{}}`)
+	askHeard, askEnded := e.call(a, "one__ask")
+	<-begun
+	waitHeard, waitEnded := e.call(a, "one__wait")
+	<-begun
+	otherHeard, otherEnded := e.call(a, "two__wait") // the newest request of the session
+	<-begun
+	close(mayAsk)
+	for !strings.Contains(askHeard()+waitHeard()+otherHeard(), "elicitation/create") {
+		select {
+		case <-askEnded:
+			t.Fatalf("nobody was asked: %s", askHeard())
+		case <-time.After(time.Millisecond):
+		}
+	}
+	if got := otherHeard(); strings.Contains(got, "elicitation/create") {
+		t.Errorf("the question of one came on the stream of a call at two: %s", got)
+	}
+	a.post(t.Context(), "/mcp", map[string]string{"Authorization": "Bearer a", "Mcp-Session-Id": a.id},
+		`{"jsonrpc":"2.0","id":1,"result":{"action":"accept","content":{"name":"anna"}}}`)
+	<-askEnded
+	if got := askHeard(); !strings.Contains(got, `\"name\":\"anna\"`) {
+		t.Errorf("the answer did not come: %s", got)
+	}
+	close(release)
+	<-waitEnded
+	<-otherEnded
+}
