@@ -190,7 +190,7 @@ func TestTheEndOfACallerEndsItsCall(t *testing.T) {
 			return ctx, cancel, messages.ClassCanceled
 		},
 		"deadline": func() (context.Context, context.CancelFunc, messages.Class) {
-			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second) // within which the call is there, on a busy machine too
 			_ = cancel
 			return ctx, func() {}, messages.ClassTimeout
 		},
@@ -201,7 +201,11 @@ func TestTheEndOfACallerEndsItsCall(t *testing.T) {
 			_, err := c.Call(ctx, control.Call{Server: "p", Tool: "waits"})
 			ended <- err
 		}()
-		<-s.started
+		select {
+		case <-s.started:
+		case err := <-ended:
+			t.Fatalf("%s: the call ended before it was there: %v", name, err)
+		}
 		cancel()
 		err := <-ended
 		var e *messages.Error
