@@ -249,6 +249,7 @@ func TestNoticesOfChanges(t *testing.T) {
 		one.SetTools(text("read"), text("write")) // the same again
 		two.SetTools(text("read"))                // another generation, and the same bytes
 		time.Sleep(5 * time.Second)
+		synctest.Wait()
 		for name, c := range map[string]struct {
 			heard func() int
 			want  int

@@ -280,6 +280,7 @@ func TestNoticesOfEachList(t *testing.T) {
 		expectNotices := func(when string, want int) {
 			t.Helper()
 			time.Sleep(5 * time.Second)
+			synctest.Wait()
 			for _, list := range []string{"tools", "prompts", "resources"} {
 				if got := strings.Count(heard(), "notifications/"+list+"/list_changed"); got != want {
 					t.Errorf("%s: %d notices of the %s, want %d", when, got, list, want)

@@ -40,6 +40,7 @@ func TestAnAgentTakesOverATask(t *testing.T) {
 		contains(t, "its state", a.ask("tasks/get", taskID(id)), `"status":"working"`)
 		s.change(func(t *scriptedTask) { t.message = "half" })
 		time.Sleep(time.Second)
+		synctest.Wait()
 		contains(t, "its state", a.ask("tasks/get", taskID(id)), `"status":"working"`, `"statusMessage":"half"`)
 		contains(t, "the notice", heard(), `notifications/tasks/status`, id, `"statusMessage":"half"`)
 		contains(t, "the list", a.ask("tasks/list", "{}"), `{"tasks":[{"taskId":"`+id+`"`)
@@ -51,6 +52,7 @@ func TestAnAgentTakesOverATask(t *testing.T) {
 		contains(t, "the result", <-result, `"result":`+want+`}`)
 		contains(t, "the result again", a.ask("tasks/result", taskID(id)), `"result":`+want+`}`)
 		contains(t, "the end", a.ask("tasks/get", taskID(id)), `"status":"completed"`)
+		synctest.Wait() // it is written beside the answers
 		contains(t, "the end by a notice", heard(), `"status":"completed"`)
 		contains(t, "cancelling what has ended", a.ask("tasks/cancel", taskID(id)), `"code":-32602`)
 		if n := s.count("tools/call"); n != 1 || strings.Contains(heard(), "server-task") {
@@ -121,6 +123,7 @@ func TestTasksBelongToTheirPrincipal(t *testing.T) {
 		contains(t, "a task of those without a name", nameless.ask("tasks/get", taskID(id)), `"code":-32602`)
 		s.change(func(t *scriptedTask) { t.message = "half" })
 		time.Sleep(time.Second)
+		synctest.Wait()
 		if heard() != "" && strings.Contains(heard(), "tasks/status") {
 			t.Errorf("a stranger heard %s", heard())
 		}
@@ -366,6 +369,7 @@ func TestTasksOfToolsThatAreNotShown(t *testing.T) {
 		g.SetViews(map[string]config.View{"v": viewOf(nil, access.Allow, "deny mcp__one__slow")})
 		s.change(func(t *scriptedTask) { t.message = "hidden" })
 		time.Sleep(time.Second)
+		synctest.Wait()
 		for _, method := range []string{"tasks/get", "tasks/result", "tasks/cancel"} {
 			contains(t, method, a.ask(method, taskID(id)), `"code":-32602`, "Task not found")
 		}
@@ -412,6 +416,7 @@ func TestNewsOfTasks(t *testing.T) {
 		id, _ := taskOf(t, a.ask("tools/call", `{"name":"slow","task":{},"_meta":{"progressToken":"mine"}}`))
 		s.progress(7)
 		time.Sleep(time.Second)
+		synctest.Wait()
 		contains(t, "the progress", heard(), `notifications/progress`, `"progressToken":"mine","progress":7`, `"taskId":"`+id+`"`)
 		listen := func(token string, capabilities string) (said func() string) {
 			w := &lockedRecorder{ResponseRecorder: httptest.NewRecorder()}

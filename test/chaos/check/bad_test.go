@@ -45,14 +45,14 @@ func TestEachCheckSeesTheServerThatFailsIt(t *testing.T) {
 		{"a result for everything", fixture("agrees"), nil, "unknown-method", check.Fail},
 		{"dies of a broken message", fixture("dies-of-nonsense"), nil, "malformed", check.Warn},
 		{"dies of a second initialize", fixture("dies-of-second-initialize"), nil, "second-initialize", check.Warn},
-		{"one at a time", fixture("drops-while-busy", "takes=300ms"), nil, "parallel", check.Fail},
+		{"one at a time", fixture("drops-while-busy", "takes=1s"), nil, "parallel", check.Fail},
 		{"short lines", fixture("short-lines", "most=30000"), nil, "big-message", check.Fail},
 		{"never answers a call", fixture("hangs-on-call"), quick, "call", check.Fail},
 		{"dies of a call", fixture("dies-mid-call"), quick, "call", check.Fail},
 		{"results without content", fixture("bad-results"), calls(call("empty", `{}`)), "call", check.Fail},
 		{"a call that fails", fixture("good"), calls(call("fail", `{"text":"no"}`)), "call", check.Warn},
 		{"a call that is refused", fixture("good"), calls(call("refuse", `{"code":-32602}`)), "call", check.Warn},
-		{"answers what was cancelled", fixture("late-answers", "after=400ms"), calls(call("echo", `{"text":"x"}`)), "cancel", check.Warn},
+		{"answers what was cancelled", fixture("late-answers", "after=2s"), calls(call("echo", `{"text":"x"}`)), "cancel", check.Warn},
 		{"slow in its first call only", fixture("late-answers", "after=3s", "times=1"), calls(call("echo", `{"text":"x"}`)), "cancel", check.NotTried},
 		{"deaf while it works", fixture("blocks", "after=6s"), func(o *check.Options) {
 			o.Concurrency = 1
