@@ -1,9 +1,11 @@
 package invariant_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/test/chaos/invariant"
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
@@ -50,6 +52,61 @@ func TestAgentsApart(t *testing.T) {
 			3s - asked agent=agent-2 by=ben epoch=1 id=t method=tools/list name=foreign-session code=404
 			3s - replied agent=agent-2 by=ben epoch=1 id=t method=tools/list name=foreign-session code=200`},
 		{name: "nobody came", want: invariant.Inconclusive, story: `1s s1 open conn=1`},
+	})
+}
+
+// Of the servers of the plan s1 is one of stdio, which does not say about which call it asks, and s2 one over HTTP, which does.
+func TestQuestionsThatNameNoCall(t *testing.T) {
+	plan := func(p *scenario.Plan) {
+		second := p.Servers[0]
+		second.Name, second.Kind = "s2", messages.HTTP
+		p.Servers = append(p.Servers, second)
+	}
+	// twoCalls are two calls of agent-2 at a server.
+	twoCalls := func(server string) string {
+		return joinedAgents + strings.ReplaceAll(`
+			2s SERVER call call=a2-1 agent=agent-2 by=ben
+			3s - asked agent=agent-2 by=ben epoch=1 id=2 method=tools/call about=a2-2
+			3s SERVER call call=a2-2 agent=agent-2 by=ben
+		`, "SERVER", server)
+	}
+	const givenUp = `
+			3.1s - replied agent=agent-2 by=ben epoch=1 id=1 method=tools/call about=a2-1 name=taken-back
+	`
+	question := func(server, id, about string) string {
+		return "4s " + server + " questioned agent=agent-2 by=ben epoch=1 id=" + id + " method=elicitation/create about=" + about
+	}
+	runCases(t, "I24", []storyCase{
+		{name: "in the exchange of another call at that server", want: invariant.Holds, plan: plan, story: twoCalls("s1") + question("s1", "2", "a2-1")},
+		{name: "over HTTP in the exchange of another call", want: invariant.Violated, why: "came in the exchange of its request 2", plan: plan,
+			story: twoCalls("s2") + question("s2", "2", "a2-1")},
+		{name: "in the exchange of a call at another server", want: invariant.Violated, why: "came in the exchange of its request 3", plan: plan,
+			story: twoCalls("s1") + `
+			3s - asked agent=agent-2 by=ben epoch=1 id=3 method=tools/call about=a2-3
+			3s s2 call call=a2-3 agent=agent-2 by=ben
+		` + question("s1", "3", "a2-1")},
+		{name: "in the exchange of a read at that server", want: invariant.Holds, plan: plan, story: twoCalls("s1") + `
+			3s - asked agent=agent-2 by=ben epoch=1 id=3 method=resources/read about=chaos://s1/one
+		` + question("s1", "3", "a2-1")},
+		{name: "about a call that was given up", want: invariant.Holds, plan: plan, story: twoCalls("s1") + givenUp + question("s1", "2", "a2-1")},
+		{name: "over HTTP about a call that was given up", want: invariant.Violated, why: "it has no such call under way", plan: plan,
+			story: twoCalls("s2") + givenUp + question("s2", "2", "a2-1")},
+		{name: "about a call that was given up, and no other is under way", want: invariant.Violated, why: "it has no such call under way", plan: plan,
+			story: twoCalls("s1") + givenUp + `
+			3.2s - replied agent=agent-2 by=ben epoch=1 id=2 method=tools/call about=a2-2
+		` + question("s1", "2", "a2-1")},
+		{name: "about a call that was given up, and the other is at another server", want: invariant.Violated, why: "it has no such call under way", plan: plan,
+			story: strings.Replace(twoCalls("s1"), "s1 call call=a2-2", "s2 call call=a2-2", 1) + givenUp + question("s1", "2", "a2-1")},
+		{name: "about a call that the server has answered", want: invariant.Violated, why: "it has no such call under way", plan: plan,
+			story: twoCalls("s1") + `
+			3.1s s1 received conn=1 method=tools/call call=a2-1 id=7
+			3.1s s1 answered conn=1 method=tools/call call=a2-1 id=7
+		` + givenUp + question("s1", "2", "a2-1")},
+		{name: "about a call that another agent gave up", want: invariant.Violated, why: "which is one of agent-1", plan: plan, story: twoCalls("s1") + `
+			2s s1 call call=a1-1 agent=agent-1 by=anna
+			3.1s - replied agent=agent-1 by=anna epoch=1 id=1 method=tools/call about=a1-1 name=taken-back
+		` + question("s1", "2", "a1-1")},
+		{name: "nobody came", want: invariant.Inconclusive, plan: plan, story: `1s s1 open conn=1`},
 	})
 }
 

@@ -1,8 +1,10 @@
 package invariant
 
 import (
+	"slices"
 	"strings"
 
+	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 )
 
@@ -11,7 +13,8 @@ import (
 //   - An answer is about what the agent asked; a progress is that of a call of its own that runs; an update is of a resource that it
 //     watches; a notification of a subscription names one of its own.
 //   - A question of a server is about a call of the agent that is asked, and about one that runs; over HTTP it comes in the exchange of
-//     that call.
+//     that call. A server of the legacy era tells the manager about which call it asks only over HTTP. Any other may ask about a call that it
+//     still works on though its agent gave it up, and the question may come in the exchange of another request of that agent at that server.
 //   - Who comes without a token, with a wrong one, from a foreign page, with the session or with the state of another principal, is refused.
 //   - The credentials of agents reach no server (the harness looks at what servers get).
 var apartCheck = newCheck("I24", "agents apart",
@@ -67,7 +70,7 @@ func (c *checker) checkApart(s *agentSession, at int, callers map[string]string)
 			return // the question names no call of an agent
 		}
 		c.judged++
-		if !s.isOpen(c, at, e.About, "tools/call") {
+		if !s.isOpen(c, at, e.About, "tools/call") && !c.mayBeAnothers(s, at) {
 			c.reportViolation("", at, nil, "%s was asked at %s about call %s of the server %s%s: it has no such call under way.", s.agent,
 				timeText(e.T), e.About, e.Server, whose(e.About))
 			return
@@ -81,12 +84,57 @@ func (c *checker) checkApart(s *agentSession, at int, callers map[string]string)
 func (c *checker) checkExchangeOf(s *agentSession, at int) {
 	e := c.x.Event(at)
 	for _, i := range s.asked[e.ID] {
-		if q := c.x.Event(i); e.ID != "" && q.About != e.About {
-			c.reportViolation("", at, []int{i}, "%s was asked at %s about its call %s, and the question came in the exchange of its request %s (%s %s).", s.agent,
-				timeText(e.T), e.About, e.ID, q.Method, q.About)
-			return
+		q := c.x.Event(i)
+		isAtServer := e.Server != "" && c.serverAsked(s, q) == e.Server
+		if e.ID == "" || q.About == e.About || isAtServer && !c.tellsItsCall(e.Server) {
+			continue
+		}
+		c.reportViolation("", at, []int{i}, "%s was asked at %s about its call %s, and the question came in the exchange of its request %s (%s %s).", s.agent,
+			timeText(e.T), e.About, e.ID, q.Method, q.About)
+		return
+	}
+}
+
+// mayBeAnothers reports whether a question about a call that is not under way may be taken for one about another request: the call is the
+// session's own, its server has not answered it and does not say about which it asks, and the session has a request under way there.
+func (c *checker) mayBeAnothers(s *agentSession, at int) bool {
+	e := c.x.Event(at)
+	call := c.x.Call(e.About)
+	if call == nil || call.Server != e.Server || c.tellsItsCall(e.Server) || !s.hasAskedAs(c, e.About, "tools/call") ||
+		slices.ContainsFunc(call.Answered, func(i int) bool { return c.x.Event(i).Order < e.Order }) {
+		return false
+	}
+	for _, asked := range s.asked {
+		for _, i := range asked {
+			q := c.x.Event(i)
+			if q.About != e.About && c.serverAsked(s, q) == e.Server && s.isOpen(c, at, q.About, q.Method) {
+				return true
+			}
 		}
 	}
+	return false
+}
+
+// tellsItsCall reports whether a server of the legacy era asks on the stream of the call that it asks about.
+func (c *checker) tellsItsCall(server string) bool { return c.serverSpec(server).Kind == messages.HTTP }
+
+// serverAsked returns the server of a request about which its server may ask, "" for any other.
+func (c *checker) serverAsked(s *agentSession, q *history.Event) string {
+	switch q.Method {
+	case "tools/call":
+		if call := c.x.Call(q.About); call != nil {
+			return call.Server
+		}
+	case "resources/read":
+		server, _, _ := strings.Cut(strings.TrimPrefix(q.About, "chaos://"), "/")
+		return server
+	case "prompts/get", "completion/complete":
+		if server, _, shown := strings.Cut(q.About, "__"); shown {
+			return server
+		}
+		return s.view
+	}
+	return ""
 }
 
 // checkNotice judges one notification.
@@ -121,12 +169,15 @@ func (s *agentSession) hasAsked(c *checker, id, method string) bool {
 	return false
 }
 
+// hasAskedAs reports whether the session has made a request about something with a method.
+func (s *agentSession) hasAskedAs(c *checker, about, method string) bool {
+	return slices.ContainsFunc(s.events, func(i int) bool {
+		e := c.x.Event(i)
+		return e.Kind == history.Asked && e.About == about && e.Method == method
+	})
+}
+
 // hasAskedAbout reports whether the session has ever watched a resource. An update may be under way when the watching ends.
 func (s *agentSession) hasAskedAbout(c *checker, uri string) bool {
-	for _, i := range s.events {
-		if e := c.x.Event(i); e.Kind == history.Asked && e.About == uri && (e.Method == "resources/subscribe" || e.Method == "subscriptions/listen") {
-			return true
-		}
-	}
-	return false
+	return s.hasAskedAs(c, uri, "resources/subscribe") || s.hasAskedAs(c, uri, "subscriptions/listen")
 }
