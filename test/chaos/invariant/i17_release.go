@@ -228,9 +228,14 @@ func (c *checker) idle(server string, u connectedSpan, spec specVersion, command
 	from, to := max(u.from, spec.from), min(u.to, spec.to)
 	// The server's idle timer may have started up to the skew before the connected phase was recorded.
 	used, ended, last := u.from-c.skew, u.from, u.event
+	conn := c.connOf(server, u)
 	for _, call := range calls {
 		for _, i := range call.Received { // only the first receipt over this connection is its use; an earlier connection's does not count
 			received := c.x.Event(i)
+			// A call that began before a disabling may still be under way when its connection is adopted.
+			if received.T < u.from-c.skew && conn != nil && received.Conn == conn.Conn {
+				ended = max(ended, min(c.x.Event(call.Ends[0]).T, to))
+			}
 			if received.T < u.from-c.skew || received.T > to {
 				continue
 			}

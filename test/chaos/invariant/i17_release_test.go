@@ -126,6 +126,16 @@ func TestLetGo(t *testing.T) {
 		{name: "a lazy server never rests", servers: lazy, plan: idle, want: invariant.Violated, why: "was used last until 11s", story: used + `
 			90s    - closing
 		`},
+		{name: "a call from before a disabling keeps the adopted connection of a lazy server, as on seed 9764108", servers: lazy, plan: idle,
+			want: invariant.Holds, story: up + `
+			10s    s1 call call=c1 tool=write
+			10s    s1 received conn=1 method=tools/call id=5 call=c1
+			11s    s1 phase phase=disabled epoch=2 warm=true
+			20s    s1 phase phase=connected epoch=2
+			29s    s1 end call=c1 tool=write outcome=result
+			29.5s  s1 phase phase=pending step=idle epoch=2
+			90s    - closing
+		`},
 		{name: "a list that is never answered keeps a lazy server until the manager gives it up", servers: lazy, plan: idle, want: invariant.Holds,
 			story: used + `
 			12s    s1 received conn=1 method=tools/list id=6
