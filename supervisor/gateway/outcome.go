@@ -34,6 +34,8 @@ func failedRead(err error, modern bool) *serve.Error {
 		return &serve.Error{Raw: e.Reply}
 	case errors.Is(e, messages.ErrUnknownResource) || errors.Is(e, messages.ErrUnknownPrompt):
 		return &serve.Error{Code: notFoundCode(modern), Message: e.Error()}
+	case e.Outcome == messages.OutcomeNotSent && e.Class == messages.ClassInvalid: // such as what the server does not declare
+		return serve.InvalidParams(e.Error())
 	}
 	return &serve.Error{Code: serve.CodeInternal, Message: textFor(e), Data: appendOutcome(nil, e)}
 }

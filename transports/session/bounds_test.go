@@ -34,22 +34,39 @@ func TestWhatLingersIsBounded(t *testing.T) {
 // A request to read something is checked before anything is sent.
 func TestWhatIsReadIsCheckedFirst(t *testing.T) {
 	s := &Session{pending: map[int64]*pendingRequest{}}
-	has := func(*Capabilities) bool { return true }
-	check := func(about, want string, declared func(*Capabilities) bool) {
+	check := func(method, about, want string) {
 		t.Helper()
-		e := s.checkReadRequest("resources", "URI", about, declared)
+		e := s.checkReadRequest(method, "URI", about)
 		if want == "" && e != nil || want != "" && (e == nil || e.Outcome != messages.OutcomeNotSent || !strings.Contains(e.Text, want)) {
 			t.Errorf("%.20q: %v, want %q", about, e, want)
 		}
 	}
-	check("x:///1", "before the handshake", has)
-	s.info.Store(&Info{})
-	check("x:///1", "", has)
-	check("", "is empty", has)
-	check("x:///\xff", "not valid UTF-8", has)
-	check(strings.Repeat("x", definitions.MaxURI), "", has)
-	check(strings.Repeat("x", definitions.MaxURI+1), "longer than 8192 bytes", has)
-	check("x:///1", "does not declare the capability resources", func(*Capabilities) bool { return false })
+	check("resources/read", "x:///1", "before the handshake")
+	s.info.Store(&Info{ProtocolVersion: "2025-11-25", Capabilities: Capabilities{Resources: true}})
+	check("resources/read", "x:///1", "")
+	check("resources/read", "", "is empty")
+	check("resources/read", "x:///\xff", "not valid UTF-8")
+	check("resources/read", strings.Repeat("x", definitions.MaxURI), "")
+	check("resources/read", strings.Repeat("x", definitions.MaxURI+1), "longer than 8192 bytes")
+	check("resources/subscribe", "x:///1", "does not declare the capability resources.subscribe")
+	check("prompts/get", "p", "does not declare the capability prompts")
+	check("completion/complete", "p", "does not declare the capability completions")
+	s.info.Store(&Info{ProtocolVersion: "2024-11-05", Capabilities: Capabilities{Prompts: true}})
+	check("resources/read", "x:///1", "does not declare the capability resources")
+	check("prompts/get", "p", "")
+	check("completion/complete", "p", "")
+}
+
+// What another client wrote is held to the same: a server is not asked for what it does not declare (seed 9766664).
+func TestWhatIsForwardedIsDeclared(t *testing.T) {
+	s := &Session{pending: map[int64]*pendingRequest{}}
+	s.info.Store(&Info{ProtocolVersion: "2025-11-25", Capabilities: Capabilities{Resources: true}})
+	for _, method := range []string{"prompts/get", "completion/complete", "resources/subscribe"} {
+		if _, err := s.Forward(t.Context(), method, "x", nil, nil); messages.OutcomeOf(err) != messages.OutcomeNotSent ||
+			!strings.Contains(err.Error(), "does not declare the capability") {
+			t.Errorf("%s: %v", method, err)
+		}
+	}
 }
 
 // A server of the modern era identifies itself in _meta; serverInfo in the result counts too, and _meta wins if both

@@ -28,7 +28,7 @@ func dialHeaderServer(
 	w.onSend = func(_ context.Context, m transports.Message) (transports.Delivery, error) {
 		switch m.Method {
 		case "server/discover":
-			w.receive(fmt.Sprintf(`{"id":%d,"result":{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}}`, m.ID))
+			w.receive(fmt.Sprintf(`{"id":%d,"result":{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{},"prompts":{}}}}`, m.ID))
 		case "initialize":
 			w.receive(strings.Replace(helloAnswer, `"id":1`, fmt.Sprintf(`"id":%d`, m.ID), 1))
 		case "tools/list":

@@ -24,7 +24,7 @@ import (
 // An error is a *messages.Error with Op "read" and an Outcome; it wraps messages.ErrUnknownResource if the server says that
 // there is no such resource.
 func (s *Session) ReadResource(ctx context.Context, uri string, o *Options) (json.RawMessage, error) {
-	if e := s.checkReadRequest("resources", "URI of the resource", uri, func(c *Capabilities) bool { return c.Resources }); e != nil {
+	if e := s.checkReadRequest("resources/read", "URI of the resource", uri); e != nil {
 		return nil, e
 	}
 	if problem := o.metaProblem(); problem != "" {
@@ -50,7 +50,7 @@ func (s *Session) ReadResource(ctx context.Context, uri string, o *Options) (jso
 // An error is a *messages.Error with Op "read" and an Outcome; it wraps messages.ErrUnknownPrompt if the server says that
 // there is no such prompt.
 func (s *Session) GetPrompt(ctx context.Context, name string, args map[string]string, o *Options) (json.RawMessage, error) {
-	if e := s.checkReadRequest("prompts", "name of the prompt", name, func(c *Capabilities) bool { return c.Prompts }); e != nil {
+	if e := s.checkReadRequest("prompts/get", "name of the prompt", name); e != nil {
 		return nil, e
 	}
 	problem := o.metaProblem()
@@ -96,13 +96,18 @@ func namesNoPrompt(e *messages.Error, name string) bool {
 }
 
 // Forward sends a request as another client wrote it: method, the name that its headers repeat, and the other members of its params
-// without _meta, as JSON without braces. It returns the server's result object, byte for byte. Whether the server declares what
-// is asked for, it says itself.
+// without _meta, as JSON without braces. It returns the server's result object, byte for byte. A server that does not declare what is
+// asked for is not asked.
 //
 // An error is a *messages.Error with Op "read" and an Outcome.
 func (s *Session) Forward(ctx context.Context, method, name string, fields json.RawMessage, o *Options) (json.RawMessage, error) {
 	if problem := o.metaProblem(); problem != "" {
 		return nil, invalidReadError(problem)
+	}
+	if info := s.info.Load(); info != nil {
+		if capability, declared := s.declares(info, method); !declared {
+			return nil, undeclaredError(capability)
+		}
 	}
 	defer s.awaitLogs(ctx)
 	raw, e := s.requestResult(ctx, "read", request{method: method, name: name, fields: fields, opts: o})
@@ -110,6 +115,22 @@ func (s *Session) Forward(ctx context.Context, method, name string, fields json.
 		return nil, e
 	}
 	return raw, nil
+}
+
+// declares reports whether the server declares what a method needs, and which capability that is.
+func (s *Session) declares(info *Info, method string) (capability string, declared bool) {
+	switch c := &info.Capabilities; {
+	case strings.HasPrefix(method, "prompts/"):
+		return "prompts", c.Prompts
+	case method == "resources/subscribe":
+		return "resources.subscribe", c.ResourcesSubscribe
+	case strings.HasPrefix(method, "resources/"):
+		return "resources", c.Resources
+	case method == "completion/complete":
+		// Versions before 2025-03-26 have completion, but no capability that declares it.
+		return "completions", c.Completions || info.ProtocolVersion < "2025-03-26"
+	}
+	return "", true
 }
 
 // SetLogLevel asks a server of the legacy era for log messages of a level and above. In the modern era each request says it.
@@ -137,9 +158,7 @@ func (s *Session) Complete(ctx context.Context, r messages.CompleteRequest) (mes
 	if r.URITemplate != "" {
 		what, subject = "URI template", r.URITemplate
 	}
-	// Versions before 2025-03-26 have completion, but no capability that declares it.
-	declared := func(c *Capabilities) bool { return c.Completions || s.Info().ProtocolVersion < "2025-03-26" }
-	if e := s.checkReadRequest("completions", what, subject, declared); e != nil {
+	if e := s.checkReadRequest("completion/complete", what, subject); e != nil {
 		return messages.Completion{}, e
 	}
 	switch problem := argumentsProblem(r.Context); {
@@ -208,10 +227,10 @@ func readCompletion(raw []byte) (c messages.Completion, ok bool) {
 }
 
 // checkReadRequest returns the error of a request that cannot be sent, nil if it can: because the session has ended, subject
-// (described by what) is not usable, or the server does not declare the capability. Every error is not-sent.
+// (described by what) is not usable, or the server does not declare what the method needs. Every error is not-sent.
 //
 // 2025-11-25, Operation: "Both parties MUST: … Only use capabilities that were successfully negotiated".
-func (s *Session) checkReadRequest(capability, what, subject string, declared func(*Capabilities) bool) *messages.Error {
+func (s *Session) checkReadRequest(method, what, subject string) *messages.Error {
 	if e := s.endedError("read"); e != nil {
 		return outcome.MarkNotSent(e)
 	}
@@ -225,10 +244,16 @@ func (s *Session) checkReadRequest(capability, what, subject string, declared fu
 		return invalidReadError("the " + what + " is not valid UTF-8")
 	case len(subject) > definitions.MaxURI:
 		return invalidReadError("the " + what + " is longer than " + strconv.Itoa(definitions.MaxURI) + " bytes")
-	case !declared(&info.Capabilities):
-		return invalidReadError("the server does not declare the capability " + capability)
+	}
+	if capability, declared := s.declares(info, method); !declared {
+		return undeclaredError(capability)
 	}
 	return nil
+}
+
+// undeclaredError is the error of a request for which the server lacks the capability.
+func undeclaredError(capability string) *messages.Error {
+	return invalidReadError("the server does not declare the capability " + capability)
 }
 
 // argumentsProblem returns the reason for which args cannot be written as JSON, "" if they can.

@@ -30,8 +30,7 @@ func (s *Session) Unsubscribe(ctx context.Context, uri string) error {
 // changeSubscription watches a resource, or stops watching it, one change at a time. It sends nothing if the session
 // already has the wanted state.
 func (s *Session) changeSubscription(ctx context.Context, uri string, want bool) error {
-	declared := func(c *Capabilities) bool { return c.ResourcesSubscribe }
-	if e := s.checkReadRequest("resources.subscribe", "URI of the resource", uri, declared); e != nil {
+	if e := s.checkReadRequest("resources/subscribe", "URI of the resource", uri); e != nil {
 		return e
 	}
 	// Nothing was sent while this caller waited for another one's change.
