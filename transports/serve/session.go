@@ -142,6 +142,7 @@ func (s *Session) cancelRequest(params []byte) {
 	id := rawjson.Member(params, "requestId")
 	s.mu.Lock()
 	r := s.requests[string(id)]
+	delete(s.requests, string(id)) // what it still does answers nobody, so its id may be used again
 	s.mu.Unlock()
 	if r != nil {
 		r.cancelled.Store(true)
