@@ -119,7 +119,7 @@ func (c *checker) addHarnessFindings(id string) {
 		for _, i := range c.x.ServerEvents(server) {
 			if e := c.x.Event(i); e.Kind == history.Violation && e.Name == id {
 				c.judged++
-				c.reportViolation(server, i, nil, "%s. The harness saw this at %s, while it happened.", sentenceOf(e.Text), timeText(e.T))
+				c.reportViolation(server, i, nil, "%s (seen at %s).", sentenceOf(e.Text), timeText(e.T))
 			}
 		}
 	}
@@ -146,7 +146,7 @@ func (c *checker) buildVerdict(id, title string) Verdict {
 			v.Why = nameServer(v.Why, v.Server)
 		}
 		if c.violations > 1 {
-			v.Why += fmt.Sprintf(" It is the first of %d.", c.violations)
+			v.Why += fmt.Sprintf(" It is the first of %d such cases.", c.violations)
 		}
 		shown := -1
 		if n := len(c.evidence); n > 0 {

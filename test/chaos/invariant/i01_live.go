@@ -88,8 +88,8 @@ func (c *checker) checkCatalogPiece(server string, s catalogSpan, p phasePiece, 
 		evidence = append(evidence, p.phase.event)
 	}
 	if from, to, wantedEvent := firstUnwanted(wishes, p.from, p.to); to-from > c.skew {
-		c.reportViolationAt(from, server, at, append(evidence, wantedEvent), "The catalog shows %d %s tools of the server from %s to %s although it was "+
-			"disabled or removed by its owner.", s.count, s.state, timeText(from), timeText(to))
+		c.reportViolationAt(from, server, at, append(evidence, wantedEvent), "The catalog shows %d %s tools of the server from %s to %s although its owner "+
+			"had disabled or removed it%s.", s.count, s.state, timeText(from), timeText(to), c.commandText(wantedEvent))
 		return
 	}
 	switch s.state {
@@ -124,6 +124,14 @@ func (c *checker) checkCatalogPiece(server string, s catalogSpan, p phasePiece, 
 	default:
 		c.reportViolationAt(p.from, server, at, evidence, "An entry has the state %q, which is none.", s.state)
 	}
+}
+
+// commandText returns " at 2s (disable)" of a command of the owner; empty for what holds from the start, which is -1.
+func (c *checker) commandText(event int) string {
+	if event < 0 {
+		return ""
+	}
+	return " at " + timeText(c.x.Event(event).T) + " (" + c.x.Event(event).Method + ")"
 }
 
 // checkRestingPiece judges a stretch of time in which a server rests and the catalog shows nothing of it.

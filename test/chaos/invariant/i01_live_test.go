@@ -84,7 +84,7 @@ func TestLiveLostAndCachedTools(t *testing.T) {
 			10s    s1 phase phase=disabled warm=true epoch=2
 			60s    - closing
 		`},
-		{name: "disable is answered and nothing is withdrawn", want: invariant.Violated, why: "disabled or removed by its owner", story: up + `
+		{name: "disable is answered and nothing is withdrawn", want: invariant.Violated, why: "although its owner had disabled or removed it at 10s (disable)", story: up + `
 			10s    s1 command command=1 method=disable
 			10s    s1 done command=1 method=disable
 			60s    - closing

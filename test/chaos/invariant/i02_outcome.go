@@ -155,7 +155,7 @@ func (c *checker) checkEndTime(call *history.CallRecord) {
 	}
 	if end.T > bound+deadlineTolerance+c.slack {
 		c.reportViolation(call.Server, call.Ends[0], evidence, "Call %s of tool %s began at %s and had to end at %s, for %s. It ended at %s "+
-			"with %s.", call.ID, begin.Tool, timeText(begin.T), timeText(bound), source, timeText(end.T), end.Outcome)
+			"with the outcome %s.", call.ID, begin.Tool, timeText(begin.T), timeText(bound), source, timeText(end.T), end.Outcome)
 	}
 	waited := end.Outcome == messages.OutcomeUnknown && end.Class == messages.ClassTimeout
 	// Progress that comes less often than the timeout does not extend it.
@@ -207,7 +207,7 @@ func (c *checker) checkConnDeath(call *history.CallRecord) {
 	}
 	if end.T > down.T+bound {
 		c.reportViolation(call.Server, call.Ends[0], []int{call.Begin, call.Received[0], conn.Down}, "Call %s of tool %s was on connection %d, "+
-			"which died at %s. It ended only at %s, with %s: what is known to be dead is not waited for.",
+			"which died at %s: the call had to end then, and ended only at %s, with the outcome %s.",
 			call.ID, end.Tool, conn.Conn, timeText(down.T), timeText(end.T), end.Outcome)
 	}
 }

@@ -238,8 +238,8 @@ func (c *checker) checkJitter(drawn []delaySample) {
 		return
 	}
 	if limit := math.Sqrt(math.Log(2/falseAlarmRate) / (2 * n)); worst > limit {
-		c.reportViolation(e.Server, at, nil, "The %d delays before an attempt, the first at %s, are not spread evenly over what the restart policy allows (they differ from an even distribution by %.2f, "+
-			"and %.2f is what chance explains): the first of them is at %.2f, the middle one at %.2f, the last at %.2f.", len(drawn), timeText(e.T), worst,
-			limit, drawn[0].fraction, drawn[len(drawn)/2].fraction, drawn[len(drawn)-1].fraction)
+		c.reportViolation(e.Server, at, nil, "The manager drew %d delays before an attempt, the most uneven at %s, and they are not spread evenly between the shortest and the longest "+
+			"that the restart policy allows after so many failures: half of them lie in the first %.0f %% of that span, and the longest at %.0f %%. Chance does not explain "+
+			"it (the distributions differ by %.2f, more than %.2f).", len(drawn), timeText(e.T), 100*drawn[len(drawn)/2].fraction, 100*drawn[len(drawn)-1].fraction, worst, limit)
 	}
 }

@@ -78,12 +78,12 @@ func (c *checker) checkEdges(server string, stays []phaseSpan, commands []ownerC
 		if from == needsAuth && (at == queued || at == dialing || at == resting || at == handshaking || at == installing) && signedInDuring(auth, stays[i-1].T-c.slack, to.T+c.slack) {
 			continue
 		}
-		why := "that is no edge of its state machine"
+		why := "the state machine has no such step"
 		if from == disabled || from == warm || from == needsAuth {
-			why = "nobody asked for it"
+			why = "it leaves that by a command of its owner only, and nobody asked for it"
 		}
-		c.reportViolation(server, to.event, []int{before}, "The server went from %s to %s at %s (%s): %s.", from, at, timeText(to.T),
-			describePhase(to.Event), why)
+		c.reportViolation(server, to.event, []int{before}, "The server went from %s to %s at %s: %s.", from, describePhase(to.Event),
+			timeText(to.T), why)
 	}
 }
 

@@ -203,7 +203,7 @@ func TestTheStateMachine(t *testing.T) {
 			5s     s1 open conn=1
 			9s     - closing
 		`},
-		{name: "no edge", want: invariant.Violated, why: "that is no edge", story: up + `
+		{name: "no edge", want: invariant.Violated, why: "the state machine has no such step", story: up + `
 			1s     s1 phase phase=pending step=handshaking epoch=2
 			9s     - closing
 		`},

@@ -39,7 +39,7 @@ var cleanupCheck = newCheck("I12", "a clean house",
 		if measured && after != nil {
 			c.judged++
 			if over := c.excessText(baseline.House, after.House); over != "" {
-				c.reportViolation("", afterAt, nil, "When Close had returned, more was left at %s than before the run: %s.",
+				c.reportViolation("", afterAt, nil, "When Close had returned, at %s, there was more than before the run: %s.",
 					timeText(after.T), over)
 			}
 		}
@@ -82,10 +82,10 @@ func (c *checker) excessText(before, after *history.ResourceUsage) string {
 		out = append(out, fmt.Sprintf("%d MiB of memory instead of %d", after.Heap>>20, before.Heap>>20))
 	}
 	for _, leftover := range after.Left {
-		out = append(out, "there is still: "+strings.TrimSuffix(leftover, "."))
+		out = append(out, strings.TrimSuffix(leftover, "."))
 	}
 	if len(out) > 3 {
 		out = append(out[:3], fmt.Sprintf("and %d more", len(out)-3))
 	}
-	return strings.Join(out, ", ")
+	return strings.Join(out, "; ")
 }

@@ -216,8 +216,8 @@ func (c *checker) checkListShown(server string, all []catalogSpan, l listChanges
 	evidence := []int{l.changes[known], announcement, at}
 	for i := known - 1; i >= 0; i-- {
 		if old := c.x.Event(l.changes[i]); c.showsList(server, old, now, t) {
-			c.reportViolationAt(t, server, now.event, evidence, "The list of tools of %s changed at %s to its state %d, %s. The catalog still showed state "+
-				"%d at %s.", server, timeText(e.T), e.Rev, when, old.Rev, timeText(t))
+			c.reportViolationAt(t, server, now.event, evidence, "The list of tools of %s changed at %s to revision %d, %s. The catalog had to show it by %s, and "+
+				"still showed revision %d.", server, timeText(e.T), e.Rev, when, timeText(t), old.Rev)
 			return
 		}
 	}

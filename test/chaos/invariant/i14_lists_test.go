@@ -108,13 +108,13 @@ func TestTheServersTrueLists(t *testing.T) {
 			300s   - closing
 		`},
 		{name: "nothing was connected", want: invariant.Inconclusive, why: "No server that announced", story: `0s s1 changed rev=1 hash=a names=read`},
-		{name: "the last change of a storm is lost", want: invariant.Violated, why: "changed at 10.5s to its state 3", story: change + `
+		{name: "the last change of a storm is lost", want: invariant.Violated, why: "changed at 10.5s to revision 3", story: change + `
 			10.06s - snapshot generation=2 entries=s1:live:2:1:b
 			10.5s  s1 changed rev=3 hash=c names=write
 			10.5s  s1 notified conn=1 method=notifications/tools/list_changed
 			60s    - closing
 		`},
-		{name: "no change is ever shown", want: invariant.Violated, why: "still showed state 1", story: change + `
+		{name: "no change is ever shown", want: invariant.Violated, why: "still showed revision 1", story: change + `
 			60s    - closing
 		`},
 		{name: "connected with the list of the connection before", want: invariant.Violated, why: "before it was dialled", story: `

@@ -155,7 +155,7 @@ func (c *checker) checkRoom(q *callQueue, u connectedSpan) {
 			return
 		}
 		c.reportViolationAt(from+c.instantBound(), q.server, w.call.Begin, nil, "Call %s of tool %s began at %s and waited for its turn at %s, while %d calls "+
-			"were in flight and %d may be.", w.call.ID, c.toolOf(w.call), timeText(w.begin), timeText(from+c.instantBound()), inFlight, most)
+			"were in flight and maxInFlight lets %d be.", w.call.ID, c.toolOf(w.call), timeText(w.begin), timeText(from+c.instantBound()), inFlight, most)
 		return
 	}
 }
@@ -191,7 +191,7 @@ func (c *checker) checkInFlight(q *callQueue) {
 		}
 		c.judged++
 		if inFlight >= most && !c.underFault(q.server, first, w.sent) { // a connection that dies gives the places of its calls back
-			c.reportViolation(q.server, w.call.Received[0], []int{w.call.Begin}, "Call %s of tool %s was sent at %s, while %d others were in flight: %d may be.",
+			c.reportViolation(q.server, w.call.Received[0], []int{w.call.Begin}, "Call %s of tool %s was sent at %s, while %d others were in flight: maxInFlight lets %d be.",
 				w.call.ID, c.toolOf(w.call), timeText(w.sent), inFlight, most)
 			return
 		}
@@ -253,8 +253,8 @@ func (c *checker) checkTurnOrder(q *callQueue, u connectedSpan) {
 			}
 			if turns[other.caller]++; turns[other.caller] == 2 {
 				c.reportViolation(q.server, other.receipt, []int{w.call.Begin, other.call.Begin}, "Call %s of tool %s was sent at %s, the second of "+
-					"its caller %q while the caller %q waited for a turn, with call %s since %s.", other.call.ID, c.toolOf(other.call),
-					timeText(other.sent), other.caller, w.caller, w.call.ID, timeText(w.begin))
+					"its caller %q while call %s of the caller %q waited since %s: callers take turns, and it was to be sent before.", other.call.ID,
+					c.toolOf(other.call), timeText(other.sent), other.caller, w.call.ID, w.caller, timeText(w.begin))
 				return
 			}
 		}

@@ -173,7 +173,7 @@ func TestTurns(t *testing.T) {
 			4s     s1 end call=c5 tool=write outcome=result
 			9s     - closing
 		`},
-		{name: "one caller has two turns", plan: one, want: invariant.Violated, why: `the second of its caller "a" while the caller "b" waited`, story: up + `
+		{name: "one caller has two turns", plan: one, want: invariant.Violated, why: `the second of its caller "a" while call c`, story: up + `
 			1s     s1 call call=c1 tool=write by=a
 			1s     s1 received conn=1 method=tools/call id=5 call=c1
 			1.1s   s1 call call=c2 tool=write by=a
@@ -189,12 +189,12 @@ func TestTurns(t *testing.T) {
 			9s     - closing
 		`},
 		{name: "two turns of one instant are sent in another order, as on seed 9200629", plan: two, want: invariant.Holds, story: turnsTogether("2s")},
-		{name: "two turns of two instants", plan: two, want: invariant.Violated, why: `the second of its caller "a" while the caller "b" waited`,
+		{name: "two turns of two instants", plan: two, want: invariant.Violated, why: `the second of its caller "a" while call c`,
 			story: turnsTogether("2.1s")},
 		{name: "a turn goes to a call that expires in the instant, as on seed 4005061", plan: one, want: invariant.Holds, story: expiring + `
 			3s     s1 end call=c2 tool=write outcome=not-sent class=timeout
 		` + turnsOfA},
-		{name: "a call expires in another instant", plan: one, want: invariant.Violated, why: `the second of its caller "a" while the caller "b" waited`, story: expiring + `
+		{name: "a call expires in another instant", plan: one, want: invariant.Violated, why: `the second of its caller "a" while call c`, story: expiring + `
 			3.1s   s1 end call=c2 tool=write outcome=not-sent class=timeout
 		` + turnsOfA},
 		{name: "a call that is sent again takes a turn of its caller", plan: one, want: invariant.Holds, story: `

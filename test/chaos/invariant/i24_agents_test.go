@@ -182,14 +182,18 @@ func TestAgentsAreAnswered(t *testing.T) {
 			5s s1 done command=1 method=remove
 			6s - asked agent=agent-1 by=anna epoch=1 id=2 method=no/such name=unknown-method
 			6s - replied agent=agent-1 by=anna epoch=1 id=2 method=no/such name=unknown-method code=-32602`},
-		{name: "the server of its view has come back", want: invariant.Violated, why: "with the code -32602, not -32601", story: ofOneServer + `
+		{name: "the server of its view has come back", want: invariant.Violated, why: "had to be refused with the code -32601, and was answered at ", story: ofOneServer + `
 			5s s1 command command=1 method=remove
 			5s s1 done command=1 method=remove
 			6s s1 command command=2 method=add
 			7s s1 done command=2 method=add
 			8s - asked agent=agent-1 by=anna epoch=1 id=2 method=no/such name=unknown-method
 			8s - replied agent=agent-1 by=anna epoch=1 id=2 method=no/such name=unknown-method code=-32602`},
-		{name: "another error than the protocol has", want: invariant.Violated, why: "with the code -32603, not -32601", story: joinedAgents + `
+		{name: "what is wrong gets a result", want: invariant.Violated, why: "sent a tools/list that is wrong on purpose (bad-cursor): it had to be refused " +
+			"with the code -32602, and was answered at 3s with a result", story: joinedAgents + `
+			3s - asked agent=agent-1 by=anna epoch=1 id=2 method=tools/list name=bad-cursor
+			3s - replied agent=agent-1 by=anna epoch=1 id=2 method=tools/list`},
+		{name: "another error than the protocol has", want: invariant.Violated, why: "had to be refused with the code -32601, and was answered at ", story: joinedAgents + `
 			3s - asked agent=agent-1 by=anna epoch=1 id=2 method=no/such name=unknown-method
 			3s - replied agent=agent-1 by=anna epoch=1 id=2 method=no/such name=unknown-method code=-32603`},
 	})

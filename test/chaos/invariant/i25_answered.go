@@ -1,6 +1,8 @@
 package invariant
 
 import (
+	"cmp"
+	"fmt"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -52,8 +54,12 @@ func (c *checker) checkReply(s *agentSession, asked, replied int) {
 	// A view of a server that has been removed refuses every request alike.
 	isAway := r.Code == -32602 && s.view != "" && c.mayBeAbsent(s.view, q.T, r.T)
 	if want := wrongRequests[q.Name]; want != 0 && r.Code != want && !notSent && !isAway {
-		c.reportViolation("", replied, []int{asked}, "%s sent what is wrong (%s), and was answered at %s with the code %d, not %d.", s.agent, q.Name,
-			timeText(r.T), r.Code, want)
+		got := "a result"
+		if r.Code != 0 {
+			got = fmt.Sprintf("the code %d", r.Code)
+		}
+		c.reportViolation("", replied, []int{asked}, "%s sent a %s that is wrong on purpose (%s): it had to be refused with the code %d, and was answered at %s with %s.",
+			s.agent, cmp.Or(q.Method, "request"), q.Name, want, timeText(r.T), got)
 	}
 	if r.Name == history.NoAnswer {
 		c.reportViolation("", replied, []int{asked}, "The exchange of %s with its request %s (%s) was over at %s, and held no answer.", s.agent, q.ID, q.Method,

@@ -25,6 +25,7 @@ func (c *checker) precedingText(server string, until time.Duration, at int) stri
 	if i := slices.Index(order[:from], at); i >= 0 && c.x.Event(at).T == until {
 		from = i
 	}
+	closing := c.closeTime()
 	var causes []string
 	for _, i := range slices.Backward(order[:from]) {
 		e := c.x.Event(i)
@@ -32,7 +33,8 @@ func (c *checker) precedingText(server string, until time.Duration, at int) stri
 			continue
 		}
 		kind, text := c.causeText(e, e.Server != server)
-		if kind == "" || most[kind] == 0 || server == "" && (kind == "phase" || kind == "end") {
+		// Close itself disables the servers, which is no cause of what was found there.
+		if kind == "" || most[kind] == 0 || (server == "" || e.T >= closing) && (kind == "phase" || kind == "end") {
 			continue
 		}
 		most[kind]--

@@ -38,3 +38,20 @@ func TestWhatCameBefore(t *testing.T) {
 		t.Errorf("%s: %s\n%s\nwant %s", v.Answer, v.Why, v.Before, want)
 	}
 }
+
+// That Close disables the servers is no cause of what is found after it.
+func TestCloseIsNoCause(t *testing.T) {
+	h := &history.History{Plan: simPlan(t, "s1"), Events: parseEvents(t, `
+		0s     s1 open conn=1
+		0s     s1 opened conn=1
+		20ms   s1 phase phase=connected epoch=2
+		30s    - closing
+		30s    s1 phase phase=disabled epoch=2
+		31s    - closed
+	`)}
+	check, _ := invariant.Find("I12")
+	v := check.Judge(h)
+	if want := "What came before it, on s1: at 20ms the manager said that it is connected."; v.Answer != invariant.Violated || v.Before != want {
+		t.Errorf("%s: %s\n%s\nwant %s", v.Answer, v.Why, v.Before, want)
+	}
+}

@@ -174,6 +174,8 @@ func describeWaits(in []goroutine) []string {
 			return 1
 		case mayHoldMutex(g.g, in):
 			return 2
+		case strings.HasPrefix(g.g.moduleFrames(1)[0].function, "test/"):
+			return 4 // the harness waits for the product
 		}
 		return 3
 	}

@@ -81,3 +81,14 @@ func TestTimeThatCrawls(t *testing.T) {
 		}
 	}
 }
+
+// Of what is left, the goroutines of the product come before those of the harness that wait for them, however many these are.
+func TestTheProductWaitsFirst(t *testing.T) {
+	const waiter = `goroutine 20 [sync.WaitGroup.Wait (durable), synctest bubble 1]:
+github.com/mcpvisor/mcpvisor/test/chaos/agents.(*Fleet).Close(...)
+	/src/test/chaos/agents/fleet.go:109`
+	got := describeWaits(parseDump(strings.Join([]string{waiter, waiter, holding}, "\n\n")))
+	if len(got) != 2 || !strings.Contains(got[0], "actors.(*Cell).Publish") || !strings.Contains(got[1], "(*Fleet).Close") {
+		t.Errorf("%q", got)
+	}
+}
