@@ -25,7 +25,7 @@ type Harness struct {
 	Broken map[string]func(t *testing.T, o Options) (transports.Transport, messages.Class)
 	// Features says which abilities this kind has.
 	Features Features
-	// Bound is the longest time that anything which must end may take: 0 means 15 s. It is a deadline, not a measurement.
+	// Bound is the longest time that anything which must end may take: 0 means 1 min. It is a deadline, not a measurement.
 	Bound time.Duration
 }
 
