@@ -119,7 +119,7 @@ func (b *bridge) fromAgent(line []byte) (out lines) {
 			out.toFormer = append(out.toFormer, line)
 			return out
 		}
-	case method == "" && e.id != nil:
+	case e.isAnswer():
 		if n, ours := rootsNumber(e.id); ours {
 			return b.rootsAnswered(n, line)
 		}

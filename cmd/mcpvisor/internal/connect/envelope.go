@@ -9,6 +9,8 @@ import (
 // envelope is the frame of a message: JSON as it was written.
 type envelope struct {
 	id, method, params []byte
+	// outcomes counts the members that an answer has one of: result and error.
+	outcomes int
 }
 
 // readEnvelope reads the frame of a message. One that is no object has an empty frame, and is passed on as it is: the daemon
@@ -27,6 +29,8 @@ func readEnvelope(line []byte) (e envelope) {
 			e.method = bytes.TrimSpace(value)
 		case "params":
 			e.params = bytes.TrimSpace(value)
+		case "result", "error":
+			e.outcomes++
 		}
 	}
 	return e
@@ -37,6 +41,10 @@ func (e envelope) methodName() string {
 	s, _ := rawjson.Text(e.method)
 	return s
 }
+
+// isAnswer reports whether the message answers a question. What is neither that nor a request or a notification is passed on: the daemon
+// says what is wrong with it.
+func (e envelope) isAnswer() bool { return e.method == nil && e.id != nil && e.outcomes == 1 }
 
 // isRequest reports whether the message wants an answer.
 func (e envelope) isRequest() bool { return e.methodName() != "" && !rawjson.IsNull(e.id) }
