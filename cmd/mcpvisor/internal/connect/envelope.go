@@ -13,14 +13,15 @@ type envelope struct {
 	outcomes int
 }
 
-// readEnvelope reads the frame of a message. One that is no object has an empty frame, and is passed on as it is: the daemon
-// says what is wrong with it.
+// readEnvelope reads the frame of a message. One that is no whole object, or has no id that can be echoed, is passed on as it is: the
+// daemon says what is wrong with it, in an answer without an id, and so it must not be waited for.
 func readEnvelope(line []byte) (e envelope) {
 	at := rawjson.SkipSpace(line, 0)
 	if at >= len(line) || line[at] != '{' {
 		return e
 	}
-	for o := rawjson.ObjectAt(line, at, 0); o.Next(); {
+	o := rawjson.ObjectAt(line, at, 0)
+	for o.Next() {
 		value := o.Skip()
 		switch string(o.Name) {
 		case "id":
@@ -33,7 +34,18 @@ func readEnvelope(line []byte) (e envelope) {
 			e.outcomes++
 		}
 	}
+	if o.End() < 0 || e.id != nil && !isID(e.id) {
+		return envelope{}
+	}
 	return e
+}
+
+// maxID is the length of the longest id that the daemon echoes.
+const maxID = 1024
+
+// isID reports whether an id is a string or a number.
+func isID(id []byte) bool {
+	return len(id) > 0 && len(id) <= maxID && (id[0] == '"' || id[0] == '-' || id[0] >= '0' && id[0] <= '9')
 }
 
 // methodName returns the method; empty for an answer.
