@@ -1,6 +1,6 @@
-// Package differential sends the same random requests to a server and to the gateway before another one of its kind, and compares
-// what comes back: results, errors, notifications and questions, byte for byte but for spaces between tokens, ids, progress tokens,
-// cursors and the members of _meta that belong to one hop.
+// Package differential sends the same random requests to a server and to the gateway before another one of its kind, in this process
+// and through the command connect, and compares what comes back: results, errors, notifications and questions, byte for byte but for
+// spaces between tokens, ids, progress tokens, cursors and the members of _meta that belong to one hop.
 //
 //	make differential                 100,000 requests
 //	go test ./test/differential -run TestGatewayAnswersAsTheServer -requests 5000 -seed 77
@@ -39,7 +39,7 @@ func TestGatewayAnswersAsTheServer(t *testing.T) {
 	begin := time.Now()
 	var all sync.WaitGroup
 	for i, c := range cells {
-		s := openStand(t, c)
+		s := openStand(t, c, views)
 		all.Go(func() {
 			found := 0
 			for n := i; n < *requests && found < maxShown; n += len(cells) {
@@ -76,7 +76,7 @@ func (c changing) exchange(q request, body string) (exchange, error) {
 
 // A change that only some answers show is found, and shown with a request that has nothing else in it.
 func TestADifferenceIsFoundAndShrunk(t *testing.T) {
-	s := openStand(t, cell{"http", false})
+	s := openStand(t, cell{"http", false}, views[:1])
 	s.through[0] = changing{s.through[0], "18446744073709551616", "18446744073709552000"}
 	for seed := uint64(1); seed < 20_000; seed++ {
 		q := newRequest(seed, false)

@@ -23,7 +23,12 @@ type view struct {
 	one    bool
 	prefix string
 	lines  bool
+	// bridge is the way by the command connect.
+	bridge bool
 }
+
+// openBridge returns a client of the command connect, before a server; nil where that is not run.
+var openBridge func(t *testing.T, spec supervisor.Spec, modern bool) (client, error)
 
 // shownNames are the names that a view with prefixes shows for the names that are no names for a model: those are told apart by a hash.
 var shownNames = map[string]string{"große-Äpfel": "gro_e-_pfel_k6g56gkm68", "a.b/c": "a_b_c_gss0swn5rx"}
@@ -39,7 +44,10 @@ func (v view) String() string {
 	case v.prefix != "":
 		text = "names with " + v.prefix
 	}
-	if v.lines {
+	switch {
+	case v.bridge:
+		return text + ", through connect"
+	case v.lines:
 		return text + ", on lines"
 	}
 	return text + ", over HTTP"
@@ -99,8 +107,8 @@ type stand struct {
 	through []client
 }
 
-// openStand starts two mirrors that behave the same, one of them behind a gateway. All ends with the test.
-func openStand(t *testing.T, c cell) *stand {
+// openStand starts two mirrors that behave the same, one of them behind a gateway with these ways to it. All ends with the test.
+func openStand(t *testing.T, c cell, ways []view) *stand {
 	t.Helper()
 	s := &stand{cell: c}
 	spec := supervisor.Spec{Era: messages.EraLegacy}
@@ -111,7 +119,7 @@ func openStand(t *testing.T, c cell) *stand {
 	if c.transport == "stdio" {
 		self, args := os.Args[0], []string{"differential-mirror", string(spec.Era)}
 		spec.Command, spec.Args = self, args
-		s.direct, err = startLines(self, args, c.modern)
+		s.direct, err = startLines(exec.Command(self, args...), c.modern)
 	} else {
 		one, other := httptest.NewServer(newWebMirror(c.modern)), httptest.NewServer(newWebMirror(c.modern))
 		t.Cleanup(one.Close)
@@ -143,12 +151,19 @@ func openStand(t *testing.T, c cell) *stand {
 	t.Cleanup(bare.Close)
 	prefixed := gateway.New(gateway.Config{Manager: m})
 	t.Cleanup(prefixed.Close)
-	for _, v := range views {
+	for _, v := range ways {
 		g := bare
 		if v.prefix != "" {
 			g = prefixed
 		}
-		c, err := openView(t, g, v, s.modern)
+		var c client
+		if v.bridge {
+			if c, err = openBridge(t, spec, s.modern); err == nil {
+				t.Cleanup(c.close)
+			}
+		} else {
+			c, err = openView(t, g, v, s.modern)
+		}
 		if err != nil {
 			t.Fatal(v, err)
 		}
@@ -157,9 +172,8 @@ func openStand(t *testing.T, c cell) *stand {
 	return s
 }
 
-// startLines starts a mirror on lines and returns a client of it.
-func startLines(program string, args []string, modern bool) (client, error) {
-	cmd := exec.Command(program, args...)
+// startLines starts a mirror on lines, or a way to one, and returns a client of it.
+func startLines(cmd *exec.Cmd, modern bool) (client, error) {
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
