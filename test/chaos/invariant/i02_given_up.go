@@ -79,6 +79,10 @@ func (c *checker) mayHaveEnded(call *history.CallRecord, begin, givenUp *history
 		if e.Kind == history.Released && c.mayRepeat(call.Server, begin.Tool) && c.wasReceivedOn(call, e.Conn) {
 			return true
 		}
+		// The manager says that it has lost the connection before it releases it.
+		if e.Kind == history.Phase && e.Step == messages.Restarting && e.Class != messages.ClassNone && c.mayRepeat(call.Server, begin.Tool) && c.wasReceivedBefore(call, e.T) {
+			return true
+		}
 		switch e.Kind {
 		case history.Answered:
 			// An event of a task arrives in the answer to another request, which names no call.
@@ -94,6 +98,11 @@ func (c *checker) mayHaveEnded(call *history.CallRecord, begin, givenUp *history
 // wasReceivedOn reports whether a server received a call on the connection with a number.
 func (c *checker) wasReceivedOn(call *history.CallRecord, conn int) bool {
 	return slices.ContainsFunc(call.Received, func(i int) bool { return c.x.Event(i).Conn == conn })
+}
+
+// wasReceivedBefore reports whether a server had received a call by a time.
+func (c *checker) wasReceivedBefore(call *history.CallRecord, t time.Duration) bool {
+	return slices.ContainsFunc(call.Received, func(i int) bool { return c.x.Event(i).T <= t })
 }
 
 // describeClass names a class of errors for a reason.
