@@ -18,7 +18,8 @@ import (
 )
 
 // TestRequestsAreAnsweredAtTheEnd: an interceptor holds a call and a read until after their manager has closed its last server. Both are
-// replied to once before Terminated comes: with their own ends within two seconds, else as of unknown outcome. So is who repeated the id.
+// replied to once before Terminated comes: with their own ends within two seconds, else as of unknown outcome. So is the actor that
+// repeated the id.
 func TestRequestsAreAnsweredAtTheEnd(t *testing.T) {
 	for name, c := range map[string]struct {
 		held    time.Duration

@@ -39,10 +39,11 @@ func Serve(ctx context.Context, cfg Config, started func(*Manager)) error {
 //	pid := ctx.Spawn(supervisor.Props(supervisor.Config{Servers: specs}, nil))
 //	ctx.Request(pid, &messages.CallTool{Tool: "mcp__files__read_file", Arguments: args})
 //
-// The PID is the manager: what PID of a [Manager] is sent, it handles, in the order in which it came. Poison and Stop close the
-// manager, and Terminated comes when its last process is gone. A Config that cannot work is a failure of the actor, with the *Error as
-// its reason: the parent's strategy decides. A restart closes the manager and starts another one with the servers of cfg; those that
-// were added meanwhile are gone, and so is who watched: an owner begins again when started gets the next manager. If the manager is closed by its method, the actor stops.
+// The PID is the manager: what PID of a [Manager] is sent, it handles, in the order in which it came. Poison and Stop close the manager,
+// and Terminated comes when its last process is gone. A Config that cannot work is a failure of the actor, with the *Error as its reason:
+// the parent's strategy decides. A restart closes the manager and starts another one with the servers of cfg; those that were added
+// meanwhile are gone, and so are the watchers: an owner begins again when started gets the next manager. If the manager is closed by its
+// method, the actor stops.
 //
 // started, unless it is nil, gets each manager that was started, from a goroutine of its own. At most 1,000 messages wait for the
 // start; one more is answered with a Failure.

@@ -7,9 +7,10 @@ import (
 // maxRemembered bounds the definitions of one server that RememberedTools returns, in bytes.
 const maxRemembered = 4 << 20
 
-// RememberedTools returns the tools that a server had in an earlier run under the same spec and the same account, as far as rules and pins
-// let them be offered, while it is in its first attempt of this run: whoever shows them does not have to wait for it, and a call finds out
-// what became of them. nil without Config.RememberTools, in any other state of the server, and if nothing is known.
+// RememberedTools returns the tools that a server had in an earlier run under the same spec and the same account, as far as rules and
+// pins let them be offered, while it is in its first attempt of this run. So a program can show them before the server answers; a call to
+// one of them finds out whether the server still has it. nil without Config.RememberTools, in any other state of the server, and
+// if nothing is known.
 func (m *Manager) RememberedTools(server string) []messages.Tool {
 	cell := m.shared.CellOf(server)
 	if cell == nil || !m.cfg.RememberTools {

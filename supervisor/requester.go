@@ -10,7 +10,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// requester is who gets the reply to a command: the actor that sent it, nil if it wants none, and its own id for the command.
+// requester gets the reply to a command: pid is the actor that sent it, nil if it wants no reply, and requestID is its own id for the
+// command.
 type requester struct {
 	pid       *actor.PID
 	requestID string
@@ -34,8 +35,8 @@ func (e *entryActor) sendReply(to requester, reply proto.Message) {
 }
 
 // uncached returns an actor's address without the process that the library keeps with a PID. A future (RequestFuture) of which the
-// process is kept takes whatever comes later for its answer, also the library's own message that it is watched. It is gone once it is
-// replied to: whoever watches it after that by an uncached address is told that it has ended.
+// process is kept takes whatever comes later for its answer, also the library's own message that it is watched. The future is
+// gone once it has its reply: an actor that watches it after that by an uncached address gets Terminated.
 func uncached(pid *actor.PID) *actor.PID {
 	return &actor.PID{Address: pid.GetAddress(), Id: pid.GetId(), RequestId: pid.GetRequestId()}
 }

@@ -294,7 +294,8 @@ func TestAProjectsServerWaitsForItsApproval(t *testing.T) {
 	}
 }
 
-// A project's file that cannot be read is told to whoever looks for its servers, also when the daemon serves the directory already.
+// Every command that looks for the servers of a project names the project's file that cannot be read, also when the daemon serves the
+// directory already.
 func TestAnUnreadableProjectFileIsTold(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t, "")

@@ -1,6 +1,6 @@
 package gateway
 
-// Held is what a gateway keeps of agents at one moment.
+// Held counts what a gateway keeps for agents at one moment.
 type Held struct {
 	// Sessions are those of the legacy era, and connections on lines; Listens are the subscriptions of the modern era; Watches are the
 	// resources that are watched, each once however many watch it.

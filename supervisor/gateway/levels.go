@@ -27,7 +27,7 @@ type askedLevels struct {
 	byServer map[string]*askedLevel
 }
 
-// An askedLevel is what one server, or instance, was asked for. Whoever has put a value into turn owns the other fields.
+// An askedLevel is the level that one server, or instance, was last asked for. Whoever has put a value into turn owns the other fields.
 type askedLevel struct {
 	turn  chan struct{} // of capacity 1
 	epoch uint64        // of the connection that was asked

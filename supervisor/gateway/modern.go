@@ -39,8 +39,8 @@ func (g *Gateway) agentsOf(principal string) *modernAgents {
 	return a
 }
 
-// modernCall is one request of an agent of the modern era, as long as its server works on it or its result waits for the agent; and a call of
-// either era that its agent has taken over as a task.
+// modernCall is one request of an agent of the modern era, as long as its server works on it or its result waits for the agent; and a
+// call of either era that its agent has taken over as a task.
 type modernCall struct {
 	agents *modernAgents
 	to     named
@@ -75,7 +75,7 @@ type modernCall struct {
 	unbind func() bool
 }
 
-// agentAnswer is what an agent gives for a question: a result, or the error that its server gets.
+// agentAnswer is an agent's answer to a question: a result, or the error that its server gets.
 type agentAnswer struct {
 	result []byte
 	err    error

@@ -12,8 +12,8 @@ import (
 	wire "github.com/mcpvisor/mcpvisor/transports/session"
 )
 
-// A listPart is what one server lists of a kind. Sessions keep their lists, so a part is the same as long as its server says nothing
-// else: it is known by the address of its first entry, and looked at only if that is a new one.
+// A listPart has the entries of one kind that one server lists. Sessions keep their lists, so a part is the same as long as its server
+// says nothing else: it is known by the address of its first entry, and looked at only if that is a new one.
 type listPart struct {
 	server string
 	first  any // a pointer into the list of the session, nil if it is empty

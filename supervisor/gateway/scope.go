@@ -8,7 +8,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/config"
 )
 
-// A scope is what a credential and a path leave of the servers and tools: each has a configured view, or none, and what one of them
+// A scope decides which servers and tools a credential and a path leave: each has a configured view, or none, and what one of them
 // hides is hidden. So no path shows more than the credential. It is immutable.
 type scope struct {
 	// parts are the configured views that count; all of them must show a thing.

@@ -13,9 +13,9 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/serve"
 )
 
-// A server of the modern era hands an agent a state that comes back with its next request. The server takes whoever brings it for the
-// one who got it, and all agents reach it in the gateway's name; so the state is sealed for the principal, the server and the thing
-// that was asked for, and another one cannot bring it.
+// A server of the modern era hands an agent a state that comes back with its next request. The server takes the agent that brings
+// it for the one that got it, and all agents reach the server in the gateway's name. So the gateway seals the state for the principal, the
+// server and the thing that was asked for, and refuses it from another principal.
 
 // stateLifetime is the time in which an agent may answer.
 const stateLifetime = time.Hour

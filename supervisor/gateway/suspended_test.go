@@ -177,7 +177,7 @@ func TestSuspendedCallIsResumedOnce(t *testing.T) {
 	})
 }
 
-// A call whose agent does not come back is cancelled at its server, and whoever comes later is told so.
+// A call whose agent does not come back is cancelled at its server, and an agent that comes later gets an error that says so.
 func TestAbandonedCallIsCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ended := make(chan error, 1)

@@ -6,7 +6,7 @@ import (
 )
 
 // A call of an agent of the modern era is suspended while its server, of the legacy era, waits for an answer: the agent has got the
-// question as the result of its request, and asks again with the answer. suspension is what is known of such a call; it is changed by
+// question as the result of its request, and asks again with the answer. suspension has the state of such a call; it is changed by
 // one goroutine at a time, decides, and does nothing else.
 //
 //	working ──askAgent──▶ asked ──takeAnswers──▶ working

@@ -15,7 +15,7 @@ import (
 // tasksSince is the version of the legacy era that has tasks.
 const tasksSince = "2025-11-25"
 
-// taskWish is what is known, before a call, of the task that it may become for its agent.
+// taskWish describes, before a call, the task that it may become for its agent.
 type taskWish struct {
 	view  *view
 	agent *serve.Session
@@ -101,7 +101,7 @@ func (g *Gateway) performTask(ctx context.Context, r *serve.Request, to named, i
 	select {
 	case <-c.tasked:
 	case <-c.wake:
-		c.wakeUp() // whoever waits for the result will be asked
+		c.wakeUp() // the request that waits for the result carries the question
 	case <-c.done:
 		if c.problem != nil {
 			g.tasks.dropTask(c.task)

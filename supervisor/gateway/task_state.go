@@ -21,7 +21,7 @@ const (
 	maxTaskMessage = 1000
 )
 
-// taskState is what an agent is told of a call that it has taken over as a task. It decides, and does nothing else; one goroutine at a
+// taskState makes the answers about a call that an agent has taken over as a task. It decides, and does nothing else; one goroutine at a
 // time changes it.
 //
 //	working ◀──▶ input_required

@@ -15,7 +15,7 @@ import (
 // of them empty for everything, and the principal, whose instances of servers may offer other tools.
 type viewKey struct{ server, path, bound, principal string }
 
-// A view is what the agents of a principal see by one path. Its rendering is replaced as a whole, and shared with
+// A view has the lists that the agents of a principal see by one path. Its rendering is replaced as a whole, and shared with
 // the view of nobody where they have the same tools.
 type view struct {
 	g *Gateway
@@ -210,7 +210,7 @@ func (v *view) servers() []string {
 	return slices.DeleteFunc(v.g.all.Servers(), func(name string) bool { return !within.showsServer(name) })
 }
 
-// session is what the gateway keeps of a session of the legacy era.
+// session has the gateway's own part of a session of the legacy era.
 type session struct {
 	view  *view
 	agent *serve.Session

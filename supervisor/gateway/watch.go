@@ -195,12 +195,13 @@ func (v *view) replaceKnown(kind listKind, sum *listSum) (changed bool) {
 }
 
 // tellAgents compares the lists of a view with those that its agents know, and notifies them of what differs. A list that nobody knows is
-// not asked for: its agents are notified when a server says that it has changed (said). The tools are at hand, and always compared. What else there is must be
-// asked of servers, and one of them may be slow: that has a goroutine for each view, which ends when nothing more was said.
+// not asked for: its agents are notified when a server says that it has changed (said). The tools are at hand, and always compared. What
+// else there is must be asked of servers, and one of them may be slow: that has a goroutine for each view, which ends when nothing more
+// was said.
 func (v *view) tellAgents(ctx context.Context, said changes) {
 	v.mu.Lock()
 	if len(v.sessions) == 0 && len(v.listens) == 0 {
-		v.known = [listKinds]*listSum{} // whoever comes next reads the lists first
+		v.known = [listKinds]*listSum{} // the next agent reads the lists first
 		v.mu.Unlock()
 		return
 	}

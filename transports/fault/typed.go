@@ -5,7 +5,7 @@ import "time"
 // An Option says of a rule which messages it is about, how often it happens and when.
 type Option func(*Rule)
 
-// Drop loses a message on its way, and whoever sent it believes that it has arrived: by default an answer, so that the call has
+// Drop loses a message on its way, and its sender believes that it has arrived: by default an answer, so that the call has
 // run; On(ToServer) loses the request instead. Either way the outcome of a call is unknown to its caller when its time is over.
 func Drop(o ...Option) Rule { return newRule("drop", nil, o) }
 

@@ -7,9 +7,9 @@ import (
 	"sync"
 )
 
-// connections bounds the connections of a server. Those that have sent no whole request yet, and those that wait for their next, stand
-// in a list each, the oldest in front: they give way to new ones. So whoever opens connections and is silent displaces himself. mu guards
-// everything.
+// connections bounds the connections of a server. Those that have sent no whole request yet, and those that wait for their next, stand in
+// a list each, the oldest in front: they give way to new ones. So a peer that opens connections and is silent displaces its own. mu
+// guards everything.
 type connections struct {
 	most int
 

@@ -124,8 +124,8 @@ func (h *Handler) Close(ctx context.Context) error {
 	return err
 }
 
-// requestKind is what is bounded together: the messages of a principal that are being read, its requests that end by themselves,
-// and those that stay.
+// requestKind names the requests that have one bound together: the messages of a principal that are being read, its requests that end by
+// themselves, and those that stay.
 type requestKind struct {
 	principal string
 	kind      byte
@@ -230,8 +230,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Path is what an agent chooses by the path of its requests: /mcp is all that its credential shows, /mcp/s/NAME one server of it,
-// /mcp/v/NAME what a view leaves of it. The service sees to it that no path shows more than the credential does.
+// Path is the part of the servers that an agent chooses by the path of its requests: /mcp is all that its credential shows, /mcp/s/NAME
+// one server of it, /mcp/v/NAME what a view leaves of it. The service sees to it that no path shows more than the credential does.
 type Path struct{ Server, View string }
 
 // pathOf reads the path of a request.

@@ -66,7 +66,7 @@ type openRequest struct {
 	epoch int
 }
 
-// lines is what a step of the bridge wants to be written.
+// lines are the messages that the caller must write after a step of the bridge.
 type lines struct {
 	toAgent, toDaemon, toFormer [][]byte
 	// rootsAsked says that the agent was asked for its roots, and may be asked again after a pause.

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Otherwise whoever ends the command must kill it.
+// Otherwise the program that ends the command must kill it.
 func TestAnAgentThatDoesNotReadKeepsConnectForAMomentOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())

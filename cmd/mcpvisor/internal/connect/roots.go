@@ -13,7 +13,7 @@ import (
 //
 // 2025-11-25: "Servers can request the list of roots from supporting clients". Nothing waits for the answer, which may never come.
 
-// rootsQuestion is what the bridge knows of its question for roots.
+// rootsQuestion is the state of the bridge's question for the agent's roots.
 type rootsQuestion struct {
 	// follow says that the roots choose the directory: none was given by hand.
 	follow bool

@@ -42,7 +42,7 @@ type part struct {
 // userKey is the key of the part that has the user's servers; those with other values have it with a hash.
 const userKey = "\x00user"
 
-// start starts the servers, if nobody has yet. They outlive whoever asks for them.
+// start starts the servers at its first call. They outlive the connection for which it is called.
 func (p *part) start(d *daemon) error {
 	p.once.Do(func() { p.err = p.startServers(d) })
 	return p.err
@@ -80,8 +80,8 @@ func (p *part) startServers(d *daemon) (err error) {
 	return nil
 }
 
-// startUserJournal begins the journal of the user's servers. Those that have other values of variables for some agents have none: their names are
-// the same.
+// startUserJournal begins the journal of the user's servers. Those that have other values of variables for some agents have none: their
+// names are the same.
 func (p *part) startUserJournal() error {
 	location, err := control.LocationOf(p.setup.ProjectDir)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/config"
 )
 
-// certificate is a certificate with its key that is read anew when its files have changed: whoever renews it restarts nothing.
+// certificate is a certificate with its key. It is read anew when its files have changed, so that a renewal needs no restart.
 type certificate struct {
 	certFile, keyFile string
 	// report is called with each reason why changed files do not count.

@@ -3,11 +3,11 @@
 // How it fits: serve starts a manager as up does, follows the configuration files, and puts the handler of package transports/serve,
 // whose service is package supervisor/gateway, on a listener or on standard input and output.
 //
-// Guarantees: a listener takes requests with a token alone, unless the person says otherwise: with those of the configuration, or with one
-// that is made for the run and stands in no file. An address that other machines reach needs a certificate and tokens of the
-// configuration. Tokens and certificates that change on disk count within seconds; whoever came with a token that is gone is out, and
-// nobody else notices. Standard output has the address alone, or, with --stdio, the protocol alone. At the end agents have had their
-// answers, or closeTime has passed, and all servers have ended.
+// Guarantees: a listener takes requests with a token alone, unless the person says otherwise: with those of the configuration, or with
+// one that is made for the run and stands in no file. An address that other machines reach needs a certificate and tokens of the
+// configuration. Tokens and certificates that change on disk count within seconds; sessions that came with a token that is gone end, and
+// the others notice nothing. Standard output has the address alone, or, with --stdio, the protocol alone. At the end agents have had
+// their answers, or closeTime has passed, and all servers have ended.
 //
 //	serve.go        the command; listen.go the address
 //	tokens.go       who comes in: the tokens of the configuration as they are now

@@ -8,8 +8,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/discover"
 )
 
-// fileFaults finds what is wrong with configuration files that another process follows: it keeps the faults to itself, and whoever
-// changes a file looks at this display.
+// fileFaults finds what is wrong with configuration files that another process follows. That process does not report the faults here,
+// and a person who changes a file looks at this display.
 type fileFaults struct {
 	// seen are the files as they were when their faults were last reported, and latest as they were at the last look.
 	seen, latest *discover.Snapshot

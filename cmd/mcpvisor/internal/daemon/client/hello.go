@@ -4,7 +4,8 @@
 // How it fits: package daemon is the other side, and reads and writes the lines of this package (hello.go). Package control owns the
 // place of the socket.
 //
-// Guarantees: of many that start a daemon at once one does, under a lock; it has a session of its own and outlives whoever started it.
+// Guarantees: of many commands that start a daemon at once one does, under a lock; the daemon has a session of its own and outlives the
+// command that started it.
 //
 // Not promised: that the daemon has the servers of the directory as they are configured; the control socket tells that.
 package client

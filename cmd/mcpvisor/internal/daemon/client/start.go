@@ -182,7 +182,7 @@ func spawn(location control.DaemonLocation) (ended <-chan error, err error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	done := make(chan error, 1) // the daemon outlives whoever waits
+	done := make(chan error, 1) // the daemon outlives the caller, who may not wait
 	go func() { done <- cmd.Wait() }()
 	return done, nil
 }
