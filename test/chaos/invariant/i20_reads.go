@@ -18,6 +18,7 @@ import (
 //     to have back with input comes back with that input. The server checks it.
 //   - A read returns what the server has: a state from the time of the read. A list may be cached, and then be as old as its
 //     server, or the protocol, allows.
+//   - The audit log has one record of each call, with the caller, the tool and the outcome that its caller got. The harness checks that.
 //   - The text and the parts of an answer to a call carry the bytes that its server sent. The harness checks that.
 //   - The manager publishes each update of a resource that a caller has subscribed to, and asks each further connection to watch it.
 //   - The methods that only read (Status, ServerStatus, Servers, ConnectedServers, ToolsOf, History …) say the same at one

@@ -225,7 +225,7 @@ type Manager struct {
 	WithdrawAfter messages.Duration `json:"withdrawAfter,omitempty" yaml:"withdrawAfter,omitempty"`
 	CallWait      messages.Duration `json:"callWait,omitempty" yaml:"callWait,omitempty"`
 	ProbeEvery    messages.Duration `json:"probeEvery,omitempty" yaml:"probeEvery,omitempty"`
-	// Audit has the manager keep an audit log, so that a day meets its cost; no check reads it. Ask has it ask about every call,
+	// Audit has the manager keep an audit log, whose records of calls are compared with the calls. Ask has it ask about every call,
 	// which is allowed at once.
 	Audit bool `json:"audit,omitempty" yaml:"audit,omitempty"`
 	Ask   bool `json:"ask,omitempty" yaml:"ask,omitempty"`

@@ -3,7 +3,6 @@ package sim
 import (
 	"context"
 	"encoding/json"
-	"io"
 	"strconv"
 	"time"
 
@@ -41,9 +40,6 @@ func (w *simulation) configureAnswers(cfg *supervisor.Config) {
 		}
 	}
 	m := w.plan.Scenario.Manager
-	if m.Audit {
-		cfg.Audit = io.Discard
-	}
 	// Three tools get three kinds of consent, so that each is used in every run.
 	if m.Ask {
 		cfg.Access = access.Rules{Own: access.Set{Default: access.Ask}}

@@ -147,6 +147,7 @@ func (w *simulation) runPlan() error {
 	})
 	w.runLoop()
 	w.principals.checkClosed()
+	w.checkAudit()
 	w.watch.finishWatching()
 	w.slowWatcher.checkLastEvent()
 	w.users.dismissWorkers()
@@ -347,6 +348,7 @@ func (w *simulation) managerConfig() supervisor.Config {
 		},
 	}
 	w.configureAnswers(&cfg)
+	w.configureAudit(&cfg)
 	if len(p.Agents) > 0 && !p.Scenario.Manager.Messages {
 		gateway.PassQuestions(&cfg)
 	}

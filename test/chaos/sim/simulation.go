@@ -56,8 +56,10 @@ type simulation struct {
 	// messageActor uses the manager by message; nil if the users use the facade.
 	messageActor *messageActor
 	pins         pinWatch
-	reads        statusReads
-	ownerSet     ownerSet
+	// audit reads the manager's audit log; nil if it keeps none.
+	audit    *auditReader
+	reads    statusReads
+	ownerSet ownerSet
 	// permitCount counts the commands that gave other rules.
 	permitCount atomic.Int64
 
