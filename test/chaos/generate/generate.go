@@ -97,6 +97,7 @@ func Scenario(seed uint64, o Options) scenario.Scenario {
 	d.drawNeighbours(seed)
 	d.drawSeldom(seed)
 	d.drawBrokenActors(seed)
+	d.drawHeldTools(seed)
 	d.fitTimeouts()
 	d.spreadSteadyCalls()
 	// Two recipes may name one occasion.

@@ -194,7 +194,7 @@ type Entries struct {
 	Count int    `json:"count"`
 	// Hash is the hash of the sorted names and definitions, made by [HashTools].
 	Hash string `json:"hash,omitempty"`
-	// Tools are the sorted names, separated by commas; set only where the plan denies tools of the server.
+	// Tools are the sorted names, separated by commas; set only where tools of the server may be hidden (scenario.Plan.Hides).
 	Tools string `json:"tools,omitempty"`
 }
 

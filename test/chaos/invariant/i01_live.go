@@ -139,7 +139,7 @@ func (c *checker) checkRestingPiece(server string, s catalogSpan, p phasePiece) 
 	if s.state != "" || p.phase == nil || p.phase.Phase != messages.Pending || p.phase.Step != messages.Idle || p.to-p.from <= c.skew {
 		return
 	}
-	if c.plan.Denies(server) || c.listsOnlyDenied(server, p.from) {
+	if c.plan.Hides(server) || c.listsOnlyDenied(server, p.from) {
 		return
 	}
 	if !c.hasListedTools(server, p.from) {
@@ -164,7 +164,7 @@ func (c *checker) checkWithdrawal(server string, s, next catalogSpan, lostSince 
 		return
 	}
 	// A rule of this moment denies all that the server lists; that its connection ended a little later has nothing to do with it.
-	if _, found := c.commandIn(c.permitCommands(server), s.to-c.slack, s.to); found && s.state == "live" && c.plan.Denies(server) {
+	if _, found := c.commandIn(c.permitCommands(server), s.to-c.slack, s.to); found && s.state == "live" && c.plan.Hides(server) {
 		return
 	}
 	// Rules that came while the server was away deny all that it lists at its return.
@@ -180,7 +180,7 @@ func (c *checker) checkWithdrawal(server string, s, next catalogSpan, lostSince 
 		if p.Phase == messages.NeedsAuth || p.Phase == messages.Disabled || p.Class == messages.ClassUnauthorized {
 			return
 		}
-		if p.Phase == messages.Connected && p.to > s.to+c.skew && (s.state == "live" && c.plan.Denies(server) || permitted && p.T >= s.to-c.skew) {
+		if p.Phase == messages.Connected && p.to > s.to+c.skew && (s.state == "live" && c.plan.Hides(server) || permitted && p.T >= s.to-c.skew) {
 			// The tools are not lost: the server is connected, and all that it lists now is denied.
 			return
 		}

@@ -75,8 +75,9 @@ func (c *checker) waitsLongEnough(call *history.CallRecord, stays []phaseSpan, a
 	inSight := slices.ContainsFunc(all, func(s catalogSpan) bool {
 		return s.state == "lost" && s.from <= from && s.to >= to && c.listHolds(call.Server, s, begin.Tool)
 	})
-	// A rule of the owner refuses a tool that is still in sight, because nothing withdraws lost tools before their time.
-	if end.Class == messages.ClassDenied && slices.ContainsFunc(c.specVersionsIn(call.Server, from, to), func(d specVersion) bool { return !d.LetsThrough(begin.Tool) }) {
+	// A rule of the owner, or a definition that nobody has approved, refuses a tool that is still in sight, because nothing withdraws lost
+	// tools before their time.
+	if end.Class == messages.ClassDenied && (c.plan.HoldsBack(call.Server) || slices.ContainsFunc(c.specVersionsIn(call.Server, from, to), func(d specVersion) bool { return !d.LetsThrough(begin.Tool) })) {
 		return true
 	}
 	mine := end.Class != messages.ClassInvalid && end.Class != messages.ClassDenied && end.Class != messages.ClassThrottled

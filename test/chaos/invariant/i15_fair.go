@@ -34,7 +34,7 @@ var fairnessCheck = newCheck("I15", "healthy servers are served as before",
 		for _, s := range c.plan.Servers {
 			// The start of a lazy server and the wait for a slot are no latency of the server.
 			healthy[s.Name] = !s.Disabled && s.MaxInFlight == 0 && s.Tasks == "" && !s.Offers && s.Connect != messages.Lazy && len(c.faultWindows(s.Name)) == 0 &&
-				!c.plan.Denies(s.Name) && !slices.ContainsFunc(c.ownerCommands(s.Name),
+				!c.plan.Hides(s.Name) && !slices.ContainsFunc(c.ownerCommands(s.Name),
 				func(a ownerCommand) bool { return a.action != "configure" })
 		}
 		// Grouped by the servers' mean latency, because a burst of calls to a slower server would shift a common percentile.

@@ -44,7 +44,7 @@ func (c *checker) connectedThroughout(stays []phaseSpan, from, to time.Duration)
 func (c *checker) checkToolsShown(server string, stays []phaseSpan, a ownerCommand) {
 	l := c.listChangesOf(server)
 	known := c.changeBefore(l, a.end)
-	if known < 0 || c.plan.Denies(server) || c.serverSpec(server).Offers || !c.connectedThroughout(stays, a.end, a.end) || c.underFault(server, a.begin, a.end) {
+	if known < 0 || c.plan.Hides(server) || c.serverSpec(server).Offers || !c.connectedThroughout(stays, a.end, a.end) || c.underFault(server, a.begin, a.end) {
 		return
 	}
 	// A list that has changed a moment ago may not be the one that was asked for.
@@ -62,7 +62,7 @@ func (c *checker) checkToolsShown(server string, stays []phaseSpan, a ownerComma
 // list that cannot be read leaves the earlier one, so faults that keep the server from sending it are left out.
 func (c *checker) checkRefreshShown(server string, stays []phaseSpan, a ownerCommand) {
 	spec := c.serverSpec(server)
-	if c.plan.Denies(server) || spec.Offers || !c.connectedThroughout(stays, a.begin-c.skew, a.end) || c.isHindered(server, a.begin-listTimeout, a.end) {
+	if c.plan.Hides(server) || spec.Offers || !c.connectedThroughout(stays, a.begin-c.skew, a.end) || c.isHindered(server, a.begin-listTimeout, a.end) {
 		return
 	}
 	l := c.listChangesOf(server)

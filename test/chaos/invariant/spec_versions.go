@@ -85,12 +85,22 @@ func (d *specVersion) allowedTools(names []string) string {
 }
 
 // showsList reports whether a catalog shows a list of a server at a time: all of it, or without the tools that a description in
-// force then denies.
+// force then denies, or that are held back.
 func (c *checker) showsList(server string, list *history.Event, s catalogSpan, t time.Duration) bool {
 	if list.Hash == s.hash || len(list.Names) == 0 && s.count == 0 {
 		return true
 	}
-	return c.plan.Denies(server) && slices.ContainsFunc(c.specVersionsIn(server, t, t), func(d specVersion) bool { return d.allowedTools(list.Names) == s.tools })
+	return c.plan.Hides(server) && slices.ContainsFunc(c.specVersionsIn(server, t, t), func(d specVersion) bool {
+		allowed := d.allowedTools(list.Names)
+		return allowed == s.tools || c.plan.HoldsBack(server) && isPartOf(s.tools, allowed)
+	})
+}
+
+// isPartOf reports whether each of some tools is among others; both are names with commas between. Which tools are held back is not in
+// the record: the simulation judges that.
+func isPartOf(some, all string) bool {
+	others := strings.Split(all, ",")
+	return some == "" || !slices.ContainsFunc(strings.Split(some, ","), func(tool string) bool { return !slices.Contains(others, tool) })
 }
 
 // eachAdjustment calls judge for each adjust and permit of a connected server, with the versions before and after it. None of these

@@ -76,6 +76,14 @@ func (p *Plan) Denies(server string) bool {
 	})
 }
 
+// HoldsBack reports whether tools of a server are held back while their definitions wait for an approval.
+func (p *Plan) HoldsBack(server string) bool {
+	return p.Scenario.Manager.Pins && slices.ContainsFunc(p.Servers, func(s Server) bool { return s.Name == server && s.Pin == messages.PinHold })
+}
+
+// Hides reports whether some of the tools that a server lists may not be offered: they are denied, or held back.
+func (p *Plan) Hides(server string) bool { return p.Denies(server) || p.HoldsBack(server) }
+
 // adjustment checks the keys and values of an adjust, and that no other command has them.
 func (f *findings) adjustment(path string, c Command) {
 	if c.Do == "permit" {

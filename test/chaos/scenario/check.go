@@ -167,6 +167,9 @@ func (f *findings) checkGroup(path string, g Group) {
 	if g.MaxQueued != 0 && g.MaxInFlight == 0 {
 		f.addProblem(path+".maxQueued", "say maxInFlight: as well", "no call waits for its turn where there is no bound in flight")
 	}
+	if g.Pin != "" && !slices.Contains(pinWords, g.Pin) {
+		f.addProblem(path+".pin", suggestWord(g.Pin, pinWords), "there is no way %s to treat changed tools", quoteWord(g.Pin))
+	}
 	if g.Tasks != "" && !slices.Contains(taskWords, g.Tasks) {
 		f.addProblem(path+".tasks", suggestWord(g.Tasks, taskWords), "there is no way %s to run calls as tasks", quoteWord(g.Tasks))
 	}

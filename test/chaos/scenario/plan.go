@@ -65,6 +65,7 @@ type Server struct {
 	Offers         bool          `json:"offers,omitempty"`
 	Headers        bool          `json:"headers,omitempty"`
 	OneHost        bool          `json:"oneHost,omitempty"`
+	Pin            string        `json:"pin,omitempty"`
 	// Denied holds the tools that are not offered since the last adjust.
 	Denied []string `json:"denied,omitempty"`
 	// Refused are the tools that a rule denies, since a permit has said so.

@@ -96,6 +96,9 @@ type Group struct {
 	// NoConnectTimeout: its spec names no connectTimeout, so that the manager's own applies: 30 s without a message of the server,
 	// and twice as long after each attempt in a row that took too long, up to 5 min. ConnectTimeout then counts for nothing.
 	NoConnectTimeout bool `json:"noConnectTimeout,omitempty" yaml:"noConnectTimeout,omitempty"`
+	// Pin is that of the manager's Spec: off, warn (the default) or hold, which holds a tool back whose definition has changed until the
+	// owner approves it. It counts where the manager remembers definitions (manager: pins).
+	Pin string `json:"pin,omitempty" yaml:"pin,omitempty"`
 	// Trusted, Disabled, Connect, ConnectTimeout, CallTimeout, MaxCallTimeout, IdleTimeout, MaxInFlight and MaxQueued are those of
 	// the manager's Spec.
 	Trusted        bool              `json:"trusted,omitempty" yaml:"trusted,omitempty"`

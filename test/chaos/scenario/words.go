@@ -65,6 +65,7 @@ var (
 
 	connectWords = []messages.Connect{messages.Eager, messages.Lazy}
 	taskWords    = []string{TasksOptional, TasksRequired}
+	pinWords     = []string{messages.PinOff, messages.PinWarn, messages.PinHold}
 )
 
 // The words of Agents.Over.

@@ -33,10 +33,11 @@ func (w *simulation) configurePins(cfg *supervisor.Config) error {
 	return err
 }
 
-// learnDefinitions notes the definitions of tools that are shown for the first time.
-func (p *pinWatch) learnDefinitions(server string, entries []*supervisor.Entry) {
+// learnDefinitions notes the definitions of tools that are shown for the first time, and returns the names of those that are shown with
+// another one which nobody has approved.
+func (p *pinWatch) learnDefinitions(server string, entries []*supervisor.Entry) (unapproved []string) {
 	if p.approved == nil {
-		return
+		return nil
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -44,9 +45,23 @@ func (p *pinWatch) learnDefinitions(server string, entries []*supervisor.Entry) 
 		p.approved[server] = map[string][]string{}
 	}
 	for _, e := range entries {
-		if known := p.approved[server]; known[e.Tool.Name] == nil {
-			known[e.Tool.Name] = []string{p.hashOf(e.Tool)}
+		known, hash := p.approved[server], p.hashOf(e.Tool)
+		switch {
+		case known[e.Tool.Name] == nil:
+			known[e.Tool.Name] = []string{hash}
+		case !slices.Contains(known[e.Tool.Name], hash):
+			unapproved = append(unapproved, e.Tool.Name)
 		}
+	}
+	return unapproved
+}
+
+// learnShown learns the tools that the catalog shows of a server. Where changed tools are held back, none of them may be shown with a
+// definition that nobody has approved, at no moment. Another description of the server, or a server that is added again, begins anew.
+func (w *simulation) learnShown(server string, entries []*supervisor.Entry) {
+	unapproved := w.pins.learnDefinitions(server, entries)
+	if h := w.servers[server]; len(unapproved) > 0 && w.plan.HoldsBack(server) && h.revision == 0 && !h.removed {
+		w.reportBrokenPromise(server, "the tool "+unapproved[0]+" is offered with a definition that nobody has approved, and changed tools of this server are held back")
 	}
 }
 
@@ -92,6 +107,19 @@ func (w *simulation) checkPins(status *messages.Status) {
 	}
 	for _, c := range status.ChangedTools {
 		said = append(said, c.Name)
+	}
+	for _, held := range status.Quarantined {
+		if held.By == messages.QuarantinedByPin && !slices.Contains(waiting, held.Name) {
+			w.reportBrokenPromise(name, "the tool "+held.Name+" is held back, and does not wait for an approval")
+		}
+	}
+	if w.plan.HoldsBack(name) {
+		for _, tool := range said {
+			if !slices.ContainsFunc(status.Quarantined, func(q messages.QuarantinedTool) bool { return q.Name == tool && q.By == messages.QuarantinedByPin }) {
+				w.reportBrokenPromise(name, "the tool "+tool+" has changed, and is not held back")
+			}
+		}
+		return
 	}
 	for _, e := range w.manager.Tools().Server(name) {
 		tool := e.Tool.Name

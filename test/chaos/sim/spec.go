@@ -14,7 +14,7 @@ func specOf(s scenario.Server, canary string) messages.Spec {
 		Type: s.Kind, Trusted: s.Trusted, Disabled: s.Disabled, Connect: s.Connect,
 		ConnectTimeout: slightlyLess(s.ConnectTimeout, canary, "connect"), CallTimeout: slightlyLess(s.CallTimeout, canary, "call"),
 		MaxCallTimeout: slightlyLess(s.MaxCallTimeout, canary, "longest"), IdleTimeout: slightlyLess(s.IdleTimeout, canary, "idle"),
-		MaxInFlight: s.MaxInFlight, MaxQueued: s.MaxQueued, DeniedTools: s.Denied,
+		MaxInFlight: s.MaxInFlight, MaxQueued: s.MaxQueued, DeniedTools: s.Denied, Pin: s.Pin,
 	}
 	if s.NoConnectTimeout {
 		spec.ConnectTimeout = 0

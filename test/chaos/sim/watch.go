@@ -179,7 +179,7 @@ func (w *managerWatch) recordServer(e *history.Event, s *supervisor.Snapshot, na
 	if was.isUnchanged(entries) {
 		return
 	}
-	w.world.pins.learnDefinitions(name, entries)
+	w.world.learnShown(name, entries)
 	groups := map[history.Entries][]messages.Tool{}
 	for _, entry := range entries {
 		key := history.Entries{Server: name, State: entry.State.String(), Epoch: entry.Epoch}
@@ -188,7 +188,7 @@ func (w *managerWatch) recordServer(e *history.Event, s *supervisor.Snapshot, na
 	var states []history.Entries
 	for key, tools := range groups {
 		key.Count, key.Hash = len(tools), history.HashTools(tools)
-		if w.world.plan.Denies(name) {
+		if w.world.plan.Hides(name) {
 			key.Tools = history.NamesOf(tools)
 		}
 		states = append(states, key)
