@@ -293,9 +293,19 @@ func (s *session) sendRequest(ctx context.Context, r *request, body []byte) (ans
 // noteAnswer returns an answer, false for the end of an exchange without one. A session that is gone is begun anew by the next operation.
 func (s *session) noteAnswer(got answer) (answer, bool) {
 	if got.status == http.StatusNotFound && !s.agent.modern() {
+		if h, ok := s.link.(*httpLink); ok && !s.hasParted() {
+			h.checkForgotten()
+		}
 		s.endSession("the endpoint does not know the session any more", false)
 	}
 	return got, got.status != noAnswer
+}
+
+// hasParted reports whether the agent has ended the session.
+func (s *session) hasParted() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.parted
 }
 
 // noAnswer is the status of an exchange that ended without an answer.

@@ -44,6 +44,10 @@ type Fleet struct {
 	running  sync.WaitGroup
 	lifetime context.Context //nolint:containedctx // it is that of all agents
 	cut      context.CancelFunc
+
+	// mu guards the times at which agents left sessions of the legacy era over HTTP without a word.
+	mu        sync.Mutex
+	abandoned []time.Duration
 }
 
 // Start makes the gateway, and agents that have done nothing yet.
@@ -55,7 +59,7 @@ func Start(o Options) (*Fleet, error) {
 	for _, p := range o.Plan.Agents {
 		tokens[tokenOf(p.As)] = serve.Principal{Name: p.As}
 	}
-	f.serve = serve.Options{Service: f.service, Authenticate: serve.NewTokens(tokens).Authenticate}
+	f.serve = serve.Options{Service: f.service, Authenticate: serve.NewTokens(tokens).Authenticate, SessionIdle: sessionIdle(o)}
 	f.handler = serve.NewHandler(f.serve)
 	f.client, f.address, f.hangUp = &memoryTransport{handler: f.handler, fleet: f}, "http://localhost", func() {}
 	if o.Dial != nil {
@@ -70,6 +74,50 @@ func Start(o Options) (*Fleet, error) {
 		f.agents = append(f.agents, newAgent(f, p, i+1))
 	}
 	return f, nil
+}
+
+// shortIdle is the time after which the endpoint forgets a session that nobody uses, on the days on which that happens at all: a day is over
+// before the hour that it has otherwise.
+const shortIdle = 15 * time.Second
+
+// sessionIdle returns that time of a run, 0 for the endpoint's own.
+func sessionIdle(o Options) time.Duration {
+	if o.Dial == nil && o.Plan.Seed%2 == 0 {
+		return shortIdle
+	}
+	return 0
+}
+
+// noteAbandoned notes a session that was left without a word.
+func (f *Fleet) noteAbandoned() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.abandoned = append(f.abandoned, f.Now())
+}
+
+// checkSessions judges that the endpoint has no more sessions than are in use, and those that were left a short time ago: it looks for idle ones
+// four times in their time.
+func (f *Fleet) checkSessions() {
+	if f.serve.SessionIdle == 0 {
+		return
+	}
+	most := 0
+	for _, a := range f.agents {
+		if !a.modern() && a.plan.Over == scenario.OverHTTP {
+			most++
+		}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, at := range f.abandoned {
+		if f.Now()-at < f.serve.SessionIdle*3/2 {
+			most++
+		}
+	}
+	if n := f.handler.Sessions(); n > most {
+		f.reportFinding("I28", "", fmt.Sprintf("the endpoint has %d sessions, and %d at most are in use or were left less than %s ago: it forgets them after %s", n, most,
+			f.serve.SessionIdle*3/2, f.serve.SessionIdle))
+	}
 }
 
 // tokenOf returns the bearer token of a principal. It is no canary, because it must reach the endpoint; TokenMark is how it is found
@@ -98,6 +146,7 @@ func (f *Fleet) Ops() (all []Op) {
 
 // Close ends every session, the endpoint and the gateway, and waits for all goroutines of the agents. It records what is left.
 func (f *Fleet) Close() {
+	f.checkSessions()
 	for _, a := range f.agents {
 		a.endAgent()
 	}

@@ -1,13 +1,14 @@
 package agents
 
 import (
-	"bufio"
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 )
@@ -21,9 +22,15 @@ type httpLink struct {
 	id string
 	// closeStream ends the stream of the session; nil without one.
 	closeStream context.CancelFunc
+	// hasStream is true while the agent reads a stream of the session.
+	hasStream bool
+	// usedAt is when the agent last sent something in the session, and longestIdle the longest time in which it had sent nothing.
+	usedAt, longestIdle time.Duration
+	// seen are the ids of the events that have come: each may come once, over whichever connection.
+	seen map[string]bool
 }
 
-func newHTTPLink(s *session) *httpLink { return &httpLink{session: s} }
+func newHTTPLink(s *session) *httpLink { return &httpLink{session: s, seen: map[string]bool{}} }
 
 func (l *httpLink) sessionID() string {
 	l.mu.Lock()
@@ -59,6 +66,7 @@ func (l *httpLink) newRequest(ctx context.Context, method string, body []byte) *
 // send posts a message, and reads what comes back to its end.
 func (l *httpLink) send(ctx context.Context, m outgoing) {
 	s := l.session
+	l.noteUse()
 	r := l.newRequest(ctx, http.MethodPost, m.body)
 	if s.agent.modern() {
 		r.Header.Set("Mcp-Protocol-Version", "2026-07-28")
@@ -85,29 +93,58 @@ func (l *httpLink) send(ctx context.Context, m outgoing) {
 		l.id = id
 		l.mu.Unlock()
 	}
-	l.readMessages(res, m.id)
+	events := &eventReader{link: l, body: res.Body, via: m.id}
+	stop := context.AfterFunc(ctx, events.breakOff)
+	l.readMessages(res, events)
+	if !stop() && events.resumes() && s.isOpen(m.id) {
+		ctx = s.lifetime
+		l.resumeStream(ctx, events)
+	}
 	s.dropRequest(ctx, m.id)
 }
 
-// readMessages reads the messages of a response, one or a stream: that to the request via, or the stream of the session if that is empty.
-func (l *httpLink) readMessages(res *http.Response, via string) {
+// noteUse notes that the agent uses the session.
+func (l *httpLink) noteUse() {
+	now := l.session.agent.fleet.Now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.id != "" {
+		l.longestIdle = max(l.longestIdle, now-l.usedAt)
+	}
+	l.usedAt = now
+}
+
+// checkForgotten judges that the endpoint has not forgotten a session which is in use.
+func (l *httpLink) checkForgotten() {
+	f := l.session.agent.fleet
+	l.mu.Lock()
+	unused, hasStream := l.longestIdle, l.hasStream
+	l.mu.Unlock()
+	switch idle := f.serve.SessionIdle; {
+	case hasStream:
+		f.reportFinding("I28", "", l.session.agent.plan.Name+" was told that its session is not known, and has a stream of it")
+	case idle == 0 || unused < idle:
+		f.reportFinding("I28", "", fmt.Sprintf("%s was told that its session is not known, and had never left it unused for longer than %s", l.session.agent.plan.Name, unused))
+	}
+}
+
+// readMessages reads the messages of a response, one or a stream.
+func (l *httpLink) readMessages(res *http.Response, events *eventReader) {
 	if !strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
 		body, _ := io.ReadAll(res.Body) // what came until the end counts
 		if len(bytes.TrimSpace(body)) > 0 {
-			l.session.receiveMessage(body, res.StatusCode, via)
+			l.session.receiveMessage(body, res.StatusCode, events.via)
 		}
 		return
 	}
-	in := bufio.NewReaderSize(res.Body, 64<<10)
-	for {
-		line, err := in.ReadBytes('\n')
-		if data, ok := bytes.CutPrefix(line, []byte("data: ")); ok && err == nil {
-			l.session.receiveMessage(bytes.TrimSpace(data), 0, via)
-		}
-		if err != nil {
-			return
-		}
-	}
+	events.readEvents()
+}
+
+// isOpen reports whether a request has no answer yet.
+func (s *session) isOpen(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.asked[id] != nil && !s.parted
 }
 
 // dropRequest ends the waiting for a request whose exchange is over; it does nothing if the answer has come. A request that the agent has taken
@@ -134,26 +171,6 @@ func (s *session) dropRequest(ctx context.Context, id string) {
 	r.done <- answer{status: noAnswer}
 }
 
-// openStream opens the stream of a session of the legacy era, for what belongs to no request.
-func (l *httpLink) openStream() {
-	s := l.session
-	ctx, cancel := context.WithCancel(s.agent.fleet.lifetime)
-	l.mu.Lock()
-	l.closeStream = cancel
-	l.mu.Unlock()
-	s.agent.fleet.running.Go(func() {
-		defer cancel()
-		res, err := s.agent.fleet.client.RoundTrip(l.newRequest(ctx, http.MethodGet, nil))
-		if err != nil {
-			return
-		}
-		defer func() { _ = res.Body.Close() }()
-		if res.StatusCode == http.StatusOK {
-			l.readMessages(res, "")
-		}
-	})
-}
-
 // cancels implements link: DELETE ends what runs in a session, and the end of an exchange of the modern era is its cancellation. In the legacy
 // era "disconnection SHOULD NOT be interpreted as the client cancelling its request".
 func (l *httpLink) cancels(polite bool) bool { return polite || l.session.agent.modern() }
@@ -163,6 +180,9 @@ func (l *httpLink) end(polite bool) {
 	l.mu.Lock()
 	cancel, id := l.closeStream, l.id
 	l.mu.Unlock()
+	if id != "" && !polite && !l.session.agent.modern() {
+		l.session.agent.fleet.noteAbandoned()
+	}
 	if polite && id != "" && !l.session.agent.modern() {
 		if res, err := l.session.agent.fleet.client.RoundTrip(l.newRequest(l.session.agent.fleet.lifetime, http.MethodDelete, nil)); err == nil {
 			_ = res.Body.Close()

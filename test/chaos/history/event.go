@@ -84,13 +84,15 @@ const (
 	Done    Kind = "done"    // Command, Method, Class, Text (the error); in the simulation Tools and Hash (what the catalog showed of the server then)
 
 	// Agent side: Agent is the agent, By its principal; Epoch numbers its sessions, from 1.
-	Joined     Kind = "joined"     // Name (legacy or modern, lines or http), Text (its path): a session has begun
-	Parted     Kind = "parted"     // Text: a session has ended, and with it what was asked in it
-	Asked      Kind = "asked"      // ID, Method, About (the call, the URI, the prompt), Name (what is wrong with the request on purpose)
-	Replied    Kind = "replied"    // ID, Method, About, Code (of the error, or the status), Outcome (as the answer says), Entries (of a list of tools; without a Hash where a name is shortened), Name, Text
-	Noticed    Kind = "noticed"    // Method, About (the URI, the call of a progress token, the id of the subscription): a notification
-	Ended      Kind = "ended"      // ID, Method: the agent ends a request that stands
-	Questioned Kind = "questioned" // Method, About (the call that the question names), ID (the request in whose exchange it came, over HTTP): a server's question
+	Joined     Kind = "joined"      // Name (legacy or modern, lines or http), Text (its path): a session has begun
+	Parted     Kind = "parted"      // Text: a session has ended, and with it what was asked in it
+	Asked      Kind = "asked"       // ID, Method, About (the call, the URI, the prompt), Name (what is wrong with the request on purpose)
+	Replied    Kind = "replied"     // ID, Method, About, Code (of the error, or the status), Outcome (as the answer says), Entries (of a list of tools; without a Hash where a name is shortened), Name, Text
+	Noticed    Kind = "noticed"     // Method, About (the URI, the call of a progress token, the id of the subscription): a notification
+	Ended      Kind = "ended"       // ID, Method: the agent ends a request that stands
+	StreamCut  Kind = "stream-cut"  // the connection breaks on which a session gets what belongs to no request
+	StreamBack Kind = "stream-back" // there is another one
+	Questioned Kind = "questioned"  // Method, About (the call that the question names), ID (the request in whose exchange it came, over HTTP): a server's question
 
 	// Harness.
 	FaultOn   Kind = "fault-on"  // Fault, Name; BrokenActor is no fault of the plan

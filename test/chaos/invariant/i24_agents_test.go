@@ -225,6 +225,26 @@ func TestViewsOfAgents(t *testing.T) {
 			5s - snapshot generation=2 entries=s1:live:2:4:def
 			9s - closing`},
 		{name: "nobody came", want: invariant.Inconclusive, story: `1s s1 open conn=1`},
+		{name: "a change that is told when there is a stream again", want: invariant.Holds, story: shown + `
+			4.5s - stream-cut agent=agent-1 by=anna epoch=1
+			5s - snapshot generation=2 entries=s1:live:2:4:def
+			7s - stream-back agent=agent-1 by=anna epoch=1
+			7s - noticed agent=agent-1 by=anna epoch=1 method=notifications/tools/list_changed
+			9s - closing`},
+		{name: "a change without a stream that is never told", want: invariant.Violated, why: "it was not told by 7.", story: shown + `
+			4.5s - stream-cut agent=agent-1 by=anna epoch=1
+			5s - snapshot generation=2 entries=s1:live:2:4:def
+			7s - stream-back agent=agent-1 by=anna epoch=1
+			9s - closing`},
+		{name: "a notice in the moment in which the stream breaks", want: invariant.Holds, story: shown + `
+			5s - snapshot generation=2 entries=s1:live:2:4:def
+			5.04s - stream-cut agent=agent-1 by=anna epoch=1
+			7s - stream-back agent=agent-1 by=anna epoch=1
+			9s - closing`},
+		{name: "a stream that took the place of another", want: invariant.Violated, why: "it was not told by 5.", story: shown + `
+			4s - stream-back agent=agent-1 by=anna epoch=1
+			5s - snapshot generation=2 entries=s1:live:2:4:def
+			9s - closing`},
 		{name: "a change that is taken back at once", want: invariant.Holds, story: shown + `
 			5s - snapshot generation=2 entries=s1:lost:2:3:abc
 			5.02s - snapshot generation=3 entries=s1:live:3:3:abc

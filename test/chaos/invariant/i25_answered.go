@@ -13,6 +13,9 @@ import (
 // lists resources and templates before it reads.
 const agentAnswerBound = 3*time.Minute + time.Second
 
+// sessionNotFound is the code with which the endpoint answers a request in a session that it does not know.
+const sessionNotFound = -32001
+
 // wrongRequests are the codes of the errors for what is wrong on purpose.
 var wrongRequests = map[string]int{"unknown-method": -32601, "unknown-tool": -32602, "bad-cursor": -32602}
 
@@ -50,6 +53,10 @@ var answeredCheck = newCheck("I25", "one answer per request",
 func (c *checker) checkReply(s *agentSession, asked, replied int) {
 	q, r := c.x.Event(asked), c.x.Event(replied)
 	// Of a view of one server nobody knows which tools it has while it is away: such a call is not sent, and that is said.
+	// A session that nobody has used for a while is forgotten: the harness judges whether that was so.
+	if r.Code == sessionNotFound {
+		return
+	}
 	notSent := q.Name == "unknown-tool" && s.view != "" && r.Outcome == messages.OutcomeNotSent
 	// A view of a server that has been removed refuses every request alike.
 	isAway := r.Code == -32602 && s.view != "" && c.mayBeAbsent(s.view, q.T, r.T)

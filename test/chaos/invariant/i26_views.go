@@ -146,6 +146,7 @@ func (c *checker) checkTold(s *agentSession, spans map[string][]catalogSpan) {
 	var toldAt []int
 	listens := map[string]time.Duration{} // the acknowledged subscriptions
 	begin, listening := time.Duration(-1), time.Duration(-1)
+	var away []streamGap
 	for _, i := range s.events {
 		e := c.x.Event(i)
 		switch {
@@ -156,6 +157,15 @@ func (c *checker) checkTold(s *agentSession, spans map[string][]catalogSpan) {
 		case e.Kind == history.Noticed && e.Method == "notifications/subscriptions/acknowledged":
 			if listens[e.ID] = e.T; listening < 0 {
 				listening = e.T
+			}
+		case e.Kind == history.StreamCut:
+			away = append(away, streamGap{e.T, s.end(c)})
+		case e.Kind == history.StreamBack:
+			// A stream that takes the place of another leaves no gap, but what was sent into the one before may be lost.
+			if n := len(away) - 1; n >= 0 && away[n].to == s.end(c) {
+				away[n].to = e.T
+			} else {
+				away = append(away, streamGap{e.T, e.T})
 			}
 		case e.Kind == history.Noticed && e.Method == toolsChanged:
 			notices, toldAt = append(notices, e), append(toldAt, i)
@@ -191,8 +201,8 @@ func (c *checker) checkTold(s *agentSession, spans map[string][]catalogSpan) {
 		return
 	}
 	for _, v := range changes {
-		due := v.at + viewBound + c.slack
-		if v.at <= begin || v.back || v.until <= due || due >= min(s.end(c), c.closeTime()) || c.isModernSession(s) && !c.standsAt(s, listens, v.at, due) {
+		due, known := c.noticeDue(v.at, away)
+		if !known || v.at <= begin || v.back || v.until <= due || due >= min(s.end(c), c.closeTime()) || c.isModernSession(s) && !c.standsAt(s, listens, v.at, due) {
 			continue
 		}
 		c.judged++
@@ -202,6 +212,24 @@ func (c *checker) checkTold(s *agentSession, spans map[string][]catalogSpan) {
 		}
 		c.reportViolationAt(due, "", v.event, nil, "What %s sees changed at %s, and it was not told by %s.", s.agent, timeText(v.at), timeText(due))
 	}
+}
+
+// A streamGap is a stretch of time in which a session had no stream, or the moment in which its stream was replaced.
+type streamGap struct{ from, to time.Duration }
+
+// noticeDue returns the time by which a session has to be told of a change. A notice for a session without a stream is kept for the next one;
+// what was sent into a stream in the moment in which it broke may be lost.
+func (c *checker) noticeDue(at time.Duration, away []streamGap) (due time.Duration, known bool) {
+	due = at + viewBound + c.slack
+	for _, gap := range away {
+		switch {
+		case gap.from <= due && gap.from >= at:
+			return due, false
+		case at > gap.from && at <= gap.to:
+			due = max(due, gap.to+viewBound+c.slack)
+		}
+	}
+	return due, true
 }
 
 // isModernSession reports whether an agent spoke the modern era.

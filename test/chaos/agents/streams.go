@@ -1,0 +1,210 @@
+package agents
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+)
+
+// eventReader reads one stream of events: the answer to a request, or what belongs to none, for which via is empty.
+type eventReader struct {
+	link *httpLink
+	body io.ReadCloser
+	via  string
+
+	// mu guards the id of the last event, and whether the agent has broken the connection off.
+	mu     sync.Mutex
+	last   string
+	broken bool
+}
+
+// readEvents reads to the end of the stream.
+func (r *eventReader) readEvents() {
+	in := bufio.NewReaderSize(r.body, 64<<10)
+	id := ""
+	for {
+		line, err := in.ReadBytes('\n')
+		if err != nil {
+			return
+		}
+		if text, ok := bytes.CutPrefix(line, []byte("id: ")); ok {
+			id = string(bytes.TrimSpace(text))
+			r.noteID(id)
+		}
+		if data, ok := bytes.CutPrefix(line, []byte("data: ")); ok {
+			r.link.noteEvent(id)
+			id = ""
+			r.link.session.receiveMessage(bytes.TrimSpace(data), 0, r.via)
+		}
+	}
+}
+
+func (r *eventReader) noteID(id string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.last = id
+}
+
+// breakOff ends the reading of a stream whose connection is gone, once an event has told where in it the agent is. What has said nothing yet
+// can be read to its end, as through a proxy that holds the response back.
+func (r *eventReader) breakOff() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.broken = r.last != "" && r.link.readsCancelled(); r.broken {
+		_ = r.body.Close() // it only ends the reading
+	}
+}
+
+// resumes reports whether the agent asks for the rest of a stream that was broken off.
+func (r *eventReader) resumes() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.broken && !r.link.session.agent.modern()
+}
+
+// lastID returns the id of the last event.
+func (r *eventReader) lastID() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.last
+}
+
+// noteEvent notes an event that has an id. It comes once, also to an agent that asks for what it has missed.
+func (l *httpLink) noteEvent(id string) {
+	if id == "" {
+		return
+	}
+	l.mu.Lock()
+	twice := l.seen[id]
+	l.seen[id] = true
+	l.mu.Unlock()
+	if twice {
+		l.session.agent.fleet.reportFinding("I25", "", l.session.agent.plan.Name+" got the event "+id+" of its session twice")
+	}
+}
+
+// resumePause is the time after which an agent asks for the rest of a stream that was broken off.
+const resumePause = 20 * time.Millisecond
+
+// resumeStream asks for the rest of an answer, with the id of the last event that has come. The answer ends the stream.
+func (l *httpLink) resumeStream(ctx context.Context, before *eventReader) {
+	select {
+	case <-time.After(resumePause):
+	case <-ctx.Done():
+		return
+	}
+	r := l.newRequest(ctx, http.MethodGet, nil)
+	r.Header.Set("Last-Event-ID", before.lastID())
+	res, err := l.session.agent.fleet.client.RoundTrip(r)
+	if err != nil {
+		return
+	}
+	defer func() { _ = res.Body.Close() }()
+	if res.StatusCode == http.StatusOK {
+		events := &eventReader{link: l, body: res.Body, via: before.via}
+		defer context.AfterFunc(ctx, func() { _ = res.Body.Close() })() // the session is over, and nobody reads on
+		events.readEvents()
+	}
+}
+
+// openStream opens the stream of a session of the legacy era, for what belongs to no request. That of every second session breaks several times:
+// then the agent is without one for a while, and asks for what it has missed every second time. Or it opens another one beside the first, of
+// which the endpoint does not know yet that it is gone.
+func (l *httpLink) openStream() {
+	s := l.session
+	if s.agent.fleet.serve.SessionIdle > 0 && (s.agent.number+int(s.epoch))%4 == 3 {
+		// Without a stream the endpoint may forget the session between two requests.
+		s.agent.recordEvent(history.Event{Kind: history.StreamCut, Epoch: s.epoch})
+		return
+	}
+	ctx, cancel := context.WithCancel(s.agent.fleet.lifetime)
+	l.mu.Lock()
+	l.closeStream = cancel
+	l.mu.Unlock()
+	s.agent.fleet.running.Go(func() {
+		defer cancel()
+		last, more := "", true
+		for n := 0; more && ctx.Err() == nil; n++ {
+			last, more = l.readStream(ctx, n, last)
+		}
+	})
+}
+
+// noteStream notes whether the agent reads a stream of the session.
+func (l *httpLink) noteStream(reads bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.hasStream = reads
+}
+
+// breaksOfStream is how often the stream of a session breaks.
+const breaksOfStream = 4
+
+// streamTimes are how long the n-th stream of a session lives, 0 for ever, and how long the agent is without one after it, 0 for one that is
+// replaced.
+func (l *httpLink) streamTimes(n int) (life, away time.Duration) {
+	number := l.session.agent.number + int(l.session.epoch)
+	if number%2 == 1 || n >= breaksOfStream || !l.readsCancelled() {
+		return 0, 0
+	}
+	life = time.Second + time.Duration((number*137+n*911)%2500)*time.Millisecond
+	if n%3 != 2 {
+		away = time.Second + time.Duration((number*59+n*433)%3000)*time.Millisecond
+	}
+	return life, away
+}
+
+// readStream reads the n-th stream to its end. It returns the id of its last event, and whether another one is to follow.
+func (l *httpLink) readStream(ctx context.Context, n int, before string) (last string, more bool) {
+	own, cut := context.WithCancel(ctx)
+	r := l.newRequest(own, http.MethodGet, nil)
+	if n%2 == 1 && before != "" {
+		r.Header.Set("Last-Event-ID", before)
+	}
+	res, err := l.session.agent.fleet.client.RoundTrip(r)
+	if err != nil || res.StatusCode != http.StatusOK {
+		cut()
+		return "", false
+	}
+	if n > 0 {
+		l.session.agent.recordEvent(history.Event{Kind: history.StreamBack, Epoch: l.session.epoch})
+	}
+	l.noteStream(true)
+	defer l.noteStream(false)
+	events := &eventReader{link: l, body: res.Body}
+	read := make(chan struct{})
+	l.session.agent.fleet.running.Go(func() {
+		defer close(read)
+		defer cut()
+		defer func() { _ = res.Body.Close() }()
+		events.readEvents()
+	})
+	life, away := l.streamTimes(n)
+	if life == 0 {
+		<-read
+		return "", false
+	}
+	select {
+	case <-time.After(life):
+	case <-read:
+		return "", false
+	}
+	if away == 0 {
+		return events.lastID(), true // the next one is opened beside this one, which the endpoint then ends
+	}
+	l.session.agent.recordEvent(history.Event{Kind: history.StreamCut, Epoch: l.session.epoch})
+	cut()
+	_ = res.Body.Close()
+	<-read
+	select {
+	case <-time.After(away):
+	case <-ctx.Done():
+	}
+	return events.lastID(), true
+}
