@@ -55,8 +55,8 @@ func (p *place) initializeTime(waited int) (whole, rest time.Duration) {
 	return time.Since(greeted), time.Since(begin)
 }
 
-// TestTheStartOfTheDaemonCounts has a server that never answers. An agent that has waited for its daemon already waits only a rest of
-// time for the server, one that has not waits 300 ms.
+// TestTheStartOfTheDaemonCounts has servers that never answer. An agent that comes with one and has waited for its daemon already waits only a rest
+// of time for it, one that has not waits 300 ms, and one that comes later does not wait.
 func TestTheStartOfTheDaemonCounts(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t, "")
@@ -64,21 +64,32 @@ func TestTheStartOfTheDaemonCounts(t *testing.T) {
 	if err := os.WriteFile(script, []byte("#!/bin/sh\nexec sleep 1000\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	p.userServers(`{"mcpServers": {"silent": {"command": "` + script + `", "timeout": 600000}}}`)
+	silent := `{"mcpServers": {"silent": {"command": "` + script + `", "connectTimeout": "10m"}}}`
+	first, waiting := p.inProject("first", silent), []*place{}
+	for i := range 5 {
+		waiting = append(waiting, p.inProject(fmt.Sprint("waiting", i), silent))
+	}
 	a := p.agent()
-	if took, _ := p.initializeTime(0); took < 300*time.Millisecond {
+	if took, _ := first.initializeTime(0); took < 300*time.Millisecond {
 		t.Errorf("an agent that has not waited got its answer after %s", took)
 	}
-	least := patience
-	for range 20 { // a busy machine delays some
-		_, rest := p.initializeTime(10_000)
-		if least = min(least, rest); least < 250*time.Millisecond {
-			break
+	// A busy machine delays some.
+	shortest := func(at func(i int) *place, waited int) (least time.Duration) {
+		least = patience
+		for i := 0; i < len(waiting) && least >= 250*time.Millisecond; i++ {
+			_, rest := at(i).initializeTime(waited)
+			least = min(least, rest)
 		}
+		return least
 	}
-	if least >= 250*time.Millisecond {
+	if least := shortest(func(i int) *place { return waiting[i] }, 10_000); least >= 250*time.Millisecond {
 		t.Errorf("an agent that had waited for 10 s waited for %s more", least)
 	}
+	b := first.agent()
+	if least := shortest(func(int) *place { return first }, 0); least >= 250*time.Millisecond {
+		t.Errorf("an agent that came long after a silent server waited for it for %s", least)
+	}
+	b.ends()
 	a.ends()
 	if out, err := p.command("down").CombinedOutput(); err != nil {
 		t.Errorf("down: %v: %s", err, out)

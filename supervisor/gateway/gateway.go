@@ -137,7 +137,8 @@ func (g *Gateway) Ready() bool {
 
 const (
 	// startWait is how long an agent that comes while servers start waits for them: many agents list once. The wait begins when that of
-	// the agent does: see serve.Session.Began.
+	// the agent does, see serve.Session.Began, and ends when the newest server has had as long: one that is silent delays the agents
+	// that come with it, and none that come later.
 	startWait = 300 * time.Millisecond
 	// leastStartWait is what an agent waits at least, also if starting the daemon took all of startWait. A program of this machine has
 	// started and listed its tools in that time, a person does not notice it, and an agent that lists once keeps an empty list for good.
@@ -147,20 +148,27 @@ const (
 	aroundWait = 30 * time.Millisecond
 )
 
-// firstListWait returns how long an agent waits now that began to wait at some time; zero if that is not known.
-func firstListWait(began, now time.Time) time.Duration {
-	if began.IsZero() {
-		return startWait
+// firstListWait returns how long an agent waits now that began to wait at some time, zero if that is not known, for servers of which the
+// newest began its first attempt at newest.
+func firstListWait(began, newest, now time.Time) time.Duration {
+	wait := startWait
+	if !began.IsZero() {
+		wait = min(max(startWait-aroundWait-now.Sub(began), leastStartWait), startWait)
 	}
-	return min(max(startWait-aroundWait-now.Sub(began), leastStartWait), startWait)
+	return min(wait, startWait-now.Sub(newest))
 }
 
 // awaitFirstList waits for servers that start, unless their tools are remembered. What is not there by then comes with a notice.
 func (g *Gateway) awaitFirstList(ctx context.Context, began time.Time) {
-	if g.Ready() || g.knowsAll() {
+	newest := g.newestUnknown()
+	if newest.IsZero() {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, firstListWait(began, time.Now()))
+	wait := firstListWait(began, newest, time.Now())
+	if wait <= 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	_ = g.all.Settled(ctx) // its error is that the time has passed
 }

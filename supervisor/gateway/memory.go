@@ -79,18 +79,21 @@ func (g *Gateway) forgetTools(ctx context.Context, late bool) {
 	g.memory.CompareAndSwap(old, now) // another call has seen a later state
 }
 
-// knowsAll reports whether every server in its first attempt is remembered, so that an agent need not wait for any.
-func (g *Gateway) knowsAll() bool {
+// newestUnknown returns when the newest first attempt of a server began whose tools are not remembered; zero if there is none.
+func (g *Gateway) newestUnknown() (newest time.Time) {
 	m := g.memory.Load()
-	if m == nil {
-		return false
-	}
 	for _, s := range g.all.Status() {
-		if isFirstAttempt(&s) && m.entries[s.Name] == nil {
-			return false
+		if !isFirstAttempt(&s) || m != nil && m.entries[s.Name] != nil {
+			continue
+		}
+		if s.Since.IsZero() { // it is just being made
+			return time.Now()
+		}
+		if s.Since.After(newest) {
+			newest = s.Since
 		}
 	}
-	return true
+	return newest
 }
 
 // isFirstAttempt reports whether a server has neither connected nor failed yet.
