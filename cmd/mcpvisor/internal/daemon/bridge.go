@@ -37,7 +37,7 @@ func (d *daemon) serveBridge(ctx context.Context, b *bridgeConn, examine func(co
 	}
 	began := beganWaiting(h, time.Now())
 	// A bridge of a newer program does not talk to an older daemon: that one ends, and the bridge starts its own.
-	if h.Action == client.ActionEnd || h.Built > d.built && d.built != 0 {
+	if h.Action == client.ActionEnd || d.own.givesWayTo(h) {
 		_ = client.WriteLine(b.Conn, client.Welcome{Protocol: client.Protocol, PID: os.Getpid(), Draining: true})
 		if h.Action == client.ActionEnd {
 			_ = b.SetDeadline(time.Time{})

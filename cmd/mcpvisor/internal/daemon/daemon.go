@@ -10,6 +10,7 @@
 //
 //	daemon.go  the command: accepts bridges, ends when nobody needs it
 //	bridge.go  what one bridge is served, from its greeting to its end; bridge_conn.go its connection
+//	succession.go  for which bridges the daemon gives way
 //	host.go    what serves the agents of one directory: its parts, their gateway and control socket
 //	part.go    one manager: of a project, or of the user's servers, which all projects share
 //	variables.go  which variables of an agent are asked for, and who has which
@@ -84,7 +85,8 @@ type daemon struct {
 	options  *cli.Options
 	listener *control.DaemonListener
 	idle     time.Duration
-	built    int64
+	// own is the program of this process.
+	own program
 	// limits bound what all managers start and hold, and guard ends their processes if this one is killed; nil if it could not be started.
 	limits *supervisor.SharedLimits
 	guard  *stdio.Guardian
@@ -126,7 +128,7 @@ func runDaemon(ctx context.Context, o *cli.Options, idle time.Duration) error {
 	defer end(nil)
 	// A terminal that is closed ends its programs by this signal; the daemon is nobody's.
 	signal.Ignore(syscall.SIGHUP)
-	d := &daemon{options: o, listener: listener, idle: idle, built: client.BuiltTime(), end: end, bridges: map[*bridgeConn]bool{},
+	d := &daemon{options: o, listener: listener, idle: idle, own: ownProgram(), end: end, bridges: map[*bridgeConn]bool{},
 		hosts: map[string]*host{}, parts: map[string]*part{}, limits: supervisor.NewSharedLimits(restart.Limits{}, 0)}
 	if d.guard, err = guardian.Start(); err != nil {
 		d.guard = nil

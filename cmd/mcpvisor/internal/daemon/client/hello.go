@@ -59,11 +59,11 @@ const (
 
 // Hello is the first line of a bridge.
 type Hello struct {
-	Protocol int    `json:"protocol"`
-	Version  string `json:"version"`
-	// Built is the time of the program's file, in nanoseconds: a daemon of an older file gives way to a bridge of a newer one.
-	Built  int64  `json:"built"`
-	Action string `json:"action,omitempty"`
+	Protocol int `json:"protocol"`
+	// Version and Built, the time of the program's file in nanoseconds, decide whether the daemon gives way to a bridge of a newer program.
+	Version string `json:"version"`
+	Built   int64  `json:"built"`
+	Action  string `json:"action,omitempty"`
 	// Dir is the directory in which the agent works.
 	Dir string `json:"dir,omitempty"`
 	// View is the view of the configuration that the agent gets; empty means everything. A daemon confirms it in its last Welcome, because
@@ -148,7 +148,12 @@ func BuiltTime() int64 {
 	if err != nil {
 		return 0
 	}
-	info, err := os.Stat(self)
+	return FileTime(self)
+}
+
+// FileTime returns the time of a program's file; 0 if it is not there.
+func FileTime(file string) int64 {
+	info, err := os.Stat(file)
 	if err != nil {
 		return 0
 	}
