@@ -46,11 +46,14 @@ type handler struct {
 	onRefused func(server, text string)
 	questions openQuestions // of all callers of this socket
 	ending    atomic.Bool   // after Quiesce: new requests are refused
+	active    atomic.Int64  // requests that are being answered
 }
 
 // ServeHTTP authorizes the peer, reads its command and sends the answer. The order matters: a panic of the authorization is
 // answered as well, and a peer without the right learns nothing else.
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h.active.Add(1)
+	defer h.active.Add(-1)
 	x := &exchange{backend: h.backend, questions: &h.questions, request: r.Context(), w: w}
 	defer func() { // the outcome is unknown: the call may have run
 		if p := recover(); p != nil {

@@ -137,6 +137,12 @@ func listenUnix(path string) (net.Listener, error) {
 // gets the status of a manager that is losing its servers.
 func (s *Server) Quiesce() { s.handler.ending.Store(true) }
 
+// Restore opens the socket anew if its file has gone, which otherwise happens some seconds later.
+func (s *Server) Restore() error { return s.socket.restore() }
+
+// IsBusy reports whether a request is being answered.
+func (s *Server) IsBusy() bool { return s.handler.active.Load() > 0 }
+
 // Close closes the socket: it accepts nothing more, lets requests that are being answered finish for at most a
 // second, and releases the location. The owner closes the manager first: its calls then have their outcome, and their
 // callers can still get it. It is idempotent.

@@ -11,7 +11,8 @@
 //	daemon.go  the command: accepts bridges, ends when nobody needs it
 //	bridge.go  what one bridge is served, from its greeting to its end; bridge_conn.go its connection
 //	succession.go  for which bridges the daemon gives way
-//	host.go    what serves the agents of one directory: its parts, their gateway and control socket
+//	host.go    what serves the agents of one directory: its parts, their gateway
+//	control.go  the control socket and the journal of a host
 //	part.go    one manager: of a project, or of the user's servers, which all projects share
 //	variables.go  which variables of an agent are asked for, and who has which
 //	hello.go   what bridge and daemon say to each other before the messages
@@ -110,8 +111,9 @@ type daemon struct {
 	ending, replaced bool
 	// awaiting holds the connections of those who wait for the end of the process.
 	awaiting []net.Conn
-	// running counts the goroutines of connections.
-	running sync.WaitGroup
+	// running counts the goroutines of connections, closing the hosts that were taken out of hosts and whose servers are ending. It grows with mu
+	// held and before the daemon is ending, or by a goroutine of running.
+	running, closing sync.WaitGroup
 }
 
 // runDaemon is the daemon from its first connection to the end of its servers.
@@ -150,6 +152,7 @@ func runDaemon(ctx context.Context, o *cli.Options, idle time.Duration) error {
 	stop()
 	d.running.Wait()
 	d.closeHosts()
+	d.closing.Wait()
 	// Otherwise the guardian has work to do, and does it when this process is gone.
 	if d.guard != nil && !d.leftBehind.Load() {
 		d.guard.Close()
@@ -157,18 +160,26 @@ func runDaemon(ctx context.Context, o *cli.Options, idle time.Duration) error {
 	return nil
 }
 
-// endUnused ends the daemon some time after its last bridge, unless it holds servers without one.
+// endUnused ends the daemon some time after its last bridge, unless it holds servers without one. Just while a command uses the servers of a
+// project it waits as long again.
 func (d *daemon) endUnused() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if len(d.bridges) > 0 {
+		return
+	}
+	busy := false
 	for _, h := range d.hosts {
 		if h.held {
 			return
 		}
+		busy = busy || h.isUsed()
 	}
-	if len(d.bridges) == 0 {
-		d.end(errUnused)
+	if busy {
+		d.unused.Reset(d.idle)
+		return
 	}
+	d.end(errUnused)
 }
 
 // watchSocket restores the socket when a cleaning of the runtime directory has removed it. If another daemon has begun meanwhile,

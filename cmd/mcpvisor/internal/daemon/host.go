@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -27,8 +26,7 @@ type host struct {
 	// parts have the servers: the project's own first, then those of the user's that are meant for this host alone, then the user's.
 	parts   []*part
 	gateway *gateway.Gateway
-	socket  *control.Server
-	journal *runningJournal
+	control projectControl
 
 	// users counts the bridges, and unused closes the host some time after the last one; the daemon's mu guards both.
 	users  int
@@ -56,11 +54,12 @@ func (d *daemon) useHost(found discover.Configuration, want wanted, a asking, ho
 		h = &host{key: key, dir: found.ProjectDir, parts: parts}
 		// Servers with other values of variables that nobody uses any more would only keep the control socket.
 		for other, old := range d.hosts {
-			if old.users == 0 && !old.held && old.dir == h.dir {
+			if old.dir == h.dir && !old.isUsed() {
 				replaced = append(replaced, old)
 				delete(d.hosts, other)
 			}
 		}
+		d.closing.Add(len(replaced))
 		d.hosts[key] = h
 	}
 	if h.unused != nil {
@@ -73,13 +72,19 @@ func (d *daemon) useHost(found discover.Configuration, want wanted, a asking, ho
 		d.leaveParts(parts)
 	}
 	for _, old := range replaced {
-		old.close(d)
+		old.control.close(d)
+		go func() { // it ends within closeTime: servers that are slow to end must not delay the agent that has come
+			defer d.closing.Done()
+			defer d.recoverPanic()
+			old.close(d)
+		}()
 	}
 	h.once.Do(func() { h.err = h.start(d) })
 	if h.err != nil {
 		d.releaseHost(h)
 		return nil, nil, h.err
 	}
+	h.control.open(d) // another process, or another host, may have had the socket at its start
 	notes := project.UnreadableFiles(found)
 	for _, name := range discover.AwaitingApproval(h.parts[0].setup.Set) {
 		notes = append(notes, fmt.Sprintf("the server %q waits for your approval and is not started: mcpvisor --dir %s approve %s",
@@ -145,16 +150,32 @@ func (d *daemon) releaseHost(h *host) {
 	}
 	h.unused = time.AfterFunc(d.idle, func() {
 		defer d.recoverPanic()
-		d.mu.Lock()
-		if h.users > 0 || h.held || d.ending || d.hosts[h.key] != h {
-			d.mu.Unlock()
-			return
+		if d.forgetUnused(h) {
+			defer d.closing.Done()
+			h.close(d)
 		}
-		delete(d.hosts, h.key)
-		d.mu.Unlock()
-		h.close(d)
 	})
 }
+
+// forgetUnused takes a host out of the daemon for which nobody has come since its timer was set. The caller closes it, and calls
+// d.closing.Done. A host whose control socket is just being used gets its time again.
+func (d *daemon) forgetUnused(h *host) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if h.users > 0 || h.held || d.ending || d.hosts[h.key] != h {
+		return false
+	}
+	if h.isUsed() {
+		h.unused.Reset(d.idle)
+		return false
+	}
+	delete(d.hosts, h.key)
+	d.closing.Add(1)
+	return true
+}
+
+// isUsed reports whether the servers have a bridge, are held, or answer a command. The caller holds the daemon's mu.
+func (h *host) isUsed() bool { return h.users > 0 || h.held || h.control.isBusy() }
 
 // closeHosts ends all servers, at the end of the daemon.
 func (d *daemon) closeHosts() {
@@ -192,9 +213,7 @@ func (h *host) start(d *daemon) error {
 		MaySignIn: func(string) bool { return true }}
 	h.gateway = gateway.New(cfg)
 	h.parts[0].views.addGateway(h.gateway)
-	if err := h.openControl(own, shared); err != nil {
-		d.reportFailure(err)
-	}
+	h.control.begin(h.dir, own, control.LocalConfig{Project: h.dir, Shared: shared})
 	return nil
 }
 
@@ -209,38 +228,29 @@ func (h *host) namePrefix() gateway.Prefix {
 	return ""
 }
 
-// openControl opens the control socket of the project and begins its journal.
-func (h *host) openControl(own *supervisor.Manager, shared []*supervisor.Manager) error {
-	location, err := control.LocationOf(h.dir)
-	if err != nil {
-		return err
-	}
-	local := control.LocalConfig{Project: h.dir, Shared: shared}
-	if h.socket, err = control.Serve(location, control.Local(own, local)); err != nil {
-		h.socket = nil
-		return err
-	}
-	h.journal, err = startJournal(location.Journal, own, local)
-	return err
-}
-
 // close ends the host, and the servers that no other one uses. The journal ends before the manager, with the servers as they were.
 func (h *host) close(d *daemon) {
-	if h.socket != nil {
-		h.socket.Quiesce()
-	}
-	h.journal.stopWriting()
+	h.control.announceEnd()
 	if h.gateway != nil {
 		h.parts[0].views.removeGateway(h.gateway)
 		h.gateway.Close()
 	}
 	d.leaveParts(h.parts)
-	var errs []error
-	if h.socket != nil {
-		errs = append(errs, h.socket.Close())
+	h.control.close(d)
+	d.passControl(h.dir)
+}
+
+// passControl gives the control socket of a directory, which a host has left, to another host of the directory.
+func (d *daemon) passControl(dir string) {
+	d.mu.Lock()
+	var others []*host
+	for _, h := range d.hosts {
+		if h.dir == dir {
+			others = append(others, h)
+		}
 	}
-	errs = append(errs, h.journal.closeFile())
-	if err := errors.Join(errs...); err != nil {
-		d.reportFailure(err)
+	d.mu.Unlock()
+	for _, h := range others {
+		h.control.open(d)
 	}
 }

@@ -1,0 +1,103 @@
+package daemon
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+
+	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/supervisor/control"
+)
+
+// projectControl is how the other commands find the servers of a host: the control socket of its directory, and the journal. Of two hosts of
+// one directory, whose servers have other values of variables, one has them, and at its end the other takes them.
+type projectControl struct {
+	// mu is held while the socket is opened or closed.
+	mu    sync.Mutex
+	dir   string
+	own   *supervisor.Manager
+	local control.LocalConfig
+	// ready says that the servers are there, ended that they are not any more.
+	ready, ended bool
+	// socket is changed with mu held; nil without one.
+	socket  atomic.Pointer[control.Server]
+	journal *runningJournal
+}
+
+// begin says whose servers are to be found.
+func (c *projectControl) begin(dir string, own *supervisor.Manager, local control.LocalConfig) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.dir, c.own, c.local, c.ready = dir, own, local, true
+}
+
+// open opens the socket and begins the journal, unless that was done; a socket whose file has gone it opens anew. Without them, because another process has them, the host goes on: only
+// the other commands do not find it.
+func (c *projectControl) open(d *daemon) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.ready || c.ended {
+		return
+	}
+	if socket := c.socket.Load(); socket != nil {
+		if err := socket.Restore(); err != nil {
+			d.reportFailure(err)
+		}
+		return
+	}
+	location, err := control.LocationOf(c.dir)
+	if err == nil {
+		var socket *control.Server
+		if socket, err = control.Serve(location, control.Local(c.own, c.local)); err == nil {
+			c.socket.Store(socket)
+			c.journal, err = startJournal(location.Journal, c.own, c.local)
+		}
+	}
+	if err != nil && (!errors.Is(err, control.ErrRunning) || !d.hasOtherHost(c)) {
+		d.reportFailure(err)
+	}
+}
+
+// isBusy reports whether a command is being answered.
+func (c *projectControl) isBusy() bool {
+	socket := c.socket.Load()
+	return socket != nil && socket.IsBusy()
+}
+
+// announceEnd is called before the servers end: the journal ends with what they were.
+func (c *projectControl) announceEnd() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ended = true
+	if socket := c.socket.Load(); socket != nil {
+		socket.Quiesce()
+		c.journal.stopWriting()
+	}
+}
+
+// close gives the socket up. It may be called more than once.
+func (c *projectControl) close(d *daemon) {
+	c.announceEnd()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	socket := c.socket.Load()
+	if socket == nil {
+		return
+	}
+	err := errors.Join(socket.Close(), c.journal.closeFile())
+	if c.socket.Store(nil); err != nil {
+		d.reportFailure(err)
+	}
+}
+
+// hasOtherHost reports whether the directory of a control socket has another host.
+func (d *daemon) hasOtherHost(c *projectControl) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, h := range d.hosts {
+		if &h.control != c && h.dir == c.dir {
+			return true
+		}
+	}
+	return false
+}
