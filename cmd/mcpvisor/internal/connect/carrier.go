@@ -36,6 +36,9 @@ type carrier struct {
 	dialing      bool
 	delay, retry time.Duration
 	began        time.Time
+	// linked is when the present daemon was found, and lost the time before the next one if it ends soon after that.
+	linked time.Time
+	lost   time.Duration
 	// chosen gets the directory of the roots, and choosing says that it is looked for; unchosen are the roots that came meanwhile.
 	chosen   chan string
 	choosing bool
@@ -234,7 +237,7 @@ func (c *carrier) takeDialed(ctx context.Context, d dialed) (out lines) {
 		c.warnOnce(d.err.Error())
 		return c.bridge.refuseWaiting(messages.Line(d.err.Error(), 400))
 	}
-	c.retry, c.lastReason = firstRetry, ""
+	c.retry, c.lastReason, c.linked = firstRetry, "", time.Now()
 	for _, note := range d.notes {
 		c.warn(note)
 	}
@@ -253,12 +256,23 @@ func (c *carrier) receiveLine(line []byte, ok bool) lines {
 	case !ok:
 		c.link.close()
 		c.link = nil
-		c.began, c.delay = time.Now(), 0
+		c.began = time.Now()
+		c.delayNext()
 		return c.bridge.loseDaemon()
 	case isDrainLine(line):
 		return c.bridge.stopSending([]byte(client.DrainedLine))
 	}
 	return c.bridge.fromDaemon(line)
+}
+
+// delayNext sets the time before the next daemon. One that has lasted is followed at once. Daemons that end as soon as they are found, because
+// something ends each of them, are started at growing intervals.
+func (c *carrier) delayNext() {
+	if c.began.Sub(c.linked) >= lastRetry {
+		c.lost = 0
+	}
+	c.delay = c.lost
+	c.lost = min(max(2*c.lost, firstRetry), lastRetry)
 }
 
 // receiveFormer takes a line of the former connection, or its end.

@@ -31,6 +31,9 @@ type stage struct {
 	refused map[string]bool
 	warned  []string
 	ended   chan error
+	// daemon is the far side of the newest connection, and fleeting says that the next ones end as soon as they are found.
+	daemon   half
+	fleeting bool
 }
 
 // begin starts a carrier in a bubble, in a directory, and shakes hands for an agent with roots.
@@ -46,6 +49,10 @@ func begin(t *testing.T, dir string) *stage {
 			return nil, nil, nil, errors.New("no daemon for you")
 		}
 		near, far := halves()
+		if s.daemon = far; s.fleeting {
+			_ = far.Close()
+			return near, bufio.NewReader(near), nil, nil
+		}
 		go answerAll(far, filepath.Base(dir))
 		return near, bufio.NewReader(near), nil, nil
 	}
@@ -313,6 +320,40 @@ func TestRootsThatNeverCome(t *testing.T) {
 		s.says(`{"jsonrpc":"2.0","id":"mcpvisor-connect-roots-1","result":{"roots":[` + string(bytes.Repeat([]byte("["), 8<<20)))
 		if got := s.where(); got != "home" {
 			t.Errorf("after half an answer it is in %q", got)
+		}
+		s.ends()
+	})
+}
+
+// TestDaemonsThatEndAtOnceAreNoStorm: what ends each daemon as soon as it is found is not met with one daemon after the other without pause. One
+// that has lasted is followed at once.
+func TestDaemonsThatEndAtOnceAreNoStorm(t *testing.T) {
+	root := directories(t, "home")
+	synctest.Test(t, func(t *testing.T) {
+		s := begin(t, filepath.Join(root, "home"))
+		lose := func() (dialed int) {
+			time.Sleep(time.Minute)
+			before := len(s.dialed)
+			_ = s.daemon.Close()
+			time.Sleep(time.Millisecond)
+			return len(s.dialed) - before
+		}
+		s.fleeting = true
+		if n := lose(); n != 1 {
+			t.Errorf("%d daemons were looked for at once", n)
+		}
+		before := len(s.dialed)
+		time.Sleep(20 * time.Second)
+		if n := len(s.dialed) - before; n < 10 || n > 16 { // 50, 100 … 1600 ms, and then each 2 s
+			t.Errorf("%d daemons in 20 s", n)
+		}
+		s.fleeting = false
+		time.Sleep(lastRetry)
+		if got := s.where(); got != "home" {
+			t.Errorf("with a daemon that lasts it is in %q", got)
+		}
+		if n := lose(); n != 1 || s.where() != "home" {
+			t.Errorf("a daemon that has lasted is followed by %d", n)
 		}
 		s.ends()
 	})

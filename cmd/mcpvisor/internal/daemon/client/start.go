@@ -23,6 +23,12 @@ import (
 // startTime bounds the wait for a daemon that has just been started, and for one that is ending.
 const startTime = 15 * time.Second
 
+// firstPause and lastPause bound the time between two greetings of daemons that end while they are greeted.
+const (
+	firstPause = 20 * time.Millisecond
+	lastPause  = time.Second
+)
+
 // Command is the hidden command by which this program becomes the daemon.
 const Command = "__daemon"
 
@@ -78,7 +84,7 @@ func (d *dialer) dial(ctx context.Context) (conn net.Conn, r *bufio.Reader, note
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
-	for {
+	for pause := firstPause; ; pause = min(2*pause, lastPause) {
 		conn, err = control.DialDaemon(ctx, location)
 		if d.mayStart && errors.Is(err, control.ErrNotRunning) {
 			conn, d.started, err = startDaemon(ctx, location)
@@ -99,8 +105,8 @@ func (d *dialer) dial(ctx context.Context) (conn net.Conn, r *bufio.Reader, note
 		case ctx.Err() != nil:
 			return nil, nil, nil, silentError(location, ctx.Err())
 		}
-		// It is ending, or has ended in this moment: the next one is found or started.
-		if err := sleepFor(ctx, 20*time.Millisecond); err != nil {
+		// It is ending, or has ended in this moment: the next one is found or started. If that one ends in the same moment, too, the pauses grow.
+		if err := sleepFor(ctx, pause); err != nil {
 			return nil, nil, nil, err
 		}
 	}
@@ -163,10 +169,7 @@ func spawn(location control.DaemonLocation) (ended <-chan error, err error) {
 			return nil, err
 		}
 	}
-	if err := os.MkdirAll(filepath.Dir(location.Log), 0o700); err != nil {
-		return nil, err
-	}
-	log, err := os.OpenFile(location.Log, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	log, err := openLog(location.Log)
 	if err != nil {
 		return nil, err
 	}
@@ -185,6 +188,16 @@ func spawn(location control.DaemonLocation) (ended <-chan error, err error) {
 	done := make(chan error, 1) // the daemon outlives the caller, who may not wait
 	go func() { done <- cmd.Wait() }()
 	return done, nil
+}
+
+// openLog opens the log of a new daemon, which begins empty. A disk that takes no file is no reason to be without servers.
+func openLog(path string) (*os.File, error) {
+	if os.MkdirAll(filepath.Dir(path), 0o700) == nil {
+		if log, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600); err == nil {
+			return log, nil
+		}
+	}
+	return os.OpenFile(os.DevNull, os.O_WRONLY, 0)
 }
 
 // kept lists the variables that a daemon gets from the one who starts it: what programs need to run at all, and what leads to the
