@@ -167,6 +167,9 @@ func (c *Calls) notConnectedError(server, tool string, cause error) *messages.Er
 		e.Retry = messages.RetryNever
 		if s.Cause != nil {
 			e.Challenge = s.Cause.Challenge
+			if e.Challenge == nil && v.Spec.Auth != nil && v.Spec.Auth.Command != "" { // the server was not asked: the command gave nothing
+				e.Text, e.Fix = "it needs credentials: "+s.Cause.Text, "then reconnect it"
+			}
 		}
 	case messages.Failed:
 		e.Text, e.Retry = "it is not connected ("+v.Reason()+")", cmp.Or(s.Retry, messages.RetryAt)

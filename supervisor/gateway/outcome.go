@@ -60,7 +60,11 @@ func errorOf(err error) *messages.Error {
 // textFor says what happened, whether calling again is safe, and when it can succeed.
 func textFor(e *messages.Error) string {
 	text := e.Error()
-	if e.Class == messages.ClassUnauthorized && e.Server != "" && !strings.Contains(text, "mcpvisor login") {
+	switch {
+	case e.Class != messages.ClassUnauthorized || e.Server == "" || strings.Contains(text, "mcpvisor login"):
+	case e.Fix == "then reconnect it":
+		text += ": mcpvisor reconnect " + messages.Line(e.Server, 100)
+	default:
 		text += "; a person must sign in: mcpvisor login " + messages.Line(e.Server, 100)
 	}
 	switch e.Outcome {

@@ -15,9 +15,9 @@ import (
 const commandLimit = 10 * time.Second
 
 // terminalFix is for a command that asks for something, such as gpg and pass: it cannot where there is no terminal, as in the daemon of
-// mcpvisor connect. gpg-agent keeps a passphrase that was typed elsewhere. The words of the command may hold secrets, so that the place
-// where they stand is named.
-const terminalFix = "run it once in a terminal, where it can ask for a passphrase (mcpvisor get SERVER names the file it stands in); then: mcpvisor reconnect SERVER"
+// mcpvisor connect. gpg-agent keeps a passphrase that was typed elsewhere. The words of the command may hold secrets, so that they are not
+// repeated.
+const terminalFix = "run it once in a terminal, where it can ask for a passphrase"
 
 // ShellCommand returns the configuration that runs a command line in the system's shell: /bin/sh -c, on Windows cmd /C.
 func ShellCommand(line string) stdio.Config {

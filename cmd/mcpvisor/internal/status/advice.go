@@ -66,6 +66,9 @@ func statusFix(st messages.Status) string {
 		if st.Config == nil || st.Config.AuthKind() == messages.AuthOAuth {
 			return "sign in with: mcpvisor login " + name
 		}
+		if st.Config.Auth != nil && st.Config.Auth.Command != "" {
+			return "run the command of its credentials once in a terminal, where it can ask (mcpvisor get " + name + " names the file it stands in), then run: mcpvisor reconnect " + name
+		}
 		return "put a valid token into its headers or auth, then run: mcpvisor reconnect " + name
 	case messages.Failed:
 	}
