@@ -408,7 +408,7 @@ func TestUpWithoutATerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.userServers(goodServer)
-	if out, err := p.command("up", "--detach", "--json").CombinedOutput(); exitCode(err) != 2 || !strings.Contains(string(out), "no other flag") {
+	if out, err := p.command("up", "--detach", "--json").CombinedOutput(); exitCode(err) != 2 || !strings.Contains(string(out), "--json does not reach it") {
 		t.Errorf("with a flag: %v: %s", err, out)
 	}
 	for range 2 {

@@ -106,13 +106,16 @@ func (c *Client) otherProtocolError(ctx context.Context) error {
 		return &messages.Error{Op: "control", Class: messages.ClassUnsupported, Err: errOtherProtocol,
 			Text: "what answers on the control socket of this project is no mcpvisor that this one understands", Fix: "end it, and start mcpvisor up again"}
 	}
-	fix := fmt.Sprintf("end process %d, and start mcpvisor up again with this version", g.PID)
+	keeper, fix := "running mcpvisor up", fmt.Sprintf("end process %d, and start mcpvisor up again with this version", g.PID)
+	if IsDaemon(g.PID) {
+		keeper, fix = "daemon", "end it with mcpvisor down: agents then start one of this version"
+	}
 	if g.Protocol > Protocol {
 		fix = "use the newer mcpvisor for this command too"
 	}
 	return &messages.Error{Op: "control", Class: messages.ClassUnsupported, Err: errOtherProtocol, Fix: fix,
-		Text: fmt.Sprintf("this mcpvisor speaks control protocol %d, and the running mcpvisor up (process %d, version %s) %d",
-			Protocol, g.PID, messages.Line(g.Version, 40), g.Protocol)}
+		Text: fmt.Sprintf("this mcpvisor speaks control protocol %d, and the %s (process %d, version %s) %d",
+			Protocol, keeper, g.PID, messages.Line(g.Version, 40), g.Protocol)}
 }
 
 // fetchGreeting fetches the greeting of a process of whatever version.

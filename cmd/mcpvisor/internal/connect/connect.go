@@ -109,9 +109,10 @@ Exit codes: 0 it has ended, or there was none · 1 it has not ended in time.`,
 
 // runConnect carries messages between standard input and output and the daemon until the agent goes.
 func runConnect(ctx context.Context, o *cli.Options, given, view string) error {
-	// The daemon reads the files of the project by itself, and approvals with them: a file that one agent names is not all agents'.
-	if len(o.Configs) > 0 {
-		return exit.With(exit.Usage, "connect takes no --config: put the servers into a file of the project or of yours, or use mcpvisor serve --stdio")
+	// The daemon reads the files of the project by itself, and approvals with them: what one agent says is not all agents'.
+	if flag := o.ApartFlag(); flag != "" {
+		return exit.With(exit.Usage, "connect takes no "+flag+": the daemon keeps the servers as the files of the project and yours say; "+
+			"use mcpvisor serve --stdio for an agent with servers of its own")
 	}
 	dir, err := filepath.Abs(given)
 	if err != nil {

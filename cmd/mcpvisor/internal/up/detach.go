@@ -21,8 +21,15 @@ import (
 // detachUp makes the daemon keep the servers of the project, after the questions that a run at a terminal asks, too. It returns when
 // they are being connected.
 func detachUp(o *cli.Options, cmd *cobra.Command, f upFlags) error {
-	if f.demo || f.json || f.callersAnswer || f.noWatch || f.duration != 0 || len(o.Configs)+len(o.Servers) > 0 || o.Approve || o.InheritEnv {
-		return exit.UsageError(cmd, "--detach: the daemon reads the configuration where it is found; no other flag of this run reaches it")
+	flag := runsApart(o, f)
+	switch {
+	case f.json:
+		flag = "--json"
+	case f.duration != 0:
+		flag = "--duration"
+	}
+	if flag != "" {
+		return exit.UsageError(cmd, "--detach: the daemon reads the configuration where it is found, and %s does not reach it", flag)
 	}
 	s, err := project.LoadSetup(o)
 	if err != nil {
