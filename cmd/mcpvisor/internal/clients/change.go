@@ -27,6 +27,8 @@ import (
 type changeFlags struct {
 	file        string
 	dryRun, yes bool
+	// project and view choose what the agent gets; connect alone has them.
+	project, view string
 }
 
 // addTo adds the flags to a command.
@@ -100,8 +102,8 @@ func editError(file string, err error) error {
 	return refusedError(file, err.Error())
 }
 
-// finishChange shows a change, asks about it and writes it. store is called directly before the file is written.
-func (c *fileChange) finishChange(ctx context.Context, o *cli.Options, f changeFlags, store func() error) error {
+// finishChange shows a change, asks about it and writes it. store is called directly before the file is written, and restore if that failed.
+func (c *fileChange) finishChange(ctx context.Context, o *cli.Options, f changeFlags, store, restore func() error) error {
 	if !o.JSON && (f.dryRun || f.yes) {
 		c.printDifference(o.Out)
 	}
@@ -134,6 +136,7 @@ func (c *fileChange) finishChange(ctx context.Context, o *cli.Options, f changeF
 		return err
 	}
 	if err := c.writeFile(); err != nil {
+		_ = restore() // the error of the file says more
 		return err
 	}
 	c.changed = true

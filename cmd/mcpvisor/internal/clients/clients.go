@@ -51,7 +51,12 @@ An agent that is connected has one entry, "mcpvisor connect", and all servers of
 		Example: `  mcpvisor clients
   mcpvisor clients connect cursor
   mcpvisor clients disconnect cursor`,
-		Args: cli.NoArgs,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return cli.UnknownCommand(cmd, args[0])
+			}
+			return nil
+		},
 		RunE: func(*cobra.Command, []string) error { return listClients(o) },
 	}
 	o.AddJSONFlag(cmd, "print a JSON array, one object for each file")

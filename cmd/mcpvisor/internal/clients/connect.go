@@ -43,11 +43,15 @@ PROGRAM, and remove them there.
 
 Exit codes: 0 connected, or it was already · 1 the file changed meanwhile · 2 nothing was changed.`,
 		Example: `  mcpvisor clients connect claude-code
+  mcpvisor clients connect claude-desktop --project ~/src/website
   mcpvisor clients connect codex --dry-run`,
 		Args: oneProgram,
 		RunE: func(cmd *cobra.Command, args []string) error { return connectClient(o, cmd, args[0], f) },
 	}
 	f.addTo(o, cmd)
+	cmd.Flags().StringVar(&f.project, "project", "", "give it the servers of the project in this `directory`, wherever it works: for agents without folders")
+	_ = cmd.MarkFlagDirname("project") // this flag exists
+	cmd.Flags().StringVar(&f.view, "view", "", "give it this `view` of the configuration, and not everything")
 	return cmd
 }
 
@@ -74,12 +78,16 @@ func connectClient(o *cli.Options, cmd *cobra.Command, word string, f changeFlag
 		return err
 	}
 	env := placeVariables(m)
+	args, chosen, err := f.connectArgs()
+	if err != nil {
+		return err
+	}
 	c := &fileChange{program: program, file: filepath.FromSlash(place.Path), entry: entryName, before: old.Text}
 	stored, err := readStore()
 	if err != nil {
 		return err
 	}
-	if name := connectedAs(old, command, env); name != "" {
+	if name := connectedAs(old, command, args, chosen, env); name != "" {
 		if o.JSON {
 			c.entry, c.after = name, c.before
 			return terminal.PrintJSON(o.Out, c.report())
@@ -91,24 +99,26 @@ func connectClient(o *cli.Options, cmd *cobra.Command, word string, f changeFlag
 	if replaces && !startsMcpvisor(e.Spec) {
 		return refusedError(c.file, fmt.Sprintf("it has a server of the name %s already, in line %d; give that another name", entryName, e.Pos.Line))
 	}
-	entry := foreign.StdioEntryFor(program, config.File{Path: place.Path, Data: old.Text}, entryName, command, []string{"connect"}, env)
+	entry := foreign.StdioEntryFor(program, config.File{Path: place.Path, Data: old.Text}, entryName, command, args, env)
 	if c.after, err = putEntry(program, old.Text, entry); err != nil {
 		return editError(c.file, err)
 	}
-	if err := checkReadBack(place, c.after, command, env); err != nil {
+	if err := checkReadBack(place, c.after, command, args, env); err != nil {
 		return err
 	}
 	if replaces {
-		c.was, c.becomes = status.StartText(e.Spec), status.StartText(messages.Spec{Type: messages.Stdio, Command: command, Args: []string{"connect"}, Env: env})
+		c.was, c.becomes = status.StartText(e.Spec), status.StartText(messages.Spec{Type: messages.Stdio, Command: command, Args: args, Env: env})
 	}
 	change := storedChange{Program: program, Path: entry.Path, Created: old.Text == nil, Splice: spliceOf(old.Text, c.after)}
+	restore := func() error { return updateStore(c.file, nil) }
 	// An older entry of mcpvisor is replaced: what is given back later is the file before both.
 	if earlier, ok := stored.Files[c.file]; ok {
+		restore = func() error { return updateStore(c.file, &earlier) }
 		if first, ok := earlier.Splice.undo(old.Text); ok {
 			change.Created, change.Splice = earlier.Created, spliceOf(first, c.after)
 		}
 	}
-	err = c.finishChange(cmd.Context(), o, f, func() error { return updateStore(c.file, &change) })
+	err = c.finishChange(cmd.Context(), o, f, func() error { return updateStore(c.file, &change) }, restore)
 	if err != nil {
 		return err
 	}
@@ -136,11 +146,15 @@ func reportOthers(o *cli.Options, old discover.ForeignFile) {
 }
 
 // connectedAs returns the name of the entry that is this command already; empty if there is none. An entry of another mcpvisor
-// under the usual name is to be replaced, and so is one that leads to other places.
-func connectedAs(f discover.ForeignFile, command string, env map[string]string) string {
+// under the usual name is to be replaced, and so is one that leads to other places. chosen says that the words args are to be its, and
+// not any.
+func connectedAs(f discover.ForeignFile, command string, args []string, chosen bool, env map[string]string) string {
 	for _, name := range serverNames(f) {
 		spec := f.Servers[name].Spec
-		if startsMcpvisor(spec) && !spec.Disabled && (name != entryName || spec.Command == command && hasVariables(spec, env)) {
+		if !startsMcpvisor(spec) || spec.Disabled || chosen && !slices.Equal(spec.Args, args) {
+			continue
+		}
+		if name != entryName || spec.Command == command && !leadsElsewhere(spec, env) {
 			return name
 		}
 	}
@@ -170,10 +184,11 @@ func removeEntry(program foreign.Format, text []byte, path []string) ([]byte, er
 }
 
 // checkReadBack refuses a text in which the program's own reader does not find the entry as it was written.
-func checkReadBack(place foreign.Location, text []byte, command string, env map[string]string) error {
+func checkReadBack(place foreign.Location, text []byte, command string, args []string, env map[string]string) error {
 	p := foreign.Parse(config.File{Path: place.Path, Scope: messages.ScopeUser, Data: text}, foreign.Context{Format: place.Format})
 	switch e, ok := p.Servers[entryName]; {
-	case !ok || e.Spec.Command != command && !strings.Contains(command, "$"):
+	case !ok || e.Spec.Command != command && !strings.Contains(command, "$"),
+		!slices.Equal(e.Spec.Args, args) && !strings.Contains(strings.Join(args, ""), "$"):
 		return refusedError(filepath.FromSlash(place.Path), "the entry would not be read; change it by hand")
 	case !startsMcpvisor(messages.Spec{Command: command, Args: []string{"connect"}}):
 		return refusedError(filepath.FromSlash(place.Path), fmt.Sprintf("this program is called %s; rename it to mcpvisor, by which the entry is known later",

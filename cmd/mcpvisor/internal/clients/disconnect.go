@@ -105,7 +105,8 @@ func disconnectFile(ctx context.Context, o *cli.Options, f changeFlags, p foreig
 		}
 		return false, nil
 	}
-	if err := c.finishChange(ctx, o, f, func() error { return nil }); err != nil {
+	keep := func() error { return nil }
+	if err := c.finishChange(ctx, o, f, keep, keep); err != nil {
 		return true, err
 	}
 	if c.changed && known {

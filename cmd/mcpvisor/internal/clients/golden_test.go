@@ -56,7 +56,7 @@ func TestTheEntryOfEveryProgram(t *testing.T) {
 			if text, ok := spliceOf(before, after).undo(after); !ok || !bytes.Equal(text, before) {
 				t.Errorf("undone:\n%s", text)
 			}
-			if err := checkReadBack(foreign.Location{Format: format, Path: path}, after, "/opt/mcpvisor/mcpvisor", nil); err != nil {
+			if err := checkReadBack(foreign.Location{Format: format, Path: path}, after, "/opt/mcpvisor/mcpvisor", []string{"connect"}, nil); err != nil {
 				t.Error(err)
 			}
 			// With variables, the program reads each of them, and the file is given back the same way.
@@ -65,7 +65,7 @@ func TestTheEntryOfEveryProgram(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := checkReadBack(foreign.Location{Format: format, Path: path}, with, "/opt/mcpvisor/mcpvisor", env); err != nil {
+			if err := checkReadBack(foreign.Location{Format: format, Path: path}, with, "/opt/mcpvisor/mcpvisor", []string{"connect"}, env); err != nil {
 				t.Errorf("%v\n%s", err, with)
 			}
 			if text, ok := spliceOf(before, with).undo(with); !ok || !bytes.Equal(text, before) {
@@ -121,7 +121,7 @@ func TestPlacesThatTheTerminalHas(t *testing.T) {
 // TestAProgramOfAnotherNameIsSaid: its entry would not be known later, and the person can do something about it.
 func TestAProgramOfAnotherNameIsSaid(t *testing.T) {
 	text := []byte(`{"mcpServers": {"mcpvisor": {"command": "/x/visor-2", "args": ["connect"]}}}`)
-	err := checkReadBack(foreign.Location{Format: foreign.Cursor, Path: ".cursor/mcp.json"}, text, "/x/visor-2", nil)
+	err := checkReadBack(foreign.Location{Format: foreign.Cursor, Path: ".cursor/mcp.json"}, text, "/x/visor-2", []string{"connect"}, nil)
 	if err == nil || !strings.Contains(err.Error(), "this program is called visor-2; rename it to mcpvisor") {
 		t.Errorf("%v", err)
 	}
