@@ -115,6 +115,9 @@ func run(cmd *cobra.Command, o *cli.Options, f flags) error {
 	if err := checkView(cmd, f.view, said); err != nil {
 		return err
 	}
+	if _, there := s.Specs[f.server]; f.server != "" && !there {
+		return project.UnknownServerError("serve", f.server, s.ServerNames(), s)
+	}
 	// The address is taken before any server starts: one that is taken ends the command at once.
 	var e *endpoint
 	if !f.stdio {
