@@ -107,16 +107,18 @@ func Do(ctx context.Context, t Task, slow func(string)) Result {
 		return r
 	}
 	r.Events, r.Virtual = len(h.Events), plan.End
+	// The history is written before it is judged, so that it is there also if a judge does not come to its end.
+	if t.History != "" {
+		if err := writeHistory(t.History, h); err != nil {
+			r.Error = "the history cannot be written: " + messages.Line(err.Error(), 300)
+			return r
+		}
+	}
 	var verdicts []invariant.Verdict
 	if hung := sim.RunBounded("The history is judged", slow, func() { verdicts = invariant.Judge(h) }); hung != nil {
 		return r.hangResult(hung)
 	}
 	r.Verdicts = verdicts
-	if t.History != "" {
-		if err := writeHistory(t.History, h); err != nil {
-			r.Error = "the history cannot be written: " + messages.Line(err.Error(), 300)
-		}
-	}
 	r.Took = time.Since(began)
 	return r
 }

@@ -51,6 +51,8 @@ type failedRun struct {
 	// ID is that of the violated invariant.
 	ID     string `json:"id"`
 	Folder string `json:"folder"`
+	// File is the file of the folder that a person reads first.
+	File   string `json:"file"`
 	Replay string `json:"replay"`
 	// Verdict is that of the run in the report, which may be a smaller one than the run that failed first; or that of the run that
 	// failed if NotShown is set.
@@ -130,7 +132,12 @@ func (s *simulation) reportCampaign(ctx context.Context, failed []campaign.Resul
 func (s *simulation) reportFailure(ctx context.Context, r campaign.Result, v invariant.Verdict) (failedRun, error) {
 	t := s.task
 	t.Seed = r.Seed
-	one := failedRun{Seed: r.Seed, ID: v.ID, Replay: s.replayCommand(t)}
+	one := failedRun{Seed: r.Seed, ID: v.ID, Replay: s.replayCommand(t), File: reportPage, Verdict: v}
+	if r.Hangs() && r.Events == 0 && r.Stack == "" {
+		// Its scenario is not made again here, because that may be what does not come to its end.
+		one.Folder = s.reportFolder(scenario.Plan{Seed: t.Seed, Scenario: scenario.Scenario{Name: s.dayName(t)}})
+		return one, s.writeWithoutHistory(&one, map[string][]byte{}, "")
+	}
 	small, err := s.shrinkRun(ctx, t, r, v)
 	if err != nil {
 		return one, err
@@ -209,11 +216,23 @@ func (s *simulation) writeCrash(one *failedRun, t campaign.Task, r campaign.Resu
 		return exit.With(exit.Usage, messages.Line(err.Error(), 500))
 	}
 	one.Folder = s.reportFolder(plan)
-	files := map[string][]byte{"scenario.yaml": bad.YAML(), "crash.txt": []byte(messages.Printable(r.Stack))}
+	files := map[string][]byte{"scenario.yaml": bad.YAML()}
 	if small != nil {
 		files["scenario.yaml"], files["found.yaml"] = small.YAML(), bad.YAML()
 	}
 	one.Replay = "mcpvisor chaos sim " + terminal.ShellWord(filepath.Join(one.Folder, "scenario.yaml"))
+	return s.writeWithoutHistory(one, files, r.Stack)
+}
+
+const (
+	// reportPage is the page of a report that has a history, crashText what stands in its place where there is none.
+	reportPage, crashText = "report.html", "crash.txt"
+)
+
+// writeWithoutHistory writes the folder of a run that left no history: the files, and a text with the verdict and the stack.
+func (s *simulation) writeWithoutHistory(one *failedRun, files map[string][]byte, stack string) error {
+	one.File = crashText
+	files[crashText] = []byte(messages.Printable(strings.TrimSpace(one.Verdict.Why+"\n\n"+stack) + "\n"))
 	if err := os.MkdirAll(one.Folder, 0o755); err != nil {
 		return exit.With(exit.Usage, "the folder of the report cannot be made: "+messages.Line(err.Error(), 200))
 	}
@@ -223,6 +242,14 @@ func (s *simulation) writeCrash(one *failedRun, t campaign.Task, r campaign.Resu
 		}
 	}
 	return nil
+}
+
+// dayName returns the name of a task's scenario without making a random one.
+func (s *simulation) dayName(t campaign.Task) string {
+	if t.Scenario != nil {
+		return t.Scenario.Name
+	}
+	return fmt.Sprintf("seed-%d", t.Seed)
 }
 
 // reportFolder returns the folder for the report of a run. It is never the folder in which the scenario of this run lies,
@@ -361,7 +388,7 @@ func (s *simulation) printSummary(sum campaign.Summary, answer invariant.Answer,
 		if r.NotShown {
 			remark = fmt.Sprintf(" (the seed was run %d more times, and %s held)", maxReruns, r.ID)
 		}
-		fmt.Fprintf(s.options.Out, "report: %s%s\n", messages.Line(filepath.Join(r.Folder, "report.html"), 0), remark)
+		fmt.Fprintf(s.options.Out, "report: %s%s\n", messages.Line(filepath.Join(r.Folder, r.File), 0), remark)
 	}
 	fmt.Fprintln(s.options.Out, map[bool]string{true: "again:", false: "replay:"}[answer == invariant.Holds])
 	fmt.Fprintln(s.options.Out, replay)

@@ -241,7 +241,7 @@ func (s *simulation) runOnce(ctx context.Context) error {
 }
 
 // runRecorded runs a task in a worker and reads the history that the worker wrote. The history is nil, without an error, if the
-// worker process died; the result then holds its stack.
+// worker has written none: its process died, or it hung before the run or after it.
 func (s *simulation) runRecorded(ctx context.Context, t campaign.Task) (campaign.Result, *history.History, error) {
 	f, err := os.CreateTemp("", "mcpvisor-chaos-*.jsonl")
 	if err != nil {
@@ -260,7 +260,7 @@ func (s *simulation) runRecorded(ctx context.Context, t campaign.Task) (campaign
 	if r.Error != "" {
 		return r, nil, exit.With(exit.Usage, "the simulation failed: "+messages.Line(r.Error, 500))
 	}
-	if r.Stack != "" {
+	if r.Events == 0 {
 		return r, nil, nil
 	}
 	h, err := history.Read(f)

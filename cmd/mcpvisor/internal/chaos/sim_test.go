@@ -1,10 +1,22 @@
 package chaos
 
 import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
+	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/cli"
+	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/exit"
+	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/terminal"
+	"github.com/mcpvisor/mcpvisor/test/chaos/campaign"
 	"github.com/mcpvisor/mcpvisor/test/chaos/invariant"
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
@@ -43,5 +55,54 @@ func TestTheFirstVerdictStays(t *testing.T) {
 	}
 	if v, notShown := reportedVerdict(first, []invariant.Verdict{other, holds}); v.Why != first.Why || !notShown {
 		t.Errorf("the report does not show it: %q, %v", v.Why, notShown)
+	}
+}
+
+// roleVariable says as which worker this program was started again.
+const roleVariable = "MCPVISOR_CHAOS_TEST_ROLE"
+
+func TestMain(m *testing.M) {
+	switch os.Getenv(roleVariable) {
+	case "dies without a word":
+		_, _ = bufio.NewReader(os.Stdin).ReadBytes('\n')
+		os.Exit(9)
+	case "hangs before the run":
+		_, _ = bufio.NewReader(os.Stdin).ReadBytes('\n')
+		fmt.Println(`{"seed":3,"verdicts":[{"id":"hung","answer":"violated","why":"The scenario is made, and that does not come to its end.","looked":1}]}`)
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// TestARunWithoutAHistoryIsReported checks that a run whose process is killed, or that hangs outside of the run itself, takes away neither
+// the findings of a campaign nor those of a single run.
+func TestARunWithoutAHistoryIsReported(t *testing.T) {
+	for role, want := range map[string]string{
+		"dies without a word":  "the process of the run has died (exit status 9)",
+		"hangs before the run": "The scenario is made, and that does not come to its end.",
+	} {
+		t.Run(role, func(t *testing.T) {
+			out := t.TempDir()
+			var printed bytes.Buffer
+			o := &cli.Options{Streams: terminal.Streams{Out: &printed, Err: io.Discard}}
+			s := simulation{options: o, flags: chaosSimFlags{seed: 3, seeds: 2, servers: 2, out: out, noShrink: true}, task: campaign.Task{Servers: 2, Duration: time.Minute}}
+			s.pool = campaign.NewPool(func() *exec.Cmd {
+				cmd := exec.Command(os.Args[0])
+				cmd.Env = append(os.Environ(), roleVariable+"="+role)
+				return cmd
+			}, 1)
+			defer s.pool.Close()
+			var failed *exit.Error
+			if err := s.runCampaign(t.Context()); !errors.As(err, &failed) || failed.Code != exit.Failed {
+				t.Errorf("the campaign ended with %v", err)
+			}
+			text := filepath.Join(out, "seed-3", crashText)
+			if content, err := os.ReadFile(text); err != nil || !strings.Contains(string(content), want) {
+				t.Errorf("%q, %v", content, err)
+			}
+			if !strings.Contains(printed.String(), "report: "+text) || !strings.Contains(printed.String(), want) {
+				t.Errorf("%s", printed.String())
+			}
+		})
 	}
 }
