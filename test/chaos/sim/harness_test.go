@@ -51,11 +51,16 @@ func leftGoroutines(h *history.History) (all []string) {
 
 // withMiddleware puts something in front of every message of the actors of that name.
 func withMiddleware(name string, do func(c actor.ReceiverContext, message any)) sim.Options {
+	return withMiddlewareOf(func(actorName string) bool { return actorName == name }, do)
+}
+
+// withMiddlewareOf is withMiddleware for all actors whose names are chosen.
+func withMiddlewareOf(chosen func(actorName string) bool, do func(c actor.ReceiverContext, message any)) sim.Options {
 	return sim.Options{Config: func(cfg *supervisor.Config) {
 		own := cfg.ActorOptions
 		cfg.ActorOptions = func(actorName string) []actor.PropsOption {
 			options := own(actorName)
-			if actorName != name {
+			if !chosen(actorName) {
 				return options
 			}
 			return append(options, actor.WithReceiverMiddleware(func(next actor.ReceiverFunc) actor.ReceiverFunc {
@@ -89,6 +94,26 @@ func TestBlockedActorIsFound(t *testing.T) {
 	}
 	if n := count(h, history.Event{Kind: history.Phase, Phase: messages.Connected}); n != 2 {
 		t.Errorf("%d servers were connected all the same, not 2", n)
+	}
+}
+
+// TestEachBlockedActorIsFoundAtItsPlace: several actors block at one place, and each violation names it.
+func TestEachBlockedActorIsFoundAtItsPlace(t *testing.T) {
+	blocked := map[string]bool{}
+	h := run(t, minutePlan(t), withMiddlewareOf(func(name string) bool { return strings.HasPrefix(name, "server/") }, func(c actor.ReceiverContext, message any) {
+		if _, started := message.(*actor.Started); started && !blocked[c.Self().Id] {
+			blocked[c.Self().Id] = true
+			time.Sleep(3 * time.Second)
+		}
+	}))
+	v := violationTexts(h)
+	if len(v) != 2 {
+		t.Errorf("%q", v)
+	}
+	for _, text := range v {
+		if !strings.Contains(text, "and its mailbox waits: it sleeps in test/chaos/sim_test.") {
+			t.Errorf("%s", text)
+		}
 	}
 }
 

@@ -196,7 +196,7 @@ func (w *simulation) runTurn() bool {
 	return true
 }
 
-// describeBlocked says where an actor blocks, if the stacks show exactly one that does.
+// describeBlocked says where an actor blocks, if all actors of which the stacks show that they do block at the same place.
 func describeBlocked() string {
 	var found []string
 	for _, g := range goroutinesIn(bubbleOf(dumpStacks(false))) {
@@ -205,7 +205,8 @@ func describeBlocked() string {
 			found = append(found, g.describeState())
 		}
 	}
-	if len(found) != 1 {
+	slices.Sort(found)
+	if found = slices.Compact(found); len(found) != 1 {
 		return ""
 	}
 	return ": it " + found[0]

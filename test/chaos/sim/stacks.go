@@ -237,10 +237,19 @@ func describeStandstill(in []goroutine) string {
 	if count > 1 {
 		text += fmt.Sprintf(", one of %d goroutines that wait for a mutex", count)
 	}
-	for _, g := range in {
-		if !g.awaitsMutex() && mayHoldMutex(g, in) {
+	// Who waits in a method of that type itself is the likeliest holder. Who called another function there may as well hold no mutex.
+	var caller *goroutine
+	for i, g := range in {
+		switch {
+		case g.awaitsMutex() || !mayHoldMutex(g, in):
+		case g.moduleFrames(1)[0].receiverType() == at[0].receiverType():
 			return text + ". It may be held by a goroutine that " + g.describeState()
+		case caller == nil:
+			caller = &in[i]
 		}
+	}
+	if caller != nil {
+		return text + ". It may be held by a goroutine that " + caller.describeState() + ", or whoever locked it has returned without unlocking it"
 	}
 	// Two mutexes that two goroutines lock in opposite orders.
 	for _, g := range in {

@@ -27,6 +27,12 @@ const running = `goroutine 14 [runnable, synctest bubble 1]:
 github.com/mcpvisor/mcpvisor/supervisor/restart.Policy.Interval(...)
 	/src/supervisor/restart/policy.go:226`
 
+const calling = `goroutine 16 [select (durable), synctest bubble 1]:
+github.com/mcpvisor/mcpvisor/actors.(*Watcher).Next(...)
+	/src/actors/hub.go:267
+github.com/mcpvisor/mcpvisor/actors.(*Cell).follow(...)
+	/src/actors/cell.go:140`
+
 // looks lets a watchdog look so often while a world stands still, and returns what it says at last.
 func looks(d *watchdog, n int, stacks ...string) error {
 	for range n {
@@ -49,6 +55,10 @@ func TestWatchdog(t *testing.T) {
 			"A mutex is never unlocked: actors.(*Cell).Wait (cell.go:112) waits for it. No other goroutine is inside of actors.(*Cell)"},
 		{"a mutex whose holder waits", ticksPerLook + 1, []string{locked, holding},
 			"It may be held by a goroutine that waits for somebody who receives what it sends in actors.(*Cell).Publish (cell.go:99)"},
+		{"a mutex whose holder waits beside another method", ticksPerLook + 1, []string{locked, calling, holding},
+			"It may be held by a goroutine that waits for somebody who receives what it sends in actors.(*Cell).Publish (cell.go:99)"},
+		{"a mutex beside a method that waits elsewhere", ticksPerLook + 1, []string{locked, calling},
+			"called by actors.(*Cell).follow (cell.go:140), or whoever locked it has returned without unlocking it"},
 		{"whoever holds the mutex may still run", ticksPerLook + 1, []string{locked, running}, ""},
 		{"a starved process is patient", 99, []string{running}, ""},
 		{"a loop", 100, []string{running}, "supervisor/restart.Policy.Interval runs without an end"},
