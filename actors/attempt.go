@@ -140,7 +140,11 @@ func (a *attempt) runStep(step string, f func() (any, error)) {
 					err = &messages.Error{Op: "connect", Class: messages.ClassPanic, Text: fmt.Sprintf("panic during %s: %v", step, r)}
 				}
 			}()
-			return f()
+			// An error of the program's own, whose method panics, would end the actor that reads it.
+			if msg, err = f(); err != nil {
+				_ = err.Error()
+			}
+			return msg, err
 		}()
 		if err != nil {
 			// The actor learns with the failure what the next attempt should do differently.

@@ -3,6 +3,7 @@ package supervisor
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"runtime/debug"
 
@@ -143,10 +144,15 @@ func (m *Manager) callSanitize(r *actors.Request, tool *Tool) (err error) {
 			err = failed(messages.ClassPanic, "Config.Sanitize panicked: "+messages.Line(fmt.Sprint(p), 200))
 		}
 	}()
-	if r.Result = m.cfg.Sanitize(tool, r.Result); !rawjson.IsObject(bytes.TrimLeft(r.Result, " \t\r\n")) {
+	if r.Result = m.cfg.Sanitize(tool, r.Result); !isObject(r.Result) {
 		return failed(messages.ClassInvalid, "Config.Sanitize returned no JSON object")
 	}
 	return nil
+}
+
+// isObject reports whether what a function of the program returned is one whole JSON object.
+func isObject(b json.RawMessage) bool {
+	return rawjson.IsObject(bytes.TrimLeft(b, " \t\r\n")) && rawjson.Valid(b)
 }
 
 // A chainLink is one link of the chain that every request passes: a pair of functions that are called before and after all that

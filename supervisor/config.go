@@ -36,12 +36,16 @@ import (
 //   - which tools may be called: Naming, Access, Ask, Allow, Pins, Pin, LeastPin
 //   - what stands in the way of calls: Interceptors, Sanitize, SkipOutputCheck, Audit, AuditOptions, AuditProject
 //   - what servers may ask: Elicit, ElicitURL, Sample, SampleTools, Roots
+//
+// There is no clock among them: a test that is run by testing/synctest gives the whole manager virtual time, as package supervisortest
+// tells.
 type Config struct {
 	// Servers are connected from the start, by id. FromFiles reads them from configuration files.
 	Servers map[string]Spec
 
 	// Logger receives structured logs; nil logs nothing. No line carries a header value, an environment value or a token.
-	// NewSlogLogger makes one over a handler of log/slog.
+	// NewSlogLogger makes one over a handler of log/slog. It must not block, because actors log as well; a line during which it panics
+	// is lost.
 	Logger *zap.Logger
 	// System is the actor system to live in; nil makes one. In a system that the program owns, only the manager's actors are
 	// stopped. Its log is the program's business: the actor library logs whole undeliverable messages, and AddServer holds secrets.
@@ -50,14 +54,14 @@ type Config struct {
 	// a mailbox, middleware that traces messages. The actor's name is "supervisor", "entry", "registry" or "server/" with the
 	// server's id. It is called again for each successor of an actor that panicked, also from inside the supervisor's own turn:
 	// it must not block. It must set neither a supervisor strategy nor a guardian, and must keep the order of an actor's
-	// messages.
+	// messages. If it panics, the actor is made without its options.
 	ActorOptions func(actorName string) []actor.PropsOption
 
 	// InProcess holds servers of this very program, for specs of type "sdk": by Spec.Name, or by the server's id. See
 	// packages transports/mcpgo and transports/gosdk for the values.
 	InProcess map[string]func(ctx context.Context, peer inprocess.Peer) error
 	// Transport, if set, is asked first for every spec; it returns nil, nil for those that it does not know. It lets a
-	// program bring a transport of its own. It may block; it runs outside of every actor. For a caller's instance it gets the
+	// program bring a transport of its own; Wrap puts something around the one that a spec gets otherwise. It may block; it runs outside of every actor. For a caller's instance it gets the
 	// server's name, and Spec.Principal says whose; so do Wrap and AuthProvider.
 	Transport func(name string, spec Spec) (transports.Transport, error)
 	// Wrap, if set, puts a decorator around the transport of each server, for example fault.Wrap or a recorder. t has everything
@@ -151,14 +155,16 @@ type Config struct {
 	Pin, LeastPin string
 	// Allow refuses a call before it is sent, by returning an error; nil allows every tool that is offered. It is called
 	// after the rules have allowed the call. With any error the call ends denied and not sent (ErrDenied, ErrNotSent), with the
-	// error's text; errors.Is finds the error itself. A panic refuses the call, too. Before an instance is made for a caller
-	// (Spec.Share) it is asked once more, without arguments, as by ToolsFor: a caller who may call no tool gets no instance.
+	// error's text; errors.Is finds the error itself. A panic refuses the call, too, and one that does not return holds no call
+	// beyond its time. Before an instance is made for a caller (Spec.Share) it is asked once more, without arguments, as by ToolsFor: a
+	// caller who may call no tool gets no instance.
 	Allow func(ctx context.Context, tool *Tool, args json.RawMessage) error
 	// Interceptors run around every tool call and every read, the first one outermost: for measurements, traces over several programs,
 	// limits per caller, answers that are kept. See [Interceptor]. None cost nothing.
 	Interceptors []Interceptor
 	// Sanitize may rewrite every result before the caller sees it: tool results are untrusted. nil changes nothing. It
 	// must return a JSON object and is called concurrently. If it panics, or returns something else, the call ends as unknown.
+	// It runs in the goroutine of the caller, who waits for it.
 	Sanitize func(tool *Tool, result json.RawMessage) json.RawMessage
 	// SkipOutputCheck switches Result.Flaw off: answers are not compared with output schemas. Default false; the comparison
 	// costs nothing for a result whose Flaw is not called.
@@ -217,6 +223,8 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Logger == nil {
 		c.Logger = zap.NewNop()
 	}
+	c.Logger = guardLogger(c.Logger)
+	c.ActorOptions = guardActorOptions(c.ActorOptions, c.Logger)
 	if c.Restart == (restart.Policy{}) {
 		c.Restart = restart.DefaultPolicy()
 	}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
-	"go.uber.org/zap"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 )
@@ -27,7 +26,7 @@ func newWatchingActor(m *Manager) (pid *actor.PID, send func(any), got chan any)
 // An actor that watches again has one watch, the newer one.
 func TestAnActorThatWatchesTwiceIsToldOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := startEcho(t, zap.NewNop())
+		m := startEcho(t, nil)
 		pid, send, got := newWatchingActor(m)
 		defer m.System().Root.Stop(pid)
 		send(&messages.Watch{Buffer: 100})
@@ -59,7 +58,7 @@ func TestAnActorThatWatchesTwiceIsToldOnce(t *testing.T) {
 // The watch of an actor ends with the actor.
 func TestAnActorThatEndedIsNotToldOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := startEcho(t, zap.NewNop())
+		m := startEcho(t, nil)
 		pid, send, got := newWatchingActor(m)
 		send(&messages.Watch{Buffer: 100})
 		<-got
@@ -77,7 +76,7 @@ func TestAnActorThatEndedIsNotToldOn(t *testing.T) {
 // The bound is for calls by message that are in flight, not for all that there ever were.
 func TestCallsByMessageThatEndedDoNotAddUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := startEcho(t, zap.NewNop())
+		m := startEcho(t, nil)
 		pid, send, got := newWatchingActor(m)
 		defer m.System().Root.Stop(pid)
 		for range maxActorCalls + 10 {

@@ -6,12 +6,15 @@ import (
 	"errors"
 	"io"
 	"math"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
@@ -67,6 +70,19 @@ type silentStream struct{ closed chan struct{} }
 func (s silentStream) Read([]byte) (int, error)    { <-s.closed; return 0, io.EOF }
 func (s silentStream) Write(p []byte) (int, error) { return len(p), nil }
 func (s silentStream) Close() error                { close(s.closed); return nil }
+
+// panickingError is an error that cannot be read.
+type panickingError struct{}
+
+func (panickingError) Error() string { panic("ouch") }
+
+// panickingCore is the core of a logger that panics whatever it is asked.
+type panickingCore struct{ zapcore.LevelEnabler }
+
+func (panickingCore) With([]zapcore.Field) zapcore.Core                                { panic("ouch") }
+func (panickingCore) Check(zapcore.Entry, *zapcore.CheckedEntry) *zapcore.CheckedEntry { panic("ouch") }
+func (panickingCore) Write(zapcore.Entry, []zapcore.Field) error                       { panic("ouch") }
+func (panickingCore) Sync() error                                                      { panic("ouch") }
 
 // TestHooksThatBehaveBadly: a function of the program that panics, returns nothing, does not return or lies costs the calls of its own
 // server a typed error that names the server. The other server goes on, and the manager closes.
@@ -126,6 +142,18 @@ func TestHooksThatBehaveBadly(t *testing.T) {
 			}
 		}
 	}
+	// The options are those of the one server's actor, which is down for another reason, so that its calls have an error.
+	actorOptions := func(f func() []actor.PropsOption) func(*supervisor.Config, <-chan struct{}) {
+		return func(c *supervisor.Config, _ <-chan struct{}) {
+			c.InProcess["bad"] = func(context.Context, inprocess.Peer) error { return errors.New("down") }
+			c.ActorOptions = func(name string) []actor.PropsOption {
+				if name != "server/bad" {
+					return nil
+				}
+				return f()
+			}
+		}
+	}
 	never := func(ctx context.Context, _ *supervisor.Request, _ supervisor.Invoker) (*supervisor.Response, error) {
 		return nil, nil
 	}
@@ -149,6 +177,26 @@ func TestHooksThatBehaveBadly(t *testing.T) {
 		"a transport that lies about its error": {func(c *supervisor.Config, _ <-chan struct{}) {
 			c.Transport = onlyBad(func() (transports.Transport, error) { return nil, lie })
 		}, supervisor.ErrNotConnected, 0},
+		"a transport whose error panics": {func(c *supervisor.Config, _ <-chan struct{}) {
+			c.Transport = onlyBad(func() (transports.Transport, error) { return nil, panickingError{} })
+		}, supervisor.ErrNotConnected, 0},
+		"a dial whose error panics":   {dials(func(context.Context) (transports.Conn, error) { return nil, panickingError{} }), supervisor.ErrNotConnected, 0},
+		"a stream whose error panics": {streams(func() (io.ReadWriteCloser, error) { return nil, panickingError{} }), supervisor.ErrNotConnected, 0},
+		"a server function whose error panics": {func(c *supervisor.Config, _ <-chan struct{}) {
+			c.InProcess["bad"] = func(context.Context, inprocess.Peer) error { return panickingError{} }
+		}, supervisor.ErrNotConnected, 0},
+		"a connection whose error panics": {conns(func(c *badConn, _ <-chan struct{}) {
+			c.send = func(context.Context) (transports.Delivery, error) { return transports.NotWritten, panickingError{} }
+		}), supervisor.ErrNotConnected, 0},
+		"a logger that panics": {func(c *supervisor.Config, _ <-chan struct{}) {
+			c.Logger = zap.New(panickingCore{zapcore.DebugLevel})
+			c.InProcess["bad"] = func(context.Context, inprocess.Peer) error { panic("ouch") }
+		}, supervisor.ErrNotConnected, 0},
+		"options of an actor that panic":    {actorOptions(func() []actor.PropsOption { panic("ouch") }), supervisor.ErrNotConnected, 0},
+		"an option of an actor that is nil": {actorOptions(func() []actor.PropsOption { return []actor.PropsOption{nil} }), supervisor.ErrNotConnected, 0},
+		"an option of an actor that panics": {actorOptions(func() []actor.PropsOption {
+			return []actor.PropsOption{func(*actor.Props) { panic("ouch") }}
+		}), supervisor.ErrNotConnected, 0},
 		"a kind that panics": {func(c *supervisor.Config, _ <-chan struct{}) {
 			c.Transport = onlyBad(func() (transports.Transport, error) {
 				return &badTransport{kind: func() messages.TransportKind { panic("ouch") }}, nil
@@ -222,6 +270,17 @@ func TestHooksThatBehaveBadly(t *testing.T) {
 			<-ctx.Done()
 			return nil
 		}), context.DeadlineExceeded, 0},
+		"an Allow that does not return": {allows(func(_ context.Context, stuck <-chan struct{}) error {
+			<-stuck
+			return nil
+		}), context.DeadlineExceeded, 0},
+		"an Allow whose error panics": {allows(func(context.Context, <-chan struct{}) error { return panickingError{} }), supervisor.ErrDenied, 0},
+		"a question whose error panics": {func(c *supervisor.Config, _ <-chan struct{}) {
+			c.Access = access.Rules{Own: access.Set{Rules: []access.Rule{access.MustParse(access.Ask, "bad:*")}}}
+			c.Ask = func(context.Context, supervisor.AskRequest) (supervisor.AskAnswer, error) {
+				return supervisor.AskOnce, panickingError{}
+			}
+		}, supervisor.ErrDenied, 0},
 		"a question that panics": {func(c *supervisor.Config, _ <-chan struct{}) {
 			c.Access = access.Rules{Own: access.Set{Rules: []access.Rule{access.MustParse(access.Ask, "bad:*")}}}
 			c.Ask = func(context.Context, supervisor.AskRequest) (supervisor.AskAnswer, error) { panic("ouch") }
@@ -241,6 +300,19 @@ func TestHooksThatBehaveBadly(t *testing.T) {
 		"an interceptor that lies": {interceptsBad(func(context.Context, *supervisor.Request, supervisor.Invoker) (*supervisor.Response, error) {
 			return nil, lie
 		}), supervisor.ErrDenied, 0},
+		"an interceptor whose error panics": {interceptsBad(func(context.Context, *supervisor.Request, supervisor.Invoker) (*supervisor.Response, error) {
+			return nil, panickingError{}
+		}), supervisor.ErrDenied, 0},
+		"an interceptor that returns more than an object": {interceptsBad(func(context.Context, *supervisor.Request, supervisor.Invoker) (*supervisor.Response, error) {
+			return &supervisor.Response{Result: json.RawMessage(`{"content":[]} and more`)}, nil
+		}), supervisor.ErrDenied, 0},
+		"an interceptor that spoils the answer": {interceptsBad(func(ctx context.Context, r *supervisor.Request, next supervisor.Invoker) (*supervisor.Response, error) {
+			res, err := next(ctx, r)
+			if err == nil {
+				res.Result = json.RawMessage(`{"content":`)
+			}
+			return res, err
+		}), supervisor.ErrOutcomeUnknown, 1},
 		"an interceptor that sends twice and fails": {interceptsBad(func(ctx context.Context, r *supervisor.Request, next supervisor.Invoker) (*supervisor.Response, error) {
 			_, _ = next(ctx, r)
 			_, _ = next(ctx, r)
@@ -250,6 +322,14 @@ func TestHooksThatBehaveBadly(t *testing.T) {
 			c.Sanitize = func(tool *supervisor.Tool, result json.RawMessage) json.RawMessage {
 				if tool.Server == "bad" {
 					panic("ouch")
+				}
+				return result
+			}
+		}, supervisor.ErrOutcomeUnknown, 1},
+		"a Sanitize that returns more than an object": {func(c *supervisor.Config, _ <-chan struct{}) {
+			c.Sanitize = func(tool *supervisor.Tool, result json.RawMessage) json.RawMessage {
+				if tool.Server == "bad" {
+					return json.RawMessage(`{"content":[]} and more`)
 				}
 				return result
 			}
@@ -290,6 +370,9 @@ func TestHooksThatBehaveBadly(t *testing.T) {
 				var e *supervisor.Error
 				if !errors.As(err, &e) || !errors.Is(err, c.want) || e.Server != "bad" || len(bad.Calls()) != c.calls || time.Since(began) > 11*time.Second {
 					t.Errorf("after %v, %d calls: %#v", time.Since(began), len(bad.Calls()), err)
+				}
+				if e != nil && strings.Contains(e.Text, "defect of mcpvisor") {
+					t.Errorf("the actor of the server ended: %v", err)
 				}
 				began = time.Now()
 				if err := call("good"); err != nil || time.Since(began) > time.Second {

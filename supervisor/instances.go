@@ -16,7 +16,8 @@ import (
 // ToolsFor returns what the caller of ctx (WithCaller) may call, sorted by name: of a server with share "principal" the tools of the
 // caller's instance while it is connected, of every other server those of [Manager.Tools]; without the tools that Config.Allow
 // refuses to the caller. It asks Allow about each as about a call without arguments: an Allow that decides by the arguments
-// must allow what it may allow with others. It starts no instance. The rules know no callers: what they always deny is in no list.
+// must allow what it may allow with others. When ctx ends, what it was not asked about is left out. It starts no instance. The rules
+// know no callers: what they always deny is in no list.
 //
 // The entries are those of one snapshot. They change with its Generation, which also rises when an instance connects, or lists other
 // tools, and with what Allow says.
@@ -70,15 +71,9 @@ func (m *Manager) ownEntries(snapshot *Snapshot, server *actors.Cell, principal 
 	return append([]*Entry{}, snapshot.Server(cell.View().Name)...)
 }
 
-// refusesAlways reports whether Config.Allow refuses a tool to the caller of ctx whatever the arguments. A panic is a refusal here:
-// the call would end in it.
-func (m *Manager) refusesAlways(ctx context.Context, tool *Tool) (refused bool) {
-	defer func() {
-		if recover() != nil {
-			refused = true
-		}
-	}()
-	return m.cfg.Allow(ctx, tool, nil) != nil
+// refusesAlways reports whether Config.Allow refuses a tool to the caller of ctx whatever the arguments.
+func (m *Manager) refusesAlways(ctx context.Context, tool *Tool) bool {
+	return m.permissions.AllowTool(ctx, tool) != nil
 }
 
 // Instances returns the names of a server's instances, sorted, those that end included; nil if it has none.

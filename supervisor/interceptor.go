@@ -1,7 +1,6 @@
 package supervisor
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/actors"
 	"github.com/mcpvisor/mcpvisor/messages"
-	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 	"github.com/mcpvisor/mcpvisor/supervisor/internal/refusal"
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
@@ -39,7 +37,8 @@ import (
 //
 // An error of its own ends the request denied (ErrDenied), and not sent if next was not called. Otherwise the outcome is the one that
 // next had: unknown for a request that was answered, because the tool ran and the caller does not get its result. errors.Is finds
-// the error itself. A panic is such an error, and is logged.
+// the error itself. A panic is such an error, and is logged. One that does not return holds up its own caller, beyond the caller's time:
+// what it waits for must end with ctx.
 type Interceptor func(ctx context.Context, r *Request, next Invoker) (*Response, error)
 
 // Invoker sends a request: through the interceptors that follow, and then to its server. The error is an *Error with an Outcome, if
@@ -208,11 +207,17 @@ func (c *interception) finish(res *Response, err error) error {
 		return c.outcomeError(errors.New("an interceptor returned neither a response nor an error"))
 	case c.sent == nil && !hasResult(r.Method):
 		return c.outcomeError(errors.New("an interceptor answered " + r.Method + " by itself"))
-	case hasResult(r.Method) && !rawjson.IsObject(bytes.TrimLeft(res.Result, " \t\r\n")):
+	// The server's own answer was read when it came; a whole object costs a look at every byte.
+	case hasResult(r.Method) && (c.sent == nil || !isSame(res.Result, c.sent.Result)) && !isObject(res.Result):
 		return c.outcomeError(errors.New("an interceptor returned a result that is no JSON object"))
 	}
 	r.Result, r.Answer.IsError = res.Result, res.IsError
 	return nil
+}
+
+// isSame reports whether two results are the same bytes in memory.
+func isSame(a, b json.RawMessage) bool {
+	return len(a) > 0 && len(a) == len(b) && &a[0] == &b[0]
 }
 
 // outcomeError returns an error of next as it came, also out of one that wraps it. Any other is the interceptor's own; it may hold

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -12,8 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
+	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/mcpvisor/mcpvisor/actors"
 	"github.com/mcpvisor/mcpvisor/actors/lifecycle"
@@ -49,23 +47,30 @@ func echoServer(ctx context.Context, peer inprocess.Peer) error {
 	}
 }
 
-// trapped is a logger that panics, once per trap, in the actor that says it is disabled.
-func trapped(trap *atomic.Bool) *zap.Logger {
-	core := zapcore.NewCore(zapcore.NewJSONEncoder(zap.NewProductionEncoderConfig()), zapcore.AddSync(io.Discard), zap.DebugLevel)
-	return zap.New(core, zap.Hooks(func(e zapcore.Entry) error {
-		if strings.HasPrefix(e.Message, "disabled") && trap.CompareAndSwap(true, false) {
-			panic("a planted defect")
+// trapped gives actors of servers a defect: once per trap the one that handles the next message panics when it has, some time later.
+func trapped(trap *atomic.Bool, after time.Duration) func(string) []actor.PropsOption {
+	return func(name string) []actor.PropsOption {
+		if !strings.HasPrefix(name, "server/") {
+			return nil
 		}
-		return nil
-	}))
+		return []actor.PropsOption{actor.WithReceiverMiddleware(func(next actor.ReceiverFunc) actor.ReceiverFunc {
+			return func(c actor.ReceiverContext, e *actor.MessageEnvelope) {
+				next(c, e)
+				if trap.CompareAndSwap(true, false) {
+					time.Sleep(after)
+					panic("a planted defect")
+				}
+			}
+		})}
+	}
 }
 
-func startEcho(t *testing.T, log *zap.Logger) *Manager {
+func startEcho(t *testing.T, options func(string) []actor.PropsOption) *Manager {
 	t.Helper()
 	m, err := Start(t.Context(), Config{
-		Logger:    log,
-		InProcess: map[string]func(context.Context, inprocess.Peer) error{"a": echoServer, "b": echoServer},
-		Servers:   map[string]Spec{"a": {Type: messages.SDK}, "b": {Type: messages.SDK}},
+		ActorOptions: options,
+		InProcess:    map[string]func(context.Context, inprocess.Peer) error{"a": echoServer, "b": echoServer},
+		Servers:      map[string]Spec{"a": {Type: messages.SDK}, "b": {Type: messages.SDK}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -87,7 +92,7 @@ func startEcho(t *testing.T, log *zap.Logger) *Manager {
 func TestAPanickedServerActorIsReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var trap atomic.Bool
-		m := startEcho(t, trapped(&trap))
+		m := startEcho(t, trapped(&trap, 0))
 		before, other := m.shared.CellOf("a").View(), m.shared.CellOf("b").View()
 		watcher := m.Watch(0)
 		defer watcher.Close()
@@ -128,7 +133,7 @@ func TestAPanickedServerActorIsReplaced(t *testing.T) {
 func TestAnActorThatPanicsAgainWaitsLonger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var trap atomic.Bool
-		m := startEcho(t, trapped(&trap))
+		m := startEcho(t, trapped(&trap, 0))
 		for n := 1; n <= 4; n++ {
 			trap.Store(true)
 			m.sendCommand(core.ServerCommand{Name: "a", Event: lifecycle.Disable{}, Reply: func(error) {}})

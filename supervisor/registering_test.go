@@ -3,17 +3,12 @@ package supervisor
 import (
 	"context"
 	"fmt"
-	"io"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 
 	"github.com/mcpvisor/mcpvisor/actors"
 	"github.com/mcpvisor/mcpvisor/actors/catalog"
@@ -163,15 +158,7 @@ func TestAGrantThatNobodyReadIsTakenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var trap atomic.Bool
 		trap.Store(true)
-		encoder := zapcore.NewJSONEncoder(zap.NewProductionEncoderConfig())
-		core := zapcore.NewCore(encoder, zapcore.AddSync(io.Discard), zap.DebugLevel)
-		m := startEcho(t, zap.New(core, zap.Hooks(func(e zapcore.Entry) error {
-			if strings.HasPrefix(e.Message, "waits for the start gate") && trap.CompareAndSwap(true, false) {
-				time.Sleep(time.Second) // it has asked, and is granted
-				panic("a planted defect")
-			}
-			return nil
-		})))
+		m := startEcho(t, trapped(&trap, time.Second)) // by then it has asked, and is granted
 		if trap.Load() {
 			t.Fatal("the defect was not met")
 		}

@@ -235,7 +235,9 @@ func (a *Asker) putQuestion(
 			}
 			got <- v
 		}()
-		v.word, v.err = ask(askCtx, r)
+		if v.word, v.err = ask(askCtx, r); v.err != nil {
+			v.err = refusal.Readable(v.err)
+		}
 	}()
 	select {
 	case v := <-got:

@@ -87,14 +87,7 @@ func (p *Decider) AllowCall(ctx context.Context, tool *messages.Tool, args json.
 	}
 	// The program's own function comes last: it sees only calls that the rules and the person allow.
 	if p.Allow != nil {
-		if err := p.callAllow(ctx, tool, args); err != nil {
-			return refusal.ProgramError(err)
-		}
-		// The caller may have left, or its time have passed, while the program decided: the tool must not run then.
-		if err := ctx.Err(); err != nil {
-			return &messages.Error{Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassOf(err),
-				Text: "the context ended while the program decided whether it may be made", Err: err}
-		}
+		return p.askProgram(ctx, tool, args)
 	}
 	return nil
 }
@@ -104,18 +97,38 @@ func (p *Decider) AllowTool(ctx context.Context, tool *messages.Tool) error {
 	if p.Allow == nil {
 		return nil
 	}
-	err := p.callAllow(ctx, tool, nil)
-	if err == nil {
-		return nil
-	}
-	refused := refusal.ProgramError(err)
+	refused := p.askProgram(ctx, tool, nil)
 	if own, ok := refused.(*messages.Error); ok { //nolint:errorlint // it was made just now
 		own.Server, own.Tool = tool.Server, tool.Name
 	}
 	return refused
 }
 
-// callAllow asks the program's function. A panic of it refuses the call.
+// askProgram asks the program's function, and waits for its answer until ctx ends or the manager closes: a function that does not
+// return holds up no call beyond its time. Its goroutine is left behind then, and ends with it.
+func (p *Decider) askProgram(ctx context.Context, tool *messages.Tool, args json.RawMessage) error {
+	if ctx.Err() == nil {
+		answer := make(chan error, 1)
+		go func() { answer <- p.callAllow(ctx, tool, args) }()
+		select {
+		case err := <-answer:
+			if err != nil {
+				return refusal.ProgramError(err)
+			}
+		case <-ctx.Done():
+		case <-p.Asker.Done:
+			return refusal.ClosedError("call")
+		}
+	}
+	// The caller may have left, or its time have passed, while the program decided: the tool must not run then.
+	if err := ctx.Err(); err != nil {
+		return &messages.Error{Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassOf(err),
+			Text: "the context ended while the program decided whether it may be made", Err: err}
+	}
+	return nil
+}
+
+// callAllow calls the program's function. A panic of it refuses the call.
 func (p *Decider) callAllow(ctx context.Context, tool *messages.Tool, args json.RawMessage) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
