@@ -34,7 +34,7 @@ var AuthTypes = []string{
 // Auth says how the requests to a remote server are authorised. Credentials go to the origin of the server's URL and
 // nowhere else, and over plain http to another machine only if the spec has AllowPlainHTTP.
 type Auth struct {
-	// Type is one of AuthTypes.
+	// Type is one of AuthTypes. An Auth with a credential and no Type cannot work; one with neither is AuthOAuth.
 	Type string `json:"type,omitempty"`
 
 	// HeaderName is the header of an API key; "Authorization" if empty, then the value is "Bearer " and the key.

@@ -85,8 +85,8 @@ func remoteProblem(kind messages.TransportKind, s messages.Spec) string {
 	if t := s.TLS; t != nil && (t.CertFile == "") != (t.KeyFile == "") {
 		return "its tls has a certificate or a private key without the other"
 	}
-	if s.Auth != nil && s.Auth.Type != "" {
-		if key, text, fix := config.CheckAuth(s.Auth); text != "" {
+	if a := s.Auth; a != nil && (a.Type != "" || hasCredential(a)) {
+		if key, text, fix := config.CheckAuth(a); text != "" {
 			return key + ": " + text + "; " + fix
 		}
 	}
@@ -96,6 +96,12 @@ func remoteProblem(kind messages.TransportKind, s messages.Spec) string {
 			"use https, or set allowPlainHTTP"
 	}
 	return ""
+}
+
+// hasCredential reports whether auth holds a credential, or says where one comes from. Its type says what is done with it: without one
+// the server is taken for one of OAuth's, and the credential would never be sent.
+func hasCredential(a *messages.Auth) bool {
+	return a.APIKey != "" || a.Token != "" || a.FromEnv != "" || a.TokenPath != "" || a.Command != ""
 }
 
 // checkWords checks the values that a configuration file could not have held (its reader refuses them), while a program or a
