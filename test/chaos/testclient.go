@@ -38,7 +38,8 @@ func Redial(dial func(ctx context.Context, stream io.ReadWriteCloser) (Client, e
 	return client.Redial(dial)
 }
 
-// RedialHTTP is [Redial] over HTTP. A client of one transport alone names it with [Over].
+// RedialHTTP is [Redial] over HTTP, where no stream ends: a client whose session the server does not know any more (404) says so by a
+// method Lost() bool, or begins a new one by itself. A client of one transport alone names it with [Over].
 func RedialHTTP(dial func(ctx context.Context, url string, c *http.Client) (Client, error)) Dial {
 	return client.RedialHTTP(dial)
 }
@@ -59,7 +60,8 @@ func RedialHTTP(dial func(ctx context.Context, url string, c *http.Client) (Clie
 // is known and accepted is said with [Known]. A client that holds a mutex while it waits for the server stops the virtual time; that
 // day is then played in real time, beside the others, and takes minutes.
 //
-// Clients of mcp-go and the Go SDK are ready in test/chaos/client/mcpgo and test/chaos/client/gosdk.
+// Clients of mcp-go and the Go SDK are ready in test/chaos/client/mcpgo and test/chaos/client/gosdk: Dial connects one with the library's
+// defaults, Client and Session take one that the program has connected in its own way.
 func TestClient(t *testing.T, dial Dial, options ...Option) {
 	t.Helper()
 	s := newSettings(t, options)

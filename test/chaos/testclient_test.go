@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +13,9 @@ import (
 	"testing"
 	"time"
 
+	mcpclient "github.com/mark3labs/mcp-go/client"
+	"github.com/mark3labs/mcp-go/client/transport"
+	mcpproto "github.com/mark3labs/mcp-go/mcp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -47,6 +51,22 @@ func TestClientOfTheGoSDK(t *testing.T) {
 func TestClientOfMcpGo(t *testing.T) {
 	chaos.TestClient(t, mcpgo.Dial(), chaos.Only(few), chaos.Days(1), chaos.Known("^http/legacy/seed-", mcpGoCancels))
 }
+
+// TestAClientOfOnesOwn: a client that the program connects in its own way, here one of mcp-go over HTTP.
+func TestAClientOfOnesOwn(t *testing.T) {
+	chaos.TestClient(t, chaos.RedialHTTP(func(ctx context.Context, url string, c *http.Client) (chaos.Client, error) {
+		own, err := mcpclient.NewStreamableHttpClient(url, transport.WithHTTPBasicClient(c))
+		if err != nil {
+			return nil, err
+		}
+		if _, err = own.Initialize(ctx, initialize); err != nil {
+			_ = own.Close() // the first error counts
+		}
+		return mcpgo.Client(own), err
+	}), chaos.Over(messages.HTTP), chaos.Only("^(ordinary|crash|lose-session|hang-call)$"), chaos.Days(0))
+}
+
+var initialize = mcpproto.InitializeRequest{Params: mcpproto.InitializeParams{ProtocolVersion: mcpproto.LATEST_PROTOCOL_VERSION}}
 
 // lockedClient holds a mutex for the length of each call, as many clients do that were written by hand: virtual time cannot pass.
 type lockedClient struct {

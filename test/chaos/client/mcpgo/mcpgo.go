@@ -1,6 +1,10 @@
 // Package mcpgo makes clients of mark3labs/mcp-go for package chaos.
 //
 //	chaos.TestClient(t, mcpgo.Dial())
+//	chaos.TestClient(t, chaos.RedialHTTP(func(ctx context.Context, url string, c *http.Client) (chaos.Client, error) {
+//		own, err := connect(ctx, url, c)   // as the program connects its *client.Client, Initialize included
+//		return mcpgo.Client(own), err
+//	}), chaos.Over(messages.HTTP))
 //
 // The package is part of a harness for tests: what it exports may change without notice.
 package mcpgo
@@ -42,8 +46,14 @@ func Dial(options ...client.ClientOption) chaos.Dial {
 	}
 }
 
-func connect(ctx context.Context, t transport.Interface, options []client.ClientOption) (chaos.Client, error) {
-	c := &connection{Client: client.NewClient(t, options...)}
+// Client returns a client that the program has made, and has connected or is about to. It handles the loss of the connection
+// (OnConnectionLost) from now on.
+func Client(own *client.Client) chaos.Client {
+	return newConnection(own)
+}
+
+func newConnection(own *client.Client) *connection {
+	c := &connection{Client: own}
 	c.OnConnectionLost(func(error) { c.lost.Store(true) })
 	c.OnNotification(func(n mcp.JSONRPCNotification) {
 		if n.Method == "notifications/progress" {
@@ -51,6 +61,11 @@ func connect(ctx context.Context, t transport.Interface, options []client.Client
 			c.progress.Tell(n.Params.AdditionalFields["progressToken"], message)
 		}
 	})
+	return c
+}
+
+func connect(ctx context.Context, t transport.Interface, options []client.ClientOption) (chaos.Client, error) {
+	c := newConnection(client.NewClient(t, options...))
 	// The context of Start is the lifetime of the transport, which only Close may end.
 	if err := c.Start(context.Background()); err != nil {
 		return nil, err
