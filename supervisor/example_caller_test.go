@@ -20,7 +20,7 @@ func ExampleConfig_ask() {
 	defer cancel()
 	m, err := supervisor.Start(ctx, supervisor.Config{
 		InProcess: inProcess(),
-		Servers:   map[string]supervisor.Spec{"hi": {Type: messages.SDK, Name: "greeter"}},
+		Servers:   map[string]supervisor.Spec{"hi": {Type: supervisor.SDK, Name: "greeter"}},
 		Access:    access.Rules{Own: access.Set{Default: access.Ask}},
 		Ask: func(_ context.Context, r supervisor.AskRequest) (supervisor.AskAnswer, error) {
 			fmt.Printf("may %s:%s be called with %s?\n", r.Server, r.Tool, r.Arguments)
@@ -46,7 +46,7 @@ func ExampleWithCaller() {
 	defer cancel()
 	m, err := supervisor.Start(ctx, supervisor.Config{
 		InProcess: inProcess(),
-		Servers:   map[string]supervisor.Spec{"hi": {Type: messages.SDK, Name: "greeter", MaxInFlight: 1}},
+		Servers:   map[string]supervisor.Spec{"hi": {Type: supervisor.SDK, Name: "greeter", MaxInFlight: 1}},
 	})
 	if err != nil {
 		fmt.Println(err)
@@ -95,7 +95,7 @@ func ExampleManager_PID_removeServer() {
 		return
 	}
 	defer func() { _ = m.Close(ctx) }()
-	if err := m.Connect(ctx, "hi", supervisor.Spec{Type: messages.SDK, Name: "greeter"}); err != nil {
+	if err := m.Connect(ctx, "hi", supervisor.Spec{Type: supervisor.SDK, Name: "greeter"}); err != nil {
 		fmt.Println(err)
 		return
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
 )
 
@@ -23,7 +22,7 @@ func ExampleInterceptor() {
 	}
 	m, err := supervisor.Start(ctx, supervisor.Config{
 		InProcess:    inProcess(),
-		Servers:      map[string]supervisor.Spec{"hi": {Type: messages.SDK, Name: "greeter"}},
+		Servers:      map[string]supervisor.Spec{"hi": {Type: supervisor.SDK, Name: "greeter"}},
 		Interceptors: []supervisor.Interceptor{measure},
 	})
 	if err != nil {

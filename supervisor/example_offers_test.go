@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/transports/inprocess"
 )
@@ -18,7 +17,7 @@ func ExampleManager_ReadResource() {
 	_, serve := library("city")
 	m, err := supervisor.Start(ctx, supervisor.Config{
 		InProcess: map[string]func(context.Context, inprocess.Peer) error{"city": serve},
-		Servers:   map[string]supervisor.Spec{"city": {Type: messages.SDK}},
+		Servers:   map[string]supervisor.Spec{"city": {Type: supervisor.SDK}},
 	})
 	if err != nil {
 		fmt.Println(err)
@@ -52,10 +51,10 @@ func ExampleConfig_elicit() {
 	defer cancel()
 	m, err := supervisor.Start(ctx, supervisor.Config{
 		InProcess: map[string]func(context.Context, inprocess.Peer) error{"a": asking()},
-		Servers:   map[string]supervisor.Spec{"a": {Type: messages.SDK, Era: messages.EraLegacy}},
+		Servers:   map[string]supervisor.Spec{"a": {Type: supervisor.SDK, Era: supervisor.EraLegacy}},
 		Elicit: func(_ context.Context, r supervisor.ElicitRequest) (supervisor.ElicitResult, error) {
 			fmt.Printf("%s asks: %s\n", r.Server, r.Message)
-			return supervisor.ElicitResult{Action: messages.ElicitAccept, Content: json.RawMessage(`{"name":"Ada"}`)}, nil
+			return supervisor.ElicitResult{Action: supervisor.ElicitAccept, Content: json.RawMessage(`{"name":"Ada"}`)}, nil
 		},
 		Roots: func(_ context.Context, server string) ([]supervisor.Root, error) {
 			return []supervisor.Root{{URI: "file:///srv/" + server}}, nil

@@ -16,7 +16,7 @@ import (
 // messages.
 func ExampleProps() {
 	cfg := supervisor.Config{CallWait: time.Minute, InProcess: inProcess(),
-		Servers: map[string]supervisor.Spec{"greeter": {Type: messages.SDK}}}
+		Servers: map[string]supervisor.Spec{"greeter": {Type: supervisor.SDK}}}
 	done := make(chan string)
 	system := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.DiscardHandler) }))
 	agent := system.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
@@ -34,18 +34,30 @@ func ExampleProps() {
 	// Output: result
 }
 
+// mcpServers is a manager as a tree of suture takes one. String keeps the tree from printing the Config, which may hold credentials.
+type mcpServers struct {
+	cfg     supervisor.Config
+	started func(*supervisor.Manager)
+}
+
+func (s mcpServers) Serve(ctx context.Context) error { return supervisor.Serve(ctx, s.cfg, s.started) }
+func (mcpServers) String() string                    { return "MCP servers" }
+
 // In an errgroup, a run group or a tree of suture the manager is a function that runs until its context ends.
 func ExampleServe() {
 	ctx, cancel := context.WithCancel(context.Background())
-	cfg := supervisor.Config{InProcess: inProcess(), Servers: map[string]supervisor.Spec{"greeter": {Type: messages.SDK}}}
-	err := supervisor.Serve(ctx, cfg, func(m *supervisor.Manager) {
-		go func() {
-			fmt.Println(m.Ready(ctx, "greeter"))
-			cancel()
-		}()
-	})
-	fmt.Println(err)
+	part := mcpServers{
+		cfg: supervisor.Config{InProcess: inProcess(), Servers: map[string]supervisor.Spec{"greeter": {Type: supervisor.SDK}}},
+		started: func(m *supervisor.Manager) {
+			go func() {
+				fmt.Println(m.Ready(ctx, "greeter"))
+				cancel()
+			}()
+		},
+	}
+	// tree.Add(part) with suture; group.Go(func() error { return part.Serve(ctx) }) with an errgroup
+	fmt.Println(part, "end:", part.Serve(ctx))
 	// Output:
 	// <nil>
-	// context canceled
+	// MCP servers end: context canceled
 }

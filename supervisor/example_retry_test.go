@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
 )
 
@@ -16,7 +15,7 @@ func ExampleError_MayRetry() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	m, err := supervisor.Start(ctx, supervisor.Config{InProcess: inProcess(),
-		Servers: map[string]supervisor.Spec{"greeter": {Type: messages.SDK}}})
+		Servers: map[string]supervisor.Spec{"greeter": {Type: supervisor.SDK}}})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -53,7 +52,7 @@ func ExampleManager_Ready() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	m, err := supervisor.Start(ctx, supervisor.Config{InProcess: inProcess(), Servers: map[string]supervisor.Spec{
-		"greeter": {Type: messages.SDK}, "resting": {Type: messages.SDK, Disabled: true}}})
+		"greeter": {Type: supervisor.SDK}, "resting": {Type: supervisor.SDK, Disabled: true}}})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -52,7 +52,7 @@ func Example() {
 		return
 	}
 	defer func() { _ = m.Close(ctx) }()
-	if err := m.Connect(ctx, "hi", supervisor.Spec{Type: messages.SDK, Name: "greeter"}); err != nil {
+	if err := m.Connect(ctx, "hi", supervisor.Spec{Type: supervisor.SDK, Name: "greeter"}); err != nil {
 		fmt.Println(err)
 		return
 	}
@@ -70,7 +70,7 @@ func ExampleManager_Watch() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	m, err := supervisor.Start(ctx, supervisor.Config{InProcess: inProcess(),
-		Servers: map[string]supervisor.Spec{"greeter": {Type: messages.SDK, Disabled: true}}})
+		Servers: map[string]supervisor.Spec{"greeter": {Type: supervisor.SDK, Disabled: true}}})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -90,9 +90,9 @@ func ExampleManager_Watch() {
 	}
 	for e := range w.Events(ctx) {
 		switch e.Kind {
-		case messages.EventPhase:
+		case supervisor.EventPhase:
 			fmt.Println(strings.TrimSpace(fmt.Sprintln(e.Server, "is", e.Status.Status, e.Status.Reason)))
-		case messages.EventCallEnded:
+		case supervisor.EventCallEnded:
 			fmt.Println(e.Server, "ran", e.Tool+":", e.Outcome)
 			w.Close() // what is queued still comes, and then the loop ends
 		default:
@@ -119,7 +119,7 @@ func ExampleManager_SetServers() {
 		return
 	}
 	defer func() { _ = m.Close(ctx) }()
-	hello := supervisor.Spec{Type: messages.SDK, Name: "greeter"}
+	hello := supervisor.Spec{Type: supervisor.SDK, Name: "greeter"}
 	for _, set := range []map[string]supervisor.Spec{
 		{"one": hello, "two": hello},
 		{"two": hello, "three": {URL: "ftp://example.com"}},
@@ -151,7 +151,7 @@ func (p planner) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *actor.Started:
 		ctx.Request(p.manager, &messages.AddServer{Name: "hi",
-			Spec: supervisor.Spec{Type: messages.SDK, Name: "greeter", Connect: messages.Lazy}.ToProto()})
+			Spec: supervisor.Spec{Type: supervisor.SDK, Name: "greeter", Connect: supervisor.Lazy}.ToProto()})
 	case *messages.Done: // it is added; being lazy, it is connected by its first call
 		ctx.Request(p.manager, &messages.CallTool{CallId: "1", Server: "hi", Tool: "greet",
 			Arguments: []byte(`{"name":"Alan"}`), TimeoutMs: 10_000})
@@ -281,7 +281,7 @@ func ExampleManager_ProvideCredentials() {
 	}
 	defer func() { _ = m.Close(ctx) }()
 	w := m.Watch(100)
-	_ = m.Connect(ctx, "door", supervisor.Spec{URL: door.URL, Type: messages.HTTP})
+	_ = m.Connect(ctx, "door", supervisor.Spec{URL: door.URL, Type: supervisor.HTTP})
 	for event := range w.Events(ctx) {
 		if event.Kind == messages.EventAuthRequired {
 			fmt.Println(event.Server, "needs credentials")

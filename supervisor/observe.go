@@ -87,6 +87,9 @@ func (s *Server) Name() string { return s.name }
 // Status returns the server's status; the error is ErrUnknownServer once it was removed.
 func (s *Server) Status() (Status, error) { return s.m.ServerStatus(s.name) }
 
+// Ready waits until the server can be called: see [Manager.Ready].
+func (s *Server) Ready(ctx context.Context) error { return s.m.Ready(ctx, s.name) }
+
 // IsConnected reports whether the server is connected now. A call may fail all the same: the state may change in between.
 func (s *Server) IsConnected() bool {
 	cell := s.m.shared.CellOf(s.name)

@@ -4,7 +4,8 @@
 //	Transport.Dial opens a Conn;  Conn.Send writes;  a Sink receives;  Conn.Close releases
 //
 // The kinds that mcpvisor has are in the packages below: stdio (a child process), web (streamable HTTP, SSE and a proxy of
-// connectors), websocket and inprocess (a server of the same program).
+// connectors), websocket, inprocess (a server of the same program), and stream: lines over whatever the program dials (SSH, a socket, a
+// serial line), made of one function. Package fault breaks any of them in a test, and transporttest holds a new one to the contract.
 //
 // A transport knows the frames of its kind (lines, server-sent events, HTTP status and headers) and nothing of what the messages
 // say. The packages above (actors, supervisor/restart) decide about restarts and retries, and transports/session about protocol
