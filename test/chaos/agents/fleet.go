@@ -115,8 +115,8 @@ func (f *Fleet) checkSessions() {
 		}
 	}
 	if n := f.handler.Sessions(); n > most {
-		f.reportFinding("I28", "", fmt.Sprintf("the endpoint has %d sessions, and %d at most are in use or were left less than %s ago: it forgets them after %s", n, most,
-			f.serve.SessionIdle*3/2, f.serve.SessionIdle))
+		f.reportFinding("I28", "", fmt.Sprintf("the endpoint has %d sessions at the end, and may have %d: those in use, and those that were left without a word less than %s ago, "+
+			"for it forgets after %s what nobody uses", n, most, f.serve.SessionIdle*3/2, f.serve.SessionIdle))
 	}
 }
 

@@ -241,7 +241,7 @@ func TestViewsOfAgents(t *testing.T) {
 			5.04s - stream-cut agent=agent-1 by=anna epoch=1
 			7s - stream-back agent=agent-1 by=anna epoch=1
 			9s - closing`},
-		{name: "a stream that took the place of another", want: invariant.Violated, why: "it was not told by 5.", story: shown + `
+		{name: "a stream that took the place of another", want: invariant.Violated, why: "It had another stream than before since 4s", story: shown + `
 			4s - stream-back agent=agent-1 by=anna epoch=1
 			5s - snapshot generation=2 entries=s1:live:2:4:def
 			9s - closing`},

@@ -98,6 +98,9 @@ func (c *checker) hasUnclearNames() bool {
 type viewChange struct {
 	at, until time.Duration
 	event     int
+	// server is whose tools have changed, and was and now count them.
+	server   string
+	was, now int
 	// back is set if it was so a moment before, too: who waits for further changes sees none.
 	back bool
 }
@@ -129,7 +132,7 @@ func (c *checker) viewChanges(view string, spans map[string][]catalogSpan) (all 
 				for k := i + 1; k < len(ofServer) && ofServer[k].hash == p.hash && ofServer[k].count == p.count; k++ {
 					until = ofServer[k].to
 				}
-				all = append(all, viewChange{p.from, until, p.event, c.wasSoBefore(ofServer[:i], p)})
+				all = append(all, viewChange{p.from, until, p.event, server, before.count, p.count, c.wasSoBefore(ofServer[:i], p)})
 			}
 		}
 	}
@@ -210,7 +213,8 @@ func (c *checker) checkTold(s *agentSession, spans map[string][]catalogSpan) {
 			slices.ContainsFunc(listed, func(e *history.Event) bool { return e.T >= v.at && e.T <= due }) {
 			continue
 		}
-		c.reportViolationAt(due, "", v.event, nil, "What %s sees changed at %s, and it was not told by %s.", s.agent, timeText(v.at), timeText(due))
+		c.reportViolationAt(due, v.server, v.event, nil, "What %s sees of %s changed at %s from %d tools to %d, and it was not told by %s.%s", s.agent, v.server,
+			timeText(v.at), v.was, v.now, timeText(due), streamText(away, v.at))
 	}
 }
 
@@ -230,6 +234,20 @@ func (c *checker) noticeDue(at time.Duration, away []streamGap) (due time.Durati
 		}
 	}
 	return due, true
+}
+
+// streamText says in which stream of a session a change fell, after the first one; empty for that.
+func streamText(away []streamGap, at time.Duration) string {
+	for _, gap := range slices.Backward(away) {
+		switch {
+		case gap.from >= at:
+		case gap.to < at:
+			return " It had another stream than before since " + timeText(gap.to) + "."
+		default:
+			return " It had no stream from " + timeText(gap.from) + " to " + timeText(gap.to) + "."
+		}
+	}
+	return ""
 }
 
 // isModernSession reports whether an agent spoke the modern era.
