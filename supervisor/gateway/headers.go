@@ -2,65 +2,37 @@ package gateway
 
 import (
 	"net/http"
-	"strconv"
-	"strings"
 
-	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 	"github.com/mcpvisor/mcpvisor/transports/serve"
+	wire "github.com/mcpvisor/mcpvisor/transports/session"
 )
 
-// paramPrefix begins the headers that repeat arguments, by the annotation x-mcp-header of their schema.
-const paramPrefix = "Mcp-Param-"
-
-// checkParamHeaders compares the headers of a request with the arguments that they repeat, as the definition of the tool says.
-//
-// 2026-07-28, Custom Headers: "Servers that process the request body MUST validate that header values match the corresponding values
-// in the request body", and a header that is missing for an argument that is there is a mismatch. Headers that no definition names
-// are left alone.
+// checkParamHeaders compares the headers of a call with the arguments that they repeat, as the definition of the tool says (x-mcp-header).
+// Headers that it does not name are left alone.
 func (v *view) checkParamHeaders(r *serve.Request, shown string, args []byte) *serve.Error {
 	if r.Header == nil || !r.Modern() {
 		return nil
 	}
-	entry := v.currentTools().entries[shown]
+	entry := v.currentTools().find(shown)
 	if entry == nil {
 		return nil
 	}
-	properties := rawjson.Member(entry.Tool.InputSchema, "properties")
-	if !rawjson.IsObject(properties) {
-		return nil
-	}
-	for o := rawjson.ObjectAt(properties, 0, 0); o.Next(); {
-		header, ok := rawjson.Text(rawjson.Member(o.Skip(), "x-mcp-header"))
-		if !ok {
-			continue
-		}
-		name := paramPrefix + header
-		values := r.Header[http.CanonicalHeaderKey(name)]
-		value := rawjson.Member(args, string(o.Name))
-		matches := len(values) == 0
-		if !rawjson.IsNull(value) {
-			matches = len(values) == 1 && repeatsValue(values[0], value)
-		}
-		if !matches {
-			return &serve.Error{Code: serve.CodeHeaderMismatch, Message: "the header " + name + " does not match the argument"}
-		}
+	if name := wire.FindHeaderMismatch(entry.Tool.InputSchema, args, decodeValues(r.Header)); name != "" {
+		return &serve.Error{Code: serve.CodeHeaderMismatch, Message: "the header " + name + " does not match the argument"}
 	}
 	return nil
 }
 
-// repeatsValue reports whether a header has the value of an argument. Numbers may be written differently.
-func repeatsValue(header string, value []byte) bool {
-	got, ok := serve.DecodeHeader(header)
-	if !ok {
-		return false
+// decodeValues returns what the headers of a request with a name stand for; ok is false if one of them stands for nothing.
+func decodeValues(h http.Header) func(name string) (values []string, ok bool) {
+	return func(name string) (values []string, ok bool) {
+		for _, written := range h.Values(name) {
+			value, ok := serve.DecodeHeader(written)
+			if !ok {
+				return nil, false
+			}
+			values = append(values, value)
+		}
+		return values, true
 	}
-	if text, isText := rawjson.Text(value); isText {
-		return got == text
-	}
-	if got == string(value) {
-		return true
-	}
-	a, errA := strconv.ParseFloat(strings.TrimSpace(got), 64)
-	b, errB := strconv.ParseFloat(string(value), 64)
-	return errA == nil && errB == nil && a == b
 }

@@ -63,6 +63,14 @@ type rendering struct {
 	*pages
 }
 
+// find returns the tool that a name leads to, nil if it leads to none.
+func (r *rendering) find(name string) *catalog.Entry {
+	if e := r.entries[name]; e != nil {
+		return e
+	}
+	return r.bare[name]
+}
+
 // currentTools returns the rendering of the newest catalog.
 func (v *view) currentTools() *rendering {
 	s, within := v.g.all.Catalogs(), v.scope.Load()
@@ -179,11 +187,7 @@ func (v *view) commonView() *view {
 
 // findTool returns where a name leads: to an entry, or to a server whose tools are not shown now. The scope may hide the tool.
 func (v *view) findTool(name string) (to named, ok bool) {
-	now := v.currentTools()
-	if e := now.entries[name]; e != nil {
-		return named{e.Tool.Server, e.Tool.Name}, true
-	}
-	if e := now.bare[name]; e != nil {
+	if e := v.currentTools().find(name); e != nil {
 		return named{e.Tool.Server, e.Tool.Name}, true
 	}
 	v.mu.Lock()

@@ -31,9 +31,13 @@ func isModern(h http.Header, m *message) bool {
 
 // serveModern handles a message of the modern era over HTTP.
 func (h *Handler) serveModern(w http.ResponseWriter, r *http.Request, p Principal, path Path, m *message) {
-	if !m.isRequest() {
-		// 2026-07-28: the client sends no answers; its notifications are about requests of one connection, which HTTP does
-		// not have.
+	switch {
+	case m.isAnswer():
+		// 2026-07-28: "The client MUST NOT send JSON-RPC responses."
+		writeError(w, nil, refused(CodeInvalidRequest, "an agent of the modern era sends no answers: it repeats its request with them"))
+		return
+	case !m.isRequest():
+		// Its notifications are about requests of one connection, which HTTP does not have.
 		w.WriteHeader(http.StatusAccepted)
 		return
 	}
@@ -193,16 +197,22 @@ func oneHeader(h http.Header, name, value string) bool {
 	return ok && got == value
 }
 
-// DecodeHeader returns the value that a header of the modern era has: what is no plain text stands as =?base64?…?=.
-func DecodeHeader(value string) (string, bool) {
-	value = strings.Trim(value, " \t")
-	inside, ok := strings.CutPrefix(value, "=?base64?")
-	if !ok {
-		return value, true
+// DecodeHeader returns the value that a header Mcp-Name or Mcp-Param-… stands for; false if it stands for none.
+//
+// 2026-07-28: "Servers MUST reject requests with a recognized Mcp-Param-{Name} header that contains invalid characters". A header that only
+// begins or ends as an encoded one is plain.
+func DecodeHeader(header string) (value string, ok bool) {
+	header = strings.Trim(header, " \t")
+	if inside, begins := strings.CutPrefix(header, "=?base64?"); begins {
+		if inside, ends := strings.CutSuffix(inside, "?="); ends {
+			b, err := base64.StdEncoding.DecodeString(inside)
+			return string(b), err == nil
+		}
 	}
-	if inside, ok = strings.CutSuffix(inside, "?="); !ok {
-		return value, true
+	for i := range len(header) {
+		if c := header[i]; c > '~' || c < ' ' && c != '\t' {
+			return "", false
+		}
 	}
-	b, err := base64.StdEncoding.DecodeString(inside)
-	return string(b), err == nil
+	return header, true
 }

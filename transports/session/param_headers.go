@@ -32,6 +32,17 @@ func (s *Session) paramHeadersFor(tool string) headers.Params {
 	return nil
 }
 
+// FindHeaderMismatch returns the name of a header of a call that does not repeat its argument as the input schema of the tool demands; empty
+// if all do. header returns the values of a header of the call, decoded; ok is false if one of them stands for none. It is for who serves agents of the modern era over HTTP; of a tool that they must
+// leave out, because its annotations break the rules, nothing is expected.
+func FindHeaderMismatch(schema, args []byte, header func(name string) (values []string, ok bool)) string {
+	params, problem := headers.ReadSchema(schema)
+	if problem != "" {
+		return ""
+	}
+	return params.FindMismatch(args, header)
+}
+
 // refreshParamHeaders lists the tools again for a call that the server refused because of its headers, and reports
 // whether the call has other headers now, so that a retry makes sense. Of many such calls one lists; the others wait
 // for relistLock and find the new headers there, or give up with it if the list failed.

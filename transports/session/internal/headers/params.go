@@ -230,12 +230,7 @@ const maxParamHeaderBytes = 8 << 10
 func (m Params) Values(args []byte) (h map[string]string, tooLong *messages.Error) {
 	size := 0
 	for _, p := range m {
-		value := args
-		// A missing member on the way gives nil, and so no header.
-		for _, name := range p.path {
-			value = memberAt(value, name)
-		}
-		text, ok := headerText(value)
+		text, ok := headerText(p.valueIn(args))
 		if !ok {
 			continue
 		}
@@ -254,6 +249,45 @@ func (m Params) Values(args []byte) (h map[string]string, tooLong *messages.Erro
 	return h, nil
 }
 
+// FindMismatch returns the name of a header that does not repeat its argument, empty if all of them do: it is the other side of Values, for
+// who receives a call. header returns the values of a header of the request, decoded; ok is false if one of them stands for none.
+//
+// 2026-07-28, Server Behavior for Custom Headers: "Any server that processes the message body MUST validate that encoded header values, after
+// decoding if Base64-encoded, match the corresponding values in the request body". "Client omits header but value is in body … Server MUST
+// reject the request". Of integers: "servers SHOULD compare the header value and the body value numerically".
+func (m Params) FindMismatch(args []byte, header func(name string) (values []string, ok bool)) string {
+	for _, p := range m {
+		value := p.valueIn(args)
+		values, readable := header(p.header)
+		want, ok := headerText(value)
+		if !readable {
+			return p.header
+		}
+		if !ok && len(values) == 0 {
+			continue
+		}
+		if !ok || len(values) != 1 {
+			return p.header
+		}
+		got := values[0]
+		if !rawjson.IsText(value) {
+			got = integerText(got)
+		}
+		if got != want {
+			return p.header
+		}
+	}
+	return ""
+}
+
+// valueIn returns the argument; nil, and so no header, if a member on the way to it is missing.
+func (p param) valueIn(args []byte) []byte {
+	for _, name := range p.path {
+		args = memberAt(args, name)
+	}
+	return args
+}
+
 // memberAt returns the value of a member: nil if raw is no object or has none of that name. Of two the last one
 // counts, as it does for most readers of JSON.
 func memberAt(raw []byte, name string) []byte {
@@ -270,12 +304,16 @@ func headerText(value []byte) (text string, ok bool) {
 	case rawjson.IsText(value):
 		return rawjson.Text(value)
 	}
-	text = string(value)
+	return integerText(string(value)), true
+}
+
+// integerText returns an integer in the form of its header, and every other text as it is: 1e3 and 42.0 are integers too, for JSON Schema.
+// The specification's integers end at 2⁵³.
+func integerText(text string) string {
 	if strings.ContainsAny(text, ".eE") {
-		// 1e3 and 42.0 are integers too, for JSON Schema. The specification's integers end at 2⁵³.
 		if f, err := strconv.ParseFloat(text, 64); err == nil && f == float64(int64(f)) && f > -1<<53 && f < 1<<53 {
-			text = strconv.FormatInt(int64(f), 10)
+			return strconv.FormatInt(int64(f), 10)
 		}
 	}
-	return text, true
+	return text
 }

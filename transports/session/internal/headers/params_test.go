@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -183,6 +184,54 @@ func TestMirrorOfLongName(t *testing.T) {
 	} {
 		if _, problem := ReadSchema([]byte(schema)); problem == "" || len(problem) > 200 {
 			t.Errorf("the reason has %d bytes", len(problem))
+		}
+	}
+}
+
+// TestFindMismatch goes through the table of 2026-07-28, Server Behavior for Custom Headers.
+func TestFindMismatch(t *testing.T) {
+	params, problem := ReadSchema([]byte(`{"properties":{"s":{"type":"string","x-mcp-header":"S"},"n":{"type":["integer","null"],"x-mcp-header":"N"},
+		"b":{"type":"boolean","x-mcp-header":"B"},"in":{"type":"object","properties":{"x":{"type":"string","x-mcp-header":"X"}}}}}`))
+	if problem != "" || len(params) != 4 {
+		t.Fatal(params, problem)
+	}
+	for _, test := range []struct{ name, args, headers, want string }{
+		{"nothing", `{}`, "", ""},
+		{"no arguments", ``, "", ""},
+		{"all", `{"s":"a","n":-7,"b":true,"in":{"x":"y"}}`, "S: a|N: -7|B: true|X: y", ""},
+		{"one that nothing names", `{"s":"a"}`, "S: a|Other: z", ""},
+		{"missing", `{"s":"a"}`, "", "S"},
+		{"missing, inside", `{"in":{"x":"y"}}`, "", "X"},
+		{"other", `{"s":"a"}`, "S: b", "S"},
+		{"other, inside", `{"in":{"x":"y"}}`, "X: z", "X"},
+		{"other case", `{"s":"a"}`, "S: A", "S"},
+		{"twice", `{"s":"a"}`, "S: a|S: a", "S"},
+		{"of nothing", `{}`, "S: a", "S"},
+		{"of null", `{"n":null}`, "N: null", "N"},
+		{"null", `{"n":null}`, "", ""},
+		{"empty", `{"s":""}`, "S: ", ""},
+		{"empty and missing", `{"s":""}`, "", "S"},
+		{"a number in other words", `{"n":42.0}`, "N: 42", ""},
+		{"a number in other words, in the header", `{"n":42}`, "N: 4.2e1", ""},
+		{"another number", `{"n":42}`, "N: 43", "N"},
+		{"another number beyond the safe range", `{"n":9007199254740993}`, "N: 9007199254740992", "N"},
+		{"a text of a number", `{"s":"42"}`, "S: 42.0", "S"},
+		{"unreadable", `{"s":"unreadable"}`, "S: unreadable", "S"},
+		{"another truth", `{"b":true}`, "B: false", "B"},
+		{"of two members the last one", `{"s":"a","s":"b"}`, "S: a", "S"},
+		{"no value for a header", `{"s":{"a":1}}`, "", ""},
+	} {
+		given := map[string][]string{}
+		for line := range strings.SplitSeq(test.headers, "|") {
+			if name, value, ok := strings.Cut(line, ": "); ok {
+				given["Mcp-Param-"+name] = append(given["Mcp-Param-"+name], value)
+			}
+		}
+		got := params.FindMismatch([]byte(test.args), func(name string) ([]string, bool) {
+			return given[name], !slices.Contains(given[name], "unreadable")
+		})
+		if strings.TrimPrefix(got, "Mcp-Param-") != test.want {
+			t.Errorf("%s: the mismatch is %q, want %q", test.name, got, test.want)
 		}
 	}
 }
