@@ -1,5 +1,11 @@
 package gateway
 
+import (
+	"context"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
 // Named is a thing of a server.
 type Named struct{ Server, Name string }
 
@@ -11,4 +17,9 @@ func ShowNames(gateway string, prefix Prefix, all []Named) []string {
 		own[i] = named{n.Server, n.Name}
 	}
 	return g.namesOf(prefix, own)
+}
+
+// MissEvents makes a gateway take note of events that were lost.
+func (g *Gateway) MissEvents(ctx context.Context) {
+	g.takeEvent(ctx, 0, messages.Event{Kind: messages.EventGap, Missed: 1})
 }

@@ -2,6 +2,8 @@ package gateway
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 
@@ -169,6 +171,28 @@ func (w *watches) tellUpdated(server, uri string) {
 	w.mu.Unlock()
 	for _, f := range tell {
 		f(uri)
+	}
+}
+
+// tellMissed tells those who watch resources of these servers that each may have changed, because notices of updates were lost: an agent that
+// is told of too much reads once more, and one that is told of too little never does.
+func (w *watches) tellMissed(isTheirs func(server string) bool) {
+	type watcher struct {
+		uri  string
+		tell []func(string)
+	}
+	var all []watcher
+	w.mu.Lock()
+	for to, one := range w.watched {
+		if isTheirs(to.server) {
+			all = append(all, watcher{to.uri, slices.Collect(maps.Values(one.tell))})
+		}
+	}
+	w.mu.Unlock()
+	for _, t := range all {
+		for _, tell := range t.tell {
+			tell(t.uri)
+		}
 	}
 }
 

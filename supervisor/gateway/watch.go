@@ -50,25 +50,34 @@ func (g *Gateway) startWatching(ctx context.Context) {
 // readEvents reads the events of the manager with this number until its watcher is closed.
 func (g *Gateway) readEvents(ctx context.Context, i int, w *supervisor.Watcher) {
 	for e := range w.Events(ctx) {
-		switch e.Kind {
-		case messages.EventResourceUpdated:
-			if g.all.Of(e.Server) == g.all[i] { // no server speaks for one that hides it
-				g.watches.tellUpdated(e.Server, e.URI)
-			}
-			continue
-		case messages.EventPhase:
-			if e.Status != nil && e.Status.Status == messages.Connected {
-				g.askBehind(func(ctx context.Context) { g.askForLevel(ctx, e.Server) })
-			}
-		case messages.EventRemoved:
-			g.levels.forgetServer(e.Server)
-		case messages.EventTools, messages.EventPrompts, messages.EventResources, messages.EventGap:
-		default:
-			continue
-		}
-		g.forgetTools(ctx, false)
-		g.noteChange(func(said *saidChanges) { said.addEvent(g.ownerOf(e.Server), e.Kind) })
+		g.takeEvent(ctx, i, e)
 	}
+}
+
+// takeEvent acts on one event of the manager with this number.
+func (g *Gateway) takeEvent(ctx context.Context, i int, e messages.Event) {
+	// No server speaks for one of another manager that hides it.
+	isShown := func(server string) bool { return g.all.Of(server) == g.all[i] }
+	switch e.Kind {
+	case messages.EventResourceUpdated:
+		if isShown(e.Server) {
+			g.watches.tellUpdated(e.Server, e.URI)
+		}
+		return
+	case messages.EventPhase:
+		if e.Status != nil && e.Status.Status == messages.Connected {
+			g.askBehind(func(ctx context.Context) { g.askForLevel(ctx, e.Server) })
+		}
+	case messages.EventRemoved:
+		g.levels.forgetServer(e.Server)
+	case messages.EventGap:
+		g.watches.tellMissed(isShown)
+	case messages.EventTools, messages.EventPrompts, messages.EventResources:
+	default:
+		return
+	}
+	g.forgetTools(ctx, false)
+	g.noteChange(func(said *saidChanges) { said.addEvent(g.ownerOf(e.Server), e.Kind) })
 }
 
 // noteChange adds to what agents are to be told, and has the views compared.

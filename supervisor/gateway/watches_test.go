@@ -185,3 +185,24 @@ func TestNoWatchOutlivesItsSession(t *testing.T) {
 		}
 	})
 }
+
+// Where notices of updates were lost, because more happened than the gateway could read, who watches a resource is told that it may have
+// changed. Before, an agent that missed the last update of a resource was told of none.
+func TestMissedUpdatesAreTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, g, s := startWatched(t)
+		close(s.answer)
+		watching, other := e.agent("a", "/mcp", "{}"), e.agent("a", "/mcp", "{}")
+		contains(t, "the watch", watching.ask("resources/subscribe", watchX), `"result":{}`)
+		heard, heardByOther := watching.readStream(), other.readStream()
+		synctest.Wait()
+		g.MissEvents(t.Context())
+		synctest.Wait()
+		if text := heard(); strings.Count(text, `"method":"notifications/resources/updated","params":{"uri":"x://1"}`) != 1 {
+			t.Errorf("who watches hears %s", text)
+		}
+		if text := heardByOther(); strings.Contains(text, "updated") {
+			t.Errorf("who does not watch hears %s", text)
+		}
+	})
+}
