@@ -2,14 +2,15 @@ package serve
 
 import (
 	"container/list"
+	"context"
 	"net"
 	"net/http"
 	"sync"
 )
 
-// connections bounds the connections of a server. Those that have sent no whole request yet, and those that wait for their next, stand in
-// a list each, the oldest in front: they give way to new ones. So a peer that opens connections and is silent displaces its own. mu
-// guards everything.
+// connections bounds the connections of a server. Those on which nobody is let in yet, and those that wait for their next request, stand in a
+// list each, the oldest in front: they give way to new ones. So a peer that opens connections and is silent, sends half of a request, or has no
+// token, displaces its own. mu guards everything.
 type connections struct {
 	most int
 
@@ -23,6 +24,36 @@ type connections struct {
 type connPlace struct {
 	in *list.List
 	at *list.Element
+}
+
+// connKey leads from the context of a request to its connection.
+type connKey struct{}
+
+// A countedConn is one connection, for the requests that come on it.
+type countedConn struct {
+	all  *connections
+	conn net.Conn
+}
+
+// withConn is for http.Server.ConnContext.
+func (c *connections) withConn(ctx context.Context, conn net.Conn) context.Context {
+	return context.WithValue(ctx, connKey{}, countedConn{c, conn})
+}
+
+// occupyConnection records that the connection of a request is in use, from here until the request has its answer.
+func occupyConnection(r *http.Request) {
+	if s, ok := r.Context().Value(connKey{}).(countedConn); ok {
+		s.all.occupyConn(s.conn)
+	}
+}
+
+func (c *connections) occupyConn(conn net.Conn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if p, known := c.places[conn]; known && p.in != nil {
+		p.in.Remove(p.at)
+		c.places[conn] = connPlace{}
+	}
 }
 
 // noteState is for http.Server.ConnState.
@@ -45,7 +76,11 @@ func (c *connections) moveConn(conn net.Conn, state http.ConnState) (displaced n
 	if c.places == nil {
 		c.places = map[net.Conn]connPlace{}
 	}
-	if p := c.places[conn]; p.in != nil {
+	p, known := c.places[conn]
+	if !known && state != http.StateNew {
+		return nil // it was displaced; net/http calls half of a request an active connection at its end
+	}
+	if p.in != nil {
 		p.in.Remove(p.at)
 	}
 	switch state {
@@ -56,10 +91,10 @@ func (c *connections) moveConn(conn net.Conn, state http.ConnState) (displaced n
 			}
 		}
 		c.places[conn] = connPlace{&c.silent, c.silent.PushBack(conn)}
+	case http.StateActive: // the head of a request is there
+		c.places[conn] = connPlace{&c.silent, c.silent.PushBack(conn)}
 	case http.StateIdle:
 		c.places[conn] = connPlace{&c.idle, c.idle.PushBack(conn)}
-	case http.StateActive:
-		c.places[conn] = connPlace{}
 	default: // it has ended
 		delete(c.places, conn)
 	}

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -87,15 +88,92 @@ func TestSilentConnectionsGiveWay(t *testing.T) {
 	if got := statusOf(kept); got != 200 {
 		t.Errorf("a connection that waited for its next request: %d", got)
 	}
-	// Where all are in use, one more is closed, and nothing else happens.
-	for range 9 {
-		_, _ = io.WriteString(connect(), strings.ReplaceAll(ping(1), "echo", "hang"))
-		<-v.hung
+	// Where all are in use, one more is closed, and nothing else happens. A connection counts as used for a moment after its answer has come.
+	for hanging := 0; hanging < 9; {
+		c, closed := connect(), make(chan struct{})
+		_, _ = io.WriteString(c, strings.ReplaceAll(ping(1), "echo", "hang"))
+		go func() {
+			defer close(closed)
+			statusOf(c)
+		}()
+		select {
+		case <-v.hung:
+			hanging++
+		case <-closed:
+		}
 	}
 	refused := connect()
 	_, _ = io.WriteString(refused, ping(5))
 	if got := statusOf(refused); got != 0 {
 		t.Errorf("a connection beyond the bound was answered: %d", got)
+	}
+}
+
+// Connections that were displaced take no place any more, although net/http says of each that it is active when half of a request was read
+// from it. Before, many of them at once displaced one that waited for its next request.
+func TestDisplacedConnectionsTakeNoPlace(t *testing.T) {
+	c := &connections{most: 3}
+	pipe := func() net.Conn {
+		a, b := net.Pipe()
+		t.Cleanup(func() { _ = b.Close() })
+		return a
+	}
+	kept := pipe()
+	for _, state := range []http.ConnState{http.StateNew, http.StateActive, http.StateIdle} {
+		c.noteState(kept, state)
+	}
+	var half []net.Conn
+	for i := range 20 {
+		half = append(half, pipe())
+		c.noteState(half[i], http.StateNew)
+		if i >= 2 {
+			c.noteState(half[i-2], http.StateActive)
+		}
+	}
+	if _, there := c.places[kept]; !there || len(c.places) != 3 {
+		t.Errorf("of %d connections one is that which waited: %v", len(c.places), there)
+	}
+}
+
+// Whoever is not let in displaces himself, too: half of a request without a token takes no place from an agent. Before, each kept its place
+// for half a minute.
+func TestStrangersGiveWay(t *testing.T) {
+	v := newService()
+	tokens := NewTokens(map[string]Principal{"one": {Name: "a"}})
+	met := make(chan error, 100)
+	connect := serveReal(t, Options{Service: v, MaxConnections: 6, Authenticate: func(r *http.Request) (Principal, error) {
+		p, err := tokens.Authenticate(r)
+		met <- err
+		return p, err
+	}})
+	as := func(request, token string) string {
+		return strings.Replace(request, "Host: localhost\r\n", "Host: localhost\r\nAuthorization: Bearer "+token+"\r\n", 1)
+	}
+	running := connect()
+	_, _ = io.WriteString(running, as(strings.ReplaceAll(ping(1), "echo", "hang"), "one"))
+	<-v.hung
+	kept := connect()
+	_, _ = io.WriteString(kept, as(ping(2), "one"))
+	if got := statusOf(kept); got != 200 {
+		t.Fatalf("the first request: %d", got)
+	}
+	if err := errors.Join(<-met, <-met); err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		_, _ = io.WriteString(connect(), as("POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n{", "other"))
+		select {
+		case err := <-met:
+			if err == nil {
+				t.Fatal("a stranger was let in")
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatal("the places are those of strangers")
+		}
+	}
+	_, _ = io.WriteString(kept, as(ping(3), "one"))
+	if got := statusOf(kept); got != 200 {
+		t.Errorf("a connection that waited for its next request: %d", got)
 	}
 }
 

@@ -17,7 +17,8 @@
 //   - What an agent may make the process hold is bounded: bodies, sessions, requests, open questions, and what waits for an
 //     agent that does not read. Notices that no longer fit are dropped; answers are not.
 //   - An agent of the legacy era whose connection is lost while a request has a stream fetches the rest and the answer, by GET and
-//     Last-Event-ID, in its session only.
+//     Last-Event-ID, in its session only; and so the notices of its session that were written to a lost connection, from the first one on
+//     in 2025-11-25.
 //   - A request over HTTP is refused whose Host or Origin is not expected, before its body is read.
 //
 // Not promised: that a notice reaches an agent that has no stream open. A list that changed meanwhile is told once when the

@@ -26,8 +26,8 @@ type Options struct {
 	MaxSessions, MaxRequests int
 	// MaxBytes bounds the messages of one principal that are held at once, but for those below 64 KiB; 256 MiB if 0.
 	MaxBytes int64
-	// MaxConnections bounds the connections of Server, 20,000 if 0. One more takes the place of one that has sent no whole request
-	// yet, else of one that waits for its next; where all are in use, it is closed.
+	// MaxConnections bounds the connections of Server, 20,000 if 0. One more takes the place of one on which nobody was let in yet, else of
+	// one that waits for its next request; where all are in use, it is closed.
 	MaxConnections int
 	// SessionIdle is the time after which a session ends that has neither a request nor a stream, 1 h if 0; its agent gets 404
 	// and begins another one.
@@ -93,7 +93,7 @@ func NewHandler(o Options) *Handler {
 // Server returns a server for the endpoint, whose connections are bounded and cannot be kept open by silence, nor by reading nothing.
 func (h *Handler) Server() *http.Server {
 	c := &connections{most: h.o.MaxConnections}
-	return &http.Server{Handler: h, ConnState: c.noteState, ReadHeaderTimeout: 10 * time.Second, WriteTimeout: writeTimeout,
+	return &http.Server{Handler: h, ConnState: c.noteState, ConnContext: c.withConn, ReadHeaderTimeout: 10 * time.Second, WriteTimeout: writeTimeout,
 		IdleTimeout: 5 * time.Minute, MaxHeaderBytes: 64 << 10}
 }
 
@@ -101,7 +101,8 @@ func (h *Handler) Server() *http.Server {
 func (h *Handler) Sessions() int { return h.sessions.countSessions() }
 
 // Close ends the endpoint: new requests are refused, standing ones are answered, sessions end, and requests in flight get the
-// time of ctx. It returns nil if all of them had their answer.
+// time of ctx. Those that need more are cut off, and are answered as well. It returns nil if there were none. The answers reach their agents when
+// the server has ended by its Shutdown.
 func (h *Handler) Close(ctx context.Context) error {
 	h.closeOnce.Do(func() { close(h.closing) })
 	h.mu.Lock()
@@ -120,9 +121,21 @@ func (h *Handler) Close(ctx context.Context) error {
 		err = errors.New("requests of agents were cut off: " + ctx.Err().Error())
 	}
 	h.cut()
+	if err != nil {
+		// What is cut off has its answer, too: that nothing is known of its outcome.
+		last := time.NewTimer(lastAnswers)
+		defer last.Stop()
+		select {
+		case <-drained:
+		case <-last.C:
+		}
+	}
 	h.sessions.closeAll()
 	return err
 }
+
+// lastAnswers is the time for the answers to requests that are cut off at the end.
+const lastAnswers = time.Second
 
 // requestKind names the requests that have one bound together: the messages of a principal that are being read, its requests that end by
 // themselves, and those that stay.
@@ -217,6 +230,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
+	occupyConnection(r)
 	switch r.Method {
 	case http.MethodPost:
 		h.servePost(w, r, p, path)
@@ -249,12 +263,14 @@ func pathOf(path string) (p Path, ok bool) {
 
 // servePost handles one message.
 func (h *Handler) servePost(w http.ResponseWriter, r *http.Request, p Principal, path Path) {
-	if !strings.HasPrefix(r.Header.Get("Content-Type"), "application/json") {
+	if mediaType(r.Header.Get("Content-Type")) != "application/json" {
 		writeError(w, nil, &Error{Code: CodeInvalidRequest, Message: "the Content-Type must be application/json",
 			status: http.StatusUnsupportedMediaType})
 		return
 	}
-	if !acceptsType(r, "application/json") && !acceptsType(r, "text/event-stream") {
+	// 2025-11-25: "The client MUST include an Accept header, listing both application/json and text/event-stream". Which of them an answer
+	// is depends on what the server says meanwhile.
+	if !acceptsType(r, "application/json") || !acceptsType(r, "text/event-stream") {
 		writeError(w, nil, &Error{Code: CodeInvalidRequest, Message: "the agent must accept application/json and text/event-stream",
 			status: http.StatusNotAcceptable})
 		return
@@ -360,18 +376,24 @@ func (h *Handler) releaseBytes(p Principal, n int64) {
 	}
 }
 
+// mediaType returns a type of content without its parameters, in lower case.
+func mediaType(value string) string {
+	kind, _, _ := strings.Cut(value, ";")
+	return strings.ToLower(strings.TrimSpace(kind))
+}
+
 // acceptsType reports whether an agent accepts a type of content. One that says nothing accepts all.
 func acceptsType(r *http.Request, kind string) bool {
 	values := r.Header["Accept"]
-	if len(values) == 0 {
-		return true
-	}
 	for _, v := range values {
-		if strings.Contains(v, kind) || strings.Contains(v, "*/*") {
-			return true
+		for part := range strings.SplitSeq(v, ",") {
+			switch part = mediaType(part); {
+			case part == kind, part == "*/*", strings.HasSuffix(part, "/*") && strings.HasPrefix(kind, part[:len(part)-1]):
+				return true
+			}
 		}
 	}
-	return false
+	return len(values) == 0
 }
 
 // answerRequest has the service answer a request, and writes the answer.
@@ -383,6 +405,7 @@ func (h *Handler) answerRequest(ctx context.Context, w http.ResponseWriter, r *R
 	r.stream, r.closing = stream, h.closing
 	ctx, r.cancel = context.WithCancel(ctx)
 	defer r.cancel()
+	defer context.AfterFunc(h.lifetime, r.cancel)()
 	modern := r.Modern()
 	if !modern {
 		if e := r.Session.beginRequest(r); e != nil {

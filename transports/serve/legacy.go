@@ -2,6 +2,7 @@ package serve
 
 import (
 	"bytes"
+	"context"
 	"net/http"
 	"slices"
 	"time"
@@ -20,12 +21,6 @@ func (h *Handler) serveLegacy(w http.ResponseWriter, r *http.Request, p Principa
 		h.initialize(w, p, path, m)
 		return
 	}
-	// 2025-11-25: "If the server receives a request with an invalid or unsupported MCP-Protocol-Version, it MUST respond with
-	// 400 Bad Request."
-	if v := r.Header.Get("Mcp-Protocol-Version"); v != "" && !slices.Contains(legacyVersions, v) {
-		writeError(w, m.id, refused(CodeInvalidRequest, "the protocol version of the header is not supported"))
-		return
-	}
 	s := h.session(w, r, p, path, m.id)
 	if s == nil {
 		return
@@ -41,7 +36,7 @@ func (h *Handler) serveLegacy(w http.ResponseWriter, r *http.Request, p Principa
 	}
 	// 2025-11-25: "Disconnection MAY occur at any time … Disconnection SHOULD NOT be interpreted as the client cancelling its
 	// request." So the request ends with its cancellation, with its session, or with the endpoint.
-	h.answerRequest(h.lifetime, w, s.newRequest(m))
+	h.answerRequest(context.WithoutCancel(r.Context()), w, s.newRequest(m))
 }
 
 // newRequest makes a request of the legacy era.
@@ -65,8 +60,13 @@ func receiveMessage(service Service, s *Session, m *message) {
 //
 // 2025-11-25: "Servers that require a session ID SHOULD respond to requests without an Mcp-Session-Id header (other than
 // initialization) with HTTP 400 Bad Request." And: "The server MAY terminate the session at any time, after which it MUST respond
-// to requests containing that session ID with HTTP 404 Not Found."
+// to requests containing that session ID with HTTP 404 Not Found." And: "If the server receives a request with an invalid or unsupported
+// MCP-Protocol-Version, it MUST respond with 400 Bad Request."
 func (h *Handler) session(w http.ResponseWriter, r *http.Request, p Principal, path Path, id []byte) *Session {
+	if v := r.Header.Get("Mcp-Protocol-Version"); v != "" && !slices.Contains(legacyVersions, v) {
+		writeError(w, id, refused(CodeInvalidRequest, "the protocol version of the header is not supported"))
+		return nil
+	}
 	name := r.Header.Get("Mcp-Session-Id")
 	if name == "" {
 		writeError(w, id, refused(CodeInvalidRequest, "the request names no session, and no version of the modern era"))
@@ -177,6 +177,7 @@ func (h *Handler) serveStream(w http.ResponseWriter, r *http.Request, p Principa
 		}
 	}
 	stream.keepEvents(s, false)
+	stream.stayAlive() // with the id that it gets so, an agent fetches also the first notice, if its connection is lost before
 	// 2025-11-25: "The client MAY remain connected to multiple SSE streams simultaneously. The server MUST send each of its
 	// JSON-RPC messages on only one of the connected streams". The newest one is the one: an agent that reconnects has lost
 	// the other, which may not have noticed yet.

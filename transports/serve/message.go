@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"net/http"
 	"strconv"
+	"unicode/utf8"
 
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 )
@@ -27,6 +28,9 @@ const maxID = 1024
 func readMessage(body []byte) (m message, e *Error) {
 	i := rawjson.SkipSpace(body, 0)
 	switch {
+	case !utf8.Valid(body):
+		// 2025-11-25: "JSON-RPC messages MUST be UTF-8 encoded." A server that reads lines of UTF-8 would end at the bytes of one agent.
+		return m, refused(CodeParse, "Parse error: the message is not UTF-8")
 	case i < len(body) && body[i] == '[':
 		return m, refused(CodeInvalidRequest, "a batch is not accepted: send each message by itself")
 	case i < len(body) && body[i] != '{' && rawjson.Valid(body):

@@ -114,12 +114,13 @@ func TestStreamOfACancelledRequestEndsWithoutAnswer(t *testing.T) {
 			r.Header.Set("Mcp-Session-Id", session)
 			h.ServeHTTP(own, r)
 		}()
+		synctest.Wait() // the stream of the session has the first number
 		first, followed := make(chan *httptest.ResponseRecorder, 1), make(chan string, 1)
 		go func() {
 			first <- do(h, request(`{"jsonrpc":"2.0","id":7,"method":"work"}`, "Mcp-Session-Id", session))
 		}()
 		synctest.Wait()
-		go func() { followed <- fetch(t.Context(), h, session, "2-1") }()
+		go func() { followed <- fetch(t.Context(), h, session, "4-1") }()
 		synctest.Wait()
 		do(h, request(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}`, "Mcp-Session-Id", session))
 		close(v.work) // it comes to its end all the same
@@ -129,7 +130,7 @@ func TestStreamOfACancelledRequestEndsWithoutAnswer(t *testing.T) {
 			}
 		}
 		do(h, request(`{"jsonrpc":"2.0","id":8,"method":"tell"}`, "Mcp-Session-Id", session))
-		for id, want := range map[string]int{"2-1": http.StatusOK, "2-2": http.StatusNoContent, "4-1": http.StatusOK, "4-2": http.StatusNoContent} {
+		for id, want := range map[string]int{"4-1": http.StatusOK, "4-2": http.StatusNoContent, "6-1": http.StatusOK, "6-2": http.StatusNoContent} {
 			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://localhost/mcp", nil)
 			r.Header.Set("Mcp-Session-Id", session)
 			r.Header.Set("Last-Event-ID", id)
@@ -161,6 +162,35 @@ func TestSilentStreamsArePrimed(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A notice that was written to a connection which was lost, and that nobody has noticed to be lost, is fetched by the agent when it comes
+// back. Before, it was gone if it was the first one: the agent had no id to name.
+func TestNoticesOfALostStreamAreFetched(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := NewHandler(Options{Service: newService()})
+		session := open(t, h)
+		lost, ctx := &lostWriter{ResponseRecorder: httptest.NewRecorder()}, t.Context()
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			r := httptest.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/mcp", nil)
+			r.Header.Set("Mcp-Session-Id", session)
+			h.ServeHTTP(lost, r)
+		}()
+		synctest.Wait()
+		id, _, _ := strings.Cut(strings.TrimPrefix(lost.text(), "id: "), "\n")
+		lost.lost.Store(true)
+		h.sessions.byID[session].Notify("k", "notifications/changed", nil)
+		synctest.Wait()
+		second, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		if got := fetch(second, h, session, id); strings.Count(got, "notifications/changed") != 1 {
+			t.Errorf("behind %q comes %q", id, got)
+		}
+		<-ended
+		_ = h.Close(ctx)
+	})
 }
 
 // What is kept is bounded, in a session and in all, and nothing of it stays.

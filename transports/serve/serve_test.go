@@ -187,6 +187,20 @@ func TestRequestsOfTheModernEra(t *testing.T) {
 	}
 }
 
+// A header that no value has is refused: a server that compared it with the message would take another server's word for it.
+func TestDecodeHeader(t *testing.T) {
+	for header, want := range map[string]string{
+		"us-west1": "us-west1", " a\tb ": "a\tb", "": "", "=?base64?": "=?base64?", "=?base64?=": "=?base64?=", "=?base64??=": "",
+		"=?base64?w6k=?=": "é", "=?BASE64?w6k=?=": "=?BASE64?w6k=?=",
+		"é": "refused", "a\x7f": "refused", "a\x01": "refused", "=?base64?w6k?=": "refused", "=?base64?!?=": "refused",
+	} {
+		got, ok := DecodeHeader(header)
+		if ok != (want != "refused") || ok && got != want {
+			t.Errorf("%q is read as %q, %v, want %q", header, got, ok, want)
+		}
+	}
+}
+
 func TestBadInputIsRefused(t *testing.T) {
 	h := NewHandler(Options{Service: newService(), MaxBody: 1000})
 	good := `{"jsonrpc":"2.0","id":1,"method":"ping"}`
@@ -199,8 +213,11 @@ func TestBadInputIsRefused(t *testing.T) {
 		}
 		return r
 	}
-	plain := request(good)
-	plain.Header.Set("Content-Type", "text/plain")
+	with := func(header, value string) *http.Request {
+		r := request(good)
+		r.Header.Set(header, value)
+		return r
+	}
 	twice := from("Origin", "http://localhost")
 	twice.Header.Add("Origin", "http://localhost")
 	elsewhere := request(good)
@@ -224,7 +241,13 @@ func TestBadInputIsRefused(t *testing.T) {
 		"huge":            {request(`{"jsonrpc":"2.0","id":1,"method":"` + strings.Repeat("x", 1000) + `"}`), 413, `"code":-32600`},
 		"no session":      {request(good), 400, `"code":-32600`},
 		"unknown session": {from("Mcp-Session-Id", "nobody"), 404, `"code":-32001`},
-		"plain text":      {plain, 415, ""},
+		"no UTF-8":        {request("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\",\"params\":{\"x\":\"\xe9\"}}"), 400, `"id":null,"error":{"code":-32700`},
+		"plain text":      {with("Content-Type", "text/plain"), 415, `"code":-32600`},
+		"no type":         {with("Content-Type", ""), 415, `"code":-32600`},
+		"a longer type":   {with("Content-Type", "application/jsonp"), 415, `"code":-32600`},
+		"only JSON":       {with("Accept", "application/json"), 406, `"code":-32600`},
+		"only events":     {with("Accept", "text/event-stream, text/*"), 406, `"code":-32600`},
+		"modern answer":   {request(`{"jsonrpc":"2.0","id":1,"result":{}}`, "Mcp-Protocol-Version", "2026-07-28"), 400, `"id":null,"error":{"code":-32600`},
 		"foreign host":    {from("Host", "evil.example:80"), 403, ""},
 		"foreign origin":  {from("Origin", "http://evil.example"), 403, ""},
 		"origin null":     {from("Origin", "null"), 403, ""},
@@ -237,6 +260,32 @@ func TestBadInputIsRefused(t *testing.T) {
 	}
 	if w := do(h, from("Origin", "http://localhost:3000")); w.Code != 400 {
 		t.Errorf("a page of this machine: %d", w.Code)
+	}
+	id := open(t, h)
+	for header, values := range map[string][]string{
+		"Content-Type": {"Application/JSON", "application/json ; charset=utf-8"},
+		"Accept":       {"*/*", "Application/*;q=0.5,text/*", "TEXT/event-stream , application/json;q=0.1"},
+	} {
+		for _, value := range values {
+			r := with(header, value)
+			r.Header.Set("Mcp-Session-Id", id)
+			if w := do(h, r); w.Code != 200 {
+				t.Errorf("%s %s: %d %s", header, value, w.Code, w.Body)
+			}
+		}
+	}
+	for _, method := range []string{http.MethodPost, http.MethodGet, http.MethodDelete} {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second) // one that is not refused is a stream
+		defer cancel()
+		r := from("Mcp-Session-Id", id).WithContext(ctx)
+		r.Method = method
+		r.Header.Set("Mcp-Protocol-Version", "2025-01-01")
+		if w := do(h, r); w.Code != 400 || !strings.Contains(w.Body.String(), `"code":-32600`) {
+			t.Errorf("%s with an unknown version: %d %s", method, w.Code, w.Body)
+		}
+	}
+	if w := do(h, from("Mcp-Session-Id", id)); w.Code != 200 {
+		t.Errorf("after it: %d %s", w.Code, w.Body)
 	}
 }
 
@@ -437,6 +486,35 @@ type stuckWriter struct {
 func (w stuckWriter) Write(b []byte) (int, error) {
 	<-w.release
 	return len(b), nil
+}
+
+// Requests that the end of the endpoint cuts off are answered, in both eras. Before, one of the modern era was not even cut off, and no answer
+// reached an agent.
+func TestRequestsThatAreCutOffAreAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v := newService()
+		h := NewHandler(Options{Service: v})
+		id := open(t, h)
+		answers := make(chan string, 2)
+		ctx, leave := context.WithCancel(t.Context())
+		defer leave()
+		for _, r := range []*http.Request{request(`{"jsonrpc":"2.0","id":7,"method":"hang"}`, "Mcp-Session-Id", id), modern("hang", "")} {
+			go func() { answers <- do(h, r.WithContext(ctx)).Body.String() }()
+		}
+		<-v.hung
+		<-v.hung
+		within, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := h.Close(within); err == nil || len(answers) != 2 {
+			t.Errorf("%d of 2 are answered when it has ended: %v", len(answers), err)
+		}
+		leave()
+		for range 2 {
+			if got := <-answers; !strings.Contains(got, `"message":"cancelled"`) {
+				t.Errorf("the answer is %s", got)
+			}
+		}
+	})
 }
 
 func TestSlowReaderHoldsUpNobody(t *testing.T) {

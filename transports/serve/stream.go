@@ -53,7 +53,8 @@ type eventStream struct {
 	over    chan struct{} // closed by endStream, for the handler that waits; nil if nobody does
 }
 
-// An event is a message with its id, if it can be fetched again. Without a message it is a line that keeps the connection open.
+// An event is a message with its id, if it can be fetched again. Without a message it is the id of the stream, or a line that keeps the
+// connection open.
 type event struct {
 	id   string
 	body []byte
@@ -68,14 +69,23 @@ func newEventStream(w http.ResponseWriter, keepAlive time.Duration) *eventStream
 	return s
 }
 
-// stayAlive sends a line that means nothing, so that nobody on the way takes the connection for dead.
+// stayAlive sends a line that means nothing, so that nobody on the way takes the connection for dead. An agent that has no id of the stream
+// yet gets it so.
+//
+// 2025-11-25: "the server SHOULD immediately send an SSE event consisting of an event ID and an empty data field in order to prime the
+// client to reconnect". Agents of earlier versions take the empty data for a message.
 func (s *eventStream) stayAlive() {
-	s.queueEvent(event{}, false)
 	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.numberStream()
+	e := event{}
+	if s.primes && s.number == 0 {
+		e.id = eventID(s.stream, 0)
+	}
+	s.putEvent(e, false)
 	if !s.ended {
 		s.timer.Reset(s.keepAlive)
 	}
-	s.mu.Unlock()
 }
 
 func (s *eventStream) sendMessage(body []byte, must bool) bool {
@@ -98,7 +108,6 @@ func (s *eventStream) sendMessage(body []byte, must bool) bool {
 func (s *eventStream) queueEvent(e event, must bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.numberStream()
 	return s.putEvent(e, must)
 }
 
@@ -169,19 +178,18 @@ func (s *eventStream) writeQueue() {
 // writeEvents writes messages as events; only the goroutine that has set writing, or the handler when there is none, calls it.
 func (s *eventStream) writeEvents(batch []event) error {
 	var b []byte
-	// 2025-11-25: "the server SHOULD immediately send an SSE event consisting of an event ID and an empty data field in order to prime the
-	// client to reconnect". A stream that begins with a message has its id; agents of earlier versions take the empty data for a message.
-	if !s.began && s.stream != 0 && s.primes && len(batch[0].body) == 0 {
-		b = append(b, "id: "+eventID(s.stream, 0)+"\ndata:\n\n"...)
-	}
 	s.beginEvents()
 	for _, e := range batch {
-		if len(e.body) == 0 {
-			b = append(b, ":\n\n"...)
-			continue
-		}
 		if e.id != "" {
 			b = append(b, "id: "+e.id+"\n"...)
+		}
+		switch {
+		case len(e.body) == 0 && e.id != "":
+			b = append(b, "data:\n\n"...)
+			continue
+		case len(e.body) == 0:
+			b = append(b, ":\n\n"...)
+			continue
 		}
 		b = append(b, "event: message\ndata: "...)
 		b = append(appendOneLine(b, e.body), "\n\n"...)

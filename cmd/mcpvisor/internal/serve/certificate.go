@@ -24,6 +24,8 @@ type certificate struct {
 	now    *tls.Certificate
 	stamp  [2]fileStamp
 	looked time.Time
+	// reported is the one of which it was reported that it does not count.
+	reported *tls.Certificate
 }
 
 // fileStamp tells one state of a file from another.
@@ -55,9 +57,7 @@ func readCertificate(g *config.Gateway, report func(error)) (*certificate, error
 	if c.now, err = c.readFiles(); err != nil {
 		return nil, err
 	}
-	if text := c.lifetimeText(time.Now()); text != "" {
-		report(errors.New(text))
-	}
+	c.reportLifetime(time.Now())
 	return c, nil
 }
 
@@ -89,12 +89,23 @@ func (c *certificate) lifetimeText(at time.Time) string {
 	return ""
 }
 
-// currentCertificate returns the certificate as its files have it now. Files that cannot be used, because one of the two is still to
-// come, leave the one before.
-func (c *certificate) currentCertificate() *tls.Certificate {
+// reportLifetime reports once of each certificate that it does not count any more, or not yet. The caller holds mu, or nobody else knows c.
+func (c *certificate) reportLifetime(at time.Time) {
+	if text := c.lifetimeText(at); text != "" && c.reported != c.now {
+		c.reported = c.now
+		c.report(errors.New(text))
+	}
+}
+
+// currentCertificate returns the certificate as its files have it now.
+func (c *certificate) currentCertificate() *tls.Certificate { return c.certificateAt(time.Now()) }
+
+// certificateAt does that for a time. Files that cannot be used, because one of the two is still to come, leave the one before. One that has
+// ended is served all the same, and said: an agent then knows more than that nobody answers.
+func (c *certificate) certificateAt(at time.Time) *tls.Certificate {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if at := time.Now(); at.Sub(c.looked) >= lookPeriod {
+	if at.Sub(c.looked) >= lookPeriod {
 		c.looked = at
 		if stamp := c.stampFiles(); stamp != c.stamp {
 			c.stamp = stamp
@@ -104,6 +115,7 @@ func (c *certificate) currentCertificate() *tls.Certificate {
 				c.now = next
 			}
 		}
+		c.reportLifetime(at)
 	}
 	return c.now
 }

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"runtime"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -135,7 +136,11 @@ func (e *endpoint) serveHTTP(ctx context.Context, o *cli.Options, asJSON bool, g
 	server.ErrorLog = log.New(io.Discard, "", 0) // an agent learns its own mistakes from the answer
 	listener := e.listener
 	if e.socket {
-		server.ConnContext, server.Handler = control.WithPeer, onlyOwnAgents(server.Handler)
+		counted := server.ConnContext
+		server.ConnContext = func(ctx context.Context, conn net.Conn) context.Context {
+			return control.WithPeer(counted(ctx, conn), conn)
+		}
+		server.Handler = onlyOwnAgents(server.Handler)
 	}
 	if e.certificate != nil {
 		listener = tls.NewListener(listener, e.certificate.tlsConfig())
@@ -156,6 +161,9 @@ func (e *endpoint) serveHTTP(ctx context.Context, o *cli.Options, asJSON bool, g
 	if cut := h.Close(within); cut != nil {
 		o.PrintRemark("%s", cut)
 	}
+	last, stop := context.WithTimeout(context.Background(), time.Second)
+	defer stop()
+	_ = server.Shutdown(last) // it waits for answers that are being written, and for connections that are silent
 	_ = server.Close()
 	if errors.Is(err, http.ErrServerClosed) {
 		err = nil
