@@ -19,7 +19,7 @@
 // or loses there are worth what those servers are.
 //
 // The sets for servers are played through the gateway (GatewayCases), with the Go SDK's everything-server behind it: in the era of each
-// set over stdio and HTTP, and across the eras over stdio.
+// set and across the eras, over stdio and HTTP.
 //
 // NotRun says which of the suite's scenarios for clients are left out, and why. A scenario of the suite that is neither run nor
 // named there is an error, so that a new version of the suite cannot bring one unnoticed.

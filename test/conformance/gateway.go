@@ -30,6 +30,7 @@ var GatewayCases = []GatewayCase{
 	{"stdio", "2025-11-25", messages.EraLegacy}, {"stdio", "2026-07-28", messages.EraModern},
 	{"http", "2025-11-25", messages.EraLegacy}, {"http", "2026-07-28", messages.EraModern},
 	{"stdio", "2025-11-25", messages.EraModern}, {"stdio", "2026-07-28", messages.EraLegacy},
+	{"http", "2025-11-25", messages.EraModern}, {"http", "2026-07-28", messages.EraLegacy},
 }
 
 // String is UPSTREAM-ERA/VERSION, of the server and of the suite.
@@ -83,11 +84,11 @@ type GatewayStand struct {
 // OpenGateway starts the server of a case, and the gateway before it, and waits until it is connected.
 func OpenGateway(ctx context.Context, c GatewayCase, everything string) (s *GatewayStand, err error) {
 	s = &GatewayStand{Case: c}
-	defer func() {
+	defer func(opened *GatewayStand) {
 		if err != nil {
-			s.Close()
+			opened.Close() // s is nil by then
 		}
-	}()
+	}(s)
 	spec := supervisor.Spec{Command: everything, Era: c.Era}
 	if c.Upstream == "http" {
 		if spec, err = s.serveHTTP(ctx, everything); err != nil {
