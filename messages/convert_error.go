@@ -57,7 +57,7 @@ func FailuresOf(err error) []*Failure {
 	return []*Failure{FailureOf(err)}
 }
 
-// ToError returns the failure as a Go error; nil for nil.
+// ToError returns the failure as a Go error, in which errors.As finds an *Error; nil for nil.
 func (f *Failure) ToError() error {
 	if f == nil {
 		return nil
