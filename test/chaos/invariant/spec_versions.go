@@ -90,10 +90,13 @@ func (c *checker) showsList(server string, list *history.Event, s catalogSpan, t
 	if list.Hash == s.hash || len(list.Names) == 0 && s.count == 0 {
 		return true
 	}
-	return c.plan.Hides(server) && slices.ContainsFunc(c.specVersionsIn(server, t, t), func(d specVersion) bool {
-		allowed := d.allowedTools(list.Names)
-		return allowed == s.tools || c.plan.HoldsBack(server) && isPartOf(s.tools, allowed)
-	})
+	return c.plan.Hides(server) && slices.ContainsFunc(c.specVersionsIn(server, t, t), func(d specVersion) bool { return c.leavesOf(server, list, &d, s.tools) })
+}
+
+// leavesOf reports whether the shown tools of a server are those of a list that a description leaves, or fewer if some may be held back.
+func (c *checker) leavesOf(server string, list *history.Event, d *specVersion, shown string) bool {
+	allowed := d.allowedTools(list.Names)
+	return allowed == shown || c.plan.HoldsBack(server) && isPartOf(shown, allowed)
 }
 
 // isPartOf reports whether each of some tools is among others; both are names with commas between. Which tools are held back is not in
@@ -191,7 +194,7 @@ func (c *checker) checkFilterShown(server string, l listChanges, all []catalogSp
 			return
 		}
 		c.judged++
-		if slices.ContainsFunc(l.changes, func(i int) bool { return c.x.Event(i).T <= t && current.allowedTools(c.x.Event(i).Names) == now.tools }) {
+		if slices.ContainsFunc(l.changes, func(i int) bool { return c.x.Event(i).T <= t && c.leavesOf(server, c.x.Event(i), &current, now.tools) }) {
 			return
 		}
 		c.reportViolationAt(t, server, now.event, []int{a.event}, "The owner denied the tools %q of the server at %s, and the catalog showed at %s those that are "+

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/test/chaos/invariant"
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
@@ -176,12 +177,28 @@ func TestAdjustedFilter(t *testing.T) {
 	})
 }
 
+// holdsBack adds to a plan that changed tools of s1 are held back.
+func holdsBack(plan func(*scenario.Plan)) func(*scenario.Plan) {
+	return func(p *scenario.Plan) {
+		plan(p)
+		p.Scenario.Manager.Pins, p.Servers[0].Pin = true, messages.PinHold
+	}
+}
+
 func TestPermittedTools(t *testing.T) {
 	permittedUp := strings.ReplaceAll(adjustedUp, "method=adjust", "method=permit")
 	denies := withPermits("write", "*", "")
 	runCases(t, "I14", []storyCase{
 		{name: "what a rule denies goes", plan: denies, want: invariant.Holds, story: permittedUp + `
 			10s    -  snapshot generation=2 entries=s1:live:2:2:bb:put+read
+			60s    -  closing`},
+		{name: "what a rule allows again is held back, as on seed 30000142", plan: holdsBack(withPermits("write", "")), want: invariant.Holds, story: permittedUp + `
+			10s    -  snapshot generation=2 entries=s1:live:2:2:bb:put+read
+			20s    s1 command command=3 method=permit
+			20s    -  snapshot generation=3 entries=s1:live:2:2:bb:put+read
+			20s    s1 done command=3 method=permit
+			60s    -  closing`},
+		{name: "what a rule denies stays where tools are held back", plan: holdsBack(denies), want: invariant.Violated, why: "denied the tools \"write\"", story: permittedUp + `
 			60s    -  closing`},
 		{name: "what a rule denies stays", plan: denies, want: invariant.Violated, why: "denied the tools \"write\"", story: permittedUp + `
 			60s    -  closing`},
