@@ -5,6 +5,9 @@ type Held struct {
 	// Sessions are those of the legacy era, and connections on lines; Listens are the subscriptions of the modern era; Watches are the
 	// resources that are watched, each once however many watch it.
 	Sessions, Listens, Watches int
+	// Requests are those of sessions that are being served, and Suspended the calls of the modern era that have asked their agents and have
+	// not ended.
+	Requests, Suspended int
 	// Tasks are the calls that agents have taken over, until their time to live has passed.
 	Tasks int
 }
@@ -15,12 +18,20 @@ func (g *Gateway) Held() (h Held) {
 	for _, v := range g.views {
 		v.mu.Lock()
 		h.Sessions, h.Listens = h.Sessions+len(v.sessions), h.Listens+len(v.listens)
+		for st := range v.sessions {
+			st.mu.Lock()
+			h.Requests += len(st.running)
+			st.mu.Unlock()
+		}
 		v.mu.Unlock()
 	}
 	g.mu.Unlock()
 	g.watches.mu.Lock()
 	h.Watches = len(g.watches.watched)
 	g.watches.mu.Unlock()
+	g.suspended.mu.Lock()
+	h.Suspended = len(g.suspended.byID)
+	g.suspended.mu.Unlock()
 	g.tasks.mu.Lock()
 	h.Tasks = g.tasks.count
 	g.tasks.mu.Unlock()

@@ -54,7 +54,7 @@ type Fleet struct {
 func Start(o Options) (*Fleet, error) {
 	f := &Fleet{Options: o}
 	f.gateway = gateway.New(gateway.Config{Manager: o.Manager})
-	f.service = &observedService{Service: f.gateway, orphans: map[string]*agent{}, done: map[string]served{}, begun: map[string]bool{}, callers: map[string]string{}}
+	f.service = &observedService{Service: f.gateway, orphans: map[string]*agent{}, done: map[string]served{}, begun: map[string]bool{}, callers: map[string]string{}, now: o.Now}
 	tokens := map[string]serve.Principal{}
 	for _, p := range o.Plan.Agents {
 		tokens[tokenOf(p.As)] = serve.Principal{Name: p.As}
@@ -120,6 +120,22 @@ func (f *Fleet) checkSessions() {
 	}
 }
 
+// suspendedTime bounds how long the gateway waits for the answer of an agent to a question, with some tolerance.
+const suspendedTime = 5*time.Minute + 10*time.Second
+
+// checkHeld judges, while agents have sessions, that the gateway counts no request as running which has ended, and keeps no call that has asked
+// its agent, was answered and has ended.
+func (f *Fleet) checkHeld() {
+	handled, parked := f.service.underWay(f.Now() - suspendedTime)
+	switch h := f.gateway.Held(); {
+	case h.Requests > handled:
+		f.reportFinding("I28", "", fmt.Sprintf("the gateway counts %d requests of sessions as running, and %d are: questions of servers go to those that have ended",
+			h.Requests, handled))
+	case h.Suspended > handled+parked:
+		f.reportFinding("I28", "", fmt.Sprintf("the gateway keeps %d calls that have asked their agents, and %d may still be answered", h.Suspended, handled+parked))
+	}
+}
+
 // tokenOf returns the bearer token of a principal. It is no canary, because it must reach the endpoint; TokenMark is how it is found
 // where it must not be.
 func tokenOf(principal string) string { return TokenMark + principal }
@@ -147,6 +163,7 @@ func (f *Fleet) Ops() (all []Op) {
 // Close ends every session, the endpoint and the gateway, and waits for all goroutines of the agents. It records what is left.
 func (f *Fleet) Close() {
 	f.checkSessions()
+	f.checkHeld()
 	for _, a := range f.agents {
 		a.endAgent()
 	}
@@ -160,7 +177,9 @@ func (f *Fleet) Close() {
 		a.endUnsent(call)
 	}
 	f.gateway.Close()
-	if h := f.gateway.Held(); h != (gateway.Held{}) {
+	h := f.gateway.Held()
+	h.Suspended = 0 // an agent that has gone without an answer may come back for some minutes: checkHeld judges them
+	if h != (gateway.Held{}) {
 		f.reportFinding("I28", "", fmt.Sprintf("all agents have gone, and the gateway keeps %d sessions, %d subscriptions and %d watched resources", h.Sessions, h.Listens, h.Watches))
 	}
 	if n := f.handler.Sessions(); n > 0 {

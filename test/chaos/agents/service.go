@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
@@ -24,6 +25,22 @@ type observedService struct {
 	// callers are the principals of all calls that agents have made. Who tries the state of another principal names its call, too: what is
 	// answered to that says nothing of the call.
 	callers map[string]string
+	// handled counts the requests that are being served, and parked holds when calls came back to their agents for input.
+	handled int
+	parked  []time.Duration
+	now     func() time.Duration
+}
+
+// underWay returns how many requests are being served, and how many calls came back to their agents for input since a time.
+func (s *observedService) underWay(since time.Duration) (handled, parked int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, at := range s.parked {
+		if at >= since {
+			parked++
+		}
+	}
+	return s.handled, parked
 }
 
 // served is what the service answered.
@@ -44,8 +61,15 @@ func (s *observedService) Handle(ctx context.Context, r *serve.Request) ([]byte,
 	if !isForeign {
 		s.begun[call] = true
 	}
+	s.handled++
 	s.mu.Unlock()
 	result, e := s.Service.Handle(ctx, r)
+	s.mu.Lock()
+	s.handled--
+	if isInputRequired(result) {
+		s.parked = append(s.parked, s.now())
+	}
+	s.mu.Unlock()
 	if isForeign {
 		return result, e
 	}
