@@ -101,7 +101,7 @@ func (f *Fleet) checkSessions() {
 	if f.serve.SessionIdle == 0 {
 		return
 	}
-	most := 0
+	most := f.service.runningOrphans()
 	for _, a := range f.agents {
 		if !a.modern() && a.plan.Over == scenario.OverHTTP {
 			most++

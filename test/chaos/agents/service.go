@@ -96,6 +96,9 @@ func (s *observedService) Handle(ctx context.Context, r *serve.Request) ([]byte,
 	}
 	s.mu.Unlock()
 	if a != nil {
+		if !a.modern() {
+			a.fleet.noteAbandoned() // its session was in use until now
+		}
 		// The endpoint takes back what it cannot answer any more. A call that ended for another reason, such as its time, did so by itself.
 		if ctx.Err() != nil && (e != nil || readCall(result).class == messages.ClassCanceled) {
 			a.giveUp(call)
@@ -171,6 +174,19 @@ func answerOf(result []byte, e *serve.Error) answer {
 	}
 	b := rawjson.AppendText([]byte(`{"code":`+itoa(e.Code)+`,"message":`), e.Message)
 	return answer{problem: append(b, '}')}
+}
+
+// runningOrphans counts the calls of the legacy era that are being served although their agents have gone: until then their sessions are in
+// use.
+func (s *observedService) runningOrphans() (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for call, a := range s.orphans {
+		if s.begun[call] && !a.modern() {
+			n++
+		}
+	}
+	return n
 }
 
 // takeOrphans returns the calls whose agents have gone, and which never reached the service.

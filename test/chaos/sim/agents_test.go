@@ -2,6 +2,7 @@ package sim_test
 
 import (
 	"maps"
+	"os"
 	"slices"
 	"testing"
 	"time"
@@ -77,5 +78,29 @@ func TestAgentsOfAGateway(t *testing.T) {
 	}
 	for _, word := range slices.Sorted(maps.Keys(missing)) {
 		t.Errorf("%q did not happen on %d days", word, days)
+	}
+}
+
+// TestASessionWithACallIsInUse plays a day on which a call goes on for two minutes after its agent was killed (seed 20003076): its session is
+// in use until the call ends, and the endpoint may not forget it before.
+func TestASessionWithACallIsInUse(t *testing.T) {
+	text, err := os.ReadFile("testdata/left_with_a_call.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := scenario.Parse("left_with_a_call.yaml", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := s.Plan(s.Seed, scenario.Sim)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := sim.Run(t.Context(), p, sim.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range violationTexts(h) {
+		t.Error(text)
 	}
 }
