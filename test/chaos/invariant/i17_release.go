@@ -274,7 +274,7 @@ func (c *checker) idle(server string, u connectedSpan, spec specVersion, command
 // listedAt returns when the last tool list of a connected span was done: the time of its answer or, if the server never
 // answered, the list timeout after the request. Before that time the supervisor lets no lazy server go.
 func (c *checker) listedAt(server string, u connectedSpan) (at time.Duration) {
-	pendingSince := time.Duration(-1) // when the unanswered list was requested; -1 without one
+	pendingSince, pendingID := time.Duration(-1), "" // when the unanswered list was requested; -1 without one
 	for _, i := range c.x.ServerEvents(server) {
 		e := c.x.Event(i)
 		if e.Method != "tools/list" || e.T < u.from || e.T > u.to {
@@ -282,9 +282,12 @@ func (c *checker) listedAt(server string, u connectedSpan) (at time.Duration) {
 		}
 		switch {
 		case e.Kind == history.Received:
-			at, pendingSince = e.T, e.T
+			at, pendingSince, pendingID = e.T, e.T, e.ID
 		case e.Kind == history.Answered:
-			at, pendingSince = e.T, -1
+			// The request for the next page may come in the instant of the answer, and before it in the record.
+			if at = e.T; e.ID == pendingID {
+				pendingSince = -1
+			}
 		}
 	}
 	if pendingSince >= 0 {

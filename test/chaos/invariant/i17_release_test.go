@@ -142,6 +142,14 @@ func TestLetGo(t *testing.T) {
 			42s    s1 phase phase=pending step=idle epoch=2
 			90s    - closing
 		`},
+		{name: "a page that is never answered does so too, asked for in the instant of the page before it, as on seed 20003517", servers: lazy, plan: idle,
+			want: invariant.Holds, story: used + `
+			12s    s1 received conn=1 method=tools/list id=6
+			13s    s1 received conn=1 method=tools/list id=7
+			13s    s1 answered conn=1 method=tools/list id=6
+			42s    s1 phase phase=pending step=idle epoch=2
+			90s    - closing
+		`},
 		{name: "a list that was answered keeps a lazy server no longer", servers: lazy, plan: idle, want: invariant.Violated,
 			why: "was used last until 11s", story: used + `
 			12s    s1 received conn=1 method=tools/list id=6
