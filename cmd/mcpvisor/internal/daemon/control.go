@@ -9,7 +9,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/control"
 )
 
-// projectControl is how the other commands find the servers of a host: the control socket of its directory, and the journal. Of two hosts of
+// projectControl lets the other commands find the servers of a host: by the control socket of its directory, and the journal. Of two hosts of
 // one directory, whose servers have other values of variables, one has them, and at its end the other takes them.
 type projectControl struct {
 	// mu is held while the socket is opened or closed.
@@ -31,8 +31,8 @@ func (c *projectControl) begin(dir string, own *supervisor.Manager, local contro
 	c.dir, c.own, c.local, c.ready = dir, own, local, true
 }
 
-// open opens the socket and begins the journal, unless that was done; a socket whose file has gone it opens anew. Without them, because another process has them, the host goes on: only
-// the other commands do not find it.
+// open opens the socket and begins the journal, unless that was done; a socket whose file has gone it opens anew. If another process has
+// them, the host goes on without: only the other commands do not find it.
 func (c *projectControl) open(d *daemon) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
