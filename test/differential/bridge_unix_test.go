@@ -3,11 +3,14 @@
 package differential
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/test/servers/built"
@@ -59,5 +62,28 @@ func startBridge(t *testing.T, spec supervisor.Spec, modern bool) (client, error
 		}
 	})
 	// The bridge asks an agent for its roots unless it is told the project, and a server's questions are compared.
-	return startLines(command("connect", "--project", home), modern)
+	c, err := startLines(command("connect", "--project", home), modern)
+	if err != nil {
+		return nil, err
+	}
+	for _, method := range []string{"tools/list", "resources/list"} {
+		if err := awaitList(c, method, modern); err != nil {
+			c.close()
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// awaitList asks for a list until it has something of the mirror: an agent that lists while its server starts gets a list without it, and a
+// notice later.
+func awaitList(c client, method string, modern bool) error {
+	q := request{method: method, id: `"ready"`}
+	for late := time.Now().Add(time.Minute); time.Now().Before(late); time.Sleep(20 * time.Millisecond) {
+		e, err := c.exchange(q, q.body(view{}, modern))
+		if err != nil || bytes.Contains(e.answer, []byte("mirror")) {
+			return err
+		}
+	}
+	return errors.New(method + " has nothing of the server after a minute")
 }

@@ -2,7 +2,6 @@ package sim_test
 
 import (
 	"context"
-	"encoding/json"
 	"strings"
 	"testing"
 
@@ -29,7 +28,9 @@ func violationText(h *history.History, id string) string {
 
 func TestCallsThatNeverEndAreFound(t *testing.T) {
 	h := run(t, minutePlan(t), sim.Options{Config: func(cfg *supervisor.Config) {
-		cfg.Allow = func(context.Context, *supervisor.Tool, json.RawMessage) error { select {} }
+		cfg.Interceptors = []supervisor.Interceptor{func(context.Context, *supervisor.Request, supervisor.Invoker) (*supervisor.Response, error) {
+			select {}
+		}}
 	}})
 	if text := violationText(h, "I2"); !strings.Contains(text, "has no outcome") {
 		t.Errorf("I2: %q", text)
