@@ -28,7 +28,8 @@ type conversation struct {
 	// discovered is set by a result of server/discover. The client may go on in the modern era then, whatever becomes of an
 	// initialize that it has sent beside it.
 	discovered bool
-	closed     bool // the client has closed its side
+	closed     bool // the client has closed its side, at closedAt
+	closedAt   time.Duration
 	misled     bool // the server wrote stray bytes, so what the client read is unknown
 
 	// See ends.go: ended is set when the next handshake begins another conversation, lost by a 404 to the session, at lostAt.
@@ -108,7 +109,7 @@ func (c *conversation) reportProblem(format string, args ...any) {
 func (c *conversation) receiveBody(now time.Duration, body []byte, header map[string]string) []string {
 	c.problems = nil
 	body = bytes.TrimSpace(body)
-	if c.closed {
+	if c.closed && !c.mayCome(now) {
 		c.reportProblem("it was sent a message on a connection that the client had closed: %s", messages.Line(string(body), 120))
 	}
 	if !utf8.Valid(body) {
@@ -126,6 +127,12 @@ func (c *conversation) receiveBody(now time.Duration, body []byte, header map[st
 	}
 	c.receiveMessage(now, body, header)
 	return c.problems
+}
+
+// mayCome reports whether a message may have been sent before the client closed its side, although it comes afterwards. Over HTTP each
+// message is a request of its own, and among real processes the end of the session may overtake one that was under way.
+func (c *conversation) mayCome(now time.Duration) bool {
+	return c.crossTime == realCrossTime && (c.server.Kind == messages.HTTP || c.server.Kind == messages.SSE) && now <= c.closedAt+c.crossTime
 }
 
 // receiveMessage judges one message: first its form, then its method, era and headers, then its place among the others.

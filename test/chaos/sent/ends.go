@@ -84,7 +84,8 @@ func (c *conversation) beginAnother(m *message) {
 		return
 	}
 	next := newConversation(c.server, c.crossTime)
-	next.sessions, next.closed, next.misled, next.problems, next.refusedNotices = c.sessions, c.closed, c.misled, c.problems, c.refusedNotices
+	next.sessions, next.misled, next.problems, next.refusedNotices = c.sessions, c.misled, c.problems, c.refusedNotices
+	next.closed, next.closedAt = c.closed, c.closedAt
 	for _, id := range c.order {
 		if r := c.requests[id]; r != nil && r.end == "" {
 			next.requests[id] = r

@@ -110,8 +110,8 @@ func (m *machine) Receive(now time.Duration, conn int, body []byte, header map[s
 
 // Closed implements peer.Machine.
 func (m *machine) Closed(now time.Duration, conn int, signal bool) []peer.Action {
-	if c := m.conversations[conn]; c != nil {
-		c.closed = true
+	if c := m.conversations[conn]; c != nil && !c.closed {
+		c.closed, c.closedAt = true, now
 	}
 	return m.observeActions(now, m.Machine.Closed(now, conn, signal))
 }

@@ -579,6 +579,33 @@ func TestACancellationOvertakesItsRequest(t *testing.T) {
 	}
 }
 
+// TestTheEndOfASessionOvertakesAMessage: over HTTP the end of a session is a request of its own, too, so that among real processes a
+// message that was sent before it may come after it, and not much later.
+func TestTheEndOfASessionOvertakesAMessage(t *testing.T) {
+	web := scenario.Server{Name: "s", Kind: messages.HTTP}
+	for _, c := range []struct {
+		name      string
+		server    scenario.Server
+		crossTime time.Duration
+		after     string
+		breach    bool
+	}{
+		{"HTTP, real", web, realCrossTime, "1s", false},
+		{"HTTP, real, late", web, realCrossTime, "1m", true},
+		{"HTTP, virtual", web, virtualCrossTime, "1ms", true},
+		{"stdio, real", stdio, realCrossTime, "1ms", true},
+	} {
+		violations := playStoryWithin(t, story{c.name, c.server, begun + `
+			> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"t","arguments":{}}}
+			close
+			wait ` + c.after + `
+			> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`, ""}, c.crossTime)
+		if found := strings.Contains(strings.Join(violations, "; "), "the client had closed"); found != c.breach {
+			t.Errorf("%s: %q", c.name, violations)
+		}
+	}
+}
+
 // TestAMessageThatCrossesTheEnd: what a client sent before it knew of the server's end is no breach, although it is read afterwards. A
 // process that ended was taken for one that had not answered initialize.
 func TestAMessageThatCrossesTheEnd(t *testing.T) {
