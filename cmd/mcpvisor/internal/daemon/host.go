@@ -157,8 +157,8 @@ func (d *daemon) releaseHost(h *host) {
 	})
 }
 
-// forgetUnused takes a host out of the daemon for which nobody has come since its timer was set. The caller closes it, and calls
-// d.closing.Done. A host whose control socket is just being used gets its time again.
+// forgetUnused takes a host out of the daemon if no bridge and no command has used it since its timer was set. The caller closes it, and
+// calls d.closing.Done. A host whose control socket is just being used gets its time again.
 func (d *daemon) forgetUnused(h *host) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor"
 )
 
-// program is what a process runs: a version, from a file that had a time when the process began.
+// program describes the program of a process: its version, its file, and the time that the file had when the process began.
 type program struct {
 	version, file string
 	built         int64
@@ -24,7 +24,7 @@ func ownProgram() program {
 
 // givesWayTo reports whether a daemon of this program ends for a bridge: for one of a later version, and of the same version for one whose
 // file is later. Package managers give all files of a version one time, or the time at which the version was made, so that the time alone
-// does not tell. It also ends for the program that stands now where its own stood, whatever its age: somebody has put it there in its place.
+// does not tell. It also ends for the program that was installed in place of its own file, whatever its age.
 func (p program) givesWayTo(h client.Hello) bool {
 	if now := client.FileTime(p.file); now != 0 && now != p.built && now == h.Built {
 		return true

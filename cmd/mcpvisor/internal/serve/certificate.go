@@ -89,7 +89,7 @@ func (c *certificate) lifetimeText(at time.Time) string {
 	return ""
 }
 
-// reportLifetime reports once of each certificate that it does not count any more, or not yet. The caller holds mu, or nobody else knows c.
+// reportLifetime reports once of each certificate that it has ended, or has not begun. The caller holds mu, or has not shared c yet.
 func (c *certificate) reportLifetime(at time.Time) {
 	if text := c.lifetimeText(at); text != "" && c.reported != c.now {
 		c.reported = c.now
