@@ -102,6 +102,7 @@ func (c *conversation) checkAnswer(id string, q *question, m *message) {
 
 // receiveNotification judges a cancellation by the requests before it; other notifications need no more than their form.
 func (c *conversation) receiveNotification(now time.Duration, m *message) {
+	overHTTP := c.server.Kind == messages.HTTP || c.server.Kind == messages.SSE
 	if *m.Method != "notifications/cancelled" || m.params["requestId"] == nil {
 		return
 	}
@@ -109,7 +110,7 @@ func (c *conversation) receiveNotification(now time.Duration, m *message) {
 	r := c.requests[id]
 	switch {
 	// Over HTTP each message is a request of its own, and among real processes the cancellation may overtake what it cancels.
-	case r == nil && c.crossTime == realCrossTime && (c.server.Kind == messages.HTTP || c.server.Kind == messages.SSE):
+	case r == nil && c.crossTime == realCrossTime && overHTTP:
 	case r == nil:
 		// 2025-11-25: cancellations "MUST only reference requests that: Were previously issued in the same direction; Are
 		// believed to still be in-progress".
@@ -120,7 +121,7 @@ func (c *conversation) receiveNotification(now time.Duration, m *message) {
 		if !c.isSentAgain() {
 			c.reportProblem("the request %s (%s) was cancelled twice", id, r.method)
 		}
-	case r.end == answered && now > r.endedAt+c.crossTime && !c.misled:
+	case r.end == answered && c.pause.earliestSending(now, c.crossTime, overHTTP) > r.endedAt+c.crossTime && !c.misled:
 		c.reportProblem("the request %s (%s) was cancelled %s after its answer", id, r.method, (now - r.endedAt).Round(time.Millisecond))
 	default:
 		c.endRequest(now, id, cancelled)

@@ -31,6 +31,7 @@ type conversation struct {
 	closed     bool // the client has closed its side, at closedAt
 	closedAt   time.Duration
 	misled     bool // the server wrote stray bytes, so what the client read is unknown
+	pause      pause
 
 	// See ends.go: ended is set when the next handshake begins another conversation, lost by a 404 to the session, at lostAt.
 	// refusedNotices counts the refused notifications that have not come again, lastMethod is that of the last message.

@@ -85,7 +85,7 @@ func (c *conversation) beginAnother(m *message) {
 	}
 	next := newConversation(c.server, c.crossTime)
 	next.sessions, next.misled, next.problems, next.refusedNotices = c.sessions, c.misled, c.problems, c.refusedNotices
-	next.closed, next.closedAt = c.closed, c.closedAt
+	next.closed, next.closedAt, next.pause = c.closed, c.closedAt, c.pause
 	for _, id := range c.order {
 		if r := c.requests[id]; r != nil && r.end == "" {
 			next.requests[id] = r

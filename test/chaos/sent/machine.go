@@ -156,6 +156,14 @@ func (m *machine) observeActions(now time.Duration, actions []peer.Action) []pee
 			if c := m.conversations[a.Conn]; c != nil {
 				c.endRequest(now, a.Reply, abandoned)
 			}
+		case peer.Stop:
+			if c := m.conversations[a.Conn]; c != nil {
+				c.pause.noteReading(now+a.After, a.Resume)
+			}
+		case peer.PauseReading:
+			if c := m.conversations[a.Conn]; c != nil {
+				c.pause.noteReading(now+a.After, a.Resume)
+			}
 		case peer.Accept:
 			if c := m.conversations[a.Conn]; c != nil {
 				c.sessions = append(c.sessions, a.Session)

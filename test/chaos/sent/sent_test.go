@@ -29,7 +29,7 @@ func (s *scripted) Closed(time.Duration, int, bool) []peer.Action { return nil }
 
 // The words of the stories: "> " is what the client sends, over HTTP with its headers ("name=value") before it; "< " what the
 // server sends, and "slow 5s" before it what arrives only then; "refuse 3 401" answers the request 3 with a status and a body behind it, "refuse" a notification, "wait 2s" lets
-// time pass, "close" closes the client's side. A word in capitals stands for a message that every story needs.
+// time pass, "deaf" and "stop" keep the server from reading until "reads" and "runs", "close" closes the client's side. A word in capitals stands for a message that every story needs.
 var words = strings.NewReplacer(
 	"> INIT", `> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`,
 	"< INIT", `< {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25"}}`,
@@ -523,6 +523,10 @@ func playStoryWithin(t *testing.T, s story, crossTime time.Duration) (violations
 				t.Fatal(err)
 			}
 			now += d
+		case "deaf", "reads":
+			say(peer.PauseReading{Conn: 1, Resume: first == "reads"})
+		case "stop", "runs":
+			say(peer.Stop{Conn: 1, Resume: first == "runs"})
 		case "close":
 			take(m.Closed(now, 1, false))
 		default:
@@ -551,6 +555,39 @@ func TestACancellationCrossesALongAnswer(t *testing.T) {
 			< {"jsonrpc":"2.0","id":2,"result":{}}
 			wait ` + c.after + `
 			> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`, ""}, c.crossTime)
+		if found := len(violations) > 0; found != c.breach {
+			t.Errorf("%s: %q", c.name, violations)
+		}
+	}
+}
+
+// TestACancellationWaitsForTheServer: a server that reads nothing may still send what it had under way, and the client's cancellation comes
+// when it reads again, seconds after the answer (seed 20004258: a stopped server over HTTP+SSE, whose answer dripped on). What came before
+// the pause, or comes later, is no excuse.
+func TestACancellationWaitsForTheServer(t *testing.T) {
+	const (
+		call   = `> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"t","arguments":{}}}` + "\n"
+		answer = `< {"jsonrpc":"2.0","id":2,"result":{}}` + "\n"
+		cancel = `> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`
+	)
+	for _, c := range []struct {
+		name   string
+		kind   messages.TransportKind
+		story  string
+		breach bool
+	}{
+		{"the answer in the pause", messages.SSE, "stop\nwait 2s\n" + answer + "wait 3s\nruns\n" + cancel, false},
+		{"the answer on its way into the pause", messages.SSE, answer + "wait 500ms\nstop\nwait 5s\nruns\nwait 100ms\n" + cancel, false},
+		{"a deaf server", messages.SSE, "deaf\nwait 2s\n" + answer + "wait 3s\nreads\n" + cancel, false},
+		{"two pauses, one in the other", messages.SSE, "stop\nwait 1s\ndeaf\n" + answer + "wait 2s\nruns\nwait 3s\nreads\n" + cancel, false},
+		{"the answer long before the pause", messages.SSE, answer + "wait 2s\nstop\nwait 1s\nruns\n" + cancel, true},
+		{"the cancellation long after the pause", messages.SSE, "stop\nwait 2s\n" + answer + "runs\nwait 2s\n" + cancel, true},
+		{"behind a cancellation that had its time in the pause", messages.SSE, "stop\nwait 2s\n" + answer + "wait 3s\n" + cancel, false},
+		{"the answer long before the pause it is read in", messages.SSE, answer + "wait 2s\nstop\nwait 1s\n" + cancel, true},
+		{"a pipe takes it in the pause", messages.Stdio, "stop\n" + answer + "wait 2s\n" + cancel, true},
+		{"between two pauses", messages.SSE, "stop\nwait 1s\nruns\nwait 1s\ndeaf\nwait 1s\nreads\nwait 500ms\n" + answer + "wait 2s\n" + cancel, true},
+	} {
+		violations := playStory(t, story{c.name, scenario.Server{Name: "s", Kind: c.kind}, begun + call + c.story, ""})
 		if found := len(violations) > 0; found != c.breach {
 			t.Errorf("%s: %q", c.name, violations)
 		}
