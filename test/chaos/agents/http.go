@@ -98,6 +98,7 @@ func (l *httpLink) send(ctx context.Context, m outgoing) {
 	l.readMessages(res, events)
 	if !stop() && events.resumes() && s.isOpen(m.id) {
 		ctx = s.lifetime
+		s.recordStream(history.StreamCut, m.id)
 		l.resumeStream(ctx, events)
 	}
 	s.dropRequest(ctx, m.id)
@@ -138,6 +139,17 @@ func (l *httpLink) readMessages(res *http.Response, events *eventReader) {
 		return
 	}
 	events.readEvents()
+}
+
+// recordStream records that the connection of a request is lost, or that the agent has another one for it.
+func (s *session) recordStream(kind history.Kind, id string) {
+	e := history.Event{Kind: kind, Epoch: s.epoch, ID: id}
+	s.mu.Lock()
+	if r := s.asked[id]; r != nil {
+		e.Method, e.About = r.method, r.about
+	}
+	s.mu.Unlock()
+	s.agent.recordEvent(e)
 }
 
 // isOpen reports whether a request has no answer yet.

@@ -107,6 +107,7 @@ func (l *httpLink) resumeStream(ctx context.Context, before *eventReader) {
 	}
 	defer func() { _ = res.Body.Close() }()
 	if res.StatusCode == http.StatusOK {
+		l.session.recordStream(history.StreamBack, before.via)
 		events := &eventReader{link: l, body: res.Body, via: before.via}
 		defer context.AfterFunc(ctx, func() { _ = res.Body.Close() })() // the session is over, and nobody reads on
 		events.readEvents()

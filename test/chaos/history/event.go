@@ -90,8 +90,8 @@ const (
 	Replied    Kind = "replied"     // ID, Method, About, Code (of the error, or the status), Outcome (as the answer says), Entries (of a list of tools; without a Hash where a name is shortened), Name, Text
 	Noticed    Kind = "noticed"     // Method, About (the URI, the call of a progress token, the id of the subscription): a notification
 	Ended      Kind = "ended"       // ID, Method: the agent ends a request that stands
-	StreamCut  Kind = "stream-cut"  // the connection breaks on which a session gets what belongs to no request
-	StreamBack Kind = "stream-back" // there is another one
+	StreamCut  Kind = "stream-cut"  // the connection breaks on which a session gets what belongs to no request; with ID, Method and About that of a request
+	StreamBack Kind = "stream-back" // ID, Method, About: there is another one
 	Questioned Kind = "questioned"  // Method, About (the call that the question names), ID (the request in whose exchange it came, over HTTP): a server's question
 
 	// Harness.

@@ -21,9 +21,10 @@ type Index struct {
 // CallRecord holds the events of one call, as indices; -1 stands for an event that did not happen.
 type CallRecord struct {
 	ID, Server string
-	// Begin, GivenUp and Ends are what the caller saw. More than one end is a violation, so all are kept.
-	Begin, GivenUp int
-	Ends           []int
+	// Begin, GivenUp and Ends are what the caller saw. More than one end is a violation, so all are kept. Cut is the loss of the
+	// connection on which an agent waits for the end, and Back the next one.
+	Begin, GivenUp, Cut, Back int
+	Ends                      []int
 	// Untaken is set if the call never came to the manager: its end says nothing of what the manager did.
 	Untaken bool
 	// Received, Executed and Answered are what the server saw.
@@ -61,8 +62,13 @@ func newIndex(events []Event) *Index {
 	for _, i := range x.order {
 		e := &events[i]
 		x.byServer[e.Server] = append(x.byServer[e.Server], i)
-		if e.Call != "" {
+		switch {
+		case e.Call != "":
 			x.addCall(e, i)
+		case e.Kind == StreamCut && x.byCall[e.About] != nil:
+			x.byCall[e.About].Cut = i
+		case e.Kind == StreamBack && x.byCall[e.About] != nil:
+			x.byCall[e.About].Back = i
 		}
 		if e.Side == World && e.Conn != 0 {
 			if last[e.Server] == nil {
@@ -85,7 +91,7 @@ func newIndex(events []Event) *Index {
 func (x *Index) addCall(e *Event, i int) {
 	c := x.byCall[e.Call]
 	if c == nil {
-		c = &CallRecord{ID: e.Call, Server: e.Server, Begin: -1, GivenUp: -1}
+		c = &CallRecord{ID: e.Call, Server: e.Server, Begin: -1, GivenUp: -1, Cut: -1, Back: -1}
 		x.byCall[e.Call] = c
 		x.calls = append(x.calls, c)
 	}

@@ -33,6 +33,17 @@ func (c *checker) checkEarliest(call *history.CallRecord) {
 	_ = c.checkAnswerTime(call, begin, end) && c.checkRefusalTime(call, begin, end) && c.checkCallBound(call, begin, end)
 }
 
+// endKnown returns the earliest time at which the end of a call may have been on its way to its caller: that of the end, but for an agent that
+// is told with the new connection after one that was lost, as soon as the loss.
+func (c *checker) endKnown(call *history.CallRecord) time.Duration {
+	end := c.x.Event(call.Ends[0]).T
+	cut, lost := c.x.Time(call.Cut)
+	if back, ok := c.x.Time(call.Back); lost && ok && end >= back && end <= back+c.instantBound() {
+		return cut
+	}
+	return end
+}
+
 // checkAnswerTime judges a call whose answer was written to the connection. An answer that is sent in parts, or lies in the
 // buffer of a connection that is not read, arrives later than the server writes it.
 func (c *checker) checkAnswerTime(call *history.CallRecord, begin, end *history.Event) bool {
@@ -43,7 +54,7 @@ func (c *checker) checkAnswerTime(call *history.CallRecord, begin, end *history.
 	last := c.x.Event(call.Received[len(call.Received)-1])
 	// An HTTP status may be followed by another attempt, with other credentials or a new session.
 	status := answer.Code >= http.StatusContinue && answer.Code < 600
-	if answer.T < last.T || answer.Conn != last.Conn || status || end.T <= answer.T+c.instantBound() {
+	if answer.T < last.T || answer.Conn != last.Conn || status || c.endKnown(call) <= answer.T+c.instantBound() {
 		return true
 	}
 	if c.underFault(call.Server, begin.T, answer.T, answerDelayFaults...) || c.real && c.underFault(call.Server, begin.T-longestDrip, answer.T, "slow-drip") {
@@ -90,7 +101,7 @@ func (c *checker) checkRefusalTime(call *history.CallRecord, begin, end *history
 // checkCallBound judges a call with a limit of its own.
 func (c *checker) checkCallBound(call *history.CallRecord, begin, end *history.Event) bool {
 	bound, source := c.callBound(begin)
-	if bound == 0 || source == longestSource || source != "its deadline" && c.plan.CallWait > 0 || end.T <= bound+c.instantBound() {
+	if bound == 0 || source == longestSource || source != "its deadline" && c.plan.CallWait > 0 || c.endKnown(call) <= bound+c.instantBound() {
 		return true
 	}
 	c.reportViolation(call.Server, call.Ends[0], append([]int{call.Begin}, call.Received...), "Call %s of tool %s began at %s and had to end at %s, "+

@@ -17,6 +17,17 @@ func TestEarliest(t *testing.T) {
 			1s     s1 call call=c1 tool=write
 			1s     s1 received conn=1 method=tools/call id=5 call=c1
 		`
+	const asked = connected + `
+			1s     s1 call call=a1-1 tool=write agent=agent-1
+			1s     s1 received conn=1 method=tools/call id=5 call=a1-1
+		`
+	// An agent over HTTP loses the connection of a call, and has another one 20 ms later (seed 20004171).
+	const answered = `
+			1.184s -  stream-cut method=tools/call id=1 about=a1-1 agent=agent-1
+			1.202s s1 executed conn=1 tool=write call=a1-1 value=1
+			1.202s s1 answered conn=1 method=tools/call id=5 call=a1-1
+			1.204s -  stream-back method=tools/call id=1 about=a1-1 agent=agent-1
+		`
 	real := func(p *scenario.Plan) { p.Tier = scenario.Real }
 	runCases(t, "I2", []storyCase{
 		{name: "no call", want: invariant.Inconclusive, why: "No tool", story: connected},
@@ -64,6 +75,31 @@ func TestEarliest(t *testing.T) {
 			1s     s1 received conn=1 method=tools/call id=5 call=a1-1
 			1.01s  s1 answered conn=1 method=tools/call id=5 call=a1-1
 			1.02s  s1 end call=a1-1 tool=write outcome=not-sent name=untaken agent=agent-1
+		`},
+		{name: "told with another connection, when the answer found none", want: invariant.Holds, story: asked + answered + `
+			1.204s s1 end call=a1-1 tool=write outcome=result conn=1 value=1 agent=agent-1
+		`},
+		{name: "told long after another connection, when the answer found none", want: invariant.Violated, why: "told only at 1.3s", story: asked + answered + `
+			1.3s   s1 end call=a1-1 tool=write outcome=result conn=1 value=1 agent=agent-1
+		`},
+		{name: "told with another connection, when the answer had a connection", want: invariant.Violated, why: "told only at 1.204s", story: asked + `
+			1.1s   s1 executed conn=1 tool=write call=a1-1 value=1
+			1.1s   s1 answered conn=1 method=tools/call id=5 call=a1-1
+			1.184s -  stream-cut method=tools/call id=1 about=a1-1 agent=agent-1
+			1.204s -  stream-back method=tools/call id=1 about=a1-1 agent=agent-1
+			1.204s s1 end call=a1-1 tool=write outcome=result conn=1 value=1 agent=agent-1
+		`},
+		{name: "its time passed while it had no connection", want: invariant.Holds, plan: func(p *scenario.Plan) { p.Servers[0].CallTimeout = 190 * time.Millisecond },
+			story: asked + `
+			1.184s -  stream-cut method=tools/call id=1 about=a1-1 agent=agent-1
+			1.204s -  stream-back method=tools/call id=1 about=a1-1 agent=agent-1
+			1.204s s1 end call=a1-1 tool=write outcome=unknown class=timeout agent=agent-1
+		`},
+		{name: "its server died while it had no connection", want: invariant.Holds, story: asked + `
+			1.184s -  stream-cut method=tools/call id=1 about=a1-1 agent=agent-1
+			1.185s s1 down conn=1 class=exited
+			1.207s -  stream-back method=tools/call id=1 about=a1-1 agent=agent-1
+			1.207s s1 end call=a1-1 tool=write outcome=unknown class=exited agent=agent-1
 		`},
 		{name: "refused at once", want: invariant.Holds, story: `
 			1s     s1 call call=c1 tool=write

@@ -205,7 +205,7 @@ func (c *checker) checkConnDeath(call *history.CallRecord) {
 		// No grandchild holds the output of a simulated process open.
 		bound = outputDrainTime + c.instantBound()
 	}
-	if end.T > down.T+bound {
+	if c.endKnown(call) > down.T+bound {
 		c.reportViolation(call.Server, call.Ends[0], []int{call.Begin, call.Received[0], conn.Down}, "Call %s of tool %s was on connection %d, "+
 			"which died at %s: the call had to end then, and ended only at %s, with the outcome %s.",
 			call.ID, end.Tool, conn.Conn, timeText(down.T), timeText(end.T), end.Outcome)

@@ -304,6 +304,10 @@ func TestWatchers(t *testing.T) {
 			1s     s1 told method=call-started tool=write
 			2s     s1 end call=c1 tool=write outcome=result
 		`
+	const gap = call + `
+			1.9s   - stream-cut method=tools/call id=1 about=c1 agent=agent-1
+			2s     - stream-back method=tools/call id=1 about=c1 agent=agent-1
+		`
 	runCases(t, "I19", []storyCase{
 		{name: "nobody watches", want: invariant.Inconclusive, why: "No tool was called", story: `0s s1 open conn=1`},
 		{name: "told", want: invariant.Holds, story: call + `
@@ -315,6 +319,18 @@ func TestWatchers(t *testing.T) {
 		`},
 		{name: "another outcome is told", want: invariant.Violated, why: "was not told so", story: call + `
 			2s     s1 told method=call-ended tool=write outcome=tool-error took=1s
+			9s     - closed
+		`},
+		{name: "told while its agent had no connection", want: invariant.Holds, story: gap + `
+			1.95s  s1 told method=call-ended tool=write outcome=result took=950ms
+			9s     - closed
+		`},
+		{name: "told before its agent had lost its connection", want: invariant.Violated, why: "was not told so", story: gap + `
+			1.5s   s1 told method=call-ended tool=write outcome=result took=500ms
+			9s     - closed
+		`},
+		{name: "another outcome is told while its agent had no connection", want: invariant.Violated, why: "was not told so", story: gap + `
+			1.95s  s1 told method=call-ended tool=write outcome=tool-error took=950ms
 			9s     - closed
 		`},
 		{name: "the end of nothing is told", want: invariant.Violated, why: "no caller got that", story: call + `

@@ -88,6 +88,23 @@ func (c *checker) beginKey(e *history.Event, t time.Duration) callBegin {
 	return callBegin{e.Server, e.Tool, t}
 }
 
+// toldInGap returns when who watches was told of the end of a call whose agent had no connection to be told over then. The beginning of
+// what was told, and its outcome, are those of the call.
+func (c *checker) toldInGap(call *history.CallRecord) (time.Duration, bool) {
+	begin, end, known := c.x.Event(call.Begin), c.x.Event(call.Ends[0]), c.endKnown(call)
+	if c.real || known == end.T {
+		return 0, false
+	}
+	for _, i := range c.x.ServerEvents(call.Server) {
+		e := c.x.Event(i)
+		if e.Kind == history.CallReported && e.Method == string(messages.EventCallEnded) && e.T >= known && e.T <= end.T && e.T-e.Took == begin.T &&
+			e.Tool == end.Tool && e.Outcome == end.Outcome {
+			return e.T, true
+		}
+	}
+	return 0, false
+}
+
 // checkReportedEnds compares the ends that watchers got with those that callers got, in both directions.
 func (c *checker) checkReportedEnds(ends map[callEnd]int) {
 	all := map[callEnd]int{}
@@ -97,6 +114,9 @@ func (c *checker) checkReportedEnds(ends map[callEnd]int) {
 		}
 		e := c.x.Event(call.Ends[0])
 		key := c.endKey(e)
+		if toldAt, ok := c.toldInGap(call); ok {
+			key.t = toldAt
+		}
 		all[key]++
 		if len(call.Received) == 0 {
 			continue // a call of a tool that is not in the catalog is refused before the manager publishes an event

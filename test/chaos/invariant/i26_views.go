@@ -161,6 +161,8 @@ func (c *checker) checkTold(s *agentSession, spans map[string][]catalogSpan) {
 			if listens[e.ID] = e.T; listening < 0 {
 				listening = e.T
 			}
+		case e.ID != "" && (e.Kind == history.StreamCut || e.Kind == history.StreamBack):
+			// The connection of one request carries nothing else.
 		case e.Kind == history.StreamCut:
 			away = append(away, streamGap{e.T, s.end(c)})
 		case e.Kind == history.StreamBack:

@@ -165,8 +165,14 @@ func agentWords(e *history.Event) string {
 	case history.Questioned:
 		return "is asked " + method
 	case history.StreamCut:
+		if method != "" {
+			return "has lost the connection of " + method
+		}
 		return "has lost its stream"
 	case history.StreamBack:
+		if method != "" {
+			return "has another connection for " + method
+		}
 		return "has another stream"
 	case history.Replied:
 		switch {

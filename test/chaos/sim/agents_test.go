@@ -55,6 +55,7 @@ func TestAgentsOfAGateway(t *testing.T) {
 		"replied logging/setLevel", "asked subscriptions/listen", "noticed notifications/resources/updated", "noticed notifications/tools/list_changed",
 		"noticed notifications/progress", "questioned elicitation/create", "questioned sampling/createMessage", "questioned roots/list",
 		"replied unknown-method", "replied bad-cursor", "replied no-token", "replied foreign-session", "replied foreign-origin",
+		"stream-cut tools/call", "stream-back tools/call",
 	} {
 		missing[word] = true
 	}
