@@ -148,20 +148,37 @@ func (s *GatewayStand) Close() {
 	}
 }
 
-// AllThrough plays scenarios to a gateway, one after the other: a server of the legacy era over stdio does not say about which request
-// it asks, so the question of one scenario would be refused while another one has a request at the server.
+// AllThrough plays the set of the stand's case to its gateway, in one process, because Node needs longer to start than a scenario takes,
+// and returns the outcomes of runs. One scenario follows the other: a server of the legacy era over stdio does not say about which
+// request it asks, so the question of one scenario would be refused while another one has a request at the server.
 func (s *Suite) AllThrough(ctx context.Context, stand *GatewayStand, runs []Run) (outcomes []Outcome) {
+	begin := time.Now()
+	folder := filepath.Join(s.Output, "gateway", filepath.FromSlash(stand.Case.String()))
+	e := s.runSuite(ctx, setTime, folder, s.Output, "server", "--url", stand.URL, "--requirements", stand.Case.Version)
 	for _, r := range runs {
-		outcomes = append(outcomes, s.oneThrough(ctx, stand, r))
+		o := Outcome{Run: r, Took: time.Since(begin)}
+		o.Folder, o.Problem = scenarioFolder(folder, r.Scenario)
+		if e.problem != "" {
+			o.Problem = e.problem
+		} else if o.Problem == "" {
+			var err error
+			if o.Checks, err = readChecks(o.Folder); err != nil {
+				o.Problem = err.Error()
+			}
+		}
+		outcomes = append(outcomes, o)
 	}
 	return outcomes
 }
 
-// oneThrough plays one scenario to a gateway.
-func (s *Suite) oneThrough(ctx context.Context, stand *GatewayStand, r Run) Outcome {
-	begin := time.Now()
-	o := Outcome{Run: r, Folder: filepath.Join(s.Output, "gateway", filepath.FromSlash(stand.Case.String()), filepath.FromSlash(r.Scenario))}
-	o.Checks, o.Problem = s.runScenario(ctx, o.Folder, s.Output, "server", "--url", stand.URL, "--scenario", r.Scenario, "--spec-version", r.Version)
-	o.Took = time.Since(begin)
-	return o
+// scenarioFolder returns where the suite wrote what it saw in a scenario of a set: server-NAME-TIME. problem is empty if there is one.
+func scenarioFolder(folder, scenario string) (path, problem string) {
+	all, err := filepath.Glob(filepath.Join(folder, "server-"+scenario+"-[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]T*"))
+	if err != nil {
+		return folder, err.Error()
+	}
+	if len(all) != 1 {
+		return folder, fmt.Sprintf("the suite wrote %d times what it saw, in %s", len(all), folder)
+	}
+	return all[0], ""
 }

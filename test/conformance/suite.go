@@ -22,6 +22,8 @@ const (
 	clientTime = 30 * time.Second
 	// runTime bounds a whole run: the suite's own start and end, and clientTime.
 	runTime = 60 * time.Second
+	// setTime bounds all scenarios of a set together.
+	setTime = 5 * time.Minute
 )
 
 // Suite runs scenarios.
@@ -96,40 +98,59 @@ func (s *Suite) One(ctx context.Context, r Run) Outcome {
 // runScenario plays one scenario in a process of its own in dir, whose group is ended with it. problem says why the checks do not
 // count, empty if they do.
 func (s *Suite) runScenario(ctx context.Context, folder, dir string, args ...string) (checks []Check, problem string) {
+	e := s.runSuite(ctx, runTime, folder, dir, args...)
+	checks, unread := readChecks(folder)
+	switch {
+	case e.problem != "":
+		return checks, e.problem
+	case unread != nil:
+		return checks, unread.Error() + ": " + lastLine(e.output)
+	case e.failed && len(Outcome{Checks: checks}.Failed()) == 0:
+		return checks, clientProblem(e.output, folder)
+	}
+	return checks, ""
+}
+
+// An execution is what a process of the suite left behind beside the files in its folder.
+type execution struct {
+	output string
+	// failed says that it ended with another exit code than 0; problem why nothing of it counts, empty if it does.
+	failed  bool
+	problem string
+}
+
+// runSuite runs the suite's command in dir for limit at most, and ends its process group with it. The folder is emptied before.
+func (s *Suite) runSuite(ctx context.Context, limit time.Duration, folder, dir string, args ...string) execution {
 	if err := ctx.Err(); err != nil {
-		return nil, "not run: " + err.Error()
+		return execution{problem: "not run: " + err.Error()}
 	}
 	if err := os.RemoveAll(folder); err != nil {
-		return nil, err.Error()
+		return execution{problem: err.Error()}
 	}
 	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return nil, err.Error()
+		return execution{problem: err.Error()}
 	}
-	ctx, cancel := context.WithTimeout(ctx, runTime)
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, s.Node, append([]string{s.Script}, append(args, "--output-dir", folder)...)...)
 	cmd.Dir = dir
-	// Half of a run's time is Node reading the suite; this keeps what it made of it for the next run.
+	// Half of a scenario's time is Node reading the suite; this keeps what it made of it for the next run.
 	cmd.Env = append(os.Environ(), "NODE_COMPILE_CACHE="+filepath.Join(s.Output, "node"))
 	var output bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &output
 	survived, err := runGroup(cmd)
 	_ = os.WriteFile(filepath.Join(folder, "suite.txt"), output.Bytes(), 0o644) // it is only for who looks into a failure
-	checks, unread := readChecks(folder)
+	e := execution{output: output.String(), failed: err != nil}
 	var exit *exec.ExitError
 	switch {
 	case ctx.Err() != nil:
-		return checks, "ended by us: " + ctx.Err().Error()
+		e.problem = "ended by us: " + ctx.Err().Error()
 	case survived:
-		return checks, "processes were left behind, and killed"
+		e.problem = "processes were left behind, and killed"
 	case err != nil && !errors.As(err, &exit):
-		return checks, "the suite cannot be run: " + err.Error()
-	case unread != nil:
-		return checks, unread.Error() + ": " + lastLine(output.String())
-	case err != nil && len(Outcome{Checks: checks}.Failed()) == 0:
-		return checks, clientProblem(output.String(), folder)
+		e.problem = "the suite cannot be run: " + err.Error()
 	}
-	return checks, ""
+	return e
 }
 
 // clientProblem says what was wrong with the client when no check was.
