@@ -46,6 +46,8 @@ type checker struct {
 	occupiedCache    *fullness
 	readyAt          map[string]time.Duration
 	specVersionCache map[string][]specVersion
+	// watchCache has the times at which a server's resource was asked to be watched, or to be watched no longer.
+	watchCache map[string][]time.Duration
 }
 
 // tolerance says how exact the times of a run are. In virtual time only the manager's own delays count. In a run of real

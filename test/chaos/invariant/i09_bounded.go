@@ -152,11 +152,20 @@ func (c *checker) commandRequests(server string, from, to time.Duration) (count 
 // countWatchRequests returns how often callers and agents asked between two times to watch the server's resource, or to watch it no longer:
 // a server of the modern era is asked for another subscription each time.
 func (c *checker) countWatchRequests(server string, from, to time.Duration) (count int) {
-	for _, i := range c.x.Order() {
-		switch e := c.x.Event(i); {
-		case e.T < from-c.slack || e.T > to:
-		case e.Kind == history.Reading && e.Server == server && (e.Method == "subscribe" || e.Method == "unsubscribe"),
-			e.Kind == history.Asked && e.About == "chaos://"+server+"/one" && e.Method != "resources/read":
+	if c.watchCache == nil {
+		c.watchCache = map[string][]time.Duration{}
+		for _, i := range c.x.Order() {
+			if e := c.x.Event(i); e.Kind == history.Reading && (e.Method == "subscribe" || e.Method == "unsubscribe") {
+				c.watchCache[e.Server] = append(c.watchCache[e.Server], e.T)
+			} else if watched, ok := strings.CutPrefix(e.About, "chaos://"); ok && e.Kind == history.Asked && e.Method != "resources/read" {
+				if name, ok := strings.CutSuffix(watched, "/one"); ok {
+					c.watchCache[name] = append(c.watchCache[name], e.T)
+				}
+			}
+		}
+	}
+	for _, t := range c.watchCache[server] {
+		if t >= from-c.slack && t <= to {
 			count++
 		}
 	}

@@ -23,6 +23,9 @@ type leftEntries struct {
 	// ended holds actors and attempts, in the order in which they ended; attempts counts the latter.
 	ended    []reflect.Value
 	attempts int
+	// releases says of the type of each message whether it tells an actor that a connection is closed: a name is made anew each time
+	// that it is asked for, and every message comes here.
+	releases sync.Map
 }
 
 // keptAttempts bounds the attempts whose parts are kept until the end of the run: their sessions hold buffers.
@@ -61,7 +64,13 @@ func (l *leftEntries) noteEnded(a actor.Actor) {
 
 // noteReleased keeps the attempt of a server's actor that is told of its release. Any goroutine may call it.
 func (l *leftEntries) noteReleased(a actor.Actor, message any) {
-	if t := reflect.TypeOf(message); t == nil || t.Name() != "connClosed" {
+	t := reflect.TypeOf(message)
+	released, known := l.releases.Load(t)
+	if !known {
+		released = t != nil && t.Name() == "connClosed"
+		l.releases.Store(t, released)
+	}
+	if released == false {
 		return
 	}
 	l.mu.Lock()
