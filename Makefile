@@ -46,7 +46,11 @@ RACED    = $(filter-out $(PURE:.%=$(shell $(GO) list -m)%),$(shell $(GO) list $(
 OUTSIDE := ./cmd/mcpvisor ./test/e2e ./test/oauth ./cmd/... ./test/... ./supervisor/remote $(PURE)
 WAITING  = $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 RACE     = $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
-TESTED   = $(BIN)/gotestsum --format pkgname --hide-summary skipped --jsonfile $(CACHE)/$@.jsonl -- -vet off -timeout 20m
+# A test that fails is run once more when the others have ended: real processes on a busy machine can miss any time. Each such failure
+# is printed; one that fails again, a data race, and more than six failures end the run with an error.
+AGAIN    = --rerun-fails=1 --rerun-fails-max-failures=6 --rerun-fails-abort-on-data-race
+TESTED   = $(BIN)/gotestsum --format pkgname --hide-summary skipped --jsonfile $(CACHE)/$@.jsonl $(AGAIN)
+FLAGS    = -- -vet off -timeout 20m
 
 .PHONY: test
 test: peers $(BIN)/gotestsum ## run every test, end-to-end tests on real servers included; results also in .cache/test.jsonl
@@ -56,11 +60,11 @@ test: peers $(BIN)/gotestsum ## run every test, end-to-end tests on real servers
 .PHONY: test-library
 test-library:
 	$(if $(RACE),,@echo "NOT TESTED in this run: data races (no C compiler)")
-	$(TESTED) $(RACE) $(RACED)
+	$(TESTED) --packages "$(RACED)" $(FLAGS) $(RACE)
 
 .PHONY: test-outside
 test-outside:
-	$(TESTED) -p $(WAITING) $(OUTSIDE)
+	$(TESTED) --packages "$(OUTSIDE)" $(FLAGS) -p $(WAITING)
 
 .PHONY: race
 race: peers $(BIN)/gotestsum test-library ## the library under the race detector
