@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -59,6 +60,10 @@ func (p *Programs) testPackage(ctx context.Context, b bugs.Bug, limit time.Durat
 	if !known {
 		if err := p.runGo(ctx, "test", "-c", "-vet=off", "-overlay", p.overlay, "-o", p.testPath(b.Package), "./"+b.Package); err != nil {
 			return TestResult{}, err
+		}
+		// The go command builds no program for a package without tests: those of another package test it.
+		if _, err := os.Stat(p.testPath(b.Package)); errors.Is(err, fs.ErrNotExist) {
+			return TestResult{}, nil
 		}
 		clean, out, err := p.runTests(ctx, bugs.Bug{Package: b.Package}, limit, "")
 		if err != nil {
