@@ -104,8 +104,11 @@ func (a *agent) modern() bool { return a.plan.Era == messages.EraModern }
 
 // path is the part of the endpoint's address that chooses the view.
 func (a *agent) path() string {
-	if a.plan.View != "" {
+	switch {
+	case a.plan.View != "":
 		return "/mcp/s/" + a.plan.View
+	case a.plan.Through == scenario.ThroughPath:
+		return "/mcp/v/" + a.plan.Held
 	}
 	return "/mcp"
 }

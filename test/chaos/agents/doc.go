@@ -12,6 +12,7 @@
 //
 //	draw.go     what each agent does, by the seed: a pure function of the plan
 //	fleet.go    the gateway, its endpoint and all agents
+//	views.go    the views to which agents are held
 //	agent.go    one agent: its sessions and its requests; perform.go its operations
 //	receive.go  what comes to an agent: answers, notifications, questions
 //	lines.go, http.go   how its messages travel; memory.go carries HTTP without sockets

@@ -61,6 +61,13 @@ func drawOperations(p scenario.Plan, a scenario.PlannedAgent) (all []operation) 
 		if server := p.Servers[rnd.IntN(len(p.Servers))].Name; a.View == "" {
 			op.server = server
 		}
+		if named := namedServers(a); len(named) > 0 && rnd.IntN(2) == 0 {
+			// What a view hides is asked for, too.
+			op.server = named[rnd.IntN(len(named))]
+			if rnd.IntN(3) == 0 && !onlyTools {
+				op.do = []action{readOffers, readOffers, watchResource}[rnd.IntN(3)]
+			}
+		}
 		if a.View == "" && strings.ContainsAny(op.server, "_.") && op.do != listTools {
 			op.do = listTools // only a list tells how the tools of such a server are called
 		}
@@ -71,6 +78,21 @@ func drawOperations(p scenario.Plan, a scenario.PlannedAgent) (all []operation) 
 		all = append(all, operation{at: last, do: listTools})
 	}
 	return all
+}
+
+// namedServers returns the servers that the views of an agent name.
+func namedServers(a scenario.PlannedAgent) (names []string) {
+	if a.View != "" {
+		return nil
+	}
+	for _, v := range a.Within {
+		names = append(names, v.Servers...)
+		for _, rule := range slices.Concat(v.Deny, v.Only) {
+			server, _, _ := strings.Cut(rule, ":")
+			names = append(names, server)
+		}
+	}
+	return names
 }
 
 // lastList is how long before the end every agent lists once more.

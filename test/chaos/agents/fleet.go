@@ -53,11 +53,12 @@ type Fleet struct {
 // Start makes the gateway, and agents that have done nothing yet.
 func Start(o Options) (*Fleet, error) {
 	f := &Fleet{Options: o}
-	f.gateway = gateway.New(gateway.Config{Manager: o.Manager})
+	f.gateway = gateway.New(gateway.Config{Manager: o.Manager, Views: viewsAt(o.Plan, 0)})
 	f.service = &observedService{Service: f.gateway, orphans: map[string]*agent{}, done: map[string]served{}, begun: map[string]bool{}, callers: map[string]string{}, now: o.Now}
 	tokens := map[string]serve.Principal{}
 	for _, p := range o.Plan.Agents {
-		tokens[tokenOf(p.As)] = serve.Principal{Name: p.As}
+		token, principal := tokenFor(&p)
+		tokens[token] = principal
 	}
 	f.serve = serve.Options{Service: f.service, Authenticate: serve.NewTokens(tokens).Authenticate, SessionIdle: sessionIdle(o)}
 	f.handler = serve.NewHandler(f.serve)
@@ -149,8 +150,9 @@ type Op struct {
 	Do func()
 }
 
-// Ops returns what all agents do, in order of time.
+// Ops returns what all agents do, and the changes of their views, in order of time.
 func (f *Fleet) Ops() (all []Op) {
+	all = f.viewOps()
 	for _, a := range f.agents {
 		for _, op := range drawOperations(f.Plan, a.plan) {
 			all = append(all, Op{op.at, func() { a.perform(op) }})

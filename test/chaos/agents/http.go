@@ -51,7 +51,8 @@ func (l *httpLink) newRequest(ctx context.Context, method string, body []byte) *
 	if err != nil {
 		panic(err) // the address is the harness's own
 	}
-	r.Header.Set("Authorization", "Bearer "+tokenOf(a.plan.As))
+	token, _ := tokenFor(&a.plan)
+	r.Header.Set("Authorization", "Bearer "+token)
 	r.Header.Set("Accept", "application/json, text/event-stream")
 	if body != nil {
 		r.Header.Set("Content-Type", "application/json")

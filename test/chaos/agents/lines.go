@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 	"github.com/mcpvisor/mcpvisor/transports/serve"
 )
 
@@ -23,8 +24,13 @@ func newLineLink(s *session) *lineLink {
 	fromAgent, out := io.Pipe()
 	in, toAgent := io.Pipe()
 	l := &lineLink{session: s, in: in, out: out, queue: make(chan []byte, 64)}
+	_, principal := tokenFor(&a.plan)
+	path := serve.Path{Server: a.plan.View}
+	if a.plan.Through == scenario.ThroughPath {
+		path.View = a.plan.Held
+	}
 	a.fleet.running.Go(func() {
-		err := serve.Stdio(a.fleet.lifetime, a.fleet.serve, serve.Principal{Name: a.plan.As}, serve.Path{Server: a.plan.View}, fromAgent, toAgent)
+		err := serve.Stdio(a.fleet.lifetime, a.fleet.serve, principal, path, fromAgent, toAgent)
 		_ = fromAgent.CloseWithError(io.ErrClosedPipe)
 		_ = toAgent.CloseWithError(err)
 	})

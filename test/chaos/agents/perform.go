@@ -226,7 +226,8 @@ func (a *agent) endCall(call string, got answer) {
 	e := c.event
 	e.Kind, e.T = history.End, a.fleet.Now()
 	e.Took = e.T - c.event.T
-	if got.untaken {
+	isHidden := a.mayHide(&c.event) && isUnknown(errorText(got.problem))
+	if got.untaken || isHidden {
 		e.Name = history.Untaken
 	}
 	if got.problem == nil {
@@ -240,6 +241,9 @@ func (a *agent) endCall(call string, got answer) {
 		}
 	} else {
 		e.Outcome, e.Class, e.Text = a.refusalOf(c.event.Tool, got)
+		if isHidden {
+			e.Outcome, e.Class = messages.OutcomeNotSent, messages.ClassNone // a view of one server refuses in the words of that server
+		}
 	}
 	a.fleet.Check(e.Server, "the answer to an agent", e.Text)
 	a.fleet.Record(e)
@@ -284,6 +288,8 @@ func (a *agent) offerFor(op operation) (string, error) {
 		return "", errNoOffer
 	case a.plan.View != "":
 		return a.plan.View, nil
+	case a.plan.Held != "" && slices.Contains(all, op.server):
+		return op.server, nil
 	}
 	return all[op.number%len(all)], nil
 }

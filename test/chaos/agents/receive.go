@@ -3,6 +3,7 @@ package agents
 import (
 	"encoding/json"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -62,6 +63,10 @@ func (s *session) receiveAnswer(id string, got answer) {
 		e.About, e.Outcome = read.call, read.outcome
 	case e.Method == "tools/list":
 		e.Entries = s.agent.entriesOf(got.result)
+	case e.Method == "resources/list":
+		e.Entries = s.agent.offersOf(got.result, "resources", "uri")
+	case e.Method == "prompts/list":
+		e.Entries = s.agent.offersOf(got.result, "prompts", "name")
 	}
 	s.agent.recordEvent(e)
 	if r != nil {
@@ -229,6 +234,25 @@ func (a *agent) entriesOf(result []byte) (all []history.Entries) {
 			e.Hash = history.HashTools(tools[server])
 		}
 		all = append(all, e)
+	}
+	return all
+}
+
+// offersOf counts the resources or the prompts of each server in a list, by what names them.
+func (a *agent) offersOf(result []byte, list, member string) (all []history.Entries) {
+	for entries := rawjson.ArrayAt(rawjson.Member(result, list), 0, 0); entries.Next(); {
+		name, _ := rawjson.Text(rawjson.Member(entries.Skip(), member))
+		server := a.plan.View
+		if uri, ok := strings.CutPrefix(name, "chaos://"); ok {
+			server, _, _ = strings.Cut(uri, "/")
+		} else if server == "" {
+			server, _ = a.fleet.serverOfTool(name)
+		}
+		i := slices.IndexFunc(all, func(e history.Entries) bool { return e.Server == server })
+		if i < 0 {
+			i, all = len(all), append(all, history.Entries{Server: server})
+		}
+		all[i].Count++
 	}
 	return all
 }

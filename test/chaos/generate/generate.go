@@ -98,6 +98,7 @@ func Scenario(seed uint64, o Options) scenario.Scenario {
 	d.drawSeldom(seed)
 	d.drawBrokenActors(seed)
 	d.drawHeldTools(seed)
+	d.drawViews(seed)
 	d.fitTimeouts()
 	d.spreadSteadyCalls()
 	// Two recipes may name one occasion.

@@ -121,7 +121,7 @@ const (
 )
 
 // Untaken is the Name of the End of a call that never came to the manager, because the session of its agent had ended: the harness ends it,
-// some time later.
+// some time later; or because the view of the agent hides its tool.
 const Untaken = "untaken"
 
 // Hung is the name of the Violation that ends the history of a run which did not end by itself.
@@ -198,6 +198,8 @@ type Entries struct {
 	Hash string `json:"hash,omitempty"`
 	// Tools are the sorted names, separated by commas; set only where tools of the server may be hidden (scenario.Plan.Hides).
 	Tools string `json:"tools,omitempty"`
+	// Parts are those that agents see of it because of their views, as [PartsOf] writes them.
+	Parts string `json:"parts,omitempty"`
 }
 
 // ResourceUsage describes what the process of a run holds.

@@ -17,6 +17,8 @@ type catalogSpan struct {
 	hash  string
 	// tools are the sorted names; set only where the plan denies some.
 	tools string
+	// parts are what views leave of it, as history.PartsOf writes them.
+	parts string
 	// event is the snapshot that began the span, endEvent the one that ended it, -1 if the history ended first.
 	event    int
 	endEvent int
@@ -41,7 +43,7 @@ func (c *checker) catalogSpans() map[string][]catalogSpan {
 			if n := len(all); n > 0 {
 				all[n-1].to, all[n-1].endEvent = e.T, i
 			}
-			s := catalogSpan{from: e.T, epoch: entry.Epoch, count: entry.Count, hash: entry.Hash, tools: entry.Tools, event: i, endEvent: -1}
+			s := catalogSpan{from: e.T, epoch: entry.Epoch, count: entry.Count, hash: entry.Hash, tools: entry.Tools, parts: entry.Parts, event: i, endEvent: -1}
 			if entry.Count > 0 {
 				s.state = entry.State
 			}

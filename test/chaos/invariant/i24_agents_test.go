@@ -255,6 +255,72 @@ func TestViewsOfAgents(t *testing.T) {
 	})
 }
 
+// heldBy holds agent-1 to views.
+func heldBy(views ...scenario.View) func(*scenario.Plan) {
+	return func(p *scenario.Plan) {
+		p.Agents = append(p.Agents, scenario.PlannedAgent{Name: "agent-1", As: "anna", Within: views, Held: "held-1"})
+	}
+}
+
+func TestViewsHide(t *testing.T) {
+	const catalog = joinedAgents + `
+		500ms - snapshot generation=1 entries=s1:live:2:3:abc:read+put+write:-write=2/def
+	`
+	noWrite := heldBy(scenario.View{Deny: []string{"s1:write"}})
+	nothing := heldBy(scenario.View{Deny: []string{"s1:*"}})
+	later := heldBy(scenario.View{}, scenario.View{At: messages.Duration(5 * time.Second), Servers: []string{"s2"}})
+	const list = catalog + `
+		3s - asked agent=agent-1 by=anna epoch=1 id=2 method=tools/list
+		3s - replied agent=agent-1 by=anna epoch=1 id=2 method=tools/list entries=`
+	const call = catalog + `
+		6s - asked agent=agent-1 by=anna epoch=1 id=2 method=tools/call about=a1-2
+		6s s1 call call=a1-2 tool=write agent=agent-1 by=anna
+	`
+	runCases(t, "I26", []storyCase{
+		{name: "the rest of the tools", want: invariant.Holds, plan: noWrite, story: list + `s1::0:2:def`},
+		{name: "all tools", want: invariant.Violated, why: "was shown 3 tools of the server s1", plan: noWrite, story: list + `s1::0:3:abc`},
+		{name: "the rest of the tools with another definition", want: invariant.Violated, why: "was shown 2 tools of the server s1", plan: noWrite, story: list + `s1::0:2:xyz`},
+		{name: "tools of a hidden server", want: invariant.Violated, why: "was shown 3 tools of the server s1", plan: nothing, story: list + `s1::0:3:abc`},
+		{name: "a view that hides a server later, which is told", want: invariant.Holds, plan: later, story: list + `s1::0:3:abc
+			5.05s - noticed agent=agent-1 by=anna epoch=1 method=notifications/tools/list_changed
+			9s - closing`},
+		{name: "a view that hides a server later, which is not told", want: invariant.Violated, why: "from 3 tools to 0, and it was not told", plan: later,
+			story: list + `s1::0:3:abc
+			9s - closing`},
+		{name: "a hidden tool changes, which is told", want: invariant.Violated, why: "nothing that it sees had changed", plan: noWrite, story: list + `s1::0:2:def
+			6s - snapshot generation=2 entries=s1:live:2:3:new:read+put+write:-write=2/def
+			6.05s - noticed agent=agent-1 by=anna epoch=1 method=notifications/tools/list_changed`},
+		{name: "a hidden tool is unknown", want: invariant.Holds, plan: noWrite, story: call + `
+			6s - replied agent=agent-1 by=anna epoch=1 id=2 method=tools/call code=-32602
+			6s s1 end call=a1-2 tool=write agent=agent-1 by=anna name=untaken outcome=not-sent`},
+		{name: "a hidden tool is denied", want: invariant.Violated, why: "it had to be told that there is no such thing", plan: noWrite, story: call + `
+			6s - replied agent=agent-1 by=anna epoch=1 id=2 method=tools/call`},
+		{name: "a hidden tool comes to its server", want: invariant.Violated, why: "which its view hides, and the call came to the server at 6s", plan: noWrite, story: call + `
+			6s s1 received conn=1 method=tools/call call=a1-2 id=7`},
+		{name: "a tool that is hidden while it is called", want: invariant.Holds,
+			plan: heldBy(scenario.View{}, scenario.View{At: messages.Duration(6 * time.Second), Deny: []string{"s1:write"}}),
+			story: call + `
+			6s s1 received conn=1 method=tools/call call=a1-2 id=7
+			7s - replied agent=agent-1 by=anna epoch=1 id=2 method=tools/call about=a1-2`},
+		{name: "a resource of a hidden server is not there", want: invariant.Holds, plan: nothing, story: catalog + `
+			6s - asked agent=agent-1 by=anna epoch=1 id=3 method=resources/read about=chaos://s1/one
+			6s - replied agent=agent-1 by=anna epoch=1 id=3 method=resources/read code=-32002`},
+		{name: "a resource of a hidden server is read", want: invariant.Violated, why: "asked resources/read (chaos://s1/one) at 6s about what its view hides", plan: nothing,
+			story: catalog + `
+			6s - asked agent=agent-1 by=anna epoch=1 id=3 method=resources/read about=chaos://s1/one
+			6s - replied agent=agent-1 by=anna epoch=1 id=3 method=resources/read`},
+		{name: "prompts of a hidden server are listed", want: invariant.Violated, why: "was given 2 entries of s1", plan: nothing, story: catalog + `
+			6s - asked agent=agent-1 by=anna epoch=1 id=3 method=prompts/list
+			6s - replied agent=agent-1 by=anna epoch=1 id=3 method=prompts/list entries=s1::0:2`},
+		{name: "an update of a hidden server", want: invariant.Violated, why: "whose server its view hides", plan: nothing, story: catalog + `
+			6s - noticed agent=agent-1 by=anna epoch=1 method=notifications/resources/updated about=chaos://s1/one`},
+		{name: "an update of a server that has just been hidden", want: invariant.Holds, plan: later, story: list + `s1::0:3:abc
+			5.05s - noticed agent=agent-1 by=anna epoch=1 method=notifications/tools/list_changed
+			5.05s - noticed agent=agent-1 by=anna epoch=1 method=notifications/resources/updated about=chaos://s1/one`},
+		{name: "nobody came", want: invariant.Inconclusive, story: `1s s1 open conn=1`},
+	})
+}
+
 func TestOutcomesOnTheWire(t *testing.T) {
 	const call = `
 		1s s1 opened conn=1

@@ -59,7 +59,7 @@ func (c *checker) checkReply(s *agentSession, asked, replied int) {
 	}
 	notSent := q.Name == "unknown-tool" && s.view != "" && r.Outcome == messages.OutcomeNotSent
 	// A view of a server that has been removed refuses every request alike.
-	isAway := r.Code == -32602 && s.view != "" && c.mayBeAbsent(s.view, q.T, r.T)
+	isAway := r.Code == -32602 && s.view != "" && (c.mayBeAbsent(s.view, q.T, r.T) || c.mayBeHidden(s, q.T, r.T))
 	if want := wrongRequests[q.Name]; want != 0 && r.Code != want && !notSent && !isAway {
 		got := "a result"
 		if r.Code != 0 {
@@ -105,6 +105,16 @@ func (c *checker) answerBound(q *history.Event) time.Duration {
 		}
 	}
 	return q.T + agentAnswerBound + c.slack
+}
+
+// mayBeHidden reports whether the view of an agent may have hidden the server that its path names at any time of a stretch.
+func (c *checker) mayBeHidden(s *agentSession, from, to time.Duration) bool {
+	a := c.plannedAgent(s)
+	if a == nil {
+		return false
+	}
+	part, same := a.PartDuring(s.view, from-viewBound, to+c.instantBound())
+	return !same || part.Hidden
 }
 
 // mayBeAbsent reports whether a server may have been out of the configuration at any time of a stretch: it was removed, and no command that

@@ -20,12 +20,14 @@ const viewBound = 100*time.Millisecond + 2*publishGap
 //     names, and nothing of other servers.
 //   - An agent that has listed is told of a change within viewBound, if the change is still there then.
 //   - It is told of no change where nothing has changed since it was told last, or listed.
+//   - What its view hides is answered as what does not exist, comes to no server, and stands in no list.
 var viewCheck = newCheck("I26", "views of the catalog",
 	"A view equals the catalog filtered by its rule, and list_changed comes within a bound where the bytes of the view have changed, and nowhere else.",
 	"No agent listed tools.",
 	func(c *checker) {
-		spans := shownSpans(c.catalogSpans())
+		whole := shownSpans(c.catalogSpans())
 		for _, s := range c.agentSessions() {
+			spans := c.spansSeenBy(s, whole)
 			for id, replied := range s.replied {
 				for n, i := range replied {
 					if e := c.x.Event(i); e.Method == "tools/list" && e.Code == 0 && e.Name == "" && n < len(s.asked[id]) {
@@ -35,6 +37,7 @@ var viewCheck = newCheck("I26", "views of the catalog",
 				}
 			}
 			c.checkTold(s, spans)
+			c.checkHidden(s)
 		}
 	})
 

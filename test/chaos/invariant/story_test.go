@@ -17,8 +17,8 @@ import (
 )
 
 // Histories are told as stories: one event a line, "time server kind key=value …", the manager and the machine being "-".
-// The keys are the fields of history.Event in lower case; a snapshot's entries are "s1:live:epoch:count:hash:tools" separated by
-// commas; in a text "_" is a space. "#" begins a remark.
+// The keys are the fields of history.Event in lower case; a snapshot's entries are "s1:live:epoch:count:hash:tools:parts" separated by
+// commas, with a slash for the colon in parts; in a text "_" is a space. "#" begins a remark.
 //
 //	1s    s1 open conn=1
 //	1.02s s1 opened conn=1
@@ -74,11 +74,11 @@ func setField(e *history.Event, key, value string) error {
 	switch key {
 	case "entries":
 		for _, one := range strings.Split(value, ",") {
-			p := strings.Split(one+":::::", ":")
+			p := strings.Split(one+"::::::", ":")
 			epoch, _ := strconv.ParseUint(p[2], 10, 64)
 			count, _ := strconv.Atoi(p[3])
 			e.Entries = append(e.Entries, history.Entries{Server: p[0], State: p[1], Epoch: epoch, Count: count, Hash: p[4],
-				Tools: strings.ReplaceAll(p[5], "+", ",")})
+				Tools: strings.ReplaceAll(p[5], "+", ","), Parts: strings.ReplaceAll(p[6], "/", ":")})
 		}
 		return nil
 	case "names":

@@ -132,6 +132,7 @@ func (r *run) recordSnapshot(seen shownEntries, sums toolHashes) {
 		tools := snap.Server(name)
 		if now.Count = len(tools); now.Count > 0 {
 			now.State, now.Epoch, now.Hash = tools[0].State.String(), tools[0].Epoch, sums.hashOf(name, tools)
+			now.Parts = history.PartsOf(r.plan.PartsOf(name), toolsOf(tools))
 			if r.plan.Denies(name) {
 				now.Tools = history.NamesOf(toolsOf(tools))
 			}

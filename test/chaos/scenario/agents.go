@@ -30,6 +30,7 @@ func (f *findings) checkAgents(path string, a Agents) {
 	if !(a.Rate >= 0 && a.Rate <= 1000) {
 		f.addProblem(path+".rate", "write how much each does per second", "the rate %v cannot be", a.Rate)
 	}
+	f.checkViews(path, a)
 	f.checkNotNegative(path+".from", a.From)
 	f.checkNotNegative(path+".for", a.For)
 }
@@ -54,10 +55,14 @@ func (r *resolver) resolveAgents() {
 			r.addProblem(path+".from", "let it begin before", "it begins at %s, and the agents stop at %s", shortDuration(a.From), shortDuration(messages.Duration(end)))
 			continue
 		}
+		held, through := "", ""
+		if len(a.Within) > 0 {
+			held, through = fmt.Sprintf("held-%d", i+1), cmp.Or(a.Through, ThroughToken)
+		}
 		for range max(a.Count, 1) {
 			r.p.Agents = append(r.p.Agents, PlannedAgent{
 				Name: fmt.Sprintf("agent-%d", len(r.p.Agents)+1), As: a.As, Era: cmp.Or(a.Era, messages.EraLegacy), Over: cmp.Or(a.Over, OverLines),
-				View: a.View, Rate: cmp.Or(a.Rate, defaultRate), Begin: begin, End: end,
+				View: a.View, Within: sortedViews(a.Within), Held: held, Through: through, Rate: cmp.Or(a.Rate, defaultRate), Begin: begin, End: end,
 			})
 		}
 		if !r.withinLimit(path, len(r.p.Agents), "agents") {

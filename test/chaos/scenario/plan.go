@@ -118,12 +118,16 @@ type PlannedLoad struct {
 
 // PlannedAgent is one agent of a gateway. The runner draws what it does from the seed and its name.
 type PlannedAgent struct {
-	Name  string        `json:"name"`
-	As    string        `json:"as"`
-	Era   messages.Era  `json:"era"`
-	Over  string        `json:"over"`
-	View  string        `json:"view,omitempty"`
-	Rate  float64       `json:"rate"`
-	Begin time.Duration `json:"begin"`
-	End   time.Duration `json:"end"`
+	Name string       `json:"name"`
+	As   string       `json:"as"`
+	Era  messages.Era `json:"era"`
+	Over string       `json:"over"`
+	View string       `json:"view,omitempty"`
+	// Within are the views that follow each other, in the order of their times. Held names the view to the gateway, empty for none.
+	Within  []View        `json:"within,omitempty"`
+	Held    string        `json:"held,omitempty"`
+	Through string        `json:"through,omitempty"`
+	Rate    float64       `json:"rate"`
+	Begin   time.Duration `json:"begin"`
+	End     time.Duration `json:"end"`
 }

@@ -208,6 +208,10 @@ type Agents struct {
 	Over string       `json:"over,omitempty" yaml:"over,omitempty"`
 	// View is the server that they see; empty: all.
 	View string `json:"view,omitempty" yaml:"view,omitempty"`
+	// Within are the views to which they are held, each from its time on; empty: none. Through says what chooses them: their token (the
+	// default), or the path by which they come.
+	Within  []View `json:"within,omitempty" yaml:"within,omitempty"`
+	Through string `json:"through,omitempty" yaml:"through,omitempty"`
 	// Rate is how much each of them does per second; 1. Arrivals are Poisson by the seed. From and For say when; all of Duration.
 	Rate float64           `json:"rate,omitempty" yaml:"rate,omitempty"`
 	From messages.Duration `json:"from,omitempty" yaml:"from,omitempty"`
@@ -250,6 +254,13 @@ func (s Scenario) Clone() Scenario {
 	s.Tiers, s.Servers, s.Load = slices.Clone(s.Tiers), slices.Clone(s.Servers), slices.Clone(s.Load)
 	s.Faults, s.Commands = slices.Clone(s.Faults), slices.Clone(s.Commands)
 	s.Agents = slices.Clone(s.Agents)
+	for i := range s.Agents {
+		s.Agents[i].Within = slices.Clone(s.Agents[i].Within)
+		for k := range s.Agents[i].Within {
+			v := &s.Agents[i].Within[k]
+			v.Servers, v.Deny, v.Only = slices.Clone(v.Servers), slices.Clone(v.Deny), slices.Clone(v.Only)
+		}
+	}
 	s.Invariants, s.Sometimes = slices.Clone(s.Invariants), slices.Clone(s.Sometimes)
 	for i := range s.Faults {
 		s.Faults[i].With, s.Faults[i].On = maps.Clone(s.Faults[i].With), slices.Clone(s.Faults[i].On)

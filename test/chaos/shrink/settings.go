@@ -109,6 +109,9 @@ func durations(s *scenario.Scenario) []*messages.Duration {
 	}
 	for i := range s.Agents {
 		out = append(out, &s.Agents[i].From, &s.Agents[i].For)
+		for k := range s.Agents[i].Within {
+			out = append(out, &s.Agents[i].Within[k].At)
+		}
 	}
 	return out
 }

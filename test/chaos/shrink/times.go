@@ -134,6 +134,9 @@ func beginTimes(s *scenario.Scenario) []*messages.Duration {
 	}
 	for i := range s.Agents {
 		out = append(out, &s.Agents[i].From)
+		for k := range s.Agents[i].Within {
+			out = append(out, &s.Agents[i].Within[k].At)
+		}
 	}
 	return out
 }

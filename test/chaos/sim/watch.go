@@ -187,7 +187,7 @@ func (w *managerWatch) recordServer(e *history.Event, s *supervisor.Snapshot, na
 	}
 	var states []history.Entries
 	for key, tools := range groups {
-		key.Count, key.Hash = len(tools), history.HashTools(tools)
+		key.Count, key.Hash, key.Parts = len(tools), history.HashTools(tools), history.PartsOf(w.world.plan.PartsOf(name), tools)
 		if w.world.plan.Hides(name) {
 			key.Tools = history.NamesOf(tools)
 		}
