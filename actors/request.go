@@ -105,8 +105,11 @@ func (r *Request) isRepeatable(spec *messages.Spec) bool {
 }
 
 // Operation is the Op of the request's errors.
-func (r *Request) Operation() string {
-	if r.Method == CallTool {
+func (r *Request) Operation() string { return OperationOf(r.Method) }
+
+// OperationOf is the Op of the errors of a method.
+func OperationOf(method string) string {
+	if method == CallTool {
 		return "call"
 	}
 	return "read"

@@ -9,6 +9,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/internal/auditor"
 	"github.com/mcpvisor/mcpvisor/supervisor/internal/core"
 	"github.com/mcpvisor/mcpvisor/supervisor/internal/credentials"
+	"github.com/mcpvisor/mcpvisor/supervisor/internal/hooks"
 	"github.com/mcpvisor/mcpvisor/supervisor/internal/opener"
 	"github.com/mcpvisor/mcpvisor/supervisor/internal/permissions"
 	"github.com/mcpvisor/mcpvisor/supervisor/internal/requests"
@@ -40,11 +41,12 @@ func newManager(cfg Config) (*Manager, actor.Actor) {
 		Provider: cfg.AuthProvider, Store: cfg.AuthStore, Locks: cfg.AuthLocks, ClientName: cfg.ClientName,
 		Guard: cfg.Guard, InheritEnv: cfg.InheritEnv, SearchPath: cfg.SearchPath, LookupEnv: cfg.LookupEnv, Log: cfg.Logger,
 	})
+	runner := hooks.NewRunner(cfg.Logger)
 	m := &Manager{
-		cfg: cfg, system: cfg.System, shared: shared, rules: rules, audit: audit, credentials: credentialSet, budget: cfg.SharedLimits.budgetFor(&cfg),
+		hooks: runner, cfg: cfg, system: cfg.System, shared: shared, rules: rules, audit: audit, credentials: credentialSet, budget: cfg.SharedLimits.budgetFor(&cfg),
 		permissions: permissions.New(permissions.Options{
-			Rules: rules, Pin: cfg.Pin, LeastPin: cfg.LeastPin, Allow: cfg.Allow, Store: cfg.Pins, Audit: audit, Log: cfg.Logger,
-			Asker:   asker.New(asker.Options{Ask: questionFunc(cfg.Ask), Audit: audit, Log: cfg.Logger, Done: closing}),
+			Rules: rules, Pin: cfg.Pin, LeastPin: cfg.LeastPin, Allow: cfg.Allow, Store: cfg.Pins, Audit: audit, Log: cfg.Logger, Hooks: runner,
+			Asker:   asker.New(asker.Options{Ask: questionFunc(cfg.Ask), Audit: audit, Hooks: runner, Done: closing}),
 			Publish: shared.Hub.Publish,
 		}),
 		opener: opener.New(opener.Options{

@@ -4,14 +4,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
-	"runtime/debug"
-
-	"go.uber.org/zap"
+	"errors"
+	"time"
 
 	"github.com/mcpvisor/mcpvisor/actors"
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
+	"github.com/mcpvisor/mcpvisor/supervisor/internal/hooks"
 	"github.com/mcpvisor/mcpvisor/supervisor/internal/refusal"
 )
 
@@ -120,34 +119,54 @@ func (m *Manager) permit(ctx context.Context, r *actors.Request) error {
 }
 
 // sanitize lets Config.Sanitize rewrite the result of a tool. The result of a task belongs to a tool whose name is not known.
-func (m *Manager) sanitize(_ context.Context, r *actors.Request, err error) error {
+func (m *Manager) sanitize(ctx context.Context, r *actors.Request, err error) error {
 	switch {
 	case err != nil:
 	case r.Entry != nil:
-		return m.callSanitize(r, r.Entry.Tool)
+		return m.callSanitize(ctx, r, r.Entry.Tool)
 	case r.Method == actors.TaskResult:
-		return m.callSanitize(r, &Tool{Server: r.Server})
+		return m.callSanitize(ctx, r, &Tool{Server: r.Server})
 	}
 	return err
 }
 
-// callSanitize puts into the request what the program's function makes of its result. One that panics, or returns no JSON object, ends
-// the request as unknown: the tool ran, and the caller must not get what was not sanitized.
-func (m *Manager) callSanitize(r *actors.Request, tool *Tool) (err error) {
-	failed := func(class messages.Class, text string) error {
-		r.Result = nil
-		return &Error{Op: r.Operation(), Outcome: messages.OutcomeUnknown, Class: class, Server: r.Server, Tool: tool.Name, Text: text}
+// callSanitize puts into the request what the program's function makes of its result. One that panics, does not return, or returns no
+// JSON object, ends the request as unknown: the tool ran, and the caller must not get what was not sanitized.
+func (m *Manager) callSanitize(ctx context.Context, r *actors.Request, tool *Tool) error {
+	raw := r.Result
+	r.Result = nil
+	failed := func(class messages.Class, text string, cause error) error {
+		return &Error{Op: r.Operation(), Outcome: messages.OutcomeUnknown, Class: class, Server: r.Server, Tool: tool.Name, Text: text, Err: cause}
 	}
-	defer func() {
-		if p := recover(); p != nil {
-			m.cfg.Logger.Error("Config.Sanitize panicked", zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
-			err = failed(messages.ClassPanic, "Config.Sanitize panicked: "+messages.Line(fmt.Sprint(p), 200))
-		}
-	}()
-	if r.Result = m.cfg.Sanitize(tool, r.Result); !isObject(r.Result) {
-		return failed(messages.ClassInvalid, "Config.Sanitize returned no JSON object")
+	// The server's timeout bounds the work on its result once more, where the caller has set no time.
+	ctx, cancel := context.WithTimeout(ctx, m.sanitizeTime(r.Server))
+	defer cancel()
+	clean, err := hooks.Do(ctx, m.hooks, m.closed, hooks.Call{Function: "Config.Sanitize", Server: r.Server, Tool: tool.Name},
+		func() json.RawMessage { return m.cfg.Sanitize(tool, raw) })
+	var broken *hooks.Broken
+	var refused *Error
+	switch {
+	case err == nil && isObject(clean):
+		r.Result = clean
+		return nil
+	case err == nil:
+		return failed(messages.ClassInvalid, "Config.Sanitize returned no JSON object", nil)
+	case errors.As(err, &broken):
+		return failed(messages.ClassPanic, "Config.Sanitize "+broken.Error(), nil)
+	case errors.As(err, &refused):
+		return failed(refused.Class, "the tool ran, and its result cannot be sanitized: "+refused.Text, nil)
+	case errors.Is(err, hooks.ErrOver):
+		return failed(messages.ClassCanceled, "the manager closed before Config.Sanitize had returned", messages.ErrClosed)
 	}
-	return nil
+	return failed(messages.ClassOf(err), "Config.Sanitize did not return in time", err)
+}
+
+// sanitizeTime returns how long Config.Sanitize may work on a result of a server: as long as the server for the call.
+func (m *Manager) sanitizeTime(server string) time.Duration {
+	if cell := m.shared.CellOf(server); cell != nil && cell.View().Spec.CallTimeout > 0 {
+		return time.Duration(cell.View().Spec.CallTimeout)
+	}
+	return actors.DefaultCallTimeout
 }
 
 // isObject reports whether what a function of the program returned is one whole JSON object.

@@ -155,16 +155,18 @@ type Config struct {
 	Pin, LeastPin string
 	// Allow refuses a call before it is sent, by returning an error; nil allows every tool that is offered. It is called
 	// after the rules have allowed the call. With any error the call ends denied and not sent (ErrDenied, ErrNotSent), with the
-	// error's text; errors.Is finds the error itself. A panic refuses the call, too, and one that does not return holds no call
-	// beyond its time. Before an instance is made for a caller (Spec.Share) it is asked once more, without arguments, as by ToolsFor: a
+	// error's text; errors.Is finds the error itself. A panic refuses the call, too. One that does not return holds no call beyond
+	// its ctx: it ends not sent, and the goroutine of Allow is left behind until it returns. The log names one that has not returned a
+	// second later; at most 256 are left for a server, whose calls are then refused. All this holds for Ask as well. Before an instance is made for a caller (Spec.Share) it is asked once more, without arguments, as by ToolsFor: a
 	// caller who may call no tool gets no instance.
 	Allow func(ctx context.Context, tool *Tool, args json.RawMessage) error
 	// Interceptors run around every tool call and every read, the first one outermost: for measurements, traces over several programs,
 	// limits per caller, answers that are kept. See [Interceptor]. None cost nothing.
 	Interceptors []Interceptor
 	// Sanitize may rewrite every result before the caller sees it: tool results are untrusted. nil changes nothing. It
-	// must return a JSON object and is called concurrently. If it panics, or returns something else, the call ends as unknown.
-	// It runs in the goroutine of the caller, who waits for it.
+	// must return a JSON object and is called concurrently, in a goroutine that is not the caller's. If it panics, returns something
+	// else, or does not return before the caller's ctx ends, and within the server's callTimeout (60 s if it has none), the call ends
+	// as unknown: the tool ran. Its goroutine is left behind then, and bounded, as that of Allow.
 	Sanitize func(tool *Tool, result json.RawMessage) json.RawMessage
 	// SkipOutputCheck switches Result.Flaw off: answers are not compared with output schemas. Default false; the comparison
 	// costs nothing for a result whose Flaw is not called.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"math"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -318,6 +319,70 @@ func TestHooksThatBehaveBadly(t *testing.T) {
 			_, _ = next(ctx, r)
 			return nil, errors.New("no")
 		}), supervisor.ErrOutcomeUnknown, 2},
+		"an interceptor that ends its goroutine": {interceptsBad(func(context.Context, *supervisor.Request, supervisor.Invoker) (*supervisor.Response, error) {
+			runtime.Goexit()
+			return nil, nil
+		}), supervisor.ErrDenied, 0},
+		"an interceptor that does not return before it sends": {func(c *supervisor.Config, stuck <-chan struct{}) {
+			interceptsBad(func(ctx context.Context, r *supervisor.Request, next supervisor.Invoker) (*supervisor.Response, error) {
+				<-stuck
+				return next(context.WithoutCancel(ctx), r) // the call has ended: nothing may be sent any more
+			})(c, nil)
+		}, supervisor.ErrNotSent, 0},
+		"an interceptor that does not return after the answer": {func(c *supervisor.Config, stuck <-chan struct{}) {
+			interceptsBad(func(ctx context.Context, r *supervisor.Request, next supervisor.Invoker) (*supervisor.Response, error) {
+				res, err := next(ctx, r)
+				<-stuck
+				return res, err
+			})(c, nil)
+		}, supervisor.ErrOutcomeUnknown, 1},
+		"an interceptor that does not return after a refusal": {func(c *supervisor.Config, stuck <-chan struct{}) {
+			interceptsBad(func(ctx context.Context, r *supervisor.Request, next supervisor.Invoker) (*supervisor.Response, error) {
+				r.Name = "unknown"
+				res, err := next(ctx, r)
+				<-stuck
+				return res, err
+			})(c, nil)
+		}, supervisor.ErrUnknownTool, 0},
+		"an interceptor that waits longer than its caller": {interceptsBad(func(_ context.Context, r *supervisor.Request, next supervisor.Invoker) (*supervisor.Response, error) {
+			r.Name = "slow"
+			return next(context.Background(), r)
+		}), supervisor.ErrOutcomeUnknown, 1},
+		"an interceptor that returns before next": {interceptsBad(func(ctx context.Context, r *supervisor.Request, next supervisor.Invoker) (*supervisor.Response, error) {
+			r.Name = "slow"
+			go func() { _, _ = next(ctx, r) }()
+			time.Sleep(time.Second)
+			return nil, errors.New("enough")
+		}), supervisor.ErrOutcomeUnknown, 1},
+		"an interceptor that sends after it has returned": {interceptsBad(func(_ context.Context, r *supervisor.Request, next supervisor.Invoker) (*supervisor.Response, error) {
+			time.AfterFunc(time.Second, func() { _, _ = next(context.Background(), r) })
+			return nil, errors.New("later")
+		}), supervisor.ErrNotSent, 0},
+		"an interceptor that sends again what was answered": {interceptsBad(func(ctx context.Context, r *supervisor.Request, next supervisor.Invoker) (*supervisor.Response, error) {
+			_, _ = next(ctx, r)
+			r.Name = "unknown"
+			return next(ctx, r)
+		}), supervisor.ErrOutcomeUnknown, 1},
+		"an Allow that ends its goroutine": {allows(func(context.Context, <-chan struct{}) error {
+			runtime.Goexit()
+			return nil
+		}), supervisor.ErrDenied, 0},
+		"a Sanitize that does not return": {func(c *supervisor.Config, stuck <-chan struct{}) {
+			c.Sanitize = func(tool *supervisor.Tool, result json.RawMessage) json.RawMessage {
+				if tool.Server == "bad" {
+					<-stuck
+				}
+				return result
+			}
+		}, supervisor.ErrOutcomeUnknown, 1},
+		"a Sanitize that ends its goroutine": {func(c *supervisor.Config, _ <-chan struct{}) {
+			c.Sanitize = func(tool *supervisor.Tool, result json.RawMessage) json.RawMessage {
+				if tool.Server == "bad" {
+					runtime.Goexit()
+				}
+				return result
+			}
+		}, supervisor.ErrOutcomeUnknown, 1},
 		"a Sanitize that panics": {func(c *supervisor.Config, _ <-chan struct{}) {
 			c.Sanitize = func(tool *supervisor.Tool, result json.RawMessage) json.RawMessage {
 				if tool.Server == "bad" {
@@ -345,7 +410,11 @@ func TestHooksThatBehaveBadly(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				bad, good := supervisortest.NewServer("bad", supervisortest.Echo("x")), supervisortest.NewServer("good", supervisortest.Echo("x"))
+				slow := supervisortest.Func("slow", func(context.Context, supervisortest.Call) (string, error) {
+					time.Sleep(30 * time.Second)
+					return "done", nil
+				})
+				bad, good := supervisortest.NewServer("bad", supervisortest.Echo("x"), slow), supervisortest.NewServer("good", supervisortest.Echo("x"))
 				stuck := make(chan struct{})
 				cfg := supervisortest.AddTo(supervisor.Config{}, bad, good)
 				c.hook(&cfg, stuck)
@@ -385,6 +454,9 @@ func TestHooksThatBehaveBadly(t *testing.T) {
 					t.Errorf("close: %v", err)
 				}
 				time.Sleep(10 * time.Minute)
+				if len(bad.Calls()) != c.calls {
+					t.Errorf("%d calls in the end", len(bad.Calls()))
+				}
 			})
 		})
 	}

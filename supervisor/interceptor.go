@@ -1,24 +1,24 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"sync"
-
-	"go.uber.org/zap"
+	"time"
 
 	"github.com/mcpvisor/mcpvisor/actors"
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor/internal/hooks"
 	"github.com/mcpvisor/mcpvisor/supervisor/internal/refusal"
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
 // Interceptor runs around each tool call and each read, like gRPC's unary client interceptors: it calls next, and returns what next
-// returned, or something else. It runs in the goroutine of the caller, concurrently for different callers, and ctx is the caller's,
-// with what WithCaller and AskedBy put into it.
+// returned, or something else. It runs in a goroutine that is not the caller's, concurrently for different callers, and ctx is the
+// caller's, with what WithCaller and AskedBy put into it.
 //
 //	func(ctx context.Context, r *supervisor.Request, next supervisor.Invoker) (*supervisor.Response, error) {
 //		began := time.Now()
@@ -33,12 +33,17 @@ import (
 //
 // An interceptor may send another request than it was given, refuse by an error without calling next, answer by itself, or call next
 // again when it has returned. It must not call next at the same time as itself, nor return before next has. Calling next a second time
-// sends a second time, also what may have run already: the promise that nothing is repeated then is the interceptor's to keep.
+// sends a second time, also what may have run already: the promise that nothing is repeated then is the interceptor's to keep. If one of
+// several may have run, the request is not reported as not sent.
 //
 // An error of its own ends the request denied (ErrDenied), and not sent if next was not called. Otherwise the outcome is the one that
 // next had: unknown for a request that was answered, because the tool ran and the caller does not get its result. errors.Is finds
-// the error itself. A panic is such an error, and is logged. One that does not return holds up its own caller, beyond the caller's time:
-// what it waits for must end with ctx.
+// the error itself. A panic, and a runtime.Goexit, is such an error; a panic is logged.
+//
+// One that does not return holds its caller at most 0.1 s beyond the end of ctx, or of the manager. The request ends not sent if next was
+// not called, with the error of next if that has returned with one, and otherwise unknown; a next that is called afterwards sends
+// nothing, and returns an error. The goroutine is left behind and ends with the interceptor. The log names it if it has not ended a
+// second later. At most 256 are left for a server: what comes then for that server is not sent (messages.ClassExhausted), until one of them returns.
 type Interceptor func(ctx context.Context, r *Request, next Invoker) (*Response, error)
 
 // Invoker sends a request: through the interceptors that follow, and then to its server. The error is an *Error with an Outcome, if
@@ -73,66 +78,122 @@ type Response struct {
 	IsError bool
 }
 
-// intercept is the Around of the link of the program's interceptors. Requests and responses pass by their addresses, so that a call
-// with one interceptor fits into the stack of one without: see test/bench/supervision.
+// intercept is the around of the link of the program's interceptors. They run in a goroutine of their own, so that one that does not
+// return holds its caller no longer than the caller wants to wait.
 func (m *Manager) intercept(next actors.Handler) actors.Handler {
-	interceptors := m.cfg.Interceptors
 	return func(ctx context.Context, r *actors.Request) error {
-		c := &interception{interceptors: interceptors, next: next, request: r}
-		res, err := m.callInterceptor(ctx, c)
-		return c.finish(res, err)
+		if m.hooks.HasLeft() {
+			if err := m.hooks.Begin(m.interceptorCall(r)); err != nil {
+				return err
+			}
+		}
+		shared, _ := m.interceptorRuns.Get().(*interceptorRun)
+		if shared == nil {
+			shared = &interceptorRun{ended: make(chan struct{}, 1)}
+		}
+		c := &interception{manager: m, next: next, request: r, shared: shared}
+		c.describe()
+		m.hooks.Start(func() { c.run(ctx) })
+		select {
+		case <-shared.ended:
+			return c.finish()
+		case <-ctx.Done():
+		case <-m.closed:
+		}
+		// Interceptors end with ctx, mostly, and know better than anybody what became of the request.
+		timer := time.NewTimer(interceptorGrace)
+		defer timer.Stop()
+		select {
+		case <-shared.ended:
+			return c.finish()
+		case <-timer.C:
+			return c.leave(ctx)
+		}
 	}
 }
 
-// callInterceptor calls the first interceptor, which calls the others. A panic of one is an error of it.
-func (m *Manager) callInterceptor(ctx context.Context, c *interception) (res *Response, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			m.cfg.Logger.Error("an interceptor panicked", zap.Any("panic", r), zap.ByteString("stack", debug.Stack()))
-			res, err = nil, fmt.Errorf("an interceptor panicked: %v", r)
-		}
-	}()
-	return c.interceptors[0](ctx, c.describe(), c.invoker(1))
+// interceptorGrace is how long interceptors may take to return after the end of ctx, or of the manager.
+const interceptorGrace = 100 * time.Millisecond
+
+// interceptorsName names the interceptors where a function of the program is named.
+const interceptorsName = "Config.Interceptors"
+
+// interceptorRun is what a run of the interceptors needs and gives back: the signal of its end, and the request that nearly always is the
+// only one to be sent. What interceptors can see is never used again: they may keep it.
+type interceptorRun struct {
+	ended   chan struct{}
+	request actors.Request
 }
 
 // interception is one request on its way through the interceptors. The request itself stays as it is until the first of them has
 // returned; each call of next sends a copy, so that one that goes on too long changes nothing of what the caller gets.
 type interception struct {
-	interceptors []Interceptor
-	next         actors.Handler
-	request      *actors.Request
-	// asked is what the first interceptor gets. one is what the first call of next needs, and nearly always the only one: so a call
-	// costs one allocation here and not four.
+	manager *Manager
+	next    actors.Handler
+	request *actors.Request
+	shared  *interceptorRun
+	hook    hooks.Run
+	// asked is what the first interceptor gets, and first what its first call of next returns, to save allocations.
 	asked Request
-	one   sending
+	first Response
 
-	// mu guards oneUsed, sent, the copy that has ended last, its error, and the attempts of all copies.
-	mu       sync.Mutex
-	oneUsed  bool
-	sent     *actors.Request
+	// mu guards what follows. over says that the caller waits no more: nothing may be sent any more. calls and running count the calls of
+	// next, and those that have not returned. sent is the copy that has ended last, with its error, and mayHaveRun says that one of them
+	// may have run; attempts are those of all copies.
+	mu             sync.Mutex
+	over           bool
+	mayHaveRun     bool
+	calls, running int
+	sent           *actors.Request
+	sentErr        error
+	attempts       int
+	// response and err are what the first interceptor has returned.
+	response *Response
 	err      error
-	attempts int
 }
 
-// sending is what one call of next sends, and what it returns.
-type sending struct {
-	request  actors.Request
-	response Response
+// run is the goroutine of the interceptors. It calls the first one, which calls the others. A panic of one is an error of it.
+func (c *interception) run(ctx context.Context) {
+	hooks.SetLabels(ctx)
+	hasReturned := false
+	var res *Response
+	var err error
+	defer func() {
+		if panicked := recover(); !hasReturned {
+			res, err = nil, fmt.Errorf("an interceptor %w", c.manager.hooks.Broke(
+				hooks.Call{Function: interceptorsName, Server: c.asked.Server, Tool: c.asked.Name}, panicked))
+		}
+		c.mu.Lock()
+		if !c.over {
+			c.response, c.err = res, err
+			c.shared.ended <- struct{}{} // it has room
+		}
+		c.mu.Unlock()
+		c.manager.hooks.Return(&c.hook)
+	}()
+	res, err = c.manager.cfg.Interceptors[0](ctx, &c.asked, c.invoker(1))
+	hasReturned = true
 }
 
-// takeSending returns room for a call of next.
-func (c *interception) takeSending() *sending {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.oneUsed {
-		return &sending{}
+// interceptorCall describes a run of the interceptors for errors, for the log, and for the bound of each server. A tool call by a
+// qualified name is looked up.
+func (m *Manager) interceptorCall(r *actors.Request) hooks.Call {
+	call := hooks.Call{Function: interceptorsName, Op: r.Operation(), Server: r.Server}
+	if r.Method != actors.CallTool {
+		return call
 	}
-	c.oneUsed = true
-	return &c.one
+	if call.Tool = r.Name; call.Server == "" {
+		if e, ok := m.shared.Catalog.Snapshot().Lookup(r.Name); ok {
+			call.Server, call.Tool = e.Tool.Server, e.Tool.Name
+		} else if server, tool := m.resolveToolName(r.Name); server != "" {
+			call.Server, call.Tool = server, cmp.Or(tool, r.Name)
+		}
+	}
+	return call
 }
 
-// describe returns the request as the first interceptor gets it.
-func (c *interception) describe() *Request {
+// describe sets the request as the first interceptor gets it.
+func (c *interception) describe() {
 	r, q := c.request, &c.asked
 	q.Method, q.Server, q.Name, q.Arguments = r.Method, r.Server, r.Name, r.Args
 	if r.Options != nil {
@@ -141,16 +202,16 @@ func (c *interception) describe() *Request {
 	if len(r.PromptArgs) > 0 {
 		q.Arguments, _ = json.Marshal(r.PromptArgs) // texts can always be written
 	}
-	return q
 }
 
 // invoker returns what the interceptor before number i calls.
 func (c *interception) invoker(i int) Invoker {
 	return func(ctx context.Context, q *Request) (*Response, error) {
-		if i == len(c.interceptors) {
+		interceptors := c.manager.cfg.Interceptors
+		if i == len(interceptors) {
 			return c.send(ctx, q)
 		}
-		res, err := c.interceptors[i](ctx, q, c.invoker(i+1))
+		res, err := interceptors[i](ctx, q, c.invoker(i+1))
 		if res == nil && err != nil {
 			res = &Response{Server: q.Server, Name: q.Name}
 		}
@@ -160,15 +221,43 @@ func (c *interception) invoker(i int) Invoker {
 
 // send sends what the last interceptor has made of the request.
 func (c *interception) send(ctx context.Context, q *Request) (*Response, error) {
-	s := c.takeSending()
-	r := &s.request
-	c.copyInto(r, q)
-	err := c.next(ctx, r)
+	r, res, err := c.beginSend(q)
+	if err != nil {
+		return res, err
+	}
+	hasReturned := false
+	defer func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.running--
+		c.mayHaveRun = c.mayHaveRun || !hasReturned || err == nil || messages.OutcomeOf(err) == messages.OutcomeUnknown
+		if hasReturned {
+			c.sent, c.sentErr, c.attempts = r, err, c.attempts+r.Trace.Attempts
+		}
+	}()
+	err = c.next(ctx, r)
+	hasReturned = true
+	*res = Response{Server: r.Server, Name: r.Name, Result: r.Result, IsError: r.Answer.IsError}
+	return res, err
+}
+
+// beginSend returns the request that a call of next sends, and room for what it returns. It refuses a call whose caller waits no more:
+// that one has been told what became of the request.
+func (c *interception) beginSend(q *Request) (*actors.Request, *Response, error) {
 	c.mu.Lock()
-	c.sent, c.err, c.attempts = r, err, c.attempts+r.Trace.Attempts
-	c.mu.Unlock()
-	s.response = Response{Server: r.Server, Name: r.Name, Result: r.Result, IsError: r.Answer.IsError}
-	return &s.response, err
+	defer c.mu.Unlock()
+	if c.over {
+		return nil, &Response{Server: q.Server, Name: q.Name}, &Error{Op: actors.OperationOf(q.Method), Outcome: messages.OutcomeNotSent,
+			Class: messages.ClassCanceled, Server: q.Server, Text: "an interceptor called next after the end of its request"}
+	}
+	r, res := &c.shared.request, &c.first
+	if c.calls > 0 {
+		r, res = new(actors.Request), new(Response)
+	}
+	c.calls++
+	c.running++
+	c.copyInto(r, q)
+	return r, res, nil
 }
 
 // copyInto makes r a copy of the request with the changes that count.
@@ -192,14 +281,31 @@ func (c *interception) copyInto(r *actors.Request, q *Request) {
 }
 
 // finish puts into the request what the caller gets, and what the audit log records.
-func (c *interception) finish(res *Response, err error) error {
+func (c *interception) finish() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	r := c.request
-	if c.sent != nil {
+	c.takeSent()
+	err := c.judge(c.response, c.err)
+	// What a call of next still uses, against the rule, is left to it.
+	if c.running == 0 {
+		c.shared.request = actors.Request{}
+		c.manager.interceptorRuns.Put(c.shared)
+	}
+	return err
+}
+
+// takeSent ends the interception: it puts into the request what became of the copy that has ended last.
+func (c *interception) takeSent() {
+	c.over = true
+	if r := c.request; c.sent != nil {
 		r.Server, r.Name, r.Args, r.Entry, r.Answer, r.Trace = c.sent.Server, c.sent.Name, c.sent.Args, c.sent.Entry, c.sent.Answer, c.sent.Trace
 		r.Trace.Attempts = c.attempts
 	}
+}
+
+// judge returns the error of a request whose interceptors have returned, and sets its result where there is none.
+func (c *interception) judge(res *Response, err error) error {
+	r := c.request
 	switch {
 	case err != nil:
 		return c.outcomeError(err)
@@ -215,6 +321,40 @@ func (c *interception) finish(res *Response, err error) error {
 	return nil
 }
 
+// leave ends a request whose interceptors have not returned in time. Their goroutine is left behind: it sends nothing any more.
+func (c *interception) leave(ctx context.Context) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	// They may have returned just now.
+	select {
+	case <-c.shared.ended:
+		c.takeSent()
+		return c.judge(c.response, c.err)
+	default:
+	}
+	call := c.manager.interceptorCall(c.request)
+	c.takeSent()
+	c.manager.hooks.Leave(&c.hook, call)
+	if c.running == 0 && c.sentErr != nil {
+		return c.withOutcome(c.sentErr)
+	}
+	e := &Error{Op: c.request.Operation(), Outcome: messages.OutcomeUnknown, Class: messages.ClassCanceled, Server: call.Server, Tool: call.Tool,
+		Fix: "make each interceptor return when its ctx ends", Err: messages.ErrClosed}
+	ended := "the manager closed"
+	if err := ctx.Err(); err != nil {
+		e.Class, e.Err, ended = messages.ClassOf(err), err, "the context ended"
+	}
+	switch {
+	case c.running > 0:
+		e.Text = ended + " while an interceptor waited for its answer"
+	case c.mayHaveRun:
+		e.Text = ended + ", and an interceptor had not returned after it was answered"
+	default:
+		e.Outcome, e.Text = messages.OutcomeNotSent, ended+" before an interceptor had sent it"
+	}
+	return e
+}
+
 // isSame reports whether two results are the same bytes in memory.
 func isSame(a, b json.RawMessage) bool {
 	return len(a) > 0 && len(a) == len(b) && &a[0] == &b[0]
@@ -226,18 +366,26 @@ func (c *interception) outcomeError(err error) error {
 	err = refusal.Readable(err)
 	outcome := messages.OutcomeNotSent
 	switch {
-	case c.err != nil && errors.Is(err, c.err):
-		return c.err
-	case c.err != nil:
-		outcome = messages.OutcomeOf(c.err)
-	case c.sent != nil:
+	case c.sentErr != nil && errors.Is(err, c.sentErr):
+		return c.withOutcome(c.sentErr)
+	case c.mayHaveRun || c.running > 0:
 		outcome = messages.OutcomeUnknown
+	case c.sentErr != nil:
+		outcome = messages.OutcomeOf(c.sentErr)
 	}
-	r, tool := c.request, ""
-	if r.Method == actors.CallTool {
-		tool = r.Name
+	call := c.manager.interceptorCall(c.request)
+	return refusal.InterceptorError(c.request.Operation(), call.Server, call.Tool, outcome, err)
+}
+
+// withOutcome returns an error of the last call of next. It says nothing of an earlier call, which may have run.
+func (c *interception) withOutcome(err error) error {
+	var e *Error
+	if !c.mayHaveRun && c.running == 0 || !errors.As(err, &e) || e.Outcome == messages.OutcomeUnknown {
+		return err
 	}
-	return refusal.InterceptorError(r.Operation(), r.Server, tool, outcome, err)
+	unknown := *e
+	unknown.Outcome, unknown.Text = messages.OutcomeUnknown, e.Text+"; an interceptor had sent the request before, and that may have run"
+	return &unknown
 }
 
 // hasResult reports whether the answer to a method is a result object.

@@ -22,6 +22,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/internal/auditor"
 	"github.com/mcpvisor/mcpvisor/supervisor/internal/core"
 	"github.com/mcpvisor/mcpvisor/supervisor/internal/credentials"
+	"github.com/mcpvisor/mcpvisor/supervisor/internal/hooks"
 	"github.com/mcpvisor/mcpvisor/supervisor/internal/listindex"
 	"github.com/mcpvisor/mcpvisor/supervisor/internal/opener"
 	"github.com/mcpvisor/mcpvisor/supervisor/internal/permissions"
@@ -57,6 +58,9 @@ type Manager struct {
 	// rules are those in force, and permissions decides by them and by the person which calls may be made.
 	rules       *permissions.ActiveRules
 	permissions *permissions.Decider
+	// hooks runs the program's functions that calls need; interceptorRuns keeps what a run of the interceptors needs for the next one.
+	hooks           *hooks.Runner
+	interceptorRuns sync.Pool
 	// audit records what is done; nil without Config.Audit. Its methods accept a nil receiver.
 	audit *auditor.Auditor
 
@@ -541,6 +545,7 @@ const refreshTime = 10 * time.Second
 func (m *Manager) shutDown(drain time.Duration) {
 	m.sendCommand(core.CloseAll{Drain: drain, Reply: func() { close(m.closeDone) }})
 	<-m.closeDone
+	m.hooks.Close()
 	stored, cancel := context.WithTimeout(context.Background(), refreshTime)
 	m.credentials.Close(stored)
 	cancel()

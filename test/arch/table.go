@@ -438,6 +438,12 @@ var Table = []Row{
 		Why:      "a part of the manager knows actors and published states, and no other part",
 	},
 	{
+		Packages: []string{"supervisor/internal/hooks"},
+		Height:   facade,
+		Why:      "how a function of the program is run is the same for all that calls need",
+		Never:    noActors,
+	},
+	{
 		Packages: []string{"supervisor/internal/asker", "supervisor/internal/core"},
 		Height:   facade + 1,
 		Why:      "persons are asked and servers supervised without knowing who calls: the facade passes in what these parts must know",

@@ -1,7 +1,7 @@
 // Package asker asks the person whether calls may be made, through the program's function. Equal calls of one caller at the same time
 // are one question, and an answer may be for one call, for all that wait, or until the manager ends.
 //
-//	a := asker.New(asker.Options{Ask: ask, Log: log, Done: closing})
+//	a := asker.New(asker.Options{Ask: ask, Hooks: runner, Done: closing})
 //	err := a.AskPermission(ctx, decision, asker.Question{Server: "files", Tool: "write"}, &answer)   // blocks
 //
 // Guarantees: the error of a call that is refused says that it was not sent; at most 64 questions are open; every call that waits
@@ -20,15 +20,13 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
-	"runtime/debug"
 	"sync"
 	"time"
-
-	"go.uber.org/zap"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor/access"
 	"github.com/mcpvisor/mcpvisor/supervisor/internal/auditor"
+	"github.com/mcpvisor/mcpvisor/supervisor/internal/hooks"
 	"github.com/mcpvisor/mcpvisor/supervisor/internal/refusal"
 )
 
@@ -78,7 +76,8 @@ type Options struct {
 	// Ask is the program's function, nil if calls can only be asked about by AskedBy.
 	Ask   Func
 	Audit *auditor.Auditor
-	Log   *zap.Logger
+	// Hooks runs Ask, and the functions of AskedBy.
+	Hooks *hooks.Runner
 	// Done is closed when the manager closes: every waiting call ends as not sent, and no further question is asked.
 	Done <-chan struct{}
 }
@@ -224,30 +223,27 @@ func (a *Asker) putQuestion(
 		return f.waiting
 	}
 	r.Waiting = r.Count()
-	got, start := make(chan answer, 1), time.Now()
-	go func() { // ends with the program's function, whose context ends when this call returns
-		var v answer
-		defer func() {
-			if p := recover(); p != nil {
-				a.Log.Error("panic in the function that is asked about calls", zap.String("server", r.Server),
-					zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
-				v = answer{AnswerNo, &messages.Error{Op: "ask", Class: messages.ClassPanic, Text: "the function that asks panicked"}}
-			}
-			got <- v
-		}()
+	start := time.Now()
+	v, err := hooks.Do(ctx, a.Hooks, a.Done, hooks.Call{Function: "Config.Ask", Server: r.Server, Tool: r.Tool}, func() (v answer) {
 		if v.word, v.err = ask(askCtx, r); v.err != nil {
 			v.err = refusal.Readable(v.err)
 		}
-	}()
-	select {
-	case v := <-got:
+		return v
+	})
+	var broken *hooks.Broken
+	switch {
+	case err == nil:
 		f.answer, f.err = v.word, v.err
 		// An error after the end of ctx comes from the cancelled function: it says nothing about the person's answer.
 		f.callerLeft = v.err != nil && ctx.Err() != nil
-	case <-ctx.Done():
-		f.callerLeft = true
-	case <-a.Done:
+	case errors.As(err, &broken):
+		f.answer, f.err = AnswerNo, &messages.Error{Op: "ask", Class: messages.ClassPanic, Text: "the function that asks " + broken.Error()}
+	case errors.Is(err, hooks.ErrOver):
 		f.err = refusal.ClosedError("call")
+	case ctx.Err() != nil:
+		f.callerLeft = true
+	default:
+		f.err = err
 	}
 	// A question whose caller left is recorded without an answer; the calls that waited for it open another one.
 	if f.callerLeft {

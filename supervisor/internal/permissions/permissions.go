@@ -2,7 +2,7 @@
 // definitions (package supervisor/pins), by the person, and by the program's own function.
 //
 //	rules := permissions.NewRules(permissions.RuleOptions{Access: access, Naming: naming, …})
-//	d := permissions.New(permissions.Options{Rules: rules, Asker: asker, Log: log, …})
+//	d := permissions.New(permissions.Options{Rules: rules, Asker: asker, Hooks: runner, …})
 //	err := d.AllowCall(ctx, tool, args, &trace)      // nil: it may be sent
 //
 // Guarantees: a call is decided by one set of rules to its end, and without a lock; what is denied was not sent, and the error
@@ -19,8 +19,8 @@ package permissions
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"runtime/debug"
 	"slices"
 
 	"go.uber.org/zap"
@@ -30,6 +30,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/access"
 	"github.com/mcpvisor/mcpvisor/supervisor/internal/asker"
 	"github.com/mcpvisor/mcpvisor/supervisor/internal/auditor"
+	"github.com/mcpvisor/mcpvisor/supervisor/internal/hooks"
 	"github.com/mcpvisor/mcpvisor/supervisor/internal/refusal"
 	"github.com/mcpvisor/mcpvisor/supervisor/pins"
 	"github.com/mcpvisor/mcpvisor/transports/session"
@@ -58,6 +59,8 @@ type Options struct {
 	Asker *asker.Asker
 	Audit *auditor.Auditor
 	Log   *zap.Logger
+	// Hooks runs Allow.
+	Hooks *hooks.Runner
 	// Publish sends an event to the watchers; nil publishes none.
 	Publish func(messages.Event)
 }
@@ -105,38 +108,29 @@ func (p *Decider) AllowTool(ctx context.Context, tool *messages.Tool) error {
 }
 
 // askProgram asks the program's function, and waits for its answer until ctx ends or the manager closes: a function that does not
-// return holds up no call beyond its time. Its goroutine is left behind then, and ends with it.
+// return holds up no call beyond its time. A panic of it refuses the call.
 func (p *Decider) askProgram(ctx context.Context, tool *messages.Tool, args json.RawMessage) error {
 	if ctx.Err() == nil {
-		answer := make(chan error, 1)
-		go func() { answer <- p.callAllow(ctx, tool, args) }()
-		select {
-		case err := <-answer:
-			if err != nil {
-				return refusal.ProgramError(err)
-			}
-		case <-ctx.Done():
-		case <-p.Asker.Done:
+		refused, err := hooks.Do(ctx, p.Hooks, p.Asker.Done, hooks.Call{Function: "Config.Allow", Server: tool.Server, Tool: tool.Name},
+			func() error { return p.Allow(ctx, tool, args) })
+		var broken *hooks.Broken
+		switch {
+		case errors.As(err, &broken):
+			return refusal.ProgramError(fmt.Errorf("its function Allow %w", broken))
+		case errors.Is(err, hooks.ErrOver):
 			return refusal.ClosedError("call")
+		case err != nil && ctx.Err() == nil:
+			return err
+		// The caller may have left, or its time have passed, while the program decided: the tool must not run then.
+		case err == nil && refused != nil:
+			return refusal.ProgramError(refused)
 		}
 	}
-	// The caller may have left, or its time have passed, while the program decided: the tool must not run then.
 	if err := ctx.Err(); err != nil {
 		return &messages.Error{Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassOf(err),
 			Text: "the context ended while the program decided whether it may be made", Err: err}
 	}
 	return nil
-}
-
-// callAllow calls the program's function. A panic of it refuses the call.
-func (p *Decider) callAllow(ctx context.Context, tool *messages.Tool, args json.RawMessage) (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			p.Log.Error("Config.Allow panicked", zap.Any("panic", r), zap.ByteString("stack", debug.Stack()))
-			err = fmt.Errorf("its function Allow panicked: %v", r)
-		}
-	}()
-	return p.Allow(ctx, tool, args)
 }
 
 // decideCall decides by the arguments too, and asks the person if the rules say so.

@@ -1,0 +1,153 @@
+package supervisor_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/supervisor/supervisortest"
+)
+
+// TestAnInterceptorThatNeverReturnsCostsItsServerAlone: after 256 calls whose interceptor has not returned, its server's calls are refused
+// at once, by either name; those of the other server go on, and Close waits for none of them.
+func TestAnInterceptorThatNeverReturnsCostsItsServerAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stuck := make(chan struct{})
+		bad, good := supervisortest.NewServer("bad", supervisortest.Echo("x")), supervisortest.NewServer("good", supervisortest.Echo("x"))
+		m := supervisortest.StartConfig(t, supervisor.Config{Interceptors: []supervisor.Interceptor{
+			func(ctx context.Context, r *supervisor.Request, next supervisor.Invoker) (*supervisor.Response, error) {
+				if r.Server != "good" && r.Name != "mcp__good__x" {
+					<-stuck
+				}
+				return next(ctx, r)
+			},
+		}}, bad, good)
+		call := func(server, tool string) (*supervisor.Error, time.Duration) {
+			began := time.Now()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			var err error
+			if server == "" {
+				_, err = m.CallTool(ctx, tool, nil)
+			} else {
+				_, err = m.CallServerTool(ctx, server, tool, nil)
+			}
+			e, _ := errors.AsType[*supervisor.Error](err)
+			return e, time.Since(began)
+		}
+		for i := range 256 {
+			server, tool := "bad", "x"
+			if i%2 == 0 {
+				server, tool = "", "mcp__bad__x"
+			}
+			e, took := call(server, tool)
+			if !errors.Is(e, supervisor.ErrNotSent) || !errors.Is(e, context.DeadlineExceeded) || e.Server != "bad" || e.Tool != "x" || took > 1200*time.Millisecond {
+				t.Fatalf("call %d after %v: %#v", i, took, e)
+			}
+		}
+		for _, server := range []string{"", "bad"} {
+			tool := "x"
+			if server == "" {
+				tool = "mcp__bad__x"
+			}
+			if e, took := call(server, tool); e == nil || e.Class != messages.ClassExhausted || e.Outcome != messages.OutcomeNotSent || e.Server != "bad" || took > 0 {
+				t.Errorf("one more, after %v: %#v", took, e)
+			}
+		}
+		for _, tool := range []string{"mcp__good__x", "x"} {
+			server := "good"
+			if tool != "x" {
+				server = ""
+			}
+			if e, took := call(server, tool); e != nil || took > 0 {
+				t.Errorf("the other server, after %v: %#v", took, e)
+			}
+		}
+		if err := m.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		close(stuck)
+		synctest.Wait()
+		if len(bad.Calls()) > 0 {
+			t.Errorf("%d calls were sent after they had ended", len(bad.Calls()))
+		}
+	})
+}
+
+// TestCloseEndsACallWhoseFunctionBlocks: a call without a deadline ends with the manager, whichever function of the program blocks.
+func TestCloseEndsACallWhoseFunctionBlocks(t *testing.T) {
+	for name, hook := range map[string]func(c *supervisor.Config, stuck <-chan struct{}){
+		"interceptor": func(c *supervisor.Config, stuck <-chan struct{}) {
+			c.Interceptors = []supervisor.Interceptor{func(ctx context.Context, r *supervisor.Request, next supervisor.Invoker) (*supervisor.Response, error) {
+				<-stuck
+				return next(ctx, r)
+			}}
+		},
+		"Allow": func(c *supervisor.Config, stuck <-chan struct{}) {
+			c.Allow = func(context.Context, *supervisor.Tool, json.RawMessage) error { <-stuck; return nil }
+		},
+		"Sanitize": func(c *supervisor.Config, stuck <-chan struct{}) {
+			c.Sanitize = func(_ *supervisor.Tool, raw json.RawMessage) json.RawMessage { <-stuck; return raw }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				stuck := make(chan struct{})
+				var cfg supervisor.Config
+				hook(&cfg, stuck)
+				m := supervisortest.StartConfig(t, cfg, supervisortest.NewServer("s", supervisortest.Echo("x")))
+				ended := make(chan error, 1)
+				go func() {
+					_, err := m.CallServerTool(context.Background(), "s", "x", nil)
+					ended <- err
+				}()
+				synctest.Wait()
+				if err := m.Close(t.Context()); err != nil {
+					t.Error(err)
+				}
+				want := supervisor.ErrNotSent
+				if name == "Sanitize" {
+					want = supervisor.ErrOutcomeUnknown
+				}
+				if err := <-ended; !errors.Is(err, supervisor.ErrClosed) || !errors.Is(err, want) {
+					t.Errorf("%v", err)
+				}
+				close(stuck)
+			})
+		})
+	}
+}
+
+// TestSanitizeHasTheServersTime: a caller without a deadline waits for Config.Sanitize as long as for the server's answer, at most.
+func TestSanitizeHasTheServersTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stuck := make(chan struct{})
+		cfg := supervisortest.AddTo(supervisor.Config{
+			Sanitize: func(_ *supervisor.Tool, raw json.RawMessage) json.RawMessage { <-stuck; return raw },
+		}, supervisortest.NewServer("s", supervisortest.Echo("x")))
+		spec := cfg.Servers["s"]
+		spec.CallTimeout = messages.Duration(7 * time.Second)
+		cfg.Servers["s"] = spec
+		m, err := supervisor.Start(t.Context(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Ready(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		_, err = m.CallServerTool(context.Background(), "s", "x", nil)
+		if took := time.Since(began); !errors.Is(err, supervisor.ErrOutcomeUnknown) || !errors.Is(err, context.DeadlineExceeded) || took != 7*time.Second {
+			t.Errorf("after %v: %v", took, err)
+		}
+		close(stuck)
+		if err := m.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
