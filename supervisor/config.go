@@ -54,7 +54,9 @@ type Config struct {
 	// a mailbox, middleware that traces messages. The actor's name is "supervisor", "entry", "registry" or "server/" with the
 	// server's id. It is called again for each successor of an actor that panicked, also from inside the supervisor's own turn:
 	// it must not block. It must set neither a supervisor strategy nor a guardian, and must keep the order of an actor's
-	// messages. If it panics, the actor is made without its options.
+	// messages. If it panics, or an option does when it is used, the actor is made without its options. A middleware must pass on
+	// each message: one that does not, or panics, costs its server the actor. The status then says so, and the server is tried
+	// again as after a panic.
 	ActorOptions func(actorName string) []actor.PropsOption
 
 	// InProcess holds servers of this very program, for specs of type "sdk": by Spec.Name, or by the server's id. See

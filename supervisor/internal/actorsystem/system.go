@@ -18,6 +18,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -37,6 +38,14 @@ func New(log *zap.Logger) *actor.ActorSystem {
 			return slog.New(contentlessHandler{zapslog.NewHandler(log.Core(), zapslog.WithName("protoactor"))})
 		}),
 	)
+}
+
+// ServerPropsOf is PropsOf for the actor of a server, in which a defect of the program's middleware is told from one of the actor's own.
+func ServerPropsOf(more func(actorName string) []actor.PropsOption, name string, producer actor.Producer) *actor.Props {
+	g := &guardedMiddleware{}
+	return PropsOf(func(name string) []actor.PropsOption {
+		return slices.Concat([]actor.PropsOption{actor.WithReceiverMiddleware(g.before)}, more(name), []actor.PropsOption{actor.WithReceiverMiddleware(g.behind)})
+	}, name, producer)
 }
 
 // PropsOf returns the props of one of the manager's actors, with the program's options behind the manager's own; more may be

@@ -1,13 +1,16 @@
 package core
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
+	"runtime/debug"
 	"slices"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+	"go.uber.org/zap"
 
 	"github.com/mcpvisor/mcpvisor/actors"
 	"github.com/mcpvisor/mcpvisor/actors/catalog"
@@ -73,7 +76,7 @@ func (s *supervisor) handleOrphan(ctx actor.Context, r *managedServer) {
 	v := *r.cell.View()
 	v.State = lifecycle.State{
 		Wanted: r.wanted, Phase: messages.Failed, Epoch: v.State.Epoch, Retry: decision.Retry, NextAt: r.spawnAt,
-		Cause:  &lifecycle.Cause{Class: messages.ClassPanic, Text: "a defect of mcpvisor ended its actor: " + messages.Line(r.reason, 200)},
+		Cause:  &lifecycle.Cause{Class: messages.ClassPanic, Text: cmp.Or(r.reason, "its actor ended")},
 		Ticket: s.shared.tickets.Load(), Answered: s.shared.tickets.Load(),
 	}
 	v.Session, v.Since, v.Attempts, v.Seen = nil, now, policy.Attempts, s.barrierSeen
@@ -129,20 +132,41 @@ func (s *supervisor) spawnServer(ctx actor.Context, r *managedServer) {
 		Name: r.name, Spec: r.spec, Init: init, Epoch: s.epoch, Seen: s.barrierSeen, Cell: r.cell, Holder: r.holder, Known: known,
 		Rand: s.sessionRand(), Common: s.Common,
 	})
-	pid, err := ctx.SpawnNamed(s.propsOf(r.name, server), fmt.Sprintf("server-%d", s.spawned))
-	// SpawnNamed fails only for a taken name, and this one was never used.
+	pid := s.spawnNamed(ctx, r.name, server)
+	r.pid = pid
+	s.byPID[pid.Id] = r
+}
+
+// spawnNamed spawns the actor of a server. An option of the program that panics when it is used (Config.ActorOptions: OnInit, a mailbox, a
+// spawner) would cost every server that comes after this one: the actor is made without its options then.
+func (s *supervisor) spawnNamed(ctx actor.Context, name string, server *actors.Server) (pid *actor.PID) {
+	defer func() {
+		p := recover()
+		if p == nil {
+			return
+		}
+		s.log.Error("an option of Config.ActorOptions panicked: the actor is made without its options", zap.String("actor", "server/"+name),
+			zap.Any("panic", p), zap.ByteString("stack", debug.Stack()))
+		s.spawned++
+		pid = mustSpawn(ctx, actorsystem.PropsOf(nil, "", func() actor.Actor { return server }), s.spawned)
+	}()
+	return mustSpawn(ctx, s.propsOf(name, server), s.spawned)
+}
+
+// mustSpawn spawns the actor of a server by its number. That fails only for a name that is taken, and this one was never used.
+func mustSpawn(ctx actor.Context, props *actor.Props, number uint64) *actor.PID {
+	pid, err := ctx.SpawnNamed(props, fmt.Sprintf("server-%d", number))
 	if err != nil {
 		panic(err)
 	}
-	r.pid = pid
-	s.byPID[pid.Id] = r
+	return pid
 }
 
 // propsOf returns the props of a server's actor. The library makes an actor once, within SpawnNamed, because a child that
 // panicked is never restarted in place. So all servers share one set, unless ActorOptions gives options by name.
 func (s *supervisor) propsOf(name string, server *actors.Server) *actor.Props {
 	if s.ActorOptions != nil {
-		return actorsystem.PropsOf(s.ActorOptions, "server/"+name, func() actor.Actor { return server })
+		return actorsystem.ServerPropsOf(s.ActorOptions, "server/"+name, func() actor.Actor { return server })
 	}
 	s.nextServer = server
 	if s.props == nil {

@@ -34,6 +34,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/actors"
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor/config"
+	"github.com/mcpvisor/mcpvisor/supervisor/internal/actorsystem"
 	"github.com/mcpvisor/mcpvisor/supervisor/restart"
 	"github.com/mcpvisor/mcpvisor/transports/budget"
 	"github.com/mcpvisor/mcpvisor/transports/session"
@@ -281,7 +282,12 @@ func (s *supervisor) Receive(ctx actor.Context) {
 // which begins with what the supervisor keeps.
 func (s *supervisor) HandleFailure(_ *actor.ActorSystem, sup actor.Supervisor, child *actor.PID,
 	_ *actor.RestartStatistics, reason, message any) {
-	s.panics[child.Id] = fmt.Sprint(reason)
+	what, fix := "a defect of mcpvisor", ""
+	if own, ok := reason.(actorsystem.ProgramPanic); ok {
+		what, fix, reason = "a middleware of the program (Config.ActorOptions)", "; mend it, or give this server's actor none", own.Reason
+	}
+	text := what + " ended its actor: " + messages.Line(fmt.Sprint(reason), 200) + fix
+	s.panics[child.Id] = text
 	s.log.Error("panic in an actor; it is replaced", zap.String("actor", child.Id), zap.Any("panic", reason),
 		zap.String("message", fmt.Sprintf("%T", message)))
 	sup.StopChildren(child)
