@@ -10,7 +10,9 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -26,11 +28,16 @@ type stage struct {
 	// toBridge is what the agent writes, heard what it reads.
 	toBridge *io.PipeWriter
 	heard    chan string
+	ended    chan error
+
+	// mu guards the fields below: each attempt to find a daemon has a goroutine of its own, and so has the agent that reads.
+	mu sync.Mutex
+	// questions counts those for the agent's roots, the newest of which has this number.
+	questions int
 	// dialed are the directories that were asked for, refused those that cannot be had, and warned what standard error got.
 	dialed  []string
 	refused map[string]bool
 	warned  []string
-	ended   chan error
 	// daemon is the far side of the newest connection, and fleeting says that the next ones end as soon as they are found.
 	daemon   half
 	fleeting bool
@@ -41,9 +48,15 @@ func begin(t *testing.T, dir string) *stage {
 	in, toBridge := io.Pipe()
 	fromBridge, out := io.Pipe()
 	s := &stage{t: t, toBridge: toBridge, heard: make(chan string, 10_000), refused: map[string]bool{}, ended: make(chan error, 1)}
-	s.c = &carrier{workDir: dir, in: in, out: out, warn: func(text string) { s.warned = append(s.warned, text) }}
+	s.c = &carrier{workDir: dir, in: in, out: out, warn: func(text string) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.warned = append(s.warned, text)
+	}}
 	s.c.bridge.roots.follow = true
 	s.c.dial = func(_ context.Context, dir string, _ time.Time) (net.Conn, *bufio.Reader, []string, error) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
 		s.dialed = append(s.dialed, filepath.Base(dir))
 		if s.refused[filepath.Base(dir)] {
 			return nil, nil, nil, errors.New("no daemon for you")
@@ -63,6 +76,11 @@ func begin(t *testing.T, dir string) *stage {
 			if err != nil {
 				return
 			}
+			s.mu.Lock()
+			if readEnvelope([]byte(line)).methodName() == "roots/list" {
+				s.questions++
+			}
+			s.mu.Unlock()
 			s.heard <- strings.TrimSpace(line)
 		}
 	}()
@@ -113,6 +131,41 @@ func answerAll(conn half, name string) {
 	}
 }
 
+// change changes what the next attempts find.
+func (s *stage) change(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f()
+}
+
+// questioned returns how often the agent was asked for its roots.
+func (s *stage) questioned() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.questions
+}
+
+// asked returns the directories that were asked for.
+func (s *stage) asked() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.dialed)
+}
+
+// told returns what standard error got.
+func (s *stage) told() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.warned)
+}
+
+// loses ends the connection to the present daemon.
+func (s *stage) loses() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_ = s.daemon.Close()
+}
+
 // says writes a line of the agent, and waits until everything has come of it.
 func (s *stage) says(line string) {
 	s.t.Helper()
@@ -137,7 +190,7 @@ func (s *stage) hears() (all []string) {
 // answersRoots answers the newest question for roots.
 func (s *stage) answersRoots(uris ...string) {
 	s.t.Helper()
-	s.says(fmt.Sprintf(`{"jsonrpc":"2.0","id":"mcpvisor-connect-roots-%d","result":{"roots":[{"uri":"%s"}]}}`, s.c.bridge.roots.asked,
+	s.says(fmt.Sprintf(`{"jsonrpc":"2.0","id":"mcpvisor-connect-roots-%d","result":{"roots":[{"uri":"%s"}]}}`, s.questioned(),
 		strings.Join(uris, `"},{"uri":"`)))
 	time.Sleep(10 * time.Millisecond) // the file system is outside of the bubble
 	synctest.Wait()
@@ -221,7 +274,7 @@ func TestTheFirstDirectoryOfTheRoots(t *testing.T) {
 				t.Errorf("%d roots lead to %s, not %s", len(step.roots), got, step.want)
 			}
 		}
-		if got := fmt.Sprint(s.dialed); got != "[home a b home link-a home]" {
+		if got := fmt.Sprint(s.asked()); got != "[home a b home link-a home]" {
 			t.Errorf("asked for the servers of %s", got)
 		}
 		s.ends()
@@ -236,14 +289,14 @@ func TestRootsThatChangeWithoutPause(t *testing.T) {
 		answered := 0
 		for i := range 1000 {
 			s.says(`{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`)
-			if n := s.c.bridge.roots.asked; n > answered {
+			if n := s.questioned(); n > answered {
 				answered = n
 				s.answersRoots("file://" + root + "/" + []string{"a", "b"}[i%2])
 			}
 			time.Sleep(10 * time.Millisecond)
 		}
-		if answered < 9 || answered > 12 || len(s.dialed) > answered+1 {
-			t.Errorf("in ten seconds it was asked %d times, and moved to %v", answered, s.dialed)
+		if answered < 9 || answered > 12 || len(s.asked()) > answered+1 {
+			t.Errorf("in ten seconds it was asked %d times, and moved to %v", answered, s.asked())
 		}
 		s.ends()
 	})
@@ -290,16 +343,16 @@ func TestRootsWithoutServers(t *testing.T) {
 	root := directories(t, "home", "a")
 	synctest.Test(t, func(t *testing.T) {
 		s := begin(t, filepath.Join(root, "home"))
-		s.refused["a"] = true
+		s.change(func() { s.refused["a"] = true })
 		s.answersRoots("file://" + root + "/a")
 		time.Sleep(10 * time.Second)
-		if got := s.where(); got != "home" || len(s.warned) != 1 || !strings.Contains(s.warned[0], "/a, which the agent's roots name") {
-			t.Errorf("it is in %q, and was told %q", got, s.warned)
+		if got, told := s.where(), s.told(); got != "home" || len(told) != 1 || !strings.Contains(told[0], "/a, which the agent's roots name") {
+			t.Errorf("it is in %q, and was told %q", got, told)
 		}
-		if n := len(s.dialed); n < 5 || n > 15 {
+		if n := len(s.asked()); n < 5 || n > 15 {
 			t.Errorf("it was tried %d times", n)
 		}
-		delete(s.refused, "a")
+		s.change(func() { delete(s.refused, "a") })
 		time.Sleep(3 * time.Second)
 		if got := s.where(); got != "a" {
 			t.Errorf("then it is in %s", got)
@@ -333,21 +386,21 @@ func TestDaemonsThatEndAtOnceAreNoStorm(t *testing.T) {
 		s := begin(t, filepath.Join(root, "home"))
 		lose := func() (dialed int) {
 			time.Sleep(time.Minute)
-			before := len(s.dialed)
-			_ = s.daemon.Close()
+			before := len(s.asked())
+			s.loses()
 			time.Sleep(time.Millisecond)
-			return len(s.dialed) - before
+			return len(s.asked()) - before
 		}
-		s.fleeting = true
+		s.change(func() { s.fleeting = true })
 		if n := lose(); n != 1 {
 			t.Errorf("%d daemons were looked for at once", n)
 		}
-		before := len(s.dialed)
+		before := len(s.asked())
 		time.Sleep(20 * time.Second)
-		if n := len(s.dialed) - before; n < 10 || n > 16 { // 50, 100 … 1600 ms, and then each 2 s
+		if n := len(s.asked()) - before; n < 10 || n > 16 { // 50, 100 … 1600 ms, and then each 2 s
 			t.Errorf("%d daemons in 20 s", n)
 		}
-		s.fleeting = false
+		s.change(func() { s.fleeting = false })
 		time.Sleep(lastRetry)
 		if got := s.where(); got != "home" {
 			t.Errorf("with a daemon that lasts it is in %q", got)
