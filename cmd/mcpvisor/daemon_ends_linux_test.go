@@ -155,3 +155,37 @@ func TestSlowEndsDelayNoAgent(t *testing.T) {
 		t.Errorf("down: %v: %s", err, out)
 	}
 }
+
+// TestTheDaemonWaitsForServersThatItHasLeft ends the daemon while a server is being ended that nobody uses any more, because agents have
+// another value of its variable: it gets the time that its entry gives it, as every other server does.
+func TestTheDaemonWaitsForServersThatItHasLeft(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, "")
+	script, saved := filepath.Join(p.home, "saves.sh"), filepath.Join(p.home, "saved")
+	text := "#!/bin/sh\n" + `[ "$GIVEN" = saves ] || exec fixture mcp-fixture good` + "\ntrap '' TERM\nfixture mcp-fixture good\nsleep 5\necho >" + saved + "\n"
+	if err := os.WriteFile(script, []byte(text), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	site := p.inProject("site", `{"mcpServers": {"valued": {"command": "`+script+`", "stopGrace": "9s", "env": {"GIVEN": "${VALUE:-none}"}}}}`)
+	for i := range 3 { // on a busy machine the server may have ended before the daemon is told to, or be out of time
+		a := site.setEnv("VALUE=saves").agent()
+		a.awaits("tools/call", `{"name":"valued__env","arguments":{"name":"GIVEN"}}`, "saves")
+		a.ends()
+		b := site.setEnv("VALUE=other").agent()
+		b.awaits("tools/call", `{"name":"valued__env","arguments":{"name":"GIVEN"}}`, "other")
+		b.ends()
+		_, before := os.Stat(saved)
+		if out, err := p.command("down").CombinedOutput(); err != nil {
+			t.Errorf("down: %v: %s", err, out)
+		}
+		if left := p.processes(); len(left) > 0 {
+			t.Fatalf("it has left %v behind", left)
+		}
+		if _, err := os.Stat(saved); err == nil && before != nil {
+			return
+		}
+		_ = os.Remove(saved) // it may not be there
+		t.Logf("round %d: the server had ended before: %t", i, before == nil)
+	}
+	t.Error("the daemon has not let the server end by itself")
+}
