@@ -89,6 +89,12 @@ func (d *DaemonListener) StopListening() {
 	d.once.Do(d.socket.releaseLock)
 }
 
+// HasSuccessor reports, after StopListening, which removes the socket, whether another process has become the daemon.
+func (d *DaemonListener) HasSuccessor() bool {
+	_, err := os.Lstat(d.socket.socketPath)
+	return err == nil
+}
+
 // daemonRunningError is the error about another daemon.
 func daemonRunningError(pid int) error {
 	return &messages.Error{Op: "control", Class: messages.ClassInvalid, Err: ErrRunning,

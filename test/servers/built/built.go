@@ -4,9 +4,13 @@
 package built
 
 import (
+	"encoding/json"
+	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 )
 
@@ -21,12 +25,53 @@ func Fixture(tb testing.TB) string {
 // Program builds a program of this module, in the same way.
 func Program(tb testing.TB, folder string) string {
 	tb.Helper()
+	return build(tb, folder)
+}
+
+// Changed builds a program of this module as it would be with another text in some of its files, as a later version of it is; the command
+// without its harness, which takes less time.
+func Changed(tb testing.TB, folder string, changes ...Change) string {
+	tb.Helper()
+	_, here, _, _ := runtime.Caller(0)
+	root, dir := filepath.Join(filepath.Dir(here), "..", "..", ".."), tb.TempDir()
+	replace := map[string]string{}
+	for i, c := range changes {
+		file := filepath.Join(root, filepath.FromSlash(c.File))
+		text, err := os.ReadFile(file)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		if strings.Count(string(text), c.Before) != 1 {
+			tb.Fatalf("%s does not have %q once", c.File, c.Before)
+		}
+		changed := filepath.Join(dir, fmt.Sprintf("%d.go", i))
+		if err := os.WriteFile(changed, []byte(strings.Replace(string(text), c.Before, c.After, 1)), 0o600); err != nil {
+			tb.Fatal(err)
+		}
+		replace[file] = changed
+	}
+	overlay := filepath.Join(dir, "overlay.json")
+	text, err := json.Marshal(map[string]any{"Replace": replace})
+	if err == nil {
+		err = os.WriteFile(overlay, text, 0o600)
+	}
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return build(tb, folder, "-overlay", overlay, "-tags", "nochaos", "-ldflags", "-s -w")
+}
+
+// A Change is another text in the place of one in a file of this module.
+type Change struct{ File, Before, After string }
+
+func build(tb testing.TB, folder string, flags ...string) string {
+	tb.Helper()
 	path := filepath.Join(tb.TempDir(), filepath.Base(folder))
 	if runtime.GOOS == "windows" {
 		path += ".exe"
 	}
-	cmd := exec.CommandContext(tb.Context(), "go", "build", "-o", path, "github.com/mcpvisor/mcpvisor/"+folder)
-	if out, err := cmd.CombinedOutput(); err != nil {
+	args := append(append([]string{"build"}, flags...), "-o", path, "github.com/mcpvisor/mcpvisor/"+folder)
+	if out, err := exec.CommandContext(tb.Context(), "go", args...).CombinedOutput(); err != nil {
 		tb.Fatalf("building %s: %v\n%s", folder, err, out)
 	}
 	return path

@@ -48,7 +48,7 @@ func (d *daemon) serveBridge(ctx context.Context, b *bridgeConn, examine func(co
 		d.end(errReplaced)
 		return nil
 	}
-	if h.Protocol != client.Protocol {
+	if h.Protocol < client.OldestProtocol || h.Protocol > client.Protocol {
 		return refuse(fmt.Errorf("the daemon (process %d, version %s) speaks protocol %d, and this mcpvisor (%s) %d; use the newer one, or end the "+
 			"daemon with: mcpvisor down", os.Getpid(), supervisor.Version(), client.Protocol, messages.Line(h.Version, 40), h.Protocol))
 	}
@@ -60,7 +60,7 @@ func (d *daemon) serveBridge(ctx context.Context, b *bridgeConn, examine func(co
 		return refuse(err)
 	}
 	want := wantedVariables(found)
-	if err := client.WriteLine(b.Conn, client.Welcome{Protocol: client.Protocol, Version: supervisor.Version(), PID: os.Getpid(), Want: append(slices.Clone(want.all), pathVariable)}); err != nil {
+	if err := client.WriteLine(b.Conn, client.Welcome{Protocol: h.Protocol, Version: supervisor.Version(), PID: os.Getpid(), Want: append(slices.Clone(want.all), pathVariable)}); err != nil {
 		return nil // the bridge has gone
 	}
 	var given client.Values
@@ -74,7 +74,7 @@ func (d *daemon) serveBridge(ctx context.Context, b *bridgeConn, examine func(co
 		return refuse(err)
 	}
 	defer d.releaseHost(served)
-	if err := client.WriteLine(b.Conn, client.Welcome{Protocol: client.Protocol, Version: supervisor.Version(), PID: os.Getpid(), Ready: true, Notes: notes, View: h.View}); err != nil {
+	if err := client.WriteLine(b.Conn, client.Welcome{Protocol: h.Protocol, Version: supervisor.Version(), PID: os.Getpid(), Ready: true, Notes: notes, View: h.View}); err != nil {
 		return nil // the bridge has gone
 	}
 	if h.Action == client.ActionHold {

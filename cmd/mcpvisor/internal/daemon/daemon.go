@@ -60,6 +60,8 @@ const (
 	closeTime = client.CloseTime
 	// socketCheck is the time between two looks at the file of the socket.
 	socketCheck = 2 * time.Second
+	// successorTime bounds how long a daemon that gives way serves its agents until the next one accepts bridges.
+	successorTime = 2 * time.Second
 	// maxBridges bounds the connections at a time; further ones are refused.
 	maxBridges = 1024
 )
@@ -299,7 +301,8 @@ func (d *daemon) isEnding() bool {
 }
 
 // drainBridges ends the daemon for its bridges, replaced in favour of another one: none is accepted any more, those that are there send
-// nothing more, and what they have sent is answered within drainTime. An agent that does not read then loses what it was sent.
+// nothing more, and what they have sent is answered within drainTime. An agent that does not read then loses what it was sent. Bridges of
+// older programs, told before the next daemon is there, would each start one of their own program, and those give way one after the other.
 func (d *daemon) drainBridges(replaced bool) {
 	d.mu.Lock()
 	d.ending, d.replaced = true, replaced
@@ -310,6 +313,9 @@ func (d *daemon) drainBridges(replaced bool) {
 	}
 	d.mu.Unlock()
 	d.listener.StopListening()
+	for given := time.Now().Add(successorTime); replaced && !d.listener.HasSuccessor() && time.Now().Before(given); {
+		time.Sleep(5 * time.Millisecond)
+	}
 	deadline := time.Now().Add(drainTime)
 	for _, b := range all {
 		go func() { // it ends at the deadline at the latest

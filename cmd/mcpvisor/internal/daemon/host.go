@@ -228,9 +228,14 @@ func (h *host) namePrefix() gateway.Prefix {
 	return ""
 }
 
-// close ends the host, and the servers that no other one uses. The journal ends before the manager, with the servers as they were.
+// close ends the host, and the servers that no other one uses. The journal ends before the manager, with the servers as they were. So does a
+// control socket that answers no command: servers may be slow to end, and the daemon that takes the place of this one opens it. A command
+// that is being answered gets its outcome by the end of the manager.
 func (h *host) close(d *daemon) {
 	h.control.announceEnd()
+	if !h.control.isBusy() {
+		h.control.close(d)
+	}
 	if h.gateway != nil {
 		h.parts[0].views.removeGateway(h.gateway)
 		h.gateway.Close()

@@ -37,6 +37,10 @@ import (
 // After that each line is a message of MCP, but for two: see DrainLine.
 const Protocol = 1
 
+// OldestProtocol is the oldest version that a daemon speaks. A bridge lives as long as its agent, and goes on after an upgrade with the
+// daemon of the newer program, so that this number grows only when no such bridge is left.
+const OldestProtocol = 1
+
 const (
 	// DrainLine tells a bridge that the daemon is ending: it sends nothing more, and confirms that with DrainedLine. What the daemon
 	// has got by then it answers.
@@ -78,6 +82,7 @@ type Hello struct {
 
 // Welcome is an answer of the daemon.
 type Welcome struct {
+	// Protocol is that of the hello, if the daemon speaks it.
 	Protocol int    `json:"protocol"`
 	Version  string `json:"version,omitempty"`
 	PID      int    `json:"pid,omitempty"`
