@@ -18,13 +18,136 @@ const (
 	// unsetLevel is the level of an agent that has set none, and what a server is asked for when no agent wants anything else any more:
 	// the protocol has no request to take a level back.
 	unsetLevel = "info"
+	// raisedLevelWait bounds how long a request of the modern era waits for the answer of a server that is to send more for it. A server that
+	// does one thing at a time may be busy.
+	raisedLevelWait = time.Second
+	// raisedLevelRest is how long a server goes on sending what the last request has wanted: an agent that wants messages wants them of its next
+	// request, too, which then asks for nothing.
+	raisedLevelRest = 5 * time.Second
 )
 
 // askedLevels are the levels of log messages that servers of the legacy era were asked for. A connection has one level for all agents: the
-// finest that the server's configuration or a session wants which shows the server.
+// finest that the server's configuration, a session which shows the server, or a request at it wants.
 type askedLevels struct {
 	mu       sync.Mutex
 	byServer map[string]*askedLevel
+	// requests counts the requests of the modern era that are under way, by the level that they want.
+	requests map[levelAsker]*[noLevel]int
+	// resting has the rank that a server keeps for some time after the last request that wanted it.
+	resting map[levelAsker]int
+}
+
+// A levelAsker is a principal that has requests at a server.
+type levelAsker struct{ server, principal string }
+
+// addRequest counts a request that wants a level. It reports whether that is more than its asker has.
+func (a *askedLevels) addRequest(by levelAsker, rank int) (more bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	counts := a.requests[by]
+	if counts == nil {
+		if a.requests == nil {
+			a.requests, a.resting = map[levelAsker]*[noLevel]int{}, map[levelAsker]int{}
+		}
+		counts = new([noLevel]int)
+		a.requests[by] = counts
+	}
+	rested, rests := a.resting[by]
+	more = finestOf(counts[:]) > rank && (!rests || rested > rank)
+	counts[rank]++
+	return more
+}
+
+// removeRequest takes a request out. It reports whether a rest begins with it, which endRest ends.
+func (a *askedLevels) removeRequest(by levelAsker, rank int) (begins bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	counts := a.requests[by]
+	if counts[rank]--; finestOf(counts[:]) <= rank {
+		return false
+	}
+	if finestOf(counts[:]) == noLevel {
+		delete(a.requests, by)
+	}
+	rested, rests := a.resting[by]
+	if !rests || rank < rested {
+		a.resting[by] = rank
+	}
+	return !rests
+}
+
+// endRest ends the time for which a server keeps what no request wants any more.
+func (a *askedLevels) endRest(by levelAsker) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.resting, by)
+}
+
+// finestRequest returns the rank of the finest level that a request at a server wants, or has wanted just now; of an instance, a request of
+// its principal.
+func (a *askedLevels) finestRequest(server, principal string) int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	finest := noLevel
+	for by, counts := range a.requests {
+		if by.server == server && (principal == "" || by.principal == principal) {
+			finest = min(finest, finestOf(counts[:]))
+		}
+	}
+	for by, rank := range a.resting {
+		if by.server == server && (principal == "" || by.principal == principal) {
+			finest = min(finest, rank)
+		}
+	}
+	return finest
+}
+
+// finestOf returns the first rank of which there is one, noLevel if there is none.
+func finestOf(counts []int) int {
+	for rank, n := range counts {
+		if n > 0 {
+			return rank
+		}
+	}
+	return noLevel
+}
+
+// raiseLevel has the server of a request of the modern era asked for the level that the request wants, if that server knows a level of its
+// connection only. lower must be called when the request has ended.
+func (g *Gateway) raiseLevel(ctx context.Context, r *serve.Request, server string) (lower func()) {
+	rank := levelRank(r.LogLevel)
+	if rank < 0 || g.all.Of(server).EraOf(server) == messages.EraModern {
+		return func() {}
+	}
+	by := levelAsker{server, r.Session.Principal.Name}
+	if g.levels.addRequest(by, rank) {
+		asked := make(chan struct{})
+		if g.askBehind(func(ctx context.Context) {
+			defer close(asked)
+			g.askServer(ctx, by)
+		}) {
+			wait := time.NewTimer(raisedLevelWait)
+			defer wait.Stop()
+			select {
+			case <-asked:
+			case <-wait.C:
+			case <-ctx.Done():
+			}
+		}
+	}
+	return func() {
+		if g.levels.removeRequest(by, rank) && g.lifetime.Err() == nil {
+			g.work.Go(func() {
+				if !waitFor(g.lifetime, raisedLevelRest) {
+					return
+				}
+				g.levels.endRest(by)
+				ctx, cancel := context.WithTimeout(g.lifetime, levelTimeout)
+				defer cancel()
+				g.askServer(ctx, by)
+			})
+		}
+	}
 }
 
 // An askedLevel is the level that one server, or instance, was last asked for. Whoever has put a value into turn owns the other fields.
@@ -86,22 +209,16 @@ func (v *view) setLevel(st *session, rank int) (changed bool) {
 }
 
 // finestRank returns the rank of the finest level that a session of the view has set, that of none if there is none. The caller holds mu.
-func (v *view) finestRank() int {
-	for rank, sessions := range v.wanted {
-		if sessions > 0 {
-			return rank
-		}
-	}
-	return noLevel
-}
+func (v *view) finestRank() int { return finestOf(v.wanted[:]) }
 
 // noLevel is the rank behind the most severe level.
 const noLevel = 8
 
-// finestLevel returns the finest level that the sessions which show a server want, or its configuration; empty if that is the
-// configuration's alone.
+// finestLevel returns the finest level that the sessions which show a server want, requests at it, or its configuration; empty if that is
+// the configuration's alone.
 func (g *Gateway) finestLevel(server, configured string) string {
-	owner, finest := g.ownerOf(server), noLevel
+	owner := g.ownerOf(server)
+	finest := g.levels.finestRequest(owner.server, owner.principal)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, v := range g.views {
@@ -124,11 +241,18 @@ func (g *Gateway) askForLevels(ctx context.Context, v *view) {
 	defer cancel()
 	var all sync.WaitGroup
 	for _, server := range v.servers() {
-		all.Go(func() { g.askForLevel(ctx, server) })
-		for _, instance := range g.all.Of(server).Instances(server) {
-			if g.ownerOf(instance).principal == v.principal {
-				all.Go(func() { g.askForLevel(ctx, instance) })
-			}
+		all.Go(func() { g.askServer(ctx, levelAsker{server, v.principal}) })
+	}
+	all.Wait()
+}
+
+// askServer has a server asked, and the instances of the principal, in parallel.
+func (g *Gateway) askServer(ctx context.Context, by levelAsker) {
+	var all sync.WaitGroup
+	all.Go(func() { g.askForLevel(ctx, by.server) })
+	for _, instance := range g.all.Of(by.server).Instances(by.server) {
+		if g.ownerOf(instance).principal == by.principal {
+			all.Go(func() { g.askForLevel(ctx, instance) })
 		}
 	}
 	all.Wait()
@@ -169,16 +293,17 @@ func (g *Gateway) askForLevel(ctx context.Context, server string) {
 	}
 }
 
-// askBehind does the same as askForLevels or askForLevel for nobody who waits.
-func (g *Gateway) askBehind(ask func(ctx context.Context)) {
+// askBehind asks in the background. It reports false if the gateway has ended.
+func (g *Gateway) askBehind(ask func(ctx context.Context)) bool {
 	if g.lifetime.Err() != nil {
-		return
+		return false
 	}
 	g.work.Go(func() {
 		ctx, cancel := context.WithTimeout(g.lifetime, levelTimeout)
 		defer cancel()
 		ask(ctx)
 	})
+	return true
 }
 
 // levelRank returns the place of a level, from the least severe; -1 for what is none.

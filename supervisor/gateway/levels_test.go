@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -18,11 +19,16 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/serve"
 )
 
-// A loggingServer notes the levels that it is asked for, and who asks for none.
+// A loggingServer notes the levels that it is asked for. Its tool "work" takes a second, and says so at its beginning in a message of the
+// least severe level, if it was asked for that.
 type loggingServer struct {
+	// busy is how long a request for a level waits for its answer.
+	busy time.Duration
+
 	mu    sync.Mutex
 	asked []string
 	end   context.CancelFunc
+	fine  bool
 }
 
 func (s *loggingServer) serveConnection(ctx context.Context, peer inprocess.Peer) error {
@@ -43,17 +49,39 @@ func (s *loggingServer) serveConnection(ctx context.Context, peer inprocess.Peer
 		case id == nil:
 			continue
 		case method == "initialize":
-			result = `{"protocolVersion":"2025-11-25","capabilities":{"logging":{}},"serverInfo":{"name":"n","version":"1"}}`
+			result = `{"protocolVersion":"2025-11-25","capabilities":{"logging":{},"tools":{}},"serverInfo":{"name":"n","version":"1"}}`
+			s.mu.Lock()
+			s.fine = false
+			s.mu.Unlock()
+		case method == "tools/list":
+			result = `{"tools":[{"name":"work","inputSchema":{"type":"object"}}]}`
+		case method == "tools/call":
+			go s.work(ctx, peer, string(id))
+			continue
 		case method == "logging/setLevel":
 			level, _ := rawjson.Text(rawjson.Member(rawjson.Member(body, "params"), "level"))
 			s.mu.Lock()
 			s.asked = append(s.asked, level)
+			s.fine = level == "debug"
 			s.mu.Unlock()
+			time.Sleep(s.busy)
 		}
 		if err := peer.Write(ctx, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":%s}`, id, result)); err != nil {
 			return err
 		}
 	}
+}
+
+// work performs a call. What cannot be written ends with the connection.
+func (s *loggingServer) work(ctx context.Context, peer inprocess.Peer, id string) {
+	s.mu.Lock()
+	fine := s.fine
+	s.mu.Unlock()
+	if fine {
+		_ = peer.Write(ctx, []byte(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"debug","data":"at work"}}`))
+	}
+	time.Sleep(time.Second)
+	_ = peer.Write(ctx, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"done"}]}}`, id))
 }
 
 // askedSince returns what the server was asked for since the last time, when everything that was under way has ended.
@@ -137,6 +165,75 @@ func TestTheLevelOfTheConfiguration(t *testing.T) {
 		a.leave()
 		if asked := s.askedSince(); !slices.Equal(asked, []string{"debug", "notice", "info", "notice"}) {
 			t.Errorf("the server was asked for %v", asked)
+		}
+	})
+}
+
+// work has an agent of the modern era call the tool with a level, and returns everything that it hears.
+func (e *endpoint) work(token, level string) string {
+	return e.post(e.t.Context(), "/mcp", map[string]string{"Authorization": "Bearer " + token, "Mcp-Protocol-Version": "2026-07-28",
+		"Mcp-Method": "tools/call", "Mcp-Name": "one__work"}, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"one__work","_meta":{`+
+		`"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},`+
+		`"io.modelcontextprotocol/logLevel":"`+level+`"}}}`).Body.String()
+}
+
+// A server of the legacy era, which knows one level for its connection, is asked for the level of a request of the modern era before the
+// request, and some time after the last one for what the others want. A request that wants no more than those that are under way asks for nothing.
+func TestARequestOfTheModernEraRaisesTheLevel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, _, s := startLogging(t, supervisor.Spec{}, map[string]config.View{"other": {Servers: []string{"two"}}})
+		want := func(what string, levels ...string) {
+			t.Helper()
+			if asked := s.askedSince(); !slices.Equal(asked, levels) {
+				t.Errorf("%s: the server was asked for %v, not %v", what, asked, levels)
+			}
+		}
+		e.work("a", "")
+		e.work("a", "loud")
+		want("no level, and none that is one")
+		if heard := e.work("a", "debug"); !strings.Contains(heard, "at work") || !strings.Contains(heard, "done") {
+			t.Errorf("the agent heard %s", heard)
+		}
+		want("the first request", "debug")
+		time.Sleep(2 * time.Second)
+		e.work("a", "debug")
+		e.work("a", "error")
+		want("further ones")
+		time.Sleep(10 * time.Second)
+		want("some time after the last one", "info")
+		e.agent("a", "/mcp", "{}").setLevel("warning")
+		want("a session", "warning")
+		e.work("a", "error")
+		want("a request that wants less than a session")
+		var both sync.WaitGroup
+		both.Go(func() { e.work("a", "notice") })
+		want("a request that wants more", "notice")
+		both.Go(func() { e.work("a", "debug") })
+		want("another one that wants still more", "debug")
+		both.Wait()
+		s.endConnection()
+		time.Sleep(10 * time.Second)
+		want("the next connection", "debug", "warning")
+		both.Go(func() { e.work("a", "debug") })
+		want("a request on it", "debug")
+		both.Wait()
+		time.Sleep(10 * time.Second)
+		want("after it what the session wants", "warning")
+		both.Go(func() { e.work("blind", "debug") })
+		want("a request of an agent that does not see the server")
+		both.Wait()
+	})
+}
+
+// A server that does one thing at a time answers late: a request waits for a second, and not for longer.
+func TestABusyServerDelaysNoRequestForItsLevel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, _, s := startLogging(t, supervisor.Spec{}, nil)
+		s.busy = 3 * time.Second
+		begun := time.Now()
+		e.work("a", "debug") // one second until it is sent, the rest of the three until the server reads it, and one for the work
+		if took := time.Since(begun); took != 4*time.Second {
+			t.Errorf("it took %s", took)
 		}
 	})
 }

@@ -33,7 +33,7 @@ type view struct {
 	sessions map[*session]struct{}
 	listens  map[*listening]struct{}
 	// wanted counts the sessions that have set a level of log messages, by its rank.
-	wanted [noLevel]int32
+	wanted [noLevel]int
 	// gone remembers where the names led that are not shown any more, so that a call of one says what became of its server.
 	gone map[string]named
 	// owners remembers where the prompts and resources lead that agents know; ownersSize is how many bytes that takes. noted are the
