@@ -1,11 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"embed"
 	"fmt"
+	"io/fs"
 	"path"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -139,16 +142,19 @@ func readTopic(name string) (string, bool) {
 	return string(text), err == nil
 }
 
-// listTopics returns a line for each topic, with its name and title.
-func listTopics() string {
+// listTopics returns a line for each topic, with its name and title. Every command asks for it, most of them to print nothing of it.
+var listTopics = sync.OnceValue(func() string {
 	var b strings.Builder
 	for _, name := range topicNames() {
-		text, _ := readTopic(name)
-		title, _, _ := strings.Cut(text, "\n")
-		fmt.Fprintf(&b, "  %-14s %s\n", name, strings.TrimPrefix(title, "# "))
+		text, err := fs.ReadFile(helpFiles, path.Join("help", name+".md"))
+		if err != nil {
+			panic(err) // the folder is embedded
+		}
+		title, _, _ := bytes.Cut(text, []byte("\n"))
+		fmt.Fprintf(&b, "  %-14s %s\n", name, bytes.TrimPrefix(title, []byte("# ")))
 	}
 	return b.String()
-}
+})
 
 // unknownTopic returns the error for a word that is no topic and no command, with the nearest of both.
 func unknownTopic(cmd *cobra.Command, name string) error {

@@ -21,9 +21,15 @@ package main
 import (
 	"os"
 
+	cmap "github.com/orcaman/concurrent-map"
+
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/guardian"
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/terminal"
 )
+
+// init makes actor systems small: the library divides the addresses of actors among 1,024 maps, each of which it divides into 32 once more, so
+// that a system without actors takes milliseconds and megabytes. The daemon has one for each project.
+func init() { cmap.SHARD_COUNT = 1 }
 
 // main reads its arguments first, because they may ask for a server of the harness: runPeer does not return then. ProtectProcess
 // runs before any command because a server must not be started unprotected.
