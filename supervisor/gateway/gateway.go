@@ -144,8 +144,8 @@ const (
 	// started and listed its tools in that time, a person does not notice it, and an agent that lists once keeps an empty list for good.
 	leastStartWait = 50 * time.Millisecond
 	// aroundWait is the part of startWait that an agent whose beginning is known needs before and after the wait: for the program that
-	// it has started to begin, and for the list to reach it.
-	aroundWait = 30 * time.Millisecond
+	// it has started to begin, which takes longer on a busy machine, and for the list to reach it.
+	aroundWait = 60 * time.Millisecond
 )
 
 // firstListWait returns how long an agent waits now that began to wait at some time, zero if that is not known, for servers of which the

@@ -460,7 +460,7 @@ func TestTheFirstListWaitsFromTheAgentsBeginning(t *testing.T) {
 			}
 		}
 		for waited, want := range map[time.Duration]time.Duration{
-			0: 270 * time.Millisecond, 120 * time.Millisecond: 150 * time.Millisecond, 219 * time.Millisecond: 51 * time.Millisecond,
+			0: 240 * time.Millisecond, 120 * time.Millisecond: 120 * time.Millisecond, 189 * time.Millisecond: 51 * time.Millisecond,
 			time.Hour: 50 * time.Millisecond, -time.Hour: 300 * time.Millisecond,
 		} {
 			for _, line := range []string{
@@ -511,7 +511,7 @@ func TestAnAgentThatBeginsWithAList(t *testing.T) {
 			}
 			g := gateway.New(gateway.Config{Manager: m})
 			s := &serve.Session{Modern: true}
-			for _, want := range []time.Duration{270 * time.Millisecond, 0} {
+			for _, want := range []time.Duration{240 * time.Millisecond, 0} {
 				begin := time.Now()
 				b, e := g.Handle(t.Context(), &serve.Request{Session: s, Method: method, Params: []byte("{}")})
 				if took := time.Since(begin); e != nil || took != want {

@@ -20,6 +20,9 @@ import (
 // agents is how many use the machine at once.
 const agents = 50
 
+// initializeParams are those of an agent's first request.
+const initializeParams = `{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}`
+
 // An agent is one mcpvisor connect, as the configuration of an agent starts it.
 type agent struct {
 	cmd *exec.Cmd
@@ -66,7 +69,7 @@ func (a *agent) ask(id int, method, params string) (string, error) {
 
 // open begins the session, and lists until the tools are there; list is the time of the list, and first that from the start.
 func (a *agent) open(began time.Time) (list, first time.Duration, err error) {
-	if _, err = a.ask(1, "initialize", `{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}`); err != nil {
+	if _, err = a.ask(1, "initialize", initializeParams); err != nil {
 		return 0, 0, err
 	}
 	for deadline := time.Now().Add(30 * time.Second); ; {
@@ -85,6 +88,32 @@ func (a *agent) open(began time.Time) (list, first time.Duration, err error) {
 	}
 }
 
+// goodServer returns a configuration with one server.
+func goodServer() string {
+	command, args := servers.Command("good")
+	return fmt.Sprintf(`{"mcpServers":{"one":{"command":%q,"args":["%s"]}}}`, command, strings.Join(args, `","`))
+}
+
+// newHome makes a home with the servers of a person, where no daemon runs and nothing is remembered. leave ends the daemon that runs by then.
+func newHome(ctx context.Context, program, config string) (home string, leave func() error, err error) {
+	if home, err = os.MkdirTemp("", "e"); err != nil { // a socket stands in it, whose path is short
+		return "", nil, err
+	}
+	file := filepath.Join(home, "config", "mcpvisor", "mcp.json")
+	if err = os.MkdirAll(filepath.Dir(file), 0o700); err == nil {
+		err = os.WriteFile(file, []byte(config), 0o600)
+	}
+	return home, func() error {
+		defer os.RemoveAll(home)
+		down := exec.CommandContext(context.WithoutCancel(ctx), program, "down")
+		down.Env = homeOf(home)
+		if out, err := down.CombinedOutput(); err != nil {
+			return fmt.Errorf("down: %w\n%s", err, out)
+		}
+		return nil
+	}, err
+}
+
 // runAgents starts the agents one after the other; the first one starts the daemon.
 func runAgents(ctx context.Context, o row.Options) (report row.Report, err error) {
 	o.Progress("agents: building mcpvisor")
@@ -92,27 +121,17 @@ func runAgents(ctx context.Context, o row.Options) (report row.Report, err error
 	if out, err := exec.CommandContext(ctx, "go", "build", "-o", program, "github.com/mcpvisor/mcpvisor/cmd/mcpvisor").CombinedOutput(); err != nil {
 		return report, fmt.Errorf("building mcpvisor: %w\n%s", err, out)
 	}
-	home, err := os.MkdirTemp("", "e") // a socket stands in it, whose path is short
+	o.Progress("agents: without a daemon")
+	cold, err := measureCold(ctx, program)
 	if err != nil {
 		return report, err
 	}
-	defer os.RemoveAll(home)
-	command, args := servers.Command("good")
-	config := fmt.Sprintf(`{"mcpServers":{"one":{"command":%q,"args":["%s"]}}}`, command, strings.Join(args, `","`))
-	file := filepath.Join(home, "config", "mcpvisor", "mcp.json")
-	if err = os.MkdirAll(filepath.Dir(file), 0o700); err == nil {
-		err = os.WriteFile(file, []byte(config), 0o600)
-	}
+	o.Progress("agents: %d of them", agents)
+	home, leave, err := newHome(ctx, program, goodServer())
 	if err != nil {
 		return report, err
 	}
-	defer func() {
-		down := exec.CommandContext(context.WithoutCancel(ctx), program, "down")
-		down.Env = homeOf(home)
-		if out, failed := down.CombinedOutput(); failed != nil && err == nil {
-			err = fmt.Errorf("down: %w\n%s", failed, out)
-		}
-	}()
+	defer func() { err = errors.Join(err, leave()) }()
 	var lists, firsts, bridges []float64
 	for i := range agents {
 		began := time.Now()
@@ -136,6 +155,10 @@ func runAgents(ctx context.Context, o row.Options) (report row.Report, err error
 		}
 	}
 	processes := countProcesses(home)
+	lost, err := measureLost(ctx, program)
+	if err != nil {
+		return report, err
+	}
 	version := time.Now()
 	if err := exec.CommandContext(ctx, program, "version").Run(); err != nil {
 		return report, err
@@ -145,6 +168,7 @@ func runAgents(ctx context.Context, o row.Options) (report row.Report, err error
 		{Case: "agents: a list, daemon warm", Unit: "ms", Value: middle(lists), Target: 20},
 		{Case: "agents: from exec to the list", Unit: "ms", Value: middle(firsts), Target: took + 20},
 	}
+	report.Rows = append(append(report.Rows, cold...), lost...)
 	if processes > 0 {
 		report.Rows = append(report.Rows, row.Row{Case: "agents: processes of the one server", Unit: "processes", Value: float64(processes), Target: 1})
 	}

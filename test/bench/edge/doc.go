@@ -1,6 +1,7 @@
 // Package edge measures the gateway: a call through it beside a call through a bare edge, which is an http.Handler that does nothing
 // but decode the call, make it, and write its result, without any duty of a gateway; the memory of sessions; what they leave; how
-// soon a thousand of them know of a killed server; and fifty agents that use "mcpvisor connect".
+// soon a thousand of them know of a killed server; and agents that use "mcpvisor connect": fifty at once, one that finds no daemon, and one
+// whose daemon is killed.
 //
 //	go run ./test/bench/run -only gateway
 //	go run ./test/bench/run -only agents
