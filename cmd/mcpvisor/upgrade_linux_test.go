@@ -35,16 +35,20 @@ func TestAnUpgradeUnderManyAgents(t *testing.T) {
 	p.userServers(`{"mcpServers": {"good": {"command": "` + script + `"}}}`)
 	later := laterProgram(t)
 	var all []*agentProcess
-	for range 12 {
+	for range 16 {
 		a := p.agent()
 		a.awaits("tools/list", `{}`, `"good__append"`)
 		all = append(all, a)
 	}
 	first := p.daemonPID()
-	ids, slow := map[*agentProcess]int{}, map[*agentProcess]int{}
+	slow := map[*agentProcess]int{}
 	for i, a := range all {
-		ids[a] = a.begin("tools/call", fmt.Sprintf(`{"name":"good__append","arguments":{"file":%q,"line":"before-%d"}}`, ran, i))
-		slow[a] = a.begin("tools/call", `{"name":"good__sleep","arguments":{"for":"1s"}}`)
+		if got := a.ask("tools/call", fmt.Sprintf(`{"name":"good__append","arguments":{"file":%q,"line":"before-%d"}}`, ran, i)); !strings.Contains(got, "appended") {
+			t.Errorf("a call of before: %s", got)
+		}
+		if i < 2 { // the others look for the next daemon at once
+			slow[a] = a.begin("tools/call", `{"name":"good__sleep","arguments":{"for":"1s"}}`)
+		}
 	}
 	p.program = later
 	newer := p.agent()
@@ -55,11 +59,10 @@ func TestAnUpgradeUnderManyAgents(t *testing.T) {
 		t.Errorf("the daemon is process %d of %s, after %d", second, program, first)
 	}
 	for i, a := range all {
-		if got := a.answer(ids[a]); !strings.Contains(got, "appended") {
-			t.Errorf("a call of before: %s", got)
-		}
-		if got := a.answer(slow[a]); !strings.Contains(got, "slept 1s") {
-			t.Errorf("a call in the middle: %s", got)
+		if i < 2 {
+			if got := a.answer(slow[a]); !strings.Contains(got, "slept 1s") {
+				t.Errorf("a call in the middle: %s", got)
+			}
 		}
 		if got := a.ask("tools/call", fmt.Sprintf(`{"name":"good__append","arguments":{"file":%q,"line":"after-%d"}}`, ran, i)); !strings.Contains(got, "appended") {
 			t.Errorf("a call of after: %s", got)
