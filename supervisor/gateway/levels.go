@@ -41,46 +41,46 @@ type askedLevels struct {
 type levelAsker struct{ server, principal string }
 
 // addRequest counts a request that wants a level. It reports whether that is more than its asker has.
-func (a *askedLevels) addRequest(by levelAsker, rank int) (more bool) {
+func (a *askedLevels) addRequest(asker levelAsker, rank int) (more bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	counts := a.requests[by]
+	counts := a.requests[asker]
 	if counts == nil {
 		if a.requests == nil {
 			a.requests, a.resting = map[levelAsker]*[noLevel]int{}, map[levelAsker]int{}
 		}
 		counts = new([noLevel]int)
-		a.requests[by] = counts
+		a.requests[asker] = counts
 	}
-	rested, rests := a.resting[by]
+	rested, rests := a.resting[asker]
 	more = finestOf(counts[:]) > rank && (!rests || rested > rank)
 	counts[rank]++
 	return more
 }
 
 // removeRequest takes a request out. It reports whether a rest begins with it, which endRest ends.
-func (a *askedLevels) removeRequest(by levelAsker, rank int) (begins bool) {
+func (a *askedLevels) removeRequest(asker levelAsker, rank int) (begins bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	counts := a.requests[by]
+	counts := a.requests[asker]
 	if counts[rank]--; finestOf(counts[:]) <= rank {
 		return false
 	}
 	if finestOf(counts[:]) == noLevel {
-		delete(a.requests, by)
+		delete(a.requests, asker)
 	}
-	rested, rests := a.resting[by]
+	rested, rests := a.resting[asker]
 	if !rests || rank < rested {
-		a.resting[by] = rank
+		a.resting[asker] = rank
 	}
 	return !rests
 }
 
 // endRest ends the time for which a server keeps what no request wants any more.
-func (a *askedLevels) endRest(by levelAsker) {
+func (a *askedLevels) endRest(asker levelAsker) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	delete(a.resting, by)
+	delete(a.resting, asker)
 }
 
 // finestRequest returns the rank of the finest level that a request at a server wants, or has wanted just now; of an instance, a request of
@@ -89,13 +89,13 @@ func (a *askedLevels) finestRequest(server, principal string) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	finest := noLevel
-	for by, counts := range a.requests {
-		if by.server == server && (principal == "" || by.principal == principal) {
+	for asker, counts := range a.requests {
+		if asker.server == server && (principal == "" || asker.principal == principal) {
 			finest = min(finest, finestOf(counts[:]))
 		}
 	}
-	for by, rank := range a.resting {
-		if by.server == server && (principal == "" || by.principal == principal) {
+	for asker, rank := range a.resting {
+		if asker.server == server && (principal == "" || asker.principal == principal) {
 			finest = min(finest, rank)
 		}
 	}
@@ -119,12 +119,12 @@ func (g *Gateway) raiseLevel(ctx context.Context, r *serve.Request, server strin
 	if rank < 0 || g.all.Of(server).EraOf(server) == messages.EraModern {
 		return func() {}
 	}
-	by := levelAsker{server, r.Session.Principal.Name}
-	if g.levels.addRequest(by, rank) {
+	asker := levelAsker{server, r.Session.Principal.Name}
+	if g.levels.addRequest(asker, rank) {
 		asked := make(chan struct{})
 		if g.askBehind(func(ctx context.Context) {
 			defer close(asked)
-			g.askServer(ctx, by)
+			g.askServer(ctx, asker)
 		}) {
 			wait := time.NewTimer(raisedLevelWait)
 			defer wait.Stop()
@@ -136,15 +136,15 @@ func (g *Gateway) raiseLevel(ctx context.Context, r *serve.Request, server strin
 		}
 	}
 	return func() {
-		if g.levels.removeRequest(by, rank) && g.lifetime.Err() == nil {
+		if g.levels.removeRequest(asker, rank) && g.lifetime.Err() == nil {
 			g.work.Go(func() {
 				if !waitFor(g.lifetime, raisedLevelRest) {
 					return
 				}
-				g.levels.endRest(by)
+				g.levels.endRest(asker)
 				ctx, cancel := context.WithTimeout(g.lifetime, levelTimeout)
 				defer cancel()
-				g.askServer(ctx, by)
+				g.askServer(ctx, asker)
 			})
 		}
 	}
@@ -247,11 +247,11 @@ func (g *Gateway) askForLevels(ctx context.Context, v *view) {
 }
 
 // askServer has a server asked, and the instances of the principal, in parallel.
-func (g *Gateway) askServer(ctx context.Context, by levelAsker) {
+func (g *Gateway) askServer(ctx context.Context, asker levelAsker) {
 	var all sync.WaitGroup
-	all.Go(func() { g.askForLevel(ctx, by.server) })
-	for _, instance := range g.all.Of(by.server).Instances(by.server) {
-		if g.ownerOf(instance).principal == by.principal {
+	all.Go(func() { g.askForLevel(ctx, asker.server) })
+	for _, instance := range g.all.Of(asker.server).Instances(asker.server) {
+		if g.ownerOf(instance).principal == asker.principal {
 			all.Go(func() { g.askForLevel(ctx, instance) })
 		}
 	}

@@ -25,7 +25,7 @@ func Fixture(tb testing.TB) string {
 // Program builds a program of this module, in the same way.
 func Program(tb testing.TB, folder string) string {
 	tb.Helper()
-	return build(tb, folder)
+	return buildProgram(tb, folder)
 }
 
 // Changed builds a program of this module as it would be with another text in some of its files, as a later version of it is; the command
@@ -58,13 +58,13 @@ func Changed(tb testing.TB, folder string, changes ...Change) string {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return build(tb, folder, "-overlay", overlay, "-tags", "nochaos", "-ldflags", "-s -w")
+	return buildProgram(tb, folder, "-overlay", overlay, "-tags", "nochaos", "-ldflags", "-s -w")
 }
 
 // A Change is another text in the place of one in a file of this module.
 type Change struct{ File, Before, After string }
 
-func build(tb testing.TB, folder string, flags ...string) string {
+func buildProgram(tb testing.TB, folder string, flags ...string) string {
 	tb.Helper()
 	path := filepath.Join(tb.TempDir(), filepath.Base(folder))
 	if runtime.GOOS == "windows" {

@@ -131,36 +131,36 @@ func answerAll(conn half, name string) {
 	}
 }
 
-// change changes what the next attempts find.
-func (s *stage) change(f func()) {
+// changeDaemons changes what the next attempts find.
+func (s *stage) changeDaemons(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f()
 }
 
-// questioned returns how often the agent was asked for its roots.
-func (s *stage) questioned() int {
+// rootQuestions returns how often the agent was asked for its roots.
+func (s *stage) rootQuestions() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.questions
 }
 
-// asked returns the directories that were asked for.
-func (s *stage) asked() []string {
+// directoriesAsked returns the directories that were asked for.
+func (s *stage) directoriesAsked() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.dialed)
 }
 
-// told returns what standard error got.
-func (s *stage) told() []string {
+// warningsSoFar returns what standard error got.
+func (s *stage) warningsSoFar() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.warned)
 }
 
-// loses ends the connection to the present daemon.
-func (s *stage) loses() {
+// loseDaemon ends the connection to the present daemon.
+func (s *stage) loseDaemon() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_ = s.daemon.Close()
@@ -190,7 +190,7 @@ func (s *stage) hears() (all []string) {
 // answersRoots answers the newest question for roots.
 func (s *stage) answersRoots(uris ...string) {
 	s.t.Helper()
-	s.says(fmt.Sprintf(`{"jsonrpc":"2.0","id":"mcpvisor-connect-roots-%d","result":{"roots":[{"uri":"%s"}]}}`, s.questioned(),
+	s.says(fmt.Sprintf(`{"jsonrpc":"2.0","id":"mcpvisor-connect-roots-%d","result":{"roots":[{"uri":"%s"}]}}`, s.rootQuestions(),
 		strings.Join(uris, `"},{"uri":"`)))
 	time.Sleep(10 * time.Millisecond) // the file system is outside of the bubble
 	synctest.Wait()
@@ -274,7 +274,7 @@ func TestTheFirstDirectoryOfTheRoots(t *testing.T) {
 				t.Errorf("%d roots lead to %s, not %s", len(step.roots), got, step.want)
 			}
 		}
-		if got := fmt.Sprint(s.asked()); got != "[home a b home link-a home]" {
+		if got := fmt.Sprint(s.directoriesAsked()); got != "[home a b home link-a home]" {
 			t.Errorf("asked for the servers of %s", got)
 		}
 		s.ends()
@@ -289,14 +289,14 @@ func TestRootsThatChangeWithoutPause(t *testing.T) {
 		answered := 0
 		for i := range 1000 {
 			s.says(`{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`)
-			if n := s.questioned(); n > answered {
+			if n := s.rootQuestions(); n > answered {
 				answered = n
 				s.answersRoots("file://" + root + "/" + []string{"a", "b"}[i%2])
 			}
 			time.Sleep(10 * time.Millisecond)
 		}
-		if answered < 9 || answered > 12 || len(s.asked()) > answered+1 {
-			t.Errorf("in ten seconds it was asked %d times, and moved to %v", answered, s.asked())
+		if answered < 9 || answered > 12 || len(s.directoriesAsked()) > answered+1 {
+			t.Errorf("in ten seconds it was asked %d times, and moved to %v", answered, s.directoriesAsked())
 		}
 		s.ends()
 	})
@@ -343,16 +343,16 @@ func TestRootsWithoutServers(t *testing.T) {
 	root := directories(t, "home", "a")
 	synctest.Test(t, func(t *testing.T) {
 		s := begin(t, filepath.Join(root, "home"))
-		s.change(func() { s.refused["a"] = true })
+		s.changeDaemons(func() { s.refused["a"] = true })
 		s.answersRoots("file://" + root + "/a")
 		time.Sleep(10 * time.Second)
-		if got, told := s.where(), s.told(); got != "home" || len(told) != 1 || !strings.Contains(told[0], "/a, which the agent's roots name") {
-			t.Errorf("it is in %q, and was told %q", got, told)
+		if got, warnings := s.where(), s.warningsSoFar(); got != "home" || len(warnings) != 1 || !strings.Contains(warnings[0], "/a, which the agent's roots name") {
+			t.Errorf("it is in %q, and standard error has %q", got, warnings)
 		}
-		if n := len(s.asked()); n < 5 || n > 15 {
+		if n := len(s.directoriesAsked()); n < 5 || n > 15 {
 			t.Errorf("it was tried %d times", n)
 		}
-		s.change(func() { delete(s.refused, "a") })
+		s.changeDaemons(func() { delete(s.refused, "a") })
 		time.Sleep(3 * time.Second)
 		if got := s.where(); got != "a" {
 			t.Errorf("then it is in %s", got)
@@ -386,21 +386,21 @@ func TestDaemonsThatEndAtOnceAreNoStorm(t *testing.T) {
 		s := begin(t, filepath.Join(root, "home"))
 		lose := func() (dialed int) {
 			time.Sleep(time.Minute)
-			before := len(s.asked())
-			s.loses()
+			before := len(s.directoriesAsked())
+			s.loseDaemon()
 			time.Sleep(time.Millisecond)
-			return len(s.asked()) - before
+			return len(s.directoriesAsked()) - before
 		}
-		s.change(func() { s.fleeting = true })
+		s.changeDaemons(func() { s.fleeting = true })
 		if n := lose(); n != 1 {
 			t.Errorf("%d daemons were looked for at once", n)
 		}
-		before := len(s.asked())
+		before := len(s.directoriesAsked())
 		time.Sleep(20 * time.Second)
-		if n := len(s.asked()) - before; n < 10 || n > 16 { // 50, 100 … 1600 ms, and then each 2 s
+		if n := len(s.directoriesAsked()) - before; n < 10 || n > 16 { // 50, 100 … 1600 ms, and then each 2 s
 			t.Errorf("%d daemons in 20 s", n)
 		}
-		s.change(func() { s.fleeting = false })
+		s.changeDaemons(func() { s.fleeting = false })
 		time.Sleep(lastRetry)
 		if got := s.where(); got != "home" {
 			t.Errorf("with a daemon that lasts it is in %q", got)

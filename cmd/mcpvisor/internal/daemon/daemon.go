@@ -61,7 +61,7 @@ const (
 	// socketCheck is the time between two looks at the file of the socket.
 	socketCheck = 2 * time.Second
 	// successorTime bounds how long a daemon that gives way serves its agents until the next one accepts bridges.
-	successorTime = 2 * time.Second
+	successorTime = 10 * time.Second
 	// maxBridges bounds the connections at a time; further ones are refused.
 	maxBridges = 1024
 )
