@@ -447,6 +447,7 @@ func TestHooksThatBehaveBadly(t *testing.T) {
 				if err := call("good"); err != nil || time.Since(began) > time.Second {
 					t.Errorf("the other server, after %v: %v", time.Since(began), err)
 				}
+				time.Sleep(5 * time.Second) // for what comes after the call
 				time.AfterFunc(time.Minute, func() { close(stuck) })
 				ctx, cancel = context.WithTimeout(context.Background(), 10*time.Minute)
 				defer cancel()

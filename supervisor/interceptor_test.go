@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -252,4 +253,40 @@ func TestAnInterceptorSeesTheWaiting(t *testing.T) {
 				t.Errorf("%v after %v", err, took)
 			}
 		})
+}
+
+// TestNothingIsSentAfterTheEndOfARequest: next, called after the caller has left or after the interceptor has returned, sends nothing.
+func TestNothingIsSentAfterTheEndOfARequest(t *testing.T) {
+	var late atomic.Pointer[supervisor.Error]
+	send := func(r *supervisor.Request, next supervisor.Invoker) {
+		_, err := next(context.Background(), r)
+		e, _ := errors.AsType[*supervisor.Error](err)
+		late.Store(e)
+	}
+	for name, intercept := range map[string]supervisor.Interceptor{
+		"the caller has left": func(_ context.Context, r *supervisor.Request, next supervisor.Invoker) (*supervisor.Response, error) {
+			time.Sleep(2 * time.Second)
+			send(r, next)
+			return nil, errors.New("too late")
+		},
+		"it has returned": func(_ context.Context, r *supervisor.Request, next supervisor.Invoker) (*supervisor.Response, error) {
+			time.AfterFunc(time.Second, func() { send(r, next) })
+			return nil, errors.New("later")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			late.Store(nil)
+			intercepted(t, supervisor.Config{Interceptors: []supervisor.Interceptor{intercept}}, func(t *testing.T, m *supervisor.Manager, f *fake) {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				if _, err := m.ReadServerResource(ctx, "a", "x:///1"); !errors.Is(err, supervisor.ErrNotSent) {
+					t.Errorf("the read: %v", err)
+				}
+				time.Sleep(time.Minute)
+				if e := late.Load(); e == nil || e.Outcome != messages.OutcomeNotSent || f.reads.Load() > 0 {
+					t.Errorf("%d reads; next returned %v", f.reads.Load(), e)
+				}
+			})
+		})
+	}
 }
