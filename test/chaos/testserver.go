@@ -42,7 +42,8 @@ func Handler(h http.Handler) ServerTarget {
 }
 
 // InProcess is a server that is a function of this process, as supervisor.Config.InProcess and packages transports/gosdk and
-// transports/mcpgo have it; each connection is one call. What only processes and sockets can do wrong is not tried.
+// transports/mcpgo have it; each connection is one call. What only processes and sockets can do wrong is not tried. Findings call it, and
+// a [Handler], "the server of this test": the loopback address behind it is TestServer's.
 func InProcess(serve func(ctx context.Context, peer inprocess.Peer) error) ServerTarget {
 	return ServerTarget{handler: frameServer{serve}, spec: messages.Spec{Type: messages.WebSocket}}
 }
@@ -78,20 +79,21 @@ func TestServer(t *testing.T, target ServerTarget, options ...Option) {
 	for _, server := range r.Servers {
 		for _, f := range server.Findings {
 			if s.chosen(f.ID) {
-				t.Run(f.ID, func(t *testing.T) { s.judgeFinding(t, f) })
+				t.Run(f.ID, func(t *testing.T) { s.judgeFinding(t, target, f) })
 			}
 		}
 	}
 }
 
 // judgeFinding is the subtest of one finding.
-func (s *settings) judgeFinding(t *testing.T, f check.Finding) {
+func (s *settings) judgeFinding(t *testing.T, target ServerTarget, f check.Finding) {
 	text := messages.Printable(fmt.Sprintf("%s: %s", f.Title, f.Text))
 	if f.Fix != "" {
 		text += "; " + messages.Printable(f.Fix)
 	}
 	// Findings speak of the command's flag, and here is none.
 	text = strings.ReplaceAll(text, check.CallFlag("server"), "chaos.Calls(`TOOL {json}`)")
+	text = target.hideAddress(text)
 	if f.Verdict == check.Warn {
 		text = "warning: " + text
 	}
@@ -112,6 +114,17 @@ func (s *settings) judgeFinding(t *testing.T, f check.Finding) {
 	default:
 		t.Log(text)
 	}
+}
+
+// hideAddress replaces the address under which a handler or a function was served by what it is to its owner, who has given none.
+func (target ServerTarget) hideAddress(text string) string {
+	if target.handler == nil {
+		return text
+	}
+	const own = "the server of this test"
+	origin, _ := strings.CutSuffix(target.spec.URL, "/mcp")
+	_, host, _ := strings.Cut(origin, "://")
+	return strings.NewReplacer(target.spec.URL, own, origin, own, host, own).Replace(text)
 }
 
 // serveHandler serves the handler of a target on a loopback port until the end of the test, and returns its URL.

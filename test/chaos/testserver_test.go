@@ -3,6 +3,7 @@ package chaos_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -61,6 +62,31 @@ func TestServerThatLogsToItsOutput(t *testing.T) {
 	}
 	command, args := servers.Command("noise")
 	chaos.TestServer(t, chaos.Spec(messages.Spec{Command: command, Args: args}))
+}
+
+// TestServerThatRefuses fails on purpose, in the child of the test below.
+func TestServerThatRefuses(t *testing.T) {
+	if os.Getenv("CHAOS_TEST_SERVER") == "" {
+		t.Skip("it is for the child of TestAServerOfThisProcessHasNoAddress")
+	}
+	t.Run("function", func(t *testing.T) {
+		chaos.TestServer(t, chaos.InProcess(func(context.Context, inprocess.Peer) error { return errors.New("no") }), chaos.Only("^start$"))
+	})
+	t.Run("handler", func(t *testing.T) {
+		chaos.TestServer(t, chaos.Handler(http.NotFoundHandler()), chaos.Only("^start$"))
+	})
+}
+
+// TestAServerOfThisProcessHasNoAddress: the loopback address under which TestServer serves it says nothing to its owner.
+func TestAServerOfThisProcessHasNoAddress(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	child := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestServerThatRefuses$", "-test.v")
+	child.Env = append(os.Environ(), "CHAOS_TEST_SERVER=1")
+	out, err := child.CombinedOutput()
+	if err == nil || strings.Contains(string(out), "127.0.0.1") || strings.Count(string(out), "the server of this test") < 1 {
+		t.Errorf("%v\n%s", err, out)
+	}
 }
 
 func TestAFailureOfAServerCanBeRead(t *testing.T) {
