@@ -20,7 +20,10 @@
 // and the processor time is known on Linux alone.
 package procinfo
 
-import "errors"
+import (
+	"errors"
+	"syscall"
+)
 
 // Process describes one process at the moment of reading. A zero field is not known.
 type Process struct {
@@ -40,7 +43,8 @@ var ErrUnknown = errors.New("this system tells nothing of processes")
 // one cannot be read. If a parent ends during the reading, its children get another one: Chain then reads on from there, so that
 // it has every process that was a parent at some moment of the reading.
 //
-// The error is that of the first process.
+// The error is that of the first process, or says that there are no descriptors to read with (IsExhausted): the ancestors that are missing then
+// may be those that a decision is about.
 func Chain(pid int) ([]Process, error) { return chainWith(pid, Find) }
 
 // maxChain bounds a chain, so that a process cannot make the reading costly by descending from thousands.
@@ -48,20 +52,36 @@ const maxChain = 64
 
 // chainWith does the work of Chain with another way to read a process, for tests.
 func chainWith(pid int, find func(int) (Process, error)) ([]Process, error) {
-	first, err := find(pid)
+	var exhausted error
+	read := func(pid int) (Process, error) {
+		p, err := find(pid)
+		if IsExhausted(err) {
+			exhausted = err
+		}
+		return p, err
+	}
+	first, err := read(pid)
 	if err != nil {
 		return nil, err
 	}
 	out := []Process{first}
 	// Each step may correct the process before it, which is why it gets a pointer.
 	for len(out) < maxChain {
-		parent, seen := parentOf(&out[len(out)-1], find)
+		parent, seen := parentOf(&out[len(out)-1], read)
+		if exhausted != nil {
+			return nil, exhausted
+		}
 		if !seen {
 			break
 		}
 		out = append(out, parent)
 	}
 	return out, nil
+}
+
+// IsExhausted reports whether an error of this package says that this process, or the system, has no descriptors left.
+func IsExhausted(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }
 
 // parentOf reads the parent of a process. If the process was given another parent meanwhile, it corrects child.Parent and reads

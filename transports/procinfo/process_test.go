@@ -2,9 +2,11 @@ package procinfo
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"reflect"
 	"runtime"
+	"syscall"
 	"testing"
 )
 
@@ -57,6 +59,18 @@ func TestAChainHoldsParentsAlone(t *testing.T) {
 	}
 	if _, err := chainWith(9, func(int) (Process, error) { return Process{}, gone }); !errors.Is(err, gone) {
 		t.Error(err)
+	}
+	// A chain whose rest cannot be read for want of a descriptor is none: what is missing may be a server of ours.
+	for _, full := range []error{syscall.EMFILE, syscall.ENFILE} {
+		got, err := chainWith(9, func(pid int) (Process, error) {
+			if pid == 9 {
+				return Process{PID: 9, Parent: 8, Start: 9}, nil
+			}
+			return Process{}, &fs.PathError{Op: "open", Path: "/proc/8/stat", Err: full}
+		})
+		if !IsExhausted(err) || got != nil {
+			t.Errorf("%v: the chain %v, %v", full, got, err)
+		}
 	}
 	deep, _ := chainWith(1000, func(pid int) (Process, error) { return Process{PID: pid, Parent: pid - 1, Start: uint64(pid)}, nil })
 	if len(deep) != maxChain {

@@ -11,6 +11,9 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/stdio/children"
 )
 
+// exhaustedReason says why nothing is known of a peer when no file can be read.
+const exhaustedReason = "mcpvisor has too many open files; raise their limit (ulimit -n)"
+
 // startsTimeout bounds the wait for children that are just being started.
 const startsTimeout = time.Second
 
@@ -35,6 +38,9 @@ func (p *Peer) readAncestry(pid int) {
 	chain, err := procinfo.Chain(pid)
 	if err != nil {
 		p.UnknownReason = "the system does not show process " + strconv.Itoa(pid)
+		if procinfo.IsExhausted(err) {
+			p.UnknownReason = exhaustedReason
+		}
 		return
 	}
 	p.Chain = chain
@@ -44,6 +50,10 @@ func (p *Peer) readAncestry(pid int) {
 		}
 		// A leader that has ended is kept with its number, because a child of this program may have had it.
 		at, err := procinfo.Find(leader)
+		if procinfo.IsExhausted(err) {
+			p.UnknownReason = exhaustedReason
+			return
+		}
 		if err != nil {
 			at = procinfo.Process{}
 		}
