@@ -273,7 +273,7 @@ func (s *session) newRequest(method, params, about, name string) (*request, []by
 	r := &request{id: id, method: method, about: about, name: name, done: make(chan answer, 1)}
 	s.asked[id] = r
 	s.mu.Unlock()
-	s.agent.recordEvent(history.Event{Kind: history.Asked, Epoch: s.epoch, ID: id, Method: method, About: about, Name: name})
+	s.agent.recordEvent(history.Event{Kind: history.Asked, Epoch: s.epoch, ID: id, Method: method, About: about, Name: name, Level: levelIn(method, params)})
 	return r, s.encodeMessage(id, method, params)
 }
 
@@ -341,6 +341,19 @@ func withMembers(params, members string) string {
 		at := len(params) - len(meta) - 1 // _meta is written last here
 		return params[:at+1] + members + "," + params[at+1:]
 	}
+}
+
+// logLevelKey names the level of log messages that a request of the modern era wants.
+const logLevelKey = "io.modelcontextprotocol/logLevel"
+
+// levelIn returns the level of log messages that a request wants, or sets.
+func levelIn(method, params string) (level string) {
+	value := rawjson.Member(rawjson.Member([]byte(params), "_meta"), logLevelKey)
+	if method == "logging/setLevel" {
+		value = rawjson.Member([]byte(params), "level")
+	}
+	level, _ = rawjson.Text(value)
+	return level
 }
 
 // nameIn returns what the header Mcp-Name repeats of a message.

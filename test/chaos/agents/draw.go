@@ -51,6 +51,7 @@ func drawOperations(p scenario.Plan, a scenario.PlannedAgent) (all []operation) 
 	// A lazy server is dialled and kept by what is read from it, and the history would not show why.
 	onlyTools := slices.ContainsFunc(p.Servers, func(s scenario.Server) bool { return s.Connect == messages.Lazy }) ||
 		slices.ContainsFunc(p.Commands, func(c scenario.PlannedCommand) bool { return c.With["connect"] != "" })
+	writesLogs := slices.ContainsFunc(p.Servers, func(s scenario.Server) bool { return s.Logs && s.Name == a.View })
 	for at := a.Begin; ; {
 		at += time.Duration(rnd.ExpFloat64() / a.Rate * float64(time.Second))
 		if at >= a.End {
@@ -67,6 +68,9 @@ func drawOperations(p scenario.Plan, a scenario.PlannedAgent) (all []operation) 
 			if rnd.IntN(3) == 0 && !onlyTools {
 				op.do = []action{readOffers, readOffers, watchResource}[rnd.IntN(3)]
 			}
+		}
+		if writesLogs && !onlyTools && rnd.IntN(6) == 0 {
+			op.do = setLevel
 		}
 		if a.View == "" && strings.ContainsAny(op.server, "_.") && op.do != listTools {
 			op.do = listTools // only a list tells how the tools of such a server are called

@@ -68,7 +68,7 @@ func (a *agent) makeCall(s *session, op operation, after time.Duration) {
 	a.fleet.recordEvent(begin)
 	ctx, cancel := context.WithCancel(s.lifetime)
 	defer cancel()
-	params := `{"name":` + string(rawjson.AppendText(nil, a.shownName(op.server, op.tool))) + `,"arguments":{"call":"` + id + `","size":0},"_meta":{"progressToken":"` + id + `"}}`
+	params := `{"name":` + string(rawjson.AppendText(nil, a.shownName(op.server, op.tool))) + `,"arguments":{"call":"` + id + `","size":0},"_meta":{"progressToken":"` + id + `"` + a.wantedLevel(op) + `}}`
 	extra := ""
 	// A server may ask for input, by an answer, several times.
 	for round := range maxRounds {
@@ -100,6 +100,16 @@ func (a *agent) makeCall(s *session, op operation, after time.Duration) {
 		extra = a.inputFor(got.result, op.server, "tools/call", params)
 	}
 	a.endCall(id, answer{problem: []byte(`{"code":0,"message":"it asked for input without end"}`)})
+}
+
+// wantedLevel returns the member of _meta with which a call of the modern era asks for log messages, as every second one does at a server of
+// that era. One of the legacy era is asked for the level before the call, which then begins later than the invariants of all calls allow.
+func (a *agent) wantedLevel(op operation) string {
+	i := slices.IndexFunc(a.fleet.Plan.Servers, func(s scenario.Server) bool { return s.Name == op.server && s.Era == messages.EraModern })
+	if !a.modern() || i < 0 || op.number%2 == 0 {
+		return ""
+	}
+	return `,"` + logLevelKey + `":"` + messages.LogLevels[op.number/2%len(messages.LogLevels)] + `"`
 }
 
 // losesConnection reports whether the connection of a call breaks under way, as one through a proxy does: that of every eighth call of the

@@ -103,6 +103,7 @@ func (s *session) receiveNotice(m *message) {
 		URI   string          `json:"uri"`
 		Token json.RawMessage `json:"progressToken"`
 		Level string          `json:"level"`
+		Data  json.RawMessage `json:"data"`
 		Meta  struct {
 			Subscription json.RawMessage `json:"io.modelcontextprotocol/subscriptionId"`
 		} `json:"_meta"`
@@ -115,7 +116,8 @@ func (s *session) receiveNotice(m *message) {
 	case "notifications/resources/updated":
 		e.About = p.URI
 	case "notifications/message":
-		e.About = p.Level
+		e.About, _ = rawjson.Text(rawjson.Member(p.Data, "call"))
+		e.Level = p.Level
 	}
 	s.agent.recordEvent(e)
 }

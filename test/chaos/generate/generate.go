@@ -99,6 +99,7 @@ func Scenario(seed uint64, o Options) scenario.Scenario {
 	d.drawBrokenActors(seed)
 	d.drawHeldTools(seed)
 	d.drawViews(seed)
+	d.drawLogs(seed)
 	d.fitTimeouts()
 	d.spreadSteadyCalls()
 	// Two recipes may name one occasion.

@@ -65,7 +65,7 @@ const (
 	Executed Kind = "executed" // Conn, Tool, Call, Value: the tool ran; Value counts the executions of the tool at this server, over all connections
 	Listed   Kind = "listed"   // Conn, Rev: the last page of a tools/list of the true list Rev has been sent
 	Changed  Kind = "changed"  // Rev, Hash, Names: the server's true list has changed (rev 1 is the first)
-	Notified Kind = "notified" // Conn, Method: the server sent a notification
+	Notified Kind = "notified" // Conn, Method: the server sent a notification; Level and Call of a log message
 	Offered  Kind = "offered"  // Rev: the server's resources and prompts have changed (rev 1 is the first)
 	Down     Kind = "down"     // Conn, Class, RetryAfter, Text: the server's side ended (crash, kill, reset, 404 …)
 	Released Kind = "released" // Conn: nothing of the connection is left, neither process nor socket
@@ -86,9 +86,9 @@ const (
 	// Agent side: Agent is the agent, By its principal; Epoch numbers its sessions, from 1.
 	Joined     Kind = "joined"      // Name (legacy or modern, lines or http), Text (its path): a session has begun
 	Parted     Kind = "parted"      // Text: a session has ended, and with it what was asked in it
-	Asked      Kind = "asked"       // ID, Method, About (the call, the URI, the prompt), Name (what is wrong with the request on purpose)
+	Asked      Kind = "asked"       // ID, Method, About (the call, the URI, the prompt), Name (what is wrong with the request on purpose), Level
 	Replied    Kind = "replied"     // ID, Method, About, Code (of the error, or the status), Outcome (as the answer says), Entries (of a list of tools; without a Hash where a name is shortened), Name, Text
-	Noticed    Kind = "noticed"     // Method, About (the URI, the call of a progress token, the id of the subscription): a notification
+	Noticed    Kind = "noticed"     // Method, About (the URI, the call of a progress token, the id of the subscription, the call of a log message), Level: a notification
 	Ended      Kind = "ended"       // ID, Method: the agent ends a request that stands
 	StreamCut  Kind = "stream-cut"  // the connection breaks on which a session gets what belongs to no request; with ID, Method and About that of a request
 	StreamBack Kind = "stream-back" // ID, Method, About: there is another one
@@ -168,6 +168,7 @@ type Event struct {
 	By       string           `json:"by,omitempty"`       // the caller named by supervisor.WithCaller; empty for none
 	Agent    string           `json:"agent,omitempty"`    // the agent of a gateway that makes a call, or sees something
 	About    string           `json:"about,omitempty"`    // what a message of an agent is about
+	Level    string           `json:"level,omitempty"`    // of a log message, or the least severe that a request of an agent wants
 	Took     time.Duration    `json:"took,omitempty"`
 	// Ran and Waited are times on a processor, and without one.
 	Ran    time.Duration `json:"ran,omitempty"`

@@ -255,6 +255,58 @@ func TestViewsOfAgents(t *testing.T) {
 	})
 }
 
+// Of the servers of the plan s1 is one of stdio, which does not say about which call it writes, and s2 one over HTTP, which does.
+func TestLogsOfAgents(t *testing.T) {
+	plan := func(p *scenario.Plan) {
+		second := p.Servers[0]
+		second.Name, second.Kind = "s2", messages.HTTP
+		p.Servers = append(p.Servers, second)
+	}
+	const call = `
+		1s - joined agent=agent-1 by=anna epoch=1 name=legacy_lines
+		1s - joined agent=agent-2 by=ben epoch=1 name=modern_lines
+		2s - asked agent=agent-1 by=anna epoch=1 id=1 method=logging/setLevel level=error
+		2s - replied agent=agent-1 by=anna epoch=1 id=1 method=logging/setLevel
+		3s - asked agent=agent-1 by=anna epoch=1 id=2 method=tools/call about=a1-1
+		3s s2 call call=a1-1 tool=write agent=agent-1 by=anna
+		3s s2 received conn=1 method=tools/call call=a1-1 id=7
+		3.1s s2 notified conn=1 method=notifications/message call=a1-1 level=error
+		3.1s s2 notified conn=1 method=notifications/message call=a1-1 level=info
+		3.1s s2 answered conn=1 method=tools/call call=a1-1 id=7
+	`
+	const answer = `
+		3.2s - replied agent=agent-1 by=anna epoch=1 id=2 method=tools/call about=a1-1 outcome=result
+		3.2s s2 end call=a1-1 tool=write outcome=result agent=agent-1 by=anna
+	`
+	const noticed = `
+		3.1s - noticed agent=agent-1 by=anna epoch=1 method=notifications/message about=a1-1 level=`
+	const modern = `
+		1s - joined agent=agent-2 by=ben epoch=1 name=modern_lines
+		3s - asked agent=agent-2 by=ben epoch=1 id=5 method=tools/call about=a2-1 level=warning
+		3s s2 call call=a2-1 tool=write agent=agent-2 by=ben
+		3s - asked agent=agent-2 by=ben epoch=1 id=6 method=tools/call about=a2-2
+		3s s2 call call=a2-2 tool=write agent=agent-2 by=ben
+		3.1s - noticed agent=agent-2 by=ben epoch=1 method=notifications/message about=`
+	runCases(t, "I24", []storyCase{
+		{name: "what a session wants", want: invariant.Holds, plan: plan, story: call + noticed + "error" + answer},
+		{name: "less severe than a session wants", want: invariant.Violated, why: "got a log message of the level info at 3.1s (call a1-1), and wants error and above", plan: plan,
+			story: call + noticed + "error" + noticed + "info" + answer},
+		{name: "what a session wants does not come", want: invariant.Violated, why: "agent-1 wants error and above, and had not got it when the call was answered", plan: plan,
+			story: call + answer},
+		{name: "what a session wants comes after the answer", want: invariant.Violated, why: "had not got it when the call was answered", plan: plan,
+			story: call + answer + `
+			3.3s - noticed agent=agent-1 by=anna epoch=1 method=notifications/message about=a1-1 level=error`},
+		{name: "a level that is set in the same moment", want: invariant.Holds, plan: plan, story: call + `
+			3.1s - asked agent=agent-1 by=anna epoch=1 id=3 method=logging/setLevel level=emergency
+			3.1s - replied agent=agent-1 by=anna epoch=1 id=3 method=logging/setLevel` + answer},
+		{name: "what a request wants", want: invariant.Holds, plan: plan, story: modern + "a2-1 level=warning"},
+		{name: "less severe than a request wants", want: invariant.Violated, why: "and wants warning and above", plan: plan, story: modern + "a2-1 level=notice"},
+		{name: "to a request that wants none", want: invariant.Violated, why: "and wants none", plan: plan, story: modern + "a2-2 level=emergency"},
+		{name: "about the call of another", want: invariant.Violated, why: "which is none of its own", plan: plan, story: modern + "a1-1 level=emergency"},
+		{name: "nobody came", want: invariant.Inconclusive, plan: plan, story: `1s s1 open conn=1`},
+	})
+}
+
 // heldBy holds agent-1 to views.
 func heldBy(views ...scenario.View) func(*scenario.Plan) {
 	return func(p *scenario.Plan) {

@@ -15,6 +15,8 @@ import (
 //   - A question of a server is about a call of the agent that is asked, and about one that runs; over HTTP it comes in the exchange of
 //     that call. A server of the legacy era tells the manager about which call it asks only over HTTP. Any other may ask about a call that it
 //     still works on though its agent gave it up, and the question may come in the exchange of another request of that agent at that server.
+//   - A log message is about a call of the agent that gets it, and of a level that the session, or the request of the modern era, wants. Over
+//     HTTP an agent gets all of these, before the answer.
 //   - Who comes without a token, with a wrong one, from a foreign page, with the session or with the state of another principal, is refused.
 //   - The credentials of agents reach no server (the harness looks at what servers get).
 var apartCheck = newCheck("I24", "agents apart",
@@ -34,6 +36,7 @@ var apartCheck = newCheck("I24", "agents apart",
 			for _, i := range s.events {
 				c.checkApart(s, i, callers)
 			}
+			c.checkLogs(s, callers)
 		}
 	})
 

@@ -102,6 +102,7 @@ func (m *machine) runCall(c *conn, k *call) {
 		}
 	}
 	m.executeTool(c, k)
+	m.logCall(c, k)
 	a := &answer{q: k.q, pad: k.size, structured: `{"value":` + strconv.Itoa(k.value) + `}`}
 	for _, f := range slices.Clone(m.activeFaults) {
 		if m.isEnded(c) || f.hooks.afterRun != nil && f.hooks.afterRun(m, f, c, k, a) {

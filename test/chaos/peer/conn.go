@@ -42,6 +42,8 @@ type conn struct {
 	askCount      int
 	openQuestions map[string]pendingQuestion
 	subscribed    bool
+	// logLevel is the least severe level of log messages that the client has asked for (legacy era).
+	logLevel string
 	// listingCount counts the listings that the client began, and listRev is the revision of the list in which the last one
 	// began. secondPageAt is the index of the tool to which the empty cursor leads in that listing (fault empty-cursor); 0
 	// means that the empty cursor leads behind the last tool.

@@ -57,6 +57,11 @@ func (m *machine) serveShared(c *conn, q *message) {
 			return
 		}
 		m.scheduleAnswer(c, q, func() { m.handleTaskRequest(c, q) })
+	case q.Method == "logging/setLevel":
+		m.scheduleAnswer(c, q, func() {
+			c.setLogLevel(q)
+			m.answerResult(c, q, "{}")
+		})
 	default:
 		m.scheduleAnswer(c, q, func() { m.answerResult(c, q, "{}") })
 	}

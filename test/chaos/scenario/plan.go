@@ -64,6 +64,7 @@ type Server struct {
 	Tasks          string        `json:"tasks,omitempty"`
 	Offers         bool          `json:"offers,omitempty"`
 	Headers        bool          `json:"headers,omitempty"`
+	Logs           bool          `json:"logs,omitempty"`
 	OneHost        bool          `json:"oneHost,omitempty"`
 	Pin            string        `json:"pin,omitempty"`
 	// Denied holds the tools that are not offered since the last adjust.

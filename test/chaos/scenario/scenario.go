@@ -90,6 +90,8 @@ type Group struct {
 	// Headers: its tools want their arguments in headers as well (x-mcp-header), by other names whenever its list changes, and
 	// one of them as no server may. It counts over http in the modern era.
 	Headers bool `json:"headers,omitempty" yaml:"headers,omitempty"`
+	// Logs: it writes log messages of several levels about its calls, as far as its client wants them.
+	Logs bool `json:"logs,omitempty" yaml:"logs,omitempty"`
 	// OneHost: the servers of the group have one host, of which the manager dials only so many at a time. It counts in simulations, over the
 	// network.
 	OneHost bool `json:"oneHost,omitempty" yaml:"oneHost,omitempty"`

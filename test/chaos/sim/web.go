@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -287,7 +288,11 @@ func (c *webConn) deliverMessage(body []byte, reply string, more bool) bool {
 		// The client has closed the response, or has no stream open.
 		return false
 	}
-	c.deliverToSink(body)
+	request := int64(0)
+	if x != nil && c.kind == messages.HTTP {
+		request, _ = strconv.ParseInt(reply, 10, 64) // the client's own ids are numbers
+	}
+	c.deliverOn(request, body)
 	if x == nil || more {
 		return true
 	}

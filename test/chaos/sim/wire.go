@@ -350,13 +350,22 @@ func (w *baseConn) answerOpening(session string, refusal *transports.Error) bool
 }
 
 // deliverToSink gives a copy of a whole message to the sink, or reports that it is too long.
-func (w *baseConn) deliverToSink(body []byte) {
+func (w *baseConn) deliverToSink(body []byte) { w.deliverOn(0, body) }
+
+// deliverOn is deliverToSink for a message that came on the stream of a request of the client; 0 for any other.
+func (w *baseConn) deliverOn(request int64, body []byte) {
 	if int64(len(body)) > w.limit {
 		w.reportOversized(body, int64(len(body)))
 		return
 	}
 	body = append([]byte(nil), body...)
-	w.callSink(func(s transports.Sink) { s.Message(body) })
+	w.callSink(func(s transports.Sink) {
+		if r, ok := s.(transports.RequestStreamSink); ok && request != 0 {
+			r.MessageOn(request, body)
+			return
+		}
+		s.Message(body)
+	})
 }
 
 // endSize is the number of bytes kept of each end of an oversized message, noiseSize the number kept of a line of noise, as in
