@@ -2,6 +2,7 @@ package actors
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -213,13 +214,24 @@ func (c *Calls) enterForTool(ctx context.Context, r *Request, found *catalog.Ent
 	named := r.Server
 	r.Server = server
 	if err := c.EnterInstance(ctx, r); err != nil {
-		return nil, err
+		return nil, withTool(err, tool)
 	}
 	if r.Instance == "" {
 		r.Server = named
 		return found, nil
 	}
 	return c.entryOfInstance(r.Instance, tool, qualified), nil
+}
+
+// withTool returns an error that names its tool. It copies the error, which several callers may share.
+func withTool(err error, tool string) error {
+	e, ok := errors.AsType[*messages.Error](err)
+	if !ok || e.Tool != "" {
+		return err
+	}
+	named := *e
+	named.Tool = tool
+	return &named
 }
 
 // entryOfInstance returns a tool of an instance, by its own name or, if that is not known, by the qualified one, which the

@@ -148,7 +148,7 @@ func TestInstancesAreBounded(t *testing.T) {
 			_, err := m.CallServerTool(supervisor.WithCaller(t.Context(), fmt.Sprint("caller ", i)), "box", "count", nil)
 			var e *supervisor.Error
 			if !errors.Is(err, supervisor.ErrTooManyInstances) || !errors.Is(err, supervisor.ErrNotSent) || !errors.As(err, &e) ||
-				e.Server != "box" {
+				e.Server != "box" || e.Tool != "count" {
 				t.Fatalf("the third principal's call ended as %v", err)
 			}
 			if at, ok := e.MayRetry(); !ok || time.Until(at) > 50*time.Second || time.Until(at) < 40*time.Second {
