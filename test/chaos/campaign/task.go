@@ -49,6 +49,8 @@ type Result struct {
 	Error string `json:"error,omitempty"`
 	// Stack is the end of the standard error of a worker that died.
 	Stack string `json:"stack,omitempty"`
+	// Beside says of a run that hangs that it was not the run itself: its day was not made to the end, or its history not judged.
+	Beside bool `json:"beside,omitempty"`
 	// Slow is set in a report that precedes the result: the run takes long, and the text says what it does.
 	Slow string `json:"slow,omitempty"`
 }
@@ -93,7 +95,7 @@ func Do(ctx context.Context, t Task, slow func(string)) Result {
 	r := Result{Seed: t.Seed}
 	var plan scenario.Plan
 	var err error
-	if hung := sim.RunBounded("The scenario is made", slow, func() { plan, err = t.EffectiveScenario().Plan(t.Seed, scenario.Sim) }); hung != nil {
+	if hung := sim.RunBounded("The scenario is made", 0, slow, func(func(string)) { plan, err = t.EffectiveScenario().Plan(t.Seed, scenario.Sim) }); hung != nil {
 		return r.hangResult(hung)
 	}
 	if err != nil {
@@ -115,7 +117,7 @@ func Do(ctx context.Context, t Task, slow func(string)) Result {
 		}
 	}
 	var verdicts []invariant.Verdict
-	if hung := sim.RunBounded("The history is judged", slow, func() { verdicts = invariant.Judge(h) }); hung != nil {
+	if hung := sim.RunBounded("The history is judged", len(h.Events), slow, func(step func(string)) { verdicts = invariant.JudgeInSteps(h, step) }); hung != nil {
 		return r.hangResult(hung)
 	}
 	r.Verdicts = verdicts
@@ -125,6 +127,7 @@ func Do(ctx context.Context, t Task, slow func(string)) Result {
 
 // hangResult is the result of a task whose goroutine goes on in this process and will not end.
 func (r Result) hangResult(err error) Result {
+	r.Beside = true
 	r.Verdicts = []invariant.Verdict{{ID: invariant.Hung, Title: "the run comes to its end", Answer: invariant.Violated,
 		Why: messages.Line(err.Error(), 500), Looked: 1}}
 	return r

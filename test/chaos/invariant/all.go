@@ -33,7 +33,10 @@ var judgeBroken = []string{"I5", "I9", "I10", "I11", "I12", "I14"}
 // requires, and for each of its faults whether it had an effect. The verdicts are in that order.
 //
 // For a run that hangs there is only the verdict Hung, because what the other checks judge had no time to happen.
-func Judge(h *history.History) []Verdict {
+func Judge(h *history.History) []Verdict { return JudgeInSteps(h, func(string) {}) }
+
+// JudgeInSteps is Judge, and calls begin with the ID of each check before it runs.
+func JudgeInSteps(h *history.History, begin func(id string)) []Verdict {
 	if v, hangs := hangVerdict(h); hangs {
 		return []Verdict{v}
 	}
@@ -47,10 +50,12 @@ func Judge(h *history.History) []Verdict {
 					Why: "Actors of the manager were made to panic, and this invariant is about a manager whose own code works."})
 				continue
 			}
+			begin(c.ID)
 			out = append(out, c.Judge(h))
 		}
 	}
 	for _, c := range faultChecks(h) {
+		begin(c.ID)
 		out = append(out, c.Judge(h))
 	}
 	return out

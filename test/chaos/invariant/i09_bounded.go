@@ -128,7 +128,10 @@ func (c *checker) checkTraffic(server string, conn *history.ConnRecord) {
 			probes += 10 + 2*int(l.Rate*(l.End-l.Begin).Seconds())
 		}
 	}
-	watches := min(listens, c.countWatchRequests(server, open, end))
+	watches := 0
+	if listens > 0 {
+		watches = min(listens, c.countWatchRequests(server, open, end))
+	}
 	if most := extraRequests + 3*calls + pages + probes + watches + c.commandRequests(server, open, end) + len(announced); requests > most {
 		c.reportViolation(server, conn.Events[len(conn.Events)-1], []int{conn.Open}, "Connection %d saw %d requests from %s to %s, and %d calls, %d pages "+
 			"of lists, %d changes of what is watched and the looks for life account for %d at most: something feeds on itself.", conn.Conn, requests,

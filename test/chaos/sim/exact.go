@@ -49,8 +49,11 @@ func (c *collector) collectGarbage() {
 }
 
 // HeapInUse returns the bytes of live and not yet swept objects.
-func HeapInUse() uint64 {
-	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+func HeapInUse() uint64 { return readMetric("/memory/classes/heap/objects:bytes") }
+
+// readMetric reads a number of package runtime/metrics.
+func readMetric(name string) uint64 {
+	sample := []metrics.Sample{{Name: name}}
 	metrics.Read(sample)
 	return sample[0].Value.Uint64()
 }

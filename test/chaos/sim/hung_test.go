@@ -1,6 +1,7 @@
 package sim_test
 
 import (
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -137,6 +138,29 @@ func TestAnEndlessLoopIsNamed(t *testing.T) {
 	o.StallTicks = 60
 	v := onlyVerdict(t, run(t, minutePlan(t), o))
 	requireTexts(t, v.Why, "runs without an end", "spins", "The actor server/b has not come back from handling")
+}
+
+// heap is held by an actor that takes memory.
+var heap []byte
+
+// An actor that takes memory without an end is named before the machine has none left.
+func TestMemoryWithoutAnEndIsNamed(t *testing.T) {
+	var free atomic.Bool
+	defer func() { free.Store(true) }()
+	once := true // the run goes on when it is let go
+	o := withMiddleware("server/b", func(_ actor.ReceiverContext, message any) {
+		if _, started := message.(*actor.Started); !started && once {
+			once = false
+			heap = make([]byte, 512<<20)
+			spins(&free)
+		}
+	})
+	o.MaxMemory = 256 << 20
+	runtime.GC() // what tests before have left is not live
+	v := onlyVerdict(t, run(t, minutePlan(t), o))
+	heap = nil
+	requireTexts(t, v.Why, "It takes memory without an end", "may have 256 MiB", "One goroutine is running in test/chaos/sim_test.", "hung_test.go:",
+		"The actor server/b has not come back from handling")
 }
 
 // A channel without a reader lets time go on: the run comes to its end, and I9 says which actor blocks, and where.

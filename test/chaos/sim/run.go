@@ -33,12 +33,16 @@ type Options struct {
 	// StallTicks is the number of ticks of 10 ms, in each of which this process had the processor, that may pass without
 	// progress before Run takes the run for an endless loop. 0 means 500, which is 5 s on a machine that does nothing else.
 	StallTicks int
+	// MaxMemory is the number of bytes by which the heap of the process may grow before Run takes the run for one that takes memory
+	// without an end. 0 means 2 GiB, and 2 MiB for each server.
+	MaxMemory uint64
 }
 
 // Run runs a plan and returns its history, in canonical order. The history holds what the manager does wrong; the error is about the plan or the
 // harness itself. Run asks ctx only before the start, because a run takes no time that a person would wait for.
 //
-// Run gives up a run that does not end (a mutex that is never unlocked, an endless loop) within seconds: its history then ends
+// Run gives up a run that does not end (a mutex that is never unlocked, an endless loop, memory that is taken without an end) within seconds:
+// its history then ends
 // with a Violation named hung, and its goroutines go on for as long as the process lives.
 func Run(ctx context.Context, plan scenario.Plan, o Options) (*history.History, error) {
 	if err := ctx.Err(); err != nil {
@@ -56,7 +60,11 @@ func Run(ctx context.Context, plan scenario.Plan, o Options) (*history.History, 
 	var broken error
 	var last time.Duration
 	beat := &pulse{}
-	dog := watchdog{pulse: beat, onSlow: o.OnSlow, maxStallTicks: cmp.Or(o.StallTicks, 500), maxCrawlSeconds: 60 + len(plan.Servers)/50}
+	dog := watchdog{pulse: beat, onSlow: o.OnSlow, maxStallTicks: cmp.Or(o.StallTicks, 500), maxCrawlSeconds: 60 + len(plan.Servers)/50,
+		memory: newMemoryGuard(len(plan.Servers), 0)}
+	if o.MaxMemory > 0 {
+		dog.memory.allowed = o.MaxMemory
+	}
 	err := runWatched(func() {
 		w := newSimulation(plan, o, rec, beat)
 		broken = w.runPlan()

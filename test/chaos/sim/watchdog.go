@@ -9,7 +9,7 @@ import (
 )
 
 // HungError says that a bubble does not end, and why: a mutex that is never unlocked (a goroutine that waits for one stops the
-// time of its bubble), or an endless loop. Its goroutines still exist.
+// time of its bubble), an endless loop, or memory that is taken without an end. Its goroutines still exist.
 type HungError struct {
 	// Cause is one sentence. Waits has one for each group of goroutines that do the same.
 	Cause string
@@ -17,7 +17,9 @@ type HungError struct {
 }
 
 // Error implements error.
-func (e *HungError) Error() string { return e.Cause + "\n" + strings.Join(e.Waits, "\n") }
+func (e *HungError) Error() string {
+	return strings.TrimSuffix(e.Cause, ".") + ".\n" + strings.Join(e.Waits, "\n")
+}
 
 // pulse is the progress of a run, which the loop writes and the watchdog reads.
 // steps counts the rounds of the loop.
@@ -40,6 +42,7 @@ type watchdog struct {
 	// maxStallTicks is the number of ticks of 10 ms without a step of the run, maxCrawlSeconds the number of real seconds in
 	// which its virtual time advances by less than one, after which the run counts as hung.
 	maxStallTicks, maxCrawlSeconds int
+	memory                         memoryGuard
 	// onSlow is called once for a run that takes more than slowAfter; nil reports nothing.
 	onSlow func(string)
 
@@ -106,6 +109,10 @@ func (d *watchdog) checkProgress(goroutines func() []goroutine) error {
 	if d.onSlow != nil && !d.slowReported && time.Since(d.began) >= slowAfter {
 		d.slowReported = true
 		d.onSlow(d.describeProgress(goroutines()))
+	}
+	if d.memory.isExceeded() {
+		in := goroutines()
+		return &HungError{Cause: "It takes memory without an end: " + d.memory.describeGrowth() + d.describeTurn(), Waits: describeWaits(in)}
 	}
 	steps, at := d.pulse.steps.Load(), time.Duration(d.pulse.at.Load())
 	if steps != d.steps {

@@ -70,6 +70,11 @@ func (s *simulation) runCampaign(ctx context.Context) error {
 		if _, bad := r.Violated(); bad {
 			failed++
 		}
+		if v, bad := r.Violated(); bad && r.Hangs() {
+			// Its report may take half a minute more.
+			bar.clear()
+			fmt.Fprintf(s.options.Err, "mcpvisor: seed %d hangs: %s\n", r.Seed, messages.Line(v.Why, 400))
+		}
 		bar.draw(fmt.Sprintf("%s %d of %d seeds, %d violated", progressBar(done, s.flags.seeds, 30), done, s.flags.seeds, failed))
 	})
 	bar.clear()
@@ -188,8 +193,9 @@ func reportedVerdict(first invariant.Verdict, inReport []invariant.Verdict) (v i
 // shrinkRun returns the run of the smallest scenario that violates the same invariant, together with the scenario in which the
 // violation was found. It returns nil if no scenario is smaller, --no-shrink is given, or the smaller one does not fail again.
 func (s *simulation) shrinkRun(ctx context.Context, t campaign.Task, r campaign.Result, v invariant.Verdict) (*report.Run, error) {
-	if r.Violates(campaign.Crash) { // a run that crashes leaves no history
-		return nil, nil // there will be no history of it
+	// A run that crashes leaves no history, and where the harness itself hangs the day is not the reason.
+	if r.Violates(campaign.Crash) || r.Beside {
+		return nil, nil
 	}
 	small := s.smallerScenario(ctx, t, v)
 	if small == nil {

@@ -63,8 +63,8 @@ day in which it was found lies beside it.
 Runs are judged in processes of their own, one for each processor. What was not tried in any of them (a fault that never
 fired, a park that never happened) is inconclusive.
 
-A run that hangs is given up within seconds (a mutex that is never unlocked, a loop without an end) and says who waits for
-what; the other seeds go on. One that takes more than 10 s says so, with the command that repeats it.
+A run that hangs is given up within seconds (a mutex that is never unlocked, a loop without an end, memory that is taken
+without an end) and says who waits for what; the other seeds go on. One that takes more than 10 s says so, with the command that repeats it.
 
 Exit codes: 0 every check holds · 1 one is violated, or a run hangs · 2 usage, or the harness itself failed · 3 inconclusive`,
 		Example: `  mcpvisor chaos sim

@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -83,8 +82,8 @@ func TestARunWithoutAHistoryIsReported(t *testing.T) {
 	} {
 		t.Run(role, func(t *testing.T) {
 			out := t.TempDir()
-			var printed bytes.Buffer
-			o := &cli.Options{Streams: terminal.Streams{Out: &printed, Err: io.Discard}}
+			var printed, said bytes.Buffer
+			o := &cli.Options{Streams: terminal.Streams{Out: &printed, Err: &said}}
 			s := simulation{options: o, flags: chaosSimFlags{seed: 3, seeds: 2, servers: 2, out: out, noShrink: true}, task: campaign.Task{Servers: 2, Duration: time.Minute}}
 			s.pool = campaign.NewPool(func() *exec.Cmd {
 				cmd := exec.Command(os.Args[0])
@@ -99,6 +98,9 @@ func TestARunWithoutAHistoryIsReported(t *testing.T) {
 			text := filepath.Join(out, "seed-3", crashText)
 			if content, err := os.ReadFile(text); err != nil || !strings.Contains(string(content), want) {
 				t.Errorf("%q, %v", content, err)
+			}
+			if hangs := strings.Contains(role, "hangs"); strings.Contains(said.String(), "mcpvisor: seed 3 hangs: "+want) != hangs {
+				t.Errorf("at once it was said: %s", said.String())
 			}
 			if !strings.Contains(printed.String(), "report: "+text) || !strings.Contains(printed.String(), want) {
 				t.Errorf("%s", printed.String())
