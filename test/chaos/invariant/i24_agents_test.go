@@ -415,6 +415,20 @@ func TestNothingIsKeptOfAgents(t *testing.T) {
 		2s - replied agent=agent-1 by=anna epoch=1 id=1 method=resources/subscribe about=chaos://s1/one
 	`
 	runCases(t, "I28", []storyCase{
+		{name: "it is begun again, and the server is not asked", plan: offers, want: invariant.Violated, why: "was to end the subscription", story: `
+			1s s1 open conn=1
+			1s s1 opened conn=1
+			1s - joined agent=agent-1 by=anna epoch=1
+			2s - asked agent=agent-1 by=anna epoch=1 id=1 method=resources/subscribe about=chaos://s1/one
+			2s s1 received conn=1 method=resources/subscribe id=1
+			2s s1 answered conn=1 method=resources/subscribe id=1
+			2s - replied agent=agent-1 by=anna epoch=1 id=1 method=resources/subscribe
+			3s s1 received conn=1 method=resources/unsubscribe id=2
+			3s s1 answered conn=1 method=resources/unsubscribe id=2
+			4s - asked agent=agent-1 by=anna epoch=1 id=3 method=resources/subscribe about=chaos://s1/one
+			4s - replied agent=agent-1 by=anna epoch=1 id=3 method=resources/subscribe
+			7s - parted agent=agent-1 by=anna epoch=1
+			8s - closing`},
 		{name: "it is ended in the instant of the answer, and begun again", plan: offers, want: invariant.Holds, story: `
 			1s s1 open conn=1
 			1s s1 opened conn=1

@@ -16,7 +16,7 @@ const unwatchedBound = 10 * time.Second
 //   - When all have gone and it is closed, it has no session, no subscription and no watch any more, and nothing writes to an agent after
 //     its exchange (the harness looks).
 //   - However many agents watch a resource, its server is asked once: a connection gets no second subscription while the first one stands,
-//     and is asked to end it when nobody watches any more.
+//     and is asked to end it when nobody watches any more. Who is told that it watches is subscribed, also where that was ended before.
 var leftCheck = newCheck("I28", "nothing kept of agents",
 	"No session, watch, goroutine or timer of an agent is left, and subscriptions at servers are counted: one for all agents, none for none.",
 	"No agent came.",
@@ -33,6 +33,7 @@ var leftCheck = newCheck("I28", "nothing kept of agents",
 		for _, server := range c.x.Servers() {
 			if c.onlyAgentsWatch(server) {
 				c.checkSubscriptions(server, sessions)
+				c.checkSubscribed(server, sessions)
 			}
 		}
 	})
@@ -98,6 +99,50 @@ func (c *checker) checkSubscriptions(server string, sessions []*agentSession) {
 				"asked by %s to end the subscription of %s.", timeText(gone), conn.Conn, timeText(gone+unwatchedBound), timeText(c.x.Event(last).T))
 		}
 	}
+}
+
+// checkSubscribed judges that an agent which was told that it watches a resource is subscribed at the server: of what the server was asked on a
+// connection that stood all the while, the last was to subscribe.
+func (c *checker) checkSubscribed(server string, sessions []*agentSession) {
+	uri := "chaos://" + server + "/one"
+	for _, s := range sessions {
+		for _, asked := range s.events {
+			q := c.x.Event(asked)
+			answered := c.answeredAt(s, asked)
+			if q.Kind != history.Asked || q.Method != "resources/subscribe" || q.About != uri || answered < 0 || c.wasRefused(s, q) {
+				continue
+			}
+			for _, conn := range c.x.Conns(server) {
+				opened, ok := c.x.Time(conn.Opened)
+				if !ok || opened >= q.T-c.instantBound() || c.endOfConn(conn) <= answered+c.instantBound() || c.underFault(server, opened, answered) || c.wasCommanded(server, opened, answered) {
+					continue
+				}
+				last := -1
+				for _, i := range conn.Events {
+					e := c.x.Event(i)
+					if e.Kind == history.Received && (e.Method == "resources/subscribe" || e.Method == "resources/unsubscribe") && (e.About == "" || e.About == uri) && e.T <= answered {
+						last = i
+					}
+				}
+				c.judged++
+				if last >= 0 && c.x.Event(last).Method == "resources/unsubscribe" && c.x.Event(last).T < answered-c.instantBound() {
+					c.reportViolation(server, last, []int{asked}, "%s was told at %s that it watches %s, and the last that connection %d was asked about it, at %s, was to end the subscription.", s.agent,
+						timeText(answered), uri, conn.Conn, timeText(c.x.Event(last).T))
+				}
+			}
+		}
+	}
+}
+
+// endOfConn returns when a connection ended, the end of the run if it did not.
+func (c *checker) endOfConn(conn *history.ConnRecord) time.Duration {
+	end := c.closeTime()
+	for _, at := range []int{conn.Down, conn.Released} {
+		if t, ok := c.x.Time(at); ok {
+			end = min(end, t)
+		}
+	}
+	return end
 }
 
 // lastWatch returns the time at which the last agent that watched a resource had ended that, or had gone.
