@@ -87,13 +87,13 @@ func halvesOfTheTest(t *testing.T, makefile string) [][]string {
 		return m[1]
 	}
 	both := find(`^test:.*\n((?:\t.*\n)+)`)
-	tested := find(`^TESTED +:?= (.*\n)`)
+	tested := find(`^TESTED +:?= (.*\n)`) + find(`^AGAIN +:?= (.*\n)`) + find(`^FLAGS +:?= (.*\n)`)
 	for _, half := range [][2]string{{"test-library", "RACED"}, {"test-outside", "OUTSIDE"}} {
 		if !regexp.MustCompile(`\$\(MAKE\)[^;]* ` + half[0] + `\b`).MatchString(both) {
 			t.Errorf("make test leaves %s out: %q", half[0], both)
 		}
 		recipe := find(`^` + half[0] + `:.*\n((?:\t.*\n)+)`)
-		if !regexp.MustCompile(`(?m)^\t\$\(TESTED\) .*\$\(` + half[1] + `\)$`).MatchString(recipe) {
+		if !regexp.MustCompile(`(?m)^\t\$\(TESTED\) --packages "\$\(` + half[1] + `\)" \$\(FLAGS\)`).MatchString(recipe) {
 			t.Errorf("%s does not test %s: %q", half[0], half[1], recipe)
 		}
 		if out := both + tested + recipe; leavesTestsOut.MatchString(out) {
