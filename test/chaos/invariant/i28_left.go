@@ -112,6 +112,12 @@ func (c *checker) checkSubscribed(server string, sessions []*agentSession) {
 			if q.Kind != history.Asked || q.Method != "resources/subscribe" || q.About != uri || answered < 0 || c.wasRefused(s, q) {
 				continue
 			}
+			// What its view hides may have gone to another server of the view, as any URI that nobody lists.
+			if a := c.plannedAgent(s); a != nil {
+				if p, same := a.PartDuring(server, q.T-viewBound, answered); p.Hidden || !same {
+					continue
+				}
+			}
 			for _, conn := range c.x.Conns(server) {
 				opened, ok := c.x.Time(conn.Opened)
 				if !ok || opened >= q.T-c.instantBound() || c.endOfConn(conn) <= answered+c.instantBound() || c.underFault(server, opened, answered) || c.wasCommanded(server, opened, answered) {
