@@ -118,8 +118,8 @@ const interceptorGrace = 100 * time.Millisecond
 // interceptorsName names the interceptors where a function of the program is named.
 const interceptorsName = "Config.Interceptors"
 
-// interceptorRun is what a run of the interceptors needs and gives back: the signal of its end, and the request that nearly always is the
-// only one to be sent. What interceptors can see is never used again: they may keep it.
+// interceptorRun holds the parts of an interception that a pool lends to one call after another: the signal that the interceptors have
+// ended, and the request that their first call of next sends. An interceptor sees neither, so it cannot have kept them.
 type interceptorRun struct {
 	ended   chan struct{}
 	request actors.Request
@@ -133,7 +133,7 @@ type interception struct {
 	request *actors.Request
 	shared  *interceptorRun
 	hook    hooks.Run
-	// asked is what the first interceptor gets, and first what its first call of next returns, to save allocations.
+	// The first interceptor gets asked, and the first call of next fills in first. Both stand here because each would else be allocated.
 	asked Request
 	first Response
 
@@ -147,7 +147,7 @@ type interception struct {
 	sent           *actors.Request
 	sentErr        error
 	attempts       int
-	// response and err are what the first interceptor has returned.
+	// The goroutine of the interceptors sets response and err when the first interceptor returns.
 	response *Response
 	err      error
 }

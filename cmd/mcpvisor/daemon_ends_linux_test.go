@@ -156,8 +156,8 @@ func TestSlowEndsDelayNoAgent(t *testing.T) {
 	}
 }
 
-// TestTheDaemonWaitsForServersThatItHasLeft ends the daemon while a server is being ended that nobody uses any more, because agents have
-// another value of its variable: it gets the time that its entry gives it, as every other server does.
+// TestTheDaemonWaitsForServersThatItHasLeft has an agent give another value of a variable, so that the daemon ends the server that runs
+// with the earlier value. The daemon is told to end meanwhile: it must wait as long as the entry of that server allows.
 func TestTheDaemonWaitsForServersThatItHasLeft(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t, "")

@@ -83,7 +83,7 @@ func (c *checker) checkLogNotice(s *agentSession, at int, callers map[string]str
 	}
 }
 
-// levelText says what somebody wants.
+// levelText returns the level that an agent has asked for, as a report names it.
 func levelText(low int, wants bool) string {
 	if !wants {
 		return "none"
