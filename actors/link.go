@@ -75,6 +75,9 @@ func (l *Link) noteResult(err error, before time.Time) {
 	}
 }
 
+// Open reports whether the connection admits calls. The gate closes before a call that ends with the connection returns.
+func (l *Link) Open() bool { return l.gate.Open() }
+
 // stillServes reports whether the connection on which a request was lost serves other requests all the same, because a stream of
 // HTTP may break alone. It pings the server over the connection, for at most wait.
 func (l *Link) stillServes(ctx context.Context, lost error, wait time.Duration) bool {

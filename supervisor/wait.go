@@ -22,7 +22,7 @@ func (m *Manager) Settled(ctx context.Context, servers ...string) error {
 			v, err := cell.Wait(ctx, func(v *actors.View) bool {
 				// Seen says that the actor has handled all commands from before; without it an old settled state would be taken
 				// for the new.
-				return v.Seen >= ticket && v.State.Settled() && isRetryKnown(v) || v.State.Removing
+				return v.Seen >= ticket && v.State.Settled() && !isLost(v) && isRetryKnown(v) || v.State.Removing
 			})
 			if err != nil {
 				return &Error{Op: opWait, Class: messages.ClassOf(err), Server: v.Name,
@@ -71,15 +71,20 @@ func (m *Manager) Ready(ctx context.Context, servers ...string) error {
 
 // awaitReady waits until the server can be called. skipDisabled takes a server that is disabled or removed for one.
 func (m *Manager) awaitReady(ctx context.Context, cell *actors.Cell, ticket uint64, skipDisabled bool) error {
-	callable := func(v *actors.View) bool { return v.State.Phase == messages.Connected || v.State.Step == messages.Idle }
+	callable := false
 	v, err := cell.Wait(ctx, func(v *actors.View) bool {
-		return v.State.Removing || v.Seen >= ticket && (callable(v) || isOver(v))
+		callable = v.Seen >= ticket && !isLost(v) && (v.State.Phase == messages.Connected || v.State.Step == messages.Idle)
+		return callable || v.State.Removing || v.Seen >= ticket && isOver(v)
 	})
-	if err == nil && callable(v) || skipDisabled && (v.State.Removing || v.State.Phase == messages.Disabled) {
+	if err == nil && callable || skipDisabled && (v.State.Removing || v.State.Phase == messages.Disabled) {
 		return nil
 	}
 	return m.calls.NotReadyError(opWait, v.Name, err)
 }
+
+// isLost reports whether the connection has ended, or is being closed, and the server's actor has not announced it yet. A caller
+// whose call has just ended with the connection is ahead of the actor, and another view follows.
+func isLost(v *actors.View) bool { return v.Link != nil && !v.Link.Open() }
 
 // isOver reports whether nothing but a person or a command can connect the server.
 func isOver(v *actors.View) bool {

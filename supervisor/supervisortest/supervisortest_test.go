@@ -160,3 +160,33 @@ func TestAddToLeavesItsConfigAlone(t *testing.T) {
 		t.Errorf("%v became %v", mine.Servers, got.Servers)
 	}
 }
+
+// TestReadyAfterALostCall: a caller whose call ended with the connection asks at once whether the server is ready, and is not told
+// that of the connection that was lost, although the server's actor may hear of the loss later than the caller.
+func TestReadyAfterALostCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := supervisortest.NewServer("s", supervisortest.Text("go", "done"), supervisortest.Text("hang", ""))
+		m := supervisortest.Start(t, s)
+		defer s.Hang("hang")()
+		for n := 1; n <= 200; n++ {
+			ended := make(chan error)
+			go func() {
+				_, err := m.CallServerTool(t.Context(), "s", "hang", nil)
+				ended <- err
+			}()
+			synctest.Wait()
+			s.Crash()
+			if err := <-ended; !errors.Is(err, supervisor.ErrOutcomeUnknown) {
+				t.Fatalf("the call under way: %v", err)
+			}
+			wait := m.Ready
+			if n%2 == 0 {
+				wait = m.Settled
+			}
+			if err := wait(t.Context(), "s"); err != nil || s.Connections() != n+1 {
+				t.Fatalf("after %d losses: %v, %d connections", n, err, s.Connections())
+			}
+			time.Sleep(time.Hour) // the next loss is not one of many in a row
+		}
+	})
+}
