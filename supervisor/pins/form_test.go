@@ -7,6 +7,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -162,7 +163,8 @@ func TestOldPinsCount(t *testing.T) {
 			if more := look(s, "a", changed(now, "more", "More of it.")); len(more) != 1 {
 				t.Errorf("%+v", more)
 			}
-			// What has really changed is seen, also where only the digits of a number differ.
+			// What has really changed is seen, also where only the digits of a number differ. The store still reads the list that it has.
+			now = slices.Clone(now)
 			for i := range now {
 				if now[i].Name == "numbers" {
 					now[i].InputSchema = []byte(strings.Replace(string(now[i].InputSchema), "0993", "0992", 1))
