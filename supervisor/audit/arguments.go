@@ -3,9 +3,6 @@ package audit
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
-
-	"github.com/mcpvisor/mcpvisor/messages"
 )
 
 // Arguments says which form of a call's arguments is recorded.
@@ -25,19 +22,6 @@ const (
 	// text that it has read into arguments.
 	Full Arguments = "full"
 )
-
-// ParseArguments reads one of these words; empty is Hash. The error has ClassInvalid.
-func ParseArguments(s string) (Arguments, error) {
-	switch a := Arguments(s); a {
-	case "":
-		return Hash, nil
-	case Hash, Redacted, None, Full:
-		return a, nil
-	}
-	return "", &messages.Error{Op: "audit", Class: messages.ClassInvalid,
-		Text: fmt.Sprintf("%q does not say what of the arguments is recorded", messages.Line(s, 40)),
-		Fix:  "use hash, redacted, none or full"}
-}
 
 const (
 	// maxValueBytes bounds the bytes of a text that Redacted keeps, maxElements the elements of a list or an object.
