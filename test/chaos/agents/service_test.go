@@ -3,8 +3,10 @@ package agents
 import (
 	"context"
 	"encoding/json"
+	"net/http"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -61,4 +63,20 @@ func TestWhatAnotherPrincipalIsToldIsNoAnswer(t *testing.T) {
 			t.Errorf("the answer to %s is kept: %v", principal, kept)
 		}
 	}
+}
+
+// TestARefusedStreamIsLeft: the refusal of a stream whose session has ended is written to nobody, and holds neither its handler nor the end of
+// the agents (an alarm of I12 on busy machines, of entries that a manager kept which nobody had closed).
+func TestARefusedStreamIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &Fleet{lifetime: t.Context()}
+		f.client = &memoryTransport{fleet: f, handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, "the session is not known", http.StatusNotFound)
+		})}
+		l := newHTTPLink(&session{agent: newAgent(f, scenario.PlannedAgent{Name: "agent-1"}, 1)})
+		if _, more := l.readStream(t.Context(), 0, ""); more {
+			t.Error("the agent opens another stream of a session that has ended")
+		}
+		f.running.Wait()
+	})
 }

@@ -169,8 +169,14 @@ func (l *httpLink) readStream(ctx context.Context, n int, before string) (last s
 		r.Header.Set("Last-Event-ID", before)
 	}
 	res, err := l.session.agent.fleet.client.RoundTrip(r)
-	if err != nil || res.StatusCode != http.StatusOK {
+	if err != nil {
 		cut()
+		return "", false
+	}
+	if res.StatusCode != http.StatusOK {
+		// The session has ended. The endpoint's refusal is written for somebody who reads it or goes.
+		cut()
+		_ = res.Body.Close()
 		return "", false
 	}
 	if n > 0 {

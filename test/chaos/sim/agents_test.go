@@ -25,7 +25,8 @@ func dayOfAgents(t *testing.T, seed uint64) *history.History {
 		},
 		Faults: []scenario.Fault{
 			{Fault: "crash", On: scenario.Selector{"one"}, At: at(15 * time.Second)}, {Fault: "list-changed", On: scenario.Selector{"three"}, At: at(20 * time.Second)},
-			{Fault: "endless-progress", On: scenario.Selector{"three"}, At: at(25 * time.Second), For: at(5 * time.Second)},
+			{Fault: "endless-progress", On: scenario.Selector{"one"}, At: at(2 * time.Second), For: at(10 * time.Second)},
+			{Fault: "endless-progress", On: scenario.Selector{"three"}, At: at(25 * time.Second), For: at(10 * time.Second)},
 			{Fault: "black-hole", On: scenario.Selector{"two"}, At: at(30 * time.Second), For: at(5 * time.Second)},
 		},
 		Agents: []scenario.Agents{
@@ -47,7 +48,7 @@ func dayOfAgents(t *testing.T, seed uint64) *history.History {
 // TestAgentsOfAGateway plays days of agents until everything that agents do has happened, and nothing is violated on any of them. A server
 // asks at every third call, and few of the questions are certainly an agent's: how many days that takes depends on how calls meet.
 func TestAgentsOfAGateway(t *testing.T) {
-	const days = 20
+	const days = 40
 	missing := map[string]bool{}
 	for _, word := range []string{
 		"joined legacy lines", "joined legacy http", "joined modern lines", "joined modern http", "parted ", "call ", "end result", "end unknown", "end not-sent",

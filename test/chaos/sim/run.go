@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -161,7 +162,9 @@ func (w *simulation) runPlan() error {
 	w.users.dismissWorkers()
 	// protoactor's throttle for dead letters sleeps for a nanosecond, and a bubble must not end before its goroutines.
 	time.Sleep(time.Millisecond)
-	w.checkLeftEntries()
+	if w.hasClosed {
+		w.checkLeftEntries()
+	}
 	return w.harnessError
 }
 
@@ -326,11 +329,27 @@ func (w *simulation) closeManager() {
 		select {
 		case <-closed:
 			w.users.cancel()
+			w.hasClosed = true
 			return w.users.busyCount() == 0 && w.isIdle() || w.virtualNow >= limit
 		default:
-			return w.virtualNow >= limit
+			if w.virtualNow >= limit {
+				w.reportUnclosed()
+				return true
+			}
+			return false
 		}
 	}
+}
+
+// reportUnclosed records that Close, or the end of the agents before it, has not returned, and what it waits for.
+func (w *simulation) reportUnclosed() {
+	text := fmt.Sprintf("what ends the agents and the manager has not returned within %s", closeTimeout)
+	for _, g := range goroutinesIn(bubbleOf(dumpStacks(false))) {
+		if slices.ContainsFunc(g.frames, func(f frame) bool { return strings.Contains(f.function, "(*simulation).closeManager.func") }) && !g.isRunning() {
+			text += ": it " + g.describeState()
+		}
+	}
+	w.recordEvent(history.Event{Side: history.Harness, Kind: history.Violation, Name: "I12", Text: text})
 }
 
 // managerConfig returns the manager's configuration: the plan's settings, the transport in memory, turns for actors, and

@@ -2,6 +2,7 @@ package sim_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -48,6 +49,22 @@ func TestAStartThatNeverReturnsIsFound(t *testing.T) {
 	}
 	if v := strings.Join(violationTexts(h), "\n"); !strings.Contains(v, "Start has not returned after 10s") {
 		t.Errorf("%s", v)
+	}
+}
+
+// A Close that does not return is said so, and what is still there by then is not told as left behind.
+func TestACloseThatNeverReturnsIsFound(t *testing.T) {
+	h := run(t, minutePlan(t), withMiddleware("supervisor", func(_ actor.ReceiverContext, message any) {
+		if fmt.Sprintf("%T", message) == "core.CloseAll" {
+			select {}
+		}
+	}))
+	v := strings.Join(violationTexts(h), "\n")
+	if !strings.Contains(v, "what ends the agents and the manager has not returned within 5m0s: it waits in a select in supervisor.(*Manager).Close") {
+		t.Errorf("%s", v)
+	}
+	if strings.Contains(v, "left in") {
+		t.Errorf("entries are told as left: %s", v)
 	}
 }
 
