@@ -9,7 +9,7 @@ var readBugs = slices.Concat(inPackage("supervisor",
 		Finds: []string{"I20"}, Why: "a server that is disabled and warm, or that is being connected, counts as connected",
 	},
 	Bug{
-		Name: "settled-while-starting", In: "Manager.Settled", Old: "v.Seen >= ticket && v.State.Settled() && isRetryKnown(v) || v.State.Removing",
+		Name: "settled-while-starting", In: "Manager.Settled", Old: "v.Seen >= ticket && v.State.Settled() && !isLost(v) && isRetryKnown(v) || v.State.Removing",
 		New:   "v.Seen >= ticket || v.State.Removing",
 		Finds: []string{"I20"}, Why: "a program that waits for its servers goes on while they start",
 	},
