@@ -15,7 +15,8 @@
 //   - Ids are those of one hop: the service never sees the id of another agent, and an agent never that of a server.
 //   - A session belongs to the principal and to the path that opened it; for everybody else it does not exist.
 //   - What an agent may make the process hold is bounded: bodies, sessions, requests, open questions, and what waits for an
-//     agent that does not read. Notices that no longer fit are dropped; answers are not.
+//     agent that does not read. Notices that no longer fit are dropped; of an answer that no longer fits only an error comes, which says so.
+//     An agent that has read nearly everything gets each answer.
 //   - An agent of the legacy era whose connection is lost while a request has a stream fetches the rest and the answer, by GET and
 //     Last-Event-ID, in its session only; and so the notices of its session that were written to a lost connection, from the first one on
 //     in 2025-11-25.
@@ -38,7 +39,8 @@
 //	sessions.go   all sessions: bounds, and the end of idle ones
 //	stream.go     the answer to one POST: JSON, or a stream of events as soon as there is more than the answer
 //	replay.go     what the streams of a session have sent, for an agent that reconnects
-//	stdio.go      one agent on lines
+//	stdio.go      one agent on lines; line_stream.go what is written to it
+//	unread.go     how much may wait for an agent that does not read
 //	message.go    one message, taken apart and written
 //	origin.go     Host and Origin; tokens.go bearer tokens; connections.go how many connections there are
 //

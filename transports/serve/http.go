@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/mcpvisor/mcpvisor/transports/budget"
 )
 
 // Options say what an endpoint serves, to whom, and within which bounds. Service must be set.
@@ -26,6 +28,12 @@ type Options struct {
 	MaxSessions, MaxRequests int
 	// MaxBytes bounds the messages of one principal that are held at once, but for those below 64 KiB; 256 MiB if 0.
 	MaxBytes int64
+	// MaxUnread bounds the answers of one agent, on lines or of one session, that wait until it reads them, 64 MiB if 0. Those of one principal
+	// over HTTP are bounded by MaxBytes once more. An answer that is too much is dropped, and an error tells the agent so.
+	MaxUnread int64
+	// Unread counts for Stdio: what is divided among the agents of several calls of it, so that the one which holds most is refused first;
+	// nil: one of 256 MiB for this agent alone.
+	Unread *budget.Budget
 	// MaxConnections bounds the connections of Server, 20,000 if 0. One more takes the place of one on which nobody was let in yet, else of
 	// one that waits for its next request; where all are in use, it is closed.
 	MaxConnections int
@@ -53,6 +61,12 @@ func (o Options) withDefaults() Options {
 	if o.MaxBytes <= 0 {
 		o.MaxBytes = 256 << 20
 	}
+	if o.MaxUnread <= 0 {
+		o.MaxUnread = 64 << 20
+	}
+	if o.Unread == nil {
+		o.Unread = budget.New(256 << 20)
+	}
 	if o.MaxConnections <= 0 {
 		o.MaxConnections = 20_000
 	}
@@ -78,13 +92,14 @@ type Handler struct {
 	mu       sync.Mutex
 	inFlight map[requestKind]int
 	held     map[string]int64 // bytes of messages, by principal
+	unread   map[string]int64 // bytes of answers that are not written, by principal
 	total    int
 	drained  chan struct{} // made by Close, closed with the last request
 }
 
 // NewHandler makes an endpoint.
 func NewHandler(o Options) *Handler {
-	h := &Handler{o: o.withDefaults(), closing: make(chan struct{}), inFlight: map[requestKind]int{}, held: map[string]int64{}}
+	h := &Handler{o: o.withDefaults(), closing: make(chan struct{}), inFlight: map[requestKind]int{}, held: map[string]int64{}, unread: map[string]int64{}}
 	h.lifetime, h.cut = context.WithCancel(context.Background())
 	h.sessions.idle, h.sessions.most, h.sessions.ended = h.o.SessionIdle, h.o.MaxSessions, h.o.Service.Closed
 	return h
@@ -414,6 +429,7 @@ func (h *Handler) answerRequest(ctx context.Context, w http.ResponseWriter, r *R
 			return
 		}
 	}
+	defer r.endHolding()
 	result, e := callService(ctx, h.o.Service, r)
 	if !modern {
 		r.Session.finishRequest(r)
@@ -424,10 +440,18 @@ func (h *Handler) answerRequest(ctx context.Context, w http.ResponseWriter, r *R
 		stream.endUnanswered()
 		return
 	}
-	b := make([]byte, 0, len(result)+len(r.ID)+128)
 	if modern && e == nil {
 		result = withResultType(result)
 	}
+	size := int64(len(result))
+	if e != nil {
+		size = int64(len(e.Raw) + len(e.Data))
+	}
+	if problem := h.holdAnswer(r, size); problem != nil {
+		result, e, size = nil, problem, 0
+	}
+	defer h.releaseAnswer(r, size)
+	b := make([]byte, 0, len(result)+len(r.ID)+128)
 	stream.writeAnswer(e.httpStatus(modern), appendAnswer(b, r.ID, result, e))
 }
 

@@ -108,6 +108,8 @@ type Request struct {
 	cancelled atomic.Bool
 	// closing is closed when the endpoint ends.
 	closing <-chan struct{}
+	// afterAnswer is what AfterAnswer was given.
+	afterAnswer func()
 }
 
 // Modern reports whether the request is one of the modern era.

@@ -34,6 +34,10 @@ type Session struct {
 	State any
 
 	id string // empty for a session that is not in the table
+	// agent is what Agent returns.
+	agent string
+	// unread are the bytes of large answers that are not written; the lock of the handler guards it.
+	unread int64
 
 	mu        sync.Mutex
 	requests  map[string]*Request

@@ -89,7 +89,7 @@ func (d *daemon) serveBridge(ctx context.Context, b *bridgeConn, examine func(co
 		return nil // the bridge looks for the next daemon
 	}
 	// An agent that goes, in whatever way, is no failure of the daemon.
-	_ = serve.Stdio(ctx, serve.Options{Service: served.gateway, Began: began}, serve.Principal{Name: audit.User(), View: h.View}, serve.Path{}, &drainReader{r: r}, b)
+	_ = serve.Stdio(ctx, serve.Options{Service: served.gateway, Began: began, Unread: d.unread}, serve.Principal{Name: audit.User(), View: h.View}, serve.Path{}, &drainReader{r: r}, b)
 	return nil
 }
 

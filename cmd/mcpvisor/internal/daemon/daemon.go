@@ -49,6 +49,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/control"
 	"github.com/mcpvisor/mcpvisor/supervisor/restart"
 	"github.com/mcpvisor/mcpvisor/supervisor/sparing"
+	"github.com/mcpvisor/mcpvisor/transports/budget"
 	"github.com/mcpvisor/mcpvisor/transports/stdio"
 )
 
@@ -62,6 +63,8 @@ const (
 	socketCheck = 2 * time.Second
 	// successorTime bounds how long a daemon that gives way serves its agents until the next one accepts bridges.
 	successorTime = 10 * time.Second
+	// unreadBytes bounds the answers that all agents together have not read; the agent that has most is refused first.
+	unreadBytes = 256 << 20
 	// maxBridges bounds the connections at a time; further ones are refused.
 	maxBridges = 1024
 )
@@ -93,6 +96,8 @@ type daemon struct {
 	// limits bound what all managers start and hold, and guard ends their processes if this one is killed; nil if it could not be started.
 	limits *supervisor.SharedLimits
 	guard  *stdio.Guardian
+	// unread is what the answers may take that agents have not read.
+	unread *budget.Budget
 	// leftBehind says that servers have not ended in time.
 	leftBehind atomic.Bool
 	// failures limits how often one failure is written to the log: a peer may try without pause.
@@ -133,7 +138,8 @@ func runDaemon(ctx context.Context, o *cli.Options, idle time.Duration) error {
 	// A terminal that is closed ends its programs by this signal; the daemon is nobody's.
 	signal.Ignore(syscall.SIGHUP)
 	d := &daemon{options: o, listener: listener, idle: idle, own: ownProgram(), end: end, bridges: map[*bridgeConn]bool{},
-		hosts: map[string]*host{}, parts: map[string]*part{}, limits: supervisor.NewSharedLimits(restart.Limits{}, 0)}
+		hosts: map[string]*host{}, parts: map[string]*part{}, limits: supervisor.NewSharedLimits(restart.Limits{}, 0),
+		unread: budget.New(unreadBytes)}
 	if d.guard, err = guardian.Start(); err != nil {
 		d.guard = nil
 		d.reportFailure(fmt.Errorf("no guardian could be started: servers may stay behind if this process is killed: %w", err))

@@ -1,0 +1,76 @@
+package serve
+
+import (
+	"fmt"
+	"strconv"
+	"sync/atomic"
+)
+
+// This file bounds the answers that wait for an agent to read them. They are in memory already when they come here: one that is too much is
+// dropped, and an error takes its place, so that each request has its answer.
+
+// fewUnread are so few bytes that an agent which has no more to read is one that reads.
+const fewUnread = 1 << 20
+
+// exceedsUnread reports whether an answer of n bytes is too much for an agent that has not read unread bytes, of which it may leave most. While
+// less than half of that waits no answer is too large.
+func exceedsUnread(unread, n, most int64) bool { return unread >= most/2 && unread+n > most }
+
+// unreadError is the answer in the place of one that was dropped.
+func unreadError(size int, unread int64) *Error {
+	return &Error{Code: CodeBusy, Message: fmt.Sprintf("the answer of %d bytes was dropped: %d bytes of answers wait already, and the agent does not "+
+		"read them. What was asked may have been done: read the answers, and look at what it would have changed before asking again", size, unread),
+		Data: []byte(`{"mcpvisor/outcome":"unknown"}`)}
+}
+
+// holdAnswer counts a large answer of a request over HTTP until it is written, or refuses it.
+func (h *Handler) holdAnswer(r *Request, n int64) *Error {
+	if n <= freeBytes {
+		return nil
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	all := h.unread[r.Session.Principal.Name]
+	switch {
+	case exceedsUnread(r.Session.unread, n, h.o.MaxUnread):
+		return unreadError(int(n), r.Session.unread)
+	case exceedsUnread(all, n, h.o.MaxBytes):
+		return unreadError(int(n), all)
+	}
+	h.unread[r.Session.Principal.Name] = all + n
+	r.Session.unread += n
+	return nil
+}
+
+// releaseAnswer counts an answer no more that holdAnswer has let in.
+func (h *Handler) releaseAnswer(r *Request, n int64) {
+	if n <= freeBytes {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	r.Session.unread -= n
+	if h.unread[r.Session.Principal.Name] -= n; h.unread[r.Session.Principal.Name] == 0 {
+		delete(h.unread, r.Session.Principal.Name)
+	}
+}
+
+// agentNames counts the agents of the process.
+var agentNames atomic.Int64
+
+// newAgentName returns a name that no other agent has.
+func newAgentName() string { return "mcpvisor agent " + strconv.FormatInt(agentNames.Add(1), 10) }
+
+// Agent is the same for all requests that are known to come from one agent: of a connection on lines, or of a session. It is empty over HTTP
+// in the modern era, where nothing tells the agents of a principal apart.
+func (s *Session) Agent() string { return s.agent }
+
+// AfterAnswer has f called when nothing of the answer is held any more: it is written, or was given up. Only Handle may call it, once.
+func (r *Request) AfterAnswer(f func()) { r.afterAnswer = f }
+
+// endHolding calls what AfterAnswer was given.
+func (r *Request) endHolding() {
+	if r.afterAnswer != nil {
+		r.afterAnswer()
+	}
+}
