@@ -87,7 +87,7 @@ func (t *callQueue) waitingCalls() int {
 // gate was closed meanwhile: the caller continues to the gate, whose error gives the reason.
 func (t *callQueue) acquireSlot(ctx context.Context, gate *session.Gate) (in bool, err error) {
 	t.mu.Lock()
-	answer, w, displaced := t.q.Enter(messages.CallerOf(ctx), newAdmission)
+	answer, w, displaced := t.q.Enter(turnsOf(ctx), newAdmission)
 	// The limits of this moment are those that an error names.
 	limits := t.q.Limits()
 	t.mu.Unlock()

@@ -21,6 +21,8 @@
 //   - A question of a server reaches the agent whose request it belongs to, where the protocol says who that is, or where
 //     all requests that the server has not answered are that agent's; else it is refused.
 //   - A resource that several agents watch is watched once at its server.
+//   - An agent that reads nothing holds up no other one: what it has at one server, with the results that it has not read, is bounded in bytes,
+//     and its further requests wait before they are sent. Only over HTTP in the modern era nothing tells the agents of a principal apart.
 //   - A server of the legacy era can ask an agent of the modern era in the middle of a call. The call is suspended: the agent gets the
 //     questions as its result, and the call itself goes on when they are answered. It runs once, whatever comes back how often. What
 //     names it is sealed, and good for one answer to the same request of the same principal on the same path. A call whose questions
@@ -48,6 +50,7 @@
 //	view.go       what an agent sees; lists.go its lists, ready to be sent; names.go the names in it
 //	call.go       tools; offers.go resources, prompts and completion; owner.go whose they are; subscribe.go what agents watch
 //	forward.go    what a request takes along: _meta, progress, capabilities
+//	window.go     how much one agent may have under way at one server, and unread
 //	questions.go  who answers in the legacy era; modern.go in the modern one
 //	suspension.go a call that waits for answers, as a pure machine; suspended.go all of them, and their clocks
 //	task_state.go what an agent is told of a task, as a pure machine; tasks.go all of them, their bounds and their time to live

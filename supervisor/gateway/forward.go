@@ -145,8 +145,20 @@ func withToken(params, token []byte) []byte {
 // requestKey leads from the context of a request to the agent's request, for the questions about it.
 type requestKey struct{}
 
-// performRequest sends a request to its server in the name of its agent, who is asked what the server asks about it.
+// performRequest sends a request to its server in the name of its agent, who is asked what the server asks about it, as soon as there is
+// room in the agent's window.
 func (g *Gateway) performRequest(ctx context.Context, r *serve.Request, to named, in input, arguments []byte, s sender) ([]byte, *serve.Error) {
+	p, err := g.enterWindow(ctx, r, to)
+	if err != nil {
+		return s.fail(err)
+	}
+	result, e := g.performEntered(ctx, r, to, in, arguments, s)
+	p.noteAnswer(int64(len(result)))
+	return result, e
+}
+
+// performEntered performs a request that has room.
+func (g *Gateway) performEntered(ctx context.Context, r *serve.Request, to named, in input, arguments []byte, s sender) ([]byte, *serve.Error) {
 	switch {
 	case r.Modern():
 		return g.performModern(ctx, r, to, in, arguments, s)
@@ -163,6 +175,7 @@ func (g *Gateway) performRequest(ctx context.Context, r *serve.Request, to named
 	if err != nil {
 		return g.answerFailure(ctx, r, to, r.Session.Capabilities, arguments, err, s.fail)
 	}
+	g.windows.learnSize(sizeKey(r, to), int64(len(result)))
 	return result, nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/mcpvisor/mcpvisor/actors"
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 	"github.com/mcpvisor/mcpvisor/supervisor"
@@ -52,6 +53,7 @@ type Gateway struct {
 	watches   watches
 	suspended suspendedCalls
 	tasks     tasks
+	windows   windows
 	signIns   signIns
 	requests  atomic.Int64 // numbers those of sessions
 	// declared is what each server that was seen connected has said of itself.
@@ -283,7 +285,10 @@ func (g *Gateway) Handle(ctx context.Context, r *serve.Request) ([]byte, *serve.
 		return nil, e
 	}
 	// Everything that is asked for is asked in the name of the principal: of a server with share "principal" it has an instance.
-	ctx = supervisor.WithCaller(ctx, r.Session.Principal.Name)
+	// At a server that bounds its calls an agent on lines has turns of its own: all agents of a person are one principal there.
+	if ctx = supervisor.WithCaller(ctx, r.Session.Principal.Name); r.Header == nil {
+		ctx = actors.WithTurns(ctx, r.Session.Agent())
+	}
 	switch r.Method {
 	case "tools/call":
 		return g.callTool(ctx, v, r)

@@ -10,6 +10,8 @@ type Held struct {
 	Requests, Suspended int
 	// Tasks are the calls that agents have taken over, until their time to live has passed.
 	Tasks int
+	// Windows are those of agents that have requests at a server, or answers to read.
+	Windows int
 }
 
 // Held counts what the gateway keeps of agents: nothing, when all have gone and their servers have been told.
@@ -35,5 +37,8 @@ func (g *Gateway) Held() (h Held) {
 	g.tasks.mu.Lock()
 	h.Tasks = g.tasks.count
 	g.tasks.mu.Unlock()
+	g.windows.mu.Lock()
+	h.Windows = len(g.windows.byKey)
+	g.windows.mu.Unlock()
 	return h
 }

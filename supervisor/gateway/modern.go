@@ -242,6 +242,7 @@ func (g *Gateway) sendSealed(
 	if err != nil {
 		return g.answerFailure(ctx, r, to, capabilities, arguments, err, s.fail)
 	}
+	g.windows.learnSize(sizeKey(r, to), int64(len(result)))
 	return g.sealInput(r, to, result)
 }
 

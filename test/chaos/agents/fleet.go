@@ -184,7 +184,8 @@ func (f *Fleet) Close() {
 	h := f.gateway.Held()
 	h.Suspended = 0 // an agent that has gone without an answer may come back for some minutes: checkHeld judges them
 	if h != (gateway.Held{}) {
-		f.reportFinding("I28", "", fmt.Sprintf("all agents have gone, and the gateway keeps %d sessions, %d subscriptions and %d watched resources", h.Sessions, h.Listens, h.Watches))
+		f.reportFinding("I28", "", fmt.Sprintf("all agents have gone, and the gateway keeps %d sessions, %d subscriptions, %d watched resources and %d windows",
+			h.Sessions, h.Listens, h.Watches, h.Windows))
 	}
 	if n := f.handler.Sessions(); n > 0 {
 		f.reportFinding("I28", "", "the endpoint has been closed, and still has sessions")

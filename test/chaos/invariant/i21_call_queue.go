@@ -8,6 +8,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
 // I21: calls wait for each other where a spec bounds the calls in flight at a server (maxInFlight), and do not wait where it
@@ -87,7 +88,7 @@ func (c *checker) queueOf(server string) *callQueue {
 			continue
 		}
 		begin := c.x.Event(call.Begin)
-		w := queuedCall{call: call, caller: begin.By, begin: begin.T, end: c.endTime()}
+		w := queuedCall{call: call, caller: c.callerOf(begin), begin: begin.T, end: c.endTime()}
 		if len(call.Ends) > 0 {
 			w.end = c.x.Event(call.Ends[0]).T
 		}
@@ -99,6 +100,16 @@ func (c *checker) queueOf(server string) *callQueue {
 		q.calls = append(q.calls, w)
 	}
 	return q
+}
+
+// callerOf returns by whom a call takes turns: each agent on lines has turns of its own, all others are their principal.
+func (c *checker) callerOf(begin *history.Event) string {
+	for _, a := range c.plan.Agents {
+		if a.Name == begin.Agent && a.Over == scenario.OverLines {
+			return "agent " + a.Name
+		}
+	}
+	return begin.By
 }
 
 // isUndisturbed reports whether a stretch of time lies within a connected span that met no fault until the end of the stretch.
