@@ -3,6 +3,7 @@ package supervisor
 import (
 	"context"
 	"encoding/json"
+	"sync"
 
 	"github.com/mcpvisor/mcpvisor/actors"
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -48,8 +49,21 @@ func (m *Manager) RefuseCall(ctx context.Context, server, tool string, args json
 // of the modern era are asked with each request (Answerer.Log). Spec.LogLevel asks each connection from its beginning.
 func (m *Manager) SetLogLevel(ctx context.Context, server, level string) error {
 	return m.sendUnqueued(ctx, "logging/setLevel", server, func(ctx context.Context, s *session.Session) error {
-		return s.SetLogLevel(ctx, level)
+		return s.SetLogLevel(ctx, level, nil)
 	})
+}
+
+// PostLogLevel is SetLogLevel for a program that keeps the level of a connection on its own account: it is no use of the server, so that a lazy
+// one rests all the same, and nothing that is asked of the server waits for it. posted is called once, soon and before the answer: over a
+// connection that has one order, as that of a child process, what is sent to the server from then on comes after the request.
+func (m *Manager) PostLogLevel(ctx context.Context, server, level string, posted func()) {
+	posted = sync.OnceFunc(posted)
+	defer posted()
+	if cell := m.shared.CellOf(server); cell != nil {
+		if s := cell.View().Session; s != nil {
+			_ = s.SetLogLevel(ctx, level, posted) // a server that refuses chooses its level itself
+		}
+	}
 }
 
 // Capabilities returns what a connected server declared in its handshake; nil if it is not connected.

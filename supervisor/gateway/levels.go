@@ -18,9 +18,6 @@ const (
 	// unsetLevel is the level of an agent that has set none, and what a server is asked for when no agent wants anything else any more:
 	// the protocol has no request to take a level back.
 	unsetLevel = "info"
-	// raisedLevelWait bounds how long a request of the modern era waits for the answer of a server that is to send more for it. A server that
-	// does one thing at a time may be busy.
-	raisedLevelWait = time.Second
 	// raisedLevelRest is how long a server goes on sending what the last request has wanted: an agent that wants messages wants them of its next
 	// request, too, which then asks for nothing.
 	raisedLevelRest = 5 * time.Second
@@ -113,26 +110,18 @@ func finestOf(counts []int) int {
 }
 
 // raiseLevel has the server of a request of the modern era asked for the level that the request wants, if that server knows a level of its
-// connection only. lower must be called when the request has ended.
-func (g *Gateway) raiseLevel(ctx context.Context, r *serve.Request, server string) (lower func()) {
+// connection only. It returns when that was given to the connection, and does not wait for the answer. lower must be called when the request
+// has ended.
+func (g *Gateway) raiseLevel(r *serve.Request, server string) (lower func()) {
 	rank := levelRank(r.LogLevel)
 	if rank < 0 || g.all.Of(server).EraOf(server) == messages.EraModern {
 		return func() {}
 	}
 	asker := levelAsker{server, r.Session.Principal.Name}
 	if g.levels.addRequest(asker, rank) {
-		asked := make(chan struct{})
-		if g.askBehind(func(ctx context.Context) {
-			defer close(asked)
-			g.askServer(ctx, asker)
-		}) {
-			wait := time.NewTimer(raisedLevelWait)
-			defer wait.Stop()
-			select {
-			case <-asked:
-			case <-wait.C:
-			case <-ctx.Done():
-			}
+		posted := make(chan struct{})
+		if g.askBehind(func(ctx context.Context) { g.askServer(ctx, asker, func() { close(posted) }) }) {
+			<-posted
 		}
 	}
 	return func() {
@@ -144,7 +133,7 @@ func (g *Gateway) raiseLevel(ctx context.Context, r *serve.Request, server strin
 				g.levels.endRest(asker)
 				ctx, cancel := context.WithTimeout(g.lifetime, levelTimeout)
 				defer cancel()
-				g.askServer(ctx, asker)
+				g.askServer(ctx, asker, func() {})
 			})
 		}
 	}
@@ -241,26 +230,35 @@ func (g *Gateway) askForLevels(ctx context.Context, v *view) {
 	defer cancel()
 	var all sync.WaitGroup
 	for _, server := range v.servers() {
-		all.Go(func() { g.askServer(ctx, levelAsker{server, v.principal}) })
+		all.Go(func() { g.askServer(ctx, levelAsker{server, v.principal}, func() {}) })
 	}
 	all.Wait()
 }
 
-// askServer has a server asked, and the instances of the principal, in parallel.
-func (g *Gateway) askServer(ctx context.Context, asker levelAsker) {
-	var all sync.WaitGroup
-	all.Go(func() { g.askForLevel(ctx, asker.server) })
+// askServer has a server asked, and the instances of the principal, in parallel. It calls posted once, when all connections have what they are
+// asked for, and returns when all have answered.
+func (g *Gateway) askServer(ctx context.Context, asker levelAsker, posted func()) {
+	servers := []string{asker.server}
 	for _, instance := range g.all.Of(asker.server).Instances(asker.server) {
 		if g.ownerOf(instance).principal == asker.principal {
-			all.Go(func() { g.askForLevel(ctx, instance) })
+			servers = append(servers, instance)
 		}
 	}
-	all.Wait()
+	var given, answered sync.WaitGroup
+	given.Add(len(servers))
+	for _, server := range servers {
+		answered.Go(func() { g.askForLevel(ctx, server, sync.OnceFunc(given.Done)) })
+	}
+	given.Wait()
+	posted()
+	answered.Wait()
 }
 
 // askForLevel asks a connected server, or instance, for the level that is wanted now, unless its connection was asked for it. One that
-// refuses chooses its level itself.
-func (g *Gateway) askForLevel(ctx context.Context, server string) {
+// refuses chooses its level itself. It calls posted as soon as the connection has the request, and also if there is none, or the answer to another
+// one comes first: what waits for that is not held up by a server that is busy.
+func (g *Gateway) askForLevel(ctx context.Context, server string, posted func()) {
+	defer posted()
 	m := g.all.Of(server)
 	if c := m.Capabilities(server); c == nil || !c.Logging {
 		return
@@ -271,10 +269,15 @@ func (g *Gateway) askForLevel(ctx context.Context, server string) {
 	}
 	select {
 	case l.turn <- struct{}{}:
-		defer func() { <-l.turn }()
-	case <-ctx.Done():
-		return
+	default:
+		posted()
+		select {
+		case l.turn <- struct{}{}:
+		case <-ctx.Done():
+			return
+		}
 	}
+	defer func() { <-l.turn }()
 	// What is wanted is read after the turn has come, so the last one to ask is not behind the times.
 	st, err := m.ServerStatus(server)
 	if err != nil || st.Status != messages.Connected {
@@ -289,7 +292,7 @@ func (g *Gateway) askForLevel(ctx context.Context, server string) {
 	}
 	if level := g.finestLevel(server, configured); level != l.level {
 		l.level = level
-		_ = m.SetLogLevel(ctx, server, cmp.Or(level, configured, unsetLevel))
+		m.PostLogLevel(ctx, server, cmp.Or(level, configured, unsetLevel), posted)
 	}
 }
 

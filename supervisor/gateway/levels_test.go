@@ -64,12 +64,21 @@ func (s *loggingServer) serveConnection(ctx context.Context, peer inprocess.Peer
 			s.asked = append(s.asked, level)
 			s.fine = level == "debug"
 			s.mu.Unlock()
-			time.Sleep(s.busy)
+			if s.busy > 0 {
+				go s.answerLate(ctx, peer, string(id))
+				continue
+			}
 		}
 		if err := peer.Write(ctx, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":%s}`, id, result)); err != nil {
 			return err
 		}
 	}
+}
+
+// answerLate answers a request for a level when the server is not busy any more.
+func (s *loggingServer) answerLate(ctx context.Context, peer inprocess.Peer, id string) {
+	time.Sleep(s.busy)
+	_ = peer.Write(ctx, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":{}}`, id))
 }
 
 // work performs a call. What cannot be written ends with the connection.
@@ -191,12 +200,12 @@ func TestARequestOfTheModernEraRaisesTheLevel(t *testing.T) {
 		e.work("a", "")
 		e.work("a", "loud")
 		want("no level, and none that is one")
+		e.work("a", "debug")
+		want("the first request", "debug")
+		time.Sleep(2 * time.Second)
 		if heard := e.work("a", "debug"); !strings.Contains(heard, "at work") || !strings.Contains(heard, "done") {
 			t.Errorf("the agent heard %s", heard)
 		}
-		want("the first request", "debug")
-		time.Sleep(2 * time.Second)
-		e.work("a", "debug")
 		e.work("a", "error")
 		want("further ones")
 		time.Sleep(10 * time.Second)
@@ -225,15 +234,46 @@ func TestARequestOfTheModernEraRaisesTheLevel(t *testing.T) {
 	})
 }
 
-// A server that does one thing at a time answers late: a request waits for a second, and not for longer.
+// A server that answers late delays no request for its level: neither the one that raises it, nor another one that comes before the answer.
 func TestABusyServerDelaysNoRequestForItsLevel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, _, s := startLogging(t, supervisor.Spec{}, nil)
 		s.busy = 3 * time.Second
 		begun := time.Now()
-		e.work("a", "debug") // one second until it is sent, the rest of the three until the server reads it, and one for the work
-		if took := time.Since(begun); took != 4*time.Second {
-			t.Errorf("it took %s", took)
+		var both sync.WaitGroup
+		for _, level := range []string{"notice", "debug"} {
+			both.Go(func() { e.work("a", level) })
+			time.Sleep(time.Millisecond)
+		}
+		both.Wait()
+		if took := time.Since(begun); took != time.Second+time.Millisecond {
+			t.Errorf("they took %s", took)
+		}
+		time.Sleep(10 * time.Second)
+		if asked := s.askedSince(); !slices.Equal(asked, []string{"notice", "debug", "info"}) {
+			t.Errorf("the server was asked for %v", asked)
+		}
+	})
+}
+
+// A lazy server rests when it was not called for its time, however often the level of its connection changes; and no level wakes it.
+func TestALevelIsNoUseOfALazyServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, _, s := startLogging(t, supervisor.Spec{Connect: messages.Lazy, IdleTimeout: messages.Duration(20 * time.Second)}, nil)
+		e.work("a", "debug") // it takes a second, and what it wants is kept for five
+		agent := e.agent("a", "/mcp", "{}")
+		time.Sleep(10 * time.Second)
+		agent.setLevel("warning")
+		if asked := s.askedSince(); !slices.Equal(asked, []string{"debug", "info", "warning"}) {
+			t.Errorf("the server was asked for %v", asked)
+		}
+		time.Sleep(10 * time.Second) // 20 s after the end of the call, and 13 to 15 s after the levels
+		if st, err := e.m.ServerStatus("one"); err != nil || st.Step != messages.Idle {
+			t.Errorf("it is %s, %s: %v", st.Status, st.Step, err)
+		}
+		agent.setLevel("debug")
+		if asked := s.askedSince(); len(asked) > 0 {
+			t.Errorf("a server that rests was asked for %v", asked)
 		}
 	})
 }

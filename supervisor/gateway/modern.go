@@ -173,7 +173,7 @@ type sender struct {
 // performModern performs a request of the modern era. If its server may ask in the middle of it, as servers of the legacy era do, the
 // request runs on a goroutine of its own, and the agent gets the questions as a result.
 func (g *Gateway) performModern(ctx context.Context, r *serve.Request, to named, in input, arguments []byte, send sender) ([]byte, *serve.Error) {
-	defer g.raiseLevel(ctx, r, to.server)()
+	defer g.raiseLevel(r, to.server)()
 	if in.state != nil {
 		if id, round, ok := g.openHandle(r, to, arguments, in.state); ok {
 			return g.resumeCall(ctx, r, id, round, in.responses)

@@ -66,7 +66,7 @@ func (g *Gateway) takeEvent(ctx context.Context, i int, e messages.Event) {
 		return
 	case messages.EventPhase:
 		if e.Status != nil && e.Status.Status == messages.Connected {
-			g.askBehind(func(ctx context.Context) { g.askForLevel(ctx, e.Server) })
+			g.askBehind(func(ctx context.Context) { g.askForLevel(ctx, e.Server, func() {}) })
 		}
 	case messages.EventRemoved:
 		g.levels.forgetServer(e.Server)

@@ -30,6 +30,8 @@ type pendingRequest struct {
 	// watched is true if the caller's context is a CallTimeout itself: then requestTimer ends the request when a deadline
 	// passes, and the caller listens to the parent only.
 	watched bool
+	// posted is the request's own, if anybody waits for it.
+	posted func()
 	// longLived marks a standing request (a subscription), which the server ends when it likes: an answer that names no
 	// request is never taken for its answer. Session.mu guards it.
 	longLived bool
@@ -66,7 +68,7 @@ func (s *Session) sendRequest(ctx context.Context, r *request, extra []byte) (ou
 	if m == nil {
 		m = s.modern.Load()
 	}
-	f.body = r.appendTo(f.body, f.id, m, extra)
+	f.body, f.posted = r.appendTo(f.body, f.id, m, extra), r.posted
 	msg := transports.Message{ID: f.id, Method: r.method, Name: r.name, Body: f.body, Header: r.header, Caller: cmp.Or(messages.CallerOf(ctx), s.caller)}
 	if m != nil {
 		msg.Version = m.version
@@ -117,7 +119,7 @@ func (s *Session) recycleRequest(f *pendingRequest) {
 	if len(s.serverRequests) > 0 && f.ctx != nil {
 		defer s.withdrawQuestions(f.id, nil)()
 	}
-	f.ctx, f.longLived, f.watched, f.timeout, f.progress = nil, false, false, nil, nil
+	f.ctx, f.longLived, f.watched, f.timeout, f.progress, f.posted = nil, false, false, nil, nil, nil
 	// A single large call must not make the session hold its buffer for days.
 	if cap(f.body) > maxReusedBuffer {
 		s.mu.Unlock()
@@ -189,10 +191,12 @@ func (s *Session) sendAndWait(ctx context.Context, f *pendingRequest, m *transpo
 	var delivery transports.Delivery
 	var err error
 	if s.poster == nil {
+		f.notePosted()
 		delivery, err = s.conn.Send(ctx, *m)
 	} else {
 		var posting transports.PendingPost
-		if posting, delivery, err = s.poster.Post(*m); posting != nil {
+		posting, delivery, err = s.poster.Post(*m)
+		if f.notePosted(); posting != nil {
 			return s.awaitPosted(ctx, f, m, posting)
 		}
 	}
@@ -225,6 +229,13 @@ func (s *Session) sendAndWait(ctx context.Context, f *pendingRequest, m *transpo
 		return a, nil
 	}
 	return outcome.Answer{}, s.sessionLostError(delivery, err)
+}
+
+// notePosted tells who waits for it that the connection has the message, as far as it takes one without waiting.
+func (f *pendingRequest) notePosted() {
+	if f.posted != nil {
+		f.posted()
+	}
 }
 
 // sessionLostError is the error of a request that had no answer when the session ended. err is the reason for which it was

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -133,12 +134,18 @@ func (s *Session) declares(info *Info, method string) (capability string, declar
 	return "", true
 }
 
-// SetLogLevel asks a server of the legacy era for log messages of a level and above. In the modern era each request says it.
-func (s *Session) SetLogLevel(ctx context.Context, level string) error {
+// SetLogLevel asks a server of the legacy era for log messages of a level and above. In the modern era each request says it. posted, if it is
+// not nil, is called once, without waiting for the server: what is sent after it comes after the request, if the connection is one that takes
+// messages without waiting until they are written, as that of a child process.
+func (s *Session) SetLogLevel(ctx context.Context, level string, posted func()) error {
+	if posted != nil {
+		posted = sync.OnceFunc(posted)
+		defer posted()
+	}
 	if info := s.info.Load(); s.modern.Load() != nil || info == nil || !info.Capabilities.Logging {
 		return nil
 	}
-	_, e := s.requestResult(ctx, "read", request{method: "logging/setLevel", fields: jsonrpc.AppendString([]byte(`"level":`), level)})
+	_, e := s.requestResult(ctx, "read", request{method: "logging/setLevel", fields: jsonrpc.AppendString([]byte(`"level":`), level), posted: posted})
 	if e != nil {
 		return e
 	}

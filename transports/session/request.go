@@ -77,6 +77,9 @@ type request struct {
 	// continued is true once the request was sent again with the input that the server had asked for: after that the server
 	// has a state of this request, and a retry from the beginning would be a second call.
 	continued bool
+	// posted is called when the connection has the message, if it takes one without waiting until it is written, and else before it is sent; nil
+	// tells nobody.
+	posted func()
 	// era replaces the session's own modern fields, for requests before the handshake is done; nil uses those of the session.
 	era *modernParams
 }

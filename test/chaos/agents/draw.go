@@ -33,7 +33,7 @@ var weights = []struct {
 	offers bool // it asks servers for more than tools, which no event shows
 }{
 	{callTool, 40, false}, {listTools, 18, false}, {giveUpCall, 9, false}, {readOffers, 9, true}, {watchResource, 6, true}, {unwatch, 3, true},
-	{setLevel, 3, true}, {leave, 3, false}, {abandon, 3, false}, {misbehave, 6, false},
+	{setLevel, 3, false}, {leave, 3, false}, {abandon, 3, false}, {misbehave, 6, false},
 }
 
 // operation is one drawn action. number is free for the action to choose by.
@@ -69,7 +69,7 @@ func drawOperations(p scenario.Plan, a scenario.PlannedAgent) (all []operation) 
 				op.do = []action{readOffers, readOffers, watchResource}[rnd.IntN(3)]
 			}
 		}
-		if writesLogs && !onlyTools && rnd.IntN(6) == 0 {
+		if writesLogs && rnd.IntN(6) == 0 {
 			op.do = setLevel
 		}
 		if a.View == "" && strings.ContainsAny(op.server, "_.") && op.do != listTools {

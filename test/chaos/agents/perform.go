@@ -102,11 +102,10 @@ func (a *agent) makeCall(s *session, op operation, after time.Duration) {
 	a.endCall(id, answer{problem: []byte(`{"code":0,"message":"it asked for input without end"}`)})
 }
 
-// wantedLevel returns the member of _meta with which a call of the modern era asks for log messages, as every second one does at a server of
-// that era. One of the legacy era is asked for the level before the call, which then begins later than the invariants of all calls allow.
+// wantedLevel returns the member of _meta with which a call of the modern era asks for log messages, as every second one does. A server of the
+// legacy era is asked for the level of its connection then, which delays no call and is no use of a lazy server.
 func (a *agent) wantedLevel(op operation) string {
-	i := slices.IndexFunc(a.fleet.Plan.Servers, func(s scenario.Server) bool { return s.Name == op.server && s.Era == messages.EraModern })
-	if !a.modern() || i < 0 || op.number%2 == 0 {
+	if !a.modern() || op.number%2 == 0 {
 		return ""
 	}
 	return `,"` + logLevelKey + `":"` + messages.LogLevels[op.number/2%len(messages.LogLevels)] + `"`

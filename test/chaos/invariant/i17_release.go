@@ -175,7 +175,7 @@ func (c *checker) isOfEarlierLife(commands []ownerCommand, conn *history.ConnRec
 // timeout. A read of a resource that names no server may go to any of them, and a read of something that a server does not
 // offer is answered without a message on the wire.
 func (c *checker) hasUnseenReads(server string) bool {
-	// Agents list, read and set log levels, unless a server is lazy.
+	// Agents list and read, unless a server is lazy. The levels of log messages that they want are no use.
 	if len(c.plan.Agents) > 0 && !slices.ContainsFunc(c.plan.Servers, func(s scenario.Server) bool { return s.Connect == messages.Lazy }) {
 		return true
 	}

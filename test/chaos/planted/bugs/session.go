@@ -213,8 +213,8 @@ var sessionBugs = inPackage("transports/session",
 	},
 	Bug{
 		Name: "flight-remembers", In: "Session.recycleRequest",
-		Old:   "f.ctx, f.longLived, f.watched, f.timeout, f.progress = nil, false, false, nil, nil",
-		New:   "f.ctx, f.watched, f.timeout, f.progress = nil, false, nil, nil",
+		Old:   "f.ctx, f.longLived, f.watched, f.timeout, f.progress, f.posted = nil, false, false, nil, nil, nil",
+		New:   "f.ctx, f.watched, f.timeout, f.progress, f.posted = nil, false, nil, nil, nil",
 		Finds: []string{"I2"}, Why: "an answer that cannot be told apart is not given to the one call that waits",
 	},
 	// The memory of lists and notifications is charged to the server and has to be given back on every path.
