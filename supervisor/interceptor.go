@@ -83,7 +83,7 @@ type Response struct {
 func (m *Manager) intercept(next actors.Handler) actors.Handler {
 	return func(ctx context.Context, r *actors.Request) error {
 		if m.hooks.HasLeft() {
-			if err := m.hooks.Begin(m.interceptorCall(r)); err != nil {
+			if err := m.hooks.Begin(m.interceptorCall(r, m.shared.Catalog.Snapshot())); err != nil {
 				return err
 			}
 		}
@@ -91,7 +91,7 @@ func (m *Manager) intercept(next actors.Handler) actors.Handler {
 		if shared == nil {
 			shared = &interceptorRun{ended: make(chan struct{}, 1)}
 		}
-		c := &interception{manager: m, next: next, request: r, shared: shared}
+		c := &interception{manager: m, next: next, request: r, shared: shared, known: m.shared.Catalog.Snapshot()}
 		c.describe()
 		m.hooks.Start(func() { c.run(ctx) })
 		select {
@@ -132,7 +132,9 @@ type interception struct {
 	next    actors.Handler
 	request *actors.Request
 	shared  *interceptorRun
-	hook    hooks.Run
+	// known are the tools when the request came: when it ends, the manager may be closed and know none.
+	known *Snapshot
+	hook  hooks.Run
 	// The first interceptor gets asked, and the first call of next fills in first. Both stand here because each would else be allocated.
 	asked Request
 	first Response
@@ -175,20 +177,30 @@ func (c *interception) run(ctx context.Context) {
 	hasReturned = true
 }
 
-// interceptorCall describes a run of the interceptors for errors, for the log, and for the bound of each server. A tool call by a
-// qualified name is looked up.
-func (m *Manager) interceptorCall(r *actors.Request) hooks.Call {
-	call := hooks.Call{Function: interceptorsName, Op: r.Operation(), Server: r.Server}
+// describeCall says about what a function of the program runs, for errors, for the log, and for the bound of each server. A tool call by a
+// qualified name is looked up among the tools that are known.
+func (m *Manager) describeCall(r *actors.Request, known *Snapshot) hooks.Call {
+	call := hooks.Call{Op: r.Operation(), Server: r.Server}
 	if r.Method != actors.CallTool {
 		return call
 	}
 	if call.Tool = r.Name; call.Server == "" {
-		if e, ok := m.shared.Catalog.Snapshot().Lookup(r.Name); ok {
+		if e, ok := known.Lookup(r.Name); ok {
 			call.Server, call.Tool = e.Tool.Server, e.Tool.Name
 		} else if server, tool := m.resolveToolName(r.Name); server != "" {
 			call.Server, call.Tool = server, cmp.Or(tool, r.Name)
+		} else if server, tool, plain := m.cfg.Naming.Split(r.Name); plain && m.closing.Load() {
+			// A manager that closes has no server to compare the name with.
+			call.Server, call.Tool = server, tool
 		}
 	}
+	return call
+}
+
+// interceptorCall describes a run of the interceptors.
+func (m *Manager) interceptorCall(r *actors.Request, known *Snapshot) hooks.Call {
+	call := m.describeCall(r, known)
+	call.Function = interceptorsName
 	return call
 }
 
@@ -332,7 +344,7 @@ func (c *interception) leave(ctx context.Context) error {
 		return c.judge(c.response, c.err)
 	default:
 	}
-	call := c.manager.interceptorCall(c.request)
+	call := c.manager.interceptorCall(c.request, c.known)
 	c.takeSent()
 	c.manager.hooks.Leave(&c.hook, call)
 	if c.running == 0 && c.sentErr != nil {
@@ -373,7 +385,7 @@ func (c *interception) outcomeError(err error) error {
 	case c.sentErr != nil:
 		outcome = messages.OutcomeOf(c.sentErr)
 	}
-	call := c.manager.interceptorCall(c.request)
+	call := c.manager.interceptorCall(c.request, c.known)
 	return refusal.InterceptorError(c.request.Operation(), call.Server, call.Tool, outcome, err)
 }
 

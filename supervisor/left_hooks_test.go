@@ -4,12 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/supervisor/access"
 	"github.com/mcpvisor/mcpvisor/supervisor/supervisortest"
 )
 
@@ -80,7 +82,8 @@ func TestAnInterceptorThatNeverReturnsCostsItsServerAlone(t *testing.T) {
 	})
 }
 
-// TestCloseEndsACallWhoseFunctionBlocks: a call without a deadline ends with the manager, whichever function of the program blocks.
+// TestCloseEndsACallWhoseFunctionBlocks: a call without a deadline ends with the manager, whichever function of the program blocks. Its
+// error names the server and the tool, also where the call named neither: a closed manager knows no server any more.
 func TestCloseEndsACallWhoseFunctionBlocks(t *testing.T) {
 	for name, hook := range map[string]func(c *supervisor.Config, stuck <-chan struct{}){
 		"interceptor": func(c *supervisor.Config, stuck <-chan struct{}) {
@@ -92,6 +95,13 @@ func TestCloseEndsACallWhoseFunctionBlocks(t *testing.T) {
 		"Allow": func(c *supervisor.Config, stuck <-chan struct{}) {
 			c.Allow = func(context.Context, *supervisor.Tool, json.RawMessage) error { <-stuck; return nil }
 		},
+		"Ask": func(c *supervisor.Config, stuck <-chan struct{}) {
+			c.Access = access.Rules{Own: access.Set{Rules: []access.Rule{access.MustParse(access.Ask, "s:*")}}}
+			c.Ask = func(context.Context, supervisor.AskRequest) (supervisor.AskAnswer, error) {
+				<-stuck
+				return supervisor.AskOnce, nil
+			}
+		},
 		"Sanitize": func(c *supervisor.Config, stuck <-chan struct{}) {
 			c.Sanitize = func(_ *supervisor.Tool, raw json.RawMessage) json.RawMessage { <-stuck; return raw }
 		},
@@ -101,12 +111,25 @@ func TestCloseEndsACallWhoseFunctionBlocks(t *testing.T) {
 				stuck := make(chan struct{})
 				var cfg supervisor.Config
 				hook(&cfg, stuck)
-				m := supervisortest.StartConfig(t, cfg, supervisortest.NewServer("s", supervisortest.Echo("x")))
-				ended := make(chan error, 1)
-				go func() {
-					_, err := m.CallServerTool(context.Background(), "s", "x", nil)
-					ended <- err
-				}()
+				long := strings.Repeat("long", 20) // its qualified name is shortened, and says neither server nor tool
+				m := supervisortest.StartConfig(t, cfg, supervisortest.NewServer("s", supervisortest.Echo("x"), supervisortest.Echo(long)))
+				type end struct {
+					tool string
+					err  error
+				}
+				ends := make(chan end, 3)
+				call := func(tool string, call func() (*supervisor.Result, error)) {
+					go func() {
+						_, err := call()
+						ends <- end{tool, err}
+					}()
+				}
+				call("x", func() (*supervisor.Result, error) { return m.CallServerTool(context.Background(), "s", "x", nil) })
+				for e := range m.Tools().All() {
+					call(e.Tool.Name, func() (*supervisor.Result, error) {
+						return m.CallTool(context.Background(), e.Name, json.RawMessage(`{"n":1}`))
+					})
+				}
 				synctest.Wait()
 				if err := m.Close(t.Context()); err != nil {
 					t.Error(err)
@@ -115,8 +138,12 @@ func TestCloseEndsACallWhoseFunctionBlocks(t *testing.T) {
 				if name == "Sanitize" {
 					want = supervisor.ErrOutcomeUnknown
 				}
-				if err := <-ended; !errors.Is(err, supervisor.ErrClosed) || !errors.Is(err, want) {
-					t.Errorf("%v", err)
+				for range 3 {
+					end := <-ends
+					e, ok := errors.AsType[*supervisor.Error](end.err)
+					if !ok || !errors.Is(e, supervisor.ErrClosed) || !errors.Is(e, want) || e.Server != "s" || e.Tool != end.tool {
+						t.Errorf("%s: %#v", end.tool, end.err)
+					}
 				}
 				close(stuck)
 			})
