@@ -44,8 +44,9 @@ type Config struct {
 	Servers map[string]Spec
 
 	// Logger receives structured logs; nil logs nothing. No line carries a header value, an environment value or a token.
-	// NewSlogLogger makes one over a handler of log/slog. It must not block, because actors log as well; a line during which it panics
-	// is lost.
+	// NewSlogLogger makes one over a handler of log/slog. A line is written when what it tells of goes on, by one goroutine at a time that
+	// is not that of an actor. A logger that blocks holds who logs for a second at most, and then nobody until it returns: 256
+	// lines wait for it, and those that come then are lost, with a line that counts them. A line during which it panics is lost.
 	Logger *zap.Logger
 	// System is the actor system to live in; nil makes one. In a system that the program owns, only the manager's actors are
 	// stopped. Its log is the program's business: the actor library logs whole undeliverable messages, and AddServer holds secrets.
@@ -216,17 +217,15 @@ type Config struct {
 	// Manager.RememberedTools returns those of a server that is still on its way.
 	RememberTools bool
 
-	// Rand draws the jitter, numbers in [0,1); nil uses the runtime's generator. Only the supervisor's goroutine calls it.
-	// Sessions draw from generators that are seeded by it. Where it panics, or draws another number, the runtime's generator counts.
+	// Rand draws the jitter, numbers in [0,1); nil uses the runtime's generator. It is called for one number after the other, in a
+	// goroutine of its own. Sessions draw from generators that are seeded by it. Where it panics, draws another number or does not
+	// return within a second, the runtime's generator counts, also until a call that takes longer has returned.
 	Rand func() float64
 }
 
 // withDefaults returns the configuration with its defaults filled in, or an error of ClassInvalid. It works on a copy: the
 // program may use its own value for a second manager.
 func (c Config) withDefaults() (Config, error) {
-	if c.Logger == nil {
-		c.Logger = zap.NewNop()
-	}
 	c.Logger = guardLogger(c.Logger)
 	c.ActorOptions = guardActorOptions(c.ActorOptions, c.Logger)
 	if c.Restart == (restart.Policy{}) {

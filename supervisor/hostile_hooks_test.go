@@ -85,6 +85,12 @@ func (panickingCore) Check(zapcore.Entry, *zapcore.CheckedEntry) *zapcore.Checke
 func (panickingCore) Write(zapcore.Entry, []zapcore.Field) error                       { panic("ouch") }
 func (panickingCore) Sync() error                                                      { panic("ouch") }
 
+// stuckWriter is the file of a log that takes nothing before the channel is closed.
+type stuckWriter struct{ stuck <-chan struct{} }
+
+func (w stuckWriter) Write(p []byte) (int, error) { <-w.stuck; return len(p), nil }
+func (w stuckWriter) Sync() error                 { return nil }
+
 // TestHooksThatBehaveBadly: a function of the program that panics, returns nothing, does not return or lies costs the calls of its own
 // server a typed error that names the server. The other server goes on, and the manager closes.
 func TestHooksThatBehaveBadly(t *testing.T) {
@@ -193,6 +199,15 @@ func TestHooksThatBehaveBadly(t *testing.T) {
 			c.Logger = zap.New(panickingCore{zapcore.DebugLevel})
 			c.InProcess["bad"] = func(context.Context, inprocess.Peer) error { panic("ouch") }
 		}, supervisor.ErrNotConnected, 0},
+		"a logger that does not return": {func(c *supervisor.Config, stuck <-chan struct{}) {
+			c.Logger = zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(zapcore.EncoderConfig{}), stuckWriter{stuck}, zapcore.DebugLevel))
+			c.InProcess["bad"] = func(context.Context, inprocess.Peer) error { panic("ouch") }
+		}, supervisor.ErrNotConnected, 0},
+		"a logger that ends its goroutine": {func(c *supervisor.Config, _ <-chan struct{}) {
+			c.Logger = zap.New(zapcore.RegisterHooks(zapcore.NewCore(zapcore.NewJSONEncoder(zapcore.EncoderConfig{}), zapcore.AddSync(io.Discard), zapcore.DebugLevel),
+				func(zapcore.Entry) error { runtime.Goexit(); return nil }))
+			c.InProcess["bad"] = func(context.Context, inprocess.Peer) error { panic("ouch") }
+		}, supervisor.ErrNotConnected, 0},
 		"options of an actor that panic":    {actorOptions(func() []actor.PropsOption { panic("ouch") }), supervisor.ErrNotConnected, 0},
 		"an option of an actor that is nil": {actorOptions(func() []actor.PropsOption { return []actor.PropsOption{nil} }), supervisor.ErrNotConnected, 0},
 		"an option of an actor that panics": {actorOptions(func() []actor.PropsOption {
@@ -259,6 +274,14 @@ func TestHooksThatBehaveBadly(t *testing.T) {
 		}, supervisor.ErrNotConnected, 0},
 		"randomness that panics": {func(c *supervisor.Config, _ <-chan struct{}) {
 			c.Rand = func() float64 { panic("ouch") }
+			c.InProcess["bad"] = func(context.Context, inprocess.Peer) error { return errors.New("down") }
+		}, supervisor.ErrNotConnected, 0},
+		"randomness that does not return": {func(c *supervisor.Config, stuck <-chan struct{}) {
+			c.Rand = func() float64 { <-stuck; return 0.5 }
+			c.InProcess["bad"] = func(context.Context, inprocess.Peer) error { return errors.New("down") }
+		}, supervisor.ErrNotConnected, 0},
+		"randomness that ends its goroutine": {func(c *supervisor.Config, _ <-chan struct{}) {
+			c.Rand = func() float64 { runtime.Goexit(); return 0.5 }
 			c.InProcess["bad"] = func(context.Context, inprocess.Peer) error { return errors.New("down") }
 		}, supervisor.ErrNotConnected, 0},
 		"randomness that is none": {func(c *supervisor.Config, _ <-chan struct{}) {
@@ -418,9 +441,10 @@ func TestHooksThatBehaveBadly(t *testing.T) {
 				stuck := make(chan struct{})
 				cfg := supervisortest.AddTo(supervisor.Config{}, bad, good)
 				c.hook(&cfg, stuck)
+				began := time.Now()
 				m, err := supervisor.Start(t.Context(), cfg)
-				if err != nil {
-					t.Fatal(err)
+				if err != nil || time.Since(began) > 2*time.Second {
+					t.Fatalf("started after %v: %v", time.Since(began), err)
 				}
 				call := func(server string) error {
 					ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -431,10 +455,12 @@ func TestHooksThatBehaveBadly(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				_ = m.Ready(ctx, "bad")
 				cancel()
-				if err := m.Ready(t.Context(), "good"); err != nil {
+				ctx, cancel = context.WithTimeout(t.Context(), 2*time.Second)
+				defer cancel()
+				if err := m.Ready(ctx, "good"); err != nil {
 					t.Fatal(err)
 				}
-				began := time.Now()
+				began = time.Now()
 				err = call("bad")
 				var e *supervisor.Error
 				if !errors.As(err, &e) || !errors.Is(err, c.want) || e.Server != "bad" || len(bad.Calls()) != c.calls || time.Since(began) > 11*time.Second {
@@ -446,6 +472,11 @@ func TestHooksThatBehaveBadly(t *testing.T) {
 				began = time.Now()
 				if err := call("good"); err != nil || time.Since(began) > time.Second {
 					t.Errorf("the other server, after %v: %v", time.Since(began), err)
+				}
+				ctx, cancel = context.WithTimeout(t.Context(), 2*time.Second)
+				defer cancel()
+				if err := errors.Join(m.Toggle(ctx, "good", false), m.Toggle(ctx, "good", true), m.Ready(ctx, "good")); err != nil {
+					t.Errorf("commands to the other server: %v", err)
 				}
 				time.Sleep(5 * time.Second) // for what comes after the call
 				time.AfterFunc(time.Minute, func() { close(stuck) })
