@@ -164,9 +164,10 @@ func (m *Manager) CallServerTool(
 // callByName runs a tool by its server and its own name, or, if server is empty, by its qualified name.
 func (m *Manager) callByName(ctx context.Context, server, tool string, args any, opts []CallOption) (*Result, error) {
 	r := actors.NewToolCall(server, tool)
-	r.Options = m.sessionOptions(opts)
+	reports := m.setOptions(ctx, r, opts)
 	buffer := m.writeArguments(ctx, r, args)
 	err := m.calls.Handle(ctx, r)
+	reports.awaitReports(ctx)
 	// A panic passes by: the request and its buffer are then left to the garbage collector.
 	if buffer != nil {
 		releaseArguments(buffer)

@@ -139,7 +139,7 @@ func (m *Manager) callSanitize(ctx context.Context, r *actors.Request, tool *Too
 		return &Error{Op: r.Operation(), Outcome: messages.OutcomeUnknown, Class: class, Server: r.Server, Tool: tool.Name, Text: text, Err: cause}
 	}
 	// The server's timeout bounds the work on its result once more, where the caller has set no time.
-	ctx, cancel := context.WithTimeout(ctx, m.sanitizeTime(r.Server))
+	ctx, cancel := context.WithTimeout(ctx, m.callTime(r.Server))
 	defer cancel()
 	clean, err := hooks.Do(ctx, m.hooks, m.closed, hooks.Call{Function: "Config.Sanitize", Server: r.Server, Tool: tool.Name},
 		func() json.RawMessage { return m.cfg.Sanitize(tool, raw) })
@@ -161,8 +161,8 @@ func (m *Manager) callSanitize(ctx context.Context, r *actors.Request, tool *Too
 	return failed(messages.ClassOf(err), "Config.Sanitize did not return in time", err)
 }
 
-// sanitizeTime returns how long Config.Sanitize may work on a result of a server: as long as the server for the call.
-func (m *Manager) sanitizeTime(server string) time.Duration {
+// callTime returns how long the program's functions may work on what came of a call: as long as the server for the call itself.
+func (m *Manager) callTime(server string) time.Duration {
 	if cell := m.shared.CellOf(server); cell != nil && cell.View().Spec.CallTimeout > 0 {
 		return time.Duration(cell.View().Spec.CallTimeout)
 	}

@@ -19,12 +19,12 @@ import (
 func (m *Manager) Forward(
 	ctx context.Context, server, method, name string, fields json.RawMessage, opts ...CallOption,
 ) (json.RawMessage, error) {
-	r := &actors.Request{Method: method, Server: server, Name: name, Repeatable: true, Options: m.sessionOptions(opts),
+	r := &actors.Request{Method: method, Server: server, Name: name, Repeatable: true,
 		Send: func(ctx context.Context, s *session.Session, r *actors.Request) (err error) {
 			r.Answer.Raw, err = s.Forward(ctx, method, name, fields, r.Options)
 			return err
 		}}
-	if err := m.calls.Handle(ctx, r); err != nil {
+	if err := m.handleWith(ctx, r, opts); err != nil {
 		return nil, err
 	}
 	return r.Result, nil

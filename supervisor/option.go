@@ -3,23 +3,22 @@ package supervisor
 import (
 	"context"
 	"encoding/json"
-	"runtime/debug"
-
-	"go.uber.org/zap"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
-// Progress says how far a request has got: see [messages.Progress].
-type Progress = messages.Progress
-
 // A CallOption changes one call or one read.
 type CallOption func(*session.Options)
 
-// WithProgress has f called for each progress notification of the request, in order, one at a time, and never after the
-// request has returned. f must return soon: what comes faster is dropped, except for the last one before the answer. Each
-// notification begins the call timeout anew, MaxCallTimeout excepted.
+// WithProgress has f called for each progress notification of the request, in order, one at a time, in a goroutine that is not the
+// caller's; the last one before the answer is delivered before the request returns. Each notification begins the call timeout anew,
+// MaxCallTimeout excepted.
+//
+// While f works, up to 256 notifications (256 KiB) wait; of those that come then, each takes the place of the one before it. An f that
+// does not return holds no other call, and its own at most to the end of its context, or for the server's callTimeout (60 s if it has
+// none) after the answer: the request then returns what it was answered, and f is called no more. The goroutine of f is left behind until
+// f returns, and named in the log; while 256 of them are left for a server, its calls report no progress. A panic of f is logged.
 func WithProgress(f func(Progress)) CallOption {
 	return func(o *session.Options) { o.Progress = f }
 }
@@ -44,32 +43,3 @@ func WithCaller(ctx context.Context, key string) context.Context {
 
 // CallerOf returns the name that WithCaller gave, empty if there is none.
 func CallerOf(ctx context.Context) string { return messages.CallerOf(ctx) }
-
-// sessionOptions collects the options of one call; nil if there are none, which spares the usual call an allocation. The
-// program's functions are wrapped here, because they run on the connection's goroutine and a panic there would end it.
-func (m *Manager) sessionOptions(opts []CallOption) *session.Options {
-	if len(opts) == 0 {
-		return nil
-	}
-	o := &session.Options{}
-	for _, wish := range opts {
-		if wish != nil {
-			wish(o)
-		}
-	}
-	// The session calls these functions between the messages of the connection.
-	if f := o.Progress; f != nil {
-		o.Progress = func(p Progress) {
-			defer func() {
-				if r := recover(); r != nil {
-					m.cfg.Logger.Error("panic in a progress function", zap.Any("panic", r), zap.ByteString("stack", debug.Stack()))
-				}
-			}()
-			f(p)
-		}
-	}
-	if o.OnTask != nil {
-		o.OnTask = m.guardedTask(o.OnTask)
-	}
-	return o
-}

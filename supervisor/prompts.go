@@ -58,12 +58,12 @@ func (m *Manager) GetServerPrompt(
 
 // getPrompt sends prompts/get to a server, or, if that is empty, to the one of a qualified name.
 func (m *Manager) getPrompt(ctx context.Context, server, name string, args map[string]string, opts []CallOption) (*PromptResult, error) {
-	r := &actors.Request{Method: actors.GetPrompt, Server: server, Name: name, PromptArgs: args, Repeatable: true, Options: m.sessionOptions(opts),
+	r := &actors.Request{Method: actors.GetPrompt, Server: server, Name: name, PromptArgs: args, Repeatable: true,
 		Send: func(ctx context.Context, s *session.Session, r *actors.Request) (err error) {
 			r.Answer.Raw, err = s.GetPrompt(ctx, r.Name, r.PromptArgs, r.Options)
 			return err
 		}}
-	if err := m.calls.Handle(ctx, r); err != nil {
+	if err := m.handleWith(ctx, r, opts); err != nil {
 		return nil, err
 	}
 	res := &PromptResult{Server: r.Server, Name: r.Name, Raw: r.Result}

@@ -84,12 +84,12 @@ func (m *Manager) ReadServerResource(ctx context.Context, server, uri string, op
 
 // readResource sends resources/read to a server, or, if that is empty, to the one that is found.
 func (m *Manager) readResource(ctx context.Context, server, uri string, opts []CallOption) (*ResourceResult, error) {
-	r := &actors.Request{Method: actors.ReadResource, Server: server, Name: uri, Repeatable: true, Options: m.sessionOptions(opts),
+	r := &actors.Request{Method: actors.ReadResource, Server: server, Name: uri, Repeatable: true,
 		Send: func(ctx context.Context, s *session.Session, r *actors.Request) (err error) {
 			r.Answer.Raw, err = s.ReadResource(ctx, r.Name, r.Options)
 			return err
 		}}
-	if err := m.calls.Handle(ctx, r); err != nil {
+	if err := m.handleWith(ctx, r, opts); err != nil {
 		return nil, err
 	}
 	return &ResourceResult{Server: r.Server, URI: r.Name, Raw: r.Result}, nil

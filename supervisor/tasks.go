@@ -2,10 +2,7 @@ package supervisor
 
 import (
 	"context"
-	"runtime/debug"
 	"time"
-
-	"go.uber.org/zap"
 
 	"github.com/mcpvisor/mcpvisor/actors"
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -24,22 +21,10 @@ func WithTask(ttl time.Duration) CallOption {
 }
 
 // WithTaskStatus has f called when the call has become a task, and whenever the server reports another status of it, in
-// order, on the goroutine of the caller and never after the call has returned. f must return soon. Keep the task's id if the
+// order and one at a time, by the rules of [WithProgress] for an f that is slow, panics or does not return. Keep the task's id if the
 // result must survive this process: [Manager.TaskResult] fetches it later.
 func WithTaskStatus(f func(TaskStatus)) CallOption {
 	return func(o *session.Options) { o.OnTask = f }
-}
-
-// guardedTask wraps the program's function so that its panic ends neither the connection nor the call; it is logged.
-func (m *Manager) guardedTask(f func(TaskStatus)) func(TaskStatus) {
-	return func(t TaskStatus) {
-		defer func() {
-			if r := recover(); r != nil {
-				m.cfg.Logger.Error("panic in a task function", zap.Any("panic", r), zap.ByteString("stack", debug.Stack()))
-			}
-		}()
-		f(t)
-	}
 }
 
 // Tasks lists the tasks that a server keeps for this client. Only the legacy era has such a list, and only servers that declare
@@ -76,12 +61,11 @@ func (m *Manager) Task(ctx context.Context, server, id string) (TaskStatus, erro
 // known here, so Config.Sanitize gets a Tool without a name, and the result has no Flaw.
 func (m *Manager) TaskResult(ctx context.Context, server, id string, opts ...CallOption) (*Result, error) {
 	r := &actors.Request{Method: actors.TaskResult, Server: server, Name: id, Repeatable: true, SkipsQueue: true, SkipsRules: true,
-		Options: m.sessionOptions(opts),
 		Send: func(ctx context.Context, s *session.Session, r *actors.Request) (err error) {
 			r.Answer, err = s.TaskResult(ctx, id, r.Options)
 			return err
 		}}
-	if err := m.calls.Handle(ctx, r); err != nil {
+	if err := m.handleWith(ctx, r, opts); err != nil {
 		return nil, err
 	}
 	return m.newResult(r), nil

@@ -101,13 +101,13 @@ func (r *Runner) Begin(c Call) error {
 }
 
 // Start runs f in a goroutine that is not the caller's. f must not panic, and begins with SetLabels.
-func (r *Runner) Start(f func()) { r.workers.start(f) }
+func (r *Runner) Start(f func()) { r.workers.startFunction(f) }
 
 // SetLabels gives the goroutine of a function the profiler's labels of its call, in the place of an earlier call's.
 func SetLabels(ctx context.Context) { pprof.SetGoroutineLabels(ctx) }
 
 // Close ends the goroutines that wait for the next function. Functions can be run afterwards, too.
-func (r *Runner) Close() { r.workers.close() }
+func (r *Runner) Close() { r.workers.endIdle() }
 
 // HasLeft reports whether any run is left.
 func (r *Runner) HasLeft() bool { return r.left.Load() > 0 }

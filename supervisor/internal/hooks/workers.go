@@ -11,12 +11,12 @@ type workers struct {
 	mu     sync.Mutex
 	idle   []chan func() // the newest one last, which is taken first
 	closed bool
-	// ended counts the idle goroutines that close ends.
+	// ended counts the idle goroutines that endIdle ends.
 	ended sync.WaitGroup
 }
 
-// start runs f in a goroutine. It does not wait.
-func (w *workers) start(f func()) {
+// startFunction runs f in a goroutine. It does not wait.
+func (w *workers) startFunction(f func()) {
 	w.mu.Lock()
 	if n := len(w.idle) - 1; n >= 0 {
 		next := w.idle[n]
@@ -30,12 +30,12 @@ func (w *workers) start(f func()) {
 }
 
 // work is the goroutine: it runs f, and then what it gets while it is idle. It ends with a function that ends its goroutine, when enough
-// others are idle, and with close.
+// others are idle, and with endIdle.
 func (w *workers) work(f func()) {
 	next := make(chan func(), 1)
 	for f != nil {
 		f()
-		if !w.park(next) {
+		if !w.parkWorker(next) {
 			return
 		}
 		if f = <-next; f == nil {
@@ -44,8 +44,8 @@ func (w *workers) work(f func()) {
 	}
 }
 
-// park makes the goroutine that receives from next an idle one. It reports false if the goroutine is not needed any more.
-func (w *workers) park(next chan func()) bool {
+// parkWorker makes the goroutine that receives from next an idle one. It reports false if the goroutine is not needed any more.
+func (w *workers) parkWorker(next chan func()) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed || len(w.idle) >= maxIdle {
@@ -55,8 +55,8 @@ func (w *workers) park(next chan func()) bool {
 	return true
 }
 
-// close ends the goroutines that are idle, and waits for them. Those that run end when their function does.
-func (w *workers) close() {
+// endIdle ends the goroutines that are idle, and waits for them. Those that run end when their function does.
+func (w *workers) endIdle() {
 	w.mu.Lock()
 	idle := w.idle
 	w.idle, w.closed = nil, true

@@ -35,6 +35,8 @@ var programBugs = slices.Concat(
 			Finds: []string{"I12"}, Why: "each call of a function that does not return leaves a goroutine behind, without an end"},
 		Bug{Name: "left-for-all", In: "Runner.Leave", Old: "run.place = place{c.Function, c.Server}", New: `run.place = place{c.Function, ""}`,
 			Finds: []string{"I15"}, Why: "a function that does not return for one server is bounded for none"},
+		Bug{Name: "last-report-lost", In: "Stream.Put", Old: "s.waiting[last] = v", New: "_ = v",
+			Finds: []string{"I20"}, Why: "a program whose progress function is slow shows for ever that a call is not done"},
 		Bug{Name: "goexit-waits", In: "waiting.run", Old: "close(w.done)", New: "if hasReturned { close(w.done) }",
 			Finds: []string{"I2"}, Why: "a call waits to its deadline for a function that panicked or has ended its goroutine"},
 	),
