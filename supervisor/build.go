@@ -53,7 +53,7 @@ func newManager(cfg Config) (*Manager, actor.Actor) {
 			Policy: cfg.Policy, Managed: cfg.Managed, Allowed: cfg.AllowedTransports, Transport: cfg.Transport, Wrap: cfg.Wrap,
 			InProcess: cfg.InProcess, Guard: cfg.Guard, InheritEnv: cfg.InheritEnv, SearchPath: cfg.SearchPath, Credentials: credentialSet,
 		}),
-		toolCache: toolcache.New(cfg.CacheDir, cfg.InheritEnv, cfg.SearchPath, cfg.Logger, credentialSet.IdentityOf),
+		toolCache: toolcache.New(cfg.CacheDir, cfg.InheritEnv, boundedPath(cfg.SearchPath), cfg.Logger, boundedIdentity(credentialSet.IdentityOf)),
 		requestHandler: requests.New(requests.Answerers{
 			Elicit: cfg.Elicit, ElicitURL: cfg.ElicitURL, Sample: cfg.Sample, SampleTools: cfg.SampleTools, Roots: cfg.Roots,
 			Log: cfg.Logger, Publish: shared.Hub.Publish,
@@ -68,6 +68,31 @@ func newManager(cfg Config) (*Manager, actor.Actor) {
 	}, shared)
 	m.stopped = stopped
 	return m, supervisorActor
+}
+
+// boundedPath returns Config.SearchPath for actors, which wait for it in their turns; nil stays nil.
+func boundedPath(searchPath func() string) func() (string, bool) {
+	if searchPath == nil {
+		return nil
+	}
+	turn := new(hooks.Turn)
+	return func() (string, bool) { return hooks.Get(turn, searchPath) }
+}
+
+// boundedIdentity returns a function for actors, which wait for it in their turns, of one that asks Config.LookupEnv.
+func boundedIdentity(identityOf func(string, *Spec) (string, bool)) func(string, *Spec) (string, bool) {
+	turn := new(hooks.Turn)
+	return func(server string, spec *Spec) (string, bool) {
+		type identity struct {
+			text  string
+			known bool
+		}
+		found, ok := hooks.Get(turn, func() (i identity) {
+			i.text, i.known = identityOf(server, spec)
+			return i
+		})
+		return found.text, ok && found.known
+	}
 }
 
 // forgetServer drops what is remembered under the name of a server that was removed: which of its changed tools were reported, and

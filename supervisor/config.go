@@ -83,7 +83,8 @@ type Config struct {
 	AuthStore auth.Store
 	AuthLocks *auth.Locks
 	// LookupEnv returns the variables that specs name under auth.fromEnv; nil means those of this process. A program that runs servers
-	// for another one gives the variables of that.
+	// for another one gives the variables of that. It is called in any goroutine. Where it panics, or does not return, no list of the
+	// server is kept or found in CacheDir, and its calls end with their contexts.
 	LookupEnv func(name string) (string, bool)
 	// LoginPrompt gives the way in which Login asks the person, where the options of Login do not.
 	LoginPrompt func(server string) oauth.Prompt
@@ -102,7 +103,7 @@ type Config struct {
 	InheritEnv bool
 	// SearchPath returns the PATH of children whose spec has none, in which their programs are looked for, too; nil means that of this
 	// process. It is called for each start of a server, in any goroutine. A program that runs servers for several shells gives each
-	// manager its own.
+	// manager its own. What is said of LookupEnv when it panics or does not return is true of it, too.
 	SearchPath func() string
 
 	// Restart says when failed servers are tried again; the zero value is restart.DefaultPolicy, and another one begins with

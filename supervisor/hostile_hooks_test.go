@@ -276,6 +276,24 @@ func TestHooksThatBehaveBadly(t *testing.T) {
 			c.Rand = func() float64 { panic("ouch") }
 			c.InProcess["bad"] = func(context.Context, inprocess.Peer) error { return errors.New("down") }
 		}, supervisor.ErrNotConnected, 0},
+		"a search path that does not return": {func(c *supervisor.Config, stuck <-chan struct{}) {
+			c.CacheDir, c.Servers["bad"] = t.TempDir(), supervisor.Spec{Command: "bad", Connect: messages.Lazy}
+			c.SearchPath = func() string { <-stuck; return "" }
+		}, supervisor.ErrNotSent, 0},
+		"a search path that panics": {func(c *supervisor.Config, _ <-chan struct{}) {
+			c.CacheDir, c.Servers["bad"] = t.TempDir(), supervisor.Spec{Command: "bad", Connect: messages.Lazy}
+			c.SearchPath = func() string { panic("ouch") }
+		}, supervisor.ErrNotSent, 0},
+		"variables that do not return": {func(c *supervisor.Config, stuck <-chan struct{}) {
+			c.CacheDir, c.Servers["bad"] = t.TempDir(), supervisor.Spec{URL: "http://127.0.0.1:1/mcp", Connect: messages.Lazy,
+				Auth: &supervisor.Auth{Type: "bearer", FromEnv: "TOKEN"}}
+			c.LookupEnv = func(string) (string, bool) { <-stuck; return "", false }
+		}, supervisor.ErrNotSent, 0},
+		"variables that panic": {func(c *supervisor.Config, _ <-chan struct{}) {
+			c.CacheDir, c.Servers["bad"] = t.TempDir(), supervisor.Spec{URL: "http://127.0.0.1:1/mcp", Connect: messages.Lazy,
+				Auth: &supervisor.Auth{Type: "bearer", FromEnv: "TOKEN"}}
+			c.LookupEnv = func(string) (string, bool) { panic("ouch") }
+		}, supervisor.ErrNotSent, 0},
 		"randomness that does not return": {func(c *supervisor.Config, stuck <-chan struct{}) {
 			c.Rand = func() float64 { <-stuck; return 0.5 }
 			c.InProcess["bad"] = func(context.Context, inprocess.Peer) error { return errors.New("down") }

@@ -4,45 +4,18 @@ import (
 	"math"
 	"math/rand/v2"
 	"sync"
-	"time"
+
+	"github.com/mcpvisor/mcpvisor/supervisor/internal/hooks"
 )
 
-// drawWait is how long the supervisor waits for a number of the program's source, which is long on the busiest machine.
-const drawWait = time.Second
-
 // checkedRand draws from the program's source, and from the runtime's generator where that one panics, does not return or leaves [0,1): a
-// delay that is computed from such a number could be none at all, and a server would be tried again without an end. Each number is drawn
-// in a goroutine of its own, because the supervisor would be held with a source that does not return, and all servers with it. One
-// goroutine may call the result.
+// delay that is computed from such a number could be none at all, and a server would be tried again without an end. One goroutine may call
+// the result.
 func checkedRand(source func() float64) func() float64 {
-	drawn := make(chan float64, 1)
-	late := false // a draw has not returned in time: what it draws at last belongs to nothing
+	var turn hooks.Turn
 	return func() float64 {
-		if late {
-			select {
-			case <-drawn:
-				late = false
-			default:
-				return rand.Float64()
-			}
-		}
-		go func() {
-			x := math.NaN()
-			defer func() {
-				_ = recover()
-				drawn <- x // it has room
-			}()
-			x = source()
-		}()
-		timer := time.NewTimer(drawWait)
-		defer timer.Stop()
-		select {
-		case x := <-drawn:
-			if x >= 0 && x < 1 { // NaN is neither
-				return x
-			}
-		case <-timer.C:
-			late = true
+		if x, ok := hooks.Get(&turn, source); ok && x >= 0 && x < 1 { // NaN is neither
+			return x
 		}
 		return rand.Float64()
 	}

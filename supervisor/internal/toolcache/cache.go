@@ -63,12 +63,15 @@ type Cache struct {
 	// identity returns what is known of the account behind a server's credentials.
 	identity   func(name string, spec *messages.Spec) (identity string, known bool)
 	inheritEnv bool
-	searchPath func() string
+	searchPath func() (path string, known bool)
 	form       int // cachedForm
 }
 
-// New returns nil without a folder. inheritEnv and searchPath are those of supervisor.Config.
-func New(dir string, inheritEnv bool, searchPath func() string, log *zap.Logger, identity func(string, *messages.Spec) (string, bool)) *Cache {
+// New returns nil without a folder. inheritEnv and searchPath are those of supervisor.Config; searchPath, nil for none, and identity must
+// return soon, because actors wait for them in their turns.
+func New(
+	dir string, inheritEnv bool, searchPath func() (string, bool), log *zap.Logger, identity func(string, *messages.Spec) (string, bool),
+) *Cache {
 	if dir == "" {
 		return nil
 	}
@@ -97,7 +100,9 @@ func (c *Cache) audienceOf(name string, spec *messages.Spec, public bool) []byte
 		}
 		// A child sees the manager's environment too: another value may mean another account.
 		if spec.Kind() == messages.Stdio {
-			r.Env = kinds.ChildEnv(spec, c.inheritEnv, c.searchPath)
+			if r.Env, known = c.childEnv(spec); !known {
+				return nil
+			}
 		}
 	}
 	context, err := json.Marshal(r)
@@ -105,6 +110,18 @@ func (c *Cache) audienceOf(name string, spec *messages.Spec, public bool) []byte
 		return nil
 	}
 	return context
+}
+
+// childEnv returns the environment that the server's process would have now.
+func (c *Cache) childEnv(spec *messages.Spec) (env []string, known bool) {
+	if c.searchPath == nil {
+		return kinds.ChildEnv(spec, c.inheritEnv, nil), true
+	}
+	path, known := c.searchPath()
+	if !known {
+		return nil, false
+	}
+	return kinds.ChildEnv(spec, c.inheritEnv, func() string { return path }), true
 }
 
 // LoadToolList returns the list that was kept for the present audience, nil if there is none. The private one is looked for
