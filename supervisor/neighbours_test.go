@@ -298,6 +298,13 @@ func byName() map[string]method {
 			return nil
 		},
 		"SetLogLevel": func(ctx context.Context, m *supervisor.Manager) error { return m.SetLogLevel(ctx, good, "info") },
+		"PostLogLevel": func(ctx context.Context, m *supervisor.Manager) error {
+			posted := 0
+			if m.PostLogLevel(ctx, good, "info", func() { posted++ }); posted != 1 {
+				return fmt.Errorf("posted was called %d times", posted)
+			}
+			return nil
+		},
 		"RefuseCall": func(ctx context.Context, m *supervisor.Manager) error {
 			if err := m.RefuseCall(ctx, good, "echo", nil, access.Decision{Verdict: access.Deny}); !errors.Is(err, messages.ErrDenied) {
 				return fmt.Errorf("it is not refused: %w", err)

@@ -34,6 +34,8 @@ type requestOrigin struct {
 	task      *followedTask
 	// timeout is the caller's CallTimeout, whose idle timeout stands still while the question is open; nil for none.
 	timeout *CallTimeout
+	// uncertain is true if several requests, or none of the caller's own, may be the one that the question belongs to.
+	uncertain bool
 }
 
 // errCallEnded is the cause with which a handler's context is cancelled after the call of its question has ended.
@@ -91,8 +93,7 @@ func (s *Session) originOf(streamID int64, params []byte) requestOrigin {
 }
 
 // onlyCaller returns the origin of a question that names no request: the only request, if there is one, or the only caller of
-// all unanswered ones. Where the request is not certain, the idle timeout of every request is extended once, so that a call
-// does not time out while a person answers: each call then lasts at most one call timeout longer. The caller holds mu.
+// all unanswered ones. The caller holds mu.
 func (s *Session) onlyCaller() (b requestOrigin) {
 	var one requestCaller
 	n, mixed := 0, false
@@ -127,6 +128,17 @@ func (s *Session) onlyCaller() (b requestOrigin) {
 	if n == 1 && !mixed {
 		return b
 	}
+	if mixed {
+		return requestOrigin{uncertain: true}
+	}
+	ctx := messages.WithCaller(messages.WithAnswerer(context.Background(), one.answerer), one.key)
+	// The caller is known, but not which of its requests: nothing pauses, and no end withdraws the question.
+	return requestOrigin{callerCtx: ctx, uncertain: true}
+}
+
+// extendIdleTimeouts extends the idle timeout of every request once, because a question is open whose request is not certain: a call
+// does not time out while a person answers, and each lasts at most one call timeout longer. The caller holds mu.
+func (s *Session) extendIdleTimeouts() {
 	for _, f := range s.pending {
 		if f.ctx != nil {
 			f.timeout.ExtendOnce()
@@ -135,11 +147,6 @@ func (s *Session) onlyCaller() (b requestOrigin) {
 	for f := range s.followedTasks {
 		f.timeout.ExtendOnce()
 	}
-	if mixed {
-		return requestOrigin{}
-	}
-	ctx := messages.WithCaller(messages.WithAnswerer(context.Background(), one.answerer), one.key)
-	return requestOrigin{callerCtx: ctx} // the caller is known, but not which of its requests: nothing pauses, and no end withdraws the question
 }
 
 // rememberAbandoned records a request that its caller gave up, until its answer comes after all or abandonedLifetime has

@@ -2,9 +2,11 @@ package session_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -151,6 +153,24 @@ func TestAQuestionGoesToTheCallerOfItsCall(t *testing.T) {
 		}
 		a.answer(bobs)
 		a.calls.Wait()
+	})
+}
+
+// TestALogMessageProlongsNoCall: no person answers a log message, so that calls which may be the one that it belongs to have the time
+// that they had without it.
+func TestALogMessageProlongsNoCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newQuestionServer(t)
+		var logged atomic.Int32
+		caller := &messages.Answerer{Log: func(context.Context, json.RawMessage) { logged.Add(1) }}
+		_, tookFirst := a.call(t.Context(), caller, 2*time.Second)
+		_, tookSecond := a.call(t.Context(), caller, 2*time.Second)
+		time.Sleep(time.Second)
+		a.w.receive(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"x"}}`)
+		a.calls.Wait()
+		if logged.Load() != 1 || *tookFirst != 2*time.Second || *tookSecond != 2*time.Second {
+			t.Errorf("%d messages came, and the calls ended after %v and %v, not after 2 s", logged.Load(), *tookFirst, *tookSecond)
+		}
 	})
 }
 

@@ -104,6 +104,9 @@ func (s *Session) trackServerRequest(id, method string, streamID int64, params [
 	}
 	ctx, cancel := context.WithCancelCause(s.lifetime)
 	origin := s.originOf(streamID, params)
+	if origin.uncertain {
+		s.extendIdleTimeouts()
+	}
 	if method == "roots/list" {
 		origin = requestOrigin{callerCtx: origin.callerCtx}
 	}

@@ -47,8 +47,6 @@ var gatewayBugs = slices.Concat(
 		Bug{Name: "level-is-awaited", In: "Gateway.raiseLevel", Old: "func(ctx context.Context) { g.askServer(ctx, asker, func() { close(posted) }) }",
 			New:   "func(ctx context.Context) { g.askServer(ctx, asker, func() {}); close(posted) }",
 			Finds: []string{"I2", "I21"}, Why: "a call that wants log messages waits until its server has answered a request of ours"},
-		Bug{Name: "level-is-a-use", Package: "supervisor", In: "Manager.PostLogLevel", Old: "s.SetLogLevel(ctx, level, posted)", New: "m.SetLogLevel(ctx, server, level)",
-			Finds: []string{"I17"}, Why: "a lazy server stays connected because the level of its connection was lowered"},
 		Bug{Name: "level-one-too-high", In: "wantsLog", Old: "rank >= least", New: "rank > least",
 			Finds: []string{"I24"}, Why: "messages of the level that an agent has asked for do not come"},
 		Bug{Name: "level-one-too-low", In: "wantsLog", Old: "rank >= least", New: "rank >= least-1",

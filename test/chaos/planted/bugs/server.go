@@ -224,6 +224,6 @@ var serverBugs = inPackage("actors",
 	},
 	Bug{
 		Name: "watched-once", In: "Subscriptions.noteAnswer", Old: "s.agreed = s.agreed || agreed", New: "s.agreed = agreed",
-		Finds: []string{"I14"}, Why: "a resource that is watched is silent after the second question about it failed",
+		Finds: []string{"I14", "I20"}, Why: "a resource that is watched is silent after the second question about it failed",
 	},
 )
