@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -14,6 +15,11 @@ import (
 // viewKey names a view: the server and the configured view that a path names, the configured view that the credential is bound to, all
 // of them empty for everything, and the principal, whose instances of servers may offer other tools.
 type viewKey struct{ server, path, bound, principal string }
+
+func (k viewKey) compareKey(other viewKey) int {
+	return cmp.Or(cmp.Compare(k.server, other.server), cmp.Compare(k.path, other.path), cmp.Compare(k.bound, other.bound),
+		cmp.Compare(k.principal, other.principal))
+}
 
 // A view has the lists that the agents of a principal see by one path. Its rendering is replaced as a whole, and shared with
 // the view of nobody where they have the same tools.

@@ -11,8 +11,10 @@ import (
 )
 
 const (
-	// settle is how long a change waits for others, so that a server that changes ten tools is one notice.
-	settle = 50 * time.Millisecond
+	// settle is how long a change waits for others, so that a server that changes ten tools is one notice. The times by which the events of
+	// servers are gathered, 50 and 100 ms, are no multiples of it: an event that came in the instant of a comparison would be in it or not
+	// by chance, and no random day could be repeated.
+	settle = 45 * time.Millisecond
 	// workTimeout bounds what the gateway asks servers on its own account.
 	workTimeout = 10 * time.Second
 )
@@ -40,6 +42,7 @@ func (g *Gateway) startWatching(ctx context.Context) {
 			g.mu.Lock()
 			views := slices.Collect(maps.Values(g.views))
 			g.mu.Unlock()
+			slices.SortFunc(views, func(a, b *view) int { return a.compareKey(b.viewKey) }) // so that a random day can be repeated
 			for _, v := range views {
 				v.tellAgents(ctx, now.changesFor(v))
 			}
