@@ -27,17 +27,26 @@ type watchKey struct{ server, uri, principal string }
 // watchedOne is one resource and those who watch it: *session and *listening. It stays in the map until the server was asked to end
 // what nobody watches any more, so that a new watch waits for that and is not ended by it.
 type watchedOne struct {
-	tell map[any]func(uri string)
+	tell map[any]*watcher
 	// asking counts those who wait for the turn, or have it.
 	asking int
 	// turn holds a token while nobody asks the server. Who waits for it can go away, as its agent does.
 	turn chan struct{}
 }
 
+// watcher is one who watches a resource. It goes when its server has refused, unless it has agreed to another request of the same one, or
+// may do so.
+type watcher struct {
+	tell   func(uri string)
+	agreed bool
+	asking int // requests under way
+}
+
 // maxWatched bounds what one agent watches.
 const maxWatched = 256
 
-// addWatch makes who watch a resource; tell is called with each update. The error is the server's.
+// addWatch makes who watch a resource; tell is called with each update. The error is the server's: who does not watch then, unless it did
+// before.
 func (w *watches) addWatch(ctx context.Context, to watchKey, who any, tell func(uri string)) error {
 	w.mu.Lock()
 	if w.watched == nil {
@@ -45,17 +54,28 @@ func (w *watches) addWatch(ctx context.Context, to watchKey, who any, tell func(
 	}
 	one := w.watched[to]
 	if one == nil {
-		one = &watchedOne{tell: map[any]func(string){}, turn: make(chan struct{}, 1)}
+		one = &watchedOne{tell: map[any]*watcher{}, turn: make(chan struct{}, 1)}
 		one.turn <- struct{}{}
 		w.watched[to] = one
 	}
-	one.tell[who] = tell
+	by := one.tell[who]
+	if by == nil {
+		by = &watcher{tell: tell}
+		one.tell[who] = by
+	}
+	by.asking++
 	one.asking++
 	w.mu.Unlock()
 	m, ctx := w.g.all.Owner(supervisor.WithCaller(ctx, to.principal), to.server)
 	err := w.askInTurn(ctx, one, func() error { return m.SubscribeResource(ctx, to.server, to.uri) })
 	w.leaveTurn(to, one)
-	if err != nil {
+	w.mu.Lock()
+	by.asking--
+	by.agreed = by.agreed || err == nil
+	// It may have ended its watch meanwhile, and begun another one.
+	isRefused := !by.agreed && by.asking == 0 && one.tell[who] == by
+	w.mu.Unlock()
+	if isRefused {
 		w.removeWatch(to, who)
 	}
 	return err
@@ -164,8 +184,8 @@ func (w *watches) tellUpdated(server, uri string) {
 		if to.server != server || to.principal != principal || to.uri != uri && !strings.HasPrefix(uri, strings.TrimSuffix(to.uri, "/")+"/") {
 			continue
 		}
-		for _, f := range one.tell {
-			tell = append(tell, f)
+		for _, by := range one.tell {
+			tell = append(tell, by.tell)
 		}
 	}
 	w.mu.Unlock()
@@ -177,21 +197,21 @@ func (w *watches) tellUpdated(server, uri string) {
 // tellMissed tells those who watch resources of these servers that each may have changed, because notices of updates were lost: an agent that
 // is told of too much reads once more, and one that is told of too little never does.
 func (w *watches) tellMissed(isTheirs func(server string) bool) {
-	type watcher struct {
-		uri  string
-		tell []func(string)
+	type missed struct {
+		uri string
+		by  []*watcher
 	}
-	var all []watcher
+	var all []missed
 	w.mu.Lock()
 	for to, one := range w.watched {
 		if isTheirs(to.server) {
-			all = append(all, watcher{to.uri, slices.Collect(maps.Values(one.tell))})
+			all = append(all, missed{to.uri, slices.Collect(maps.Values(one.tell))})
 		}
 	}
 	w.mu.Unlock()
-	for _, t := range all {
-		for _, tell := range t.tell {
-			tell(t.uri)
+	for _, m := range all {
+		for _, by := range m.by {
+			by.tell(m.uri)
 		}
 	}
 }

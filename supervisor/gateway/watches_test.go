@@ -206,3 +206,28 @@ func TestMissedUpdatesAreTold(t *testing.T) {
 		}
 	})
 }
+
+// An agent that watches a resource and asks for it once more while its server is disabled gets an error, and watches on.
+func TestARefusedSecondWatchEndsNoFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, g, s := startWatched(t)
+		a := e.agent("a", "/mcp", "{}")
+		close(s.answer)
+		contains(t, "the first watch", a.ask("resources/subscribe", watchX), `"result":{}`)
+		if err := e.m.Toggle(t.Context(), "one", false); err != nil {
+			t.Fatal(err)
+		}
+		contains(t, "the second watch", a.ask("resources/subscribe", watchX), `"error"`)
+		synctest.Wait()
+		if n := g.Held().Watches; n != 1 {
+			t.Errorf("%d resources are watched", n)
+		}
+		b := e.agent("a", "/mcp", "{}")
+		contains(t, "the watch of an agent that had none", b.ask("resources/subscribe", watchX), `"error"`)
+		a.leave()
+		synctest.Wait()
+		if n := g.Held().Watches; n != 0 {
+			t.Errorf("%d resources are watched when the one who watched has gone", n)
+		}
+	})
+}
