@@ -22,7 +22,7 @@ func (s *Session) Subscribe(ctx context.Context, uri string) error {
 }
 
 // Unsubscribe ends the watch that Subscribe began. A resource that is not watched is no error. After an error the
-// resource is watched as before, as far as is known.
+// resource is watched as before; where the server may have ended the watch, the next Subscribe asks it again.
 func (s *Session) Unsubscribe(ctx context.Context, uri string) error {
 	return s.changeSubscription(ctx, uri, false)
 }
@@ -69,10 +69,10 @@ func (s *Session) requestSubscription(ctx context.Context, uri string, want bool
 	}
 	_, e := s.requestResult(ctx, "read", request{method: method, name: uri, fields: jsonrpc.AppendString([]byte(`"uri":`), uri)})
 	switch {
-	case e != nil:
-	case want:
+	case e == nil && want:
 		s.watches.Replace(uri, []string{uri}, nil)
-	default:
+	// A server that has not answered may have ended the subscription: the next one who wants it asks anew.
+	case !want && (e == nil || e.Outcome == messages.OutcomeUnknown):
 		s.watches.Replace(uri, nil, nil)
 	}
 	return e

@@ -3,6 +3,7 @@ package session_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -247,4 +248,51 @@ func testWatched(t *testing.T, kind messages.TransportKind) {
 		t.Error(err)
 	}
 	<-s.Released()
+}
+
+// TestAWatchWhoseEndHadNoAnswerBeginsAnew: a server that has not answered resources/unsubscribe in time may have ended the watch, so that
+// the next one who wants it asks the server once more. One that has refused watches on, and is not asked.
+func TestAWatchWhoseEndHadNoAnswerBeginsAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &wire{}
+		var asked []string // only the test's goroutine sends
+		end := ""
+		w.onSend = func(_ context.Context, m transports.Message) (transports.Delivery, error) {
+			answer := `"result":{}`
+			switch m.Method {
+			case "initialize":
+				answer = `"result":{"protocolVersion":"2025-11-25","capabilities":{"resources":{"subscribe":true}}}`
+			case "resources/unsubscribe":
+				answer = end
+				fallthrough
+			case "resources/subscribe":
+				asked = append(asked, strings.TrimPrefix(m.Method, "resources/"))
+			default:
+				return transports.Written, nil
+			}
+			if answer != "" {
+				w.receive(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,%s}`, m.ID, answer))
+			}
+			return transports.Written, nil
+		}
+		s := connected(t, w, session.Config{})
+		change := func(f func(context.Context, string) error, want error) {
+			t.Helper()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			if err := f(ctx, "x://1"); !errors.Is(err, want) {
+				t.Fatalf("%v, not %v", err, want)
+			}
+		}
+		change(s.Subscribe, nil)
+		end = `"error":{"code":-32603,"message":"not now"}`
+		change(s.Unsubscribe, messages.ErrRejected)
+		change(s.Subscribe, nil)
+		end = ""
+		change(s.Unsubscribe, context.DeadlineExceeded)
+		change(s.Subscribe, nil)
+		if got := fmt.Sprint(asked); got != "[subscribe unsubscribe unsubscribe subscribe]" {
+			t.Errorf("the server was asked %s", got)
+		}
+	})
 }

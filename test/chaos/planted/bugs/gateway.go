@@ -116,7 +116,7 @@ var gatewayBugs = slices.Concat(
 			Finds: []string{"I24"}, Why: "what a server wrote about a call comes after its answer, when nobody reads it any more"},
 		Bug{Name: "further-members-once", In: "request.furtherParams", Old: "slices.Concat(r.opts.Input, []byte{','}, round)", New: "round",
 			Finds: []string{"I20"}, Why: "a prompt is filled without its arguments when the server has asked for something first"},
-		Bug{Name: "unwatched-for-ever", In: "Session.requestSubscription", Old: "default:\ns.watches.Replace(uri, nil, nil)",
+		Bug{Name: "unwatched-for-ever", In: "Session.requestSubscription", Old: "case !want && (e == nil || e.Outcome == messages.OutcomeUnknown):\ns.watches.Replace(uri, nil, nil)",
 			Finds: []string{"I28"}, Why: "a resource whose subscription was ended cannot be watched again on the same connection"},
 		Bug{Name: "watched-anew-each-time", In: "Session.changeSubscription", Old: "s.watches.Contains(uri) == want", New: "s.watches.Contains(uri) == want && !want",
 			Finds: []string{"I28"}, Why: "a server is asked to watch a resource once for each agent"},
