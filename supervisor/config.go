@@ -45,7 +45,7 @@ type Config struct {
 
 	// Logger receives structured logs; nil logs nothing. No line carries a header value, an environment value or a token.
 	// NewSlogLogger makes one over a handler of log/slog. A line is written when what it tells of goes on, by one goroutine at a time that
-	// is not that of an actor. A logger that blocks holds who logs for a second at most, and then nobody until it returns: 256
+	// is not that of an actor. A logger that blocks holds an actor for a second at most, and no other until it returns: 256
 	// lines wait for it, and those that come then are lost, with a line that counts them. A line during which it panics is lost.
 	Logger *zap.Logger
 	// System is the actor system to live in; nil makes one. In a system that the program owns, only the manager's actors are

@@ -34,8 +34,8 @@ type watchedOne struct {
 	turn chan struct{}
 }
 
-// watcher is one who watches a resource. It goes when its server has refused, unless it has agreed to another request of the same one, or
-// may do so.
+// watcher is an agent that watches a resource. It goes when the server has refused, unless the server has agreed to another request of the
+// same agent, or may do so.
 type watcher struct {
 	tell   func(uri string)
 	agreed bool
@@ -58,22 +58,22 @@ func (w *watches) addWatch(ctx context.Context, to watchKey, who any, tell func(
 		one.turn <- struct{}{}
 		w.watched[to] = one
 	}
-	by := one.tell[who]
-	if by == nil {
-		by = &watcher{tell: tell}
-		one.tell[who] = by
+	agent := one.tell[who]
+	if agent == nil {
+		agent = &watcher{tell: tell}
+		one.tell[who] = agent
 	}
-	by.asking++
+	agent.asking++
 	one.asking++
 	w.mu.Unlock()
 	m, ctx := w.g.all.Owner(supervisor.WithCaller(ctx, to.principal), to.server)
 	err := w.askInTurn(ctx, one, func() error { return m.SubscribeResource(ctx, to.server, to.uri) })
 	w.leaveTurn(to, one)
 	w.mu.Lock()
-	by.asking--
-	by.agreed = by.agreed || err == nil
+	agent.asking--
+	agent.agreed = agent.agreed || err == nil
 	// It may have ended its watch meanwhile, and begun another one.
-	isRefused := !by.agreed && by.asking == 0 && one.tell[who] == by
+	isRefused := !agent.agreed && agent.asking == 0 && one.tell[who] == agent
 	w.mu.Unlock()
 	if isRefused {
 		w.removeWatch(to, who)
@@ -184,8 +184,8 @@ func (w *watches) tellUpdated(server, uri string) {
 		if to.server != server || to.principal != principal || to.uri != uri && !strings.HasPrefix(uri, strings.TrimSuffix(to.uri, "/")+"/") {
 			continue
 		}
-		for _, by := range one.tell {
-			tell = append(tell, by.tell)
+		for _, agent := range one.tell {
+			tell = append(tell, agent.tell)
 		}
 	}
 	w.mu.Unlock()
@@ -198,8 +198,8 @@ func (w *watches) tellUpdated(server, uri string) {
 // is told of too much reads once more, and one that is told of too little never does.
 func (w *watches) tellMissed(isTheirs func(server string) bool) {
 	type missed struct {
-		uri string
-		by  []*watcher
+		uri    string
+		agents []*watcher
 	}
 	var all []missed
 	w.mu.Lock()
@@ -210,8 +210,8 @@ func (w *watches) tellMissed(isTheirs func(server string) bool) {
 	}
 	w.mu.Unlock()
 	for _, m := range all {
-		for _, by := range m.by {
-			by.tell(m.uri)
+		for _, agent := range m.agents {
+			agent.tell(m.uri)
 		}
 	}
 }

@@ -48,7 +48,7 @@ type window struct {
 	// waiting counts those that wait. The one that is first has put a value into first, and alone looks for room.
 	waiting int
 	first   chan struct{}
-	// changed is closed when there may be room; nil while nobody looks for it.
+	// changed is closed when there may be room; nil while no request looks for it.
 	changed chan struct{}
 	// quietSince counts while requests wait: since when no answer has come, and the window has not doubled. doublings says how often it has,
 	// since the last answer.
@@ -182,7 +182,7 @@ func (w *window) wakeFirst() {
 	}
 }
 
-// dropUnused forgets a window that nobody uses. The caller holds mu.
+// dropUnused forgets a window that no request uses. The caller holds mu.
 func (t *windows) dropUnused(key windowKey, w *window) {
 	if w.requests == 0 && w.waiting == 0 {
 		delete(t.byKey, key)

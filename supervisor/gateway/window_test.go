@@ -129,7 +129,7 @@ func TestAnAgentThatReadsNothingIsGotNoMore(t *testing.T) {
 	})
 }
 
-// What is only expected holds nothing up for long: a tool that nobody has called yet, and that is slow, runs as often as it is called.
+// What is only expected holds nothing up for long: a tool that was not called yet, and that is slow, runs as often as it is called.
 func TestSlowToolsRunAsOftenAsTheyAreCalled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one := supervisortest.NewServer("one", text("slow"))

@@ -19,7 +19,7 @@ type lineStream struct {
 	more  sync.Cond // one of the fields below has changed
 	queue []*queuedLine
 	bytes int // of queue
-	// writing is what the goroutine has taken from the queue and not written.
+	// writing has the lines that the goroutine has taken from the queue and not written.
 	writing []*queuedLine
 	// unread are the bytes of the answers that are not written: in the queue, on their way into it, or being written.
 	unread int64
@@ -47,7 +47,7 @@ func newLineStream(out io.Writer, most int64, share *budget.Share, failed func()
 	return s
 }
 
-// finishWriting drops what was not written, and lets nobody wait for it any more.
+// finishWriting drops what was not written, and ends every wait for it.
 func (s *lineStream) finishWriting() {
 	s.mu.Lock()
 	s.ended = true

@@ -108,7 +108,7 @@ type Request struct {
 	cancelled atomic.Bool
 	// closing is closed when the endpoint ends.
 	closing <-chan struct{}
-	// afterAnswer is what AfterAnswer was given.
+	// afterAnswer is the function that AfterAnswer was given.
 	afterAnswer func()
 }
 

@@ -34,7 +34,7 @@ type Session struct {
 	State any
 
 	id string // empty for a session that is not in the table
-	// agent is what Agent returns.
+	// agent is the name that Agent returns.
 	agent string
 	// unread are the bytes of large answers that are not written; the lock of the handler guards it.
 	unread int64

@@ -78,7 +78,7 @@ type request struct {
 	// has a state of this request, and a retry from the beginning would be a second call.
 	continued bool
 	// posted is called when the connection has the message, if it takes one without waiting until it is written, and else before it is sent; nil
-	// tells nobody.
+	// is not called.
 	posted func()
 	// era replaces the session's own modern fields, for requests before the handshake is done; nil uses those of the session.
 	era *modernParams

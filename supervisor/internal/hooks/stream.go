@@ -15,7 +15,7 @@ const (
 )
 
 // A Stream gives the values of one call to a function of the program, one after the other and in order, in a goroutine that is not the one
-// that has them: whoever has a value never waits for the function. While the function works, values wait. Of those that do not fit any more
+// that has them: the goroutine that has a value never waits for the function. While the function works, values wait. Of those that do not fit any more
 // the newest takes the place of the newest that waits, so that the last value is never lost.
 //
 // Where 256 runs of the function are left for the server, the values are dropped: a call does not need them.

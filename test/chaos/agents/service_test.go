@@ -65,8 +65,8 @@ func TestWhatAnotherPrincipalIsToldIsNoAnswer(t *testing.T) {
 	}
 }
 
-// TestARefusedStreamIsLeft: the refusal of a stream whose session has ended is written to nobody, and holds neither its handler nor the end of
-// the agents (an alarm of I12 on busy machines, of entries that a manager kept which nobody had closed).
+// TestARefusedStreamIsLeft: the refusal of a stream whose session has ended has no reader, and holds neither its handler nor the end of
+// the agents (an alarm of I12 on busy machines, of entries that a manager kept which was not closed).
 func TestARefusedStreamIsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &Fleet{lifetime: t.Context()}

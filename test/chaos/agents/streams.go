@@ -174,7 +174,7 @@ func (l *httpLink) readStream(ctx context.Context, n int, before string) (last s
 		return "", false
 	}
 	if res.StatusCode != http.StatusOK {
-		// The session has ended. The endpoint's refusal is written for somebody who reads it or goes.
+		// The session has ended. The endpoint's refusal waits for an agent that reads it or goes.
 		cut()
 		_ = res.Body.Close()
 		return "", false

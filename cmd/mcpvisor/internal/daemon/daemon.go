@@ -96,7 +96,7 @@ type daemon struct {
 	// limits bound what all managers start and hold, and guard ends their processes if this one is killed; nil if it could not be started.
 	limits *supervisor.SharedLimits
 	guard  *stdio.Guardian
-	// unread is what the answers may take that agents have not read.
+	// unread bounds the bytes of the answers that agents have not read.
 	unread *budget.Budget
 	// leftBehind says that servers have not ended in time.
 	leftBehind atomic.Bool
