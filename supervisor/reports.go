@@ -53,7 +53,7 @@ func (m *Manager) setOptions(ctx context.Context, r *actors.Request, opts []Call
 	return reports
 }
 
-// callReports are what the server of one call reports before it answers, on the way to the functions of the caller. A nil one has none.
+// callReports hands what the server of one call reports before its answer to the functions of the caller. A nil one hands over nothing.
 type callReports struct {
 	manager  *Manager
 	server   string

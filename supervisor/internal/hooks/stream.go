@@ -152,7 +152,7 @@ func (s *Stream[T]) callOne(v T) {
 	hasReturned := false
 	defer func() {
 		if panicked := recover(); !hasReturned {
-			_ = s.runner.Broke(s.call, panicked) // which logs it: there is nobody to return it to
+			_ = s.runner.Broke(s.call, panicked) // it logs the panic; a report has no caller that could get an error
 		}
 	}()
 	s.f(v)

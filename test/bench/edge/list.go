@@ -56,8 +56,8 @@ func measureList(ctx context.Context, h http.Handler, method string, definitions
 var listed = []struct{ name, method, member, definition string }{
 	{"tools", "tools/list", "tools", `{"name":"tool_%d","inputSchema":{"type":"object","properties":{"text":{"type":"string"}}}}`},
 	{"prompts", "prompts/list", "prompts", `{"name":"prompt_%d","description":"one of many prompts for measuring lists, with some words"}`},
-	{"resources", "resources/list", "resources", `{"uri":"file:///home/somebody/%d","name":"file %[1]d","mimeType":"text/plain"}`},
-	{"templates", "resources/templates/list", "resourceTemplates", `{"uriTemplate":"file:///home/%d/{name}","name":"files %[1]d"}`},
+	{"resources", "resources/list", "resources", `{"uri":"file:///srv/files/%d","name":"file %[1]d","mimeType":"text/plain"}`},
+	{"templates", "resources/templates/list", "resourceTemplates", `{"uriTemplate":"file:///srv/%d/{name}","name":"files %[1]d"}`},
 }
 
 // startLists starts a manager with a server in this process whose lists have so many definitions each, and a gateway before it.

@@ -112,7 +112,7 @@ func (c *checker) checkSubscribed(server string, sessions []*agentSession) {
 			if q.Kind != history.Asked || q.Method != "resources/subscribe" || q.About != uri || answered < 0 || c.wasRefused(s, q) {
 				continue
 			}
-			// What its view hides may have gone to another server of the view, as any URI that nobody lists.
+			// What its view hides may have gone to another server of the view, as any URI does that no server lists.
 			if a := c.plannedAgent(s); a != nil {
 				if p, same := a.PartDuring(server, q.T-viewBound, answered); p.Hidden || !same {
 					continue
