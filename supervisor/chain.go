@@ -29,7 +29,11 @@ func (m *Manager) links(calls *actors.Calls) []chainLink {
 	// Before all that judges: what the program's interceptors change is judged by the rules, and the time that they measure is the
 	// caller's, with every wait.
 	if len(m.cfg.Interceptors) > 0 {
-		links = append(links, chainLink{name: "program", around: m.intercept})
+		around := m.intercept
+		if m.cfg.InlineInterceptors {
+			around = m.interceptInline
+		}
+		links = append(links, chainLink{name: "program", around: around})
 	}
 	// Outside of all that asks a server: the caller gets nothing that Config.Sanitize has not seen.
 	if m.cfg.Sanitize != nil {

@@ -34,7 +34,7 @@ import (
 //   - when servers are tried again: Restart, Gate, Timing, WithdrawAfter, CallWait
 //   - bounds: MaxInFlight, MaxQueued, MemoryBudget, SharedLimits
 //   - which tools may be called: Naming, Access, Ask, Allow, Pins, Pin, LeastPin
-//   - what stands in the way of calls: Interceptors, Sanitize, SkipOutputCheck, Audit, AuditOptions, AuditProject
+//   - what stands in the way of calls: Interceptors, InlineInterceptors, Sanitize, SkipOutputCheck, Audit, AuditOptions, AuditProject
 //   - what servers may ask: Elicit, ElicitURL, Sample, SampleTools, Roots
 //
 // There is no clock among them: a test that is run by testing/synctest gives the whole manager virtual time, as package supervisortest
@@ -167,6 +167,11 @@ type Config struct {
 	// Interceptors run around every tool call and every read, the first one outermost: for measurements, traces over several programs,
 	// limits per caller, answers that are kept. See [Interceptor]. None cost nothing.
 	Interceptors []Interceptor
+	// InlineInterceptors runs the Interceptors in the goroutine of the caller, which saves a call two changes of goroutines: some 5 % of a
+	// call to a server over stdio (test/bench/supervision, BenchmarkCaller). It is for interceptors that return when their ctx ends:
+	// one that does not holds its caller until it does, also after Close, and runtime.Goexit in it ends the goroutine of the caller. A
+	// panic ends the call, as without it. Default false.
+	InlineInterceptors bool
 	// Sanitize may rewrite every result before the caller sees it: tool results are untrusted. nil changes nothing. It
 	// must return a JSON object and is called concurrently, in a goroutine that is not the caller's. If it panics, returns something
 	// else, or does not return before the caller's ctx ends, and within the server's callTimeout (60 s if it has none), the call ends

@@ -44,6 +44,9 @@ import (
 // not called, with the error of next if that has returned with one, and otherwise unknown; a next that is called afterwards sends
 // nothing, and returns an error. The goroutine is left behind and ends with the interceptor. The log names it if it has not ended a
 // second later. At most 256 are left for a server: what comes then for that server is not sent (messages.ClassExhausted), until one of them returns.
+//
+// With Config.InlineInterceptors it runs in the caller's goroutine instead. A call is cheaper then by the two times that the goroutines
+// change, and one that does not return holds its caller until it does.
 type Interceptor func(ctx context.Context, r *Request, next Invoker) (*Response, error)
 
 // Invoker sends a request: through the interceptors that follow, and then to its server. The error is an *Error with an Outcome, if
@@ -87,13 +90,12 @@ func (m *Manager) intercept(next actors.Handler) actors.Handler {
 				return err
 			}
 		}
-		shared, _ := m.interceptorRuns.Get().(*interceptorRun)
-		if shared == nil {
-			shared = &interceptorRun{ended: make(chan struct{}, 1)}
-		}
-		c := &interception{manager: m, next: next, request: r, shared: shared, known: m.shared.Catalog.Snapshot()}
-		c.describe()
-		m.hooks.Start(func() { c.run(ctx) })
+		c := m.newInterception(next, r)
+		shared := c.shared
+		m.hooks.Start(func() {
+			hooks.SetLabels(ctx)
+			c.run(ctx)
+		})
 		select {
 		case <-shared.ended:
 			return c.finish()
@@ -110,6 +112,31 @@ func (m *Manager) intercept(next actors.Handler) actors.Handler {
 			return c.leave(ctx)
 		}
 	}
+}
+
+// interceptInline is intercept for a program whose interceptors return: they run in the goroutine of their caller.
+func (m *Manager) interceptInline(next actors.Handler) actors.Handler {
+	return func(ctx context.Context, r *actors.Request) (err error) {
+		c := m.newInterception(next, r)
+		// Deferred, so that the request says what became of it also where an interceptor ends the goroutine.
+		defer func() {
+			<-c.shared.ended
+			err = c.finish()
+		}()
+		c.run(ctx)
+		return nil
+	}
+}
+
+// newInterception begins the way of a request through the interceptors.
+func (m *Manager) newInterception(next actors.Handler, r *actors.Request) *interception {
+	shared, _ := m.interceptorRuns.Get().(*interceptorRun)
+	if shared == nil {
+		shared = &interceptorRun{ended: make(chan struct{}, 1)}
+	}
+	c := &interception{manager: m, next: next, request: r, shared: shared, known: m.shared.Catalog.Snapshot()}
+	c.describe()
+	return c
 }
 
 // interceptorGrace is how long interceptors may take to return after the end of ctx, or of the manager.
@@ -149,14 +176,13 @@ type interception struct {
 	sent           *actors.Request
 	sentErr        error
 	attempts       int
-	// The goroutine of the interceptors sets response and err when the first interceptor returns.
+	// The goroutine that runs the interceptors sets response and err when the first interceptor returns.
 	response *Response
 	err      error
 }
 
-// run is the goroutine of the interceptors. It calls the first one, which calls the others. A panic of one is an error of it.
+// run calls the first interceptor, which calls the others. A panic of one is an error of it.
 func (c *interception) run(ctx context.Context) {
-	hooks.SetLabels(ctx)
 	hasReturned := false
 	var res *Response
 	var err error

@@ -29,7 +29,7 @@ func (callerKeys) Refused(context.Context, int, *messages.Challenge, http.Header
 }
 
 // BenchmarkCaller measures a call over stdio with a caller, credentials by caller and three interceptors against one without them, in
-// turns of both, and reports the ratio of their medians.
+// turns of all, and reports the ratios of their medians: as it is by default, and with Config.InlineInterceptors.
 func BenchmarkCaller(b *testing.B) {
 	pass := func(ctx context.Context, r *supervisor.Request, next supervisor.Invoker) (*supervisor.Response, error) {
 		return next(ctx, r)
@@ -46,11 +46,13 @@ func BenchmarkCaller(b *testing.B) {
 		}
 		return m
 	}
-	plain := start(supervisor.Config{})
-	whole := start(supervisor.Config{
+	hooked := supervisor.Config{
 		Interceptors: []supervisor.Interceptor{pass, pass, pass},
 		AuthProvider: func(string, supervisor.Spec) (transports.Authorizer, error) { return callerKeys{}, nil },
-	})
+	}
+	plain, whole := start(supervisor.Config{}), start(hooked)
+	hooked.InlineInterceptors = true
+	inline := start(hooked)
 	const tool = "add"
 	const calls = 2000
 	turn := func(m *supervisor.Manager, callers int, named bool) time.Duration {
@@ -75,20 +77,21 @@ func BenchmarkCaller(b *testing.B) {
 	}
 	for _, callers := range []int{1, 64} {
 		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
-			var with, without []time.Duration
+			managers := []*supervisor.Manager{plain, whole, inline}
+			times := make([][]time.Duration, len(managers))
 			for n := range b.N {
-				for i := range 2 {
-					if (n+i)%2 == 0 {
-						without = append(without, turn(plain, callers, false))
-					} else {
-						with = append(with, turn(whole, callers, true))
-					}
+				for i := range managers {
+					i = (n + i) % len(managers)
+					times[i] = append(times[i], turn(managers[i], callers, i > 0))
 				}
 			}
-			slices.Sort(with)
-			slices.Sort(without)
-			b.ReportMetric(float64(with[len(with)/2])/float64(without[len(without)/2]), "ratio")
-			b.ReportMetric(float64(without[len(without)/2].Microseconds())/float64(calls/callers*callers), "µs/call")
+			median := func(i int) float64 {
+				slices.Sort(times[i])
+				return float64(times[i][len(times[i])/2])
+			}
+			b.ReportMetric(median(1)/median(0), "ratio")
+			b.ReportMetric(median(2)/median(0), "inline-ratio")
+			b.ReportMetric(median(0)/1e3/float64(calls/callers*callers), "µs/call")
 		})
 	}
 }

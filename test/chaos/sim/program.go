@@ -40,6 +40,7 @@ func (p *embeddingProgram) drawOne(what string, n uint64) bool {
 func (p *embeddingProgram) configure(cfg *supervisor.Config) {
 	if p.drawOne("interceptors", 3) {
 		cfg.Interceptors = append(cfg.Interceptors, p.watchRequest, p.markRequest)
+		cfg.InlineInterceptors = p.drawOne("inline", 2)
 	}
 	if p.drawOne("slog", 3) {
 		cfg.Logger = supervisor.NewSlogLogger(slogChecker{scanner: &p.world.secrets, w: p.world})
