@@ -44,10 +44,6 @@ func (s *Server) performEffect(effect lifecycle.Effect) {
 		s.connectCount++
 		s.root.Send(s.sup, FromServer{s.cfg.Name, s.cfg.Epoch, s.state.Epoch, effect})
 		s.armProbe()
-		// The goroutine that subscribes again must not read the actor's fields.
-		cell, spec := s.cfg.Cell, s.spec
-		s.att.resubscribeAll(s.sess, &cell.Subscriptions, s.cfg.Timing.ListTimeout,
-			func(text string) string { return cell.redactFor(spec, text) }, s.cfg.Log)
 	case lifecycle.Dial:
 		s.startAttempt(e.Epoch)
 	// Dial, Greet and List only start a step; its outcome comes back as a message of the attempt.
@@ -298,6 +294,13 @@ func (s *Server) publishView(before lifecycle.State) {
 		v.Link = s.link
 	}
 	s.cfg.Cell.Publish(v, func() { s.publishChange(v, before) })
+	// From here on who unsubscribes asks the server.
+	if now.Phase == messages.Connected && before.Phase != messages.Connected {
+		// The goroutine must not read the actor's fields.
+		cell, spec := s.cfg.Cell, s.spec
+		s.att.matchSubscriptions(s.sess, &cell.Subscriptions, s.cfg.Timing.ListTimeout,
+			func(text string) string { return cell.redactFor(spec, text) }, s.cfg.Log)
+	}
 }
 
 // publishChange records a change that people follow, and publishes it to the watchers. Other changes (a ticket, a revision) are

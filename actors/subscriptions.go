@@ -18,7 +18,7 @@ import (
 const maxWatched = 1024
 
 // Subscriptions are the resources of a server of which callers want updates. They outlive connections, and end with the
-// server: after each handshake the server is asked for them again. Safe for concurrent use.
+// server: whenever it becomes connected it is asked for them again. Safe for concurrent use.
 type Subscriptions struct {
 	mu   sync.Mutex
 	uris map[string]*subscription
@@ -130,7 +130,8 @@ func (c *Calls) Unsubscribe(ctx context.Context, server, uri string) error {
 	// The resource is removed first, so that a connection which opens now does not subscribe again.
 	if cell != nil {
 		cell.Subscriptions.removeURI(uri)
-		// Nobody can ask the server now. One that is disabled may keep its connection: what it still sends reaches nobody.
+		// Nobody can ask the server now. One that is disabled may keep its connection: what it still sends reaches nobody, and it is
+		// asked when it is connected again.
 		if cell.View().State.Phase != messages.Connected {
 			return nil
 		}
@@ -144,16 +145,20 @@ func (c *Calls) Unsubscribe(ctx context.Context, server, uri string) error {
 	return err
 }
 
-// resubscribeAll subscribes a new connection to the resources of watched, one after the other, in a goroutine. A resource that is
-// refused stays listed, because the next connection's server may have it again. hide removes the server's secrets from a text.
-func (a *attempt) resubscribeAll(
+// matchSubscriptions has a server that has become connected watch the resources of watched, and nothing else, one after the other, in a
+// goroutine. A new connection watches nothing yet. One that was kept while the server was disabled may watch what was given up meanwhile.
+// A resource that is refused stays listed, because the next connection's server may have it again. hide removes the server's secrets from
+// a text.
+func (a *attempt) matchSubscriptions(
 	sess *session.Session, watched *Subscriptions, timeout time.Duration, hide func(string) string, log *zap.Logger,
 ) {
-	uris := watched.URIs()
+	uris := slices.Concat(watched.URIs(), sess.WatchedURIs())
 	// Most servers have no subscriptions, and then no goroutine is started.
 	if len(uris) == 0 {
 		return
 	}
+	slices.Sort(uris)
+	uris = slices.Compact(uris)
 	a.runningSteps.Add(1)
 	go func() { // ends with the session, or after a timeout for each
 		defer a.runningSteps.Done()
@@ -166,7 +171,10 @@ func (a *attempt) resubscribeAll(
 		for _, uri := range uris {
 			// One resource that the server does not answer for must not keep the others from their turn.
 			ctx, cancel := context.WithTimeout(context.Background(), timeout)
-			err := sess.Subscribe(ctx, uri)
+			err := sess.MatchSubscription(ctx, uri, func() bool {
+				_, this := watched.hasURI(uri)
+				return this
+			})
 			cancel()
 			select {
 			case <-sess.Dead():
@@ -174,7 +182,7 @@ func (a *attempt) resubscribeAll(
 			default:
 			}
 			if err != nil {
-				log.Warn("a resource is not watched any more", zap.String("server", a.name),
+				log.Warn("a resource is not watched as callers want", zap.String("server", a.name),
 					zap.String("error", hide(err.Error())))
 			}
 		}

@@ -231,3 +231,36 @@ func TestARefusedSecondWatchEndsNoFirst(t *testing.T) {
 		}
 	})
 }
+
+// A watch that is given up while its server is disabled is ended at the connection that was kept, when the server is enabled. Before, the
+// server went on to send updates that nobody wanted for as long as the connection stood.
+func TestAWatchGivenUpWhileDisabledIsEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, g, s := startWatched(t)
+		close(s.answer)
+		staying, leaving := e.agent("a", "/mcp", "{}"), e.agent("a", "/mcp", "{}")
+		contains(t, "the watch of the one that leaves", leaving.ask("resources/subscribe", watchX), `"result":{}`)
+		toggle := func(on bool) {
+			if err := e.m.Toggle(t.Context(), "one", on); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		toggle(false)
+		leaving.leave()
+		synctest.Wait()
+		if got := fmt.Sprint(s.heard()); got != "[subscribe]" || g.Held().Watches != 0 {
+			t.Errorf("while it is disabled the server has %s, and %d resources are watched", got, g.Held().Watches)
+		}
+		toggle(true)
+		if got := fmt.Sprint(s.heard()); got != "[subscribe unsubscribe]" {
+			t.Errorf("enabled again, the server has %s", got)
+		}
+		contains(t, "the watch of the one that stays", staying.ask("resources/subscribe", watchX), `"result":{}`)
+		toggle(false)
+		toggle(true)
+		if got := fmt.Sprint(s.heard()); got != "[subscribe unsubscribe subscribe]" {
+			t.Errorf("enabled while somebody watches, the server has %s", got)
+		}
+	})
+}

@@ -18,18 +18,27 @@ import (
 // An error is a *messages.Error with Op "read" and an Outcome. It is ErrInvalid if the server does not declare that
 // it offers subscriptions.
 func (s *Session) Subscribe(ctx context.Context, uri string) error {
-	return s.changeSubscription(ctx, uri, true)
+	return s.changeSubscription(ctx, uri, func() bool { return true })
 }
 
 // Unsubscribe ends the watch that Subscribe began. A resource that is not watched is no error. After an error the
 // resource is watched as before; where the server may have ended the watch, the next Subscribe asks it again.
 func (s *Session) Unsubscribe(ctx context.Context, uri string) error {
-	return s.changeSubscription(ctx, uri, false)
+	return s.changeSubscription(ctx, uri, func() bool { return false })
 }
+
+// MatchSubscription subscribes to a resource if isWanted says so, and unsubscribes otherwise. It asks isWanted when no other change is
+// under way: who notes what is wanted before Subscribe or Unsubscribe has the last word.
+func (s *Session) MatchSubscription(ctx context.Context, uri string, isWanted func() bool) error {
+	return s.changeSubscription(ctx, uri, isWanted)
+}
+
+// WatchedURIs returns the resources that the session watches, sorted.
+func (s *Session) WatchedURIs() []string { return s.watches.URIList() }
 
 // changeSubscription watches a resource, or stops watching it, one change at a time. It sends nothing if the session
 // already has the wanted state.
-func (s *Session) changeSubscription(ctx context.Context, uri string, want bool) error {
+func (s *Session) changeSubscription(ctx context.Context, uri string, isWanted func() bool) error {
 	if e := s.checkReadRequest("resources/subscribe", "URI of the resource", uri); e != nil {
 		return e
 	}
@@ -41,6 +50,7 @@ func (s *Session) changeSubscription(ctx context.Context, uri string, want bool)
 	}
 	defer s.watchLock.Unlock()
 	// The state is looked at under the lock: the change before may have been the same.
+	want := isWanted()
 	if s.watches.Contains(uri) == want {
 		return nil
 	}

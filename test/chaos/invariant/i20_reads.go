@@ -176,7 +176,7 @@ func (c *checker) checkUpdate(server string, updateEvent int) {
 			delete(ends, o.Call)
 		}
 	}
-	if len(ends) > 0 || c.subscribedMeanwhile(server, e.T) || c.unsubscribedWhileDown(server, e.T) { // the subscription may be ending at this moment
+	if len(ends) > 0 || c.subscribedMeanwhile(server, e.T) || c.mayHaveBeenGivenUp(server, e.T) { // the subscription may be ending at this moment
 		return
 	}
 	c.judged++
@@ -230,8 +230,18 @@ func (c *checker) subscribedMeanwhile(server string, t time.Duration) bool {
 	return s != nil && slices.ContainsFunc(ended, func(u span) bool { return u.from <= s.to && u.to >= s.from })
 }
 
-// unsubscribedWhileDown reports whether the subscription that callers had before t was ended while the server was not connected. A
-// connection that is kept for its return is not asked then, and the server goes on to send updates that nobody wants.
+// mayHaveBeenGivenUp reports whether who had subscribed may have given that up while the server was not connected, which it was not a
+// moment before t either: an agent may end its watch at any time, a caller of the program says so. A connection that is kept is asked to end
+// the subscription when the server is connected again, and the server sends updates that nobody wants until then.
+func (c *checker) mayHaveBeenGivenUp(server string, t time.Duration) bool {
+	asked := t - 4*c.serverSpec(server).Latency - resubscribeReserve
+	if slices.ContainsFunc(connectedSpans(c.phaseSpans(server)), func(u connectedSpan) bool { return u.from < asked && u.to > t }) {
+		return false
+	}
+	return len(c.plan.Agents) > 0 || c.unsubscribedWhileDown(server, t)
+}
+
+// unsubscribedWhileDown reports whether the subscription that callers had before t was ended while the server was not connected.
 func (c *checker) unsubscribedWhileDown(server string, t time.Duration) bool {
 	down := false
 	for _, i := range c.x.ServerEvents(server) {

@@ -15,6 +15,12 @@ func TestKept(t *testing.T) {
 			10s    s1 offered rev=2
 			20s    s1 offered rev=3
 		`
+	const given = up + `
+			10s    s1 read call=c1 method=subscribe
+			10s    s1 read-end call=c1 method=subscribe
+			11s    s1 phase phase=disabled epoch=1 warm=true
+		`
+	withAgent := func(p *scenario.Plan) { p.Agents = []scenario.PlannedAgent{{Name: "agent-1"}} }
 	messages := func(p *scenario.Plan) { p.Scenario.Manager.Messages = true }
 	const received = up + `
 			20s    s1 notified conn=1 method=notifications/resources/updated
@@ -74,12 +80,40 @@ func TestKept(t *testing.T) {
 			90s    - closing
 		`},
 		{name: "an update is not told after a subscription that was ended while its server was disabled", want: invariant.Inconclusive, why: "nothing was read",
-			story: up + `
-			10s    s1 read call=c1 method=subscribe
-			10s    s1 read-end call=c1 method=subscribe
-			11s    s1 phase phase=disabled epoch=1 warm=true
+			story: given + `
 			12s    s1 read call=c2 method=unsubscribe
 			12s    s1 read-end call=c2 method=unsubscribe
+			20s    s1 notified conn=1 method=notifications/resources/updated
+			90s    - closing
+		`},
+		{name: "an update comes while the server is asked to end what was given up meanwhile", want: invariant.Inconclusive, why: "nothing was read",
+			story: given + `
+			12s    s1 read call=c2 method=unsubscribe
+			12s    s1 read-end call=c2 method=unsubscribe
+			19s    s1 phase phase=connected epoch=1
+			20s    s1 notified conn=1 method=notifications/resources/updated
+			90s    - closing
+		`},
+		{name: "a server goes on to send updates that were given up while it was disabled", want: invariant.Violated, why: "was not told by 20.15s",
+			story: given + `
+			12s    s1 read call=c2 method=unsubscribe
+			12s    s1 read-end call=c2 method=unsubscribe
+			13s    s1 phase phase=connected epoch=1
+			20s    s1 notified conn=1 method=notifications/resources/updated
+			90s    - closing
+		`},
+		{name: "an update is not told to a caller while the server is disabled", want: invariant.Violated, why: "was not told by 20.15s",
+			story: given + `
+			20s    s1 notified conn=1 method=notifications/resources/updated
+			90s    - closing
+		`},
+		{name: "an agent may have given its watch up while the server is disabled", want: invariant.Inconclusive, why: "nothing was read", plan: withAgent,
+			story: given + `
+			20s    s1 notified conn=1 method=notifications/resources/updated
+			90s    - closing
+		`},
+		{name: "an agent watched what is disabled for a while", want: invariant.Violated, why: "was not told by 20.15s", plan: withAgent,
+			story: given + `
 			13s    s1 phase phase=connected epoch=1
 			20s    s1 notified conn=1 method=notifications/resources/updated
 			90s    - closing

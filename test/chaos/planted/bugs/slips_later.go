@@ -29,9 +29,13 @@ var laterSlipsInActors = inPackage("actors",
 		Finds: []string{"I2", "I21"}, Why: "a call whose deadline is the instant of its turn never returns",
 	},
 	Bug{
-		Name: "one-refusal-ends-resubscribing", In: "attempt.resubscribeAll", New: "return",
-		Old:   "log.Warn(\"a resource is not watched any more\", zap.String(\"server\", a.name),\nzap.String(\"error\", hide(err.Error())))",
+		Name: "one-refusal-ends-resubscribing", In: "attempt.matchSubscriptions", New: "return",
+		Old:   "log.Warn(\"a resource is not watched as callers want\", zap.String(\"server\", a.name),\nzap.String(\"error\", hide(err.Error())))",
 		Finds: []string{"I20"}, Why: "after a reconnect no resource is watched behind one that is gone",
+	},
+	Bug{
+		Name: "kept-connection-watches-on", In: "Server.publishView", Old: "before.Phase != messages.Connected", New: "before.Phase != messages.Connected && before.Phase != messages.Disabled",
+		Finds: []string{"I20"}, Why: "what was given up while a server was disabled is sent on for as long as its connection stands",
 	},
 	Bug{
 		Name: "closed-watcher-reads-on", In: "Hub.dropWatcher", Old: "kept.shared = true", New: "{}",
