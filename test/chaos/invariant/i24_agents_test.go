@@ -365,9 +365,15 @@ func TestViewsHide(t *testing.T) {
 			6s - asked agent=agent-1 by=anna epoch=1 id=3 method=prompts/list
 			6s - replied agent=agent-1 by=anna epoch=1 id=3 method=prompts/list entries=s1::0:2`},
 		{name: "an update of a hidden server", want: invariant.Violated, why: "whose server its view hides", plan: nothing, story: catalog + `
+			6s s1 updated
+			6s - noticed agent=agent-1 by=anna epoch=1 method=notifications/resources/updated about=chaos://s1/one`},
+		{name: "an update of another server that took the URI of a hidden one, as on seed 20202348", want: invariant.Holds, plan: nothing, story: catalog + `
+			1s s1 updated
+			6s s2 updated
 			6s - noticed agent=agent-1 by=anna epoch=1 method=notifications/resources/updated about=chaos://s1/one`},
 		{name: "an update of a server that has just been hidden", want: invariant.Holds, plan: later, story: list + `s1::0:3:abc
 			5.05s - noticed agent=agent-1 by=anna epoch=1 method=notifications/tools/list_changed
+			5.05s s1 updated
 			5.05s - noticed agent=agent-1 by=anna epoch=1 method=notifications/resources/updated about=chaos://s1/one`},
 		{name: "nobody came", want: invariant.Inconclusive, story: `1s s1 open conn=1`},
 	})

@@ -99,12 +99,22 @@ func (c *checker) checkHidden(s *agentSession) {
 	for _, i := range s.events {
 		c.judged++
 		switch e := c.x.Event(i); {
-		case e.Kind == history.Noticed && e.Method == "notifications/resources/updated" && isHidden(serverOfURI(e.About), "", e.T, e.T):
+		case e.Kind == history.Noticed && e.Method == "notifications/resources/updated" && isHidden(serverOfURI(e.About), "", e.T, e.T) &&
+			c.hasUpdated(serverOfURI(e.About), e.T):
 			c.reportViolation(serverOfURI(e.About), i, nil, "%s got an update of %s at %s, whose server its view hides.", s.agent, e.About, timeText(e.T))
 		case e.Kind == history.Asked && e.Method == "tools/call":
 			c.checkHiddenCall(s, i, isHidden)
 		}
 	}
+}
+
+// hasUpdated reports whether the manager published an update of a server a moment before a time. The URI alone does not say whose update an
+// agent is told of: what is in no list of its view is watched at the one server there that may have it, by its URI.
+func (c *checker) hasUpdated(server string, t time.Duration) bool {
+	return slices.ContainsFunc(c.x.ServerEvents(server), func(i int) bool {
+		e := c.x.Event(i)
+		return e.Kind == history.Updated && e.T <= t && e.T >= t-viewBound-c.slack
+	})
 }
 
 // checkHiddenCall judges that a call of a hidden tool comes to no server.

@@ -41,6 +41,8 @@ var gatewayBugs = slices.Concat(
 			Finds: []string{"I26"}, Why: "the resources and prompts of a server that a view hides are listed and read"},
 		Bug{Name: "owner-of-before-the-rule", In: "view.knownOwner", Old: "!v.scope.Load().showsServer(to.server)", New: `to.server == "-"`,
 			Finds: []string{"I26"}, Why: "an agent that has read a resource once reads it on when its view hides the server"},
+		Bug{Name: "hidden-updates-told", In: "Gateway.subscribeAgent", Old: "!v.scope.Load().showsServer(to.server)", New: `to.server == "-"`,
+			Finds: []string{"I26"}, Why: "who watched a resource is told of its updates when its view hides the server"},
 		// A server writes log messages about its calls on half of the days with agents.
 		Bug{Name: "logs-of-every-level", In: "asker.passLog", Old: "wantsLog(params, int(a.st.level.Load()))", New: "wantsLog(params, 0)",
 			Finds: []string{"I24"}, Why: "an agent that wants errors only is filled with what another one wants"},
