@@ -28,11 +28,12 @@ var callQueueCheck = newCheck("I21", "calls take turns",
 		if c.real {
 			return
 		}
+		keys := c.turnKeys()
 		for _, server := range c.x.Servers() {
 			if c.spec[server] == nil || c.hasUnseenReads(server) { // reads take turns with calls, and are not in the record
 				continue
 			}
-			q := c.queueOf(server)
+			q := c.queueOf(server, keys)
 			if len(q.calls) == 0 {
 				continue
 			}
@@ -80,15 +81,16 @@ type queuedCall struct {
 	resent  bool
 }
 
-// queueOf collects the calls to a server that have a begin. A call without an end ends with the history.
-func (c *checker) queueOf(server string) *callQueue {
+// queueOf collects the calls to a server that have a begin. A call without an end ends with the history. keys has by whom they take turns,
+// where that is not their principal.
+func (c *checker) queueOf(server string, keys map[string]string) *callQueue {
 	q := &callQueue{server: server}
 	for _, call := range c.x.Calls() {
 		if call.Server != server || call.Begin < 0 {
 			continue
 		}
 		begin := c.x.Event(call.Begin)
-		w := queuedCall{call: call, caller: c.callerOf(begin), begin: begin.T, end: c.endTime()}
+		w := queuedCall{call: call, caller: cmp.Or(keys[call.ID], begin.By), begin: begin.T, end: c.endTime()}
 		if len(call.Ends) > 0 {
 			w.end = c.x.Event(call.Ends[0]).T
 		}
@@ -102,14 +104,21 @@ func (c *checker) queueOf(server string) *callQueue {
 	return q
 }
 
-// callerOf returns by whom a call takes turns: each agent on lines has turns of its own, all others are their principal.
-func (c *checker) callerOf(begin *history.Event) string {
+// turnKeys returns by whom the calls of agents on lines take turns: each session there has turns of its own, as the program that it is. Who
+// comes back after it was killed is another one, beside whose calls those of before go on. All other calls are their principal's.
+func (c *checker) turnKeys() map[string]string {
+	keys := map[string]string{}
 	for _, a := range c.plan.Agents {
-		if a.Name == begin.Agent && a.Over == scenario.OverLines {
-			return "agent " + a.Name
+		if a.Over != scenario.OverLines {
+			continue
+		}
+		for _, i := range c.x.Order() {
+			if e := c.x.Event(i); e.Kind == history.Asked && e.Agent == a.Name && e.Method == "tools/call" && keys[e.About] == "" {
+				keys[e.About] = "session " + strconv.FormatUint(e.Epoch, 10) + " of " + a.Name
+			}
 		}
 	}
-	return begin.By
+	return keys
 }
 
 // isUndisturbed reports whether a stretch of time lies within a connected span that met no fault until the end of the stretch.

@@ -82,6 +82,11 @@ func TestTurns(t *testing.T) {
 		one(p)
 		p.Load = append(p.Load, scenario.PlannedLoad{Server: "s1", Read: "prompt"})
 	}
+	beside := []string{"s1", "s2 connect=lazy"} // beside a lazy server agents read nothing
+	onLines := func(p *scenario.Plan) {
+		one(p)
+		p.Agents = []scenario.PlannedAgent{{Name: "agent-5", As: "a", Over: scenario.OverLines}}
+	}
 	real := func(p *scenario.Plan) {
 		one(p)
 		p.Tier = scenario.Real
@@ -196,6 +201,8 @@ func TestTurns(t *testing.T) {
 			5s     s1 end call=c3 tool=write outcome=result
 			9s     - closing
 		`},
+		{name: "an agent on lines that was killed comes back, and both take turns, as on seed 20300364", servers: beside, plan: onLines, want: invariant.Holds, story: turnsOfAgent("2")},
+		{name: "an agent on lines has two turns", servers: beside, plan: onLines, want: invariant.Violated, why: `the second of its caller "session 1 of agent-5"`, story: turnsOfAgent("1")},
 		{name: "two turns of one instant are sent in another order, as on seed 9200629", plan: two, want: invariant.Holds, story: turnsTogether("2s")},
 		{name: "two turns of two instants", plan: two, want: invariant.Violated, why: `the second of its caller "a" while call c`,
 			story: turnsTogether("2.1s")},
@@ -242,6 +249,29 @@ func TestTurns(t *testing.T) {
 			9s     - closing
 		`},
 	})
+}
+
+// turnsOfAgent is a story of two calls of an agent on lines, of which the second was made in a session of this number, that are sent while
+// another caller of the same principal waits.
+func turnsOfAgent(session string) string {
+	return `
+			0s     s1 phase phase=connected epoch=2
+			1s     s1 call call=c1 tool=write by=b
+			1s     s1 received conn=1 method=tools/call id=5 call=c1
+			1.1s   -  asked agent=agent-5 by=a epoch=1 id=1 method=tools/call about=a5-1
+			1.1s   s1 call call=a5-1 tool=write by=a agent=agent-5
+			1.2s   s1 call call=c2 tool=write by=a
+			1.3s   -  asked agent=agent-5 by=a epoch=` + session + ` id=2 method=tools/call about=a5-2
+			1.3s   s1 call call=a5-2 tool=write by=a agent=agent-5
+			2s     s1 end call=c1 tool=write outcome=result
+			2s     s1 received conn=1 method=tools/call id=6 call=a5-1
+			3s     s1 end call=a5-1 tool=write outcome=result
+			3s     s1 received conn=1 method=tools/call id=7 call=a5-2
+			4s     s1 end call=a5-2 tool=write outcome=result
+			4s     s1 received conn=1 method=tools/call id=8 call=c2
+			5s     s1 end call=c2 tool=write outcome=result
+			9s     - closing
+		`
 }
 
 // turnsTogether is a story of two callers at a server that takes two calls: a's and b's calls wait, each of them gets a turn, b's at 2s and
