@@ -37,8 +37,8 @@ type connection struct {
 	redactor    *redact.Redactor
 	noise       atomic.Int64
 	exitText    atomic.Pointer[string]
-	// releaseGuard tells the guard that the group is gone. It does nothing without a guard.
-	releaseGuard func()
+	// watched is the group as the guard knows it.
+	watched *watchedGroup
 
 	// endOnce lets the first cause of the end count, downOnce keeps Down from being called twice.
 	endOnce  sync.Once
@@ -60,28 +60,30 @@ var (
 	_ transports.ProcessConn = (*connection)(nil)
 )
 
-// newConnection makes the connection with a child that runs, and starts its three goroutines. If it fails, the child is gone.
-func newConnection(cfg *Config, p *process.Process, sink transports.Sink) (transports.Conn, error) {
+// newConnection makes the connection with a child that runs, and starts its three goroutines. If it fails, the child is gone. ctx bounds
+// the question to the guard.
+func newConnection(ctx context.Context, cfg *Config, p *process.Process, sink transports.Sink) (transports.Conn, error) {
 	input, err := pipe.NewWriter(p.Stdin)
 	if err != nil {
 		p.KillAndRelease()
 		return nil, process.StartError(cfg.Command, err)
 	}
+	watched, failed := askGuard(ctx, cfg.Guard, p.PID())
+	if failed != nil {
+		p.KillAndRelease()
+		return nil, failed
+	}
 	r := redact.NewForChild(cfg.Secrets, cfg.Env)
 	c := &connection{
-		p: p, sink: sink, grace: cfg.Grace, fetches: cfg.Fetches, redactor: r,
-		releaseGuard: func() {},
-		earlyStdout:  outputTail{size: min(printedSize, cfg.StderrTail)},
-		stderrTail:   outputTail{size: cfg.StderrTail, overlap: r.CutOverlap()},
-		stdout:       pipe.Reader{File: p.Stdout},
-		stderr:       pipe.Reader{File: p.Stderr},
-		drained:      make(chan struct{}),
-		share:        cfg.Share,
-		skipPauses:   make(chan struct{}),
-		released:     make(chan struct{}),
-	}
-	if cfg.Guard != nil {
-		c.releaseGuard = cfg.Guard.Watch(p.PID())
+		p: p, sink: sink, grace: cfg.Grace, fetches: cfg.Fetches, redactor: r, watched: watched,
+		earlyStdout: outputTail{size: min(printedSize, cfg.StderrTail)},
+		stderrTail:  outputTail{size: cfg.StderrTail, overlap: r.CutOverlap()},
+		stdout:      pipe.Reader{File: p.Stdout},
+		stderr:      pipe.Reader{File: p.Stderr},
+		drained:     make(chan struct{}),
+		share:       cfg.Share,
+		skipPauses:  make(chan struct{}),
+		released:    make(chan struct{}),
 	}
 	c.lines = lines.Splitter{
 		Limit: cfg.MaxMessage, EndlessSize: lines.EndlessLine(cfg.MaxMessage), Overlap: r.CutOverlap(),

@@ -37,10 +37,12 @@ func Filter(ctx context.Context, cfg Config, input []byte, limit int) ([]byte, e
 	if failed != nil {
 		return nil, failed
 	}
-	r := &runningProgram{p: p, maxOutput: limit, releaseGuard: func() {}, overflow: make(chan struct{}), drained: make(chan struct{})}
-	if cfg.Guard != nil {
-		r.releaseGuard = cfg.Guard.Watch(p.PID())
+	watched, failed := askGuard(ctx, cfg.Guard, p.PID())
+	if failed != nil {
+		p.KillAndRelease()
+		return nil, failed
 	}
+	r := &runningProgram{p: p, maxOutput: limit, watched: watched, overflow: make(chan struct{}), drained: make(chan struct{})}
 	r.startReading()
 	// This goroutine ends at the latest when endProgram closes the pipe.
 	go func() {
@@ -72,8 +74,8 @@ func Filter(ctx context.Context, cfg Config, input []byte, limit int) ([]byte, e
 // runningProgram is a child whose output is collected. Filter owns it, or the goroutine that endProgram leaves behind.
 type runningProgram struct {
 	p *process.Process
-	// releaseGuard tells the guardian that the group is gone.
-	releaseGuard func()
+	// watched is the group as the guard knows it.
+	watched *watchedGroup
 
 	// maxOutput bounds out in bytes.
 	maxOutput int
@@ -139,7 +141,7 @@ func (r *runningProgram) releaseProgram() (exit string) {
 	r.p.AwaitGroupEnd(killTime, true)
 	r.p.ClosePipes()
 	r.p.ReleaseGroup()
-	r.releaseGuard()
+	r.watched.tellGone(killTime)
 	return exit
 }
 

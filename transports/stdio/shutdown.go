@@ -158,7 +158,7 @@ func (c *connection) releaseResources() {
 	c.p.ClosePipes()
 	c.out.AwaitWriters()
 	c.p.ReleaseGroup()
-	c.releaseGuard()
+	c.watched.tellGone(c.grace)
 	close(c.released)
 }
 
@@ -170,7 +170,7 @@ func (c *connection) abandonChild() {
 	c.p.ReapChild()
 	c.p.ClosePipes()
 	c.p.ReleaseGroup()
-	c.releaseGuard()
+	c.watched.tellGone(c.grace)
 }
 
 // exitsWithin waits until the child has ended, for at most d, and reports whether it has. With d = 0 it only looks.

@@ -85,7 +85,9 @@ type Config struct {
 
 // Guard ends process groups when this process no longer can. [*Guardian] is one.
 type Guard interface {
-	// Watch is called when a group was started. The caller calls release once, when no process of the group is left.
+	// Watch is called when a group was started, in a goroutine of its own. The caller calls release once, when no process of the
+	// group is left. A Watch that panics, or has not returned when the context of Dial ends, ends the group and fails the Dial; a
+	// release that panics has no effect, and one that does not return is waited for as long as Config.Grace says.
 	Watch(pgid int) (release func())
 }
 
@@ -132,5 +134,5 @@ func (s *Transport) Dial(ctx context.Context, sink transports.Sink) (transports.
 		p.KillAndRelease()
 		return nil, errs.ContextError(ctx, "starting the process")
 	}
-	return newConnection(&s.cfg, p, sink)
+	return newConnection(ctx, &s.cfg, p, sink)
 }
