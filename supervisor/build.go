@@ -1,10 +1,14 @@
 package supervisor
 
 import (
+	"context"
+	"errors"
+
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/mcpvisor/mcpvisor/actors"
 	"github.com/mcpvisor/mcpvisor/actors/lifecycle"
+	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor/internal/asker"
 	"github.com/mcpvisor/mcpvisor/supervisor/internal/auditor"
 	"github.com/mcpvisor/mcpvisor/supervisor/internal/core"
@@ -37,11 +41,11 @@ func newManager(cfg Config) (*Manager, actor.Actor) {
 		Writer: cfg.Audit, RecordOptions: cfg.AuditOptions, Program: cfg.ClientName + " " + cfg.ClientVersion, Project: cfg.AuditProject,
 		Log: cfg.Logger, Cell: shared.CellOf, Rules: rules,
 	})
+	runner := hooks.NewRunner(cfg.Logger)
 	credentialSet := credentials.New(credentials.Options{
-		Provider: cfg.AuthProvider, Store: cfg.AuthStore, Locks: cfg.AuthLocks, ClientName: cfg.ClientName,
+		Provider: cfg.AuthProvider, AskProgram: boundedAuthorizer(runner), Store: cfg.AuthStore, Locks: cfg.AuthLocks, ClientName: cfg.ClientName,
 		Guard: cfg.Guard, InheritEnv: cfg.InheritEnv, SearchPath: cfg.SearchPath, LookupEnv: cfg.LookupEnv, Log: cfg.Logger,
 	})
-	runner := hooks.NewRunner(cfg.Logger)
 	m := &Manager{
 		hooks: runner, cfg: cfg, system: cfg.System, shared: shared, rules: rules, audit: audit, credentials: credentialSet, budget: cfg.SharedLimits.budgetFor(&cfg),
 		permissions: permissions.New(permissions.Options{
@@ -92,6 +96,25 @@ func boundedIdentity(identityOf func(string, *Spec) (string, bool)) func(string,
 			return i
 		})
 		return found.text, ok && found.known
+	}
+}
+
+// boundedAuthorizer returns how the methods of an Authorizer of Config.AuthProvider are run: one that does not return holds its request until
+// the context of that ends, and nothing else.
+func boundedAuthorizer(runner *hooks.Runner) func(ctx context.Context, server string, f func() error) error {
+	return func(ctx context.Context, server string, f func() error) error {
+		answer, err := hooks.Do(ctx, runner, nil, hooks.Call{Function: "Config.AuthProvider", Op: "connect", Server: server}, f)
+		var broken *hooks.Broken
+		var refused *Error
+		switch {
+		case errors.As(err, &broken):
+			return &transports.Error{Class: messages.ClassPanic, Text: "its Authorizer of Config.AuthProvider " + broken.Error(), Err: broken}
+		case errors.As(err, &refused):
+			return &transports.Error{Class: refused.Class, Text: refused.Text, Fix: refused.Fix, Err: refused}
+		case err != nil:
+			return err
+		}
+		return answer
 	}
 }
 

@@ -75,7 +75,8 @@ type Config struct {
 	// under auth; package transports/auth has implementations. It returns nil, nil for a server whose spec counts.
 	// It is called once for each spec of a server, outside of every actor, and may block; the Authorizer is kept as long as
 	// the spec is in force. Login can sign in with one that has the methods of *oauth.Authorizer. A child process and a transport
-	// without headers (package stream) have credentials of their own, and ask no Authorizer.
+	// without headers (package stream) have credentials of their own, and ask no Authorizer. A method of an Authorizer that does not return
+	// holds its own request, until the context of that ends; at most 256 are left for a server, as of Allow.
 	AuthProvider func(server string, spec Spec) (transports.Authorizer, error)
 	// AuthStore keeps sign-ins; nil opens the one of DefaultAuthOptions when a server needs it. A program that must not
 	// touch the person's keyring says auth.NewMemory(). AuthLocks belong to it and must be those of every other process
@@ -86,7 +87,8 @@ type Config struct {
 	// for another one gives the variables of that. It is called in any goroutine. Where it panics, or does not return, no list of the
 	// server is kept or found in CacheDir, and its calls end with their contexts.
 	LookupEnv func(name string) (string, bool)
-	// LoginPrompt gives the way in which Login asks the person, where the options of Login do not.
+	// LoginPrompt gives the way in which Login asks the person, where the options of Login do not. Where it panics, or has not
+	// returned when the context of Login ends, Login returns with an error that says so.
 	LoginPrompt func(server string) oauth.Prompt
 	// Policy says which commands may run and which URLs may be reached; the zero value refuses none. Managed are those of
 	// the organisation, which FromFiles reads, on top: all must agree. The manager checks them before anything of a server runs,

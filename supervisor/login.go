@@ -12,6 +12,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/audit"
 	"github.com/mcpvisor/mcpvisor/supervisor/internal/auditor"
 	"github.com/mcpvisor/mcpvisor/supervisor/internal/credentials"
+	"github.com/mcpvisor/mcpvisor/supervisor/internal/hooks"
 	"github.com/mcpvisor/mcpvisor/supervisor/internal/refusal"
 	"github.com/mcpvisor/mcpvisor/transports"
 	"github.com/mcpvisor/mcpvisor/transports/auth"
@@ -40,7 +41,10 @@ func (m *Manager) Login(ctx context.Context, server string, opts LoginOptions) e
 	p := opts.Prompt
 	if p.Open == nil && p.Show == nil && m.cfg.LoginPrompt != nil {
 		// Scopes that the caller asks for are added to those of the program's prompt.
-		filled := m.cfg.LoginPrompt(server)
+		filled, err := m.askForPrompt(ctx, server)
+		if err != nil {
+			return err
+		}
 		filled.Scopes = append(filled.Scopes, p.Scopes...)
 		p = filled
 	}
@@ -68,6 +72,24 @@ func (m *Manager) Login(ctx context.Context, server string, opts LoginOptions) e
 		return m.Reconnect(ctx, server)
 	}
 	return m.reconnectIfDown(ctx, server)
+}
+
+// askForPrompt calls Config.LoginPrompt, which holds Login no longer than its context and the manager last.
+func (m *Manager) askForPrompt(ctx context.Context, server string) (oauth.Prompt, error) {
+	const op = "login"
+	prompt, err := hooks.Do(ctx, m.hooks, m.closed, hooks.Call{Function: "Config.LoginPrompt", Op: op, Server: server},
+		func() oauth.Prompt { return m.cfg.LoginPrompt(server) })
+	var broken *hooks.Broken
+	switch {
+	case errors.As(err, &broken):
+		return oauth.Prompt{}, &Error{Op: op, Class: messages.ClassPanic, Server: server, Text: "the program's Config.LoginPrompt " + broken.Error(), Err: broken}
+	case errors.Is(err, hooks.ErrOver):
+		return oauth.Prompt{}, refusal.ClosedError(op)
+	case err != nil && ctx.Err() != nil:
+		return oauth.Prompt{}, &Error{Op: op, Class: messages.ClassOf(err), Server: server,
+			Text: "the context ended before the program's Config.LoginPrompt returned", Fix: "make it return at once: what it returns may wait for the person", Err: err}
+	}
+	return prompt, err
 }
 
 // forgetLists removes the server's lists that are kept for the next start, and what is remembered of its resources, because

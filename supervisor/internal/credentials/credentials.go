@@ -58,6 +58,9 @@ type Set struct {
 type Options struct {
 	// Provider is the program's own, asked before a spec's auth; nil for none.
 	Provider func(server string, spec messages.Spec) (transports.Authorizer, error)
+	// AskProgram runs f, a method of a server's Authorizer that Provider gave, and returns its error, or why there is none: it
+	// broke, or had not returned when ctx ended. nil calls f.
+	AskProgram func(ctx context.Context, server string, f func() error) error
 	// Store keeps sign-ins, and Locks belong to it; nil for those of DefaultAuthOptions, which are opened when a server needs them.
 	Store auth.Store
 	Locks *auth.Locks
@@ -298,7 +301,7 @@ func (c *Credential) Authorize(ctx context.Context, h http.Header) error {
 	if t := c.providedToken.Load(); t != nil {
 		h.Set("Authorization", "Bearer "+*t)
 	} else if a := c.innerAuthorizer(); a != nil {
-		if err := a.Authorize(ctx, h); err != nil {
+		if err := c.authorize(ctx, a, h); err != nil {
 			return err
 		}
 	}
@@ -335,7 +338,7 @@ func (c *Credential) Refused(ctx context.Context, status int, challenge *message
 		return c.innerAuthorizer() != nil, nil
 	}
 	if a := c.innerAuthorizer(); a != nil {
-		return a.Refused(ctx, status, challenge, used)
+		return c.reportRefusal(ctx, a, status, challenge, used)
 	}
 	return false, nil
 }
