@@ -37,7 +37,8 @@ const (
 )
 
 // Event is one thing that happened. Events of one watcher arrive in the order in which they happened; Seq rises by one
-// for each event of a manager, so that a gap can be seen.
+// for each event of a manager, so that a gap can be seen. EventKind says which of the other fields are set: of EventPhase it is
+// Status, whose own field Status is the phase.
 type Event struct {
 	Seq        uint64    `json:"seq"`
 	Time       time.Time `json:"time"`

@@ -64,8 +64,9 @@ type Config struct {
 	// packages transports/mcpgo and transports/gosdk for the values.
 	InProcess map[string]func(ctx context.Context, peer inprocess.Peer) error
 	// Transport, if set, is asked first for every spec; it returns nil, nil for those that it does not know. It lets a
-	// program bring a transport of its own; Wrap puts something around the one that a spec gets otherwise. It may block; it runs outside of every actor. For a caller's instance it gets the
-	// server's name, and Spec.Principal says whose; so do Wrap and AuthProvider.
+	// program bring a transport of its own; Wrap puts something around the one that a spec gets otherwise. It may block; it runs
+	// outside of every actor. For a caller's instance it gets the server's name, and Spec.Principal says whose; so do Wrap and
+	// AuthProvider.
 	Transport func(name string, spec Spec) (transports.Transport, error)
 	// Wrap, if set, puts a decorator around the transport of each server, for example fault.Wrap or a recorder. t has everything
 	// that the spec and this Config say: environment, directory, guard, isolation, secrets, limits, credentials. Wrap returns nil
@@ -163,8 +164,8 @@ type Config struct {
 	// after the rules have allowed the call. With any error the call ends denied and not sent (ErrDenied, ErrNotSent), with the
 	// error's text; errors.Is finds the error itself. A panic refuses the call, too. One that does not return holds no call beyond
 	// its ctx: it ends not sent, and the goroutine of Allow is left behind until it returns. The log names one that has not returned a
-	// second later; at most 256 are left for a server, whose calls are then refused. All this holds for Ask as well. Before an instance is made for a caller (Spec.Share) it is asked once more, without arguments, as by ToolsFor: a
-	// caller who may call no tool gets no instance.
+	// second later; at most 256 are left for a server, whose calls are then refused. All this holds for Ask as well. Before an instance is made for
+	// a caller (Spec.Share) it is asked once more, without arguments, as by ToolsFor: a caller who may call no tool gets no instance.
 	Allow func(ctx context.Context, tool *Tool, args json.RawMessage) error
 	// Interceptors run around every tool call and every read, the first one outermost: for measurements, traces over several programs,
 	// limits per caller, answers that are kept. See [Interceptor]. None cost nothing.

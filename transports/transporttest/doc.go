@@ -20,8 +20,8 @@
 //	func TestQUICContract(t *testing.T) {
 //		transporttest.Run(t, transporttest.Harness{
 //			New: func(t *testing.T, o transporttest.Options) transports.Transport {
-//				peer := startPeer(t)                     // ends with t.Cleanup
-//				go script.Serve(ctx, peer, peer.next)    // peer implements Port
+//				peer := startPeer(t)                          // ends with t.Cleanup
+//				go script.Serve(t.Context(), peer, peer.next) // peer implements Port; again for each Dial, one at a time
 //				return NewQUIC(peer.address, o.Secret, o.MaxMessage)
 //			},
 //			Broken:   map[string]func(…) …{"no address": …}, // configurations that cannot connect
