@@ -55,7 +55,8 @@ type Gateway struct {
 	tasks     tasks
 	windows   windows
 	signIns   signIns
-	requests  atomic.Int64 // numbers those of sessions
+	requests  atomic.Int64  // numbers those of sessions
+	arrivals  atomic.Uint64 // numbers sessions and subscriptions as they begin
 	// declared is what each server that was seen connected has said of itself.
 	declared sync.Map // string to *wire.Capabilities
 

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -19,6 +20,7 @@ type watches struct {
 	g       *Gateway
 	mu      sync.Mutex
 	watched map[watchKey]*watchedOne
+	begun   uint64 // how many watches have begun
 }
 
 // watchKey names a resource: of a server, or of the instance that it has for a principal.
@@ -37,7 +39,9 @@ type watchedOne struct {
 // watcher is an agent that watches a resource. It goes when the server has refused, unless the server has agreed to another request of the
 // same agent, or may do so.
 type watcher struct {
-	tell   func(uri string)
+	tell func(uri string)
+	// number says in which order watches began, in which they are told and ended: that of a map would be another one each time.
+	number uint64
 	agreed bool
 	asking int // requests under way
 }
@@ -60,7 +64,8 @@ func (w *watches) addWatch(ctx context.Context, to watchKey, who any, tell func(
 	}
 	agent := one.tell[who]
 	if agent == nil {
-		agent = &watcher{tell: tell}
+		w.begun++
+		agent = &watcher{tell: tell, number: w.begun}
 		one.tell[who] = agent
 	}
 	agent.asking++
@@ -157,13 +162,14 @@ func (w *watches) removeWatchesOf(uri string, who any) bool {
 // dropWatches ends those watches of who that which names, and reports whether there are any.
 func (w *watches) dropWatches(who any, which func(watchKey) bool) bool {
 	w.mu.Lock()
-	var all []watchKey
+	numbers := map[watchKey]uint64{}
 	for to, one := range w.watched {
-		if one.tell[who] != nil && which(to) {
-			all = append(all, to)
+		if agent := one.tell[who]; agent != nil && which(to) {
+			numbers[to] = agent.number
 		}
 	}
 	w.mu.Unlock()
+	all := slices.SortedFunc(maps.Keys(numbers), func(a, b watchKey) int { return cmp.Compare(numbers[a], numbers[b]) })
 	for _, to := range all {
 		w.removeWatch(to, who)
 	}
@@ -178,42 +184,41 @@ func (w *watches) tellUpdated(server, uri string) {
 	if owner, caller, ok := w.g.all.Of(server).InstanceOf(server); ok {
 		server, principal = owner, caller
 	}
-	var tell []func(string)
-	w.mu.Lock()
-	for to, one := range w.watched {
-		if to.server != server || to.principal != principal || to.uri != uri && !strings.HasPrefix(uri, strings.TrimSuffix(to.uri, "/")+"/") {
-			continue
-		}
-		for _, agent := range one.tell {
-			tell = append(tell, agent.tell)
-		}
-	}
-	w.mu.Unlock()
-	for _, f := range tell {
-		f(uri)
+	for _, n := range w.noticesFor(func(to watchKey) bool {
+		return to.server == server && to.principal == principal && (to.uri == uri || strings.HasPrefix(uri, strings.TrimSuffix(to.uri, "/")+"/"))
+	}) {
+		n.agent.tell(uri)
 	}
 }
 
 // tellMissed tells those who watch resources of these servers that each may have changed, because notices of updates were lost: an agent that
 // is told of too much reads once more, and one that is told of too little never does.
 func (w *watches) tellMissed(isTheirs func(server string) bool) {
-	type missed struct {
-		uri    string
-		agents []*watcher
+	for _, n := range w.noticesFor(func(to watchKey) bool { return isTheirs(to.server) }) {
+		n.agent.tell(n.uri)
 	}
-	var all []missed
+}
+
+// updateNotice is what one agent is to be told of what it watches.
+type updateNotice struct {
+	uri   string
+	agent *watcher
+}
+
+// noticesFor returns those who watch resources that which names, in the order in which their watches began.
+func (w *watches) noticesFor(which func(watchKey) bool) (all []updateNotice) {
 	w.mu.Lock()
 	for to, one := range w.watched {
-		if isTheirs(to.server) {
-			all = append(all, missed{to.uri, slices.Collect(maps.Values(one.tell))})
+		if !which(to) {
+			continue
+		}
+		for _, agent := range one.tell {
+			all = append(all, updateNotice{to.uri, agent})
 		}
 	}
 	w.mu.Unlock()
-	for _, m := range all {
-		for _, agent := range m.agents {
-			agent.tell(m.uri)
-		}
-	}
+	slices.SortFunc(all, func(a, b updateNotice) int { return cmp.Compare(a.agent.number, b.agent.number) })
+	return all
 }
 
 // subscribeAgent handles resources/subscribe.
@@ -279,7 +284,9 @@ func (v *view) keyOf(server, uri string) watchKey {
 // listening is one subscriptions/listen: what its agent wants to be told.
 type listening struct {
 	request *serve.Request
-	wants   [noticeKinds]bool
+	// number says in which order subscriptions began: they are told in it.
+	number uint64
+	wants  [noticeKinds]bool
 	// meta is the _meta that every notification carries, so that the agent knows to which listen it belongs.
 	meta []byte
 	// tasks are the ids of the tasks whose state it wants.
@@ -304,7 +311,7 @@ func (g *Gateway) serveListen(ctx context.Context, v *view, r *serve.Request) ([
 	if filter != nil && !rawjson.IsObject(filter) {
 		return nil, serve.InvalidParams("notifications must be an object")
 	}
-	l := &listening{request: r, meta: append(append([]byte(`"_meta":{"`+reserved+`subscriptionId":`), r.ID...), '}')}
+	l := &listening{request: r, number: g.arrivals.Add(1), meta: append(append([]byte(`"_meta":{"`+reserved+`subscriptionId":`), r.ID...), '}')}
 	honoured := []byte{}
 	want := func(name string) bool {
 		if string(rawjson.Member(filter, name)) != "true" {

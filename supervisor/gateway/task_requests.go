@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -281,6 +282,7 @@ func (g *Gateway) tellTask(t *task) {
 		v.mu.Unlock()
 	}
 	g.mu.Unlock()
+	slices.SortFunc(listens, compareListens)
 	for _, l := range listens {
 		l.notifyTask(t)
 	}
@@ -296,7 +298,7 @@ func (l *listening) notifyTask(t *task) {
 
 // tellEndedTasks tells a listener of those of its tasks that have ended before it listened: they change no more.
 func (g *Gateway) tellEndedTasks(l *listening) {
-	for id := range l.tasks {
+	for _, id := range slices.Sorted(maps.Keys(l.tasks)) {
 		t := g.tasks.find(l.request.Session.Principal.Name, id)
 		if t == nil {
 			continue

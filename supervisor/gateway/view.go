@@ -224,6 +224,8 @@ func (v *view) servers() []string {
 type session struct {
 	view  *view
 	agent *serve.Session
+	// number says in which order sessions began: they are notified in it.
+	number uint64
 	// gone is true once the session has ended.
 	gone atomic.Bool
 	// level is the rank of the least severe log messages that the agent wants.
@@ -240,7 +242,7 @@ func stateOf(s *serve.Session) *session { return s.State.(*session) }
 
 // addSession makes the state of a new session, which gets notices from now on.
 func (v *view) addSession(s *serve.Session) {
-	st := &session{view: v, agent: s}
+	st := &session{view: v, agent: s, number: v.g.arrivals.Add(1)}
 	st.level.Store(int32(levelRank(unsetLevel))) // the level is the server's choice until the agent sets one
 	st.prepareAnswers(v.g, st)
 	s.State = st

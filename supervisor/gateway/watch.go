@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -270,11 +271,17 @@ func (v *view) tellOffers(ctx context.Context, said changes) {
 	}
 }
 
-// notifyAgents sends a notification to all sessions of the view, and to the subscriptions that want it.
+// compareListens orders subscriptions as they began.
+func compareListens(a, b *listening) int { return cmp.Compare(a.number, b.number) }
+
+// notifyAgents sends a notification to all sessions of the view, and to the subscriptions that want it, in the order in which they began: in
+// that of a map no random day could be repeated.
 func (v *view) notifyAgents(n notice) {
 	v.mu.Lock()
 	sessions, listens := slices.Collect(maps.Keys(v.sessions)), slices.Collect(maps.Keys(v.listens))
 	v.mu.Unlock()
+	slices.SortFunc(sessions, func(a, b *session) int { return cmp.Compare(a.number, b.number) })
+	slices.SortFunc(listens, compareListens)
 	for _, st := range sessions {
 		st.agent.Notify(notices[n].method, notices[n].method, nil)
 	}

@@ -264,3 +264,29 @@ func TestAWatchGivenUpWhileDisabledIsEnded(t *testing.T) {
 		}
 	})
 }
+
+// Who watches is told in the order in which the watches began. In the order of a map a random day had two histories: one agent's notice came
+// before the answer to another one, or behind it.
+func TestWatchersAreToldInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, g, s := startWatched(t)
+		close(s.answer)
+		var want, notified []string
+		for n := range 20 {
+			who, uri := fmt.Sprint("agent ", n), fmt.Sprint("x://1/", n%3)
+			want = append(want, who)
+			if err := g.AddWatch(t.Context(), "one", uri, &who, func(string) { notified = append(notified, who) }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		g.MissEvents(t.Context())
+		if !slices.Equal(notified, want) {
+			t.Errorf("when events were missed these were notified: %q", notified)
+		}
+		notified = nil
+		g.NoteUpdate(t.Context(), "one", "x://1/0")
+		if want := []string{"agent 0", "agent 3", "agent 6", "agent 9", "agent 12", "agent 15", "agent 18"}; !slices.Equal(notified, want) {
+			t.Errorf("of an update these were notified: %q", notified)
+		}
+	})
+}
