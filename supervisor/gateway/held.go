@@ -12,6 +12,8 @@ type Held struct {
 	Tasks int
 	// Windows are those of agents that have requests at a server, or answers to read.
 	Windows int
+	// Miscounted counts the counters that differ from what they count: always 0.
+	Miscounted int
 }
 
 // Held counts what the gateway keeps of agents: nothing, when all have gone and their servers have been told.
@@ -19,6 +21,7 @@ func (g *Gateway) Held() (h Held) {
 	g.mu.Lock()
 	for _, v := range g.views {
 		v.mu.Lock()
+		h.Miscounted += oneIf(!v.countsLevels())
 		h.Sessions, h.Listens = h.Sessions+len(v.sessions), h.Listens+len(v.listens)
 		for st := range v.sessions {
 			st.mu.Lock()
@@ -33,12 +36,43 @@ func (g *Gateway) Held() (h Held) {
 	g.watches.mu.Unlock()
 	g.suspended.mu.Lock()
 	h.Suspended = len(g.suspended.byID)
+	h.Miscounted += oneIf(sumOf(g.suspended.count) != h.Suspended)
 	g.suspended.mu.Unlock()
 	g.tasks.mu.Lock()
 	h.Tasks = g.tasks.count
+	known := 0
+	for _, mine := range g.tasks.byPrincipal {
+		known += len(mine)
+	}
+	h.Miscounted += oneIf(known != h.Tasks)
 	g.tasks.mu.Unlock()
 	g.windows.mu.Lock()
 	h.Windows = len(g.windows.byKey)
 	g.windows.mu.Unlock()
 	return h
+}
+
+// countsLevels reports whether the view counts each session that has set a level, by that level, and no other. The caller holds mu.
+func (v *view) countsLevels() bool {
+	var wanted [noLevel]int
+	for st := range v.sessions {
+		if st.leveled.Load() {
+			wanted[st.level.Load()]++
+		}
+	}
+	return wanted == v.wanted
+}
+
+func sumOf(counts map[string]int) (n int) {
+	for _, one := range counts {
+		n += one
+	}
+	return n
+}
+
+func oneIf(differs bool) int {
+	if differs {
+		return 1
+	}
+	return 0
 }

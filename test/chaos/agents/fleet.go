@@ -124,11 +124,13 @@ func (f *Fleet) checkSessions() {
 // suspendedTime bounds how long the gateway waits for the answer of an agent to a question, with some tolerance.
 const suspendedTime = 5*time.Minute + 10*time.Second
 
-// checkHeld judges, while agents have sessions, that the gateway counts no request as running which has ended, and keeps no call that has asked
-// its agent, was answered and has ended.
+// checkHeld judges, while agents have sessions, that the gateway counts no request as running which has ended, keeps no call that has asked
+// its agent, was answered and has ended, and counts as much as there is.
 func (f *Fleet) checkHeld() {
 	handled, parked := f.service.underWay(f.Now() - suspendedTime)
 	switch h := f.gateway.Held(); {
+	case h.Miscounted > 0:
+		f.reportFinding("I28", "", fmt.Sprintf("%d counters of the gateway, of places, levels or tasks, differ from what they count: what has ended counts on", h.Miscounted))
 	case h.Requests > handled:
 		f.reportFinding("I28", "", fmt.Sprintf("the gateway counts %d requests of sessions as running, and %d are: questions of servers go to those that have ended",
 			h.Requests, handled))

@@ -1,0 +1,31 @@
+package gateway
+
+import "testing"
+
+// TestMiscounted counts the counters that differ from what they count: those of levels, of places for suspended calls and of tasks.
+func TestMiscounted(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(g *Gateway, v *view)
+		want   int
+	}{
+		"nothing":                           {func(*Gateway, *view) {}, 0},
+		"the level of a session that left":  {func(_ *Gateway, v *view) { v.wanted[2]++ }, 1},
+		"the place of a call that ended":    {func(g *Gateway, _ *view) { g.suspended.count = map[string]int{"anna": 1} }, 1},
+		"a task that is known to nobody":    {func(g *Gateway, _ *view) { g.tasks.count++ }, 1},
+		"the level of a session, and twice": {func(_ *Gateway, v *view) { v.addLeveled(3); v.addLeveled(3) }, 0},
+	} {
+		v := &view{sessions: map[*session]struct{}{}}
+		g := &Gateway{views: map[viewKey]*view{{}: v}}
+		c.change(g, v)
+		if got := g.Held().Miscounted; got != c.want {
+			t.Errorf("%s: %d are miscounted, want %d", name, got, c.want)
+		}
+	}
+}
+
+// addLeveled adds a session that has set a level.
+func (v *view) addLeveled(rank int) {
+	st := &session{}
+	v.sessions[st] = struct{}{}
+	v.setLevel(st, rank)
+}
