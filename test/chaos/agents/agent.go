@@ -60,6 +60,11 @@ type session struct {
 	asked  map[string]*request
 	lastID int
 	parted bool
+	// answered are the calls that have their answers, questions what servers have asked and have no answer to, by their ids, and questioned
+	// counts what they have ever asked.
+	answered   map[string]bool
+	questions  map[string]*openQuestion
+	questioned int
 }
 
 // request is one request without an answer. done has room for the answer.
@@ -148,7 +153,8 @@ func (a *agent) openSession() *session {
 	if s != nil || ended {
 		return s
 	}
-	s = &session{agent: a, epoch: epoch, over: make(chan struct{}), asked: map[string]*request{}}
+	s = &session{agent: a, epoch: epoch, over: make(chan struct{}), asked: map[string]*request{}, answered: map[string]bool{},
+		questions: map[string]*openQuestion{}}
 	s.lifetime, s.cut = context.WithCancel(a.fleet.lifetime)
 	if a.plan.Over == scenario.OverHTTP {
 		s.link = newHTTPLink(s)

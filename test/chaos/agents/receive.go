@@ -2,10 +2,8 @@ package agents
 
 import (
 	"encoding/json"
-	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
@@ -46,6 +44,7 @@ func (s *session) receiveAnswer(id string, got answer) {
 	parted := s.parted
 	if r != nil {
 		delete(s.asked, id)
+		s.answered[r.about] = s.answered[r.about] || r.method == "tools/call"
 	}
 	s.mu.Unlock()
 	if parted {
@@ -115,38 +114,14 @@ func (s *session) receiveNotice(m *message) {
 		e.About = strings.Trim(string(p.Token), `"`)
 	case "notifications/resources/updated":
 		e.About = p.URI
+	case "notifications/cancelled":
+		e.About = s.takeQuestionBack(m.Params)
 	case "notifications/message":
 		e.About, _ = rawjson.Text(rawjson.Member(p.Data, "call"))
 		e.Level = p.Level
 	}
 	s.agent.recordEvent(e)
 }
-
-// questionText is what a server of the harness asks: it names the call, or the state of the request, and itself.
-var questionText = regexp.MustCompile(`Go on with ([^ ?]+) of ([^ ?]+)\?`)
-
-// receiveQuestion records a question of a server, and answers it after a while in the name of the server that it names.
-func (s *session) receiveQuestion(m *message, via string) {
-	a := s.agent
-	e := history.Event{Kind: history.Questioned, Epoch: s.epoch, Method: m.Method, ID: via}
-	if found := questionText.FindSubmatch(m.Params); found != nil {
-		e.About, e.Server = string(found[1]), string(found[2])
-	}
-	a.recordEvent(e)
-	a.fleet.running.Go(func() {
-		select {
-		case <-time.After(answerTime):
-		case <-s.over:
-			return
-		}
-		body := append([]byte(`{"jsonrpc":"2.0","id":`), m.ID...)
-		body = append(append(body, `,"result":`...), a.answerTo(m.Method, e.Server)...)
-		s.link.send(a.fleet.lifetime, outgoing{body: append(body, '}')})
-	})
-}
-
-// answerTime is the time that the person or the model of an agent takes.
-const answerTime = 200 * time.Millisecond
 
 // answerTo is the answer to a question. It names the server, so that the server sees an answer that was meant for another one; who
 // does not know which server asks names all.

@@ -55,6 +55,33 @@ func TestAgentsApart(t *testing.T) {
 	})
 }
 
+func TestQuestionsTakenBack(t *testing.T) {
+	const asked = joinedAgents + `
+		2s s1 call call=a1-1 agent=agent-1 by=anna
+		3s s1 questioned agent=agent-1 by=anna epoch=1 method=elicitation/create about=a1-1
+		3.1s s1 notified conn=1 method=notifications/cancelled call=a1-1
+	`
+	runCases(t, "I24", []storyCase{
+		{name: "the agent is told", want: invariant.Holds, story: asked + `
+			3.1s - noticed agent=agent-1 by=anna epoch=1 method=notifications/cancelled about=a1-1
+			5s - replied agent=agent-1 by=anna epoch=1 id=1 method=tools/call about=a1-1`},
+		{name: "the agent is not told", want: invariant.Violated, why: "took its question about call a1-1 back at 3.1s", story: asked + `
+			5s - replied agent=agent-1 by=anna epoch=1 id=1 method=tools/call about=a1-1`},
+		{name: "it is told of another call", want: invariant.Violated, why: "was not told", story: asked + `
+			3.1s - noticed agent=agent-1 by=anna epoch=1 method=notifications/cancelled about=a1-2
+			5s - replied agent=agent-1 by=anna epoch=1 id=1 method=tools/call about=a1-1`},
+		{name: "the call had ended before", want: invariant.Holds, story: joinedAgents + `
+			2s s1 call call=a1-1 agent=agent-1 by=anna
+			3s s1 questioned agent=agent-1 by=anna epoch=1 method=elicitation/create about=a1-1
+			3.05s - replied agent=agent-1 by=anna epoch=1 id=1 method=tools/call about=a1-1
+			3.1s s1 notified conn=1 method=notifications/cancelled call=a1-1
+			9s - noticed agent=agent-2 by=ben epoch=1 method=notifications/progress about=a2-1`},
+		{name: "the agent has gone", want: invariant.Holds, story: asked + `
+			3.11s - parted agent=agent-1 by=anna epoch=1`},
+		{name: "nobody came", want: invariant.Inconclusive, story: `1s s1 open conn=1`},
+	})
+}
+
 // Of the servers of the plan s1 is one of stdio, which does not say about which call it asks, and s2 one over HTTP, which does.
 func TestQuestionsThatNameNoCall(t *testing.T) {
 	plan := func(p *scenario.Plan) {

@@ -15,6 +15,7 @@ import (
 //   - A question of a server is about a call of the agent that is asked, and about one that runs; over HTTP it comes in the exchange of
 //     that call. A server of the legacy era tells the manager about which call it asks only over HTTP. Any other may ask about a call that it
 //     still works on though its agent gave it up, and the question may come in the exchange of another request of that agent at that server.
+//   - A question that its server takes back is taken back from the agent, and one about a call that has ended is as well (the agent looks).
 //   - A log message is about a call of the agent that gets it, and of a level that the session, or the request of the modern era, wants. Over
 //     HTTP an agent gets all of these, before the answer.
 //   - Who comes without a token, with a wrong one, from a foreign page, with the session or with the state of another principal, is refused.
@@ -79,6 +80,7 @@ func (c *checker) checkApart(s *agentSession, at int, callers map[string]string)
 			return
 		}
 		c.checkExchangeOf(s, at)
+		c.checkWithdrawn(s, at)
 	default:
 	}
 }

@@ -41,7 +41,9 @@ type conn struct {
 	capabilities  []string
 	askCount      int
 	openQuestions map[string]pendingQuestion
-	subscribed    bool
+	// withdrawn says when each question was taken back that was.
+	withdrawn  map[string]time.Duration
+	subscribed bool
 	// logLevel is the least severe level of log messages that the client has asked for (legacy era).
 	logLevel string
 	// listingCount counts the listings that the client began, and listRev is the revision of the list in which the last one

@@ -55,8 +55,50 @@ func (m *machine) askBeforeCall(c *conn, k *call) bool {
 		Conn: c.id, Reply: string(k.q.ID), More: true,
 		Body: json.RawMessage(`{"jsonrpc":"2.0","id":` + quoteJSON(id) + `,"method":` + quoteJSON(q.method) + `,"params":` + q.paramsFor(k.id, m.cfg.Server.Name) + `}`),
 	})
+	if c.askCount/3%4 == 2 {
+		m.scheduleAfter(c, withdrawTime, func() { m.withdrawQuestion(c, id) })
+	}
 	return true
 }
+
+// withdrawTime is the time after which a server takes back every fourth of its questions: shorter than any person of the harness takes to
+// answer.
+const withdrawTime = 120 * time.Millisecond
+
+// withdrawQuestion takes a question back that has no answer yet, and lets its call go on without.
+//
+// 2025-11-25, Cancellation: "Receivers of cancellation notifications SHOULD: Stop processing the cancelled request … Not send a response for
+// the cancelled request".
+func (m *machine) withdrawQuestion(c *conn, id string) {
+	w, open := c.openQuestions[id]
+	// The stream of a call that its caller has taken back carries nothing any more.
+	if !open || m.isEnded(c) || w.call.finished {
+		return
+	}
+	delete(c.openQuestions, id)
+	if c.withdrawn == nil {
+		c.withdrawn = map[string]time.Duration{}
+	}
+	if len(m.activeFaults) == 0 {
+		c.withdrawn[id] = m.now // what faults hold back comes late, and is answered late
+	}
+	e := notifiedEvent(c.id, "notifications/cancelled")
+	e.Call = w.call.id
+	m.sendOrHold(c, Note{e})
+	m.sendOrHold(c, Send{Conn: c.id, Reply: string(w.call.q.ID), More: true, Body: json.RawMessage(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":` +
+		quoteJSON(id) + `,"reason":"It is not asked any more"}}`)})
+	m.scheduleCall(c, w.call)
+}
+
+// checkWithdrawn judges that nobody answers a question which was taken back some time ago.
+func (m *machine) checkWithdrawn(c *conn, id string) {
+	if at, withdrawn := c.withdrawn[id]; withdrawn && m.now > at+withdrawnBound && len(m.activeFaults) == 0 {
+		m.reportViolation("it took the question " + id + " back " + (m.now - at).String() + " ago, and was given an answer to it")
+	}
+}
+
+// withdrawnBound is the time in which an answer comes that was on its way when its question was taken back.
+const withdrawnBound = 20 * time.Millisecond
 
 // pendingQuestion is a call that waits for the answer to a question.
 type pendingQuestion struct {
@@ -72,6 +114,7 @@ func (m *machine) handleAnswer(c *conn, body []byte) {
 	}
 	// The ids of questions are strings; an id of another type matches none of them.
 	_ = json.Unmarshal(body, &p)
+	m.checkWithdrawn(c, p.ID)
 	if w, ok := c.openQuestions[p.ID]; ok {
 		delete(c.openQuestions, p.ID)
 		m.checkAnswer(w.kind, p.Result)
