@@ -38,7 +38,9 @@ type principals struct {
 	manager *supervisor.Manager
 	// off and removed are the servers that the owner has disabled or removed, since when.
 	off, removed map[string]time.Duration
-	callCount    int
+	// commanded says when the owner gave the last command about each server.
+	commanded map[string]time.Duration
+	callCount int
 	// closing is set when the end of every instance is due.
 	closing atomic.Bool
 
@@ -107,6 +109,7 @@ func (p *principals) makeServers(w *simulation) error {
 	}
 	p.hosts, p.calls, p.use = map[string]*simServer{}, map[string]principalCall{}, map[string]*instanceUse{}
 	p.off, p.removed, p.started = map[string]time.Duration{}, map[string]time.Duration{}, make(chan *supervisor.Manager, 1)
+	p.commanded = map[string]time.Duration{}
 	return nil
 }
 

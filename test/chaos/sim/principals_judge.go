@@ -69,6 +69,7 @@ func (p *principals) recordHost(name, principal string, e history.Event) {
 		}
 	case history.Open:
 		p.tellStory("%s was dialled", name)
+		p.checkDialled(name)
 		p.checkOnlyConn(name, h)
 	case history.Released, history.Refused, history.Down:
 		p.tellStory("%s: %s", name, e.Kind)
@@ -132,6 +133,12 @@ func (p *principals) glance() {
 			counts[st.InstanceOf]++
 		}
 		p.checkIdle(&st)
+	}
+	for _, name := range slices.Sorted(maps.Keys(statuses)) {
+		st := statuses[name]
+		if server, there := statuses[st.InstanceOf]; there {
+			p.checkConfig(&st, &server)
+		}
 	}
 	for server := range p.servers {
 		listed := m.Instances(server)

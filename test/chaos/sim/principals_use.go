@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -139,6 +140,11 @@ func (p *principals) giveCommand(server, caller string, kind int) {
 	if isOff || isRemoved {
 		return
 	}
+	p.commanded[server] = now
+	var refused atomic.Bool
+	if ends := map[int]string{0: disabling, 1: "the removal", 4: "the reconnect"}[kind]; ends != "" {
+		p.expectEnded(server, ends, refused.Load)
+	}
 	var do func(context.Context) error
 	switch kind {
 	case 0:
@@ -147,6 +153,7 @@ func (p *principals) giveCommand(server, caller string, kind int) {
 		p.world.timeline.planAction(backAt, "", func() {
 			p.checkNoneLeft(server, "it is disabled", p.off[server])
 			delete(p.off, server)
+			p.commanded[server] = p.world.virtualNow
 			p.noteDisturbance(server)
 			p.world.users.runAsUser(func() { _ = m.Toggle(context.Background(), server, true) })
 		})
@@ -161,6 +168,7 @@ func (p *principals) giveCommand(server, caller string, kind int) {
 			delete(p.removed, server)
 			spec := p.specs[server]
 			p.mu.Unlock()
+			p.commanded[server] = p.world.virtualNow
 			p.noteDisturbance(server)
 			p.world.users.runAsUser(func() { _ = m.Connect(context.Background(), server, spec) })
 		})
@@ -172,8 +180,12 @@ func (p *principals) giveCommand(server, caller string, kind int) {
 		} else {
 			spec = reviseSpec(spec, p.callCount)
 		}
+		isOther := !spec.SameConnection(p.specs[server])
 		p.specs[server] = spec
 		p.mu.Unlock()
+		if isOther {
+			p.expectEnded(server, "another specification", refused.Load)
+		}
 		do = func(ctx context.Context) error { return m.Connect(ctx, server, spec) }
 	case 4:
 		do = func(ctx context.Context) error { return m.Reconnect(ctx, server) }
@@ -196,7 +208,9 @@ func (p *principals) giveCommand(server, caller string, kind int) {
 	p.world.users.runAsUser(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		if err := do(ctx); err != nil && errors.Is(err, supervisor.ErrClosed) {
+		err := do(ctx)
+		refused.Store(err != nil)
+		if err != nil && errors.Is(err, supervisor.ErrClosed) {
 			p.reportViolation("I20", server, "a command ended as if the manager were closed")
 		}
 	})
