@@ -110,8 +110,11 @@ var trustFaults = map[string]hooks{
 const controlCharacters = "\x1b[31mred\x1b[0m\x1b]0;title\x07\x1b]8;;http://127.0.0.1/\x1b\\\r\x08\u202ereversed\u202c\u2066\u200b\ufeff" +
 	"\U000e0049\U000e0047\U000e004e\U000e004f\U000e0052\U000e0045"
 
-// canaryLine returns all canaries in one line, empty if there are none.
-func (m *machine) canaryLine() string { return strings.Join(m.cfg.Canaries, " ") }
+// canaryLine returns all canaries in one line, each twice: who takes out the first mention has not taken out the secret. It is empty if
+// there are none.
+func (m *machine) canaryLine() string {
+	return strings.Join(slices.Concat(m.cfg.Canaries, m.cfg.Canaries), " ")
+}
 
 // leaksTo reports whether there are canaries and the fault leaks them at a place.
 func (f *fault) leaksTo(m *machine, where string) bool {

@@ -4,31 +4,47 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/supervisor/audit"
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
 // auditReader reads the audit log that the manager writes, and compares it in the end with the calls that were made: each is recorded once,
-// with the caller, the tool and the outcome that its caller got, and with as many attempts as the servers saw.
+// with the caller, the tool and the outcome that its caller got, and with as many attempts as the servers saw. So is each command of the
+// owner, and each phase that was published.
 type auditReader struct {
 	mu sync.Mutex
 	// rest is the beginning of a line whose end was not written yet.
 	rest []byte
 	// calls are the records of calls, by the id that stands in the arguments.
 	calls map[string][]audit.Record
+	// changes counts the records of the owner's commands that were not refused, and phases has each phase that was recorded.
+	changes map[recordedChange]int
+	phases  map[recordedPhase]bool
 	// problem is what could not be read, and lost is true once records were left out: then nothing is compared.
 	problem string
 	lost    bool
 }
 
+// recordedChange is what the owner did to a server.
+type recordedChange struct{ change, server string }
+
+// recordedPhase is a phase of a server in an epoch.
+type recordedPhase struct {
+	server string
+	phase  messages.Phase
+	epoch  uint64
+}
+
 // configureAudit gives the manager an audit log, if the scenario says so.
 func (w *simulation) configureAudit(cfg *supervisor.Config) {
 	if w.plan.Scenario.Manager.Audit {
-		w.audit = &auditReader{calls: map[string][]audit.Record{}}
+		w.audit = &auditReader{calls: map[string][]audit.Record{}, changes: map[recordedChange]int{}, phases: map[recordedPhase]bool{}}
 		cfg.Audit, cfg.AuditOptions.Arguments = w.audit, audit.Full
 	}
 }
@@ -56,8 +72,15 @@ func (r *auditReader) readLine(line []byte) {
 		return
 	}
 	r.lost = r.lost || record.Lost != nil
-	if call := callOf(record.Args); record.Kind == audit.KindCall && call != "" {
-		r.calls[call] = append(r.calls[call], record)
+	switch {
+	case record.Kind == audit.KindCall:
+		if call := callOf(record.Args); call != "" {
+			r.calls[call] = append(r.calls[call], record)
+		}
+	case record.Kind == audit.KindChange && record.Error == "":
+		r.changes[recordedChange{record.Change, record.Server}]++
+	case record.Kind == audit.KindPhase:
+		r.phases[recordedPhase{record.Server, record.Phase, record.Epoch}] = true
 	}
 }
 
@@ -80,10 +103,18 @@ func (w *simulation) checkAudit() {
 	// reached are the connections over which each call came to its server.
 	reached := map[string]map[int]bool{}
 	callers := map[string]string{}
+	given := map[recordedChange]int{}
 	for i := range h.Events {
 		switch e := &h.Events[i]; {
 		case e.Kind == history.Closing:
+			w.checkRecordedChanges(given)
 			return
+		case e.Kind == history.Done && e.Class == messages.ClassNone:
+			if change := w.changeOf(e); change != "" {
+				given[recordedChange{change, e.Server}]++
+			}
+		case e.Kind == history.Phase && e.Phase != messages.Pending && !r.phases[recordedPhase{e.Server, e.Phase, e.Epoch}]:
+			w.reportBrokenPromise(e.Server, fmt.Sprintf("the audit log does not say that it was %s in the epoch %d", e.Phase, e.Epoch))
 		case e.Kind == history.Received && e.Method == "tools/call" && e.Call != "":
 			if reached[e.Call] == nil {
 				reached[e.Call] = map[int]bool{}
@@ -95,6 +126,30 @@ func (w *simulation) checkAudit() {
 			if problem := auditProblem(e, r.calls[e.Call], callers[e.Call], len(reached[e.Call])); problem != "" {
 				w.reportBrokenPromise(e.Server, "the audit log "+problem)
 			}
+		}
+	}
+}
+
+// changeOf returns the word with which the audit log must tell of a command that was carried out, empty for one of which it tells otherwise.
+func (w *simulation) changeOf(done *history.Event) string {
+	i := slices.IndexFunc(w.plan.Commands, func(o scenario.PlannedCommand) bool { return o.ID == done.Command })
+	if i < 0 {
+		return ""
+	}
+	switch o := w.plan.Commands[i]; o.Do {
+	case "enable", "disable", "reconnect", "remove":
+		return o.Do
+	case "add", "respec":
+		return "add"
+	}
+	return ""
+}
+
+// checkRecordedChanges judges that each of the owner's commands stands in the log. The program may have given more of them.
+func (w *simulation) checkRecordedChanges(given map[recordedChange]int) {
+	for c, n := range given {
+		if recorded := w.audit.changes[c]; recorded < n {
+			w.reportBrokenPromise(c.server, fmt.Sprintf("the audit log tells %d times of the change %s, and the owner made it %d times", recorded, c.change, n))
 		}
 	}
 }

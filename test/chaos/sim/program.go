@@ -154,7 +154,7 @@ func (p *embeddingProgram) checkWait(name, what string, err error) {
 	if err == nil {
 		return
 	}
-	p.world.secrets.checkText(p.world, name, "the error of "+what, err.Error())
+	p.world.secrets.checkError(p.world, name, "the error of "+what, err)
 	var typed *supervisor.Error
 	if !errors.As(err, &typed) || typed.Server != name && !errors.Is(err, supervisor.ErrClosed) {
 		p.world.reportBrokenPromise(name, fmt.Sprintf("%s for this server ended with an error that is not about it: %v", what, err))
@@ -172,6 +172,9 @@ func (p *embeddingProgram) readLogs(name string) {
 	}
 	for _, line := range lines {
 		p.world.secrets.checkText(p.world, name, "the server's log", line.Logger)
+		if p.world.secrets.hasSecret(string(line.Data)) {
+			p.world.secrets.reportLeak(p.world, name, "a secret in the server's log")
+		}
 		back := actors.LogLineFromProto(line.ToProto())
 		if !back.Time.Equal(line.Time) || back.Epoch != line.Epoch || !reflect.DeepEqual(back.LogEntry, line.LogEntry) {
 			p.world.reportBrokenPromise(name, "a log message of this server is another one after it has travelled")

@@ -87,6 +87,7 @@ func (w *simulation) compareServerReads(st *messages.Status) {
 	if err != nil || !reflect.DeepEqual(one, *st) {
 		w.reportBrokenPromise(name, fmt.Sprintf("ServerStatus says %s (%v), and Status says %s", describeStatus(&one), err, describeStatus(st)))
 	}
+	w.compareConfig(st)
 	handle := m.Server(name)
 	if handle == nil {
 		w.reportBrokenPromise(name, "it stands in the status, and Server returns nothing for its name")
@@ -107,6 +108,40 @@ func (w *simulation) compareServerReads(st *messages.Status) {
 		}
 	}
 }
+
+// compareConfig judges that a status has the specification that the owner gave last, without its secrets, once that is long ago.
+func (w *simulation) compareConfig(st *messages.Status) {
+	h := w.servers[st.Name]
+	if h == nil || h.removed || st.Config == nil {
+		return
+	}
+	for _, o := range w.plan.Commands {
+		if at := o.At; at <= w.virtualNow && at > w.virtualNow-configBound && (o.Server == st.Name || o.Server == "") {
+			return
+		}
+	}
+	want := h.spec.Redacted()
+	want.Scope, want.Source, want.Disabled = st.Config.Scope, st.Config.Source, st.Config.Disabled
+	got := st.Config.Redacted()
+	// A specification that came by message has milliseconds.
+	for _, s := range []*messages.Spec{&want, &got} {
+		for _, d := range []*messages.Duration{&s.ConnectTimeout, &s.CallTimeout, &s.MaxCallTimeout, &s.IdleTimeout, &s.InstanceIdle, &s.StopGrace} {
+			*d -= *d % messages.Duration(time.Millisecond)
+		}
+	}
+	if got.Equal(want) {
+		return
+	}
+	for i, v := 0, reflect.ValueOf(got); i < v.NumField(); i++ {
+		if shown, wanted := v.Field(i).Interface(), reflect.ValueOf(want).Field(i).Interface(); !reflect.DeepEqual(shown, wanted) {
+			w.reportBrokenPromise(st.Name, fmt.Sprintf("its status says %v for %s of its specification, and its owner gave %v", shown, v.Type().Field(i).Name, wanted))
+			return
+		}
+	}
+}
+
+// configBound is the time after which a command of the owner is over, also one that waits for the end of the server of before.
+const configBound = 90 * time.Second
 
 // describeStatus says in a few words what a status says.
 func describeStatus(st *messages.Status) string {

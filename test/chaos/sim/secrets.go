@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -72,6 +73,41 @@ func (s *secretScanner) checkText(w *simulation, server, where, text string) {
 		return
 	}
 	s.reportLeak(w, server, what+" in "+where)
+}
+
+// checkError checks an error that the manager gave to a program: its text, and what a program may print of its parts.
+func (s *secretScanner) checkError(w *simulation, server, where string, err error) {
+	if err == nil {
+		return
+	}
+	s.checkText(w, server, where, err.Error())
+	var e *messages.Error
+	if !errors.As(err, &e) {
+		return
+	}
+	for _, part := range []string{e.Text, e.Fix, string(e.Data), string(e.Reply)} {
+		if s.hasSecret(part) {
+			s.reportLeak(w, server, "a secret in "+where)
+		}
+	}
+	if problem := errorProblem(e); problem != "" {
+		w.reportBrokenPromise(server, where+" "+problem+": "+err.Error())
+	}
+}
+
+// errorProblem returns in what the parts of an error contradict each other or its form, empty if they do not.
+func errorProblem(e *messages.Error) string {
+	switch {
+	case e.Class == "" || e.Text == "" || e.Op == "":
+		return fmt.Sprintf("has no class, text or operation (%q, %q)", e.Class, e.Op)
+	case strings.HasSuffix(e.Fix, "."):
+		return "gives advice that ends with a full stop"
+	case e.Retry != "" && e.Outcome != "" && e.Outcome != messages.OutcomeNotSent: // that of a wait has no outcome
+		return fmt.Sprintf("says what follows on a call that was not sent (%s), and has the outcome %q", e.Retry, e.Outcome)
+	case e.RetryAfter < 0:
+		return "asks for a pause below nothing"
+	}
+	return ""
 }
 
 // reportLeak records a finding once for each server and text.

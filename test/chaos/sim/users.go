@@ -190,7 +190,8 @@ func (p *managerUsers) startCall(c load.Call) {
 		end.T = w.elapsedTime()
 		end.Took = end.T - began
 		w.rec.Add(end)
-		w.secrets.checkText(w, s.Server, "the error of a call", end.Text)
+		w.secrets.checkError(w, s.Server, "the error of a call", err)
+		w.secrets.checkText(w, s.Server, "the end of a call", end.Text)
 		// Long results are mostly padding; decoding them would cost more than the run.
 		if err == nil && len(res.Raw) < 4096 {
 			if problem := resultProblem(res); problem != "" {
@@ -224,9 +225,7 @@ func (p *managerUsers) startRead(c load.Call) {
 			read = w.messageActor.readItem
 		}
 		rev, err := read(ctx, w.manager, c)
-		if err != nil {
-			w.secrets.checkText(w, c.Stream.Server, "the error of a read", err.Error())
-		}
+		w.secrets.checkError(w, c.Stream.Server, "the error of a read", err)
 		end := e
 		end.T, end.Kind, end.Class, end.Rev = w.elapsedTime(), history.ReadEnd, messages.ClassOf(err), rev
 		end.Took = end.T - began
@@ -338,7 +337,7 @@ func (p *managerUsers) startCommand(o scenario.PlannedCommand) {
 			}
 			if err != nil {
 				e.Text = err.Error()
-				w.secrets.checkText(w, o.Server, "the error of a command", e.Text)
+				w.secrets.checkError(w, o.Server, "the error of a command", err)
 			}
 			w.rec.Add(e)
 		}
