@@ -123,3 +123,15 @@ func TestTheLastProgressIsDeliveredBeforeTheAnswer(t *testing.T) {
 		t.Errorf("a caller that has left got %v", *seen)
 	}
 }
+
+// A report that found no room is told no more once a newer one has found some: the older one came after it.
+func TestAnOlderProgressFollowsNoNewerOne(t *testing.T) {
+	var seen []float64
+	p := newProgressReporter(&Options{Progress: func(v messages.Progress) { seen = append(seen, v.Progress) }})
+	for i, report := range []string{`{"progress":1}`, `{"progress":2}`, `{"progress":3}`} {
+		p.addReport([]byte(report), func(int, bool, func()) bool { return i != 1 })
+	}
+	if p.finish(t.Context()); !slices.Equal(seen, []float64{1, 3}) {
+		t.Errorf("the reports %v were delivered, want those that found room, in their order", seen)
+	}
+}
