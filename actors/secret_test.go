@@ -60,3 +60,15 @@ func TestTheErrorOfACallHidesSecrets(t *testing.T) {
 		t.Errorf("%s", e.Reply)
 	}
 }
+
+// A text that mentions a secret twice shows none of the two, whether the secret stands in the spec or was given otherwise.
+func TestEachMentionOfASecretIsHidden(t *testing.T) {
+	const inSpec, given = "token-0123456789abcdef", "given-fedcba9876543210"
+	cell := NewCell(&View{Name: "s", Spec: &messages.Spec{Command: "s", Env: map[string]string{"API_TOKEN": inSpec}}})
+	cell.GivenSecrets = func() []string { return []string{given} }
+	for _, secret := range []string{inSpec, given} {
+		if text := cell.RedactText("first " + secret + " then " + secret); strings.Contains(text, secret) || !strings.Contains(text, " then ") {
+			t.Errorf("the secret is in %q", text)
+		}
+	}
+}
