@@ -22,7 +22,8 @@
 //     all requests that the server has not answered are that agent's; else it is refused.
 //   - A resource that several agents watch is watched once at its server.
 //   - An agent that reads nothing holds up no other one: what it has at one server, with the results that it has not read, is bounded in bytes,
-//     and its further requests wait before they are sent. Only over HTTP in the modern era nothing tells the agents of a principal apart.
+//     and its further requests wait before they are sent. Over HTTP in the modern era nothing tells the agents of a principal apart: there
+//     these are bounded together, and one that reads nothing can hold up those of its own principal until its connections are given up.
 //   - A server of the legacy era can ask an agent of the modern era in the middle of a call. The call is suspended: the agent gets the
 //     questions as its result, and the call itself goes on when they are answered. It runs once, whatever comes back how often. What
 //     names it is sealed, and good for one answer to the same request of the same principal on the same path. A call whose questions

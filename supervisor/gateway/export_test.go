@@ -33,3 +33,6 @@ func (g *Gateway) AddWatch(ctx context.Context, server, uri string, who any, tel
 func (g *Gateway) NoteUpdate(ctx context.Context, server, uri string) {
 	g.takeEvent(ctx, 0, messages.Event{Kind: messages.EventResourceUpdated, Server: server, URI: uri})
 }
+
+// ShareWindow sets the size of the windows that the agents of a principal share, before there are any.
+func (g *Gateway) ShareWindow(size int64) { g.shared = size }

@@ -175,7 +175,7 @@ func (g *Gateway) performEntered(ctx context.Context, r *serve.Request, to named
 	if err != nil {
 		return g.answerFailure(ctx, r, to, r.Session.Capabilities, arguments, err, s.fail)
 	}
-	g.windows.learnSize(sizeKey(r, to), int64(len(result)))
+	g.sizes.learnSize(sizeKey(r, to), int64(len(result)))
 	return result, nil
 }
 

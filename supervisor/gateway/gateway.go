@@ -53,7 +53,9 @@ type Gateway struct {
 	watches   watches
 	suspended suspendedCalls
 	tasks     tasks
-	windows   windows
+	sizes     expectedSizes
+	windows   atomic.Int64 // those in use
+	shared    int64        // the size of those that the agents of a principal share
 	signIns   signIns
 	requests  atomic.Int64  // numbers those of sessions
 	arrivals  atomic.Uint64 // numbers sessions and subscriptions as they begin
@@ -100,7 +102,7 @@ func New(cfg Config) *Gateway {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	g := &Gateway{all: append(joined.Managers{cfg.Manager}, cfg.Shared...), cfg: cfg, naming: namingFor(cfg.Name), lifetime: ctx, stop: stop,
-		views: map[viewKey]*view{}, agents: map[string]*modernAgents{}, states: newStateCipher(), changed: make(chan struct{}, 1)} // capacity 1: a change that comes during a comparison causes one more
+		views: map[viewKey]*view{}, agents: map[string]*modernAgents{}, states: newStateCipher(), shared: principalBytes, changed: make(chan struct{}, 1)} // capacity 1: a change that comes during a comparison causes one more
 	g.watches.g = g
 	g.SetViews(cfg.Views)
 	for _, m := range g.all {
@@ -287,8 +289,9 @@ func (g *Gateway) Handle(ctx context.Context, r *serve.Request) ([]byte, *serve.
 	}
 	// Everything that is asked for is asked in the name of the principal: of a server with share "principal" it has an instance.
 	// At a server that bounds its calls an agent on lines has turns of its own: all agents of a person are one principal there.
-	if ctx = supervisor.WithCaller(ctx, r.Session.Principal.Name); r.Header == nil {
-		ctx = actors.WithTurns(ctx, r.Session.Agent())
+	ctx = supervisor.WithCaller(ctx, r.Session.Principal.Name)
+	if a := r.Session.Agent(); a != nil && r.Header == nil {
+		ctx = actors.WithTurns(ctx, a.Name())
 	}
 	switch r.Method {
 	case "tools/call":

@@ -46,9 +46,7 @@ func (g *Gateway) Held() (h Held) {
 	}
 	h.Miscounted += oneIf(known != h.Tasks)
 	g.tasks.mu.Unlock()
-	g.windows.mu.Lock()
-	h.Windows = len(g.windows.byKey)
-	g.windows.mu.Unlock()
+	h.Windows = int(g.windows.Load())
 	return h
 }
 

@@ -20,6 +20,8 @@ type modernAgents struct {
 	g         *Gateway
 	principal string
 	answerer  messages.Answerer
+	// windows are those of the agents over HTTP, which nothing tells apart.
+	windows *agentWindows
 
 	mu sync.Mutex
 	// running are the requests that their servers have not answered.
@@ -32,7 +34,7 @@ func (g *Gateway) agentsOf(principal string) *modernAgents {
 	defer g.mu.Unlock()
 	a := g.agents[principal]
 	if a == nil {
-		a = &modernAgents{g: g, principal: principal, running: map[*modernCall]struct{}{}}
+		a = &modernAgents{g: g, principal: principal, running: map[*modernCall]struct{}{}, windows: g.newWindows(g.shared)}
 		a.answerer = messages.Answerer{Relays: true, Elicit: a.answerElicit, Sample: a.answerSample, Roots: a.answerRoots, Log: a.passLog}
 		g.agents[principal] = a
 	}
@@ -242,7 +244,7 @@ func (g *Gateway) sendSealed(
 	if err != nil {
 		return g.answerFailure(ctx, r, to, capabilities, arguments, err, s.fail)
 	}
-	g.windows.learnSize(sizeKey(r, to), int64(len(result)))
+	g.sizes.learnSize(sizeKey(r, to), int64(len(result)))
 	return g.sealInput(r, to, result)
 }
 

@@ -2,7 +2,9 @@ package gateway
 
 import (
 	"context"
+	"maps"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -20,6 +22,9 @@ import (
 const (
 	// windowBytes is the size of a window. A request that is alone has room in it, however large its result is.
 	windowBytes = 16 << 20
+	// principalBytes is the size of the one window that all agents of a principal have over HTTP in the modern era. It is larger, because each of
+	// them waits for the others: one that reads nothing holds them up until its connections are given up, after half a minute.
+	principalBytes = 4 * windowBytes
 	// leastExpected is the size that a result counts at least before it is there: of small ones as many are under way as a session may ask.
 	leastExpected = 16 << 10
 	// unknownExpected is the size of a result of which nothing is known, so that 32 are under way.
@@ -30,18 +35,23 @@ const (
 	maxSizes = 4096
 )
 
-// windows are those of all agents and servers. mu guards everything; nothing else is called under it.
-type windows struct {
-	mu    sync.Mutex
-	byKey map[windowKey]*window
-	// sizes are those that results are expected to have, by the tool, or by the server alone for what is no tool.
-	sizes map[named]int64
-}
+// agentWindows are those of one agent, by server; over HTTP in the modern era, where nothing tells the agents of a principal apart, those of all
+// of them. Agents share no lock: a request that has room waits for none but those of its own agent. mu guards everything but sizes, inUse and
+// most; nothing else is called under it.
+type agentWindows struct {
+	sizes *expectedSizes
+	// inUse counts the windows of all agents in which requests are.
+	inUse *atomic.Int64
+	// most is the size of a window.
+	most int64
 
-type windowKey struct{ agent, server string }
+	mu       sync.Mutex
+	byServer map[string]*window
+}
 
 // window has the requests of one agent at one server, from before they are sent until their answers are read or given up.
 type window struct {
+	of       *agentWindows
 	requests int
 	// expected are the bytes of the results that are not there yet, unread those of the others.
 	expected, unread int64
@@ -58,53 +68,82 @@ type window struct {
 
 // place is a request's part of a window: the size of its result, and whether that is there.
 type place struct {
-	all      *windows
-	key      windowKey
 	in       *window
 	size     int64
 	answered bool
 }
 
-// expectedSize returns the size that a result is expected to have. The caller holds mu.
-func (t *windows) expectedSize(what named) int64 {
-	size, known := t.sizes[what]
-	if !known {
-		return unknownExpected
+// expectedSizes are the sizes that results are expected to have, by the tool, or by the server alone for what is no tool. They are read without
+// a lock; mu is for those who add one.
+type expectedSizes struct {
+	mu  sync.Mutex
+	all atomic.Pointer[map[named]*atomic.Int64] // a map is not changed after it is stored
+}
+
+// sizeOf returns the size that results are remembered to have; nil if none is.
+func (t *expectedSizes) sizeOf(what named) *atomic.Int64 {
+	if all := t.all.Load(); all != nil {
+		return (*all)[what]
 	}
-	return max(size, leastExpected)
+	return nil
+}
+
+// expectedSize returns the size that a result is expected to have.
+func (t *expectedSizes) expectedSize(what named) int64 {
+	if size := t.sizeOf(what); size != nil {
+		return max(size.Load(), leastExpected)
+	}
+	return unknownExpected
 }
 
 // learnSize takes note of a result's size. One that is larger than before counts at once, smaller ones by and by.
-func (t *windows) learnSize(what named, size int64) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	before, known := t.sizes[what]
-	if known && size < before {
-		size = before - (before-size)/8
+func (t *expectedSizes) learnSize(what named, size int64) {
+	known := t.sizeOf(what)
+	if known == nil {
+		known = t.addSize(what, size)
 	}
-	if !known && len(t.sizes) >= maxSizes {
-		t.sizes = nil
+	for {
+		before, after := known.Load(), size
+		if size < before {
+			after = before - (before-size)/8
+		}
+		if after == before || known.CompareAndSwap(before, after) {
+			return
+		}
 	}
-	if t.sizes == nil {
-		t.sizes = map[named]int64{}
-	}
-	t.sizes[what] = size
 }
 
-// enter gives a request a place, as soon as there is room. The error says that ctx has ended before; nothing was sent then.
-func (t *windows) enter(ctx context.Context, key windowKey, what named) (*place, error) {
+// addSize begins to remember a size.
+func (t *expectedSizes) addSize(what named, size int64) *atomic.Int64 {
 	t.mu.Lock()
-	w := t.byKey[key]
-	if w == nil {
-		if t.byKey == nil {
-			t.byKey = map[windowKey]*window{}
-		}
-		w = &window{}
-		t.byKey[key] = w
+	defer t.mu.Unlock()
+	if known := t.sizeOf(what); known != nil {
+		return known
 	}
-	if size := t.expectedSize(what); w.waiting == 0 && w.hasRoom(size) {
-		defer t.mu.Unlock()
-		return t.takePlace(key, w, size), nil
+	all := map[named]*atomic.Int64{}
+	if before := t.all.Load(); before != nil && len(*before) < maxSizes {
+		all = maps.Clone(*before)
+	}
+	all[what] = new(atomic.Int64)
+	all[what].Store(size)
+	t.all.Store(&all)
+	return all[what]
+}
+
+// enterWindow gives a request a place at a server, as soon as there is room. The error says that ctx has ended before; nothing was sent then.
+func (a *agentWindows) enterWindow(ctx context.Context, server string, what named) (*place, error) {
+	a.mu.Lock()
+	w := a.byServer[server]
+	if w == nil {
+		if a.byServer == nil {
+			a.byServer = map[string]*window{}
+		}
+		w = &window{of: a}
+		a.byServer[server] = w
+	}
+	if size := a.sizes.expectedSize(what); w.waiting == 0 && w.hasRoom(size) {
+		defer a.mu.Unlock()
+		return w.takePlace(size), nil
 	}
 	if w.waiting++; w.waiting == 1 {
 		w.quietSince = time.Now()
@@ -112,13 +151,13 @@ func (t *windows) enter(ctx context.Context, key windowKey, what named) (*place,
 	if w.first == nil {
 		w.first = make(chan struct{}, 1) // capacity 1: one is first
 	}
-	t.mu.Unlock()
-	defer t.endWait(key, w)
-	return t.awaitRoom(ctx, key, w, what)
+	a.mu.Unlock()
+	defer w.endWait()
+	return w.awaitRoom(ctx, what)
 }
 
 // awaitRoom waits until a request is the first one that waits, and then until there is room.
-func (t *windows) awaitRoom(ctx context.Context, key windowKey, w *window, what named) (*place, error) {
+func (w *window) awaitRoom(ctx context.Context, what named) (*place, error) {
 	select {
 	case w.first <- struct{}{}:
 	case <-ctx.Done():
@@ -126,11 +165,11 @@ func (t *windows) awaitRoom(ctx context.Context, key windowKey, w *window, what 
 	}
 	defer func() { <-w.first }()
 	for {
-		t.mu.Lock()
+		w.of.mu.Lock()
 		w.doubleIfQuiet(time.Now())
-		if size := t.expectedSize(what); w.hasRoom(size) {
-			defer t.mu.Unlock()
-			return t.takePlace(key, w, size), nil
+		if size := w.of.sizes.expectedSize(what); w.hasRoom(size) {
+			defer w.of.mu.Unlock()
+			return w.takePlace(size), nil
 		}
 		if w.changed == nil {
 			w.changed = make(chan struct{})
@@ -139,7 +178,7 @@ func (t *windows) awaitRoom(ctx context.Context, key windowKey, w *window, what 
 		if w.isFull() {
 			next.Stop() // it changes when the agent reads
 		}
-		t.mu.Unlock()
+		w.of.mu.Unlock()
 		select {
 		case <-changed:
 		case <-next.C:
@@ -153,11 +192,11 @@ func (t *windows) awaitRoom(ctx context.Context, key windowKey, w *window, what 
 
 // hasRoom reports whether there is room for so many bytes more. The caller holds mu.
 func (w *window) hasRoom(size int64) bool {
-	return w.requests == 0 || w.expected+w.unread+size <= windowBytes<<w.doublings
+	return w.requests == 0 || w.expected+w.unread+size <= w.of.most<<w.doublings
 }
 
 // isFull reports whether the agent has so much to read that it gets no more, however long it waits. The caller holds mu.
-func (w *window) isFull() bool { return w.unread >= windowBytes/2 }
+func (w *window) isFull() bool { return w.unread >= w.of.most/2 }
 
 // doubleIfQuiet doubles a window in which no answer has come for a while. The caller holds mu.
 func (w *window) doubleIfQuiet(now time.Time) {
@@ -168,10 +207,12 @@ func (w *window) doubleIfQuiet(now time.Time) {
 }
 
 // takePlace makes a place. The caller holds mu.
-func (t *windows) takePlace(key windowKey, w *window, size int64) *place {
-	w.requests++
+func (w *window) takePlace(size int64) *place {
+	if w.requests++; w.requests == 1 {
+		w.of.inUse.Add(1)
+	}
 	w.expected += size
-	return &place{all: t, key: key, in: w, size: size}
+	return &place{in: w, size: size}
 }
 
 // wakeFirst has the first one that waits look again. The caller holds mu.
@@ -182,30 +223,19 @@ func (w *window) wakeFirst() {
 	}
 }
 
-// dropUnused forgets a window that no request uses. The caller holds mu.
-func (t *windows) dropUnused(key windowKey, w *window) {
-	if w.requests == 0 && w.waiting == 0 {
-		delete(t.byKey, key)
-	}
-}
-
-func (t *windows) endWait(key windowKey, w *window) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+func (w *window) endWait() {
+	w.of.mu.Lock()
+	defer w.of.mu.Unlock()
 	if w.waiting--; w.waiting == 0 {
 		w.doublings = 0
 	}
-	t.dropUnused(key, w)
 }
 
 // noteAnswer says how large the answer is, which now waits for the agent.
 func (p *place) noteAnswer(size int64) {
-	if p == nil {
-		return
-	}
-	p.all.mu.Lock()
-	defer p.all.mu.Unlock()
 	w := p.in
+	w.of.mu.Lock()
+	defer w.of.mu.Unlock()
 	w.expected -= p.size
 	w.unread += size
 	p.size, p.answered = size, true
@@ -215,18 +245,21 @@ func (p *place) noteAnswer(size int64) {
 	w.wakeFirst()
 }
 
-// leave gives the place back.
-func (p *place) leave() {
-	p.all.mu.Lock()
-	defer p.all.mu.Unlock()
-	p.in.requests--
-	if p.answered {
-		p.in.unread -= p.size
-	} else {
-		p.in.expected -= p.size
+// Release implements serve.Holding: the place is given back.
+func (p *place) Release() {
+	w := p.in
+	w.of.mu.Lock()
+	defer w.of.mu.Unlock()
+	w.requests--
+	if w.requests == 0 {
+		w.of.inUse.Add(-1)
 	}
-	p.in.wakeFirst()
-	p.all.dropUnused(p.key, p.in)
+	if p.answered {
+		w.unread -= p.size
+	} else {
+		w.expected -= p.size
+	}
+	w.wakeFirst()
 }
 
 // waitEndedError is the error of a request that had no room until its end.
@@ -235,16 +268,23 @@ func waitEndedError(ctx context.Context, what named) error {
 		Text: "the request ended while it waited for its agent to read the results that it has already", Err: context.Cause(ctx)}
 }
 
-// enterWindow gives a request its place, which it leaves when its answer is read. Over HTTP in the modern era it has none (nil): nothing
-// tells the agents of a principal apart there, and they must not wait for each other.
-func (g *Gateway) enterWindow(ctx context.Context, r *serve.Request, to named) (*place, error) {
-	agent := r.Session.Agent()
-	if agent == "" {
-		return nil, nil //nolint:nilnil // no place, and no failure
+// windowsOf returns the windows of the agent of a request.
+func (g *Gateway) windowsOf(r *serve.Request) *agentWindows {
+	if a := r.Session.Agent(); a != nil {
+		return a.State(func() any { return g.newWindows(windowBytes) }).(*agentWindows)
 	}
-	p, err := g.windows.enter(ctx, windowKey{agent, to.server}, sizeKey(r, to))
+	return g.agentsOf(r.Session.Principal.Name).windows
+}
+
+func (g *Gateway) newWindows(most int64) *agentWindows {
+	return &agentWindows{sizes: &g.sizes, inUse: &g.windows, most: most}
+}
+
+// enterWindow gives a request its place, which it leaves when its answer is read.
+func (g *Gateway) enterWindow(ctx context.Context, r *serve.Request, to named) (*place, error) {
+	p, err := g.windowsOf(r).enterWindow(ctx, to.server, sizeKey(r, to))
 	if err == nil {
-		r.AfterAnswer(p.leave)
+		r.AfterAnswer(p)
 	}
 	return p, err
 }

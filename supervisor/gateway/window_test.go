@@ -5,7 +5,10 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -196,5 +199,71 @@ func TestAgentsOfOnePersonTakeTurns(t *testing.T) {
 		busy.readResults(20)
 		busy.leave()
 		other.leave()
+	})
+}
+
+// slowWriter is the connection of an agent that reads nothing until the test says so.
+type slowWriter struct {
+	*httptest.ResponseRecorder
+	read <-chan struct{}
+}
+
+func (w slowWriter) Write(b []byte) (int, error) {
+	<-w.read
+	return w.ResponseRecorder.Write(b)
+}
+
+// Nothing tells the agents of the modern era apart that come over HTTP in the name of one principal. They had no window: all that one of them asked
+// for was sent, and the answers to other principals came behind it.
+func TestAPrincipalThatReadsNothingIsGotNoMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		large := strings.Repeat("x", 64<<10)
+		one := supervisortest.NewServer("one", supervisortest.Text("large", large), text("small"))
+		g := startLines(t, one)
+		g.ShareWindow(1 << 20)
+		h := serve.NewHandler(serve.Options{Service: g, Authenticate: func(r *http.Request) (serve.Principal, error) {
+			return serve.Principal{Name: r.Header.Get("Who")}, nil
+		}})
+		ask := func(who, tool string, read <-chan struct{}) string {
+			r := httptest.NewRequest(http.MethodPost, "http://localhost/mcp", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"`+
+				tool+`","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`))
+			for name, value := range map[string]string{"Who": who, "Content-Type": "application/json", "Mcp-Protocol-Version": "2026-07-28",
+				"Mcp-Method": "tools/call", "Mcp-Name": tool} {
+				r.Header.Set(name, value)
+			}
+			w := slowWriter{httptest.NewRecorder(), read}
+			h.ServeHTTP(w, r)
+			return w.Body.String()
+		}
+		read, at := make(chan struct{}), make(chan struct{})
+		close(at)
+		var silent sync.WaitGroup
+		var whole atomic.Int64
+		if answer := ask("other", "large", at); !strings.Contains(answer, large) { // and so the size is known
+			t.Fatalf("the first answer is %.300s", answer)
+		}
+		for range 60 {
+			silent.Go(func() {
+				if answer := ask("silent", "large", read); strings.Contains(answer, large) {
+					whole.Add(1)
+				}
+			})
+		}
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if n := countCalls(one, "large"); n > 21 {
+			t.Errorf("%d of 60 calls were sent for a principal that reads nothing", n-1)
+		}
+		if answer := ask("other", "small", at); !strings.Contains(answer, `"result"`) {
+			t.Errorf("another principal got %s", answer)
+		}
+		close(read)
+		silent.Wait()
+		if n := whole.Load(); n != 60 {
+			t.Errorf("%d of 60 answers were whole", n)
+		}
+		if n := g.Held().Windows; n != 0 {
+			t.Errorf("when everything is read, %d windows are held", n)
+		}
 	})
 }

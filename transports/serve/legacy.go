@@ -81,7 +81,7 @@ func (h *Handler) session(w http.ResponseWriter, r *http.Request, p Principal, p
 
 // initialize opens a session.
 func (h *Handler) initialize(w http.ResponseWriter, p Principal, path Path, m *message) {
-	s := &Session{Principal: p, Path: path, agent: newAgentName()}
+	s := &Session{Principal: p, Path: path, agent: newAgent()}
 	result, e := openSession(h.o.Service, s, m)
 	if e != nil {
 		writeError(w, m.id, e)

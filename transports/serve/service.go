@@ -108,8 +108,8 @@ type Request struct {
 	cancelled atomic.Bool
 	// closing is closed when the endpoint ends.
 	closing <-chan struct{}
-	// afterAnswer is the function that AfterAnswer was given.
-	afterAnswer func()
+	// holding is what AfterAnswer was given.
+	holding Holding
 }
 
 // Modern reports whether the request is one of the modern era.

@@ -33,9 +33,8 @@ type Session struct {
 	// State is the service's own, which Describe may set.
 	State any
 
-	id string // empty for a session that is not in the table
-	// agent is the name that Agent returns.
-	agent string
+	id    string // empty for a session that is not in the table
+	agent *Agent
 	// unread are the bytes of large answers that are not written; the lock of the handler guards it.
 	unread int64
 

@@ -29,7 +29,7 @@ func Stdio(ctx context.Context, o Options, p Principal, path Path, in io.Reader,
 	c := &lineConn{o: o, ctx: ctx, closing: make(chan struct{}), out: newLineStream(out, o.MaxUnread, share, cancel), turns: make(chan struct{}, o.MaxRequests)}
 	defer context.AfterFunc(caller, func() { time.AfterFunc(lastWrites, c.out.finishWriting) })()
 	p.credential = newCredential() // nobody else comes by these lines
-	c.session = &Session{Principal: p, Path: path, Began: o.Began, agent: newAgentName()}
+	c.session = &Session{Principal: p, Path: path, Began: o.Began, agent: newAgent()}
 	c.session.stream = c.out
 	defer func() {
 		cancel()

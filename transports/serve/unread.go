@@ -3,6 +3,7 @@ package serve
 import (
 	"fmt"
 	"strconv"
+	"sync"
 	"sync/atomic"
 )
 
@@ -55,22 +56,42 @@ func (h *Handler) releaseAnswer(r *Request, n int64) {
 	}
 }
 
+// An Agent is one program that is known to make requests: a connection on lines, or a session over HTTP.
+type Agent struct {
+	name  string
+	once  sync.Once
+	state any
+}
+
 // agentNames counts the agents of the process.
 var agentNames atomic.Int64
 
-// newAgentName returns a name that no other agent has.
-func newAgentName() string { return "mcpvisor agent " + strconv.FormatInt(agentNames.Add(1), 10) }
+func newAgent() *Agent {
+	return &Agent{name: "mcpvisor agent " + strconv.FormatInt(agentNames.Add(1), 10)}
+}
 
-// Agent is the same for all requests that are known to come from one agent: of a connection on lines, or of a session. It is empty over HTTP
-// in the modern era, where nothing tells the agents of a principal apart.
-func (s *Session) Agent() string { return s.agent }
+// Name returns a name that no other agent of the process has.
+func (a *Agent) Name() string { return a.name }
 
-// AfterAnswer has f called when nothing of the answer is held any more: it is written, or was given up. Only Handle may call it, once.
-func (r *Request) AfterAnswer(f func()) { r.afterAnswer = f }
+// State returns what the service keeps of the agent, which begin makes once.
+func (a *Agent) State(begin func() any) any {
+	a.once.Do(func() { a.state = begin() })
+	return a.state
+}
 
-// endHolding calls what AfterAnswer was given.
+// Agent is the same for all requests that are known to come from one agent. It is nil over HTTP in the modern era, where nothing tells the
+// agents of a principal apart.
+func (s *Session) Agent() *Agent { return s.agent }
+
+// Holding is what the service holds of a request until its answer is read.
+type Holding interface{ Release() }
+
+// AfterAnswer has h released when nothing of the answer is held any more: it is written, or was given up. Only Handle may call it, once.
+func (r *Request) AfterAnswer(h Holding) { r.holding = h }
+
+// endHolding releases what AfterAnswer was given.
 func (r *Request) endHolding() {
-	if r.afterAnswer != nil {
-		r.afterAnswer()
+	if r.holding != nil {
+		r.holding.Release()
 	}
 }

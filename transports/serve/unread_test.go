@@ -28,9 +28,11 @@ type largeService struct {
 
 func (v *largeService) Handle(_ context.Context, r *Request) ([]byte, *Error) {
 	v.held.Add(1)
-	r.AfterAnswer(func() { v.held.Add(-1) })
+	r.AfterAnswer(v)
 	return largeResult, nil
 }
+
+func (v *largeService) Release() { v.held.Add(-1) }
 
 // unreadLines is an agent that has asked for n answers on lines, and reads nothing yet.
 type unreadLines struct {

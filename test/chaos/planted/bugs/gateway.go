@@ -79,7 +79,7 @@ var gatewayBugs = slices.Concat(
 			Finds: []string{"I28"}, Why: "questions of servers go to requests that have ended, and every request costs memory while its session lasts"},
 		Bug{Name: "answered-call-kept", In: "Gateway.awaitCall", Old: "c.closeCall(endedAnswered)\nc.mu.Unlock()\ng.suspended.release(c)", New: "c.closeCall(endedAnswered)\nc.mu.Unlock()",
 			Finds: []string{"I28"}, Why: "after 64 calls that asked something an agent is asked no more, and nothing of them is given back"},
-		Bug{Name: "window-kept", In: "place.leave", Old: "p.in.requests--",
+		Bug{Name: "window-kept", In: "place.Release", Old: "w.requests--",
 			Finds: []string{"I28"}, Why: "what an agent has read counts for ever, until it is sent nothing any more"},
 		Bug{Name: "listen-kept", In: "Gateway.serveListen", Old: "defer v.removeListening(l)", New: "",
 			Finds: []string{"I28"}, Why: "each subscription that ever stood is remembered"},
