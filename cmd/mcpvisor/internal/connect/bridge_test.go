@@ -17,7 +17,7 @@ import (
 var update = flag.Bool("update", false, "write what the bridge answers into testdata")
 
 // TestBridgeTranscripts plays the stories of testdata. In "said" each line is a step: "agent", "daemon" and "former" bring a message;
-// connect, disconnect, drain and refuse are what happens to the daemon; move is a connection for another directory, and former-lost the end of
+// connect, disconnect, drain, leave and refuse are what happens to the daemon; move is a connection for another directory, and former-lost the end of
 // the one before; project says that the directory was given by hand, and pause is the end of the time between two questions for roots. In
 // "heard" stand the same steps with the lines that the bridge writes after each, "> agent", "> daemon" and "> former", and the directories that
 // it has learnt.
@@ -79,6 +79,8 @@ func playStep(b *bridge, step string) lines {
 		return b.loseDaemon()
 	case "drain":
 		return b.stopSending([]byte(`{"mcpvisor":"drained"}`))
+	case "leave":
+		return b.leaveDaemon([]byte(`{"mcpvisor":"drained"}`))
 	case "refuse":
 		return b.refuseWaiting(rest)
 	case "move":
@@ -104,6 +106,7 @@ func FuzzBridge(f *testing.F) {
 	f.Add([]byte("c\nd{\"id\":7,\"method\":\"roots/list\"}\na{\"id\":\"1:7\",\"result\":{}}\n"))
 	f.Add([]byte("c\na{\"id\":1,\"method\":\"initialize\",\"params\":{\"capabilities\":{\"roots\":{}}}}\nd{\"id\":1,\"result\":{}}\na{\"method\":\"notifications/initialized\"}\n" +
 		"a{\"id\":\"mcpvisor-connect-roots-1\",\"result\":{\"roots\":[{\"uri\":\"file:///a\"}]}}\na{\"id\":2,\"method\":\"tools/call\"}\nm\nf{\"id\":2,\"result\":{}}\nl\np\n"))
+	f.Add([]byte("c\na{\"id\":2,\"method\":\"tools/call\"}\ng\na{\"id\":3,\"method\":\"tools/call\"}\nc\nf{\"id\":2,\"result\":{}}\nl\nd{\"id\":3,\"result\":{}}\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		b := &bridge{roots: rootsQuestion{follow: true}}
 		calls, sent := map[string]int{}, map[string]int{}
@@ -131,6 +134,10 @@ func FuzzBridge(f *testing.F) {
 				out = b.refuseWaiting("no")
 			case 'e':
 				out = b.stopSending([]byte("{}"))
+			case 'g':
+				if b.mayLeave() {
+					out = b.leaveDaemon([]byte("{}"))
+				}
 			case 'm':
 				if b.former == nil && b.phase != disconnected {
 					out = b.moveDaemon()

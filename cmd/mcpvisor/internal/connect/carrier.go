@@ -39,6 +39,8 @@ type carrier struct {
 	// linked is when the present daemon was found, and lost the time before the next one if it ends soon after that.
 	linked time.Time
 	lost   time.Duration
+	// shortSince is since when attempts fail because nothing is left to make one; zero while they do not.
+	shortSince time.Time
 	// chosen gets the directory of the roots, and choosing says that it is looked for; unchosen are the roots that came meanwhile.
 	chosen   chan string
 	choosing bool
@@ -235,9 +237,19 @@ func (c *carrier) takeDialed(ctx context.Context, d dialed) (out lines) {
 			return out
 		}
 		c.warnOnce(d.err.Error())
-		return c.bridge.refuseWaiting(messages.Line(d.err.Error(), 400))
+		reason := messages.Line(d.err.Error(), 400)
+		if client.IsShortage(d.err) {
+			if c.shortSince.IsZero() {
+				c.shortSince = time.Now()
+			}
+			if time.Since(c.shortSince) < shortageTime {
+				return out // it may be over at the next attempt
+			}
+			reason += "; close programs that hold many files, or raise the limit of open files (ulimit -n), and ask again"
+		}
+		return c.bridge.refuseWaiting(reason)
 	}
-	c.retry, c.lastReason, c.linked = firstRetry, "", time.Now()
+	c.retry, c.lastReason, c.linked, c.shortSince = firstRetry, "", time.Now(), time.Time{}
 	for _, note := range d.notes {
 		c.warn(note)
 	}
@@ -259,6 +271,12 @@ func (c *carrier) receiveLine(line []byte, ok bool) lines {
 		c.began = time.Now()
 		c.delayNext()
 		return c.bridge.loseDaemon()
+	case isDrainLine(line) && c.former == nil && c.bridge.mayLeave():
+		// What it has got may take it as long as a daemon has for its end. The next one serves the agent meanwhile.
+		c.former, c.link = c.link, nil
+		c.began = time.Now()
+		c.delayNext()
+		return c.bridge.leaveDaemon([]byte(client.DrainedLine))
 	case isDrainLine(line):
 		return c.bridge.stopSending([]byte(client.DrainedLine))
 	}

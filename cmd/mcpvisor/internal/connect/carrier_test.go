@@ -13,10 +13,13 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/daemon/client"
+	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 )
 
@@ -41,10 +44,12 @@ type stage struct {
 	// daemon is the far side of the newest connection, and fleeting says that the next ones end as soon as they are found.
 	daemon   half
 	fleeting bool
+	// short is how many of the next attempts find no descriptors.
+	short int
 }
 
 // begin starts a carrier in a bubble, in a directory, and shakes hands for an agent with roots.
-func begin(t *testing.T, dir string) *stage {
+func begin(t *testing.T, dir string, prepare ...func(s *stage)) *stage {
 	in, toBridge := io.Pipe()
 	fromBridge, out := io.Pipe()
 	s := &stage{t: t, toBridge: toBridge, heard: make(chan string, 10_000), refused: map[string]bool{}, ended: make(chan error, 1)}
@@ -54,10 +59,17 @@ func begin(t *testing.T, dir string) *stage {
 		s.warned = append(s.warned, text)
 	}}
 	s.c.bridge.roots.follow = true
+	for _, f := range prepare {
+		f(s)
+	}
 	s.c.dial = func(_ context.Context, dir string, _ time.Time) (net.Conn, *bufio.Reader, []string, error) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.dialed = append(s.dialed, filepath.Base(dir))
+		if s.short > 0 {
+			s.short--
+			return nil, nil, nil, &messages.Error{Op: "connect", Text: "the daemon of mcpvisor cannot be started", Err: syscall.EMFILE}
+		}
 		if s.refused[filepath.Base(dir)] {
 			return nil, nil, nil, errors.New("no daemon for you")
 		}
@@ -407,6 +419,61 @@ func TestDaemonsThatEndAtOnceAreNoStorm(t *testing.T) {
 		}
 		if n := lose(); n != 1 || s.where() != "home" {
 			t.Errorf("a daemon that has lasted is followed by %d", n)
+		}
+		s.ends()
+	})
+}
+
+// TestAnAgentThatStartsInAShortage: an agent whose bridge found no descriptors at its first attempt got an error as the answer to initialize, and
+// was without servers for good. It is served now if the shortage is over within a few seconds, and else told what to do.
+func TestAnAgentThatStartsInAShortage(t *testing.T) {
+	root := directories(t, "home")
+	for attempts, wanted := range map[int]string{4: `"result"`, 1000: "ulimit -n"} {
+		synctest.Test(t, func(t *testing.T) {
+			s := begin(t, filepath.Join(root, "home"), func(s *stage) { s.short = attempts })
+			if got := s.hears(); len(got) > 0 {
+				t.Errorf("the first attempt has failed, and the agent got %q", got)
+			}
+			time.Sleep(2 * shortageTime)
+			synctest.Wait()
+			if got := strings.Join(s.hears(), "\n"); !strings.Contains(got, `"id":0`) || !strings.Contains(got, wanted) {
+				t.Errorf("after %d attempts without descriptors the agent got %q", attempts, got)
+			}
+			s.changeDaemons(func() { s.short = 0 })
+			time.Sleep(2 * lastRetry)
+			s.says(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}`)
+			if got := strings.Join(s.hears(), "\n"); !strings.Contains(got, `"result"`) {
+				t.Errorf("afterwards it got %q", got)
+			}
+			s.ends()
+		})
+	}
+}
+
+// TestADaemonThatEndsIsLeftAtOnce: what an agent asked while the daemon answered a long call before its end waited for that call, for ten seconds
+// at most. The next daemon answers it now, and the call is answered by the one that has it.
+func TestADaemonThatEndsIsLeftAtOnce(t *testing.T) {
+	root := directories(t, "home")
+	synctest.Test(t, func(t *testing.T) {
+		s := begin(t, filepath.Join(root, "home"))
+		time.Sleep(time.Minute) // a daemon that has lasted
+		s.says(`{"jsonrpc":"2.0","id":"long","method":"wait"}`)
+		s.hears()
+		if _, err := io.WriteString(s.daemon, client.DrainLine+"\n"); err != nil {
+			t.Fatal(err)
+		}
+		asked := time.Now()
+		s.says(`{"jsonrpc":"2.0","id":"next","method":"tools/call"}`)
+		if got := strings.Join(s.hears(), "\n"); !strings.Contains(got, `"id":"next"`) {
+			t.Errorf("%s after the announcement the agent has %q", time.Since(asked), got)
+		}
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if got := strings.Join(s.hears(), "\n"); strings.Count(got, `"id":"long"`) != 1 || strings.Contains(got, "outcome") {
+			t.Errorf("of the long call came %q", got)
+		}
+		if n := len(s.directoriesAsked()); n != 2 {
+			t.Errorf("%d daemons were looked for", n)
 		}
 		s.ends()
 	})

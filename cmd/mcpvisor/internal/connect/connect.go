@@ -43,6 +43,8 @@ const (
 	// firstRetry and lastRetry bound the time between two attempts to find or start a daemon.
 	firstRetry = 50 * time.Millisecond
 	lastRetry  = 2 * time.Second
+	// shortageTime is how long an agent waits for a daemon where there are no descriptors or processes left, before it is told so.
+	shortageTime = 5 * time.Second
 	// lastWrite is how long an agent has to read when this process is told to end.
 	lastWrite = 2 * time.Second
 	// rootsInterval is the least time between two questions for the agent's roots: each answer may start servers.

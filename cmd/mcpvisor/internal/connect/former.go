@@ -7,8 +7,9 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 )
 
-// This file moves an agent to the servers of another directory. The new connection is told what the old one knew, as after the end of a
-// daemon. The old one stays until what it has got is answered, and gets nothing new but answers and cancellations.
+// This file moves an agent to the servers of another directory, or from a daemon that is ending to the next one. The new connection is told what
+// the old one knew, as after the end of a daemon. The old one stays until what it has got is answered, and gets nothing new but answers and
+// cancellations; of one that is ending nothing any more.
 
 // formerConn is a connection that was left.
 type formerConn struct {
@@ -22,6 +23,21 @@ func (b *bridge) moveDaemon() lines {
 	b.former = &formerConn{epoch: b.epoch, asked: b.asked}
 	b.phase = disconnected
 	return b.beginDaemon()
+}
+
+// mayLeave reports whether a daemon that is ending can be left before its end. A handshake that it has not answered it answers first, because
+// the next one is told of it.
+func (b *bridge) mayLeave() bool {
+	return b.phase == connected && b.former == nil && (b.answered || b.handshake == nil)
+}
+
+// leaveDaemon is called when the daemon wants nothing more: it is told where the end is, and stays as the former one until what it has got is
+// answered. What comes waits for the next one.
+func (b *bridge) leaveDaemon(confirm []byte) (out lines) {
+	b.former = &formerConn{epoch: b.epoch, asked: b.asked}
+	b.phase, b.asked = disconnected, nil
+	out.toFormer = append(out.toFormer, confirm)
+	return out
 }
 
 // formerEnds reports whether there is a former connection that has no requests any more.

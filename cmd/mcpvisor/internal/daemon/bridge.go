@@ -23,7 +23,7 @@ import (
 func (d *daemon) serveBridge(ctx context.Context, b *bridgeConn, examine func(context.Context) (context.Context, error)) error {
 	_ = b.SetDeadline(time.Now().Add(client.GreetingTime))
 	refuse := func(err error) error {
-		_ = client.WriteLine(b.Conn, client.Welcome{Protocol: client.Protocol, Version: supervisor.Version(), PID: os.Getpid(), Error: err.Error()})
+		_ = client.WriteLine(b.Conn, client.Welcome{Protocol: client.Protocol, Version: supervisor.Version(), PID: os.Getpid(), Error: err.Error(), Short: client.IsShortage(err)})
 		return err
 	}
 	ctx, err := examine(ctx)

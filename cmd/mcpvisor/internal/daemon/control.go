@@ -4,6 +4,7 @@ import (
 	"errors"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/supervisor/control"
@@ -22,7 +23,17 @@ type projectControl struct {
 	// socket is changed with mu held; nil without one.
 	socket  atomic.Pointer[control.Server]
 	journal *runningJournal
+	// refused is since when another process has the socket, and again the next attempt to get it then.
+	refused time.Time
+	again   *time.Timer
 }
+
+// handover bounds the time in which a daemon that is followed by this one ends, and leaves the control sockets to it. handoverCheck is the time
+// between two attempts to get one.
+const (
+	handover      = drainTime + closeTime
+	handoverCheck = 200 * time.Millisecond
+)
 
 // begin says whose servers are to be found.
 func (c *projectControl) begin(dir string, own *supervisor.Manager, local control.LocalConfig) {
@@ -32,7 +43,8 @@ func (c *projectControl) begin(dir string, own *supervisor.Manager, local contro
 }
 
 // open opens the socket and begins the journal, unless that was done; a socket whose file has gone it opens anew. If another process has
-// them, the host goes on without: only the other commands do not find it.
+// them, the host goes on without: only the other commands do not find it. That process may be the daemon which this one follows, so open tries
+// again until that must have ended, and complains only then.
 func (c *projectControl) open(d *daemon) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -53,9 +65,31 @@ func (c *projectControl) open(d *daemon) {
 			c.journal, err = startJournal(location.Journal, c.own, c.local)
 		}
 	}
-	if err != nil && (!errors.Is(err, control.ErrRunning) || !d.hasOtherHost(c)) {
+	switch {
+	case err == nil:
+	case !errors.Is(err, control.ErrRunning):
+		d.reportFailure(err)
+	case d.hasOtherHost(c): // that one passes it on
+	case c.refused.IsZero() || time.Since(c.refused) < handover:
+		c.awaitHandover(d)
+	default:
 		d.reportFailure(err)
 	}
+}
+
+// awaitHandover has open called again in a moment. The caller holds mu.
+func (c *projectControl) awaitHandover(d *daemon) {
+	if c.refused.IsZero() {
+		c.refused = time.Now()
+	}
+	if c.again != nil {
+		c.again.Reset(handoverCheck)
+		return
+	}
+	c.again = time.AfterFunc(handoverCheck, func() { // it ends with announceEnd
+		defer d.recoverPanic()
+		c.open(d)
+	})
 }
 
 // isBusy reports whether a command is being answered.
@@ -69,6 +103,9 @@ func (c *projectControl) announceEnd() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ended = true
+	if c.again != nil {
+		c.again.Stop()
+	}
 	if socket := c.socket.Load(); socket != nil {
 		socket.Quiesce()
 		c.journal.stopWriting()

@@ -95,6 +95,8 @@ type Welcome struct {
 	View string `json:"view,omitempty"`
 	// Draining says that the daemon ends, so that another one can begin.
 	Draining bool `json:"draining,omitempty"`
+	// Short says that Error is a shortage, which may be over in a moment.
+	Short bool `json:"short,omitempty"`
 	// Replaced says that the other one is of a newer program.
 	Replaced bool   `json:"replaced,omitempty"`
 	Error    string `json:"error,omitempty"`
@@ -213,7 +215,11 @@ func exchangeLines(conn net.Conn, r *bufio.Reader, line any, answer *Welcome) er
 	case answer.Draining:
 		return errDraining
 	case answer.Error != "":
-		return &messages.Error{Op: "connect", Class: messages.ClassInvalid, Text: messages.Line(answer.Error, 400)}
+		refusal := &messages.Error{Op: "connect", Class: messages.ClassInvalid, Text: messages.Line(answer.Error, 400)}
+		if answer.Short {
+			refusal.Err = errShortage
+		}
+		return refusal
 	case answer.Protocol != Protocol:
 		return &messages.Error{Op: "connect", Class: messages.ClassUnsupported,
 			Text: fmt.Sprintf("the daemon (process %d, version %s) speaks another protocol than this mcpvisor: %d, not %d", answer.PID,
