@@ -51,7 +51,7 @@ type agentWindows struct {
 
 // window has the requests of one agent at one server, from before they are sent until their answers are read or given up.
 type window struct {
-	of       *agentWindows
+	agent    *agentWindows
 	requests int
 	// expected are the bytes of the results that are not there yet, unread those of the others.
 	expected, unread int64
@@ -138,7 +138,7 @@ func (a *agentWindows) enterWindow(ctx context.Context, server string, what name
 		if a.byServer == nil {
 			a.byServer = map[string]*window{}
 		}
-		w = &window{of: a}
+		w = &window{agent: a}
 		a.byServer[server] = w
 	}
 	if size := a.sizes.expectedSize(what); w.waiting == 0 && w.hasRoom(size) {
@@ -165,10 +165,10 @@ func (w *window) awaitRoom(ctx context.Context, what named) (*place, error) {
 	}
 	defer func() { <-w.first }()
 	for {
-		w.of.mu.Lock()
+		w.agent.mu.Lock()
 		w.doubleIfQuiet(time.Now())
-		if size := w.of.sizes.expectedSize(what); w.hasRoom(size) {
-			defer w.of.mu.Unlock()
+		if size := w.agent.sizes.expectedSize(what); w.hasRoom(size) {
+			defer w.agent.mu.Unlock()
 			return w.takePlace(size), nil
 		}
 		if w.changed == nil {
@@ -178,7 +178,7 @@ func (w *window) awaitRoom(ctx context.Context, what named) (*place, error) {
 		if w.isFull() {
 			next.Stop() // it changes when the agent reads
 		}
-		w.of.mu.Unlock()
+		w.agent.mu.Unlock()
 		select {
 		case <-changed:
 		case <-next.C:
@@ -192,11 +192,11 @@ func (w *window) awaitRoom(ctx context.Context, what named) (*place, error) {
 
 // hasRoom reports whether there is room for so many bytes more. The caller holds mu.
 func (w *window) hasRoom(size int64) bool {
-	return w.requests == 0 || w.expected+w.unread+size <= w.of.most<<w.doublings
+	return w.requests == 0 || w.expected+w.unread+size <= w.agent.most<<w.doublings
 }
 
 // isFull reports whether the agent has so much to read that it gets no more, however long it waits. The caller holds mu.
-func (w *window) isFull() bool { return w.unread >= w.of.most/2 }
+func (w *window) isFull() bool { return w.unread >= w.agent.most/2 }
 
 // doubleIfQuiet doubles a window in which no answer has come for a while. The caller holds mu.
 func (w *window) doubleIfQuiet(now time.Time) {
@@ -209,7 +209,7 @@ func (w *window) doubleIfQuiet(now time.Time) {
 // takePlace makes a place. The caller holds mu.
 func (w *window) takePlace(size int64) *place {
 	if w.requests++; w.requests == 1 {
-		w.of.inUse.Add(1)
+		w.agent.inUse.Add(1)
 	}
 	w.expected += size
 	return &place{in: w, size: size}
@@ -224,8 +224,8 @@ func (w *window) wakeFirst() {
 }
 
 func (w *window) endWait() {
-	w.of.mu.Lock()
-	defer w.of.mu.Unlock()
+	w.agent.mu.Lock()
+	defer w.agent.mu.Unlock()
 	if w.waiting--; w.waiting == 0 {
 		w.doublings = 0
 	}
@@ -234,8 +234,8 @@ func (w *window) endWait() {
 // noteAnswer says how large the answer is, which now waits for the agent.
 func (p *place) noteAnswer(size int64) {
 	w := p.in
-	w.of.mu.Lock()
-	defer w.of.mu.Unlock()
+	w.agent.mu.Lock()
+	defer w.agent.mu.Unlock()
 	w.expected -= p.size
 	w.unread += size
 	p.size, p.answered = size, true
@@ -248,11 +248,11 @@ func (p *place) noteAnswer(size int64) {
 // Release implements serve.Holding: the place is given back.
 func (p *place) Release() {
 	w := p.in
-	w.of.mu.Lock()
-	defer w.of.mu.Unlock()
+	w.agent.mu.Lock()
+	defer w.agent.mu.Unlock()
 	w.requests--
 	if w.requests == 0 {
-		w.of.inUse.Add(-1)
+		w.agent.inUse.Add(-1)
 	}
 	if p.answered {
 		w.unread -= p.size

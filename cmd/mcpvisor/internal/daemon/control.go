@@ -23,9 +23,9 @@ type projectControl struct {
 	// socket is changed with mu held; nil without one.
 	socket  atomic.Pointer[control.Server]
 	journal *runningJournal
-	// refused is since when another process has the socket, and again the next attempt to get it then.
+	// refused is since when another process has the socket, and retry the next attempt to get it then.
 	refused time.Time
-	again   *time.Timer
+	retry   *time.Timer
 }
 
 // handover bounds the time in which a daemon that is followed by this one ends, and leaves the control sockets to it. handoverCheck is the time
@@ -82,11 +82,11 @@ func (c *projectControl) awaitHandover(d *daemon) {
 	if c.refused.IsZero() {
 		c.refused = time.Now()
 	}
-	if c.again != nil {
-		c.again.Reset(handoverCheck)
+	if c.retry != nil {
+		c.retry.Reset(handoverCheck)
 		return
 	}
-	c.again = time.AfterFunc(handoverCheck, func() { // it ends with announceEnd
+	c.retry = time.AfterFunc(handoverCheck, func() { // it ends with announceEnd
 		defer d.recoverPanic()
 		c.open(d)
 	})
@@ -103,8 +103,8 @@ func (c *projectControl) announceEnd() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ended = true
-	if c.again != nil {
-		c.again.Stop()
+	if c.retry != nil {
+		c.retry.Stop()
 	}
 	if socket := c.socket.Load(); socket != nil {
 		socket.Quiesce()

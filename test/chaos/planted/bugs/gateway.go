@@ -99,7 +99,7 @@ var gatewayBugs = slices.Concat(
 			Finds: []string{"I2", "I25"}, Why: "a cancellation that comes late takes back something else"},
 		Bug{Name: "answer-with-the-id-as-text", In: "lineConn.receiveLine", Old: "appendAnswer(nil, r.ID, result, e)", New: "appendAnswer(nil, rawjson.AppendText(nil, string(r.ID)), result, e)",
 			Finds: []string{"I25"}, Why: "an agent whose ids are numbers knows none of its answers"},
-		Bug{Name: "request-goes-with-its-connection", In: "Handler.serveLegacy", Old: "h.answerRequest(context.WithoutCancel(r.Context()), w, s.newRequest(m))", New: "h.answerRequest(r.Context(), w, s.newRequest(m))",
+		Bug{Name: "request-goes-with-its-connection", In: "Handler.serveLegacy", Old: "h.answerRequest(h.lifetime, w, s.newRequest(m))", New: "h.answerRequest(r.Context(), w, s.newRequest(m))",
 			Finds: []string{"I2"}, Why: "a call is given up because a proxy has closed a connection"},
 		Bug{Name: "deleted-session-works-on", In: "Session.closeSession", Old: "for _, r := range s.requests { r.cancel() }",
 			Finds: []string{"I2"}, Why: "the calls of an agent that has left go on until their time is over"},
