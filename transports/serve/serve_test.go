@@ -53,6 +53,9 @@ func (v *service) Handle(ctx context.Context, r *Request) ([]byte, *Error) {
 		return got, e
 	case "panic":
 		panic("a defect")
+	case "trace":
+		trace, _ := ctx.Value(traceKey{}).(string)
+		return []byte(`{"trace":"` + trace + `"}`), nil
 	case "listen":
 		r.Notify("ack", nil)
 		<-r.Closing()
@@ -183,6 +186,23 @@ func TestRequestsOfTheModernEra(t *testing.T) {
 	for _, method := range []string{http.MethodGet, http.MethodDelete} {
 		if w := do(h, httptest.NewRequest(method, "http://localhost/mcp", nil)); w.Code != 405 {
 			t.Errorf("%s without a session: %d", method, w.Code)
+		}
+	}
+}
+
+// traceKey is that of the value which a program's middleware puts into the context of a request.
+type traceKey struct{}
+
+// What the program's middleware puts into the context of a request reaches the service, in both eras.
+func TestContextValuesReachTheService(t *testing.T) {
+	h := NewHandler(Options{Service: newService()})
+	traced := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), traceKey{}, "00-1")))
+	})
+	legacy := request(`{"jsonrpc":"2.0","id":1,"method":"trace"}`, "Mcp-Session-Id", open(t, h))
+	for era, r := range map[string]*http.Request{"legacy": legacy, "modern": modern("trace", "")} {
+		if w := do(traced, r); w.Code != 200 || !strings.Contains(w.Body.String(), `"trace":"00-1"`) {
+			t.Errorf("%s: %d %s", era, w.Code, w.Body)
 		}
 	}
 }
