@@ -42,6 +42,9 @@ func (g *Gateway) callTool(ctx context.Context, v *view, r *serve.Request) ([]by
 	within := v.scope.Load()
 	if d := within.decide(to.server, to.name, args); d.Verdict != access.Allow {
 		err := g.all.Of(to.server).RefuseCall(ctx, to.server, to.name, json.RawMessage(args), d)
+		if e := g.forbidCall(r, to, args, in.state); e != nil {
+			return nil, e
+		}
 		if within.showsTool(to.server, to.name) {
 			return failedCall(err)
 		}

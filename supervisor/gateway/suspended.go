@@ -30,6 +30,7 @@ const (
 var (
 	errNotAnswered = errors.New("the agent did not answer the questions of the server in time")
 	errAgentLeft   = errors.New("the agent has closed its request, or has left")
+	errForbidden   = errors.New("the agent may not call this any more")
 )
 
 // suspendedCalls are the calls of a gateway that have asked their agents. mu guards everything; it is taken before that of a call.
@@ -108,6 +109,8 @@ const (
 		"It may have run: look at what it would have changed before calling again"
 	endedAlone = "the call was cancelled, because the token of its agent was taken away. " +
 		"It may have run: look at what it would have changed before calling again"
+	endedForbidden = "the call was cancelled, because it may not be called any more. " +
+		"It may have run: look at what it would have changed"
 )
 
 var endedExpired = fmt.Sprintf("the call was cancelled, because its questions were not answered in %v. "+
@@ -181,10 +184,11 @@ func (c *modernCall) refuseQuestions() {
 	c.open = nil
 }
 
-// expireCall ends a call whose questions of a round were not answered, or cannot be any more.
-func (g *Gateway) expireCall(c *modernCall, round uint64, how string, cause error) {
+// expireCall ends a call whose questions of a round were not answered, or cannot be any more. It reports false if they have been answered, or
+// the call is over.
+func (g *Gateway) expireCall(c *modernCall, round uint64, how string, cause error) (expired bool) {
 	c.mu.Lock()
-	expired := c.expire(round)
+	expired = c.expire(round)
 	if expired {
 		c.expiry.Stop()
 		c.closeCall(how)
@@ -195,6 +199,27 @@ func (g *Gateway) expireCall(c *modernCall, round uint64, how string, cause erro
 		g.suspended.release(c)
 		g.tasks.dropTask(c.task)
 	}
+	return expired
+}
+
+// forbidCall ends the suspended call to which a request comes back that is refused: its server has got it already, so that it may have run. It
+// returns the error of the request; nil if it comes back to no such call.
+func (g *Gateway) forbidCall(r *serve.Request, to named, arguments, state []byte) *serve.Error {
+	if state == nil {
+		return nil
+	}
+	id, round, ok := g.openHandle(r, to, arguments, state)
+	if !ok {
+		return nil
+	}
+	c, how := g.suspended.find(id)
+	switch {
+	case c == nil:
+		return goneCall(how)
+	case g.expireCall(c, round, endedForbidden, errForbidden):
+		return goneCall(endedForbidden)
+	}
+	return usedState()
 }
 
 // resumeCall hands the answers of an agent to the call that waits for them, and waits for the call itself.
@@ -233,12 +258,17 @@ func (g *Gateway) resumeCall(ctx context.Context, r *serve.Request, id string, r
 	c.mu.Unlock()
 	switch verdict {
 	case used:
-		return nil, serve.InvalidParams("requestState was used already: each is good for one answer")
+		return nil, usedState()
 	case gone:
 		return nil, goneCall(how)
 	default:
 	}
 	return g.awaitCall(ctx, r, c)
+}
+
+// usedState is the error of a request with a state that was used before.
+func usedState() *serve.Error {
+	return serve.InvalidParams("requestState was used already: each is good for one answer")
 }
 
 // goneCall is the error of a request for a call that is over. Its data says what is known of the outcome.

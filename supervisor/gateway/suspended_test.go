@@ -14,6 +14,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/supervisor/config"
 	"github.com/mcpvisor/mcpvisor/supervisor/gateway"
 	"github.com/mcpvisor/mcpvisor/supervisor/supervisortest"
 	"github.com/mcpvisor/mcpvisor/transports/serve"
@@ -420,6 +421,41 @@ func TestSuspendedCallEndsWithItsAgent(t *testing.T) {
 			leave()
 			if took := (<-ended).Sub(left); took != 0 {
 				t.Errorf("lines %t: the call went on for %v", lines, took)
+			}
+		})
+	}
+}
+
+// The rules of a view change while an agent is asked: a call that it may not make any more is cancelled at its server, and the agent, when it
+// comes back, is told that it may have run. Before, the agent was told that there is no such tool, and the call waited for it for five minutes.
+func TestSuspendedCallIsForbiddenMeanwhile(t *testing.T) {
+	for name, rule := range map[string]string{"a hidden tool": "deny mcp__one__ask", "denied arguments": "deny mcp__one__ask(path:/etc/**)"} {
+		synctest.Test(t, func(t *testing.T) {
+			ended := make(chan error, 1)
+			one := supervisortest.NewServer("one", supervisortest.Tool{Name: "ask", Handle: func(ctx context.Context, c supervisortest.Call) (string, error) {
+				_, _ = c.Ask(ctx, "elicitation/create", json.RawMessage(askName))
+				<-ctx.Done()
+				ended <- ctx.Err()
+				return "", nil
+			}})
+			e, g := startViews(t, map[string]config.View{"some": viewOf([]string{"one"}, "")}, map[string]serve.Principal{"a": {Name: "ann", View: "some"}}, one)
+			a := modernAgent{e, "a", "/mcp", canAll}
+			const arguments = `"arguments":{"path":"/etc/passwd"},`
+			_, state := asked(t, a.call("one__ask", arguments))
+			g.SetViews(map[string]config.View{"some": viewOf([]string{"one"}, "", rule)})
+			synctest.Wait()
+			if answer := a.call("one__ask", arguments+reply("AAAA", "question_1", anna)); len(ended) > 0 || strings.Contains(answer, "unknown") {
+				t.Errorf("%s: a state that was made up is answered with %s, and %d calls ended", name, answer, len(ended))
+			}
+			began := time.Now()
+			contains(t, name, a.call("one__ask", arguments+reply(state, "question_1", anna)), `"code":-32602`, "may not be called any more", "It may have run",
+				`"mcpvisor/outcome":"unknown"`)
+			if err := <-ended; !errors.Is(err, context.Canceled) || time.Since(began) > time.Second {
+				t.Errorf("%s: the call ended after %v with %v", name, time.Since(began), err)
+			}
+			contains(t, name+": once more", a.call("one__ask", arguments+reply(state, "question_1", anna)), `"mcpvisor/outcome":"unknown"`)
+			if n := len(one.Calls()); n != 1 {
+				t.Errorf("%s: the server got %d calls", name, n)
 			}
 		})
 	}

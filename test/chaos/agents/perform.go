@@ -264,11 +264,21 @@ func (a *agent) refusalOf(tool string, got answer) (messages.Outcome, messages.C
 	if text == neverSent {
 		return messages.OutcomeNotSent, messages.ClassCanceled, text
 	}
+	if outcome := outcomeOf(got.problem); outcome != "" {
+		return outcome, messages.ClassCanceled, text
+	}
 	// Servers over HTTP have sessions, too: only the status tells whose was not found.
 	if isGateways(text, tool) || got.status == http.StatusNotFound {
 		return messages.OutcomeNotSent, messages.ClassNone, text
 	}
 	return messages.OutcomeRejected, messages.ClassRejected, text
+}
+
+// outcomeOf returns the outcome that the gateway states in an error, as for a request that comes back to a call which is over; empty if it states
+// none.
+func outcomeOf(problem []byte) messages.Outcome {
+	text, _ := rawjson.Text(rawjson.Member(rawjson.Member(problem, "data"), "mcpvisor/outcome"))
+	return messages.Outcome(text)
 }
 
 // isGateways reports whether the text of an error is one of the gateway's or of the endpoint's own. That of an unknown tool begins like the

@@ -374,6 +374,12 @@ func TestViewsHide(t *testing.T) {
 			6s s1 end call=a1-2 tool=write agent=agent-1 by=anna name=untaken outcome=not-sent`},
 		{name: "a hidden tool is denied", want: invariant.Violated, why: "it had to be told that there is no such thing", plan: noWrite, story: call + `
 			6s - replied agent=agent-1 by=anna epoch=1 id=2 method=tools/call`},
+		{name: "an agent comes back to a call that its view hides by now, as on seed 277", want: invariant.Holds, plan: later, story: catalog + `
+			4s - asked agent=agent-1 by=anna epoch=1 id=2 method=tools/call about=a1-2
+			4s s1 call call=a1-2 tool=write agent=agent-1 by=anna
+			4s s1 received conn=1 method=tools/call id=5 call=a1-2
+			8s - asked agent=agent-1 by=anna epoch=1 id=3 method=tools/call about=a1-2
+			9s - closing`},
 		{name: "a hidden tool comes to its server", want: invariant.Violated, why: "which its view hides, and the call came to the server at 6s", plan: noWrite, story: call + `
 			6s s1 received conn=1 method=tools/call call=a1-2 id=7`},
 		{name: "a tool that is hidden while it is called", want: invariant.Holds,

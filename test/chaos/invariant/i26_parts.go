@@ -117,7 +117,8 @@ func (c *checker) hasUpdated(server string, t time.Duration) bool {
 	})
 }
 
-// checkHiddenCall judges that a call of a hidden tool comes to no server.
+// checkHiddenCall judges that a call of a hidden tool comes to no server. An agent may come back to a call that asked it before the tool was
+// hidden, which its server has.
 func (c *checker) checkHiddenCall(s *agentSession, asked int, isHidden func(server, tool string, from, to time.Duration) bool) {
 	q := c.x.Event(asked)
 	call := c.x.Call(q.About)
@@ -126,7 +127,7 @@ func (c *checker) checkHiddenCall(s *agentSession, asked int, isHidden func(serv
 	}
 	server, tool := c.ownedBy(s, q)
 	for _, i := range call.Received {
-		if e := c.x.Event(i); isHidden(server, tool, q.T, e.T) {
+		if e := c.x.Event(i); e.T >= q.T && isHidden(server, tool, q.T, e.T) {
 			c.reportViolation(server, i, []int{asked}, "%s called the tool %s of %s at %s (call %s), which its view hides, and the call came to the server at %s.", s.agent, tool,
 				server, timeText(q.T), q.About, timeText(e.T))
 			return
