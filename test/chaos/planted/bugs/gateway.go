@@ -41,6 +41,8 @@ var gatewayBugs = slices.Concat(
 			Finds: []string{"I26"}, Why: "the resources and prompts of a server that a view hides are listed and read"},
 		Bug{Name: "owner-of-before-the-rule", In: "view.knownOwner", Old: "!v.scope.Load().showsServer(to.server)", New: `to.server == "-"`,
 			Finds: []string{"I26"}, Why: "an agent that has read a resource once reads it on when its view hides the server"},
+		Bug{Name: "forbidden-call-stays", In: "Gateway.callTool", Old: "if e := g.forbidCall(r, to, args, in.state); e != nil { return nil, e }", New: "{}",
+			Finds: []string{"I3", "I19"}, Why: "an agent comes back to a call that its view hides by now, and is told that there is no such tool, though it may have run"},
 		Bug{Name: "hidden-updates-told", In: "Gateway.subscribeAgent", Old: "!v.scope.Load().showsServer(to.server)", New: `to.server == "-"`,
 			Finds: []string{"I26"}, Why: "who watched a resource is told of its updates when its view hides the server"},
 		// A server writes log messages about its calls on half of the days with agents.
@@ -99,7 +101,7 @@ var gatewayBugs = slices.Concat(
 			Finds: []string{"I2", "I25"}, Why: "a cancellation that comes late takes back something else"},
 		Bug{Name: "answer-with-the-id-as-text", In: "lineConn.receiveLine", Old: "appendAnswer(nil, r.ID, result, e)", New: "appendAnswer(nil, rawjson.AppendText(nil, string(r.ID)), result, e)",
 			Finds: []string{"I25"}, Why: "an agent whose ids are numbers knows none of its answers"},
-		Bug{Name: "request-goes-with-its-connection", In: "Handler.serveLegacy", Old: "h.answerRequest(h.lifetime, w, s.newRequest(m))", New: "h.answerRequest(r.Context(), w, s.newRequest(m))",
+		Bug{Name: "request-goes-with-its-connection", In: "Handler.serveLegacy", Old: "h.answerRequest(context.WithoutCancel(r.Context()), w, s.newRequest(m))", New: "h.answerRequest(r.Context(), w, s.newRequest(m))",
 			Finds: []string{"I2"}, Why: "a call is given up because a proxy has closed a connection"},
 		Bug{Name: "deleted-session-works-on", In: "Session.closeSession", Old: "for _, r := range s.requests { r.cancel() }",
 			Finds: []string{"I2"}, Why: "the calls of an agent that has left go on until their time is over"},
