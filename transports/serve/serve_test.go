@@ -53,7 +53,7 @@ func (v *service) Handle(ctx context.Context, r *Request) ([]byte, *Error) {
 		return got, e
 	case "panic":
 		panic("a defect")
-	case "trace":
+	case "value":
 		trace, _ := ctx.Value(traceKey{}).(string)
 		return []byte(`{"trace":"` + trace + `"}`), nil
 	case "listen":
@@ -199,8 +199,8 @@ func TestContextValuesReachTheService(t *testing.T) {
 	traced := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), traceKey{}, "00-1")))
 	})
-	legacy := request(`{"jsonrpc":"2.0","id":1,"method":"trace"}`, "Mcp-Session-Id", open(t, h))
-	for era, r := range map[string]*http.Request{"legacy": legacy, "modern": modern("trace", "")} {
+	legacy := request(`{"jsonrpc":"2.0","id":1,"method":"value"}`, "Mcp-Session-Id", open(t, h))
+	for era, r := range map[string]*http.Request{"legacy": legacy, "modern": modern("value", "")} {
 		if w := do(traced, r); w.Code != 200 || !strings.Contains(w.Body.String(), `"trace":"00-1"`) {
 			t.Errorf("%s: %d %s", era, w.Code, w.Body)
 		}
