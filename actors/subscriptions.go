@@ -130,8 +130,8 @@ func (c *Calls) Unsubscribe(ctx context.Context, server, uri string) error {
 	// The resource is removed first, so that a connection which opens now does not subscribe again.
 	if cell != nil {
 		cell.Subscriptions.removeURI(uri)
-		// Nobody can ask the server now. One that is disabled may keep its connection: what it still sends reaches nobody, and it is
-		// asked when it is connected again.
+		// A server that is not connected takes no request. The server's actor ends the subscription when it is connected again, if a
+		// disabled server kept its connection; updates that the server sends until then are dropped.
 		if cell.View().State.Phase != messages.Connected {
 			return nil
 		}
@@ -172,8 +172,8 @@ func (a *attempt) matchSubscriptions(
 			// One resource that the server does not answer for must not keep the others from their turn.
 			ctx, cancel := context.WithTimeout(context.Background(), timeout)
 			err := sess.MatchSubscription(ctx, uri, func() bool {
-				_, this := watched.hasURI(uri)
-				return this
+				_, isWanted := watched.hasURI(uri)
+				return isWanted
 			})
 			cancel()
 			select {

@@ -24,12 +24,12 @@ func (g *Gateway) MissEvents(ctx context.Context) {
 	g.takeEvent(ctx, 0, messages.Event{Kind: messages.EventGap, Missed: 1})
 }
 
-// AddWatch has somebody watch a resource.
+// AddWatch makes who a watcher of a resource. The gateway calls tell with each update.
 func (g *Gateway) AddWatch(ctx context.Context, server, uri string, who any, tell func(uri string)) error {
 	return g.watches.addWatch(ctx, watchKey{server: server, uri: uri}, who, tell)
 }
 
-// NoteUpdate makes a gateway take note of an update.
+// NoteUpdate handles an update of a resource as if its server had sent it.
 func (g *Gateway) NoteUpdate(ctx context.Context, server, uri string) {
 	g.takeEvent(ctx, 0, messages.Event{Kind: messages.EventResourceUpdated, Server: server, URI: uri})
 }

@@ -199,7 +199,7 @@ func (w *watches) tellMissed(isTheirs func(server string) bool) {
 	}
 }
 
-// updateNotice is what one agent is to be told of what it watches.
+// updateNotice is the update of a resource that the gateway sends to one agent which watches it.
 type updateNotice struct {
 	uri   string
 	agent *watcher

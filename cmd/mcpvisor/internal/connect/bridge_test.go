@@ -17,8 +17,9 @@ import (
 var update = flag.Bool("update", false, "write what the bridge answers into testdata")
 
 // TestBridgeTranscripts plays the stories of testdata. In "said" each line is a step: "agent", "daemon" and "former" bring a message;
-// connect, disconnect, drain, leave and refuse are what happens to the daemon; move is a connection for another directory, and former-lost the end of
-// the one before; project says that the directory was given by hand, and pause is the end of the time between two questions for roots. In
+// With connect the bridge gets a daemon, with disconnect it loses it, and with refuse it answers what waits for one by an error. With drain
+// the daemon announces its end, and with leave the bridge leaves such a daemon. With move it gets a connection for another directory, and with
+// former-lost the one before ends. With project the directory was given by hand, and after pause the bridge may ask for the roots again. In
 // "heard" stand the same steps with the lines that the bridge writes after each, "> agent", "> daemon" and "> former", and the directories that
 // it has learnt.
 func TestBridgeTranscripts(t *testing.T) {
