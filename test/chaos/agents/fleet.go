@@ -97,12 +97,12 @@ func (f *Fleet) noteAbandoned() {
 }
 
 // checkSessions judges that the endpoint has no more sessions than are in use, and those that were left a short time ago: it looks for idle ones
-// four times in their time.
+// four times in their time. A session is in use while one of its requests is served, also of an agent that has gone.
 func (f *Fleet) checkSessions() {
 	if f.serve.SessionIdle == 0 {
 		return
 	}
-	most := f.service.runningOrphans()
+	most := f.service.countUsed(f.serve.SessionIdle * 3 / 2)
 	for _, a := range f.agents {
 		if !a.modern() && a.plan.Over == scenario.OverHTTP {
 			most++

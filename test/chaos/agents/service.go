@@ -28,7 +28,65 @@ type observedService struct {
 	// handled counts the requests that are being served, and parked holds when calls came back to their agents for input.
 	handled int
 	parked  []time.Duration
-	now     func() time.Duration
+	// uses are those of the sessions of the legacy era over HTTP, until the endpoint has ended them.
+	uses map[*serve.Session]*sessionUse
+	now  func() time.Duration
+}
+
+// sessionUse says how many requests of a session are being served, since when the oldest of them at the latest, and when the last one ended.
+type sessionUse struct {
+	running      int
+	began, ended time.Duration
+}
+
+// longestRequest bounds the time of a request: that of maxCallTimeout by default, in which a server's question may wait for an agent that has
+// gone, with some tolerance.
+const longestRequest = 11 * time.Minute
+
+// beginUse notes that a request is being served, and returns what notes its end.
+func (s *observedService) beginUse(r *serve.Request) (end func()) {
+	if r.Modern() || r.Header == nil {
+		return func() {}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	u := s.uses[r.Session]
+	if u == nil {
+		if s.uses == nil {
+			s.uses = map[*serve.Session]*sessionUse{}
+		}
+		u = &sessionUse{}
+		s.uses[r.Session] = u
+	}
+	if u.running++; u.running == 1 {
+		u.began = s.now()
+	}
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		u.running--
+		u.ended = s.now()
+	}
+}
+
+// Closed implements serve.Service.
+func (s *observedService) Closed(session *serve.Session) {
+	s.mu.Lock()
+	delete(s.uses, session)
+	s.mu.Unlock()
+	s.Service.Closed(session)
+}
+
+// countUsed counts the sessions of the legacy era over HTTP that have a request, or had one less than idle ago.
+func (s *observedService) countUsed(idle time.Duration) (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, u := range s.uses {
+		if u.running > 0 && s.now() < u.began+longestRequest || u.running == 0 && s.now() < u.ended+idle {
+			n++
+		}
+	}
+	return n
 }
 
 // underWay returns how many requests are being served, and how many calls came back to their agents for input since a time.
@@ -63,7 +121,9 @@ func (s *observedService) Handle(ctx context.Context, r *serve.Request) ([]byte,
 	}
 	s.handled++
 	s.mu.Unlock()
+	endUse := s.beginUse(r)
 	result, e := s.Service.Handle(ctx, r)
+	endUse()
 	s.mu.Lock()
 	s.handled--
 	if isInputRequired(result) {
@@ -96,9 +156,6 @@ func (s *observedService) Handle(ctx context.Context, r *serve.Request) ([]byte,
 	}
 	s.mu.Unlock()
 	if a != nil {
-		if !a.modern() {
-			a.fleet.noteAbandoned() // its session was in use until now
-		}
 		// The endpoint takes back what it cannot answer any more. A call that ended for another reason, such as its time, did so by itself.
 		if ctx.Err() != nil && (e != nil || readCall(result).class == messages.ClassCanceled) {
 			a.giveUp(call)
@@ -174,19 +231,6 @@ func answerOf(result []byte, e *serve.Error) answer {
 	}
 	b := rawjson.AppendText([]byte(`{"code":`+itoa(e.Code)+`,"message":`), e.Message)
 	return answer{problem: append(b, '}')}
-}
-
-// runningOrphans counts the calls of the legacy era that are being served although their agents have gone: until then their sessions are in
-// use.
-func (s *observedService) runningOrphans() (n int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for call, a := range s.orphans {
-		if s.begun[call] && !a.modern() {
-			n++
-		}
-	}
-	return n
 }
 
 // takeOrphans returns the calls whose agents have gone, and which never reached the service.

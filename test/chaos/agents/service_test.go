@@ -80,3 +80,32 @@ func TestARefusedStreamIsLeft(t *testing.T) {
 		f.running.Wait()
 	})
 }
+
+// TestASessionIsInUseWhileItsRequestIsServed: a prompt waits for the answer of an agent that has gone, and its session stays until the request has
+// ended, or must have (seed 20301114).
+func TestASessionIsInUseWhileItsRequestIsServed(t *testing.T) {
+	now := time.Second
+	s := &observedService{Service: endedService{}, now: func() time.Duration { return now }}
+	r := &serve.Request{Session: &serve.Session{}, Method: "prompts/get", Header: http.Header{}}
+	first, second := s.beginUse(r), s.beginUse(r)
+	count := func(want int, when string) {
+		t.Helper()
+		if n := s.countUsed(15 * time.Second); n != want {
+			t.Errorf("%s: %d sessions are in use, want %d", when, n, want)
+		}
+	}
+	now += 10 * time.Minute
+	count(1, "while two requests are served")
+	first()
+	count(1, "while one is served")
+	second()
+	now += 10 * time.Second
+	count(1, "a moment afterwards")
+	now += 10 * time.Second
+	count(0, "later")
+	_ = s.beginUse(r)
+	now += longestRequest
+	count(0, "while a request does not end")
+	s.beginUse(&serve.Request{Session: &serve.Session{}, Method: "prompts/get"})
+	count(0, "with an agent on lines")
+}
