@@ -202,6 +202,32 @@ func TestAgentsOfOnePersonTakeTurns(t *testing.T) {
 	})
 }
 
+// Over HTTP the turns are those of a principal, however many sessions it opens. Each session of the legacy era had turns of its own, so that a
+// principal with many of them kept the others waiting.
+func TestSessionsOfOnePrincipalTakeTurnsTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var ended atomic.Int64
+		one := supervisortest.NewServer("one", supervisortest.Func("work", func(context.Context, supervisortest.Call) (string, error) {
+			time.Sleep(time.Second)
+			ended.Add(1)
+			return "worked", nil
+		}))
+		one.Spec.MaxInFlight, one.Spec.CallTimeout = 1, messages.Duration(time.Hour)
+		e := start(t, gateway.PrefixNever, one)
+		call := func(token string) { e.agent(token, "/mcp", "{}").ask("tools/call", `{"name":"work","arguments":{}}`) }
+		var all sync.WaitGroup
+		for range 10 {
+			all.Go(func() { call("a") })
+		}
+		synctest.Wait()
+		call("b")
+		if n := ended.Load(); n > 3 {
+			t.Errorf("the one call of a principal was the %dth, behind those of the sessions of another", n)
+		}
+		all.Wait()
+	})
+}
+
 // slowWriter is the connection of an agent that reads nothing until the test says so.
 type slowWriter struct {
 	*httptest.ResponseRecorder

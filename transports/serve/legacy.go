@@ -36,7 +36,9 @@ func (h *Handler) serveLegacy(w http.ResponseWriter, r *http.Request, p Principa
 	}
 	// 2025-11-25: "Disconnection MAY occur at any time … Disconnection SHOULD NOT be interpreted as the client cancelling its
 	// request." So the request ends with its cancellation, with its session, or with the endpoint.
-	h.answerRequest(context.WithoutCancel(r.Context()), w, s.newRequest(m))
+	q := s.newRequest(m)
+	q.Header = r.Header
+	h.answerRequest(context.WithoutCancel(r.Context()), w, q)
 }
 
 // newRequest makes a request of the legacy era.
