@@ -18,7 +18,7 @@ func FailureOf(err error) *Failure {
 	f := &Failure{
 		Op: e.Op, Outcome: string(e.Outcome), Class: string(e.Class), Server: e.Server, Tool: e.Tool,
 		Text: e.Text, Fix: e.Fix, Code: int64(e.Code), Data: e.Data, RetryAfterMs: wholeMillis(e.RetryAfter),
-		Retry: string(e.Retry), Task: e.Task, Challenge: e.Challenge.toProto(),
+		Retry: string(e.Retry), Task: e.Task, Nearest: e.Nearest, Challenge: e.Challenge.toProto(),
 	}
 	// The wrapped error stays on this side; the other one gets its own sentinel by name.
 	for name, cause := range failureCauses {
@@ -66,7 +66,7 @@ func (f *Failure) ToError() error {
 		Op: f.GetOp(), Outcome: Outcome(f.GetOutcome()), Class: Class(f.GetClass()), Server: f.GetServer(),
 		Tool: f.GetTool(), Text: f.GetText(), Fix: f.GetFix(), Code: int(f.GetCode()), Data: f.GetData(),
 		RetryAfter: max(time.Duration(min(f.GetRetryAfterMs(), math.MaxInt64/int64(time.Millisecond)))*time.Millisecond, 0),
-		Retry:      Retry(f.GetRetry()), Task: f.GetTask(), Challenge: f.GetChallenge().toChallenge(), Err: failureCauses[f.GetCause()],
+		Retry:      Retry(f.GetRetry()), Task: f.GetTask(), Nearest: f.GetNearest(), Challenge: f.GetChallenge().toChallenge(), Err: failureCauses[f.GetCause()],
 	}
 }
 

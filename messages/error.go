@@ -43,6 +43,10 @@ type Error struct {
 	Text string
 	// Fix is one sentence without a final full stop: what to do. It may be empty.
 	Fix string
+	// Nearest is the name that was probably meant, when what was named does not exist and the caller may use what has the nearest name; Fix
+	// then asks for it. It is a name of the kind that was given: a qualified one, a server's id, a server's own name, or a URI; a server
+	// chose it.
+	Nearest string
 	// Code and Data are those of a JSON-RPC error when the server rejected the request.
 	Code int
 	Data json.RawMessage

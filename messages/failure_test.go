@@ -37,7 +37,7 @@ func TestAFailureSaysWhenToComeBack(t *testing.T) {
 func TestAFailureLosesNothing(t *testing.T) {
 	full := messages.Error{
 		Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassUnauthorized, Server: "a", Tool: "b", Text: "no", Fix: "sign in",
-		Code: -32001, Data: json.RawMessage(`{"a":1}`), RetryAfter: 3 * time.Second, Retry: messages.RetryNever, Task: "t-1",
+		Code: -32001, Data: json.RawMessage(`{"a":1}`), RetryAfter: 3 * time.Second, Retry: messages.RetryNever, Task: "t-1", Nearest: "read",
 		Challenge: &messages.Challenge{Scheme: "Bearer", Scope: "read", ResourceMetadata: "https://example.com/m", Text: "expired"},
 	}
 	for v, i := reflect.ValueOf(full), 0; i < v.NumField(); i++ {

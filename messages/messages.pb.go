@@ -6794,7 +6794,9 @@ type Failure struct {
 	Task string `protobuf:"bytes,13,opt,name=task,proto3" json:"task,omitempty"`
 	// cause names the sentinel that the error wraps: "unknown-server", "unknown-tool", "unknown-resource", "unknown-prompt",
 	// "disabled", "queue-full", "memory", "closed", "caller-refused", "too-many-instances", or empty.
-	Cause         string `protobuf:"bytes,14,opt,name=cause,proto3" json:"cause,omitempty"`
+	Cause string `protobuf:"bytes,14,opt,name=cause,proto3" json:"cause,omitempty"`
+	// nearest is Error.Nearest: the name that was probably meant in place of one that does not exist, or empty.
+	Nearest       string `protobuf:"bytes,15,opt,name=nearest,proto3" json:"nearest,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -6923,6 +6925,13 @@ func (x *Failure) GetTask() string {
 func (x *Failure) GetCause() string {
 	if x != nil {
 		return x.Cause
+	}
+	return ""
+}
+
+func (x *Failure) GetNearest() string {
+	if x != nil {
+		return x.Nearest
 	}
 	return ""
 }
@@ -7685,7 +7694,7 @@ const file_messages_messages_proto_rawDesc = "" +
 	"\x04Done\x12+\n" +
 	"\afailure\x18\x01 \x01(\v2\x11.mcpvisor.FailureR\afailure\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x02 \x01(\tR\trequestId\"\xe3\x02\n" +
+	"request_id\x18\x02 \x01(\tR\trequestId\"\xfd\x02\n" +
 	"\aFailure\x12\x0e\n" +
 	"\x02op\x18\x01 \x01(\tR\x02op\x12\x18\n" +
 	"\aoutcome\x18\x02 \x01(\tR\aoutcome\x12\x14\n" +
@@ -7701,7 +7710,8 @@ const file_messages_messages_proto_rawDesc = "" +
 	"\x05retry\x18\v \x01(\tR\x05retry\x128\n" +
 	"\tchallenge\x18\f \x01(\v2\x1a.mcpvisor.FailureChallengeR\tchallenge\x12\x12\n" +
 	"\x04task\x18\r \x01(\tR\x04task\x12\x14\n" +
-	"\x05cause\x18\x0e \x01(\tR\x05cause\"\x81\x01\n" +
+	"\x05cause\x18\x0e \x01(\tR\x05cause\x12\x18\n" +
+	"\anearest\x18\x0f \x01(\tR\anearest\"\x81\x01\n" +
 	"\x10FailureChallenge\x12\x16\n" +
 	"\x06scheme\x18\x01 \x01(\tR\x06scheme\x12\x14\n" +
 	"\x05scope\x18\x02 \x01(\tR\x05scope\x12+\n" +

@@ -70,7 +70,7 @@ func (m *Manager) AuthStatus(ctx context.Context, servers ...string) ([]AuthStat
 		cell := m.shared.CellOf(name)
 		if cell == nil {
 			if named {
-				return nil, refusal.UnknownServerError("auth status", name)
+				return nil, refusal.UnknownServerError("auth status", name, m.Servers()...)
 			}
 			continue
 		}

@@ -88,15 +88,18 @@ func (m *Manager) find(ctx context.Context, r *actors.Request) (err error) {
 		}
 	}
 	if err != nil {
-		r.LeaveInstance()
+		return m.leaveInstance(ctx, r, err)
 	}
-	return err
+	return nil
 }
 
-// leaveInstance ends the request's use of an instance.
-func (m *Manager) leaveInstance(_ context.Context, r *actors.Request, err error) error {
+// leaveInstance ends the request's use of an instance. What it names may not exist: neither for us, nor for the server.
+func (m *Manager) leaveInstance(ctx context.Context, r *actors.Request, err error) error {
 	r.LeaveInstance()
-	return err
+	if err != nil {
+		return m.withNearest(ctx, r, err)
+	}
+	return nil
 }
 
 // permit asks the rules: about a tool, or whether anything of the server may be read.

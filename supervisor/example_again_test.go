@@ -45,5 +45,5 @@ func ExampleError_MayRetry_loop() {
 	fmt.Println(out.Text(), err)
 	// Output:
 	// hello <nil>
-	//  no tool is registered as "mcp__fils__read" (not sent); list the tools to see the names, or see whether its server is connected
+	//  no tool is registered as "mcp__fils__read" (not sent); did you mean "mcp__files__read"?
 }

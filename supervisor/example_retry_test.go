@@ -44,7 +44,7 @@ func ExampleError_MayRetry() {
 	_ = m.Close(ctx)
 	// Output:
 	// hello, Ada <nil>
-	// server "greter", tool "greet": no such server is configured (not sent)
+	// server "greter", tool "greet": no such server is configured (not sent); did you mean "greeter"?
 }
 
 // A wait for one server ends when it can be called, or with the reason why it cannot be.

@@ -25,6 +25,15 @@ func (m *Manager) ToolsFor(ctx context.Context) []*Entry { return m.toolsOfCalle
 
 // toolsOfCaller is ToolsFor for a snapshot that the caller has.
 func (m *Manager) toolsOfCaller(ctx context.Context, snapshot *Snapshot) []*Entry {
+	out := m.unaskedToolsOf(ctx, snapshot)
+	if m.cfg.Allow == nil {
+		return out
+	}
+	return slices.DeleteFunc(out, func(e *Entry) bool { return m.refusesAlways(ctx, e.Tool) })
+}
+
+// unaskedToolsOf is toolsOfCaller without the answers of Config.Allow. The slice is the caller's.
+func (m *Manager) unaskedToolsOf(ctx context.Context, snapshot *Snapshot) []*Entry {
 	own := map[string][]*Entry{}
 	if principal := CallerOf(ctx); principal != "" {
 		for _, server := range m.Servers() {
@@ -46,10 +55,7 @@ func (m *Manager) toolsOfCaller(ctx context.Context, snapshot *Snapshot) []*Entr
 	if len(out) > before {
 		slices.SortFunc(out, func(a, b *Entry) int { return compareText(a.Name, b.Name) })
 	}
-	if m.cfg.Allow == nil {
-		return out
-	}
-	return slices.DeleteFunc(out, func(e *Entry) bool { return m.refusesAlways(ctx, e.Tool) })
+	return out
 }
 
 func compareText(a, b string) int {

@@ -253,7 +253,7 @@ func failureError(op string, v *actors.View) error {
 func (m *Manager) awaitTicket(ctx context.Context, op, name string, ticket uint64) (*actors.View, error) {
 	cell := m.shared.CellOf(name)
 	if cell == nil {
-		return nil, refusal.UnknownServerError(op, name)
+		return nil, refusal.UnknownServerError(op, name, m.Servers()...)
 	}
 	v, err := cell.Wait(ctx, func(v *actors.View) bool {
 		return v.State.Answered >= ticket || v.State.Removing

@@ -3,6 +3,7 @@ package supervisor
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -64,6 +65,12 @@ func (m *Manager) getPrompt(ctx context.Context, server, name string, args map[s
 			return err
 		}}
 	if err := m.handleWith(ctx, r, opts); err != nil {
+		var e *Error
+		if server == "" && r.Server != "" && errors.As(err, &e) && errors.Is(e, messages.ErrUnknownPrompt) && e.Nearest != "" {
+			// The server was found by the qualified name, so the nearest name is one that serves for the next call.
+			e.Nearest = m.cfg.Naming.Prompt(r.Server, e.Nearest)
+			e.Fix = fmt.Sprintf("did you mean %q?", messages.Line(e.Nearest, 200))
+		}
 		return nil, err
 	}
 	res := &PromptResult{Server: r.Server, Name: r.Name, Raw: r.Result}

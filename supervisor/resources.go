@@ -269,7 +269,7 @@ func (m *Manager) UnsubscribeResource(ctx context.Context, server, uri string) e
 		return refusal.ClosedError("read")
 	}
 	if m.shared.CellOf(server) == nil {
-		return refusal.UnknownServerError("read", server)
+		return refusal.UnknownServerError("read", server, m.Servers()...)
 	}
 	return m.calls.Unsubscribe(ctx, server, uri)
 }

@@ -124,7 +124,7 @@ func (m *Manager) awaitServers(ctx context.Context, servers []string, await func
 		case cell != nil:
 			cells = append(cells, cell)
 		case !all: // otherwise it was removed just now
-			return refusal.UnknownServerError(opWait, name)
+			return refusal.UnknownServerError(opWait, name, m.Servers()...)
 		}
 	}
 	if err := await(cells, ticket); err != nil {

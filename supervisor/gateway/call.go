@@ -4,6 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
@@ -37,7 +41,7 @@ func (g *Gateway) callTool(ctx context.Context, v *view, r *serve.Request) ([]by
 	}
 	to, ok := v.findTool(shown)
 	if !ok {
-		return nil, serve.InvalidParams("Unknown tool: " + messages.Line(shown, 200))
+		return nil, v.unknownTool(shown)
 	}
 	within := v.scope.Load()
 	if d := within.decide(to.server, to.name, args); d.Verdict != access.Allow {
@@ -49,7 +53,7 @@ func (g *Gateway) callTool(ctx context.Context, v *view, r *serve.Request) ([]by
 			return failedCall(err)
 		}
 		// What is hidden is not told from what does not exist.
-		return nil, serve.InvalidParams("Unknown tool: " + messages.Line(shown, 200))
+		return nil, v.unknownTool(shown)
 	}
 	if e := v.checkParamHeaders(r, shown, args); e != nil {
 		return nil, e
@@ -70,5 +74,19 @@ func (g *Gateway) callTool(ctx context.Context, v *view, r *serve.Request) ([]by
 		}
 		return res.Raw, nil
 	}
-	return g.performRequest(ctx, r, to, in, args, sender{send, failedCall})
+	return g.performRequest(ctx, r, to, in, args, sender{send, func(err error) ([]byte, *serve.Error) {
+		if v.currentTools().find(shown) == nil && errors.Is(errorOf(err), messages.ErrUnknownTool) {
+			return nil, v.unknownTool(shown)
+		}
+		return failedCall(err)
+	}})
+}
+
+// unknownTool refuses a name that leads to no tool of the view, and names the nearest one that the view shows.
+func (v *view) unknownTool(shown string) *serve.Error {
+	text, list := "Unknown tool: "+messages.Line(shown, 200), v.currentTools()
+	if near := messages.Nearest(shown, slices.Sorted(maps.Keys(list.entries))); near != "" && near != shown {
+		text += fmt.Sprintf("; did you mean %q?", messages.Line(near, 200))
+	}
+	return serve.InvalidParams(text)
 }

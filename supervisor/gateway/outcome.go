@@ -49,9 +49,16 @@ func notFoundCode(modern bool) int {
 	return -32002
 }
 
+// errorOf returns the error as it may be told to an agent: a manager knows names that the scope of the agent hides, so the nearest one
+// is left out.
 func errorOf(err error) *messages.Error {
 	var e *messages.Error
 	if errors.As(err, &e) {
+		if e.Nearest != "" {
+			public := *e
+			public.Nearest, public.Fix = "", "see the list for the names"
+			return &public
+		}
 		return e
 	}
 	return &messages.Error{Outcome: messages.OutcomeUnknown, Class: messages.ClassOf(err), Text: messages.Line(err.Error(), 400)}

@@ -433,3 +433,22 @@ func (b *lockedBuffer) text() string {
 	defer b.mu.Unlock()
 	return b.String()
 }
+
+// A misspelt name gets the nearest one of the agent's own view, in the form that the view shows, and never one that its scope hides: neither
+// from the gateway, nor from the manager behind it.
+func TestNearestNamesOfAView(t *testing.T) {
+	cfg := supervisor.Config{Servers: map[string]supervisor.Spec{"one": {Type: messages.SDK}, "two": {Type: messages.SDK}},
+		InProcess: map[string]func(context.Context, inprocess.Peer) error{"one": offerServer("one").serveConnection, "two": offerServer("two").serveConnection}}
+	e, _ := startEndpoint(t, cfg, map[string]config.View{"some": viewOf([]string{"one"}, "", "deny mcp__one__write"), "all": viewOf([]string{"one", "two"}, "")},
+		map[string]serve.Principal{"a": {Name: "ann", View: "some"}, "b": {Name: "bert", View: "all"}})
+	ann, bert := e.agent("a", "/mcp", "{}"), e.agent("b", "/mcp", "{}")
+	call := func(a *agent, name string) string { return a.ask("tools/call", `{"name":"`+name+`","arguments":{}}`) }
+	contains(t, "a tool of hers", call(ann, "one__raed"), `Unknown tool: one__raed; did you mean \"one__read\"?`)
+	contains(t, "a tool of his", call(bert, "one__wrte"), `Unknown tool: one__wrte; did you mean \"one__write\"?`)
+	contains(t, "a server of his", call(bert, "tow__write"), `Unknown tool: tow__write; did you mean \"two__write\"?`)
+	for _, name := range []string{"one__wrte", "one__write", "tow__write", "two__wrte"} {
+		if got := call(ann, name); !strings.Contains(got, "Unknown tool: "+name+`"`) {
+			t.Errorf("%s, which is near to what is hidden, answers %s", name, got)
+		}
+	}
+}

@@ -133,7 +133,7 @@ func (s *supervisor) handleRemove(ctx actor.Context, m RemoveServer) {
 		r.waitingCommands = append(r.waitingCommands, func(ctx actor.Context) { s.handleRemove(ctx, m) })
 		return
 	case r == nil || r.removing:
-		m.Reply(refusal.UnknownServerError("remove", m.Name))
+		m.Reply(refusal.UnknownServerError("remove", m.Name, s.shared.Names()...))
 		return
 	// The next call of its principal makes another one.
 	case r.owner != nil:
@@ -205,7 +205,7 @@ func (s *supervisor) handleCommand(ctx actor.Context, m ServerCommand) {
 		r.waitingCommands = append(r.waitingCommands, func(ctx actor.Context) { s.handleCommand(ctx, m) })
 		return
 	case r == nil || r.removing:
-		m.Reply(refusal.UnknownServerError("change", m.Name))
+		m.Reply(refusal.UnknownServerError("change", m.Name, s.shared.Names()...))
 		return
 	}
 	switch m.Event.(type) {

@@ -23,10 +23,17 @@ func ClosedError(op string) error {
 		Err: messages.ErrClosed}
 }
 
-// UnknownServerError returns the error of a command that names a server which does not exist, or whose removal has begun.
-func UnknownServerError(op, name string) error {
-	return &messages.Error{Op: op, Class: messages.ClassInvalid, Server: name, Text: "no such server is configured",
+// UnknownServerError returns the error of a command that names a server which does not exist, or whose removal has begun. known are
+// the servers that there are: the nearest one is named.
+func UnknownServerError(op, name string, known ...string) error {
+	e := &messages.Error{Op: op, Class: messages.ClassInvalid, Server: name, Text: "no such server is configured",
 		Fix: "list the servers to see their names", Err: messages.ErrUnknownServer}
+	// A server that is being removed is still among them.
+	if near := messages.Nearest(name, known); near != "" && near != name {
+		e.Nearest = near
+		e.Fix = fmt.Sprintf("did you mean %q?", messages.Line(e.Nearest, 200))
+	}
+	return e
 }
 
 // ProgramError returns the error of a call that Config.Allow refused: always denied and not sent, with every error of Allow.
