@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"math"
 	"strconv"
 	"time"
@@ -194,13 +195,25 @@ const (
 	lostPause    = 3 * time.Second
 )
 
+// isOurEnd reports whether a call ended for its time, or because its agent has cancelled it: then its task was cancelled at the server as well.
+func isOurEnd(err error) bool {
+	switch errorOf(err).Class {
+	case messages.ClassTimeout:
+		return errors.Is(err, context.DeadlineExceeded) // a server that does not answer tasks/get may know the task after its next start
+	case messages.ClassCanceled:
+		return true
+	default:
+		return false
+	}
+}
+
 // outliveConnection returns a sender that asks for the result of a task again after its connection has ended. Nothing is called again: a
 // server that does not know the task any more leaves the outcome unknown.
 func (g *Gateway) outliveConnection(to named, s sender) sender {
 	send := s.send
 	s.send = func(ctx context.Context, o wire.Options, arguments []byte) ([]byte, error) {
 		result, err := send(ctx, o, arguments)
-		if err == nil || errorOf(err).Task == "" {
+		if err == nil || errorOf(err).Task == "" || isOurEnd(err) {
 			return result, err
 		}
 		id := errorOf(err).Task

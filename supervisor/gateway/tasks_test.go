@@ -189,6 +189,26 @@ func TestATaskWhoseServerDies(t *testing.T) {
 	}
 }
 
+// A task whose call has taken as long as it may is cancelled at its server, and its agent hears that at once: nobody looks for it again.
+func TestATaskThatTakesTooLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &taskServer{}
+		cfg := supervisor.Config{Servers: map[string]supervisor.Spec{"one": {Type: messages.SDK, MaxCallTimeout: messages.Duration(time.Minute)}},
+			InProcess: map[string]func(context.Context, inprocess.Peer) error{"one": s.serveConnection}}
+		e, _ := startEndpoint(t, cfg, nil, map[string]serve.Principal{"a": {Name: "a"}})
+		a := e.agent("a", "/mcp", "{}")
+		id, _ := taskOf(t, a.ask("tools/call", slowTask))
+		time.Sleep(time.Minute + 100*time.Millisecond)
+		asked := s.count("tasks/get")
+		contains(t, "its state", a.ask("tasks/get", taskID(id)), `"status":"failed"`)
+		contains(t, "its answer", a.ask("tasks/result", taskID(id)), `"mcpvisor/outcome":"unknown"`, "the deadline passed")
+		time.Sleep(time.Minute)
+		if n := s.count("tasks/get"); n != asked || s.count("tasks/cancel") != 1 {
+			t.Errorf("%d requests about a task that was cancelled, and %d cancellations", n-asked, s.count("tasks/cancel"))
+		}
+	})
+}
+
 // A task is forgotten when its time to live has passed; one that still runs is cancelled then.
 func TestTasksExpire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
