@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -41,6 +42,10 @@ type agent struct {
 // openCall is a call of a tool whose end is not recorded.
 type openCall struct {
 	event history.Event
+	// number counts the calls of the agent, operation is the number that was drawn for this one, and turn counts how often it has waited.
+	number, operation, turn int
+	// asTask is set for a call that is to become a task, followed once its agent asks for the task, and givenUp once it has given the call up.
+	asTask, followed, givenUp bool
 }
 
 // session is one session of an agent: from its opening to its end.
@@ -81,6 +86,8 @@ type answer struct {
 	status          int
 	// untaken is set in what the harness says of a call that came to nobody.
 	untaken bool
+	// unseen is set in what the harness says of a call whose task its agent can ask about no more.
+	unseen bool
 }
 
 // link carries the messages of one session.
@@ -124,6 +131,22 @@ func (a *agent) capabilities() string {
 		return "{}"
 	}
 	return `{"elicitation":{},"sampling":{},"roots":{}}`
+}
+
+// capabilitiesFor are those that the agent declares with a request about something: where it can take a task, that as well.
+func (a *agent) capabilitiesFor(method, about string) string {
+	a.mu.Lock()
+	c := a.calls[about]
+	a.mu.Unlock()
+	capabilities := a.capabilities()
+	if !strings.HasPrefix(method, "tasks/") && method != "subscriptions/listen" && (c == nil || !c.asTask) {
+		return capabilities
+	}
+	comma := ""
+	if capabilities != "{}" {
+		comma = ","
+	}
+	return strings.TrimSuffix(capabilities, "}") + comma + `"extensions":{"io.modelcontextprotocol/tasks":{}}}`
 }
 
 // recordEvent writes an event of this agent.
@@ -280,7 +303,7 @@ func (s *session) newRequest(method, params, about, name string) (*request, []by
 	s.asked[id] = r
 	s.mu.Unlock()
 	s.agent.recordEvent(history.Event{Kind: history.Asked, Epoch: s.epoch, ID: id, Method: method, About: about, Name: name, Level: levelIn(method, params)})
-	return r, s.encodeMessage(id, method, params)
+	return r, s.encodeRequest(id, method, params, s.agent.capabilitiesFor(method, about))
 }
 
 // sendRequest sends a request and waits for its answer.
@@ -320,15 +343,20 @@ func (s *session) hasParted() bool {
 // noAnswer is the status of an exchange that ended without an answer.
 const noAnswer = -1
 
-// encodeMessage writes a message. In the modern era each request says who asks.
+// encodeMessage writes a message of an agent that takes no tasks.
 func (s *session) encodeMessage(id, method, params string) []byte {
+	return s.encodeRequest(id, method, params, s.agent.capabilities())
+}
+
+// encodeRequest writes a message. In the modern era each request says what its agent can do.
+func (s *session) encodeRequest(id, method, params, capabilities string) []byte {
 	b := []byte(`{"jsonrpc":"2.0"`)
 	if id != "" {
 		b = append(b, `,"id":`+id...)
 	}
 	b = rawjson.AppendText(append(b, `,"method":`...), method)
 	if s.agent.modern() && id != "" {
-		params = withMembers(params, `"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":`+s.agent.capabilities())
+		params = withMembers(params, `"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":`+capabilities)
 	}
 	if params != "" {
 		b = append(b, `,"params":`+params...)
@@ -364,7 +392,9 @@ func levelIn(method, params string) (level string) {
 
 // nameIn returns what the header Mcp-Name repeats of a message.
 func nameIn(method string, body []byte) string {
-	member := map[string]string{"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}[method]
+	member := map[string]string{
+		"tools/call": "name", "prompts/get": "name", "resources/read": "uri", "tasks/get": "taskId", "tasks/update": "taskId", "tasks/cancel": "taskId",
+	}[method]
 	if member == "" {
 		return ""
 	}

@@ -14,6 +14,7 @@
 //	fleet.go    the gateway, its endpoint and all agents
 //	views.go    the views to which agents are held
 //	agent.go    one agent: its sessions and its requests; perform.go its operations
+//	tasks.go    the calls that become tasks; task_status.go what is said of one
 //	receive.go  what comes to an agent: answers, notifications, questions
 //	lines.go, http.go   how its messages travel; memory.go carries HTTP without sockets
 //

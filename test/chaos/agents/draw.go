@@ -42,6 +42,8 @@ type operation struct {
 	do           action
 	server, tool string
 	number       int
+	// asTask is set for a call that is to become a task, where its server has tasks.
+	asTask bool
 }
 
 // drawOperations returns what an agent does, in order of time. It is a pure function: an agent's draws depend on the seed and on its
@@ -69,6 +71,7 @@ func drawOperations(p scenario.Plan, a scenario.PlannedAgent) (all []operation) 
 				op.do = []action{readOffers, readOffers, watchResource}[rnd.IntN(3)]
 			}
 		}
+		op.asTask = !isStarted(p, op.server) && (op.do == callTool || op.do == giveUpCall) && op.number>>9%2 == 0
 		if writesLogs && rnd.IntN(6) == 0 {
 			op.do = setLevel
 		}
@@ -82,6 +85,12 @@ func drawOperations(p scenario.Plan, a scenario.PlannedAgent) (all []operation) 
 		all = append(all, operation{at: last, do: listTools})
 	}
 	return all
+}
+
+// isStarted reports whether a server may be started by what is asked of it.
+func isStarted(p scenario.Plan, server string) bool {
+	return slices.ContainsFunc(p.Servers, func(s scenario.Server) bool { return s.Name == server && s.Connect == messages.Lazy }) ||
+		slices.ContainsFunc(p.Commands, func(c scenario.PlannedCommand) bool { return c.With["connect"] != "" })
 }
 
 // namedServers returns the servers that the views of an agent name.

@@ -44,6 +44,7 @@ type Fleet struct {
 	running  sync.WaitGroup
 	lifetime context.Context //nolint:containedctx // it is that of all agents
 	cut      context.CancelFunc
+	tasks    allTasks
 
 	// mu guards the times at which agents left sessions of the legacy era over HTTP without a word.
 	mu        sync.Mutex
@@ -52,9 +53,9 @@ type Fleet struct {
 
 // Start makes the gateway, and agents that have done nothing yet.
 func Start(o Options) (*Fleet, error) {
-	f := &Fleet{Options: o}
+	f := &Fleet{Options: o, tasks: allTasks{byID: map[string]*agentTask{}}}
 	f.gateway = gateway.New(gateway.Config{Manager: o.Manager, Views: viewsAt(o.Plan, 0)})
-	f.service = &observedService{Service: f.gateway, orphans: map[string]*agent{}, done: map[string]served{}, begun: map[string]bool{}, callers: map[string]string{}, now: o.Now}
+	f.service = &observedService{Service: f.gateway, orphans: map[string]*agent{}, done: map[string]served{}, begun: map[string]bool{}, callers: map[string]string{}, now: o.Now, noteTask: f.noteTask}
 	tokens := map[string]serve.Principal{}
 	for _, p := range o.Plan.Agents {
 		token, principal := tokenFor(&p)
@@ -134,6 +135,9 @@ func (f *Fleet) checkHeld() {
 	case h.Requests > handled:
 		f.reportFinding("I28", "", fmt.Sprintf("the gateway counts %d requests of sessions as running, and %d are: questions of servers go to those that have ended",
 			h.Requests, handled))
+	case h.Tasks > handled+f.countTasks():
+		f.reportFinding("I28", "", fmt.Sprintf("the gateway keeps %d tasks of agents, and those are %d which it has given them and whose time to live has not passed, or which are about to be given",
+			h.Tasks, handled+f.countTasks()))
 	case h.Suspended > handled+parked:
 		f.reportFinding("I28", "", fmt.Sprintf("the gateway keeps %d calls that have asked their agents, and %d may still be answered", h.Suspended, handled+parked))
 	}
@@ -186,8 +190,8 @@ func (f *Fleet) Close() {
 	h := f.gateway.Held()
 	h.Suspended = 0 // an agent that has gone without an answer may come back for some minutes: checkHeld judges them
 	if h != (gateway.Held{}) {
-		f.reportFinding("I28", "", fmt.Sprintf("all agents have gone, and the gateway keeps %d sessions, %d subscriptions, %d watched resources and %d windows",
-			h.Sessions, h.Listens, h.Watches, h.Windows))
+		f.reportFinding("I28", "", fmt.Sprintf("all agents have gone, and the gateway keeps %d sessions, %d subscriptions, %d watched resources, %d tasks and %d windows",
+			h.Sessions, h.Listens, h.Watches, h.Tasks, h.Windows))
 	}
 	if n := f.handler.Sessions(); n > 0 {
 		f.reportFinding("I28", "", "the endpoint has been closed, and still has sessions")

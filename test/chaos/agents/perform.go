@@ -62,7 +62,7 @@ func (a *agent) makeCall(s *session, op operation, after time.Duration) {
 	a.called++
 	id := fmt.Sprintf("a%d-%d", a.number, a.called)
 	begin := history.Event{T: a.fleet.Now(), Side: history.Caller, Kind: history.Call, Server: op.server, Call: id, Tool: op.tool, By: a.plan.As, Agent: a.plan.Name}
-	a.calls[id] = &openCall{begin}
+	a.calls[id] = &openCall{event: begin, number: a.called, operation: op.number, asTask: wishesTask(a.fleet.Plan, op)}
 	a.mu.Unlock()
 	a.fleet.service.noteCaller(id, a.plan.As)
 	a.fleet.recordEvent(begin)
@@ -70,6 +70,12 @@ func (a *agent) makeCall(s *session, op operation, after time.Duration) {
 	defer cancel()
 	params := `{"name":` + string(rawjson.AppendText(nil, a.shownName(op.server, op.tool))) + `,"arguments":{"call":"` + id + `","size":0},"_meta":{"progressToken":"` + id + `"` + a.wantedLevel(op) + `}}`
 	extra := ""
+	if wishesTask(a.fleet.Plan, op) {
+		after = 0 // it is the task that is cancelled
+		if !a.modern() {
+			params = withExtra(params, `"task":{}`)
+		}
+	}
 	// A server may ask for input, by an answer, several times.
 	for round := range maxRounds {
 		r, body := s.newRequest("tools/call", withExtra(params, extra), id, "")
@@ -92,6 +98,10 @@ func (a *agent) makeCall(s *session, op operation, after time.Duration) {
 		hangUp()
 		if !ok || s.isTakenBack(r) && isInputRequired(got.result) {
 			return // who serves the call ends it
+		}
+		if isTask(got.result) {
+			a.followTask(id, got.result)
+			return
 		}
 		if !isInputRequired(got.result) {
 			a.endCall(id, got)
@@ -202,6 +212,9 @@ func (a *agent) cancelAfter(ctx context.Context, cancel context.CancelFunc, s *s
 func (a *agent) giveUp(call string) {
 	a.mu.Lock()
 	c := a.calls[call]
+	if c != nil {
+		c.givenUp = true
+	}
 	a.mu.Unlock()
 	if c != nil {
 		e := c.event
@@ -219,8 +232,11 @@ func (a *agent) endUnsent(call string) {
 // endParked records the end of a call that waits for input which its agent, that has gone, gives nobody.
 func (a *agent) endParked(call string) {
 	a.giveUp(call)
-	a.endCall(call, answer{result: []byte(`{"content":[],"isError":true,"_meta":{"mcpvisor/outcome":"unknown","mcpvisor/class":"canceled"}}`)})
+	a.endCall(call, answer{result: []byte(leftAlone)})
 }
+
+// leftAlone stands for the result that an agent does not get.
+const leftAlone = `{"content":[],"isError":true,"_meta":{"mcpvisor/outcome":"unknown","mcpvisor/class":"canceled"}}`
 
 // endCall records the end of a call, once.
 func (a *agent) endCall(call string, got answer) {
@@ -236,8 +252,11 @@ func (a *agent) endCall(call string, got answer) {
 	e.Kind, e.T = history.End, a.fleet.Now()
 	e.Took = e.T - c.event.T
 	isHidden := a.mayHide(&c.event) && isUnknown(errorText(got.problem))
-	if got.untaken || isHidden {
+	if got.untaken || isHidden || isNoTask(errorText(got.problem)) {
 		e.Name = history.Untaken
+	}
+	if got.unseen {
+		e.Name = history.Unseen
 	}
 	if got.problem == nil {
 		read := readCall(got.result)
@@ -292,7 +311,12 @@ func isGateways(text, tool string) bool {
 			return true
 		}
 	}
-	return false
+	return isNoTask(text)
+}
+
+// isNoTask reports whether the text of an error is that of the gateway which refuses to let a call become a task.
+func isNoTask(text string) bool {
+	return strings.HasPrefix(text, "the tool ") && strings.HasSuffix(text, " cannot run as a task") || strings.HasPrefix(text, "too many tasks of this agent run")
 }
 
 var errNoOffer = errors.New("no server of the view has resources")

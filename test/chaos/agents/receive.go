@@ -44,7 +44,7 @@ func (s *session) receiveAnswer(id string, got answer) {
 	parted := s.parted
 	if r != nil {
 		delete(s.asked, id)
-		s.answered[r.about] = s.answered[r.about] || r.method == "tools/call"
+		s.answered[r.about] = s.answered[r.about] || r.method == "tools/call" && !isTask(got.result) || r.method == "tasks/result"
 	}
 	s.mu.Unlock()
 	if parted {
@@ -57,7 +57,9 @@ func (s *session) receiveAnswer(id string, got answer) {
 	switch {
 	case got.problem != nil:
 		e.Text = errorText(got.problem)
-	case e.Method == "tools/call":
+	case e.Method == "tools/call" && isTask(got.result):
+		e.Task = becameTask
+	case e.Method == "tools/call" || e.Method == "tasks/result":
 		read := readCall(got.result)
 		e.About, e.Outcome = read.call, read.outcome
 	case e.Method == "tools/list":
@@ -72,6 +74,9 @@ func (s *session) receiveAnswer(id string, got answer) {
 		r.done <- got
 	}
 }
+
+// becameTask is the Task of the answer to a call which has become one: its id differs from run to run.
+const becameTask = "task"
 
 // codeOf returns the code of an error, or the status of a response that is no message; 0 for a result.
 func codeOf(got answer) int {
@@ -114,6 +119,10 @@ func (s *session) receiveNotice(m *message) {
 		e.About = strings.Trim(string(p.Token), `"`)
 	case "notifications/resources/updated":
 		e.About = p.URI
+	case "notifications/tasks", "notifications/tasks/status":
+		e.About = s.agent.noteTaskNews(m.Params)
+	case "notifications/subscriptions/acknowledged":
+		s.agent.noteListened(m.Params)
 	case "notifications/cancelled":
 		e.About = s.takeQuestionBack(m.Params)
 	case "notifications/message":

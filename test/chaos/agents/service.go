@@ -31,6 +31,8 @@ type observedService struct {
 	// uses are those of the sessions of the legacy era over HTTP, until the endpoint has ended them.
 	uses map[*serve.Session]*sessionUse
 	now  func() time.Duration
+	// noteTask takes a task that a call has become.
+	noteTask func(call, principal string, result []byte)
 }
 
 // sessionUse says how many requests of a session are being served, since when the oldest of them at the latest, and when the last one ended.
@@ -147,6 +149,9 @@ func (s *observedService) Handle(ctx context.Context, r *serve.Request) ([]byte,
 		}
 		return result, e
 	}
+	if isTask(result) {
+		s.noteTask(call, r.Session.Principal.Name, result)
+	}
 	s.mu.Lock()
 	delete(s.begun, call)
 	a := s.orphans[call]
@@ -155,6 +160,10 @@ func (s *observedService) Handle(ctx context.Context, r *serve.Request) ([]byte,
 		s.done[call] = served{result, e}
 	}
 	s.mu.Unlock()
+	if a != nil && isTask(result) {
+		a.adoptTask(call, result)
+		return result, e
+	}
 	if a != nil {
 		// The endpoint takes back what it cannot answer any more. A call that ended for another reason, such as its time, did so by itself.
 		if ctx.Err() != nil && (e != nil || readCall(result).class == messages.ClassCanceled) {
@@ -184,7 +193,10 @@ func (s *observedService) disownCall(call string, a *agent) {
 		s.orphans[call] = a
 	}
 	s.mu.Unlock()
-	if ok {
+	switch {
+	case ok && isTask(d.result):
+		a.adoptTask(call, d.result)
+	case ok:
 		a.endCall(call, answerOf(d.result, d.err))
 	}
 }

@@ -41,7 +41,7 @@ func TestOnlyWhatIsTakenBackIsGivenUp(t *testing.T) {
 		a := newAgent(f, scenario.PlannedAgent{Name: "agent-1"}, 1)
 		f.service = &observedService{Service: endedService{class: class}, orphans: map[string]*agent{"a1-1": a}, done: map[string]served{}, begun: map[string]bool{},
 			callers: map[string]string{"a1-1": "anna"}}
-		a.calls["a1-1"] = &openCall{history.Event{Side: history.Caller, Kind: history.Call, Call: "a1-1", Server: "s1", Tool: "write"}}
+		a.calls["a1-1"] = &openCall{event: history.Event{Side: history.Caller, Kind: history.Call, Call: "a1-1", Server: "s1", Tool: "write"}}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		_, _ = f.service.Handle(ctx, &serve.Request{Session: &serve.Session{Principal: serve.Principal{Name: "anna"}}, Method: "tools/call", Params: json.RawMessage(`{"name":"write","arguments":{"call":"a1-1"}}`)})

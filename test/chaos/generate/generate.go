@@ -100,6 +100,7 @@ func Scenario(seed uint64, o Options) scenario.Scenario {
 	d.drawHeldTools(seed)
 	d.drawViews(seed)
 	d.drawLogs(seed)
+	d.drawAgentTasks(seed)
 	d.fitTimeouts()
 	d.spreadSteadyCalls()
 	// Two recipes may name one occasion.

@@ -90,6 +90,7 @@ const (
 	Replied    Kind = "replied"     // ID, Method, About, Code (of the error, or the status), Outcome (as the answer says), Entries (of a list of tools; without a Hash where a name is shortened), Name, Text
 	Noticed    Kind = "noticed"     // Method, About (the URI, the call of a progress token, the id of the subscription, the call of a log message), Level: a notification
 	Ended      Kind = "ended"       // ID, Method: the agent ends a request that stands
+	Tasked     Kind = "tasked"      // About (the call), Deadline (the end of its time to live): an agent has taken a call over as a task
 	StreamCut  Kind = "stream-cut"  // the connection breaks on which a session gets what belongs to no request; with ID, Method and About that of a request
 	StreamBack Kind = "stream-back" // ID, Method, About: there is another one
 	Questioned Kind = "questioned"  // Method, About (the call that the question names), ID (the request in whose exchange it came, over HTTP): a server's question
@@ -123,6 +124,9 @@ const (
 // Untaken is the Name of the End of a call that never came to the manager, because the session of its agent had ended: the harness ends it,
 // some time later; or because the view of the agent hides its tool.
 const Untaken = "untaken"
+
+// Unseen is the Name of the End of a call that its agent has as a task, and can ask about no more: the call may go on.
+const Unseen = "unseen"
 
 // Hung is the name of the Violation that ends the history of a run which did not end by itself.
 const Hung = "hung"

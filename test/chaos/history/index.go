@@ -24,7 +24,9 @@ type CallRecord struct {
 	// Begin, GivenUp and Ends are what the caller saw. More than one end is a violation, so all are kept. Cut is the loss of the
 	// connection on which an agent waits for the end, and Back the next one.
 	Begin, GivenUp, Cut, Back int
-	Ends                      []int
+	// Tasked is when its agent took it over as a task: the agent has the end when it asks for the task.
+	Tasked int
+	Ends   []int
 	// Untaken is set if the call never came to the manager: its end says nothing of what the manager did.
 	Untaken bool
 	// Received, Executed and Answered are what the server saw.
@@ -77,6 +79,12 @@ func newIndex(events []Event) *Index {
 			x.addConn(last[e.Server], e, i)
 		}
 	}
+	// The agent's event may stand before that of the call, of the same instant.
+	for _, i := range x.byServer[""] {
+		if e := &events[i]; e.Kind == Tasked && x.byCall[e.About] != nil {
+			x.byCall[e.About].Tasked = i
+		}
+	}
 	for server := range x.byServer {
 		if server != "" {
 			x.servers = append(x.servers, server)
@@ -91,7 +99,7 @@ func newIndex(events []Event) *Index {
 func (x *Index) addCall(e *Event, i int) {
 	c := x.byCall[e.Call]
 	if c == nil {
-		c = &CallRecord{ID: e.Call, Server: e.Server, Begin: -1, GivenUp: -1, Cut: -1, Back: -1}
+		c = &CallRecord{ID: e.Call, Server: e.Server, Begin: -1, GivenUp: -1, Cut: -1, Back: -1, Tasked: -1}
 		x.byCall[e.Call] = c
 		x.calls = append(x.calls, c)
 	}

@@ -46,6 +46,8 @@ type checker struct {
 	occupiedCache    *fullness
 	readyAt          map[string]time.Duration
 	specVersionCache map[string][]specVersion
+	// taskEnds is what was told of the ends of calls that became agents' tasks.
+	taskEnds map[*history.CallRecord]*history.Event
 	// watchCache has the times at which a server's resource was asked to be watched, or to be watched no longer.
 	watchCache map[string][]time.Duration
 }

@@ -34,9 +34,12 @@ func (c *checker) checkEarliest(call *history.CallRecord) {
 }
 
 // endKnown returns the earliest time at which the end of a call may have been on its way to its caller: that of the end, but for an agent that
-// is told with the new connection after one that was lost, as soon as the loss.
+// is told with the new connection after one that was lost, as soon as the loss, and for one that asks for a task the end of the task's call.
 func (c *checker) endKnown(call *history.CallRecord) time.Duration {
 	end := c.x.Event(call.Ends[0]).T
+	if reported := c.reportedEnd(call); reported != nil {
+		return reported.T
+	}
 	cut, lost := c.x.Time(call.Cut)
 	if back, ok := c.x.Time(call.Back); lost && ok && end >= back && end <= back+c.instantBound() {
 		return cut
@@ -77,7 +80,7 @@ var answerDelayFaults = append(slices.Clone(hiddenEndFaults), "slow-drip", "cut-
 // checkRefusalTime judges a call that no server received. If it may wait neither for the server nor for a slot among the calls
 // in flight, the manager knows that when the call begins.
 func (c *checker) checkRefusalTime(call *history.CallRecord, begin, end *history.Event) bool {
-	if len(call.Received) > 0 || end.Outcome != messages.OutcomeNotSent || end.Class == messages.ClassTimeout || end.T <= begin.T+c.instantBound() {
+	if len(call.Received) > 0 || call.Tasked >= 0 || end.Outcome != messages.OutcomeNotSent || end.Class == messages.ClassTimeout || end.T <= begin.T+c.instantBound() {
 		return true
 	}
 	if c.plan.CallWait > 0 || slices.ContainsFunc(c.specVersionsIn(call.Server, begin.T, end.T), func(d specVersion) bool {

@@ -153,7 +153,7 @@ func (c *checker) checkEndTime(call *history.CallRecord) {
 	if bound == 0 {
 		return
 	}
-	if end.T > bound+deadlineTolerance+c.slack {
+	if end.T > bound+deadlineTolerance+c.slack && c.endKnown(call) > bound+deadlineTolerance+c.slack {
 		c.reportViolation(call.Server, call.Ends[0], evidence, "Call %s of tool %s began at %s and had to end at %s, for %s. It ended at %s "+
 			"with the outcome %s.", call.ID, begin.Tool, timeText(begin.T), timeText(bound), source, timeText(end.T), end.Outcome)
 	}

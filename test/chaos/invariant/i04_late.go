@@ -40,7 +40,7 @@ var lateSendCheck = newCheck("I4", "nothing is sent for a caller who has left",
 				c.reportViolation(call.Server, i, []int{call.Begin, call.Ends[0]}, "Call %s of tool %s ended at %s with %s, and %s at %s.", call.ID,
 					end.Tool, timeText(end.T), end.Outcome, what, timeText(e.T))
 			}
-			if end.Outcome == messages.OutcomeUnknown && (end.Class == messages.ClassTimeout || end.Class == messages.ClassCanceled) {
+			if end.Outcome == messages.OutcomeUnknown && end.Name != history.Unseen && (end.Class == messages.ClassTimeout || end.Class == messages.ClassCanceled) {
 				givenUp[call.Server] = append(givenUp[call.Server], call)
 			}
 		}

@@ -66,7 +66,7 @@ func (c *checker) allowedPolls(sent *history.Event) int {
 	}
 	end := c.endTime()
 	if len(call.Ends) > 0 {
-		end = c.x.Event(call.Ends[0]).T
+		end = c.endOfWork(call)
 	}
 	return int((end-sent.T)/taskPollInterval) + 5
 }

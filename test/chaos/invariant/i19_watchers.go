@@ -88,21 +88,24 @@ func (c *checker) beginKey(e *history.Event, t time.Duration) callBegin {
 	return callBegin{e.Server, e.Tool, t}
 }
 
-// toldInGap returns when who watches was told of the end of a call whose agent had no connection to be told over then. The beginning of
-// what was told, and its outcome, are those of the call.
-func (c *checker) toldInGap(call *history.CallRecord) (time.Duration, bool) {
+// toldInGap returns what who watches was told of the end of a call whose agent had no connection to be told over then, or asked for a task. The
+// beginning of what was told, and its outcome, are those of the call; a task may have an outcome after its connection was lost.
+func (c *checker) toldInGap(call *history.CallRecord) (callEnd, bool) {
 	begin, end, known := c.x.Event(call.Begin), c.x.Event(call.Ends[0]), c.endKnown(call)
+	if reported := c.reportedEnd(call); reported != nil && (reported.Outcome == end.Outcome || reported.Outcome == messages.OutcomeUnknown || call.GivenUp >= 0 || c.hasWaited(call)) {
+		return c.endKey(reported), true
+	}
 	if c.real || known == end.T {
-		return 0, false
+		return callEnd{}, false
 	}
 	for _, i := range c.x.ServerEvents(call.Server) {
 		e := c.x.Event(i)
 		if e.Kind == history.CallReported && e.Method == string(messages.EventCallEnded) && e.T >= known && e.T <= end.T && e.T-e.Took == begin.T &&
 			e.Tool == end.Tool && e.Outcome == end.Outcome {
-			return e.T, true
+			return c.endKey(e), true
 		}
 	}
-	return 0, false
+	return callEnd{}, false
 }
 
 // checkReportedEnds compares the ends that watchers got with those that callers got, in both directions.
@@ -114,8 +117,8 @@ func (c *checker) checkReportedEnds(ends map[callEnd]int) {
 		}
 		e := c.x.Event(call.Ends[0])
 		key := c.endKey(e)
-		if toldAt, ok := c.toldInGap(call); ok {
-			key.t = toldAt
+		if inGap, ok := c.toldInGap(call); ok {
+			key = inGap
 		}
 		all[key]++
 		if len(call.Received) == 0 {

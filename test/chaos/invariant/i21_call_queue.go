@@ -92,7 +92,7 @@ func (c *checker) queueOf(server string, keys map[string]string) *callQueue {
 		begin := c.x.Event(call.Begin)
 		w := queuedCall{call: call, caller: cmp.Or(keys[call.ID], begin.By), begin: begin.T, end: c.endTime()}
 		if len(call.Ends) > 0 {
-			w.end = c.x.Event(call.Ends[0]).T
+			w.end = c.endOfWork(call)
 		}
 		if w.sent = w.end; len(call.Received) > 0 {
 			received := c.x.Event(call.Received[0])

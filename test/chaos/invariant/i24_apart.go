@@ -59,7 +59,7 @@ func (c *checker) checkApart(s *agentSession, at int, callers map[string]string)
 		request := c.x.Event(asked[min(len(asked), len(s.replied[e.ID]))-1])
 		c.judged++
 		switch {
-		case request.Method == "tools/call" && e.About != "" && e.About != request.About:
+		case (request.Method == "tools/call" || request.Method == "tasks/result") && e.About != "" && e.About != request.About:
 			c.reportViolation("", at, asked, "%s asked for call %s, and was given the answer to call %s at %s%s.", s.agent, request.About, e.About,
 				timeText(e.T), whose(e.About))
 		case isTrespass(request.Name) && (e.Code == 0 || e.Code/100 == 2):
@@ -74,7 +74,7 @@ func (c *checker) checkApart(s *agentSession, at int, callers map[string]string)
 			return // the question names no call of an agent
 		}
 		c.judged++
-		if !s.isOpen(c, at, e.About, "tools/call") && !c.mayBeAnothers(s, at) {
+		if !s.isOpen(c, at, e.About, "tools/call", "tasks/result") && !c.mayBeAnothers(s, at) {
 			c.reportViolation("", at, nil, "%s was asked at %s about call %s of the server %s%s: it has no such call under way.", s.agent,
 				timeText(e.T), e.About, e.Server, whose(e.About))
 			return
@@ -148,17 +148,25 @@ func (c *checker) checkNotice(s *agentSession, at int, whose func(string) string
 	switch {
 	case e.ID != "" && !s.hasAsked(c, e.ID, "subscriptions/listen"):
 		c.reportViolation("", at, nil, "%s got %s at %s for the subscription %s, which is none of its own.", s.agent, e.Method, timeText(e.T), e.ID)
-	case e.Method == "notifications/progress" && !s.isOpen(c, at, e.About, "tools/call"):
+	case e.Method == "notifications/tasks" && e.ID != "" && e.About != "" && c.x.Event(s.asked[e.ID][len(s.asked[e.ID])-1]).About != e.About:
+		c.reportViolation("", at, nil, "%s got the state of the task of call %s at %s for the subscription %s, which is to another task.", s.agent, e.About, timeText(e.T), e.ID)
+	case e.Method == "notifications/progress" && !s.isOpen(c, at, e.About, "tools/call") && !c.isOwnTask(s, at, e.About):
 		c.reportViolation("", at, nil, "%s got the progress of %s at %s%s: it has no such call under way.", s.agent, e.About, timeText(e.T), whose(e.About))
 	case e.Method == "notifications/resources/updated" && !s.hasAskedAbout(c, e.About):
 		c.reportViolation("", at, nil, "%s got an update of %s at %s, which it does not watch.", s.agent, e.About, timeText(e.T))
 	}
 }
 
+// isOwnTask reports whether a call that a notification is about is one of the agent's, which it has taken over as a task that has not ended before.
+func (c *checker) isOwnTask(s *agentSession, at int, about string) bool {
+	call := c.x.Call(about)
+	return call != nil && call.Tasked >= 0 && c.x.Event(call.Tasked).Agent == s.agent && (len(call.Ends) == 0 || c.x.Event(call.Ends[0]).Order > c.x.Event(at).Order)
+}
+
 // isTrespass reports whether a request must be refused for who sent it.
 func isTrespass(name string) bool {
 	switch name {
-	case "foreign-session", "foreign-state", "no-token", "wrong-token", "foreign-origin":
+	case "foreign-session", "foreign-state", "foreign-task", "no-token", "wrong-token", "foreign-origin":
 		return true
 	}
 	return false

@@ -17,17 +17,20 @@ const agentAnswerBound = 3*time.Minute + time.Second
 const sessionNotFound = -32001
 
 // wrongRequests are the codes of the errors for what is wrong on purpose.
-var wrongRequests = map[string]int{"unknown-method": -32601, "unknown-tool": -32602, "bad-cursor": -32602}
+var wrongRequests = map[string]int{"unknown-method": -32601, "unknown-tool": -32602, "bad-cursor": -32602, "foreign-task": -32602}
 
 // I25: every request of an agent has one answer, or none once the agent has taken it back.
 //
 //   - Not two, and none that was not asked for.
 //   - Not none, unless the session ended before, or the agent took the request back: within the time that its server has, and for calls of tools as I2 says.
 //   - What is wrong gets the protocol's own error.
+//   - A call that its agent has taken over as a task is found as long as it lives, its agent has the result soon after its end, which is the end of the call,
+//     and the server of one that was cancelled is told so. A task has one result, whoever asks for it, and ends once (the agent looks).
 var answeredCheck = newCheck("I25", "one answer per request",
 	"Every request of an agent has exactly one answer, or none once the agent has taken it back, and what is wrong with a request is answered with the error of the protocol.",
 	"No agent came.",
 	func(c *checker) {
+		c.checkTasks()
 		for _, s := range c.agentSessions() {
 			for id, replied := range s.replied {
 				if asked := s.asked[id]; len(replied) > len(asked) {
@@ -57,6 +60,7 @@ func (c *checker) checkReply(s *agentSession, asked, replied int) {
 	if r.Code == sessionNotFound {
 		return
 	}
+	c.checkTaskKnown(s, asked, replied)
 	notSent := q.Name == "unknown-tool" && s.view != "" && r.Outcome == messages.OutcomeNotSent
 	// A view of a server that has been removed refuses every request alike.
 	isAway := r.Code == -32602 && s.view != "" && (c.mayBeAbsent(s.view, q.T, r.T) || c.mayBeHidden(s, q.T, r.T))
@@ -93,7 +97,7 @@ func (c *checker) checkUnanswered(s *agentSession, asked int) {
 // answerBound returns when a request must have its answer; 0 for what stays until its agent ends it, and for the calls that I2 judges.
 func (c *checker) answerBound(q *history.Event) time.Duration {
 	switch q.Method {
-	case "subscriptions/listen":
+	case "subscriptions/listen", "tasks/result":
 		return 0
 	case "tools/call":
 		if begin := c.x.Call(q.About); begin != nil && begin.Begin >= 0 {

@@ -143,6 +143,12 @@ func (c *checker) viewChanges(view string, spans map[string][]catalogSpan) (all 
 	return all
 }
 
+// listensToTask reports whether a subscription is one to a task.
+func (c *checker) listensToTask(s *agentSession, id string) bool {
+	asked := s.asked[id]
+	return len(asked) > 0 && c.x.Call(c.x.Event(asked[len(asked)-1]).About) != nil
+}
+
 const toolsChanged = "notifications/tools/list_changed"
 
 // checkTold compares the notifications of a session with the changes of its view.
@@ -160,6 +166,8 @@ func (c *checker) checkTold(s *agentSession, spans map[string][]catalogSpan) {
 			if listed = append(listed, e); begin < 0 {
 				begin = e.T
 			}
+		case e.Kind == history.Noticed && e.Method == "notifications/subscriptions/acknowledged" && c.listensToTask(s, e.ID):
+			// It asks for no news of lists.
 		case e.Kind == history.Noticed && e.Method == "notifications/subscriptions/acknowledged":
 			if listens[e.ID] = e.T; listening < 0 {
 				listening = e.T

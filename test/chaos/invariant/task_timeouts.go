@@ -18,6 +18,10 @@ func (c *checker) checkTaskTimeouts() {
 		seen := c.statusesOf(server)
 		for _, call := range c.callsOf(server) {
 			begin, end := c.x.Event(call.Begin), c.x.Event(call.Ends[0])
+			if known := c.endKnown(call); known < end.T {
+				before := *end
+				before.T, end = known, &before
+			}
 			if end.Class != messages.ClassTimeout || end.Outcome != messages.OutcomeUnknown {
 				continue
 			}
@@ -74,6 +78,9 @@ func (c *checker) statusesOf(server string) taskStatuses {
 	return seen
 }
 
+// taskLifetime is how long the tasks are asked for to which the servers of the harness give the shortest time to live: 4 s, and half a minute of patience.
+const taskLifetime = 34 * time.Second
+
 // passedOwnLimit reports whether a call ended because of a limit that no status of its task moves: the deadline of its caller, or the
 // longest time of a call. The record has the deadline only if it is shorter than the server's timeout, and the load has it always. The
 // longest time runs from when the call has found its server, which it may have waited for.
@@ -86,6 +93,10 @@ func (c *checker) passedOwnLimit(begin, received, end *history.Event) bool {
 		if l.Server == begin.Server && l.Timeout > 0 && isWithin(took, l.Timeout, deadlineTolerance) {
 			return true
 		}
+	}
+	// A task whose time to live has passed is not asked for much longer.
+	if isWithin(end.T-received.T, taskLifetime, time.Second) {
+		return true
 	}
 	return slices.ContainsFunc(c.specVersionsIn(begin.Server, begin.T, end.T), func(d specVersion) bool {
 		longest := longestOf(&d.Server)

@@ -16,6 +16,9 @@ const (
 	// its client.
 	taskTime = 3 * time.Second
 	taskPoll = 400 * time.Millisecond
+	// taskTTL is the time to live of a task, and shortTaskTTL that of every fourth one: it may run for longer.
+	taskTTL      = time.Hour
+	shortTaskTTL = 4 * time.Second
 )
 
 // The states of a task while its call has no answer.
@@ -34,6 +37,7 @@ type task struct {
 	// (legacy era).
 	finalAnswer *answer
 	waiters     []func()
+	ttl         time.Duration
 	// resultRequest is the newest tasks/result that waits; nil without one. input is what the task asks for; nil for most.
 	resultRequest *message
 	input         *taskInput
@@ -62,7 +66,10 @@ func (m *machine) becomesTask(c *conn, q *message) bool {
 func (m *machine) beginTask(c *conn, k *call) {
 	// Counted over all connections: a client that asks for a task of a process that died must not get another task's status.
 	m.taskCount++
-	t := &task{id: "task-" + strconv.Itoa(c.id) + "-" + strconv.Itoa(m.taskCount), state: taskWorks, call: k, began: m.now}
+	t := &task{id: "task-" + strconv.Itoa(c.id) + "-" + strconv.Itoa(m.taskCount), state: taskWorks, call: k, began: m.now, ttl: taskTTL}
+	if m.taskCount%4 == 0 {
+		t.ttl = shortTaskTTL
+	}
 	c.runningTasks = append(c.runningTasks, t)
 	result := `{"task":` + t.encodeStatus(m.now, c.era, false) + `}`
 	if c.era == messages.EraModern {
@@ -187,7 +194,7 @@ func (t *task) encodeStatus(now time.Duration, era messages.Era, withResult bool
 		ttl, poll = "ttlMs", "pollIntervalMs"
 	}
 	text := `{"taskId":` + quoteJSON(t.id) + `,"status":` + quoteJSON(t.state) + `,"createdAt":` + at(t.began) + `,"lastUpdatedAt":` + at(now) +
-		`,` + quoteJSON(ttl) + `:3600000,` + quoteJSON(poll) + `:` + strconv.Itoa(int(taskPoll.Milliseconds()))
+		`,` + quoteJSON(ttl) + `:` + strconv.FormatInt(t.ttl.Milliseconds(), 10) + `,` + quoteJSON(poll) + `:` + strconv.Itoa(int(taskPoll.Milliseconds()))
 	if withResult && era == messages.EraModern && t.finalAnswer != nil {
 		if t.finalAnswer.result != nil {
 			text += `,"result":` + string(t.finalAnswer.result)

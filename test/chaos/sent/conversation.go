@@ -44,11 +44,13 @@ type conversation struct {
 	order    []string            // their ids, the oldest first
 	tokens   map[string]string   // the id of the request that has a progress token, by the token's JSON text
 	// asked holds the server's requests, by id.
-	asked    map[string]*question
-	tasks    map[string]*taskState
-	lists    map[string]*listing // by method
-	rounds   []*round
-	problems []string
+	asked map[string]*question
+	tasks map[string]*taskState
+	// knownTasks are the tasks of which the server has told on any connection.
+	knownTasks map[string]bool
+	lists      map[string]*listing // by method
+	rounds     []*round
+	problems   []string
 }
 
 // An ending says how a request ended; it is empty while the request is in progress.
@@ -79,10 +81,10 @@ const longestMessage = 16 << 20
 const keptRequests = 4096
 
 // newConversation returns the state of a connection on which no message was sent.
-func newConversation(s scenario.Server, crossTime time.Duration) *conversation {
+func newConversation(s scenario.Server, crossTime time.Duration, knownTasks map[string]bool) *conversation {
 	return &conversation{
 		server: s, crossTime: crossTime, requests: map[string]*request{}, tokens: map[string]string{}, asked: map[string]*question{}, tasks: map[string]*taskState{},
-		lists: map[string]*listing{},
+		lists: map[string]*listing{}, knownTasks: knownTasks,
 	}
 }
 

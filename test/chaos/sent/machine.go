@@ -39,6 +39,8 @@ type machine struct {
 	crossTime     time.Duration
 	conversations map[int]*conversation // by connection; nil for one that has ended
 	noteCount     int
+	// knownTasks are the tasks of which the server has told, on whichever connection.
+	knownTasks map[string]bool
 }
 
 // NewMachine returns a healthy server that judges its clients, in virtual time.
@@ -53,7 +55,7 @@ func NewRealMachine(c peer.Config) peer.Machine {
 
 // judgeClients wraps a server. The tests wrap scripted ones.
 func judgeClients(m peer.Machine, s scenario.Server, crossTime time.Duration) peer.Machine {
-	return &machine{Machine: m, server: s, crossTime: crossTime, conversations: map[int]*conversation{}}
+	return &machine{Machine: m, server: s, crossTime: crossTime, conversations: map[int]*conversation{}, knownTasks: map[string]bool{}}
 }
 
 // Begin implements peer.Machine.
@@ -68,7 +70,7 @@ func (m *machine) End(now time.Duration, f scenario.PlannedFault) []peer.Action 
 
 // Open implements peer.Machine.
 func (m *machine) Open(now time.Duration, conn int) []peer.Action {
-	m.conversations[conn] = newConversation(m.server, m.crossTime)
+	m.conversations[conn] = newConversation(m.server, m.crossTime, m.knownTasks)
 	return m.observeActions(now, m.Machine.Open(now, conn))
 }
 
@@ -89,7 +91,7 @@ func (m *machine) Receive(now time.Duration, conn int, body []byte, header map[s
 	}
 	// Over HTTP a message may come for a connection that the record has not seen opened.
 	if c == nil {
-		c = newConversation(m.server, m.crossTime)
+		c = newConversation(m.server, m.crossTime, m.knownTasks)
 		m.conversations[conn] = c
 	}
 	var notes []peer.Action

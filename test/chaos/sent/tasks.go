@@ -63,6 +63,7 @@ func (c *conversation) observeTask(at time.Duration, r *request, result map[stri
 	if t == nil {
 		t = &taskState{}
 		c.tasks[s.ID] = t
+		c.knownTasks[s.ID] = true
 	}
 	for _, ms := range []*float64{s.Interval, s.IntervalMs} {
 		if ms != nil {
@@ -132,6 +133,7 @@ func (c *conversation) endTaskRequest(r *request, how ending) {
 	}
 	if how != answered {
 		c.allowEarlyPoll(r)
+		c.allowAnotherLook(r)
 	}
 }
 
@@ -140,6 +142,14 @@ func (c *conversation) endTaskRequest(r *request, how ending) {
 func (c *conversation) allowEarlyPoll(r *request) {
 	if t := c.tasks[r.task]; t != nil && (r.method == "tasks/update" || r.method == "tasks/result") {
 		t.hinted = true
+	}
+}
+
+// allowAnotherLook follows a request about a task that got no result: who holds the task may look for it once more, beside the polling.
+func (c *conversation) allowAnotherLook(r *request) {
+	if t := c.tasks[r.task]; t != nil && (r.method == "tasks/get" || r.method == "tasks/result") {
+		t.listed++
+		t.listedResults++
 	}
 }
 
@@ -175,6 +185,10 @@ func (c *conversation) observeTaskList(list json.RawMessage) {
 func (c *conversation) receiveTaskRequest(now time.Duration, m *message, r *request) {
 	r.task = textOf(m.params["taskId"])
 	t := c.tasks[r.task]
+	// A gateway whose agent holds a task looks for it on the next connection, as often as it thinks fit.
+	if t == nil && c.knownTasks[r.task] {
+		return
+	}
 	if t == nil {
 		if !c.misled {
 			c.reportProblem("it was sent %s for the task %s, and never told of one", r.method, messages.Line(r.task, 60))

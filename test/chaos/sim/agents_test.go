@@ -22,6 +22,7 @@ func dayOfAgents(t *testing.T, seed uint64) *history.History {
 		Name: "agents", Duration: at(40 * time.Second),
 		Servers: []scenario.Group{
 			{Name: "one", Offers: true, Latency: at(60 * time.Millisecond)}, {Name: "two", Kind: messages.HTTP, Era: messages.EraModern, Offers: true}, {Name: "three", Kind: messages.SSE},
+			{Name: "four", Tasks: scenario.TasksOptional, Offers: true}, {Name: "five", Kind: messages.HTTP, Era: messages.EraModern, Tasks: scenario.TasksRequired},
 		},
 		Faults: []scenario.Fault{
 			{Fault: "crash", On: scenario.Selector{"one"}, At: at(15 * time.Second)}, {Fault: "list-changed", On: scenario.Selector{"three"}, At: at(20 * time.Second)},
@@ -57,6 +58,8 @@ func TestAgentsOfAGateway(t *testing.T) {
 		"noticed notifications/progress", "questioned elicitation/create", "questioned sampling/createMessage", "questioned roots/list",
 		"replied unknown-method", "replied bad-cursor", "replied no-token", "replied foreign-session", "replied foreign-origin",
 		"stream-cut tools/call", "stream-back tools/call",
+		"tasked ", "replied tasks/get", "replied tasks/result", "replied tasks/list", "replied tasks/cancel", "replied tasks/update", "replied foreign-task",
+		"noticed notifications/tasks", "noticed notifications/tasks/status",
 	} {
 		missing[word] = true
 	}

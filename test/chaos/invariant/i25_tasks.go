@@ -1,0 +1,168 @@
+package invariant
+
+import (
+	"slices"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+)
+
+const (
+	// taskToldBound is how long after the end of a task its agent has its result: the interval in which a task may be asked about, and the time that an agent
+	// takes before it asks at all, or to come back.
+	taskToldBound = 5 * time.Second
+	// taskPrincipalBound is the number of tasks of one principal from which one more may take the place of one that has ended.
+	taskPrincipalBound = 64
+	// taskCancelBound is the time in which the server of a task that its agent has cancelled is told so.
+	taskCancelBound = time.Second
+)
+
+// reportedEnd returns what who watches was told of the end of a call that its agent has taken over as a task, nil for any other call. It is the end of the
+// call at the manager; its agent has it when it asks.
+func (c *checker) reportedEnd(call *history.CallRecord) *history.Event {
+	if c.real || call.Tasked < 0 {
+		return nil
+	}
+	if c.taskEnds == nil {
+		c.taskEnds = c.findTaskEnds()
+	}
+	return c.taskEnds[call]
+}
+
+// endOfWork returns when a call that has an end had one at the manager: the end of the history, if its agent could ask no more and nobody was told of another.
+func (c *checker) endOfWork(call *history.CallRecord) time.Duration {
+	if call.Tasked >= 0 && c.x.Event(call.Ends[0]).Name == history.Unseen && c.reportedEnd(call) == nil {
+		return c.endTime()
+	}
+	return c.endKnown(call)
+}
+
+// findTaskEnds finds for each call that became an agent's task what was told of its end. A call that waited for its server began, for who watches, when it was
+// sent: what was told of such ones goes to the first that it fits, in the order in which it was told, but for what another call had.
+func (c *checker) findTaskEnds() map[*history.CallRecord]*history.Event {
+	found, taken := map[*history.CallRecord]*history.Event{}, map[*history.Event]bool{}
+	others := map[callEnd]int{}
+	for _, call := range c.x.Calls() {
+		if call.Tasked < 0 && len(call.Ends) > 0 {
+			others[c.endKey(c.x.Event(call.Ends[0]))]++
+		}
+	}
+	take := func(fits func(call *history.CallRecord, e *history.Event) bool) {
+		for _, call := range c.x.Calls() {
+			if call.Tasked < 0 || call.Begin < 0 || len(call.Ends) == 0 || found[call] != nil {
+				continue
+			}
+			for _, i := range c.x.ServerEvents(call.Server) {
+				e := c.x.Event(i)
+				end := c.x.Event(call.Ends[0])
+				if e.Kind != history.CallReported || e.Method != string(messages.EventCallEnded) || taken[e] || e.Tool != end.Tool ||
+					end.Name != history.Unseen && e.T > end.T+c.instantBound() || !fits(call, e) {
+					continue
+				}
+				found[call], taken[e] = e, true
+				break
+			}
+		}
+	}
+	take(func(call *history.CallRecord, e *history.Event) bool { return e.T-e.Took == c.x.Event(call.Begin).T })
+	take(func(call *history.CallRecord, e *history.Event) bool {
+		if len(call.Received) == 0 || e.T-e.Took < c.x.Event(call.Begin).T || e.T-e.Took > c.x.Event(call.Received[0]).T || e.T < c.x.Event(call.Received[0]).T {
+			return false
+		}
+		if others[c.endKey(e)] > 0 {
+			others[c.endKey(e)]--
+			taken[e] = true
+			return false
+		}
+		return true
+	})
+	return found
+}
+
+// hasWaited reports whether a call waited for its server, so that nobody can tell what who watches was told of it.
+func (c *checker) hasWaited(call *history.CallRecord) bool {
+	return len(call.Received) == 0 || c.x.Event(call.Received[0]).T > c.x.Event(call.Begin).T+c.instantBound()
+}
+
+// checkTasks is I25 for calls that agents have taken over as tasks: the agent has the result soon after the task has ended, it finds the task as long as it
+// may, and the server of a task that it has cancelled is told.
+func (c *checker) checkTasks() {
+	for _, call := range c.x.Calls() {
+		if call.Tasked < 0 || call.Begin < 0 || len(call.Ends) == 0 {
+			continue
+		}
+		c.judged++
+		end, reported := c.x.Event(call.Ends[0]), c.reportedEnd(call)
+		if reported != nil && reported.Outcome != messages.OutcomeUnknown && reported.Outcome != messages.OutcomeNotSent && end.T > reported.T+taskToldBound {
+			c.reportViolation(call.Server, call.Ends[0], []int{call.Begin, call.Tasked}, "The task of call %s of tool %s ended at %s with %s, and %s had that only at %s.", call.ID, end.Tool,
+				timeText(reported.T), reported.Outcome, end.Agent, timeText(end.T))
+		}
+		if reported == nil && !c.real && end.Name != history.Unseen && end.T < c.closeTime()-c.slack && !c.hasWaited(call) {
+			c.reportViolation(call.Server, call.Ends[0], []int{call.Begin, call.Tasked}, "%s was told at %s how the task of call %s of tool %s ended, with %s, and its call had not ended.", end.Agent,
+				timeText(end.T), call.ID, end.Tool, end.Outcome)
+		}
+		c.checkTaskCancelled(call)
+	}
+}
+
+// checkTaskCancelled judges that the server of a task that was cancelled is told so, if its connection stands and the task goes on there.
+func (c *checker) checkTaskCancelled(call *history.CallRecord) {
+	if call.GivenUp < 0 || c.x.Event(call.Ends[0]).Name == history.Unseen || len(call.Received) != 1 || len(call.Answered) != 1 {
+		return
+	}
+	givenUp, received, answered := c.x.Event(call.GivenUp), c.x.Event(call.Received[0]), c.x.Event(call.Answered[0])
+	conn := c.connByNumber(call.Server, received.Conn)
+	until := givenUp.T + taskCancelBound
+	if answered.Task == "" || answered.T > givenUp.T || conn == nil || c.endOfConn(conn) <= until+c.instantBound() || until >= c.closeTime() || c.underFault(call.Server, received.T, until) {
+		return
+	}
+	// A task that has run is told with its next status.
+	if slices.ContainsFunc(call.Executed, func(i int) bool { return c.x.Event(i).T <= until }) || c.wasCommanded(call.Server, received.T, until) {
+		return
+	}
+	c.judged++
+	if !slices.ContainsFunc(conn.Events, func(i int) bool {
+		e := c.x.Event(i)
+		return e.Kind == history.Received && e.Method == "tasks/cancel" && e.Task == answered.Task && e.T <= until
+	}) {
+		c.reportViolationAt(until, call.Server, call.GivenUp, []int{call.Begin, call.Tasked}, "%s gave the task of call %s of tool %s up at %s, and its server was not told by %s.", givenUp.Agent, call.ID,
+			givenUp.Tool, timeText(givenUp.T), timeText(until))
+	}
+}
+
+// checkTaskKnown judges that an agent is not told that its task does not exist, unless its time to live has passed, its server is away or hidden, or another
+// task has taken its place.
+func (c *checker) checkTaskKnown(s *agentSession, asked, replied int) {
+	q, r := c.x.Event(asked), c.x.Event(replied)
+	call := c.x.Call(q.About)
+	if r.Code != -32602 || q.Name != "" || call == nil || call.Tasked < 0 {
+		return
+	}
+	isTask := q.Method == "tasks/get" || q.Method == "tasks/result" || q.Method == "tasks/update"
+	if !isTask || r.T >= c.x.Event(call.Tasked).Deadline-c.instantBound() || c.tasksOf(s.principal, r.T) >= taskPrincipalBound ||
+		c.mayBeAbsent(call.Server, q.T, r.T) || c.mayHideServer(s, call.Server, c.x.Event(call.Begin).Tool, q.T, r.T) {
+		return
+	}
+	c.reportViolation(call.Server, replied, []int{asked, call.Tasked}, "%s asked %s at %s for its task of call %s, and was told that there is none (%s).", s.agent, q.Method, timeText(q.T), call.ID, r.Text)
+}
+
+// tasksOf counts the tasks that the agents of a principal had by a time.
+func (c *checker) tasksOf(principal string, until time.Duration) (n int) {
+	for _, i := range c.x.ServerEvents("") {
+		if e := c.x.Event(i); e.Kind == history.Tasked && e.By == principal && e.T <= until {
+			n++
+		}
+	}
+	return n
+}
+
+// mayHideServer reports whether the view of an agent may have hidden a tool at any time of a stretch.
+func (c *checker) mayHideServer(s *agentSession, server, tool string, from, to time.Duration) bool {
+	a := c.plannedAgent(s)
+	if a == nil {
+		return false
+	}
+	part, same := a.PartDuring(server, from-viewBound, to+c.instantBound())
+	return !same || !part.Has(tool)
+}

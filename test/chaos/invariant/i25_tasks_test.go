@@ -1,0 +1,75 @@
+package invariant_test
+
+import (
+	"testing"
+
+	"github.com/mcpvisor/mcpvisor/test/chaos/invariant"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+)
+
+// TestTasksOfAgents judges calls that agents have taken over as tasks.
+func TestTasksOfAgents(t *testing.T) {
+	const began = joinedAgents + `
+		2s s1 call call=a1-1 tool=read agent=agent-1 by=anna
+		2s s1 received conn=1 method=tools/call id=5 call=a1-1
+		2s s1 told method=call-started tool=read
+		3s s1 answered conn=1 method=tools/call id=5 call=a1-1 task=task-1
+		3s - replied agent=agent-1 by=anna epoch=1 id=1 method=tools/call task=task
+		3s - tasked agent=agent-1 by=anna about=a1-1 deadline=1h
+		4s - replied agent=agent-2 by=ben epoch=1 id=1 method=tools/call about=a2-1
+	`
+	const opened = `
+		0s s1 open conn=1
+		0s s1 opened conn=1
+	`
+	withTasks := func(p *scenario.Plan) { p.Servers[0].Tasks = scenario.TasksOptional }
+	runCases(t, "I25", []storyCase{
+		{name: "the result is there soon", want: invariant.Holds, plan: withTasks, story: opened + began + `
+			5s s1 told method=call-ended tool=read outcome=result took=3s
+			6s s1 end call=a1-1 tool=read outcome=result agent=agent-1 by=anna
+			20s - closing`},
+		{name: "the result comes late", want: invariant.Violated, why: "ended at 5s with result, and agent-1 had that only at 11s", plan: withTasks, story: opened + began + `
+			5s s1 told method=call-ended tool=read outcome=result took=3s
+			11s s1 end call=a1-1 tool=read outcome=result agent=agent-1 by=anna
+			20s - closing`},
+		{name: "a result before the end", want: invariant.Violated, why: "and its call had not ended", plan: withTasks, story: opened + began + `
+			6s s1 end call=a1-1 tool=read outcome=result agent=agent-1 by=anna
+			20s - closing`},
+		{name: "a cancelled task", want: invariant.Holds, plan: withTasks, story: opened + began + `
+			5s s1 left call=a1-1 tool=read agent=agent-1 by=anna
+			5s s1 told method=call-ended tool=read outcome=unknown took=3s
+			5s s1 received conn=1 method=tasks/cancel id=6 task=task-1
+			5s s1 end call=a1-1 tool=read outcome=unknown class=canceled agent=agent-1 by=anna
+			20s - closing`},
+		{name: "a cancelled task goes on at its server", want: invariant.Violated, why: "its server was not told by 6s", plan: withTasks, story: opened + began + `
+			5s s1 left call=a1-1 tool=read agent=agent-1 by=anna
+			5s s1 told method=call-ended tool=read outcome=unknown took=3s
+			5s s1 end call=a1-1 tool=read outcome=unknown class=canceled agent=agent-1 by=anna
+			20s - closing`},
+		{name: "a task that lives is not known", want: invariant.Violated, why: "was told that there is none", plan: withTasks, story: opened + began + `
+			4s - asked agent=agent-1 by=anna epoch=1 id=2 method=tasks/get about=a1-1
+			4s - replied agent=agent-1 by=anna epoch=1 id=2 method=tasks/get code=-32602`},
+		{name: "a task whose time has passed is not known", want: invariant.Holds, plan: withTasks, story: opened + began + `
+			3601s - asked agent=agent-1 by=anna epoch=1 id=2 method=tasks/get about=a1-1
+			3601s - replied agent=agent-1 by=anna epoch=1 id=2 method=tasks/get code=-32602`},
+		{name: "the task of another principal", want: invariant.Violated, why: "had to be refused with the code -32602", plan: withTasks, story: opened + began + `
+			4s - asked agent=agent-2 by=ben epoch=1 id=2 method=tasks/get name=foreign-task
+			4s - replied agent=agent-2 by=ben epoch=1 id=2 method=tasks/get`},
+		{name: "nobody came", want: invariant.Inconclusive, story: opened},
+	})
+	runCases(t, "I24", []storyCase{
+		{name: "the result of another task", want: invariant.Violated, why: "was given the answer to call a2-1", plan: withTasks, story: opened + began + `
+			4s - asked agent=agent-1 by=anna epoch=1 id=2 method=tasks/result about=a1-1
+			5s - replied agent=agent-1 by=anna epoch=1 id=2 method=tasks/result about=a2-1`},
+		{name: "the progress of an own task", want: invariant.Holds, plan: withTasks, story: opened + began + `
+			5s - noticed agent=agent-1 by=anna epoch=1 method=notifications/progress about=a1-1`},
+		{name: "the news of a task", want: invariant.Holds, plan: withTasks, story: opened + began + `
+			4s - asked agent=agent-1 by=anna epoch=1 id=2 method=subscriptions/listen about=a1-1
+			5s - noticed agent=agent-1 by=anna epoch=1 id=2 method=notifications/tasks about=a1-1`},
+		{name: "the news of another task", want: invariant.Violated, why: "which is to another task", plan: withTasks, story: opened + began + `
+			4s - asked agent=agent-1 by=anna epoch=1 id=2 method=subscriptions/listen about=a1-1
+			5s - noticed agent=agent-1 by=anna epoch=1 id=2 method=notifications/tasks about=a2-1`},
+		{name: "an answer that is its own", want: invariant.Holds, plan: withTasks, story: opened + began},
+		{name: "nobody came", want: invariant.Inconclusive, story: opened},
+	})
+}
