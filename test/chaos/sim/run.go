@@ -112,6 +112,7 @@ func sortHistory(h *history.History) *history.History {
 // runPlan is the whole run inside the bubble: it starts the manager, plans the users' work, and runs the loop until the manager
 // has closed.
 func (w *simulation) runPlan() error {
+	defer w.turns.goroutines.dismiss()
 	if err := w.buildServers(); err != nil {
 		return err
 	}
@@ -159,7 +160,8 @@ func (w *simulation) runPlan() error {
 	w.checkAudit()
 	w.watch.finishWatching()
 	w.slowWatcher.checkLastEvent()
-	w.users.dismissWorkers()
+	w.users.cancel()
+	w.users.goroutines.dismiss()
 	// protoactor's throttle for dead letters sleeps for a nanosecond, and a bubble must not end before its goroutines.
 	time.Sleep(time.Millisecond)
 	if w.hasClosed {
@@ -268,7 +270,7 @@ func (w *simulation) glance() {
 	}
 }
 
-// lookAround records the status of every server, or of the next glanceMost servers if there are more, and judges it. Each status is
+// lookAround records the status of every server, or of the next glanceSome servers if there are many, and judges it. Each status is
 // built once for all of that, because building it is the dearest part of a glance.
 func (w *simulation) lookAround() {
 	var statuses []messages.Status
@@ -278,12 +280,12 @@ func (w *simulation) lookAround() {
 		statuses = w.manager.Status()
 		w.compareReads(statuses)
 	} else {
-		for i := range glanceMost {
+		for i := range glanceSome {
 			if st, err := w.manager.ServerStatus(all[(w.nextGlance+i)%len(all)]); err == nil {
 				statuses = append(statuses, st)
 			}
 		}
-		w.nextGlance = (w.nextGlance + glanceMost) % len(all)
+		w.nextGlance = (w.nextGlance + glanceSome) % len(all)
 	}
 	for i := range statuses {
 		w.status(&statuses[i], "now and then")
@@ -295,9 +297,12 @@ func (w *simulation) lookAround() {
 // of its states.
 const glanceEvery = 17*time.Second + 137*time.Millisecond
 
-// glanceMost bounds the statuses of one glance. With a thousand servers and no bound they were nearly all that a run of a day
-// recorded, five million events, and most of its processor time.
-const glanceMost = 100
+// glanceMost is the most servers of which a glance records all; of more it records glanceSome, and the next ones the next time.
+// Otherwise the statuses of a thousand servers would be nearly all that a run of a day records, and most of its processor time.
+const (
+	glanceMost = 100
+	glanceSome = 20
+)
 
 // recordStatus records the status of one server, if the manager still lists it. Any goroutine may call it.
 func (w *simulation) recordStatus(server, when string) {
@@ -330,7 +335,7 @@ func (w *simulation) closeManager() {
 		case <-closed:
 			w.users.cancel()
 			w.hasClosed = true
-			return w.users.busyCount() == 0 && w.isIdle() || w.virtualNow >= limit
+			return w.users.busy.Load() == 0 && w.isIdle() || w.virtualNow >= limit
 		default:
 			if w.virtualNow >= limit {
 				w.reportUnclosed()

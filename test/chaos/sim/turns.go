@@ -29,6 +29,9 @@ type turnScheduler struct {
 	received func(actor.Actor, any)
 	panicked func(actorName string)
 
+	// goroutines empty the mailboxes.
+	goroutines goroutinePool
+
 	// mu guards the fields below, and run of each mailbox.
 	mu sync.Mutex
 	// waiting is sorted by name and number, so that the seed's choice does not depend on the order of arrival.
@@ -167,11 +170,11 @@ func (t *turnScheduler) giveTurn() *mailbox {
 		m.resume <- struct{}{}
 		return m
 	}
-	// The goroutine ends when the mailbox is empty; protoactor recovers an actor's panic.
-	go func() {
+	// The function returns when the mailbox is empty; protoactor recovers an actor's panic.
+	t.goroutines.run(func() {
 		m.fresh = true
 		run()
-	}()
+	})
 	return m
 }
 

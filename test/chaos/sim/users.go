@@ -8,7 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -19,7 +19,7 @@ import (
 )
 
 // managerUsers are the users of the manager: the callers of tools, and the owner. Each call and each command runs in a
-// goroutine of its own. Only the loop uses the fields above mu.
+// goroutine of its own. Only the loop uses the fields above goroutines.
 type managerUsers struct {
 	world *simulation
 	// ctx is the context of the owner's commands. It ends after Close.
@@ -31,11 +31,9 @@ type managerUsers struct {
 	// abandonable holds the calls that their callers will give up at an event of the server, by id.
 	abandonable map[string]*abandonableCall
 
-	// mu guards the workers: busy is the number of users that have not returned, idleWorkers are the goroutines that wait for
-	// the next one.
-	mu          sync.Mutex
-	busy        int
-	idleWorkers []chan func()
+	goroutines goroutinePool
+	// busy is the number of users that have not returned.
+	busy atomic.Int64
 }
 
 // scheduleWork plans the first call and all commands.
@@ -55,33 +53,15 @@ func (p *managerUsers) scheduleWork() {
 	}
 }
 
-// runAsUser runs f in a goroutine. Goroutines that have finished are kept for the next user, because their stacks have grown
-// already.
+// runAsUser runs f in a goroutine.
 func (p *managerUsers) runAsUser(f func()) {
 	p.world.needsWait = true
-	p.mu.Lock()
-	p.busy++
-	if n := len(p.idleWorkers); n > 0 {
-		next := p.idleWorkers[n-1]
-		p.idleWorkers = p.idleWorkers[:n-1]
-		p.mu.Unlock()
-		next <- f
-		return
-	}
-	p.mu.Unlock()
-	next := make(chan func(), 1)
-	next <- f
-	// The goroutine ends when dismissWorkers closes next.
-	go func() {
-		for f := range next {
-			p.runRecovering(f)
-			p.mu.Lock()
-			p.busy--
-			p.idleWorkers = append(p.idleWorkers, next)
-			p.mu.Unlock()
-			p.world.wakeLoop()
-		}
-	}()
+	p.busy.Add(1)
+	p.goroutines.run(func() {
+		p.runRecovering(f)
+		p.busy.Add(-1)
+		p.world.wakeLoop()
+	})
 }
 
 // runRecovering runs f. A panic in it comes from the manager, which runs in the goroutine of its user.
@@ -93,24 +73,6 @@ func (p *managerUsers) runRecovering(f func()) {
 		}
 	}()
 	f()
-}
-
-// dismissWorkers ends the goroutines of users that have nothing to do.
-func (p *managerUsers) dismissWorkers() {
-	p.cancel()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, next := range p.idleWorkers {
-		close(next)
-	}
-	p.idleWorkers = nil
-}
-
-// busyCount returns the number of users that have not returned.
-func (p *managerUsers) busyCount() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.busy
 }
 
 // scheduleNextCall plans the next call. When its time comes, it plans the one after it, so that the timeline holds one call at
