@@ -340,9 +340,8 @@ func (h *Handler) readBody(w http.ResponseWriter, r *http.Request, p Principal, 
 	}
 	// What an agent says of the length is not believed until the bytes are there.
 	body := make([]byte, 0, min(max(r.ContentLength, 512), freeBytes-1)+1)
-	from := io.LimitReader(r.Body, h.o.MaxBody+1)
 	for {
-		n, err := from.Read(body[len(body):cap(body)])
+		n, err := r.Body.Read(body[len(body):cap(body)])
 		body = body[:len(body)+n]
 		if int64(len(body)) > h.o.MaxBody {
 			return nil, tooLarge
@@ -418,16 +417,18 @@ func (h *Handler) answerRequest(ctx context.Context, w http.ResponseWriter, r *R
 		stream.keepEvents(r.Session, true)
 	}
 	r.stream, r.closing = stream, h.closing
+	modern := r.Modern()
 	ctx, r.cancel = context.WithCancel(ctx)
 	defer r.cancel()
 	defer context.AfterFunc(h.lifetime, r.cancel)()
-	modern := r.Modern()
-	if !modern {
-		if e := r.Session.beginRequest(r); e != nil {
-			stream.stopWriting()
-			writeError(w, r.ID, e)
-			return
+	if modern { // a session ends with its credential by itself
+		if c := r.Session.Principal.credential; c != nil {
+			defer context.AfterFunc(c.known, r.cancel)()
 		}
+	} else if e := r.Session.beginRequest(r); e != nil {
+		stream.stopWriting()
+		writeError(w, r.ID, e)
+		return
 	}
 	defer r.endHolding()
 	result, e := callService(ctx, h.o.Service, r)

@@ -194,10 +194,13 @@ func (h *Handler) serveStream(w http.ResponseWriter, r *http.Request, p Principa
 
 // awaitStream waits until a stream has ended, or its agent, its credential or the endpoint has.
 func (h *Handler) awaitStream(r *http.Request, p Principal, stream *eventStream) {
-	ctx, done := p.boundContext(r.Context())
-	defer done()
+	var withdrawn <-chan struct{} // nil: there is no token
+	if p.credential != nil {
+		withdrawn = p.credential.known.Done()
+	}
 	select {
-	case <-ctx.Done():
+	case <-r.Context().Done():
+	case <-withdrawn:
 	case <-stream.over:
 	case <-h.closing:
 	}

@@ -61,9 +61,7 @@ func (h *Handler) serveModern(w http.ResponseWriter, r *http.Request, p Principa
 		return
 	}
 	// 2026-07-28: "closing the SSE response stream is itself the cancellation signal".
-	ctx, done := p.boundContext(r.Context())
-	defer done()
-	h.answerRequest(ctx, w, q)
+	h.answerRequest(r.Context(), w, q)
 }
 
 // newModernRequest reads what a request of the modern era says of itself.

@@ -57,19 +57,6 @@ type credential struct {
 	person context.Context //nolint:containedctx // it is that of the principal's tokens
 }
 
-// boundContext returns a context that also ends with the credential. done must be called.
-func (p Principal) boundContext(ctx context.Context) (_ context.Context, done func()) {
-	if p.credential == nil {
-		return ctx, func() {}
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	stop := context.AfterFunc(p.credential.known, cancel)
-	return ctx, func() {
-		stop()
-		cancel()
-	}
-}
-
 // AfterEnd calls f on a goroutine of its own once nobody can come as this principal with the same credential any more: the token was taken
 // away, or the lines have ended. stop prevents it, as that of context.AfterFunc does.
 func (p Principal) AfterEnd(f func()) (stop func() bool) {
