@@ -43,7 +43,7 @@ func newManager(cfg Config) (*Manager, actor.Actor) {
 	})
 	runner := hooks.NewRunner(cfg.Logger)
 	credentialSet := credentials.New(credentials.Options{
-		Provider: cfg.AuthProvider, AskProgram: boundedAuthorizer(runner), Store: cfg.AuthStore, Locks: cfg.AuthLocks, ClientName: cfg.ClientName,
+		Provider: cfg.AuthProvider, AskProgram: boundedCredentials(runner), Store: cfg.AuthStore, Locks: cfg.AuthLocks, ClientName: cfg.ClientName,
 		Guard: cfg.Guard, InheritEnv: cfg.InheritEnv, SearchPath: cfg.SearchPath, LookupEnv: cfg.LookupEnv, Log: cfg.Logger,
 	})
 	m := &Manager{
@@ -60,7 +60,7 @@ func newManager(cfg Config) (*Manager, actor.Actor) {
 		toolCache: toolcache.New(cfg.CacheDir, cfg.InheritEnv, boundedPath(cfg.SearchPath), cfg.Logger, boundedIdentity(credentialSet.IdentityOf)),
 		requestHandler: requests.New(requests.Answerers{
 			Elicit: cfg.Elicit, ElicitURL: cfg.ElicitURL, Sample: cfg.Sample, SampleTools: cfg.SampleTools, Roots: cfg.Roots,
-			Log: cfg.Logger, Publish: shared.Hub.Publish,
+			Log: cfg.Logger, Hooks: runner, Publish: shared.Hub.Publish,
 		}),
 		closingBegun: closing, closeDone: make(chan struct{}), closed: make(chan struct{}), entryEnded: make(chan struct{}),
 	}
@@ -99,20 +99,20 @@ func boundedIdentity(identityOf func(string, *Spec) (string, bool)) func(string,
 	}
 }
 
-// boundedAuthorizer returns how the methods of an Authorizer of Config.AuthProvider are run: one that does not return holds its request until
-// the context of that ends, and nothing else.
-func boundedAuthorizer(runner *hooks.Runner) func(ctx context.Context, server string, f func() error) error {
-	return func(ctx context.Context, server string, f func() error) error {
-		answer, err := hooks.Do(ctx, runner, nil, hooks.Call{Function: "Config.AuthProvider", Op: "connect", Server: server}, f)
+// boundedCredentials returns how the program's functions that give credentials are run: one that does not return holds its request until
+// the context of that ends, and nothing else. what is how errors name the function.
+func boundedCredentials(runner *hooks.Runner) func(ctx context.Context, function, what, server string, f func() error) error {
+	return func(ctx context.Context, function, what, server string, f func() error) error {
+		answer, err := hooks.Do(ctx, runner, nil, hooks.Call{Function: function, Op: "connect", Server: server}, f)
 		var broken *hooks.Broken
 		var refused *Error
 		switch {
 		case errors.As(err, &broken):
-			return &transports.Error{Class: messages.ClassPanic, Text: "its Authorizer of Config.AuthProvider " + broken.Error(), Err: broken}
+			return &transports.Error{Class: messages.ClassPanic, Text: what + " " + broken.Error(), Err: broken}
 		case errors.As(err, &refused):
 			return &transports.Error{Class: refused.Class, Text: refused.Text, Fix: refused.Fix, Err: refused}
 		case err != nil:
-			return err
+			return &transports.Error{Class: messages.ClassOf(err), Text: what + " had not returned in time", Err: err}
 		}
 		return answer
 	}

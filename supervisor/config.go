@@ -77,11 +77,13 @@ type Config struct {
 	// It is called once for each spec of a server, outside of every actor, and may block; the Authorizer is kept as long as
 	// the spec is in force. Login can sign in with one that has the methods of *oauth.Authorizer. A child process and a transport
 	// without headers (package stream) have credentials of their own, and ask no Authorizer. A method of an Authorizer that does not return
-	// holds its own request, until the context of that ends; at most 256 are left for a server, as of Allow.
+	// holds its own request, until the context of that ends; at most 256 are left for a server, as of Allow. The attempt of an AuthProvider
+	// that does not return fails after the connect timeout, 30 s at most.
 	AuthProvider func(server string, spec Spec) (transports.Authorizer, error)
 	// AuthStore keeps sign-ins; nil opens the one of DefaultAuthOptions when a server needs it. A program that must not
 	// touch the person's keyring says auth.NewMemory(). AuthLocks belong to it and must be those of every other process
 	// that uses the same store; nil means LocksFor(DefaultAuthOptions()), and for an *auth.Memory locks of its own.
+	// A method that does not return holds what asked it until the context of that ends; its goroutine is left, at most 256.
 	AuthStore auth.Store
 	AuthLocks *auth.Locks
 	// LookupEnv returns the variables that specs name under auth.fromEnv; nil means those of this process. A program that runs servers
@@ -187,9 +189,9 @@ type Config struct {
 	// Elicit, Sample and Roots answer the requests of servers. An ability whose function is nil is not announced, and refused.
 	// They are called concurrently, also several times for one server, and may take as long as a person does: the timeout
 	// of the calls that wait for them pauses, MaxCallTimeout does not. ctx ends with the connection, and when the server
-	// or the caller takes the request back. The function should return soon then: the call does not wait for it, but the server's
-	// next connection and Close do. An error that is ErrDenied says that the person refused; of any other error the server learns
-	// only that the request failed.
+	// or the caller takes the request back. The function should return soon then: nothing waits for it. The goroutine of one that does
+	// not return is left until it does, at most 256 for a server, as of Allow; a panic, or a runtime.Goexit, fails the request. An
+	// error that is ErrDenied says that the person refused; of any other error the server learns only that the request failed.
 	//
 	// Elicit asks the person a question of a server. A program should show which server asks, and let the person decline. The
 	// accepted form is checked against the server's schema; one that does not fit is logged and not sent. Nothing is filled in: a

@@ -433,7 +433,7 @@ var Table = []Row{
 		},
 	},
 	{
-		Packages: []string{"supervisor/internal/actorsystem", "supervisor/internal/auditor", "supervisor/internal/requests"},
+		Packages: []string{"supervisor/internal/actorsystem", "supervisor/internal/auditor"},
 		Height:   facade,
 		Why:      "a part of the manager knows actors and published states, and no other part",
 	},
@@ -444,7 +444,7 @@ var Table = []Row{
 		Never:    noActors,
 	},
 	{
-		Packages: []string{"supervisor/internal/asker", "supervisor/internal/core"},
+		Packages: []string{"supervisor/internal/asker", "supervisor/internal/core", "supervisor/internal/requests"},
 		Height:   facade + 1,
 		Why:      "persons are asked and servers supervised without knowing who calls: the facade passes in what these parts must know",
 	},

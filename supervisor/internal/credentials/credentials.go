@@ -20,7 +20,6 @@
 package credentials
 
 import (
-	"cmp"
 	"context"
 	"net/http"
 	"os"
@@ -58,9 +57,9 @@ type Set struct {
 type Options struct {
 	// Provider is the program's own, asked before a spec's auth; nil for none.
 	Provider func(server string, spec messages.Spec) (transports.Authorizer, error)
-	// AskProgram runs f, a method of a server's Authorizer that Provider gave, and returns its error, or why there is none: it
-	// broke, or had not returned when ctx ended. nil calls f.
-	AskProgram func(ctx context.Context, server string, f func() error) error
+	// AskProgram runs f, a function of the program: Provider, a method of an Authorizer that it gave, or one of Store; and returns its
+	// error, or why there is none: it broke, or had not returned when ctx ended. what is how an error names it. nil calls f.
+	AskProgram func(ctx context.Context, function, what, server string, f func() error) error
 	// Store keeps sign-ins, and Locks belong to it; nil for those of DefaultAuthOptions, which are opened when a server needs them.
 	Store auth.Store
 	Locks *auth.Locks
@@ -190,8 +189,8 @@ func (c *Credential) makeInner(spec *messages.Spec) error {
 	}
 	// The program's provider comes first; where it returns nil the spec counts.
 	i := &inner{}
-	if provider := c.owner.Provider; provider != nil {
-		a, err := provider(cmp.Or(spec.InstanceOf, c.name), *spec)
+	if c.owner.Provider != nil {
+		a, err := c.askProvider(spec)
 		if err != nil {
 			return err
 		}

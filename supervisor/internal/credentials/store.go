@@ -57,6 +57,9 @@ func (k *Set) openStore() (auth.Store, *auth.Locks, error) {
 			return nil, nil, err
 		}
 	}
+	if _, own := store.(*auth.Memory); k.Store != nil && !own && k.AskProgram != nil {
+		store = programStore{store, k.AskProgram}
+	}
 	k.openedStore, k.openedLocks = store, locks
 	return store, locks, nil
 }

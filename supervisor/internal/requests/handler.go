@@ -1,12 +1,12 @@
 // Package requests answers the requests of servers (elicitation, sampling, roots): with the program's functions, or through an
 // actor that has announced that it answers them.
 //
-//	h := requests.New(requests.Answerers{Elicit: elicit, Log: log})
+//	h := requests.New(requests.Answerers{Elicit: elicit, Log: log, Hooks: hooks.NewRunner(log)})
 //	handlers := h.HandlersFor("files")               // what a new connection announces and uses
 //
 // Guarantees: an ability without an answerer is never announced; the person sees no question that can be read in two ways, no form that
 // cannot be used, and at most ten of a server at once and one more every 6 s; an answer that does not fit its form is not sent; a panic
-// of the program's function fails the one request.
+// of the program's function, and a runtime.Goexit, fails the one request at once; one that does not return is left when the request ends.
 //
 // # How it fits
 //
@@ -18,8 +18,8 @@ package requests
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"runtime/debug"
 	"sync/atomic"
 	"time"
 
@@ -28,6 +28,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/actors"
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
+	"github.com/mcpvisor/mcpvisor/supervisor/internal/hooks"
 	"github.com/mcpvisor/mcpvisor/supervisor/output"
 	"github.com/mcpvisor/mcpvisor/supervisor/sparing"
 	"github.com/mcpvisor/mcpvisor/transports/session"
@@ -58,6 +59,8 @@ type Answerers struct {
 	// ElicitURL and SampleTools announce the extensions of the kinds.
 	ElicitURL, SampleTools bool
 	Log                    *zap.Logger
+	// Hooks runs the functions.
+	Hooks *hooks.Runner
 	// Publish sends an event to the watchers; nil publishes none.
 	Publish func(messages.Event)
 }
@@ -140,7 +143,6 @@ func takeUnlessRelayed(limits *rateLimits, caller *messages.Answerer, server str
 func (d *Handler) elicitFunc(server string, ask func(context.Context, messages.ElicitRequest) (messages.ElicitResult, error)) func(
 	context.Context, messages.ElicitRequest) (messages.ElicitResult, error) {
 	return func(ctx context.Context, r messages.ElicitRequest) (res messages.ElicitResult, err error) {
-		defer d.recoverPanic(server, "elicitation", &err)
 		// The request carries no name of its server; the program shall show one.
 		r.Server = server
 		caller := messages.AnswererOf(ctx)
@@ -165,7 +167,9 @@ func (d *Handler) elicitFunc(server string, ask func(context.Context, messages.E
 		if caller != nil && caller.Elicit != nil {
 			answerer = caller.Elicit
 		}
-		if res, err = answerer(ctx, r); err != nil {
+		res, err = runAnswerer(ctx, d, hooks.Call{Function: "Config.Elicit", Op: "elicitation", Server: server},
+			func() (messages.ElicitResult, error) { return answerer(ctx, r) })
+		if err != nil {
 			return res, err
 		}
 		// 2025-11-25, Elicitation: "Clients SHOULD validate all responses against the provided schema".
@@ -189,7 +193,6 @@ func (d *Handler) elicitFunc(server string, ask func(context.Context, messages.E
 func (d *Handler) sampleFunc(server string, ask func(context.Context, messages.SampleRequest) (json.RawMessage, error)) func(
 	context.Context, messages.SampleRequest) (json.RawMessage, error) {
 	return func(ctx context.Context, r messages.SampleRequest) (raw json.RawMessage, err error) {
-		defer d.recoverPanic(server, "sampling", &err)
 		r.Server = server
 		caller := messages.AnswererOf(ctx)
 		unheard, heard := takeUnlessRelayed(&d.sampleLimits, caller, server)
@@ -205,7 +208,9 @@ func (d *Handler) sampleFunc(server string, ask func(context.Context, messages.S
 		if caller != nil && caller.Sample != nil {
 			answerer = caller.Sample
 		}
-		if raw, err = answerer(ctx, r); err == nil {
+		raw, err = runAnswerer(ctx, d, hooks.Call{Function: "Config.Sample", Op: "sampling", Server: server},
+			func() (json.RawMessage, error) { return answerer(ctx, r) })
+		if err == nil {
 			actors.NoteAnswer(ctx)
 		}
 		return raw, err
@@ -214,22 +219,38 @@ func (d *Handler) sampleFunc(server string, ask func(context.Context, messages.S
 
 // rootsFunc returns the function that lists the roots. A server may ask for them at any time; there is nothing to protect.
 func (d *Handler) rootsFunc(server string, ask func(context.Context, string) ([]messages.Root, error)) func(context.Context) ([]messages.Root, error) {
-	return func(ctx context.Context) (roots []messages.Root, err error) {
-		defer d.recoverPanic(server, "roots", &err)
+	return func(ctx context.Context) ([]messages.Root, error) {
+		answerer := ask
 		if caller := messages.AnswererOf(ctx); caller != nil && caller.Roots != nil {
-			return caller.Roots(ctx, server)
+			answerer = caller.Roots
 		}
-		return ask(ctx, server)
+		return runAnswerer(ctx, d, hooks.Call{Function: "Config.Roots", Op: "roots", Server: server},
+			func() ([]messages.Root, error) { return answerer(ctx, server) })
 	}
 }
 
-// recoverPanic turns a panic of the program's function into the failure of one request: the goroutine belongs to the session.
-func (d *Handler) recoverPanic(server, kind string, err *error) {
-	if r := recover(); r != nil {
-		d.answerers.Log.Error("panic in a function that answers servers", zap.String("server", server), zap.String("kind", kind),
-			zap.Any("panic", r), zap.ByteString("stack", debug.Stack()))
-		*err = &messages.Error{Op: kind, Class: messages.ClassPanic, Server: server, Text: "the function that answers panicked"}
+// runAnswerer runs the program's function that answers a server, until ctx ends: the session, and what waits for its end, waits for no
+// function that does not return.
+func runAnswerer[T any](ctx context.Context, d *Handler, c hooks.Call, answer func() (T, error)) (T, error) {
+	type answered struct {
+		value T
+		err   error
 	}
+	got, err := hooks.Do(ctx, d.answerers.Hooks, nil, c, func() (a answered) {
+		a.value, a.err = answer()
+		return a
+	})
+	var broken *hooks.Broken
+	switch {
+	case errors.As(err, &broken):
+		return got.value, &messages.Error{Op: c.Op, Class: messages.ClassPanic, Server: c.Server, Text: "the function that answers " + broken.Error()}
+	case ctx.Err() != nil && err != nil:
+		return got.value, &messages.Error{Op: c.Op, Class: messages.ClassOf(err), Server: c.Server,
+			Text: "the function that answers had not returned when the request ended", Err: err}
+	case err != nil:
+		return got.value, err
+	}
+	return got.value, got.err
 }
 
 // checkUnambiguous refuses a request with two member names in one object that are equal, or equal but for case. The person decides

@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor/internal/hooks"
 )
 
 // A server that asks more often than it may is refused unheard: the watchers get an event at once, and the answerer is told
@@ -18,7 +19,9 @@ func TestQuestionsOverTheBoundAreTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var heard []int
 		var received []messages.Event
-		d := New(Answerers{Log: zap.NewNop(),
+		runner := hooks.NewRunner(zap.NewNop())
+		defer runner.Close()
+		d := New(Answerers{Log: zap.NewNop(), Hooks: runner,
 			Elicit: func(_ context.Context, r messages.ElicitRequest) (messages.ElicitResult, error) {
 				heard = append(heard, r.Unheard)
 				return messages.ElicitResult{Action: messages.ElicitDecline}, nil
