@@ -76,9 +76,9 @@ func (c *Calls) FindTool(ctx context.Context, r *Request) (err error) {
 	return nil
 }
 
-// PublishStart is the Before of the link that publishes calls to watchers, if there are any.
+// PublishStart is the Before of the link that publishes calls to watchers, if any of them wants that.
 func (c *Calls) PublishStart(_ context.Context, r *Request) error {
-	if r.Entry == nil || !c.Hub.Watched() {
+	if r.Entry == nil || !c.Hub.CallsWatched() {
 		return nil
 	}
 	// The id joins the two events of one call.

@@ -21,8 +21,8 @@ const callLag = time.Millisecond
 // gets their number. Without watchers an event costs one atomic load; with watchers, one copy, however many they are. Events about
 // calls reach a waiting watcher at most a millisecond late, all others at once.
 type Hub struct {
-	// watching is len(watchers), readable without the lock.
-	watching atomic.Int32
+	// watching is len(watchers), readable without the lock; watchingCalls counts those that want events about calls.
+	watching, watchingCalls atomic.Int32
 
 	// mu guards all that follows, and the fields of watchers that name it.
 	mu       sync.Mutex
@@ -54,6 +54,9 @@ func NewHub() *Hub { return &Hub{watchers: map[*Watcher]struct{}{}} }
 
 // Watched reports whether an event would reach any watcher. With false the caller need not build one.
 func (h *Hub) Watched() bool { return h.watching.Load() > 0 }
+
+// CallsWatched reports whether a watcher wants events about calls.
+func (h *Hub) CallsWatched() bool { return h.watchingCalls.Load() > 0 }
 
 // Publish gives e the next sequence number and, if it has none, the time, and makes it readable for every watcher.
 func (h *Hub) Publish(e messages.Event) {
@@ -153,6 +156,7 @@ func (h *Hub) Watch(buffer int) *Watcher {
 	}
 	h.watchers[w] = struct{}{}
 	h.watching.Add(1)
+	h.watchingCalls.Add(1)
 	return w
 }
 
@@ -186,6 +190,9 @@ func (h *Hub) dropWatcher(w *Watcher) {
 	w.wakeReader()
 	delete(h.watchers, w)
 	h.watching.Add(-1)
+	if !w.withoutCalls {
+		h.watchingCalls.Add(-1)
+	}
 	if len(h.watchers) == 0 {
 		h.ring = nil
 	}
@@ -205,9 +212,25 @@ type Watcher struct {
 	next   uint64
 	asleep bool
 	closed bool
+	// withoutCalls says that it needs no events about calls.
+	withoutCalls bool
+
 	unread []*segment // the segments that were not read when it was closed, up to the event last
 	last   uint64
 	missed uint64 // how many events were lost before those
+}
+
+// WithoutCalls says that w's reader needs no events about calls, and returns w. While no watcher needs them, calls publish none; for the
+// sake of another watcher w may still get some.
+func (w *Watcher) WithoutCalls() *Watcher {
+	h := w.hub
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if _, open := h.watchers[w]; open && !w.withoutCalls {
+		w.withoutCalls = true
+		h.watchingCalls.Add(-1)
+	}
+	return w
 }
 
 // batchSize bounds the events that a reader takes at once, under one lock. They no longer count against the watcher's buffer.

@@ -267,3 +267,31 @@ func TestCloseCopiesNothing(t *testing.T) {
 		})
 	}
 }
+
+// A watcher that needs no events about calls leaves calls without them, until another one wants them.
+func TestCallsAreWatchedByThoseWhoWantThem(t *testing.T) {
+	h := NewHub()
+	check := func(when string, watched, calls bool) {
+		t.Helper()
+		if h.Watched() != watched || h.CallsWatched() != calls {
+			t.Errorf("%s: watched %v, calls watched %v", when, h.Watched(), h.CallsWatched())
+		}
+	}
+	servers := h.Watch(0).WithoutCalls()
+	check("a watcher without calls", true, false)
+	servers.WithoutCalls()
+	everything := h.Watch(0)
+	check("and one with them", true, true)
+	everything.Close()
+	everything.Close()
+	everything.WithoutCalls()
+	check("after its end", true, false)
+	h.Publish(messages.Event{Kind: messages.EventTools})
+	if e, err := servers.Next(t.Context()); err != nil || e.Kind != messages.EventTools {
+		t.Errorf("the watcher without calls got %+v, %v", e, err)
+	}
+	servers.Close()
+	check("after the end of both", false, false)
+	h.Watch(0)
+	check("a new watcher", true, true)
+}

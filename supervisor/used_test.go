@@ -27,6 +27,7 @@ func TestEachCallIsToldWithItsEnd(t *testing.T) {
 		f.onCall = hang
 		m := start(t, supervisor.Config{}, map[string]*fake{"a": f})
 		settled(t, m)
+		defer m.Watch(0).WithoutCalls().Close() // it takes nothing from the other
 		w := m.Watch(0)
 		ctx, leave := context.WithCancel(t.Context())
 		var ended []<-chan error

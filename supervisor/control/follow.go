@@ -24,7 +24,7 @@ func (j *Journal) Follow(ctx context.Context, m *supervisor.Manager, cfg LocalCo
 				Text: "a defect of mcpvisor ended the journal: " + messages.Line(fmt.Sprint(p), 200)}
 		}
 	}()
-	w := m.Watch(4096) // a full queue becomes a gap, after which everything is copied
+	w := m.Watch(4096).WithoutCalls() // a full queue becomes a gap, after which everything is copied
 	defer w.Close()
 	f := &follower{journal: j, m: m, inherit: cfg.InheritEnv, lastEntries: map[string]supervisor.HistoryEntry{}}
 	// The start comes first, so that a reader knows to which run the records belong.

@@ -111,7 +111,7 @@ func (l *localBackend) watchActivity() (activity <-chan struct{}, stop func()) {
 	noticed := make(chan struct{}, 1)
 	var watchers []*supervisor.Watcher
 	for _, m := range l.all {
-		w := m.Watch(4096)
+		w := m.Watch(4096).WithoutCalls()
 		watchers = append(watchers, w)
 		go func() { // it ends with the watcher
 			defer func() { _ = recover() }() // the wait then ends with its time

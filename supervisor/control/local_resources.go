@@ -123,7 +123,7 @@ func (l *localBackend) Follow(ctx context.Context, server string, f func(message
 // Watch implements Backend.
 func (l *localBackend) Watch(ctx context.Context, server, uri string, f func() error) error {
 	m, ctx := l.all.Owner(ctx, server)
-	w := m.Watch(4096) // before the subscription, so that the first update is not missed
+	w := m.Watch(4096).WithoutCalls() // before the subscription, so that the first update is not missed
 	defer w.Close()
 	end, err := l.watches.addWatcher(ctx, m, server, uri)
 	if err != nil {

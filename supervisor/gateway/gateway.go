@@ -106,7 +106,7 @@ func New(cfg Config) *Gateway {
 	g.watches.g = g
 	g.SetViews(cfg.Views)
 	for _, m := range g.all {
-		g.watching = append(g.watching, m.Watch(4096))
+		g.watching = append(g.watching, m.Watch(4096).WithoutCalls())
 	}
 	g.memory.Store(g.recallTools())
 	g.startWatching(ctx)

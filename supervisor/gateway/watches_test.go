@@ -16,6 +16,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/supervisor/gateway"
+	"github.com/mcpvisor/mcpvisor/supervisor/supervisortest"
 	"github.com/mcpvisor/mcpvisor/transports/inprocess"
 	"github.com/mcpvisor/mcpvisor/transports/serve"
 )
@@ -205,6 +206,21 @@ func TestMissedUpdatesAreTold(t *testing.T) {
 			t.Errorf("who does not watch hears %s", text)
 		}
 	})
+}
+
+// A gateway needs no events about the calls of its agents, so that these publish none. A second watcher without calls shows that: it would
+// get what the gateway's watcher gets.
+func TestCallsTellTheGatewayNothing(t *testing.T) {
+	e := start(t, gateway.PrefixNever, supervisortest.NewServer("one", text("read")))
+	w := e.m.Watch(0).WithoutCalls()
+	a := e.agent("a", "/mcp", "{}")
+	contains(t, "the call", a.ask("tools/call", `{"name":"read"}`), "it is read")
+	w.Close()
+	for got := range w.Events(t.Context()) {
+		if got.Kind == messages.EventCallStarted || got.Kind == messages.EventCallEnded {
+			t.Errorf("a call published %s", got.Kind)
+		}
+	}
 }
 
 // An agent that watches a resource and asks for it once more while its server is disabled gets an error, and watches on.
