@@ -134,9 +134,9 @@ func TestNearest_instances(t *testing.T) {
 		t.Fatal(err)
 	}
 	own.SetTools(supervisortest.Text("send_mail", ""), supervisortest.Text("archive_mail", ""))
-	for !slices.ContainsFunc(m.ToolsFor(anna), func(e *supervisor.Entry) bool { return e.Tool.Name == "archive_mail" }) {
-		time.Sleep(time.Millisecond)
-	}
+	eventually(t, "her second tool is offered", func() bool {
+		return slices.ContainsFunc(m.ToolsFor(anna), func(e *supervisor.Entry) bool { return e.Tool.Name == "archive_mail" })
+	})
 	_, err := m.CallServerTool(anna, "mail", "sned_mail", nil)
 	if got := nearestOf(t, err); got != "send_mail" {
 		t.Errorf("of her own instance: %q: %v", got, err)
