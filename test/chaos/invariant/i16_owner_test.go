@@ -166,6 +166,34 @@ func TestTheOwner(t *testing.T) {
 			703s   s1 phase phase=connected epoch=4
 			703s   s1 done command=3 method=add
 		` + over},
+		{name: "a dial that does not return for one fault, and then for another", want: invariant.Holds, story: off + `
+			2s     s1 fault-on fault=1 name=stuck-dial
+			2s     s1 open conn=7
+			2s     s1 fault-on fault=2 name=black-hole
+			2s     s1 command command=2 method=remove
+			2s     s1 done command=2 method=remove
+			3s     s1 command command=3 method=add
+			4s     s1 fault-off fault=1 name=stuck-dial
+			700s   s1 opened conn=7
+			700s   s1 fault-off fault=2 name=black-hole
+			701s   s1 removed
+			701s   s1 phase phase=pending step=queued epoch=3
+			703s   s1 phase phase=connected epoch=4
+			703s   s1 done command=3 method=add
+		` + over},
+		{name: "a dial that returned long before", want: invariant.Violated, why: "", story: off + `
+			2s     s1 fault-on fault=1 name=stuck-dial
+			2s     s1 open conn=7
+			2s     s1 command command=2 method=remove
+			2s     s1 done command=2 method=remove
+			3s     s1 command command=3 method=add
+			4s     s1 opened conn=7
+			4s     s1 fault-off fault=1 name=stuck-dial
+			701s   s1 removed
+			701s   s1 phase phase=pending step=queued epoch=3
+			703s   s1 phase phase=connected epoch=4
+			703s   s1 done command=3 method=add
+		` + over},
 		{name: "who waits for a server waits for its list", want: invariant.Holds, story: up + `
 			1s     s1 command command=1 method=refresh
 			2s     s1 command command=2 method=enable

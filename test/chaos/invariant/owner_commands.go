@@ -1,6 +1,7 @@
 package invariant
 
 import (
+	"cmp"
 	"reflect"
 	"time"
 
@@ -191,11 +192,21 @@ func (c *checker) waitsUntil(server string, commands []ownerCommand, command own
 }
 
 // stuckDialEnd returns when a dial that is under way at t can end. The fault stuck-dial keeps the dial from returning, and the
-// server's actor does nothing else until it returns.
+// server's actor does nothing else until it returns. A dial of that time returns only with its answer, which other faults may hold longer.
 func (c *checker) stuckDialEnd(server string, t time.Duration) time.Duration {
 	for _, w := range c.faultWindows(server) {
-		if w.fault == "stuck-dial" && w.from <= t+c.skew {
-			t = max(t, w.to)
+		if w.fault != "stuck-dial" || w.from > t+c.skew {
+			continue
+		}
+		t = max(t, w.to)
+		for _, dial := range c.x.Conns(server) {
+			begin, dialed := c.x.Time(dial.Open)
+			if !dialed || begin < w.from-c.skew || begin > w.to+c.skew {
+				continue
+			}
+			if answer, answered := c.x.Time(cmp.Or(max(dial.Opened, 0), max(dial.Refused, 0), dial.Released)); answered {
+				t = max(t, answer)
+			}
 		}
 	}
 	return t
