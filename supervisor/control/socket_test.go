@@ -377,7 +377,7 @@ func (broken) Call(context.Context, control.Call) (control.Result, error)       
 func (broken) Reconnect(context.Context, string) error {
 	return &messages.Error{
 		Op: "o", Outcome: messages.OutcomeRejected, Class: messages.ClassThrottled, Server: "s", Tool: "t",
-		Text: "x", Fix: "f",
+		Text: "x", Fix: "f", Nearest: "n",
 		Code: -7, Data: json.RawMessage(`{"a":  [1.0] }`), RetryAfter: 1500 * time.Millisecond, Retry: messages.RetryAt, Task: "t-1",
 		Err:       messages.ErrDisabled,
 		Challenge: &messages.Challenge{Scheme: "Bearer", Scope: "a b", ResourceMetadata: "https://x", Text: "y"},
