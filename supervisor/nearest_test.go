@@ -71,7 +71,8 @@ func TestNearest_tools(t *testing.T) {
 	}
 }
 
-// A tool that the caller may not call is never offered, whoever forbids it: a rule, a list of the spec, or the program for this caller.
+// An error never offers a tool that the caller may not call: neither one that a rule or the spec denies, nor one that the program refuses
+// this caller.
 func TestNearest_onlyWhatTheCallerMayCall(t *testing.T) {
 	files := supervisortest.NewServer("files", supervisortest.Text("delete_file", ""), supervisortest.Text("delete_files", ""),
 		supervisortest.Text("erase_disk", ""), supervisortest.Text("hidden_tool", ""))

@@ -189,7 +189,8 @@ func TestATaskWhoseServerDies(t *testing.T) {
 	}
 }
 
-// A task whose call has taken as long as it may is cancelled at its server, and its agent hears that at once: nobody looks for it again.
+// When a call has taken as long as it may, the gateway cancels its task at the server, tells the agent at once, and does not ask the server
+// for the task again.
 func TestATaskThatTakesTooLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &taskServer{}

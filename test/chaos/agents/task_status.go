@@ -10,7 +10,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/serve"
 )
 
-// taskStatus is what the gateway says of a task, in either era.
+// taskStatus holds the members of a task that the gateway sends to an agent, in either era.
 type taskStatus struct {
 	ID         string             `json:"taskId"`
 	State      messages.TaskState `json:"status"`
@@ -80,7 +80,8 @@ func isTaskGone(problem []byte) bool {
 	return codeOf(answer{problem: problem}) == serve.CodeInvalidParams && (text == taskGone || strings.HasPrefix(text, serverGone))
 }
 
-// taskGone is what the gateway says of a task that does not exist for who asks, and serverGone begins what it says in a view of a server that was removed.
+// taskGone is the text of the error with which the gateway answers an agent for which a task does not exist. serverGone begins the text of
+// its error when the server of the task was removed.
 const (
 	taskGone   = "Task not found, or its time to live has passed"
 	serverGone = "there is no server "
