@@ -21,6 +21,9 @@ type ExpectedFailure struct {
 	Versions []string `yaml:"versions"`
 	// Why argues that this may be so. There is no entry without it.
 	Why string `yaml:"why"`
+	// PassesToo argues that the scenario may pass as well, where what decides is not the program's. Without it a pass makes the
+	// entry stale.
+	PassesToo string `yaml:"passesToo"`
 }
 
 func (e ExpectedFailure) coversRun(r Run) bool {
@@ -62,10 +65,10 @@ func (j Judgement) OK() bool { return len(j.Unexpected) == 0 && len(j.Stale) == 
 // Judge compares outcomes with what was expected. plan is every run there is: the outcomes may be of some of them only.
 func Judge(plan []Run, outcomes []Outcome, expected []ExpectedFailure) (j Judgement) {
 	for _, o := range outcomes {
-		switch may := expectedReason(expected, o.Run) != ""; {
-		case !o.Passed() && !may:
+		switch outcomeState(o, expected) {
+		case fails:
 			j.Unexpected = append(j.Unexpected, o.Run)
-		case o.Passed() && may:
+		case stale:
 			j.Stale = append(j.Stale, o.Run.String()+" passes")
 		}
 	}
@@ -77,12 +80,12 @@ func Judge(plan []Run, outcomes []Outcome, expected []ExpectedFailure) (j Judgem
 	return j
 }
 
-// expectedReason is the reason for which a run may fail; empty if it may not.
-func expectedReason(expected []ExpectedFailure, r Run) string {
+// findExpected finds the entry by which a run may fail. Its zero value, without a reason, means that the run may not.
+func findExpected(expected []ExpectedFailure, r Run) ExpectedFailure {
 	for _, e := range expected {
 		if e.coversRun(r) {
-			return e.Why
+			return e
 		}
 	}
-	return ""
+	return ExpectedFailure{}
 }

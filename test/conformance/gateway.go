@@ -55,11 +55,19 @@ func (c GatewayCase) Runs(folder string) ([]Run, error) {
 	return runs, nil
 }
 
-// Expected returns why a scenario of a case may fail, empty if it may not. The entries of expected-failures.yaml have the case's name
-// before that of the scenario: gateway/stdio-modern/tools-call-sampling.
-func (c GatewayCase) Expected(expected []ExpectedFailure, r Run) string {
+// JudgeOutcome compares the outcome of a scenario of a case with what was expected, and returns its problems in lines; none
+// if it is as expected. The entries of expected-failures.yaml have the case's name before that of the scenario:
+// gateway/stdio-modern/tools-call-sampling.
+func (c GatewayCase) JudgeOutcome(o Outcome, expected []ExpectedFailure) (problems []string) {
+	r := o.Run
 	r.Scenario = "gateway/" + c.Upstream + "-" + string(c.Era) + "/" + r.Scenario
-	return expectedReason(expected, r)
+	switch findExpected(expected, r).outcomeState(o) {
+	case stale:
+		return []string{"expected-failures.yaml is stale: " + r.Scenario + " passes"}
+	case fails:
+		return append([]string{"failed and may not: " + r.Scenario}, o.Reasons()...)
+	}
+	return nil
 }
 
 // SplitExpected parts the expected failures of the gateway from those of the client.

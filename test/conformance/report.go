@@ -21,9 +21,13 @@ const (
 
 // outcomeState compares a run with the expectation: an expected failure that passes is stale, and counts as a fault of the list.
 func outcomeState(o Outcome, expected []ExpectedFailure) string {
-	may := expectedReason(expected, o.Run) != ""
+	return findExpected(expected, o.Run).outcomeState(o)
+}
+
+func (e ExpectedFailure) outcomeState(o Outcome) string {
+	may := e.Why != ""
 	switch {
-	case o.Passed() && may:
+	case o.Passed() && may && e.PassesToo == "":
 		return stale
 	case o.Passed():
 		return passes
@@ -90,7 +94,7 @@ func writeKnownFailures(w io.Writer, outcomes []Outcome, expected []ExpectedFail
 	runsByReason := map[string]int{}
 	for _, o := range outcomes {
 		if outcomeState(o, expected) == known {
-			runsByReason[expectedReason(expected, o.Run)]++
+			runsByReason[findExpected(expected, o.Run).Why]++
 		}
 	}
 	for _, reason := range slices.Sorted(maps.Keys(runsByReason)) {
