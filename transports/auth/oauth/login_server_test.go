@@ -126,17 +126,37 @@ func TestCallbackPort(t *testing.T) {
 	}
 }
 
-// TestNobodyComes: a sign-in ends, and what was stored stays.
+// TestNobodyComes: a sign-in that no person answers ends, and what was stored stays.
 func TestNobodyComes(t *testing.T) {
-	w := newWorld()
-	cfg := config(w)
-	a := signedIn(t, cfg)
-	before := mustBearer(t, a)
-	_, err := a.Login(t.Context(), Prompt{Timeout: 50 * time.Millisecond, Show: func(SignInRequest) {}})
-	wantClass(t, err, messages.ClassUnauthorized)
-	if mustBearer(t, make1(t, cfg)) != before {
-		t.Error("what was stored is lost")
-	}
+	t.Run("to the listener", func(t *testing.T) {
+		cfg := config(newWorld())
+		a := signedIn(t, cfg)
+		before := mustBearer(t, a)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		_, err := a.Login(ctx, Prompt{Show: func(SignInRequest) { cancel() }})
+		wantClass(t, err, messages.ClassUnauthorized)
+		if mustBearer(t, make1(t, cfg)) != before {
+			t.Error("what was stored is lost")
+		}
+	})
+	// Virtual time needs a prompt without a socket.
+	t.Run("to paste", func(t *testing.T) {
+		runInBubble(t, func(t *testing.T) {
+			cfg := config(newWorld())
+			a := signedIn(t, cfg)
+			before, asked := mustBearer(t, a), time.Now()
+			_, err := a.Login(t.Context(), Prompt{NoListen: true, Show: func(SignInRequest) {}, Timeout: time.Minute,
+				Paste: func(ctx context.Context, _ string) (string, error) { <-ctx.Done(); return "", ctx.Err() }})
+			wantClass(t, err, messages.ClassUnauthorized)
+			if waited := time.Since(asked); waited != time.Minute {
+				t.Errorf("it ended after %v", waited)
+			}
+			if mustBearer(t, make1(t, cfg)) != before {
+				t.Error("what was stored is lost")
+			}
+		})
+	})
 }
 
 // TestPrompts checks that prompts which cannot work are refused before a person is asked.
