@@ -16,6 +16,10 @@ import (
 // does not. remaining is the part of Wait that this wait has not used.
 func (c *Calls) awaitTool(ctx context.Context, r *Request, qualified, tool string) (_ *catalog.Entry, remaining time.Duration, _ error) {
 	server := r.Server
+	if qualified == "" && tool == "" {
+		return nil, 0, &messages.Error{Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassInvalid, Server: server,
+			Text: "the name of the tool is empty", Fix: "list the tools to see their names", Err: messages.ErrUnknownTool}
+	}
 	// A refusal is final, so it comes before any wait. For an instance it was asked before that was made.
 	if c.Refuse != nil && r.Instance == "" {
 		if err := c.Refuse(qualified, server, tool); err != nil {

@@ -71,6 +71,19 @@ func TestNearest_tools(t *testing.T) {
 	}
 }
 
+// An empty name was once answered with "no such server is configured".
+func TestAnEmptyNameOfAToolIsNamed(t *testing.T) {
+	m := supervisortest.Start(t, supervisortest.NewServer("files", supervisortest.Text("read", "")))
+	for _, server := range []string{"", "files", "absent"} {
+		_, err := m.CallServerTool(t.Context(), server, "", nil)
+		var e *supervisor.Error
+		if !errors.As(err, &e) || !errors.Is(err, supervisor.ErrUnknownTool) || !errors.Is(err, supervisor.ErrNotSent) || e.Server != server ||
+			!strings.Contains(e.Error(), "the name of the tool is empty") {
+			t.Errorf("%q: %v", server, err)
+		}
+	}
+}
+
 // An error never offers a tool that the caller may not call: neither one that a rule or the spec denies, nor one that the program refuses
 // this caller.
 func TestNearest_onlyWhatTheCallerMayCall(t *testing.T) {
