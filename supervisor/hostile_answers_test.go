@@ -10,6 +10,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/supervisor/supervisortest"
@@ -85,6 +88,36 @@ func TestAFunctionThatAnswersServersAndBehavesBadly(t *testing.T) {
 					}
 				})
 			})
+		}
+	}
+}
+
+// TestTheLogNamesTheFunctionThatPanicked: a question that the caller's own function answers is not blamed on Config.Elicit; it once was.
+func TestTheLogNamesTheFunctionThatPanicked(t *testing.T) {
+	core, log := observer.New(zap.ErrorLevel)
+	var asks *supervisortest.Server
+	asks = supervisortest.NewServer("asks", supervisortest.Func("ask", func(ctx context.Context, _ supervisortest.Call) (string, error) {
+		_, err := asks.Ask(ctx, "elicitation/create",
+			map[string]any{"message": "?", "requestedSchema": map[string]any{"type": "object", "properties": map[string]any{}}})
+		return "asked", err
+	}))
+	m := supervisortest.StartConfig(t, supervisor.Config{
+		Logger: zap.New(core),
+		Elicit: func(context.Context, supervisor.ElicitRequest) (supervisor.ElicitResult, error) {
+			panic("of the program")
+		},
+	}, asks)
+	ctx := supervisor.ElicitedBy(t.Context(), func(context.Context, supervisor.ElicitRequest) (supervisor.ElicitResult, error) {
+		panic("of the caller")
+	})
+	for _, call := range []struct {
+		ctx             context.Context
+		function, cause string
+	}{{ctx, "the function given to ElicitedBy", "of the caller"}, {t.Context(), "Config.Elicit", "of the program"}} {
+		_, _ = m.CallServerTool(call.ctx, "asks", "ask", nil) // the server says as it likes that it got no answer
+		entries := log.TakeAll()
+		if len(entries) != 1 || entries[0].Message != call.function+" panicked" || entries[0].ContextMap()["panic"] != call.cause {
+			t.Errorf("%s: %+v", call.function, entries)
 		}
 	}
 }

@@ -163,11 +163,11 @@ func (d *Handler) elicitFunc(server string, ask func(context.Context, messages.E
 			}
 		}
 		// A caller of ElicitedBy answers for its own requests; the session has put it into the context.
-		answerer := ask
+		answerer, function := ask, "Config.Elicit"
 		if caller != nil && caller.Elicit != nil {
-			answerer = caller.Elicit
+			answerer, function = caller.Elicit, "the function given to ElicitedBy"
 		}
-		res, err = runAnswerer(ctx, d, hooks.Call{Function: "Config.Elicit", Op: "elicitation", Server: server},
+		res, err = runAnswerer(ctx, d, hooks.Call{Function: function, Op: "elicitation", Server: server},
 			func() (messages.ElicitResult, error) { return answerer(ctx, r) })
 		if err != nil {
 			return res, err
