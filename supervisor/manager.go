@@ -342,7 +342,8 @@ func (m *Manager) disableServer(ctx context.Context, op, name string, cold bool)
 }
 
 // Reconnect tears the server's connection down, forgets its failures and dials again at once. It returns when the
-// attempt has ended, with its reason if it failed. A disabled server is refused.
+// attempt has ended, with its reason if it failed. An attempt that runs already is as good as a new one: it goes on, and
+// its end is this command's. A disabled server is refused.
 func (m *Manager) Reconnect(ctx context.Context, name string) error {
 	return m.runCommand(ctx, "reconnect", name, func(t uint64) lifecycle.Event { return lifecycle.Reconnect{Ticket: t} })
 }

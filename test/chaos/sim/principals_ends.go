@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -14,38 +15,57 @@ import (
 // may end before, and a process that stays has to be killed.
 const endsInstances = time.Minute
 
-// disabling is the command that disables a server.
-const disabling = "the disabling"
+// The commands that end a server's connections, or replace them, in the words of a violation.
+const (
+	disabling    = "the disabling"
+	removal      = "the removal"
+	otherSpec    = "another specification"
+	reconnection = "the reconnect"
+)
 
-// openConns returns the numbers of the open connections of a server and of its instances, by their names. Only the loop calls it.
-func (p *principals) openConns(server string) map[string][]int {
+// openConns returns the open connections of a server and of its instances, by their names and numbers. Only the loop calls it.
+func (p *principals) openConns(server string) map[string]map[int]*simConn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	open := map[string][]int{}
+	open := map[string]map[int]*simConn{}
 	for name, h := range p.hosts {
-		for number := range h.conns {
-			if nameOf(name) == server {
-				open[name] = append(open[name], number)
-			}
+		if nameOf(name) == server {
+			open[name] = maps.Clone(h.conns)
 		}
 	}
 	return open
 }
 
-// expectEnded plans the look after a command that ends a server, or replaces its connection: none of the connections of before is left
-// then, but for the server's own that is disabled, which stays warm. refused says later whether the command was refused.
-func (p *principals) expectEnded(server, command string, refused func() bool) {
-	before := p.openConns(server)
-	if command == disabling {
-		delete(before, server)
+// endedBy returns the connections of a server and of its instances that a command ends, by their names and numbers. statuses are the
+// manager's before the command. The server's own connection stays warm when it is disabled. An attempt that runs already is as good as the
+// one that a reconnect asks for, so what is still opening may stay.
+func (p *principals) endedBy(server, command string, statuses []messages.Status) map[string]map[int]*simConn {
+	ended := p.openConns(server)
+	switch command {
+	case disabling:
+		delete(ended, server)
+	case reconnection:
+		for i := range statuses {
+			if st := &statuses[i]; st.Status == messages.Pending && st.Step != messages.Closing {
+				delete(ended, st.Name)
+			}
+		}
 	}
+	return ended
+}
+
+// expectEnded plans the look after a command that ends connections: none of those is left then. refused says later whether the command was
+// refused.
+func (p *principals) expectEnded(server, command string, statuses []messages.Status, refused func() bool) {
+	before := p.endedBy(server, command, statuses)
 	p.world.timeline.planAction(p.world.virtualNow+endsInstances, "", func() {
 		if refused() || p.closing.Load() {
 			return
 		}
-		for name, now := range p.openConns(server) {
-			for _, number := range now {
-				if slices.Contains(before[name], number) {
+		open := p.openConns(server)
+		for _, name := range slices.Sorted(maps.Keys(open)) {
+			for _, number := range slices.Sorted(maps.Keys(open[name])) {
+				if before[name][number] != nil {
 					p.reportViolation("I16", name, fmt.Sprintf("connection %d of %s is there %s after %s of %s, which ends it", number, name, endsInstances, command, server))
 				}
 			}

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
@@ -25,6 +26,40 @@ func TestAnInstanceHasOneConnection(t *testing.T) {
 		}
 		if n := rec.Len(); (n == 0) != released {
 			t.Errorf("released %v: %d violations", released, n)
+		}
+	}
+}
+
+// A connection that is still opening may be there a minute after a reconnect: an attempt that runs is as good as a new one. One that is open, or
+// was already to end, may not, and no connection outlives another specification, a removal or, of an instance, the disabling of its server.
+func TestACommandEndsTheConnectionsOfInstances(t *testing.T) {
+	for _, tt := range []struct {
+		command, name     string
+		phase             messages.Phase
+		step              messages.Step
+		refused, violated bool
+	}{
+		{command: reconnection, name: "mail@carl", phase: messages.Pending, step: messages.Handshaking},
+		{command: reconnection, name: "mail@carl", phase: messages.Pending, step: messages.Listing},
+		{command: reconnection, name: "mail@carl", phase: messages.Pending, step: messages.Closing, violated: true},
+		{command: reconnection, name: "mail@carl", phase: messages.Connected, violated: true},
+		{command: reconnection, name: "mail@carl", phase: messages.Connected, refused: true},
+		{command: reconnection, name: "mail", phase: messages.Connected, violated: true},
+		{command: reconnection, name: "notes@carl", phase: messages.Connected},
+		{command: otherSpec, name: "mail@carl", phase: messages.Pending, step: messages.Listing, violated: true},
+		{command: removal, name: "mail@carl", phase: messages.Pending, step: messages.Listing, violated: true},
+		{command: disabling, name: "mail@carl", phase: messages.Pending, step: messages.Listing, violated: true},
+		{command: disabling, name: "mail", phase: messages.Connected},
+	} {
+		rec := history.NewRecorder(scenario.Plan{}, nil)
+		w := &simulation{rec: rec, start: time.Now(), virtualNow: time.Second}
+		p := &principals{world: w, hosts: map[string]*simServer{tt.name: {w: w, conns: map[int]*simConn{2: {}}}}}
+		p.expectEnded("mail", tt.command, []messages.Status{{Name: tt.name, Status: tt.phase, Step: tt.step}}, func() bool { return tt.refused })
+		for do := w.timeline.takeDue(time.Second + endsInstances); do != nil; do = w.timeline.takeDue(time.Second + endsInstances) {
+			do()
+		}
+		if n := rec.Len(); (n > 0) != tt.violated {
+			t.Errorf("%+v: %d violations", tt, n)
 		}
 	}
 }

@@ -142,8 +142,8 @@ func (p *principals) giveCommand(server, caller string, kind int) {
 	}
 	p.commanded[server] = now
 	var refused atomic.Bool
-	if ends := map[int]string{0: disabling, 1: "the removal", 4: "the reconnect"}[kind]; ends != "" {
-		p.expectEnded(server, ends, refused.Load)
+	if ends := map[int]string{0: disabling, 1: removal, 4: reconnection}[kind]; ends != "" {
+		p.expectEnded(server, ends, m.Status(), refused.Load)
 	}
 	var do func(context.Context) error
 	switch kind {
@@ -184,7 +184,7 @@ func (p *principals) giveCommand(server, caller string, kind int) {
 		p.specs[server] = spec
 		p.mu.Unlock()
 		if isOther {
-			p.expectEnded(server, "another specification", refused.Load)
+			p.expectEnded(server, otherSpec, m.Status(), refused.Load)
 		}
 		do = func(ctx context.Context) error { return m.Connect(ctx, server, spec) }
 	case 4:
