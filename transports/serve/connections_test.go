@@ -307,7 +307,7 @@ func TestBytesAreBoundedByPrincipal(t *testing.T) {
 	}
 	tokens.Set(map[string]Principal{"three": {Name: "a"}})
 	<-ended
-	if w := do(h, big("echo", "three")); w.Code != 200 || len(h.held) != 0 {
-		t.Errorf("after the end of the first: %d, %v held", w.Code, h.held)
+	if w := do(h, big("echo", "three")); w.Code != 200 || *h.loads["a"] != (load{}) {
+		t.Errorf("after the end of the first: %d, %+v held", w.Code, *h.loads["a"])
 	}
 }

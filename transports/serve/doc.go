@@ -40,6 +40,7 @@
 //	stream.go     the answer to one POST: JSON, or a stream of events as soon as there is more than the answer
 //	replay.go     what the streams of a session have sent, for an agent that reconnects
 //	stdio.go      one agent on lines; line_stream.go what is written to it
+//	load.go       what the requests of one principal hold
 //	unread.go     how much may wait for an agent that does not read
 //	message.go    one message, taken apart and written
 //	origin.go     Host and Origin; tokens.go bearer tokens; connections.go how many connections there are

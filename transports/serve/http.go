@@ -89,17 +89,15 @@ type Handler struct {
 	lifetime  context.Context //nolint:containedctx // it is that of the endpoint
 	cut       context.CancelFunc
 
-	mu       sync.Mutex
-	inFlight map[requestKind]int
-	held     map[string]int64 // bytes of messages, by principal
-	unread   map[string]int64 // bytes of answers that are not written, by principal
-	total    int
-	drained  chan struct{} // made by Close, closed with the last request
+	mu      sync.Mutex
+	loads   map[string]*load // by the names of principals
+	total   int              // requests in flight
+	drained chan struct{}    // made by Close, closed with the last request
 }
 
 // NewHandler makes an endpoint.
 func NewHandler(o Options) *Handler {
-	h := &Handler{o: o.withDefaults(), closing: make(chan struct{}), inFlight: map[requestKind]int{}, held: map[string]int64{}, unread: map[string]int64{}}
+	h := &Handler{o: o.withDefaults(), closing: make(chan struct{}), loads: map[string]*load{}}
 	h.lifetime, h.cut = context.WithCancel(context.Background())
 	h.sessions.idle, h.sessions.most, h.sessions.ended = h.o.SessionIdle, h.o.MaxSessions, h.o.Service.Closed
 	return h
@@ -136,6 +134,7 @@ func (h *Handler) Close(ctx context.Context) error {
 		err = errors.New("requests of agents were cut off: " + ctx.Err().Error())
 	}
 	h.cut()
+	h.sessions.cutRequests()
 	if err != nil {
 		// What is cut off has its answer, too: that nothing is known of its outcome.
 		last := time.NewTimer(lastAnswers)
@@ -152,62 +151,42 @@ func (h *Handler) Close(ctx context.Context) error {
 // lastAnswers is the time for the answers to requests that are cut off at the end.
 const lastAnswers = time.Second
 
-// requestKind names the requests that have one bound together: the messages of a principal that are being read, its requests that end by
-// themselves, and those that stay.
-type requestKind struct {
-	principal string
-	kind      byte
+// exchange is one request over HTTP that was let in.
+type exchange struct {
+	w         http.ResponseWriter
+	r         *http.Request
+	principal Principal
+	path      Path
+	// message is that of a POST. load is what its principal has here, and the exchange a part of: as one of this kind, and with so many bytes
+	// of the message.
+	message message
+	load    *load
+	kind    requestKind
+	held    int64
 }
 
-const (
-	readingKind byte = iota
-	passingKind
-	standingKind
-)
-
-// enterRequest counts a request, or refuses it: the principal has too many, or the endpoint ends.
-func (h *Handler) enterRequest(p Principal, kind byte) *Error {
-	most, k := h.o.MaxRequests, requestKind{p.Name, kind}
-	switch {
-	case kind == standingKind && p.MaxSessions > 0:
-		most = p.MaxSessions
-	case kind == standingKind:
-		most = h.o.MaxSessions
-	case p.MaxRequests > 0:
-		most = p.MaxRequests
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	switch {
-	case h.drained != nil && kind != readingKind: // an answer to an open question still counts
-		return &Error{Code: CodeBusy, Message: "the endpoint is being closed", status: http.StatusServiceUnavailable}
-	case h.inFlight[k] >= most:
-		return &Error{Code: CodeBusy, Message: "too many requests are being answered", status: http.StatusTooManyRequests}
-	}
-	h.inFlight[k]++
-	if kind != readingKind {
-		h.total++
-	}
-	return nil
-}
-
-func (h *Handler) leaveRequest(p Principal, kind byte) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	k := requestKind{p.Name, kind}
-	if h.inFlight[k]--; h.inFlight[k] == 0 {
-		delete(h.inFlight, k)
-	}
-	if kind == readingKind {
+// ServeHTTP implements http.Handler. What a request needs before it is let in is off the stack while it waits for its answer.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	x := h.admit(w, r)
+	if x == nil {
 		return
 	}
-	if h.total--; h.total == 0 && h.drained != nil {
-		close(h.drained)
+	occupyConnection(r)
+	switch r.Method {
+	case http.MethodPost:
+		h.servePost(x)
+	case http.MethodGet:
+		h.serveStream(x)
+	case http.MethodDelete:
+		h.endSession(x)
+	default:
+		w.Header().Set("Allow", "GET, POST, DELETE")
+		w.WriteHeader(http.StatusMethodNotAllowed)
 	}
 }
 
-// ServeHTTP implements http.Handler.
-func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+// admit checks where a request comes from, where it goes, and in whose name it is made. nil: it has its answer.
+func (h *Handler) admit(w http.ResponseWriter, r *http.Request) *exchange {
 	if r.ContentLength != 0 {
 		// Also a request that is refused unread: net/http reads the rest of its body.
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout)) // a connection without deadlines cannot be kept
@@ -215,48 +194,37 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !h.o.AnyHost {
 		if problem := checkSource(r, h.o.ExpectHost); problem != "" {
 			writeError(w, nil, &Error{Code: CodeInvalidRequest, Message: problem, status: http.StatusForbidden})
-			return
+			return nil
 		}
 	}
 	switch r.URL.Path {
 	case "/healthz":
 		_, _ = io.WriteString(w, "ok\n")
-		return
+		return nil
 	case "/readyz":
 		if !h.o.Service.Ready() {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			_, _ = io.WriteString(w, "not ready\n")
-			return
+			return nil
 		}
 		_, _ = io.WriteString(w, "ok\n")
-		return
+		return nil
 	}
 	path, ok := pathOf(r.URL.Path)
 	if !ok {
 		http.NotFound(w, r)
-		return
+		return nil
 	}
-	var p Principal
+	x := &exchange{w: w, r: r, path: path}
 	if h.o.Authenticate != nil {
 		var err error
-		if p, err = h.o.Authenticate(r); err != nil {
+		if x.principal, err = h.o.Authenticate(r); err != nil {
 			w.Header().Set("WWW-Authenticate", "Bearer")
 			writeError(w, nil, &Error{Code: CodeInvalidRequest, Message: err.Error(), status: http.StatusUnauthorized})
-			return
+			return nil
 		}
 	}
-	occupyConnection(r)
-	switch r.Method {
-	case http.MethodPost:
-		h.servePost(w, r, p, path)
-	case http.MethodGet:
-		h.serveStream(w, r, p, path)
-	case http.MethodDelete:
-		h.endSession(w, r, p, path)
-	default:
-		w.Header().Set("Allow", "GET, POST, DELETE")
-		w.WriteHeader(http.StatusMethodNotAllowed)
-	}
+	return x
 }
 
 // Path is the part of the servers that an agent chooses by the path of its requests: /mcp is all that its credential shows, /mcp/s/NAME
@@ -277,74 +245,75 @@ func pathOf(path string) (p Path, ok bool) {
 }
 
 // servePost handles one message.
-func (h *Handler) servePost(w http.ResponseWriter, r *http.Request, p Principal, path Path) {
-	if mediaType(r.Header.Get("Content-Type")) != "application/json" {
-		writeError(w, nil, &Error{Code: CodeInvalidRequest, Message: "the Content-Type must be application/json",
-			status: http.StatusUnsupportedMediaType})
-		return
+func (h *Handler) servePost(x *exchange) {
+	e := h.receivePost(x)
+	if x.load != nil {
+		defer h.leaveLoad(x)
+	}
+	switch {
+	case e != nil:
+		writeError(x.w, x.message.id, e)
+	case isModern(x.r.Header, &x.message):
+		h.serveModern(x)
+	default:
+		h.serveLegacy(x)
+	}
+}
+
+// receivePost reads the message of a POST, and counts it as long as it is being answered.
+func (h *Handler) receivePost(x *exchange) (e *Error) {
+	if mediaType(headerOf(x.r.Header, "Content-Type")) != "application/json" {
+		return &Error{Code: CodeInvalidRequest, Message: "the Content-Type must be application/json", status: http.StatusUnsupportedMediaType}
 	}
 	// 2025-11-25: "The client MUST include an Accept header, listing both application/json and text/event-stream". Which of them an answer
 	// is depends on what the server says meanwhile.
-	if !acceptsType(r, "application/json") || !acceptsType(r, "text/event-stream") {
-		writeError(w, nil, &Error{Code: CodeInvalidRequest, Message: "the agent must accept application/json and text/event-stream",
-			status: http.StatusNotAcceptable})
-		return
+	if !acceptsType(x.r, "application/json") || !acceptsType(x.r, "text/event-stream") {
+		return &Error{Code: CodeInvalidRequest, Message: "the agent must accept application/json and text/event-stream",
+			status: http.StatusNotAcceptable}
 	}
-	// What is read counts by itself, so that an answer to a question of a server gets through although all requests wait.
-	if e := h.enterRequest(p, readingKind); e != nil {
-		writeError(w, nil, e)
-		return
+	if e = h.enterLoad(x); e != nil {
+		return e
 	}
-	var held int64
-	defer func() { h.releaseBytes(p, held) }()
-	body, e := h.readBody(w, r, p, &held)
-	h.leaveRequest(p, readingKind)
+	body, e := h.readBody(x)
 	if e != nil {
-		writeError(w, nil, e)
-		return
+		return e
 	}
-	m, e := readMessage(body)
-	if e != nil {
-		writeError(w, m.id, e)
-		return
+	if x.message, e = readMessage(body); e != nil || !x.message.isRequest() {
+		return e
 	}
-	if m.isRequest() {
-		kind := passingKind
-		if m.method == "subscriptions/listen" {
-			kind = standingKind
-		}
-		if e := h.enterRequest(p, kind); e != nil {
-			writeError(w, m.id, e)
-			return
-		}
-		defer h.leaveRequest(p, kind)
+	kind := passingKind
+	if x.message.method == "subscriptions/listen" {
+		kind = standingKind
 	}
-	if isModern(r.Header, &m) {
-		h.serveModern(w, r, p, path, &m)
-		return
+	return h.beginRequest(x, kind)
+}
+
+// headerOf returns the first value of a header by its canonical name, which Header.Get would look up or make anew each time.
+func headerOf(h http.Header, name string) string {
+	if values := h[name]; len(values) > 0 {
+		return values[0]
 	}
-	h.serveLegacy(w, r, p, path, &m)
+	return ""
 }
 
 // bodyTimeout is the time that an agent has for sending a message.
 const bodyTimeout = 30 * time.Second
 
-// freeBytes is the size up to which a message is not counted: as many as requests are bounded.
-const freeBytes = 64 << 10
-
-// readBody reads a message, within the bounds. held is what it counts, also with an error.
-func (h *Handler) readBody(w http.ResponseWriter, r *http.Request, p Principal, held *int64) ([]byte, *Error) {
-	tooLarge := &Error{Code: CodeInvalidRequest, Message: "the message is too large", status: http.StatusRequestEntityTooLarge}
-	if r.ContentLength > h.o.MaxBody {
-		return nil, tooLarge
+// readBody reads a message, within the bounds.
+func (h *Handler) readBody(x *exchange) ([]byte, *Error) {
+	tooLarge := func() *Error {
+		return &Error{Code: CodeInvalidRequest, Message: "the message is too large", status: http.StatusRequestEntityTooLarge}
+	}
+	if x.r.ContentLength > h.o.MaxBody {
+		return nil, tooLarge()
 	}
 	// What an agent says of the length is not believed until the bytes are there.
-	body := make([]byte, 0, min(max(r.ContentLength, 512), freeBytes-1)+1)
+	body := make([]byte, 0, min(max(x.r.ContentLength, 512), freeBytes-1)+1)
 	for {
-		n, err := r.Body.Read(body[len(body):cap(body)])
+		n, err := x.r.Body.Read(body[len(body):cap(body)])
 		body = body[:len(body)+n]
 		if int64(len(body)) > h.o.MaxBody {
-			return nil, tooLarge
+			return nil, tooLarge()
 		}
 		if errors.Is(err, io.EOF) {
 			break
@@ -356,38 +325,13 @@ func (h *Handler) readBody(w http.ResponseWriter, r *http.Request, p Principal, 
 			continue
 		}
 		size := min(2*int64(cap(body)), h.o.MaxBody+1)
-		if size > freeBytes {
-			if !h.holdBytes(p, size-*held) {
-				return nil, &Error{Code: CodeBusy, Message: "too many bytes of messages are held", status: http.StatusTooManyRequests}
-			}
-			*held = size
+		if size > freeBytes && !h.holdBytes(x, size) {
+			return nil, &Error{Code: CodeBusy, Message: "too many bytes of messages are held", status: http.StatusTooManyRequests}
 		}
 		body = append(make([]byte, 0, size), body...)
 	}
-	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // it had one, or cannot have any
+	_ = http.NewResponseController(x.w).SetReadDeadline(time.Time{}) // it had one, or cannot have any
 	return body, nil
-}
-
-// holdBytes counts bytes for a principal, or refuses them.
-func (h *Handler) holdBytes(p Principal, n int64) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.held[p.Name]+n > h.o.MaxBytes {
-		return false
-	}
-	h.held[p.Name] += n
-	return true
-}
-
-func (h *Handler) releaseBytes(p Principal, n int64) {
-	if n == 0 {
-		return
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.held[p.Name] -= n; h.held[p.Name] == 0 {
-		delete(h.held, p.Name)
-	}
 }
 
 // mediaType returns a type of content without its parameters, in lower case.
@@ -411,23 +355,23 @@ func acceptsType(r *http.Request, kind string) bool {
 }
 
 // answerRequest has the service answer a request, and writes the answer.
-func (h *Handler) answerRequest(ctx context.Context, w http.ResponseWriter, r *Request) {
-	stream := newEventStream(w, h.o.KeepAlive)
+func (h *Handler) answerRequest(ctx context.Context, x *exchange, r *Request) {
+	stream := newEventStream(x.w, h.o.KeepAlive)
 	if !r.Modern() {
 		stream.keepEvents(r.Session, true)
 	}
-	r.stream, r.closing = stream, h.closing
+	r.stream, r.load, r.closing = stream, x.load, h.closing
 	modern := r.Modern()
 	ctx, r.cancel = context.WithCancel(ctx)
 	defer r.cancel()
-	defer context.AfterFunc(h.lifetime, r.cancel)()
-	if modern { // a session ends with its credential by itself
+	if modern { // a session ends by itself with the endpoint, and with its credential
+		defer context.AfterFunc(h.lifetime, r.cancel)()
 		if c := r.Session.Principal.credential; c != nil {
 			defer context.AfterFunc(c.known, r.cancel)()
 		}
 	} else if e := r.Session.beginRequest(r); e != nil {
 		stream.stopWriting()
-		writeError(w, r.ID, e)
+		writeError(x.w, r.ID, e)
 		return
 	}
 	defer r.endHolding()

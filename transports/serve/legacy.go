@@ -16,29 +16,30 @@ var legacyVersions = []string{"2025-11-25", "2025-06-18", "2025-03-26", "2024-11
 const modernVersion = "2026-07-28"
 
 // serveLegacy handles a message of the legacy era over HTTP.
-func (h *Handler) serveLegacy(w http.ResponseWriter, r *http.Request, p Principal, path Path, m *message) {
+func (h *Handler) serveLegacy(x *exchange) {
+	m := &x.message
 	if m.method == "initialize" && m.isRequest() {
-		h.initialize(w, p, path, m)
+		h.initialize(x)
 		return
 	}
-	s := h.session(w, r, p, path, m.id)
+	s := h.session(x)
 	if s == nil {
 		return
 	}
 	if !m.isRequest() {
 		receiveMessage(h.o.Service, s, m)
-		w.WriteHeader(http.StatusAccepted)
+		x.w.WriteHeader(http.StatusAccepted)
 		return
 	}
 	if m.method == "ping" {
-		writeJSON(w, http.StatusOK, appendResult(nil, m.id, []byte("{}")))
+		writeJSON(x.w, http.StatusOK, appendResult(nil, m.id, []byte("{}")))
 		return
 	}
 	// 2025-11-25: "Disconnection MAY occur at any time … Disconnection SHOULD NOT be interpreted as the client cancelling its
 	// request." So the request ends with its cancellation, with its session, or with the endpoint.
 	q := s.newRequest(m)
-	q.Header = r.Header
-	h.answerRequest(context.WithoutCancel(r.Context()), w, q)
+	q.Header = x.r.Header
+	h.answerRequest(context.WithoutCancel(x.r.Context()), x, q)
 }
 
 // newRequest makes a request of the legacy era.
@@ -64,17 +65,18 @@ func receiveMessage(service Service, s *Session, m *message) {
 // initialization) with HTTP 400 Bad Request." And: "The server MAY terminate the session at any time, after which it MUST respond
 // to requests containing that session ID with HTTP 404 Not Found." And: "If the server receives a request with an invalid or unsupported
 // MCP-Protocol-Version, it MUST respond with 400 Bad Request."
-func (h *Handler) session(w http.ResponseWriter, r *http.Request, p Principal, path Path, id []byte) *Session {
-	if v := r.Header.Get("Mcp-Protocol-Version"); v != "" && !slices.Contains(legacyVersions, v) {
+func (h *Handler) session(x *exchange) *Session {
+	w, id := x.w, x.message.id
+	if v := headerOf(x.r.Header, "Mcp-Protocol-Version"); v != "" && !slices.Contains(legacyVersions, v) {
 		writeError(w, id, refused(CodeInvalidRequest, "the protocol version of the header is not supported"))
 		return nil
 	}
-	name := r.Header.Get("Mcp-Session-Id")
+	name := headerOf(x.r.Header, "Mcp-Session-Id")
 	if name == "" {
 		writeError(w, id, refused(CodeInvalidRequest, "the request names no session, and no version of the modern era"))
 		return nil
 	}
-	s := h.sessions.findSession(name, p, path)
+	s := h.sessions.findSession(name, x.principal, x.path)
 	if s == nil {
 		writeError(w, id, &Error{Code: CodeSessionNotFound, Message: "Session not found", status: http.StatusNotFound})
 	}
@@ -82,8 +84,9 @@ func (h *Handler) session(w http.ResponseWriter, r *http.Request, p Principal, p
 }
 
 // initialize opens a session.
-func (h *Handler) initialize(w http.ResponseWriter, p Principal, path Path, m *message) {
-	s := &Session{Principal: p, Path: path, agent: newAgent()}
+func (h *Handler) initialize(x *exchange) {
+	w, m := x.w, &x.message
+	s := &Session{Principal: x.principal, Path: x.path, agent: newAgent()}
 	result, e := openSession(h.o.Service, s, m)
 	if e != nil {
 		writeError(w, m.id, e)
@@ -136,7 +139,8 @@ func objectOrNil(value []byte) []byte {
 }
 
 // serveStream handles GET: the stream of a session, for what belongs to no request.
-func (h *Handler) serveStream(w http.ResponseWriter, r *http.Request, p Principal, path Path) {
+func (h *Handler) serveStream(x *exchange) {
+	w, r := x.w, x.r
 	if r.Header.Get("Mcp-Session-Id") == "" || r.Header.Get("Mcp-Protocol-Version") == modernVersion {
 		w.Header().Set("Allow", "POST")
 		w.WriteHeader(http.StatusMethodNotAllowed)
@@ -147,7 +151,7 @@ func (h *Handler) serveStream(w http.ResponseWriter, r *http.Request, p Principa
 			status: http.StatusNotAcceptable})
 		return
 	}
-	s := h.session(w, r, p, path, nil)
+	s := h.session(x)
 	if s == nil {
 		return
 	}
@@ -172,7 +176,7 @@ func (h *Handler) serveStream(w http.ResponseWriter, r *http.Request, p Principa
 	if resumes {
 		if s.replay.follow(missed, number, stream) {
 			defer s.replay.unfollow(missed, stream)
-			h.awaitStream(r, p, stream)
+			h.awaitStream(x, stream)
 		}
 		if isOfRequest(missed) {
 			return // the answer is the end
@@ -189,17 +193,17 @@ func (h *Handler) serveStream(w http.ResponseWriter, r *http.Request, p Principa
 		}
 	}
 	defer s.releaseStream(stream)
-	h.awaitStream(r, p, stream)
+	h.awaitStream(x, stream)
 }
 
 // awaitStream waits until a stream has ended, or its agent, its credential or the endpoint has.
-func (h *Handler) awaitStream(r *http.Request, p Principal, stream *eventStream) {
+func (h *Handler) awaitStream(x *exchange, stream *eventStream) {
 	var withdrawn <-chan struct{} // nil: there is no token
-	if p.credential != nil {
+	if p := &x.principal; p.credential != nil {
 		withdrawn = p.credential.known.Done()
 	}
 	select {
-	case <-r.Context().Done():
+	case <-x.r.Context().Done():
 	case <-withdrawn:
 	case <-stream.over:
 	case <-h.closing:
@@ -230,13 +234,14 @@ func (s *Session) releaseStream(ended stream) {
 }
 
 // endSession handles DELETE.
-func (h *Handler) endSession(w http.ResponseWriter, r *http.Request, p Principal, path Path) {
+func (h *Handler) endSession(x *exchange) {
+	w, r := x.w, x.r
 	if r.Header.Get("Mcp-Session-Id") == "" || r.Header.Get("Mcp-Protocol-Version") == modernVersion {
 		w.Header().Set("Allow", "POST")
 		w.WriteHeader(http.StatusMethodNotAllowed)
 		return
 	}
-	if s := h.session(w, r, p, path, nil); s != nil {
+	if s := h.session(x); s != nil {
 		h.sessions.dropSession(s)
 		w.WriteHeader(http.StatusNoContent)
 	}

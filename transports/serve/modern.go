@@ -25,12 +25,13 @@ func isModern(h http.Header, m *message) bool {
 	if rawjson.Member(m.meta, metaVersion) != nil {
 		return true
 	}
-	v := h.Get("Mcp-Protocol-Version")
-	return v != "" && h.Get("Mcp-Session-Id") == "" && !slices.Contains(legacyVersions, v) && m.method != "initialize"
+	v := headerOf(h, "Mcp-Protocol-Version")
+	return v != "" && headerOf(h, "Mcp-Session-Id") == "" && !slices.Contains(legacyVersions, v) && m.method != "initialize"
 }
 
 // serveModern handles a message of the modern era over HTTP.
-func (h *Handler) serveModern(w http.ResponseWriter, r *http.Request, p Principal, path Path, m *message) {
+func (h *Handler) serveModern(x *exchange) {
+	w, r, m := x.w, x.r, &x.message
 	switch {
 	case m.isAnswer():
 		// 2026-07-28: "The client MUST NOT send JSON-RPC responses."
@@ -44,7 +45,7 @@ func (h *Handler) serveModern(w http.ResponseWriter, r *http.Request, p Principa
 	var q *Request
 	e := checkHeaders(r.Header, m)
 	if e == nil {
-		q, e = newModernRequest(&Session{Principal: p, Path: path, Modern: true}, m)
+		q, e = newModernRequest(&Session{Principal: x.principal, Path: x.path, Modern: true}, m)
 	}
 	if e == nil {
 		q.Header = r.Header
@@ -61,7 +62,7 @@ func (h *Handler) serveModern(w http.ResponseWriter, r *http.Request, p Principa
 		return
 	}
 	// 2026-07-28: "closing the SSE response stream is itself the cancellation signal".
-	h.answerRequest(r.Context(), w, q)
+	h.answerRequest(r.Context(), x, q)
 }
 
 // newModernRequest reads what a request of the modern era says of itself.

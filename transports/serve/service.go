@@ -89,6 +89,7 @@ type Request struct {
 	LogLevel string
 
 	stream stream
+	load   *load // of its principal; nil on lines
 	cancel context.CancelFunc
 	ended  atomic.Bool
 	// cancelled is true once the agent has taken the request back by a notification: it gets no answer any more.

@@ -46,6 +46,8 @@ type Session struct {
 	stream stream
 	kept   []keptNotice
 	closed bool
+	// cut is true once the endpoint has cancelled the requests.
+	cut bool
 	// silent is true once the agent can send nothing more, and so answers no question.
 	silent bool
 	// replay keeps what its streams have sent.
@@ -115,7 +117,7 @@ func (s *Session) setStream(to stream) bool {
 func (s *Session) beginRequest(r *Request) *Error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
+	if s.closed || s.cut {
 		return &Error{Code: CodeInvalidRequest, Message: "the session has ended"}
 	}
 	if _, runs := s.requests[string(r.ID)]; runs {
@@ -229,6 +231,16 @@ func (s *Session) closeSession() bool {
 		s.stream.endStream()
 	}
 	return true
+}
+
+// cutRequests cancels all requests, which still have their answers; no more are begun.
+func (s *Session) cutRequests() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cut = true
+	for _, r := range s.requests {
+		r.cancel()
+	}
 }
 
 // endInput records that the agent can send nothing more. The questions to it are refused from now on; its requests go on.

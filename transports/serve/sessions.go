@@ -4,6 +4,8 @@ import (
 	"container/list"
 	"context"
 	"crypto/rand"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 )
@@ -150,6 +152,16 @@ func (t *sessions) endIdle() {
 	t.mu.Unlock()
 	for _, s := range idle {
 		t.endSession(s)
+	}
+}
+
+// cutRequests cancels the requests of all sessions; no more are begun.
+func (t *sessions) cutRequests() {
+	t.mu.Lock()
+	all := slices.Collect(maps.Values(t.byID))
+	t.mu.Unlock()
+	for _, s := range all {
+		s.cutRequests()
 	}
 }
 

@@ -24,38 +24,6 @@ func unreadError(size int, unread int64) *Error {
 		Data: []byte(`{"mcpvisor/outcome":"unknown"}`)}
 }
 
-// holdAnswer counts a large answer of a request over HTTP until it is written, or refuses it.
-func (h *Handler) holdAnswer(r *Request, n int64) *Error {
-	if n <= freeBytes {
-		return nil
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	all := h.unread[r.Session.Principal.Name]
-	switch {
-	case exceedsUnread(r.Session.unread, n, h.o.MaxUnread):
-		return unreadError(int(n), r.Session.unread)
-	case exceedsUnread(all, n, h.o.MaxBytes):
-		return unreadError(int(n), all)
-	}
-	h.unread[r.Session.Principal.Name] = all + n
-	r.Session.unread += n
-	return nil
-}
-
-// releaseAnswer counts an answer no more that holdAnswer has let in.
-func (h *Handler) releaseAnswer(r *Request, n int64) {
-	if n <= freeBytes {
-		return
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	r.Session.unread -= n
-	if h.unread[r.Session.Principal.Name] -= n; h.unread[r.Session.Principal.Name] == 0 {
-		delete(h.unread, r.Session.Principal.Name)
-	}
-}
-
 // An Agent is one program that is known to make requests: a connection on lines, or a session over HTTP.
 type Agent struct {
 	name  string

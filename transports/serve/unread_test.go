@@ -210,8 +210,8 @@ func TestAnswersThatAreNotReadAreBoundedOverHTTP(t *testing.T) {
 				if results > 11 || results < 9 {
 					t.Errorf("%d answers of %d bytes were held, within 1 MiB", results, bigAnswer)
 				}
-				if len(h.unread) != 0 || v.held.Load() != 0 {
-					t.Errorf("%v bytes are counted, %d answers held", h.unread, v.held.Load())
+				if *h.loads[""] != (load{}) || v.held.Load() != 0 {
+					t.Errorf("%+v is counted, %d answers held", *h.loads[""], v.held.Load())
 				}
 				ctx, cancel := context.WithCancel(t.Context())
 				cancel()
