@@ -18,68 +18,85 @@ import (
 
 // callTool runs a tool. What the agent gave as arguments goes to the server as it is.
 func (g *Gateway) callTool(ctx context.Context, v *view, r *serve.Request) ([]byte, *serve.Error) {
-	var name, args []byte
-	var in input
+	q, shown, e := readCall(r)
+	if e != nil {
+		return nil, e
+	}
+	to, ok := v.findTool(shown)
+	if !ok {
+		return nil, v.unknownTool(shown)
+	}
+	q.to = to
+	if isRefused, result, e := g.refuseCall(ctx, v, q, shown); isRefused {
+		return result, e
+	}
+	if e = v.checkParamHeaders(r, shown, q.arguments); e != nil {
+		return nil, e
+	}
+	if q.wish, e = v.taskWishOf(r, shown, to, q.task); e != nil {
+		return nil, e
+	}
+	q.send = func(ctx context.Context, wishes *wire.Options) ([]byte, error) {
+		wishes.OmitArguments = true
+		wishes.ArgumentsWritten = len(q.arguments) > 0 && bytes.IndexByte(q.arguments, '\n') < 0 && bytes.IndexByte(q.arguments, '\r') < 0
+		m, ctx := g.all.Owner(ctx, to.server)
+		res, err := m.CallServerTool(ctx, to.server, to.name, json.RawMessage(q.arguments), func(o *wire.Options) { *o = *wishes })
+		if err != nil {
+			return nil, err
+		}
+		return res.Raw, nil
+	}
+	q.fail = func(err error) ([]byte, *serve.Error) {
+		if v.currentTools().find(shown) == nil && errors.Is(errorOf(err), messages.ErrUnknownTool) {
+			return nil, v.unknownTool(shown)
+		}
+		return failedCall(err)
+	}
+	return g.performRequest(ctx, q)
+}
+
+// readCall reads the params of tools/call. shown is the name of the tool as the agent knows it.
+func readCall(r *serve.Request) (q *outgoing, shown string, e *serve.Error) {
+	q = &outgoing{r: r}
+	var name []byte
 	if r.Params != nil {
 		for o := rawjson.ObjectAt(r.Params, 0, 0); o.Next(); {
 			switch value := o.Skip(); string(o.Name) {
 			case "name":
 				name = value
 			case "arguments":
-				args = value
+				q.arguments = value
 			default:
-				in.takeMember(o.Name, value)
+				q.takeMember(o.Name, value)
 			}
 		}
 	}
 	shown, ok := rawjson.Text(name)
 	if !ok || shown == "" {
-		return nil, serve.InvalidParams("tools/call names no tool")
+		return nil, "", serve.InvalidParams("tools/call names no tool")
 	}
-	if len(args) > 0 && !rawjson.IsObject(args) {
-		return nil, serve.InvalidParams("the arguments must be an object")
+	if len(q.arguments) > 0 && !rawjson.IsObject(q.arguments) {
+		return nil, "", serve.InvalidParams("the arguments must be an object")
 	}
-	to, ok := v.findTool(shown)
-	if !ok {
-		return nil, v.unknownTool(shown)
-	}
-	within := v.scope.Load()
-	if d := within.decide(to.server, to.name, args); d.Verdict != access.Allow {
-		err := g.all.Of(to.server).RefuseCall(ctx, to.server, to.name, json.RawMessage(args), d)
-		if e := g.forbidCall(r, to, args, in.state); e != nil {
-			return nil, e
+	return q, shown, nil
+}
+
+// refuseCall answers a call that the scope of a view does not allow.
+func (g *Gateway) refuseCall(ctx context.Context, v *view, q *outgoing, shown string) (isRefused bool, result []byte, e *serve.Error) {
+	within, to := v.scope.Load(), q.to
+	if d := within.decide(to.server, to.name, q.arguments); d.Verdict != access.Allow {
+		err := g.all.Of(to.server).RefuseCall(ctx, to.server, to.name, q.arguments, d)
+		if e := g.forbidCall(q); e != nil {
+			return true, nil, e
 		}
 		if within.showsTool(to.server, to.name) {
-			return failedCall(err)
+			result, e = failedCall(err)
+			return true, result, e
 		}
 		// What is hidden is not told from what does not exist.
-		return nil, v.unknownTool(shown)
+		return true, nil, v.unknownTool(shown)
 	}
-	if e := v.checkParamHeaders(r, shown, args); e != nil {
-		return nil, e
-	}
-	var e *serve.Error
-	if in.wish, e = v.taskWishOf(r, shown, to, in.task); e != nil {
-		return nil, e
-	}
-	send := func(ctx context.Context, wishes wire.Options, args []byte) ([]byte, error) {
-		m, ctx := g.all.Owner(ctx, to.server)
-		res, err := m.CallServerTool(ctx, to.server, to.name, json.RawMessage(args), func(o *wire.Options) {
-			*o = wishes
-			o.OmitArguments = true
-			o.ArgumentsWritten = len(args) > 0 && bytes.IndexByte(args, '\n') < 0 && bytes.IndexByte(args, '\r') < 0
-		})
-		if err != nil {
-			return nil, err
-		}
-		return res.Raw, nil
-	}
-	return g.performRequest(ctx, r, to, in, args, sender{send, func(err error) ([]byte, *serve.Error) {
-		if v.currentTools().find(shown) == nil && errors.Is(errorOf(err), messages.ErrUnknownTool) {
-			return nil, v.unknownTool(shown)
-		}
-		return failedCall(err)
-	}})
+	return false, nil, nil
 }
 
 // unknownTool refuses a name that leads to no tool of the view, and names the nearest one that the view shows.

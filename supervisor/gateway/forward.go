@@ -55,17 +55,31 @@ func takeParams(params []byte, written ...string) (in input) {
 	return in
 }
 
+// outgoing is one request of an agent on its way to its server.
+type outgoing struct {
+	r  *serve.Request
+	to named
+	// arguments are those that the agent gave; of what is no call, the members of params that name what is asked for.
+	arguments []byte
+	input
+	// capabilities is what the agent can be asked.
+	capabilities []byte
+	// send sends it and returns the result, fail makes an answer of the error.
+	send func(context.Context, *wire.Options) ([]byte, error)
+	fail func(error) ([]byte, *serve.Error)
+}
+
 // forwardOptions returns what goes to the server beside the request itself: what of _meta is not of this hop, the wish of a session for
 // progress, what the agent can be asked, and what it answers.
-func (g *Gateway) forwardOptions(r *serve.Request, to named, in input) (o wire.Options, e *serve.Error) {
-	keepMeta(r.Meta, &o)
+func (g *Gateway) forwardOptions(q *outgoing) (*wire.Options, *serve.Error) {
+	r, o := q.r, &wire.Options{Input: q.others}
+	keepMeta(r.Meta, o)
 	// "Never more, never less" than the agent itself can be asked: servers of the modern era read it with each request.
-	if o.Capabilities = r.Capabilities; len(o.Capabilities) == 0 {
+	if o.Capabilities = q.capabilities; len(o.Capabilities) == 0 {
 		o.Capabilities = json.RawMessage("{}")
 	}
-	o.Input = in.others
-	if in.wish != nil {
-		o.Task = &wire.TaskOptions{Want: true, TTL: in.wish.ttl}
+	if q.wish != nil {
+		o.Task = &wire.TaskOptions{Want: true, TTL: q.wish.ttl}
 	}
 	if !r.Modern() {
 		if token := progressToken(r.Meta); token != nil {
@@ -81,13 +95,13 @@ func (g *Gateway) forwardOptions(r *serve.Request, to named, in input) (o wire.O
 		return o, nil
 	}
 	o.LogLevel, o.PassInput = r.LogLevel, true
-	if in.responses != nil {
-		o.Input = append(append(appendComma(o.Input), `"inputResponses":`...), in.responses...)
+	if q.responses != nil {
+		o.Input = append(append(appendComma(o.Input), `"inputResponses":`...), q.responses...)
 	}
-	if in.state != nil {
-		state, ok := g.openState(r, to, in.state)
+	if q.state != nil {
+		state, ok := g.openState(r, q.to, q.state)
 		if !ok {
-			return o, serve.InvalidParams("requestState is not one that was given for this request, or it is too old")
+			return nil, serve.InvalidParams("requestState is not one that was given for this request, or it is too old")
 		}
 		o.Input = append(append(appendComma(o.Input), `"requestState":`...), state...)
 	}
@@ -147,36 +161,44 @@ type requestKey struct{}
 
 // performRequest sends a request to its server in the name of its agent, who is asked what the server asks about it, as soon as there is
 // room in the agent's window.
-func (g *Gateway) performRequest(ctx context.Context, r *serve.Request, to named, in input, arguments []byte, s sender) ([]byte, *serve.Error) {
-	p, err := g.enterWindow(ctx, r, to)
+func (g *Gateway) performRequest(ctx context.Context, q *outgoing) (result []byte, e *serve.Error) {
+	p, err := g.enterWindow(ctx, q.r, q.to)
 	if err != nil {
-		return s.fail(err)
+		return q.fail(err)
 	}
-	result, e := g.performEntered(ctx, r, to, in, arguments, s)
+	q.capabilities = q.r.Capabilities
+	switch {
+	case q.r.Modern():
+		result, e = g.performModern(ctx, q)
+	case q.wish != nil:
+		result, e = g.performTask(ctx, q)
+	default:
+		result, e = g.performLegacy(ctx, q)
+	}
 	p.noteAnswer(int64(len(result)))
 	return result, e
 }
 
-// performEntered performs a request that has room.
-func (g *Gateway) performEntered(ctx context.Context, r *serve.Request, to named, in input, arguments []byte, s sender) ([]byte, *serve.Error) {
-	switch {
-	case r.Modern():
-		return g.performModern(ctx, r, to, in, arguments, s)
-	case in.wish != nil:
-		return g.performTask(ctx, r, to, in, arguments, s)
-	}
-	wishes, e := g.forwardOptions(r, to, in)
+// performLegacy performs a request of the legacy era that does not become a task.
+func (g *Gateway) performLegacy(ctx context.Context, q *outgoing) ([]byte, *serve.Error) {
+	wishes, e := g.forwardOptions(q)
 	if e != nil {
 		return nil, e
 	}
-	ctx, done := g.sessionContext(ctx, r, to.server)
+	ctx, done := g.sessionContext(ctx, q.r, q.to.server)
 	defer done()
-	result, err := s.send(ctx, wishes, arguments)
+	return g.sendRequest(ctx, q, wishes)
+}
+
+// sendRequest sends a request, and makes an answer of what comes of it; the state that a server of the modern era gives is sealed. Of the
+// agent's request it needs what outlives that.
+func (g *Gateway) sendRequest(ctx context.Context, q *outgoing, wishes *wire.Options) ([]byte, *serve.Error) {
+	result, err := q.send(ctx, wishes)
 	if err != nil {
-		return g.answerFailure(ctx, r, to, r.Session.Capabilities, arguments, err, s.fail)
+		return g.answerFailure(ctx, q, err)
 	}
-	g.sizes.learnSize(sizeKey(r, to), int64(len(result)))
-	return result, nil
+	g.sizes.learnSize(sizeKey(q.r, q.to), int64(len(result)))
+	return g.sealInput(q.r, q.to, result)
 }
 
 // sessionContext returns the context in which a request of a session is made, with the one who answers the questions about it. done

@@ -59,6 +59,8 @@ type Gateway struct {
 	signIns   signIns
 	requests  atomic.Int64  // numbers those of sessions
 	arrivals  atomic.Uint64 // numbers sessions and subscriptions as they begin
+	// agents are those of the modern era, by their principals.
+	agents sync.Map // string to *modernAgents
 	// declared is what each server that was seen connected has said of itself.
 	declared sync.Map // string to *wire.Capabilities
 
@@ -78,8 +80,6 @@ type Gateway struct {
 	filters map[string]*filter
 	// scopes are those of the filters, by the views of path and credential.
 	scopes map[[2]string]*scope
-	// agents are those of the modern era, by their principals.
-	agents map[string]*modernAgents
 }
 
 var _ serve.Service = (*Gateway)(nil)
@@ -102,7 +102,7 @@ func New(cfg Config) *Gateway {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	g := &Gateway{all: append(joined.Managers{cfg.Manager}, cfg.Shared...), cfg: cfg, naming: namingFor(cfg.Name), lifetime: ctx, stop: stop,
-		views: map[viewKey]*view{}, agents: map[string]*modernAgents{}, states: newStateCipher(), shared: principalBytes, changed: make(chan struct{}, 1)} // capacity 1: a change that comes during a comparison causes one more
+		views: map[viewKey]*view{}, states: newStateCipher(), shared: principalBytes, changed: make(chan struct{}, 1)} // capacity 1: a change that comes during a comparison causes one more
 	g.watches.g = g
 	g.SetViews(cfg.Views)
 	for _, m := range g.all {

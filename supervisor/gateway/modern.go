@@ -30,15 +30,13 @@ type modernAgents struct {
 
 // agentsOf returns the agents of a principal.
 func (g *Gateway) agentsOf(principal string) *modernAgents {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	a := g.agents[principal]
-	if a == nil {
-		a = &modernAgents{g: g, principal: principal, running: map[*modernCall]struct{}{}, windows: g.newWindows(g.shared)}
-		a.answerer = messages.Answerer{Relays: true, Elicit: a.answerElicit, Sample: a.answerSample, Roots: a.answerRoots, Log: a.passLog}
-		g.agents[principal] = a
+	if known, ok := g.agents.Load(principal); ok {
+		return known.(*modernAgents)
 	}
-	return a
+	a := &modernAgents{g: g, principal: principal, running: map[*modernCall]struct{}{}, windows: g.newWindows(g.shared)}
+	a.answerer = messages.Answerer{Relays: true, Elicit: a.answerElicit, Sample: a.answerSample, Roots: a.answerRoots, Log: a.passLog}
+	known, _ := g.agents.LoadOrStore(principal, a)
+	return known.(*modernAgents)
 }
 
 // modernCall is one request of an agent of the modern era, as long as its server works on it or its result waits for the agent; and a
@@ -165,51 +163,46 @@ func mayBeAsked(r *serve.Request) bool {
 	return false
 }
 
-// A sender sends a request to a server and returns its result; the arguments are those that the agent gave. fail makes an answer of its
-// error.
-type sender struct {
-	send func(ctx context.Context, o wire.Options, arguments []byte) ([]byte, error)
-	fail func(error) ([]byte, *serve.Error)
-}
-
 // performModern performs a request of the modern era. If its server may ask in the middle of it, as servers of the legacy era do, the
 // request runs on a goroutine of its own, and the agent gets the questions as a result.
-func (g *Gateway) performModern(ctx context.Context, r *serve.Request, to named, in input, arguments []byte, send sender) ([]byte, *serve.Error) {
-	defer g.raiseLevel(r, to.server)()
-	if in.state != nil {
-		if id, round, ok := g.openHandle(r, to, arguments, in.state); ok {
-			return g.resumeCall(ctx, r, id, round, in.responses)
+func (g *Gateway) performModern(ctx context.Context, q *outgoing) ([]byte, *serve.Error) {
+	r, server := q.r, q.to.server
+	defer g.raiseLevel(r, server)()
+	if q.state != nil {
+		if id, round, ok := g.openHandle(q); ok {
+			return g.resumeCall(ctx, r, id, round, q.responses)
 		}
-		back, err := g.afterSignIn(ctx, r, to, in, arguments)
+		back, err := g.afterSignIn(ctx, q)
 		if err != nil {
-			return send.fail(err)
+			return q.fail(err)
 		}
 		if back {
-			in.state, in.responses = nil, nil // they are of this hop
+			q.state, q.responses = nil, nil // they are of this hop
 		}
 	}
-	wishes, e := g.forwardOptions(r, to, in)
+	wishes, e := g.forwardOptions(q)
 	if e != nil {
 		return nil, e
 	}
-	c := &modernCall{agents: g.agentsOf(r.Session.Principal.Name), to: to, wish: in.wish}
+	c := &modernCall{agents: g.agentsOf(r.Session.Principal.Name), to: q.to, wish: q.wish}
 	c.setRequest(r)
 	if c.token != nil {
 		wishes.ProgressParams = c.passProgress
 	}
-	suspendable := mayBeAsked(r) && g.all.Of(to.server).EraOf(to.server) != messages.EraModern
-	if !suspendable && in.wish == nil {
+	suspendable := mayBeAsked(r) && g.all.Of(server).EraOf(server) != messages.EraModern
+	if !suspendable && q.wish == nil {
 		c.agents.begin(c)
 		defer c.agents.finish(c)
-		return g.sendSealed(c.contextOf(ctx), r, to, wishes, r.Capabilities, arguments, send)
+		return g.sendRequest(c.contextOf(ctx), q, wishes)
 	}
-	g.startCall(c.detach(ctx, r, arguments), r, c, wishes, send)
+	g.startCall(c.detach(ctx, q), q, c, wishes)
 	return g.awaitCall(ctx, r, c)
 }
 
 // detach prepares a call to outlive its request, whose bytes end with it, and returns the context of the call.
-func (c *modernCall) detach(ctx context.Context, r *serve.Request, arguments []byte) context.Context {
-	c.arguments, c.capabilities = bytes.Clone(arguments), bytes.Clone(r.Capabilities)
+func (c *modernCall) detach(ctx context.Context, q *outgoing) context.Context {
+	q.arguments, q.capabilities = bytes.Clone(q.arguments), bytes.Clone(q.capabilities)
+	c.arguments, c.capabilities = q.arguments, q.capabilities
 	c.wake, c.done, c.tasked = make(chan struct{}, 1), make(chan struct{}), make(chan struct{}) // capacity 1: several questions wake once
 	c.answers = map[string]chan agentAnswer{}
 	ctx, c.cancel = context.WithCancelCause(c.contextOf(context.WithoutCancel(ctx)))
@@ -217,35 +210,23 @@ func (c *modernCall) detach(ctx context.Context, r *serve.Request, arguments []b
 }
 
 // startCall performs a detached call on a goroutine of its own.
-func (g *Gateway) startCall(own context.Context, r *serve.Request, c *modernCall, wishes wire.Options, send sender) {
-	arguments, capabilities := c.arguments, c.capabilities // those of the request that began the call
-	wishes.Capabilities = capabilities
+func (g *Gateway) startCall(own context.Context, q *outgoing, c *modernCall, wishes *wire.Options) {
+	if len(q.capabilities) > 0 {
+		wishes.Capabilities = q.capabilities
+	}
 	if c.wish != nil {
-		principal := r.Session.Principal
+		principal := q.r.Session.Principal
 		wishes.OnTask = func(s messages.TaskStatus) { c.noteTask(principal, s) }
-		send = g.outliveConnection(c.to, send)
+		g.outliveConnection(q)
 	}
 	c.agents.begin(c)
 	g.work.Go(func() {
 		defer c.cancel(nil)
 		defer context.AfterFunc(g.lifetime, func() { c.cancel(context.Canceled) })()
 		c.runCall(func() ([]byte, *serve.Error) {
-			return g.sendSealed(own, r, c.to, wishes, capabilities, arguments, send)
+			return g.sendRequest(own, q, wishes)
 		})
 	})
-}
-
-// sendSealed sends a request, and seals the state that a server of the modern era answers with. Of r it needs what outlives the
-// request.
-func (g *Gateway) sendSealed(
-	ctx context.Context, r *serve.Request, to named, o wire.Options, capabilities, arguments []byte, s sender,
-) ([]byte, *serve.Error) {
-	result, err := s.send(ctx, o, arguments)
-	if err != nil {
-		return g.answerFailure(ctx, r, to, capabilities, arguments, err, s.fail)
-	}
-	g.sizes.learnSize(sizeKey(r, to), int64(len(result)))
-	return g.sealInput(r, to, result)
 }
 
 // runCall performs the call to its end. A panic costs this call only.

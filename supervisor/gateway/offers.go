@@ -152,8 +152,8 @@ func (g *Gateway) readResource(ctx context.Context, v *view, r *serve.Request) (
 	if to.server == "" {
 		return nil, unknownResource(uri, why, r.Modern())
 	}
-	fields := append(append([]byte(`"uri":`), raw...), nil...)
-	return g.forwardRead(ctx, r, to, uri, fields, takeParams(r.Params, "uri"), true)
+	fields := append([]byte(`"uri":`), raw...)
+	return g.forwardRead(ctx, &outgoing{r: r, to: to, arguments: fields, input: takeParams(r.Params, "uri")}, uri, true)
 }
 
 // unknownResource is the error of a resource without an owner; why is empty if no server can have it.
@@ -162,19 +162,19 @@ func unknownResource(uri, why string, modern bool) *serve.Error {
 	return &serve.Error{Code: notFoundCode(modern), Message: "Resource not found" + why, Data: data}
 }
 
-// forwardRead sends a request on, with fields and what in has of its params, and returns the server's own result. cached results get the
-// hints that the modern era demands.
-func (g *Gateway) forwardRead(ctx context.Context, r *serve.Request, to named, name string, fields []byte, in input, cached bool) ([]byte, *serve.Error) {
-	modern, method := r.Modern(), r.Method
-	send := func(ctx context.Context, wishes wire.Options, fields []byte) ([]byte, error) {
-		m, ctx := g.all.Owner(ctx, to.server)
-		result, err := m.Forward(ctx, to.server, method, name, fields, func(o *wire.Options) { *o = wishes })
+// forwardRead sends a request on, and returns the server's own result. cached results get the hints that the modern era demands.
+func (g *Gateway) forwardRead(ctx context.Context, q *outgoing, name string, cached bool) ([]byte, *serve.Error) {
+	modern, method := q.r.Modern(), q.r.Method
+	q.send = func(ctx context.Context, wishes *wire.Options) ([]byte, error) {
+		m, ctx := g.all.Owner(ctx, q.to.server)
+		result, err := m.Forward(ctx, q.to.server, method, name, q.arguments, func(o *wire.Options) { *o = *wishes })
 		if err == nil && cached && modern {
 			result = withCacheHints(result)
 		}
 		return result, err
 	}
-	return g.performRequest(ctx, r, to, in, fields, sender{send, func(err error) ([]byte, *serve.Error) { return nil, failedRead(err, modern) }})
+	q.fail = func(err error) ([]byte, *serve.Error) { return nil, failedRead(err, modern) }
+	return g.performRequest(ctx, q)
 }
 
 // withCacheHints returns a result with the hints, unless it has them or asks for input.
@@ -219,7 +219,7 @@ func (g *Gateway) getPrompt(ctx context.Context, v *view, r *serve.Request) ([]b
 		return nil, unknownPrompt(shown, why)
 	}
 	fields := rawjson.AppendText([]byte(`"name":`), to.name)
-	return g.forwardRead(ctx, r, to, to.name, fields, takeParams(r.Params, "name"), false)
+	return g.forwardRead(ctx, &outgoing{r: r, to: to, arguments: fields, input: takeParams(r.Params, "name")}, to.name, false)
 }
 
 // unknownPrompt is the error of a prompt that leads nowhere.
@@ -249,5 +249,5 @@ func (g *Gateway) completeArgument(ctx context.Context, v *view, r *serve.Reques
 		}
 		fields = append(fields, ref...)
 	}
-	return g.forwardRead(ctx, r, to, "", fields, takeParams(r.Params, "ref"), false)
+	return g.forwardRead(ctx, &outgoing{r: r, to: to, arguments: fields, input: takeParams(r.Params, "ref")}, "", false)
 }

@@ -97,26 +97,24 @@ func (g *Gateway) maySignIn(principal string) bool {
 }
 
 // answerFailure answers a request that has no result: with the address of the sign-in, if that is what the server needs and the agent
-// can show one, else with what fail makes of the error. Of r it needs what outlives the request.
-func (g *Gateway) answerFailure(
-	ctx context.Context, r *serve.Request, to named, capabilities, arguments []byte, err error, fail func(error) ([]byte, *serve.Error),
-) ([]byte, *serve.Error) {
-	e := errorOf(err)
+// can show one, else with what fail makes of the error. Of the agent's request it needs what outlives that.
+func (g *Gateway) answerFailure(ctx context.Context, q *outgoing, err error) ([]byte, *serve.Error) {
+	r, e := q.r, errorOf(err)
 	never := e.Outcome == messages.OutcomeNotSent || e.Outcome == messages.OutcomeRejected
 	if e.Class != messages.ClassUnauthorized || !never || e.Reply != nil || r.Modern() && !asksAgents(r.Method) ||
-		!canBeAsked(capabilities, "elicitation", []byte(`{"mode":"url"}`)) || !g.maySignIn(r.Session.Principal.Name) {
-		return fail(err)
+		!canBeAsked(q.capabilities, "elicitation", []byte(`{"mode":"url"}`)) || !g.maySignIn(r.Session.Principal.Name) {
+		return q.fail(err)
 	}
-	s := g.beginSignIn(to.server, r.Session.Principal.Name)
+	s := g.beginSignIn(q.to.server, r.Session.Principal.Name)
 	if s == nil || !waitClosed(ctx, s.ready, addressTime) || s.url == "" {
-		return fail(err)
+		return q.fail(err)
 	}
-	params := rawjson.AppendText([]byte(`{"mode":"url","message":`), "The server "+messages.Line(to.server, 100)+" needs a sign-in")
+	params := rawjson.AppendText([]byte(`{"mode":"url","message":`), "The server "+messages.Line(q.to.server, 100)+" needs a sign-in")
 	params = rawjson.AppendText(append(params, `,"url":`...), s.url)
 	if r.Modern() {
 		b := append([]byte(`{"resultType":"input_required","inputRequests":{"sign_in":{"method":"elicitation/create","params":`), params...)
 		b = append(b, `}}},"requestState":`...)
-		return append(rawjson.AppendText(b, g.sealSignIn(r, to, arguments)), '}'), nil
+		return append(rawjson.AppendText(b, g.sealSignIn(q)), '}'), nil
 	}
 	g.signIns.mu.Lock()
 	if s.sessions != nil && len(s.sessions) < maxTold {
@@ -143,26 +141,31 @@ func waitClosed(ctx context.Context, ch <-chan struct{}, most time.Duration) boo
 }
 
 // sealSignIn returns the state with which an agent comes back after a sign-in.
-func (g *Gateway) sealSignIn(r *serve.Request, to named, arguments []byte) string {
+func (g *Gateway) sealSignIn(q *outgoing) string {
 	plain := binary.AppendVarint(nil, time.Now().Add(signInTime).Unix())
-	return base64.RawURLEncoding.EncodeToString(g.states.Seal(nil, nil, plain, append(handleOwner(r, to, arguments), "sign-in"...)))
+	return base64.RawURLEncoding.EncodeToString(g.states.Seal(nil, nil, plain, signInOwner(q)))
+}
+
+// signInOwner returns what that state is bound to.
+func signInOwner(q *outgoing) []byte {
+	return append(handleOwner(q.r, q.to, q.arguments), "sign-in"...)
 }
 
 // afterSignIn reports whether a request comes back after a sign-in, and waits for its end. The request was not run before: it is made now.
 // If the person has not signed in, err says so.
-func (g *Gateway) afterSignIn(ctx context.Context, r *serve.Request, to named, in input, arguments []byte) (back bool, err error) {
-	if _, ok := g.unseal(in.state, append(handleOwner(r, to, arguments), "sign-in"...)); !ok {
+func (g *Gateway) afterSignIn(ctx context.Context, q *outgoing) (back bool, err error) {
+	if _, ok := g.unseal(q.state, signInOwner(q)); !ok {
 		return false, nil
 	}
-	action, _ := rawjson.Text(rawjson.Member(rawjson.Member(in.responses, "sign_in"), "action"))
+	action, _ := rawjson.Text(rawjson.Member(rawjson.Member(q.responses, "sign_in"), "action"))
 	if action != messages.ElicitAccept {
-		return true, &messages.Error{Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassUnauthorized, Server: to.server,
+		return true, &messages.Error{Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassUnauthorized, Server: q.to.server,
 			Text: "the server needs a sign-in, and nobody has signed in"}
 	}
 	g.signIns.mu.Lock()
-	s := g.signIns.running[to.server]
+	s := g.signIns.running[q.to.server]
 	g.signIns.mu.Unlock()
-	if s != nil && s.principal == r.Session.Principal.Name {
+	if s != nil && s.principal == q.r.Session.Principal.Name {
 		waitClosed(ctx, s.done, signInWait)
 	}
 	return true, nil

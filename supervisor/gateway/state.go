@@ -71,8 +71,8 @@ func (g *Gateway) sealHandle(r *serve.Request, c *modernCall, round uint64) stri
 
 // openHandle returns which call, and which round of it, a state names; false if it is no state of a suspended call, or not that of
 // this request.
-func (g *Gateway) openHandle(r *serve.Request, to named, arguments, state []byte) (id string, round uint64, ok bool) {
-	plain, ok := g.unseal(state, handleOwner(r, to, arguments))
+func (g *Gateway) openHandle(q *outgoing) (id string, round uint64, ok bool) {
+	plain, ok := g.unseal(q.state, handleOwner(q.r, q.to, q.arguments))
 	if !ok {
 		return "", 0, false
 	}

@@ -204,11 +204,11 @@ func (g *Gateway) expireCall(c *modernCall, round uint64, how string, cause erro
 
 // forbidCall ends the suspended call to which a request comes back that is refused: its server has got it already, so that it may have run. It
 // returns the error of the request; nil if it comes back to no such call.
-func (g *Gateway) forbidCall(r *serve.Request, to named, arguments, state []byte) *serve.Error {
-	if state == nil {
+func (g *Gateway) forbidCall(q *outgoing) *serve.Error {
+	if q.state == nil {
 		return nil
 	}
-	id, round, ok := g.openHandle(r, to, arguments, state)
+	id, round, ok := g.openHandle(q)
 	if !ok {
 		return nil
 	}

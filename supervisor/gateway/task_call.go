@@ -82,23 +82,24 @@ func (v *view) runsTasks(shown string, to named) bool {
 
 // performTask performs a call of the legacy era that its agent wants as a task. The answer is the task, as soon as the server has made it
 // one, or asks; a call that fails before answers with its error.
-func (g *Gateway) performTask(ctx context.Context, r *serve.Request, to named, in input, arguments []byte, s sender) ([]byte, *serve.Error) {
-	wishes, e := g.forwardOptions(r, to, in)
+func (g *Gateway) performTask(ctx context.Context, q *outgoing) ([]byte, *serve.Error) {
+	r := q.r
+	wishes, e := g.forwardOptions(q)
 	if e != nil {
 		return nil, e
 	}
-	c := &modernCall{agents: g.agentsOf(r.Session.Principal.Name), to: to, wish: in.wish}
+	c := &modernCall{agents: g.agentsOf(r.Session.Principal.Name), to: q.to, wish: q.wish}
 	c.setRequest(r)
-	own := c.detach(ctx, r, arguments)
+	own := c.detach(ctx, q)
 	// A task without a place must not begin: its result could not be given.
-	if g.addTask(c, r.Session.Principal, in.wish) == nil {
+	if g.addTask(c, r.Session.Principal, q.wish) == nil {
 		c.cancel(nil)
 		return nil, &serve.Error{Code: serve.CodeBusy, Message: "too many tasks of this agent run, and nothing was sent: cancel one, or wait for its end"}
 	}
 	if c.token != nil {
 		wishes.ProgressParams = c.passProgress
 	}
-	g.startCall(own, r, c, wishes, s)
+	g.startCall(own, q, c, wishes)
 	select {
 	case <-c.tasked:
 	case <-c.wake:
@@ -207,12 +208,12 @@ func isOurEnd(err error) bool {
 	}
 }
 
-// outliveConnection returns a sender that asks for the result of a task again after its connection has ended. Nothing is called again: a
-// server that does not know the task any more leaves the outcome unknown.
-func (g *Gateway) outliveConnection(to named, s sender) sender {
-	send := s.send
-	s.send = func(ctx context.Context, o wire.Options, arguments []byte) ([]byte, error) {
-		result, err := send(ctx, o, arguments)
+// outliveConnection makes a request one that asks for the result of a task again after its connection has ended. Nothing is called again:
+// a server that does not know the task any more leaves the outcome unknown.
+func (g *Gateway) outliveConnection(q *outgoing) {
+	send, to := q.send, q.to
+	q.send = func(ctx context.Context, o *wire.Options) ([]byte, error) {
+		result, err := send(ctx, o)
 		if err == nil || errorOf(err).Task == "" || isOurEnd(err) {
 			return result, err
 		}
@@ -238,5 +239,4 @@ func (g *Gateway) outliveConnection(to named, s sender) sender {
 		}
 		return nil, err
 	}
-	return s
 }
