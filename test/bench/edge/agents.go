@@ -155,7 +155,8 @@ func runAgents(ctx context.Context, o row.Options) (report row.Report, err error
 		}
 	}
 	processes := countProcesses(home)
-	lost, err := measureLost(ctx, program)
+	o.Progress("agents: %d of them lose their daemon", agents)
+	lost, err := measureGaps(ctx, program)
 	if err != nil {
 		return report, err
 	}

@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
@@ -66,63 +63,4 @@ func listCold(ctx context.Context, program, config string) (first time.Duration,
 		text, err = a.ask(2, "tools/list", "{}")
 	}
 	return time.Since(began), text, err
-}
-
-// measureLost measures how soon an agent gets a result again whose daemon is killed.
-func measureLost(ctx context.Context, program string) (rows []row.Row, err error) {
-	home, leave, err := newHome(ctx, program, goodServer())
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, leave()) }()
-	a, err := startAgent(ctx, program, home)
-	if err != nil {
-		return nil, err
-	}
-	defer func() {
-		_ = a.in.Close()
-		_ = a.cmd.Wait()
-	}()
-	if _, _, err := a.open(time.Now()); err != nil {
-		return nil, err
-	}
-	var gaps []float64
-	for range colds {
-		gap, err := a.loseDaemon(home)
-		if err != nil {
-			return nil, err
-		}
-		gaps = append(gaps, float64(gap)/1e6)
-	}
-	return []row.Row{{Case: "agents: a result after the daemon was killed", Unit: "ms", Value: middle(gaps), Target: 2000}}, nil
-}
-
-// loseDaemon kills the daemon of a home, and returns the time until a call has a result.
-func (a *agent) loseDaemon(home string) (time.Duration, error) {
-	text, err := os.ReadFile(filepath.Join(home, "mcpvisor", "daemon.lock"))
-	if err != nil {
-		return 0, err
-	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
-	if err != nil || pid <= 1 {
-		return 0, fmt.Errorf("the daemon's lock names no process: %q", text)
-	}
-	daemon, err := os.FindProcess(pid)
-	if err == nil {
-		err = daemon.Kill()
-	}
-	if err != nil {
-		return 0, err
-	}
-	killed := time.Now()
-	for deadline := killed.Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
-		text, err := a.ask(3, "tools/call", `{"name":"one__echo","arguments":{"text":"again"}}`)
-		if err != nil {
-			return 0, err
-		}
-		if strings.Contains(text, `"again"`) {
-			return time.Since(killed), nil
-		}
-	}
-	return 0, errors.New("no call has a result after the daemon was killed")
 }
