@@ -295,3 +295,37 @@ func TestSetServersAdjusts(t *testing.T) {
 		}
 	})
 }
+
+// A server that was added at runtime over one that the program has configured falls back to that one when it is removed. The removal
+// returned only with its context, because both specs have one scope.
+func TestRemovalUncoversWhatTheProgramConfigured(t *testing.T) {
+	for _, lazy := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			below, above := newFake("below"), newFake("above")
+			m := start(t, supervisor.Config{}, map[string]*fake{"below": below, "above": above})
+			spec := supervisor.Spec{Type: messages.SDK, Name: "below"}
+			if lazy {
+				spec.Connect = messages.Lazy
+			}
+			configured(t, m, map[string]supervisor.Spec{"a": spec})
+			if err := m.Connect(t.Context(), "a", sdk("above")); err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			if err := m.Remove(ctx, "a"); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := m.CallServerTool(ctx, "a", "above", nil); !errors.Is(err, supervisor.ErrNotSent) {
+				t.Errorf("a call of the removed one: %v", err)
+			}
+			settled(t, m)
+			if st := status(t, m, "a"); st.Config.Name != "below" {
+				t.Errorf("the spec of %q is in force", st.Config.Name)
+			}
+			if err := m.Remove(ctx, "a"); err == nil {
+				t.Error("the configured one was removed")
+			}
+		})
+	}
+}

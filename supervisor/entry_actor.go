@@ -169,8 +169,9 @@ func (e *entryActor) Receive(ctx actor.Context) {
 		e.forwardCommand(ctx, core.AddServer{Name: m.GetName(), Spec: m.GetSpec().ToSpec(), Ticket: e.shared.NextTicket(), Early: true,
 			Reply: e.recordingReply(ctx, auditor.AddedRecord(m.GetName(), m.GetSpec().ToSpec()), e.doneReplier(ctx))})
 	case *messages.RemoveServer:
-		e.forwardCommand(ctx, core.RemoveServer{Name: m.GetName(), Reply: e.recordingReply(ctx, audit.Record{Change: "remove", Server: m.GetName()},
-			e.publishedReplier(ctx, m.GetName(), core.IsUnreachable))})
+		removal := core.RemoveServer{Name: m.GetName(), Ticket: new(uint64)}
+		removal.Reply = e.recordingReply(ctx, audit.Record{Change: "remove", Server: m.GetName()}, e.publishedReplier(ctx, m.GetName(), removal.IsUnreachable))
+		e.forwardCommand(ctx, removal)
 	case *messages.EnableServer:
 		e.commandServer(ctx, m.GetName(), lifecycle.Enable{Ticket: e.shared.NextTicket()}, e.doneReplier(ctx))
 	// The ticket distinguishes the disabled view from one of an earlier command.

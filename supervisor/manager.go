@@ -358,8 +358,10 @@ func (m *Manager) Refresh(ctx context.Context, name string) error {
 func (m *Manager) Remove(ctx context.Context, name string) error {
 	// The cell is taken before the command: after the removal the name may lead to none, or to another server.
 	cell := m.shared.CellOf(name)
+	removal := core.RemoveServer{Name: name, Ticket: new(uint64)}
 	err, askErr := askSupervisor(ctx, m, "remove", func(reply func(error)) any {
-		return core.RemoveServer{Name: name, Reply: m.audit.RecordingReply(auditor.CallerFromContext(ctx), audit.Record{Change: "remove", Server: name}, reply)}
+		removal.Reply = m.audit.RecordingReply(auditor.CallerFromContext(ctx), audit.Record{Change: "remove", Server: name}, reply)
+		return removal
 	})
 	if askErr != nil {
 		return askErr
@@ -371,7 +373,7 @@ func (m *Manager) Remove(ctx context.Context, name string) error {
 	// impossible. A cell of another server under the same name is as good: the old one is gone.
 	if cell != nil {
 		if _, err := cell.Wait(ctx, func(v *actors.View) bool {
-			return core.IsUnreachable(v) || m.shared.CellOf(name) != cell
+			return removal.IsUnreachable(v) || m.shared.CellOf(name) != cell
 		}); err != nil {
 			return &Error{Op: "remove", Class: messages.ClassOf(err), Server: name, Text: "the context ended first", Err: err}
 		}

@@ -24,8 +24,10 @@ type (
 	}
 	// RemoveServer takes the runtime spec of a server away. A server that is configured too falls back to its file's spec.
 	RemoveServer struct {
-		Name  string
-		Reply func(error)
+		Name string
+		// Ticket, if not nil, is set before the reply: the server's actor has handled the removal when it has seen that ticket.
+		Ticket *uint64
+		Reply  func(error)
 	}
 	// ServerCommand is a command of package lifecycle (enable, disable, reconnect, wake, refresh) for a server that must exist.
 	ServerCommand struct {

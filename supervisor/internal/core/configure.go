@@ -42,7 +42,7 @@ func (s *supervisor) replaceConfigured(ctx actor.Context, m ConfigureServers) co
 		r := s.servers[name]
 		r.configured, r.waitingSpec = nil, nil
 		if r.runtime == nil && !r.removing {
-			s.dropSource(ctx, r)
+			s.dropSource(ctx, r, 0)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(specs)) {

@@ -147,7 +147,12 @@ func (s *supervisor) handleRemove(ctx actor.Context, m RemoveServer) {
 	}
 	// Only the runtime's spec is withdrawn here; dropSource decides what that means for the server.
 	r.runtime = nil
-	s.dropSource(ctx, r)
+	// The ticket is drawn in this turn, so that no command which the supervisor has handled before has a later one.
+	ticket := s.shared.NextTicket()
+	if m.Ticket != nil {
+		*m.Ticket = ticket
+	}
+	s.dropSource(ctx, r, ticket)
 	m.Reply(nil)
 }
 
@@ -163,9 +168,9 @@ func sourceOf(s *messages.Spec) string {
 }
 
 // dropSource removes a server that has lost one of its specs, or applies the spec of its other source.
-func (s *supervisor) dropSource(ctx actor.Context, r *managedServer) {
+func (s *supervisor) dropSource(ctx actor.Context, r *managedServer, ticket uint64) {
 	if w := r.specInForce(); w != nil {
-		s.applySpec(ctx, r, !w.Disabled, 0)
+		s.applySpec(ctx, r, !w.Disabled, ticket)
 		return
 	}
 	s.endServer(ctx, r, s.Common.Timing.Drain)
@@ -265,7 +270,7 @@ func (s *supervisor) handleSetServers(ctx actor.Context, m SetServers) {
 		case !r.removing && r.runtime != nil:
 			res.Removed = append(res.Removed, name)
 			r.runtime = nil
-			s.dropSource(ctx, r)
+			s.dropSource(ctx, r, 0)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.Specs)) {
@@ -335,7 +340,7 @@ func (s *supervisor) finishClose(actor.Context) {
 }
 
 // IsUnreachable reports whether a server that was removed at runtime cannot be reached by a new call under its runtime spec: it
-// ends, or its configured spec is in force again.
-func IsUnreachable(v *actors.View) bool {
-	return v.State.Removing || v.Spec.Scope != messages.ScopeRuntime
+// ends, or its configured spec is in force again. The scope of that one does not tell: the program may have configured it, too.
+func (m RemoveServer) IsUnreachable(v *actors.View) bool {
+	return v.State.Removing || v.State.Ticket >= *m.Ticket
 }

@@ -387,7 +387,7 @@ var slipsInSupervisor = slices.Concat(inPackage("supervisor/internal/core",
 		Finds: []string{"I16", "I14"}, Why: "who refreshed a server sees the old list",
 	},
 	Bug{
-		Name: "removal-not-awaited", In: "Manager.Remove", Old: "core.IsUnreachable(v) || m.shared.CellOf(name) != cell", New: "true",
+		Name: "removal-not-awaited", In: "Manager.Remove", Old: "removal.IsUnreachable(v) || m.shared.CellOf(name) != cell", New: "true",
 		Finds: []string{"I16", "I1"}, Why: "a server that was removed can be called",
 	},
 	// The front remembers the ids of running and of ended calls, and who waits for each reply.
