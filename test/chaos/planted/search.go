@@ -39,8 +39,9 @@ func (f SearchResult) Detected() bool { return f.Seed != 0 || f.Crash != "" }
 
 // Bounds limit the effort for one bug.
 type Bounds struct {
-	// Seeds is the number of seeds to try.
+	// Seeds is the number of seeds to try, from First on.
 	Seeds int
+	First uint64
 	// Limit bounds the time of the search, or of the unit tests; Seed that of one seed; Shrink that of shrinking within Limit.
 	Limit, Seed, Shrink time.Duration
 }
@@ -49,13 +50,13 @@ type Bounds struct {
 // It returns an error if a day without a bug crashes or hangs.
 func (p *Programs) Search(ctx context.Context, b bugs.Bug, most Bounds) (SearchResult, error) {
 	for {
-		f, err := p.searchDays(ctx, b, most, 1)
+		f, err := p.searchDays(ctx, b, most, most.First)
 		switch {
 		case err != nil:
 			return f, err
 		// A crash does not say which day it was, so that none may crash without the bug.
 		case f.Crash != "":
-			return f, p.runCleanDays(ctx, 1, most.Seeds, most)
+			return f, p.runCleanDays(ctx, most.First, most.Seeds, most)
 		case f.Seed == 0:
 			return f, nil
 		}

@@ -123,13 +123,19 @@ func callArguments(n int, id string, size int) any {
 func (p *embeddingProgram) lookAround() {
 	w := p.world
 	name := w.plan.Servers[p.turn%len(w.plan.Servers)].Name
-	look := []func(string){p.awaitReady, p.awaitSettled, p.readLogs, p.compareCatalogs, p.callNobody, p.askByMessage, p.fetchEndedTask,
-		p.configureNothing}[p.turn%8]
+	looks := []func(name string, round int){withoutRound(p.awaitReady), withoutRound(p.awaitSettled), withoutRound(p.readLogs), withoutRound(p.compareCatalogs),
+		withoutRound(p.callNobody), withoutRound(p.askByMessage), withoutRound(p.fetchEndedTask), p.configureNothing, p.giveImpossible}
+	look, round := looks[p.turn%len(looks)], p.turn/len(looks)
 	p.turn++
 	if w.plan.Scenario.Manager.BrokenActors && w.virtualNow < w.plan.Heal {
 		w.breakSomeActor(name)
 	}
-	w.users.runAsUser(func() { look(name) })
+	w.users.runAsUser(func() { look(name, round) })
+}
+
+// withoutRound is for what does the same in each round of the uses.
+func withoutRound(look func(name string)) func(string, int) {
+	return func(name string, _ int) { look(name) }
 }
 
 // lookTime bounds a wait of the program.
@@ -273,11 +279,17 @@ func (p *embeddingProgram) useClosed() {
 	}
 }
 
-// configureNothing gives the manager an empty configuration, of which no server is: that changes nothing.
-func (p *embeddingProgram) configureNothing(string) {
-	res, err := p.world.manager.Configure(p.world.users.ctx, nil)
-	if err == nil && len(res.Added)+len(res.Removed)+len(res.Adjusted)+len(res.Errors) > 0 {
-		p.world.reportBrokenPromise("", fmt.Sprintf("an empty configuration, and none before it, changed %+v", res))
+// configureNothing gives the manager an empty configuration, of which no server is: that changes nothing. Every second time it configures
+// a server that cannot work before, which goes then.
+func (p *embeddingProgram) configureNothing(_ string, round int) {
+	if round%2 == 0 {
+		p.configureImpossible(p.world.users.ctx, p.impossibleSpec(round/2))
+	}
+	for range 2 {
+		res, err := p.world.manager.Configure(p.world.users.ctx, nil)
+		if removed := slices.DeleteFunc(res.Removed, func(name string) bool { return name == misfit }); err == nil && len(res.Added)+len(removed)+len(res.Adjusted)+len(res.Errors) > 0 {
+			p.world.reportBrokenPromise("", fmt.Sprintf("an empty configuration changed %+v", res))
+		}
 	}
 }
 

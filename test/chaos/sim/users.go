@@ -28,6 +28,8 @@ type managerUsers struct {
 	calls  *load.Schedule
 	// count counts the calls, so that every second one goes by the qualified name.
 	count int
+	// sets counts the sets of servers that the owner has given.
+	sets int
 	// abandonable holds the calls that their callers will give up at an event of the server, by id.
 	abandonable map[string]*abandonableCall
 
@@ -326,6 +328,9 @@ func (p *managerUsers) commandEvents(o scenario.PlannedCommand) []history.Event 
 	var all []history.Event
 	if o.Do == scenario.ConnectAll || o.Do == scenario.DisconnectAll {
 		for _, st := range p.world.manager.Status() {
+			if p.world.servers[st.Name] == nil {
+				continue // the program has configured it for a moment
+			}
 			if e.Server, e.Method = st.Name, scenario.ActionOf(o.Do, st.Status, st.Step); e.Method != "" {
 				p.world.servers[st.Name].commandCount.Add(1)
 				all = append(all, e)
@@ -428,6 +433,10 @@ func (p *managerUsers) commandFunc(o scenario.PlannedCommand) func() error {
 func (p *managerUsers) setServersFunc() func() error {
 	specs := p.world.wantedSpecs()
 	check := p.world.ownerSet.replaceAll(specs)
+	// One set in three holds a server that cannot work.
+	if p.sets++; p.sets%3 == 0 {
+		specs, check = withMisfit(specs, impossibleSpecs[p.sets%len(impossibleSpecs)], check)
+	}
 	return func() error { return p.world.setServers(p.ctx, specs, check) }
 }
 

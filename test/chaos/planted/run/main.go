@@ -40,6 +40,7 @@ func main() {
 	flag.BoolVar(&o.days, "days", true, "look with random days")
 	flag.BoolVar(&o.tests, "tests", true, "look with the unit tests of the package")
 	flag.IntVar(&o.most.Seeds, "seeds", 200, "how many random days are tried for each")
+	flag.Uint64Var(&o.most.First, "seed", 1, "the first of the random days")
 	flag.DurationVar(&o.most.Limit, "limit", 5*time.Minute, "how long the days, or the tests, may take for one bug")
 	flag.DurationVar(&o.most.Seed, "hang", 30*time.Second, "how long one day may take")
 	flag.DurationVar(&o.most.Shrink, "shrink", 10*time.Second, "how long a scenario that was found may be made smaller")
