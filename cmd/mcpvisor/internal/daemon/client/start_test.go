@@ -3,18 +3,20 @@
 package client
 
 import (
+	"bufio"
 	"context"
 	"net"
 	"os"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 )
 
-// TestDaemonsThatEndWhileTheyGreetAreNoStorm has a socket on which every connection ends at once: pauses grow, so that a bridge does not start
-// one daemon after the other without pause.
-func TestDaemonsThatEndWhileTheyGreetAreNoStorm(t *testing.T) {
+// listenAsDaemon opens the socket of the daemon in directories of the test.
+func listenAsDaemon(t *testing.T) net.Listener {
+	t.Helper()
 	dir, err := os.MkdirTemp("", "d") // the test's own directory is too deep for a socket
 	if err != nil {
 		t.Fatal(err)
@@ -30,6 +32,53 @@ func TestDaemonsThatEndWhileTheyGreetAreNoStorm(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = l.Close() })
+	return l
+}
+
+// TestADaemonThatStartsIsAwaited has bridges come after a daemon has opened its socket and before it accepts anybody, as while its guardian
+// starts. They wait for it, and nobody starts another one.
+func TestADaemonThatStartsIsAwaited(t *testing.T) {
+	l := listenAsDaemon(t)
+	var served sync.WaitGroup
+	for range 16 {
+		served.Go(func() {
+			d := dialer{dir: "/", lookup: os.LookupEnv, mayStart: true}
+			conn, _, _, err := d.dial(t.Context())
+			if err != nil || d.started {
+				t.Errorf("a bridge: started another daemon %v, %v", d.started, err)
+				return
+			}
+			_ = conn.Close()
+		})
+	}
+	time.Sleep(100 * time.Millisecond) // it decides nothing: a bridge that comes later than the first greeting is served as well
+	for range 16 {
+		conn, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() { // it ends with the bridge
+			defer conn.Close()
+			r := bufio.NewReader(conn)
+			for _, answer := range []Welcome{{Protocol: Protocol}, {Protocol: Protocol, Ready: true}} {
+				var line map[string]any
+				if ReadLine(r, &line) != nil || WriteLine(conn, answer) != nil {
+					return
+				}
+			}
+		}()
+	}
+	served.Wait()
+	starting, err := filepath.Glob(filepath.Join(os.Getenv("XDG_RUNTIME_DIR"), "mcpvisor", "starting.lock"))
+	if err != nil || len(starting) > 0 {
+		t.Errorf("somebody has begun to start a daemon: %v, %v", starting, err)
+	}
+}
+
+// TestDaemonsThatEndWhileTheyGreetAreNoStorm has a socket on which every connection ends at once: pauses grow, so that a bridge does not start
+// one daemon after the other without pause.
+func TestDaemonsThatEndWhileTheyGreetAreNoStorm(t *testing.T) {
+	l := listenAsDaemon(t)
 	var greeted atomic.Int64
 	go func() { // it ends with the listener
 		for {
