@@ -239,6 +239,10 @@ func TestAgentsGoOnWithoutTheirDaemon(t *testing.T) {
 	if got := one.answer(id); !strings.Contains(got, "slept 1s") {
 		t.Errorf("a call at the end of the daemon: %s", got)
 	}
+	// Both agents are idle now: a daemon was once started by the first of them at once.
+	if out, err := p.command("down").CombinedOutput(); err != nil || !strings.Contains(string(out), "No daemon runs.") {
+		t.Errorf("down while agents are idle: %v: %s", err, out)
+	}
 	two.awaits("tools/call", echo, `"hello"`)
 	one.ends()
 	two.ends()

@@ -39,6 +39,8 @@ type carrier struct {
 	// linked is when the present daemon was found, and lost the time before the next one if it ends soon after that.
 	linked time.Time
 	lost   time.Duration
+	// resting says that a person has ended the daemon: the next one is started when the agent asks for something.
+	resting bool
 	// shortSince is since when attempts fail because nothing is left to make one; zero while they do not.
 	shortSince time.Time
 	// chosen gets the directory of the roots, and choosing says that it is looked for; unchosen are the roots that came meanwhile.
@@ -192,15 +194,15 @@ func (c *carrier) carryLines(ctx context.Context) error {
 	}
 }
 
-// dialIfNeeded begins an attempt if there is no daemon, or the agent has moved. A second move waits until the first one is over, and an
-// agent that has gone needs a daemon only for what it has asked.
+// dialIfNeeded begins an attempt if there is no daemon, or the agent has moved. A second move waits until the first one is over. An agent
+// that has gone, or whose daemon a person has ended, needs one only for what it has asked.
 func (c *carrier) dialIfNeeded(ctx context.Context) {
 	switch {
 	case c.dialing:
 		return
 	case c.link != nil && (c.link.dir == c.dir || c.former != nil || c.fromAgent == nil):
 		return
-	case c.link == nil && c.fromAgent == nil && !c.bridge.hasRequests(0):
+	case c.link == nil && (c.fromAgent == nil || c.resting && c.bridge.waitingBytes() <= maxWaiting) && !c.bridge.hasRequests(0):
 		return
 	}
 	c.dialing = true
@@ -249,7 +251,7 @@ func (c *carrier) takeDialed(ctx context.Context, d dialed) (out lines) {
 		}
 		return c.bridge.refuseWaiting(reason)
 	}
-	c.retry, c.lastReason, c.linked, c.shortSince = firstRetry, "", time.Now(), time.Time{}
+	c.retry, c.lastReason, c.linked, c.shortSince, c.resting = firstRetry, "", time.Now(), time.Time{}, false
 	for _, note := range d.notes {
 		c.warn(note)
 	}
@@ -264,6 +266,8 @@ func (c *carrier) takeDialed(ctx context.Context, d dialed) (out lines) {
 
 // receiveLine takes a line of the present daemon, or its end.
 func (c *carrier) receiveLine(line []byte, ok bool) lines {
+	drains, stopped := readDrainLine(line)
+	c.resting = c.resting || stopped
 	switch {
 	case !ok:
 		c.link.close()
@@ -271,13 +275,13 @@ func (c *carrier) receiveLine(line []byte, ok bool) lines {
 		c.began = time.Now()
 		c.delayNext()
 		return c.bridge.loseDaemon()
-	case isDrainLine(line) && c.former == nil && c.bridge.mayLeave():
+	case drains && c.former == nil && c.bridge.mayLeave():
 		// What it has got may take it as long as a daemon has for its end. The next one serves the agent meanwhile.
 		c.former, c.link = c.link, nil
 		c.began = time.Now()
 		c.delayNext()
 		return c.bridge.leaveDaemon([]byte(client.DrainedLine))
-	case isDrainLine(line):
+	case drains:
 		return c.bridge.stopSending([]byte(client.DrainedLine))
 	}
 	return c.bridge.fromDaemon(line)
@@ -295,12 +299,13 @@ func (c *carrier) delayNext() {
 
 // receiveFormer takes a line of the former connection, or its end.
 func (c *carrier) receiveFormer(line []byte, ok bool) (out lines) {
+	drains, _ := readDrainLine(line)
 	switch {
 	case !ok:
 		c.former.close()
 		c.former = nil
 		return c.bridge.loseFormer()
-	case isDrainLine(line):
+	case drains:
 		out.toFormer = append(out.toFormer, []byte(client.DrainedLine))
 		return out
 	}
@@ -389,11 +394,12 @@ func (c *carrier) writeLines(out lines) error {
 	return nil
 }
 
-// isDrainLine reports whether a line is that by which a daemon announces its end.
-func isDrainLine(line []byte) bool {
+// readDrainLine reports whether a line is one by which a daemon announces its end, and whether a person has stopped it.
+func readDrainLine(line []byte) (drains, stopped bool) {
 	if len(line) > 2*len(client.DrainLine) {
-		return false
+		return false, false
 	}
 	word, _ := rawjson.Text(rawjson.Member(line, "mcpvisor"))
-	return word == "draining"
+	next, _ := rawjson.Text(rawjson.Member(line, "next"))
+	return word == "draining", word == "draining" && next == "asked"
 }

@@ -478,3 +478,57 @@ func TestADaemonThatEndsIsLeftAtOnce(t *testing.T) {
 		s.ends()
 	})
 }
+
+// TestAnIdleAgentStartsNoDaemonThatAPersonHasEnded: mcpvisor down ended the daemon, and the next idle agent started one at once. Now an agent's
+// next request does, and a daemon that ends for another reason is followed at once.
+func TestAnIdleAgentStartsNoDaemonThatAPersonHasEnded(t *testing.T) {
+	root := directories(t, "home")
+	for name, test := range map[string]struct {
+		line, open   string
+		idle, asking int
+	}{
+		"a person":                    {client.StopLine, "", 1, 2},
+		"a person, while it answers":  {client.StopLine, `{"jsonrpc":"2.0","id":"long","method":"wait"}`, 1, 2},
+		"a newer daemon":              {client.DrainLine, "", 2, 2},
+		"a newer one, while answers":  {client.DrainLine, `{"jsonrpc":"2.0","id":"long","method":"wait"}`, 2, 2},
+		"without a word":              {"", "", 2, 2},
+		"a person, in other's words":  {`{"next":"asked","mcpvisor":"draining"}`, "", 1, 2},
+		"a word that is not known":    {`{"mcpvisor":"draining","next":"x"}`, "", 2, 2},
+		"no announcement but a lie":   {`{"mcpvisor":"other","next":"asked"}`, "", 2, 2},
+		"a person, and a notice came": {client.StopLine, `{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`, 1, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := begin(t, filepath.Join(root, "home"))
+				time.Sleep(time.Minute)
+				if test.open != "" {
+					s.says(test.open)
+				}
+				s.hears()
+				s.mu.Lock()
+				daemon := s.daemon
+				s.mu.Unlock()
+				if test.line != "" {
+					if _, err := io.WriteString(daemon, test.line+"\n"); err != nil {
+						t.Fatal(err)
+					}
+				}
+				time.Sleep(2 * time.Minute)
+				_ = daemon.Close()
+				time.Sleep(time.Hour)
+				synctest.Wait()
+				if n := len(s.directoriesAsked()); n != test.idle {
+					t.Errorf("an idle agent has looked for %d daemons", n)
+				}
+				s.says(`{"jsonrpc":"2.0","id":"next","method":"tools/call"}`)
+				if got := strings.Join(s.hears(), "\n"); !strings.Contains(got, `"id":"next"`) {
+					t.Errorf("its next request got %q", got)
+				}
+				if n := len(s.directoriesAsked()); n != test.asking {
+					t.Errorf("an agent that asks has looked for %d daemons", n)
+				}
+				s.ends()
+			})
+		})
+	}
+}

@@ -42,7 +42,7 @@ func (d *daemon) serveBridge(ctx context.Context, b *bridgeConn, examine func(co
 		if h.Action == client.ActionEnd {
 			_ = b.SetDeadline(time.Time{})
 			d.awaitEnd(b)
-			d.end(errors.New("it was asked to end"))
+			d.end(errStopped)
 			return nil
 		}
 		d.end(errReplaced)

@@ -44,9 +44,9 @@ func (b *bridgeConn) beginServing(passing bool) bool {
 	return true
 }
 
-// announceEnd tells the bridge to send nothing more; one that is still greeting, or to which no messages are passed on, is read no more.
+// announceEnd tells the bridge by a line to send nothing more; one that is still greeting, or to which no messages are passed on, is read no more.
 // From the deadline on, nothing is written: a write that waits for an agent which does not read fails then.
-func (b *bridgeConn) announceEnd(deadline time.Time) {
+func (b *bridgeConn) announceEnd(line string, deadline time.Time) {
 	b.mu.Lock()
 	b.ending = true
 	_ = b.SetWriteDeadline(deadline)
@@ -56,7 +56,7 @@ func (b *bridgeConn) announceEnd(deadline time.Time) {
 	}
 	b.mu.Unlock()
 	if passing {
-		_, _ = b.Write([]byte(client.DrainLine + "\n")) // a bridge that has gone needs no notice
+		_, _ = b.Write([]byte(line + "\n")) // a bridge that has gone needs no notice
 	}
 }
 

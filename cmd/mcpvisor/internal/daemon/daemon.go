@@ -156,7 +156,7 @@ func runDaemon(ctx context.Context, o *cli.Options, idle time.Duration) error {
 		d.watchSocket(ctx)
 	}()
 	<-ctx.Done()
-	d.drainBridges(errors.Is(context.Cause(ctx), errReplaced))
+	d.drainBridges(context.Cause(ctx))
 	stop()
 	d.running.Wait()
 	d.closeHosts()
@@ -212,6 +212,9 @@ func (d *daemon) watchSocket(ctx context.Context) {
 
 // errReplaced is the cause of the end of a daemon that gives way.
 var errReplaced = errors.New("a newer mcpvisor takes its place")
+
+// errStopped is the cause of the end of a daemon that a person has ended by a command. One who ends it by a signal cancels the context.
+var errStopped = errors.New("it was asked to end")
 
 // errUnused is the cause of the end of a daemon that nobody needs.
 var errUnused = errors.New("no agent has used it")
@@ -306,10 +309,15 @@ func (d *daemon) isEnding() bool {
 	return d.ending
 }
 
-// drainBridges ends the daemon for its bridges, replaced in favour of another one: none is accepted any more, those that are there send
-// nothing more, and what they have sent is answered within drainTime. An agent that does not read then loses what it was sent. Bridges of
-// older programs, told before the next daemon is there, would each start one of their own program, and those give way one after the other.
-func (d *daemon) drainBridges(replaced bool) {
+// drainBridges ends the daemon for its bridges: none is accepted any more, those that are there send nothing more, and what they have sent
+// is answered within drainTime. An agent that does not read then loses what it was sent. Where another daemon follows, bridges of older
+// programs, told before it is there, would each start one of their own program, and those give way one after the other. Where a person has
+// ended the daemon, idle agents must not start the next one.
+func (d *daemon) drainBridges(cause error) {
+	replaced, line := errors.Is(cause, errReplaced), client.DrainLine
+	if errors.Is(cause, errStopped) || errors.Is(cause, context.Canceled) {
+		line = client.StopLine
+	}
 	d.mu.Lock()
 	d.ending, d.replaced = true, replaced
 	d.unused.Stop()
@@ -326,7 +334,7 @@ func (d *daemon) drainBridges(replaced bool) {
 	for _, b := range all {
 		go func() { // it ends at the deadline at the latest
 			defer d.recoverPanic()
-			b.announceEnd(deadline)
+			b.announceEnd(line, deadline)
 		}()
 	}
 	for time.Now().Before(deadline) && d.countBridges() > 0 {

@@ -32,7 +32,7 @@ func TestAnAgentThatDoesNotReadKeepsNoDaemonFromEnding(t *testing.T) {
 	announced := make(chan struct{})
 	go func() {
 		defer close(announced)
-		b.announceEnd(time.Now().Add(50 * time.Millisecond))
+		b.announceEnd(client.DrainLine, time.Now().Add(50*time.Millisecond))
 	}()
 	for _, ended := range []<-chan struct{}{announced, closedBy(written, os.ErrDeadlineExceeded)} {
 		select {
@@ -59,7 +59,7 @@ func TestABridgeThatComesAtTheEndIsNotServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, conn := net.Pipe()
 		b := &bridgeConn{Conn: conn}
-		b.announceEnd(time.Now().Add(drainTime))
+		b.announceEnd(client.DrainLine, time.Now().Add(drainTime))
 		if b.beginServing(true) {
 			t.Error("messages are passed on")
 		}
@@ -76,7 +76,7 @@ func TestTheEndIsAnnouncedOnce(t *testing.T) {
 		b := &bridgeConn{Conn: conn}
 		b.beginServing(true)
 		go func() {
-			b.announceEnd(time.Now().Add(drainTime))
+			b.announceEnd(client.StopLine, time.Now().Add(drainTime))
 			_, _ = b.Write([]byte("answer\n"))
 			_ = b.Close()
 		}()
@@ -85,7 +85,7 @@ func TestTheEndIsAnnouncedOnce(t *testing.T) {
 		for r.Scan() {
 			got = append(got, r.Text())
 		}
-		if len(got) != 2 || got[0] != client.DrainLine || got[1] != "answer" {
+		if len(got) != 2 || got[0] != client.StopLine || got[1] != "answer" {
 			t.Errorf("the agent's side has %q", got)
 		}
 	})

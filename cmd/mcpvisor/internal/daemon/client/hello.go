@@ -34,7 +34,7 @@ import (
 //	bridge  values   {"env": {"TOKEN": …}}
 //	daemon  welcome  {"protocol": 1, "ready": true, "notes": […]}   or  {"error": …}
 //
-// After that each line is a message of MCP, but for two: see DrainLine.
+// After that each line is a message of MCP, but for three: see DrainLine.
 const Protocol = 1
 
 // OldestProtocol is the oldest version that a daemon speaks. A bridge lives as long as its agent, and goes on after an upgrade with the
@@ -46,6 +46,8 @@ const (
 	// has got by then it answers.
 	DrainLine   = `{"mcpvisor":"draining"}`
 	DrainedLine = `{"mcpvisor":"drained"}`
+	// StopLine is the DrainLine of a daemon that a person has ended: the bridge starts the next one when its agent asks for something.
+	StopLine = `{"mcpvisor":"draining","next":"asked"}`
 )
 
 // The actions of a hello.
