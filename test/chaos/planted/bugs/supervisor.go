@@ -185,8 +185,8 @@ var serversBugs = inPackage("supervisor/internal/core",
 	},
 	// A new set removes every server that is not in it, in whatever phase it is.
 	Bug{
-		Name: "set-keeps-the-rest", In: "supervisor.handleSetServers", Old: "res.Removed = append(res.Removed, name)\nr.runtime = nil\ns.dropSource(ctx, r)",
-		New:   "res.Removed = append(res.Removed, name)\nr.runtime = nil\nif r.liveEpoch != 0 { s.dropSource(ctx, r) }",
+		Name: "set-keeps-the-rest", In: "supervisor.handleSetServers", Old: "res.Removed = append(res.Removed, name)\nr.runtime = nil\ns.dropSource(ctx, r, 0)",
+		New:   "res.Removed = append(res.Removed, name)\nr.runtime = nil\nif r.liveEpoch != 0 { s.dropSource(ctx, r, 0) }",
 		Finds: []string{"I16", "I8"}, Why: "a server that is not in the new set and is down just now stays, and comes back",
 	},
 	Bug{
@@ -194,7 +194,7 @@ var serversBugs = inPackage("supervisor/internal/core",
 		Finds: []string{"I16"}, Why: "servers that are starting when the set is replaced stay although they are not in it",
 	},
 	Bug{
-		Name: "reply-forgotten", In: "supervisor.handleRemove", Old: "s.dropSource(ctx, r)\nm.Reply(nil)", New: "s.dropSource(ctx, r)\nif r.liveEpoch != 0 { m.Reply(nil) }",
+		Name: "reply-forgotten", In: "supervisor.handleRemove", Old: "s.dropSource(ctx, r, ticket)\nm.Reply(nil)", New: "s.dropSource(ctx, r, ticket)\nif r.liveEpoch != 0 { m.Reply(nil) }",
 		Finds: []string{"I16", "I2"}, Why: "who removes a server that is down waits until its context ends",
 	},
 	// A removed server stays in the table until its connection is gone, marked as being removed.
