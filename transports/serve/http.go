@@ -47,10 +47,13 @@ type Options struct {
 	Began time.Time
 }
 
+// DefaultMaxBody is the MaxBody of Options that say none.
+const DefaultMaxBody = 16 << 20
+
 // withDefaults returns o with each zero bound replaced.
 func (o Options) withDefaults() Options {
 	if o.MaxBody <= 0 {
-		o.MaxBody = 16 << 20
+		o.MaxBody = DefaultMaxBody
 	}
 	if o.MaxSessions <= 0 {
 		o.MaxSessions = 16_384

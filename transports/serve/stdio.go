@@ -2,6 +2,7 @@ package serve
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -45,7 +46,7 @@ func Stdio(ctx context.Context, o Options, p Principal, path Path, in io.Reader,
 	failed := make(chan error, 1)
 	go func() { // it ends with in, or with the process: a read of standard input cannot be interrupted
 		defer close(lines)
-		failed <- readLines(ctx, in, int(o.MaxBody), lines)
+		failed <- ReadLines(ctx, in, int(o.MaxBody), lines)
 	}()
 	for {
 		select {
@@ -63,11 +64,9 @@ func Stdio(ctx context.Context, o Options, p Principal, path Path, in io.Reader,
 	}
 }
 
-// tooLong stands for a line that was too long.
-var tooLong = []byte{}
-
-// readLines sends each line without its end; one that is too long is skipped and sent as tooLong.
-func readLines(ctx context.Context, in io.Reader, most int, lines chan<- []byte) error {
+// ReadLines sends each line without the spaces around it, until in or ctx ends. Empty lines are left out; one that is longer than most is
+// skipped, and sent as an empty one. A line without an end is none.
+func ReadLines(ctx context.Context, in io.Reader, most int, lines chan<- []byte) error {
 	r := bufio.NewReaderSize(in, 64<<10)
 	for {
 		var line []byte
@@ -91,9 +90,7 @@ func readLines(ctx context.Context, in io.Reader, most int, lines chan<- []byte)
 			}
 			break
 		}
-		if skipped {
-			line = tooLong
-		} else if rawjson.SkipSpace(line, 0) == len(line) {
+		if line = bytes.TrimSpace(line); len(line) == 0 && !skipped {
 			continue
 		}
 		select {

@@ -2,8 +2,10 @@ package connect
 
 import (
 	"bytes"
+	"fmt"
 
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
+	"github.com/mcpvisor/mcpvisor/transports/serve"
 )
 
 // This file makes the messages that the bridge writes itself, or changes in one place.
@@ -46,6 +48,16 @@ func unknownAnswer(r openRequest) []byte {
 // refusedAnswer is the answer to a request that was not sent.
 func refusedAnswer(r openRequest, reason string) []byte {
 	return failedAnswer(r, "not-sent", reason+". Nothing was sent, so calling again cannot run it twice.")
+}
+
+// tooLargeAnswer is the answer to a message that the daemon would not take; a nil id is not known.
+func tooLargeAnswer(id []byte) []byte {
+	if id == nil {
+		id = []byte("null")
+	}
+	out := append([]byte(`{"jsonrpc":"2.0","id":`), id...)
+	return fmt.Appendf(out, `,"error":{"code":%d,"message":"the message is larger than %d bytes: nothing of it was sent",`+
+		`"data":{"mcpvisor/outcome":"not-sent"}}}`, serve.CodeInvalidRequest, maxMessage)
 }
 
 // failedAnswer is a result that the model reads, for a call of a tool, and an error for any other request.

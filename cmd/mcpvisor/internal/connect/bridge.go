@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 )
@@ -94,10 +95,23 @@ var readOnly = []string{"initialize", "server/discover", "ping", "tools/list", "
 	"prompts/list", "prompts/get", "completion/complete", "logging/setLevel", "resources/subscribe", "resources/unsubscribe",
 	"subscriptions/listen", "tasks/get", "tasks/list", "tasks/result"}
 
-// fromAgent takes a line of the agent.
+// fromAgent takes a line of the agent; an empty one stands for one that was too long to be read.
 func (b *bridge) fromAgent(line []byte) (out lines) {
 	e := readEnvelope(line)
+	if !utf8.Valid(line) {
+		e = envelope{} // the daemon does not read its id
+	}
 	method := e.methodName()
+	if len(line) == 0 || len(line) > maxMessage {
+		problem := tooLargeAnswer(e.id)
+		if !e.isAnswer() {
+			if method == "" || e.isRequest() {
+				out.toAgent = append(out.toAgent, problem)
+			}
+			return out
+		}
+		line = problem // who has asked learns that there is no answer
+	}
 	switch {
 	case e.isRequest():
 		r := openRequest{id: string(e.id), method: method, line: line}

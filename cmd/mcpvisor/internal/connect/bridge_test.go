@@ -172,3 +172,20 @@ func FuzzBridge(f *testing.F) {
 		}
 	})
 }
+
+// TestWhatIsAnsweredWithoutItsIDIsNotAwaited has an agent send what the daemon refuses without reading an id: nothing of it stays behind.
+func TestWhatIsAnsweredWithoutItsIDIsNotAwaited(t *testing.T) {
+	for name, line := range map[string]string{
+		"two messages":   `{"jsonrpc":"2.0","id":1,"method":"tools/list"}{"jsonrpc":"2.0","id":2,"method":"tools/list"}`,
+		"no UTF-8":       "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\",\"params\":{\"x\":\"\xe9\"}}",
+		"half of one":    `{"jsonrpc":"2.0","id":1,"method":"tools/list"`,
+		"a batch":        `[{"jsonrpc":"2.0","id":1,"method":"tools/list"}]`,
+		"too long an id": `{"jsonrpc":"2.0","id":"` + strings.Repeat("x", maxID) + `","method":"tools/list"}`,
+	} {
+		b := &bridge{}
+		b.beginDaemon()
+		if out := b.fromAgent([]byte(line)); len(out.toDaemon) != 1 || len(b.open) > 0 {
+			t.Errorf("%s: %d lines for the daemon, which says what is wrong, and %d requests are open", name, len(out.toDaemon), len(b.open))
+		}
+	}
+}

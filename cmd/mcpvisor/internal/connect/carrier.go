@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"math"
 	"net"
 	"os"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/exit"
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
+	"github.com/mcpvisor/mcpvisor/transports/serve"
 )
 
 // carrier carries lines. One goroutine, that of carryLines, owns the bridge and everything else here.
@@ -73,7 +75,7 @@ func newLink(ctx context.Context, d dialed) *link {
 	l := &link{dir: d.dir, conn: d.conn, outbox: newOutbox(d.conn), fromDaemon: make(chan []byte)}
 	go func() { // it ends with the connection
 		defer close(l.fromDaemon)
-		_ = readLines(ctx, d.r, l.fromDaemon)
+		_ = serve.ReadLines(ctx, d.r, math.MaxInt, l.fromDaemon) // it is within the bounds of its servers
 	}()
 	return l
 }
@@ -136,7 +138,7 @@ func (c *carrier) carryLines(ctx context.Context) error {
 	typed := make(chan []byte)
 	go func() { // it ends with standard input, or with the process
 		defer close(typed)
-		_ = readLines(ctx, bufio.NewReaderSize(c.in, 64<<10), typed)
+		_ = serve.ReadLines(ctx, c.in, maxLine, typed)
 	}()
 	c.fromAgent, c.dials, c.chosen = typed, make(chan dialed, 1), make(chan string, 1)
 	c.retry, c.began = firstRetry, programStart

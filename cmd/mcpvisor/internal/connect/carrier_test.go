@@ -532,3 +532,34 @@ func TestAnIdleAgentStartsNoDaemonThatAPersonHasEnded(t *testing.T) {
 		})
 	}
 }
+
+// TestAMessageThatIsTooLargeIsAnswered has an agent send messages that the daemon would not take: each has its answer, by its id where that
+// can be read, and the agent goes on. Before, the bridge waited for the answer of the daemon, which has no id, and read nothing more.
+func TestAMessageThatIsTooLargeIsAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := begin(t, t.TempDir())
+		s.hears()
+		for _, c := range []struct {
+			name, line, want string
+		}{
+			{"a call", `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"x":"` + strings.Repeat("y", maxMessage) + `"}}`, `"id":7,"error":{"code":-32600`},
+			{"no object", "[" + strings.Repeat("1,", maxMessage/2) + "1]", `"id":null,"error":{"code":-32600`},
+			{"what is not read at all", `{"jsonrpc":"2.0","id":8,"method":"tools/call","params":{"x":"` + strings.Repeat("y", maxLine) + `"}}`,
+				`"id":null,"error":{"code":-32600`},
+		} {
+			s.says(c.line)
+			if got := s.hears(); len(got) != 1 || !strings.Contains(got[0], c.want) {
+				t.Errorf("%s: %.200q", c.name, got)
+			}
+		}
+		s.says(`{"jsonrpc":"2.0","method":"notifications/x","params":{"x":"` + strings.Repeat("y", maxMessage) + `"}}`)
+		s.says(`{"jsonrpc":"2.0","id":9,"method":"tools/list"}`)
+		if got := s.hears(); len(got) != 1 || !strings.Contains(got[0], `"id":9,"result"`) {
+			t.Errorf("what comes behind them: %.200q", got)
+		}
+		if n := len(s.c.bridge.open); n > 0 {
+			t.Errorf("%d requests are open", n)
+		}
+		s.ends()
+	})
+}

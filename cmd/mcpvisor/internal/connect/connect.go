@@ -15,6 +15,8 @@
 // The agent's roots choose whose servers it gets, unless a directory was given: the first one that is a directory of this machine. The
 // agent begins with the working directory, so that nothing waits for roots. It is asked at most once a second.
 //
+// A message that is larger than the daemon takes is answered here, and the session goes on.
+//
 // Not promised: progress and partial results of what a daemon was doing when it was killed.
 package connect
 
@@ -33,11 +35,12 @@ import (
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/daemon/client"
 	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/exit"
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports/serve"
 )
 
 const (
-	// maxLine bounds a message in bytes.
-	maxLine = 64 << 20
+	// maxLine bounds a message of the agent that is read at all, maxMessage one that the daemon takes.
+	maxLine, maxMessage = 64 << 20, serve.DefaultMaxBody
 	// maxWaiting bounds what waits for a daemon; beyond it the agent is not read.
 	maxWaiting = 16 << 20
 	// firstRetry and lastRetry bound the time between two attempts to find or start a daemon.

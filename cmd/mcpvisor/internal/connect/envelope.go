@@ -34,7 +34,8 @@ func readEnvelope(line []byte) (e envelope) {
 			e.outcomes++
 		}
 	}
-	if o.End() < 0 || e.id != nil && !isID(e.id) {
+	end := o.End()
+	if end < 0 || rawjson.SkipSpace(line, end) < len(line) || e.id != nil && !isID(e.id) {
 		return envelope{}
 	}
 	return e

@@ -1,45 +1,9 @@
 package connect
 
 import (
-	"bufio"
-	"bytes"
-	"context"
-	"errors"
 	"net"
 	"sync"
 )
-
-// errTooLong ends a side that sends a line beyond maxLine.
-var errTooLong = errors.New("a message is too long")
-
-// readLines sends each line, without empty ones, until the end.
-func readLines(ctx context.Context, r *bufio.Reader, to chan<- []byte) error {
-	for {
-		var line []byte
-		for {
-			part, err := r.ReadSlice('\n')
-			if len(line)+len(part) > maxLine {
-				return errTooLong
-			}
-			line = append(line, part...)
-			if errors.Is(err, bufio.ErrBufferFull) {
-				continue
-			}
-			if err != nil {
-				return err // a line without an end is none
-			}
-			break
-		}
-		if line = bytes.TrimSpace(line); len(line) == 0 {
-			continue
-		}
-		select {
-		case to <- line:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-}
 
 // outbox writes lines to a daemon in a goroutine of its own: a daemon that waits for the agent to read must not keep the agent's
 // answers from being written. Its methods may be called on nil, which stands for no daemon.
