@@ -13,6 +13,7 @@ package client
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -206,12 +207,11 @@ func (d *dialer) introduce(conn net.Conn) (*bufio.Reader, []string, error) {
 
 // exchangeLines writes a line and reads the answer of the daemon.
 func exchangeLines(conn net.Conn, r *bufio.Reader, line any, answer *Welcome) error {
-	if err := WriteLine(conn, line); err != nil {
-		return err
-	}
+	// A daemon that cannot see who has connected refuses before it reads anything: the write fails, and the reason is there to be read.
+	unsent := WriteLine(conn, line)
 	*answer = Welcome{}
 	if err := ReadLine(r, answer); err != nil {
-		return err
+		return cmp.Or(unsent, err)
 	}
 	switch {
 	case answer.Draining:
@@ -222,6 +222,8 @@ func exchangeLines(conn net.Conn, r *bufio.Reader, line any, answer *Welcome) er
 			refusal.Err = errShortage
 		}
 		return refusal
+	case unsent != nil:
+		return unsent
 	case answer.Protocol != Protocol:
 		return &messages.Error{Op: "connect", Class: messages.ClassUnsupported,
 			Text: fmt.Sprintf("the daemon (process %d, version %s) speaks another protocol than this mcpvisor: %d, not %d", answer.PID,

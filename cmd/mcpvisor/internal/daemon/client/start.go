@@ -290,12 +290,17 @@ func endDaemon(ctx context.Context, conn net.Conn, location control.DaemonLocati
 	r := bufio.NewReader(conn)
 	var answer Welcome
 	if err := exchangeLines(conn, r, h, &answer); !errors.Is(err, errDraining) {
+		var refused *messages.Error
 		switch {
 		case err == nil:
 			err = fmt.Errorf("the daemon (process %d) does not end", answer.PID)
 		case ctx.Err() != nil:
 			err = ctx.Err()
-		case errors.Is(err, os.ErrDeadlineExceeded):
+		case errors.As(err, &refused):
+			if pid := control.DaemonPID(location); pid != 0 && refused.Fix == "" {
+				refused.Fix = fmt.Sprintf("end it by its number: kill %d", pid)
+			}
+		default:
 			err = silentError(location, err)
 		}
 		return err
