@@ -3,6 +3,7 @@ package gateway
 import (
 	"cmp"
 	"context"
+	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -30,8 +31,14 @@ type askedLevels struct {
 	byServer map[string]*askedLevel
 	// requests counts the requests of the modern era that are under way, by the level that they want.
 	requests map[levelAsker]*[noLevel]int
-	// resting has the rank that a server keeps for some time after the last request that wanted it.
-	resting map[levelAsker]int
+	// resting has what a server keeps for some time after the last request that wanted it.
+	resting map[levelAsker]levelRest
+}
+
+// A levelRest is a rank that a server keeps, and until when.
+type levelRest struct {
+	rank  int
+	until time.Time
 }
 
 // A levelAsker is a principal that has requests at a server.
@@ -44,18 +51,18 @@ func (a *askedLevels) addRequest(asker levelAsker, rank int) (more bool) {
 	counts := a.requests[asker]
 	if counts == nil {
 		if a.requests == nil {
-			a.requests, a.resting = map[levelAsker]*[noLevel]int{}, map[levelAsker]int{}
+			a.requests, a.resting = map[levelAsker]*[noLevel]int{}, map[levelAsker]levelRest{}
 		}
 		counts = new([noLevel]int)
 		a.requests[asker] = counts
 	}
 	rested, rests := a.resting[asker]
-	more = finestOf(counts[:]) > rank && (!rests || rested > rank)
+	more = finestOf(counts[:]) > rank && (!rests || rested.rank > rank)
 	counts[rank]++
 	return more
 }
 
-// removeRequest takes a request out. It reports whether a rest begins with it, which endRest ends.
+// removeRequest takes a request out. It reports whether a rest begins with it, which endRests ends.
 func (a *askedLevels) removeRequest(asker levelAsker, rank int) (begins bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -67,17 +74,23 @@ func (a *askedLevels) removeRequest(asker levelAsker, rank int) (begins bool) {
 		delete(a.requests, asker)
 	}
 	rested, rests := a.resting[asker]
-	if !rests || rank < rested {
-		a.resting[asker] = rank
+	if !rests {
+		rested.until = time.Now().Add(raisedLevelRest)
+	}
+	if !rests || rank < rested.rank {
+		rested.rank = rank
+		a.resting[asker] = rested
 	}
 	return !rests
 }
 
-// endRest ends the time for which a server keeps what no request wants any more.
-func (a *askedLevels) endRest(asker levelAsker) {
+// endRests ends all rests whose time has passed. Those that began together end together: the server is then asked once for what is left, and
+// not for what one of them still wants.
+func (a *askedLevels) endRests() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	delete(a.resting, asker)
+	now := time.Now()
+	maps.DeleteFunc(a.resting, func(_ levelAsker, rest levelRest) bool { return !now.Before(rest.until) })
 }
 
 // finestRequest returns the rank of the finest level that a request at a server wants, or has wanted just now; of an instance, a request of
@@ -91,9 +104,9 @@ func (a *askedLevels) finestRequest(server, principal string) int {
 			finest = min(finest, finestOf(counts[:]))
 		}
 	}
-	for asker, rank := range a.resting {
+	for asker, rest := range a.resting {
 		if asker.server == server && (principal == "" || asker.principal == principal) {
-			finest = min(finest, rank)
+			finest = min(finest, rest.rank)
 		}
 	}
 	return finest
@@ -130,7 +143,7 @@ func (g *Gateway) raiseLevel(r *serve.Request, server string) (lower func()) {
 				if !waitFor(g.lifetime, raisedLevelRest) {
 					return
 				}
-				g.levels.endRest(asker)
+				g.levels.endRests()
 				ctx, cancel := context.WithTimeout(g.lifetime, levelTimeout)
 				defer cancel()
 				g.askServer(ctx, asker, func() {})

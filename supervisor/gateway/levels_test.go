@@ -114,7 +114,7 @@ func startLogging(t *testing.T, spec supervisor.Spec, views map[string]config.Vi
 	spec.Type = messages.SDK
 	cfg := supervisor.Config{Servers: map[string]supervisor.Spec{"one": spec},
 		InProcess: map[string]func(context.Context, inprocess.Peer) error{"one": s.serveConnection}}
-	e, g := startEndpoint(t, cfg, views, map[string]serve.Principal{"a": {Name: "a"}, "blind": {Name: "blind", View: "other"}})
+	e, g := startEndpoint(t, cfg, views, map[string]serve.Principal{"a": {Name: "a"}, "b": {Name: "b"}, "blind": {Name: "blind", View: "other"}})
 	return e, g, s
 }
 
@@ -231,6 +231,26 @@ func TestARequestOfTheModernEraRaisesTheLevel(t *testing.T) {
 		both.Go(func() { e.work("blind", "debug") })
 		want("a request of an agent that does not see the server")
 		both.Wait()
+	})
+}
+
+// Requests of two principals that end together leave a server what they wanted for the same time. It is then asked once for what is left, and not
+// for what the other one wanted in between. Which of the two timers runs first is drawn anew each time.
+func TestLevelsThatEndTogetherAreTakenBackTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, _, s := startLogging(t, supervisor.Spec{}, nil)
+		for range 10 {
+			var both sync.WaitGroup
+			for token, level := range map[string]string{"a": "notice", "b": "debug"} {
+				both.Go(func() { e.work(token, level) })
+			}
+			both.Wait()
+			s.askedSince()
+			time.Sleep(10 * time.Second)
+			if asked := s.askedSince(); !slices.Equal(asked, []string{"info"}) {
+				t.Fatalf("after both the server was asked for %v", asked)
+			}
+		}
 	})
 }
 

@@ -37,19 +37,32 @@ func canonicalOrder(events []Event) []int {
 	return at
 }
 
-// orderStreams orders the notices that an agent got one after the other in one instant by their subscriptions: each subscription has a
-// stream of its own, and chance decides which of two streams is read first.
+// orderStreams orders the notices and answers that an agent got one after the other in one instant by the requests that they belong to: each
+// request, and so each subscription, has a stream of its own, the session has one for the news that belong to none, and chance decides which of two
+// streams is read first.
 func orderStreams(events []Event, at []int) {
 	for from := 0; from < len(at); {
 		first, to := &events[at[from]], from+1
-		if first.Kind == Noticed && first.ID != "" {
-			for to < len(at) && events[at[to]].Kind == Noticed && events[at[to]].ID != "" && events[at[to]].T == first.T &&
+		if comesInStream(first) {
+			for to < len(at) && comesInStream(&events[at[to]]) && events[at[to]].T == first.T &&
 				events[at[to]].Agent == first.Agent && events[at[to]].Server == first.Server {
 				to++
 			}
 			slices.SortStableFunc(at[from:to], func(i, j int) int { return compareNatural(events[i].ID, events[j].ID) })
 		}
 		from = to
+	}
+}
+
+// comesInStream reports whether an agent got an event in the stream of the request that it names, or in that of its session.
+func comesInStream(e *Event) bool {
+	switch e.Kind {
+	case Replied:
+		return true
+	case Noticed:
+		return e.ID != "" || strings.HasSuffix(e.Method, "/list_changed") || e.Method == "notifications/resources/updated"
+	default:
+		return false
 	}
 }
 

@@ -177,17 +177,20 @@ func TestCausesStandBeforeEffects(t *testing.T) {
 	}
 }
 
-// An agent reads the streams of its subscriptions at once, so two notices of one instant come in either order. What else it gets in
-// that instant stays where it is.
+// An agent reads the streams of its requests at once, so two notices or answers of one instant come in either order. What came in one stream, and
+// what else the agent gets in that instant, stays where it is.
 func TestNoticesOfSeveralStreamsHaveOneOrder(t *testing.T) {
 	event := func(kind history.Kind, id string) history.Event {
 		return history.Event{T: 5, Side: history.Agent, Agent: "agent-1", Kind: kind, ID: id}
 	}
-	answer, first, second, third := event(history.Replied, "7"), event(history.Noticed, "1"), event(history.Noticed, "3"), event(history.Noticed, "10")
+	progress, answer := event(history.Noticed, ""), event(history.Replied, "7")
+	first, second, third := event(history.Noticed, "1"), event(history.Noticed, "3"), event(history.Noticed, "10")
 	third.Method = "again"
+	end, updated := event(history.Replied, "3"), event(history.Noticed, "")
+	progress.Method, updated.Method = "notifications/progress", "notifications/resources/updated"
 	var want []history.Event
 	for _, events := range [][]history.Event{
-		{answer, first, second, third}, {answer, third, first, second}, {answer, second, third, first},
+		{progress, answer, first, updated, second, end, third}, {progress, updated, third, first, second, end, answer}, {progress, second, answer, third, end, first, updated},
 	} {
 		h := &history.History{}
 		for i, e := range events {
@@ -201,7 +204,7 @@ func TestNoticesOfSeveralStreamsHaveOneOrder(t *testing.T) {
 		if want == nil {
 			want = got
 		}
-		if !reflect.DeepEqual(got, want) || got[0].Kind != history.Replied {
+		if !reflect.DeepEqual(got, want) || got[0].Method != progress.Method || got[4].Kind != history.Replied {
 			t.Errorf("got  %+v\nwant %+v", got, want)
 		}
 	}

@@ -39,21 +39,28 @@ func (p *managerUsers) callContext(c load.Call) (ctx context.Context, finish fun
 	}
 }
 
-// noteCallEvent gives a call up if its caller waits for this event of the server.
-func (p *managerUsers) noteCallEvent(e *history.Event) {
-	l := p.abandonable[e.Call]
-	if l == nil || e.Kind == history.Received && l.moment != load.WhenReceived || e.Kind == history.Answered && l.moment != load.WhenAnswered {
-		return
+// leaverAt returns what gives a call up, if its caller does that at this event of the server and has not returned yet. It is asked before the
+// event, because the caller of a call that is answered may return before its leaver runs.
+func (p *managerUsers) leaverAt(call string, moment load.Moment) (leave func()) {
+	l := p.abandonable[call]
+	if l == nil || l.moment != moment || l.ended.Load() {
+		return func() {}
 	}
-	delete(p.abandonable, e.Call)
-	p.giveUp(l)
+	return func() {
+		delete(p.abandonable, call)
+		p.leave(l)
+	}
 }
 
-// giveUp records that a caller gives its call up, and cancels its context.
+// giveUp gives a call up that has not ended.
 func (p *managerUsers) giveUp(l *abandonableCall) {
-	if l.ended.Load() {
-		return
+	if !l.ended.Load() {
+		p.leave(l)
 	}
+}
+
+// leave records that a caller gives its call up, and cancels its context.
+func (p *managerUsers) leave(l *abandonableCall) {
 	p.world.recordEvent(history.Event{Side: history.Caller, Kind: history.GivenUp, Server: l.call.Stream.Server, Call: l.call.ID, Tool: l.call.Stream.Tool})
 	p.world.needsWait = true
 	l.cancel()

@@ -69,34 +69,87 @@ func (b *inbox) takeItems(items []item) []item {
 			return cmp.Or(cmp.Compare(a.host.server.Name, b.host.server.Name),
 				cmp.Compare(a.conn.base().number, b.conn.base().number), cmp.Compare(a.number, b.number))
 		})
-		sortCalls(items)
+		sortRequests(items)
 	}
 	return items
 }
 
-// sortCalls sorts the calls that came in one instant on one connection by their ids, with the client's answers before them,
-// within the places that they hold together: if several goroutines wake in one instant, chance decides which of them sends
-// first. Everything else keeps its place.
-func sortCalls(items []item) {
+// sortRequests sorts what came in one instant on one connection, within the places that it holds: if several goroutines wake in one instant,
+// chance decides which of them sends first. Sorted are the requests with the client's answers before them, and what the client gives up.
+// Everything else keeps its place, because it has an order: what opens a connection, what subscribes, and what ends a request.
+func sortRequests(items []item) {
 	for begin := 0; begin < len(items); {
 		end := begin + 1
 		for end < len(items) && items[end].conn == items[begin].conn {
 			end++
 		}
-		var at []int
-		var calls []item
-		for i, it := range items[begin:end] {
-			if it.kind == itemSent && (it.x.call != "" || it.x.method == "") {
-				at, calls = append(at, begin+i), append(calls, it)
-			}
-		}
-		slices.SortStableFunc(calls, func(a, b item) int {
-			// Shorter ids first, so that call 10 follows call 9. Answers have no call id and are sorted by their bytes.
-			return cmp.Or(cmp.Compare(len(a.x.call), len(b.x.call)), cmp.Compare(a.x.call, b.x.call), bytes.Compare(a.x.body, b.x.body))
-		})
-		for i, it := range calls {
-			items[at[i]] = it
-		}
+		sortPlaces(items[begin:end], func(it item) bool { return it.kind == itemSent && it.x.hasNoOrder() })
+		sortPlaces(items[begin:end], func(it item) bool { return it.kind == itemAbandoned && it.x != nil })
 		begin = end
 	}
+}
+
+// sortPlaces sorts the items that are chosen within the places that they hold.
+func sortPlaces(items []item, isChosen func(item) bool) {
+	var at []int
+	var chosen []item
+	for i, it := range items {
+		if isChosen(it) {
+			at, chosen = append(at, i), append(chosen, it)
+		}
+	}
+	slices.SortStableFunc(chosen, func(a, b item) int { return compareExchanges(a.x, b.x) })
+	for i, it := range chosen {
+		items[at[i]] = it
+	}
+}
+
+// hasNoOrder reports whether a message has no order with others that the client sends in the same instant: a request that waits for nothing but
+// its answer, or an answer.
+func (x *exchange) hasNoOrder() bool {
+	switch x.method {
+	case "initialize", "server/discover", "resources/subscribe", "resources/unsubscribe":
+		return false
+	case "":
+		return true
+	}
+	return x.id != ""
+}
+
+// sortRank ranks messages without an order: answers, then requests, then calls, so that the level of log messages that a call wants is set
+// before it, then requests about tasks.
+func (x *exchange) sortRank() int {
+	switch {
+	case x.method == "":
+		return 0
+	case x.isAboutTask():
+		return 3
+	case x.call != "":
+		return 2
+	}
+	return 1
+}
+
+// compareExchanges compares messages by all that chance does not decide, as it does of the ids of requests. Two levels of log messages keep
+// their order.
+func compareExchanges(a, b *exchange) int {
+	task, other := "", ""
+	if a.isAboutTask() && b.isAboutTask() {
+		task, other = taskOf(a.body), taskOf(b.body)
+	}
+	if c := cmp.Or(cmp.Compare(a.sortRank(), b.sortRank()),
+		// Shorter ids first, so that call 10 follows call 9.
+		cmp.Compare(len(a.call), len(b.call)), cmp.Compare(a.call, b.call), cmp.Compare(len(task), len(other)), cmp.Compare(task, other),
+		cmp.Compare(a.method, b.method)); c != 0 || a.method == "logging/setLevel" {
+		return c
+	}
+	return bytes.Compare(paramsOf(a), paramsOf(b))
+}
+
+// paramsOf returns the bytes of a message behind its id, all of an answer.
+func paramsOf(x *exchange) []byte {
+	if i := bytes.Index(x.body, []byte(`"params":`)); i >= 0 && x.method != "" {
+		return x.body[i:]
+	}
+	return x.body
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -69,11 +70,25 @@ func TestInboxOrder(t *testing.T) {
 	answer("a2", "two")
 	answer("a2", "one")
 	put(a, "a1", "c3")
+	// Requests about tasks have other ids in each run.
+	for _, about := range []string{"cancel task-10", "get task-9", "cancel task-9"} {
+		method, task, _ := strings.Cut(about, " ")
+		box.addItem(item{host: b, conn: conns["b1"], kind: itemSent, x: &exchange{method: "tasks/" + method, id: about, body: []byte(`{"taskId":"` + task + `"}`)}})
+	}
+	put(b, "b1", "c7")
+	// What subscribes, and what ends a request, stays where it is; levels of log messages stay in their order.
+	for i, text := range []string{"resources/unsubscribe", "notifications/cancelled", "tools/list", "logging/setLevel", "resources/list", "logging/setLevel"} {
+		x := &exchange{method: text, id: strconv.Itoa(i), body: []byte(`{"params":{"level":` + strconv.Itoa(9-i) + `}}`)}
+		if text == "notifications/cancelled" {
+			x.id = ""
+		}
+		box.addItem(item{host: a, conn: conns["a1"], kind: itemSent, x: x})
+	}
 	var got []string
 	for _, it := range box.takeItems(nil) {
 		got = append(got, it.x.id)
 	}
-	if want := []string{"a1c3", "a2one", "a2", "a2two", "a2c2", "a2c11", "b1c9"}; !slices.Equal(got, want) {
+	if want := []string{"3", "0", "", "5", "4", "2", "a1c3", "a2one", "a2two", "a2", "a2c2", "a2c11", "b1c7", "b1c9", "cancel task-9", "get task-9", "cancel task-10"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	if len(box.takeItems(nil)) != 0 {

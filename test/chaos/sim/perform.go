@@ -11,6 +11,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+	"github.com/mcpvisor/mcpvisor/test/chaos/load"
 	"github.com/mcpvisor/mcpvisor/test/chaos/peer"
 	"github.com/mcpvisor/mcpvisor/transports"
 	"github.com/mcpvisor/mcpvisor/transports/web"
@@ -219,19 +220,28 @@ func (h *simServer) sendMessage(l *simConn, a peer.Send) {
 		h.sendTruncated(l, a)
 		return
 	case a.Type != "" && a.Reply != "" && h.server.Kind == messages.HTTP:
+		leave := h.leaverAtAnswer(l, a.Reply)
 		h.recordAnswer(l, a.Reply, 0, 0)
+		leave()
 		l.denyExchange(a.Reply, transports.Written, &transports.Error{Class: messages.ClassProtocol, Status: http.StatusOK,
 			Text: h.serverLabel() + " answered with " + messages.Line(a.Type, 60) + " instead of JSON or an event stream",
 			Fix:  "check that the URL is an MCP endpoint"})
 		return
 	}
+	leave := h.leaverAtAnswer(l, a.Reply)
 	if l.deliverMessage(a.Body, a.Reply, a.More) && a.Reply != "" && !a.More {
 		if isTask(a.Body) {
 			h.recordTaskBegun(l, a.Reply, taskOf(a.Body))
 			return
 		}
 		h.recordAnswer(l, a.Reply, codeOf(a.Body), 0)
+		leave()
 	}
+}
+
+// leaverAtAnswer returns what gives the call of a request up, if its caller does that when the call is answered.
+func (h *simServer) leaverAtAnswer(l *simConn, id string) (leave func()) {
+	return h.w.users.leaverAt(l.openRequests[id].call, load.WhenAnswered)
 }
 
 // recordTaskBegun records that the server answered a call's request with a task. The call itself is unanswered, so the event
@@ -291,8 +301,10 @@ func (h *simServer) sendStatus(l *simConn, a peer.Status) {
 	}
 	session := l.base().sessionID() != ""
 	err := h.refusalError(a.Code, a.RetryAfter, a.Header, a.Body, session)
+	leave := h.leaverAtAnswer(l, a.Reply)
 	if l.denyExchange(a.Reply, transports.Written, err) {
 		h.recordAnswer(l, a.Reply, a.Code, err.RetryAfter)
+		leave()
 	}
 	if err.Class == messages.ClassSession && !l.ended {
 		l.ended = true

@@ -5,12 +5,12 @@ import (
 	"hash/fnv"
 	"math/rand/v2"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+	"github.com/mcpvisor/mcpvisor/test/chaos/load"
 	"github.com/mcpvisor/mcpvisor/test/chaos/peer"
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 	"github.com/mcpvisor/mcpvisor/transports"
@@ -145,7 +145,7 @@ func (h *simServer) handleItem(it item) {
 // machine has just refused it.
 func (h *simServer) receiveMessage(l *simConn, x *exchange) {
 	r := request{method: x.method, call: x.call}
-	if strings.HasPrefix(x.method, "tasks/") {
+	if x.isAboutTask() {
 		r.task = taskOf(x.body)
 	}
 	if x.id != "" {
@@ -217,7 +217,7 @@ func (h *simServer) releaseConn(l *simConn) {
 	delete(h.conns, l.number)
 }
 
-// recordEvent records what the server saw. An event of a call may be the one at which its caller gives it up.
+// recordEvent records what the server saw. That a call has come may be when its caller gives it up.
 func (h *simServer) recordEvent(e history.Event) {
 	e.Server, e.Side = h.server.Name, history.World
 	if h.record != nil {
@@ -225,8 +225,8 @@ func (h *simServer) recordEvent(e history.Event) {
 		return
 	}
 	h.w.recordEvent(e)
-	if e.Call != "" && (e.Kind == history.Received || e.Kind == history.Answered) {
-		h.w.users.noteCallEvent(&e)
+	if e.Call != "" && e.Kind == history.Received {
+		h.w.users.leaverAt(e.Call, load.WhenReceived)()
 	}
 }
 

@@ -3,7 +3,6 @@ package sim
 import (
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -91,7 +90,7 @@ type simulation struct {
 func newSimulation(plan scenario.Plan, o Options, rec *history.Recorder, beat *pulse) *simulation {
 	w := &simulation{
 		plan: plan, options: o, rec: rec, servers: map[string]*simServer{}, wakeup: make(chan struct{}, 1), start: time.Now(), pulse: beat,
-		turns: &turnScheduler{rng: rand.New(rand.NewPCG(plan.Seed, seedOf("turns")))},
+		turns: newTurnScheduler(plan.Seed),
 	}
 	w.turns.wake, w.inbox.wake = w.wakeLoop, w.wakeLoop
 	w.turns.ended = func(pid *actor.PID, a actor.Actor) {
@@ -152,7 +151,8 @@ func (w *simulation) runLoop() {
 		}
 		w.items = w.inbox.takeItems(w.items)
 		switch {
-		// Items come before turns and turns before the plan: what has happened is handled before something new begins.
+		// What has begun comes before items, items before turns and turns before the plan: what has happened is handled before something new begins.
+		case w.users.startNext():
 		case w.handleNextItem():
 		case w.runTurn():
 		default:
@@ -242,6 +242,7 @@ func (w *simulation) sleepUntilDue(timer *time.Timer) {
 	// A token without a passing of time is common: a goroutine has handed something over in the same instant.
 	if now := w.elapsedTime(); now != w.virtualNow {
 		w.virtualNow = now
+		w.turns.beginInstant(now)
 		w.pulse.at.Store(int64(now))
 		// The number of steps per instant counts anew, because the time went on.
 		w.guard.resetSteps()

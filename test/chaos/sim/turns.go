@@ -19,8 +19,10 @@ import (
 // The mailbox is protoactor's own: the scheduler only holds back the goroutine that empties it, before its first message (as
 // the actor's dispatcher) and before every further one (as middleware in front of Receive).
 type turnScheduler struct {
-	// Only the loop draws from rng.
-	rng *rand.Rand
+	// Only the loop draws from rng, which begins anew in each instant.
+	seed   uint64
+	source *rand.PCG
+	rng    *rand.Rand
 	// wake wakes the loop when an actor waits for a turn. Any goroutine calls it.
 	wake func()
 	// ended is told of each actor that has ended, received of each message that an actor is about to handle, and panicked of each actor
@@ -41,6 +43,17 @@ type turnScheduler struct {
 	broken map[string]time.Time
 	// turnCount counts the turns given.
 	turnCount int
+}
+
+func newTurnScheduler(seed uint64) *turnScheduler {
+	source := rand.NewPCG(seed, seedOf("turns"))
+	return &turnScheduler{seed: seed, source: source, rng: rand.New(source)}
+}
+
+// beginInstant has the turns of an instant drawn by the seed and its time alone. What chance decides in one instant without a trace in the
+// history, such as which of two waits ends first, would otherwise change the order of all further turns.
+func (t *turnScheduler) beginInstant(at time.Duration) {
+	t.source.Seed(t.seed, seedOf("turns")+uint64(at))
 }
 
 // mailbox is the dispatcher and middleware of one actor.

@@ -33,6 +33,8 @@ type managerUsers struct {
 	// abandonable holds the calls that their callers will give up at an event of the server, by id.
 	abandonable map[string]*abandonableCall
 
+	// toStart are the users that have not begun, in their order.
+	toStart    []func()
 	goroutines goroutinePool
 	// busy is the number of users that have not returned.
 	busy atomic.Int64
@@ -55,15 +57,27 @@ func (p *managerUsers) scheduleWork() {
 	}
 }
 
-// runAsUser runs f in a goroutine.
+// runAsUser has f run in a goroutine, in a step of the loop of its own: of two users that begin in one step, chance would decide which one the
+// manager meets first. Only the loop calls it.
 func (p *managerUsers) runAsUser(f func()) {
-	p.world.needsWait = true
 	p.busy.Add(1)
+	p.toStart = append(p.toStart, f)
+}
+
+// startNext starts the first user that has not begun, and returns false if there is none.
+func (p *managerUsers) startNext() bool {
+	if len(p.toStart) == 0 {
+		return false
+	}
+	f := p.toStart[0]
+	p.toStart = slices.Delete(p.toStart, 0, 1)
+	p.world.needsWait = true
 	p.goroutines.run(func() {
 		p.runRecovering(f)
 		p.busy.Add(-1)
 		p.world.wakeLoop()
 	})
+	return true
 }
 
 // runRecovering runs f. A panic in it comes from the manager, which runs in the goroutine of its user.

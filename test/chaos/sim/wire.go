@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -99,6 +100,9 @@ func newExchange(m transports.Message) *exchange {
 	}
 	return x
 }
+
+// isAboutTask reports whether the message is a request about a task.
+func (x *exchange) isAboutTask() bool { return strings.HasPrefix(x.method, "tasks/") }
 
 // completeLocked sets the result of an exchange; the first result counts. The caller holds the connection's lock.
 func (x *exchange) completeLocked(d transports.Delivery, err error) {
