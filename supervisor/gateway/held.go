@@ -31,6 +31,10 @@ func (g *Gateway) Held() (h Held) {
 		v.mu.Unlock()
 	}
 	g.mu.Unlock()
+	g.agents.Range(func(_, a any) bool {
+		h.Miscounted += oneIf(!a.(*modernAgents).windows.countsBytes())
+		return true
+	})
 	g.watches.mu.Lock()
 	h.Watches = len(g.watches.watched)
 	g.watches.mu.Unlock()
@@ -59,6 +63,18 @@ func (v *view) countsLevels() bool {
 		}
 	}
 	return wanted == v.wanted
+}
+
+// countsBytes reports whether the windows without a request count no bytes.
+func (a *agentWindows) countsBytes() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, w := range a.byServer {
+		if w.requests == 0 && w.expected|w.unread != 0 {
+			return false
+		}
+	}
+	return true
 }
 
 func sumOf(counts map[string]int) (n int) {

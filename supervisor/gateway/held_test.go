@@ -2,16 +2,20 @@ package gateway
 
 import "testing"
 
-// TestMiscounted counts the counters that differ from what they count: those of levels, of places for suspended calls and of tasks.
+// TestMiscounted counts the counters that differ from what they count: those of levels, of places for suspended calls, of tasks and of the bytes of
+// windows.
 func TestMiscounted(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(g *Gateway, v *view)
 		want   int
 	}{
-		"nothing":                           {func(*Gateway, *view) {}, 0},
-		"the level of a session that left":  {func(_ *Gateway, v *view) { v.wanted[2]++ }, 1},
-		"the place of a call that ended":    {func(g *Gateway, _ *view) { g.suspended.count = map[string]int{"anna": 1} }, 1},
-		"a task that is known to nobody":    {func(g *Gateway, _ *view) { g.tasks.count++ }, 1},
+		"nothing":                          {func(*Gateway, *view) {}, 0},
+		"the level of a session that left": {func(_ *Gateway, v *view) { v.wanted[2]++ }, 1},
+		"the place of a call that ended":   {func(g *Gateway, _ *view) { g.suspended.count = map[string]int{"anna": 1} }, 1},
+		"a task that is known to nobody":   {func(g *Gateway, _ *view) { g.tasks.count++ }, 1},
+		"the bytes of an answer that was read": {func(g *Gateway, _ *view) {
+			g.agentsOf("anna").windows.byServer = map[string]*window{"a": {expected: 7}, "b": {requests: 1, expected: 7}}
+		}, 1},
 		"the level of a session, and twice": {func(_ *Gateway, v *view) { v.addLeveled(3); v.addLeveled(3) }, 0},
 	} {
 		v := &view{sessions: map[*session]struct{}{}}

@@ -70,6 +70,8 @@ type session struct {
 	answered   map[string]bool
 	questions  map[string]*openQuestion
 	questioned int
+	// reused are the names of requests on lines whose ids were in use, or had been, by those ids, until they are answered.
+	reused map[string]string
 }
 
 // request is one request without an answer. done has room for the answer.
@@ -186,6 +188,7 @@ func (a *agent) openSession() *session {
 	}
 	a.recordEvent(history.Event{Kind: history.Joined, Epoch: epoch, Name: string(a.plan.Era) + " " + a.plan.Over, Text: a.path(), About: a.plan.View})
 	if !a.modern() {
+		s.sendTooEarly()
 		got, ok := s.askEndpoint("initialize", `{"protocolVersion":"2025-11-25","capabilities":`+a.capabilities()+`,"clientInfo":{"name":"`+a.plan.Name+`","version":"1"}}`, "", "")
 		if !ok || got.result == nil {
 			s.endSession("it could not be opened", true)

@@ -131,7 +131,7 @@ func (f *Fleet) checkHeld() {
 	handled, parked := f.service.underWay(f.Now() - suspendedTime)
 	switch h := f.gateway.Held(); {
 	case h.Miscounted > 0:
-		f.reportFinding("I28", "", fmt.Sprintf("%d counters of the gateway, of places, levels or tasks, differ from what they count: what has ended counts on", h.Miscounted))
+		f.reportFinding("I28", "", fmt.Sprintf("%d counters of the gateway, of places, levels, tasks or bytes, differ from what they count: what has ended counts on", h.Miscounted))
 	case h.Requests > handled:
 		f.reportFinding("I28", "", fmt.Sprintf("the gateway counts %d requests of sessions as running, and %d are: questions of servers go to those that have ended",
 			h.Requests, handled))

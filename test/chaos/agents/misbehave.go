@@ -7,15 +7,17 @@ import (
 // misbehave sends what is wrong. Each such request has a name, and the checks know which answer it must get.
 func (a *agent) misbehave(s *session, op operation) {
 	switch op.number % 6 {
-	case 0:
-		s.askEndpoint("no/such", "{}", "", "unknown-method")
-	case 1:
-		s.askEndpoint("tools/call", `{"name":"nobody__read","arguments":{}}`, "", "unknown-tool")
+	case 0, 1:
+		a.sendWrong(s, op.number/6)
 	case 2:
-		s.askEndpoint("tools/list", `{"cursor":"%%%"}`, "", "bad-cursor")
+		if h, ok := s.link.(*httpLink); ok {
+			h.sendWrongExchange(op.number / 6)
+		} else {
+			s.openAgain()
+		}
 	case 3:
 		// An id that is not the agent's own, or none at all: it is taken for nothing.
-		s.sendNotice("notifications/cancelled", `{"requestId":"a-foreign-one"}`)
+		s.sendNotice("notifications/cancelled", `{"requestId":`+[]string{`"a-foreign-one"`, "99", "null", "{}"}[op.number/6%4]+`}`)
 	case 4:
 		if other := a.stranger(); other != nil && a.modern() {
 			a.useForeignState(s, other)

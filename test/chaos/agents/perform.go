@@ -90,6 +90,9 @@ func (a *agent) makeCall(s *session, op operation, after time.Duration) {
 		if after > 0 {
 			a.fleet.running.Go(func() { a.cancelAfter(ctx, cancel, s, r, after) })
 		}
+		if op.number%16 == 3 && after == 0 {
+			a.fleet.running.Go(func() { s.useTwice(ctx, r) })
+		}
 		exchange, hangUp := context.WithCancel(ctx)
 		if after == 0 && a.losesConnection(s, op) {
 			a.fleet.running.Go(func() { s.hangUpAfter(ctx, r, hangUp, time.Duration(op.number%400+1)*time.Millisecond/2) })
@@ -126,6 +129,18 @@ func (a *agent) wantedLevel(op operation) string {
 func (a *agent) losesConnection(s *session, op operation) bool {
 	h, ok := s.link.(*httpLink)
 	return ok && !a.modern() && h.readsCancelled() && op.number%8 == 0
+}
+
+// useTwice sends another request with the id of one that has no answer yet.
+func (s *session) useTwice(ctx context.Context, r *request) {
+	select {
+	case <-time.After(20 * time.Millisecond):
+	case <-ctx.Done():
+		return
+	}
+	if s.isOpen(r.id) {
+		s.reuseID(r.id, reusedInUse)
+	}
 }
 
 // hangUpAfter breaks the connection of a request after a time, if it has no answer by then. Nothing is taken back.
@@ -206,6 +221,9 @@ func (a *agent) cancelAfter(ctx context.Context, cancel context.CancelFunc, s *s
 	}
 	a.giveUp(r.about)
 	s.takeBack(r.id, `,"reason":"the user has changed their mind"`)
+	if after%(3*time.Millisecond/4) == 0 {
+		s.reuseID(r.id, reusedFree)
+	}
 }
 
 // giveUp records that the caller of a call gives it up, once.

@@ -39,6 +39,9 @@ func (s *session) receiveMessage(body []byte, status int, via string) {
 
 // receiveAnswer records an answer, and gives it to the request that waits for it.
 func (s *session) receiveAnswer(id string, got answer) {
+	if s.takeReused(id, got) {
+		return
+	}
 	s.mu.Lock()
 	r := s.asked[id]
 	parted := s.parted

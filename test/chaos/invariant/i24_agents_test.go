@@ -223,6 +223,18 @@ func TestAgentsAreAnswered(t *testing.T) {
 		{name: "another error than the protocol has", want: invariant.Violated, why: "had to be refused with the code -32601, and was answered at ", story: joinedAgents + `
 			3s - asked agent=agent-1 by=anna epoch=1 id=2 method=no/such name=unknown-method
 			3s - replied agent=agent-1 by=anna epoch=1 id=2 method=no/such name=unknown-method code=-32603`},
+		{name: "an id that is in use", want: invariant.Violated, why: "had to be refused with the code -32600, and was answered at 3s with a result", story: joinedAgents + `
+			3s - asked agent=agent-1 by=anna epoch=1 id=2 method=tools/list name=id-in-use
+			3s - replied agent=agent-1 by=anna epoch=1 id=2 method=tools/list name=id-in-use`},
+		{name: "the id of what was taken back", want: invariant.Violated, why: "agent-1 took a request back and used its id (2) again", story: joinedAgents + `
+			3s - asked agent=agent-1 by=anna epoch=1 id=2 method=tools/list name=id-of-the-cancelled
+			3s - replied agent=agent-1 by=anna epoch=1 id=2 method=tools/list name=id-of-the-cancelled code=-32600`},
+		{name: "an id that is free", want: invariant.Holds, story: joinedAgents + `
+			3s - asked agent=agent-1 by=anna epoch=1 id=2 method=tools/list name=id-of-the-cancelled
+			3s - replied agent=agent-1 by=anna epoch=1 id=2 method=tools/list name=id-of-the-cancelled`},
+		{name: "a session that is not open", want: invariant.Violated, why: "(before-initialize): it had to be refused with the code -32600", story: joinedAgents + `
+			3s - asked agent=agent-1 by=anna epoch=1 id=2 method=tools/list name=before-initialize
+			3s - replied agent=agent-1 by=anna epoch=1 id=2 method=tools/list name=before-initialize`},
 	})
 }
 

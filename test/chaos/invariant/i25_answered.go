@@ -17,13 +17,17 @@ const agentAnswerBound = 3*time.Minute + time.Second
 const sessionNotFound = -32001
 
 // wrongRequests are the codes of the errors for what is wrong on purpose.
-var wrongRequests = map[string]int{"unknown-method": -32601, "unknown-tool": -32602, "bad-cursor": -32602, "foreign-task": -32602}
+var wrongRequests = map[string]int{
+	"unknown-method": -32601, "unknown-tool": -32602, "bad-cursor": -32602, "bad-params": -32602, "unknown-task": -32602, "foreign-task": -32602,
+	"before-initialize": -32600, "initialized-twice": -32600, "id-in-use": -32600,
+}
 
 // I25: every request of an agent has one answer, or none once the agent has taken it back.
 //
 //   - Not two, and none that was not asked for.
 //   - Not none, unless the session ended before, or the agent took the request back: within the time that its server has, and for calls of tools as I2 says.
-//   - What is wrong gets the protocol's own error.
+//   - What is wrong gets the protocol's own error: methods, params, cursors, tasks and ids; over HTTP the status (the agent looks). The id of a request that
+//     was taken back is free.
 //   - A call that its agent has taken over as a task is found as long as it lives, its agent has the result soon after its end, which is the end of the call,
 //     and the server of one that was cancelled is told so. A task has one result, whoever asks for it, and ends once (the agent looks).
 var answeredCheck = newCheck("I25", "one answer per request",
@@ -71,6 +75,10 @@ func (c *checker) checkReply(s *agentSession, asked, replied int) {
 		}
 		c.reportViolation("", replied, []int{asked}, "%s sent a %s that is wrong on purpose (%s): it had to be refused with the code %d, and was answered at %s with %s.",
 			s.agent, cmp.Or(q.Method, "request"), q.Name, want, timeText(r.T), got)
+	}
+	// The id of what was taken back is free.
+	if q.Name == "id-of-the-cancelled" && r.Code == -32600 {
+		c.reportViolation("", replied, []int{asked}, "%s took a request back and used its id (%s) again for %s, and was refused at %s.", s.agent, q.ID, q.Method, timeText(r.T))
 	}
 	if r.Name == history.NoAnswer {
 		c.reportViolation("", replied, []int{asked}, "The exchange of %s with its request %s (%s) was over at %s, and held no answer.", s.agent, q.ID, q.Method,
