@@ -6,7 +6,8 @@
 //	chaos.TestProgram(t, []string{"node", "adapter.js"})                 // a client that is a program, in real time
 //	chaos.TestServer(t, chaos.Spec(messages.Spec{Command: "my-server"})) // a server: a spec, a Handler or a function InProcess
 //
-// Each case is a subtest. [Seed], [Days], [Only], [JUnit] and [Within] are their options. A failure shows what was expected, what was
+// Each case is a subtest. [Only] and [JUnit] are options of all three, [Seed] of clients and programs, [Days], [Within], [Late], [Over],
+// [Eras] and [Known] of TestClient, [Calls] of TestServer; one that does not apply or names nothing fails the test. A failure shows what was expected, what was
 // seen and the timeline, and a random day is made small before; the same seed plays the same day.
 //
 // For a manager of mcpvisor:

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/invariant"
 	"github.com/mcpvisor/mcpvisor/test/chaos/report"
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+	"github.com/mcpvisor/mcpvisor/test/chaos/score"
 )
 
 // These are the types that a test of one's own client names; see package client.
@@ -35,12 +37,18 @@ type (
 // Redial is the Dial of a client that does not connect again by itself: it is dialled anew at the first use after its stream has
 // ended, and no call is made twice.
 func Redial(dial func(ctx context.Context, stream io.ReadWriteCloser) (Client, error)) Dial {
+	if dial == nil {
+		return nil // TestClient says so
+	}
 	return client.Redial(dial)
 }
 
 // RedialHTTP is [Redial] over HTTP, where no stream ends: a client whose session the server does not know any more (404) says so by a
 // method Lost() bool, or begins a new one by itself. A client of one transport alone names it with [Over].
 func RedialHTTP(dial func(ctx context.Context, url string, c *http.Client) (Client, error)) Dial {
+	if dial == nil {
+		return nil // TestClient says so
+	}
 	return client.RedialHTTP(dial)
 }
 
@@ -64,51 +72,116 @@ func RedialHTTP(dial func(ctx context.Context, url string, c *http.Client) (Clie
 // defaults, Client and Session take one that the program has connected in its own way.
 func TestClient(t *testing.T, dial Dial, options ...Option) {
 	t.Helper()
-	s := newSettings(t, options)
+	s := newSettings(t, "TestClient", options)
+	if dial == nil {
+		s.refuse(t, "chaos.TestClient: the dial is nil: give a function that connects a client to a server")
+	}
 	eras, kinds := s.eras, s.kinds
 	if len(eras) == 0 {
-		eras = []messages.Era{messages.EraLegacy, messages.EraModern}
+		eras = allEras
 	}
 	if len(kinds) == 0 {
-		kinds = []messages.TransportKind{messages.Stdio, messages.HTTP}
+		kinds = allKinds
 	}
-	served := 0
+	s.checkNames(t, kinds, eras)
+	served, played := 0, 0
 	for _, kind := range kinds {
 		for _, era := range eras {
-			if s.testOver(t, dial, kind, era) {
+			if n, ok := s.testOver(t, dial, kind, era); ok {
 				served++
+				played += n
 			}
 		}
 	}
-	if served == 0 {
-		t.Error("the client has no result of any call, over no transport and in no era: see the skipped tests for what its dial says")
+	switch {
+	case served == 0:
+		s.refuse(t, "the client has no result of any call, over no transport and in no era: see the skipped tests for what its dial says")
+	case played == 0:
+		s.refuse(t, fmt.Sprintf("nothing was played: chaos.Only(%q) names cases of transports and eras alone that the client does not have, see the skipped tests", s.only))
 	}
 }
 
-// testOver plays every day of one transport and era. It reports whether the client has them.
-func (s *settings) testOver(t *testing.T, dial Dial, kind messages.TransportKind, era messages.Era) bool {
-	path := fmt.Sprintf("%s/%s", kind, era)
+// checkNames fails the test if Only leaves no case of some transports and eras, or if a Known is about no case of any.
+func (s *settings) checkNames(t *testing.T, kinds []messages.TransportKind, eras []messages.Era) {
+	t.Helper()
+	var here, anywhere, names []string
+	for _, kind := range allKinds {
+		for _, era := range allEras {
+			for _, name := range s.caseNames(kind, era) {
+				path := casePath(kind, era) + "/" + name
+				anywhere = append(anywhere, path)
+				if slices.Contains(kinds, kind) && slices.Contains(eras, era) {
+					here, names = append(here, path), append(names, name)
+				}
+			}
+		}
+	}
+	for _, k := range s.known {
+		if text := k.cases.String(); !strings.Contains(text, "seed-") && !slices.ContainsFunc(anywhere, k.cases.MatchString) {
+			s.refuse(t, fmt.Sprintf("chaos.Known: %s. Cases are named as %s", score.NoMatchText(text, "TRANSPORT/ERA/CASE", slices.Concat(names, anywhere)), anywhere[0]))
+		}
+	}
+	if slices.ContainsFunc(here, func(path string) bool { return s.chosen(path, path[strings.LastIndexByte(path, '/')+1:]) }) {
+		return
+	}
+	text := "chaos.Only: " + score.NoMatchText(s.only.String(), "case", slices.Concat(names, here))
+	for _, path := range anywhere {
+		if s.chosen(path, path[strings.LastIndexByte(path, '/')+1:]) {
+			text += fmt.Sprintf(". It matches %s, which chaos.Over or chaos.Eras leaves out", path)
+			break
+		}
+	}
+	slices.Sort(names)
+	names = slices.DeleteFunc(slices.Compact(names), func(name string) bool { return strings.HasPrefix(name, "seed-") })
+	text += ". There are " + strings.Join(names, ", ")
+	if s.days > 0 {
+		text += fmt.Sprintf(", and by chaos.Seed and chaos.Days seed-%d to seed-%d", s.seed, s.seed+uint64(s.days)-1)
+	}
+	s.refuse(t, text)
+}
+
+// casePath is how the subtests of a transport and an era begin.
+func casePath(kind messages.TransportKind, era messages.Era) string {
+	return fmt.Sprintf("%s/%s", kind, era)
+}
+
+// caseNames returns the names of all cases of a transport and an era, the random days last.
+func (s *settings) caseNames(kind messages.TransportKind, era messages.Era) (names []string) {
+	for _, c := range client.Cases(kind, era) {
+		names = append(names, c.Name)
+	}
+	for i := range s.days {
+		names = append(names, fmt.Sprintf("seed-%d", s.seed+uint64(i)))
+	}
+	return names
+}
+
+// testOver plays the days of one transport and era that are chosen, and counts them. It reports whether the client has both.
+func (s *settings) testOver(t *testing.T, dial Dial, kind messages.TransportKind, era messages.Era) (played int, ok bool) {
+	path := casePath(kind, era)
 	demanded := len(s.kinds) > 0 && (len(s.eras) > 0 || era == messages.EraLegacy)
 	if !demanded {
 		if ok, why := s.speaks(t, dial, client.Case{Name: client.Ordinary, Kind: kind, Era: era}); !ok {
 			t.Run(path, func(t *testing.T) {
 				t.Skipf("the client has no result on a day on which nothing breaks (chaos.Over and chaos.Eras make that a failure): %s", why)
 			})
-			return false
+			return 0, false
 		}
 	}
 	for _, c := range client.Cases(kind, era) {
-		if s.chosen(c.Name) {
+		if s.chosen(c.Name, path+"/"+c.Name) {
+			played++
 			t.Run(path+"/"+c.Name, func(t *testing.T) { s.playDay(t, dial, c.Day(s.limits), true) })
 		}
 	}
 	for i := range s.days {
 		day := client.RandomDay(s.seed+uint64(i), kind, era, s.limits)
-		if s.chosen(day.Name) {
+		if s.chosen(day.Name, path+"/"+day.Name) {
+			played++
 			t.Run(path+"/"+day.Name, func(t *testing.T) { s.playDay(t, dial, day, false) })
 		}
 	}
-	return true
+	return played, true
 }
 
 // speaks reports whether any call of an ordinary day has a result, and why not.

@@ -1,9 +1,13 @@
 package chaos
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -27,11 +31,17 @@ import (
 // again, so that its TestMain calls [Main].
 func TestProgram(t *testing.T, adapter []string, options ...Option) {
 	t.Helper()
-	s := newSettings(t, append([]Option{Seed(0)}, options...))
+	s := newSettings(t, "TestProgram", options)
+	if !slices.Contains(s.given, "Seed") {
+		s.seed = 0 // the cases are played in their order
+	}
 	o := score.Options{Adapter: adapter, Only: s.only, Seed: s.seed}
 	r, err := score.Run(t.Context(), o)
-	if err != nil {
-		t.Fatal(messages.Printable(err.Error()))
+	switch {
+	case errors.Is(err, score.ErrNoCase):
+		s.refuse(t, fmt.Sprintf("chaos.Only: %s. The cases are %s", messages.Printable(err.Error()), caseList()))
+	case err != nil:
+		s.refuse(t, messages.Printable(err.Error()))
 	}
 	for _, c := range r.Cases {
 		t.Run(c.Name, func(t *testing.T) {
@@ -56,6 +66,19 @@ func TestProgram(t *testing.T, adapter []string, options ...Option) {
 	if err != nil {
 		t.Errorf("JUnit: %v", err)
 	}
+}
+
+// caseList names all cases with the faults that they play.
+func caseList() string {
+	var all []string
+	for _, c := range score.Cases() {
+		name := strconv.Quote(c.Name)
+		if len(c.Plays) > 0 {
+			name += " (" + strings.Join(c.Plays, ", ") + ")"
+		}
+		all = append(all, name)
+	}
+	return strings.Join(all, ", ")
 }
 
 // ScoreCases returns a result of package score as cases for systems that collect tests: a case that lost a point is a failure, with its reasons.

@@ -17,6 +17,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/test/chaos/check"
 	"github.com/mcpvisor/mcpvisor/test/chaos/report"
+	"github.com/mcpvisor/mcpvisor/test/chaos/score"
 	"github.com/mcpvisor/mcpvisor/transports/inprocess"
 )
 
@@ -24,6 +25,8 @@ import (
 type ServerTarget struct {
 	spec    messages.Spec
 	handler http.Handler
+	// problem is why nothing can be tested; empty for none.
+	problem string
 }
 
 // Spec is a server as a configuration describes it: a command, or a URL.
@@ -33,11 +36,17 @@ func Spec(s messages.Spec) ServerTarget {
 			s.Type = messages.HTTP
 		}
 	}
+	if s.Command == "" && s.URL == "" {
+		return ServerTarget{problem: "chaos.Spec: the spec has no Command and no URL"}
+	}
 	return ServerTarget{spec: s}
 }
 
 // Handler is a server over streamable HTTP in this process. Requests come for the path /mcp.
 func Handler(h http.Handler) ServerTarget {
+	if f, ok := h.(http.HandlerFunc); h == nil || ok && f == nil {
+		return ServerTarget{problem: "chaos.Handler: the handler is nil"}
+	}
 	return ServerTarget{handler: h, spec: messages.Spec{Type: messages.HTTP}}
 }
 
@@ -45,12 +54,16 @@ func Handler(h http.Handler) ServerTarget {
 // transports/mcpgo have it; each connection is one call. What only processes and sockets can do wrong is not tried. Findings call it, and
 // a [Handler], "the server of this test": the loopback address behind it is TestServer's.
 func InProcess(serve func(ctx context.Context, peer inprocess.Peer) error) ServerTarget {
+	if serve == nil {
+		return ServerTarget{problem: "chaos.InProcess: the function is nil"}
+	}
 	return ServerTarget{handler: frameServer{serve}, spec: messages.Spec{Type: messages.WebSocket}}
 }
 
 // TestServer finds out how resilient a server is: it starts or dials it several times, does to it what goes wrong in practice, and
 // makes a subtest of each finding, with what was seen and what to do about it. A warning is logged. Tools are called only if [Calls]
-// names them, or if the server says that they are read-only.
+// names them, or if the server says that they are read-only. A server that cannot be tested, as one that is disabled or wants credentials,
+// fails.
 //
 //	func TestOurServer(t *testing.T) {
 //		chaos.TestServer(t, chaos.Spec(messages.Spec{Command: "our-server"}))
@@ -59,7 +72,13 @@ func InProcess(serve func(ctx context.Context, peer inprocess.Peer) error) Serve
 // It runs in real time: a command is started about 12 times in turn, and never twice at once. The command over it is mcpvisor chaos check.
 func TestServer(t *testing.T, target ServerTarget, options ...Option) {
 	t.Helper()
-	s := newSettings(t, options)
+	s := newSettings(t, "TestServer", options)
+	switch {
+	case target.problem != "":
+		s.refuse(t, target.problem)
+	case target.handler == nil && target.spec.Type == "":
+		s.refuse(t, "chaos.TestServer: there is no server: make one with chaos.Spec, chaos.Handler or chaos.InProcess")
+	}
 	if target.handler != nil {
 		target.spec.URL = serveHandler(t, target)
 	}
@@ -68,7 +87,7 @@ func TestServer(t *testing.T, target ServerTarget, options ...Option) {
 	for _, text := range s.calls {
 		c, err := check.ParseCall(text)
 		if err != nil {
-			t.Fatalf("Calls: %v", err)
+			s.refuse(t, fmt.Sprintf("chaos.Calls: %v", err))
 		}
 		o.Calls["server"] = append(o.Calls["server"], c)
 	}
@@ -76,14 +95,27 @@ func TestServer(t *testing.T, target ServerTarget, options ...Option) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	var ids, found []string
+	played := 0
 	for _, server := range r.Servers {
 		for _, f := range server.Findings {
-			if s.chosen(f.ID) {
+			name := fmt.Sprintf("%s (%s)", f.ID, f.Verdict)
+			if ids = append(ids, f.ID); f.ID == startID && f.Verdict != check.Pass {
+				name += ": " + target.hideAddress(messages.Printable(f.Text))
+			}
+			if found = append(found, name); s.chosen(f.ID, strings.ReplaceAll(f.ID, " ", "_")) {
+				played++
 				t.Run(f.ID, func(t *testing.T) { s.judgeFinding(t, target, f) })
 			}
 		}
 	}
+	if played == 0 {
+		s.refuse(t, fmt.Sprintf("nothing was tested: chaos.Only: %s. There are %s", score.NoMatchText(fmt.Sprint(s.only), "finding", ids), strings.Join(found, ", ")))
+	}
 }
+
+// startID is the finding that comes first. A server that does not start has no other.
+const startID = "start"
 
 // judgeFinding is the subtest of one finding.
 func (s *settings) judgeFinding(t *testing.T, target ServerTarget, f check.Finding) {
@@ -96,6 +128,9 @@ func (s *settings) judgeFinding(t *testing.T, target ServerTarget, f check.Findi
 	text = target.hideAddress(text)
 	if f.Verdict == check.Warn {
 		text = "warning: " + text
+	}
+	if f.ID == startID && f.Verdict == check.NotTried {
+		f.Verdict, text = check.Fail, "nothing was tested: "+text // a test that has shown nothing does not pass
 	}
 	c := report.JUnitCase{Group: filepath.Dir(t.Name()), Name: filepath.Base(t.Name())}
 	switch f.Verdict {

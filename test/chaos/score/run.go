@@ -24,7 +24,7 @@ type Options struct {
 	Name string
 	// Adapter is the command line of the adapter.
 	Adapter []string
-	// Only selects the cases whose name or number it matches; nil selects all.
+	// Only selects cases, see [Choose]; nil selects all.
 	Only *regexp.Regexp
 	// Parallel is the number of cases played at once; 0 means 2. More is faster, and lets slow clients lose points to a loaded
 	// machine. A case that starts sixty servers is always played alone.
@@ -39,11 +39,15 @@ type Options struct {
 // ErrNoAdapter is wrapped by the error of [Run] if the adapter cannot be started or does not answer.
 var ErrNoAdapter = errors.New("the adapter does not work")
 
-// Run plays the cases to one client. Its error is that of ctx, or wraps [ErrNoAdapter]. The result of an adapter that does not
+// Run plays the cases to one client. Its error is that of ctx, or wraps [ErrNoAdapter] or [ErrNoCase]. The result of an adapter that does not
 // work has no cases and says why in Failed.
 func Run(ctx context.Context, o Options) (Result, error) {
 	if len(o.Adapter) == 0 {
 		return Result{}, fmt.Errorf("%w: it has no command line", ErrNoAdapter)
+	}
+	chosen, err := Choose(o.Only)
+	if err != nil {
+		return Result{}, err
 	}
 	if o.Parallel <= 0 {
 		o.Parallel = 2
@@ -66,12 +70,6 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	}
 	if r.Name == "" {
 		r.Name = firstWord(r.About)
-	}
-	var chosen []Case
-	for _, c := range Cases() {
-		if o.Only == nil || o.Only.MatchString(c.Name) || o.Only.MatchString(fmt.Sprint(c.Number)) {
-			chosen = append(chosen, c)
-		}
 	}
 	var mu sync.Mutex
 	play := func(g []Case) {

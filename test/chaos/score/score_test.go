@@ -151,6 +151,25 @@ func TestCasesPlayFaultsOfTheCatalogue(t *testing.T) {
 	}
 }
 
+// TestCasesAreChosenByNameNumberAndFault: what matches none is an error before anything is played, and not a run without cases.
+func TestCasesAreChosenByNameNumberAndFault(t *testing.T) {
+	for pattern, want := range map[string]string{
+		"^half-line$": "half an answer", "^half an answer$": "half an answer", "^half_an_answer$": "half an answer", "^1$": "an ordinary day",
+	} {
+		chosen, err := score.Choose(regexp.MustCompile(pattern))
+		if err != nil || len(chosen) != 1 || chosen[0].Name != want {
+			t.Errorf("%s: %v, %v", pattern, chosen, err)
+		}
+	}
+	if all, err := score.Choose(nil); err != nil || len(all) != len(score.Cases()) {
+		t.Errorf("%d of %d: %v", len(all), len(score.Cases()), err)
+	}
+	_, err := score.Run(t.Context(), score.Options{Adapter: []string{"/no/such/adapter"}, Only: regexp.MustCompile("^(crahs|xyz)$")})
+	if !errors.Is(err, score.ErrNoCase) || !strings.Contains(err.Error(), `did you mean "crash"?`) {
+		t.Error(err)
+	}
+}
+
 func TestAnAdapterThatDoesNotWorkIsSaidSo(t *testing.T) {
 	for _, argv := range [][]string{nil, {"/no/such/adapter"}, {"/bin/cat", "/dev/null"}} {
 		if _, err := score.Run(t.Context(), score.Options{Adapter: argv}); !errors.Is(err, score.ErrNoAdapter) {

@@ -33,7 +33,7 @@ var knownAdapters = []string{"mcp-go", "go-sdk", "mcpvisor"}
 
 // chaosScoreFlags holds the flags of chaos score.
 type chaosScoreFlags struct {
-	// only is a regular expression for the names and numbers of cases; empty plays all.
+	// only is a regular expression for the names, numbers and faults of cases; empty plays all.
 	only     string
 	parallel int
 	json     bool
@@ -94,7 +94,7 @@ Exit codes: 0 every point was got · 1 points were lost · 2 usage, or an adapte
 		RunE:      func(cmd *cobra.Command, args []string) error { return chaosScore(o, cmd, args, f) },
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&f.only, "only", "", "play only the cases whose name or number matches this `regexp`")
+	fl.StringVar(&f.only, "only", "", "play only the cases whose name, number or fault matches this `regexp`")
 	fl.IntVar(&f.parallel, "parallel", 2, "how many cases are played at once")
 	fl.BoolVarP(&f.json, "json", "j", false, "print the results as JSON")
 	fl.BoolVar(&f.cases, "cases", false, "print the cases and play none")
@@ -145,6 +145,9 @@ func chaosScore(o *cli.Options, cmd *cobra.Command, args []string, f chaosScoreF
 		var err error
 		if only, err = regexp.Compile(f.only); err != nil {
 			return exit.UsageError(cmd, "--only: %s", messages.Line(err.Error(), 200))
+		}
+		if _, err = score.Choose(only); err != nil {
+			return exit.UsageError(cmd, "--only: %s; mcpvisor chaos score --cases prints them", messages.Line(err.Error(), 300))
 		}
 	}
 	clients, err := scoreClients(cmd, args)
