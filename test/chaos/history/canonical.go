@@ -60,7 +60,7 @@ func comesInStream(e *Event) bool {
 	case Replied:
 		return true
 	case Noticed:
-		return e.ID != "" || strings.HasSuffix(e.Method, "/list_changed") || e.Method == "notifications/resources/updated"
+		return e.ID != "" || strings.HasSuffix(e.Method, "/list_changed") || e.Method == "notifications/resources/updated" || e.Method == "notifications/tasks/status"
 	default:
 		return false
 	}

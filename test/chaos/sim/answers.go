@@ -28,12 +28,12 @@ func (w *simulation) configureAnswers(cfg *supervisor.Config) {
 		cfg.ElicitURL = true
 		cfg.Elicit = func(ctx context.Context, r supervisor.ElicitRequest) (supervisor.ElicitResult, error) {
 			if r.Mode == messages.ElicitURL {
-				return supervisor.ElicitResult{Action: messages.ElicitAccept}, waitThinking(ctx)
+				return supervisor.ElicitResult{Action: messages.ElicitAccept}, waitThinking(ctx, r.Message)
 			}
-			return supervisor.ElicitResult{Action: messages.ElicitAccept, Content: answerFor(r.Server)}, waitThinking(ctx)
+			return supervisor.ElicitResult{Action: messages.ElicitAccept, Content: answerFor(r.Server)}, waitThinking(ctx, r.Message)
 		}
 		cfg.Sample = func(ctx context.Context, r supervisor.SampleRequest) (json.RawMessage, error) {
-			return replyFor("sampling/createMessage", r.Server), waitThinking(ctx)
+			return replyFor("sampling/createMessage", r.Server), waitThinking(ctx, string(r.Params))
 		}
 		cfg.Roots = func(_ context.Context, server string) ([]supervisor.Root, error) {
 			return []supervisor.Root{{URI: "file:///" + server, Name: "work"}}, nil
@@ -72,10 +72,11 @@ func replyFor(method, server string) json.RawMessage {
 	return json.RawMessage(`{"action":"accept","content":` + string(answerFor(server)) + `}`)
 }
 
-// waitThinking waits for answerTime, or until ctx ends.
-func waitThinking(ctx context.Context) error {
+// waitThinking waits for answerTime, or until ctx ends. The question adds less than a microsecond, so that of several that came in one instant
+// chance does not decide which is answered first.
+func waitThinking(ctx context.Context, question string) error {
 	select {
-	case <-time.After(answerTime):
+	case <-time.After(answerTime + time.Duration(seedOf("thinking", question)%1000)):
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()

@@ -152,10 +152,10 @@ func (p *principals) managerConfig() supervisor.Config {
 			return nil
 		},
 		Elicit: func(ctx context.Context, r supervisor.ElicitRequest) (supervisor.ElicitResult, error) {
-			return supervisor.ElicitResult{Action: messages.ElicitAccept, Content: answerFor(supervisor.CallerOf(ctx))}, waitThinking(ctx)
+			return supervisor.ElicitResult{Action: messages.ElicitAccept, Content: answerFor(supervisor.CallerOf(ctx))}, waitThinking(ctx, r.Message)
 		},
 		Sample: func(ctx context.Context, r supervisor.SampleRequest) (json.RawMessage, error) {
-			return replyFor("sampling/createMessage", supervisor.CallerOf(ctx)), waitThinking(ctx)
+			return replyFor("sampling/createMessage", supervisor.CallerOf(ctx)), waitThinking(ctx, string(r.Params))
 		},
 		Roots: func(ctx context.Context, _ string) ([]supervisor.Root, error) {
 			return []supervisor.Root{{URI: "file:///" + supervisor.CallerOf(ctx), Name: "work"}}, nil
