@@ -71,6 +71,27 @@ func (c *checker) allowedPolls(sent *history.Event) int {
 	return int((end-sent.T)/taskPollInterval) + 5
 }
 
+// allowedFurtherPolls returns how often the manager may ask on a connection for a task that began on another one, counted from the first time
+// that it does: a server that keeps its tasks is asked on, as long as the call has not ended for its caller.
+func (c *checker) allowedFurtherPolls(first *history.Event) int {
+	tasks := c.statusesOf(first.Server).tasks
+	for _, call := range c.x.Calls() {
+		for _, i := range call.Received {
+			if r := c.x.Event(i); r.Server != first.Server || r.Conn == first.Conn || tasks[taskRequest{r.Conn, r.ID}] != first.Task {
+				continue
+			}
+			end := c.endTime()
+			if len(call.Ends) > 0 {
+				end = max(c.endOfWork(call), c.x.Event(call.Ends[0]).T)
+			}
+			if first.T <= end+c.instantBound() {
+				return int((end-first.T)/taskPollInterval) + 5
+			}
+		}
+	}
+	return 0
+}
+
 // isReadMethod reports whether a method is a read, which callers cause and the history does not count.
 func isReadMethod(method string) bool {
 	return strings.HasPrefix(method, "resources/") || strings.HasPrefix(method, "prompts/") || method == "completion/complete" ||
@@ -82,6 +103,7 @@ func (c *checker) checkTraffic(server string, conn *history.ConnRecord) {
 	lists, announced, further := c.listsOf(conn)
 	requests, calls, listens, pages, polls, maxPolls := 0, 0, 0, 0, 0, 0
 	open := c.x.Event(conn.Events[0]).T
+	known := map[string]bool{} // the tasks that were asked for
 	for _, i := range conn.Events {
 		e := c.x.Event(i)
 		if e.Kind == history.Received && e.Method == "tasks/list" {
@@ -95,7 +117,10 @@ func (c *checker) checkTraffic(server string, conn *history.ConnRecord) {
 				calls++
 				maxPolls += c.allowedPolls(e)
 			case "tasks/get", "tasks/result", "tasks/cancel":
-				polls++
+				if polls++; e.Task != "" && !known[e.Task] {
+					known[e.Task] = true
+					maxPolls += c.allowedFurtherPolls(e)
+				}
 			case "subscriptions/listen":
 				listens++
 			}

@@ -231,6 +231,12 @@ func TestWorkPerEvent(t *testing.T) {
 			story: first + requestStory(9, "tasks/list", "tasks/get", "tasks/result")},
 		{name: "nobody reads which tasks there are, and one is asked after", plan: useTasks, want: invariant.Violated, why: "asked 9 times until 18s",
 			story: first + requestStory(9, "tasks/get")},
+		{name: "a task is asked for on the next connection, as its call has not ended", plan: useTasks, want: invariant.Holds, story: first + movedTask + `
+			9s     s1 end call=c1 outcome=unknown
+		`},
+		{name: "a task is asked for on the next connection, and its call has ended", plan: useTasks, want: invariant.Violated, why: "asked 1 times", story: first + movedTask + `
+			6s     s1 end call=c1 outcome=unknown
+		`},
 		{name: "pings without an end", servers: []string{"s1 kind=http"}, want: invariant.Violated, why: "feeds on itself",
 			story: first + pings.String()},
 		{name: "a livelock that the harness saw", want: invariant.Violated, why: "talks without an end", story: first + `
@@ -238,6 +244,19 @@ func TestWorkPerEvent(t *testing.T) {
 		`},
 	})
 }
+
+// movedTask is a call that becomes a task on one connection, and is asked for on the next one.
+const movedTask = `
+	2s     s1 call call=c1 tool=put
+	2s     s1 received conn=1 method=tools/call id=2 call=c1
+	2.1s   s1 answered conn=1 method=tools/call id=2 task=task-1-1
+	5s     s1 down conn=1 class=network
+	5s     s1 released conn=1
+	7s     s1 open conn=2
+	7s     s1 opened conn=2
+	8s     s1 received conn=2 method=tasks/get id=5 task=task-1-1
+	8.1s   s1 answered conn=2 method=tasks/get id=5 task=task-1-1 code=-32602
+`
 
 // listStorm is announcements every 20 ms.
 func listStorm(from, to time.Duration) string {
