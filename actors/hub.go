@@ -150,7 +150,7 @@ func (h *Hub) Watch(buffer int) *Watcher {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	// A watcher of a closed hub ends with its first Next.
-	w := &Watcher{hub: h, limit: buffer, wake: make(chan struct{}, 1), next: h.seq + 1, closed: h.closed}
+	w := &Watcher{hub: h, limit: buffer, wake: make(chan struct{}, 1), next: h.seq + 1, last: h.seq, closed: h.closed}
 	if h.closed {
 		return w
 	}

@@ -53,3 +53,21 @@ func TestTheEntriesOfAHistoryStay(t *testing.T) {
 		}
 	}
 }
+
+// TestAWatcherOfAClosedHubEnds: one that was made after Close, of a hub that has published events, panicked at its first Next.
+func TestAWatcherOfAClosedHubEnds(t *testing.T) {
+	h := NewHub()
+	h.Watch(0)
+	h.Publish(messages.Event{})
+	h.Close()
+	for _, buffer := range []int{0, 1, 1000} {
+		w := h.Watch(buffer)
+		if _, err := w.Next(t.Context()); !errors.Is(err, messages.ErrClosed) {
+			t.Errorf("Next: %v", err)
+		}
+		for e := range w.Events(t.Context()) {
+			t.Errorf("an event: %+v", e)
+		}
+		w.Close()
+	}
+}
