@@ -134,32 +134,39 @@ func (a *attempt) runStep(step string, f func() (any, error)) {
 	go func() {
 		defer a.runningSteps.Done()
 		labelGoroutine(a.name, a.spec)
-		msg, err := func() (msg any, err error) {
-			defer func() {
-				if r := recover(); r != nil {
-					err = &messages.Error{Op: "connect", Class: messages.ClassPanic, Text: fmt.Sprintf("panic during %s: %v", step, r)}
-				}
-			}()
-			// An error of the program's own, whose method panics, would end the actor that reads it.
-			if msg, err = f(); err != nil {
-				_ = err.Error()
+		var msg any
+		var err error
+		hasReturned := false
+		// Deferred, because a function of the program may end the goroutine (runtime.Goexit): the attempt would else never end.
+		defer func() {
+			if r := recover(); r != nil {
+				err = &messages.Error{Op: "connect", Class: messages.ClassPanic, Text: fmt.Sprintf("panic during %s: %v", step, r)}
+			} else if !hasReturned {
+				err = &messages.Error{Op: "connect", Class: messages.ClassPanic,
+					Text: "the goroutine was ended during " + step + " (runtime.Goexit)", Fix: "return an error instead"}
 			}
-			return msg, err
+			if err != nil {
+				msg = a.failureOf(step, a.explainTimeout(bound, step, err))
+			}
+			a.post(msg)
 		}()
-		if err != nil {
-			// The actor learns with the failure what the next attempt should do differently.
-			failed := stepFailed{epoch: a.epoch, step: step, err: a.explainTimeout(bound, step, err)}
-			a.mu.Lock()
-			if a.sess != nil {
-				failed.conn = a.sess.Conn()
-			}
-			failed.diedOnProbe = a.diedOnProbe
-			failed.eraKnown = a.eraKnown
-			a.mu.Unlock()
-			msg = failed
+		// An error of the program's own, whose method panics, would end the actor that reads it.
+		if msg, err = f(); err != nil {
+			_ = err.Error()
 		}
-		a.post(msg)
+		hasReturned = true
 	}()
+}
+
+// failureOf returns the message about a step that failed: the actor learns with it what the next attempt should do differently.
+func (a *attempt) failureOf(step string, err error) stepFailed {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	failed := stepFailed{epoch: a.epoch, step: step, err: err, diedOnProbe: a.diedOnProbe, eraKnown: a.eraKnown}
+	if a.sess != nil {
+		failed.conn = a.sess.Conn()
+	}
+	return failed
 }
 
 // explainTimeout replaces the error of a step that the bound ended: the layers below only know that a context ended, and the person

@@ -9,6 +9,8 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
+
+	"github.com/mcpvisor/mcpvisor/supervisor/internal/hooks"
 )
 
 const (
@@ -171,21 +173,30 @@ func (w *logWriter) writeLine(l logLine) {
 }
 
 // guardActorOptions returns the program's function without its panics and without options that are nil or panic themselves: in the turn of
-// the supervisor they would cost every server that comes after. nil stays nil.
+// the supervisor they would cost every server that comes after. One that ends its goroutine, or does not return within a second, gives no
+// options either. nil stays nil.
 func guardActorOptions(more func(actorName string) []actor.PropsOption, log *zap.Logger) func(actorName string) []actor.PropsOption {
 	if more == nil {
 		return nil
 	}
-	return func(actorName string) (options []actor.PropsOption) {
-		defer func() {
-			if r := recover(); r != nil {
-				log.Error("Config.ActorOptions panicked: the actor is made without its options", zap.String("actor", actorName),
-					zap.Any("panic", r), zap.ByteString("stack", debug.Stack()))
-				options = nil
-			}
-		}()
-		options = slices.DeleteFunc(slices.Clone(more(actorName)), func(o actor.PropsOption) bool { return o == nil })
-		actor.PropsFromProducer(func() actor.Actor { return nil }, options...) // an option that panics does so here
+	turn := new(hooks.Turn)
+	return func(actorName string) []actor.PropsOption {
+		options, ok := hooks.Get(turn, func() (options []actor.PropsOption) {
+			defer func() {
+				if r := recover(); r != nil {
+					log.Error("Config.ActorOptions panicked: the actor is made without its options", zap.String("actor", actorName),
+						zap.Any("panic", r), zap.ByteString("stack", debug.Stack()))
+					options = nil
+				}
+			}()
+			options = slices.DeleteFunc(slices.Clone(more(actorName)), func(o actor.PropsOption) bool { return o == nil })
+			actor.PropsFromProducer(func() actor.Actor { return nil }, options...) // an option that panics does so here
+			return options
+		})
+		if !ok {
+			log.Error("Config.ActorOptions ended its goroutine, or has not returned within a second: the actor is made without its options",
+				zap.String("actor", actorName))
+		}
 		return options
 	}
 }

@@ -108,7 +108,7 @@ func (s *Session) completeInitialize(ctx context.Context, raw []byte) (Info, *me
 
 	// 2025-11-25: "After successful initialization, the client MUST send an initialized notification to indicate it is
 	// ready to begin normal operations".
-	_, err := s.conn.Send(ctx, transports.Message{
+	_, err := s.sendMessage(ctx, transports.Message{
 		Method: "notifications/initialized", Body: []byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}`), Caller: s.caller,
 	})
 	if err != nil {

@@ -250,6 +250,9 @@ func (s *Session) deliverLog(params []byte) {
 // Down ends the session: the connection calls it once, as its last call, with the reason for its end. A second call has no effect.
 func (k *sink) Down(err error) {
 	s := (*Session)(k)
+	if err != nil {
+		err = readableError(err)
+	}
 	s.endSession(outcome.TranslateError("connect", err))
 	s.mu.Lock()
 	first := !s.connEnded

@@ -180,7 +180,7 @@ func (s *Session) takeOnlyPending() (only *pendingRequest, ok bool) {
 // and AnswerTimedOut, or an error with its outcome.
 func (s *Session) exchangeMessage(ctx context.Context, f *pendingRequest, m *transports.Message) (outcome.Answer, *messages.Error) {
 	a, e := s.sendAndWait(ctx, f, m)
-	s.recycleRequest(f) // not deferred: if the transport panics, f is still in pending and must not be reused
+	s.recycleRequest(f) // not deferred: if the transport ends the goroutine, f is still in pending and must not be reused
 	return a, e
 }
 
@@ -192,10 +192,10 @@ func (s *Session) sendAndWait(ctx context.Context, f *pendingRequest, m *transpo
 	var err error
 	if s.poster == nil {
 		f.notePosted()
-		delivery, err = s.conn.Send(ctx, *m)
+		delivery, err = s.sendMessage(ctx, *m)
 	} else {
 		var posting transports.PendingPost
-		posting, delivery, err = s.poster.Post(*m)
+		posting, delivery, err = s.postToConn(*m)
 		if f.notePosted(); posting != nil {
 			return s.awaitPosted(ctx, f, m, posting)
 		}

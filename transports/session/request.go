@@ -218,7 +218,7 @@ func (s *Session) postMessage(m transports.Message, mandatory bool) {
 		defer stop()
 		// A message that cannot be sent is lost. That does no harm for long: the request or the cancellation that it was
 		// about ends with its connection.
-		if _, err := s.conn.Send(ctx, m); err != nil {
+		if _, err := s.sendMessage(ctx, m); err != nil {
 			s.counts.unsent.Add(1)
 		}
 	})
