@@ -38,14 +38,17 @@ type Result struct {
 // server can send; a program that never calls Flaw pays nothing. The server's own bytes are compared, not those that
 // Config.Sanitize made of them.
 func (r *Result) Flaw() string {
-	if r.outputFlaw == nil {
+	if r == nil || r.outputFlaw == nil {
 		return ""
 	}
 	return r.outputFlaw()
 }
 
-// Outcome returns OutcomeResult, or OutcomeToolError if IsError is set: the other outcomes come as an *Error.
+// Outcome returns OutcomeResult, or OutcomeToolError if IsError is set: the other outcomes come as an *Error, and a nil Result has none.
 func (r *Result) Outcome() messages.Outcome {
+	if r == nil {
+		return ""
+	}
 	if r.IsError {
 		return messages.OutcomeToolError
 	}
@@ -66,8 +69,11 @@ type Content struct {
 
 // Content decodes the parts of the result. A part of an unknown type keeps its Raw. Member names count by their exact case, and
 // of members with the same name the last, because most programs read JSON so: a person sees what they see. The error is an
-// *Error of ClassProtocol.
+// *Error of ClassProtocol. A nil Result has no parts.
 func (r *Result) Content() ([]Content, error) {
+	if r == nil {
+		return nil, nil
+	}
 	list, err := partsOf(r.Raw, "content")
 	if err != nil {
 		return nil, &Error{Op: "decode", Class: messages.ClassProtocol, Text: "the result's content cannot be decoded: " + err.Error(), Err: err}
@@ -81,6 +87,9 @@ func (r *Result) Content() ([]Content, error) {
 
 // Structured returns the member structuredContent, nil if there is none.
 func (r *Result) Structured() json.RawMessage {
+	if r == nil {
+		return nil
+	}
 	return rawjson.Member(trimSpace(r.Raw), "structuredContent")
 }
 

@@ -34,6 +34,9 @@ type PromptMessage struct {
 
 // Messages returns the messages of the prompt, in order; nil if the result cannot be decoded, which Raw still shows.
 func (p *PromptResult) Messages() []PromptMessage {
+	if p == nil {
+		return nil
+	}
 	// The shape is read leniently: a message with missing members is shown as far as it goes.
 	list, err := partsOf(p.Raw, "messages")
 	if err != nil {

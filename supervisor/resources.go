@@ -49,6 +49,9 @@ func (c *ResourceContent) Bytes() ([]byte, error) {
 
 // Contents returns the parts of the resource; nil if the result cannot be decoded, which Raw still shows.
 func (r *ResourceResult) Contents() []ResourceContent {
+	if r == nil {
+		return nil
+	}
 	list, err := partsOf(r.Raw, "contents")
 	if err != nil {
 		return nil
