@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"testing"
 
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -22,6 +23,19 @@ func ExampleError() {
 	// Output:
 	// creating the issue: server "github", tool "create_issue": the server restarts (not sent); call again in a second
 	// calling again cannot run it twice
+}
+
+// TestAnErrorOfALongNameIsShort: the text has the beginning of a name of a megabyte, and the fields have all of it.
+func TestAnErrorOfALongNameIsShort(t *testing.T) {
+	long := strings.Repeat("x", 1<<20)
+	e := &messages.Error{Op: "call", Server: long, Tool: long, Text: "no such server is configured"}
+	if got := e.Error(); len(got) > 600 || !strings.Contains(got, "xxx…") || e.Server != long || e.Tool != long {
+		t.Errorf("%d bytes: %.700s", len(got), got)
+	}
+	e.Server, e.Tool = long[:200], "a  b"
+	if got, want := e.Error(), fmt.Sprintf("server %q, tool %q: %s", e.Server, e.Tool, e.Text); got != want {
+		t.Errorf("a name of 200 bytes: %s", got)
+	}
 }
 
 // sentinels holds every value that Error.Is knows, with the one field that makes it match.

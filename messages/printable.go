@@ -6,8 +6,14 @@ import (
 	"unicode"
 )
 
-// quoteName writes a server's or tool's name so that no control or bidi character of it reaches a terminal.
-func quoteName(s string) string { return strconv.Quote(Printable(s)) }
+// quoteName writes a server's or tool's name so that no control or bidi character of it reaches a terminal, and at most 200 characters of
+// it a log: whoever calls may give any name.
+func quoteName(s string) string {
+	if len(s) > 200 {
+		s = Line(s, 200)
+	}
+	return strconv.Quote(Printable(s))
+}
 
 // Printable neutralises text that came from a server before it is shown to a person or written to a log: escape
 // sequences, control characters other than tab and newline, bidirectional overrides, zero-width and other characters
