@@ -8,7 +8,6 @@ import (
 	"github.com/mcpvisor/mcpvisor/actors"
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor/internal/credentials"
-	"github.com/mcpvisor/mcpvisor/supervisor/internal/refusal"
 	"github.com/mcpvisor/mcpvisor/transports"
 	"github.com/mcpvisor/mcpvisor/transports/auth/oauth"
 )
@@ -70,7 +69,7 @@ func (m *Manager) AuthStatus(ctx context.Context, servers ...string) ([]AuthStat
 		cell := m.shared.CellOf(name)
 		if cell == nil {
 			if named {
-				return nil, refusal.UnknownServerError("auth status", name, m.Servers()...)
+				return nil, m.unknownServerError("auth status", name)
 			}
 			continue
 		}

@@ -48,6 +48,8 @@ func TestAClosedManagerSaysSo(t *testing.T) {
 			"Task":                func() error { _, err := m.Task(ctx, "a", "1"); return err },
 			"TaskResult":          func() error { _, err := m.TaskResult(ctx, "a", "1"); return err },
 			"CancelTask":          func() error { return m.CancelTask(ctx, "a", "1") },
+			"ServerStatus":        func() error { _, err := m.ServerStatus("a"); return err },
+			"History":             func() error { _, err := m.History("a"); return err },
 			"Ping":                func() error { _, err := m.Ping(ctx, "a"); return err },
 		} {
 			if err := do(); !errors.Is(err, supervisor.ErrClosed) {

@@ -218,7 +218,7 @@ func (m *Manager) remoteCredential(op, server string) (*credentials.Credential, 
 	}
 	cell := m.shared.CellOf(server)
 	if cell == nil {
-		return nil, nil, refusal.UnknownServerError(op, server, m.Servers()...)
+		return nil, nil, m.unknownServerError(op, server)
 	}
 	v := cell.View()
 	refuse := func(class messages.Class, text string) (*credentials.Credential, *actors.View, error) {

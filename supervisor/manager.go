@@ -248,12 +248,20 @@ func failureError(op string, v *actors.View) error {
 	return e
 }
 
+// unknownServerError returns the error of a method that names a server which is not there. A manager that closes has taken its servers away.
+func (m *Manager) unknownServerError(op, name string) error {
+	if m.closing.Load() {
+		return refusal.ClosedError(op)
+	}
+	return refusal.UnknownServerError(op, name, m.Servers()...)
+}
+
 // awaitTicket waits until a server has answered the command with the ticket, or is being removed. If ctx ends first the error
 // names the phase that the server is in; the attempt continues.
 func (m *Manager) awaitTicket(ctx context.Context, op, name string, ticket uint64) (*actors.View, error) {
 	cell := m.shared.CellOf(name)
 	if cell == nil {
-		return nil, refusal.UnknownServerError(op, name, m.Servers()...)
+		return nil, m.unknownServerError(op, name)
 	}
 	v, err := cell.Wait(ctx, func(v *actors.View) bool {
 		return v.State.Answered >= ticket || v.State.Removing

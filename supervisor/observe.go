@@ -37,7 +37,7 @@ func (m *Manager) Status() []Status {
 func (m *Manager) ServerStatus(name string) (Status, error) {
 	cell := m.shared.CellOf(name)
 	if cell == nil {
-		return Status{}, refusal.UnknownServerError("status", name, m.Servers()...)
+		return Status{}, m.unknownServerError("status", name)
 	}
 	return m.statusOf(cell), nil
 }
@@ -122,7 +122,7 @@ func (m *Manager) ToolsOf(ctx context.Context, servers ...string) ([]*Entry, err
 	for _, name := range servers {
 		cell := m.shared.CellOf(name)
 		if cell == nil {
-			return nil, refusal.UnknownServerError("list tools", name, m.Servers()...)
+			return nil, m.unknownServerError("list tools", name)
 		}
 		// A server that is pending and has no tools yet may be lazy and at rest: it is woken once.
 		entries := m.Tools().Server(name)
@@ -145,7 +145,7 @@ func (m *Manager) Watch(buffer int) *Watcher { return m.shared.Hub.Watch(buffer)
 func (m *Manager) History(name string) ([]HistoryEntry, error) {
 	cell := m.shared.CellOf(name)
 	if cell == nil {
-		return nil, refusal.UnknownServerError("history", name, m.Servers()...)
+		return nil, m.unknownServerError("history", name)
 	}
 	return cell.History.Entries(), nil
 }

@@ -272,7 +272,7 @@ func (m *Manager) UnsubscribeResource(ctx context.Context, server, uri string) e
 		return refusal.ClosedError("read")
 	}
 	if m.shared.CellOf(server) == nil {
-		return refusal.UnknownServerError("read", server, m.Servers()...)
+		return m.unknownServerError("read", server)
 	}
 	return m.calls.Unsubscribe(ctx, server, uri)
 }

@@ -108,7 +108,7 @@ func (m *Manager) PinChanges(server string) []pins.Change {
 func (m *Manager) ApprovePins(ctx context.Context, server string, changes []pins.Change) (unseen []string, err error) {
 	cell := m.shared.CellOf(server)
 	if cell == nil || m.cfg.Pins == nil {
-		return nil, refusal.UnknownServerError("approve", server, m.Servers()...)
+		return nil, m.unknownServerError("approve", server)
 	}
 	// The changes are matched by their hashes, so a newer definition cannot slip through.
 	approved, unseen, err := m.cfg.Pins.Approve(pins.Key(server, cell.View().Spec), changes)

@@ -7,7 +7,6 @@ import (
 	"github.com/mcpvisor/mcpvisor/actors"
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor/internal/core"
-	"github.com/mcpvisor/mcpvisor/supervisor/internal/refusal"
 )
 
 // Settled returns when none of the named servers, of all if none is named, changes its phase by itself any more: each is
@@ -124,7 +123,7 @@ func (m *Manager) awaitServers(ctx context.Context, servers []string, await func
 		case cell != nil:
 			cells = append(cells, cell)
 		case !all: // otherwise it was removed just now
-			return refusal.UnknownServerError(opWait, name, m.Servers()...)
+			return m.unknownServerError(opWait, name)
 		}
 	}
 	if err := await(cells, ticket); err != nil {
