@@ -45,8 +45,11 @@ func Serve(ctx context.Context, cfg Config, started func(*Manager)) error {
 // meanwhile are gone, and so are the watchers: an owner begins again when started gets the next manager. If the manager is closed by its
 // method, the actor stops.
 //
-// started, unless it is nil, gets each manager that was started, from a goroutine of its own. At most 1,000 messages wait for the
-// start; one more is answered with a Failure.
+// started, unless it is nil, gets each manager that was started, in a goroutine of its own, and may take as long as it likes: it holds up
+// neither commands nor the end, and may still run when its manager is closed and, after a restart, when the next one is started. Its panic
+// is a failure of the actor.
+//
+// At most 1,000 messages wait for the start. One more, and a command to a manager that cannot start, gets its own reply with the failure.
 func Props(cfg Config, started func(*Manager)) *actor.Props {
 	return actor.PropsFromProducer(func() actor.Actor {
 		return &managerActor{cfg: cfg, started: started, ended: make(chan struct{})}
@@ -80,6 +83,12 @@ type earlyMessage struct {
 // startEnded says to a managerActor that its start has ended; starter is the actor whose start it was.
 type startEnded struct{ starter *managerActor }
 
+// startedPanicked says to a managerActor that its function started has panicked.
+type startedPanicked struct {
+	owner *managerActor
+	err   error
+}
+
 // managerClosed says to a managerActor that its manager was closed.
 type managerClosed struct{ owner *managerActor }
 
@@ -96,6 +105,10 @@ func (a *managerActor) Receive(ctx actor.Context) {
 		// The message of an incarnation before this one is stale.
 		if msg.starter == a {
 			a.handleStarted(ctx)
+		}
+	case startedPanicked:
+		if msg.owner == a {
+			panic(msg.err)
 		}
 	case managerClosed:
 		if msg.owner == a {
@@ -116,7 +129,7 @@ func (a *managerActor) startManager(ctx actor.Context) {
 		defer close(a.ended)
 		defer func() {
 			if r := recover(); r != nil {
-				a.err = &Error{Op: "start", Class: messages.ClassPanic, Text: "panic: " + messages.Line(fmt.Sprint(r), 200)}
+				a.err = panicError(r)
 			}
 			system.Root.Send(self, startEnded{a})
 		}()
@@ -126,10 +139,21 @@ func (a *managerActor) startManager(ctx actor.Context) {
 			return
 		}
 		a.m = m
-		if a.started != nil {
-			a.started(m)
+	}()
+}
+
+// runStarted calls the program's function, in a goroutine that ends with it. Nothing waits for that.
+func (a *managerActor) runStarted(root *actor.RootContext, self *actor.PID) {
+	defer func() {
+		if r := recover(); r != nil {
+			root.Send(self, startedPanicked{a, panicError(r)})
 		}
 	}()
+	a.started(a.m)
+}
+
+func panicError(r any) error {
+	return &Error{Op: "start", Class: messages.ClassPanic, Text: "panic: " + messages.Line(fmt.Sprint(r), 200)}
 }
 
 // handleStarted passes on what came before the start had ended, or fails with the error of the start.
@@ -138,12 +162,15 @@ func (a *managerActor) handleStarted(ctx actor.Context) {
 	a.running = true
 	if a.err != nil {
 		for _, e := range a.early {
-			answerWith(ctx, e.sender, a.err)
+			answerWith(ctx, e, a.err)
 		}
 		a.early = nil
 		panic(a.err)
 	}
 	root := ctx.ActorSystem().Root
+	if a.started != nil {
+		go a.runStarted(root, ctx.Self())
+	}
 	for _, e := range a.early {
 		root.RequestWithCustomSender(a.m.PID(), e.message, e.sender)
 	}
@@ -161,33 +188,37 @@ func (a *managerActor) forwardMessage(ctx actor.Context) {
 	case a.running && a.err == nil:
 		ctx.Forward(a.m.PID())
 	case a.running || len(a.early) == maxEarly:
-		a.answerFailure(ctx, ctx.Sender())
+		a.answerFailure(ctx, earlyMessage{ctx.Message(), ctx.Sender()})
 	default:
 		a.early = append(a.early, earlyMessage{ctx.Message(), ctx.Sender()})
 	}
 }
 
 // answerFailure tells the sender of a message that it is not handled.
-func (a *managerActor) answerFailure(ctx actor.Context, sender *actor.PID) {
+func (a *managerActor) answerFailure(ctx actor.Context, e earlyMessage) {
 	err := a.err
 	if err == nil {
 		err = &Error{Op: "start", Class: messages.ClassExhausted, Outcome: messages.OutcomeNotSent,
 			Text: fmt.Sprintf("the manager is starting, and %d messages wait for it", maxEarly), Fix: "send it again later"}
 	}
-	answerWith(ctx, sender, err)
+	answerWith(ctx, e, err)
 }
 
-// answerWith sends an error to the sender of a message, if it has one.
-func answerWith(ctx actor.Context, sender *actor.PID, err error) {
-	if sender != nil {
-		ctx.Send(sender, messages.FailureOf(err))
+// answerWith sends the reply to a message that ended with err to its sender, if there are both.
+func answerWith(ctx actor.Context, e earlyMessage, err error) {
+	switch e.message.(type) {
+	case actor.SystemMessage, actor.AutoReceiveMessage, *actor.DeadLetterResponse:
+		return
+	}
+	if reply := refusal.ReplyTo(e.message, err); e.sender != nil && reply != nil {
+		ctx.Send(e.sender, reply)
 	}
 }
 
 // closeManager closes the manager and waits until nothing of it is left. What still waited for its start is answered.
 func (a *managerActor) closeManager(ctx actor.Context) {
 	for _, e := range a.early {
-		answerWith(ctx, e.sender, refusal.ClosedError("receive"))
+		answerWith(ctx, e, refusal.ClosedError("receive"))
 	}
 	a.early = nil
 	if a.cancel == nil {

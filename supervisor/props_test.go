@@ -3,6 +3,7 @@ package supervisor_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -180,15 +181,107 @@ func TestAManagerThatIsPoisonedAtItsStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		system := actorsystem.New(zap.NewNop())
 		release := make(chan struct{})
-		pid := system.Root.Spawn(supervisor.Props(supervisor.Config{}, func(*supervisor.Manager) { <-release }))
+		cfg := supervisor.Config{ActorOptions: func(string) []actor.PropsOption { <-release; return nil }}
+		pid := system.Root.Spawn(supervisor.Props(cfg, nil))
 		call := system.Root.RequestFuture(pid, &messages.CallTool{Tool: "mcp__s__go", CallId: "1"}, time.Minute)
 		system.Root.Poison(pid)
 		synctest.Wait()
 		close(release)
 		reply, err := call.Result()
-		if got, ok := reply.(*messages.Failure); !ok || err != nil || !errors.Is(got.ToError(), supervisor.ErrClosed) {
+		if got, ok := reply.(*messages.CallToolReply); !ok || err != nil || got.GetCallId() != "1" || !errors.Is(got.GetFailure().ToError(), supervisor.ErrClosed) {
 			t.Errorf("%v, %v", reply, err)
 		}
+		time.Sleep(time.Second) // the throttle of dead letters ends by itself
+		system.Shutdown()
+	})
+}
+
+// TestAManagerThatCannotStartAnswersEachCommand: a command gets its own reply with its ids and the failure, so that its sender, which waits
+// for that reply, does not wait for ever. What is no command is answered with a Failure, and a Failure not at all.
+func TestAManagerThatCannotStartAnswersEachCommand(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		system := actorsystem.New(zap.NewNop())
+		stop := actor.NewOneForOneStrategy(0, 0, func(any) actor.Directive { return actor.StopDirective })
+		replies := make(chan any, 16)
+		family := system.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+			switch m := ctx.Message().(type) {
+			case *actor.Started:
+				pid := ctx.Spawn(supervisor.Props(supervisor.Config{Restart: restart.Policy{Factor: -1}}, nil))
+				for _, command := range []any{&messages.AddServer{Name: "x", RequestId: "one"}, &messages.CallTool{CallId: "two", Tool: "mcp__x__y"},
+					&messages.GetStatus{RequestId: "three"}, &messages.ListPrompts{RequestId: "four"}, "no command", &messages.Failure{}} {
+					ctx.Request(pid, command)
+				}
+			case *actor.Stopping, *actor.Stopped:
+			default:
+				replies <- m
+			}
+		}, actor.WithSupervisor(stop)))
+		synctest.Wait()
+		close(replies)
+		var got []string
+		for reply := range replies {
+			switch r := reply.(type) {
+			case *messages.Done:
+				got = append(got, "Done "+r.GetRequestId()+" "+r.GetFailure().GetClass())
+			case *messages.CallToolReply:
+				got = append(got, "CallToolReply "+r.GetCallId()+" "+r.GetFailure().GetClass())
+			case *messages.StatusReply:
+				got = append(got, "StatusReply "+r.GetRequestId()+" "+r.GetFailure().GetClass())
+			case *messages.PromptsReply:
+				got = append(got, "PromptsReply "+r.GetRequestId()+" "+r.GetFailures()[0].GetClass())
+			case *messages.Failure:
+				got = append(got, "Failure "+r.GetClass())
+			}
+		}
+		want := []string{"Done one invalid", "CallToolReply two invalid", "StatusReply three invalid", "PromptsReply four invalid", "Failure invalid"}
+		if !slices.Equal(got, want) {
+			t.Errorf("%q", got)
+		}
+		_ = system.Root.StopFuture(family).Wait()
+		time.Sleep(time.Second) // the throttle of dead letters ends by itself
+		system.Shutdown()
+	})
+}
+
+// TestStartedMayRunTheProgram: a function started that does not return holds up neither commands nor the end.
+func TestStartedMayRunTheProgram(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		system := actorsystem.New(zap.NewNop())
+		release, s := make(chan struct{}), supervisortest.NewServer("s", supervisortest.Text("go", "done"))
+		pid := system.Root.Spawn(supervisor.Props(supervisortest.AddTo(supervisor.Config{CallWait: time.Minute}, s), func(*supervisor.Manager) { <-release }))
+		reply, err := system.Root.RequestFuture(pid, &messages.CallTool{Tool: "mcp__s__go", CallId: "1"}, 2*time.Minute).Result()
+		if got, ok := reply.(*messages.CallToolReply); !ok || err != nil || got.GetFailure() != nil {
+			t.Errorf("%v, %v", reply, err)
+		}
+		if err := system.Root.PoisonFuture(pid).Wait(); err != nil {
+			t.Errorf("poisoned: %v", err)
+		}
+		close(release)
+		time.Sleep(time.Second) // the throttle of dead letters ends by itself
+		system.Shutdown()
+	})
+}
+
+// TestAPanicOfStartedFailsTheActor: the parent decides, as about a start that fails.
+func TestAPanicOfStartedFailsTheActor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		system := actorsystem.New(zap.NewNop())
+		reasons := make(chan any, 1)
+		strategy := actor.NewOneForOneStrategy(0, 0, func(reason any) actor.Directive {
+			reasons <- reason
+			return actor.StopDirective
+		})
+		p := &parent{child: supervisor.Props(supervisor.Config{}, func(*supervisor.Manager) { panic("ouch") }), pids: make(chan *actor.PID, 1), ended: make(chan *actor.PID, 1)}
+		family := system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return p }, actor.WithSupervisor(strategy)))
+		child := <-p.pids
+		var e *supervisor.Error
+		if err, ok := (<-reasons).(error); !ok || !errors.As(err, &e) || e.Class != messages.ClassPanic {
+			t.Errorf("failed with %v", err)
+		}
+		if who := <-p.ended; !who.Equal(child) {
+			t.Errorf("%v ended", who)
+		}
+		_ = system.Root.StopFuture(family).Wait()
 		time.Sleep(time.Second) // the throttle of dead letters ends by itself
 		system.Shutdown()
 	})
