@@ -30,6 +30,7 @@ type addressRegistry struct {
 	mu        sync.Mutex
 	addresses map[string]*binding // by address: "host:port"
 	dialled   map[string]struct{} // identities that this side has sent to; they may open streams to it
+	ended     bool                // the actor that peers may name has ended: see endWatched
 	// onUnbound is called, without the lock, when an address has no stream any more or belongs to another identity.
 	onUnbound func(*binding)
 }
@@ -154,6 +155,27 @@ func (l *addressRegistry) removeWatcher(b *binding, w watchKey) bool {
 	_, known := b.watchers[w]
 	delete(b.watchers, w)
 	return known
+}
+
+// endWatched removes and returns all watchers, at every address. From now on hasEnded reports true.
+func (l *addressRegistry) endWatched() (all []*actor.PID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ended = true
+	for _, b := range l.addresses {
+		for key, watcher := range b.watchers {
+			all = append(all, watcher)
+			delete(b.watchers, key)
+		}
+	}
+	return all
+}
+
+// hasEnded reports whether endWatched was called. A watcher that was added before and is not there any more has been returned by it.
+func (l *addressRegistry) hasEnded() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.ended
 }
 
 // takeWatchers removes and returns all watchers at the address: each of them must be unwatched here.

@@ -1,11 +1,13 @@
 package remote
 
 import (
+	"errors"
 	"fmt"
 
 	"google.golang.org/protobuf/proto"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor/internal/refusal"
 )
 
 // The checks of a peer's command: its rights, its limits, and the servers that there are. They run in the actor
@@ -18,7 +20,11 @@ func (g *peerAuthorizer) checkCommand(r Rights, a peerCommand) error {
 	name := messageName(a.message)
 	if !matchesAny(r.Commands, name) {
 		return deniedError("remote", "", fmt.Sprintf("the peer %q may not send %s", a.identity, name),
-			fmt.Sprintf("add %q to the Commands of Config.Rights[%q] on the machine that runs the manager", name, a.identity))
+			fmt.Sprintf("add %q to the Commands of Config.Rights[%q] on the machine that runs the manager", name, g.cfg.rightsKeyOf(a.identity)))
+	}
+	// A peer that may send the command learns of the end whatever servers it may use: the same for each of them.
+	if g.ended {
+		return refusal.ClosedError("remote")
 	}
 	// The limits come before anything that costs a look at the manager.
 	if err := g.checkLimits(a); err != nil {
@@ -111,12 +117,25 @@ func (g *peerAuthorizer) checkServerNames(r Rights, a peerCommand) error {
 // hiddenServerError returns the same error for a server that does not exist and for one that the peer may not use, so
 // that the peer cannot tell them apart.
 func (g *peerAuthorizer) hiddenServerError(identity, server string) error {
+	// A manager that closes takes its servers away one after the other: none of them is hidden from the peer then.
+	if err := g.closedError(); err != nil {
+		return err
+	}
 	text := "the peer has no right to every server, and none is named that it may use"
 	if server != "" {
 		text = "there is no such server for this peer"
 	}
 	return deniedError("remote", server, text,
-		fmt.Sprintf("name a server in Config.Rights[%q].Servers of the machine that runs the manager", identity))
+		fmt.Sprintf("name a server in Config.Rights[%q].Servers of the machine that runs the manager", g.cfg.rightsKeyOf(identity)))
+}
+
+// closedError returns the error of a command to a manager that has begun to close, nil before.
+func (g *peerAuthorizer) closedError() error {
+	// No server has the empty name, so this asks for nothing else.
+	if _, err := g.manager.ServerStatus(""); g.ended || errors.Is(err, messages.ErrClosed) {
+		return refusal.ClosedError("remote")
+	}
+	return nil
 }
 
 // confineServers writes the names of the servers that the peer may use into a command that would otherwise mean all

@@ -47,6 +47,8 @@
 //   - A frame is measured before it is decoded: 131,072 fields, 8 deep. One identity has at most 32 connections, 64
 //     watches, 1,024 commands that wait for their reply with 64 MiB, and 1,024 subscriptions; all of them together
 //     512, 1,024, 4,096 with 256 MiB. A peer's next frame is read when the peerAuthorizer has taken the last one.
+//   - Who watches [PID] gets Terminated when the manager has ended, when its Server is closed, and when the connection is lost. Every
+//     command after the manager's end, for which its peer has the right, is refused as closed.
 //   - A command or a reply that is larger than Config.MaxMessage is answered with a typed failure instead.
 //   - For a peer that does not read at most 8,192 messages or 32 MiB wait, and no more events than Watch.Buffer
 //     (256 if it is 0, at most 4,096). Events beyond it are left out, and a gap gives their number before the next

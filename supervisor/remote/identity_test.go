@@ -1,12 +1,17 @@
 package remote
 
 import (
+	"context"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"fmt"
 	"net"
 	"net/url"
 	"strings"
 	"testing"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor"
 )
 
 func TestIdentityOfACertificate(t *testing.T) {
@@ -81,7 +86,26 @@ func TestWhoseRightsCount(t *testing.T) {
 			t.Errorf("%s: %v", identity, r)
 		}
 	}
+	// A refusal names the key that counts: a more exact one, with the missing right alone, would take away all others.
+	m, err := supervisor.Start(t.Context(), supervisor.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = m.Close(context.Background()) }()
+	g := &peerAuthorizer{cfg: c, manager: m}
+	for identity, key := range map[string]string{"mcpvisor://c/agent/a": "mcpvisor://c/agent/a", "mcpvisor://c/agent/b": "mcpvisor://c/agent/*",
+		"mcpvisor://c/node/1": "mcpvisor://c/*", "mcpvisor://d/node/1": "*"} {
+		for _, err := range []error{g.checkCommand(c.rightsOf(identity), peerCommand{identity: identity, message: &messages.AddServer{}}),
+			g.hiddenServerError(identity, "x")} {
+			if !strings.Contains(err.Error(), fmt.Sprintf("Config.Rights[%q]", key)) {
+				t.Errorf("%s: %v", identity, err)
+			}
+		}
+	}
 	delete(c.Rights, Anybody)
+	if key := c.rightsKeyOf("agent"); key != "agent" {
+		t.Errorf("a peer without rights needs the key %q", key)
+	}
 	if r := c.rightsOf("agent"); r.Servers != nil || r.Commands != nil {
 		t.Errorf("a peer without rights has %v", r)
 	}

@@ -256,8 +256,14 @@ func (in *inboundStream) deliverMessage(
 }
 
 // deliverWatch gives a watch to an actor here. If there is no such actor, the library's dead letters answer with its
-// end.
+// end. A watch of the peerAuthorizer is one of the manager, whose end is not that of the actor: it stays in the registry.
 func (w *peerTransport) deliverWatch(id string, watch *actor.Watch) {
+	if id == w.authorizerID {
+		if w.registry.hasEnded() {
+			w.endWatched()
+		}
+		return
+	}
 	ref, _ := w.system.ProcessRegistry.GetLocal(id) // the dead letters if there is no such actor
 	ref.SendSystemMessage(actor.NewPID(w.system.Address(), id), watch)
 }

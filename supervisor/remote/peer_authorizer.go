@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/supervisor/internal/refusal"
 )
 
 // A peerCommand is a command of a peer, with the identity of its stream. The stream sends it to the peerAuthorizer.
@@ -39,6 +40,7 @@ type peerAuthorizer struct {
 	cfg       Config
 	transport *peerTransport
 	manager   *supervisor.Manager
+	ended     bool // the manager has ended: every command is refused
 
 	relays          map[string]*relay // all that live, by the id of their actor
 	watches         map[string]*relay // those of watches, by the identity, address and actor of the peer
@@ -63,11 +65,19 @@ func newGateway(cfg Config, w *peerTransport, m *supervisor.Manager) *peerAuthor
 // Receive implements actor.Actor.
 func (g *peerAuthorizer) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
+	case *actor.Started:
+		ctx.Watch(g.manager.PID())
+	case *actor.Stopping:
+		g.transport.endWatched()
 	case peerCommand:
 		defer func() { m.received <- struct{}{} }() // the channel has room for all commands of the frame
 		g.handleCommand(ctx, m)
 	// A relay is a child of this actor, so its end is reported here.
 	case *actor.Terminated:
+		if m.Who.Equal(g.manager.PID()) {
+			g.handleEnd(ctx)
+			return
+		}
 		g.removeRelay(m.Who)
 	case addressLost:
 		// Watches and handlers end with their address; single commands end with their reply, which is lost.
@@ -96,6 +106,17 @@ func (g *peerAuthorizer) Receive(ctx actor.Context) {
 			g.transport.sendToPeer(r.sender, m, nil, proto.Size(m))
 		}
 	}
+}
+
+// handleEnd reports the end of the manager to the peers that watch it. This actor goes on, because it refuses what peers send from now on.
+func (g *peerAuthorizer) handleEnd(ctx actor.Context) {
+	g.ended = true
+	for _, r := range g.relays {
+		if r.longLived {
+			ctx.Stop(r.self) // nothing comes from the manager any more
+		}
+	}
+	g.transport.endWatched()
 }
 
 // endSubscription ends the manager's subscription of a resource that no peer has any more; the reply goes to no one.
@@ -143,7 +164,7 @@ func (g *peerAuthorizer) handleCommand(ctx actor.Context, a peerCommand) {
 		return
 	}
 	reply := func(f error) {
-		m := failureReplyTo(a.message, f)
+		m := refusal.ReplyTo(a.message, f)
 		if !g.transport.sendToPeer(a.sender, m, nil, proto.Size(m)) {
 			g.transport.dropped.Add(1)
 		}
@@ -188,9 +209,9 @@ func (g *peerAuthorizer) handleCommand(ctx actor.Context, a peerCommand) {
 			return
 		}
 	}
-	// The peer may use none of the servers: the reply is that of an empty list.
+	// The peer may use none of the servers: the reply is that of an empty list, unless they are gone with their manager.
 	if empty := g.confineServers(rights, a.message); empty {
-		reply(nil)
+		reply(g.closedError())
 		return
 	}
 	g.startRelay(ctx, a, key, rights)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/actors"
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor/internal/refusal"
 )
 
 // nextCommand is another command for a relay that lives on: a second HandleRequests of the same actor.
@@ -97,8 +98,7 @@ func (r *relay) Receive(ctx actor.Context) {
 	// The manager's actor has ended.
 	case *actor.DeadLetterResponse:
 		r.reportSubscription(ctx, true)
-		r.sendReply(failureReplyTo(r.command, &messages.Error{Op: "remote",
-			Outcome: messages.OutcomeNotSent, Class: messages.ClassCanceled, Text: "the manager is closed"}))
+		r.sendReply(refusal.ReplyTo(r.command, refusal.ClosedError("remote")))
 		ctx.Stop(ctx.Self())
 	// Everything else from the manager is a reply. A long-lived relay has the reply to its first command, and events
 	// after it.
@@ -156,7 +156,7 @@ func (r *relay) sendReply(m proto.Message) {
 	}
 	size := proto.Size(m)
 	if size > r.limit {
-		m = failureReplyTo(r.command, r.replyTooLargeError(size))
+		m = refusal.ReplyTo(r.command, r.replyTooLargeError(size))
 		if call, ok := m.(*messages.CallToolReply); ok {
 			call.CallId = r.callID
 		}

@@ -188,7 +188,8 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// beManager serves a manager until its standard input ends. It prints its address, and then a line for each line read.
+// beManager serves a manager until its standard input ends. It prints its address, and then a line for each line read. The line "end"
+// closes the manager.
 func beManager(dir string) {
 	m, err := supervisor.Start(context.Background(), supervisor.Config{
 		InProcess: map[string]func(context.Context, inprocess.Peer) error{"s": serve}})
@@ -221,6 +222,9 @@ func beManager(dir string) {
 	check(err)
 	fmt.Println(server.PID().Address)
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
+		if in.Text() == "end" {
+			check(m.Close(context.Background()))
+		}
 		fmt.Println(server.Dropped())
 	}
 	// Protoactor's Shutdown writes a plain flag that its own watchers of addresses have read, without a lock. The

@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -37,17 +38,23 @@ func Everything() Rights {
 
 // rightsOf returns the rights of an identity: those of its own key, else of the longest key with "/*" that matches,
 // else Anybody's. Keys are never combined, so that a more exact key can also take rights away.
-func (c Config) rightsOf(identity string) Rights {
-	if r, ok := c.Rights[identity]; ok {
-		return r
+func (c Config) rightsOf(identity string) Rights { return c.Rights[c.rightsKeyOf(identity)] }
+
+// rightsKeyOf returns the key that counts for an identity. Where none matches it is the identity: the key that is missing.
+func (c Config) rightsKeyOf(identity string) string {
+	if _, ok := c.Rights[identity]; ok {
+		return identity
 	}
-	best, found := "", c.Rights[Anybody]
-	for key, r := range c.Rights {
-		if root, many := strings.CutSuffix(key, "*"); many && key != Anybody && len(root) > len(best) && strings.HasPrefix(identity, root) {
-			best, found = root, r
+	best := ""
+	for key := range c.Rights {
+		if root, many := strings.CutSuffix(key, "*"); many && key != Anybody && len(key) > len(best) && strings.HasPrefix(identity, root) {
+			best = key
 		}
 	}
-	return found
+	if _, ok := c.Rights[Anybody]; ok && best == "" {
+		return Anybody
+	}
+	return cmp.Or(best, identity)
 }
 
 // matchesAny reports whether a name equals one of the patterns, or begins with the text before a pattern's "*".
@@ -79,7 +86,7 @@ func (r Rights) validate(key string, templates map[string]Template) error {
 	}
 	for _, name := range r.Commands {
 		row, known := messageRules[name]
-		if !known || row.kind != kindCommand || row.reply == nil {
+		if !known || !isAnswered(name) {
 			return at(fmt.Sprintf("there is no command %q", name), "use names from remote.Commands")
 		}
 		if row.allServers && !r.allowsAllServers() {

@@ -9,7 +9,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 
-	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor/internal/refusal"
 )
 
 // messageKind is the direction in which a message travels.
@@ -33,8 +33,11 @@ type messageRule struct {
 	server, list string
 	// allServers is true for a command about all servers: its peer needs the right to all of them.
 	allServers bool
-	// reply is the message that answers the command, which can hold a failure; nil: the command has no reply.
-	reply proto.Message
+}
+
+// isAnswered reports whether a message is a command that has a reply.
+func isAnswered(name string) bool {
+	return messageRules[name].kind == kindCommand && refusal.HasReply(name)
 }
 
 // messagePrefix is the protobuf package of the vocabulary.
@@ -42,32 +45,32 @@ const messagePrefix = "mcpvisor."
 
 // messageRules has a row for each message of messages.proto; a test keeps it complete.
 var messageRules = map[string]messageRule{
-	"AddServer":             {kind: kindCommand, server: "name", reply: &messages.Done{}},
-	"RemoveServer":          {kind: kindCommand, server: "name", reply: &messages.Done{}},
-	"EnableServer":          {kind: kindCommand, server: "name", reply: &messages.Done{}},
-	"DisableServer":         {kind: kindCommand, server: "name", reply: &messages.Done{}},
-	"ReconnectServer":       {kind: kindCommand, server: "name", reply: &messages.Done{}},
-	"ProvideCredentials":    {kind: kindCommand, server: "server", reply: &messages.Done{}},
-	"SetServers":            {kind: kindCommand, allServers: true, reply: &messages.SetServersReply{}},
-	"Reload":                {kind: kindCommand, allServers: true, reply: &messages.ReloadReply{}},
-	"CallTool":              {kind: kindCommand, server: "server", reply: &messages.CallToolReply{}},
-	"GetStatus":             {kind: kindCommand, list: "names", reply: &messages.StatusReply{}},
-	"ListTools":             {kind: kindCommand, list: "servers", reply: &messages.ToolsReply{}},
-	"ListResources":         {kind: kindCommand, list: "servers", reply: &messages.ResourcesReply{}},
-	"ListResourceTemplates": {kind: kindCommand, list: "servers", reply: &messages.ResourceTemplatesReply{}},
-	"ListPrompts":           {kind: kindCommand, list: "servers", reply: &messages.PromptsReply{}},
-	"ReadResource":          {kind: kindCommand, server: "server", reply: &messages.ReadResourceReply{}},
-	"GetPrompt":             {kind: kindCommand, server: "server", reply: &messages.GetPromptReply{}},
-	"Complete":              {kind: kindCommand, server: "server", reply: &messages.CompleteReply{}},
-	"GetHistory":            {kind: kindCommand, server: "server", reply: &messages.HistoryReply{}},
-	"GetLogs":               {kind: kindCommand, server: "server", reply: &messages.LogsReply{}},
-	"PingServer":            {kind: kindCommand, server: "server", reply: &messages.PingReply{}},
-	"GetPermissions":        {kind: kindCommand, allServers: true, reply: &messages.PermissionsReply{}},
-	"SubscribeResource":     {kind: kindCommand, server: "server", reply: &messages.Done{}},
-	"UnsubscribeResource":   {kind: kindCommand, server: "server", reply: &messages.Done{}},
-	"Watch":                 {kind: kindCommand, reply: &messages.Done{}}, // the relay filters its events by server
-	"Unwatch":               {kind: kindCommand, reply: &messages.Done{}},
-	"HandleRequests":        {kind: kindCommand, allServers: true, reply: &messages.Done{}},
+	"AddServer":             {kind: kindCommand, server: "name"},
+	"RemoveServer":          {kind: kindCommand, server: "name"},
+	"EnableServer":          {kind: kindCommand, server: "name"},
+	"DisableServer":         {kind: kindCommand, server: "name"},
+	"ReconnectServer":       {kind: kindCommand, server: "name"},
+	"ProvideCredentials":    {kind: kindCommand, server: "server"},
+	"SetServers":            {kind: kindCommand, allServers: true},
+	"Reload":                {kind: kindCommand, allServers: true},
+	"CallTool":              {kind: kindCommand, server: "server"},
+	"GetStatus":             {kind: kindCommand, list: "names"},
+	"ListTools":             {kind: kindCommand, list: "servers"},
+	"ListResources":         {kind: kindCommand, list: "servers"},
+	"ListResourceTemplates": {kind: kindCommand, list: "servers"},
+	"ListPrompts":           {kind: kindCommand, list: "servers"},
+	"ReadResource":          {kind: kindCommand, server: "server"},
+	"GetPrompt":             {kind: kindCommand, server: "server"},
+	"Complete":              {kind: kindCommand, server: "server"},
+	"GetHistory":            {kind: kindCommand, server: "server"},
+	"GetLogs":               {kind: kindCommand, server: "server"},
+	"PingServer":            {kind: kindCommand, server: "server"},
+	"GetPermissions":        {kind: kindCommand, allServers: true},
+	"SubscribeResource":     {kind: kindCommand, server: "server"},
+	"UnsubscribeResource":   {kind: kindCommand, server: "server"},
+	"Watch":                 {kind: kindCommand}, // the relay filters its events by server
+	"Unwatch":               {kind: kindCommand},
+	"HandleRequests":        {kind: kindCommand, allServers: true},
 	"ServerRequestReply":    {kind: kindCommand}, // allowed to a peer that was asked, which needs the right to HandleRequests
 
 	"Done":                   {kind: kindAnswer},
@@ -102,33 +105,10 @@ var messageRules = map[string]messageRule{
 	"GetManager": {}, "ManagerReply": {}, "AuditState": {},
 }
 
-// failureReplyTo returns the reply to a command that ended with err, nil for success, under the command's own ids.
-func failureReplyTo(command proto.Message, err error) proto.Message {
-	reply := messageRules[messageName(command)].reply.ProtoReflect().New()
-	fields := reply.Descriptor().Fields()
-	if failure := messages.FailureOf(err); failure != nil {
-		if one := fields.ByName("failure"); one != nil {
-			reply.Set(one, protoreflect.ValueOfMessage(failure.ProtoReflect()))
-		} else {
-			reply.Mutable(fields.ByName("failures")).List().Append(protoreflect.ValueOfMessage(failure.ProtoReflect()))
-		}
-		if outcome := fields.ByName("outcome"); outcome != nil {
-			reply.Set(outcome, protoreflect.ValueOfString(failure.GetOutcome()))
-		}
-	}
-	asked := command.ProtoReflect()
-	for _, id := range []protoreflect.Name{"request_id", "call_id"} {
-		if to, from := fields.ByName(id), asked.Descriptor().Fields().ByName(id); to != nil && from != nil {
-			reply.Set(to, asked.Get(from))
-		}
-	}
-	return reply.Interface()
-}
-
 // Commands returns the names of all commands that a peer can have the right to, sorted.
 func Commands() []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(messageRules)), func(name string) bool {
-		return messageRules[name].kind != kindCommand || messageRules[name].reply == nil
+		return !isAnswered(name)
 	})
 }
 

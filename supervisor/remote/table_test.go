@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor/internal/refusal"
 )
 
 // Each message of the vocabulary has a row in messageRules, so that a new command is refused until its rights are
@@ -38,9 +39,9 @@ func TestTheTableIsComplete(t *testing.T) {
 				t.Errorf("%s names servers in %s, and its row does not say so", name, field)
 			}
 		}
-		if row.kind == kindCommand && row.reply != nil {
-			refused := failureReplyTo(newMessage(messagePrefix+name, kindCommand), deniedError("x", "", "no", ""))
-			if messageName(refused) != messageName(row.reply) || !strings.Contains(fmt.Sprint(refused), "no") {
+		if isAnswered(name) {
+			refused := refusal.ReplyTo(newMessage(messagePrefix+name, kindCommand), deniedError("x", "", "no", ""))
+			if messageRules[messageName(refused)].kind != kindAnswer || !strings.Contains(fmt.Sprint(refused), "no") {
 				t.Errorf("%s cannot be refused: %v", name, refused)
 			}
 		}
@@ -67,15 +68,15 @@ func TestOnlyWhatTheTableNamesIsMade(t *testing.T) {
 // TestAReplyRepeatsTheIds: who waits for the reply to a call finds it by the call's own ids, and its outcome beside the failure.
 func TestAReplyRepeatsTheIds(t *testing.T) {
 	call := &messages.CallTool{CallId: "c1"}
-	refused, ok := failureReplyTo(call, &messages.Error{Outcome: messages.OutcomeNotSent, Text: "no"}).(*messages.CallToolReply)
+	refused, ok := refusal.ReplyTo(call, &messages.Error{Outcome: messages.OutcomeNotSent, Text: "no"}).(*messages.CallToolReply)
 	if !ok || refused.GetCallId() != "c1" || refused.GetOutcome() != string(messages.OutcomeNotSent) || refused.GetFailure().GetText() != "no" {
 		t.Errorf("%v", refused)
 	}
-	done, ok := failureReplyTo(&messages.EnableServer{RequestId: "r2"}, nil).(*messages.Done)
+	done, ok := refusal.ReplyTo(&messages.EnableServer{RequestId: "r2"}, nil).(*messages.Done)
 	if !ok || done.GetRequestId() != "r2" || done.GetFailure() != nil {
 		t.Errorf("%v", done)
 	}
-	if all, ok := failureReplyTo(&messages.ListPrompts{}, &messages.Error{Text: "no"}).(*messages.PromptsReply); !ok || len(all.GetFailures()) != 1 {
+	if all, ok := refusal.ReplyTo(&messages.ListPrompts{}, &messages.Error{Text: "no"}).(*messages.PromptsReply); !ok || len(all.GetFailures()) != 1 {
 		t.Errorf("%v", all)
 	}
 }

@@ -151,6 +151,13 @@ func (w *peerTransport) handleUnbound(b *binding) {
 	}
 }
 
+// endWatched reports the end of the manager to every actor of a peer that watches it, and to those that will.
+func (w *peerTransport) endWatched() {
+	for _, watcher := range w.registry.endWatched() {
+		w.system.Root.Send(watcher, &actor.Terminated{Who: w.authorizerPID()})
+	}
+}
+
 // endpointEnded frees the room of the messages that waited for an address. The library itself reports the end to the
 // watchers here.
 func (w *peerTransport) endpointEnded(event any) {
