@@ -2,14 +2,19 @@ package supervisor
 
 import (
 	"context"
+	"errors"
 	"maps"
+	"sync"
 	"time"
+
+	"go.uber.org/zap"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor/audit"
 	"github.com/mcpvisor/mcpvisor/supervisor/config"
 	"github.com/mcpvisor/mcpvisor/supervisor/discover"
 	"github.com/mcpvisor/mcpvisor/supervisor/internal/core"
+	"github.com/mcpvisor/mcpvisor/supervisor/internal/hooks"
 	"github.com/mcpvisor/mcpvisor/supervisor/internal/reload"
 	"github.com/mcpvisor/mcpvisor/supervisor/internal/reload/plan"
 )
@@ -26,7 +31,9 @@ type FollowOptions struct {
 	// (1 s) after the first. A file that is missing or broken has Grace (1 s) to come back, because editors write in steps.
 	// Everything is read every Poll (5 s) without an event, for file systems that send none.
 	Quiet, Most, Grace, Poll time.Duration
-	// OnReload is called after each reload that changed something or has something to report. It must not block.
+	// OnReload is called after each reload that changed something or has something to report, and before Reload returns. The log names
+	// one that panics or ends its goroutine, and the following goes on. One that has not returned after 10 s, or when the Follower is
+	// closed, is left: the next reload calls it beside the one that still runs.
 	OnReload func(ReloadResult)
 }
 
@@ -70,7 +77,7 @@ func Follow(ctx context.Context, m *Manager, o FollowOptions) (*Follower, error)
 		}
 	}
 	// One swap reserves the manager, so that of two concurrent Follows only one succeeds.
-	f := &Follower{m: m, ready: make(chan struct{})}
+	f := &Follower{m: m, ready: make(chan struct{}), over: make(chan struct{})}
 	// Manager.Reload may find the Follower before files is set; it waits for ready.
 	if !m.follower.CompareAndSwap(nil, f) {
 		return nil, &Error{Op: "follow", Class: messages.ClassInvalid, Text: "the manager follows files already",
@@ -79,7 +86,7 @@ func Follow(ctx context.Context, m *Manager, o FollowOptions) (*Follower, error)
 	cfg := reload.Config{Reading: reading, Quiet: o.Quiet, Most: o.Most, Grace: o.Grace, Poll: o.Poll, Apply: f.applyDecision,
 		Done: m.stopped, Log: m.cfg.Logger}
 	if o.OnReload != nil {
-		cfg.Decided = func(d plan.Decision) { o.OnReload(resultOf(d)) }
+		cfg.Decided = func(d plan.Decision) { f.callOnReload(o.OnReload, resultOf(d)) }
 	}
 	f.files = reload.Follow(cfg)
 	close(f.ready)
@@ -95,6 +102,23 @@ type Follower struct {
 	m     *Manager
 	ready chan struct{} // closed when files is set
 	files *reload.Follower
+	// over is closed by the first Close: nothing waits for OnReload any more.
+	over chan struct{}
+	once sync.Once
+}
+
+// reloadHookTime bounds how long the files wait for OnReload.
+const reloadHookTime = 10 * time.Second
+
+// callOnReload calls the program's function in another goroutine than the one that follows the files.
+func (f *Follower) callOnReload(onReload func(ReloadResult), result ReloadResult) {
+	ctx, cancel := context.WithTimeout(context.Background(), reloadHookTime)
+	defer cancel()
+	call := hooks.Call{Function: "FollowOptions.OnReload", Op: "reload"}
+	_, err := hooks.Do(ctx, f.m.hooks, f.over, call, func() struct{} { onReload(result); return struct{}{} })
+	if err != nil && !errors.Is(err, hooks.ErrOver) {
+		f.m.cfg.Logger.Warn("FollowOptions.OnReload did not return; the files are followed all the same", zap.Error(err))
+	}
 }
 
 // Reload reads the files now and returns when their content is accepted: what changed, and what is wrong with the files. It does
@@ -114,6 +138,7 @@ func (f *Follower) Reload(ctx context.Context) (ReloadResult, error) {
 
 // Close ends the following. The servers stay as they are, and another Follow may begin. It is idempotent.
 func (f *Follower) Close() {
+	f.once.Do(func() { close(f.over) })
 	f.files.Close()
 	f.m.follower.CompareAndSwap(f, nil)
 }

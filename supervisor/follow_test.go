@@ -255,6 +255,51 @@ func TestReloadSaysWhatItCameTo(t *testing.T) {
 	}
 }
 
+// TestABadOnReloadEndsNothing: whether the function panics, ends its goroutine or blocks, the files are followed and the Follower can be
+// closed.
+func TestABadOnReloadEndsNothing(t *testing.T) {
+	for name, misbehave := range map[string]func(){"panic": func() { panic("ouch") }, "goexit": runtime.Goexit, "block": func() { select {} }} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesktop(t, "a", "b")
+			d.write(d.user, entries("a"), false)
+			var calls, ready atomic.Int32
+			d.begin(func(o *supervisor.FollowOptions) {
+				o.Quiet, o.Most, o.Poll = time.Hour, time.Hour, time.Hour
+				o.OnReload = func(supervisor.ReloadResult) {
+					if ready.Load() > 0 {
+						calls.Add(1)
+						misbehave()
+					}
+				}
+			})
+			ready.Store(1)
+			d.write(d.user, entries("a", "b"), false)
+			if name == "block" {
+				ctx, cancel := context.WithCancel(t.Context())
+				go func() { // the function is called, and then nobody waits for it
+					for calls.Load() == 0 {
+						time.Sleep(time.Millisecond)
+					}
+					cancel()
+				}()
+				if _, err := d.m.Reload(ctx); !errors.Is(err, context.Canceled) {
+					t.Errorf("blocked: %v", err)
+				}
+			} else if res, err := d.m.Reload(t.Context()); err != nil || len(res.Added) != 1 || calls.Load() != 1 {
+				t.Errorf("%+v, %v after %d calls", res, err, calls.Load())
+			}
+			d.becomes("a", "b")
+			if name != "block" {
+				d.write(d.user, entries("b"), false)
+				if res, err := d.m.Reload(t.Context()); err != nil || len(res.Removed) != 1 {
+					t.Errorf("the second time: %+v, %v", res, err)
+				}
+			}
+			d.follow.Close() // a hang is the test's timeout
+		})
+	}
+}
+
 // TestReloadStorm rewrites a file 100 times, half of the contents broken, in place and by rename, while calls go on: servers that
 // no content changes lose neither a call nor their connection, and in the end the last valid file is in force.
 func TestReloadStorm(t *testing.T) {
