@@ -121,7 +121,7 @@ func (c *Control) Set(rules []Rule) error {
 		// Set runs on every change of a file of rules, so a rule that did not change must not begin again.
 		same := slices.IndexFunc(old, func(o *rule) bool {
 			// A rule without a name was named when it was added, so the texts are compared without it.
-			return o.Rule.String() == r.String() || r.Name == "" && o.textWithoutName() == r.String()
+			return r.problem == "" && o.Rule.String() == r.String() || r.problem == "" && r.Name == "" && o.textWithoutName() == r.String()
 		})
 		if same >= 0 {
 			set = append(set, old[same])

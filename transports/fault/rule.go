@@ -53,6 +53,9 @@ type Rule struct {
 	At    Duration `json:"at,omitempty" yaml:"at,omitempty"`
 	For   Duration `json:"for,omitempty" yaml:"for,omitempty"`
 	Every Duration `json:"every,omitempty" yaml:"every,omitempty"`
+
+	// problem is why the words that made the rule cannot be used; empty for a rule of a text.
+	problem string
 }
 
 // Duration is a time.Duration whose text form is that of Go: 1m30s.
@@ -100,6 +103,9 @@ func (r Rule) Check(location Location) error {
 
 // compileRule checks a rule and parses its parameters. An error is a *RuleError. A location of 0 is any one of rules.
 func compileRule(r Rule, location Location) (*rule, error) {
+	if r.problem != "" {
+		return nil, &RuleError{Text: r.problem}
+	}
 	k, ok := Lookup(r.Fault)
 	if !ok {
 		return nil, unknownFault(r.Fault, location)

@@ -59,7 +59,10 @@ func (r *rule) whyIdle() string {
 	case matched == 0 && r.kind.effect.in == nil && r.kind.effect.out == nil:
 		return "its time did not come, or no connection was open then"
 	case matched == 0:
-		return "no message was like those that it is about"
+		if r.At > 0 || r.For > 0 {
+			return "no message like those that it is about came in its time, which After and For bound; or the control was not given to Wrap"
+		}
+		return "no message was like those that it is about, or the control was not given to Wrap"
 	case done == 0:
 		return "nth and chance left out every message that it is about"
 	default:

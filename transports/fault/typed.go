@@ -1,6 +1,9 @@
 package fault
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // An Option says of a rule which messages it is about, how often it happens and when.
 type Option func(*Rule)
@@ -40,10 +43,28 @@ func Fail(text string, o ...Option) Rule {
 // newRule returns the rule of a fault of the catalogue. What an option gives is checked where the rule is used, as that of a text.
 func newRule(fault string, with map[string]string, options []Option) Rule {
 	r := Rule{Fault: fault, With: with}
-	for _, o := range options {
+	for i, o := range options {
+		if o == nil {
+			r.refuse(fmt.Sprintf("option %d of the fault %s is nil", i+1, fault))
+			continue
+		}
 		o(&r)
 	}
 	return r
+}
+
+// refuse keeps the first reason for which a rule cannot be used.
+func (r *Rule) refuse(why string) {
+	if r.problem == "" {
+		r.problem = why
+	}
+}
+
+// refuseUnless refuses an option without a value: in a Rule that would mean no limit.
+func (r *Rule) refuseUnless(ok bool, option string) {
+	if !ok {
+		r.refuse(option + " limits nothing: leave it out, or give a value")
+	}
 }
 
 // On limits a rule to a method, as On("tools/call"), or to a direction, as On(ToServer). A method may be a pattern or several
@@ -54,18 +75,31 @@ func On[T string | Direction](what T) Option {
 			r.Direction = d
 			return
 		}
+		r.refuseUnless(what != T(""), `On("")`)
 		r.On = string(what)
 	}
 }
 
 // Tool limits a rule to a tool, or to those that a pattern fits.
-func Tool(name string) Option { return func(r *Rule) { r.Tool = name } }
+func Tool(name string) Option {
+	return func(r *Rule) {
+		r.refuseUnless(name != "", `Tool("")`)
+		if r.Tool != "" && r.Tool != name {
+			r.refuse(fmt.Sprintf("Tool is given twice, as %q and as %q: write Tool(%q) for both", r.Tool, name, r.Tool+","+name))
+		}
+		r.Tool = name
+	}
+}
 
 // Nth hits every n-th message that the rule fits. The third alone is Nth(3), Times(1).
-func Nth(n int) Option { return func(r *Rule) { r.Nth = n } }
+func Nth(n int) Option {
+	return func(r *Rule) { r.refuseUnless(n != 0, "Nth(0)"); r.Nth = n }
+}
 
-// Times hits at most n messages in all.
-func Times(n int) Option { return func(r *Rule) { r.Times = n } }
+// Times hits at most n messages in all, and n is at least 1.
+func Times(n int) Option {
+	return func(r *Rule) { r.refuseUnless(n != 0, "Times(0)"); r.Times = n }
+}
 
 // Chance hits each message with a probability, by the seed of the control.
 func Chance(p float64) Option { return func(r *Rule) { r.Chance = p } }
@@ -74,4 +108,6 @@ func Chance(p float64) Option { return func(r *Rule) { r.Chance = p } }
 func After(d time.Duration) Option { return func(r *Rule) { r.At = Duration(d) } }
 
 // For ends a rule some time after its begin.
-func For(d time.Duration) Option { return func(r *Rule) { r.For = Duration(d) } }
+func For(d time.Duration) Option {
+	return func(r *Rule) { r.refuseUnless(d != 0, "For(0)"); r.For = Duration(d) }
+}

@@ -147,6 +147,27 @@ func TestARuleThatNeverDidAnythingFailsItsTest(t *testing.T) {
 	}
 }
 
+// TestAWordWithoutAValueIsRefused: each meant no limit, or was lost without a word.
+func TestAWordWithoutAValueIsRefused(t *testing.T) {
+	for want, r := range map[string]fault.Rule{
+		"Times(0)": fault.Drop(fault.Times(0)), "Nth(0)": fault.Drop(fault.Nth(0)), "For(0)": fault.Drop(fault.For(0)),
+		`Tool("")`: fault.Drop(fault.Tool("")), `On("")`: fault.Drop(fault.On("")),
+		`write Tool("a,b")`: fault.Drop(fault.Tool("a"), fault.Tool("b")), "option 1 of the fault drop is nil": fault.Drop(nil),
+	} {
+		if err := r.Check(fault.Program); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", want, err)
+		}
+	}
+	late := &testRecorder{}
+	fault.Test(late, fault.Drop(fault.After(time.Hour)))
+	for _, f := range late.cleanup {
+		f()
+	}
+	if len(late.said) != 1 || !strings.Contains(late.said[0], "came in its time, which After and For bound") {
+		t.Errorf("%q", late.said)
+	}
+}
+
 // The third call of a tool runs, and its answer is lost: nobody can tell its caller what became of it. The rule must have done
 // so, or the test that made it fails.
 func ExampleTest() {
@@ -158,7 +179,7 @@ func ExampleTest() {
 		f()
 	}
 	fmt.Println(t.said[0])
-	// Output: the rule "drop on=tools/call nth=3 times=1" never did anything: no message was like those that it is about
+	// Output: the rule "drop on=tools/call nth=3 times=1" never did anything: no message was like those that it is about, or the control was not given to Wrap
 }
 
 func ExampleDrop() {
