@@ -287,6 +287,9 @@ func (h *Handler) receivePost(x *exchange) (e *Error) {
 	kind := passingKind
 	if x.message.method == "subscriptions/listen" {
 		kind = standingKind
+		if !h.holdBytes(x, int64(cap(body))) { // they are many, and stay
+			return tooManyBytesError()
+		}
 	}
 	return h.beginRequest(x, kind)
 }
@@ -329,7 +332,7 @@ func (h *Handler) readBody(x *exchange) ([]byte, *Error) {
 		}
 		size := min(2*int64(cap(body)), h.o.MaxBody+1)
 		if size > freeBytes && !h.holdBytes(x, size) {
-			return nil, &Error{Code: CodeBusy, Message: "too many bytes of messages are held", status: http.StatusTooManyRequests}
+			return nil, tooManyBytesError()
 		}
 		body = append(make([]byte, 0, size), body...)
 	}

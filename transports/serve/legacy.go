@@ -3,6 +3,7 @@ package serve
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"net/http"
 	"slices"
 	"time"
@@ -114,8 +115,11 @@ func openSession(service Service, s *Session, m *message) ([]byte, *Error) {
 	if slices.Contains(legacyVersions, wanted) {
 		s.Version = wanted
 	}
-	s.Capabilities = bytes.Clone(objectOrNil(rawjson.Member(m.params, "capabilities")))
-	s.ClientInfo = bytes.Clone(objectOrNil(rawjson.Member(m.params, "clientInfo")))
+	if c := rawjson.Member(m.params, "capabilities"); len(c) > maxCapabilities {
+		return nil, InvalidParams(fmt.Sprintf("the capabilities have more than %d bytes", maxCapabilities))
+	} else if rawjson.IsObject(c) {
+		s.Capabilities = bytes.Clone(c)
+	}
 	d, e := service.Describe(s)
 	if e != nil {
 		return nil, e
@@ -131,12 +135,8 @@ func openSession(service Service, s *Session, m *message) ([]byte, *Error) {
 	return append(b, '}'), nil
 }
 
-func objectOrNil(value []byte) []byte {
-	if rawjson.IsObject(value) {
-		return value
-	}
-	return nil
-}
+// maxCapabilities bounds what a session keeps of its agent's words.
+const maxCapabilities = 16 << 10
 
 // serveStream handles GET: the stream of a session, for what belongs to no request.
 func (h *Handler) serveStream(x *exchange) {

@@ -8,7 +8,7 @@ import "net/http"
 type load struct {
 	// inFlight counts its exchanges, each as one of a kind.
 	inFlight [requestKinds]int
-	// held are the bytes of large messages, unread those of large answers that are not written.
+	// held are the bytes of large messages and of standing ones, unread those of large answers that are not written.
 	held, unread int64
 }
 
@@ -81,6 +81,10 @@ func (h *Handler) beginRequest(x *exchange, kind requestKind) *Error {
 
 func tooManyError() *Error {
 	return &Error{Code: CodeBusy, Message: "too many requests are being answered", status: http.StatusTooManyRequests}
+}
+
+func tooManyBytesError() *Error {
+	return &Error{Code: CodeBusy, Message: "too many bytes of messages are held", status: http.StatusTooManyRequests}
 }
 
 // leaveLoad counts an exchange no more.

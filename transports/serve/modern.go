@@ -13,7 +13,6 @@ import (
 const (
 	metaPrefix       = "io.modelcontextprotocol/"
 	metaVersion      = metaPrefix + "protocolVersion"
-	metaInfo         = metaPrefix + "clientInfo"
 	metaCapabilities = metaPrefix + "clientCapabilities"
 	metaServerInfo   = metaPrefix + "serverInfo"
 	metaLogLevel     = metaPrefix + "logLevel"
@@ -78,8 +77,6 @@ func newModernRequest(s *Session, m *message) (*Request, *Error) {
 				version = value
 			case metaCapabilities:
 				r.Capabilities = value
-			case metaInfo:
-				s.ClientInfo = objectOrNil(value)
 			case metaLogLevel:
 				r.LogLevel, _ = rawjson.Text(value)
 			}

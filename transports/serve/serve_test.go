@@ -472,6 +472,68 @@ func TestRequestsAreBoundedByPrincipal(t *testing.T) {
 	}
 }
 
+// standingService answers a subscription when the endpoint ends.
+type standingService struct{ *service }
+
+func (v standingService) Handle(ctx context.Context, r *Request) ([]byte, *Error) {
+	if r.Method != "subscriptions/listen" {
+		return v.service.Handle(ctx, r)
+	}
+	v.hung <- struct{}{}
+	<-r.Closing()
+	return []byte(`{}`), nil
+}
+
+// The bytes of standing requests count whatever their size: a principal may have many thousands of them. Before, each of 64 KB was held for
+// nothing.
+func TestStandingRequestsHoldBoundedBytes(t *testing.T) {
+	v := standingService{newService()}
+	tokens := NewTokens(map[string]Principal{"one": {Name: "a"}, "two": {Name: "b"}})
+	h := NewHandler(Options{Service: v, Authenticate: tokens.Authenticate, MaxBytes: 1 << 20})
+	listen := func(token string) *http.Request {
+		return modern("subscriptions/listen", `"x":"`+strings.Repeat("y", 63<<10)+`",`, "Authorization", "Bearer "+token)
+	}
+	var all sync.WaitGroup
+	for range 16 {
+		all.Go(func() { do(h, listen("one")) })
+		<-v.hung
+	}
+	if w := do(h, listen("one")); w.Code != 429 {
+		t.Errorf("one more: %d", w.Code)
+	}
+	if w := do(h, modern("echo", "", "Authorization", "Bearer one")); w.Code != 200 {
+		t.Errorf("a request that passes: %d", w.Code)
+	}
+	all.Go(func() { do(h, listen("two")) })
+	<-v.hung
+	if err := h.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	all.Wait()
+	if held := h.loads["a"].held; held != 0 {
+		t.Errorf("%d bytes are held", held)
+	}
+}
+
+// What an agent says of itself and a method that nobody has are neither kept nor sent back in any length. Before, a session kept 16 MB for its
+// agent, and there may be many sessions.
+func TestLongWordsAreNotKept(t *testing.T) {
+	h := NewHandler(Options{Service: newService()})
+	long := strings.Repeat("x", 1<<20)
+	if w := do(h, request(strings.Replace(initialize, `"capabilities":{}`, `"capabilities":{"experimental":{"x":"`+long+`"}}`, 1))); !strings.Contains(w.Body.String(), `"code":-32602`) {
+		t.Errorf("long capabilities: %d %.200s", w.Code, w.Body)
+	}
+	w := do(h, request(strings.Replace(initialize, `"capabilities":{}`, `"capabilities":{},"clientInfo":{"name":"`+long+`"}`, 1)))
+	if w.Code != 200 {
+		t.Errorf("a long name: %d %.200s", w.Code, w.Body)
+	}
+	id := w.Header().Get("Mcp-Session-Id")
+	w = do(h, request(`{"jsonrpc":"2.0","id":1,"method":"`+long+`"}`, "Mcp-Session-Id", id))
+	if w.Code != 200 || w.Body.Len() > 1000 || !strings.Contains(w.Body.String(), `"id":1,"error":{"code":-32601,"message":"Method not found: xxx`) {
+		t.Errorf("a long method: %d, %d bytes, %.200s", w.Code, w.Body.Len(), w.Body)
+	}
+}
+
 func TestStandingRequestsAreAnsweredAtTheEnd(t *testing.T) {
 	h := NewHandler(Options{Service: newService()})
 	server := httptest.NewServer(h)

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"sync/atomic"
 
+	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 )
 
@@ -160,7 +161,7 @@ const (
 
 // MethodNotFound is the error of a method that the service does not have.
 func MethodNotFound(method string) *Error {
-	return &Error{Code: CodeMethodNotFound, Message: "Method not found: " + method}
+	return &Error{Code: CodeMethodNotFound, Message: "Method not found: " + messages.Line(method, 200)}
 }
 
 // InvalidParams is the error of a request whose params cannot be used.

@@ -26,8 +26,8 @@ type Session struct {
 	// Modern is true for a request of the modern era; Version is that of the protocol.
 	Modern  bool
 	Version string
-	// Capabilities and ClientInfo are the agent's own words, objects or nil.
-	Capabilities, ClientInfo []byte
+	// Capabilities are the agent's own words, an object or nil.
+	Capabilities []byte
 	// Began is when the agent began to wait for its first answer, by Options.Began; zero if that is not known.
 	Began time.Time
 	// State is the service's own, which Describe may set.
