@@ -231,6 +231,38 @@ func (s *Session) sendAndWait(ctx context.Context, f *pendingRequest, m *transpo
 	return outcome.Answer{}, s.sessionLostError(delivery, err)
 }
 
+// sendMessage gives a message to the connection. It runs in the goroutine of the caller of a request, who must not end with a transport of
+// the program's own: one that panics, ends its goroutine or returns an error that cannot be read ends the session, and the message may
+// have been written. The goroutine of a caller that Send has ended (runtime.Goexit) cannot be kept.
+func (s *Session) sendMessage(ctx context.Context, m transports.Message) (d transports.Delivery, err error) {
+	hasReturned := false
+	defer func() {
+		if !hasReturned {
+			d, err = transports.MaybeWritten, s.failSend(recover())
+		}
+	}()
+	if d, err = s.conn.Send(ctx, m); err != nil {
+		err = readableError(err)
+	}
+	hasReturned = true
+	return d, err
+}
+
+// postToConn is sendMessage for a connection that takes a message without waiting.
+func (s *Session) postToConn(m transports.Message) (posting transports.PendingPost, d transports.Delivery, err error) {
+	hasReturned := false
+	defer func() {
+		if !hasReturned {
+			posting, d, err = nil, transports.MaybeWritten, s.failSend(recover())
+		}
+	}()
+	if posting, d, err = s.poster.Post(m); err != nil {
+		err = readableError(err)
+	}
+	hasReturned = true
+	return posting, d, err
+}
+
 // notePosted tells who waits for it that the connection has the message, as far as it takes one without waiting.
 func (f *pendingRequest) notePosted() {
 	if f.posted != nil {
