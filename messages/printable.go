@@ -7,7 +7,7 @@ import (
 )
 
 // quoteName writes a server's or tool's name so that no control or bidi character of it reaches a terminal, and at most 200 characters of
-// it a log: whoever calls may give any name.
+// it a log: a caller may give any name.
 func quoteName(s string) string {
 	if len(s) > 200 {
 		s = Line(s, 200)

@@ -276,7 +276,7 @@ func TestABadOnReloadEndsNothing(t *testing.T) {
 			d.write(d.user, entries("a", "b"), false)
 			if name == "block" {
 				ctx, cancel := context.WithCancel(t.Context())
-				go func() { // the function is called, and then nobody waits for it
+				go func() { // the test waits until the function is called, and not for its end
 					for calls.Load() == 0 {
 						time.Sleep(time.Millisecond)
 					}

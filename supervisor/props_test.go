@@ -197,7 +197,7 @@ func TestAManagerThatIsPoisonedAtItsStart(t *testing.T) {
 }
 
 // TestAManagerThatCannotStartAnswersEachCommand: a command gets its own reply with its ids and the failure, so that its sender, which waits
-// for that reply, does not wait for ever. What is no command is answered with a Failure, and a Failure not at all.
+// for that reply, does not wait for ever. Another message than a command is answered with a Failure, and a Failure not at all.
 func TestAManagerThatCannotStartAnswersEachCommand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		system := actorsystem.New(zap.NewNop())

@@ -31,7 +31,7 @@ type Conn interface {
 	// for every error, how far the message got: a caller may send again a message that is NotWritten, and must not repeat a
 	// request with side effects that is MaybeWritten. A nil error means Written.
 	//
-	// The caller may use m.Body again as soon as Send has returned. Send runs in the goroutine of whoever calls a tool: nothing can free
+	// The caller may use m.Body again as soon as Send has returned. Send runs in the goroutine of a tool's caller: nothing can free
 	// that one from a Send that does not return, or ends the goroutine (runtime.Goexit). A panic is caught.
 	Send(ctx context.Context, m Message) (Delivery, error)
 	// Negotiated gives the connection the protocol version that the handshake agreed on. The session calls it once, before any

@@ -93,7 +93,7 @@ func (g *Gateway) refuseCall(ctx context.Context, v *view, q *outgoing, shown st
 			result, e = failedCall(err)
 			return true, result, e
 		}
-		// What is hidden is not told from what does not exist.
+		// An agent must not tell a hidden tool from one that does not exist.
 		return true, nil, v.unknownTool(shown)
 	}
 	return false, nil, nil

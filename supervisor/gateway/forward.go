@@ -59,7 +59,7 @@ func takeParams(params []byte, written ...string) (in input) {
 type outgoing struct {
 	r  *serve.Request
 	to named
-	// arguments are those that the agent gave; of what is no call, the members of params that name what is asked for.
+	// arguments are those that the agent gave; of another request than a call, the members of params that name its subject.
 	arguments []byte
 	input
 	// capabilities is what the agent can be asked.

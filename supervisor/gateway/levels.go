@@ -84,7 +84,7 @@ func (a *askedLevels) removeRequest(asker levelAsker, rank int) (begins bool) {
 	return !rests
 }
 
-// endRests ends all rests whose time has passed. Those that began together end together: the server is then asked once for what is left, and
+// endRests ends all rests whose time has passed. Those that began together end together: the server is then asked once for the level that is left, and
 // not for what one of them still wants.
 func (a *askedLevels) endRests() {
 	a.mu.Lock()

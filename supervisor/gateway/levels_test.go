@@ -234,7 +234,7 @@ func TestARequestOfTheModernEraRaisesTheLevel(t *testing.T) {
 	})
 }
 
-// Requests of two principals that end together leave a server what they wanted for the same time. It is then asked once for what is left, and not
+// Requests of two principals that end together leave a server what they wanted for the same time. It is then asked once for the level that is left, and not
 // for what the other one wanted in between. Which of the two timers runs first is drawn anew each time.
 func TestLevelsThatEndTogetherAreTakenBackTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

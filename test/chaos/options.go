@@ -101,7 +101,7 @@ func checkPositive(d time.Duration) error {
 }
 
 // Known names cases of [TestClient] that fail, by a regular expression of TRANSPORT/ERA/CASE, and why that is accepted: they are skipped,
-// with what was seen. A case of one fault that passes all the same fails, so that what is known stays true; a random day may pass. An
+// with what was seen. A case of one fault that passes all the same fails, so that the list of known failures stays true; a random day may pass. An
 // expression that matches no case fails, unless it has "seed-" in it: which random days there are depends on [Seed] and [Days].
 func Known(pattern, why string) Option {
 	return newOption("Known", func(s *settings) error {

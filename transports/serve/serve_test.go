@@ -515,7 +515,7 @@ func TestStandingRequestsHoldBoundedBytes(t *testing.T) {
 	}
 }
 
-// What an agent says of itself and a method that nobody has are neither kept nor sent back in any length. Before, a session kept 16 MB for its
+// What an agent says of itself and a method that no server has are neither kept nor sent back in any length. Before, a session kept 16 MB for its
 // agent, and there may be many sessions.
 func TestLongWordsAreNotKept(t *testing.T) {
 	h := NewHandler(Options{Service: newService()})

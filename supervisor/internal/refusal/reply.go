@@ -40,7 +40,7 @@ var replies = map[string]proto.Message{
 // HasReply reports whether a message of package messages is a command that is answered.
 func HasReply(name string) bool { return replies[name] != nil }
 
-// ReplyTo returns the reply to a command that ended with err, nil for success, under the command's own ids. What is no command is
+// ReplyTo returns the reply to a command that ended with err, nil for success, under the command's own ids. Another message than a command is
 // answered with a *messages.Failure. It returns nil for a message that gets no answer: a reply, and a Failure itself, because two actors
 // that refuse each other's Failures would do so for ever.
 func ReplyTo(message any, err error) proto.Message {

@@ -110,7 +110,7 @@ func (c *caller) callUntil(stop <-chan struct{}) (times []time.Time, err error) 
 }
 
 const (
-	// betweenCalls is the pause of an agent, so that what is measured is not how fast the machine makes calls.
+	// betweenCalls is the pause of an agent, so that the bench does not measure how fast the machine makes calls.
 	betweenCalls = 50 * time.Millisecond
 	// around is how long the agents call before they lose their daemon and after it.
 	around = 2 * time.Second

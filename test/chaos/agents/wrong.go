@@ -14,7 +14,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/serve"
 )
 
-// A wrongRequest is a request that no server can answer as it is. Its name says what is wrong with it; invariant I25 knows the error that it
+// A wrongRequest is a request that no server can answer as it is. Its name tells its fault; invariant I25 knows the error that it
 // must get. era is that of the agents which send it, empty for both.
 type wrongRequest struct {
 	name, method, params string

@@ -26,7 +26,7 @@ var wrongRequests = map[string]int{
 //
 //   - Not two, and none that was not asked for.
 //   - Not none, unless the session ended before, or the agent took the request back: within the time that its server has, and for calls of tools as I2 says.
-//   - What is wrong gets the protocol's own error: methods, params, cursors, tasks and ids; over HTTP the status (the agent looks). The id of a request that
+//   - A wrong request gets the protocol's own error: methods, params, cursors, tasks and ids; over HTTP the status (the agent looks). The id of a request that
 //     was taken back is free.
 //   - A call that its agent has taken over as a task is found as long as it lives, its agent has the result soon after its end, which is the end of the call,
 //     and the server of one that was cancelled is told so. A task has one result, whoever asks for it, and ends once (the agent looks).

@@ -38,7 +38,7 @@ func (p *embeddingProgram) impossibleSpec(round int) messages.Spec {
 }
 
 // giveImpossible gives the manager specs that cannot work: of a server that there is and of one that there is not. Each is refused with the
-// class of what is wrong, and changes nothing.
+// class of its fault, and changes nothing.
 func (p *embeddingProgram) giveImpossible(name string, round int) {
 	spec := p.impossibleSpec(round)
 	for _, server := range []string{name, misfit, ""} {

@@ -38,7 +38,7 @@ func (p *principals) openConns(server string) map[string]map[int]*simConn {
 
 // endedBy returns the connections of a server and of its instances that a command ends, by their names and numbers. statuses are the
 // manager's before the command. The server's own connection stays warm when it is disabled. An attempt that runs already is as good as the
-// one that a reconnect asks for, so what is still opening may stay.
+// one that a reconnect asks for, so an instance that is still opening may stay.
 func (p *principals) endedBy(server, command string, statuses []messages.Status) map[string]map[int]*simConn {
 	ended := p.openConns(server)
 	switch command {

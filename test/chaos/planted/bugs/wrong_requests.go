@@ -2,7 +2,7 @@ package bugs
 
 import "slices"
 
-// wrongRequestBugs are in what is refused: requests of agents, and specs that cannot work. All were written before it was looked at what days do.
+// wrongRequestBugs are in the refusals of agents' requests and of specs that cannot work. All were written before the days that find them.
 var wrongRequestBugs = slices.Concat(
 	inPackage("transports/serve",
 		Bug{Name: "id-in-use-taken", In: "Session.beginRequest", Old: "if _, runs := s.requests[string(r.ID)]; runs { return refused(CodeInvalidRequest, \"a request with this id is being answered already\") }", New: "{}",

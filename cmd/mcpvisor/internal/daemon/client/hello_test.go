@@ -36,8 +36,8 @@ func TestADaemonWithoutViewsIsRefused(t *testing.T) {
 	}
 }
 
-// TestARefusalBeforeTheGreetingIsRead: a daemon without descriptors cannot see who has connected, and refuses before it reads. Whoever then
-// greeted it got "write: broken pipe", and a bridge took that for a daemon that was just ending.
+// TestARefusalBeforeTheGreetingIsRead: a daemon without descriptors cannot see who has connected, and refuses before it reads. A peer
+// that greeted it then got "write: broken pipe", and a bridge took that for a daemon that was just ending.
 func TestARefusalBeforeTheGreetingIsRead(t *testing.T) {
 	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
 	if err != nil {

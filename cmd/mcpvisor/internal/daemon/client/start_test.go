@@ -36,7 +36,7 @@ func listenAsDaemon(t *testing.T) net.Listener {
 }
 
 // TestADaemonThatStartsIsAwaited has bridges come after a daemon has opened its socket and before it accepts anybody, as while its guardian
-// starts. They wait for it, and nobody starts another one.
+// starts. They wait for it, and none of them starts another one.
 func TestADaemonThatStartsIsAwaited(t *testing.T) {
 	l := listenAsDaemon(t)
 	var served sync.WaitGroup
