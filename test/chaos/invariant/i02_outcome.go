@@ -168,7 +168,8 @@ func (c *checker) checkEndTime(call *history.CallRecord) {
 			bound = min(bound, begin.T+c.plan.CallWait+d.CallTimeout)
 		}
 	}
-	if waited && end.T < bound-c.plan.CallWait-deadlineTolerance-c.slack && !c.underFault(call.Server, begin.T, end.T, slowReadFaults...) {
+	if waited && end.T < bound-c.plan.CallWait-deadlineTolerance-c.slack && !c.underFault(call.Server, begin.T, end.T, slowReadFaults...) &&
+		!c.outlivedTask(call, end.T) {
 		c.reportViolation(call.Server, call.Ends[0], evidence, "Call %s of tool %s was given up at %s because its time had passed, and %s "+
 			"passes at %s.", call.ID, begin.Tool, timeText(end.T), source, timeText(bound))
 	}

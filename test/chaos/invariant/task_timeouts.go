@@ -81,6 +81,18 @@ func (c *checker) statusesOf(server string) taskStatuses {
 // taskLifetime is how long the tasks are asked for to which the servers of the harness give the shortest time to live: 4 s, and half a minute of patience.
 const taskLifetime = 34 * time.Second
 
+// outlivedTask reports whether a call became a task that was asked for until its time to live had passed, and ended then.
+func (c *checker) outlivedTask(call *history.CallRecord, end time.Duration) bool {
+	if c.serverSpec(call.Server).Tasks == "" {
+		return false
+	}
+	seen := c.statusesOf(call.Server)
+	return slices.ContainsFunc(call.Received, func(i int) bool {
+		e := c.x.Event(i)
+		return seen.tasks[taskRequest{e.Conn, e.ID}] != "" && isWithin(end-e.T, taskLifetime, time.Second)
+	})
+}
+
 // passedOwnLimit reports whether a call ended because of a limit that no status of its task moves: the deadline of its caller, or the
 // longest time of a call. The record has the deadline only if it is shorter than the server's timeout, and the load has it always. The
 // longest time runs from when the call has found its server, which it may have waited for.

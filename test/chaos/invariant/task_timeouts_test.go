@@ -40,6 +40,16 @@ func TestTheTimeoutOfATask(t *testing.T) {
 		bounded(p)
 		p.Servers[0].Connect = messages.Lazy
 	}
+	// The task of this call lives for 4 s, and the call has a minute.
+	patient := func(p *scenario.Plan) {
+		p.Servers[0].Tasks, p.Servers[0].CallTimeout = scenario.TasksRequired, time.Minute
+	}
+	const lived = `
+		0s     s1 open conn=1
+		1s     s1 call call=c1 tool=write deadline=61s
+		1s     s1 received conn=1 method=tools/call id=5 call=c1
+		1.1s   s1 answered conn=1 method=tools/call id=5 task=task-1
+	`
 	runCases(t, "I2", []storyCase{
 		{name: "nobody calls", plan: task, want: invariant.Inconclusive, story: `0s s1 open conn=1`},
 		{name: "it is given up two seconds after its last status", plan: task, want: invariant.Holds, story: statuses + gaveUp("5.1s")},
@@ -51,5 +61,10 @@ func TestTheTimeoutOfATask(t *testing.T) {
 			story: strings.Replace(statuses, "1s     s1 call", "500ms  s1 call", 1) + gaveUp("4s")},
 		{name: "the status is about another task", plan: task, want: invariant.Holds, story: strings.ReplaceAll(statuses, "method=tasks/get id=7 task=task-1",
 			"method=tasks/get id=7 task=task-2") + gaveUp("4.1s")},
+		// Seed 20320835.
+		{name: "its task has outlived its time", plan: patient, want: invariant.Holds, story: lived + gaveUp("35.2s")},
+		{name: "before its task has", plan: patient, want: invariant.Violated, why: "the server's call timeout passes at", story: lived + gaveUp("20s")},
+		{name: "at the end of a task's time, without a task", plan: patient, want: invariant.Violated, why: "the server's call timeout passes at",
+			story: strings.ReplaceAll(lived, " task=task-1", "") + gaveUp("35.2s")},
 	})
 }
