@@ -264,6 +264,24 @@ func TestPrompt(t *testing.T) {
 			12s    s1 removed
 			90s    - closing
 		`},
+		// Seed 20320854: an add waited for the end of the first removal, and a second removal for the add.
+		{name: "it was there between two removals of one instant", want: invariant.Holds, story: removed + `
+			12s    s1 removed
+			12s    s1 removed
+			12s    s1 status phase=pending step=queued text=after_its_end
+			90s    - closing
+		`},
+		{name: "it is there after one removal", want: invariant.Violated, why: "it stands in the status at 12s", story: removed + `
+			12s    s1 removed
+			12s    s1 status phase=pending step=queued text=after_its_end
+			90s    - closing
+		`},
+		{name: "it is there long after two removals", want: invariant.Violated, why: "it stands in the status at 13s", story: removed + `
+			12s    s1 removed
+			12s    s1 removed
+			13s    s1 status phase=pending step=queued text=now_and_then
+			90s    - closing
+		`},
 		{name: "what was removed is still there", want: invariant.Violated, why: "it stands in the status at 1m30s", story: removed + `
 			12s    s1 removed
 			90s    - closing
