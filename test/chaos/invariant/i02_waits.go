@@ -104,8 +104,12 @@ func (c *checker) waitsLongEnough(call *history.CallRecord, stays []phaseSpan, a
 	return true
 }
 
-// waitsNoLonger judges that a call is refused as soon as its server cannot come, or CallWait has passed.
+// waitsNoLonger judges that a call is refused as soon as its server cannot come, or CallWait has passed. When a call was refused that its
+// agent has taken over as a task is not in the history: its agent learns it when it asks next.
 func (c *checker) waitsNoLonger(call *history.CallRecord, stays []phaseSpan) {
+	if call.Tasked >= 0 && c.reportedEnd(call) == nil {
+		return
+	}
 	begin, end := c.x.Event(call.Begin), c.x.Event(call.Ends[0])
 	// A call that met a connection waits anew when that ends, also if it lasted no longer than an instant: checkReleasedCalls
 	// judges that.

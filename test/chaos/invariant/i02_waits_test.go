@@ -90,6 +90,12 @@ func TestCallsWaitForTheirServer(t *testing.T) {
 			20s    s1 call call=c1 tool=write
 			28s    s1 end call=c1 tool=write outcome=not-sent class=exited
 			60s    -  closing`},
+		// Seed 20320481: when it was refused is not in the history, and its agent asks now and then.
+		{name: "nobody comes, and its agent asks for its task later", plan: waits, want: invariant.Holds, story: joinedAgents + parked + `
+			20s    s1 call call=a1-1 tool=write agent=agent-1 by=anna
+			20s    - tasked agent=agent-1 by=anna about=a1-1 deadline=1h
+			28s    s1 end call=a1-1 tool=write outcome=not-sent class=exited agent=agent-1 by=anna
+			60s    -  closing`},
 		{name: "nothing is called", want: invariant.Inconclusive, story: "1s s1 open conn=1"},
 	})
 }
