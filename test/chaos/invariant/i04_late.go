@@ -49,18 +49,27 @@ var lateSendCheck = newCheck("I4", "nothing is sent for a caller who has left",
 		}
 	})
 
-// checkCancellation judges that each call that was given up on a surviving connection was followed by a cancellation there.
+// checkCancellation judges that each call that was given up on a surviving connection was followed by a cancellation there: of its task by
+// name, if it had become one, else of the request, of which the history does not say which one it is.
 func (c *checker) checkCancellation(server string, givenUp []*history.CallRecord) {
 	s := c.serverSpec(server)
 	if len(givenUp) == 0 || s.Era == messages.EraModern && poolOf(s.Kind) == network && s.Kind != messages.WebSocket && s.Kind != messages.SSE {
 		return
 	}
-	cancels := map[int][]int{}
+	cancels, taskCancels := map[int][]int{}, map[connTask]time.Duration{}
 	for _, i := range c.x.ServerEvents(server) {
-		if e := c.x.Event(i); e.Kind == history.Received && (e.Method == "notifications/cancelled" || e.Method == "tasks/cancel") {
+		e := c.x.Event(i)
+		switch {
+		case e.Kind != history.Received:
+		case e.Method == "notifications/cancelled":
 			cancels[e.Conn] = append(cancels[e.Conn], i)
+		case e.Method == "tasks/cancel":
+			if _, known := taskCancels[connTask{e.Conn, e.Task}]; !known {
+				taskCancels[connTask{e.Conn, e.Task}] = e.T
+			}
 		}
 	}
+	tasks := c.statusesOf(server).tasks
 	slices.SortStableFunc(givenUp, func(a, b *history.CallRecord) int {
 		return int(c.x.Event(a.Ends[0]).T - c.x.Event(b.Ends[0]).T)
 	})
@@ -78,6 +87,11 @@ func (c *checker) checkCancellation(server string, givenUp []*history.CallRecord
 		}
 		if t, ok := c.x.Time(conn.Released); ok && t <= until {
 			continue
+		}
+		if task := tasks[taskRequest{conn.Conn, c.x.Event(last).ID}]; task != "" {
+			if t, ok := taskCancels[connTask{conn.Conn, task}]; ok && t <= until {
+				continue
+			}
 		}
 		connCancels := cancels[conn.Conn]
 		for len(connCancels) > 0 && c.x.Event(connCancels[0]).T < end.T-c.skew {
@@ -105,4 +119,10 @@ func (c *checker) answeredBefore(call *history.CallRecord, t time.Duration) bool
 // executedBefore reports whether a server had run a call by a time. A task that has run may have told so.
 func (c *checker) executedBefore(call *history.CallRecord, t time.Duration) bool {
 	return slices.ContainsFunc(call.Executed, func(i int) bool { return c.x.Event(i).T <= t+c.skew })
+}
+
+// connTask is a task by its name on a connection.
+type connTask struct {
+	conn int
+	task string
 }

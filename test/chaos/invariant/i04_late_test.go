@@ -42,6 +42,27 @@ func TestNothingIsSentForACallerWhoHasLeft(t *testing.T) {
 			62s    s1 executed conn=1 call=c1 tool=write value=1
 			99s    - closing
 		`},
+		{name: "its task is cancelled", plan: tasks, want: invariant.Holds, story: given + `
+			2s     s1 answered conn=1 method=tools/call id=3 task=task-1
+			61s    s1 received conn=1 method=tasks/cancel id=9 task=task-1
+			99s    - closing
+		`},
+		// Seed 20340052: the first task was cancelled before its caller had asked for the end, and took the cancellation of the second.
+		{name: "two tasks are cancelled, and one caller learns it late", plan: tasks, want: invariant.Holds, story: given + `
+			1s     s1 call call=c2 tool=write
+			1s     s1 received conn=1 method=tools/call call=c2 id=4
+			2s     s1 answered conn=1 method=tools/call id=3 task=task-1
+			2s     s1 answered conn=1 method=tools/call id=4 task=task-2
+			60s    s1 received conn=1 method=tasks/cancel id=8 task=task-1
+			61.5s  s1 received conn=1 method=tasks/cancel id=9 task=task-2
+			61.5s  s1 end call=c2 tool=write outcome=unknown class=canceled
+			99s    - closing
+		`},
+		{name: "another task is cancelled", plan: tasks, want: invariant.Violated, why: "its server was never told", story: given + `
+			2s     s1 answered conn=1 method=tools/call id=3 task=task-1
+			61s    s1 received conn=1 method=tasks/cancel id=9 task=task-2
+			99s    - closing
+		`},
 		{name: "a task that has run may have told so", plan: tasks, want: invariant.Holds, story: `
 			0s     s1 open conn=1
 			10ms   s1 opened conn=1
