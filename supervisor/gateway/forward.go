@@ -62,7 +62,7 @@ type outgoing struct {
 	// arguments are those that the agent gave; of another request than a call, the members of params that name its subject.
 	arguments []byte
 	input
-	// capabilities is what the agent can be asked.
+	// capabilities tell the server which questions the agent answers.
 	capabilities []byte
 	// send sends it and returns the result, fail makes an answer of the error.
 	send func(context.Context, *wire.Options) ([]byte, error)

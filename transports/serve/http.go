@@ -160,12 +160,12 @@ type exchange struct {
 	r         *http.Request
 	principal Principal
 	path      Path
-	// message is that of a POST. load is what its principal has here, and the exchange a part of: as one of this kind, and with so many bytes
-	// of the message.
+	// message is the message of a POST, and empty for the other methods.
 	message message
-	load    *load
-	kind    requestKind
-	held    int64
+	// load counts the exchange among those of its principal: as one of kind, and with held bytes of its message. A GET and a DELETE have none.
+	load *load
+	kind requestKind
+	held int64
 }
 
 // ServeHTTP implements http.Handler. What a request needs before it is let in is off the stack while it waits for its answer.

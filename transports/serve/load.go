@@ -4,7 +4,7 @@ import "net/http"
 
 // This file bounds what the agents of one principal make an endpoint over HTTP hold.
 
-// load is what one principal has there. The lock of the handler guards it.
+// load counts the exchanges of one principal at an endpoint, and the bytes that they hold. The lock of the handler guards it.
 type load struct {
 	// inFlight counts its exchanges, each as one of a kind.
 	inFlight [requestKinds]int
