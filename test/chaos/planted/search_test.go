@@ -11,8 +11,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
-// quickBugs holds one bug each in the policy, in the catalog and on the path of a call. It keeps this test short; make planted
-// searches for all bugs.
+// quickBugs holds one bug each in the policy, in the catalog and on the path of a call. The test plants no other, because the
+// compiler needs minutes for all of them; TestEveryBugCanBePlanted checks the types of all, and make planted searches for them.
 var quickBugs = []string{"no-floor", "generation-stands", "untrusted-replayed"}
 
 func TestRandomDaysFindBugs(t *testing.T) {
@@ -23,14 +23,15 @@ func TestRandomDaysFindBugs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	programs, err := planted.NewSource(root).Build(t.Context(), bugs.All, t.TempDir())
+	quick := slices.DeleteFunc(slices.Clone(bugs.All), func(b bugs.Bug) bool { return !slices.Contains(quickBugs, b.Name) })
+	if len(quick) != len(quickBugs) {
+		t.Fatalf("of %v the table has %d", quickBugs, len(quick))
+	}
+	programs, err := planted.NewSource(root).Build(t.Context(), quick, t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, b := range bugs.All {
-		if !slices.Contains(quickBugs, b.Name) {
-			continue
-		}
+	for _, b := range quick {
 		t.Run(b.Name, func(t *testing.T) {
 			f, err := programs.Search(t.Context(), b,
 				planted.Bounds{Seeds: 300, Limit: 5 * time.Minute, Seed: time.Minute, Shrink: 3 * time.Second})
