@@ -34,9 +34,12 @@ type taskState struct {
 	end taskEnd
 	// message is the server's own text.
 	message string
-	// created and updated are of our clock. The time to live counts from created.
-	created, updated time.Time
-	ttl, poll        time.Duration
+	// created and updated are of our clock. The time to live counts from created; wished is the one that the agent wishes, 0 for none.
+	created, updated  time.Time
+	wished, ttl, poll time.Duration
+	// serverTask is the id of the server's own task, and began when it came, by our clock. A call that is sent again becomes another one.
+	serverTask string
+	began      time.Time
 }
 
 type taskEnd int
@@ -53,7 +56,7 @@ const (
 )
 
 func newTaskState(id string, wished time.Duration, now time.Time) taskState {
-	return taskState{id: id, created: now, updated: now, ttl: lifetimeOf(wished, 0), poll: defaultTaskPoll}
+	return taskState{id: id, created: now, updated: now, wished: wished, ttl: lifetimeOf(wished, 0), poll: defaultTaskPoll}
 }
 
 // lifetimeOf returns the time to live of a task: what its server says, else what the agent wishes.
@@ -74,8 +77,13 @@ func (t *taskState) noteStatus(s messages.TaskStatus, now time.Time) bool {
 	if t.end != notEnded {
 		return false
 	}
-	if s.TTL > 0 {
-		t.ttl = lifetimeOf(0, time.Duration(s.TTL))
+	isOther := s.ID != t.serverTask
+	if isOther {
+		t.serverTask, t.began = s.ID, now
+	}
+	// What the server says counts from when its task began, which may be long after ours: the call may have waited for the server, or was sent again.
+	if isOther || s.TTL > 0 {
+		t.ttl = t.began.Sub(t.created) + lifetimeOf(t.wished, time.Duration(s.TTL))
 	}
 	if s.Poll > 0 {
 		t.poll = time.Duration(s.Poll)
