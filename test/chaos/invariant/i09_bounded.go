@@ -261,13 +261,21 @@ func (c *checker) mayHaveReopened(server string, from, to time.Duration) bool {
 	return false
 }
 
-// calledForHeaders reports whether the headers of a call were refused between two lists, or so shortly before the first that the
-// second is what follows for the catalog: "the client SHOULD call tools/list to check for changes".
+// calledForHeaders reports whether the headers of a call were refused between two lists, or such a call ended so shortly before the first that
+// the second is what follows for the catalog: "the client SHOULD call tools/list to check for changes". Of several such calls one lists, and the
+// next one does when the list or the time of its caller has ended.
 func (c *checker) calledForHeaders(server string, from, to time.Duration) bool {
 	spec := c.serverSpec(server)
 	return spec != nil && spec.Headers && slices.ContainsFunc(c.x.ServerEvents(server), func(i int) bool {
 		e := c.x.Event(i)
-		return e.Kind == history.Answered && e.Method == "tools/call" && e.Code == http.StatusBadRequest && e.T <= to && e.T+listTimeout >= from
+		if e.Kind != history.Answered || e.Method != "tools/call" || e.Code != http.StatusBadRequest || e.T > to {
+			return false
+		}
+		until := e.T
+		if call := c.x.Call(e.Call); call != nil && len(call.Ends) > 0 {
+			until = max(until, c.endKnown(call))
+		}
+		return until+listTimeout >= from
 	})
 }
 

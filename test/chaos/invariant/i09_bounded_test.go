@@ -147,6 +147,11 @@ func TestWorkPerEvent(t *testing.T) {
 		{name: "lists side by side and one after the other are lists of their own", want: invariant.Holds,
 			plan: func(p *scenario.Plan) { p.Servers[0].Headers = true }, story: byTime("0s s1 open conn=1\n" +
 				"0s s1 answered conn=1 method=tools/call id=c code=400\n" + listPages("a", 0, 900) + listPages("b", 450, 900) + listPages("c", 1350, 900))},
+		// Seed 20351103: the list of the first call went on for as long as its caller had time, and then the next call listed.
+		{name: "calls list one after the other as the time of their callers ends", want: invariant.Holds, plan: func(p *scenario.Plan) { p.Servers[0].Headers = true },
+			story: first + endlessList},
+		{name: "lists follow each other without a refused call", want: invariant.Violated, why: "had announced no change since", plan: func(p *scenario.Plan) { p.Servers[0].Headers = true },
+			story: first + strings.ReplaceAll(endlessList, " code=400", "")},
 		{name: "a list that failed is asked for later each time", want: invariant.Holds, story: first + `
 			1s     s1 notified conn=1 method=notifications/tools/list_changed
 			1.05s  s1 received conn=1 method=tools/list id=2
@@ -244,6 +249,28 @@ func TestWorkPerEvent(t *testing.T) {
 		`},
 	})
 }
+
+// endlessList is that of a call whose headers were refused, until its caller has no more time.
+const endlessList = `
+	0.5s   s1 fault-on fault=1 name=cursor-loop
+	1s     s1 call call=c1 tool=put
+	1s     s1 received conn=1 method=tools/call id=c call=c1
+	1.1s   s1 answered conn=1 method=tools/call id=c call=c1 code=400
+	1.1s   s1 received conn=1 method=tools/list id=2
+	2s     s1 answered conn=1 method=tools/list id=2
+	2s     s1 received conn=1 method=tools/list id=3 cursor=true
+	20s    s1 answered conn=1 method=tools/list id=3
+	20s    s1 received conn=1 method=tools/list id=4 cursor=true
+	40s    s1 answered conn=1 method=tools/list id=4
+	40s    s1 received conn=1 method=tools/list id=5 cursor=true
+	60.9s  s1 answered conn=1 method=tools/list id=5
+	61s    s1 end call=c1 tool=put outcome=rejected
+	61s    s1 received conn=1 method=tools/list id=6
+	62s    s1 answered conn=1 method=tools/list id=6
+	62s    s1 received conn=1 method=tools/list id=7 cursor=true
+	62.1s  s1 answered conn=1 method=tools/list id=7
+	62.12s s1 received conn=1 method=tools/list id=8
+`
 
 // movedTask is a call that becomes a task on one connection, and is asked for on the next one.
 const movedTask = `
