@@ -144,10 +144,13 @@ func (c *checker) checkReleased(server string, commands []ownerCommand, calls []
 				last, why = min(end.T, a.begin+drain), "its calls had ended, or had had their 5s, at "+timeText(min(end.T, a.begin+drain))
 			}
 		}
-		// A real process, a read without a record and a fault may all delay the end; then the full drain and stop ladder are
-		// allowed.
+		if read := c.lastReadOf(conn, a.begin); read > last {
+			last = min(read, a.begin+drain)
+			why = "what was read of it had been answered, or had had its 5s, at " + timeText(last)
+		}
+		// A real process and a fault may delay the end; then the full drain and stop ladder are allowed.
 		due := last + promptEndTime + c.slack
-		if c.real || c.hasUnseenReads(server) || c.underFault(server, c.x.Event(conn.Opened).T, due) {
+		if c.real || c.underFault(server, c.x.Event(conn.Opened).T, due) {
 			due, why = max(last, a.begin+drain)+stopLadder+c.slack, "nothing kept it"
 		}
 		if due >= c.closeTime() || c.underFault(server, a.begin, due) || c.isOvertaken(commands, a, due) {
@@ -160,6 +163,30 @@ func (c *checker) checkReleased(server string, commands []ownerCommand, calls []
 		c.reportViolationAt(due, server, a.event, []int{conn.Open}, "The owner asked for %s at %s, and connection %d was still there at %s: %s.",
 			a.action, timeText(a.begin), conn.Conn, timeText(due), why)
 	}
+}
+
+// lastReadOf returns when the last of the reads was answered that a connection had under way at a time, that time for none. A read may take several
+// requests, each in the instant of the answer before it; one without an answer keeps the connection as long as calls may.
+func (c *checker) lastReadOf(conn *history.ConnRecord, from time.Duration) time.Duration {
+	answered := map[string]time.Duration{}
+	for _, i := range conn.Events {
+		if e := c.x.Event(i); e.Kind == history.Answered && e.ID != "" {
+			answered[e.ID] = e.T
+		}
+	}
+	last := from
+	for _, i := range conn.Events {
+		e := c.x.Event(i)
+		if e.Kind != history.Received || e.ID == "" || e.T > last+c.instantBound() || !isReadMethod(e.Method) && e.Method != "tasks/get" && e.Method != "tasks/result" {
+			continue
+		}
+		until, ok := answered[e.ID]
+		if !ok {
+			return c.endTime()
+		}
+		last = max(last, until)
+	}
+	return last
 }
 
 // isOfEarlierLife reports whether a connection belongs to a server that was removed before a command was given: the command is then

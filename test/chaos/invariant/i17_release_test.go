@@ -20,6 +20,13 @@ func TestLetGo(t *testing.T) {
 			10s    s1 received conn=1 method=tools/call id=5 call=c1
 			11s    s1 command command=1 method=reconnect
 		`
+	const fetched = `
+			10.5s  s1 received conn=1 method=tasks/get id=6 task=task-1
+			11s    s1 command command=1 method=reconnect
+			11.2s  s1 answered conn=1 method=tasks/get id=6 task=task-1
+			11.2s  s1 received conn=1 method=tasks/result id=7 task=task-1
+			11.8s  s1 answered conn=1 method=tasks/result id=7 task=task-1
+		`
 	idle := func(p *scenario.Plan) { p.Servers[0].IdleTimeout = 5 * time.Second }
 	read := func(p *scenario.Plan) {
 		idle(p)
@@ -108,6 +115,21 @@ func TestLetGo(t *testing.T) {
 			15s    s1 end call=c1 tool=write outcome=result
 			15s    s1 released conn=1
 			15s    s1 done command=3 method=disconnect
+			90s    - closing
+		`},
+		// Seed 20351094: a program fetched the result of a task that had ended.
+		{name: "the result of a task is fetched while its server is reconnected", want: invariant.Holds, story: up + fetched + `
+			11.8s  s1 released conn=1
+			90s    - closing
+		`},
+		{name: "a connection stays although what was read is there", want: invariant.Violated, why: "had been answered, or had had its 5s, at 11.8s", story: up + fetched + `
+			12s    s1 released conn=1
+			90s    - closing
+		`},
+		{name: "a connection stays although a read has had its time", want: invariant.Violated, why: "at 16s", story: up + `
+			10.5s  s1 received conn=1 method=prompts/get id=6
+			11s    s1 command command=1 method=reconnect
+			20s    s1 released conn=1
 			90s    - closing
 		`},
 		{name: "a connection stays although nothing is under way", want: invariant.Violated, why: "nothing kept it", story: up + `
