@@ -107,7 +107,11 @@ func (f *Fleet) checkStatus(t *agentTask, s taskStatus) {
 	} else {
 		t.expires += s.ttl() - before.ttl()
 	}
+	expires := t.expires
 	t.mu.Unlock()
+	if before.ID != "" && s.ttl() != before.ttl() {
+		f.recordEvent(history.Event{Side: history.Agent, Kind: history.Retimed, By: t.principal, About: t.call, Deadline: expires})
+	}
 	if problem := s.problemAfter(&before); problem != "" {
 		f.reportFinding("I25", "", "the task of the call "+t.call+": "+problem)
 	}

@@ -60,8 +60,8 @@ const (
 	Open     Kind = "open"     // Conn: a dial has arrived
 	Opened   Kind = "opened"   // Conn: the dial succeeded; Text: a process id in the real tier
 	Refused  Kind = "refused"  // Conn, Class, RetryAfter: the dial failed; nothing is left of it
-	Received Kind = "received" // Conn, Method, ID (of a request), Call, Cursor, Task, About (the URI of a subscription), Text (the whole message if the run is verbose)
-	Answered Kind = "answered" // Conn, Method, ID, Call, Task; Code (a JSON-RPC error's code or an HTTP status, 0 for a result), RetryAfter
+	Received Kind = "received" // Conn, Method, ID (of a request), Call, Cursor, Task, About (the URI of a subscription, the ID of the request that is cancelled), Text (the whole message if the run is verbose)
+	Answered Kind = "answered" // Conn, Method, ID, Call, Task, Deadline (the end of the time to live of the task that a call became); Code (a JSON-RPC error's code or an HTTP status, 0 for a result), RetryAfter
 	Executed Kind = "executed" // Conn, Tool, Call, Value: the tool ran; Value counts the executions of the tool at this server, over all connections
 	Listed   Kind = "listed"   // Conn, Rev: the last page of a tools/list of the true list Rev has been sent
 	Changed  Kind = "changed"  // Rev, Hash, Names: the server's true list has changed (rev 1 is the first)
@@ -91,6 +91,7 @@ const (
 	Noticed    Kind = "noticed"     // Method, About (the URI, the call of a progress token, the id of the subscription, the call of a log message), Level: a notification
 	Ended      Kind = "ended"       // ID, Method: the agent ends a request that stands
 	Tasked     Kind = "tasked"      // About (the call), Deadline (the end of its time to live): an agent has taken a call over as a task
+	Retimed    Kind = "retimed"     // About (the call), Deadline: the gateway says another end of the time to live of a task; no Agent
 	StreamCut  Kind = "stream-cut"  // the connection breaks on which a session gets what belongs to no request; with ID, Method and About that of a request
 	StreamBack Kind = "stream-back" // ID, Method, About: there is another one
 	Questioned Kind = "questioned"  // Method, About (the call that the question names), ID (the request in whose exchange it came, over HTTP): a server's question

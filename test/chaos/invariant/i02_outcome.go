@@ -168,10 +168,10 @@ func (c *checker) checkEndTime(call *history.CallRecord) {
 			bound = min(bound, begin.T+c.plan.CallWait+d.CallTimeout)
 		}
 	}
-	if waited && end.T < bound-c.plan.CallWait-deadlineTolerance-c.slack && !c.underFault(call.Server, begin.T, end.T, slowReadFaults...) &&
-		!c.outlivedTask(call, end.T) {
+	if at := c.endAtManager(call); waited && at < bound-c.plan.CallWait-deadlineTolerance-c.slack && !c.underFault(call.Server, begin.T, end.T, slowReadFaults...) &&
+		!c.outlivedTask(call, at) {
 		c.reportViolation(call.Server, call.Ends[0], evidence, "Call %s of tool %s was given up at %s because its time had passed, and %s "+
-			"passes at %s.", call.ID, begin.Tool, timeText(end.T), source, timeText(bound))
+			"passes at %s.", call.ID, begin.Tool, timeText(at), source, timeText(bound))
 	}
 }
 

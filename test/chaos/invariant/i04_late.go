@@ -49,37 +49,32 @@ var lateSendCheck = newCheck("I4", "nothing is sent for a caller who has left",
 		}
 	})
 
-// checkCancellation judges that each call that was given up on a surviving connection was followed by a cancellation there: of its task by
-// name, if it had become one, else of the request, of which the history does not say which one it is.
+// checkCancellation judges that each call that was given up on a surviving connection was followed by a cancellation there: of its request,
+// or of its task if it had become one.
 func (c *checker) checkCancellation(server string, givenUp []*history.CallRecord) {
 	s := c.serverSpec(server)
 	if len(givenUp) == 0 || s.Era == messages.EraModern && poolOf(s.Kind) == network && s.Kind != messages.WebSocket && s.Kind != messages.SSE {
 		return
 	}
-	cancels, taskCancels := map[int][]int{}, map[connTask]time.Duration{}
+	cancelled, cancelledTasks := map[taskRequest]time.Duration{}, map[connTask]time.Duration{}
 	for _, i := range c.x.ServerEvents(server) {
 		e := c.x.Event(i)
 		switch {
 		case e.Kind != history.Received:
 		case e.Method == "notifications/cancelled":
-			cancels[e.Conn] = append(cancels[e.Conn], i)
-		case e.Method == "tasks/cancel":
-			if _, known := taskCancels[connTask{e.Conn, e.Task}]; !known {
-				taskCancels[connTask{e.Conn, e.Task}] = e.T
-			}
+			noteFirst(cancelled, taskRequest{e.Conn, e.About}, e.T)
+		case e.Method == "tasks/cancel": // among real processes the task is not recorded
+			noteFirst(cancelledTasks, connTask{e.Conn, e.Task}, e.T)
 		}
 	}
 	tasks := c.statusesOf(server).tasks
-	slices.SortStableFunc(givenUp, func(a, b *history.CallRecord) int {
-		return int(c.x.Event(a.Ends[0]).T - c.x.Event(b.Ends[0]).T)
-	})
 	closing := c.closeTime()
 	for _, call := range givenUp {
-		end := c.x.Event(call.Ends[0])
-		last := call.Received[len(call.Received)-1]
-		conn := c.connByNumber(server, c.x.Event(last).Conn)
-		until := end.T + cancelBound + c.slack
-		if conn == nil || until > closing || c.underFault(server, c.x.Event(last).T, until, unheardCancelFaults...) || c.answeredBefore(call, end.T) || c.hasParted(call, end.T) || s.Tasks != "" && c.executedBefore(call, end.T) {
+		end, last := c.x.Event(call.Ends[0]), c.x.Event(call.Received[len(call.Received)-1])
+		at := c.endAtManager(call)
+		conn := c.connByNumber(server, last.Conn)
+		until := at + cancelBound + c.slack
+		if conn == nil || until > closing || c.underFault(server, last.T, until, unheardCancelFaults...) || c.answeredBefore(call, at) || c.hasParted(call, at) || s.Tasks != "" && c.executedBefore(call, at) {
 			continue
 		}
 		if t, ok := c.x.Time(conn.Down); ok && t <= until {
@@ -88,22 +83,24 @@ func (c *checker) checkCancellation(server string, givenUp []*history.CallRecord
 		if t, ok := c.x.Time(conn.Released); ok && t <= until {
 			continue
 		}
-		if task := tasks[taskRequest{conn.Conn, c.x.Event(last).ID}]; task != "" {
-			if t, ok := taskCancels[connTask{conn.Conn, task}]; ok && t <= until {
+		request := taskRequest{conn.Conn, last.ID}
+		if t, ok := cancelled[request]; ok && t <= until {
+			continue
+		}
+		if task := tasks[request]; task != "" || c.real {
+			if t, ok := cancelledTasks[connTask{conn.Conn, task}]; ok && t <= until {
 				continue
 			}
 		}
-		connCancels := cancels[conn.Conn]
-		for len(connCancels) > 0 && c.x.Event(connCancels[0]).T < end.T-c.skew {
-			// An earlier cancellation belongs to another request.
-			connCancels = connCancels[1:]
-		}
-		if len(connCancels) == 0 || c.x.Event(connCancels[0]).T > until {
-			c.reportViolation(server, call.Ends[0], []int{call.Begin, last}, "Call %s of tool %s was given up at %s while connection %d lived on, and "+
-				"its server was never told (notifications/cancelled).", call.ID, end.Tool, timeText(end.T), conn.Conn)
-			continue
-		}
-		cancels[conn.Conn] = connCancels[1:]
+		c.reportViolation(server, call.Ends[0], []int{call.Begin, call.Received[len(call.Received)-1]}, "Call %s of tool %s was given up at %s while connection %d "+
+			"lived on, and its server was never told (notifications/cancelled).", call.ID, end.Tool, timeText(at), conn.Conn)
+	}
+}
+
+// noteFirst notes a time, unless there is one.
+func noteFirst[K comparable](times map[K]time.Duration, key K, t time.Duration) {
+	if _, known := times[key]; !known {
+		times[key] = t
 	}
 }
 

@@ -18,7 +18,7 @@ func TestNothingIsSentForACallerWhoHasLeft(t *testing.T) {
 	tasks := func(p *scenario.Plan) { p.Servers[0].Tasks = scenario.TasksRequired }
 	runCases(t, "I4", []storyCase{
 		{name: "given up and cancelled", want: invariant.Holds, story: given + `
-			61s    s1 received conn=1 method=notifications/cancelled
+			61s    s1 received conn=1 method=notifications/cancelled about=3
 			99s    - closing
 		`},
 		{name: "given up because the connection died", want: invariant.Holds, story: given + `
@@ -58,6 +58,19 @@ func TestNothingIsSentForACallerWhoHasLeft(t *testing.T) {
 			61.5s  s1 end call=c2 tool=write outcome=unknown class=canceled
 			99s    - closing
 		`},
+		// Seed 20351497: each call became a task only when it was given up, and one of them took the cancellation of another as its agent learnt of the end later.
+		{name: "two requests are cancelled, and one agent learns it late", plan: tasks, want: invariant.Holds, story: given + `
+			1s     s1 call call=c2 tool=write
+			1s     s1 received conn=1 method=tools/call call=c2 id=4
+			60s    s1 received conn=1 method=notifications/cancelled about=3
+			61.5s  s1 received conn=1 method=notifications/cancelled about=4
+			61.5s  s1 end call=c2 tool=write outcome=unknown class=timeout
+			99s    - closing
+		`},
+		{name: "another request is cancelled", want: invariant.Violated, why: "Call c1", story: given + `
+			61s    s1 received conn=1 method=notifications/cancelled about=4
+			99s    - closing
+		`},
 		{name: "another task is cancelled", plan: tasks, want: invariant.Violated, why: "its server was never told", story: given + `
 			2s     s1 answered conn=1 method=tools/call id=3 task=task-1
 			61s    s1 received conn=1 method=tasks/cancel id=9 task=task-2
@@ -79,7 +92,7 @@ func TestNothingIsSentForACallerWhoHasLeft(t *testing.T) {
 		{name: "one cancellation for two calls", want: invariant.Violated, why: "Call c2", story: given + `
 			1s     s1 call call=c2 tool=write
 			1s     s1 received conn=1 method=tools/call call=c2 id=4
-			61s    s1 received conn=1 method=notifications/cancelled
+			61s    s1 received conn=1 method=notifications/cancelled about=3
 			61.5s  s1 end call=c2 tool=write outcome=unknown class=timeout
 			99s    - closing
 		`},

@@ -16,6 +16,8 @@ const (
 	taskPrincipalBound = 64
 	// taskCancelBound is the time in which the server of a task that its agent has cancelled is told so.
 	taskCancelBound = time.Second
+	// toldPrecision is the precision of the end of a task's time to live, which an agent is told as a begin and a duration, each in milliseconds.
+	toldPrecision = 2 * time.Millisecond
 )
 
 // reportedEnd returns what who watches was told of the end of a call that its agent has taken over as a task, nil for any other call. It is the end of the
@@ -28,6 +30,15 @@ func (c *checker) reportedEnd(call *history.CallRecord) *history.Event {
 		c.taskEnds = c.findTaskEnds()
 	}
 	return c.taskEnds[call]
+}
+
+// endAtManager returns when a call that has an end had one at the manager: its agent may have learnt it later.
+func (c *checker) endAtManager(call *history.CallRecord) time.Duration {
+	at := c.x.Event(call.Ends[0]).T
+	if reported := c.reportedEnd(call); reported != nil {
+		at = min(at, reported.T)
+	}
+	return at
 }
 
 // endOfWork returns when a call that has an end had one at the manager: the end of the history, if its agent could ask no more and nobody was told of another.
@@ -103,18 +114,21 @@ func (c *checker) checkTasks() {
 				timeText(end.T), call.ID, end.Tool, end.Outcome)
 		}
 		c.checkTaskCancelled(call)
+		c.checkTaskTime(call)
 	}
 }
 
 // checkTaskCancelled judges that the server of a task that was cancelled is told so, if its connection stands and the task goes on there.
 func (c *checker) checkTaskCancelled(call *history.CallRecord) {
-	if call.GivenUp < 0 || c.x.Event(call.Ends[0]).Name == history.Unseen || len(call.Received) != 1 || len(call.Answered) != 1 {
+	if call.GivenUp < 0 || c.x.Event(call.Ends[0]).Name == history.Unseen || len(call.Received) == 0 {
 		return
 	}
-	givenUp, received, answered := c.x.Event(call.GivenUp), c.x.Event(call.Received[0]), c.x.Event(call.Answered[0])
+	givenUp, received := c.x.Event(call.GivenUp), c.x.Event(call.Received[len(call.Received)-1])
+	seen, request := c.statusesOf(call.Server), taskRequest{received.Conn, received.ID}
+	task := seen.tasks[request]
 	conn := c.connByNumber(call.Server, received.Conn)
 	until := givenUp.T + taskCancelBound
-	if answered.Task == "" || answered.T > givenUp.T || conn == nil || c.endOfConn(conn) <= until+c.instantBound() || until >= c.closeTime() || c.underFault(call.Server, received.T, until) {
+	if task == "" || seen.began[request] > givenUp.T || conn == nil || c.endOfConn(conn) <= until+c.instantBound() || until >= c.closeTime() || c.underFault(call.Server, received.T, until) {
 		return
 	}
 	// A task that has run is told with its next status.
@@ -124,7 +138,7 @@ func (c *checker) checkTaskCancelled(call *history.CallRecord) {
 	c.judged++
 	if !slices.ContainsFunc(conn.Events, func(i int) bool {
 		e := c.x.Event(i)
-		return e.Kind == history.Received && e.Method == "tasks/cancel" && e.Task == answered.Task && e.T <= until
+		return e.Kind == history.Received && e.Method == "tasks/cancel" && e.Task == task && e.T <= until
 	}) {
 		c.reportViolationAt(until, call.Server, call.GivenUp, []int{call.Begin, call.Tasked}, "%s gave the task of call %s of tool %s up at %s, and its server was not told by %s.", givenUp.Agent, call.ID,
 			givenUp.Tool, timeText(givenUp.T), timeText(until))
@@ -140,11 +154,45 @@ func (c *checker) checkTaskKnown(s *agentSession, asked, replied int) {
 		return
 	}
 	isTask := q.Method == "tasks/get" || q.Method == "tasks/result" || q.Method == "tasks/update"
-	if !isTask || r.T >= c.x.Event(call.Tasked).Deadline-c.instantBound() || c.tasksOf(s.principal, r.T) >= taskPrincipalBound ||
+	deadline := c.x.Event(call.Tasked).Deadline
+	for _, e := range c.retimedTasks(call) {
+		if e.T <= r.T {
+			deadline = e.Deadline
+		}
+	}
+	if !isTask || r.T >= deadline-c.instantBound() || c.tasksOf(s.principal, r.T) >= taskPrincipalBound ||
 		c.mayBeAbsent(call.Server, q.T, r.T) || c.mayHideServer(s, call.Server, c.x.Event(call.Begin).Tool, q.T, r.T) {
 		return
 	}
 	c.reportViolation(call.Server, replied, []int{asked, call.Tasked}, "%s asked %s at %s for its task of call %s, and was told that there is none (%s).", s.agent, q.Method, timeText(q.T), call.ID, r.Text)
+}
+
+// retimedTasks returns what the gateway said later of the time to live of a call's task, in order.
+func (c *checker) retimedTasks(call *history.CallRecord) (out []*history.Event) {
+	for _, i := range c.x.ServerEvents("") {
+		if e := c.x.Event(i); e.Kind == history.Retimed && e.About == call.ID {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// checkTaskTime judges that an agent may ask for its task as long as the server has it, and no longer: the time that the server gives counts
+// from when its task began, which may be another one than before.
+func (c *checker) checkTaskTime(call *history.CallRecord) {
+	for _, e := range append(c.retimedTasks(call), c.x.Event(call.Tasked)) {
+		received, expires := -1, time.Duration(0)
+		for _, i := range call.Received {
+			seen, r := c.statusesOf(call.Server), taskRequest{c.x.Event(i).Conn, c.x.Event(i).ID}
+			if seen.tasks[r] != "" && seen.began[r] <= e.T {
+				received, expires = i, seen.expires[r]
+			}
+		}
+		if received >= 0 && !isWithin(e.Deadline, expires, toldPrecision+c.instantBound()) {
+			c.reportViolationAt(e.T, call.Server, received, []int{call.Begin, call.Tasked}, "The server of call %s keeps its task until %s, and its agent was told at %s that the "+
+				"task lives until %s.", call.ID, timeText(expires), timeText(e.T), timeText(e.Deadline))
+		}
+	}
 }
 
 // tasksOf counts the tasks that the agents of a principal had by a time.

@@ -13,7 +13,7 @@ func TestTasksOfAgents(t *testing.T) {
 		2s s1 call call=a1-1 tool=read agent=agent-1 by=anna
 		2s s1 received conn=1 method=tools/call id=5 call=a1-1
 		2s s1 told method=call-started tool=read
-		3s s1 answered conn=1 method=tools/call id=5 call=a1-1 task=task-1
+		3s s1 answered conn=1 method=tools/call id=5 task=task-1 deadline=1h
 		3s - replied agent=agent-1 by=anna epoch=1 id=1 method=tools/call task=task
 		3s - tasked agent=agent-1 by=anna about=a1-1 deadline=1h
 		4s - replied agent=agent-2 by=ben epoch=1 id=1 method=tools/call about=a2-1
@@ -21,6 +21,14 @@ func TestTasksOfAgents(t *testing.T) {
 	const opened = `
 		0s s1 open conn=1
 		0s s1 opened conn=1
+	`
+	const sentAgain = `
+		6s s1 down conn=1 class=network
+		6s s1 released conn=1
+		7s s1 open conn=2
+		7s s1 opened conn=2
+		7s s1 received conn=2 method=tools/call id=3 call=a1-1
+		8s s1 answered conn=2 method=tools/call id=3 task=task-2 deadline=12s
 	`
 	withTasks := func(p *scenario.Plan) { p.Servers[0].Tasks = scenario.TasksOptional }
 	runCases(t, "I25", []storyCase{
@@ -52,6 +60,19 @@ func TestTasksOfAgents(t *testing.T) {
 		{name: "a task whose time has passed is not known", want: invariant.Holds, plan: withTasks, story: opened + began + `
 			3601s - asked agent=agent-1 by=anna epoch=1 id=2 method=tasks/get about=a1-1
 			3601s - replied agent=agent-1 by=anna epoch=1 id=2 method=tasks/get code=-32602`},
+		// Seed 20350913: the call was sent again, and became a task that its server gave another time.
+		{name: "a task whose time has become another one is not known", want: invariant.Holds, plan: withTasks, story: opened + began + sentAgain + `
+			9s - retimed by=anna about=a1-1 deadline=12s
+			13s - asked agent=agent-1 by=anna epoch=1 id=2 method=tasks/get about=a1-1
+			13s - replied agent=agent-1 by=anna epoch=1 id=2 method=tasks/get code=-32602`},
+		{name: "a task is not known before its other time has passed", want: invariant.Violated, why: "was told that there is none", plan: withTasks, story: opened + began + sentAgain + `
+			9s - retimed by=anna about=a1-1 deadline=12s
+			11s - asked agent=agent-1 by=anna epoch=1 id=2 method=tasks/get about=a1-1
+			11s - replied agent=agent-1 by=anna epoch=1 id=2 method=tasks/get code=-32602`},
+		{name: "the time of the server's second task is counted from the first", want: invariant.Violated, why: "keeps its task until 12s, and its agent was told at 9s that the task lives until 7s", plan: withTasks,
+			story: opened + began + sentAgain + `
+			9s - retimed by=anna about=a1-1 deadline=7s
+			20s s1 end call=a1-1 tool=read outcome=unknown class=canceled agent=agent-1 by=anna name=unseen`},
 		{name: "the task of another principal", want: invariant.Violated, why: "had to be refused with the code -32602", plan: withTasks, story: opened + began + `
 			4s - asked agent=agent-2 by=ben epoch=1 id=2 method=tasks/get name=foreign-task
 			4s - replied agent=agent-2 by=ben epoch=1 id=2 method=tasks/get`},

@@ -30,7 +30,7 @@ func (c *checker) checkTaskTimeouts() {
 			statuses := seen.at[task]
 			// The last one that the client has read before the end. One that came in that instant may have come too late.
 			n, _ := slices.BinarySearch(statuses, end.T)
-			if task == "" || n == 0 || c.passedOwnLimit(begin, received, end) || c.underFault(server, received.T, end.T, answerDelayFaults...) ||
+			if task == "" || n == 0 || c.passedOwnLimit(begin, received, end) || c.outlivedTask(call, end.T) || c.underFault(server, received.T, end.T, answerDelayFaults...) ||
 				c.underFault(server, received.T, end.T, lossyFaults...) {
 				continue
 			}
@@ -56,21 +56,37 @@ type taskRequest struct {
 	id   string
 }
 
-// taskStatuses says which requests became tasks, and when the status of each task came, in order.
+// taskStatuses says which requests became tasks and when, and when the status of each task came, in order.
 type taskStatuses struct {
 	tasks map[taskRequest]string
-	at    map[string][]time.Duration
+	began map[taskRequest]time.Duration
+	// expires is when the time to live of a task has passed.
+	expires map[taskRequest]time.Duration
+	at      map[string][]time.Duration
 }
 
-// statusesOf finds the tasks of a server.
+// statusesOf finds the tasks of a server, once.
 func (c *checker) statusesOf(server string) taskStatuses {
-	seen := taskStatuses{map[taskRequest]string{}, map[string][]time.Duration{}}
+	if seen, known := c.taskCache[server]; known {
+		return seen
+	}
+	seen := c.findStatuses(server)
+	if c.taskCache == nil {
+		c.taskCache = map[string]taskStatuses{}
+	}
+	c.taskCache[server] = seen
+	return seen
+}
+
+func (c *checker) findStatuses(server string) taskStatuses {
+	seen := taskStatuses{map[taskRequest]string{}, map[taskRequest]time.Duration{}, map[taskRequest]time.Duration{}, map[string][]time.Duration{}}
 	for _, i := range c.x.ServerEvents(server) {
 		e := c.x.Event(i)
 		switch {
 		case e.Kind != history.Answered || e.Task == "" || e.Code != 0:
 		case e.Method == "tools/call":
-			seen.tasks[taskRequest{e.Conn, e.ID}] = e.Task
+			r := taskRequest{e.Conn, e.ID}
+			seen.tasks[r], seen.began[r], seen.expires[r] = e.Task, e.T, e.Deadline
 		case e.Method == "tasks/get":
 			seen.at[e.Task] = append(seen.at[e.Task], e.T)
 		}
@@ -78,19 +94,18 @@ func (c *checker) statusesOf(server string) taskStatuses {
 	return seen
 }
 
-// taskLifetime is how long the tasks are asked for to which the servers of the harness give the shortest time to live: 4 s, and half a minute of patience.
-const taskLifetime = 34 * time.Second
+// taskPatience is how long a task is asked for after its time to live.
+const taskPatience = 30 * time.Second
 
-// outlivedTask reports whether a call became a task that was asked for until its time to live had passed, and ended then.
-func (c *checker) outlivedTask(call *history.CallRecord, end time.Duration) bool {
-	if c.serverSpec(call.Server).Tasks == "" {
+// outlivedTask reports whether a call had become, by a time, a task that is asked for no more because its time to live has passed. The manager
+// sees that when it would ask next: what it has asked, and the pause before, come first.
+func (c *checker) outlivedTask(call *history.CallRecord, at time.Duration) bool {
+	if c.serverSpec(call.Server).Tasks == "" || len(call.Received) == 0 {
 		return false
 	}
-	seen := c.statusesOf(call.Server)
-	return slices.ContainsFunc(call.Received, func(i int) bool {
-		e := c.x.Event(i)
-		return seen.tasks[taskRequest{e.Conn, e.ID}] != "" && isWithin(end-e.T, taskLifetime, time.Second)
-	})
+	last := c.x.Event(call.Received[len(call.Received)-1])
+	expires, isTask := c.statusesOf(call.Server).expires[taskRequest{last.Conn, last.ID}]
+	return isTask && at >= expires+taskPatience-deadlineTolerance
 }
 
 // passedOwnLimit reports whether a call ended because of a limit that no status of its task moves: the deadline of its caller, or the
@@ -105,10 +120,6 @@ func (c *checker) passedOwnLimit(begin, received, end *history.Event) bool {
 		if l.Server == begin.Server && l.Timeout > 0 && isWithin(took, l.Timeout, deadlineTolerance) {
 			return true
 		}
-	}
-	// A task whose time to live has passed is not asked for much longer.
-	if isWithin(end.T-received.T, taskLifetime, time.Second) {
-		return true
 	}
 	return slices.ContainsFunc(c.specVersionsIn(begin.Server, begin.T, end.T), func(d specVersion) bool {
 		longest := longestOf(&d.Server)

@@ -1,6 +1,7 @@
 package invariant_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -48,8 +49,12 @@ func TestTheTimeoutOfATask(t *testing.T) {
 		0s     s1 open conn=1
 		1s     s1 call call=c1 tool=write deadline=61s
 		1s     s1 received conn=1 method=tools/call id=5 call=c1
-		1.1s   s1 answered conn=1 method=tools/call id=5 task=task-1
+		1.1s   s1 answered conn=1 method=tools/call id=5 task=task-1 deadline=5.1s
 	`
+	patientPolls := ""
+	for at := 4; at < 37; at++ {
+		patientPolls += fmt.Sprintf("%ds s1 received conn=1 method=tasks/get id=%d task=task-1\n%d.1s s1 answered conn=1 method=tasks/get id=%d task=task-1\n", at, at+4, at, at+4)
+	}
 	runCases(t, "I2", []storyCase{
 		{name: "nobody calls", plan: task, want: invariant.Inconclusive, story: `0s s1 open conn=1`},
 		{name: "it is given up two seconds after its last status", plan: task, want: invariant.Holds, story: statuses + gaveUp("5.1s")},
@@ -66,5 +71,14 @@ func TestTheTimeoutOfATask(t *testing.T) {
 		{name: "before its task has", plan: patient, want: invariant.Violated, why: "the server's call timeout passes at", story: lived + gaveUp("20s")},
 		{name: "at the end of a task's time, without a task", plan: patient, want: invariant.Violated, why: "the server's call timeout passes at",
 			story: strings.ReplaceAll(lived, " task=task-1", "") + gaveUp("35.2s")},
+		{name: "at the time of another task than its own, which lives for an hour", plan: patient, want: invariant.Violated, why: "the server's call timeout passes at",
+			story: strings.ReplaceAll(lived, "deadline=5.1s", "deadline=3601.1s") + gaveUp("35.2s")},
+		// Seed 20360344: the server did not answer for long, and its task was asked for when its time had passed.
+		{name: "its task has long outlived its time when the server answers again", plan: patient, want: invariant.Holds, story: lived + gaveUp("50s")},
+		// Seed 20360471: the call was given up with the answer that showed that its task goes on.
+		{name: "it is given up with a status, after the time of its task", plan: task, want: invariant.Holds, story: strings.ReplaceAll(statuses, "task=task-1\n\t\t2s ",
+			"task=task-1 deadline=5.1s\n\t\t2s ") + patientPolls + gaveUp("36.2s")},
+		{name: "it is given up with a status, before the time of its task", plan: task, want: invariant.Violated, why: "the timeout of 2s runs from then",
+			story: strings.ReplaceAll(statuses, "task=task-1\n\t\t2s ", "task=task-1 deadline=9.1s\n\t\t2s ") + patientPolls + gaveUp("36.2s")},
 	})
 }

@@ -22,8 +22,9 @@ type envelope struct {
 		Arguments struct {
 			Call string `json:"call"`
 		} `json:"arguments"`
-		Cursor *string `json:"cursor"`
-		URI    string  `json:"uri"`
+		Cursor    *string         `json:"cursor"`
+		URI       string          `json:"uri"`
+		Cancelled json.RawMessage `json:"requestId"`
 	} `json:"params"`
 }
 
@@ -74,6 +75,9 @@ func (s *Server) receiveMessage(conn int, body []byte, header map[string]string)
 		Cursor: m.Method == "tools/list" && m.Params.Cursor != nil}
 	if m.Method == "resources/subscribe" || m.Method == "resources/unsubscribe" {
 		e.About = m.Params.URI
+	}
+	if m.Method == "notifications/cancelled" {
+		e.About = string(m.Params.Cancelled)
 	}
 	s.recordLocked(e)
 	if m.Method != "" && len(m.ID) > 0 {

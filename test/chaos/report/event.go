@@ -66,7 +66,7 @@ func describeEvent(e *history.Event) eventText {
 		t.what = "reads " + oneLine(e.Method)
 	case history.ReadEnd:
 		t.what = "has read " + oneLine(e.Method) + classText(e)
-	case history.Joined, history.Parted, history.Asked, history.Replied, history.Noticed, history.Ended, history.Questioned, history.Tasked, history.StreamCut, history.StreamBack:
+	case history.Joined, history.Parted, history.Asked, history.Replied, history.Noticed, history.Ended, history.Questioned, history.Tasked, history.Retimed, history.StreamCut, history.StreamBack:
 		t.what, t.ref = agentWords(e), "("+oneLine(strings.TrimSpace(e.Agent+" "+e.About))+")"
 	case history.Removed:
 		t.what = "removed"
@@ -166,6 +166,8 @@ func agentWords(e *history.Event) string {
 		return "is asked " + method
 	case history.Tasked:
 		return "has its call as a task"
+	case history.Retimed:
+		return "has its task for another time"
 	case history.StreamCut:
 		if method != "" {
 			return "has lost the connection of " + method

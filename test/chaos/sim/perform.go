@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 	"github.com/mcpvisor/mcpvisor/test/chaos/load"
 	"github.com/mcpvisor/mcpvisor/test/chaos/peer"
@@ -231,7 +232,7 @@ func (h *simServer) sendMessage(l *simConn, a peer.Send) {
 	leave := h.leaverAtAnswer(l, a.Reply)
 	if l.deliverMessage(a.Body, a.Reply, a.More) && a.Reply != "" && !a.More {
 		if isTask(a.Body) {
-			h.recordTaskBegun(l, a.Reply, taskOf(a.Body))
+			h.recordTaskBegun(l, a.Reply, a.Body)
 			return
 		}
 		h.recordAnswer(l, a.Reply, codeOf(a.Body), 0)
@@ -246,9 +247,9 @@ func (h *simServer) leaverAtAnswer(l *simConn, id string) (leave func()) {
 
 // recordTaskBegun records that the server answered a call's request with a task. The call itself is unanswered, so the event
 // does not name it.
-func (h *simServer) recordTaskBegun(l *simConn, id, task string) {
+func (h *simServer) recordTaskBegun(l *simConn, id string, answer []byte) {
 	if r, ok := l.openRequests[id]; ok && r.method == "tools/call" {
-		r.call, r.task = "", task
+		r.call, r.task, r.expires = "", taskOf(answer), h.w.currentTime()+timeToLiveOf(answer)
 		l.openRequests[id] = r
 	}
 	h.recordAnswer(l, id, 0, 0)
@@ -287,7 +288,7 @@ func (h *simServer) recordAnswer(l *simConn, id string, code int, retryAfter tim
 		return
 	}
 	h.recordEvent(history.Event{Kind: history.Answered, Conn: l.number, Method: r.method, ID: r.id, Call: r.call, Task: r.task, Code: code,
-		RetryAfter: retryAfter})
+		Deadline: r.expires, RetryAfter: retryAfter})
 }
 
 // sendStatus refuses a message with an HTTP status, or with code 0 resets its socket. A refusal that says the session is lost
@@ -394,8 +395,27 @@ func isTask(body []byte) bool {
 // taskOf returns the id of the task that a message is about.
 func taskOf(body []byte) string { return textAfter(body, `"taskId":"`, '"') }
 
+// timeToLiveOf returns the time to live of the task that an answer gives to a call.
+func timeToLiveOf(answer []byte) time.Duration {
+	result := rawjson.Member(answer, "result")
+	if inside := rawjson.Member(result, "task"); inside != nil {
+		result = inside
+	}
+	for _, name := range []string{"ttl", "ttlMs"} {
+		if ms, err := strconv.Atoi(string(rawjson.Member(result, name))); err == nil {
+			return time.Duration(ms) * time.Millisecond
+		}
+	}
+	return 0
+}
+
 // uriOf returns the URI that a request is about.
 func uriOf(body []byte) string { return textAfter(body, `"uri":"`, '"') }
+
+// cancelledOf returns the id of the request that a notification cancels, as the client wrote it.
+func cancelledOf(body []byte) string {
+	return string(rawjson.Member(rawjson.Member(body, "params"), "requestId"))
+}
 
 // callOf returns the harness's id of a call from the arguments of the tool.
 func callOf(body []byte) string { return textAfter(body, `"call":"`, '"') }

@@ -58,12 +58,18 @@ type simConn struct {
 	requestCount int
 	// openRequests are the unanswered requests by JSON-RPC id.
 	openRequests map[string]request
+	// requestIDs are the ids that the record has of all requests, by JSON-RPC id.
+	requestIDs map[string]string
 }
 
 // request is a request that the server received. Its id in the history counts the requests of the connection: if two callers
 // wake in one instant, chance decides which of them gets the lower JSON-RPC id.
 // task is the task that it is about, or that it became by its answer.
-type request struct{ method, call, id, task string }
+type request struct {
+	method, call, id, task string
+	// expires is the end of the time to live of the task that it has become.
+	expires time.Duration
+}
 
 // newSimServer makes a server without connections. Its jitter has a source of its own, so that one server's draws do not shift
 // another's.
@@ -117,7 +123,7 @@ func (h *simServer) handleItem(it item) {
 	if it.kind == itemDialed {
 		h.dialCount++
 		base.number = h.dialCount
-		h.conns[base.number] = &simConn{conn: it.conn, number: base.number, openRequests: map[string]request{}}
+		h.conns[base.number] = &simConn{conn: it.conn, number: base.number, openRequests: map[string]request{}, requestIDs: map[string]string{}}
 		h.recordEvent(history.Event{Kind: history.Open, Conn: base.number})
 		h.performActions(h.machine.Open(h.w.currentTime(), base.number))
 		return
@@ -151,12 +157,15 @@ func (h *simServer) receiveMessage(l *simConn, x *exchange) {
 	if x.id != "" {
 		l.requestCount++
 		r.id = strconv.Itoa(l.requestCount)
-		l.openRequests[x.id] = r
+		l.openRequests[x.id], l.requestIDs[x.id] = r, r.id
 	}
 	e := history.Event{Kind: history.Received, Conn: l.number, Method: x.method, ID: r.id, Call: r.call, Task: r.task,
 		Cursor: x.method == "tools/list" && bytes.Contains(x.body, []byte(`"cursor":`))}
 	if x.method == "resources/subscribe" || x.method == "resources/unsubscribe" {
 		e.About = uriOf(x.body)
+	}
+	if x.method == "notifications/cancelled" {
+		e.About = l.requestIDs[cancelledOf(x.body)]
 	}
 	if h.record != nil {
 		if e.By = x.caller; x.method == "" {
