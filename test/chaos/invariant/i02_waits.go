@@ -25,7 +25,8 @@ func (c *checker) checkCallWait() {
 		if call.Begin < 0 || len(call.Ends) == 0 || len(call.Received) > 0 || c.spec[call.Server] == nil {
 			continue
 		}
-		begin, end := c.x.Event(call.Begin), c.x.Event(call.Ends[0])
+		begin, end := c.x.Event(call.Begin), *c.x.Event(call.Ends[0])
+		end.T = c.refusedAt(call)
 		if end.Outcome != messages.OutcomeNotSent || c.wasGivenUp(call, end.T) || begin.Deadline > 0 && end.T >= begin.Deadline-c.skew ||
 			end.T >= c.closeTime()-c.slack || end.Class == messages.ClassTimeout {
 			continue
@@ -34,10 +35,10 @@ func (c *checker) checkCallWait() {
 			stays[call.Server] = c.phaseSpans(call.Server)
 		}
 		spans := stays[call.Server]
-		if !c.waitsLongEnough(call, spans, shows[call.Server]) || c.isLazy(call.Server, begin.T, end.T) || c.underFault("", begin.T, end.T) {
+		if !c.waitsLongEnough(call, &end, spans, shows[call.Server]) || c.isLazy(call.Server, begin.T, end.T) || c.underFault("", begin.T, end.T) {
 			continue
 		}
-		c.waitsNoLonger(call, spans)
+		c.waitsNoLonger(call, &end, spans)
 	}
 }
 
@@ -68,9 +69,9 @@ func (c *checker) checkReleasedCalls() {
 	}
 }
 
-// waitsLongEnough judges that a call is not refused too early. It returns false after a violation.
-func (c *checker) waitsLongEnough(call *history.CallRecord, stays []phaseSpan, all []catalogSpan) bool {
-	begin, end := c.x.Event(call.Begin), c.x.Event(call.Ends[0])
+// waitsLongEnough judges that a call is not refused too early, with its end. It returns false after a violation.
+func (c *checker) waitsLongEnough(call *history.CallRecord, end *history.Event, stays []phaseSpan, all []catalogSpan) bool {
+	begin := c.x.Event(call.Begin)
 	from, to := begin.T-c.skew, end.T+c.skew
 	inSight := slices.ContainsFunc(all, func(s catalogSpan) bool {
 		return s.state == "lost" && s.from <= from && s.to >= to && c.listHolds(call.Server, s, begin.Tool)
@@ -104,13 +105,12 @@ func (c *checker) waitsLongEnough(call *history.CallRecord, stays []phaseSpan, a
 	return true
 }
 
-// waitsNoLonger judges that a call is refused as soon as its server cannot come, or CallWait has passed. When a call was refused that its
-// agent has taken over as a task is not in the history: its agent learns it when it asks next.
-func (c *checker) waitsNoLonger(call *history.CallRecord, stays []phaseSpan) {
-	if call.Tasked >= 0 && c.reportedEnd(call) == nil {
+// waitsNoLonger judges that a call is refused as soon as its server cannot come, or CallWait has passed.
+func (c *checker) waitsNoLonger(call *history.CallRecord, end *history.Event, stays []phaseSpan) {
+	if c.wasFoundLater(call) {
 		return
 	}
-	begin, end := c.x.Event(call.Begin), c.x.Event(call.Ends[0])
+	begin := c.x.Event(call.Begin)
 	// A call that met a connection waits anew when that ends, also if it lasted no longer than an instant: checkReleasedCalls
 	// judges that.
 	to, isMet := end.T, false

@@ -96,6 +96,11 @@ func TestCallsWaitForTheirServer(t *testing.T) {
 			20s    - tasked agent=agent-1 by=anna about=a1-1 deadline=1h
 			28s    s1 end call=a1-1 tool=write outcome=not-sent class=exited agent=agent-1 by=anna
 			60s    -  closing`},
+		{name: "nobody comes, and the agent that asks for its task was refused late", plan: waits, want: invariant.Violated, why: "and was at 28s", story: joinedAgents + parked + `
+			20s    s1 call call=a1-1 tool=write agent=agent-1 by=anna
+			28s    - tasked agent=agent-1 by=anna about=a1-1 deadline=1h
+			29s    s1 end call=a1-1 tool=write outcome=not-sent class=exited agent=agent-1 by=anna
+			60s    -  closing`},
 		{name: "nothing is called", want: invariant.Inconclusive, story: "1s s1 open conn=1"},
 	})
 }

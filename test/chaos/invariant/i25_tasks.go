@@ -41,6 +41,22 @@ func (c *checker) endAtManager(call *history.CallRecord) time.Duration {
 	return at
 }
 
+// refusedAt returns when a call was refused that no server received. One that its agent has as a task became it with the refusal: nothing else
+// makes a task of it, and the agent learns of the refusal when it asks.
+func (c *checker) refusedAt(call *history.CallRecord) time.Duration {
+	at := c.endAtManager(call)
+	if t, ok := c.x.Time(call.Tasked); ok && !c.real && c.x.Event(call.Ends[0]).Name != history.Unseen {
+		at = min(at, t)
+	}
+	return at
+}
+
+// wasFoundLater reports whether an agent has the task of a call only since it came back: its connection broke before it had the answer.
+func (c *checker) wasFoundLater(call *history.CallRecord) bool {
+	cut, lost := c.x.Time(call.Cut)
+	return lost && call.Tasked >= 0 && cut <= c.x.Event(call.Tasked).T
+}
+
 // endOfWork returns when a call that has an end had one at the manager: the end of the history, if its agent could ask no more and nobody was told of another.
 func (c *checker) endOfWork(call *history.CallRecord) time.Duration {
 	if call.Tasked >= 0 && c.x.Event(call.Ends[0]).Name == history.Unseen && c.reportedEnd(call) == nil {
