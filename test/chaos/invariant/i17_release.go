@@ -2,6 +2,7 @@ package invariant
 
 import (
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -148,9 +149,9 @@ func (c *checker) checkReleased(server string, commands []ownerCommand, calls []
 			last = min(read, a.begin+drain)
 			why = "what was read of it had been answered, or had had its 5s, at " + timeText(last)
 		}
-		// A real process and a fault may delay the end; then the full drain and stop ladder are allowed.
+		// A real process, a read that waits for a person and a fault may delay the end; then the full drain and stop ladder are allowed.
 		due := last + promptEndTime + c.slack
-		if c.real || c.underFault(server, c.x.Event(conn.Opened).T, due) {
+		if c.real || c.hasOpenReads(server, a.begin) || c.underFault(server, c.x.Event(conn.Opened).T, due) {
 			due, why = max(last, a.begin+drain)+stopLadder+c.slack, "nothing kept it"
 		}
 		if due >= c.closeTime() || c.underFault(server, a.begin, due) || c.isOvertaken(commands, a, due) {
@@ -187,6 +188,31 @@ func (c *checker) lastReadOf(conn *history.ConnRecord, from time.Duration) time.
 		last = max(last, until)
 	}
 	return last
+}
+
+// hasOpenReads reports whether a caller or an agent had a read under way at a time that may be one of this server: it may wait between its requests,
+// until a person has visited an address.
+func (c *checker) hasOpenReads(server string, t time.Duration) bool {
+	open := map[string]bool{}
+	note := func(events []int, begins, ends history.Kind) {
+		for _, i := range events {
+			e := c.x.Event(i)
+			key := e.Agent + " " + strconv.FormatUint(e.Epoch, 10) + " " + e.ID + e.Call
+			switch {
+			case e.Kind == begins && e.T <= t+c.instantBound() && (e.Kind == history.Reading || isReadMethod(e.Method)):
+				open[key] = true
+			case e.Kind == ends && e.T <= t-c.instantBound():
+				delete(open, key)
+			}
+		}
+	}
+	for _, s := range c.plan.Servers { // the read of a resource that names no server may go to any of them
+		if s.Name == server || slices.ContainsFunc(c.plan.Load, func(l scenario.PlannedLoad) bool { return l.Server == s.Name && l.Read == "resource" }) {
+			note(c.x.ServerEvents(s.Name), history.Reading, history.ReadEnd)
+		}
+	}
+	note(c.x.ServerEvents(""), history.Asked, history.Replied)
+	return len(open) > 0
 }
 
 // isOfEarlierLife reports whether a connection belongs to a server that was removed before a command was given: the command is then

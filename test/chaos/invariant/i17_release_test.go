@@ -122,6 +122,27 @@ func TestLetGo(t *testing.T) {
 			11.8s  s1 released conn=1
 			90s    - closing
 		`},
+		// Seed 20360587: a read of a resource waited for a person, and was then sent again.
+		{name: "a read waits for a person while its server is reconnected", want: invariant.Holds, story: up + `
+			10.5s  s1 read call=c1 method=resource
+			10.5s  s1 received conn=1 method=resources/read id=6
+			10.6s  s1 answered conn=1 method=resources/read id=6 code=-32042
+			11s    s1 command command=1 method=reconnect
+			12s    s1 received conn=1 method=resources/read id=7
+			12.1s  s1 answered conn=1 method=resources/read id=7
+			12.1s  s1 read-end call=c1 method=resource
+			12.1s  s1 released conn=1
+			90s    - closing
+		`},
+		{name: "a connection stays after a read that had waited for a person", want: invariant.Violated, why: "nothing kept it", story: up + `
+			10.5s  s1 read call=c1 method=resource
+			10.5s  s1 received conn=1 method=resources/read id=6
+			10.6s  s1 answered conn=1 method=resources/read id=6
+			10.6s  s1 read-end call=c1 method=resource
+			11s    s1 command command=1 method=reconnect
+			12s    s1 released conn=1
+			90s    - closing
+		`},
 		{name: "a connection stays although what was read is there", want: invariant.Violated, why: "had been answered, or had had its 5s, at 11.8s", story: up + fetched + `
 			12s    s1 released conn=1
 			90s    - closing
