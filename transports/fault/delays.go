@@ -84,6 +84,9 @@ func delayOut(a *effectContext) string {
 // delayIn delays a message by a drawn time. Several rules add up.
 func delayIn(a *effectContext) string {
 	delay := a.drawDelay()
+	if delay <= 0 {
+		return ""
+	}
 	a.disposition.After += delay
 	return fmt.Sprintf("delayed by %v", delay)
 }

@@ -14,7 +14,11 @@ func Drop(o ...Option) Rule { return newRule("drop", nil, o) }
 
 // Delay makes an answer come later by d, or with On(ToServer) a request. As a text it is the fault latency.
 func Delay(d time.Duration, o ...Option) Rule {
-	return newRule("latency", map[string]string{"by": d.String()}, o)
+	r := newRule("latency", map[string]string{"by": d.String()}, o)
+	if d == 0 {
+		r.refuse("Delay(0) delays nothing: give a time")
+	}
+	return r
 }
 
 // Cut lets half of an answer arrive and ends the connection behind it: the call has run, and its outcome is unknown.
@@ -101,8 +105,10 @@ func Times(n int) Option {
 	return func(r *Rule) { r.refuseUnless(n != 0, "Times(0)"); r.Times = n }
 }
 
-// Chance hits each message with a probability, by the seed of the control.
-func Chance(p float64) Option { return func(r *Rule) { r.Chance = p } }
+// Chance hits each message with a probability above 0, by the seed of the control.
+func Chance(p float64) Option {
+	return func(r *Rule) { r.refuseUnless(p != 0, "Chance(0)"); r.Chance = p }
+}
 
 // After begins a rule some time after it was added, and For ends it after a time.
 func After(d time.Duration) Option { return func(r *Rule) { r.At = Duration(d) } }

@@ -151,6 +151,7 @@ func TestARuleThatNeverDidAnythingFailsItsTest(t *testing.T) {
 func TestAWordWithoutAValueIsRefused(t *testing.T) {
 	for want, r := range map[string]fault.Rule{
 		"Times(0)": fault.Drop(fault.Times(0)), "Nth(0)": fault.Drop(fault.Nth(0)), "For(0)": fault.Drop(fault.For(0)),
+		"Chance(0)": fault.Drop(fault.Chance(0)), "Delay(0)": fault.Delay(0),
 		`Tool("")`: fault.Drop(fault.Tool("")), `On("")`: fault.Drop(fault.On("")),
 		`write Tool("a,b")`: fault.Drop(fault.Tool("a"), fault.Tool("b")), "option 1 of the fault drop is nil": fault.Drop(nil),
 	} {

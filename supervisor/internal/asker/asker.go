@@ -273,7 +273,7 @@ func (a *Asker) outcomeError(f *openQuestion, r Question, d access.Decision) err
 		if a.isClosed() {
 			return f.err
 		}
-		e := unansweredError(r, d, messages.Line(f.err.Error(), 300))
+		e := unansweredError(r, d, "asking failed: "+messages.Line(f.err.Error(), 300))
 		var own *messages.Error
 		if errors.As(f.err, &own) {
 			if e = unansweredError(r, d, own.Text); own.Fix != "" {
@@ -287,14 +287,14 @@ func (a *Asker) outcomeError(f *openQuestion, r Question, d access.Decision) err
 	case AnswerOnce, AnswerAll, AnswerSession, AnswerAlways:
 		return nil
 	}
-	return unansweredError(r, d, "and the answer was no")
+	return unansweredError(r, d, "the answer was no")
 }
 
 // unansweredError returns the error of a call that the rules ask about and that was not allowed. The fix names the rule that would
 // allow it.
 func unansweredError(r Question, d access.Decision, what string) *messages.Error {
 	e := &messages.Error{Op: "call", Outcome: messages.OutcomeNotSent, Class: messages.ClassDenied, Server: r.Server, Tool: r.Tool,
-		Text: "it must be asked for, because " + d.Why + ", " + what, Err: messages.ErrDenied}
+		Text: "it must be asked for, because " + d.Why + ", and " + what, Err: messages.ErrDenied}
 	if r.Rule != "" {
 		e.Fix = "allow it with the rule " + r.Rule
 	}
