@@ -48,9 +48,11 @@ type conversation struct {
 	tasks map[string]*taskState
 	// knownTasks are the tasks of which the server has told on any connection.
 	knownTasks map[string]bool
-	lists      map[string]*listing // by method
-	rounds     []*round
-	problems   []string
+	// looks are the times at which it was asked last for those of which it has not told on this one.
+	looks    map[string]time.Duration
+	lists    map[string]*listing // by method
+	rounds   []*round
+	problems []string
 }
 
 // An ending says how a request ended; it is empty while the request is in progress.
@@ -84,7 +86,7 @@ const keptRequests = 4096
 func newConversation(s scenario.Server, crossTime time.Duration, knownTasks map[string]bool) *conversation {
 	return &conversation{
 		server: s, crossTime: crossTime, requests: map[string]*request{}, tokens: map[string]string{}, asked: map[string]*question{}, tasks: map[string]*taskState{},
-		lists: map[string]*listing{}, knownTasks: knownTasks,
+		lists: map[string]*listing{}, knownTasks: knownTasks, looks: map[string]time.Duration{},
 	}
 }
 

@@ -27,9 +27,11 @@ func (s *scripted) Wake(time.Duration, int) []peer.Action { return s.says }
 
 func (s *scripted) Closed(time.Duration, int, bool) []peer.Action { return nil }
 
+func (s *scripted) Killed(time.Duration, int) { s.says = nil }
+
 // The words of the stories: "> " is what the client sends, over HTTP with its headers ("name=value") before it; "< " what the
 // server sends, and "slow 5s" before it what arrives only then; "refuse 3 401" answers the request 3 with a status and a body behind it, "refuse" a notification, "wait 2s" lets
-// time pass, "deaf" and "stop" keep the server from reading until "reads" and "runs", "close" closes the client's side. A word in capitals stands for a message that every story needs.
+// time pass, "deaf" and "stop" keep the server from reading until "reads" and "runs", "close" closes the client's side, "next" is the next connection. A word in capitals stands for a message that every story needs.
 var words = strings.NewReplacer(
 	"> INIT", `> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`,
 	"< INIT", `< {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25"}}`,
@@ -52,6 +54,23 @@ const taskUnderWay = begun + `
 			< {"jsonrpc":"2.0","id":2,"result":{"task":{"taskId":"k","status":"working","pollInterval":400}}}
 			wait 1s
 			> {"jsonrpc":"2.0","id":3,"method":"tasks/get","params":{"taskId":"k"}}`
+
+// twoFailedPolls are polls that the client gave up, each after the interval.
+const twoFailedPolls = taskUnderWay + `
+			wait 10s
+			> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}
+			wait 1s
+			> {"jsonrpc":"2.0","id":4,"method":"tasks/get","params":{"taskId":"k"}}
+			wait 10s
+			> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":4}}
+			wait 1s
+			> {"jsonrpc":"2.0","id":5,"method":"tasks/get","params":{"taskId":"k"}}
+			< {"jsonrpc":"2.0","id":5,"result":{"taskId":"k","status":"working","pollInterval":400}}`
+
+// lostTask is the next connection of the client.
+const lostTask = `
+			next
+			` + begun
 
 const begun = "> INIT\n< INIT\n> READY\n"
 
@@ -316,6 +335,30 @@ var (
 			< {"jsonrpc":"2.0","id":3,"result":{"taskId":"k","status":"working","pollInterval":400}}
 			> Mcp-Protocol-Version=2025-11-25 {"jsonrpc":"2.0","id":4,"method":"tasks/get","params":{"taskId":"k"}}
 			refuse 4 401`, "wants to be asked every 400ms"},
+		{"a poll that the client gave up is followed by another one after the interval", tasks, taskUnderWay + `
+			wait 10s
+			> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}
+			wait 500ms
+			> {"jsonrpc":"2.0","id":4,"method":"tasks/get","params":{"taskId":"k"}}`, ""},
+		{"a poll that the client gave up is followed by another one at once", tasks, taskUnderWay + `
+			wait 10s
+			> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}
+			wait 100ms
+			> {"jsonrpc":"2.0","id":4,"method":"tasks/get","params":{"taskId":"k"}}`, "100ms after it had left that unanswered"},
+		{"two failed polls are no leave for two more", tasks, twoFailedPolls + `
+			> {"jsonrpc":"2.0","id":6,"method":"tasks/get","params":{"taskId":"k"}}
+			< {"jsonrpc":"2.0","id":6,"result":{"taskId":"k","status":"working","pollInterval":400}}
+			> {"jsonrpc":"2.0","id":7,"method":"tasks/get","params":{"taskId":"k"}}`, "wants to be asked every 400ms"},
+		{"a task that was lost is looked for", tasks, taskUnderWay + lostTask + `
+			> {"jsonrpc":"2.0","id":2,"method":"tasks/get","params":{"taskId":"k"}}
+			wait 3s
+			> {"jsonrpc":"2.0","id":3,"method":"tasks/get","params":{"taskId":"k"}}`, ""},
+		{"a task that was lost is looked for without a pause", tasks, taskUnderWay + lostTask + `
+			> {"jsonrpc":"2.0","id":2,"method":"tasks/get","params":{"taskId":"k"}}
+			wait 1s
+			> {"jsonrpc":"2.0","id":3,"method":"tasks/get","params":{"taskId":"k"}}`, "who lost it looks once in 3s"},
+		{"a task that was lost is cancelled", tasks, taskUnderWay + lostTask + `
+			> {"jsonrpc":"2.0","id":2,"method":"tasks/cancel","params":{"taskId":"k"}}`, "who lost it looks whether it is there"},
 		{"a hint that comes while a poll is under way", tasks, begun + `
 			> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"t","task":{}}}
 			< {"jsonrpc":"2.0","id":2,"result":{"task":{"taskId":"k","status":"working","pollInterval":400}}}
@@ -527,6 +570,9 @@ func playStoryWithin(t *testing.T, s story, crossTime time.Duration) (violations
 			say(peer.PauseReading{Conn: 1, Resume: first == "reads"})
 		case "stop", "runs":
 			say(peer.Stop{Conn: 1, Resume: first == "runs"})
+		case "next":
+			m.Killed(now, 1)
+			take(m.Open(now, 1))
 		case "close":
 			take(m.Closed(now, 1, false))
 		default:

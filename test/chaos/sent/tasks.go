@@ -22,6 +22,11 @@ type taskState struct {
 	// listed counts the lists of tasks with this one. Each may be followed by a tasks/get that a program of its own asks for,
 	// beside the polling. listedResults counts the same for tasks/result.
 	listed, listedResults int
+	// mayLook and mayFetch are set by a request that got no result: who holds the task may look for it, or fetch its result, once more.
+	mayLook, mayFetch bool
+	// failed is set by a tasks/get of the polling that the client gave up, at failedAt, until the next one.
+	failed   bool
+	failedAt time.Duration
 	// inputs are the keys of the questions that the task has asked in the modern era, with the request that has answered it last; nil
 	// for none.
 	inputs map[string]*request
@@ -134,6 +139,7 @@ func (c *conversation) endTaskRequest(r *request, how ending) {
 	if how != answered {
 		c.allowEarlyPoll(r)
 		c.allowAnotherLook(r)
+		c.noteFailedPoll(r, how)
 	}
 }
 
@@ -148,9 +154,34 @@ func (c *conversation) allowEarlyPoll(r *request) {
 // allowAnotherLook follows a request about a task that got no result: who holds the task may look for it once more, beside the polling.
 func (c *conversation) allowAnotherLook(r *request) {
 	if t := c.tasks[r.task]; t != nil && (r.method == "tasks/get" || r.method == "tasks/result") {
-		t.listed++
-		t.listedResults++
+		t.mayLook, t.mayFetch = true, true
 	}
+}
+
+// noteFailedPoll follows a tasks/get that the client gave up: it waits for the interval before the next one. Where a program asks beside the
+// polling nobody can tell whose request it was, and among real processes the server learns of it later than the client.
+func (c *conversation) noteFailedPoll(r *request, how ending) {
+	if t := c.tasks[r.task]; t != nil && r.method == "tasks/get" && how != refused && !r.onDemand && t.listed+t.besides == 0 && c.crossTime == virtualCrossTime {
+		t.failed, t.failedAt = true, r.endedAt
+	}
+}
+
+// lostTaskPause is the time between two looks for a task whose connection is gone.
+const lostTaskPause = 3 * time.Second
+
+// receiveLook judges a request about a task of which the server has told on another connection: a gateway whose agent holds the task looks for it
+// on the next one, and goes on when it is told of it.
+func (c *conversation) receiveLook(now time.Duration, r *request) {
+	last, looked := c.looks[r.task]
+	switch {
+	case r.method != "tasks/get":
+		c.reportProblem("it was sent %s for the task %s, of which it has told on another connection alone: who lost it looks whether it is there", r.method, messages.Line(r.task, 60))
+	case looked && c.crossTime == virtualCrossTime && now < last+lostTaskPause:
+		c.reportProblem("it was asked for the task %s, of which it has told on another connection, %s after the last time: who lost it looks once in %s",
+			messages.Line(r.task, 60), (now - last).Round(time.Millisecond), lostTaskPause)
+	}
+	c.looks[r.task] = now
+	r.takeBacks = append(r.takeBacks, func() { delete(c.looks, r.task) })
 }
 
 // taskStatusOf reads the members of a result that tell of a task. The others are not looked at, because the result of a finished
@@ -185,8 +216,10 @@ func (c *conversation) observeTaskList(list json.RawMessage) {
 func (c *conversation) receiveTaskRequest(now time.Duration, m *message, r *request) {
 	r.task = textOf(m.params["taskId"])
 	t := c.tasks[r.task]
-	// A gateway whose agent holds a task looks for it on the next connection, as often as it thinks fit.
 	if t == nil && c.knownTasks[r.task] {
+		if !c.misled {
+			c.receiveLook(now, r)
+		}
 		return
 	}
 	if t == nil {
@@ -199,6 +232,8 @@ func (c *conversation) receiveTaskRequest(now time.Duration, m *message, r *requ
 	case "tasks/get":
 		t.open++
 		isEarly := !t.hinted && now < t.toldAt+t.interval
+		isHasty := !t.hinted && t.failed && now < t.failedAt+t.interval
+		t.failed = false
 		switch {
 		// Which of two requests at once is that of the polling, nobody can tell.
 		case t.open > 1 && t.open-1 <= t.besides && !isEarly:
@@ -209,6 +244,15 @@ func (c *conversation) receiveTaskRequest(now time.Duration, m *message, r *requ
 			t.besides++
 			r.onDemand = true
 			r.takeBacks = append(r.takeBacks, func() { t.listed++ })
+			return
+		case isHasty:
+			c.reportProblem("it was asked for the task %s %s after it had left that unanswered, and wants to be asked every %s", r.task,
+				(now - t.failedAt).Round(time.Millisecond), t.interval)
+		case t.mayLook && (t.hasEnded(now) || isEarly || t.open > 1):
+			t.mayLook = false
+			t.besides++
+			r.onDemand = true
+			r.takeBacks = append(r.takeBacks, func() { t.mayLook = true })
 			return
 		case t.hasEnded(now):
 			c.reportProblem("it was asked for the task %s again, after it had told of its end", r.task)
@@ -232,6 +276,9 @@ func (c *conversation) receiveTaskRequest(now time.Duration, m *message, r *requ
 		case t.fetched && t.listedResults > 0:
 			t.listedResults--
 			r.takeBacks = append(r.takeBacks, func() { t.listedResults++ })
+		case t.fetched && t.mayFetch:
+			t.mayFetch = false
+			r.takeBacks = append(r.takeBacks, func() { t.mayFetch = true })
 		case t.fetched:
 			c.reportProblem("it was asked for the result of the task %s again", r.task)
 		}
