@@ -457,7 +457,7 @@ func (a *agent) endGoneTask(t *agentTask) {
 	a.endUnseen(t.call)
 }
 
-// endUnseen ends a call for its agent, which can ask about its task no more: the call may go on.
+// endUnseen ends a call for its agent, which can ask about its task no more, or took it back when it asked for input: the call may go on.
 func (a *agent) endUnseen(call string) {
 	a.giveUp(call)
 	a.endCall(call, answer{result: []byte(leftAlone), unseen: true})

@@ -126,7 +126,8 @@ const (
 // some time later; or because the view of the agent hides its tool.
 const Untaken = "untaken"
 
-// Unseen is the Name of the End of a call that its agent has as a task, and can ask about no more: the call may go on.
+// Unseen is the Name of the End of a call that may go on without its agent: the agent has it as a task, and can ask about it no more, or took it back in the
+// moment in which it was asked for input.
 const Unseen = "unseen"
 
 // Hung is the name of the Violation that ends the history of a run which did not end by itself.

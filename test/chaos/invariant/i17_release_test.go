@@ -1,6 +1,7 @@
 package invariant_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -365,6 +366,13 @@ func TestWatchers(t *testing.T) {
 			1s     s1 told method=call-started tool=write
 			2s     s1 end call=c1 tool=write outcome=result
 		`
+	const alone = `
+			1s     s1 call call=a1-1 tool=write agent=agent-1 by=anna
+			1s     s1 received conn=1 method=tools/call id=5 call=a1-1
+			1s     s1 told method=call-started tool=write
+			2s     s1 left call=a1-1 tool=write agent=agent-1 by=anna
+			2s     s1 end call=a1-1 tool=write outcome=unknown class=canceled agent=agent-1 by=anna name=unseen
+		`
 	const gap = call + `
 			1.9s   - stream-cut method=tools/call id=1 about=c1 agent=agent-1
 			2s     - stream-back method=tools/call id=1 about=c1 agent=agent-1
@@ -376,6 +384,18 @@ func TestWatchers(t *testing.T) {
 			9s     - closed
 		`},
 		{name: "the end is not told", want: invariant.Violated, why: "never that it ended", story: call + `
+			9s     - closed
+		`},
+		// Seed 20361450: its agent took it back in the moment in which its server asked for input, and the call waited for that.
+		{name: "a call that its agent has left alone is told later", want: invariant.Holds, story: alone + `
+			4s     s1 told method=call-ended tool=write outcome=unknown took=3s
+			9s     - closed
+		`},
+		{name: "a call that its agent has left alone is not told", want: invariant.Violated, why: "never that it ended", story: alone + `
+			9s     - closed
+		`},
+		{name: "a call that its agent has given up is told later", want: invariant.Violated, why: "was not told so", story: strings.ReplaceAll(alone, " name=unseen", "") + `
+			4s     s1 told method=call-ended tool=write outcome=unknown took=3s
 			9s     - closed
 		`},
 		{name: "another outcome is told", want: invariant.Violated, why: "was not told so", story: call + `

@@ -20,10 +20,10 @@ const (
 	toldPrecision = 2 * time.Millisecond
 )
 
-// reportedEnd returns what who watches was told of the end of a call that its agent has taken over as a task, nil for any other call. It is the end of the
-// call at the manager; its agent has it when it asks.
+// reportedEnd returns what who watches was told of the end of a call that its agent has taken over as a task, or that goes on without its agent, nil for any
+// other call. It is the end of the call at the manager; its agent has it when it asks.
 func (c *checker) reportedEnd(call *history.CallRecord) *history.Event {
-	if c.real || call.Tasked < 0 {
+	if c.real || !c.endsByItself(call) {
 		return nil
 	}
 	if c.taskEnds == nil {
@@ -39,6 +39,11 @@ func (c *checker) endAtManager(call *history.CallRecord) time.Duration {
 		at = min(at, reported.T)
 	}
 	return at
+}
+
+// endsByItself reports whether the end of a call at the manager may be another one than that of its agent: the agent has it as a task, or has left it alone.
+func (c *checker) endsByItself(call *history.CallRecord) bool {
+	return call.Tasked >= 0 || len(call.Ends) > 0 && c.x.Event(call.Ends[0]).Name == history.Unseen
 }
 
 // refusedAt returns when a call was refused that no server received. One that its agent has as a task became it with the refusal: nothing else
@@ -59,7 +64,7 @@ func (c *checker) wasFoundLater(call *history.CallRecord) bool {
 
 // endOfWork returns when a call that has an end had one at the manager: the end of the history, if its agent could ask no more and nobody was told of another.
 func (c *checker) endOfWork(call *history.CallRecord) time.Duration {
-	if call.Tasked >= 0 && c.x.Event(call.Ends[0]).Name == history.Unseen && c.reportedEnd(call) == nil {
+	if c.x.Event(call.Ends[0]).Name == history.Unseen && c.reportedEnd(call) == nil {
 		return c.endTime()
 	}
 	return c.endKnown(call)
@@ -71,13 +76,13 @@ func (c *checker) findTaskEnds() map[*history.CallRecord]*history.Event {
 	found, taken := map[*history.CallRecord]*history.Event{}, map[*history.Event]bool{}
 	others := map[callEnd]int{}
 	for _, call := range c.x.Calls() {
-		if call.Tasked < 0 && len(call.Ends) > 0 {
+		if !c.endsByItself(call) && len(call.Ends) > 0 {
 			others[c.endKey(c.x.Event(call.Ends[0]))]++
 		}
 	}
 	take := func(fits func(call *history.CallRecord, e *history.Event) bool) {
 		for _, call := range c.x.Calls() {
-			if call.Tasked < 0 || call.Begin < 0 || len(call.Ends) == 0 || found[call] != nil {
+			if !c.endsByItself(call) || call.Begin < 0 || len(call.Ends) == 0 || found[call] != nil {
 				continue
 			}
 			for _, i := range c.x.ServerEvents(call.Server) {
