@@ -260,7 +260,7 @@ func (m Params) FindMismatch(args []byte, header func(name string) (values []str
 		value := p.valueIn(args)
 		values, readable := header(p.header)
 		want, ok := headerText(value)
-		if !readable {
+		if !readable || p.isDoubled(args) {
 			return p.header
 		}
 		if !ok && len(values) == 0 {
@@ -286,6 +286,28 @@ func (p param) valueIn(args []byte) []byte {
 		args = memberAt(args, name)
 	}
 	return args
+}
+
+// isDoubled reports whether a member on the way to the argument is there twice: the server may read another one than its intermediary has
+// compared with the header.
+func (p param) isDoubled(args []byte) bool {
+	for _, name := range p.path {
+		args = args[rawjson.SkipSpace(args, 0):]
+		if !rawjson.IsObject(args) {
+			return false
+		}
+		found := 0
+		for o := rawjson.ObjectAt(args, 0, 0); o.Next(); o.Skip() {
+			if string(o.Name) == name {
+				found++
+			}
+		}
+		if found > 1 {
+			return true
+		}
+		args = memberAt(args, name)
+	}
+	return false
 }
 
 // memberAt returns the value of a member: nil if raw is no object or has none of that name. Of two the last one

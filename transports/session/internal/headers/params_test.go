@@ -218,7 +218,12 @@ func TestFindMismatch(t *testing.T) {
 		{"a text of a number", `{"s":"42"}`, "S: 42.0", "S"},
 		{"unreadable", `{"s":"unreadable"}`, "S: unreadable", "S"},
 		{"another truth", `{"b":true}`, "B: false", "B"},
-		{"of two members the last one", `{"s":"a","s":"b"}`, "S: a", "S"},
+		{"of two members the first one", `{"s":"a","s":"b"}`, "S: a", "S"},
+		{"of two members the last one", `{"s":"a","s":"b"}`, "S: b", "S"},
+		{"of two members with one name the last one", `{"s":"a","\u0073":"b"}`, "S: b", "S"},
+		{"two members, inside", `{"in":{"x":"y","x":"z"}}`, "X: z", "X"},
+		{"two members on the way", `{"in":{"x":"y"},"in":{"x":"z"}}`, "X: z", "X"},
+		{"two members that no header names", `{"s":"a","t":1,"t":2}`, "S: a", ""},
 		{"no value for a header", `{"s":{"a":1}}`, "", ""},
 	} {
 		given := map[string][]string{}
