@@ -1,8 +1,12 @@
 package client
 
 import (
+	"bufio"
 	"context"
+	"io"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -38,6 +42,59 @@ func TestADaemonThatDoesNotAnswerIsToldSo(t *testing.T) {
 					t.Errorf("the error is %v", err)
 				}
 			})
+		})
+	}
+}
+
+// A daemon that ends in the moment in which it is asked to has ended. Before, its person was told that it does not answer, with exit code 1.
+func TestADaemonThatEndsMeanwhileHasEnded(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		says  []string // what the daemons say on one connection after the other, before they close it; then there is none
+		there bool
+	}{
+		{"it is gone", []string{""}, false},
+		{"the next one ends as well", []string{"", ""}, false},
+		{"the next one is asked", []string{"", `{"draining":true}`}, true},
+		{"it cuts its answer", []string{`{"drai`}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir, err := os.MkdirTemp("", "end") // the path of a socket is short
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer os.RemoveAll(dir)
+			location := control.DaemonLocation{Socket: filepath.Join(dir, "s"), Log: "daemon.log"}
+			socket, err := net.Listen("unix", location.Socket)
+			if err != nil {
+				t.Fatal(err)
+			}
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				for i, line := range c.says {
+					conn, err := socket.Accept()
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					if i == len(c.says)-1 {
+						_ = socket.Close()
+					}
+					_, _ = bufio.NewReader(conn).ReadString('\n')
+					_, _ = io.WriteString(conn, line)
+					if strings.HasSuffix(line, "}") {
+						_, _ = io.WriteString(conn, "\n")
+					}
+					_ = conn.Close()
+				}
+			}()
+			there, err := endAt(t.Context(), location)
+			_ = socket.Close()
+			<-done
+			if err != nil || there != c.there {
+				t.Errorf("there is a daemon: %t, and the error is %v", there, err)
+			}
 		})
 	}
 }

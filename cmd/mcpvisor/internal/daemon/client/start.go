@@ -270,16 +270,33 @@ func End(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	conn, err := control.DialDaemon(ctx, location)
-	if errors.Is(err, control.ErrNotRunning) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	defer conn.Close()
-	return true, endDaemon(ctx, conn, location)
+	return endAt(ctx, location)
 }
+
+// endAt is End for the daemon of a location. One that ends while it is asked cuts the connection: it is looked for again, and is gone then.
+func endAt(ctx context.Context, location control.DaemonLocation) (there bool, err error) {
+	giveUp := time.Now().Add(startTime)
+	for pause := firstPause; ; pause = min(2*pause, lastPause) {
+		conn, err := control.DialDaemon(ctx, location)
+		if errors.Is(err, control.ErrNotRunning) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		err = endDaemon(ctx, conn, location)
+		_ = conn.Close() // nothing is written on it any more
+		if !errors.Is(err, errCut) || time.Now().After(giveUp) {
+			return true, err
+		}
+		if err := sleepFor(ctx, pause); err != nil {
+			return true, err
+		}
+	}
+}
+
+// errCut is the error about a daemon that has closed the connection without an answer.
+var errCut = errors.New("the daemon has closed the connection")
 
 // endDaemon asks the daemon on a connection to end, and waits until it has.
 func endDaemon(ctx context.Context, conn net.Conn, location control.DaemonLocation) error {
@@ -300,8 +317,10 @@ func endDaemon(ctx context.Context, conn net.Conn, location control.DaemonLocati
 			if pid := control.DaemonPID(location); pid != 0 && refused.Fix == "" {
 				refused.Fix = fmt.Sprintf("end it by its number: kill %d", pid)
 			}
-		default:
+		case errors.Is(err, os.ErrDeadlineExceeded):
 			err = silentError(location, err)
+		default:
+			err = silentError(location, errors.Join(errCut, err))
 		}
 		return err
 	}
