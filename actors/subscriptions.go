@@ -14,8 +14,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
-// maxWatched bounds the resources of one server that can be subscribed to.
-const maxWatched = 1024
+// MaxWatched bounds the resources of one server that can be subscribed to.
+const MaxWatched = 1024
 
 // Subscriptions are the resources of a server of which callers want updates. They outlive connections, and end with the
 // server: whenever it becomes connected it is asked for them again. Safe for concurrent use.
@@ -37,7 +37,7 @@ func (w *Subscriptions) addURI(uri string) *subscription {
 	s := w.uris[uri]
 	if s == nil {
 		// A second subscription to a resource costs no place.
-		if len(w.uris) >= maxWatched {
+		if len(w.uris) >= MaxWatched {
 			return nil
 		}
 		if w.uris == nil {

@@ -20,7 +20,8 @@
 //     that can have it, else it is refused, with the servers that are not connected.
 //   - A question of a server reaches the agent whose request it belongs to, where the protocol says who that is, or where
 //     all requests that the server has not answered are that agent's; else it is refused.
-//   - A resource that several agents watch is watched once at its server.
+//   - A resource that several agents watch is watched once at its server. A principal, or an agent on lines, gets no further one
+//     while it watches as many resources of the server as are left free for all others.
 //   - An agent that reads nothing holds up no other one: what it has at one server, with the results that it has not read, is bounded in bytes,
 //     and its further requests wait before they are sent. Over HTTP in the modern era nothing tells the agents of a principal apart: there
 //     these are bounded together, and one that reads nothing can hold up those of its own principal until its connections are given up.

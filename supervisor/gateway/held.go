@@ -1,5 +1,7 @@
 package gateway
 
+import "maps"
+
 // Held counts what a gateway keeps for agents at one moment.
 type Held struct {
 	// Sessions are those of the legacy era, and connections on lines; Listens are the subscriptions of the modern era; Watches are the
@@ -37,6 +39,7 @@ func (g *Gateway) Held() (h Held) {
 	})
 	g.watches.mu.Lock()
 	h.Watches = len(g.watches.watched)
+	h.Miscounted += oneIf(!g.watches.countsPlaces())
 	g.watches.mu.Unlock()
 	g.suspended.mu.Lock()
 	h.Suspended = len(g.suspended.byID)
@@ -75,6 +78,23 @@ func (a *agentWindows) countsBytes() bool {
 		}
 	}
 	return true
+}
+
+// countsPlaces reports whether the places at each server are those of what is watched there. The caller holds mu.
+func (w *watches) countsPlaces() bool {
+	counted := map[watchKey]*takenPlaces{}
+	for to, one := range w.watched {
+		p := counted[to.ofServer()]
+		if p == nil {
+			p = &takenPlaces{byHolder: map[any]int{}}
+			counted[to.ofServer()] = p
+		}
+		p.all++
+		for holder := range one.holders {
+			p.byHolder[holder]++
+		}
+	}
+	return maps.EqualFunc(counted, w.taken, func(a, b *takenPlaces) bool { return a.all == b.all && maps.Equal(a.byHolder, b.byHolder) })
 }
 
 func sumOf(counts map[string]int) (n int) {

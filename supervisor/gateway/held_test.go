@@ -2,8 +2,8 @@ package gateway
 
 import "testing"
 
-// TestMiscounted counts the counters that differ from what they count: those of levels, of places for suspended calls, of tasks and of the bytes of
-// windows.
+// TestMiscounted counts the counters that differ from what they count: those of levels, of places for suspended calls and for watches, of tasks and of the
+// bytes of windows.
 func TestMiscounted(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(g *Gateway, v *view)
@@ -12,7 +12,15 @@ func TestMiscounted(t *testing.T) {
 		"nothing":                          {func(*Gateway, *view) {}, 0},
 		"the level of a session that left": {func(_ *Gateway, v *view) { v.wanted[2]++ }, 1},
 		"the place of a call that ended":   {func(g *Gateway, _ *view) { g.suspended.count = map[string]int{"anna": 1} }, 1},
-		"a task that is known to nobody":   {func(g *Gateway, _ *view) { g.tasks.count++ }, 1},
+		"the place of a watch that ended": {func(g *Gateway, _ *view) {
+			g.watches.taken = map[watchKey]*takenPlaces{{server: "a"}: {all: 1, byHolder: map[any]int{"anna": 1}}}
+		}, 1},
+		"the place of a watch, and of one that is being ended": {func(g *Gateway, _ *view) {
+			g.watches.placeFor(watchKey{server: "a", uri: "x"}, "anna").holders["anna"]++
+			g.watches.placeFor(watchKey{server: "a", uri: "y"}, "anna")
+			g.watches.taken[watchKey{server: "a"}].byHolder["anna"]++
+		}, 0},
+		"a task that is known to nobody": {func(g *Gateway, _ *view) { g.tasks.count++ }, 1},
 		"the bytes of an answer that was read": {func(g *Gateway, _ *view) {
 			g.agentsOf("anna").windows.byServer = map[string]*window{"a": {expected: 7}, "b": {requests: 1, expected: 7}}
 		}, 1},

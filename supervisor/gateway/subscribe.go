@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/mcpvisor/mcpvisor/actors"
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 	"github.com/mcpvisor/mcpvisor/supervisor"
@@ -20,7 +21,24 @@ type watches struct {
 	g       *Gateway
 	mu      sync.Mutex
 	watched map[watchKey]*watchedOne
-	begun   uint64 // how many watches have begun
+	// taken counts what is watched at each server or instance: those with a watchKey that has no uri.
+	taken map[watchKey]*takenPlaces
+	begun uint64 // how many watches have begun
+}
+
+// takenPlaces counts the resources that are watched at one server, and those that each holder watches there, alone or beside others.
+type takenPlaces struct {
+	all      int
+	byHolder map[any]int
+}
+
+// holderOf returns who holds the places that a request takes: the principal, whose sessions are as many as it likes; on lines the agent,
+// because all agents of a person are one principal there.
+func holderOf(r *serve.Request) any {
+	if a := r.Session.Agent(); a != nil && r.Header == nil {
+		return a
+	}
+	return r.Session.Principal.Name
 }
 
 // watchKey names a resource: of a server, or of the instance that it has for a principal.
@@ -30,6 +48,8 @@ type watchKey struct{ server, uri, principal string }
 // what nobody watches any more, so that a new watch waits for that and is not ended by it.
 type watchedOne struct {
 	tell map[any]*watcher
+	// holders counts those of tell by the holders of their places.
+	holders map[any]int
 	// asking counts those who wait for the turn, or have it.
 	asking int
 	// turn holds a token while nobody asks the server. Who waits for it can go away, as its agent does.
@@ -39,7 +59,8 @@ type watchedOne struct {
 // watcher is an agent that watches a resource. It goes when the server has refused, unless the server has agreed to another request of the
 // same agent, or may do so.
 type watcher struct {
-	tell func(uri string)
+	tell   func(uri string)
+	holder any
 	// number says in which order watches began, in which they are told and ended: that of a map would be another one each time.
 	number uint64
 	agreed bool
@@ -49,24 +70,24 @@ type watcher struct {
 // maxWatched bounds what one agent watches.
 const maxWatched = 256
 
-// addWatch makes who watch a resource; tell is called with each update. The error is the server's: who does not watch then, unless it did
-// before.
-func (w *watches) addWatch(ctx context.Context, to watchKey, who any, tell func(uri string)) error {
+// addWatch makes who watch a resource, in a place of holder; tell is called with each update. The error is the server's, or that there is no
+// place: who does not watch then, unless it did before.
+func (w *watches) addWatch(ctx context.Context, to watchKey, who, holder any, tell func(uri string)) error {
 	w.mu.Lock()
-	if w.watched == nil {
-		w.watched = map[watchKey]*watchedOne{}
-	}
-	one := w.watched[to]
+	one := w.placeFor(to, holder)
 	if one == nil {
-		one = &watchedOne{tell: map[any]*watcher{}, turn: make(chan struct{}, 1)}
-		one.turn <- struct{}{}
-		w.watched[to] = one
+		w.mu.Unlock()
+		return &messages.Error{Op: "read", Outcome: messages.OutcomeNotSent, Class: messages.ClassExhausted, Server: to.server,
+			Text: "as many of its resources are watched in this agent's name as are left for all others", Fix: "unsubscribe from others first"}
 	}
 	agent := one.tell[who]
 	if agent == nil {
 		w.begun++
-		agent = &watcher{tell: tell, number: w.begun}
+		agent = &watcher{tell: tell, holder: holder, number: w.begun}
 		one.tell[who] = agent
+		if one.holders[holder]++; one.holders[holder] == 1 {
+			w.taken[to.ofServer()].byHolder[holder]++
+		}
 	}
 	agent.asking++
 	one.asking++
@@ -86,6 +107,35 @@ func (w *watches) addWatch(ctx context.Context, to watchKey, who any, tell func(
 	return err
 }
 
+// ofServer returns the key of the server, or of the instance.
+func (k watchKey) ofServer() watchKey { return watchKey{server: k.server, principal: k.principal} }
+
+// placeFor returns what is watched by this key, and makes a place for it if there is none yet; nil if there is none for the holder. A server
+// has places for actors.MaxWatched resources. A holder gets one more while it has fewer than are free: so one alone has half of them at the
+// most, and all that ask for as many as they can get have nearly the same. What somebody watches already takes no place. The caller holds mu.
+func (w *watches) placeFor(to watchKey, holder any) *watchedOne {
+	if one := w.watched[to]; one != nil {
+		return one
+	}
+	if w.watched == nil {
+		w.watched, w.taken = map[watchKey]*watchedOne{}, map[watchKey]*takenPlaces{}
+	}
+	server := to.ofServer()
+	p := w.taken[server]
+	if p == nil {
+		p = &takenPlaces{byHolder: map[any]int{}}
+		w.taken[server] = p
+	}
+	if p.byHolder[holder] >= actors.MaxWatched-p.all {
+		return nil
+	}
+	p.all++
+	one := &watchedOne{tell: map[any]*watcher{}, holders: map[any]int{}, turn: make(chan struct{}, 1)}
+	one.turn <- struct{}{}
+	w.watched[to] = one
+	return one
+}
+
 // askInTurn asks the server about a resource, unless ctx ends before it is the caller's turn.
 func (w *watches) askInTurn(ctx context.Context, one *watchedOne, ask func() error) error {
 	select {
@@ -103,6 +153,10 @@ func (w *watches) leaveTurn(to watchKey, one *watchedOne) {
 	defer w.mu.Unlock()
 	if one.asking--; one.asking == 0 && len(one.tell) == 0 && w.watched[to] == one {
 		delete(w.watched, to)
+		server := to.ofServer()
+		if w.taken[server].all--; w.taken[server].all == 0 {
+			delete(w.taken, server)
+		}
 	}
 }
 
@@ -114,7 +168,15 @@ func (w *watches) removeWatch(to watchKey, who any) {
 		w.mu.Unlock()
 		return
 	}
+	holder := one.tell[who].holder
 	delete(one.tell, who)
+	if one.holders[holder]--; one.holders[holder] == 0 {
+		delete(one.holders, holder)
+		places := w.taken[to.ofServer()].byHolder
+		if places[holder]--; places[holder] == 0 {
+			delete(places, holder)
+		}
+	}
 	last := len(one.tell) == 0
 	if last {
 		one.asking++
@@ -232,7 +294,7 @@ func (g *Gateway) subscribeAgent(ctx context.Context, v *view, r *serve.Request)
 		return nil, &serve.Error{Code: serve.CodeBusy, Message: "too many resources are being watched"}
 	}
 	agent := r.Session
-	err := g.watches.addWatch(ctx, to, st, func(uri string) {
+	err := g.watches.addWatch(ctx, to, st, holderOf(r), func(uri string) {
 		if !v.scope.Load().showsServer(to.server) {
 			return
 		}
@@ -339,7 +401,7 @@ func (g *Gateway) serveListen(ctx context.Context, v *view, r *serve.Request) ([
 			if !ok {
 				continue
 			}
-			if to, _ := v.ownerOf(ctx, offer{resourceList, uri}); to.server != "" && g.watches.addWatch(ctx, v.keyOf(to.server, uri), l, func(uri string) {
+			if to, _ := v.ownerOf(ctx, offer{resourceList, uri}); to.server != "" && g.watches.addWatch(ctx, v.keyOf(to.server, uri), l, holderOf(r), func(uri string) {
 				if !v.scope.Load().showsServer(to.server) {
 					return
 				}

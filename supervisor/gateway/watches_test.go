@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpvisor/mcpvisor/actors"
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 	"github.com/mcpvisor/mcpvisor/supervisor"
@@ -77,7 +78,7 @@ func startWatched(t *testing.T) (*endpoint, *gateway.Gateway, *watchedServer) {
 	s := &watchedServer{answer: make(chan struct{}, 100)}
 	cfg := supervisor.Config{Servers: map[string]supervisor.Spec{"one": {Type: messages.SDK}},
 		InProcess: map[string]func(context.Context, inprocess.Peer) error{"one": s.serveConnection}}
-	e, g := startEndpoint(t, cfg, nil, map[string]serve.Principal{"a": {Name: "a"}})
+	e, g := startEndpoint(t, cfg, nil, map[string]serve.Principal{"a": {Name: "a"}, "b": {Name: "b"}})
 	return e, g, s
 }
 
@@ -303,6 +304,59 @@ func TestWatchersAreToldInOrder(t *testing.T) {
 		g.NoteUpdate(t.Context(), "one", "x://1/0")
 		if want := []string{"agent 0", "agent 3", "agent 6", "agent 9", "agent 12", "agent 15", "agent 18"}; !slices.Equal(notified, want) {
 			t.Errorf("of an update these were notified: %q", notified)
+		}
+	})
+}
+
+// The sessions of one principal leave places for the resources that others watch. Before, four of them took all that a server has.
+func TestOnePrincipalLeavesPlacesToWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, g, s := startWatched(t)
+		close(s.answer)
+		take := func(token string, sessions int) (taken int, all []*agent) {
+			for range sessions {
+				a := e.agent(token, "/mcp", "{}")
+				for n := range 256 {
+					switch answer := a.ask("resources/subscribe", fmt.Sprintf(`{"uri":"x://%s/%d/%d"}`, token, len(all), n)); {
+					case strings.Contains(answer, `"result":{}`):
+						taken++
+					default:
+						contains(t, "the refusal", answer, "left for all others", "not sent")
+					}
+				}
+				all = append(all, a)
+			}
+			return taken, all
+		}
+		const half = actors.MaxWatched / 2
+		taken, sessions := take("a", 3)
+		if taken != half {
+			t.Errorf("one principal watches %d resources, want %d", taken, half)
+		}
+		if taken, _ := take("b", 2); taken != half/2 {
+			t.Errorf("the next one watches %d resources, want %d", taken, half/2)
+		}
+		contains(t, "what others watch", sessions[2].ask("resources/subscribe", `{"uri":"x://b/0/0"}`), `"result":{}`)
+		for _, a := range sessions {
+			a.leave()
+		}
+		synctest.Wait()
+		if taken, _ := take("a", 3); taken != half-half/4 {
+			t.Errorf("when it has given its places back, it gets %d, want %d", taken, half-half/4)
+		}
+		modern := modernAgent{e, "a", "/mcp", "{}"}
+		ctx, cancel := context.WithCancel(t.Context())
+		acknowledged := make(chan string, 1)
+		go func() {
+			acknowledged <- modern.send(ctx, "subscriptions/listen", "", `"notifications":{"resourceSubscriptions":["x://none","x://b/0/1"]},`)
+		}()
+		synctest.Wait()
+		before := g.Held().Watches
+		cancel()
+		<-acknowledged
+		synctest.Wait()
+		if before != half-half/4+half/2 {
+			t.Errorf("%d resources are watched", before)
 		}
 	})
 }
