@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports/budget"
 )
 
 // Named is a thing of a server.
@@ -36,3 +37,6 @@ func (g *Gateway) NoteUpdate(ctx context.Context, server, uri string) {
 
 // ShareWindow sets the size of the windows that the agents of a principal share, before there are any.
 func (g *Gateway) ShareWindow(size int64) { g.shared = size }
+
+// KeepAtMost sets the bytes that the gateway keeps for all principals without a request that waits, before there are any.
+func (g *Gateway) KeepAtMost(size int64) { g.kept = budget.New(size) }

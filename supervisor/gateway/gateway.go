@@ -14,6 +14,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/supervisor/config"
 	"github.com/mcpvisor/mcpvisor/supervisor/internal/joined"
+	"github.com/mcpvisor/mcpvisor/transports/budget"
 	"github.com/mcpvisor/mcpvisor/transports/serve"
 	wire "github.com/mcpvisor/mcpvisor/transports/session"
 )
@@ -61,6 +62,7 @@ type Gateway struct {
 	arrivals  atomic.Uint64 // numbers sessions and subscriptions as they begin
 	// agents are those of the modern era, by their principals.
 	agents sync.Map // string to *modernAgents
+	kept   *budget.Budget
 	// declared is what each server that was seen connected has said of itself.
 	declared sync.Map // string to *wire.Capabilities
 
@@ -102,7 +104,7 @@ func New(cfg Config) *Gateway {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	g := &Gateway{all: append(joined.Managers{cfg.Manager}, cfg.Shared...), cfg: cfg, naming: namingFor(cfg.Name), lifetime: ctx, stop: stop,
-		views: map[viewKey]*view{}, states: newStateCipher(), shared: principalBytes, changed: make(chan struct{}, 1)} // capacity 1: a change that comes during a comparison causes one more
+		views: map[viewKey]*view{}, states: newStateCipher(), shared: principalBytes, kept: budget.New(keptBytes), changed: make(chan struct{}, 1)} // capacity 1: a change that comes during a comparison causes one more
 	g.watches.g = g
 	g.SetViews(cfg.Views)
 	for _, m := range g.all {

@@ -12,6 +12,8 @@ type Held struct {
 	Requests, Suspended int
 	// Tasks are the calls that agents have taken over, until their time to live has passed.
 	Tasks int
+	// Kept are the bytes of the arguments of suspended calls and of tasks, until they have ended at their servers, and of open questions.
+	Kept int64
 	// Windows are those of agents that have requests at a server, or answers to read.
 	Windows int
 	// Miscounted counts the counters that differ from what they count: always 0.
@@ -53,7 +55,7 @@ func (g *Gateway) Held() (h Held) {
 	}
 	h.Miscounted += oneIf(known != h.Tasks)
 	g.tasks.mu.Unlock()
-	h.Windows = int(g.windows.Load())
+	h.Windows, h.Kept = int(g.windows.Load()), g.kept.Total()
 	return h
 }
 

@@ -1,6 +1,10 @@
 package gateway
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/mcpvisor/mcpvisor/transports/budget"
+)
 
 // TestMiscounted counts the counters that differ from what they count: those of levels, of places for suspended calls and for watches, of tasks and of the
 // bytes of windows.
@@ -27,7 +31,7 @@ func TestMiscounted(t *testing.T) {
 		"the level of a session, and twice": {func(_ *Gateway, v *view) { v.addLeveled(3); v.addLeveled(3) }, 0},
 	} {
 		v := &view{sessions: map[*session]struct{}{}}
-		g := &Gateway{views: map[viewKey]*view{{}: v}}
+		g := &Gateway{views: map[viewKey]*view{{}: v}, kept: budget.New(0)}
 		c.change(g, v)
 		if got := g.Held().Miscounted; got != c.want {
 			t.Errorf("%s: %d are miscounted, want %d", name, got, c.want)

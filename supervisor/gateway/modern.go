@@ -10,6 +10,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
+	"github.com/mcpvisor/mcpvisor/transports/budget"
 	"github.com/mcpvisor/mcpvisor/transports/serve"
 	wire "github.com/mcpvisor/mcpvisor/transports/session"
 )
@@ -22,6 +23,8 @@ type modernAgents struct {
 	answerer  messages.Answerer
 	// windows are those of the agents over HTTP, which nothing tells apart.
 	windows *agentWindows
+	// share counts the bytes that are kept without a request that waits: the arguments of suspended calls and of tasks, and open questions.
+	share *budget.Share
 
 	mu sync.Mutex
 	// running are the requests that their servers have not answered.
@@ -35,17 +38,26 @@ func (g *Gateway) agentsOf(principal string) *modernAgents {
 	}
 	a := &modernAgents{g: g, principal: principal, running: map[*modernCall]struct{}{}, windows: g.newWindows(g.shared)}
 	a.answerer = messages.Answerer{Relays: true, Elicit: a.answerElicit, Sample: a.answerSample, Roots: a.answerRoots, Log: a.passLog}
-	known, _ := g.agents.LoadOrStore(principal, a)
+	a.share = g.kept.Open(principal)
+	known, raced := g.agents.LoadOrStore(principal, a)
+	if raced {
+		a.share.Close()
+	}
 	return known.(*modernAgents)
 }
+
+// keptBytes bounds what all principals together have in the shares of modernAgents.
+const keptBytes = 256 << 20
 
 // modernCall is one request of an agent of the modern era, as long as its server works on it or its result waits for the agent; and a
 // call of either era that its agent has taken over as a task.
 type modernCall struct {
 	agents *modernAgents
 	to     named
-	// arguments identify the request beside its names; they belong to the call.
+	// arguments identify the request beside its names; they belong to the call, until it has ended at its server. kept is what its principal's
+	// share counts of them, mu guards it.
 	arguments []byte
+	kept      int64
 	cancel    context.CancelCauseFunc
 	// wake says that there are questions; done is closed when the call has ended, after result and problem are set.
 	wake, done chan struct{}
@@ -238,6 +250,8 @@ func (c *modernCall) runCall(send func() ([]byte, *serve.Error)) {
 		c.agents.finish(c)
 		c.mu.Lock()
 		c.end()
+		c.arguments = nil
+		c.agents.share.Give(c.kept)
 		c.mu.Unlock()
 		if c.task != nil {
 			c.finishTask()
@@ -248,6 +262,22 @@ func (c *modernCall) runCall(send func() ([]byte, *serve.Error)) {
 		}
 	}()
 	c.result, c.problem = send()
+}
+
+// keepArguments has the principal's share count what the call keeps when its request has an answer, once; false if that is too much, or the
+// call has ended. The caller holds mu.
+func (c *modernCall) keepArguments() bool {
+	if c.finished {
+		return false
+	}
+	if c.kept == 0 {
+		n := int64(len(c.arguments))
+		if c.agents.share.Take(n) != nil {
+			return false
+		}
+		c.kept = n
+	}
+	return true
 }
 
 func (a *modernAgents) begin(c *modernCall) {
@@ -313,11 +343,15 @@ func (a *modernAgents) askAgent(ctx context.Context, server, ability, method str
 	case !can:
 		return nil, notAsked("the agent has not declared " + ability + ", or its request may not be answered with a question")
 	case !isTask && !a.g.suspended.reserve(c):
-		return nil, notAsked(fmt.Sprintf("%d calls of this agent, or %d of all agents, wait for answers already", maxSuspendedOf, maxSuspended))
+		return nil, notAsked(fmt.Sprintf("%d calls of this agent, or %d of all agents, wait for answers already, or large ones", maxSuspendedOf, maxSuspended))
 	}
 	if params == nil {
 		params = []byte("{}")
 	}
+	if a.share.Take(int64(len(params))) != nil {
+		return nil, notAsked("too many bytes of questions to this agent are open")
+	}
+	defer a.share.Give(int64(len(params)))
 	answer := make(chan agentAnswer, 1) // capacity 1: who brings the answer does not wait
 	c.mu.Lock()
 	id := c.addQuestion(method, bytes.Clone(params))

@@ -53,7 +53,7 @@ func (t *suspendedCalls) reserve(c *modernCall) bool {
 	switch {
 	case c.id != "":
 		return true
-	case c.stage == over || c.finished || len(t.byID) >= maxSuspended || t.count[c.agents.principal] >= maxSuspendedOf:
+	case c.stage == over || len(t.byID) >= maxSuspended || t.count[c.agents.principal] >= maxSuspendedOf || !c.keepArguments():
 		return false
 	}
 	if t.byID == nil {

@@ -460,3 +460,30 @@ func TestSuspendedCallIsForbiddenMeanwhile(t *testing.T) {
 		})
 	}
 }
+
+// What is kept of suspended calls is bounded in bytes, for each principal: the question of a call that is too much is refused. Before, only
+// their number was bounded.
+func TestSuspendedCallsAreBoundedInBytes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		one, two := supervisortest.NewServer("one", questioner("ask", 1)), supervisortest.NewServer("two", questioner("ask", 1))
+		e, g := startEndpoint(t, supervisor.Config{}, nil, map[string]serve.Principal{"a": {Name: "a"}, "b": {Name: "b"}}, one, two)
+		g.KeepAtMost(100_000) // one principal alone gets three quarters
+		a, b := modernAgent{e, "a", "/mcp/s/one", canAll}, modernAgent{e, "b", "/mcp/s/two", canAll}
+		arguments := func(size int) string { return `"arguments":{"text":"` + strings.Repeat("x", size) + `"},` }
+		_, first := asked(t, a.call("ask", arguments(40_000)))
+		contains(t, "what is too much", a.call("ask", arguments(40_000)), "refused", `"resultType":"complete"`)
+		_, small := asked(t, a.call("ask", arguments(20_000)))
+		_, other := asked(t, b.call("ask", arguments(20_000)))
+		contains(t, "the first one", a.call("ask", arguments(40_000)+reply(first, "question_1", anna)), "anna")
+		_, second := asked(t, a.call("ask", arguments(25_000)))
+		if second == "" {
+			t.Error("what the first one has given back is not there for another")
+		}
+		contains(t, "a small one", a.call("ask", arguments(20_000)+reply(small, "question_1", anna)), "anna")
+		contains(t, "another principal's", b.call("ask", arguments(20_000)+reply(other, "question_1", anna)), "anna")
+		time.Sleep(6 * time.Minute) // nobody answers what is left
+		if h := g.Held(); h.Suspended != 0 || h.Kept != 0 {
+			t.Errorf("when all have ended there are %+v", h)
+		}
+	})
+}

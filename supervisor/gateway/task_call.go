@@ -94,7 +94,7 @@ func (g *Gateway) performTask(ctx context.Context, q *outgoing) ([]byte, *serve.
 	// A task without a place must not begin: its result could not be given.
 	if g.addTask(c, r.Session.Principal, q.wish) == nil {
 		c.cancel(nil)
-		return nil, &serve.Error{Code: serve.CodeBusy, Message: "too many tasks of this agent run, and nothing was sent: cancel one, or wait for its end"}
+		return nil, &serve.Error{Code: serve.CodeBusy, Message: "too many tasks of this agent run, or large ones, and nothing was sent: cancel one, or wait for its end"}
 	}
 	if c.token != nil {
 		wishes.ProgressParams = c.passProgress
@@ -185,7 +185,6 @@ func (c *modernCall) finishTask() {
 	}
 	c.mu.Lock()
 	t.finish(end, time.Now())
-	c.arguments = nil
 	c.mu.Unlock()
 	c.agents.g.tasks.keepResult(t, size)
 }

@@ -58,7 +58,7 @@ func (g *Gateway) addTask(c *modernCall, p serve.Principal, w *taskWish) *task {
 	defer g.tasks.mu.Unlock()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.task != nil || c.stage == over || g.tasks.closed {
+	if c.task != nil || c.stage == over || g.tasks.closed || !c.keepArguments() {
 		return c.task
 	}
 	if mine := g.tasks.byPrincipal[p.Name]; len(mine) >= maxTasksOf || g.tasks.count >= maxTasks {

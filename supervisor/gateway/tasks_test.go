@@ -24,6 +24,48 @@ const (
 
 func taskID(id string) string { return `{"taskId":"` + id + `"}` }
 
+// An agent that says nothing of its capabilities may have a task as well, and what its server asks about the task is refused at once.
+func TestAnAgentWithoutCapabilitiesHasATask(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, g, s := startTasks(t, false, nil)
+		a := &agent{endpoint: e, token: "a", path: "/mcp"}
+		a.id = e.post(t.Context(), "/mcp", map[string]string{"Authorization": "Bearer a"},
+			`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}`).Header().Get("Mcp-Session-Id")
+		id, status := taskOf(t, a.ask("tools/call", slowTask))
+		if status != "working" {
+			t.Errorf("the task is %s", status)
+		}
+		s.ask("q", "elicitation/create", `{"message":"who?","requestedSchema":{"type":"object","properties":{}},`+
+			`"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"server-task-1"}}}`)
+		time.Sleep(time.Second)
+		contains(t, "the server's question", s.gotAnswer(`"q"`), `"code":-32`)
+		contains(t, "its state", a.ask("tasks/get", taskID(id)), `"status":"working"`)
+		s.complete(taskResult)
+		contains(t, "the result", a.ask("tasks/result", taskID(id)), "done é")
+		if h := g.Held(); h.Kept != 0 || s.count("tools/call") != 1 {
+			t.Errorf("%+v, and %d calls", h, s.count("tools/call"))
+		}
+	})
+}
+
+// The arguments of tasks that run are bounded in bytes, for each principal. Before, 64 tasks kept whatever their agent had sent.
+func TestTasksAreBoundedInBytes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, g, s := startTasks(t, false, nil)
+		g.KeepAtMost(100_000)
+		a := e.agent("a", "/mcp", "{}")
+		large := `{"name":"slow","arguments":{"text":"` + strings.Repeat("x", 40_000) + `"},"task":{"ttl":60000}}`
+		taskOf(t, a.ask("tools/call", large))
+		contains(t, "what is too much", a.ask("tools/call", large), `"code":-32000`, "or large ones", "nothing was sent")
+		s.complete(taskResult)
+		time.Sleep(10 * time.Second)
+		taskOf(t, a.ask("tools/call", large))
+		if n := s.count("tools/call"); n != 2 {
+			t.Errorf("the server got %d calls", n)
+		}
+	})
+}
+
 // An agent of the legacy era takes over a task of a legacy server: status, result and list are of this hop, and the bytes of the result pass.
 func TestAnAgentTakesOverATask(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -116,7 +116,7 @@ func openSession(service Service, s *Session, m *message) ([]byte, *Error) {
 		s.Version = wanted
 	}
 	if c := rawjson.Member(m.params, "capabilities"); len(c) > maxCapabilities {
-		return nil, InvalidParams(fmt.Sprintf("the capabilities have more than %d bytes", maxCapabilities))
+		return nil, capabilitiesError()
 	} else if rawjson.IsObject(c) {
 		s.Capabilities = bytes.Clone(c)
 	}
@@ -135,8 +135,12 @@ func openSession(service Service, s *Session, m *message) ([]byte, *Error) {
 	return append(b, '}'), nil
 }
 
-// maxCapabilities bounds what a session keeps of its agent's words.
+// maxCapabilities bounds what is kept of an agent's words: for a session, or for a request that has asked.
 const maxCapabilities = 16 << 10
+
+func capabilitiesError() *Error {
+	return InvalidParams(fmt.Sprintf("the capabilities have more than %d bytes", maxCapabilities))
+}
 
 // serveStream handles GET: the stream of a session, for what belongs to no request.
 func (h *Handler) serveStream(x *exchange) {

@@ -93,6 +93,9 @@ func newModernRequest(s *Session, m *message) (*Request, *Error) {
 	if !rawjson.IsObject(r.Capabilities) {
 		return nil, refused(CodeInvalidParams, "_meta must have "+metaCapabilities)
 	}
+	if len(r.Capabilities) > maxCapabilities {
+		return nil, capabilitiesError()
+	}
 	s.Capabilities = r.Capabilities
 	return r, nil
 }
