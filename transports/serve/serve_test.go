@@ -167,11 +167,13 @@ func TestRequestsOfTheModernEra(t *testing.T) {
 		status  int
 		want    string
 	}{
-		"discover":      {modern("server/discover", ""), 200, `"supportedVersions":["2026-07-28"]`},
-		"result type":   {modern("echo", ""), 200, `"result":{"resultType":"complete","got":`},
-		"removed":       {modern("initialize", ""), 404, `"code":-32601`},
-		"unknown":       {modern("nothing", ""), 404, `"code":-32601`},
-		"no meta":       {request(`{"jsonrpc":"2.0","id":1,"method":"echo","params":{}}`, "Mcp-Protocol-Version", "2026-07-28"), 400, `"code":-32602`},
+		"discover":    {modern("server/discover", ""), 200, `"supportedVersions":["2026-07-28"]`},
+		"result type": {modern("echo", ""), 200, `"result":{"resultType":"complete","got":`},
+		"removed":     {modern("initialize", ""), 404, `"code":-32601`},
+		"unknown":     {modern("nothing", ""), 404, `"code":-32601`},
+		"no meta":     {request(`{"jsonrpc":"2.0","id":1,"method":"echo","params":{}}`, "Mcp-Protocol-Version", "2026-07-28"), 400, `"code":-32602`},
+		"large capabilities": {request(`{"jsonrpc":"2.0","id":1,"method":"echo","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",`+
+			`"io.modelcontextprotocol/clientCapabilities":{"x":"`+strings.Repeat("x", 17<<10)+`"}}}}`, "Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", "echo"), 200, `"code":-32602,"message":"the capabilities have more than 16384 bytes"`},
 		"other version": {request(`{"jsonrpc":"2.0","id":1,"method":"echo","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"v9"}}}`, "Mcp-Protocol-Version", "v9"), 400, `"code":-32022,"message":"Unsupported protocol version","data":{"supported":["2026-07-28"],"requested":"v9"}`},
 		"other header":  {modern("echo", "", "Mcp-Method", "tell"), 400, `"code":-32020`},
 		"no name":       {modern("tools/call", `"name":"x",`), 400, `"code":-32020`},
