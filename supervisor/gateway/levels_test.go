@@ -2,7 +2,6 @@ package gateway_test
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -11,7 +10,6 @@ import (
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
-	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/supervisor/config"
 	"github.com/mcpvisor/mcpvisor/supervisor/gateway"
@@ -37,48 +35,36 @@ func (s *loggingServer) serveConnection(ctx context.Context, peer inprocess.Peer
 	s.mu.Lock()
 	s.end = end
 	s.mu.Unlock()
-	for {
-		body, err := peer.Read(ctx)
-		if err != nil {
-			return err
-		}
-		id := rawjson.Member(body, "id")
-		method, _ := rawjson.Text(rawjson.Member(body, "method"))
-		result := "{}"
-		switch {
-		case id == nil:
-			continue
-		case method == "initialize":
-			result = `{"protocolVersion":"2025-11-25","capabilities":{"logging":{},"tools":{}},"serverInfo":{"name":"n","version":"1"}}`
+	return serveRequests(ctx, peer, func(r heardRequest) string {
+		switch r.method {
+		case "initialize":
 			s.mu.Lock()
 			s.fine = false
 			s.mu.Unlock()
-		case method == "tools/list":
-			result = `{"tools":[{"name":"work","inputSchema":{"type":"object"}}]}`
-		case method == "tools/call":
-			go s.work(ctx, peer, string(id))
-			continue
-		case method == "logging/setLevel":
-			level, _ := rawjson.Text(rawjson.Member(rawjson.Member(body, "params"), "level"))
+			return `{"protocolVersion":"2025-11-25","capabilities":{"logging":{},"tools":{}},"serverInfo":{"name":"n","version":"1"}}`
+		case "tools/list":
+			return `{"tools":[{"name":"work","inputSchema":{"type":"object"}}]}`
+		case "tools/call":
+			go s.work(ctx, peer, r.id)
+			return answeredLater
+		case "logging/setLevel":
 			s.mu.Lock()
-			s.asked = append(s.asked, level)
-			s.fine = level == "debug"
+			s.asked = append(s.asked, r.text("level"))
+			s.fine = r.text("level") == "debug"
 			s.mu.Unlock()
 			if s.busy > 0 {
-				go s.answerLate(ctx, peer, string(id))
-				continue
+				go s.answerLate(ctx, peer, r.id)
+				return answeredLater
 			}
 		}
-		if err := peer.Write(ctx, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":%s}`, id, result)); err != nil {
-			return err
-		}
-	}
+		return ""
+	})
 }
 
 // answerLate answers a request for a level when the server is not busy any more.
 func (s *loggingServer) answerLate(ctx context.Context, peer inprocess.Peer, id string) {
 	time.Sleep(s.busy)
-	_ = peer.Write(ctx, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":{}}`, id))
+	_ = writeResult(ctx, peer, id, "{}")
 }
 
 // work performs a call. What cannot be written ends with the connection.
@@ -90,7 +76,7 @@ func (s *loggingServer) work(ctx context.Context, peer inprocess.Peer, id string
 		_ = peer.Write(ctx, []byte(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"debug","data":"at work"}}`))
 	}
 	time.Sleep(time.Second)
-	_ = peer.Write(ctx, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"done"}]}}`, id))
+	_ = writeResult(ctx, peer, id, `{"content":[{"type":"text","text":"done"}]}`)
 }
 
 // askedSince returns what the server was asked for since the last time, when everything that was under way has ended.

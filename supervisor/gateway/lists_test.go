@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
-	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/supervisor/access"
 	"github.com/mcpvisor/mcpvisor/supervisor/config"
@@ -51,21 +50,7 @@ func (s *listServer) serveConnection(ctx context.Context, peer inprocess.Peer) e
 	s.peers = append(s.peers, peer)
 	number := len(s.peers)
 	s.mu.Unlock()
-	for {
-		body, err := peer.Read(ctx)
-		if err != nil {
-			return err
-		}
-		id := rawjson.Member(body, "id")
-		if id == nil {
-			continue
-		}
-		method, _ := rawjson.Text(rawjson.Member(body, "method"))
-		name, _ := rawjson.Text(rawjson.Member(rawjson.Member(body, "params"), "name"))
-		if err := peer.Write(ctx, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":%s}`, id, s.resultOf(method, number, name))); err != nil {
-			return err
-		}
-	}
+	return serveRequests(ctx, peer, func(r heardRequest) string { return s.resultOf(r.method, number, r.text("name")) })
 }
 
 func (s *listServer) resultOf(method string, number int, name string) string {
@@ -100,7 +85,7 @@ func (s *listServer) resultOf(method string, number int, name string) string {
 	case "prompts/get":
 		return `{"messages":[{"role":"user","content":{"type":"text","text":"` + name + `"}}]}`
 	}
-	return "{}"
+	return ""
 }
 
 // startLists serves listServers, with views.

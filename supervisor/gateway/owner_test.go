@@ -42,21 +42,7 @@ func TestResourcesStayWithTheirServerWhileItIsAway(t *testing.T) {
 		crash := make(chan struct{}, 1)
 		cfg := supervisor.Config{Servers: map[string]supervisor.Spec{"alpha": {Type: messages.SDK}, "beta": {Type: messages.SDK}},
 			InProcess: map[string]func(context.Context, inprocess.Peer) error{
-				"alpha": func(ctx context.Context, peer inprocess.Peer) error {
-					if away.Load() {
-						return errors.New("alpha is away")
-					}
-					ctx, cancel := context.WithCancel(ctx)
-					defer cancel()
-					go func() {
-						select {
-						case <-crash:
-							cancel()
-						case <-ctx.Done():
-						}
-					}()
-					return offerServer("alpha").serveConnection(ctx, peer)
-				},
+				"alpha": crashAt(offerServer("alpha").serveConnection, &away, crash),
 				"beta": func(ctx context.Context, peer inprocess.Peer) error {
 					return offerServer("beta").serveConnection(ctx, heardPeer{peer, "alpha://", &astray})
 				}}}
@@ -115,22 +101,8 @@ func TestPromptsStayWithTheirServerWhileItIsAway(t *testing.T) {
 		crash := make(chan struct{})
 		cfg := supervisor.Config{Servers: map[string]supervisor.Spec{"alpha": {Type: messages.SDK}, "beta": {Type: messages.SDK}},
 			InProcess: map[string]func(context.Context, inprocess.Peer) error{
-				"alpha": func(ctx context.Context, peer inprocess.Peer) error {
-					if away.Load() {
-						return errors.New("alpha is away")
-					}
-					ctx, cancel := context.WithCancel(ctx)
-					defer cancel()
-					go func() {
-						select {
-						case <-crash:
-							cancel()
-						case <-ctx.Done():
-						}
-					}()
-					return offerServer("alpha").serveConnection(ctx, peer)
-				},
-				"beta": offerServer("beta").serveConnection}}
+				"alpha": crashAt(offerServer("alpha").serveConnection, &away, crash),
+				"beta":  offerServer("beta").serveConnection}}
 		e, _ := startEndpoint(t, cfg, map[string]config.View{"bare": {Prefix: "never"}}, map[string]serve.Principal{"a": {Name: "a"}})
 		a := e.agent("a", "/mcp/v/bare", "{}")
 		get := func(name string) string { return a.ask("prompts/get", `{"name":"`+name+`"}`) }

@@ -130,20 +130,9 @@ func TestPrincipalsDoNotMeet(t *testing.T) {
 	cfg := supervisor.Config{Servers: map[string]supervisor.Spec{"one": {Type: messages.SDK, Share: messages.SharePrincipal}},
 		InProcess: map[string]func(context.Context, inprocess.Peer) error{"one": func(ctx context.Context, peer inprocess.Peer) error {
 			owner := ""
-			for {
-				body, err := peer.Read(ctx)
-				if err != nil {
-					return err
-				}
-				id, params := rawjson.Member(body, "id"), rawjson.Member(body, "params")
-				method, _ := rawjson.Text(rawjson.Member(body, "method"))
-				result := map[string]string{
-					"initialize": `{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"resources":{"subscribe":true}},"serverInfo":{"name":"n","version":"1"}}`,
-					"tools/list": `{"tools":[{"name":"note","inputSchema":{"type":"object"}}]}`, "resources/list": `{"resources":[{"uri":"x://1","name":"x"}]}`,
-					"resources/templates/list": `{"resourceTemplates":[]}`, "resources/subscribe": "{}",
-				}[method]
-				if method == "tools/call" {
-					who, _ := rawjson.Text(rawjson.Member(rawjson.Member(params, "arguments"), "who"))
+			return serveRequests(ctx, peer, func(r heardRequest) string {
+				if r.method == "tools/call" {
+					who := r.text("arguments", "who")
 					name, _, _ := strings.Cut(who, "-")
 					if owner == "" {
 						owner = name
@@ -153,19 +142,15 @@ func TestPrincipalsDoNotMeet(t *testing.T) {
 						met = append(met, name+" came to "+owner)
 						mu.Unlock()
 					}
-					result = `{"content":[{"type":"text","text":"` + who + `"}]}`
 					_ = peer.Write(ctx, []byte(`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"x://1/`+owner+`"}}`))
+					return `{"content":[{"type":"text","text":"` + who + `"}]}`
 				}
-				if id == nil {
-					continue
-				}
-				if result == "" {
-					result = "{}"
-				}
-				if err := peer.Write(ctx, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":%s}`, id, result)); err != nil {
-					return err
-				}
-			}
+				return map[string]string{
+					"initialize": `{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"resources":{"subscribe":true}},"serverInfo":{"name":"n","version":"1"}}`,
+					"tools/list": `{"tools":[{"name":"note","inputSchema":{"type":"object"}}]}`, "resources/list": `{"resources":[{"uri":"x://1","name":"x"}]}`,
+					"resources/templates/list": `{"resourceTemplates":[]}`,
+				}[r.method]
+			})
 		}}}
 	e, _ := startEndpoint(t, cfg, nil, map[string]serve.Principal{"ann1": {Name: "ann"}, "ann2": {Name: "ann"}, "bob1": {Name: "bob"}})
 	var all sync.WaitGroup

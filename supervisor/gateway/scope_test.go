@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
-	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/supervisor/access"
 	"github.com/mcpvisor/mcpvisor/supervisor/audit"
@@ -62,18 +61,8 @@ func startEndpoint(t *testing.T, cfg supervisor.Config, views map[string]config.
 type offerServer string
 
 func (name offerServer) serveConnection(ctx context.Context, peer inprocess.Peer) error {
-	for {
-		body, err := peer.Read(ctx)
-		if err != nil {
-			return err
-		}
-		id := rawjson.Member(body, "id")
-		method, _ := rawjson.Text(rawjson.Member(body, "method"))
-		if id == nil {
-			continue
-		}
-		tool, _ := rawjson.Text(rawjson.Member(rawjson.Member(body, "params"), "name"))
-		result := strings.NewReplacer("NAME", string(name), "TOOL", tool).Replace(map[string]string{
+	return serveRequests(ctx, peer, func(r heardRequest) string {
+		return strings.NewReplacer("NAME", string(name), "TOOL", r.text("name")).Replace(map[string]string{
 			"initialize": `{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"resources":{"subscribe":true},"prompts":{},"completions":{}},` +
 				`"serverInfo":{"name":"n","version":"1"},"instructions":"how to use NAME"}`,
 			"tools/list":               `{"tools":[{"name":"read","inputSchema":{"type":"object"}},{"name":"write","inputSchema":{"type":"object"}}]}`,
@@ -84,14 +73,8 @@ func (name offerServer) serveConnection(ctx context.Context, peer inprocess.Peer
 			"prompts/list":             `{"prompts":[{"name":"greet","description":"the prompt of NAME"}]}`,
 			"prompts/get":              `{"messages":[{"role":"user","content":{"type":"text","text":"the greeting of NAME"}}]}`,
 			"completion/complete":      `{"completion":{"values":["the completion of NAME"]}}`,
-		}[method])
-		if result == "" {
-			result = "{}"
-		}
-		if err := peer.Write(ctx, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":%s}`, id, result)); err != nil {
-			return err
-		}
-	}
+		}[r.method])
+	})
 }
 
 // startOffers serves offerServers with views.

@@ -14,7 +14,6 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/actors"
 	"github.com/mcpvisor/mcpvisor/messages"
-	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/supervisor/gateway"
 	"github.com/mcpvisor/mcpvisor/supervisor/supervisortest"
@@ -30,42 +29,26 @@ type watchedServer struct {
 }
 
 func (s *watchedServer) serveConnection(ctx context.Context, peer inprocess.Peer) error {
-	for {
-		body, err := peer.Read(ctx)
-		if err != nil {
-			return err
-		}
-		id := rawjson.Member(body, "id")
-		method, _ := rawjson.Text(rawjson.Member(body, "method"))
-		if id == nil {
-			continue
-		}
-		result := map[string]string{
-			"initialize":               `{"protocolVersion":"2025-11-25","capabilities":{"resources":{"subscribe":true}},"serverInfo":{"name":"n","version":"1"}}`,
-			"resources/list":           `{"resources":[{"uri":"x://1","name":"x"}]}`,
-			"resources/templates/list": `{"resourceTemplates":[]}`,
-		}[method]
-		if result == "" {
-			result = "{}"
-		}
-		answer := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":%s}`, id, result)
-		if strings.HasSuffix(method, "subscribe") {
+	return serveRequests(ctx, peer, func(r heardRequest) string {
+		if strings.HasSuffix(r.method, "subscribe") {
 			s.mu.Lock()
-			s.asked = append(s.asked, strings.TrimPrefix(method, "resources/"))
+			s.asked = append(s.asked, strings.TrimPrefix(r.method, "resources/"))
 			s.mu.Unlock()
 			go func() {
 				select {
 				case <-s.answer:
-					_ = peer.Write(ctx, answer)
+					_ = writeResult(ctx, peer, r.id, "{}")
 				case <-ctx.Done():
 				}
 			}()
-			continue
+			return answeredLater
 		}
-		if err := peer.Write(ctx, answer); err != nil {
-			return err
-		}
-	}
+		return map[string]string{
+			"initialize":               `{"protocolVersion":"2025-11-25","capabilities":{"resources":{"subscribe":true}},"serverInfo":{"name":"n","version":"1"}}`,
+			"resources/list":           `{"resources":[{"uri":"x://1","name":"x"}]}`,
+			"resources/templates/list": `{"resourceTemplates":[]}`,
+		}[r.method]
+	})
 }
 
 func (s *watchedServer) heard() []string {
