@@ -317,11 +317,27 @@ func (c *checker) idle(server string, u connectedSpan, spec specVersion, command
 	}
 	// A supervisor that finds the server in use checks again after a tenth of the timeout at the earliest, and it waits for a
 	// tool list that is running.
-	due := max(used, ended, from, c.listedAt(server, u)) + spec.IdleTimeout + spec.IdleTimeout/10 + c.slack + c.instantBound()
+	due := max(used, ended, from, c.listedAt(server, u), c.lastUnknownPrompt(from, to)) + spec.IdleTimeout + spec.IdleTimeout/10 + c.slack + c.instantBound()
 	if to > due && due < c.closeTime() {
 		c.reportViolationAt(due, server, u.event, []int{last}, "The server was used last until %s and is to be let go when it was not used for %s, by "+
 			"%s at the latest, and it was connected until %s.", timeText(max(used, ended)), timeText(spec.IdleTimeout), timeText(due), timeText(to))
 	}
+}
+
+// lastUnknownPrompt returns when a prompt was read last, in a span, that no server is known to have: the error names the nearest one, for which
+// every connected server is asked for its prompts, also one that has none and sees no message.
+func (c *checker) lastUnknownPrompt(from, to time.Duration) (last time.Duration) {
+	for _, l := range c.plan.Load {
+		if l.Read != "prompt" {
+			continue
+		}
+		for _, i := range c.x.ServerEvents(l.Server) {
+			if e := c.x.Event(i); e.Kind == history.ReadEnd && e.Method == l.Read && e.Class == messages.ClassInvalid && e.T >= from && e.T <= to {
+				last = max(last, e.T)
+			}
+		}
+	}
+	return last
 }
 
 // listedAt returns when the last tool list of a connected span was done: the time of its answer or, if the server never

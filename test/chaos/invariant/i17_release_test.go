@@ -37,6 +37,14 @@ func TestLetGo(t *testing.T) {
 		idle(p)
 		p.Load = append(p.Load, scenario.PlannedLoad{Server: "s2", Read: "resource"})
 	}
+	readPrompts := func(p *scenario.Plan) {
+		idle(p)
+		p.Load = append(p.Load, scenario.PlannedLoad{Server: "s2", Read: "prompt"})
+	}
+	const unknownPrompt = `
+			13s    s2 read call=c2 method=prompt
+			13s    s2 read-end call=c2 method=prompt class=invalid
+		`
 	lazy := []string{"s1 connect=lazy"}
 	const used = up + `
 			10s    s1 call call=c1 tool=write
@@ -119,6 +127,16 @@ func TestLetGo(t *testing.T) {
 			90s    - closing
 		`},
 		// Seed 20351094: a program fetched the result of a task that had ended.
+		// Seed 20361948: the prompts of all servers were listed for the nearest name.
+		{name: "a prompt that nobody has is a use of a lazy server", servers: []string{"s1 connect=lazy", "s2"}, plan: readPrompts, want: invariant.Holds, story: used + unknownPrompt + `
+			18.5s  s1 phase phase=pending step=idle epoch=2
+			90s    - closing
+		`},
+		{name: "a prompt that is there is no use of another server", servers: []string{"s1 connect=lazy", "s2"}, plan: readPrompts, want: invariant.Violated, why: "is to be let go",
+			story: used + strings.ReplaceAll(unknownPrompt, " class=invalid", "") + `
+			18.5s  s1 phase phase=pending step=idle epoch=2
+			90s    - closing
+		`},
 		{name: "the result of a task is fetched while its server is reconnected", want: invariant.Holds, story: up + fetched + `
 			11.8s  s1 released conn=1
 			90s    - closing
