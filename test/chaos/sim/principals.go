@@ -51,6 +51,9 @@ type principals struct {
 	calls map[string]principalCall
 	use   map[string]*instanceUse
 	specs map[string]messages.Spec
+	// watches says of each instance whether its resource is watched. watcher has the manager's events.
+	watches map[string]*instanceWatch
+	watcher *supervisor.Watcher
 	// story holds the last things that happened, for a violation's text.
 	story []string
 }

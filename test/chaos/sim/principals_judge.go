@@ -49,6 +49,7 @@ func (p *principals) recordHost(name, principal string, e history.Event) {
 	h, u := p.hosts[name], p.useOf(name)
 	c, known := p.calls[e.Call]
 	p.mu.Unlock()
+	p.expectUpdate(name, e)
 	switch e.Kind {
 	case history.Received:
 		p.checkCaller(name, principal, e.By, cmp.Or(e.Method, "answer"))
@@ -79,6 +80,8 @@ func (p *principals) recordHost(name, principal string, e history.Event) {
 		if now := p.world.elapsedTime(); principal != "" && e.Kind == history.Released && !p.closing.Load() && u.disturbed+disturbedFor < now && now < u.reached+idle-time.Second {
 			story := slices.Clone(p.story[max(0, len(p.story)-6):])
 			p.reportWith("I12", name, fmt.Sprintf("%s ended %s after its last use, and may only after %s", name, now-u.reached, idle), story)
+		} else if principal != "" && e.Kind == history.Released && !p.closing.Load() && u.disturbed+disturbedFor < now && p.isWatched(name, now-time.Second) {
+			p.reportWith("I12", name, fmt.Sprintf("%s ended, and its resource is watched since %s", name, p.watchOf(name).since), slices.Clone(p.story[max(0, len(p.story)-6):]))
 		}
 	default:
 	}

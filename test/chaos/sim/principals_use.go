@@ -22,6 +22,7 @@ func (p *principals) takeStep() {
 	if p.manager == nil {
 		select {
 		case p.manager = <-p.started:
+			p.startWatcher(p.manager)
 		default:
 		}
 	}
@@ -105,26 +106,32 @@ func (p *principals) beginUse(server, caller string) (end func()) {
 // startRead makes another request than a call.
 func (p *principals) startRead(server, caller string, kind int) {
 	m, end := p.manager, p.beginUse(server, caller)
+	uri := resourceOf(nameFor(server, caller))
+	endWatch := func(bool) {}
+	if kind < 2 {
+		endWatch = p.beginWatch(nameFor(server, caller), kind == 1)
+	}
 	p.world.users.runAsUser(func() {
 		defer end()
 		ctx, cancel := context.WithTimeout(supervisor.WithCaller(context.Background(), caller), 30*time.Second)
 		defer cancel()
 		switch kind {
 		case 0, 1:
-			err := m.SubscribeResource(ctx, server, "file:///"+caller)
+			err := m.SubscribeResource(ctx, server, uri)
 			// Whatever came of it, an instance with a subscription does not end.
 			p.mu.Lock()
 			p.useOf(nameFor(server, caller)).subscribed = true
 			p.mu.Unlock()
 			if err == nil && kind == 1 {
-				_ = m.UnsubscribeResource(ctx, server, "file:///"+caller)
+				_ = m.UnsubscribeResource(ctx, server, uri)
 			}
+			endWatch(err == nil)
 		case 2:
 			_, _ = m.Prompts(ctx, server)
 		case 3:
 			_, _ = m.Ping(ctx, server)
 		case 4:
-			_, _ = m.ReadServerResource(ctx, server, "file:///"+caller)
+			_, _ = m.ReadServerResource(ctx, server, uri)
 		}
 	})
 }
