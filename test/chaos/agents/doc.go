@@ -13,6 +13,7 @@
 //	draw.go     what each agent does, by the seed: a pure function of the plan
 //	fleet.go    the gateway, its endpoint and all agents
 //	views.go    the views to which agents are held
+//	crowd.go    a principal that opens more sessions than it may
 //	agent.go    one agent: its sessions and its requests; perform.go its operations
 //	tasks.go    the calls that become tasks; task_status.go what is said of one
 //	receive.go  what comes to an agent: answers, notifications, questions

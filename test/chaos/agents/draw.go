@@ -80,9 +80,33 @@ func drawOperations(p scenario.Plan, a scenario.PlannedAgent) (all []operation) 
 		}
 		all = append(all, op)
 	}
+	all = append(all, drawTaskCrowd(p, a)...)
 	// What is shown in the end is judged, too.
 	if last := p.End - lastList; last > p.Heal {
 		all = append(all, operation{at: last, do: listTools})
+	}
+	return all
+}
+
+// taskCrowdSize is the number of the calls of an agent that become tasks all at once, twice: together they are more than one principal may have.
+const taskCrowdSize = 40
+
+// drawTaskCrowd lets every third agent of one server with tasks have a crowd of them, and another one when those of the first have ended.
+func drawTaskCrowd(p scenario.Plan, a scenario.PlannedAgent) (all []operation) {
+	rnd := scenario.Rand(p.Seed, "tasks at once of "+a.Name)
+	isTasked := slices.ContainsFunc(p.Servers, func(s scenario.Server) bool { return s.Name == a.View && s.Tasks != "" })
+	if !isTasked || isStarted(p, a.View) || a.Era == messages.EraModern || rnd.IntN(3) > 0 {
+		return nil
+	}
+	at := a.Begin + time.Second + time.Duration(rnd.Int64N(int64(2*time.Second)))
+	for n := range 2 * taskCrowdSize {
+		op := operation{at: at + time.Duration(n%taskCrowdSize)*time.Millisecond, do: callTool, server: a.View, tool: scenario.WriteTool, number: rnd.IntN(1<<20) | 1, asTask: true}
+		if n >= taskCrowdSize {
+			op.at += 5 * time.Second
+		}
+		if op.at < a.End {
+			all = append(all, op)
+		}
 	}
 	return all
 }

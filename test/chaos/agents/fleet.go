@@ -55,12 +55,13 @@ type Fleet struct {
 func Start(o Options) (*Fleet, error) {
 	f := &Fleet{Options: o, tasks: allTasks{byID: map[string]*agentTask{}}}
 	f.gateway = gateway.New(gateway.Config{Manager: o.Manager, Views: viewsAt(o.Plan, 0)})
-	f.service = &observedService{Service: f.gateway, orphans: map[string]*agent{}, done: map[string]served{}, begun: map[string]bool{}, callers: map[string]string{}, now: o.Now, noteTask: f.noteTask}
+	f.service = &observedService{Service: f.gateway, orphans: map[string]*agent{}, done: map[string]served{}, begun: map[string]bool{}, callers: map[string]string{}, now: o.Now, noteTask: f.noteTask, noteRefused: f.checkTaskRefused, making: map[string]int{}}
 	tokens := map[string]serve.Principal{}
 	for _, p := range o.Plan.Agents {
 		token, principal := tokenFor(&p)
 		tokens[token] = principal
 	}
+	tokens[tokenOf(crowdName)] = serve.Principal{Name: crowdName, MaxSessions: crowdSessions}
 	f.serve = serve.Options{Service: f.service, Authenticate: serve.NewTokens(tokens).Authenticate, SessionIdle: sessionIdle(o)}
 	f.handler = serve.NewHandler(f.serve)
 	f.client, f.address, f.hangUp = &memoryTransport{handler: f.handler, fleet: f}, "http://localhost", func() {}
@@ -158,7 +159,7 @@ type Op struct {
 
 // Ops returns what all agents do, and the changes of their views, in order of time.
 func (f *Fleet) Ops() (all []Op) {
-	all = f.viewOps()
+	all = append(f.viewOps(), f.crowdOps()...)
 	for _, a := range f.agents {
 		for _, op := range drawOperations(f.Plan, a.plan) {
 			all = append(all, Op{op.at, func() { a.perform(op) }})

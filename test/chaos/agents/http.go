@@ -100,7 +100,7 @@ func (l *httpLink) send(ctx context.Context, m outgoing) {
 	if !stop() && events.resumes() && s.isOpen(m.id) {
 		ctx = s.lifetime
 		s.recordStream(history.StreamCut, m.id)
-		l.resumeStream(ctx, events)
+		l.resumeAnswer(ctx, events)
 	}
 	s.dropRequest(ctx, m.id)
 }

@@ -334,7 +334,7 @@ func isGateways(text, tool string) bool {
 
 // isNoTask reports whether the text of an error is that of the gateway which refuses to let a call become a task.
 func isNoTask(text string) bool {
-	return strings.HasPrefix(text, "the tool ") && strings.HasSuffix(text, " cannot run as a task") || strings.HasPrefix(text, "too many tasks of this agent run")
+	return strings.HasPrefix(text, "the tool ") && strings.HasSuffix(text, " cannot run as a task") || strings.HasPrefix(text, tooManyTasks)
 }
 
 var errNoOffer = errors.New("no server of the view has resources")
@@ -396,13 +396,17 @@ func (a *agent) watchOffer(s *session, op operation) {
 	uri := "chaos://" + server + "/one"
 	if !a.modern() {
 		if err == nil {
-			s.askEndpoint("resources/subscribe", `{"uri":"`+uri+`"}`, uri, "")
+			a.watchTwice(s, uri, op)
 		}
 		return
 	}
 	wanted := `"toolsListChanged":true,"promptsListChanged":true,"resourcesListChanged":true`
 	if err == nil {
-		wanted += `,"resourceSubscriptions":["` + uri + `"]`
+		uris := `"` + uri + `"`
+		if op.number%3 == 0 {
+			uris += "," + uris
+		}
+		wanted += `,"resourceSubscriptions":[` + uris + `]`
 	} else {
 		uri = ""
 	}
@@ -422,6 +426,28 @@ func (a *agent) watchOffer(s *session, op operation) {
 		delete(a.listens, r.id)
 		a.mu.Unlock()
 	})
+}
+
+// watchTwice subscribes to a resource, and every third time once more: at once, beside the first request, or when that is answered. A session
+// watches a resource or does not, however often it has asked.
+func (a *agent) watchTwice(s *session, uri string, op operation) {
+	subscribe := func() { s.askEndpoint("resources/subscribe", `{"uri":"`+uri+`"}`, uri, "") }
+	switch op.number / 7 % 6 {
+	case 0:
+		a.fleet.running.Go(func() {
+			select {
+			case <-time.After(time.Millisecond): // of two requests of one instant chance would decide which comes first
+				subscribe()
+			case <-s.over:
+			}
+		})
+		subscribe()
+	case 1:
+		subscribe()
+		subscribe()
+	default:
+		subscribe()
+	}
 }
 
 // unwatchOffer ends a subscription.

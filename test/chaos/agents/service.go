@@ -33,6 +33,9 @@ type observedService struct {
 	now  func() time.Duration
 	// noteTask takes a task that a call has become.
 	noteTask func(call, principal string, result []byte)
+	// noteRefused takes the refusal to let a call become a task, with the requests of its principal that are being served.
+	noteRefused func(principal string, making int)
+	making      map[string]int
 }
 
 // sessionUse says how many requests of a session are being served, since when the oldest of them at the latest, and when the last one ended.
@@ -69,6 +72,25 @@ func (s *observedService) beginUse(r *serve.Request) (end func()) {
 		u.running--
 		u.ended = s.now()
 	}
+}
+
+// beginMaking notes that a request of a principal is being served, which may become a task. The function that it returns notes that it is not, or that
+// the task is known.
+func (s *observedService) beginMaking(principal string) (end func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.making[principal]++
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.making[principal]--
+	}
+}
+
+func (s *observedService) countMaking(principal string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.making[principal]
 }
 
 // Closed implements serve.Service.
@@ -123,9 +145,13 @@ func (s *observedService) Handle(ctx context.Context, r *serve.Request) ([]byte,
 	}
 	s.handled++
 	s.mu.Unlock()
+	defer s.beginMaking(r.Session.Principal.Name)()
 	endUse := s.beginUse(r)
 	result, e := s.Service.Handle(ctx, r)
 	endUse()
+	if e != nil && strings.HasPrefix(e.Message, tooManyTasks) {
+		s.noteRefused(r.Session.Principal.Name, s.countMaking(r.Session.Principal.Name))
+	}
 	s.mu.Lock()
 	s.handled--
 	if isInputRequired(result) {
@@ -177,6 +203,9 @@ func (s *observedService) Handle(ctx context.Context, r *serve.Request) ([]byte,
 	}
 	return result, e
 }
+
+// tooManyTasks begins the text of the error with which the gateway does not let a call become a task.
+const tooManyTasks = "too many tasks of this agent run"
 
 // isStateGone reports whether a service knows the state no more with which a request came back. A call that is suspended ends with its agent,
 // and one that had just come back finds nothing then.

@@ -39,7 +39,7 @@ func TestOnlyWhatIsTakenBackIsGivenUp(t *testing.T) {
 			Check:  func(string, string, string) {},
 		}}
 		a := newAgent(f, scenario.PlannedAgent{Name: "agent-1"}, 1)
-		f.service = &observedService{Service: endedService{class: class}, orphans: map[string]*agent{"a1-1": a}, done: map[string]served{}, begun: map[string]bool{},
+		f.service = &observedService{Service: endedService{class: class}, orphans: map[string]*agent{"a1-1": a}, done: map[string]served{}, begun: map[string]bool{}, making: map[string]int{},
 			callers: map[string]string{"a1-1": "anna"}}
 		a.calls["a1-1"] = &openCall{event: history.Event{Side: history.Caller, Kind: history.Call, Call: "a1-1", Server: "s1", Tool: "write"}}
 		ctx, cancel := context.WithCancel(t.Context())
@@ -54,7 +54,7 @@ func TestOnlyWhatIsTakenBackIsGivenUp(t *testing.T) {
 // TestWhatAnotherPrincipalIsToldIsNoAnswer: a request with the state of another principal names its call. What it is answered is not what the
 // agent of the call is told that leaves afterwards (seed 9310525).
 func TestWhatAnotherPrincipalIsToldIsNoAnswer(t *testing.T) {
-	s := &observedService{Service: endedService{class: messages.ClassRejected}, orphans: map[string]*agent{}, done: map[string]served{}, begun: map[string]bool{}, callers: map[string]string{}}
+	s := &observedService{Service: endedService{class: messages.ClassRejected}, orphans: map[string]*agent{}, done: map[string]served{}, begun: map[string]bool{}, making: map[string]int{}, callers: map[string]string{}}
 	s.noteCaller("a1-1", "anna")
 	for _, principal := range []string{"ben", "anna"} {
 		_, _ = s.Handle(t.Context(), &serve.Request{Session: &serve.Session{Principal: serve.Principal{Name: principal}}, Method: "tools/call",

@@ -18,10 +18,10 @@ type eventReader struct {
 	body io.ReadCloser
 	via  string
 
-	// mu guards the id of the last event, and whether the agent has broken the connection off.
-	mu     sync.Mutex
-	last   string
-	broken bool
+	// mu guards the id of the last event, and whether the agent has broken the connection off, or has another one in its place.
+	mu               sync.Mutex
+	last             string
+	broken, replaced bool
 }
 
 // readEvents reads to the end of the stream.
@@ -35,7 +35,10 @@ func (r *eventReader) readEvents() {
 		}
 		if text, ok := bytes.CutPrefix(line, []byte("id: ")); ok {
 			id = string(bytes.TrimSpace(text))
-			r.noteID(id)
+			if !r.noteID(id) {
+				_, _ = io.Copy(io.Discard, r.body) // what comes on a connection that is gone reaches nobody
+				return
+			}
 		}
 		if data, ok := bytes.CutPrefix(line, []byte("data: ")); ok {
 			r.link.noteEvent(id)
@@ -45,10 +48,23 @@ func (r *eventReader) readEvents() {
 	}
 }
 
-func (r *eventReader) noteID(id string) {
+// noteID notes the id of an event, and returns false if the agent has another connection in the place of this one.
+func (r *eventReader) noteID(id string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.replaced {
+		return false
+	}
 	r.last = id
+	return true
+}
+
+// replace says that the agent takes no more events here, and returns the id of the last one.
+func (r *eventReader) replace() (last string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.replaced = true
+	return r.last
 }
 
 // breakOff ends the reading of a stream whose connection is gone, once an event has told where in it the agent is. What has said nothing yet
@@ -92,27 +108,92 @@ func (l *httpLink) noteEvent(id string) {
 // resumePause is the time after which an agent asks for the rest of a stream that was broken off.
 const resumePause = 20 * time.Millisecond
 
-// resumeStream asks for the rest of an answer, with the id of the last event that has come. The answer ends the stream.
-func (l *httpLink) resumeStream(ctx context.Context, before *eventReader) {
+// maxResumed bounds how often the connection breaks on which an agent reads the rest of one answer.
+const maxResumed = 3
+
+// resumeAnswer asks for the rest of an answer, over one connection after the other: each may break in its turn.
+func (l *httpLink) resumeAnswer(ctx context.Context, before *eventReader) {
 	select {
 	case <-time.After(resumePause):
 	case <-ctx.Done():
 		return
 	}
-	r := l.newRequest(ctx, http.MethodGet, nil)
-	r.Header.Set("Last-Event-ID", before.lastID())
-	res, err := l.session.agent.fleet.client.RoundTrip(r)
-	if err != nil {
-		return
-	}
-	defer func() { _ = res.Body.Close() }()
-	if res.StatusCode == http.StatusOK {
-		l.session.recordStream(history.StreamBack, before.via)
-		events := &eventReader{link: l, body: res.Body, via: before.via}
-		defer context.AfterFunc(ctx, func() { _ = res.Body.Close() })() // the session is over, and nobody reads on
-		events.readEvents()
+	for n := 0; before != nil; n++ {
+		before = l.resumeStream(ctx, before, n)
 	}
 }
+
+// resumeTime is how long the n-th connection lives on which the agent reads the rest of an answer, 0 for as long as the answer needs.
+func (l *httpLink) resumeTime(via string, n int) time.Duration {
+	number := l.session.agent.number + len(via) + int(via[len(via)/2])
+	if (number+n)%3 == 2 || n >= maxResumed {
+		return 0
+	}
+	return time.Duration(20+(number*37+n*211)%400) * time.Millisecond
+}
+
+// resumeStream asks for the rest of an answer, with the id of the last event that has come. The answer ends the stream. Where the connection breaks
+// before, it returns the reader whose last event the next one names. The agent may notice that late, and have the next one open already: then the
+// endpoint ends the one before.
+func (l *httpLink) resumeStream(ctx context.Context, before *eventReader, n int) (broken *eventReader) {
+	f, s := l.session.agent.fleet, l.session
+	own, cut := context.WithCancel(ctx)
+	r := l.newRequest(own, http.MethodGet, nil)
+	last := before.replace()
+	r.Header.Set("Last-Event-ID", last)
+	res, err := f.client.RoundTrip(r)
+	if err != nil {
+		cut()
+		return nil
+	}
+	if res.StatusCode != http.StatusOK {
+		cut()
+		_ = res.Body.Close()
+		return nil
+	}
+	s.recordStream(history.StreamBack, before.via)
+	events := &eventReader{link: l, body: res.Body, via: before.via, last: last}
+	read := make(chan struct{})
+	f.running.Go(func() {
+		defer close(read)
+		defer cut()
+		defer context.AfterFunc(own, func() { _ = res.Body.Close() })() // the connection, or the session, is over, and nobody reads on
+		events.readEvents()
+		_ = res.Body.Close()
+	})
+	life := l.resumeTime(before.via, n)
+	if life == 0 {
+		<-read
+		return nil
+	}
+	select {
+	case <-read:
+		return nil
+	case <-time.After(life):
+	}
+	if !s.isOpen(before.via) {
+		<-read
+		return nil
+	}
+	s.recordStream(history.StreamCut, before.via)
+	if n%2 == 0 {
+		cut()
+		<-read
+		return events
+	}
+	f.running.Go(func() {
+		select {
+		case <-read:
+		case <-time.After(replacedBound):
+			f.reportFinding("I28", "", s.agent.plan.Name+" reads the rest of an answer over a new connection, and the one before is not ended")
+			cut()
+		}
+	})
+	return events
+}
+
+// replacedBound is the time in which the endpoint ends a connection in the place of which the agent has another one.
+const replacedBound = 2 * time.Second
 
 // openStream opens the stream of a session of the legacy era, for what belongs to no request. That of every second session breaks several times:
 // then the agent is without one for a while, and asks for what it has missed every second time. Or it opens another one beside the first, of

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -28,6 +29,8 @@ type agentTask struct {
 	status    taskStatus
 	expires   time.Duration
 	cancelled bool
+	// over is when the agent had the result, 0 before. Of a task that was cancelled it says nothing: the call may go on.
+	over time.Duration
 	// listened is set once the gateway has said that it tells the agent of the task, and news once it has told of its end.
 	listened, news bool
 }
@@ -57,6 +60,7 @@ func (f *Fleet) noteTask(call, principal string, result []byte) {
 		return
 	}
 	f.checkStatus(t, s)
+	f.checkTaskCount()
 	if s.State != messages.TaskWorking {
 		f.reportFinding("I25", "", "the task of the call "+call+" began as "+string(s.State)+", and tasks begin as working")
 	}
@@ -94,6 +98,47 @@ func (f *Fleet) countTasks() (n int) {
 		t.mu.Unlock()
 	}
 	return n
+}
+
+// tasksOfOne is how many tasks a principal may have. One more takes the place of its oldest one that has ended.
+const tasksOfOne = 64
+
+// checkTaskRefused judges that a call may not become a task only while so many of its principal's run: those of which an agent has had the result for a
+// while have ended. making are the requests of the principal that are being served, each of which may be about to become a task.
+func (f *Fleet) checkTaskRefused(principal string, making int) {
+	f.tasks.mu.Lock()
+	running := making
+	for _, t := range f.tasks.byID {
+		if t.principal != principal {
+			continue
+		}
+		t.mu.Lock()
+		if t.over == 0 || f.Now() < t.over+clockUnit {
+			running++
+		}
+		t.mu.Unlock()
+	}
+	f.tasks.mu.Unlock()
+	if running < tasksOfOne {
+		f.reportFinding("I25", "", fmt.Sprintf("a call of %s was not let become a task, because too many of its tasks run: at most %d do, and %d may", principal, running, tasksOfOne))
+	}
+}
+
+// checkTaskCount judges that no principal has more tasks than it may.
+func (f *Fleet) checkTaskCount() {
+	f.tasks.mu.Lock()
+	made := len(f.tasks.byID)
+	f.tasks.mu.Unlock()
+	if made <= tasksOfOne {
+		return
+	}
+	principals := map[string]bool{}
+	for _, a := range f.agents {
+		principals[a.plan.As] = true
+	}
+	if n := f.gateway.Held().Tasks; n > tasksOfOne*len(principals) {
+		f.reportFinding("I28", "", fmt.Sprintf("the gateway keeps %d tasks of %d principals, each of which may have %d", n, len(principals), tasksOfOne))
+	}
 }
 
 // checkStatus judges a status that came in an answer, and keeps it.
@@ -435,6 +480,9 @@ func (a *agent) cancelTask(t *agentTask) {
 func (a *agent) endTask(s *session, t *agentTask, got answer) {
 	t.mu.Lock()
 	ends := t.cancelled || a.fleet.Now() >= t.expires-clockUnit
+	if !ends {
+		t.over = a.fleet.Now()
+	}
 	t.mu.Unlock()
 	if ends && got.problem == nil && readCall(got.result).class == messages.ClassCanceled {
 		a.giveUp(t.call)

@@ -55,3 +55,31 @@ func TestATaskHasAnIDOfItsOwn(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// TestATaskIsRefusedOnlyWhileManyRun: a call may not become a task while 64 of its principal's run. One of which an agent has had the result runs no more,
+// and those of another principal count for that one.
+func TestATaskIsRefusedOnlyWhileManyRun(t *testing.T) {
+	for name, c := range map[string]struct {
+		running, over, foreign, making int
+		reported                       bool
+	}{
+		"as many run as may":              {running: 64},
+		"some are about to become tasks":  {running: 60, making: 4},
+		"one has ended":                   {running: 63, over: 1, reported: true},
+		"another principal has the tasks": {foreign: 64, reported: true},
+	} {
+		var got []string
+		f := &Fleet{Options: Options{Record: func(e history.Event) { got = append(got, e.Name) }, Now: func() time.Duration { return time.Minute }}, tasks: allTasks{byID: map[string]*agentTask{}}}
+		add := func(n int, principal string, over time.Duration) {
+			for range n {
+				f.tasks.byID[itoa(len(f.tasks.byID))] = &agentTask{principal: principal, over: over}
+			}
+		}
+		add(c.running, "anna", 0)
+		add(c.over, "anna", time.Second)
+		add(c.foreign, "ben", 0)
+		if f.checkTaskRefused("anna", c.making); (len(got) > 0) != c.reported {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}

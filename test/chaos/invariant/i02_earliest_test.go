@@ -174,6 +174,11 @@ func TestRefusedIsNotUnknown(t *testing.T) {
 			1s     s1 call call=c1 tool=write
 			1s     s1 end call=c1 tool=write outcome=unknown class=network
 		`},
+		{name: "nobody received it, and its agent could ask about its task no more, as on seed 30180183", want: invariant.Holds, story: `
+			1s     s1 call call=c1 tool=write
+			2s     s1 left call=c1
+			2s     s1 end call=c1 tool=write outcome=unknown class=canceled name=unseen
+		`},
 		{name: "nobody received it in its time, which was over", plan: real, want: invariant.Holds, story: late},
 		{name: "nobody received it in its time, as only real sockets do", want: invariant.Violated, why: "no server received it", story: late},
 		{name: "nobody received it, and its time was not over", plan: real, want: invariant.Violated, why: "no server received it", story: `

@@ -22,6 +22,8 @@ func (c *checker) checkRefusedCall(call *history.CallRecord) {
 	}
 	begin, end := c.x.Event(call.Begin), c.x.Event(call.Ends[0])
 	switch {
+	case end.Name == history.Unseen && len(call.Received) == 0:
+		// Its agent could ask about its task no more, and nothing told it an outcome.
 	case end.Outcome == messages.OutcomeUnknown && len(call.Received) == 0:
 		// In a run of real processes unread bytes may lie in a pipe where no event shows them, and the manager can take back
 		// what it wrote to a socket, for a caller who gave the call up or whose time was over.

@@ -242,6 +242,15 @@ func TestTurns(t *testing.T) {
 			4s     s1 end call=c1 tool=write outcome=result
 			9s     - closing
 		`},
+		{name: "the agent of one heard late that its task was not sent, as on seed 30180304", want: invariant.Holds, story: up + `
+			1s     s1 call call=c1 tool=write
+			1s     s1 received conn=1 method=tools/call id=5 call=c1
+			2s     s1 end call=c1 tool=write outcome=result
+			2s     s1 call call=c2 tool=write
+			2s     - tasked agent=agent-1 by=anna about=c2
+			3s     s1 end call=c2 tool=write outcome=not-sent class=invalid
+			9s     - closing
+		`},
 		{name: "nothing is bounded and one waits", want: invariant.Violated, why: "nothing kept it", story: up + `
 			1s     s1 call call=c1 tool=write
 			3s     s1 received conn=1 method=tools/call id=5 call=c1

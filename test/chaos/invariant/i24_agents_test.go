@@ -527,6 +527,19 @@ func TestNothingIsKeptOfAgents(t *testing.T) {
 			6s - parted agent=agent-1 by=anna epoch=1
 			6s s1 received conn=1 method=resources/unsubscribe id=3 about=chaos://s2/one
 			1m - closing`},
+		{name: "who watches asks once more, and is refused", plan: offers, want: invariant.Violated, why: "asked for that once more at 4s, and was refused", story: watched + `
+			4s - asked agent=agent-1 by=anna epoch=1 id=2 method=resources/subscribe about=chaos://s1/one
+			4s - replied agent=agent-1 by=anna epoch=1 id=2 method=resources/subscribe code=-32603
+			5s - parted agent=agent-1 by=anna epoch=1
+			5s s1 received conn=1 method=resources/unsubscribe id=2
+			1m - closing`},
+		{name: "who watches asks once more, and is refused by a server that its owner disables", plan: offers, want: invariant.Holds, story: watched + `
+			3s s1 command command=1 method=disable
+			4s - asked agent=agent-1 by=anna epoch=1 id=2 method=resources/subscribe about=chaos://s1/one
+			4s - replied agent=agent-1 by=anna epoch=1 id=2 method=resources/subscribe code=-32603
+			5s - parted agent=agent-1 by=anna epoch=1
+			5s s1 received conn=1 method=resources/unsubscribe id=2
+			1m - closing`},
 		{name: "nobody came", want: invariant.Inconclusive, story: `1s s1 open conn=1`},
 		{name: "something is kept", want: invariant.Violated, why: "keeps 1 sessions", story: watched + `
 			5s - parted agent=agent-1 by=anna epoch=1

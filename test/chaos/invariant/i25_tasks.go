@@ -216,10 +216,14 @@ func (c *checker) checkTaskTime(call *history.CallRecord) {
 	}
 }
 
-// tasksOf counts the tasks that the agents of a principal had by a time.
+// tasksOf counts the tasks that the agents of a principal may have had by a time: a call has its place before its agent is told of the task, and who gives
+// it up then has it all the same.
 func (c *checker) tasksOf(principal string, until time.Duration) (n int) {
-	for _, i := range c.x.ServerEvents("") {
-		if e := c.x.Event(i); e.Kind == history.Tasked && e.By == principal && e.T <= until {
+	for _, call := range c.x.Calls() {
+		if call.Begin < 0 || c.x.Event(call.Begin).By != principal || c.x.Event(call.Begin).T > until {
+			continue
+		}
+		if call.Tasked >= 0 || call.GivenUp >= 0 || len(call.Ends) == 0 || c.x.Event(call.Ends[0]).T >= until {
 			n++
 		}
 	}

@@ -16,7 +16,8 @@ const unwatchedBound = 10 * time.Second
 //   - When all have gone and it is closed, it has no session, no subscription and no watch any more, and nothing writes to an agent after
 //     its exchange (the harness looks).
 //   - However many agents watch a resource, its server is asked once: a connection gets no second subscription while the first one stands,
-//     and is asked to end it when nobody watches any more. Who is told that it watches is subscribed, also where that was ended before.
+//     and is asked to end it when nobody watches any more. Who is told that it watches is subscribed, also where that was ended before. Who
+//     watches and asks once more is told so again.
 var leftCheck = newCheck("I28", "nothing kept of agents",
 	"No session, watch, goroutine or timer of an agent is left, and subscriptions at servers are counted: one for all agents, none for none.",
 	"No agent came.",
@@ -31,6 +32,7 @@ var leftCheck = newCheck("I28", "nothing kept of agents",
 			return
 		}
 		for _, server := range c.x.Servers() {
+			c.checkWatchedAgain(server, sessions)
 			if c.onlyAgentsWatch(server) {
 				c.checkSubscriptions(server, sessions)
 				c.checkSubscribed(server, sessions)
@@ -138,6 +140,54 @@ func (c *checker) checkSubscribed(server string, sessions []*agentSession) {
 			}
 		}
 	}
+}
+
+// checkWatchedAgain judges that an agent which was told that it watches a resource, and has not ended that, is not refused when it asks once more,
+// on a connection that stood all the while.
+func (c *checker) checkWatchedAgain(server string, sessions []*agentSession) {
+	uri := "chaos://" + server + "/one"
+	for _, s := range sessions {
+		watchedAt := time.Duration(-1)
+		for _, i := range s.events {
+			q := c.x.Event(i)
+			if q.Kind != history.Asked || q.About != uri {
+				continue
+			}
+			switch q.Method {
+			case "resources/unsubscribe":
+				watchedAt = -1
+			case "resources/subscribe":
+				answered := c.answeredAt(s, i)
+				if answered < 0 {
+					continue
+				}
+				if !c.wasRefused(s, q) {
+					if watchedAt < 0 {
+						watchedAt = answered
+					}
+					continue
+				}
+				if watchedAt < 0 || q.T < watchedAt || !c.stoodBetween(server, watchedAt, answered) {
+					continue
+				}
+				if a := c.plannedAgent(s); a != nil {
+					if p, same := a.PartDuring(server, watchedAt-viewBound, answered); p.Hidden || !same {
+						continue
+					}
+				}
+				c.judged++
+				c.reportViolation(server, i, nil, "%s was told at %s that it watches %s, asked for that once more at %s, and was refused.", s.agent, timeText(watchedAt), uri, timeText(q.T))
+			}
+		}
+	}
+}
+
+// stoodBetween reports whether one connection of a server stood from one time to another, without a fault or a command.
+func (c *checker) stoodBetween(server string, from, to time.Duration) bool {
+	return !c.underFault(server, from, to) && !c.wasCommanded(server, from, to) && slices.ContainsFunc(c.x.Conns(server), func(conn *history.ConnRecord) bool {
+		opened, ok := c.x.Time(conn.Opened)
+		return ok && opened < from-c.instantBound() && c.endOfConn(conn) > to+c.instantBound()
+	})
 }
 
 // endOfConn returns when a connection ended, the end of the run if it did not.
