@@ -27,7 +27,7 @@ var wrongRequestBugs = slices.Concat(
 		Bug{Name: "cancelled-twice", In: "Gateway.cancelTask", Old: "!cancelled && !r.Modern()", New: "!cancelled && r.Modern()",
 			Finds: []string{"I25"}, Why: "an agent that cancels a task which has ended is told that it was cancelled"},
 		Bug{Name: "task-sought-again", In: "Gateway.outliveConnection", Old: `err == nil || errorOf(err).Task == "" || isOurEnd(err)`, New: `err == nil || errorOf(err).Task == ""`,
-			Finds: []string{"I4", "I2", "I25"}, Why: "a task whose call has timed out goes on for seconds, and is told as cancelled by its server"},
+			Finds: []string{"I2", "I25"}, Why: "a task whose call has timed out goes on for seconds, and is told as cancelled by its server"},
 		Bug{Name: "last-watcher-uncounted", In: "watches.removeWatch", Old: "if last { one.asking++ }", New: "{}",
 			Finds: []string{"I28"}, Why: "each resource that was ever watched is kept for ever"},
 		Bug{Name: "expected-for-ever", In: "place.noteAnswer", Old: "w.expected -= p.size",
