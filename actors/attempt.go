@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -108,6 +109,9 @@ type (
 	}
 )
 
+// ErrNotReturned is in the error of a step for which a function of the program had not returned when the step's time was over.
+var ErrNotReturned = errors.New("a function of the program has not returned")
+
 // newAttempt makes an attempt whose bound begins now: the connect timeout starts when the start gate grants.
 func newAttempt(
 	name string, spec *messages.Spec, epoch uint64, limits opening.Limits, post func(any), released func(uint64),
@@ -185,16 +189,34 @@ func (a *attempt) explainTimeout(bound context.Context, step string, err error) 
 	if text == "" {
 		return err
 	}
-	e := a.tooLong(text)
+	function := notReturnedText(err)
+	e := a.tooLong(cmp.Or(function, text))
 	e.Err = err
+	if function != "" {
+		e.Fix = "make it return when its time is over"
+	}
 	return e
+}
+
+// notReturnedText returns which function of the program had not returned, "Config.Wrap had not returned"; empty if err is not about one.
+func notReturnedText(err error) string {
+	var own *messages.Error
+	var below *transports.Error
+	switch {
+	case !errors.Is(err, ErrNotReturned):
+	case errors.As(err, &own):
+		return own.Text
+	case errors.As(err, &below):
+		return below.Text
+	}
+	return ""
 }
 
 // startDial makes the transport and dials it. Making it may block as well: a program's own transport, or the files of a TLS
 // configuration.
-func (a *attempt) startDial(open func() (transports.Transport, error), cfg session.Config) {
+func (a *attempt) startDial(open func(context.Context) (transports.Transport, error), cfg session.Config) {
 	a.runStep("dial", func() (any, error) {
-		t, err := open()
+		t, err := open(a.boundContext())
 		if err != nil {
 			return nil, err
 		}

@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -109,7 +110,7 @@ func (s *Server) startAttempt(epoch uint64) {
 	}
 	s.hookNotifications(&cfg, epoch)
 	open := s.cfg.Open
-	a.startDial(func() (transports.Transport, error) { return open(name, spec) }, cfg)
+	a.startDial(func(ctx context.Context) (transports.Transport, error) { return open(ctx, name, spec) }, cfg)
 }
 
 // hookNotifications connects the notifications of one connection to the actor, the hub and the logs. The functions run on the

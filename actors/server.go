@@ -78,7 +78,7 @@ type Common struct {
 	Hub      *Hub
 	Registry *Ref
 	// Open makes the transport of a spec. It runs in the attempt's goroutine and may block.
-	Open func(name string, spec *messages.Spec) (transports.Transport, error)
+	Open func(ctx context.Context, name string, spec *messages.Spec) (transports.Transport, error)
 	// AwaitCredentials returns nil when there may be other credentials for a server than those that it refused, and an error when
 	// ctx ends. It runs in a goroutine of its own while the server needs credentials. nil: only a command of a person helps.
 	AwaitCredentials func(ctx context.Context, name string, spec *messages.Spec) error

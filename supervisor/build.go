@@ -43,7 +43,7 @@ func newManager(cfg Config) (*Manager, actor.Actor) {
 	})
 	runner := hooks.NewRunner(cfg.Logger)
 	credentialSet := credentials.New(credentials.Options{
-		Provider: cfg.AuthProvider, AskProgram: boundedCredentials(runner), Store: cfg.AuthStore, Locks: cfg.AuthLocks, ClientName: cfg.ClientName,
+		Provider: cfg.AuthProvider, AskProgram: boundedForServer(runner), Store: cfg.AuthStore, Locks: cfg.AuthLocks, ClientName: cfg.ClientName,
 		Guard: cfg.Guard, InheritEnv: cfg.InheritEnv, SearchPath: cfg.SearchPath, LookupEnv: cfg.LookupEnv, Log: cfg.Logger,
 	})
 	m := &Manager{
@@ -55,7 +55,7 @@ func newManager(cfg Config) (*Manager, actor.Actor) {
 		}),
 		opener: opener.New(opener.Options{
 			Policy: cfg.Policy, Managed: cfg.Managed, Allowed: cfg.AllowedTransports, Transport: cfg.Transport, Wrap: cfg.Wrap,
-			InProcess: cfg.InProcess, Guard: cfg.Guard, InheritEnv: cfg.InheritEnv, SearchPath: cfg.SearchPath, Credentials: credentialSet,
+			InProcess: cfg.InProcess, AskProgram: boundedForServer(runner), Guard: cfg.Guard, InheritEnv: cfg.InheritEnv, SearchPath: cfg.SearchPath, Credentials: credentialSet,
 		}),
 		toolCache: toolcache.New(cfg.CacheDir, cfg.InheritEnv, boundedPath(cfg.SearchPath), cfg.Logger, boundedIdentity(credentialSet.IdentityOf)),
 		requestHandler: requests.New(requests.Answerers{
@@ -99,9 +99,9 @@ func boundedIdentity(identityOf func(string, *Spec) (string, bool)) func(string,
 	}
 }
 
-// boundedCredentials returns how the program's functions that give credentials are run: one that does not return holds its request until
-// the context of that ends, and nothing else. what is how errors name the function.
-func boundedCredentials(runner *hooks.Runner) func(ctx context.Context, function, what, server string, f func() error) error {
+// boundedForServer returns how the program's functions that open a server are run, its credentials included: one that does not return
+// holds its request or attempt until the context of that ends, and nothing else. what is how errors name the function.
+func boundedForServer(runner *hooks.Runner) func(ctx context.Context, function, what, server string, f func() error) error {
 	return func(ctx context.Context, function, what, server string, f func() error) error {
 		answer, err := hooks.Do(ctx, runner, nil, hooks.Call{Function: function, Op: "connect", Server: server}, f)
 		var broken *hooks.Broken
@@ -112,7 +112,7 @@ func boundedCredentials(runner *hooks.Runner) func(ctx context.Context, function
 		case errors.As(err, &refused):
 			return &transports.Error{Class: refused.Class, Text: refused.Text, Fix: refused.Fix, Err: refused}
 		case err != nil:
-			return &transports.Error{Class: messages.ClassOf(err), Text: what + " had not returned in time", Err: err}
+			return &transports.Error{Class: messages.ClassOf(err), Text: what + " had not returned", Err: errors.Join(err, actors.ErrNotReturned)}
 		}
 		return answer
 	}
@@ -151,8 +151,8 @@ func (m *Manager) newCommon() *actors.Common {
 		Filter: m.permissions.FilterTools, Prepare: m.permissions.PrepareTools,
 		// An attempt opens its transport in a goroutine of its own, so OpenTransport may block; the share is looked up late, because
 		// the cell of a server may have been replaced by a re-added one.
-		Open: func(name string, spec *Spec) (transports.Transport, error) {
-			return m.opener.OpenTransport(name, spec, m.shared.ShareOf(name))
+		Open: func(ctx context.Context, name string, spec *Spec) (transports.Transport, error) {
+			return m.opener.OpenTransport(ctx, name, spec, m.shared.ShareOf(name))
 		},
 	}
 	if m.audit != nil {

@@ -64,9 +64,11 @@ type Config struct {
 	// packages transports/mcpgo and transports/gosdk for the values.
 	InProcess map[string]func(ctx context.Context, peer inprocess.Peer) error
 	// Transport, if set, is asked first for every spec; it returns nil, nil for those that it does not know. It lets a
-	// program bring a transport of its own; Wrap puts something around the one that a spec gets otherwise. It may block; it runs
-	// outside of every actor. For a caller's instance it gets the server's name, and Spec.Principal says whose; so do Wrap and
-	// AuthProvider.
+	// program bring a transport of its own; Wrap puts something around the one that a spec gets otherwise. It may block for the
+	// server's connect timeout; it runs outside of every actor. For a caller's instance it gets the server's name, and
+	// Spec.Principal says whose; so do Wrap and AuthProvider. The attempt of a Transport or Wrap that has not returned by then
+	// fails, and says so; a Dial of their transport may take 5 s more, to release what it holds. A connection that comes later is
+	// closed; at most 256 runs are left for a server, as of Allow.
 	Transport func(name string, spec Spec) (transports.Transport, error)
 	// Wrap, if set, puts a decorator around the transport of each server, for example fault.Wrap or a recorder. t has everything
 	// that the spec and this Config say: environment, directory, guard, isolation, secrets, limits, credentials. Wrap returns nil

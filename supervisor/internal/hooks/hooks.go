@@ -12,7 +12,7 @@
 //
 // # How it fits
 //
-// Packages asker and permissions run their functions with Do. The facade runs interceptors with Begin, Return and Leave, because it knows
+// Packages asker and permissions run their functions with Do, as the facade does for credentials and opener. The facade runs interceptors with Begin, Return and Leave, because it knows
 // better what has become of a request whose interceptor does not return.
 package hooks
 

@@ -17,7 +17,6 @@
 package opener
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,6 +55,9 @@ type Options struct {
 	// Transport is asked first, Wrap puts a decorator around each transport; both may be nil.
 	Transport func(name string, spec messages.Spec) (transports.Transport, error)
 	Wrap      func(name string, spec messages.Spec, t transports.Transport) transports.Transport
+	// AskProgram runs f, one of these two or the Dial of a transport of theirs, and returns its error, or why there is none: it
+	// broke, or had not returned when ctx ended. what is how an error names it. nil calls f.
+	AskProgram func(ctx context.Context, function, what, server string, f func() error) error
 	// InProcess holds the servers of this very program.
 	InProcess map[string]func(ctx context.Context, peer inprocess.Peer) error
 	// Guard learns of every process group, nil is none. InheritEnv gives children the whole environment of this process, where
@@ -82,45 +84,25 @@ func (o *Opener) SetManaged(policies []config.Policy) { o.managed.Store(&policie
 func (o *Opener) Close() { o.clients.close() }
 
 // OpenTransport makes the transport of a spec, with the program's decorator around it. An attempt calls it in a goroutine of its
-// own, so it may block.
-func (o *Opener) OpenTransport(name string, spec *messages.Spec, share *budget.Share) (transports.Transport, error) {
+// own, so it may block; a function of the program holds it until ctx ends.
+func (o *Opener) OpenTransport(ctx context.Context, name string, spec *messages.Spec, share *budget.Share) (transports.Transport, error) {
+	t, err := o.newTransport(ctx, name, spec, share)
+	if err != nil {
+		return nil, err
+	}
 	// Wrap comes last, so that it sees the transport that the session will use.
-	t, err := o.newTransport(name, spec, share)
-	if err != nil || o.Wrap == nil {
-		return t, err
-	}
-	defer namePanic("Config.Wrap")
-	// A Wrap that returns nil leaves this server as it is.
-	if around := o.Wrap(cmp.Or(spec.InstanceOf, name), *spec, t); around != nil {
-		return around, nil
-	}
-	return t, nil
-}
-
-// askProgram asks the program for a transport of its own.
-func (o *Opener) askProgram(name string, spec messages.Spec) (transports.Transport, error) {
-	defer namePanic("Config.Transport")
-	return o.Transport(name, spec)
-}
-
-// namePanic adds to a panic which of the program's functions it came from. The attempt that made the call ends with it.
-func namePanic(function string) {
-	if v := recover(); v != nil {
-		panic(fmt.Sprintf("%s panicked: %v", function, v))
-	}
+	return o.wrapTransport(ctx, name, spec, t)
 }
 
 // newTransport makes the transport that a spec describes. The bytes that it holds count in share.
-func (o *Opener) newTransport(name string, spec *messages.Spec, share *budget.Share) (transports.Transport, error) {
+func (o *Opener) newTransport(ctx context.Context, name string, spec *messages.Spec, share *budget.Share) (transports.Transport, error) {
 	// The last check before anything of the server runs. A managed policy may have changed since the start was granted.
 	if rule := o.RefusingRule(*spec); rule != "" { // a start that came before a new policy is refused as well
 		return nil, &messages.Error{Op: "connect", Class: messages.ClassDenied, Text: rule}
 	}
 	// The program's own transport comes before the known kinds, which it may replace.
-	if o.Transport != nil {
-		if t, err := o.askProgram(cmp.Or(spec.InstanceOf, name), *spec); t != nil || err != nil {
-			return t, err
-		}
+	if t, err := o.askTransport(ctx, name, spec); t != nil || err != nil {
+		return t, err
 	}
 	with := kinds.Options{
 		Server: name, Share: share, Grace: time.Duration(spec.StopGrace), Guard: o.Guard, InheritEnv: o.InheritEnv, SearchPath: o.SearchPath,

@@ -53,7 +53,7 @@ var programBugs = slices.Concat(
 			Finds: []string{"I15"}, Why: "a guard that panics when a process has ended ends the program with all its servers"},
 	),
 	inPackage("supervisor",
-		Bug{Name: "authorizer-waited-for", In: "boundedCredentials", Old: "hooks.Do(ctx, runner, nil, hooks.Call{Function: function, Op: \"connect\", Server: server}, f)", New: "f(), error(nil)",
+		Bug{Name: "authorizer-waited-for", In: "boundedForServer", Old: "hooks.Do(ctx, runner, nil, hooks.Call{Function: function, Op: \"connect\", Server: server}, f)", New: "f(), error(nil)",
 			Finds: []string{"I12"}, Why: "credentials of the program that do not come hold the end of the manager for ever"},
 		Bug{Name: "prompt-waited-for", In: "Manager.askForPrompt",
 			Old: "hooks.Do(ctx, m.hooks, m.closed, hooks.Call{Function: \"Config.LoginPrompt\", Op: op, Server: server},\n\t\tfunc() oauth.Prompt { return m.cfg.LoginPrompt(server) })", New: "m.cfg.LoginPrompt(server), error(nil)",
