@@ -511,6 +511,9 @@ func (m *Manager) DisconnectAll(ctx context.Context) error {
 // once.
 func (m *Manager) Woken() { m.sendCommand(core.SleepNoticed{}) }
 
+// IsClosed reports whether Close has begun: every command and call is refused from then on.
+func (m *Manager) IsClosed() bool { return m.closing.Load() }
+
 // closeDrain is how long calls may go on in a manager that is closed, where the caller sets no time.
 const closeDrain = 5 * time.Second
 

@@ -408,8 +408,12 @@ func TestCloseEndsEverything(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = f
+		before := m.IsClosed()
 		closeAll(t, m)
 		closeAll(t, m) // idempotent
+		if before || !m.IsClosed() {
+			t.Errorf("IsClosed: %t before Close, %t behind it", before, m.IsClosed())
+		}
 		if err := m.Connect(t.Context(), "a", supervisor.Spec{Type: messages.SDK}); !errors.Is(err, supervisor.ErrClosed) {
 			t.Errorf("Connect after Close: %v", err)
 		}

@@ -1,7 +1,6 @@
 package remote
 
 import (
-	"errors"
 	"fmt"
 
 	"google.golang.org/protobuf/proto"
@@ -131,8 +130,7 @@ func (g *peerAuthorizer) hiddenServerError(identity, server string) error {
 
 // closedError returns the error of a command to a manager that has begun to close, nil before.
 func (g *peerAuthorizer) closedError() error {
-	// No server has the empty name, so this asks for nothing else.
-	if _, err := g.manager.ServerStatus(""); g.ended || errors.Is(err, messages.ErrClosed) {
+	if g.ended || g.manager.IsClosed() {
 		return refusal.ClosedError("remote")
 	}
 	return nil
