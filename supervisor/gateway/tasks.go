@@ -58,15 +58,23 @@ func (g *Gateway) addTask(c *modernCall, p serve.Principal, w *taskWish) *task {
 	defer g.tasks.mu.Unlock()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.task != nil || c.stage == over || g.tasks.closed || !c.keepArguments() {
+	if c.task != nil || c.stage == over || g.tasks.closed {
 		return c.task
 	}
+	var replaced *task
 	if mine := g.tasks.byPrincipal[p.Name]; len(mine) >= maxTasksOf || g.tasks.count >= maxTasks {
 		i := slices.IndexFunc(mine, func(t *task) bool { return t.over })
 		if i < 0 {
 			return nil
 		}
-		g.tasks.forget(mine[i])
+		replaced = mine[i]
+	}
+	// What is counted here is given back when the call ends: a call that is refused never begins.
+	if !c.keepArguments() {
+		return nil
+	}
+	if replaced != nil {
+		g.tasks.forget(replaced)
 	}
 	if g.tasks.byPrincipal == nil {
 		g.tasks.byPrincipal = map[string][]*task{}

@@ -283,7 +283,12 @@ func TestTasksAreBounded(t *testing.T) {
 		for range 63 {
 			a.ask("tools/call", slowTask)
 		}
-		contains(t, "one too many", a.ask("tools/call", slowTask), `"code":-32000`, "nothing was sent")
+		// What a refused call would have kept was counted for good.
+		before := g.Held().Kept
+		contains(t, "one too many", a.ask("tools/call", `{"name":"slow","arguments":{"text":"x"},"task":{"ttl":60000}}`), `"code":-32000`, "nothing was sent")
+		if kept := g.Held().Kept; kept != before {
+			t.Errorf("%d bytes are kept after a task was refused, and %d were before", kept, before)
+		}
 		if n := s.count("tools/call"); n != 64 || g.Held().Tasks != 64 {
 			t.Errorf("%d calls, %d tasks", n, g.Held().Tasks)
 		}
