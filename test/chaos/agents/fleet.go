@@ -189,7 +189,9 @@ func (f *Fleet) Close() {
 	time.Sleep(time.Microsecond)
 	f.gateway.Close()
 	h := f.gateway.Held()
-	h.Suspended = 0 // an agent that has gone without an answer may come back for some minutes: checkHeld judges them
+	if h.Suspended > 0 {
+		h.Suspended, h.Kept = 0, 0 // an agent that has gone without an answer may come back for some minutes: checkHeld judges them
+	}
 	if h != (gateway.Held{}) {
 		f.reportFinding("I28", "", fmt.Sprintf("all agents have gone, and the gateway keeps %d sessions, %d subscriptions, %d watched resources, %d tasks and %d windows",
 			h.Sessions, h.Listens, h.Watches, h.Tasks, h.Windows))
