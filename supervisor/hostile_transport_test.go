@@ -74,7 +74,7 @@ func TestATransportThatMisbehavesHarmsNobody(t *testing.T) {
 		early bool
 		text  string
 	}{
-		"Dial ends its goroutine":        {misdeedTransport{place: "dial", do: runtime.Goexit}, true, "the Dial of the transport of Config.Wrap ended its goroutine (runtime.Goexit)"},
+		"Dial ends its goroutine":        {misdeedTransport{place: "dial", do: runtime.Goexit}, true, "ended during dial (runtime.Goexit)"},
 		"Negotiated ends its goroutine":  {misdeedTransport{place: "negotiated", do: runtime.Goexit}, true, "ended during handshake (runtime.Goexit)"},
 		"Negotiated panics":              {misdeedTransport{place: "negotiated", do: func() { panic("ouch") }}, true, "panic during handshake: ouch"},
 		"Send panics":                    {misdeedTransport{place: "send", do: func() { panic("ouch") }}, false, "the transport's Send panicked: ouch"},

@@ -137,12 +137,10 @@ func Dial(ctx context.Context, t transports.Transport, cfg Config) (*Session, er
 		err = &transports.Error{Class: messages.ClassProtocol, Text: "the transport's Dial returned neither a connection nor an error"}
 	}
 	if err != nil {
-		reason := outcome.TranslateError("connect", err)
-		s.endSession(reason) // a Dial that was not waited for may still have messages
 		// The sink may have reserved memory for messages that came before the transport gave up.
 		s.endLifetime()
 		s.memory.ReleaseAll()
-		return nil, reason
+		return nil, outcome.TranslateError("connect", err)
 	}
 	s.mu.Lock()
 	s.conn = conn

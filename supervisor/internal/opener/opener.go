@@ -55,7 +55,7 @@ type Options struct {
 	// Transport is asked first, Wrap puts a decorator around each transport; both may be nil.
 	Transport func(name string, spec messages.Spec) (transports.Transport, error)
 	Wrap      func(name string, spec messages.Spec, t transports.Transport) transports.Transport
-	// AskProgram runs f, one of these two or the Dial of a transport of theirs, and returns its error, or why there is none: it
+	// AskProgram runs f, which calls one of these two, and returns its error, or why there is none: it
 	// broke, or had not returned when ctx ended. what is how an error names it. nil calls f.
 	AskProgram func(ctx context.Context, function, what, server string, f func() error) error
 	// InProcess holds the servers of this very program.

@@ -4,14 +4,10 @@ import (
 	"cmp"
 	"context"
 	"sync/atomic"
-	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/transports"
 )
-
-// dialGrace is how long the Dial of a program's transport may take after the end of its context, to release what it had started.
-const dialGrace = 5 * time.Second
 
 // runProgram runs f, a function of the program, through Options.AskProgram.
 func (o *Opener) runProgram(ctx context.Context, function, what, server string, f func() error) error {
@@ -36,7 +32,7 @@ func (o *Opener) askTransport(ctx context.Context, name string, spec *messages.S
 		return err
 	})
 	if made := t.Load(); made != nil && err == nil {
-		return &programTransport{Transport: *made, opener: o, server: name, function: "Config.Transport"}, nil
+		return *made, nil
 	}
 	return nil, openError(err)
 }
@@ -57,55 +53,7 @@ func (o *Opener) wrapTransport(ctx context.Context, name string, spec *messages.
 		return nil, openError(err)
 	}
 	if made := around.Load(); made != nil {
-		return &programTransport{Transport: *made, opener: o, server: name, function: "Config.Wrap"}, nil
+		return *made, nil
 	}
 	return t, nil
-}
-
-// programTransport is a transport that a function of the program has made. A Dial that does not return ends its attempt all the same.
-type programTransport struct {
-	transports.Transport
-	opener           *Opener
-	server, function string
-}
-
-// Who has the result of a Dial.
-const (
-	undecided int32 = iota
-	taken           // the attempt has it
-	left            // the attempt has ended: a connection that comes later is closed
-)
-
-// Dial dials, and waits no longer than the grace after the end of ctx.
-func (p *programTransport) Dial(ctx context.Context, sink transports.Sink) (transports.Conn, error) {
-	waited, end := context.WithCancelCause(context.WithoutCancel(ctx))
-	defer end(nil)
-	stop := context.AfterFunc(ctx, func() {
-		timer := time.AfterFunc(dialGrace, func() { end(context.Cause(ctx)) })
-		context.AfterFunc(waited, func() { timer.Stop() })
-	})
-	defer stop()
-	type result struct {
-		conn transports.Conn
-		err  error
-	}
-	var has atomic.Int32
-	results := make(chan result, 1)
-	err := p.opener.runProgram(waited, "the Dial of "+p.function, "the Dial of the transport of "+p.function, p.server, func() error {
-		conn, err := p.Transport.Dial(ctx, sink)
-		if !has.CompareAndSwap(undecided, taken) {
-			if conn != nil {
-				_ = conn.Close(context.Background()) // its attempt has ended with another error
-			}
-			return nil
-		}
-		results <- result{conn, err}
-		return nil
-	})
-	// What has returned counts, also if the wait for it has ended at the same time.
-	if err != nil && has.CompareAndSwap(undecided, left) {
-		return nil, err
-	}
-	r := <-results
-	return r.conn, r.err
 }
