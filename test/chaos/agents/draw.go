@@ -91,11 +91,11 @@ func drawOperations(p scenario.Plan, a scenario.PlannedAgent) (all []operation) 
 // taskCrowdSize is the number of the calls of an agent that become tasks all at once, twice: together they are more than one principal may have.
 const taskCrowdSize = 40
 
-// drawTaskCrowd lets every third agent of one server with tasks have a crowd of them, and another one when those of the first have ended.
+// drawTaskCrowd lets every tenth agent of one server with tasks have a crowd of them, and another one when those of the first have ended.
 func drawTaskCrowd(p scenario.Plan, a scenario.PlannedAgent) (all []operation) {
 	rnd := scenario.Rand(p.Seed, "tasks at once of "+a.Name)
 	isTasked := slices.ContainsFunc(p.Servers, func(s scenario.Server) bool { return s.Name == a.View && s.Tasks != "" })
-	if !isTasked || isStarted(p, a.View) || a.Era == messages.EraModern || rnd.IntN(3) > 0 {
+	if !isTasked || isStarted(p, a.View) || a.Era == messages.EraModern || rnd.IntN(10) > 0 {
 		return nil
 	}
 	at := a.Begin + time.Second + time.Duration(rnd.Int64N(int64(2*time.Second)))

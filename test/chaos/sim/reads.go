@@ -120,6 +120,9 @@ func (w *simulation) compareConfig(st *messages.Status) {
 			return
 		}
 	}
+	if w.stuckUntil(st.Name) > w.virtualNow-configBound {
+		return
+	}
 	want := h.spec.Redacted()
 	want.Scope, want.Source, want.Disabled = st.Config.Scope, st.Config.Source, st.Config.Disabled
 	got := st.Config.Redacted()
@@ -138,6 +141,27 @@ func (w *simulation) compareConfig(st *messages.Status) {
 			return
 		}
 	}
+}
+
+// stuckUntil returns until when the dials of a server may be held that the fault stuck-dial keeps from returning; 0 if there are none yet.
+// The server of before ends with its dial, and the commands about the new one wait. Other faults may hold the answer of such a dial longer.
+func (w *simulation) stuckUntil(server string) (until time.Duration) {
+	for _, f := range w.plan.Faults {
+		if f.Fault == "stuck-dial" && f.Server == server && f.Begin <= w.virtualNow {
+			until = max(until, f.End)
+		}
+	}
+	if until == 0 {
+		return 0
+	}
+	for range w.plan.Faults { // each round may add one fault that begins before the end of those before it
+		for _, f := range w.plan.Faults {
+			if f.Server == server && f.Begin <= until {
+				until = max(until, f.End)
+			}
+		}
+	}
+	return until
 }
 
 // configBound is the time after which a command of the owner is over, also one that waits for the end of the server of before.
