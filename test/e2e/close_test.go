@@ -169,7 +169,7 @@ func TestReconnectsLeaveNothing(t *testing.T) {
 	// Idle connections to the HTTP server may be a few more than there were; they do not grow with the cycles.
 	const few = 10
 	eventually(t, "goroutines and descriptors are back where they were", func() bool {
-		return runtime.NumGoroutine() <= goroutines+4*few && openDescriptors(t) <= descriptors+2*few
+		return runtime.NumGoroutine() <= goroutines+4*few && len(openDescriptors(t)) <= len(descriptors)+2*few
 	})
 	if st := statusOf(t, m, "stdio"); st.Restarts != 40 || st.Attempts != 0 {
 		t.Errorf("%d restarts, %d failures", st.Restarts, st.Attempts)

@@ -32,24 +32,34 @@ func startProxy(t *testing.T, to string) *cuttableProxy {
 	c := &cuttableProxy{Listener: l}
 	var mu sync.Mutex
 	var open []net.Conn
+	ended := false
 	t.Cleanup(func() {
 		_ = l.Close()
 		mu.Lock()
+		ended = true
 		for _, conn := range open {
 			_ = conn.Close()
 		}
 		mu.Unlock()
 		c.wg.Wait()
 	})
+	// keepOpen keeps a connection until the end of the test, which may have begun since it was accepted.
+	keepOpen := func(conn net.Conn) {
+		mu.Lock()
+		defer mu.Unlock()
+		if ended {
+			_ = conn.Close()
+			return
+		}
+		open = append(open, conn)
+	}
 	c.wg.Go(func() {
 		for {
 			near, err := l.Accept()
 			if err != nil {
 				return
 			}
-			mu.Lock()
-			open = append(open, near)
-			mu.Unlock()
+			keepOpen(near)
 			if c.cut.Load() {
 				continue // accepted by the kernel in between, and never answered
 			}
@@ -58,9 +68,7 @@ func startProxy(t *testing.T, to string) *cuttableProxy {
 				_ = near.Close()
 				continue
 			}
-			mu.Lock()
-			open = append(open, far)
-			mu.Unlock()
+			keepOpen(far)
 			c.wg.Go(func() { c.copyBytes(near, far) })
 			c.wg.Go(func() { c.copyBytes(far, near) })
 		}

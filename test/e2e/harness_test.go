@@ -33,7 +33,9 @@ func checkLeaks(t *testing.T) {
 			return len(childrenOf(t, os.Getpid())) <= children
 		})
 		eventually(t, "what this program played has ended", func() bool { return len(roleProcesses(t)) <= roles })
-		eventually(t, "file descriptors are back at the baseline", func() bool { return openDescriptors(t) <= descriptors })
+		if !isEventually(bound, func() bool { return len(openDescriptors(t)) <= len(descriptors) }) {
+			t.Errorf("file descriptors are left: %q, and before there were %q", openDescriptors(t), descriptors)
+		}
 		var left error
 		if !isEventually(bound, func() bool { left = goleak.Find(goroutines); return left == nil }) {
 			t.Errorf("goroutines are left: %v", left)

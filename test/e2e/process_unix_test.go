@@ -75,14 +75,19 @@ func awaitEnded(t *testing.T, d time.Duration, pids ...int) {
 	}
 }
 
-// openDescriptors counts the file descriptors of this process.
-func openDescriptors(t *testing.T) int {
+// openDescriptors returns the file descriptors of this process, with what each leads to.
+func openDescriptors(t *testing.T) []string {
 	t.Helper()
 	entries, err := os.ReadDir("/dev/fd")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return len(entries)
+	open := make([]string, len(entries))
+	for i, e := range entries {
+		target, _ := os.Readlink("/dev/fd/" + e.Name()) // that of the folder itself is closed already
+		open[i] = e.Name() + " " + target
+	}
+	return open
 }
 
 func kill9(t *testing.T, pid int) {

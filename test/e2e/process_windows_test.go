@@ -14,7 +14,7 @@ func childrenOf(*testing.T, int) []int { return nil }
 
 func roleProcesses(*testing.T) []int { return nil }
 
-func openDescriptors(*testing.T) int { return 0 }
+func openDescriptors(*testing.T) []string { return nil }
 
 func descendants(*testing.T, int) []int { return nil }
 
