@@ -51,7 +51,7 @@ func (c *checker) checkReleasedCalls() {
 		}
 		begin, end := c.x.Event(call.Begin), c.endTime()
 		if len(call.Ends) > 0 {
-			end = c.x.Event(call.Ends[0]).T
+			end = c.refusedAt(call)
 		}
 		longest := max(c.plan.CallWait, c.plan.WithdrawAfter) + c.skew + c.slack
 		if end-begin.T <= longest || c.isLazy(call.Server, begin.T, end) || c.underFault(call.Server, begin.T, end, slowReadFaults...) || c.underFault("", begin.T, end) {

@@ -71,7 +71,8 @@ func (c *checker) endOfWork(call *history.CallRecord) time.Duration {
 }
 
 // findTaskEnds finds for each call that became an agent's task what was told of its end. A call that waited for its server began, for who watches, when it was
-// sent: what was told of such ones goes to the first that it fits, in the order in which it was told, but for what another call had.
+// sent: what was told of such ones goes to the one that its server answered then, else to the first that it fits, in the order in which it was
+// told, but for what another call had.
 func (c *checker) findTaskEnds() map[*history.CallRecord]*history.Event {
 	found, taken := map[*history.CallRecord]*history.Event{}, map[*history.Event]bool{}
 	others := map[callEnd]int{}
@@ -98,6 +99,9 @@ func (c *checker) findTaskEnds() map[*history.CallRecord]*history.Event {
 		}
 	}
 	take(func(call *history.CallRecord, e *history.Event) bool { return e.T-e.Took == c.x.Event(call.Begin).T })
+	take(func(call *history.CallRecord, e *history.Event) bool {
+		return e.T-e.Took >= c.x.Event(call.Begin).T && slices.ContainsFunc(call.Answered, func(i int) bool { return c.x.Event(i).T == e.T })
+	})
 	take(func(call *history.CallRecord, e *history.Event) bool {
 		if len(call.Received) == 0 || e.T-e.Took < c.x.Event(call.Begin).T || e.T-e.Took > c.x.Event(call.Received[0]).T || e.T < c.x.Event(call.Received[0]).T {
 			return false
