@@ -54,8 +54,8 @@ const keptBytes = 256 << 20
 type modernCall struct {
 	agents *modernAgents
 	to     named
-	// arguments identify the request beside its names; they belong to the call, until it has ended at its server. kept is what its principal's
-	// share counts of them, mu guards it.
+	// arguments identify the request beside its names; they belong to the call, until it has ended at its server. kept is the number of
+	// bytes that its principal's share counts of them; mu guards it.
 	arguments []byte
 	kept      int64
 	cancel    context.CancelCauseFunc
@@ -264,7 +264,7 @@ func (c *modernCall) runCall(send func() ([]byte, *serve.Error)) {
 	c.result, c.problem = send()
 }
 
-// keepArguments has the principal's share count what the call keeps when its request has an answer, once; false if that is too much, or the
+// keepArguments has the principal's share count the arguments, which the call keeps when its request has an answer, once; false if that is too much, or the
 // call has ended. The caller holds mu.
 func (c *modernCall) keepArguments() bool {
 	if c.finished {

@@ -26,7 +26,7 @@ func (r heardRequest) text(path ...string) string {
 	return text
 }
 
-// answeredLater is what a server returns for a request that it answers by itself.
+// answeredLater stands for the answer of a request that its server answers by itself.
 const answeredLater = "later"
 
 // serveRequests answers the requests on a connection with the results that resultOf returns; an empty one is an empty object.

@@ -32,7 +32,7 @@ type takenPlaces struct {
 	byHolder map[any]int
 }
 
-// holderOf returns who holds the places that a request takes: the principal, whose sessions are as many as it likes; on lines the agent,
+// holderOf returns the holder of the places that a request takes: the principal, which opens as many sessions as it likes; on lines the agent,
 // because all agents of a person are one principal there.
 func holderOf(r *serve.Request) any {
 	if a := r.Session.Agent(); a != nil && r.Header == nil {
@@ -70,8 +70,8 @@ type watcher struct {
 // maxWatched bounds what one agent watches.
 const maxWatched = 256
 
-// addWatch makes who watch a resource, in a place of holder; tell is called with each update. The error is the server's, or that there is no
-// place: who does not watch then, unless it did before.
+// addWatch lets an agent (who) watch a resource, in a place of holder; tell is called with each update. The error is the server's, or that there
+// is no place: the agent does not watch then, unless it did before.
 func (w *watches) addWatch(ctx context.Context, to watchKey, who, holder any, tell func(uri string)) error {
 	w.mu.Lock()
 	one := w.placeFor(to, holder)
@@ -112,7 +112,7 @@ func (k watchKey) ofServer() watchKey { return watchKey{server: k.server, princi
 
 // placeFor returns what is watched by this key, and makes a place for it if there is none yet; nil if there is none for the holder. A server
 // has places for actors.MaxWatched resources. A holder gets one more while it has fewer than are free: so one alone has half of them at the
-// most, and all that ask for as many as they can get have nearly the same. What somebody watches already takes no place. The caller holds mu.
+// most, and all that ask for as many as they can get have nearly the same. A resource that another agent watches already takes no place. The caller holds mu.
 func (w *watches) placeFor(to watchKey, holder any) *watchedOne {
 	if one := w.watched[to]; one != nil {
 		return one

@@ -481,7 +481,7 @@ func TestSuspendedCallsAreBoundedInBytes(t *testing.T) {
 		}
 		contains(t, "a small one", a.call("ask", arguments(20_000)+reply(small, "question_1", anna)), "anna")
 		contains(t, "another principal's", b.call("ask", arguments(20_000)+reply(other, "question_1", anna)), "anna")
-		time.Sleep(6 * time.Minute) // nobody answers what is left
+		time.Sleep(6 * time.Minute) // the questions that are left get no answer
 		if h := g.Held(); h.Suspended != 0 || h.Kept != 0 {
 			t.Errorf("when all have ended there are %+v", h)
 		}

@@ -66,8 +66,8 @@ func ExampleServe() {
 	<-ctx.Done()
 }
 
-// The machine with an agent: any of its actors sends the commands of package messages to the manager on the other machine. The reply
-// says what has become of the call; also a refusal is a reply.
+// The machine with an agent: any of its actors sends the commands of package messages to the manager on the other machine. The outcome
+// of the call stands in the reply; a refusal is a reply, too.
 func ExampleJoin() {
 	cfg, err := loadCertificate("/etc/mcpvisor/tls")
 	if err != nil {

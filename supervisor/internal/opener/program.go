@@ -22,7 +22,7 @@ func (o *Opener) askTransport(ctx context.Context, name string, spec *messages.S
 	if o.Transport == nil {
 		return nil, nil
 	}
-	// The function may return after it was given up: what it stores is read only if it has returned before.
+	// The function may return after its attempt has ended: the transport that it stores then is not read.
 	var t atomic.Pointer[transports.Transport]
 	err := o.runProgram(ctx, "Config.Transport", "Config.Transport", name, func() error {
 		made, err := o.Transport(cmp.Or(spec.InstanceOf, name), *spec)

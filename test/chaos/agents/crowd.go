@@ -24,7 +24,7 @@ type crowd struct {
 	gone []string
 	// did tells what the crowd has done, for the text of a finding.
 	did []string
-	// hasErred is set after the first finding: what follows it says nothing.
+	// hasErred is set after the first finding: later ones may only follow from it.
 	hasErred bool
 }
 

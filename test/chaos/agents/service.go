@@ -171,7 +171,7 @@ func (s *observedService) Handle(ctx context.Context, r *serve.Request) ([]byte,
 		delete(s.begun, call)
 		s.mu.Unlock()
 		if a != nil {
-			a.endUnseen(call) // nobody gives the input, and the call waits for it if it was taken back too late
+			a.endUnseen(call) // the agent gives no input, and the call waits for it if it was taken back too late
 		}
 		return result, e
 	}

@@ -36,7 +36,7 @@ func (r *eventReader) readEvents() {
 		if text, ok := bytes.CutPrefix(line, []byte("id: ")); ok {
 			id = string(bytes.TrimSpace(text))
 			if !r.noteID(id) {
-				_, _ = io.Copy(io.Discard, r.body) // what comes on a connection that is gone reaches nobody
+				_, _ = io.Copy(io.Discard, r.body) // the agent does not get what comes on a connection that is gone
 				return
 			}
 		}
@@ -157,7 +157,7 @@ func (l *httpLink) resumeStream(ctx context.Context, before *eventReader, n int)
 	f.running.Go(func() {
 		defer close(read)
 		defer cut()
-		defer context.AfterFunc(own, func() { _ = res.Body.Close() })() // the connection, or the session, is over, and nobody reads on
+		defer context.AfterFunc(own, func() { _ = res.Body.Close() })() // the connection, or the session, is over, and the agent reads no further
 		events.readEvents()
 		_ = res.Body.Close()
 	})

@@ -90,7 +90,7 @@ func (c *checker) queueOf(server string, keys map[string]string) *callQueue {
 			continue
 		}
 		if call.Tasked >= 0 && len(call.Received) == 0 && len(call.Ends) > 0 && c.reportedEnd(call) == nil {
-			continue // nobody knows until when it waited: its agent heard of its end later, or could ask for it no more
+			continue // how long it waited is not recorded: its agent heard of its end later, or could ask for it no more
 		}
 		begin := c.x.Event(call.Begin)
 		w := queuedCall{call: call, caller: cmp.Or(keys[call.ID], begin.By), begin: begin.T, end: c.endTime()}

@@ -20,7 +20,7 @@ const (
 	toldPrecision = 2 * time.Millisecond
 )
 
-// reportedEnd returns what who watches was told of the end of a call that its agent has taken over as a task, or that goes on without its agent, nil for any
+// reportedEnd returns the event about the end of a call that its agent has taken over as a task, or that goes on without its agent, nil for any
 // other call. It is the end of the call at the manager; its agent has it when it asks.
 func (c *checker) reportedEnd(call *history.CallRecord) *history.Event {
 	if c.real || !c.endsByItself(call) {

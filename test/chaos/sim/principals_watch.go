@@ -9,11 +9,11 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 )
 
-// This file judges the resources that callers watch at their own instances: who watches is told of each update, of its own instance, and an instance that
+// This file judges the resources that callers watch at their own instances: a caller that watches is told of each update, of its own instance, and an instance that
 // is watched does not end for idleness.
 
-// instanceWatch is what the harness knows of the watch of one caller's instance. A watch begins and ends by requests, and while one of them is under way
-// nobody knows whether it stands.
+// instanceWatch records the watch of one caller's instance. A watch begins and ends by requests, and while one of them is under way it is not
+// judged.
 type instanceWatch struct {
 	// since is when the newest request that began the watch was answered, -1 while it does not stand. asked is set once any caller has asked for it.
 	since time.Duration
@@ -24,7 +24,7 @@ type instanceWatch struct {
 	updated time.Duration
 }
 
-// updateBound is the time in which who watches is told of an update: several within 100 ms are told as one.
+// updateBound is the time in which a caller that watches is told of an update: several within 100 ms are told as one.
 const updateBound = time.Second
 
 // watchOf returns what is known of the watch of an instance. The caller holds mu.

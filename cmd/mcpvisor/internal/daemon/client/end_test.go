@@ -50,7 +50,7 @@ func TestADaemonThatDoesNotAnswerIsToldSo(t *testing.T) {
 func TestADaemonThatEndsMeanwhileHasEnded(t *testing.T) {
 	for _, c := range []struct {
 		name  string
-		says  []string // what the daemons say on one connection after the other, before they close it; then there is none
+		says  []string // one answer for each connection, after which the daemon closes it; then no daemon is there
 		there bool
 	}{
 		{"it is gone", []string{""}, false},
