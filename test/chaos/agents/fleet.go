@@ -188,9 +188,11 @@ func (f *Fleet) Close() {
 	// What the gateway asks servers for because the agents have gone is on its way before it ends, in each run of a seed.
 	time.Sleep(time.Microsecond)
 	f.gateway.Close()
-	// The goroutines of questions about calls that have ended with the gateway give back what they kept.
-	time.Sleep(time.Microsecond)
 	h := f.gateway.Held()
+	// The goroutines of questions about calls that have ended with the gateway give back what they kept.
+	for begin := time.Now(); h.Kept > 0 && time.Since(begin) < keptBound; h = f.gateway.Held() {
+		time.Sleep(time.Millisecond)
+	}
 	if h.Suspended > 0 {
 		h.Suspended, h.Kept = 0, 0 // an agent that has gone without an answer may come back for some minutes: checkHeld judges them
 	}
@@ -202,6 +204,9 @@ func (f *Fleet) Close() {
 		f.reportFinding("I28", "", "the endpoint has been closed, and still has sessions")
 	}
 }
+
+// keptBound is the time in which what a closed gateway has kept of its calls is given back.
+const keptBound = time.Second
 
 // closeTime is the time that requests under way have at the end.
 const closeTime = 5 * time.Second
