@@ -9,32 +9,14 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// runProgram runs f, a function of the program, through Options.AskProgram.
-func (o *Opener) runProgram(ctx context.Context, function, what, server string, f func() error) error {
-	if o.AskProgram == nil {
-		return f()
-	}
-	return o.AskProgram(ctx, function, what, server, f)
-}
-
 // askTransport asks the program for a transport of its own; nil for none.
 func (o *Opener) askTransport(ctx context.Context, name string, spec *messages.Spec) (transports.Transport, error) {
 	if o.Transport == nil {
 		return nil, nil
 	}
-	// The function may return after its attempt has ended: the transport that it stores then is not read.
-	var t atomic.Pointer[transports.Transport]
-	err := o.runProgram(ctx, "Config.Transport", "Config.Transport", name, func() error {
-		made, err := o.Transport(cmp.Or(spec.InstanceOf, name), *spec)
-		if made != nil {
-			t.Store(&made)
-		}
-		return err
+	return o.askProgram(ctx, "Config.Transport", name, func() (transports.Transport, error) {
+		return o.Transport(cmp.Or(spec.InstanceOf, name), *spec)
 	})
-	if made := t.Load(); made != nil && err == nil {
-		return *made, nil
-	}
-	return nil, openError(err)
 }
 
 // wrapTransport gives t to the program's decorator, which may leave it as it is.
@@ -42,18 +24,31 @@ func (o *Opener) wrapTransport(ctx context.Context, name string, spec *messages.
 	if o.Wrap == nil {
 		return t, nil
 	}
-	var around atomic.Pointer[transports.Transport]
-	err := o.runProgram(ctx, "Config.Wrap", "Config.Wrap", name, func() error {
-		if made := o.Wrap(cmp.Or(spec.InstanceOf, name), *spec, t); made != nil {
-			around.Store(&made)
-		}
-		return nil
+	around, err := o.askProgram(ctx, "Config.Wrap", name, func() (transports.Transport, error) {
+		return o.Wrap(cmp.Or(spec.InstanceOf, name), *spec, t), nil
+	})
+	if around == nil && err == nil {
+		return t, nil
+	}
+	return around, err
+}
+
+// askProgram returns what a function of the program returns, or why it has returned nothing by the end of ctx.
+func (o *Opener) askProgram(
+	ctx context.Context, function, server string, ask func() (transports.Transport, error),
+) (transports.Transport, error) {
+	if o.AskProgram == nil {
+		return ask()
+	}
+	// The function may return after its attempt has ended: the transport that it stores then is not read.
+	var made atomic.Pointer[transports.Transport]
+	err := o.AskProgram(ctx, function, function, server, func() error {
+		t, err := ask()
+		made.Store(&t)
+		return err
 	})
 	if err != nil {
 		return nil, openError(err)
 	}
-	if made := around.Load(); made != nil {
-		return *made, nil
-	}
-	return t, nil
+	return *made.Load(), nil
 }

@@ -41,10 +41,10 @@ type crowdStream struct {
 }
 
 const (
-	// crowdName is the principal of a crowd, and crowdSessions how many sessions it may have.
+	// crowdName is the principal of a crowd, and crowdSessions the number of sessions that it may have.
 	crowdName     = "crowd"
 	crowdSessions = 4
-	// crowdSteps are what one crowd does, and crowdSettles the time after which the endpoint has done what a stream needs that was opened.
+	// crowdSteps is the number of steps of one crowd. It waits for crowdSettles after it has opened a stream: by then the endpoint serves that.
 	crowdSteps   = 40
 	crowdSettles = time.Millisecond
 )

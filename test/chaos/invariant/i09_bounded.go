@@ -261,9 +261,9 @@ func (c *checker) mayHaveReopened(server string, from, to time.Duration) bool {
 	return false
 }
 
-// calledForHeaders reports whether the headers of a call were refused between two lists, or such a call ended so shortly before the first that
-// the second is what follows for the catalog: "the client SHOULD call tools/list to check for changes". Of several such calls one lists, and the
-// next one does when the list or the time of its caller has ended.
+// calledForHeaders reports whether a call whose headers were refused explains the second of two lists: the manager lists then, because "the client
+// SHOULD call tools/list to check for changes". The refusal came between the two, or the call ended shortly before the first. Of several such calls
+// one lists at a time: the next one does when that list has come, or when the call that waited for it has ended.
 func (c *checker) calledForHeaders(server string, from, to time.Duration) bool {
 	spec := c.serverSpec(server)
 	return spec != nil && spec.Headers && slices.ContainsFunc(c.x.ServerEvents(server), func(i int) bool {

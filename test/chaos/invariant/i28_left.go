@@ -16,8 +16,8 @@ const unwatchedBound = 10 * time.Second
 //   - When all have gone and it is closed, it has no session, no subscription and no watch any more, and nothing writes to an agent after
 //     its exchange (the harness looks).
 //   - However many agents watch a resource, its server is asked once: a connection gets no second subscription while the first one stands,
-//     and is asked to end it when nobody watches any more. Who is told that it watches is subscribed, also where that was ended before. Who
-//     watches and asks once more is told so again.
+//     and is asked to end it when no agent watches any more. An agent that gets an answer to its request to watch is subscribed, also if it
+//     had ended an earlier watch; one that watches and asks once more gets the same answer again.
 var leftCheck = newCheck("I28", "nothing kept of agents",
 	"No session, watch, goroutine or timer of an agent is left, and subscriptions at servers are counted: one for all agents, none for none.",
 	"No agent came.",

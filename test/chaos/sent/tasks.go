@@ -151,15 +151,15 @@ func (c *conversation) allowEarlyPoll(r *request) {
 	}
 }
 
-// allowAnotherLook follows a request about a task that got no result: who holds the task may look for it once more, beside the polling.
+// allowAnotherLook follows a request about a task that got no result: the client may look for the task once more, beside its polling.
 func (c *conversation) allowAnotherLook(r *request) {
 	if t := c.tasks[r.task]; t != nil && (r.method == "tasks/get" || r.method == "tasks/result") {
 		t.mayLook, t.mayFetch = true, true
 	}
 }
 
-// noteFailedPoll follows a tasks/get that the client gave up: it waits for the interval before the next one. Where a program asks beside the
-// polling nobody can tell whose request it was, and among real processes the server learns of it later than the client.
+// noteFailedPoll follows a tasks/get that the client gave up: it waits for the interval before the next one. That is judged in virtual time only,
+// because a real server learns of it later than the client; and only if no program asked for the task as well, because its requests look alike.
 func (c *conversation) noteFailedPoll(r *request, how ending) {
 	if t := c.tasks[r.task]; t != nil && r.method == "tasks/get" && how != refused && !r.onDemand && t.listed+t.besides == 0 && c.crossTime == virtualCrossTime {
 		t.failed, t.failedAt = true, r.endedAt
