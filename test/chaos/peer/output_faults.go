@@ -49,7 +49,7 @@ var outputFaults = map[string]hooks{
 			default:
 				// The rest of the line, and everything after it, waits for the end of the fault.
 				c.mutedBy = append(c.mutedBy, f)
-				c.heldOutput = append(c.heldOutput, Raw{Conn: c.id, Bytes: body[half:]})
+				c.heldOutput = append(c.heldOutput, Raw{Conn: c.id, Bytes: body[half:], Reply: string(a.q.ID), Body: body[:len(body)-1]})
 			}
 			return true
 		},

@@ -129,6 +129,9 @@ type (
 		Chunk  int
 		Every  time.Duration
 		Stderr bool
+		// Reply is the id of the request whose answer, Body, these bytes end; "" if they end none.
+		Reply string
+		Body  []byte
 	}
 	// Status refuses one POST with an HTTP status. Reply is the request's id, or "" for the POST of a notification. With code 0
 	// the performer resets the socket without an answer. The machine never returns Status over a websocket, or while Open is

@@ -25,7 +25,7 @@ func (p *player) show(a peer.Action) string {
 		return fields("send", "conn", a.Conn, "reply", a.Reply, "more", a.More, "cut", a.Cut, "chunk", a.Chunk, "every", a.Every,
 			"type", a.Type) + " " + shorter(string(a.Body))
 	case peer.Raw:
-		return fields("raw", "conn", a.Conn, "repeat", a.Repeat, "stderr", a.Stderr) + " " + shorter(string(a.Bytes))
+		return fields("raw", "conn", a.Conn, "reply", a.Reply, "repeat", a.Repeat, "stderr", a.Stderr) + " " + shorter(string(a.Bytes))
 	case peer.Status:
 		return fields("status", "conn", a.Conn, "reply", a.Reply, "code", a.Code, "retry-after", a.RetryAfter) +
 			headerText(a.Header) + " " + shorter(string(a.Body))

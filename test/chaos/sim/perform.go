@@ -230,14 +230,19 @@ func (h *simServer) sendMessage(l *simConn, a peer.Send) {
 		return
 	}
 	leave := h.leaverAtAnswer(l, a.Reply)
-	if l.deliverMessage(a.Body, a.Reply, a.More) && a.Reply != "" && !a.More {
-		if isTask(a.Body) {
-			h.recordTaskBegun(l, a.Reply, a.Body)
-			return
-		}
-		h.recordAnswer(l, a.Reply, codeOf(a.Body), 0)
+	if l.deliverMessage(a.Body, a.Reply, a.More) && a.Reply != "" && !a.More && h.recordBody(l, a.Reply, a.Body) {
 		leave()
 	}
+}
+
+// recordBody records the answer to a request, and reports whether what was asked for has ended with it: a call that becomes a task goes on.
+func (h *simServer) recordBody(l *simConn, id string, body []byte) (ended bool) {
+	if isTask(body) {
+		h.recordTaskBegun(l, id, body)
+		return false
+	}
+	h.recordAnswer(l, id, codeOf(body), 0)
+	return true
 }
 
 // leaverAtAnswer returns what gives the call of a request up, if its caller does that when the call is answered.
@@ -314,7 +319,7 @@ func (h *simServer) sendStatus(l *simConn, a peer.Status) {
 	}
 }
 
-// writeRaw writes output that is no message.
+// writeRaw writes output that is no message. An answer that was cut in two is recorded with its second half.
 func (h *simServer) writeRaw(l *simConn, a peer.Raw) {
 	h.w.needsWait = true
 	p, isPipe := l.conn.(*pipe)
@@ -330,6 +335,9 @@ func (h *simServer) writeRaw(l *simConn, a peer.Raw) {
 	}
 	for range max(a.Repeat, 1) {
 		l.deliverBytes(a.Bytes)
+	}
+	if a.Reply != "" {
+		h.recordBody(l, a.Reply, a.Body)
 	}
 }
 
