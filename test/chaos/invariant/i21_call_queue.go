@@ -66,8 +66,8 @@ func (c *checker) callLimits(server string, from, to time.Duration) (most, waiti
 	return most, max(cmp.Or(waiting, messages.DefaultMaxQueued), 0), true
 }
 
-// A queuedCall is one call to a server. It waited from begin to sent; sent equals end for a call that the server never
-// received.
+// A queuedCall is one call to a server. It waited from begin, when the gateway passed it on if an agent made it, to sent; sent equals end for a
+// call that the server never received.
 type queuedCall struct {
 	call             *history.CallRecord
 	caller           string
@@ -84,7 +84,7 @@ type queuedCall struct {
 // queueOf collects the calls to a server that have a begin. A call without an end ends with the history. keys has by whom they take turns,
 // where that is not their principal.
 func (c *checker) queueOf(server string, keys map[string]string) *callQueue {
-	q := &callQueue{server: server}
+	q, exits := &callQueue{server: server}, c.windowExits(server)
 	for _, call := range c.x.Calls() {
 		if call.Server != server || call.Begin < 0 {
 			continue
@@ -97,11 +97,15 @@ func (c *checker) queueOf(server string, keys map[string]string) *callQueue {
 		if len(call.Ends) > 0 {
 			w.end = c.endOfWork(call)
 		}
+		if exit, ok := exits[call]; ok {
+			w.begin = min(exit, w.end)
+		}
 		if w.sent = w.end; len(call.Received) > 0 {
 			received := c.x.Event(call.Received[0])
 			w.sent, w.received, w.receipt = received.T, true, call.Received[0]
 			w.number, _ = strconv.ParseInt(received.ID, 10, 64) // 0 for an id that is no number: such requests have no order
 		}
+		w.begin = min(w.begin, w.sent)
 		q.calls = append(q.calls, w)
 	}
 	return q
@@ -174,11 +178,11 @@ func (c *checker) checkRoom(q *callQueue, u connectedSpan) {
 		w := q.calls[first]
 		if most == 0 {
 			c.reportViolationAt(from+c.instantBound(), q.server, w.call.Begin, nil, "Call %s of tool %s began at %s while the server was connected, and was not "+
-				"sent by %s: nothing kept it.", w.call.ID, c.toolOf(w.call), timeText(w.begin), timeText(from+c.instantBound()))
+				"sent by %s: nothing kept it.", w.call.ID, c.toolOf(w.call), timeText(c.x.Event(w.call.Begin).T), timeText(from+c.instantBound()))
 			return
 		}
 		c.reportViolationAt(from+c.instantBound(), q.server, w.call.Begin, nil, "Call %s of tool %s began at %s and waited for its turn at %s, while %d calls "+
-			"were in flight and maxInFlight lets %d be.", w.call.ID, c.toolOf(w.call), timeText(w.begin), timeText(from+c.instantBound()), inFlight, most)
+			"were in flight and maxInFlight lets %d be.", w.call.ID, c.toolOf(w.call), timeText(c.x.Event(w.call.Begin).T), timeText(from+c.instantBound()), inFlight, most)
 		return
 	}
 }

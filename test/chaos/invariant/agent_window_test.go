@@ -1,0 +1,54 @@
+package invariant_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/chaos/invariant"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+)
+
+// crowdStory is a story of an agent that makes 33 calls at once, of which the last is sent at a time; session is the session in which that is.
+func crowdStory(session, sent string) string {
+	b := &strings.Builder{}
+	b.WriteString("0s s1 open conn=1\n10ms s1 opened conn=1\n20ms s1 phase phase=connected epoch=1\n")
+	for n := range 32 {
+		fmt.Fprintf(b, "1s - asked agent=agent-5 by=a epoch=1 id=%d method=tools/call about=a5-%d\n", n, n)
+		fmt.Fprintf(b, "1s s1 call call=a5-%d tool=write by=a agent=agent-5\n", n)
+		fmt.Fprintf(b, "1s s1 received conn=1 method=tools/call id=%d call=a5-%d\n", n+5, n)
+	}
+	fmt.Fprintf(b, "1.1s - asked agent=agent-5 by=a epoch=%s id=99 method=tools/call about=a5-99\n", session)
+	b.WriteString("1.1s s1 call call=a5-99 tool=write by=a agent=agent-5\n1.5s - tasked agent=agent-5 by=a about=a5-7 deadline=1h\n")
+	fmt.Fprintf(b, "%s s1 received conn=1 method=tools/call id=99 call=a5-99\n9s s1 end call=a5-99 tool=write outcome=result\n9s - closing\n", sent)
+	return b.String()
+}
+
+// Seed 20381189: the gateway lets 32 calls of one session be under way at a server that has given no result yet, and the judge took the 33rd for one that
+// waited for its turn.
+func TestCallsWaitInTheWindowOfTheirAgent(t *testing.T) {
+	onLines := func(p *scenario.Plan) {
+		p.Agents = []scenario.PlannedAgent{{Name: "agent-5", As: "a", Over: scenario.OverLines, Era: messages.EraLegacy}}
+	}
+	modern := func(p *scenario.Plan) {
+		p.Agents = []scenario.PlannedAgent{{Name: "agent-5", As: "a", Over: scenario.OverHTTP, Era: messages.EraModern}}
+	}
+	beside := []string{"s1", "s2 connect=lazy"} // beside a lazy server agents read nothing
+	untilQuiet := func(story string) string {
+		return strings.ReplaceAll(story, "1.5s - tasked agent=agent-5 by=a about=a5-7 deadline=1h\n", "")
+	}
+	aResultBefore := "0.5s s1 call call=c1 tool=write by=b\n0.5s - asked agent=agent-6 by=b epoch=1 id=1 method=tools/call about=c1\n" +
+		"0.5s s1 received conn=1 method=tools/call id=4 call=c1\n0.6s s1 end call=c1 tool=write outcome=result\n"
+	runCases(t, "I21", []storyCase{
+		{name: "the first of them has become a task", servers: beside, plan: onLines, want: invariant.Holds, story: crowdStory("1", "1.5s")},
+		{name: "it waits on when there is room", servers: beside, plan: onLines, want: invariant.Violated, why: "Call a5-99 of tool write of s1 began at 1.1s while the server was connected, and was not sent by 1.501s",
+			story: crowdStory("1", "1.6s")},
+		{name: "none is answered for a second", servers: beside, plan: onLines, want: invariant.Holds, story: untilQuiet(crowdStory("1", "2.1s"))},
+		{name: "it waits on when none is answered for a second", servers: beside, plan: onLines, want: invariant.Violated, why: "was not sent by 2.101s", story: untilQuiet(crowdStory("1", "2.2s"))},
+		{name: "it is in another session", servers: beside, plan: onLines, want: invariant.Violated, why: "was not sent by 1.101s", story: crowdStory("2", "1.5s")},
+		{name: "the results of the tool are known to be small", servers: beside, plan: onLines, want: invariant.Violated, why: "was not sent by 1.101s", story: aResultBefore + crowdStory("1", "1.5s")},
+		{name: "all agents of a principal may have more", servers: beside, plan: modern, want: invariant.Violated, why: "was not sent by 1.101s", story: crowdStory("1", "1.5s")},
+		{name: "no call", servers: beside, plan: onLines, want: invariant.Inconclusive, story: "0s s1 open conn=1"},
+	})
+}
