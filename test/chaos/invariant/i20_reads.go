@@ -157,7 +157,7 @@ func (c *checker) checkUpdate(server string, updateEvent int) {
 	}
 	conn := c.connNumbered(server, e.Conn)
 	if conn == nil || conn.Released >= 0 && c.x.Event(conn.Released).T <= due || conn.Down >= 0 && c.x.Event(conn.Down).T <= due ||
-		c.isUnsubscribing(conn, e.T, due) {
+		c.isUnwanted(conn, e.T, due) {
 		return
 	}
 	if _, moved := c.commandIn(c.ownerCommands(server), e.T-2*time.Second, due); moved {
@@ -184,21 +184,31 @@ func (c *checker) checkUpdate(server string, updateEvent int) {
 		"not told by %s.", timeText(e.T), timeText(due))
 }
 
-// isUnsubscribing reports whether a connection was being asked to end the subscription at a time: the last such request before it has no
-// answer yet by then, or one comes until due. Who asks that does not want the update any more.
-func (c *checker) isUnsubscribing(conn *history.ConnRecord, t, due time.Duration) bool {
-	ends := false
+// isUnwanted reports whether the manager wanted no updates on a connection at a time, or was asking that they end: it has asked for that, also if
+// the server refused it, and for no subscription since; or it had given up each request for one that the server agreed to. Servers of the modern
+// era have no such requests.
+func (c *checker) isUnwanted(conn *history.ConnRecord, t, due time.Duration) bool {
+	hasAsked, wanted := false, false
+	open := map[string]bool{} // the requests that are not answered, and not given up
 	for _, i := range conn.Events {
-		switch e := c.x.Event(i); {
-		case e.T > due:
-			return ends
+		e := c.x.Event(i)
+		if e.T > due {
+			break
+		}
+		switch {
 		case e.Kind == history.Received && e.Method == "resources/unsubscribe":
-			ends = true
-		case e.Kind == history.Answered && e.Method == "resources/unsubscribe" && e.T < t-c.skew:
-			ends = false // the server tells no more of it before another subscription
+			hasAsked, wanted = true, false
+		case e.T > t:
+		case e.Kind == history.Received && e.Method == "resources/subscribe":
+			hasAsked, open[e.ID] = true, true
+		case e.Kind == history.Received && e.Method == "notifications/cancelled":
+			delete(open, e.About)
+		case e.Kind == history.Answered && e.Method == "resources/subscribe" && open[e.ID]:
+			wanted = wanted || e.Code == 0
+			delete(open, e.ID)
 		}
 	}
-	return ends
+	return hasAsked && !wanted
 }
 
 // subscribedMeanwhile reports whether the last subscription before t was under way while another caller ended one. The manager

@@ -157,6 +157,44 @@ func TestKept(t *testing.T) {
 			20s    s1 notified conn=1 method=notifications/resources/updated
 			90s    - closing
 		`},
+		// Seed 30180957: a redirect answered the request that ends the subscription, and the server went on to tell of it.
+		{name: "an update is not told after its server has refused to end the subscription", want: invariant.Inconclusive, why: "nothing was read",
+			story: up + `
+			1s     s1 received conn=1 method=resources/subscribe id=4
+			1s     s1 answered conn=1 method=resources/subscribe id=4
+			2s     s1 received conn=1 method=resources/unsubscribe id=5
+			2s     s1 answered conn=1 method=resources/unsubscribe id=5 code=307
+			20s    s1 notified conn=1 method=notifications/resources/updated
+			90s    - closing
+		`},
+		{name: "an update is not told to who has subscribed once more after that", want: invariant.Violated, why: "was not told by 20.15s",
+			story: up + `
+			2s     s1 received conn=1 method=resources/unsubscribe id=5
+			2s     s1 answered conn=1 method=resources/unsubscribe id=5 code=307
+			3s     s1 received conn=1 method=resources/subscribe id=6
+			3s     s1 answered conn=1 method=resources/subscribe id=6
+			20s    s1 notified conn=1 method=notifications/resources/updated
+			90s    - closing
+		`},
+		// Seed 20390531: the server agreed to the subscription when its caller had given it up.
+		{name: "an update is not told to who has given the subscription up", want: invariant.Inconclusive, why: "nothing was read",
+			story: up + `
+			1s     s1 received conn=1 method=resources/subscribe id=4
+			4s     s1 received conn=1 method=notifications/cancelled about=4
+			9s     s1 answered conn=1 method=resources/subscribe id=4
+			20s    s1 notified conn=1 method=notifications/resources/updated
+			90s    - closing
+		`},
+		{name: "an update is not told, and another subscription was given up", want: invariant.Violated, why: "was not told by 20.15s",
+			story: up + `
+			1s     s1 received conn=1 method=resources/subscribe id=3
+			1s     s1 answered conn=1 method=resources/subscribe id=3
+			1s     s1 received conn=1 method=resources/subscribe id=4
+			4s     s1 received conn=1 method=notifications/cancelled about=4
+			9s     s1 answered conn=1 method=resources/subscribe id=4
+			20s    s1 notified conn=1 method=notifications/resources/updated
+			90s    - closing
+		`},
 		{name: "an update is not told to who has gone", want: invariant.Inconclusive, why: "nothing was read", story: received + `
 			20.01s s1 read call=c1 method=unsubscribe
 			21s    s1 read-end call=c1 method=unsubscribe
