@@ -40,7 +40,7 @@ type Session struct {
 
 	mu        sync.Mutex
 	requests  map[string]*Request
-	questions map[string]chan answer
+	questions map[string]*question
 	asked     int64
 	// stream is the one that notices go to; without one they are kept, by their keys.
 	stream stream
@@ -130,14 +130,20 @@ func (s *Session) beginRequest(r *Request) *Error {
 	return nil
 }
 
-// finishRequest forgets a request. From here on its id may be used again.
+// finishRequest forgets a request. From here on its id may be used again. The answer may end the stream, so the questions on it that are not
+// asked any more are taken back before.
 func (s *Session) finishRequest(r *Request) {
 	r.ended.Store(true)
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.requests[string(r.ID)] == r {
 		delete(s.requests, string(r.ID))
 	}
-	s.mu.Unlock()
+	for id, q := range s.questions {
+		if q.to == r.stream && q.ctx.Err() != nil {
+			s.takeBack(id)
+		}
+	}
 }
 
 // cancelRequest acts on notifications/cancelled. initialize is no request of the table, so it is never cancelled.
@@ -155,9 +161,16 @@ func (s *Session) cancelRequest(params []byte) {
 	}
 }
 
+// A question is open at an agent, on a stream, until ctx ends.
+type question struct {
+	ctx    context.Context
+	to     stream
+	answer chan answer // capacity 1: the answer never blocks the goroutine that reads
+}
+
 // askAgent sends a question and waits for the answer. A question that is taken back is cancelled at the agent.
 func (s *Session) askAgent(ctx context.Context, to stream, method string, params []byte) ([]byte, *Error) {
-	ch := make(chan answer, 1) // capacity 1: the answer never blocks the goroutine that reads
+	q := &question{ctx, to, make(chan answer, 1)}
 	s.mu.Lock()
 	if s.silent {
 		s.mu.Unlock()
@@ -168,11 +181,11 @@ func (s *Session) askAgent(ctx context.Context, to stream, method string, params
 		return nil, &Error{Code: CodeBusy, Message: "the agent cannot be asked now"}
 	}
 	if s.questions == nil {
-		s.questions = map[string]chan answer{}
+		s.questions = map[string]*question{}
 	}
 	s.asked++
 	id := strconv.FormatInt(s.asked, 10)
-	s.questions[id] = ch
+	s.questions[id] = q
 	s.mu.Unlock()
 	defer func() {
 		s.mu.Lock()
@@ -189,28 +202,38 @@ func (s *Session) askAgent(ctx context.Context, to stream, method string, params
 		return nil, &Error{Code: CodeInternal, Message: "the agent does not read its stream"}
 	}
 	select {
-	case a := <-ch:
+	case a := <-q.answer:
 		return a.result, a.err
 	case <-ctx.Done():
-		to.sendMessage(appendNotification(nil, "notifications/cancelled", []byte(`{"requestId":`+id+`}`)), false)
+		s.mu.Lock()
+		s.takeBack(id)
+		s.mu.Unlock()
 		return nil, &Error{Code: CodeInternal, Message: "the question was taken back"}
+	}
+}
+
+// takeBack tells the agent that a question is not asked any more, unless it is not open. The caller holds mu.
+func (s *Session) takeBack(id string) {
+	if q := s.questions[id]; q != nil {
+		delete(s.questions, id)
+		q.to.sendMessage(appendNotification(nil, "notifications/cancelled", []byte(`{"requestId":`+id+`}`)), false)
 	}
 }
 
 // takeAnswer gives an agent's answer to the question that waits for it. One that nobody waits for is dropped.
 func (s *Session) takeAnswer(m *message) {
 	s.mu.Lock()
-	ch := s.questions[string(m.id)]
+	q := s.questions[string(m.id)]
 	delete(s.questions, string(m.id))
 	s.mu.Unlock()
-	if ch == nil {
+	if q == nil {
 		return
 	}
 	if m.problem != nil {
-		ch <- answer{err: &Error{Raw: append([]byte(nil), m.problem...)}}
+		q.answer <- answer{err: &Error{Raw: append([]byte(nil), m.problem...)}}
 		return
 	}
-	ch <- answer{result: append([]byte(nil), m.result...)}
+	q.answer <- answer{result: append([]byte(nil), m.result...)}
 }
 
 // closeSession ends the session: its requests are cancelled, its stream ends. It reports whether it was open.
@@ -253,9 +276,9 @@ func (s *Session) endInput() {
 
 // refuseQuestions refuses all open questions. The caller holds mu.
 func (s *Session) refuseQuestions() {
-	for _, ch := range s.questions {
+	for _, q := range s.questions {
 		select {
-		case ch <- answer{err: errAgentGone()}:
+		case q.answer <- answer{err: errAgentGone()}:
 		default:
 		}
 	}

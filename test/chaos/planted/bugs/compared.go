@@ -5,8 +5,8 @@ import "slices"
 // comparedBugs are slips that nobody sees who looks at one thing alone: two ways to know it differ.
 var comparedBugs = slices.Concat(
 	inPackage("transports/serve",
-		Bug{Name: "question-withdrawn-unsaid", In: "Session.askAgent",
-			Old:   "to.sendMessage(appendNotification(nil, \"notifications/cancelled\", []byte(`{\"requestId\":`+id+`}`)), false)",
+		Bug{Name: "question-withdrawn-unsaid", In: "Session.takeBack",
+			Old:   "q.to.sendMessage(appendNotification(nil, \"notifications/cancelled\", []byte(`{\"requestId\":`+id+`}`)), false)",
 			Finds: []string{"I24"}, Why: "an agent asks its person on after the question was taken back"},
 	),
 	inPackage("transports/session",
