@@ -235,6 +235,12 @@ func (c *checker) checkCoalescing(server string, lists []listRequest, announced,
 				"%s.", timeText(l.from), timeText(before.from))
 			continue
 		}
+		// A further agreement may have begun the burst: what changed before it was not announced. Whether it is about the tools is not recorded.
+		for _, t := range further {
+			if t >= before.from-c.serverDelay() && t <= l.from {
+				first = min(first, t)
+			}
+		}
 		// An announcement during a list counts from the end of that list.
 		waited := min(l.from-max(last, before.to), l.from-last)
 		if since := l.from - max(first, min(before.to, l.from)); waited < c.plan.Quiet-c.timePrecision()-c.skew/5 && since < c.plan.MaxWait-c.timePrecision()-c.skew/5 &&

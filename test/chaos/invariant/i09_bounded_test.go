@@ -70,6 +70,13 @@ func TestWorkPerEvent(t *testing.T) {
 		1.5s   s1 answered conn=1 method=tools/list id=2
 		1.5s   s1 received conn=1 method=tools/list id=3 cursor=true
 	`
+	reopened := `
+		100ms  s1 notified conn=1 method=notifications/subscriptions/acknowledged
+		150ms  s1 received conn=1 method=tools/list id=2
+		160ms  s1 answered conn=1 method=tools/list id=2
+		160ms  s1 listed conn=1
+		500ms  s1 notified conn=1 method=notifications/subscriptions/acknowledged
+	` + listStorm(700*time.Millisecond, 2*time.Second)
 	pings := new(strings.Builder)
 	for i := range 200 {
 		fmt.Fprintf(pings, "%dms s1 received conn=1 method=ping id=%d\n", 10*i, i+5)
@@ -200,6 +207,13 @@ func TestWorkPerEvent(t *testing.T) {
 		`},
 		{name: "a storm is not coalesced", want: invariant.Violated, why: "20ms after its last", story: first + listStorm(time.Second, 2*time.Second) + `
 			1.2s   s1 received conn=1 method=tools/list id=2
+		`},
+		// Seed 30190350: a stream was opened again, and what had changed before it agreed began the burst.
+		{name: "a storm after a further agreement is listed a second after that", want: invariant.Holds, story: first + reopened + `
+			1.5s   s1 received conn=1 method=tools/list id=3
+		`},
+		{name: "a storm after a further agreement is not coalesced", want: invariant.Violated, why: "900ms after its first announcement", story: first + reopened + `
+			1.4s   s1 received conn=1 method=tools/list id=3
 		`},
 		{name: "lists without a reason", want: invariant.Violated, why: "had announced no change", story: first + `
 			5s     s1 received conn=1 method=tools/list id=2
