@@ -61,6 +61,13 @@ func TestWhoGivesUpItsPlace(t *testing.T) {
 		{name: "beside one that answered in vain", want: invariant.Holds, servers: three, plan: twoMayBeSilent,
 			story: strings.Replace(twoAreSilent, "10s    s3 down", "6s     s2 answered conn=1 method=initialize\n\t10s    s3 down", 1) +
 				displaced("s1", "11s", "12s") + back},
+		// Seed 20391367: s2 answered initialize, and the manager went on only when it had waited for an answer about the era.
+		{name: "beside one that answers only one of two questions", want: invariant.Holds, servers: three, plan: twoMayBeSilent,
+			story: strings.Replace(twoAreSilent, "10s    s3 down", "6s     s2 answered conn=1 method=initialize\n\t10s    s3 down", 1) +
+				displaced("s1", "11s", "12s") + "11.1s s2 received conn=1 method=notifications/initialized" + back},
+		{name: "beside one with which the manager has gone on", want: invariant.Violated, why: "though only 1 processes had not answered, and 2 may", servers: three,
+			plan: twoMayBeSilent, story: strings.Replace(twoAreSilent, "10s    s3 down", "6s     s2 answered conn=1 method=initialize\n\t"+
+				"6.1s   s2 received conn=1 method=notifications/initialized\n\t10s    s3 down", 1) + displaced("s1", "11s", "12s") + back},
 		{name: "another one", want: invariant.Violated, why: "though s1 was silent since 2s", servers: three, plan: twoMayBeSilent,
 			story: twoAreSilent + displaced("s2", "11s", "12s") + back},
 		{name: "two for one", want: invariant.Violated, why: "as one of 2 at that time, and the gate had 1 free slots", servers: three, plan: twoMayBeSilent,

@@ -35,7 +35,8 @@ type gateStart struct {
 	*attempt
 	server   string
 	from, to time.Duration
-	// toAtMost is later than to where the manager may have made nothing of the answer: the process counts until nothing is left of it.
+	// toAtMost is later than to where the manager waited on for the answer about the era, and where it may have made nothing of the answer: the
+	// process counts until nothing is left of it.
 	toAtMost time.Duration
 	// answered says that the start ended by the answer to its handshake. heard is the time of the server's first message.
 	answered certainty
@@ -105,6 +106,7 @@ func (c *checker) gateStartOf(server string, a *attempt) *gateStart {
 		// An answer of which the manager makes nothing, because it agrees on no version, ends the attempt and widens nothing.
 		s.answered = maybe
 	}
+	agreed := s.to // when the manager went on: before that it may wait for another answer, about the era
 	for _, conn := range a.conns {
 		for _, i := range conn.Events {
 			e := c.x.Event(i)
@@ -113,13 +115,13 @@ func (c *checker) gateStartOf(server string, a *attempt) *gateStart {
 				s.heard = min(s.heard, e.T)
 			case history.Received:
 				if s.answered == maybe && e.T >= s.to && !isOfHandshake(e.Method) {
-					s.answered = yes
+					s.answered, agreed = yes, e.T
 				}
 			default:
 			}
 		}
 	}
-	s.toAtMost = s.to
+	s.toAtMost = agreed
 	if s.answered == maybe {
 		s.toAtMost = c.endTime() + 1
 		if t, ok := c.x.Time(a.end); ok {
