@@ -23,7 +23,8 @@ type modernAgents struct {
 	answerer  messages.Answerer
 	// windows are those of the agents over HTTP, which nothing tells apart.
 	windows *agentWindows
-	// share counts the bytes that are kept without a request that waits: the arguments of suspended calls and of tasks, and open questions.
+	// share counts the bytes that are kept without a request that waits: the arguments of suspended calls and of tasks, the results of
+	// calls that have ended while their agent was asked, and open questions.
 	share *budget.Share
 
 	mu sync.Mutex
@@ -55,7 +56,7 @@ type modernCall struct {
 	agents *modernAgents
 	to     named
 	// arguments identify the request beside its names; they belong to the call, until it has ended at its server. kept is the number of
-	// bytes that its principal's share counts of them; mu guards it.
+	// bytes that its principal's share counts of them, and afterwards of a result that waits for the agent; mu guards it.
 	arguments []byte
 	kept      int64
 	cancel    context.CancelCauseFunc
@@ -106,9 +107,12 @@ func (c *modernCall) setRequest(r *serve.Request) {
 	c.request, c.token = r, progressToken(r.Meta)
 }
 
-// closeCall records how the call has ended. The caller holds mu.
+// closeCall records how the call has ended, and gives back what a result took that waited for the agent. The caller holds mu.
 func (c *modernCall) closeCall(how string) {
 	c.how, c.request = how, nil
+	if c.finished {
+		c.giveBack()
+	}
 	if c.unbind != nil {
 		c.unbind()
 	}
@@ -251,7 +255,8 @@ func (c *modernCall) runCall(send func() ([]byte, *serve.Error)) {
 		c.mu.Lock()
 		c.end()
 		c.arguments = nil
-		c.agents.share.Give(c.kept)
+		c.giveBack()
+		c.keepResult()
 		c.mu.Unlock()
 		if c.task != nil {
 			c.finishTask()
@@ -278,6 +283,34 @@ func (c *modernCall) keepArguments() bool {
 		c.kept = n
 	}
 	return true
+}
+
+// keepResult has the principal's share count the result of a call that has ended while its agent was asked. One that is too much is dropped, and the
+// agent is told that its call has run. The caller holds mu.
+func (c *modernCall) keepResult() {
+	if c.stage != ended {
+		return
+	}
+	n := int64(len(c.result))
+	if c.problem != nil {
+		n = int64(problemSize(c.problem))
+	}
+	if c.agents.share.Take(n) == nil {
+		c.kept = n
+		return
+	}
+	c.result, c.problem = nil, &serve.Error{Code: serve.CodeBusy, Data: unknownOutcome(),
+		Message: "the call has ended while you were asked, and its answer was dropped: too many bytes are kept for this agent. " +
+			"It may have run: look at what it would have changed before calling again"}
+}
+
+// problemSize returns the number of bytes that an error keeps.
+func problemSize(e *serve.Error) int { return len(e.Raw) + len(e.Message) + len(e.Data) }
+
+// giveBack gives the principal's share what the call has taken of it. The caller holds mu.
+func (c *modernCall) giveBack() {
+	c.agents.share.Give(c.kept)
+	c.kept = 0
 }
 
 func (a *modernAgents) begin(c *modernCall) {

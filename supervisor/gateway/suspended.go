@@ -275,9 +275,14 @@ func usedState() *serve.Error {
 func goneCall(how string) *serve.Error {
 	e := serve.InvalidParams(how)
 	if how != endedAnswered && how != endedTask {
-		e.Data = append(rawjson.AppendText([]byte(`{"mcpvisor/outcome":`), string(messages.OutcomeUnknown)), '}')
+		e.Data = unknownOutcome()
 	}
 	return e
+}
+
+// unknownOutcome is the data of an error about a call that may have run.
+func unknownOutcome() []byte {
+	return append(rawjson.AppendText([]byte(`{"mcpvisor/outcome":`), string(messages.OutcomeUnknown)), '}')
 }
 
 // awaitCall waits until a call has ended, or asks.

@@ -487,3 +487,45 @@ func TestSuspendedCallsAreBoundedInBytes(t *testing.T) {
 		}
 	})
 }
+
+// The results of calls that have ended while their agent was asked count to the same bound: one that is too much is dropped, and its agent is told that
+// the call has run. Before, only their number was bounded: 64 calls of a principal could keep 64 answers of any size.
+func TestResultsThatWaitAreBoundedInBytes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const text = 40_000
+		one := supervisortest.NewServer("one", supervisortest.Tool{Name: "ask", Handle: func(ctx context.Context, c supervisortest.Call) (string, error) {
+			ctx, cancel := context.WithTimeout(ctx, time.Second)
+			defer cancel()
+			_, _ = c.Ask(ctx, "elicitation/create", json.RawMessage(askName))
+			return strings.Repeat("x", text), nil
+		}})
+		e, g := startEndpoint(t, supervisor.Config{}, nil, map[string]serve.Principal{"a": {Name: "a"}}, one)
+		g.KeepAtMost(100_000) // one principal alone gets three quarters
+		a := modernAgent{e, "a", "/mcp/s/one", canAll}
+		_, first := asked(t, a.call("ask", ""))
+		_, second := asked(t, a.call("ask", ""))
+		_, third := asked(t, a.call("ask", ""))
+		time.Sleep(2 * time.Second)
+		if kept := g.Held().Kept; kept < text || kept > 2*text {
+			t.Errorf("of three results that wait %d bytes are kept", kept)
+		}
+		whole, dropped := 0, 0
+		for _, state := range []string{first, second} {
+			switch answer := a.call("ask", reply(state, "question_1", anna)); {
+			case strings.Contains(answer, strings.Repeat("x", text)):
+				whole++
+			default:
+				contains(t, "a result that was dropped", answer, "its answer was dropped", "may have run", `"mcpvisor/outcome":"unknown"`)
+				dropped++
+			}
+		}
+		time.Sleep(6 * time.Minute) // nobody comes back to the third
+		contains(t, "the third", a.call("ask", reply(third, "question_1", anna)), `"code":-32602`)
+		if h := g.Held(); whole > 1 || whole+dropped != 2 || h.Suspended != 0 || h.Kept != 0 {
+			t.Errorf("%d results were given and %d dropped, and when all have ended there are %+v", whole, dropped, h)
+		}
+		_, late := asked(t, a.call("ask", ""))
+		time.Sleep(2 * time.Second)
+		contains(t, "one that has room again", a.call("ask", reply(late, "question_1", anna)), strings.Repeat("x", text))
+	})
+}

@@ -179,7 +179,7 @@ func (c *modernCall) finishTask() {
 	end, size := endedResult, len(c.result)
 	switch {
 	case c.problem != nil:
-		end, size = endedError, len(c.problem.Raw)+len(c.problem.Message)+len(c.problem.Data)
+		end, size = endedError, problemSize(c.problem)
 	case string(rawjson.Member(c.result, "isError")) == "true":
 		end = endedFault
 	}
