@@ -66,6 +66,8 @@ type (
 		epoch       uint64
 		ran, waited time.Duration
 	}
+	// stepOverdue says that a step has not returned although the bound has ended: a transport does not obey its context.
+	stepOverdue struct{ epoch uint64 }
 	// handshakeDone brings what the server said of itself.
 	handshakeDone struct {
 		epoch uint64

@@ -10,6 +10,9 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/runner"
 )
 
+// overdueAfter is how long after the end of the bound a step is said not to have returned: a transport that obeys its context takes moments.
+const overdueAfter = time.Second
+
 // limitsFor returns how long an attempt at a spec may take. A spec's own connectTimeout is exact; the default one grows with the
 // number of attempts in a row that took too long.
 func limitsFor(spec *messages.Spec, timeouts int) opening.Limits {
@@ -83,9 +86,11 @@ func (a *attempt) checkProgress() {
 	was := a.opening.Installing
 	var v opening.Decision
 	a.opening, v = a.opening.Observe(a.limits, seen)
-	// The cause of the context distinguishes the passed bound from the end of the attempt.
+	// The cause of the context distinguishes the passed bound from the end of the attempt. The timer stops with the attempt, which ends
+	// when the step has returned.
 	if v.Over {
 		a.cancel(context.DeadlineExceeded)
+		a.checkTimer = time.AfterFunc(overdueAfter, func() { a.post(stepOverdue{a.epoch}) })
 		return
 	}
 	a.checkTimer = time.AfterFunc(v.At.Sub(seen.At), a.checkProgress)

@@ -34,6 +34,8 @@ type View struct {
 	Tools *session.ToolList
 	// Unlisted is why the newest attempt to list the tools of a connected server failed; empty if it succeeded.
 	Unlisted string
+	// Overdue is what the present attempt waits for although its time is over; empty if it waits for nothing.
+	Overdue string
 	// Link leads to the open admission gate: set while the server is connected, nil otherwise.
 	Link *Link
 }

@@ -92,7 +92,7 @@ func (s *Server) startAttempt(epoch uint64) {
 		func(epoch uint64) { root.Send(sup, AttemptReleased{name, epoch}) })
 	a.prepare = s.cfg.Prepare
 	s.att, s.attSpec, s.sess, s.info, s.last = a, spec, nil, nil, transports.Info{}
-	s.unlisted = ""
+	s.unlisted, s.overdue = "", ""
 	s.strikes, s.probing, s.dirtySince, s.futileLists, s.shownHash, s.lastProbeAnswer = 0, false, time.Time{}, 0, [32]byte{}, time.Time{}
 	s.cfg.Holder.current.Store(a)
 
@@ -288,7 +288,7 @@ func (s *Server) publishView(before lifecycle.State) {
 	v := &View{
 		Name: s.cfg.Name, Spec: s.spec, State: now, Since: s.since, Restarts: max(s.connectCount-1, 0), Attempts: s.attempts, Seen: s.seen,
 		Session: s.sess, Info: s.info, Last: s.last, Tools: s.tools,
-		Unlisted: s.unlisted,
+		Unlisted: s.unlisted, Overdue: s.overdue,
 	}
 	// Callers reach the connection through the view's link or the catalog's route; both are the same.
 	if now.Phase == messages.Connected {

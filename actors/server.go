@@ -240,7 +240,9 @@ type Server struct {
 	info *session.Info
 	list *session.ToolList
 	// unlisted is why the newest attempt to list the tools failed; empty if it succeeded.
-	unlisted  string
+	unlisted string
+	// overdue is what the present attempt waits for although its time is over; empty if it waits for nothing.
+	overdue   string
 	tools     *session.ToolList // as offered: after the spec's allow and deny lists, and Filter
 	shownHash [32]byte          // the hash of the list that the registry got last
 	link      *Link             // leads to the open gate
@@ -340,6 +342,8 @@ func (s *Server) Receive(ctx actor.Context) {
 		if s.isCurrent(m.epoch) {
 			s.root.Send(s.sup, CPUTimeMeasured{s.cfg.Name, m.epoch, m.ran, m.waited})
 		}
+	case stepOverdue:
+		s.noteOverdue(m)
 	case handshakeDone:
 		if s.isCurrent(m.epoch) {
 			s.info, s.sess = m.info, m.sess
@@ -484,6 +488,25 @@ func (s *Server) noteUnlisted(c lifecycle.Cause) {
 	s.unlisted = c.Text
 	s.cfg.Cell.History.Add(Entry{Time: time.Now(), Epoch: s.state.Epoch, Phase: s.state.Phase, Step: s.state.Step,
 		Text: "its tools cannot be listed: " + c.Text})
+}
+
+// overdueText says what has not returned, by the step of the attempt.
+var overdueText = map[messages.Step]string{
+	messages.Dialing:     "the Dial of its transport has not returned",
+	messages.Handshaking: "its transport has not returned from the handshake",
+	messages.Listing:     "its transport has not returned from the request for the tools",
+}
+
+// noteOverdue says, in the server's status, its history and the log, what an attempt waits for whose time is over. What it may hold is not known,
+// so that the next attempt has to wait for it.
+func (s *Server) noteOverdue(m stepOverdue) {
+	if !s.isCurrent(m.epoch) || overdueText[s.state.Step] == "" {
+		return
+	}
+	s.overdue = overdueText[s.state.Step] + ", though its time is over: the next attempt waits for it"
+	s.cfg.Cell.History.Add(Entry{Time: time.Now(), Epoch: m.epoch, Phase: s.state.Phase, Step: s.state.Step, Text: s.overdue})
+	s.cfg.Log.Warn(s.overdue, zap.String("server", s.cfg.Name), zap.Uint64("epoch", m.epoch))
+	s.publishView(s.state)
 }
 
 // displaceAttempt gives up an attempt whose place in the start gate is needed. Once the handshake is answered the attempt has no

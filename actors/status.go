@@ -92,6 +92,9 @@ func (v *View) Reason() string {
 		if s.Step == messages.Installing {
 			return "installing (" + runnerOf(v.Spec) + ")"
 		}
+		if v.Overdue != "" && overdueText[s.Step] != "" {
+			return string(s.Step) + ": " + v.Overdue
+		}
 		return string(s.Step)
 	case messages.Failed:
 		// A failure without a cause cannot occur; the text would then be "none".

@@ -68,7 +68,7 @@ type Config struct {
 	// server's connect timeout; it runs outside of every actor. For a caller's instance it gets the server's name, and
 	// Spec.Principal says whose; so do Wrap and AuthProvider. The attempt of a Transport or Wrap that has not returned by then
 	// fails, and says so; at most 256 runs are left for a server, as of Allow. A Dial of their transport that does not return when
-	// its context ends holds its own server in the phase pending, because a connection that came later would stand beside another.
+	// its context ends holds its own server in the phase pending, whose reason says so, because a connection that came later would stand beside another.
 	Transport func(name string, spec Spec) (transports.Transport, error)
 	// Wrap, if set, puts a decorator around the transport of each server, for example fault.Wrap or a recorder. t has everything
 	// that the spec and this Config say: environment, directory, guard, isolation, secrets, limits, credentials. Wrap returns nil

@@ -2,6 +2,7 @@ package supervisor_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -81,4 +82,62 @@ func TestAFunctionThatOpensAServerAndDoesNotReturn(t *testing.T) {
 			})
 		})
 	}
+}
+
+// heldTransport is one whose Dial does not look at its context, and waits until the test ends that.
+type heldTransport struct {
+	transports.Transport
+	stuck chan struct{}
+}
+
+func (h heldTransport) Dial(ctx context.Context, to transports.Sink) (transports.Conn, error) {
+	<-h.stuck
+	return h.Transport.Dial(ctx, to)
+}
+
+// A Dial that does not return holds its own server, whose status was "dialing" for ever, and did not say why.
+func TestStatusNamesADialThatDoesNotReturn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stuck := make(chan struct{})
+		bad := supervisortest.NewServer("bad", supervisortest.Echo("x"))
+		cfg := supervisortest.AddTo(supervisor.Config{}, bad)
+		spec := cfg.Servers["bad"]
+		spec.ConnectTimeout = supervisor.Duration(3 * time.Second)
+		cfg.Servers["bad"] = spec
+		cfg.Wrap = func(_ string, _ supervisor.Spec, inner transports.Transport) transports.Transport {
+			return heldTransport{inner, stuck}
+		}
+		m, err := supervisor.Start(t.Context(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close(context.Background())
+		reason := func() string {
+			synctest.Wait()
+			st, err := m.ServerStatus("bad")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return st.Reason
+		}
+		const said = "the Dial of its transport has not returned"
+		if r := reason(); strings.Contains(r, said) {
+			t.Errorf("within its time the reason is %q", r)
+		}
+		time.Sleep(5 * time.Second)
+		if r := reason(); !strings.Contains(r, said) {
+			t.Errorf("after its time the reason is %q", r)
+		}
+		entries, err := m.History("bad")
+		if err != nil || !slices.ContainsFunc(entries, func(e supervisor.HistoryEntry) bool { return strings.Contains(e.Text, said) }) {
+			t.Errorf("the history does not say it: %v, %v", entries, err)
+		}
+		close(stuck)
+		if err := m.Ready(t.Context(), "bad"); err != nil {
+			t.Error(err)
+		}
+		if r := reason(); strings.Contains(r, said) {
+			t.Errorf("when it is connected the reason is %q", r)
+		}
+	})
 }
