@@ -291,6 +291,28 @@ func TestWatchersAreToldInOrder(t *testing.T) {
 	})
 }
 
+// An update of what is inside of a resource is told to who watches that, and the update of another one whose URI only begins in the same way is not.
+func TestUpdatesOfWhatIsInside(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, g, s := startWatched(t)
+		close(s.answer)
+		var notified []string
+		for _, uri := range []string{"x://1/a", "x://1/"} {
+			if err := g.AddWatch(t.Context(), "one", uri, &uri, func(updated string) { notified = append(notified, uri+" of "+updated) }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, uri := range []string{"x://1/a", "x://1/a/part", "x://1/ab", "x://12"} {
+			g.NoteUpdate(t.Context(), "one", uri)
+		}
+		if want := []string{
+			"x://1/a of x://1/a", "x://1/ of x://1/a", "x://1/a of x://1/a/part", "x://1/ of x://1/a/part", "x://1/ of x://1/ab",
+		}; !slices.Equal(notified, want) {
+			t.Errorf("notified: %q", notified)
+		}
+	})
+}
+
 // The sessions of one principal leave places for the resources that others watch. Before, four of them took all that a server has.
 func TestOnePrincipalLeavesPlacesToWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
