@@ -9,7 +9,7 @@ import (
 
 // The shares of the days with each of the additions of drawEndings.
 const (
-	taskShare, pageShare, restShare, removedShare, queueShare = 0.12, 0.08, 0.08, 0.08, 0.06
+	taskShare, pageShare, restShare, removedShare, queueShare, olderShare = 0.12, 0.08, 0.08, 0.08, 0.06, 0.06
 )
 
 // drawEndings lets something end while the manager still counts on it: a task whose caller or connection goes, a tool of a list
@@ -36,6 +36,9 @@ func (d *scenarioBuilder) drawEndings(seed uint64) {
 	}
 	if d.drawChance(queueShare) {
 		d.endBesideWaiters()
+	}
+	if d.drawChance(olderShare) {
+		d.endAfterToggle()
 	}
 }
 
@@ -152,4 +155,25 @@ func (d *scenarioBuilder) endBesideWaiters() {
 	}
 	d.addCommand(pick(d, "disable", "disable", "disconnect"), g.Name, end)
 	d.addCommand("enable", g.Name, end+90*time.Second)
+}
+
+// endAfterToggle disables and enables a server while calls are under way, and ends its connection a moment later: the calls from before have
+// their time to end as well.
+func (d *scenarioBuilder) endAfterToggle() {
+	g := d.ownServer(messages.Stdio, messages.HTTP, messages.WebSocket)
+	if g == nil {
+		return
+	}
+	g.Latency = messages.Duration(2 * time.Second)
+	at := d.roundTime(d.drawBetween(20*time.Second, d.length-60*time.Second))
+	d.addBurst(g.Name, pick(d, scenario.ReadTool, scenario.WriteTool), 3, at, time.Second)
+	at += pick(d, 1100*time.Millisecond, 1300*time.Millisecond)
+	d.addCommand("disable", g.Name, at)
+	at += pick(d, time.Millisecond, 50*time.Millisecond)
+	d.addCommand("enable", g.Name, at)
+	do := pick(d, "reconnect", "reconnect", "respec", "remove")
+	d.addCommand(do, g.Name, at+pick(d, time.Millisecond, 100*time.Millisecond))
+	if do == "remove" {
+		d.addCommand("add", g.Name, at+15*time.Second)
+	}
 }
