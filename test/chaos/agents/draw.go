@@ -81,6 +81,9 @@ func drawOperations(p scenario.Plan, a scenario.PlannedAgent) (all []operation) 
 		all = append(all, op)
 	}
 	all = append(all, drawTaskCrowd(p, a)...)
+	if !onlyTools {
+		all = append(all, drawWatcher(p, a)...)
+	}
 	// What is shown in the end is judged, too.
 	if last := p.End - lastList; last > p.Heal {
 		all = append(all, operation{at: last, do: listTools})
@@ -109,6 +112,72 @@ func drawTaskCrowd(p scenario.Plan, a scenario.PlannedAgent) (all []operation) {
 		}
 	}
 	return all
+}
+
+// watcherPause is the mean time between two things that an agent which watches does. With every second read the resource changes.
+const watcherPause = 1500 * time.Millisecond
+
+// drawWatcher lets every second agent watch one resource for all of its time, and read it again and again. Now and then it ends the watch and begins
+// another one a moment later, while its server may still be asked to end the first.
+func drawWatcher(p scenario.Plan, a scenario.PlannedAgent) (all []operation) {
+	rnd := scenario.Rand(p.Seed, "watcher "+a.Name)
+	server, number := drawOffering(p, a, rnd)
+	if server == "" || rnd.IntN(2) == 0 {
+		return nil
+	}
+	add := func(at time.Duration, do action, number int) {
+		if at < a.End {
+			all = append(all, operation{at: at, do: do, server: server, tool: scenario.ReadTool, number: number})
+		}
+	}
+	at := a.Begin + 200*time.Millisecond + time.Duration(rnd.Int64N(int64(time.Second)))
+	add(at, watchResource, number)
+	for at < a.End {
+		at += watcherPause/2 + time.Duration(rnd.Int64N(int64(watcherPause)))
+		switch rnd.IntN(8) {
+		case 0:
+			add(at, unwatch, number)
+			add(at+time.Duration(1+rnd.IntN(60))*time.Millisecond, watchResource, number)
+		case 1:
+			if a.Era != messages.EraModern {
+				add(at, watchResource, number) // its server may be away, which ends nothing
+			}
+		default:
+			add(at, readOffers, number)
+		}
+	}
+	return all
+}
+
+// drawOffering returns a server that an agent sees, or that its views name, and that has resources, and the number by which an operation reads or
+// watches the one of that server; no server if there is none.
+func drawOffering(p scenario.Plan, a scenario.PlannedAgent, rnd *rand.Rand) (server string, number int) {
+	var offering, named []string
+	for _, s := range p.Servers {
+		if s.Offers && (a.View == "" || a.View == s.Name) {
+			offering = append(offering, s.Name)
+		}
+	}
+	for _, name := range namedServers(a) {
+		if slices.Contains(offering, name) {
+			named = append(named, name)
+		}
+	}
+	switch {
+	case len(offering) == 0:
+		return "", 0
+	case len(named) > 0:
+		server = named[rnd.IntN(len(named))]
+	default:
+		server = offering[rnd.IntN(len(offering))]
+	}
+	// The remainder by the number of servers chooses the server, that by five the kind of the read.
+	for number = 2; offering[number%len(offering)] != server; number += 5 {
+		if number > 5*len(offering) {
+			return "", 0
+		}
+	}
+	return server, number
 }
 
 // isStarted reports whether a server may be started by what is asked of it.

@@ -126,6 +126,10 @@ func (s *session) receiveNotice(m *message) {
 		e.About = s.agent.noteTaskNews(m.Params)
 	case "notifications/subscriptions/acknowledged":
 		s.agent.noteListened(m.Params)
+		uris := rawjson.ArrayAt(rawjson.Member(rawjson.Member(m.Params, "notifications"), "resourceSubscriptions"), 0, 0)
+		if uris.Next() {
+			e.About, _ = rawjson.Text(uris.Skip())
+		}
 	case "notifications/cancelled":
 		e.About = s.takeQuestionBack(m.Params)
 	case "notifications/message":

@@ -158,7 +158,7 @@ func (c *checker) checkTold(s *agentSession, spans map[string][]catalogSpan) {
 	var toldAt []int
 	listens := map[string]time.Duration{} // the acknowledged subscriptions
 	begin, listening := time.Duration(-1), time.Duration(-1)
-	var away []streamGap
+	away := streamGaps(c, s)
 	for _, i := range s.events {
 		e := c.x.Event(i)
 		switch {
@@ -171,17 +171,6 @@ func (c *checker) checkTold(s *agentSession, spans map[string][]catalogSpan) {
 		case e.Kind == history.Noticed && e.Method == "notifications/subscriptions/acknowledged":
 			if listens[e.ID] = e.T; listening < 0 {
 				listening = e.T
-			}
-		case e.ID != "" && (e.Kind == history.StreamCut || e.Kind == history.StreamBack):
-			// The connection of one request carries nothing else.
-		case e.Kind == history.StreamCut:
-			away = append(away, streamGap{e.T, s.end(c)})
-		case e.Kind == history.StreamBack:
-			// A stream that takes the place of another leaves no gap, but what was sent into the one before may be lost.
-			if n := len(away) - 1; n >= 0 && away[n].to == s.end(c) {
-				away[n].to = e.T
-			} else {
-				away = append(away, streamGap{e.T, e.T})
 			}
 		case e.Kind == history.Noticed && e.Method == toolsChanged:
 			notices, toldAt = append(notices, e), append(toldAt, i)

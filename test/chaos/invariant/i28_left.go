@@ -6,6 +6,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
 // unwatchedBound is how long a server may be subscribed to after the last agent has gone: as long as the gateway waits for it.
@@ -18,6 +19,7 @@ const unwatchedBound = 10 * time.Second
 //   - However many agents watch a resource, its server is asked once: a connection gets no second subscription while the first one stands,
 //     and is asked to end it when no agent watches any more. An agent that gets an answer to its request to watch is subscribed, also if it
 //     had ended an earlier watch; one that watches and asks once more gets the same answer again.
+//   - An agent that watches a resource is told of each update of it, and each further connection of the server is asked for it.
 var leftCheck = newCheck("I28", "nothing kept of agents",
 	"No session, watch, goroutine or timer of an agent is left, and subscriptions at servers are counted: one for all agents, none for none.",
 	"No agent came.",
@@ -33,6 +35,7 @@ var leftCheck = newCheck("I28", "nothing kept of agents",
 		}
 		for _, server := range c.x.Servers() {
 			c.checkWatchedAgain(server, sessions)
+			c.checkUpdates(server, sessions)
 			if c.onlyAgentsWatch(server) {
 				c.checkSubscriptions(server, sessions)
 				c.checkSubscribed(server, sessions)
@@ -47,12 +50,12 @@ func (c *checker) onlyAgentsWatch(server string) bool {
 	if !s.Offers || s.Era == messages.EraModern || s.Kind == messages.HTTP {
 		return false // over HTTP a request may be sent again, and the modern era has subscriptions of another form
 	}
-	for _, l := range c.plan.Load {
-		if l.Server == server && l.Read == "subscribe" {
-			return false
-		}
-	}
-	return true
+	return !c.ownerWatches(server)
+}
+
+// ownerWatches reports whether callers of the owner subscribe to a server's resource: when they end that, it is ended for all.
+func (c *checker) ownerWatches(server string) bool {
+	return slices.ContainsFunc(c.plan.Load, func(l scenario.PlannedLoad) bool { return l.Server == server && l.Read == "subscribe" })
 }
 
 // checkSubscriptions judges the subscriptions of each connection of a server.
