@@ -43,6 +43,13 @@ var gatewayBugs = slices.Concat(
 			Finds: []string{"I26"}, Why: "an agent that has read a resource once reads it on when its view hides the server"},
 		Bug{Name: "forbidden-call-stays", In: "Gateway.refuseCall", Old: "if e := g.forbidCall(q); e != nil { return true, nil, e }", New: "{}",
 			Finds: []string{"I3", "I19"}, Why: "an agent comes back to a call that its view hides by now, and is told that there is no such tool, though it may have run"},
+		Bug{Name: "one-of-the-watchers-told", In: "watches.noticesFor", Old: "for _, agent := range one.tell { all = append(all, updateNotice{to.uri, agent}) }",
+			New:   "for _, agent := range one.tell {\n\t\t\tall = append(all, updateNotice{to.uri, agent})\n\t\t\tbreak\n\t\t}",
+			Finds: []string{"I28"}, Why: "of several agents that watch a resource one is told of its updates"},
+		Bug{Name: "notices-kept-for-none", Package: "transports/serve", In: "Session.Notify", Old: `to == nil && !s.closed && key != ""`, New: `to == nil && s.closed && key != ""`,
+			Finds: []string{"I28", "I26"}, Why: "what changes while an agent is without a stream is never told to it"},
+		Bug{Name: "room-given-back-unsaid", In: "place.Release", Old: "w.wakeFirst()", New: "{}",
+			Finds: []string{"I19", "I2"}, Why: "a request that waits for its agent to read waits on when that has read"},
 		Bug{Name: "hidden-updates-told", In: "Gateway.subscribeAgent", Old: "!v.scope.Load().showsServer(to.server)", New: `to.server == "-"`,
 			Finds: []string{"I26"}, Why: "who watched a resource is told of its updates when its view hides the server"},
 		// A server writes log messages about its calls on half of the days with agents.

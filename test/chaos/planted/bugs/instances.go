@@ -20,6 +20,8 @@ var instanceBugs = slices.Concat(
 			Finds: []string{"I1"}, Why: "the rules about a server do not hold for its instances"},
 	),
 	inPackage("supervisor/internal/core",
+		Bug{Name: "idle-looked-for-once", In: "supervisor.endIdleInstances", Old: "s.instancesAt = time.Time{}", New: "{}",
+			Finds: []string{"I12"}, Why: "after the first look no instance ends that nobody uses"},
 		Bug{Name: "one-instance-too-many", In: "supervisor.handleStartInstance", Old: "len(r.instances) >= most", New: "len(r.instances) > most",
 			Finds: []string{"I6"}, Why: "a server has an instance more than it may"},
 		Bug{Name: "instances-outlive-their-server", In: "supervisor.endServer", Old: "s.endInstances(ctx, r, drain)", New: "_ = drain",

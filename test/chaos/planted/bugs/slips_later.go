@@ -29,6 +29,18 @@ var laterSlipsInActors = inPackage("actors",
 		Finds: []string{"I2", "I21"}, Why: "a call whose deadline is the instant of its turn never returns",
 	},
 	Bug{
+		Name: "older-gates-forgotten", In: "attempt.openGate", Old: "g.InFlight() == 0", New: "g.InFlight() >= 0",
+		Finds: []string{"I17"}, Why: "calls from before a server was disabled and enabled are cut off by the reconnect that follows",
+	},
+	Bug{
+		Name: "second-answer-counts", In: "Subscriptions.noteAnswer", Old: "s.agreed || agreed", New: "agreed",
+		Finds: []string{"I20", "I28"}, Why: "who asks once more for what it watches, and is refused, ends the watch of all",
+	},
+	Bug{
+		Name: "lowered-bound-untold", In: "Cell.setCallLimits", Old: "for _, w := range displaced { w.Value <- false }", New: "_ = displaced",
+		Finds: []string{"I2", "I21"}, Why: "calls that lose their place when fewer may wait are never answered",
+	},
+	Bug{
 		Name: "one-refusal-ends-resubscribing", In: "attempt.matchSubscriptions", New: "return",
 		Old:   "log.Warn(\"a resource is not watched as callers want\", zap.String(\"server\", a.name),\nzap.String(\"error\", hide(err.Error())))",
 		Finds: []string{"I20"}, Why: "after a reconnect no resource is watched behind one that is gone",
