@@ -269,6 +269,31 @@ func TestTheNewestSetCountsDuringARemoval(t *testing.T) {
 	})
 }
 
+// A set of servers without one whose removal has not ended takes back that it is added again.
+func TestASetEndsWhatWaitsToComeBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := start(t, supervisor.Config{}, map[string]*fake{"f": tardy(newFake("x"), 4*time.Second)})
+		one, none := map[string]supervisor.Spec{"a": sdk("f")}, map[string]supervisor.Spec{}
+		set := func(specs map[string]supervisor.Spec) {
+			t.Helper()
+			if _, err := m.SetServers(t.Context(), specs); err != nil {
+				t.Fatal(err)
+			}
+		}
+		set(one)
+		settled(t, m)
+		inFlight := call(t, m, "a", "x")
+		set(none)
+		set(one)
+		set(none)
+		<-inFlight
+		time.Sleep(10 * time.Second)
+		if m.Server("a") != nil {
+			t.Error("it has come back")
+		}
+	})
+}
+
 // SetServers makes the same difference as files do.
 func TestSetServersAdjusts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -156,3 +156,19 @@ func TestWishesOverruleWhatIsOnItsWay(t *testing.T) {
 		}
 	})
 }
+
+// A server that is another one by its new spec begins without what is known of the one before: a program that is not there is tried again only if
+// it was there once.
+func TestANewSpecBeginsAnew(t *testing.T) {
+	m := start(t, supervisor.Config{}, map[string]*fake{"before": newFake("x")})
+	if err := m.Connect(t.Context(), "a", sdk("before")); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Connect(t.Context(), "a", supervisor.Spec{Command: "/no/such/program"}); err == nil {
+		t.Fatal("a program that is not there is connected")
+	}
+	settled(t, m)
+	if st, err := m.ServerStatus("a"); err != nil || st.Retry != messages.RetryNever {
+		t.Errorf("%v, %+v", err, st)
+	}
+}

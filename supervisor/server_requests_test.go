@@ -124,9 +124,11 @@ func TestWhatNobodyAnswersIsRefused(t *testing.T) {
 // is about, a request whose connection was lost was sent again although a person had answered for it. A read and the call of a
 // trusted server's tool that only reads are held to the same rule.
 func TestAPersonIsNotAskedTwice(t *testing.T) {
-	for _, c := range []struct{ asks, calls bool }{{true, false}, {false, false}, {true, true}, {false, true}} {
+	for _, c := range []struct{ asks, calls, samples bool }{
+		{true, false, false}, {false, false, false}, {true, true, false}, {false, true, false}, {true, true, true},
+	} {
 		asks := c.asks
-		t.Run(fmt.Sprintf("asks %v, a tool %v", asks, c.calls), func(t *testing.T) {
+		t.Run(fmt.Sprintf("asks %v, a tool %v, the model %v", asks, c.calls, c.samples), func(t *testing.T) {
 			var reads, questions atomic.Int32
 			var mu sync.Mutex
 			var die context.CancelFunc
@@ -136,7 +138,11 @@ func TestAPersonIsNotAskedTwice(t *testing.T) {
 				if reads.Add(1) > 1 {
 					return nil
 				}
-				if asks {
+				if c.samples {
+					if _, err := client.CreateMessage(ctx, &mcp.CreateMessageParams{MaxTokens: 1}); err != nil {
+						t.Error(err)
+					}
+				} else if asks {
 					_, err := client.Elicit(ctx, &mcp.ElicitParams{Message: "may it?",
 						RequestedSchema: json.RawMessage(`{"type":"object","properties":{}}`)})
 					if err != nil {
@@ -173,6 +179,10 @@ func TestAPersonIsNotAskedTwice(t *testing.T) {
 				Elicit: func(context.Context, supervisor.ElicitRequest) (supervisor.ElicitResult, error) {
 					questions.Add(1)
 					return supervisor.ElicitResult{Action: messages.ElicitAccept}, nil
+				},
+				Sample: func(context.Context, supervisor.SampleRequest) (json.RawMessage, error) {
+					questions.Add(1)
+					return json.RawMessage(`{"role":"assistant","model":"m","content":{"type":"text","text":"yes"}}`), nil
 				},
 			})
 			if err != nil {

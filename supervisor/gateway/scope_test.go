@@ -435,3 +435,12 @@ func TestNearestNamesOfAView(t *testing.T) {
 		}
 	}
 }
+
+// The names of prompts follow the prefix of the view as those of tools do.
+func TestPromptsFollowThePrefixOfTheirView(t *testing.T) {
+	e, g := startOffers(t, map[string]config.View{"own": {Prefix: "always"}}, map[string]serve.Principal{"t": {Name: "t", View: "own"}}, "one")
+	a := e.agent("t", "/mcp", "{}")
+	contains(t, "the prompts with a prefix", a.ask("prompts/list", "{}"), `"name":"one__greet"`)
+	g.SetViews(map[string]config.View{"own": {Prefix: "never"}})
+	contains(t, "the prompts without one", a.ask("prompts/list", "{}"), `"name":"greet"`)
+}

@@ -347,6 +347,35 @@ func TestATaskAsksAnAgentOfTheLegacyEra(t *testing.T) {
 	})
 }
 
+// Of two agents that wait for the result of a task one is asked; when that goes away, the other is, which has waited all the while.
+func TestAQuestionIsPassedOnToWhoWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, _, s := startTasks(t, false, nil)
+		a, second := e.agent("a", "/mcp", `{"elicitation":{}}`), e.agent("a", "/mcp", `{"elicitation":{}}`)
+		id, _ := taskOf(t, a.ask("tools/call", slowTask))
+		time.Sleep(time.Second)
+		s.change(func(t *scriptedTask) { t.status = "input_required" })
+		s.ask("q", "elicitation/create", `{"message":"who?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}}},`+
+			`"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"server-task-1"}}}`)
+		time.Sleep(time.Second)
+		left, heard := make(chan string, 1), make(chan string, 1)
+		go func() { left <- a.ask("tasks/result", taskID(id)) }()
+		time.Sleep(time.Second) // the first agent has the question
+		post := func(body string) string {
+			return second.post(t.Context(), "/mcp", map[string]string{"Authorization": "Bearer a", "Mcp-Session-Id": second.id}, body).Body.String()
+		}
+		go func() { heard <- post(`{"jsonrpc":"2.0","id":7,"method":"tasks/result","params":` + taskID(id) + `}`) }()
+		time.Sleep(time.Second)
+		a.leave()
+		<-left
+		time.Sleep(time.Second)
+		post(`{"jsonrpc":"2.0","id":1,"result":` + anna + `}`)
+		time.Sleep(time.Second)
+		s.complete(taskResult)
+		contains(t, "the stream of the one that has waited", <-heard, `elicitation/create`, "done é")
+	})
+}
+
 // An agent of the modern era takes over the tasks of servers of either era; their questions are in tasks/get, their answers in tasks/update.
 func TestModernAgentsTakeOverTasks(t *testing.T) {
 	for _, modern := range []bool{false, true} {

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"io"
@@ -644,5 +645,27 @@ func TestNoticesWaitForAStream(t *testing.T) {
 	to.stopWriting()
 	if strings.Count(w.Body.String(), "data: ") != 1 {
 		t.Errorf("got %q", w.Body)
+	}
+}
+
+// What is written makes room for what comes: a stream takes notices for as long as its agent reads them, however many bytes they have together.
+func TestWrittenNoticesMakeRoom(t *testing.T) {
+	s := newEventStream(httptest.NewRecorder(), time.Hour)
+	notice := bytes.Repeat([]byte("x"), maxQueuedBytes/16)
+	for n := range 64 {
+		if !s.sendMessage(notice, false) {
+			t.Fatalf("notice %d was not taken", n)
+		}
+		s.mu.Lock()
+		for s.writing {
+			s.idle.Wait()
+		}
+		s.mu.Unlock()
+	}
+	s.mu.Lock()
+	s.writing = true // as while an agent is slow: what comes is queued
+	s.mu.Unlock()
+	if !s.sendMessage(notice, false) || !s.sendMessage(notice, false) {
+		t.Error("two notices have no room, and all before them were written")
 	}
 }

@@ -194,3 +194,45 @@ func TestUpdateStorm(t *testing.T) {
 		<-s.Released()
 	})
 }
+
+// A list of a server of the legacy era is kept until the server announces a change, but over HTTP, where it may have no stream to do so on, for a
+// minute at most.
+func TestAListIsKeptForAMinuteOverHTTP(t *testing.T) {
+	for name, c := range map[string]struct {
+		over func(*wire) transports.Transport
+		want int
+	}{"over HTTP": {overHTTP, 2}, "elsewhere": {elsewhere, 1}} {
+		synctest.Test(t, func(t *testing.T) {
+			w, asked := &wire{}, 0
+			w.onSend = func(_ context.Context, m transports.Message) (transports.Delivery, error) {
+				switch m.Method {
+				case "initialize":
+					w.receive(fmt.Sprintf(`{"id":%d,"result":{"protocolVersion":"2025-11-25","capabilities":{"resources":{"listChanged":true}},`+
+						`"serverInfo":{"name":"s","version":"1"}}}`, m.ID))
+				case "resources/list":
+					asked++
+					w.receive(fmt.Sprintf(`{"id":%d,"result":{"resources":[{"uri":"x:1","name":"one"}]}}`, m.ID))
+				}
+				return transports.Written, nil
+			}
+			s, err := session.Dial(t.Context(), c.over(w), session.Config{Era: messages.EraLegacy})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.Handshake(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			for _, pause := range []time.Duration{0, 59 * time.Second, 2 * time.Second} {
+				time.Sleep(pause)
+				if list, err := s.Resources(t.Context()); err != nil || len(list.Items) != 1 {
+					t.Errorf("%s: %v, %v", name, list, err)
+				}
+			}
+			if asked != c.want {
+				t.Errorf("%s: the list was asked for %d times, want %d", name, asked, c.want)
+			}
+			_ = s.Close(t.Context())
+			<-s.Released()
+		})
+	}
+}

@@ -265,6 +265,15 @@ func TestResume(t *testing.T) {
 					emit(w, answer, "third")
 				}
 			}},
+		{name: "over more streams than may be in vain", post: primed, gets: "first 1 2 3 4 5 6 7",
+			get: func(w http.ResponseWriter, _ string, n int) {
+				begin(w)
+				if n < 8 {
+					emit(w, "id: %d\ndata:\n\n", n)
+				} else {
+					emit(w, answer, "second")
+				}
+			}},
 		{name: "throttled", post: primed, gets: "first first",
 			get: func(w http.ResponseWriter, _ string, n int) {
 				if n == 1 {

@@ -139,3 +139,48 @@ func TestWhatTheServerDoesNotAgreeToIsReported(t *testing.T) {
 		}
 	})
 }
+
+// A stream that a caller has opened is opened again for as long as the session lives, however often the further attempts fail: only the first
+// one is the caller's.
+func TestAnAgreedStreamIsOpenedAgainAfterMoreThanOneFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var streams *subscriptions.Streams
+		agree := func(id int64) *messages.Error {
+			streams.Acknowledge(fmt.Appendf(nil, `{"notifications":{"resourceSubscriptions":["x:1"]},"_meta":{"io.modelcontextprotocol/subscriptionId":%d}}`, id))
+			return fail(id)
+		}
+		var session *scriptedSession
+		streams, session = newStreams(t, agree, fail, fail, fail)
+		streams.NewStream(subscriptions.Filter{URIs: []string{"x:1"}}).Open(false)
+		time.Sleep(time.Hour)
+		if n := len(session.times()); n != 5 {
+			t.Errorf("%d requests were sent, want 5", n)
+		}
+	})
+}
+
+// What another stream watches by now stays watched when the server ends it on the stream of before.
+func TestAWatchOutlivesTheStreamThatItWasOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		streams, _ := newStreams(t)
+		var watches subscriptions.Watches
+		open := func() *subscriptions.Stream {
+			st := streams.NewStream(subscriptions.Filter{URIs: []string{"x:1"}})
+			st.Open(false)
+			synctest.Wait()
+			return st
+		}
+		before, after := open(), open()
+		watches.Replace("x:1", nil, nil)
+		agree := func(id int, uris string) {
+			streams.Acknowledge(fmt.Appendf(nil, `{"notifications":{"resourceSubscriptions":%s},"_meta":{"io.modelcontextprotocol/subscriptionId":%d}}`, uris, id))
+		}
+		agree(1, "[]")
+		agree(2, `["x:1"]`)
+		watches.Replace("x:1", []string{"x:1"}, after)
+		watches.RemoveLost(before)
+		if !watches.Contains("x:1") {
+			t.Error("it is not watched any more")
+		}
+	})
+}
