@@ -135,6 +135,11 @@ func (s *Server) dispatchAction(a peer.Action) {
 			s.recordAnswer(a.Conn, a.Reply, errorCode(a.Body), 0)
 		}
 		s.forwardAction(a.Conn, a)
+	case peer.Raw:
+		if s.conns[a.Conn] != nil && a.Reply != "" {
+			s.recordAnswer(a.Conn, a.Reply, errorCode(a.Body), 0)
+		}
+		s.forwardAction(a.Conn, a)
 	case peer.Status:
 		if s.conns[a.Conn] != nil {
 			s.recordAnswer(a.Conn, a.Reply, a.Code, a.RetryAfter)
