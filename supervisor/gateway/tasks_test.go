@@ -252,6 +252,25 @@ func TestATaskThatTakesTooLong(t *testing.T) {
 	})
 }
 
+// A task of which its server says what cannot be used is cancelled there. Its agent is told why, at once, and nobody looks for the task as
+// for one whose connection is gone. Seed 20393758.
+func TestATaskThatCannotBeFollowed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, _, s := startTasks(t, true, nil)
+		a := e.agent("a", "/mcp", "{}")
+		id, _ := taskOf(t, a.ask("tools/call", slowTask))
+		s.change(func(t *scriptedTask) { t.status = "dancing" })
+		time.Sleep(time.Second)
+		asked := s.count("tasks/get")
+		contains(t, "its state", a.ask("tasks/get", taskID(id)), `"status":"failed"`)
+		contains(t, "its answer", a.ask("tasks/result", taskID(id)), `"mcpvisor/outcome":"unknown"`, "dancing")
+		time.Sleep(time.Minute)
+		if n := s.count("tasks/get"); n != asked || s.count("tasks/cancel") != 1 {
+			t.Errorf("%d requests about a task that was cancelled, and %d cancellations", n-asked, s.count("tasks/cancel"))
+		}
+	})
+}
+
 // A task is forgotten when its time to live has passed; one that still runs is cancelled then.
 func TestTasksExpire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -172,6 +172,9 @@ func (s *Session) pollTask(ctx context.Context, r *request, raw []byte) (outcome
 	if e != nil && !p.HasEnded() && e.Class != messages.ClassRejected {
 		s.abandonTask(status.ID)
 	}
+	if e != nil && (e.Class == messages.ClassProtocol || e.Class == messages.ClassExhausted) && s.cancelsTasks() {
+		e.Task = "" // it was cancelled, because what its server says of it cannot be used: a look for it would find only that
+	}
 	return a, e
 }
 
@@ -184,7 +187,7 @@ const taskCancelTimeout = 10 * time.Second
 // 2026-07-28: "The notifications/cancelled notification MUST NOT be used for task cancellation." 2025-11-25 has
 // tasks/cancel if the server declares it, and nothing else.
 func (s *Session) abandonTask(id string) {
-	if s.endedError("") != nil || s.modern.Load() == nil && !s.info.Load().Capabilities.TasksCancel {
+	if !s.cancelsTasks() {
 		return
 	}
 	s.spawn(func() {
@@ -193,4 +196,9 @@ func (s *Session) abandonTask(id string) {
 		// A task that has ended meanwhile refuses the cancellation, which is fine.
 		_, _ = s.performRequest(ctx, &request{method: "tasks/cancel", name: id, fields: tasks.Params(id)})
 	})
+}
+
+// cancelsTasks reports whether a task can be cancelled at the server: the session has not ended, and the server can do that.
+func (s *Session) cancelsTasks() bool {
+	return s.endedError("") == nil && (s.modern.Load() != nil || s.info.Load().Capabilities.TasksCancel)
 }
