@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
+	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor/control/internal/fence"
@@ -37,12 +39,42 @@ func ListenAgents(path string) (net.Listener, error) {
 		return nil, &messages.Error{Op: "control", Class: messages.ClassConfig, Err: ErrRunning,
 			Text: fmt.Sprintf("process %d serves %s already", pid, messages.Line(path, 0)), Fix: "end that one first, or choose another path"}
 	}
-	listener, err := listenUnix(path)
+	listener, err := listenForAgents(path)
 	if err != nil {
 		l.release()
-		return nil, locationError("the socket "+messages.Line(path, 0)+" cannot be opened", err)
+		return nil, err
 	}
 	return &agentListener{Listener: listener, lock: l}, nil
+}
+
+// listenForAgents opens the socket in the place of one that a dead process has left. The path is the person's choice, so another program may
+// listen there, which knows nothing of the lock: its socket stays.
+func listenForAgents(path string) (net.Listener, error) {
+	text := "the socket " + messages.Line(path, 0) + " cannot be opened"
+	if isServed(path) {
+		return nil, &messages.Error{Op: "control", Class: messages.ClassConfig, Err: ErrRunning,
+			Text: text + ": another program listens there", Fix: "end that one first, or choose another path"}
+	}
+	listener, err := listenUnix(path)
+	if errors.Is(err, syscall.EINVAL) && len(path) > maxSocketPath {
+		return nil, &messages.Error{Op: "control", Class: messages.ClassConfig, Err: err, Text: fmt.Sprintf("%s: its path has %d bytes", text, len(path)),
+			Fix: fmt.Sprintf("choose one of at most %d", maxSocketPath)}
+	}
+	if err != nil {
+		return nil, locationError(text, err)
+	}
+	return listener, nil
+}
+
+// isServed reports whether a process listens on a socket. One that is too busy to accept does.
+func isServed(path string) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", path)
+	if err == nil {
+		_ = conn.Close() // nothing was said on it
+	}
+	return err == nil || errors.Is(err, syscall.EAGAIN) || errors.Is(err, context.DeadlineExceeded)
 }
 
 // Close closes the socket and gives up the lock. It may be called more than once.
