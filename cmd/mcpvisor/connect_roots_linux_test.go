@@ -102,3 +102,39 @@ func TestRootsChooseTheProject(t *testing.T) {
 		t.Errorf("down: %v: %s", err, out)
 	}
 }
+
+// TestAServerThatAsksEarlyGetsTheRoots has a server that asks for the roots when it begins and when they have changed, and never during a call,
+// as npm's filesystem server does, which works in no directory otherwise. It gets the directory of an agent that has declared roots while that is
+// there, and none of one that has declared none; a server of the user's, which agents of other projects share, gets none.
+func TestAServerThatAsksEarlyGetsTheRoots(t *testing.T) {
+	t.Parallel()
+	const early = `{"command": "fixture", "args": ["mcp-fixture", "asks", "early=1"]}`
+	p := newPlace(t, "")
+	p.userServers(`{"mcpServers": {"shared": ` + early + `}}`)
+	site := p.inProject("site", `{"mcpServers": {"rooted": `+early+`}}`)
+	uri := "file://" + site.dir
+	known := `{"name":"rooted__known","arguments":{}}`
+
+	// What a server without roots has, an empty list or an error, depends on whether a call of an agent is under way when it asks.
+	without := func(a *agentProcess) {
+		t.Helper()
+		for deadline := time.Now().Add(patience); strings.Contains(a.ask("tools/call", known), uri); time.Sleep(20 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatal("the server has roots of no agent")
+			}
+		}
+	}
+	none := p.agentWith(`{}`, "connect", "--project", site.dir)
+	without(none)
+	a := p.agentWith(`{"roots":{"listChanged":true}}`, "connect", "--project", site.dir)
+	none.awaits("tools/call", known, uri) // a itself calls nothing: then the server would ask it
+	if got := a.ask("tools/call", `{"name":"shared__known","arguments":{}}`); strings.Contains(got, uri) {
+		t.Errorf("a server that other projects share has %s", got)
+	}
+	a.ends()
+	without(none)
+	none.ends()
+	if out, err := p.command("down").CombinedOutput(); err != nil {
+		t.Errorf("down: %v: %s", err, out)
+	}
+}

@@ -455,7 +455,7 @@ func (a *modernAgents) answerSample(ctx context.Context, q messages.SampleReques
 func (a *modernAgents) answerRoots(ctx context.Context, server string) ([]messages.Root, error) {
 	raw, err := a.askAgent(ctx, server, "roots", "roots/list", nil)
 	if err != nil {
-		return nil, err
+		return a.g.rootsInsteadOf(err, server)
 	}
 	return readRoots(raw)
 }

@@ -18,10 +18,31 @@ import (
 type Questions struct {
 	mu       sync.Mutex
 	gateways map[*Gateway]struct{}
+	// roots are those that the agents share.
+	roots func(server string) []supervisor.Root
+}
+
+// ShareRoots sets the roots that a server gets which asks for them outside of a request, or about one whose agent cannot be asked: those
+// of the agents that share the server. Many servers ask when their connection begins, and never again. Without it the list is empty.
+func (q *Questions) ShareRoots(roots func(server string) []supervisor.Root) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.roots = roots
+}
+
+// sharedRoots returns what ShareRoots says of a server.
+func (q *Questions) sharedRoots(server string) []supervisor.Root {
+	q.mu.Lock()
+	roots := q.roots
+	q.mu.Unlock()
+	if roots == nil {
+		return nil
+	}
+	return roots(server)
 }
 
 // PassQuestions makes the servers of a manager know that they may ask, because an agent may answer. A function that cfg has stays:
-// it answers the questions that belong to no agent. Without one they are refused, and the list of roots is empty; but those of an
+// it answers the questions that belong to no agent. Without one they are refused, and the roots are those of ShareRoots; but those of an
 // instance that one principal has reach an agent of that principal, where a gateway has the result in its Config.
 func PassQuestions(cfg *supervisor.Config) *Questions {
 	q := &Questions{gateways: map[*Gateway]struct{}{}}
@@ -46,7 +67,7 @@ func PassQuestions(cfg *supervisor.Config) *Questions {
 			if a, ctx := q.askerFor(ctx, server, "roots"); a != nil {
 				return a.answerRoots(ctx, server)
 			}
-			return []supervisor.Root{}, nil
+			return q.sharedRoots(server), nil
 		}
 	}
 	cfg.ElicitURL, cfg.SampleTools = true, true
@@ -192,9 +213,21 @@ func (a *asker) answerSample(ctx context.Context, q messages.SampleRequest) (jso
 func (a *asker) answerRoots(ctx context.Context, server string) ([]messages.Root, error) {
 	raw, err := a.askAgent(ctx, server, "roots", "roots/list", nil)
 	if err != nil {
-		return nil, err
+		return a.g.rootsInsteadOf(err, server)
 	}
 	return readRoots(raw)
+}
+
+// rootsInsteadOf returns the roots that agents share, for a question that could be put to no agent, or else the error.
+func (g *Gateway) rootsInsteadOf(err error, server string) (roots []messages.Root, _ error) {
+	if errors.Is(err, messages.ErrNotShown) {
+		for _, q := range g.cfg.Questions {
+			if roots = append(roots, q.sharedRoots(server)...); len(roots) > 0 {
+				return roots, nil
+			}
+		}
+	}
+	return nil, err
 }
 
 // readRoots reads an agent's list of roots.

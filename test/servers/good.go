@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -16,7 +17,8 @@ var goodKinds = []Kind{
 		"behaves; tools=0 adds so many more tools, page=0 is the page size, delay=0s is the time before each " +
 			"answer, name= and version= are what it says of itself"},
 	{"asks", asksClient,
-		"behaves; its tool ask sends {method, params} to the client and answers with what the client answered"},
+		"behaves; its tool ask sends {method, params} to the client and answers with what the client answered; with early= it asks " +
+			"for the roots when it is initialized and when they have changed, as npm's filesystem server does, and its tool known answers them"},
 	{"offers", offersAll,
 		"behaves; has resources, templates, prompts, completion, log messages and progress (tool count); text://state " +
 			"changes change=300ms after it is watched, and told= is a file that is written when it was read again; with unlisted= it cannot list its tools; its tool meta answers the _meta of its call"},
@@ -236,7 +238,24 @@ func asksClient(p params) int {
 	s := newServer(p)
 	s.extra = []string{`{"name":"ask","description":"asks the client","inputSchema":{"type":"object","properties":` +
 		`{"method":{"type":"string"},"params":{"type":"object"}},"required":["method"]}}`}
+	var known atomic.Value
+	known.Store("nothing")
+	if _, early := p["early"]; early {
+		s.extra = append(s.extra, bareDefinition("known"))
+		ask := func(s *server, _ message) {
+			go func() {
+				got := s.requestClient("roots/list", "{}")
+				known.Store(string(got.Result) + string(got.Error))
+			}()
+		}
+		s.handlers["notifications/initialized"] = ask
+		s.handlers["notifications/roots/list_changed"] = ask
+	}
 	s.tool = func(s *server, m message, c callParams) {
+		if c.Name == "known" {
+			s.sendText(m, known.Load().(string))
+			return
+		}
 		if c.Name != "ask" {
 			s.sendError(m, -32602, "Unknown tool: "+c.Name)
 			return

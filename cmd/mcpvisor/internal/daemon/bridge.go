@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -88,8 +89,10 @@ func (d *daemon) serveBridge(ctx context.Context, b *bridgeConn, examine func(co
 	if !b.beginServing(true) {
 		return nil // the bridge looks for the next daemon
 	}
+	agent := &rootsWatch{Service: served.gateway, roots: &served.parts[0].roots, dir: filepath.Clean(h.Dir)}
+	defer agent.end()
 	// An agent that goes, in whatever way, is no failure of the daemon.
-	_ = serve.Stdio(ctx, serve.Options{Service: served.gateway, Began: began, Unread: d.unread}, serve.Principal{Name: audit.User(), View: h.View}, serve.Path{}, &drainReader{r: r}, b)
+	_ = serve.Stdio(ctx, serve.Options{Service: agent, Began: began, Unread: d.unread}, serve.Principal{Name: audit.User(), View: h.View}, serve.Path{}, &drainReader{r: r}, b)
 	return nil
 }
 

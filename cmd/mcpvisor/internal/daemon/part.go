@@ -31,6 +31,8 @@ type part struct {
 	follower *supervisor.Follower
 	// questions are those of the servers that belong to no request.
 	questions *gateway.Questions
+	// roots are those of the agents; the user's servers, which agents of other projects share, are not told of them.
+	roots agentRoots
 	// hosts counts those that use the part; the daemon's mu guards it.
 	hosts int
 	// journal is that of the user's servers; a project's own stand in that of its host.
@@ -66,6 +68,9 @@ func (p *part) startServers(d *daemon) (err error) {
 	if p.manager, err = project.StartManager(ctx, d.options, cfg); err != nil {
 		p.manager = nil
 		return err
+	}
+	if p.load.Dir != "" {
+		p.roots.share(p.manager.Manager, p.questions)
 	}
 	if p.key == userKey {
 		if err := p.startUserJournal(); err != nil {
