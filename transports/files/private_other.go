@@ -13,3 +13,6 @@ const (
 // Exposure says nothing, because modes mean nothing on this system. On Windows a user's own directories are closed to others by
 // inheritance.
 func Exposure(fs.FileInfo) string { return "" }
+
+// ForeignOwner says nothing, for the same reason.
+func ForeignOwner(fs.FileInfo) string { return "" }

@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -28,5 +29,32 @@ func TestPlacesAreWholePaths(t *testing.T) {
 	if err := checkHomeDirs(&said); err != nil || os.Getenv("XDG_CONFIG_HOME") != "" || os.Getenv("XDG_STATE_HOME") == "" ||
 		!strings.Contains(said.String(), "XDG_CONFIG_HOME is rel") {
 		t.Error(err, said.String())
+	}
+}
+
+// TestTheRuntimeDirectoryOfAnotherUserIsLeftOut has a directory for sockets that belongs to somebody else, as su and sudo -E hand it on, one
+// of the user's own, and one that is still to be made.
+func TestTheRuntimeDirectoryOfAnotherUserIsLeftOut(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		return // owners mean nothing there
+	}
+	const name = "XDG_RUNTIME_DIR"
+	foreign := string(filepath.Separator) // it is root's
+	if os.Geteuid() == 0 {
+		foreign = t.TempDir()
+		if err := os.Chown(foreign, 1000, 1000); err != nil {
+			t.Fatal(err)
+		}
+	}
+	own := t.TempDir()
+	for dir, left := range map[string]bool{foreign: true, own: false, filepath.Join(own, "later"): false} {
+		var said bytes.Buffer
+		t.Setenv(name, dir)
+		if err := checkHomeDirs(&said); err != nil {
+			t.Error(err)
+		}
+		if got := os.Getenv(name); (got == "") != left || strings.Contains(said.String(), "belongs to another user") != left {
+			t.Errorf("%s is %q, and said is %q", dir, got, said.String())
+		}
 	}
 }
