@@ -117,12 +117,11 @@ func drawTaskCrowd(p scenario.Plan, a scenario.PlannedAgent) (all []operation) {
 // watcherPause is the mean time between two things that an agent which watches does. With every second read the resource changes.
 const watcherPause = 1500 * time.Millisecond
 
-// drawWatcher lets every second agent watch one resource for all of its time, and read it again and again. Now and then it ends the watch and begins
-// another one a moment later, while its server may still be asked to end the first.
+// drawWatcher lets every second agent, and each that a view holds, watch one resource for all of its time, and read it again and again. Now and then it ends the watch and begins another one a moment later, while its server may still be asked to end the first.
 func drawWatcher(p scenario.Plan, a scenario.PlannedAgent) (all []operation) {
 	rnd := scenario.Rand(p.Seed, "watcher "+a.Name)
 	server, number := drawOffering(p, a, rnd)
-	if server == "" || rnd.IntN(2) == 0 {
+	if server == "" || rnd.IntN(2) == 0 && len(a.Within) == 0 {
 		return nil
 	}
 	add := func(at time.Duration, do action, number int) {
@@ -146,6 +145,7 @@ func drawWatcher(p scenario.Plan, a scenario.PlannedAgent) (all []operation) {
 			add(at, readOffers, number)
 		}
 	}
+	add(a.End-time.Millisecond, unwatch, number)
 	return all
 }
 

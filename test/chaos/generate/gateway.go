@@ -52,3 +52,34 @@ func (d *scenarioBuilder) drawGateway(seed uint64) {
 		d.s.Agents[0].Count = 2 + d.IntN(3)
 	}
 }
+
+// givenUpShare is the share of days with agents on which some end a watch while the owner has its server disabled.
+const givenUpShare = 0.3
+
+// drawGivenUp adds a server that agents watch. It is disabled before they end that and enabled after, and its connection stands all the while, so
+// that it is asked for nothing any more. It has a source of chance of its own.
+func (d *scenarioBuilder) drawGivenUp(seed uint64) {
+	if len(d.o.Only) > 0 || len(d.s.Agents) == 0 {
+		return
+	}
+	before := d.Rand
+	defer func() { d.Rand = before }()
+	d.Rand = scenario.Rand(seed, "generate given up")
+	if !d.drawChance(givenUpShare) {
+		return
+	}
+	g := d.ownServer(messages.Stdio, messages.WebSocket)
+	if g == nil {
+		return
+	}
+	g.Offers, g.Era = true, messages.EraLegacy
+	at, last := d.roundTime(d.drawBetween(10*time.Second, d.length-60*time.Second)), 8*time.Second
+	for range 2 {
+		d.s.Agents = append(d.s.Agents, scenario.Agents{
+			As: pick(d, "principal-1", "principal-2"), Era: messages.EraLegacy, Over: pick(d, scenario.OverLines, scenario.OverHTTP), View: g.Name,
+			Rate: 0.5, From: messages.Duration(at), For: messages.Duration(last),
+		})
+	}
+	d.addCommand("disable", g.Name, at+last-pick(d, time.Second, 2*time.Second))
+	d.addCommand("enable", g.Name, at+last+pick(d, time.Second, 3*time.Second))
+}

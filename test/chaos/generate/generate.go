@@ -101,6 +101,7 @@ func Scenario(seed uint64, o Options) scenario.Scenario {
 	d.drawViews(seed)
 	d.drawLogs(seed)
 	d.drawAgentTasks(seed)
+	d.drawGivenUp(seed)
 	d.fitTimeouts()
 	d.spreadSteadyCalls()
 	// Two recipes may name one occasion.

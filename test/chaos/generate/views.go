@@ -48,7 +48,7 @@ func (d *scenarioBuilder) drawViews(seed uint64) {
 		}
 		d.s.Agents = append(d.s.Agents, a)
 		// Every second read changes what there is, which those hear of who watch it.
-		if g.Offers && d.drawChance(0.5) {
+		if g.Offers && d.drawChance(0.8) {
 			d.addBurst(name, "", 1, time.Duration(a.From), time.Duration(a.For)).Read = "resource"
 		}
 	}

@@ -465,6 +465,14 @@ func TestNothingIsKeptOfAgents(t *testing.T) {
 		2s s1 answered conn=1 method=resources/subscribe id=1
 		2s - replied agent=agent-1 by=anna epoch=1 id=1 method=resources/subscribe about=chaos://s1/one
 	`
+	const givenUp = `
+			3s s1 phase phase=connected epoch=1
+			4s s1 command command=1 method=disable
+			4s s1 phase phase=disabled epoch=1
+			5s - asked agent=agent-1 by=anna epoch=1 id=2 method=resources/unsubscribe about=chaos://s1/one
+			5s - replied agent=agent-1 by=anna epoch=1 id=2 method=resources/unsubscribe
+			8s s1 command command=2 method=enable
+			8s s1 phase phase=connected epoch=1`
 	const resubscribed = `
 			1s s1 open conn=1
 			1s s1 opened conn=1
@@ -515,6 +523,14 @@ func TestNothingIsKeptOfAgents(t *testing.T) {
 			31s - replied agent=agent-2 by=ben epoch=1 id=1 method=resources/subscribe code=-32603
 			35s - parted agent=agent-2 by=ben epoch=1
 			2m - closing`},
+		{name: "it is given up while the server is disabled, and the server is asked when it is enabled", plan: offers, want: invariant.Holds, story: watched + givenUp + `
+			8s s1 received conn=1 method=resources/unsubscribe id=2
+			50s - parted agent=agent-1 by=anna epoch=1
+			1m - closing`},
+		{name: "it is given up while the server is disabled, and the server is not asked", plan: offers, want: invariant.Violated,
+			why: "the server was connected again since 8s", story: watched + givenUp + `
+			50s - parted agent=agent-1 by=anna epoch=1
+			1m - closing`},
 		{name: "a second agent is a second subscription", plan: offers, want: invariant.Violated, why: "to watch what it had been asked to watch", story: watched + `
 			5s s1 received conn=1 method=resources/subscribe id=2
 			6s - parted agent=agent-1 by=anna epoch=1`},

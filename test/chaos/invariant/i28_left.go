@@ -99,9 +99,22 @@ func (c *checker) checkSubscriptions(server string, sessions []*agentSession) {
 		if t, ok := c.x.Time(conn.Released); ok {
 			end = min(end, t)
 		}
-		if gone := c.lastWatch(uri, sessions); c.x.Event(last).T <= gone && gone+unwatchedBound+c.slack < end && !c.underFault(server, gone, end) && !c.wasCommanded(server, gone, end) {
+		gone := c.lastWatch(uri, sessions)
+		if c.x.Event(last).T > gone {
+			continue
+		}
+		if gone+unwatchedBound+c.slack < end && !c.underFault(server, gone, end) && !c.wasCommanded(server, gone, end) {
 			c.reportViolationAt(gone+unwatchedBound, server, last, nil, "The last agent that watched the server's resource had gone at %s, and connection %d was not "+
 				"asked by %s to end the subscription of %s.", timeText(gone), conn.Conn, timeText(gone+unwatchedBound), timeText(c.x.Event(last).T))
+			continue
+		}
+		// A server that was disabled meanwhile is asked when it is connected again, over the connection that was kept.
+		for _, u := range connectedSpans(c.phaseSpans(server)) {
+			if due := u.from + unwatchedBound + c.slack; u.from > gone && due < min(u.to, end) && !c.underFault(server, gone, due) && !c.wasCommanded(server, u.from+c.instantBound(), due) {
+				c.reportViolationAt(due, server, last, nil, "The last agent that watched the server's resource had gone at %s, the server was connected again since %s, "+
+					"and connection %d was not asked by %s to end the subscription of %s.", timeText(gone), timeText(u.from), conn.Conn, timeText(due), timeText(c.x.Event(last).T))
+				break
+			}
 		}
 	}
 }
