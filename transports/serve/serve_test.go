@@ -669,3 +669,22 @@ func TestWrittenNoticesMakeRoom(t *testing.T) {
 		t.Error("two notices have no room, and all before them were written")
 	}
 }
+
+// The id of a request that its agent has taken back is free at once. The end of that request ends nothing of the next one with the id.
+func TestTheIDOfACancelledRequestIsUsedAgain(t *testing.T) {
+	s, cancelled := &Session{}, false
+	first := &Request{Session: s, ID: []byte("1"), cancel: func() {}}
+	second := &Request{Session: s, ID: []byte("1"), cancel: func() { cancelled = true }}
+	takeBack := func() { s.cancelRequest([]byte(`{"requestId":1}`)) }
+	if e := s.beginRequest(first); e != nil {
+		t.Fatal(e)
+	}
+	takeBack()
+	if e := s.beginRequest(second); e != nil {
+		t.Fatal(e)
+	}
+	s.finishRequest(first)
+	if takeBack(); !cancelled {
+		t.Error("the second request cannot be taken back, because the first one has ended")
+	}
+}

@@ -401,6 +401,31 @@ func TestListening(t *testing.T) {
 	}
 }
 
+// A server that answers 409, because it has not noticed that the stream before is gone, is asked for the stream once more.
+func TestAConflictDoesNotEndListening(t *testing.T) {
+	var gets atomic.Int32
+	s := conntest.Serve(t, conntest.WithHandshake("s", func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Method != http.MethodGet:
+			if m := conntest.ReadRequest(r); m.ID != 0 {
+				conntest.Reply(w, m, `{}`)
+			}
+		case gets.Add(1) == 1:
+			w.WriteHeader(http.StatusConflict)
+		default:
+			begin(w)
+			emit(w, "data: {\"jsonrpc\":\"2.0\",\"method\":\"unasked\"}\n\n")
+			<-r.Context().Done()
+		}
+	}))
+	c := conntest.Dial(t, web.NewHTTP(conntest.ConfigWithSecrets(t, s.URL)))
+	c.Call("initialize", conntest.InitializeParams)
+	c.Negotiated("2025-11-25")
+	c.Notify("notifications/initialized")
+	c.WaitFor(1, "unasked")
+	c.CloseChecked()
+}
+
 func TestNoListening(t *testing.T) {
 	for name, c := range map[string]struct {
 		version string
