@@ -395,6 +395,27 @@ func TestWatchers(t *testing.T) {
 			1.9s   - stream-cut method=tools/call id=1 about=c1 agent=agent-1
 			2s     - stream-back method=tools/call id=1 about=c1 agent=agent-1
 		`
+	const refused = joinedAgents + call + `
+			2s     s1 told method=call-ended tool=write outcome=result took=1s
+			2s     s1 call call=a1-1 tool=write agent=agent-1 by=anna
+			3s     - tasked agent=agent-1 by=anna about=a1-1 deadline=1h
+			5s     s1 end call=a1-1 tool=write outcome=not-sent class=network agent=agent-1 by=anna
+			9s     - closed
+		`
+	const secondRefused = `
+			2s     s1 call call=a1-2 tool=write agent=agent-1 by=anna
+			3s     - tasked agent=agent-1 by=anna about=a1-2 deadline=1h
+			3s     s1 end call=a1-2 tool=write outcome=not-sent class=network agent=agent-1 by=anna
+		`
+	const refusedTold = `
+			3s     s1 told method=call-started tool=write
+			3s     s1 told method=call-ended tool=write outcome=not-sent
+		`
+	const foundLater = `
+			2.5s   - stream-cut method=tools/call id=1 about=a1-1 agent=agent-1
+			2.8s   s1 told method=call-started tool=write
+			2.8s   s1 told method=call-ended tool=write outcome=not-sent
+		`
 	runCases(t, "I19", []storyCase{
 		{name: "nobody watches", want: invariant.Inconclusive, why: "No tool was called", story: `0s s1 open conn=1`},
 		{name: "told", want: invariant.Holds, story: call + `
@@ -431,6 +452,20 @@ func TestWatchers(t *testing.T) {
 		{name: "another outcome is told while its agent had no connection", want: invariant.Violated, why: "was not told so", story: gap + `
 			1.95s  s1 told method=call-ended tool=write outcome=tool-error took=950ms
 			9s     - closed
+		`},
+		// Seed 20395161: the call waited in its agent's window, became a task with its refusal, and its agent asked for that later, as it cancelled the task.
+		{name: "the refusal of a task is told", want: invariant.Holds, story: refused + refusedTold},
+		{name: "the refusal of a task is told twice", want: invariant.Violated, why: "told at 3s that a call of tool write ended with not-sent, and no caller got that",
+			story: refused + refusedTold + refusedTold},
+		{name: "a refusal is told after the call became a task", want: invariant.Violated, why: "no caller got that", story: strings.ReplaceAll(refused+refusedTold, "3s     s1", "4s     s1")},
+		{name: "a refusal is told before the call became a task", want: invariant.Violated, why: "no caller got that", story: strings.ReplaceAll(refused+refusedTold, "3s     s1", "2.8s   s1")},
+		{name: "a task is told to have had a result before it was refused", want: invariant.Violated, why: "no caller got that", story: strings.ReplaceAll(refused+refusedTold, "outcome=not-sent\n", "outcome=result\n")},
+		{name: "the refusal of a task is told before its agent finds that", want: invariant.Holds, story: refused + foundLater},
+		{name: "another call is refused as a task is", want: invariant.Holds, story: refused + secondRefused + refusedTold + refusedTold},
+		{name: "one refusal more is told than there are a call and a task", want: invariant.Violated, why: "told at 3s that a call of tool write ended with not-sent, and no caller got that",
+			story: refused + refusedTold + refusedTold + refusedTold + `
+			3s     s1 call call=c1 tool=write
+			3s     s1 end call=c1 tool=write outcome=not-sent class=network
 		`},
 		{name: "the end of nothing is told", want: invariant.Violated, why: "no caller got that", story: call + `
 			2s     s1 told method=call-ended tool=write outcome=result took=1s

@@ -72,7 +72,7 @@ func (c *checker) endOfWork(call *history.CallRecord) time.Duration {
 
 // findTaskEnds finds for each call that became an agent's task what was told of its end. A call that waited for its server began, for who watches, when it was
 // sent: what was told of such ones goes to the one that its server answered then, else to the first that it fits, in the order in which it was
-// told, but for what another call had.
+// told, but for what another call had. One that no server received has the refusal with which it became a task.
 func (c *checker) findTaskEnds() map[*history.CallRecord]*history.Event {
 	found, taken := map[*history.CallRecord]*history.Event{}, map[*history.Event]bool{}
 	others := map[callEnd]int{}
@@ -102,18 +102,30 @@ func (c *checker) findTaskEnds() map[*history.CallRecord]*history.Event {
 	take(func(call *history.CallRecord, e *history.Event) bool {
 		return e.T-e.Took >= c.x.Event(call.Begin).T && slices.ContainsFunc(call.Answered, func(i int) bool { return c.x.Event(i).T == e.T })
 	})
-	take(func(call *history.CallRecord, e *history.Event) bool {
-		if len(call.Received) == 0 || e.T-e.Took < c.x.Event(call.Begin).T || e.T-e.Took > c.x.Event(call.Received[0]).T || e.T < c.x.Event(call.Received[0]).T {
+	// isOther takes an event for one of a call that ended for its agent in that moment and in that way.
+	isOther := func(e *history.Event) bool {
+		if others[c.endKey(e)] == 0 {
 			return false
 		}
-		if others[c.endKey(e)] > 0 {
-			others[c.endKey(e)]--
-			taken[e] = true
-			return false
-		}
+		others[c.endKey(e)]--
+		taken[e] = true
 		return true
+	}
+	take(func(call *history.CallRecord, e *history.Event) bool {
+		return len(call.Received) > 0 && e.T-e.Took >= c.x.Event(call.Begin).T && e.T-e.Took <= c.x.Event(call.Received[0]).T && e.T >= c.x.Event(call.Received[0]).T &&
+			!isOther(e)
+	})
+	take(func(call *history.CallRecord, e *history.Event) bool {
+		return e.Outcome == messages.OutcomeNotSent && e.T-e.Took >= c.x.Event(call.Begin).T && c.becameTaskAt(call, e.T) && !isOther(e)
 	})
 	return found
+}
+
+// becameTaskAt reports whether a call that no server received may have become a task at t: when its agent was told of the task, or before if its agent
+// found that later.
+func (c *checker) becameTaskAt(call *history.CallRecord, t time.Duration) bool {
+	tasked, ok := c.x.Time(call.Tasked)
+	return ok && len(call.Received) == 0 && (t == tasked || t < tasked && c.wasFoundLater(call))
 }
 
 // hasWaited reports whether a call waited for its server, so that nobody can tell what who watches was told of it.
