@@ -26,6 +26,29 @@ func failedCall(err error) ([]byte, *serve.Error) {
 	return append(appendOutcome(b, e), '}'), nil
 }
 
+// outcomeText returns the text of a result that failedCall has made; empty for one of a server.
+func outcomeText(result []byte) string {
+	list := rawjson.Member(result, "content")
+	if rawjson.Member(rawjson.Member(result, "_meta"), "mcpvisor/outcome") == nil || !rawjson.IsArray(list) {
+		return ""
+	}
+	content := rawjson.ArrayAt(list, 0, 0)
+	if !content.Next() {
+		return ""
+	}
+	text, _ := rawjson.Text(rawjson.Member(content.Skip(), "text"))
+	return text
+}
+
+// problemText returns the text of an error.
+func problemText(e *serve.Error) string {
+	if e.Raw == nil {
+		return e.Message
+	}
+	text, _ := rawjson.Text(rawjson.Member(e.Raw, "message"))
+	return text
+}
+
 // failedRead is the answer to a read that has no result: always an error, because a read has no text for a model.
 func failedRead(err error, modern bool) *serve.Error {
 	e := errorOf(err)

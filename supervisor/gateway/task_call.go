@@ -176,15 +176,15 @@ func (c *modernCall) noteAsked() {
 // finishTask records how the call of a task has ended, and tells of it. The result is set, and nobody changes it any more.
 func (c *modernCall) finishTask() {
 	t := c.task
-	end, size := endedResult, len(c.result)
+	end, size, message := endedResult, len(c.result), ""
 	switch {
 	case c.problem != nil:
-		end, size = endedError, problemSize(c.problem)
+		end, size, message = endedError, problemSize(c.problem), problemText(c.problem)
 	case string(rawjson.Member(c.result, "isError")) == "true":
-		end = endedFault
+		end, message = endedFault, outcomeText(c.result)
 	}
 	c.mu.Lock()
-	t.finish(end, time.Now())
+	t.finish(end, message, time.Now())
 	c.mu.Unlock()
 	c.agents.g.tasks.keepResult(t, size)
 }

@@ -13,6 +13,10 @@ import (
 	wire "github.com/mcpvisor/mcpvisor/transports/session"
 )
 
+// taskGone is the answer about a task that this gateway does not have. Which tasks an earlier one had is not known.
+const taskGone = "Task not found: its time to live has passed, or mcpvisor was started anew since. A task that you had may have run: " +
+	"look at what it would have changed before calling again"
+
 // errNoTasks is the error of a request about tasks by an agent of the modern era that does not say it takes them.
 func errNoTasks() *serve.Error {
 	return &serve.Error{Code: serve.CodeMissingCapability, Message: "Missing required client capability",
@@ -35,7 +39,7 @@ func (g *Gateway) handleTask(ctx context.Context, v *view, r *serve.Request) ([]
 	id, _ := rawjson.Text(rawjson.Member(r.Params, "taskId"))
 	t := g.tasks.find(principal, id)
 	if t == nil || !v.showsTask(t) {
-		return nil, serve.InvalidParams("Task not found, or its time to live has passed")
+		return nil, serve.InvalidParams(taskGone)
 	}
 	switch what {
 	case "get":

@@ -105,12 +105,17 @@ func (t *taskState) cancel(now time.Time) bool {
 	return true
 }
 
-// finish records how the call has ended. A task that was cancelled stays so.
+// finish records how the call has ended; message is the text of its error, which takes the place of what the server said last. A task that was
+// cancelled stays so.
 //
 // 2025-11-25: "Once a task is cancelled, it MUST remain in cancelled status even if execution continues to completion or fails."
-func (t *taskState) finish(end taskEnd, now time.Time) {
-	if t.end == notEnded {
-		t.end, t.updated = end, now
+func (t *taskState) finish(end taskEnd, message string, now time.Time) {
+	if t.end != notEnded {
+		return
+	}
+	t.end, t.updated = end, now
+	if message != "" {
+		t.message = messages.Line(message, maxTaskMessage)
 	}
 }
 

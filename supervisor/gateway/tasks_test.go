@@ -154,7 +154,7 @@ func TestTasksBelongToTheirPrincipal(t *testing.T) {
 			"modern cancel": stranger.send(t.Context(), "tasks/cancel", id, `"taskId":"`+id+`",`),
 			"modern update": stranger.send(t.Context(), "tasks/update", id, `"taskId":"`+id+`","inputResponses":{},`),
 		} {
-			contains(t, name, answer, `"code":-32602`, "Task not found")
+			contains(t, name, answer, `"code":-32602`, "Task not found", "may have run")
 		}
 		contains(t, "the list", b.ask("tasks/list", "{}"), `"tasks":[]`)
 		nameless := e.agent("none", "/mcp", "{}")
@@ -213,6 +213,7 @@ func TestATaskWhoseServerDies(t *testing.T) {
 			s.remembers = remembers
 			a := e.agent("a", "/mcp", "{}")
 			id, _ := taskOf(t, a.ask("tools/call", slowTask))
+			s.change(func(t *scriptedTask) { t.message = "half" })
 			time.Sleep(time.Second)
 			s.kill()
 			time.Sleep(10 * time.Second)
@@ -221,7 +222,8 @@ func TestATaskWhoseServerDies(t *testing.T) {
 				s.complete(taskResult)
 				contains(t, "its result", a.ask("tasks/result", taskID(id)), "done é")
 			} else {
-				contains(t, "its state", a.ask("tasks/get", taskID(id)), `"status":"failed"`)
+				// The server's last words stood beside the end, and looked like its reason.
+				contains(t, "its state", a.ask("tasks/get", taskID(id)), `"status":"failed"`, `"statusMessage":"`, "may have run")
 				contains(t, "its answer", a.ask("tasks/result", taskID(id)), `"mcpvisor/outcome":"unknown"`, "may have run")
 			}
 			if n := s.count("tools/call"); n != 1 {
@@ -455,7 +457,7 @@ func TestModernAgentsTakeOverTasks(t *testing.T) {
 			third, _ := taskOf(t, a.call("slow", ""))
 			s.change(func(t *scriptedTask) { t.status, t.problem = "failed", `{"code":-32050,"message":"broken"}` })
 			time.Sleep(time.Second)
-			contains(t, "an error", about("tasks/get", third, ""), `"status":"failed"`, `"error":{"code":-32050,"message":"broken"}`)
+			contains(t, "an error", about("tasks/get", third, ""), `"status":"failed"`, `"statusMessage":"broken"`, `"error":{"code":-32050,"message":"broken"}`)
 			if n := g.Held().Tasks; n != 3 || s.count("tasks/cancel server-task-2") != 1 {
 				t.Errorf("%d tasks, %d cancellations", n, s.count("tasks/cancel"))
 			}

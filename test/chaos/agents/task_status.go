@@ -77,12 +77,12 @@ func (s *taskStatus) problemAfter(before *taskStatus) string {
 // isTaskGone reports whether an error says that a task is not known.
 func isTaskGone(problem []byte) bool {
 	text, _ := rawjson.Text(rawjson.Member(problem, "message"))
-	return codeOf(answer{problem: problem}) == serve.CodeInvalidParams && (text == taskGone || strings.HasPrefix(text, serverGone))
+	return codeOf(answer{problem: problem}) == serve.CodeInvalidParams && (strings.HasPrefix(text, taskGone) || strings.HasPrefix(text, serverGone))
 }
 
 // taskGone is the text of the error with which the gateway answers an agent for which a task does not exist. serverGone begins the text of
 // its error when the server of the task was removed.
 const (
-	taskGone   = "Task not found, or its time to live has passed"
+	taskGone   = "Task not found: "
 	serverGone = "there is no server "
 )
