@@ -92,7 +92,8 @@ func (s *Server) startAttempt(epoch uint64) {
 		func(epoch uint64) { root.Send(sup, AttemptReleased{name, epoch}) })
 	a.prepare = s.cfg.Prepare
 	s.att, s.attSpec, s.sess, s.info, s.last = a, spec, nil, nil, transports.Info{}
-	s.unlisted, s.overdue = "", ""
+	s.unlisted = ""
+	s.overdue = ""
 	s.strikes, s.probing, s.dirtySince, s.futileLists, s.shownHash, s.lastProbeAnswer = 0, false, time.Time{}, 0, [32]byte{}, time.Time{}
 	s.cfg.Holder.current.Store(a)
 

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"strconv"
 	"time"
 
@@ -110,12 +111,9 @@ func (t *taskState) cancel(now time.Time) bool {
 //
 // 2025-11-25: "Once a task is cancelled, it MUST remain in cancelled status even if execution continues to completion or fails."
 func (t *taskState) finish(end taskEnd, message string, now time.Time) {
-	if t.end != notEnded {
-		return
-	}
-	t.end, t.updated = end, now
-	if message != "" {
-		t.message = messages.Line(message, maxTaskMessage)
+	if t.end == notEnded {
+		t.end, t.updated = end, now
+		t.message = cmp.Or(messages.Line(message, maxTaskMessage), t.message)
 	}
 }
 
