@@ -65,7 +65,7 @@ const (
 	Executed Kind = "executed" // Conn, Tool, Call, Value: the tool ran; Value counts the executions of the tool at this server, over all connections
 	Listed   Kind = "listed"   // Conn, Rev: the last page of a tools/list of the true list Rev has been sent
 	Changed  Kind = "changed"  // Rev, Hash, Names: the server's true list has changed (rev 1 is the first)
-	Notified Kind = "notified" // Conn, Method: the server sent a notification; Level and Call of a log message
+	Notified Kind = "notified" // Conn, Method: the server sent a notification; Level and Call of a log message; Task and Name (its state) of the status of a task
 	Offered  Kind = "offered"  // Rev: the server's resources and prompts have changed (rev 1 is the first)
 	Down     Kind = "down"     // Conn, Class, RetryAfter, Text: the server's side ended (crash, kill, reset, 404 …)
 	Released Kind = "released" // Conn: nothing of the connection is left, neither process nor socket

@@ -67,7 +67,7 @@ func (c *checker) checkCancellation(server string, givenUp []*history.CallRecord
 			noteFirst(cancelledTasks, connTask{e.Conn, e.Task}, e.T)
 		}
 	}
-	tasks := c.statusesOf(server).tasks
+	seen := c.statusesOf(server)
 	closing := c.closeTime()
 	for _, call := range givenUp {
 		end, last := c.x.Event(call.Ends[0]), c.x.Event(call.Received[len(call.Received)-1])
@@ -84,10 +84,14 @@ func (c *checker) checkCancellation(server string, givenUp []*history.CallRecord
 			continue
 		}
 		request := taskRequest{conn.Conn, last.ID}
+		// One that has failed did not run, and its client may be asking for the error.
+		if seen.hasEnded(connTask{conn.Conn, seen.tasks[request]}, at+c.skew) {
+			continue
+		}
 		if t, ok := cancelled[request]; ok && t <= until {
 			continue
 		}
-		if task := tasks[request]; task != "" || c.real {
+		if task := seen.tasks[request]; task != "" || c.real {
 			if t, ok := cancelledTasks[connTask{conn.Conn, task}]; ok && t <= until {
 				continue
 			}

@@ -15,6 +15,9 @@ func TestNothingIsSentForACallerWhoHasLeft(t *testing.T) {
 		1s     s1 received conn=1 method=tools/call call=c1 id=3
 		61s    s1 end call=c1 tool=write outcome=unknown class=timeout
 	`
+	const begunTask = `
+		2s     s1 answered conn=1 method=tools/call id=3 task=task-1
+	`
 	tasks := func(p *scenario.Plan) { p.Servers[0].Tasks = scenario.TasksRequired }
 	runCases(t, "I4", []storyCase{
 		{name: "given up and cancelled", want: invariant.Holds, story: given + `
@@ -83,6 +86,23 @@ func TestNothingIsSentForACallerWhoHasLeft(t *testing.T) {
 			1s     s1 received conn=1 method=tools/call call=c1 id=3
 			60.9s  s1 executed conn=1 call=c1 tool=write value=1
 			61s    s1 end call=c1 tool=write outcome=unknown class=timeout
+			99s    - closing
+		`},
+		// Seed 20396050: the task failed without having run, and its caller gave it up while the client asked for the error.
+		{name: "a task that has failed may have told so", plan: tasks, want: invariant.Holds, story: given + begunTask + `
+			61s    s1 notified conn=1 method=notifications/tasks/status task=task-1 name=failed
+			99s    - closing
+		`},
+		{name: "a task fails after it was given up", plan: tasks, want: invariant.Violated, why: "its server was never told", story: given + begunTask + `
+			62s    s1 notified conn=1 method=notifications/tasks/status task=task-1 name=failed
+			99s    - closing
+		`},
+		{name: "another task fails", plan: tasks, want: invariant.Violated, why: "its server was never told", story: given + begunTask + `
+			60s    s1 notified conn=1 method=notifications/tasks/status task=task-2 name=failed
+			99s    - closing
+		`},
+		{name: "a task waits for input", plan: tasks, want: invariant.Violated, why: "its server was never told", story: given + begunTask + `
+			60s    s1 notified conn=1 method=notifications/tasks/status task=task-1 name=input_required
 			99s    - closing
 		`},
 		{name: "nothing was received", want: invariant.Inconclusive, why: "No call of a server", story: `1s s1 call call=c1 tool=write`},

@@ -168,8 +168,8 @@ func (c *checker) checkTaskCancelled(call *history.CallRecord) {
 	if task == "" || seen.began[request] > givenUp.T || conn == nil || c.endOfConn(conn) <= until+c.instantBound() || until >= c.closeTime() || c.underFault(call.Server, received.T, until) {
 		return
 	}
-	// A task that has run is told with its next status.
-	if slices.ContainsFunc(call.Executed, func(i int) bool { return c.x.Event(i).T <= until }) || c.wasCommanded(call.Server, received.T, until) {
+	// A task that has run, or failed, is told with its next status.
+	if seen.hasEnded(connTask{received.Conn, task}, until) || slices.ContainsFunc(call.Executed, func(i int) bool { return c.x.Event(i).T <= until }) || c.wasCommanded(call.Server, received.T, until) {
 		return
 	}
 	c.judged++

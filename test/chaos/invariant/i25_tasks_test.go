@@ -54,6 +54,18 @@ func TestTasksOfAgents(t *testing.T) {
 			5s s1 told method=call-ended tool=read outcome=unknown took=3s
 			5s s1 end call=a1-1 tool=read outcome=unknown class=canceled agent=agent-1 by=anna
 			20s - closing`},
+		{name: "a cancelled task fails before its server is told", want: invariant.Holds, plan: withTasks, story: opened + began + `
+			5s s1 left call=a1-1 tool=read agent=agent-1 by=anna
+			5s s1 told method=call-ended tool=read outcome=unknown took=3s
+			5s s1 end call=a1-1 tool=read outcome=unknown class=canceled agent=agent-1 by=anna
+			5.5s s1 notified conn=1 method=notifications/tasks/status task=task-1 name=failed
+			20s - closing`},
+		{name: "a cancelled task fails later than its server is to be told", want: invariant.Violated, why: "its server was not told by 6s", plan: withTasks, story: opened + began + `
+			5s s1 left call=a1-1 tool=read agent=agent-1 by=anna
+			5s s1 told method=call-ended tool=read outcome=unknown took=3s
+			5s s1 end call=a1-1 tool=read outcome=unknown class=canceled agent=agent-1 by=anna
+			6.5s s1 notified conn=1 method=notifications/tasks/status task=task-1 name=failed
+			20s - closing`},
 		{name: "a task that lives is not known", want: invariant.Violated, why: "was told that there is none", plan: withTasks, story: opened + began + `
 			4s - asked agent=agent-1 by=anna epoch=1 id=2 method=tasks/get about=a1-1
 			4s - replied agent=agent-1 by=anna epoch=1 id=2 method=tasks/get code=-32602`},

@@ -63,6 +63,8 @@ type taskStatuses struct {
 	// expires is when the time to live of a task has passed.
 	expires map[taskRequest]time.Duration
 	at      map[string][]time.Duration
+	// ended is when a server of the legacy era said that a task has ended, with a result or an error.
+	ended map[connTask]time.Duration
 }
 
 // statusesOf finds the tasks of a server, once.
@@ -79,10 +81,12 @@ func (c *checker) statusesOf(server string) taskStatuses {
 }
 
 func (c *checker) findStatuses(server string) taskStatuses {
-	seen := taskStatuses{map[taskRequest]string{}, map[taskRequest]time.Duration{}, map[taskRequest]time.Duration{}, map[string][]time.Duration{}}
+	seen := taskStatuses{map[taskRequest]string{}, map[taskRequest]time.Duration{}, map[taskRequest]time.Duration{}, map[string][]time.Duration{}, map[connTask]time.Duration{}}
 	for _, i := range c.x.ServerEvents(server) {
 		e := c.x.Event(i)
 		switch {
+		case e.Kind == history.Notified && (e.Name == string(messages.TaskCompleted) || e.Name == string(messages.TaskFailed)):
+			noteFirst(seen.ended, connTask{e.Conn, e.Task}, e.T)
 		case e.Kind != history.Answered || e.Task == "" || e.Code != 0:
 		case e.Method == "tools/call":
 			r := taskRequest{e.Conn, e.ID}
@@ -92,6 +96,12 @@ func (c *checker) findStatuses(server string) taskStatuses {
 		}
 	}
 	return seen
+}
+
+// hasEnded reports whether a task had ended by a time, as its server said.
+func (s *taskStatuses) hasEnded(task connTask, t time.Duration) bool {
+	ended, ok := s.ended[task]
+	return ok && ended <= t
 }
 
 // taskPatience is how long a task is asked for after its time to live.

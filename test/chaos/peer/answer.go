@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 )
 
 // messagePart groups methods for the faults that strike only some of them.
@@ -198,10 +199,15 @@ func (m *machine) scheduleAnswer(c *conn, q *message, do func()) (token int) {
 // sendNotification records a notification and sends it. params is JSON or empty. reply is the id of the request in whose
 // exchange it goes, empty if it belongs to none.
 func (m *machine) sendNotification(c *conn, method, params, reply string) {
-	body := `{"jsonrpc":"2.0","method":` + quoteJSON(method)
+	m.sendRecorded(c, notifiedEvent(c.id, method), params, reply)
+}
+
+// sendRecorded is sendNotification with the event to record, which names the method.
+func (m *machine) sendRecorded(c *conn, e history.Event, params, reply string) {
+	body := `{"jsonrpc":"2.0","method":` + quoteJSON(e.Method)
 	if params != "" {
 		body += `,"params":` + params
 	}
-	m.sendOrHold(c, Note{notifiedEvent(c.id, method)})
+	m.sendOrHold(c, Note{e})
 	m.sendOrHold(c, Send{Conn: c.id, Reply: reply, More: reply != "", Body: json.RawMessage(body + "}")})
 }

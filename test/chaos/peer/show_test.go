@@ -19,7 +19,11 @@ func (p *player) show(a peer.Action) string {
 		if e.Kind == "fired" {
 			p.shown[e.Name] = true
 		}
-		return fields("note "+string(e.Kind), "fault", e.Name, "conn", e.Conn, "method", e.Method, "tool", e.Tool, "call", e.Call,
+		named := "fault"
+		if e.Task != "" {
+			named = "state"
+		}
+		return fields("note "+string(e.Kind), named, e.Name, "task", e.Task, "conn", e.Conn, "method", e.Method, "tool", e.Tool, "call", e.Call,
 			"value", e.Value, "rev", e.Rev, "hash", e.Hash, "names", shorter(strings.Join(e.Names, ",")))
 	case peer.Send:
 		return fields("send", "conn", a.Conn, "reply", a.Reply, "more", a.More, "cut", a.Cut, "chunk", a.Chunk, "every", a.Every,

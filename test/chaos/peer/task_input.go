@@ -136,6 +136,8 @@ func (t *task) encodeInputRequests() string {
 // notifyTask tells a client of the legacy era the state of a task.
 func (m *machine) notifyTask(c *conn, t *task) {
 	if c.era != messages.EraModern {
-		m.sendNotification(c, "notifications/tasks/status", t.encodeStatus(m.now, c.era, false), "")
+		e := notifiedEvent(c.id, "notifications/tasks/status")
+		e.Task, e.Name = t.id, t.state
+		m.sendRecorded(c, e, t.encodeStatus(m.now, c.era, false), "")
 	}
 }
