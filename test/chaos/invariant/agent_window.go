@@ -37,31 +37,34 @@ type agentWindow struct {
 // before is when it is answered.
 func (c *checker) windowExits(server string) map[*history.CallRecord]time.Duration {
 	type step struct {
-		t      time.Duration
-		call   *history.CallRecord
-		begins bool
+		t    time.Duration
+		call *history.CallRecord
+		act  func(w *agentWindow, t time.Duration, call *history.CallRecord)
 	}
 	keys := c.windowKeys()
-	windows, steps, known := map[string]*agentWindow{}, []step(nil), map[string]time.Duration{}
+	windows, steps := map[string]*agentWindow{}, []step(nil)
+	sizes, exits := resultSizes{c: c, server: server, known: map[string]int{}}, map[*history.CallRecord]time.Duration{}
+	begins := func(w *agentWindow, t time.Duration, call *history.CallRecord) {
+		sizes.noteCall(call, true)
+		w.addCall(t, call)
+	}
+	isKnown := func(_ *agentWindow, _ time.Duration, call *history.CallRecord) { sizes.noteCall(call, false) }
+	isAnswered := func(w *agentWindow, t time.Duration, call *history.CallRecord) { w.endCall(t, call, exits) }
 	for _, call := range c.x.Calls() {
 		if call.Server != server || call.Begin < 0 || keys[call.ID] == "" {
 			continue
 		}
 		begin, answered := c.x.Event(call.Begin), c.endTime()
 		if len(call.Ends) > 0 {
-			end := c.x.Event(call.Ends[0])
-			answered = end.T
-			if at, ok := known[end.Tool]; end.Outcome == messages.OutcomeResult && (!ok || end.T < at) {
-				known[end.Tool] = end.T
-			}
+			answered = c.x.Event(call.Ends[0]).T
+			steps = append(steps, step{answered, call, isKnown}) // the size of its result, also of that of a task
 		}
 		if tasked, ok := c.x.Time(call.Tasked); ok {
 			answered = min(answered, tasked)
 		}
-		steps = append(steps, step{begin.T, call, true}, step{answered, call, false})
+		steps = append(steps, step{begin.T, call, begins}, step{answered, call, isAnswered})
 	}
 	slices.SortStableFunc(steps, func(a, b step) int { return cmp.Compare(a.t, b.t) })
-	exits := map[*history.CallRecord]time.Duration{}
 	for _, s := range steps {
 		key := keys[s.call.ID]
 		w := windows[key]
@@ -72,18 +75,9 @@ func (c *checker) windowExits(server string) map[*history.CallRecord]time.Durati
 			}
 			windows[key] = w
 		}
-		expected := func(call *history.CallRecord, t time.Duration) int {
-			if at, ok := known[c.x.Event(call.Begin).Tool]; ok && at <= t {
-				return leastResult
-			}
-			return unknownResult
-		}
+		expected := func(call *history.CallRecord) int { return sizes.expectedOf(c.x.Event(call.Begin).Tool) }
 		w.passOn(s.t, expected, exits)
-		if s.begins {
-			w.addCall(s.t, s.call)
-		} else {
-			w.endCall(s.t, s.call, exits)
-		}
+		s.act(w, s.t, s.call)
 		w.passOn(s.t, expected, exits)
 	}
 	return exits
@@ -109,7 +103,7 @@ func (w *agentWindow) endCall(t time.Duration, call *history.CallRecord, exits m
 }
 
 // passOn passes calls on for which there is room by a time.
-func (w *agentWindow) passOn(t time.Duration, expected func(*history.CallRecord, time.Duration) int, exits map[*history.CallRecord]time.Duration) {
+func (w *agentWindow) passOn(t time.Duration, expected func(*history.CallRecord) int, exits map[*history.CallRecord]time.Duration) {
 	now := t
 	for len(w.waiting) > 0 {
 		sum := 0
@@ -117,7 +111,7 @@ func (w *agentWindow) passOn(t time.Duration, expected func(*history.CallRecord,
 			sum += size
 		}
 		first := w.waiting[0]
-		if size := expected(first, now); len(w.places) == 0 || sum+size <= w.most<<w.doublings {
+		if size := expected(first); len(w.places) == 0 || sum+size <= w.most<<w.doublings {
 			w.waiting = w.waiting[1:]
 			w.places[first], exits[first] = size, now
 			continue

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/test/chaos/invariant"
@@ -40,6 +41,21 @@ func TestCallsWaitInTheWindowOfTheirAgent(t *testing.T) {
 	}
 	aResultBefore := "0.5s s1 call call=c1 tool=write by=b\n0.5s - asked agent=agent-6 by=b epoch=1 id=1 method=tools/call about=c1\n" +
 		"0.5s s1 received conn=1 method=tools/call id=4 call=c1\n0.6s s1 end call=c1 tool=write outcome=result\n"
+	padded := func(p *scenario.Plan) {
+		onLines(p)
+		p.Faults = []scenario.PlannedFault{{ID: 1, Fault: "big-result", Server: "s1", Begin: 400 * time.Millisecond, End: 650 * time.Millisecond}}
+	}
+	// afterLarge is a crowd on the connection after the one on which a result of 1 MiB came, and then small ones.
+	afterLarge := func(small int, sent string) string {
+		b := &strings.Builder{}
+		b.WriteString(aResultBefore + strings.ReplaceAll(crowdStory("1", sent), "conn=1 method", "conn=2 method"))
+		for n := range small {
+			fmt.Fprintf(b, "0.7s s1 call call=c%d tool=write by=b\n0.7s - asked agent=agent-6 by=b epoch=1 id=%[1]d method=tools/call about=c%[1]d\n", n+2)
+			fmt.Fprintf(b, "0.7s s1 received conn=1 method=tools/call id=%d call=c%[1]d\n0.75s s1 end call=c%[1]d tool=write outcome=result\n", n+2)
+		}
+		b.WriteString("0.8s s1 down conn=1\n0.8s s1 phase phase=pending\n0.8s s1 released conn=1\n0.85s s1 open conn=2\n0.85s s1 opened conn=2\n0.9s s1 phase phase=connected epoch=2\n")
+		return b.String()
+	}
 	runCases(t, "I21", []storyCase{
 		{name: "the first of them has become a task", servers: beside, plan: onLines, want: invariant.Holds, story: crowdStory("1", "1.5s")},
 		{name: "it waits on when there is room", servers: beside, plan: onLines, want: invariant.Violated, why: "Call a5-99 of tool write of s1 began at 1.1s while the server was connected, and was not sent by 1.501s",
@@ -48,6 +64,10 @@ func TestCallsWaitInTheWindowOfTheirAgent(t *testing.T) {
 		{name: "it waits on when none is answered for a second", servers: beside, plan: onLines, want: invariant.Violated, why: "was not sent by 2.101s", story: untilQuiet(crowdStory("1", "2.2s"))},
 		{name: "it is in another session", servers: beside, plan: onLines, want: invariant.Violated, why: "was not sent by 1.101s", story: crowdStory("2", "1.5s")},
 		{name: "the results of the tool are known to be small", servers: beside, plan: onLines, want: invariant.Violated, why: "was not sent by 1.101s", story: aResultBefore + crowdStory("1", "1.5s")},
+		{name: "a result of the tool was large", servers: beside, plan: padded, want: invariant.Holds, story: afterLarge(0, "3.5s")},
+		{name: "it waits on when there is room for large ones", servers: beside, plan: padded, want: invariant.Violated, why: "was not sent by 3.501s", story: afterLarge(0, "3.6s")},
+		{name: "the results of the tool are small again", servers: beside, plan: padded, want: invariant.Violated, why: "was not sent by 1.101s", story: afterLarge(8, "1.5s")},
+		{name: "no result of the tool was large", servers: beside, plan: onLines, want: invariant.Violated, why: "was not sent by 1.101s", story: afterLarge(0, "2.5s")},
 		{name: "all agents of a principal may have more", servers: beside, plan: modern, want: invariant.Violated, why: "was not sent by 1.101s", story: crowdStory("1", "1.5s")},
 		{name: "no call", servers: beside, plan: onLines, want: invariant.Inconclusive, story: "0s s1 open conn=1"},
 	})
