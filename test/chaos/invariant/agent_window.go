@@ -33,9 +33,29 @@ type agentWindow struct {
 	doublings  int
 }
 
+// passedOnAt returns when a call comes to the manager at the latest: when it begins, but for the call of an agent, which the gateway may keep back.
+func (c *checker) passedOnAt(call *history.CallRecord) time.Duration {
+	if exit, ok := c.windowExits(call.Server)[call]; ok {
+		return exit
+	}
+	return c.x.Event(call.Begin).T
+}
+
 // windowExits returns for the calls that agents make at a server when the gateway passes them on, at the latest: that of a call which is answered
 // before is when it is answered.
 func (c *checker) windowExits(server string) map[*history.CallRecord]time.Duration {
+	exits, known := c.exitCache[server]
+	if !known {
+		if c.exitCache == nil {
+			c.exitCache = map[string]map[*history.CallRecord]time.Duration{}
+		}
+		exits = c.findExits(server)
+		c.exitCache[server] = exits
+	}
+	return exits
+}
+
+func (c *checker) findExits(server string) map[*history.CallRecord]time.Duration {
 	type step struct {
 		t    time.Duration
 		call *history.CallRecord

@@ -72,3 +72,30 @@ func TestCallsWaitInTheWindowOfTheirAgent(t *testing.T) {
 		{name: "no call", servers: beside, plan: onLines, want: invariant.Inconclusive, story: "0s s1 open conn=1"},
 	})
 }
+
+// Seed 20397117: the call was taken back while it waited in the window of its agent, and the judge took it for one that the manager had refused late.
+func TestCallsThatEndInTheWindowOfTheirAgent(t *testing.T) {
+	onLines := func(p *scenario.Plan) {
+		p.Agents = []scenario.PlannedAgent{{Name: "agent-5", As: "a", Over: scenario.OverLines, Era: messages.EraLegacy}}
+	}
+	crowd, _, _ := strings.Cut(crowdStory("1", "1.5s"), "1.5s - tasked")
+	elsewhere, _, _ := strings.Cut(crowdStory("2", "1.5s"), "1.5s - tasked")
+	const takenBack = "1.3s s1 left call=a5-99 tool=write by=a agent=agent-5\n1.3s s1 end call=a5-99 tool=write outcome=not-sent class=canceled by=a agent=agent-5\n"
+	const room = "1.2s - tasked agent=agent-5 by=a about=a5-7 deadline=1h\n"
+	waits := func(p *scenario.Plan) {
+		onLines(p)
+		p.CallWait = 20 * time.Second
+	}
+	const lost = "1.15s s1 down conn=1\n1.15s s1 phase phase=pending step=restarting retry=at class=exited epoch=1\n"
+	const refused = "END s1 end call=a5-99 tool=write outcome=not-sent class=network by=a agent=agent-5\n40s - closing\n"
+	runCases(t, "I2", []storyCase{
+		{name: "taken back in the window", plan: onLines, want: invariant.Holds, story: crowd + takenBack},
+		{name: "taken back when there was room", plan: onLines, want: invariant.Violated, why: "Call a5-99 of tool write of s1 began at 1.1s and reached no server, and its caller was told that it was not sent only at 1.3s",
+			story: crowd + room + takenBack},
+		{name: "taken back in another session", plan: onLines, want: invariant.Violated, why: "was not sent only at 1.3s", story: elsewhere + takenBack},
+		{name: "it waits for its server after the window", plan: waits, want: invariant.Holds, story: crowd + lost + strings.ReplaceAll(refused, "END", "22.1s")},
+		{name: "it waits for its server too long after the window", plan: waits, want: invariant.Violated, why: "It may wait for 20s, until 22.125s",
+			story: crowd + lost + strings.ReplaceAll(refused, "END", "22.3s")},
+		{name: "no call", want: invariant.Inconclusive, story: "0s s1 open conn=1"},
+	})
+}

@@ -48,6 +48,8 @@ type checker struct {
 	specVersionCache map[string][]specVersion
 	// taskEnds is what was told of the ends of calls that became agents' tasks.
 	taskEnds map[*history.CallRecord]*history.Event
+	// exitCache has the calls of agents that the gateway passes on, by server.
+	exitCache map[string]map[*history.CallRecord]time.Duration
 	// taskCache has the tasks of the servers.
 	taskCache map[string]taskStatuses
 	// watchCache has the times at which a server's resource was asked to be watched, or to be watched no longer.

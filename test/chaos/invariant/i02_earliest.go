@@ -78,9 +78,9 @@ var answerDelayFaults = append(slices.Clone(hiddenEndFaults), "slow-drip", "cut-
 	"huge-line", "endless-line", "big-result", "era-flip")
 
 // checkRefusalTime judges a call that no server received. If it may wait neither for the server nor for a slot among the calls
-// in flight, the manager knows that when the call begins.
+// in flight, the manager knows that when the call comes to it.
 func (c *checker) checkRefusalTime(call *history.CallRecord, begin, end *history.Event) bool {
-	if len(call.Received) > 0 || c.wasFoundLater(call) || end.Outcome != messages.OutcomeNotSent || end.Class == messages.ClassTimeout || c.refusedAt(call) <= begin.T+c.instantBound() {
+	if len(call.Received) > 0 || c.wasFoundLater(call) || end.Outcome != messages.OutcomeNotSent || end.Class == messages.ClassTimeout || c.refusedAt(call) <= c.passedOnAt(call)+c.instantBound() {
 		return true
 	}
 	if c.plan.CallWait > 0 || slices.ContainsFunc(c.specVersionsIn(call.Server, begin.T, end.T), func(d specVersion) bool {

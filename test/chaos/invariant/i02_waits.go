@@ -49,16 +49,16 @@ func (c *checker) checkReleasedCalls() {
 		if call.Begin < 0 || len(call.Received) > 0 || c.spec[call.Server] == nil {
 			continue
 		}
-		begin, end := c.x.Event(call.Begin), c.endTime()
+		begin, from, end := c.x.Event(call.Begin), c.passedOnAt(call), c.endTime()
 		if len(call.Ends) > 0 {
 			end = c.refusedAt(call)
 		}
 		longest := max(c.plan.CallWait, c.plan.WithdrawAfter) + c.skew + c.slack
-		if end-begin.T <= longest || c.isLazy(call.Server, begin.T, end) || c.underFault(call.Server, begin.T, end, slowReadFaults...) || c.underFault("", begin.T, end) {
+		if end-from <= longest || c.isLazy(call.Server, begin.T, end) || c.underFault(call.Server, begin.T, end, slowReadFaults...) || c.underFault("", begin.T, end) {
 			continue
 		}
 		ups := connectedSpans(c.phaseSpans(call.Server))
-		k := slices.IndexFunc(ups, func(u connectedSpan) bool { return u.from < begin.T-c.skew && u.to > begin.T+c.skew })
+		k := slices.IndexFunc(ups, func(u connectedSpan) bool { return u.from < from-c.skew && u.to > from+c.skew })
 		if k < 0 || ups[k].endEvent < 0 || end <= ups[k].to+longest || k+1 < len(ups) && ups[k+1].from <= end || ups[k].to+longest >= c.closeTime() {
 			continue
 		}
@@ -110,29 +110,29 @@ func (c *checker) waitsNoLonger(call *history.CallRecord, end *history.Event, st
 	if c.wasFoundLater(call) {
 		return
 	}
-	begin := c.x.Event(call.Begin)
+	begin, from := c.x.Event(call.Begin), c.passedOnAt(call)
 	// A call that met a connection waits anew when that ends, also if it lasted no longer than an instant: checkReleasedCalls
 	// judges that.
 	to, isMet := end.T, false
-	if up := slices.IndexFunc(stays, func(s phaseSpan) bool { return s.Phase == messages.Connected && s.to >= begin.T-c.skew }); up >= 0 && stays[up].T <= end.T {
-		to, isMet = max(stays[up].T, begin.T-c.skew), true
+	if up := slices.IndexFunc(stays, func(s phaseSpan) bool { return s.Phase == messages.Connected && s.to >= from-c.skew }); up >= 0 && stays[up].T <= end.T {
+		to, isMet = max(stays[up].T, from-c.skew), true
 	}
 	k := 0
-	for _, p := range splitByPhase(stays, &k, begin.T-c.skew, to) {
+	for _, p := range splitByPhase(stays, &k, from-c.skew, to) {
 		if p.phase == nil {
 			return
 		}
 		s := p.phase
 		hopeless := s.Phase == messages.Disabled || s.Phase == messages.NeedsAuth || s.Retry == messages.RetryNever ||
-			s.Retry == messages.RetryParked && s.Next >= begin.T+c.plan.CallWait
-		if since := max(p.from, begin.T); hopeless && p.to > since+c.skew+c.slack {
+			s.Retry == messages.RetryParked && s.Next >= from+c.plan.CallWait
+		if since := max(p.from, from); hopeless && p.to > since+c.skew+c.slack {
 			c.reportViolationAt(since+c.skew+c.slack, call.Server, call.Ends[0], []int{call.Begin, s.event}, "Call %s of tool %s waited for its server, which was %s "+
 				"from %s on: it had to be refused at once, by %s, and was at %s.", call.ID, begin.Tool, describePhase(s.Event), timeText(since),
 				timeText(since+c.skew+c.slack), timeText(end.T))
 			return
 		}
 	}
-	if late := begin.T + c.plan.CallWait + c.slack; end.T > late && !isMet {
+	if late := from + c.plan.CallWait + c.slack; end.T > late && !isMet {
 		c.reportViolationAt(late, call.Server, call.Ends[0], []int{call.Begin}, "Call %s of tool %s began at %s and waited for its server, which was not connected "+
 			"in that time, until %s. It may wait for %s, until %s.", call.ID, begin.Tool, timeText(begin.T), timeText(end.T), timeText(c.plan.CallWait), timeText(late))
 	}

@@ -84,7 +84,7 @@ type queuedCall struct {
 // queueOf collects the calls to a server that have a begin. A call without an end ends with the history. keys has by whom they take turns,
 // where that is not their principal.
 func (c *checker) queueOf(server string, keys map[string]string) *callQueue {
-	q, exits := &callQueue{server: server}, c.windowExits(server)
+	q := &callQueue{server: server}
 	for _, call := range c.x.Calls() {
 		if call.Server != server || call.Begin < 0 {
 			continue
@@ -97,9 +97,7 @@ func (c *checker) queueOf(server string, keys map[string]string) *callQueue {
 		if len(call.Ends) > 0 {
 			w.end = c.endOfWork(call)
 		}
-		if exit, ok := exits[call]; ok {
-			w.begin = min(exit, w.end)
-		}
+		w.begin = min(c.passedOnAt(call), w.end)
 		if w.sent = w.end; len(call.Received) > 0 {
 			received := c.x.Event(call.Received[0])
 			w.sent, w.received, w.receipt = received.T, true, call.Received[0]
