@@ -64,6 +64,7 @@ var outcomeCheck = newCheck("I2", "one outcome per call",
 		}
 		c.checkCallWait()
 		c.checkReleasedCalls()
+		c.checkWoken()
 		c.checkRepeated()
 		c.checkTaskTimeouts()
 	})
