@@ -36,6 +36,7 @@ var edgeCheck = newCheck("I8", "the state machine",
 				c.checkLiveness(server, u)
 				c.checkSilence(server, u)
 				c.checkFailedCall(server, u)
+				c.checkSilentCalls(server, u)
 			}
 		}
 	})

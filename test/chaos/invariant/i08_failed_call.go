@@ -43,10 +43,10 @@ func (c *checker) checkFailedCall(server string, u connectedSpan) {
 	}
 }
 
-// wasPinged reports whether a connection received a ping between two times.
+// wasPinged reports whether a connection received a ping, or the question that stands for one in the modern era, between two times.
 func (c *checker) wasPinged(conn *history.ConnRecord, from, to time.Duration) bool {
 	for _, i := range conn.Events {
-		if e := c.x.Event(i); e.Kind == history.Received && e.Method == "ping" && e.T >= from && e.T <= to {
+		if e := c.x.Event(i); e.Kind == history.Received && (e.Method == "ping" || e.Method == "server/discover") && e.T >= from && e.T <= to {
 			return true
 		}
 	}
