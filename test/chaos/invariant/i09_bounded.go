@@ -153,6 +153,10 @@ func (c *checker) checkTraffic(server string, conn *history.ConnRecord) {
 			probes += 10 + 2*int(l.Rate*(l.End-l.Begin).Seconds())
 		}
 	}
+	// Each read that was lost with its connection asks once whether that serves others all the same.
+	if t, ok := c.x.Time(conn.Down); ok {
+		probes += c.readsUnderWay(server, t)
+	}
 	watches := 0
 	if listens > 0 {
 		watches = min(listens, c.countWatchRequests(server, open, end))
@@ -162,6 +166,20 @@ func (c *checker) checkTraffic(server string, conn *history.ConnRecord) {
 			"of lists, %d changes of what is watched and the looks for life account for %d at most: something feeds on itself.", conn.Conn, requests,
 			timeText(open), timeText(end), calls, pages, watches, most)
 	}
+}
+
+// readsUnderWay counts the reads of a server that had begun before a time and had not ended by then.
+func (c *checker) readsUnderWay(server string, t time.Duration) int {
+	open := map[string]bool{}
+	for _, i := range c.x.ServerEvents(server) {
+		switch e := c.x.Event(i); {
+		case e.Kind == history.Reading && e.T <= t:
+			open[e.Call] = true
+		case e.Kind == history.ReadEnd && e.T < t:
+			delete(open, e.Call)
+		}
+	}
+	return len(open)
 }
 
 // isWithin reports whether two times are at most within apart.

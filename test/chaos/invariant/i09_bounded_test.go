@@ -133,6 +133,10 @@ func TestWorkPerEvent(t *testing.T) {
 		{name: "nobody comes, and a subscription follows another", want: invariant.Violated, why: "something feeds on itself", story: first + listenStorm(false)},
 		{name: "who watches comes and goes, and something else is asked for", want: invariant.Violated, why: "0 changes of what is watched",
 			story: first + strings.ReplaceAll(listenStorm(true), "subscriptions/listen", "ping")},
+		// Seed 20398000: each of many reads asked once, when the connection broke, whether that serves others all the same.
+		{name: "each lost read asks whether the connection serves", want: invariant.Holds, story: first + lostReads(60, "2s")},
+		{name: "more than the lost reads ask", want: invariant.Violated, why: "something feeds on itself", story: first + lostReads(20, "2s")},
+		{name: "reads that had ended ask", want: invariant.Violated, why: "something feeds on itself", story: first + lostReads(60, "0.9s")},
 		{name: "a burst is listed once", want: invariant.Holds, story: first + `
 			1s     s1 notified conn=1 method=notifications/tools/list_changed
 			1.02s  s1 notified conn=1 method=notifications/tools/list_changed
@@ -320,4 +324,16 @@ func requestStory(n int, methods ...string) string {
 		}
 	}
 	return b.String()
+}
+
+// lostReads has so many reads that end at a time, of a connection that ends at 1 s and is asked 60 times then whether it lives.
+func lostReads(reads int, ended string) string {
+	b := &strings.Builder{}
+	for n := range reads {
+		fmt.Fprintf(b, "0.8s s1 read call=c%d method=resource\n%s s1 read-end call=c%[1]d method=resource class=network\n", n, ended)
+	}
+	for n := range 60 {
+		fmt.Fprintf(b, "1s s1 received conn=1 method=ping id=%d\n", n+9)
+	}
+	return b.String() + "1s s1 down conn=1 class=network\n1s s1 released conn=1\n60s - closing\n"
 }
