@@ -15,10 +15,10 @@ const silentCalls = 2
 
 // checkSilentCalls judges for I8 that the manager looks at a connection over which calls have timed out in silence: it asks the server for a sign
 // of life at once, and not only when the next probe is due. Only a server that does nothing but hold calls back is judged, because what it
-// receives is then recorded.
+// receives is then recorded; and none that asks, logs or runs tasks, because not all that it says is.
 func (c *checker) checkSilentCalls(server string, u connectedSpan) {
-	conn := c.connOf(server, u)
-	if c.real || conn == nil || poolOf(c.serverSpec(server).Kind) != network || c.serverSpec(server).Tasks != "" {
+	conn, s := c.connOf(server, u), c.serverSpec(server)
+	if c.real || conn == nil || poolOf(s.Kind) != network || s.Tasks != "" || s.Offers || s.Logs {
 		return
 	}
 	var ended []*history.CallRecord // those that the connection carried, in the order of their ends
