@@ -198,6 +198,7 @@ func (c *checker) isUnwanted(conn *history.ConnRecord, t, due time.Duration) boo
 		switch {
 		case e.Kind == history.Received && e.Method == "resources/unsubscribe":
 			hasAsked, wanted = true, false
+			clear(open) // what a server agrees to after that was asked for before
 		case e.T > t:
 		case e.Kind == history.Received && e.Method == "resources/subscribe":
 			hasAsked, open[e.ID] = true, true

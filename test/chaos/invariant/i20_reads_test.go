@@ -176,6 +176,15 @@ func TestKept(t *testing.T) {
 			20s    s1 notified conn=1 method=notifications/resources/updated
 			90s    - closing
 		`},
+		// Seed 20399013: the answer to a subscription is recorded after the request that ends it, which follows from it in one instant.
+		{name: "an update is not told while the subscription ends in the moment of its answer", want: invariant.Inconclusive, why: "nothing was read",
+			story: up + `
+			1s     s1 received conn=1 method=resources/subscribe id=4
+			9s     s1 received conn=1 method=resources/unsubscribe id=5
+			9s     s1 answered conn=1 method=resources/subscribe id=4
+			20s    s1 notified conn=1 method=notifications/resources/updated
+			90s    - closing
+		`},
 		// Seed 20390531: the server agreed to the subscription when its caller had given it up.
 		{name: "an update is not told to who has given the subscription up", want: invariant.Inconclusive, why: "nothing was read",
 			story: up + `
