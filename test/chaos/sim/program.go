@@ -31,6 +31,9 @@ type embeddingProgram struct {
 	catalog *supervisor.Snapshot
 }
 
+// looseBound is more calls than a server of a day ever has under way.
+const looseBound = 10_000
+
 // drawOne reports whether the program of this seed does something that one program in n does.
 func (p *embeddingProgram) drawOne(what string, n uint64) bool {
 	return seedOf("program", what, strconv.FormatUint(p.world.plan.Seed, 10))%n == 0
@@ -41,6 +44,10 @@ func (p *embeddingProgram) configure(cfg *supervisor.Config) {
 	if p.drawOne("interceptors", 3) {
 		cfg.Interceptors = append(cfg.Interceptors, p.watchRequest, p.markRequest)
 		cfg.InlineInterceptors = p.drawOne("inline", 2)
+	}
+	// It binds no server, and each that has a bound of its own keeps that.
+	if p.drawOne("bound", 3) {
+		cfg.MaxInFlight = looseBound
 	}
 	if p.drawOne("slog", 3) {
 		cfg.Logger = supervisor.NewSlogLogger(slogChecker{scanner: &p.world.secrets, w: p.world})

@@ -108,7 +108,7 @@ var callBugs = inPackage("actors",
 	Bug{
 		Name: "default-bound-wins", In: "limitsOf", Old: "if spec.MaxInFlight != 0 { inFlight = spec.MaxInFlight }",
 		New:   "if inFlight == 0 { inFlight = spec.MaxInFlight }",
-		Finds: []string{"I9"}, Why: "the maxInFlight of a server is ignored where the program has one of its own",
+		Finds: []string{"I21"}, Why: "the maxInFlight of a server is ignored where the program has one of its own",
 	},
 	Bug{
 		Name: "use-not-noted", In: "Link.noteUse", Old: "if l.lastUse != nil { l.lastUse.Store(int64(time.Since(processStart))) }",
