@@ -15,7 +15,8 @@ const silentCalls = 2
 
 // checkSilentCalls judges for I8 that the manager looks at a connection over which calls have timed out in silence: it asks the server for a sign
 // of life at once, and not only when the next probe is due. Only a server that does nothing but hold calls back is judged, because what it
-// receives is then recorded; and none that asks, logs or runs tasks, because not all that it says is.
+// receives is then recorded; and none that asks, logs or runs tasks, because not all that it says is. The calls of a server whose owner adjusts it
+// are counted anew from then on.
 func (c *checker) checkSilentCalls(server string, u connectedSpan) {
 	conn, s := c.connOf(server, u), c.serverSpec(server)
 	if c.real || conn == nil || poolOf(s.Kind) != network || s.Tasks != "" || s.Offers || s.Logs {
@@ -43,7 +44,7 @@ func (c *checker) checkSilentCalls(server string, u connectedSpan) {
 		}
 		to := endOf(row[silentCalls-1])
 		due := to + c.skew + c.slack
-		if due >= min(u.to, c.endOfConn(conn), c.closeTime()) || c.underOtherFault(server, from-time.Second, due, []string{"hang-call"}) ||
+		if due >= min(u.to, c.endOfConn(conn), c.closeTime()) || c.wasCommanded(server, from, due) || c.underOtherFault(server, from-time.Second, due, []string{"hang-call"}) ||
 			c.hasSpoken(conn, from, due) || c.wasPinged(conn, from-c.plan.ProbeTimeout, due) {
 			continue
 		}

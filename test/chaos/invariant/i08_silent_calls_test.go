@@ -44,6 +44,11 @@ func TestCallsThatTimeOutInSilence(t *testing.T) {
 		{name: "the server has said something", servers: http, want: invariant.Holds, story: twice + over + `
 		16s    s1 notified conn=1 method=notifications/message
 		`},
+		// Seed 20600186.
+		{name: "the server was adjusted between the calls", servers: http, want: invariant.Holds, story: twice + over + `
+		14.5s  s1 command command=1 method=adjust
+		14.5s  s1 done command=1 method=adjust
+		`},
 		{name: "a child's end would show", want: invariant.Holds, story: twice + over},
 	})
 }
