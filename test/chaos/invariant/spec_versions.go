@@ -180,7 +180,7 @@ func (c *checker) checkFilterShown(server string, l listChanges, all []catalogSp
 	}
 	c.eachAdjustment(server, func(a ownerCommand, previous, current specVersion, u connectedSpan) {
 		t := current.from
-		if u.to <= t+c.skew || current.to <= t || c.registryBroke(a.begin, t) {
+		if u.to <= t+c.skew || current.to <= t || c.registryBroke(a.begin-registryPause-c.skew, t) {
 			return
 		}
 		n, _ := slices.BinarySearchFunc(all, t+1, func(s catalogSpan, t time.Duration) int { return int(s.from - t) })
@@ -202,7 +202,10 @@ func (c *checker) checkFilterShown(server string, l listChanges, all []catalogSp
 	})
 }
 
-// registryBroke reports whether the registry panicked in a stretch of time: after its third panic a successor comes a second later.
+// registryPause is how long after its third panic the successor of the registry comes.
+const registryPause = time.Second
+
+// registryBroke reports whether the registry panicked in a stretch of time.
 func (c *checker) registryBroke(from, to time.Duration) bool {
 	return slices.ContainsFunc(c.x.ServerEvents(""), func(i int) bool {
 		e := c.x.Event(i)

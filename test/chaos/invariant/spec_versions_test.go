@@ -156,6 +156,14 @@ func TestAdjustedFilter(t *testing.T) {
 			10s    -  fault-on fault=-1 name=broken-actor
 			11s    -  snapshot generation=2 entries=s1:live:2:2:bb:put+read
 			60s    -  closing`},
+		{name: "the registry had broken a moment before, as on seed 20601113", plan: denies, want: invariant.Holds, story: adjustedUp + `
+			9.2s   -  fault-on fault=-1 name=broken-actor
+			10.2s  -  snapshot generation=2 entries=s1:live:2:2:bb:put+read
+			60s    -  closing`},
+		{name: "the registry had broken long before", plan: denies, want: invariant.Violated, why: "denied the tools \"write\"", story: adjustedUp + `
+			8s     -  fault-on fault=-1 name=broken-actor
+			10.2s  -  snapshot generation=2 entries=s1:live:2:2:bb:put+read
+			60s    -  closing`},
 		{name: "what is denied no more comes back", plan: denies, want: invariant.Holds, story: adjustedUp + `
 			10s    -  snapshot generation=2 entries=s1:live:2:2:bb:put+read
 			20s    s1 command command=3 method=adjust
