@@ -31,8 +31,9 @@ type agentTask struct {
 	cancelled bool
 	// over is when the agent had the result, 0 before. Of a task that was cancelled it says nothing: the call may go on.
 	over time.Duration
-	// listened is set once the gateway has said that it tells the agent of the task, and news once it has told of its end.
+	// listened is set once the gateway has said, at since, that it tells the agent of the task, and news once it has told of its end.
 	listened, news bool
+	since          time.Time
 }
 
 // clockUnit is more than the difference between the times that the gateway tells and its own.
@@ -366,13 +367,13 @@ func (a *agent) pollTask(s *session, t *agentTask) (ended bool) {
 	}
 }
 
-// newsBound is the time in which an agent that listens to a task is told that it has ended.
+// newsBound is the time in which an agent that listens to a task is told that it has ended, also of an end before it listened.
 const newsBound = 100 * time.Millisecond
 
 // checkNews judges that an agent which listens to a task was told of the end that it finds.
 func (a *agent) checkNews(t *agentTask, status *taskStatus) {
 	t.mu.Lock()
-	untold := t.listened && !t.news && status.hasEnded() && time.Since(status.Updated) > newsBound
+	untold := t.listened && !t.news && status.hasEnded() && time.Since(status.Updated) > newsBound && time.Since(t.since) > newsBound
 	t.mu.Unlock()
 	if untold {
 		a.fleet.reportFinding("I24", "", a.plan.Name+" listens to the task of the call "+t.call+", and was not told of its end")
@@ -590,7 +591,7 @@ func (a *agent) noteListened(params json.RawMessage) {
 		id, _ := rawjson.Text(ids.Skip())
 		if t := a.fleet.findTask(id); t != nil && t.principal == a.plan.As {
 			t.mu.Lock()
-			t.listened = true
+			t.listened, t.since = true, time.Now()
 			t.mu.Unlock()
 		}
 	}
