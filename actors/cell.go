@@ -34,7 +34,7 @@ type View struct {
 	Tools *session.ToolList
 	// Unlisted is why the newest attempt to list the tools of a connected server failed; empty if it succeeded.
 	Unlisted string
-	// Overdue is what the present attempt waits for although its time is over; empty if it waits for nothing.
+	// Overdue names the call of the transport that has not returned, when the time of the present attempt has passed; it is empty before.
 	Overdue string
 	// Link leads to the open admission gate: set while the server is connected, nil otherwise.
 	Link *Link

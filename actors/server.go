@@ -241,7 +241,8 @@ type Server struct {
 	list *session.ToolList
 	// unlisted is why the newest attempt to list the tools failed; empty if it succeeded.
 	unlisted string
-	// overdue is what the present attempt waits for although its time is over; empty if it waits for nothing.
+	// overdue is set when the time of the present attempt has passed and its transport has not returned: the text names the call that the
+	// attempt waits for. The next attempt empties it.
 	overdue   string
 	tools     *session.ToolList // as offered: after the spec's allow and deny lists, and Filter
 	shownHash [32]byte          // the hash of the list that the registry got last

@@ -26,7 +26,8 @@ func failedCall(err error) ([]byte, *serve.Error) {
 	return append(appendOutcome(b, e), '}'), nil
 }
 
-// outcomeText returns the text of a result that failedCall has made; empty for one of a server.
+// outcomeText returns the text of a result that failedCall has made; empty for one of a server. A server may write the same _meta, with any
+// content beside it: then its own text is returned, or nothing.
 func outcomeText(result []byte) string {
 	list := rawjson.Member(result, "content")
 	if rawjson.Member(rawjson.Member(result, "_meta"), "mcpvisor/outcome") == nil || !rawjson.IsArray(list) {

@@ -519,7 +519,7 @@ func TestResultsThatWaitAreBoundedInBytes(t *testing.T) {
 				dropped++
 			}
 		}
-		time.Sleep(6 * time.Minute) // nobody comes back to the third
+		time.Sleep(6 * time.Minute) // the agent asks for the third only when its time has passed
 		contains(t, "the third", a.call("ask", reply(third, "question_1", anna)), `"code":-32602`)
 		if h := g.Held(); whole > 1 || whole+dropped != 2 || h.Suspended != 0 || h.Kept != 0 {
 			t.Errorf("%d results were given and %d dropped, and when all have ended there are %+v", whole, dropped, h)

@@ -32,8 +32,8 @@ func TestPlacesAreWholePaths(t *testing.T) {
 	}
 }
 
-// TestTheRuntimeDirectoryOfAnotherUserIsLeftOut has a directory for sockets that belongs to somebody else, as su and sudo -E hand it on, one
-// of the user's own, and one that is still to be made.
+// su and sudo -E hand on XDG_RUNTIME_DIR of the user before: a directory that belongs to another user is left out. The user's own
+// directory, and one that does not exist yet, stay.
 func TestTheRuntimeDirectoryOfAnotherUserIsLeftOut(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		return // owners mean nothing there
