@@ -71,8 +71,8 @@ func (c *checker) endOfWork(call *history.CallRecord) time.Duration {
 }
 
 // findTaskEnds finds for each call that became an agent's task what was told of its end. A call that waited for its server began, for who watches, when it was
-// sent: what was told of such ones goes to the one that its server answered then, else to the first that it fits, in the order in which it was
-// told, but for what another call had. One that no server received has the refusal with which it became a task.
+// sent: what was told of such ones goes to the one that its server received in that moment, else to the one that its server answered then, else to the
+// first that it fits, in the order in which it was told, but for what another call had. One that no server received has the refusal with which it became a task.
 func (c *checker) findTaskEnds() map[*history.CallRecord]*history.Event {
 	found, taken := map[*history.CallRecord]*history.Event{}, map[*history.Event]bool{}
 	others := map[callEnd]int{}
@@ -99,6 +99,10 @@ func (c *checker) findTaskEnds() map[*history.CallRecord]*history.Event {
 		}
 	}
 	take(func(call *history.CallRecord, e *history.Event) bool { return e.T-e.Took == c.x.Event(call.Begin).T })
+	// A call that waited is sent in the moment in which watchers are told of its begin.
+	take(func(call *history.CallRecord, e *history.Event) bool {
+		return len(call.Received) > 0 && e.T-e.Took == c.x.Event(call.Received[0]).T
+	})
 	take(func(call *history.CallRecord, e *history.Event) bool {
 		return e.T-e.Took >= c.x.Event(call.Begin).T && slices.ContainsFunc(call.Answered, func(i int) bool { return c.x.Event(i).T == e.T })
 	})

@@ -105,4 +105,31 @@ func TestTasksOfAgents(t *testing.T) {
 		{name: "an answer that is its own", want: invariant.Holds, plan: withTasks, story: opened + began},
 		{name: "nobody came", want: invariant.Inconclusive, story: opened},
 	})
+	const waited = joinedAgents + opened + `
+		2s s1 call call=a1-1 tool=read agent=agent-1 by=anna
+		2.1s s1 call call=a1-2 tool=read agent=agent-1 by=anna
+		2.5s s1 received conn=1 method=tools/call id=5 call=a1-2
+		2.5s s1 told method=call-started tool=read
+		2.6s s1 received conn=1 method=tools/call id=6 call=a1-1
+		2.6s s1 told method=call-started tool=read
+		3s s1 answered conn=1 method=tools/call id=5 task=task-1 deadline=1h
+		3s s1 answered conn=1 method=tools/call id=6 task=task-2 deadline=1h
+		3s - replied agent=agent-1 by=anna epoch=1 id=1 method=tools/call task=task
+		3s - tasked agent=agent-1 by=anna about=a1-1 deadline=1h
+		3s - replied agent=agent-1 by=anna epoch=1 id=2 method=tools/call task=task
+		3s - tasked agent=agent-1 by=anna about=a1-2 deadline=1h
+		6s s1 told method=call-ended tool=read outcome=unknown took=3.5s
+	`
+	const learnt = `
+		8s s1 end call=a1-1 tool=read outcome=unknown class=network agent=agent-1 by=anna
+		9s s1 end call=a1-2 tool=read outcome=unknown class=network agent=agent-1 by=anna
+		20s - closing
+		20s - closed`
+	runCases(t, "I19", []storyCase{
+		// Seed 20601026: the first of two like calls was given the end of the second.
+		{name: "two like tasks, sent in the other order, lose their connection", want: invariant.Holds, plan: withTasks, story: waited + `
+			6s s1 told method=call-ended tool=read outcome=unknown took=3.4s` + learnt},
+		{name: "watchers are told of one of two ends", want: invariant.Violated, why: "call of tool read began at 2.6s, and never that it ended", plan: withTasks, story: waited + learnt},
+		{name: "nobody came", want: invariant.Inconclusive, story: opened},
+	})
 }
