@@ -128,7 +128,7 @@ func TestTasksOfAgents(t *testing.T) {
 	runCases(t, "I19", []storyCase{
 		// Seed 20601026: the first of two like calls was given the end of the second.
 		{name: "two like tasks, sent in the other order, lose their connection", want: invariant.Holds, plan: withTasks, story: waited + `
-			6s s1 told method=call-ended tool=read outcome=unknown took=3.4s` + learnt},
+			6.001s s1 told method=call-ended tool=read outcome=unknown took=3.401s` + learnt},
 		{name: "watchers are told of one of two ends", want: invariant.Violated, why: "call of tool read began at 2.6s, and never that it ended", plan: withTasks, story: waited + learnt},
 		{name: "nobody came", want: invariant.Inconclusive, story: opened},
 	})
