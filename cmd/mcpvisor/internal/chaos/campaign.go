@@ -67,13 +67,9 @@ func (s *simulation) runCampaign(ctx context.Context) error {
 	done, failed := 0, 0
 	sum := campaign.Run(ctx, s.pool, campaign.Seeds(s.task, s.flags.seed, s.flags.seeds), func(r campaign.Result) {
 		done++
-		if _, bad := r.Violated(); bad {
+		if v, bad := r.Violated(); bad {
 			failed++
-		}
-		if v, bad := r.Violated(); bad && r.Hangs() {
-			// Its report may take half a minute more.
-			bar.clear()
-			fmt.Fprintf(s.options.Err, "mcpvisor: seed %d hangs: %s\n", r.Seed, messages.Line(v.Why, 400))
+			s.printAtOnce(bar, r, v, failed)
 		}
 		bar.draw(fmt.Sprintf("%s %d of %d seeds, %d violated", progressBar(done, s.flags.seeds, 30), done, s.flags.seeds, failed))
 	})
@@ -82,6 +78,28 @@ func (s *simulation) runCampaign(ctx context.Context) error {
 		return stop
 	}
 	return s.reportCampaign(ctx, sum.Failed, sum)
+}
+
+// printAtOnce prints a failing run when it ends: the reports come after the last seed, and an interrupted campaign has none.
+func (s *simulation) printAtOnce(bar *progressLine, r campaign.Result, v invariant.Verdict, failed int) {
+	if s.flags.seeds == 1 && !r.Hangs() || failed > maxFailedShown {
+		return
+	}
+	bar.clear()
+	if r.Hangs() {
+		fmt.Fprintf(s.options.Err, "mcpvisor: seed %d hangs: %s\n", r.Seed, messages.Line(v.Why, 400))
+		return
+	}
+	fmt.Fprintf(s.options.Err, "mcpvisor: %s\n", failureText(r.Seed, v, 160))
+}
+
+// failureText describes a violation of one seed in one line; width bounds its explanation.
+func failureText(seed uint64, v invariant.Verdict, width int) string {
+	where := ""
+	if v.Server != "" {
+		where = " on " + messages.Line(v.Server, 30)
+	}
+	return fmt.Sprintf("seed %d: %s%s at %s: %s", seed, v.ID, where, v.At.Round(time.Millisecond), messages.Line(v.Why, width))
 }
 
 // progressBar returns a bar of size characters.
@@ -383,11 +401,7 @@ func (s *simulation) printSummary(sum campaign.Summary, answer invariant.Answer,
 		if at := slices.IndexFunc(reports, func(one failedRun) bool { return one.Seed == r.Seed }); at >= 0 && reports[at].Verdict.ID != "" {
 			v, width = reports[at].Verdict, 400 // the words and times must be those of the report
 		}
-		where := ""
-		if v.Server != "" {
-			where = " on " + messages.Line(v.Server, 30)
-		}
-		fmt.Fprintf(s.options.Out, "  seed %d: %s%s at %s: %s\n", r.Seed, v.ID, where, v.At.Round(time.Millisecond), messages.Line(v.Why, width))
+		fmt.Fprintln(s.options.Out, "  "+failureText(r.Seed, v, width))
 	}
 	for _, r := range reports {
 		remark := ""

@@ -3,8 +3,11 @@ package chaos
 import (
 	"bufio"
 	"bytes"
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -65,12 +68,56 @@ func TestMain(m *testing.M) {
 	case "dies without a word":
 		_, _ = bufio.NewReader(os.Stdin).ReadBytes('\n')
 		os.Exit(9)
+	case "violates":
+		for in := bufio.NewReader(os.Stdin); ; {
+			line, err := in.ReadBytes('\n')
+			if err != nil {
+				os.Exit(0)
+			}
+			var task campaign.Task
+			_ = json.Unmarshal(line, &task)
+			fmt.Printf(`{"seed":%d,"verdicts":[{"id":"I3","answer":"violated","server":"s1","at":2000000000,"why":"It ran twice.","looked":1}]}`+"\n", task.Seed)
+		}
 	case "hangs before the run":
 		_, _ = bufio.NewReader(os.Stdin).ReadBytes('\n')
 		fmt.Println(`{"seed":3,"verdicts":[{"id":"hung","answer":"violated","why":"The scenario is made, and that does not come to its end.","looked":1}]}`)
 		os.Exit(0)
 	}
 	os.Exit(m.Run())
+}
+
+// TestAViolationIsPrintedAtOnce checks that a campaign that is interrupted has said which seeds failed until then.
+func TestAViolationIsPrintedAtOnce(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	said := &cancelingWriter{cancel: func() { cancel(exit.ErrInterrupted) }}
+	o := &cli.Options{Streams: terminal.Streams{Out: io.Discard, Err: said}}
+	s := simulation{options: o, flags: chaosSimFlags{seed: 3, seeds: 100, servers: 2, out: t.TempDir(), noShrink: true}, task: campaign.Task{Servers: 2, Duration: time.Minute}}
+	s.pool = campaign.NewPool(func() *exec.Cmd {
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), roleVariable+"=violates")
+		return cmd
+	}, 1)
+	defer s.pool.Close()
+	var failed *exit.Error
+	if err := s.runCampaign(ctx); !errors.As(err, &failed) || failed.Code != exit.Interrupted {
+		t.Errorf("the campaign ended with %v", err)
+	}
+	if want := "mcpvisor: seed 3: I3 on s1 at 2s: It ran twice.\n"; !strings.Contains(said.text.String(), want) {
+		t.Errorf("until the interrupt it was said: %q, want %q", said.text.String(), want)
+	}
+}
+
+// cancelingWriter keeps what is written to it, and ends the context of the campaign with the first line that tells of a seed.
+type cancelingWriter struct {
+	text   bytes.Buffer
+	cancel func()
+}
+
+func (w *cancelingWriter) Write(p []byte) (int, error) {
+	if bytes.Contains(p, []byte("seed")) {
+		w.cancel()
+	}
+	return w.text.Write(p)
 }
 
 // TestARunWithoutAHistoryIsReported checks that a run whose process is killed, or that hangs outside of the run itself, takes away neither
