@@ -180,8 +180,9 @@ func (c *checker) checkWithdrawal(server string, s, next catalogSpan, lostSince 
 		if p.Phase == messages.NeedsAuth || p.Phase == messages.Disabled || p.Class == messages.ClassUnauthorized {
 			return
 		}
-		if p.Phase == messages.Connected && p.to > s.to+c.skew && (s.state == "live" && c.plan.Hides(server) || permitted && p.T >= s.to-c.skew) {
-			// The tools are not lost: the server is connected, and all that it lists now is denied.
+		returned := p.T >= s.to-c.skew && (permitted || c.plan.HoldsBack(server) && c.listsAnotherRevision(server, lostSince, s.to))
+		if p.Phase == messages.Connected && p.to > s.to+c.skew && (s.state == "live" && c.plan.Hides(server) || returned) {
+			// The tools are not lost: the server is connected, and all that it lists now is denied, or held back.
 			return
 		}
 	}
@@ -203,6 +204,20 @@ func (c *checker) listsOnlyDenied(server string, t time.Duration) bool {
 		}
 	}
 	return len(names[rev]) > 0 && slices.ContainsFunc(c.specVersionsIn(server, t, t), func(d specVersion) bool { return d.allowedTools(names[rev]) == "" })
+}
+
+// listsAnotherRevision reports whether a server that was lost has sent a list since then that is not the one which it sent last before: each of its tools
+// may be another one now.
+func (c *checker) listsAnotherRevision(server string, lost, until time.Duration) bool {
+	before, after := 0, 0
+	for _, i := range c.x.ServerEvents(server) {
+		if e := c.x.Event(i); e.Kind == history.Listed && e.T <= lost {
+			before = e.Rev
+		} else if e.Kind == history.Listed && e.T <= until {
+			after = e.Rev
+		}
+	}
+	return after != 0 && after != before
 }
 
 // hasListedTools reports whether a server has sent lists until a time, one of them over its last connection, and none of them was empty.

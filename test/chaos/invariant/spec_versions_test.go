@@ -256,6 +256,11 @@ func TestAllIsDenied(t *testing.T) {
 			11s    s1 listed conn=2 rev=1
 			11s    -  snapshot generation=3 entries=s1
 	`
+	lost, _, _ := strings.Cut(adjustedUp, "	10s ")
+	lost += `
+			10s    s1 phase phase=pending step=restarting epoch=2 class=exited text=gone
+			10s    -  snapshot generation=2 entries=s1:lost:2:3:aa:put+read+write
+	`
 	runCases(t, "I1", []storyCase{
 		{name: "the last tool that is not denied goes", plan: all, want: invariant.Holds, story: adjustedUp + `
 			20s    s1 changed rev=2 hash=bb names=read,put,write
@@ -276,6 +281,24 @@ func TestAllIsDenied(t *testing.T) {
 			11s    s1 phase phase=connected epoch=3
 			60s    -  closing`},
 		{name: "rules of that time deny some", plan: withPermits("write"), want: invariant.Violated, why: "makes the tools flap", story: deniedAway + `
+			11s    s1 phase phase=connected epoch=3
+			60s    -  closing`},
+		// Seeds 20701032, 20701108: the server came back in another era, in which it describes its tools in other words.
+		{name: "all is held back at its return", plan: holdsBack(withAdjusts()), want: invariant.Holds, story: lost + `
+			11s    s1 changed rev=2 hash=bb names=read,put,write
+			11s    s1 listed conn=2 rev=2
+			11s    -  snapshot generation=3 entries=s1
+			11s    s1 phase phase=connected epoch=3
+			60s    -  closing`},
+		{name: "what has not changed is held back at its return", plan: holdsBack(withAdjusts()), want: invariant.Violated, why: "makes the tools flap", story: lost + `
+			11s    s1 listed conn=2 rev=1
+			11s    -  snapshot generation=3 entries=s1
+			11s    s1 phase phase=connected epoch=3
+			60s    -  closing`},
+		{name: "what has changed goes though nothing is held back", plan: withAdjusts(), want: invariant.Violated, why: "makes the tools flap", story: lost + `
+			11s    s1 changed rev=2 hash=bb names=read,put,write
+			11s    s1 listed conn=2 rev=2
+			11s    -  snapshot generation=3 entries=s1
 			11s    s1 phase phase=connected epoch=3
 			60s    -  closing`},
 		{name: "rules of that time deny all, and it is not back", plan: withPermits("*"), want: invariant.Violated, why: "makes the tools flap", story: deniedAway + `
