@@ -38,9 +38,10 @@ type gateStart struct {
 	// toAtMost is later than to where the manager waited on for the answer about the era, and where it may have made nothing of the answer: the
 	// process counts until nothing is left of it.
 	toAtMost time.Duration
-	// answered says that the start ended by the answer to its handshake. heard is the time of the server's first message.
-	answered certainty
-	heard    time.Duration
+	// answered says that the start ended by the answer to its handshake. heard is the time of the server's first message, noisy that of the first
+	// line that is none.
+	answered     certainty
+	heard, noisy time.Duration
 	// The slot is held until heldAtLeast, and no longer than until heldAtMost.
 	heldAtLeast, heldAtMost time.Duration
 	// current says that the gate has not been narrowed since the start began, and widened that the start has widened it.
@@ -99,12 +100,17 @@ func (c *checker) gateOf(pool string) *gateRecord {
 
 // gateStartOf reads one start from the record of its attempt.
 func (c *checker) gateStartOf(server string, a *attempt) *gateStart {
-	s := &gateStart{attempt: a, server: server, from: c.x.Event(a.open).T, to: c.handshakeEnd(a), heard: c.endTime() + 1, current: yes}
+	s := &gateStart{attempt: a, server: server, from: c.x.Event(a.open).T, to: c.handshakeEnd(a), heard: c.endTime() + 1, noisy: c.endTime() + 1, current: yes}
 	s.heldAtLeast = s.from + c.plan.Limits.Hold
 	s.heldAtMost = s.heldAtLeast
 	if t, ok := c.x.Time(a.initialized); ok && t == s.to {
 		// An answer of which the manager makes nothing, because it agrees on no version, ends the attempt and widens nothing.
 		s.answered = maybe
+	}
+	for _, i := range c.x.ServerEvents(server) {
+		if e := c.x.Event(i); e.Kind == history.Fired && e.Name == "noise" && slices.ContainsFunc(a.conns, func(conn *history.ConnRecord) bool { return conn.Conn == e.Conn }) {
+			s.noisy = min(s.noisy, e.T)
+		}
 	}
 	agreed := s.to // when the manager went on: before that it may wait for another answer, about the era
 	for _, conn := range a.conns {
@@ -209,7 +215,8 @@ func (c *checker) widthAfter(w widthStep, t time.Duration, in *instant, open []*
 		switch {
 		case first < t:
 			continue
-		case first == t:
+		case first == t || s.noisy <= t:
+			// The manager may take a line that is no message for one, because it shows that the process runs.
 			known = maybe
 		}
 		s.extendHold(t, s.from+min(hold+m.waited, longestHold*hold), known)
