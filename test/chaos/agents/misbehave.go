@@ -17,7 +17,7 @@ func (a *agent) misbehave(s *session, op operation) {
 		}
 	case 3:
 		// An id that is not the agent's own, or none at all: it is taken for nothing.
-		s.sendNotice("notifications/cancelled", `{"requestId":`+[]string{`"a-foreign-one"`, "99", "null", "{}"}[op.number/6%4]+`}`)
+		s.sendNotice("notifications/cancelled", `{"requestId":`+[]string{`"a-foreign-one"`, "-1", "null", "{}"}[op.number/6%4]+`}`)
 	case 4:
 		if other := a.stranger(); other != nil && a.modern() {
 			a.useForeignState(s, other)
