@@ -18,6 +18,9 @@ import (
 type Options struct {
 	// Dir is the directory to start from; the working directory if empty.
 	Dir string
+	// MayBeGone accepts a Dir that is not there, which then has no files; those of a repository around it count. The error is for one
+	// who has just named it, while an agent may outlive the directory in which it works.
+	MayBeGone bool
 	// Files holds the paths named with --config; "-" is standard input.
 	Files []string
 	// Servers holds the values of --mcp-server.
@@ -52,7 +55,9 @@ func (o Options) withDefaults() (Options, error) {
 			Fix: "change to another directory", Err: err}
 	}
 	// A wrong directory is a mistake of the caller, while a missing file in it is normal.
-	if info, err := os.Stat(dir); err != nil {
+	if info, err := os.Stat(dir); o.MayBeGone && isMissing(err) {
+		o.Dir = dir
+	} else if err != nil {
 		return o, &messages.Error{Op: "configure", Class: messages.ClassInvalid, Text: dir + ": " + fileErrorText(err)}
 	} else if !info.IsDir() {
 		return o, &messages.Error{Op: "configure", Class: messages.ClassInvalid, Text: dir + ": it is no directory"}

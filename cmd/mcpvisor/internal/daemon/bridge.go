@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -53,7 +54,7 @@ func (d *daemon) serveBridge(ctx context.Context, b *bridgeConn, examine func(co
 		return refuse(fmt.Errorf("the daemon (process %d, version %s) speaks protocol %d, and this mcpvisor (%s) %d; use the newer one, or end the "+
 			"daemon with: mcpvisor down", os.Getpid(), supervisor.Version(), client.Protocol, messages.Line(h.Version, 40), h.Protocol))
 	}
-	found, err := discover.Load(discover.Options{Dir: h.Dir, Lookup: func(string) (string, bool) { return "", false }})
+	found, err := discover.Load(discover.Options{Dir: h.Dir, MayBeGone: true, Lookup: func(string) (string, bool) { return "", false }})
 	if err != nil {
 		return refuse(err)
 	}
@@ -75,6 +76,10 @@ func (d *daemon) serveBridge(ctx context.Context, b *bridgeConn, examine func(co
 		return refuse(err)
 	}
 	defer d.releaseHost(served)
+	if _, err := os.Stat(h.Dir); errors.Is(err, fs.ErrNotExist) {
+		notes = append(notes, "the directory "+messages.Line(h.Dir, 0)+" is gone, and its servers with it: your agent goes on with the others; "+
+			"they return when the directory does, or start the agent in another one")
+	}
 	if err := client.WriteLine(b.Conn, client.Welcome{Protocol: h.Protocol, Version: supervisor.Version(), PID: os.Getpid(), Ready: true, Notes: notes, View: h.View}); err != nil {
 		return nil // the bridge has gone
 	}

@@ -110,7 +110,7 @@ func (d *daemon) partsFor(found discover.Configuration, want wanted, a asking) (
 		shared = []*part{variant, user}
 	}
 	v := valuesOf(want.all, a.given)
-	load := project.Selection{Dir: found.ProjectDir, Lookup: v.lookup, Omit: omitShared(a.ownPath, shared...)}
+	load := project.Selection{Dir: found.ProjectDir, MayBeGone: true, Lookup: v.lookup, Omit: omitShared(a.ownPath, shared...)}
 	setup, err := project.LoadSetupOf(d.options, load)
 	if err != nil {
 		d.leaveParts(shared)

@@ -45,15 +45,15 @@ func LoadSetup(o *cli.Options) (*Setup, error) { return LoadSetupOf(o, Selection
 type Selection struct {
 	Dir    string
 	Lookup func(string) (string, bool)
-	// UserOnly and Omit are those of discover.Options.
-	UserOnly bool
+	// MayBeGone, UserOnly and Omit are those of discover.Options.
+	MayBeGone, UserOnly bool
 	Omit     func(files []config.Parsed, specs map[string]messages.Spec, ctx config.Context)
 }
 
 // LoadSetupOf does the work of LoadSetup for a selection.
 func LoadSetupOf(o *cli.Options, chosen Selection) (*Setup, error) {
 	found, err := readFiles(o.Ctx, discover.Options{
-		Dir: chosen.Dir, Lookup: chosen.Lookup, UserOnly: chosen.UserOnly, Omit: chosen.Omit,
+		Dir: chosen.Dir, MayBeGone: chosen.MayBeGone, Lookup: chosen.Lookup, UserOnly: chosen.UserOnly, Omit: chosen.Omit,
 		Files: o.Configs, Servers: o.Servers, Only: o.Only, Stdin: o.In, ApproveAll: o.Approve,
 	})
 	if err != nil {
