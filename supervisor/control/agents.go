@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"path/filepath"
 	"sync"
 	"syscall"
 	"time"
@@ -17,39 +16,36 @@ import (
 
 // agentListener is a unix socket on which agents are served, with the lock beside it.
 type agentListener struct {
-	net.Listener
-	lock *lock
-	once sync.Once
+	*boundSocket
+	closing chan struct{}
+	once    sync.Once
 }
 
 // ListenAgents opens a unix socket for agents at a path of the person's choice, which only this user can use. Its directory must be the
-// user's alone. A socket that a dead process has left is replaced; if a living one serves it, the error wraps [ErrRunning].
+// user's alone. A socket that a dead process has left is replaced; if a living one serves it, the error wraps [ErrRunning]. A socket whose
+// file is deleted is opened anew within seconds, and its connections stay.
 func ListenAgents(path string) (net.Listener, error) {
-	if err := makePrivateDir(filepath.Dir(path)); err != nil {
-		return nil, err
+	name := messages.Line(path, 0)
+	running := func(pid int) error {
+		return &messages.Error{Op: "control", Class: messages.ClassConfig, Err: ErrRunning,
+			Text: fmt.Sprintf("process %d serves %s already", pid, name), Fix: "end that one first, or choose another path"}
 	}
-	if info, err := os.Lstat(path); err == nil && info.Mode().Type() != os.ModeSocket {
-		return nil, locationError(messages.Line(path, 0)+" is there, and is no socket", nil)
-	}
-	l, pid, err := acquireLock(path + ".lock")
-	switch {
-	case err != nil:
-		return nil, locationError("the lock of the socket "+messages.Line(path, 0)+" cannot be taken", err)
-	case l == nil:
-		return nil, &messages.Error{Op: "control", Class: messages.ClassConfig, Err: ErrRunning,
-			Text: fmt.Sprintf("process %d serves %s already", pid, messages.Line(path, 0)), Fix: "end that one first, or choose another path"}
-	}
-	listener, err := listenForAgents(path)
+	socket, err := bindSocket(&boundSocket{socketPath: path, lockPath: path + ".lock", subject: "the socket " + name, running: running,
+		open: listenForAgents})
 	if err != nil {
-		l.release()
 		return nil, err
 	}
-	return &agentListener{Listener: listener, lock: l}, nil
+	l := &agentListener{boundSocket: socket, closing: make(chan struct{})}
+	go socket.keepFile(l.closing)
+	return l, nil
 }
 
 // listenForAgents opens the socket in the place of one that a dead process has left. The path is the person's choice, so another program may
-// listen there, which knows nothing of the lock: its socket stays.
+// listen there, which knows nothing of the lock: its socket stays, and so does any other file.
 func listenForAgents(path string) (net.Listener, error) {
+	if info, err := os.Lstat(path); err == nil && info.Mode().Type() != os.ModeSocket {
+		return nil, locationError(messages.Line(path, 0)+" is there, and is no socket", nil)
+	}
 	text := "the socket " + messages.Line(path, 0) + " cannot be opened"
 	if isServed(path) {
 		return nil, &messages.Error{Op: "control", Class: messages.ClassConfig, Err: ErrRunning,
@@ -81,8 +77,9 @@ func isServed(path string) bool {
 func (l *agentListener) Close() error {
 	err := net.ErrClosed
 	l.once.Do(func() {
-		err = l.Listener.Close()
-		l.lock.release()
+		close(l.closing)
+		err = l.boundSocket.Close()
+		l.releaseLock()
 	})
 	return err
 }

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mcpvisor/mcpvisor/supervisor/control"
 )
@@ -51,5 +52,84 @@ func TestListenAgentsLeavesTheSocketOfAnotherProgram(t *testing.T) {
 	}
 	if !strings.Contains(err.Error(), "bytes") || strings.Contains(err.Error(), "invalid argument") {
 		t.Errorf("the error of a long path is %v", err)
+	}
+}
+
+// A socket for agents whose file is deleted while it is served, with its lock or without, is found again, and connections stay: once nobody
+// could connect any more until serve was started anew. What another program has put there meanwhile stays, also a file that is no socket.
+func TestASocketForAgentsIsOpenedAnew(t *testing.T) {
+	t.Parallel()
+	dir, err := os.MkdirTemp("", "a") // that of a test may be too long for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	path := filepath.Join(dir, "sub", "s")
+	l, err := control.ListenAgents(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	accepted := make(chan net.Conn, 10)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			accepted <- conn
+		}
+	}()
+	connect := func() net.Conn {
+		t.Helper()
+		for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+			conn, err := net.Dial("unix", path)
+			if err == nil {
+				return conn
+			}
+			if time.Now().After(deadline) {
+				t.Fatal(err)
+			}
+		}
+	}
+	first := connect()
+	defer first.Close()
+	served := <-accepted
+	defer served.Close()
+	for _, gone := range []string{path, filepath.Dir(path), path} {
+		if err := os.RemoveAll(gone); err != nil {
+			t.Fatal(err)
+		}
+		conn := connect()
+		conn.Close()
+		(<-accepted).Close()
+	}
+	if _, err := served.Write([]byte("x")); err != nil {
+		t.Errorf("a connection of before: %v", err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := control.RestoreAgents(l); err == nil || !strings.Contains(err.Error(), "is no socket") {
+		t.Errorf("a file in the socket's place: %v", err)
+	}
+	if text, err := os.ReadFile(path); string(text) != "mine" {
+		t.Errorf("the file is gone: %v", err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	connect().Close()
+	(<-accepted).Close()
+	l.Close()
+	<-ended
+	for _, left := range []string{path, path + ".lock"} {
+		if _, err := os.Lstat(left); err == nil {
+			t.Errorf("%s is left", left)
+		}
 	}
 }

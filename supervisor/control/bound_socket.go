@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 )
@@ -16,6 +17,8 @@ type boundSocket struct {
 	// subject names the socket in errors, and running makes the error about the process that has the lock.
 	subject string
 	running func(pid int) error
+	// open opens the socket at its path, in the place of one that a dead process has left; nil for openUnix.
+	open func(path string) (net.Listener, error)
 
 	// mu guards the fields below: restore replaces them.
 	mu       sync.Mutex
@@ -26,20 +29,23 @@ type boundSocket struct {
 	ended bool
 }
 
-// bindSocket takes the lock and opens the socket. If another process has the lock, the error is that of running.
-func bindSocket(socketPath, lockPath, subject string, running func(pid int) error) (*boundSocket, error) {
-	if err := makePrivateDir(filepath.Dir(socketPath)); err != nil {
+// bindSocket takes the lock and opens the socket that is described. If another process has the lock, the error is that of running.
+func bindSocket(b *boundSocket) (*boundSocket, error) {
+	if err := makePrivateDir(filepath.Dir(b.socketPath)); err != nil {
 		return nil, err
 	}
 	// The lock comes before the socket: only its holder may remove a socket that is there.
-	l, pid, err := acquireLock(lockPath)
+	l, pid, err := acquireLock(b.lockPath)
 	if err != nil {
-		return nil, locationError("the lock of "+subject+" cannot be taken", err)
+		return nil, locationError("the lock of "+b.subject+" cannot be taken", err)
 	}
 	if l == nil {
-		return nil, running(pid)
+		return nil, b.running(pid)
 	}
-	b := &boundSocket{socketPath: socketPath, lockPath: lockPath, subject: subject, running: running, lock: l}
+	b.lock = l
+	if b.open == nil {
+		b.open = b.openUnix
+	}
 	if err := b.openListener(); err != nil {
 		// Without the socket the lock would keep others from serving.
 		l.release()
@@ -48,11 +54,20 @@ func bindSocket(socketPath, lockPath, subject string, running func(pid int) erro
 	return b, nil
 }
 
+// openUnix opens the socket of a place where nobody but this program puts one.
+func (b *boundSocket) openUnix(path string) (net.Listener, error) {
+	listener, err := listenUnix(path)
+	if err != nil {
+		return nil, locationError(b.subject+" "+messages.Line(path, 0)+" cannot be opened", err)
+	}
+	return listener, nil
+}
+
 // openListener opens the socket in the place of the one before, which stays if that fails. The caller has the lock.
 func (b *boundSocket) openListener() error {
-	listener, err := listenUnix(b.socketPath)
+	listener, err := b.open(b.socketPath)
 	if err != nil {
-		return locationError(b.subject+" "+messages.Line(b.socketPath, 0)+" cannot be opened", err)
+		return err
 	}
 	file, err := os.Lstat(b.socketPath)
 	if err != nil {
@@ -89,6 +104,9 @@ func (b *boundSocket) restore() error {
 		// Its file has no name any more, so that closing it is enough.
 		_ = b.lock.file.Close()
 		b.lock = l
+	}
+	if err == nil && os.SameFile(now, b.file) {
+		return nil // the file of the lock alone had gone
 	}
 	return b.openListener()
 }
@@ -154,5 +172,21 @@ func (b *boundSocket) releaseLock() {
 		b.lock.release()
 	} else {
 		_ = b.lock.file.Close()
+	}
+}
+
+// keepFile restores the socket whenever a cleaning of its directory has removed it, until closing is closed. Another process that has taken
+// the place meanwhile keeps it.
+func (b *boundSocket) keepFile(closing <-chan struct{}) {
+	defer func() { _ = recover() }() // the socket that is there goes on
+	t := time.NewTicker(restorePeriod)
+	defer t.Stop()
+	for {
+		select {
+		case <-closing:
+			return
+		case <-t.C:
+			_ = b.restore() // the next look tries once more
+		}
 	}
 }

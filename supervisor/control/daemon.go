@@ -49,7 +49,8 @@ type DaemonListener struct {
 // ListenDaemon takes the lock of the daemon and opens its socket. If another process is the daemon already, the error wraps
 // [ErrRunning].
 func ListenDaemon(location DaemonLocation) (*DaemonListener, error) {
-	socket, err := bindSocket(location.Socket, location.Lock, "the socket of the daemon", daemonRunningError)
+	socket, err := bindSocket(&boundSocket{socketPath: location.Socket, lockPath: location.Lock, subject: "the socket of the daemon",
+		running: daemonRunningError})
 	if err != nil {
 		return nil, err
 	}

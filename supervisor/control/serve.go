@@ -54,7 +54,8 @@ func Serve(location Location, backend Backend, opts ...ServeOption) (*Server, er
 	for _, o := range opts {
 		o(&cfg)
 	}
-	socket, err := bindSocket(location.Socket, location.Lock, "the control socket", func(pid int) error { return alreadyRunningError(location, pid) })
+	socket, err := bindSocket(&boundSocket{socketPath: location.Socket, lockPath: location.Lock, subject: "the control socket",
+		running: func(pid int) error { return alreadyRunningError(location, pid) }})
 	if err != nil {
 		return nil, err
 	}
@@ -76,26 +77,8 @@ func Serve(location Location, backend Backend, opts ...ServeOption) (*Server, er
 		defer func() { _ = recover() }() // net/http recovers panics of handlers itself; no other panic may end the program
 		_ = s.http.Serve(socket)         // it ends with Close, and always with an error
 	}()
-	go func() { // it ends with Close
-		defer func() { _ = recover() }() // the socket that is there goes on
-		s.keepSocket()
-	}()
+	go socket.keepFile(s.closing)
 	return s, nil
-}
-
-// keepSocket restores the socket when a cleaning of its directory has removed it, so that commands find it again. Another process that has
-// taken the place meanwhile keeps it.
-func (s *Server) keepSocket() {
-	t := time.NewTicker(restorePeriod)
-	defer t.Stop()
-	for {
-		select {
-		case <-s.closing:
-			return
-		case <-t.C:
-			_ = s.socket.restore() // the next look tries once more
-		}
-	}
 }
 
 // alreadyRunningError is the error for a location that another process serves.

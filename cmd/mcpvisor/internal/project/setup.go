@@ -47,7 +47,7 @@ type Selection struct {
 	Lookup func(string) (string, bool)
 	// MayBeGone, UserOnly and Omit are those of discover.Options.
 	MayBeGone, UserOnly bool
-	Omit     func(files []config.Parsed, specs map[string]messages.Spec, ctx config.Context)
+	Omit                func(files []config.Parsed, specs map[string]messages.Spec, ctx config.Context)
 }
 
 // LoadSetupOf does the work of LoadSetup for a selection.
