@@ -126,7 +126,7 @@ func (a *Approvals) updateStore(f func(now *approvalStore)) error {
 	case errors.As(err, &msgErr):
 		return err
 	case err != nil:
-		return a.approveError("the approval cannot be written to "+a.path+": "+fileErrorText(err), "", err)
+		return a.approveError("the approval cannot be written to "+a.path+": "+files.PlainCause(err).Error(), "", err)
 	}
 	// The value in memory changes only when the file has changed.
 	a.store = now

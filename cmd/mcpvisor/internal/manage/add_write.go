@@ -217,7 +217,11 @@ func (w *entryWriter) writeEntry(name string, spec messages.Spec, entry json.Raw
 	case inArgument:
 		w.options.PrintRemark("warning: %s", secretArgumentNote)
 	}
-	return w.approveAndConnect(out, saved)
+	// The code of a command that has changed nothing would be untrue now.
+	if err = w.approveAndConnect(out, saved); err != nil && exit.CodeOf(err) == exit.Usage {
+		err = exit.WithCode(exit.Failed, err)
+	}
+	return err
 }
 
 // pathIn returns the path of JSON keys under which the entry belongs in the file as it is now. It fails if another process has
@@ -337,10 +341,17 @@ func (w *entryWriter) approveWritten(name string, saved config.Entry) error {
 		return nil
 	}
 	if err := s.Approvals.ApproveOwn(s.Set, name); err != nil {
-		return err
+		return waitsError(saved.Spec.Source, name, err)
 	}
 	approve.RecordApprovals(s, w.options, []string{name})
 	return nil
+}
+
+// waitsError is the error about an entry that this command has written, and whose approval could not be written: on a full disk, say. It stays,
+// because to take it out needs room, too. The exit code is not that of a command which has changed nothing.
+func waitsError(file, name string, err error) error {
+	return exit.WithCode(exit.Failed, fmt.Errorf("%w; the entry is in %s and waits: mcpvisor approve %s", err, messages.Line(file, 0),
+		terminal.ShellWord(name)))
 }
 
 // printReport prints the report with --json. Without it everything has been printed on the way.

@@ -220,10 +220,14 @@ func keepApproval(o *cli.Options, before *config.Candidate, server string, after
 	if !ok || c.Binding.Path != before.Binding.Path || !bytes.Equal(c.Binding.Entry, after.Canonical()) {
 		return nil
 	}
+	approve := s.Approvals.Approve
 	if before.Own {
-		return s.Approvals.ApproveOwn(s.Set, server)
+		approve = s.Approvals.ApproveOwn
 	}
-	return s.Approvals.Approve(s.Set, server)
+	if err := approve(s.Set, server); err != nil {
+		return waitsError(after.Spec.Source, server, err)
+	}
+	return nil
 }
 
 // switchEntry returns the text of a file with a server enabled or disabled. It uses the key that the entry uses already,
