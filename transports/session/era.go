@@ -21,6 +21,8 @@ type modernParams struct {
 	// identity are the version and the name of this client in meta, capabilities and logLevel the values of the other members.
 	identity, capabilities []byte
 	logLevel               string
+	// handlers answer the questions about a request, unless its caller takes them.
+	handlers Handlers
 }
 
 // The keys of _meta that the protocol defines.
@@ -40,7 +42,7 @@ func (s *Session) newModernParams(version string) *modernParams {
 	b := append([]byte(nil), `"`+metaVersion+`":`...)
 	b = jsonrpc.AppendString(b, version)
 	b = append(b, `,"`+metaInfo+`":`...)
-	m := &modernParams{version: version, identity: s.appendClientInfo(b), logLevel: s.cfg.LogLevel}
+	m := &modernParams{version: version, identity: s.appendClientInfo(b), logLevel: s.cfg.LogLevel, handlers: s.cfg.Handlers}
 	m.capabilities = s.cfg.Handlers.appendCapabilities(nil, messages.EraModern)
 	m.meta = m.appendFor(nil, &Options{})
 	return m
@@ -50,7 +52,11 @@ func (s *Session) newModernParams(version string) *modernParams {
 func (m *modernParams) appendFor(b []byte, o *Options) []byte {
 	b = append(append(b, m.identity...), `,"`+metaCapabilities+`":`...)
 	if len(o.Capabilities) > 0 {
-		b = jsonrpc.AppendOneLine(b, o.Capabilities)
+		declared := []byte(o.Capabilities)
+		if !o.PassInput {
+			declared = m.handlers.answerable(declared)
+		}
+		b = jsonrpc.AppendOneLine(b, declared)
 	} else {
 		b = append(b, m.capabilities...)
 	}

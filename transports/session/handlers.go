@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 	"github.com/mcpvisor/mcpvisor/transports/session/internal/jsonrpc"
 	"github.com/mcpvisor/mcpvisor/transports/session/internal/questions"
 )
@@ -69,6 +70,56 @@ func (h *Handlers) appendCapabilities(b []byte, era messages.Era) []byte {
 		// Tasks extension of 2026-07-28: "A client that has negotiated this extension MUST be prepared to handle either
 		// CallToolResult or CreateTaskResult in response to any supported request it issues."
 		b = append(jsonrpc.AppendComma(b, empty), `"extensions":{"`+TasksExtension+`":{}}`...)
+	}
+	return append(b, '}')
+}
+
+// answerable returns what another client has declared, without the questions that no handler passes on to it.
+//
+// 2026-07-28: "Servers MUST NOT send an inputRequests that the client has not declared support for in its capabilities."
+func (h *Handlers) answerable(declared []byte) []byte {
+	if h.Roots != nil && h.Sample != nil && h.SampleTools && h.Elicit != nil && h.ElicitURL {
+		return declared
+	}
+	return keepMembers(declared, func(name string, value []byte) []byte {
+		switch {
+		case name == "roots" && h.Roots == nil, name == "sampling" && h.Sample == nil, name == "elicitation" && h.Elicit == nil:
+			return nil
+		case name == "sampling" && !h.SampleTools:
+			return withoutMember(value, "tools")
+		case name == "elicitation" && !h.ElicitURL:
+			// An empty object stands for forms, which the client has not declared who can only be sent to a URL.
+			if left := withoutMember(value, "url"); len(left) > 2 || len(left) == len(value) {
+				return left
+			}
+			return nil
+		}
+		return value
+	})
+}
+
+// withoutMember returns an object without one member.
+func withoutMember(object []byte, dropped string) []byte {
+	return keepMembers(object, func(name string, value []byte) []byte {
+		if name == dropped {
+			return nil
+		}
+		return value
+	})
+}
+
+// keepMembers returns an object with what keep makes of the values of its members, and without those of which it makes nil. What is no object
+// stays.
+func keepMembers(object []byte, keep func(name string, value []byte) []byte) []byte {
+	if !rawjson.IsObject(object) {
+		return object
+	}
+	b := []byte{'{'}
+	for m := rawjson.ObjectAt(object, 0, 0); m.Next(); {
+		if value := keep(string(m.Name), m.Skip()); value != nil {
+			b = append(jsonrpc.AppendString(jsonrpc.AppendComma(b, 1), string(m.Name)), ':')
+			b = append(b, value...)
+		}
 	}
 	return append(b, '}')
 }

@@ -1,8 +1,11 @@
 package session
 
 import (
+	"context"
 	"encoding/json"
 	"testing"
+
+	"github.com/mcpvisor/mcpvisor/messages"
 )
 
 // A request that passes on what another client asks has that client's capabilities and level, and its input; everything else is ours.
@@ -23,6 +26,33 @@ func TestRequestOfAnotherClient(t *testing.T) {
 		r := &request{method: "tools/call", name: "t", opts: c.o}
 		want := `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":` + c.want + `}`
 		if got := string(r.appendTo(nil, 7, m, c.extra)); got != want {
+			t.Errorf("%s:\ngot  %s\nwant %s", name, got, want)
+		}
+	}
+}
+
+// What another client has declared is announced as far as a handler passes questions on to it. Once a gateway without handlers announced it all,
+// and refused what the server asked then. One who takes the questions himself (PassInput) is announced as he is.
+func TestOnlyWhatCanBeAnsweredIsAnnounced(t *testing.T) {
+	elicit := func(context.Context, messages.ElicitRequest) (messages.ElicitResult, error) { return messages.ElicitResult{}, nil }
+	sample := func(context.Context, messages.SampleRequest) (json.RawMessage, error) { return nil, nil }
+	roots := func(context.Context) ([]messages.Root, error) { return nil, nil }
+	const all = `{"roots":{},"sampling":{"tools":{},"context":{}},"elicitation":{"form":{},"url":{}},"extensions":{"x":{}}}`
+	for name, c := range map[string]struct {
+		h              Handlers
+		declared, want string
+		passed         bool
+	}{
+		"none":            {Handlers{}, all, `{"extensions":{"x":{}}}`, false},
+		"passed":          {Handlers{}, all, all, true},
+		"everything":      {Handlers{Roots: roots, Sample: sample, SampleTools: true, Elicit: elicit, ElicitURL: true}, all, all, false},
+		"the simple ones": {Handlers{Sample: sample, Elicit: elicit}, all, `{"sampling":{"context":{}},"elicitation":{"form":{}},"extensions":{"x":{}}}`, false},
+		"only addresses":  {Handlers{Elicit: elicit}, `{"elicitation":{"url":{}}}`, `{}`, false},
+		"older forms":     {Handlers{Elicit: elicit}, `{"elicitation":{}}`, `{"elicitation":{}}`, false},
+	} {
+		m := &modernParams{identity: []byte(`"v":1`), handlers: c.h}
+		want := `"v":1,"io.modelcontextprotocol/clientCapabilities":` + c.want
+		if got := string(m.appendFor(nil, &Options{Capabilities: json.RawMessage(c.declared), PassInput: c.passed})); got != want {
 			t.Errorf("%s:\ngot  %s\nwant %s", name, got, want)
 		}
 	}
