@@ -453,11 +453,7 @@ func (a *modernAgents) answerSample(ctx context.Context, q messages.SampleReques
 }
 
 func (a *modernAgents) answerRoots(ctx context.Context, server string) ([]messages.Root, error) {
-	raw, err := a.askAgent(ctx, server, "roots", "roots/list", nil)
-	if err != nil {
-		return a.g.rootsInsteadOf(err, server)
-	}
-	return readRoots(raw)
+	return a.g.rootsFrom(server, func() ([]byte, error) { return a.askAgent(ctx, server, "roots", "roots/list", nil) })
 }
 
 // passLog passes a log message on to the request that it belongs to, if that has asked for its level. One that may belong to several

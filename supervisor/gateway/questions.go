@@ -211,23 +211,32 @@ func (a *asker) answerSample(ctx context.Context, q messages.SampleRequest) (jso
 }
 
 func (a *asker) answerRoots(ctx context.Context, server string) ([]messages.Root, error) {
-	raw, err := a.askAgent(ctx, server, "roots", "roots/list", nil)
-	if err != nil {
-		return a.g.rootsInsteadOf(err, server)
-	}
-	return readRoots(raw)
+	return a.g.rootsFrom(server, func() ([]byte, error) { return a.askAgent(ctx, server, "roots", "roots/list", nil) })
 }
 
-// rootsInsteadOf returns the roots that agents share, for a question that could be put to no agent, or else the error.
-func (g *Gateway) rootsInsteadOf(err error, server string) (roots []messages.Root, _ error) {
-	if errors.Is(err, messages.ErrNotShown) {
-		for _, q := range g.cfg.Questions {
-			if roots = append(roots, q.sharedRoots(server)...); len(roots) > 0 {
-				return roots, nil
+// rootsFrom returns the roots that a server gets which asks while a request of an agent runs: the agent's own, which ask gets, and then those
+// that agents share. A server of the legacy era keeps the list for all of them, and asks for it when it is told of changed roots, whatever
+// runs then. If the agent cannot be asked, they are those that are shared, if there are any. One of the modern era asks about a request alone.
+func (g *Gateway) rootsFrom(server string, ask func() ([]byte, error)) (roots []messages.Root, err error) {
+	raw, err := ask()
+	if err == nil {
+		roots, err = readRoots(raw)
+	}
+	alone := err == nil && g.all.Of(server).EraOf(server) == messages.EraModern
+	if alone || err != nil && !errors.Is(err, messages.ErrNotShown) {
+		return roots, err
+	}
+	for _, q := range g.cfg.Questions {
+		for _, shared := range q.sharedRoots(server) {
+			if !slices.ContainsFunc(roots, func(r messages.Root) bool { return r.URI == shared.URI }) {
+				roots = append(roots, shared)
 			}
 		}
 	}
-	return nil, err
+	if len(roots) > 0 {
+		return roots, nil
+	}
+	return roots, err
 }
 
 // readRoots reads an agent's list of roots.

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/supervisor/gateway"
 	"github.com/mcpvisor/mcpvisor/supervisor/supervisortest"
 )
@@ -80,4 +81,38 @@ func TestAQuestionComesOnTheStreamOfItsServer(t *testing.T) {
 	close(release)
 	<-waitEnded
 	<-otherEnded
+}
+
+// A server of the legacy era that asks for the roots while a call runs, because it is told that they have changed, gets those of the call's agent
+// and then those of the other agents that share it. Once it got the agent's alone, and worked in no directory of the others any more.
+func TestRootsAskedDuringACallAreThoseOfAllAgents(t *testing.T) {
+	asks := supervisortest.NewServer("one", supervisortest.Tool{Name: "ask", Handle: func(ctx context.Context, c supervisortest.Call) (string, error) {
+		got, err := c.Ask(ctx, "roots/list", nil)
+		return string(got), err
+	}})
+	var cfg supervisor.Config
+	questions := gateway.PassQuestions(&cfg)
+	questions.ShareRoots(func(string) []supervisor.Root { return []supervisor.Root{{URI: "file:///a"}, {URI: "file:///b", Name: "b"}} })
+	m := supervisortest.StartConfig(t, cfg, asks)
+	e := serveAll(t, m, gateway.Config{Manager: m, Questions: []*gateway.Questions{questions}})
+	a := e.agent("a", "/mcp", `{"roots":{}}`)
+	heard, ended := e.call(a, "one__ask")
+	for !strings.Contains(heard(), "roots/list") {
+		select {
+		case <-ended:
+			t.Fatalf("the agent was not asked: %s", heard())
+		case <-time.After(time.Millisecond):
+		}
+	}
+	a.post(t.Context(), "/mcp", map[string]string{"Authorization": "Bearer a", "Mcp-Session-Id": a.id},
+		`{"jsonrpc":"2.0","id":1,"result":{"roots":[{"uri":"file:///a","name":"mine"}]}}`)
+	<-ended
+	const want = `{\"roots\":[{\"uri\":\"file:///a\",\"name\":\"mine\"},{\"uri\":\"file:///b\",\"name\":\"b\"}]}`
+	if got := heard(); !strings.Contains(got, want) {
+		t.Errorf("the server got %s", got)
+	}
+	// An agent without roots is not asked, and leaves those of the others.
+	if got := e.agent("a", "/mcp", `{}`).ask("tools/call", `{"name":"one__ask","arguments":{}}`); !strings.Contains(got, `file:///a\"},{\"uri\":\"file:///b`) {
+		t.Errorf("without an agent's own the server got %s", got)
+	}
 }
