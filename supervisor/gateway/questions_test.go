@@ -92,7 +92,9 @@ func TestRootsAskedDuringACallAreThoseOfAllAgents(t *testing.T) {
 	}})
 	var cfg supervisor.Config
 	questions := gateway.PassQuestions(&cfg)
-	questions.ShareRoots(func(string) []supervisor.Root { return []supervisor.Root{{URI: "file:///a"}, {URI: "file:///b", Name: "b"}} })
+	questions.ShareRoots(func(string) []supervisor.Root {
+		return []supervisor.Root{{URI: "file:///a"}, {URI: "file:///b", Name: "b"}}
+	})
 	m := supervisortest.StartConfig(t, cfg, asks)
 	e := serveAll(t, m, gateway.Config{Manager: m, Questions: []*gateway.Questions{questions}})
 	a := e.agent("a", "/mcp", `{"roots":{}}`)

@@ -34,7 +34,9 @@ func TestRequestOfAnotherClient(t *testing.T) {
 // What another client has declared is announced as far as a handler passes questions on to it. Once a gateway without handlers announced it all,
 // and refused what the server asked then. One who takes the questions himself (PassInput) is announced as he is.
 func TestOnlyWhatCanBeAnsweredIsAnnounced(t *testing.T) {
-	elicit := func(context.Context, messages.ElicitRequest) (messages.ElicitResult, error) { return messages.ElicitResult{}, nil }
+	elicit := func(context.Context, messages.ElicitRequest) (messages.ElicitResult, error) {
+		return messages.ElicitResult{}, nil
+	}
 	sample := func(context.Context, messages.SampleRequest) (json.RawMessage, error) { return nil, nil }
 	roots := func(context.Context) ([]messages.Root, error) { return nil, nil }
 	const all = `{"roots":{},"sampling":{"tools":{},"context":{}},"elicitation":{"form":{},"url":{}},"extensions":{"x":{}}}`
