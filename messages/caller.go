@@ -17,8 +17,11 @@ func WithCaller(ctx context.Context, key string) context.Context {
 	return context.WithValue(ctx, callerKey{}, key)
 }
 
-// CallerOf returns the key that WithCaller gave, empty if there is none. All calls without a key belong to one caller.
+// CallerOf returns the key that WithCaller gave, empty if there is none, or no context. All calls without a key belong to one caller.
 func CallerOf(ctx context.Context) string {
+	if ctx == nil {
+		return ""
+	}
 	key, _ := ctx.Value(callerKey{}).(string)
 	return key
 }

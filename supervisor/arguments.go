@@ -3,6 +3,7 @@ package supervisor
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"sync"
 
 	"github.com/mcpvisor/mcpvisor/actors"
@@ -33,6 +34,10 @@ func (m *Manager) writeArguments(ctx context.Context, r *actors.Request, args an
 	}
 	// Arguments that cannot be written are recorded in the audit log too, because the model tried a call.
 	r.Args, r.Problem = marshalArguments(args)
+	if e, ok := errors.AsType[*Error](r.Problem); ok {
+		call := m.describeCall(r, m.shared.Catalog.Snapshot())
+		e.Server, e.Tool = call.Server, call.Tool
+	}
 	return nil
 }
 

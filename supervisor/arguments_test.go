@@ -3,6 +3,7 @@ package supervisor_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/supervisor/access"
+	"github.com/mcpvisor/mcpvisor/supervisor/supervisortest"
 )
 
 // TestArgumentsThatAreKeptStayAsTheyWere: an Allow or Ask function may keep the arguments that it was shown. The calls that
@@ -82,4 +84,20 @@ func TestCallsShareNoArguments(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestArgumentsThatCannotBeWrittenNameTheirTool: the error says which server and tool the call was for, by either name.
+func TestArgumentsThatCannotBeWrittenNameTheirTool(t *testing.T) {
+	m := supervisortest.Start(t, supervisortest.NewServer("files", supervisortest.Echo("read")))
+	for _, call := range []func() (*supervisor.Result, error){
+		func() (*supervisor.Result, error) { return m.CallTool(t.Context(), "mcp__files__read", make(chan int)) },
+		func() (*supervisor.Result, error) {
+			return m.CallServerTool(t.Context(), "files", "read", map[string]any{"n": make(chan int)})
+		},
+	} {
+		_, err := call()
+		if e, ok := errors.AsType[*supervisor.Error](err); !ok || !errors.Is(err, supervisor.ErrNotSent) || e.Server != "files" || e.Tool != "read" {
+			t.Errorf("%v", err)
+		}
+	}
 }

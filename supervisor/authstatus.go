@@ -8,6 +8,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/actors"
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor/internal/credentials"
+	"github.com/mcpvisor/mcpvisor/supervisor/internal/refusal"
 	"github.com/mcpvisor/mcpvisor/transports"
 	"github.com/mcpvisor/mcpvisor/transports/auth/oauth"
 )
@@ -60,6 +61,9 @@ type AuthStatus struct {
 // AuthStatus returns the state of the credentials of the named servers, or of all remote ones, sorted by name. It reads the
 // store and sends nothing. The error is about a name; what could not be read stands in AuthStatus.Problem.
 func (m *Manager) AuthStatus(ctx context.Context, servers ...string) ([]AuthStatus, error) {
+	if ctx == nil {
+		return nil, refusal.NilContextError("auth status")
+	}
 	named := len(servers) > 0
 	if !named {
 		servers = m.Servers()

@@ -12,6 +12,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/actors/lifecycle"
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
+	"github.com/mcpvisor/mcpvisor/supervisor/internal/refusal"
 )
 
 func timeSince(t time.Time) time.Duration { return time.Since(t) }
@@ -172,6 +173,9 @@ func (m *Manager) CallServerTool(
 
 // callByName runs a tool by its server and its own name, or, if server is empty, by its qualified name.
 func (m *Manager) callByName(ctx context.Context, server, tool string, args any, opts []CallOption) (*Result, error) {
+	if ctx == nil {
+		return nil, refusal.NilContextError("call")
+	}
 	r := actors.NewToolCall(server, tool)
 	reports := m.setOptions(ctx, r, opts)
 	buffer := m.writeArguments(ctx, r, args)

@@ -168,7 +168,7 @@ type Config struct {
 	// after the rules have allowed the call. With any error the call ends denied and not sent (ErrDenied, ErrNotSent), with the
 	// error's text; errors.Is finds the error itself. A panic refuses the call, too. One that does not return holds no call beyond
 	// its ctx: it ends not sent, and the goroutine of Allow is left behind until it returns. The log names one that has not returned a
-	// second later; at most 256 are left for a server, whose calls are then refused. All this holds for Ask as well. Before an instance is made for
+	// second later; while 256 are left for a server, further calls of that are refused: those under way may be left too. All this holds for Ask as well. Before an instance is made for
 	// a caller (Spec.Share) it is asked once more, without arguments, as by ToolsFor: a caller who may call no tool gets no instance.
 	Allow func(ctx context.Context, tool *Tool, args json.RawMessage) error
 	// Interceptors run around every tool call and every read, the first one outermost: for measurements, traces over several programs,

@@ -15,6 +15,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/discover"
 	"github.com/mcpvisor/mcpvisor/supervisor/internal/core"
 	"github.com/mcpvisor/mcpvisor/supervisor/internal/hooks"
+	"github.com/mcpvisor/mcpvisor/supervisor/internal/refusal"
 	"github.com/mcpvisor/mcpvisor/supervisor/internal/reload"
 	"github.com/mcpvisor/mcpvisor/supervisor/internal/reload/plan"
 )
@@ -67,6 +68,9 @@ type ReloadResult struct {
 // Access, Pin and LeastPin, and nothing else. ctx bounds only the beginning. A manager follows one set of files
 // at a time: a second Follow fails until the first Follower is closed.
 func Follow(ctx context.Context, m *Manager, o FollowOptions) (*Follower, error) {
+	if ctx == nil {
+		return nil, refusal.NilContextError("follow")
+	}
 	var reading discover.Snapshot
 	if o.Reading != nil {
 		reading = *o.Reading
@@ -124,6 +128,9 @@ func (f *Follower) callOnReload(onReload func(ReloadResult), result ReloadResult
 // Reload reads the files now and returns when their content is accepted: what changed, and what is wrong with the files. It does
 // not wait for the attempts of new servers.
 func (f *Follower) Reload(ctx context.Context) (ReloadResult, error) {
+	if ctx == nil {
+		return ReloadResult{}, refusal.NilContextError("reload")
+	}
 	select {
 	case <-f.ready:
 	case <-ctx.Done():

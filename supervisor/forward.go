@@ -9,6 +9,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor/access"
 	"github.com/mcpvisor/mcpvisor/supervisor/internal/auditor"
+	"github.com/mcpvisor/mcpvisor/supervisor/internal/refusal"
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
@@ -33,6 +34,9 @@ func (m *Manager) Forward(
 // RefuseCall ends a call that the rules of a gateway deny, and returns its error. No server is looked for; the call is recorded as each other,
 // with the decision.
 func (m *Manager) RefuseCall(ctx context.Context, server, tool string, args json.RawMessage, d access.Decision) error {
+	if ctx == nil {
+		return refusal.NilContextError("call")
+	}
 	refused := &Error{Op: "call", Outcome: OutcomeNotSent, Class: messages.ClassDenied, Server: server, Tool: tool,
 		Text: "the call is not allowed: " + d.Why, Err: messages.ErrDenied}
 	r := actors.NewToolCall(server, tool)
@@ -59,7 +63,7 @@ func (m *Manager) SetLogLevel(ctx context.Context, server, level string) error {
 func (m *Manager) PostLogLevel(ctx context.Context, server, level string, posted func()) {
 	posted = sync.OnceFunc(posted)
 	defer posted()
-	if cell := m.shared.CellOf(server); cell != nil {
+	if cell := m.shared.CellOf(server); cell != nil && ctx != nil {
 		if s := cell.View().Session; s != nil {
 			_ = s.SetLogLevel(ctx, level, posted) // a server that refuses chooses its level itself
 		}

@@ -389,6 +389,12 @@ func TestHooksThatBehaveBadly(t *testing.T) {
 			r.Name = "slow"
 			return next(context.Background(), r)
 		}), supervisor.ErrOutcomeUnknown, 1},
+		"an interceptor that sends without a context": {interceptsBad(func(_ context.Context, r *supervisor.Request, next supervisor.Invoker) (*supervisor.Response, error) {
+			return next(nil, r) //nolint:staticcheck // it is the subject
+		}), supervisor.ErrNotSent, 0},
+		"an interceptor that sends no request": {interceptsBad(func(ctx context.Context, _ *supervisor.Request, next supervisor.Invoker) (*supervisor.Response, error) {
+			return next(ctx, nil)
+		}), supervisor.ErrNotSent, 0},
 		"an interceptor that returns before next": {interceptsBad(func(ctx context.Context, r *supervisor.Request, next supervisor.Invoker) (*supervisor.Response, error) {
 			r.Name = "slow"
 			go func() { _, _ = next(ctx, r) }()

@@ -25,6 +25,9 @@ func (m *Manager) ToolsFor(ctx context.Context) []*Entry { return m.toolsOfCalle
 
 // toolsOfCaller is ToolsFor for a snapshot that the caller has.
 func (m *Manager) toolsOfCaller(ctx context.Context, snapshot *Snapshot) []*Entry {
+	if ctx == nil {
+		return nil
+	}
 	out := m.unaskedToolsOf(ctx, snapshot)
 	if m.cfg.Allow == nil {
 		return out

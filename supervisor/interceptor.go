@@ -43,7 +43,8 @@ import (
 // One that does not return holds its caller at most 0.1 s beyond the end of ctx, or of the manager. The request ends not sent if next was
 // not called, with the error of next if that has returned with one, and otherwise unknown; a next that is called afterwards sends
 // nothing, and returns an error. The goroutine is left behind and ends with the interceptor. The log names it if it has not ended a
-// second later. At most 256 are left for a server: what comes then for that server is not sent (messages.ClassExhausted), until one of them returns.
+// second later. While 256 are left for a server, what comes for that server is not sent (messages.ClassExhausted).
+// Those that run then are let run, so that a burst of calls may leave as many more as it has.
 //
 // With Config.InlineInterceptors it runs in the caller's goroutine instead. A call is cheaper then by the two times that the goroutines
 // change, and one that does not return holds its caller until it does.
@@ -245,6 +246,9 @@ func (c *interception) describe() {
 // invoker returns what the interceptor before number i calls.
 func (c *interception) invoker(i int) Invoker {
 	return func(ctx context.Context, q *Request) (*Response, error) {
+		if ctx == nil || q == nil {
+			return &Response{}, c.incompleteNext(ctx)
+		}
 		interceptors := c.manager.cfg.Interceptors
 		if i == len(interceptors) {
 			return c.send(ctx, q)
@@ -255,6 +259,16 @@ func (c *interception) invoker(i int) Invoker {
 		}
 		return res, err
 	}
+}
+
+// incompleteNext is the error of an interceptor's next that got nil in the place of a context, or of a request: nothing was sent.
+func (c *interception) incompleteNext(ctx context.Context) error {
+	missing := "request"
+	if ctx == nil {
+		missing = "context"
+	}
+	return &Error{Op: c.request.Operation(), Outcome: messages.OutcomeNotSent, Class: messages.ClassInvalid,
+		Text: "an interceptor called next without a " + missing, Fix: "pass next what the interceptor was given, or a change of it"}
 }
 
 // send sends what the last interceptor has made of the request.

@@ -27,7 +27,10 @@ func gatherLists[T any](
 	ctx context.Context, m *Manager, method string, servers []string,
 	list func(context.Context, *session.Session) (session.Listing[T], error), own func(item *T, server string),
 ) []listPart[T] {
-	if m.closing.Load() {
+	switch {
+	case ctx == nil:
+		return []listPart[T]{{err: refusal.NilContextError("read")}}
+	case m.closing.Load():
 		return []listPart[T]{{err: refusal.ClosedError("read")}}
 	}
 	if len(servers) == 0 {
@@ -95,12 +98,18 @@ func (m *Manager) ReadLists(ctx context.Context, method, server string, f func(c
 
 // readServer sends a request about what a server offers beside tools.
 func (m *Manager) readServer(ctx context.Context, method, server string, f func(context.Context, *session.Session) error) error {
+	if ctx == nil {
+		return refusal.NilContextError(actors.OperationOf(method))
+	}
 	return m.calls.Handle(ctx, &actors.Request{Method: method, Server: server, Repeatable: true, Send: withoutResult(f)})
 }
 
 // sendUnqueued sends a request that takes no slot and that no rule is about: it is about requests that already run, such as the
 // status of a task, or about the connection itself. Behind a full queue it could not help.
 func (m *Manager) sendUnqueued(ctx context.Context, method, server string, f func(context.Context, *session.Session) error) error {
+	if ctx == nil {
+		return refusal.NilContextError(actors.OperationOf(method))
+	}
 	return m.calls.Handle(ctx, &actors.Request{Method: method, Server: server, Repeatable: true, SkipsQueue: true, SkipsRules: true, Send: withoutResult(f)})
 }
 

@@ -34,6 +34,9 @@ type LoginOptions struct {
 // completed; if only connecting failed, as that of Connect. A server that shows tools of another account is connected anew.
 func (m *Manager) Login(ctx context.Context, server string, opts LoginOptions) error {
 	const op = "login"
+	if ctx == nil {
+		return refusal.NilContextError(op)
+	}
 	in, v, err := m.signInOf(op, server)
 	if err != nil {
 		return err
@@ -151,6 +154,9 @@ func (m *Manager) Forget(ctx context.Context, server string) (revoked bool, err 
 func (m *Manager) endSignIn(ctx context.Context, server string, leave func(credentials.SignIn, context.Context) (bool, error)) (
 	revoked bool, err error) {
 	const op = "logout"
+	if ctx == nil {
+		return false, refusal.NilContextError(op)
+	}
 	in, _, err := m.signInOf(op, server)
 	if err != nil {
 		return false, err
@@ -178,6 +184,9 @@ func (m *Manager) endSignIn(ctx context.Context, server string, leave func(crede
 // the server refuses it, when its spec changes, and by Login and Logout. A program that has tokens answers EventAuthRequired with
 // it; actors send messages.ProvideCredentials.
 func (m *Manager) ProvideCredentials(ctx context.Context, server, token string) error {
+	if ctx == nil {
+		return refusal.NilContextError("authorize")
+	}
 	if err := m.provideToken(auditor.CallerFromContext(ctx), server, token); err != nil {
 		return err
 	}

@@ -35,7 +35,7 @@ import (
 
 // Manager is the facade: a running supervisor with its servers. All methods are safe for concurrent use. Commands (Connect,
 // Toggle, Remove …) go through the supervisor actor's mailbox and wait for an outcome; reads (Status, Tools, Watch …) and calls
-// take published values and wait for no actor.
+// take published values and wait for no actor. A nil context is refused with an error that is ErrInvalid, and nothing is done.
 type Manager struct {
 	// cfg is what the program said, with the defaults filled in. Nothing writes it.
 	cfg    Config
@@ -88,6 +88,9 @@ var instances atomic.Uint64
 // fail: its server has failed when Start returns, and Settled and Ready return the reason. ctx bounds only the start. The error is an *Error of class invalid, or has the
 // class of ctx's error. The caller must Close the manager.
 func Start(ctx context.Context, cfg Config) (*Manager, error) {
+	if ctx == nil {
+		return nil, refusal.NilContextError("start")
+	}
 	if err := ctx.Err(); err != nil {
 		return nil, &Error{Op: "start", Class: messages.ClassOf(err), Text: "the context had ended before the start", Err: err}
 	}
@@ -175,6 +178,9 @@ func (m *Manager) sendCommand(command any) { m.system.Root.Send(m.pid, command) 
 // ctx ended; the command may take effect all the same.
 func askSupervisor[T any](ctx context.Context, m *Manager, op string, command func(reply func(T)) any) (T, error) {
 	var zero T
+	if ctx == nil {
+		return zero, refusal.NilContextError(op)
+	}
 	if m.closing.Load() {
 		return zero, refusal.ClosedError(op)
 	}
@@ -195,6 +201,9 @@ func askSupervisor[T any](ctx context.Context, m *Manager, op string, command fu
 // (or rests, being lazy), else the reason as an *Error. A failed server stays and is tried again under the restart
 // policy; ctx bounds only the waiting.
 func (m *Manager) Connect(ctx context.Context, name string, spec Spec) error {
+	if ctx == nil {
+		return refusal.NilContextError("connect")
+	}
 	// A caller cannot pass a spec off as one from a file.
 	spec.Scope, spec.Source = messages.ScopeRuntime, ""
 	m.loadAccounts(ctx, map[string]Spec{name: spec})
@@ -472,6 +481,9 @@ func (j joinedErrors) Unwrap() []error { return j }
 // ConnectAll enables and connects every server that is not connected, and returns when every attempt has ended. The
 // error, if any, holds one *Error per server that failed.
 func (m *Manager) ConnectAll(ctx context.Context) error {
+	if ctx == nil {
+		return refusal.NilContextError("connect")
+	}
 	if m.closing.Load() {
 		return refusal.ClosedError("connect")
 	}
@@ -499,6 +511,9 @@ func (m *Manager) ConnectAll(ctx context.Context) error {
 
 // DisconnectAll disconnects every server; they stay configured, disabled.
 func (m *Manager) DisconnectAll(ctx context.Context) error {
+	if ctx == nil {
+		return refusal.NilContextError("disconnect")
+	}
 	if m.closing.Load() {
 		return refusal.ClosedError("disconnect")
 	}
@@ -522,6 +537,9 @@ const closeDrain = 5 * time.Second
 // the time for calls. If ctx ends first it returns an error that names the servers that are still there; the rest ends in the
 // background, within the bounds of the stop ladder.
 func (m *Manager) Close(ctx context.Context) error {
+	if ctx == nil {
+		return refusal.NilContextError("close")
+	}
 	// Half of the caller's time is for the calls, so that the other half is left for the processes.
 	drain := closeDrain
 	if deadline, ok := ctx.Deadline(); ok {

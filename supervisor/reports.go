@@ -6,6 +6,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/actors"
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor/internal/hooks"
+	"github.com/mcpvisor/mcpvisor/supervisor/internal/refusal"
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
@@ -14,6 +15,9 @@ type Progress = messages.Progress
 
 // handleWith sends a request with the wishes of its caller.
 func (m *Manager) handleWith(ctx context.Context, r *actors.Request, opts []CallOption) error {
+	if ctx == nil {
+		return refusal.NilContextError(r.Operation())
+	}
 	reports := m.setOptions(ctx, r, opts)
 	err := m.calls.Handle(ctx, r)
 	reports.awaitReports(ctx)

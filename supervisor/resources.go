@@ -263,11 +263,17 @@ func TemplateFits(template, uri string) (ok bool) {
 // resources of a server can be subscribed to. A lazy server that was disconnected for idleness sends no updates until it is
 // connected again.
 func (m *Manager) SubscribeResource(ctx context.Context, server, uri string) error {
+	if ctx == nil {
+		return refusal.NilContextError("read")
+	}
 	return m.calls.Subscribe(ctx, server, uri)
 }
 
 // UnsubscribeResource ends the subscription of SubscribeResource, for all callers. A server that is not connected need not agree.
 func (m *Manager) UnsubscribeResource(ctx context.Context, server, uri string) error {
+	if ctx == nil {
+		return refusal.NilContextError("read")
+	}
 	if m.closing.Load() {
 		return refusal.ClosedError("read")
 	}

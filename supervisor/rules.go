@@ -24,6 +24,9 @@ func (m *Manager) Permissions() access.Rules { return m.rules.CurrentRules() }
 // person has allowed until the manager ends stays allowed where the new rules ask. An error says that ctx ended while the
 // catalog was still changing; the rules are in force all the same.
 func (m *Manager) SetPermissions(ctx context.Context, r access.Rules) error {
+	if ctx == nil {
+		return refusal.NilContextError("configure")
+	}
 	if m.closing.Load() {
 		return refusal.ClosedError("configure")
 	}
@@ -106,6 +109,9 @@ func (m *Manager) PinChanges(server string) []pins.Change {
 // ApprovePins accepts changes of a server's tools, as PinChanges returned them, and returns when the catalog shows the
 // tools. unseen are the tools that have changed again meanwhile: the person has not seen those definitions, so they still wait.
 func (m *Manager) ApprovePins(ctx context.Context, server string, changes []pins.Change) (unseen []string, err error) {
+	if ctx == nil {
+		return nil, refusal.NilContextError("approve")
+	}
 	cell := m.shared.CellOf(server)
 	if cell == nil || m.cfg.Pins == nil {
 		return nil, m.unknownServerError("approve", server)

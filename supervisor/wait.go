@@ -7,6 +7,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/actors"
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor/internal/core"
+	"github.com/mcpvisor/mcpvisor/supervisor/internal/refusal"
 )
 
 // Settled returns when none of the named servers, of all if none is named, changes its phase by itself any more: each is
@@ -48,6 +49,9 @@ func (m *Manager) Settled(ctx context.Context, servers ...string) error {
 // once. The error is the one that a call of that server would get: ErrNotConnected with the reason and Error.RetryAfter,
 // ErrNeedsAuth, ErrDisabled, ErrUnknownServer; if ctx ended first, errors.Is finds ctx's error, too.
 func (m *Manager) Ready(ctx context.Context, servers ...string) error {
+	if ctx == nil {
+		return refusal.NilContextError(opWait)
+	}
 	all := len(servers) == 0
 	bounded, stop := context.WithCancel(ctx)
 	defer stop()

@@ -5,8 +5,9 @@
 //
 // Guarantees: Do returns when the function has returned, ctx has ended or over is closed, whichever comes first. A panic of the function,
 // and a runtime.Goexit, is an error. The goroutine of a function that nobody waits for any more is left and ends with the function; the log
-// names it if it has not ended a second later, once a minute for each function and server. At most 256 are left for one function and
-// server: what would need the function once more is refused then, and other servers are not concerned.
+// names it if it has not ended a second later, once a minute for each function and server. While 256 are left for one function and server,
+// what would need the function once more is refused, and other servers are not concerned. So at most 255 are left, and as many as ran at
+// once: how many may run is the program's choice, since an interceptor lasts as long as its call.
 //
 // Not promised: that a function which is left ends.
 //
@@ -33,7 +34,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/sparing"
 )
 
-// maxLeft bounds the runs of one function for one server that have not returned although nobody waits for them.
+// maxLeft is how many runs of one function for one server may have been left when another begins.
 const maxLeft = 256
 
 // reportAfter is the time after which the log names a run that was left. Most functions return by themselves when their context ends.

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -64,6 +65,47 @@ func TestFunctionsThatDoNotReturnAreBounded(t *testing.T) {
 		if err := block(bad); err != nil {
 			t.Errorf("in the end: %v", err)
 		}
+		r.Close()
+	})
+}
+
+// TestBurstsOfFunctionsThatDoNotReturn: of 1,000 runs at once all are left, because each had begun when none was; no burst after them adds
+// one, and when all but 255 have returned, the next burst adds as many as it has.
+func TestBurstsOfFunctionsThatDoNotReturn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := hooks.NewRunner(zap.NewNop())
+		release := make(chan struct{})
+		var inside atomic.Int64
+		burst := func() (left int64) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			var all sync.WaitGroup
+			for range 1000 {
+				all.Go(func() {
+					_, _ = hooks.Do(ctx, r, nil, hooks.Call{Function: "F", Server: "s"}, func() int {
+						defer inside.Add(-1)
+						inside.Add(1)
+						<-release
+						return 0
+					})
+				})
+			}
+			all.Wait()
+			return inside.Load()
+		}
+		for n, want := range []int64{1000, 1000, 1255} {
+			if n == 2 {
+				for range 1000 - 255 {
+					release <- struct{}{}
+				}
+				synctest.Wait()
+			}
+			if got := burst(); got != want {
+				t.Errorf("after burst %d: %d are left, want %d", n+1, got, want)
+			}
+		}
+		close(release)
+		synctest.Wait()
 		r.Close()
 	})
 }

@@ -23,6 +23,13 @@ func ClosedError(op string) error {
 		Err: messages.ErrClosed}
 }
 
+// NilContextError returns the error of a method that was given a nil context: nothing was done, so that it cannot panic half-way, with a
+// slot or a lock that others need.
+func NilContextError(op string) error {
+	return &messages.Error{Op: op, Outcome: messages.OutcomeNotSent, Class: messages.ClassInvalid, Text: "the context is nil",
+		Fix: "pass the caller's context, or context.Background()"}
+}
+
 // UnknownServerError returns the error of a command that names a server which does not exist, or whose removal has begun. known are
 // the servers that there are: the nearest one is named.
 func UnknownServerError(op, name string, known ...string) error {
