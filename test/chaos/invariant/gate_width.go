@@ -77,8 +77,9 @@ func (c *checker) gateOf(pool string) *gateRecord {
 		if poolOf(c.serverSpec(server).Kind) != pool {
 			continue
 		}
+		noise := c.firstNoise(server)
 		for _, a := range c.attemptsOf(server) {
-			g.starts = append(g.starts, c.gateStartOf(server, a))
+			g.starts = append(g.starts, c.gateStartOf(server, a, noise))
 		}
 	}
 	slices.SortStableFunc(g.starts, func(a, b *gateStart) int { return cmp.Compare(a.from, b.from) })
@@ -98,8 +99,21 @@ func (c *checker) gateOf(pool string) *gateRecord {
 	return g
 }
 
-// gateStartOf reads one start from the record of its attempt.
-func (c *checker) gateStartOf(server string, a *attempt) *gateStart {
+// firstNoise returns when each connection of a server has brought its first line that is no message, by the number of the connection.
+func (c *checker) firstNoise(server string) map[int]time.Duration {
+	first := map[int]time.Duration{}
+	for _, i := range c.x.ServerEvents(server) {
+		if e := c.x.Event(i); e.Kind == history.Fired && e.Name == "noise" {
+			if _, found := first[e.Conn]; !found {
+				first[e.Conn] = e.T
+			}
+		}
+	}
+	return first
+}
+
+// gateStartOf reads one start from the record of its attempt; noise has the first line that is no message of each connection.
+func (c *checker) gateStartOf(server string, a *attempt, noise map[int]time.Duration) *gateStart {
 	s := &gateStart{attempt: a, server: server, from: c.x.Event(a.open).T, to: c.handshakeEnd(a), heard: c.endTime() + 1, noisy: c.endTime() + 1, current: yes}
 	s.heldAtLeast = s.from + c.plan.Limits.Hold
 	s.heldAtMost = s.heldAtLeast
@@ -107,9 +121,9 @@ func (c *checker) gateStartOf(server string, a *attempt) *gateStart {
 		// An answer of which the manager makes nothing, because it agrees on no version, ends the attempt and widens nothing.
 		s.answered = maybe
 	}
-	for _, i := range c.x.ServerEvents(server) {
-		if e := c.x.Event(i); e.Kind == history.Fired && e.Name == "noise" && slices.ContainsFunc(a.conns, func(conn *history.ConnRecord) bool { return conn.Conn == e.Conn }) {
-			s.noisy = min(s.noisy, e.T)
+	for _, conn := range a.conns {
+		if t, found := noise[conn.Conn]; found {
+			s.noisy = min(s.noisy, t)
 		}
 	}
 	agreed := s.to // when the manager went on: before that it may wait for another answer, about the era
