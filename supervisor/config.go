@@ -6,6 +6,7 @@ import (
 	"io"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -245,7 +246,7 @@ func (c Config) withDefaults() (Config, error) {
 		c.Restart = restart.DefaultPolicy()
 	}
 	if err := c.Restart.Validate(); err != nil {
-		return c, &Error{Op: "configure", Class: messages.ClassInvalid, Text: "the restart policy cannot be used: " + err.Error(),
+		return c, &Error{Op: "configure", Class: messages.ClassInvalid, Text: "the restart policy cannot be used: " + strings.ReplaceAll(err.Error(), "\n", "; "),
 			Fix: "begin with restart.DefaultPolicy() and change what shall differ", Err: err}
 	}
 	if c.Gate == (restart.Limits{}) {

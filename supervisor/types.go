@@ -54,7 +54,7 @@ type (
 	// Entry is one tool of a Snapshot: its qualified Name, which a model sees and CallTool takes, the Tool itself, and its State: live,
 	// cached (its server rests), or lost (its server is on the way back). See [catalog.Entry].
 	Entry = catalog.Entry
-	// Watcher receives events in order: Next waits for one, Events ranges over them, Close ends both. A slow one is told by an
+	// Watcher receives events in order: Next waits for one, Events ranges over them, Close ends both. A slow one is told by
 	// [messages.EventGap] how many it lost. Manager.Watch makes it; one goroutine reads it. See [actors.Watcher].
 	Watcher = actors.Watcher
 	// HistoryEntry is one sentence about a server's past: see [actors.Entry].

@@ -72,7 +72,7 @@ func TestTheErrorNamesTheProgramsPart(t *testing.T) {
 			t.Errorf("Remove: %v", err)
 		}
 		_, err := supervisor.Start(t.Context(), supervisor.Config{Restart: restart.Policy{Factor: 3}})
-		if !errors.Is(err, supervisor.ErrInvalid) || !strings.Contains(err.Error(), "begin with restart.DefaultPolicy()") {
+		if !errors.Is(err, supervisor.ErrInvalid) || !strings.Contains(err.Error(), "begin with restart.DefaultPolicy()") || strings.Contains(err.Error(), "\n") {
 			t.Errorf("a part of a policy: %v", err)
 		}
 	})

@@ -172,7 +172,7 @@ func serve(ctx context.Context, peer inprocess.Peer) error {
 	}
 }
 
-// The other machine is another process, this test binary again, because protoactor's remote supports one per process.
+// The other machine is another process, this test binary again, so that the two share nothing.
 
 const roleVariable = "MCPVISOR_REMOTE_TEST"
 

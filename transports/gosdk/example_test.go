@@ -3,54 +3,37 @@ package gosdk_test
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/transports/gosdk"
 	"github.com/mcpvisor/mcpvisor/transports/inprocess"
 )
 
-// A server of the same program, reached through the same interface as one that is a process or a URL.
+// A server of the same program under a manager, as one that is a process or a URL.
 func ExampleServe() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
 	s := mcp.NewServer(&mcp.Implementation{Name: "clock", Version: "1.0.0"}, nil)
-	mcp.AddTool(s, &mcp.Tool{Name: "time"}, func(context.Context, *mcp.CallToolRequest, struct{}) (
-		*mcp.CallToolResult, any, error) {
+	mcp.AddTool(s, &mcp.Tool{Name: "time"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
 		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "noon"}}}, nil, nil
 	})
-
-	t := inprocess.New(gosdk.Serve(s))
-	answers := make(printer, 1)
-	conn, err := t.Dial(context.Background(), answers)
+	m, err := supervisor.Start(ctx, supervisor.Config{
+		Servers:   map[string]supervisor.Spec{"clock": {Type: supervisor.SDK}},
+		InProcess: map[string]func(context.Context, inprocess.Peer) error{"clock": gosdk.Serve(s)},
+	})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	defer func() { _ = conn.Close(context.Background()) }()
-	for _, m := range []transports.Message{
-		{ID: 1, Method: "initialize", Body: []byte(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{` +
-			`"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"example","version":"1"}}}`)},
-		{Method: "notifications/initialized", Body: []byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)},
-		{ID: 2, Method: "tools/call",
-			Body: []byte(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"time","arguments":{}}}`)},
-	} {
-		if _, err := conn.Send(context.Background(), m); err != nil {
-			fmt.Println(err)
-			return
-		}
-		if m.Method == "initialize" {
-			<-answers // what the server can do
-		}
+	defer func() { _ = m.Close(ctx) }()
+	if err := m.Ready(ctx, "clock"); err != nil {
+		fmt.Println(err)
+		return
 	}
-	fmt.Println(<-answers)
-	// Output:
-	// {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"noon"}]}}
+	out, err := m.CallTool(ctx, "mcp__clock__time", nil)
+	fmt.Println(out.Text(), err)
+	// Output: noon <nil>
 }
-
-// printer is a sink that hands on what arrives.
-type printer chan string
-
-func (p printer) Message(body []byte)            { p <- string(body) }
-func (p printer) Oversized(_, _ []byte, _ int64) {}
-func (p printer) Noise([]byte)                   {}
-func (p printer) Down(error)                     {}

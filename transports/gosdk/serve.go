@@ -1,11 +1,14 @@
 // Package gosdk serves a server that was written with the official SDK (github.com/modelcontextprotocol/go-sdk) on an in-process
 // connection:
 //
-//	t := inprocess.New(gosdk.Serve(server))
+//	supervisor.Config{
+//		Servers:   map[string]supervisor.Spec{"clock": {Type: supervisor.SDK}},
+//		InProcess: map[string]func(context.Context, inprocess.Peer) error{"clock": gosdk.Serve(server)},
+//	}
 //
 // # How it fits
 //
-// A program gives the transport to a manager, whose session is the client. For each connection inprocess.Transport runs the
+// The manager makes an inprocess.Transport of it, and its session is the client. For each connection inprocess.Transport runs the
 // function that [Serve] returns, which connects the SDK's server to the Peer and waits for the end of the SDK's session. The SDK
 // owns the goroutines; this package owns the connection between the two.
 //

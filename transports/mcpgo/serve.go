@@ -1,10 +1,13 @@
 // Package mcpgo serves a server that was written with github.com/mark3labs/mcp-go on an in-process connection:
 //
-//	t := inprocess.New(mcpgo.Serve(server))
+//	supervisor.Config{
+//		Servers:   map[string]supervisor.Spec{"clock": {Type: supervisor.SDK}},
+//		InProcess: map[string]func(context.Context, inprocess.Peer) error{"clock": mcpgo.Serve(server)},
+//	}
 //
 // # How it fits
 //
-// A program gives the transport to a manager, whose session is the client. For each connection inprocess.Transport runs the
+// The manager makes an inprocess.Transport of it, and its session is the client. For each connection inprocess.Transport runs the
 // function that [Serve] returns; it calls mcp-go's HandleMessage for each message, and mcp-go calls the session here to send
 // notifications and requests. This package owns one session and the handlers' goroutines per connection, and ends them with it.
 //

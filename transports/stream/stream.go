@@ -68,7 +68,7 @@ type Transport struct {
 }
 
 // New makes a transport whose every connection is a stream that dial opens. dial must return soon after ctx ends; ctx has no
-// influence on the stream afterwards. Its error ends the attempt: an *transports.Error with its own class (ClassUnauthorized for
+// influence on the stream afterwards. Its error ends the attempt: a *transports.Error with its own class (ClassUnauthorized for
 // credentials that were refused), any other one with ClassNetwork. The transport closes the stream once; Close must make a Read and
 // a Write that wait return, as for a net.Conn.
 func New(dial func(ctx context.Context) (io.ReadWriteCloser, error)) *Transport {
