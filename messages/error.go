@@ -33,7 +33,7 @@ const (
 type Error struct {
 	// Op names the operation that failed: "call", "connect", "configure", "read".
 	Op string
-	// Outcome is set for calls only.
+	// Outcome is set for calls and reads; of a command it is OutcomeNotSent where the command was refused before anything was done.
 	Outcome Outcome
 	// Class says what the error means; never empty.
 	Class Class

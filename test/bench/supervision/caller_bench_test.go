@@ -29,7 +29,8 @@ func (callerKeys) Refused(context.Context, int, *messages.Challenge, http.Header
 }
 
 // BenchmarkCaller measures a call over stdio with a caller, credentials by caller and three interceptors against one without them, in
-// turns of all, and reports the ratios of their medians: as it is by default, and with Config.InlineInterceptors.
+// turns of all, and reports the ratios of their fastest turns, since what else the machine does makes a turn slower and none faster: as it is
+// by default, and with Config.InlineInterceptors.
 func BenchmarkCaller(b *testing.B) {
 	pass := func(ctx context.Context, r *supervisor.Request, next supervisor.Invoker) (*supervisor.Response, error) {
 		return next(ctx, r)
@@ -54,7 +55,7 @@ func BenchmarkCaller(b *testing.B) {
 	hooked.InlineInterceptors = true
 	inline := start(hooked)
 	const tool = "add"
-	const calls = 2000
+	const calls = 256 // some milliseconds, in which a busy machine is idle now and then
 	turn := func(m *supervisor.Manager, callers int, named bool) time.Duration {
 		var all sync.WaitGroup
 		began := time.Now()
@@ -85,13 +86,10 @@ func BenchmarkCaller(b *testing.B) {
 					times[i] = append(times[i], turn(managers[i], callers, i > 0))
 				}
 			}
-			median := func(i int) float64 {
-				slices.Sort(times[i])
-				return float64(times[i][len(times[i])/2])
-			}
-			b.ReportMetric(median(1)/median(0), "ratio")
-			b.ReportMetric(median(2)/median(0), "inline-ratio")
-			b.ReportMetric(median(0)/1e3/float64(calls/callers*callers), "µs/call")
+			fastest := func(i int) float64 { return float64(slices.Min(times[i])) }
+			b.ReportMetric(fastest(1)/fastest(0), "ratio")
+			b.ReportMetric(fastest(2)/fastest(0), "inline-ratio")
+			b.ReportMetric(fastest(0)/1e3/float64(calls/callers*callers), "µs/call")
 		})
 	}
 }
