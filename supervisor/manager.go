@@ -199,7 +199,7 @@ func askSupervisor[T any](ctx context.Context, m *Manager, op string, command fu
 
 // Connect adds the server, or replaces its spec, and returns when its first attempt has ended: nil if it is connected
 // (or rests, being lazy), else the reason as an *Error. A failed server stays and is tried again under the restart
-// policy; ctx bounds only the waiting.
+// policy; a spec that cannot work, or that a policy refuses, is not added. ctx bounds only the waiting.
 func (m *Manager) Connect(ctx context.Context, name string, spec Spec) error {
 	if ctx == nil {
 		return refusal.NilContextError("connect")
