@@ -390,7 +390,7 @@ func TestHooksThatBehaveBadly(t *testing.T) {
 			return next(context.Background(), r)
 		}), supervisor.ErrOutcomeUnknown, 1},
 		"an interceptor that sends without a context": {interceptsBad(func(_ context.Context, r *supervisor.Request, next supervisor.Invoker) (*supervisor.Response, error) {
-			return next(nil, r) //nolint:staticcheck // it is the subject
+			return next(nil, r)
 		}), supervisor.ErrNotSent, 0},
 		"an interceptor that sends no request": {interceptsBad(func(ctx context.Context, _ *supervisor.Request, next supervisor.Invoker) (*supervisor.Response, error) {
 			return next(ctx, nil)

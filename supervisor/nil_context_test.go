@@ -53,7 +53,7 @@ func TestANilContextIsRefused(t *testing.T) {
 }
 
 // callWithNil calls a method with a nil context and zero values, but for names, which are those of the server and its tool.
-func callWithNil(method reflect.Value) (err error, hasError bool) { //nolint:staticcheck // the error is the result, not that of the function
+func callWithNil(method reflect.Value) (err error, hasError bool) {
 	in := []reflect.Value{reflect.Zero(reflect.TypeFor[context.Context]())}
 	for i, names := 1, []string{"s", "x"}; i < method.Type().NumIn() && !(method.Type().IsVariadic() && i == method.Type().NumIn()-1); i++ {
 		arg := reflect.New(method.Type().In(i)).Elem()
