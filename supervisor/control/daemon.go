@@ -8,10 +8,12 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor/audit"
 	"github.com/mcpvisor/mcpvisor/supervisor/control/internal/fence"
+	"github.com/mcpvisor/mcpvisor/transports/files"
 )
 
 // DaemonLocation holds the paths of the one daemon that a user has. What is said on its socket is not this package's.
@@ -37,6 +39,17 @@ func DaemonLocationOf() (DaemonLocation, error) {
 		}
 	}
 	return DaemonLocation{}, locationError("there is no directory for the socket of the daemon whose path is short enough", nil)
+}
+
+// DirectoryError is the error about a directory of the socket that cannot be made, or looked into. After su the variable is often still that
+// of the other user.
+func (l DaemonLocation) DirectoryError(err error) error {
+	fix := "set XDG_RUNTIME_DIR to a directory of yours"
+	if os.Getenv("XDG_RUNTIME_DIR") == "" {
+		fix = "set HOME or XDG_RUNTIME_DIR to a directory of yours"
+	}
+	return &messages.Error{Op: "control", Class: messages.ClassConfig, Fix: fix, Err: err, Text: "the directory " +
+		messages.Line(filepath.Dir(l.Socket), 0) + " for the socket of the daemon cannot be used: " + files.PlainCause(err).Error()}
 }
 
 // DaemonListener is the socket of a daemon with its lock.
@@ -125,10 +138,14 @@ func DaemonPID(location DaemonLocation) int {
 // that is there cannot be used.
 func DialDaemon(ctx context.Context, location DaemonLocation) (net.Conn, error) {
 	// A socket in a directory that others can write to may be theirs.
-	if err := checkPrivate(filepath.Dir(location.Socket)); errors.Is(err, os.ErrNotExist) {
+	var inPlace *messages.Error
+	switch err := checkPrivate(filepath.Dir(location.Socket)); {
+	case errors.Is(err, os.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
 		return nil, noDaemonError(err)
-	} else if err != nil {
+	case errors.As(err, &inPlace):
 		return nil, err
+	case err != nil:
+		return nil, location.DirectoryError(err)
 	}
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "unix", location.Socket)

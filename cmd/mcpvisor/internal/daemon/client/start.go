@@ -116,7 +116,7 @@ func (d *dialer) dial(ctx context.Context) (conn net.Conn, r *bufio.Reader, note
 // the daemon on the connection is the one that this process has started.
 func startDaemon(ctx context.Context, location control.DaemonLocation) (conn net.Conn, started bool, err error) {
 	if err := os.MkdirAll(filepath.Dir(location.Starting), 0o700); err != nil {
-		return nil, false, startError(location, err)
+		return nil, false, location.DirectoryError(err)
 	}
 	lock := flock.New(location.Starting, flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o600))
 	if ok, err := lock.TryLockContext(ctx, 10*time.Millisecond); err != nil || !ok {
