@@ -32,6 +32,8 @@ type Link struct {
 	silent    atomic.Int32
 	// answers is the server's count of answers to its questions: see NoteAnswer.
 	answers *atomic.Uint64
+	// pings are those of stillServes.
+	pings sharedPings
 }
 
 // processStart is the zero of lastUse, on the monotonic clock: the wall clock may be set while a server is idle.
@@ -84,10 +86,9 @@ func (l *Link) stillServes(ctx context.Context, lost error, wait time.Duration) 
 	if messages.ClassOf(lost) != messages.ClassNetwork || messages.OutcomeOf(lost) != messages.OutcomeUnknown {
 		return false
 	}
-	// A ping that is not answered in time counts as no answer: the caller then waits for the next connection.
-	bounded, cancel := context.WithTimeout(ctx, wait)
-	defer cancel()
-	return isAnswer(l.gate.Do(func(s *session.Session) error { return s.Ping(bounded) }))
+	return l.pings.ask(ctx, messages.CallerOf(ctx), wait, func(ctx context.Context) bool {
+		return isAnswer(l.gate.Do(func(s *session.Session) error { return s.Ping(ctx) }))
+	})
 }
 
 // isAnswer reports whether the outcome of a ping came from a server that still serves this connection: a result, or an error that
