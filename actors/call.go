@@ -156,7 +156,7 @@ func hideInJSON(raw json.RawMessage, hide func(string) string) json.RawMessage {
 // person and the waiting: it bounds the server's work alone, and both attempts together.
 func (c *Calls) Repeat(next Handler) Handler {
 	return func(ctx context.Context, r *Request) error {
-		if r.Entry == nil {
+		if r.Entry == nil && !r.AwakeOnly {
 			r.wait, r.mayWake = c.Wait, true
 		}
 		link, err := c.connectionFor(ctx, r, 0, r.wait)

@@ -101,8 +101,12 @@ func (m *Manager) readServer(ctx context.Context, method, server string, f func(
 	if ctx == nil {
 		return refusal.NilContextError(actors.OperationOf(method))
 	}
-	return m.calls.Handle(ctx, &actors.Request{Method: method, Server: server, Repeatable: true, Send: withoutResult(f)})
+	awake, _ := ctx.Value(awakeOnly{}).(bool)
+	return m.calls.Handle(ctx, &actors.Request{Method: method, Server: server, Repeatable: true, AwakeOnly: awake, Send: withoutResult(f)})
 }
+
+// awakeOnly is the key of a context in which lists are asked only of servers that are connected.
+type awakeOnly struct{}
 
 // sendUnqueued sends a request that takes no slot and that no rule is about: it is about requests that already run, such as the
 // status of a task, or about the connection itself. Behind a full queue it could not help.

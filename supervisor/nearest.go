@@ -15,7 +15,8 @@ import (
 // the caller may use: nothing else may be learned from a misspelt one.
 
 const (
-	// nearestTime bounds what an error takes longer because of the search: Config.Allow is asked, or a server for its list.
+	// nearestTime bounds what an error takes longer because of the search: Config.Allow is asked, or a server for its list. One that rests is
+	// not connected for it.
 	nearestTime = time.Second
 	// maxNearestAsked bounds about how many near names of one error Config.Allow is asked.
 	maxNearestAsked = 3
@@ -42,7 +43,7 @@ func (m *Manager) withNearest(ctx context.Context, r *actors.Request, err error)
 	}
 	bounded, cancel := context.WithTimeout(ctx, nearestTime)
 	defer cancel()
-	near := search(bounded, r)
+	near := search(context.WithValue(bounded, awakeOnly{}, true), r)
 	// What has the very name is on its way in or out.
 	if near == "" || near == r.Name || near == r.Server {
 		return err

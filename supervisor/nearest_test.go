@@ -182,3 +182,24 @@ func TestNearest_promptsAndResources(t *testing.T) {
 		t.Errorf("a resource of any server: %q: %v", got, err)
 	}
 }
+
+// The search for the name that was meant wakes no server that rests: a misspelt prompt of it is answered from what is known. Once the server was
+// connected anew, for its list alone.
+func TestNearest_wakesNoServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake("echo")
+		m := start(t, supervisor.Config{Servers: map[string]supervisor.Spec{
+			"a": {Type: messages.SDK, Connect: messages.Lazy, IdleTimeout: supervisor.Duration(time.Minute)}}}, map[string]*fake{"a": f})
+		settled(t, m)
+		time.Sleep(3 * time.Minute)
+		before := f.dials.Load()
+		for _, method := range []string{"prompts/get", "resources/read"} {
+			if err := supervisor.NearestOf(t.Context(), m, method, "a", "grete"); nearestOf(t, err) != "" {
+				t.Errorf("%s: %v", method, err)
+			}
+		}
+		if n := f.dials.Load() - before; n != 0 || f.alive.Load() != 0 {
+			t.Errorf("%d dials", n)
+		}
+	})
+}
