@@ -86,8 +86,8 @@ func (l *Link) stillServes(ctx context.Context, lost error, wait time.Duration) 
 	if messages.ClassOf(lost) != messages.ClassNetwork || messages.OutcomeOf(lost) != messages.OutcomeUnknown {
 		return false
 	}
-	return l.pings.ask(ctx, messages.CallerOf(ctx), wait, func(ctx context.Context) bool {
-		return isAnswer(l.gate.Do(func(s *session.Session) error { return s.Ping(ctx) }))
+	return l.pings.ask(ctx, messages.CallerOf(ctx), wait, func(bounded context.Context) bool {
+		return isAnswer(l.gate.Do(func(s *session.Session) error { return s.Ping(bounded) }))
 	})
 }
 

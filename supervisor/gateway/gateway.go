@@ -51,6 +51,7 @@ type Gateway struct {
 	lifetime  context.Context //nolint:containedctx // it is that of the gateway
 	stop      context.CancelFunc
 	states    cipher.AEAD
+	began     time.Time
 	watches   watches
 	suspended suspendedCalls
 	tasks     tasks
@@ -104,7 +105,7 @@ func New(cfg Config) *Gateway {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	g := &Gateway{all: append(joined.Managers{cfg.Manager}, cfg.Shared...), cfg: cfg, naming: namingFor(cfg.Name), lifetime: ctx, stop: stop,
-		views: map[viewKey]*view{}, states: newStateCipher(), shared: principalBytes, kept: budget.New(keptBytes), changed: make(chan struct{}, 1)} // capacity 1: a change that comes during a comparison causes one more
+		views: map[viewKey]*view{}, states: newStateCipher(), began: time.Now(), shared: principalBytes, kept: budget.New(keptBytes), changed: make(chan struct{}, 1)} // capacity 1: a change that comes during a comparison causes one more
 	g.watches.g = g
 	g.SetViews(cfg.Views)
 	for _, m := range g.all {

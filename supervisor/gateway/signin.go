@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/base64"
-	"encoding/binary"
 	"sync"
 	"time"
 
@@ -142,7 +141,7 @@ func waitClosed(ctx context.Context, ch <-chan struct{}, most time.Duration) boo
 
 // sealSignIn returns the state with which an agent comes back after a sign-in.
 func (g *Gateway) sealSignIn(q *outgoing) string {
-	plain := binary.AppendVarint(nil, time.Now().Add(signInTime).Unix())
+	plain := g.beginState(signInTime)
 	return base64.RawURLEncoding.EncodeToString(g.states.Seal(nil, nil, plain, signInOwner(q)))
 }
 

@@ -61,10 +61,16 @@ func handleOwner(r *serve.Request, to named, arguments []byte) []byte {
 	return append(append(stateOwner(r, to), "suspended"...), sum[:]...)
 }
 
+// beginState returns the beginning of a state: until when it is good, in seconds since the gateway began, because the clock of the machine may
+// be set meanwhile.
+func (g *Gateway) beginState(lifetime time.Duration) []byte {
+	return binary.AppendVarint(nil, int64((time.Since(g.began)+lifetime)/time.Second))
+}
+
 // sealHandle returns the state with which an agent comes back to a suspended call. It is good for an hour, so that an agent which is
 // late learns what became of the call.
 func (g *Gateway) sealHandle(r *serve.Request, c *modernCall, round uint64) string {
-	plain := binary.AppendVarint(nil, time.Now().Add(stateLifetime).Unix())
+	plain := g.beginState(stateLifetime)
 	plain = append(binary.AppendUvarint(plain, round), c.id...)
 	return base64.RawURLEncoding.EncodeToString(g.states.Seal(nil, nil, plain, handleOwner(r, c.to, c.arguments)))
 }
@@ -95,7 +101,7 @@ func (g *Gateway) unseal(state, owner []byte) ([]byte, bool) {
 		return nil, false
 	}
 	until, n := binary.Varint(plain)
-	if n <= 0 || time.Now().Unix() > until {
+	if n <= 0 || int64(time.Since(g.began)/time.Second) > until {
 		return nil, false
 	}
 	return plain[n:], true
@@ -112,7 +118,7 @@ func (g *Gateway) sealInput(r *serve.Request, to named, result []byte) ([]byte, 
 		if string(o.Name) != "requestState" || rawjson.IsNull(value) {
 			continue
 		}
-		plain := binary.AppendVarint(nil, time.Now().Add(stateLifetime).Unix())
+		plain := g.beginState(stateLifetime)
 		sealed := g.states.Seal(nil, nil, append(plain, value...), stateOwner(r, to))
 		b := append([]byte(nil), result[:at]...)
 		b = rawjson.AppendText(b, base64.RawURLEncoding.EncodeToString(sealed))

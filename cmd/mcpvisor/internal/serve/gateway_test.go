@@ -3,6 +3,8 @@ package serve
 import (
 	"context"
 	"crypto/tls"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -97,6 +99,77 @@ func TestCertificatesAreRenewedOnDisk(t *testing.T) {
 	if got := strings.Count(strings.Join(said.all, "\n"), " ended "); got != 2 {
 		t.Errorf("of two that have ended it says so %d times: %v", got, said.all)
 	}
+}
+
+// An agent that is refused because the certificate has ended gets in once it is renewed on disk: no restart, and no connection that was made
+// meanwhile has to end.
+func TestAnExpiredCertificateIsRenewedOnDisk(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		authority := certs.New(t)
+		g := &config.Gateway{CertFile: filepath.Join(dir, "cert.pem"), KeyFile: filepath.Join(dir, "key.pem")}
+		renew := func(who string) {
+			t.Helper()
+			_, cert, key := authority.Issue(t, who)
+			for from, to := range map[string]string{cert: g.CertFile, key: g.KeyFile} {
+				text, err := os.ReadFile(from)
+				if err != nil {
+					t.Fatal(err)
+				}
+				write(t, to, string(text))
+			}
+		}
+		renew("first")
+		said := &reports{}
+		c, err := readCertificate(g, said.add)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// shake makes a connection, and returns it and the error of the agent.
+		shake := func() (*tls.Conn, error) {
+			here, there := net.Pipe()
+			server := tls.Server(there, c.tlsConfig())
+			go func() {
+				if server.Handshake() != nil {
+					_ = there.Close()
+					return
+				}
+				_, _ = io.Copy(server, server) // it ends with the connection
+			}()
+			client := tls.Client(here, &tls.Config{RootCAs: authority.Pool, ServerName: "localhost"})
+			t.Cleanup(func() { _ = here.Close() })
+			_ = here.SetDeadline(time.Now().Add(time.Minute)) // a pipe has no buffer: who refuses while the other writes would wait for ever
+			err := client.Handshake()
+			if err != nil {
+				_ = here.Close()
+			}
+			_ = here.SetDeadline(time.Time{})
+			return client, err
+		}
+		early, err := shake()
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Hour)
+		if _, err := shake(); err == nil || !strings.Contains(err.Error(), "expired") {
+			t.Errorf("when it has ended: %v", err)
+		}
+		if !said.has("ended") || !said.has("agents refuse it until it is renewed there") {
+			t.Errorf("it is said: %v", said.all)
+		}
+		authority = certs.New(t) // it has ended, too
+		renew("second")
+		time.Sleep(lookPeriod)
+		if _, err := shake(); err != nil {
+			t.Errorf("after the renewal: %v", err)
+		}
+		echo := make([]byte, 2)
+		if _, err := early.Write([]byte("hi")); err != nil {
+			t.Errorf("a connection of before: %v", err)
+		} else if _, err := io.ReadFull(early, echo); err != nil || string(echo) != "hi" {
+			t.Errorf("a connection of before: %q, %v", echo, err)
+		}
+	})
 }
 
 // A token follows its file: a new text is in force, the old one is out, a file that cannot be read takes its token along after a
