@@ -118,3 +118,31 @@ func TestRootsAskedDuringACallAreThoseOfAllAgents(t *testing.T) {
 		t.Errorf("without an agent's own the server got %s", got)
 	}
 }
+
+// A server that wants a question answered as a task, which nobody has announced, gets its answer at once: the agent, which may take questions as
+// tasks of other programs, is not told of the wish. It would answer with a task that the server cannot ask for.
+func TestAQuestionIsNoTask(t *testing.T) {
+	e := start(t, gateway.PrefixAlways, supervisortest.NewServer("one", supervisortest.Tool{Name: "ask",
+		Handle: func(ctx context.Context, c supervisortest.Call) (string, error) {
+			got, err := c.Ask(ctx, "sampling/createMessage", json.RawMessage(`{"messages":[],"task":{"ttl":60000},"maxTokens":7}`))
+			return string(got), err
+		}}))
+	a := e.agent("a", "/mcp", `{"sampling":{},"tasks":{"requests":{"sampling":{"createMessage":{}}}}}`)
+	heard, ended := e.call(a, "one__ask")
+	for !strings.Contains(heard(), "sampling/createMessage") {
+		select {
+		case <-ended:
+			t.Fatalf("the agent was not asked: %s", heard())
+		case <-time.After(time.Millisecond):
+		}
+	}
+	if got := heard(); strings.Contains(got, "ttl") || !strings.Contains(got, `"params":{"messages":[],"maxTokens":7}`) {
+		t.Errorf("the agent was asked %s", got)
+	}
+	a.post(t.Context(), "/mcp", map[string]string{"Authorization": "Bearer a", "Mcp-Session-Id": a.id},
+		`{"jsonrpc":"2.0","id":1,"result":{"role":"assistant","content":{"type":"text","text":"yes"},"model":"m"}}`)
+	<-ended
+	if got := heard(); !strings.Contains(got, `yes`) {
+		t.Errorf("the server got %s", got)
+	}
+}
