@@ -164,4 +164,7 @@ func (s *eventStream) keepEvents(session *Session, ofRequest bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.log, s.ofRequest, s.primes = &session.replay, ofRequest, session.Version == legacyVersions[0]
+	if s.primes {
+		s.timer.Reset(min(primeTime, s.keepAlive))
+	}
 }

@@ -21,6 +21,9 @@ const (
 	// messages that must be sent.
 	maxQueuedEvents = 256
 	maxQueuedBytes  = 4 << 20
+	// primeTime is how long a request may take before its response becomes a stream with an id, by which the agent fetches the answer if the
+	// connection is lost: nearly all have been answered by then, as plain JSON. Until then a lost connection loses the answer.
+	primeTime = time.Second
 	// writeTimeout is the time for which an agent may read nothing before its connection is given up.
 	writeTimeout = 30 * time.Second
 )
