@@ -144,16 +144,10 @@ func keepMeta(meta []byte, o *wire.Options) {
 
 // withToken returns the params of a progress notification with another token, and all else byte for byte.
 func withToken(params, token []byte) []byte {
-	for o := rawjson.ObjectAt(params, 0, 0); o.Next(); {
-		at := o.Position()
-		o.Skip()
-		if string(o.Name) == "progressToken" {
-			b := make([]byte, 0, len(params)+len(token))
-			b = append(append(b, params[:at]...), token...)
-			return append(b, params[o.Position():]...)
-		}
+	if rawjson.Member(params, "progressToken") == nil {
+		return nil
 	}
-	return nil
+	return rawjson.With(params, "progressToken", token)
 }
 
 // requestKey leads from the context of a request to the agent's request, for the questions about it.

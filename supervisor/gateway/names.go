@@ -103,18 +103,5 @@ func withName(raw []byte, name, shown string) []byte {
 	if name == shown {
 		return raw
 	}
-	start, end := -1, -1
-	for o := rawjson.ObjectAt(raw, rawjson.SkipSpace(raw, 0), 0); o.Next(); {
-		at := o.Position()
-		o.Skip()
-		if string(o.Name) == "name" {
-			start, end = at, o.Position()
-		}
-	}
-	if start < 0 || end < start {
-		return raw
-	}
-	b := make([]byte, 0, len(raw)+len(shown))
-	b = rawjson.AppendText(append(b, raw[:start]...), shown)
-	return append(b, raw[end:]...)
+	return rawjson.With(raw, "name", rawjson.AppendText(nil, shown))
 }

@@ -112,19 +112,12 @@ func (g *Gateway) sealInput(r *serve.Request, to named, result []byte) ([]byte, 
 	if !r.Modern() || string(rawjson.Member(result, "resultType")) != `"input_required"` {
 		return result, nil
 	}
-	for o := rawjson.ObjectAt(result, 0, 0); o.Next(); {
-		at := o.Position()
-		value := o.Skip()
-		if string(o.Name) != "requestState" || rawjson.IsNull(value) {
-			continue
-		}
-		plain := g.beginState(stateLifetime)
-		sealed := g.states.Seal(nil, nil, append(plain, value...), stateOwner(r, to))
-		b := append([]byte(nil), result[:at]...)
-		b = rawjson.AppendText(b, base64.RawURLEncoding.EncodeToString(sealed))
-		return append(b, result[o.Position():]...), nil
+	value := rawjson.Member(result, "requestState")
+	if rawjson.IsNull(value) {
+		return result, nil
 	}
-	return result, nil
+	sealed := g.states.Seal(nil, nil, append(g.beginState(stateLifetime), value...), stateOwner(r, to))
+	return rawjson.With(result, "requestState", rawjson.AppendText(nil, base64.RawURLEncoding.EncodeToString(sealed))), nil
 }
 
 // openState returns the server's own state, as JSON.

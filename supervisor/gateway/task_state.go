@@ -189,7 +189,7 @@ func withRelatedTask(object []byte, id string) []byte {
 		meta = []byte("{}")
 	}
 	related := append(rawjson.AppendText([]byte(`{"taskId":`), id), '}')
-	return setMember(object, "_meta", setMember(meta, relatedTask, related))
+	return rawjson.With(object, "_meta", rawjson.With(meta, relatedTask, related))
 }
 
 // retieTask is withRelatedTask for an object that names a task, which is that of the server; any other is returned as it is.
@@ -198,23 +198,4 @@ func retieTask(object []byte, id string) []byte {
 		return object
 	}
 	return withRelatedTask(object, id)
-}
-
-// setMember returns an object with a member that has this value, where it is or else at the beginning.
-func setMember(object []byte, name string, value []byte) []byte {
-	for o := rawjson.ObjectAt(object, 0, 0); o.Next(); {
-		at := o.Position()
-		o.Skip()
-		if string(o.Name) == name {
-			b := append(append(make([]byte, 0, len(object)+len(value)), object[:at]...), value...)
-			return append(b, object[o.Position():]...)
-		}
-	}
-	b := append(rawjson.AppendText(append(make([]byte, 0, len(object)+len(name)+len(value)+8), '{'), name), ':')
-	b = append(b, value...)
-	i := rawjson.SkipSpace(object, 1)
-	if object[i] != '}' {
-		b = append(b, ',')
-	}
-	return append(b, object[i:]...)
 }

@@ -78,50 +78,26 @@ func (h *Handlers) appendCapabilities(b []byte, era messages.Era) []byte {
 //
 // 2026-07-28: "Servers MUST NOT send an inputRequests that the client has not declared support for in its capabilities."
 func (h *Handlers) answerable(declared []byte) []byte {
-	if h.Roots != nil && h.Sample != nil && h.SampleTools && h.Elicit != nil && h.ElicitURL {
+	if h.Roots == nil {
+		declared = rawjson.Without(declared, "roots")
+	}
+	switch sampling := rawjson.Member(declared, "sampling"); {
+	case sampling == nil || h.Sample != nil && h.SampleTools:
+	case h.Sample == nil:
+		declared = rawjson.Without(declared, "sampling")
+	default:
+		declared = rawjson.With(declared, "sampling", rawjson.Without(sampling, "tools"))
+	}
+	elicitation := rawjson.Member(declared, "elicitation")
+	if elicitation == nil || h.Elicit != nil && h.ElicitURL {
 		return declared
 	}
-	return keepMembers(declared, func(name string, value []byte) []byte {
-		switch {
-		case name == "roots" && h.Roots == nil, name == "sampling" && h.Sample == nil, name == "elicitation" && h.Elicit == nil:
-			return nil
-		case name == "sampling" && !h.SampleTools:
-			return withoutMember(value, "tools")
-		case name == "elicitation" && !h.ElicitURL:
-			// An empty object stands for forms, which the client has not declared who can only be sent to a URL.
-			if left := withoutMember(value, "url"); len(left) > 2 || len(left) == len(value) {
-				return left
-			}
-			return nil
-		}
-		return value
-	})
-}
-
-// withoutMember returns an object without one member.
-func withoutMember(object []byte, dropped string) []byte {
-	return keepMembers(object, func(name string, value []byte) []byte {
-		if name == dropped {
-			return nil
-		}
-		return value
-	})
-}
-
-// keepMembers returns an object with what keep makes of the values of its members, and without those of which it makes nil. What is no object
-// stays.
-func keepMembers(object []byte, keep func(name string, value []byte) []byte) []byte {
-	if !rawjson.IsObject(object) {
-		return object
+	// An empty object stands for forms: a client that can only be sent to a URL has not declared them.
+	left := rawjson.Without(elicitation, "url")
+	if h.Elicit == nil || len(left) <= 2 && len(left) < len(elicitation) {
+		return rawjson.Without(declared, "elicitation")
 	}
-	b := []byte{'{'}
-	for m := rawjson.ObjectAt(object, 0, 0); m.Next(); {
-		if value := keep(string(m.Name), m.Skip()); value != nil {
-			b = append(jsonrpc.AppendString(jsonrpc.AppendComma(b, 1), string(m.Name)), ':')
-			b = append(b, value...)
-		}
-	}
-	return append(b, '}')
+	return rawjson.With(declared, "elicitation", left)
 }
 
 // They are shared and never changed.

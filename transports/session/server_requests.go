@@ -48,9 +48,7 @@ func (s *Session) handleRequest(e *jsonrpc.Envelope, streamID int64) {
 	params := append([]byte(nil), e.Params...) // without the copy the whole body would live as long as the handler
 	// 2025-11-25, Tasks: "Receivers that do not declare the task capability for a request type MUST process requests of that type normally,
 	// ignoring any task-augmentation metadata if present." It is not declared, and one to whom the question is passed on may take it up.
-	if rawjson.Member(params, "task") != nil {
-		params = withoutMember(params, "task")
-	}
+	params = rawjson.Without(params, "task")
 	finish := sync.OnceFunc(func() { s.finishServerRequest(id) })
 	if !s.spawn(func() {
 		defer finish() // also if the handler panics

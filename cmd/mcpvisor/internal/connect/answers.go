@@ -1,7 +1,6 @@
 package connect
 
 import (
-	"bytes"
 	"fmt"
 
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
@@ -11,27 +10,7 @@ import (
 // This file makes the messages that the bridge writes itself, or changes in one place.
 
 // withID returns a message with another id; everything else keeps its bytes.
-func withID(line, id []byte) []byte {
-	return withMember(line, "id", func([]byte) []byte { return id })
-}
-
-// withMember returns an object with another value of one member; everything else keeps its bytes.
-func withMember(object []byte, name string, change func(value []byte) []byte) []byte {
-	at := rawjson.SkipSpace(object, 0)
-	if at >= len(object) || object[at] != '{' {
-		return object
-	}
-	for o := rawjson.ObjectAt(object, at, 0); o.Next(); {
-		found := string(o.Name) == name
-		value := o.Skip()
-		if found {
-			end := o.Position()
-			out := append(bytes.Clone(object[:end-len(value)]), change(value)...)
-			return append(out, object[end:]...)
-		}
-	}
-	return object
-}
+func withID(line, id []byte) []byte { return rawjson.With(line, "id", id) }
 
 // cancelNotice tells the agent that a question needs no answer.
 func cancelNotice(id []byte) []byte {

@@ -143,18 +143,15 @@ func (b *bridge) withAllCapabilities(line []byte) []byte {
 	if !b.answered || !b.hasRoots() {
 		return line
 	}
-	return withMember(line, "result", func(result []byte) []byte {
-		return withMember(result, "capabilities", func(own []byte) []byte {
-			b.capabilities = []byte("{" + allCapabilities)
-			if version, _ := rawjson.Text(rawjson.Member(result, "protocolVersion")); version >= tasksSince {
-				tasks := rawjson.Member(own, "tasks")
-				if !rawjson.IsObject(tasks) {
-					tasks = []byte(taskCapabilities)
-				}
-				b.capabilities = append(append(b.capabilities, `,"tasks":`...), tasks...)
-			}
-			b.capabilities = append(b.capabilities, '}')
-			return b.capabilities
-		})
-	})
+	result := rawjson.Member(line, "result")
+	b.capabilities = []byte("{" + allCapabilities)
+	if version, _ := rawjson.Text(rawjson.Member(result, "protocolVersion")); version >= tasksSince {
+		tasks := rawjson.Member(rawjson.Member(result, "capabilities"), "tasks")
+		if !rawjson.IsObject(tasks) {
+			tasks = []byte(taskCapabilities)
+		}
+		b.capabilities = append(append(b.capabilities, `,"tasks":`...), tasks...)
+	}
+	b.capabilities = append(b.capabilities, '}')
+	return rawjson.With(line, "result", rawjson.With(result, "capabilities", b.capabilities))
 }

@@ -1,10 +1,9 @@
 package tasks
 
 import (
-	"encoding/json"
+	"bytes"
 
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
-	"github.com/mcpvisor/mcpvisor/transports/session/internal/jsonrpc"
 )
 
 // relatedTask is the key of _meta that ties a message of the legacy era to a task.
@@ -21,37 +20,14 @@ func RelatedTaskID(params []byte) (id string, ok bool) {
 // io.modelcontextprotocol/related-task key in their _meta field".
 func WithRelatedTask(result, params []byte) []byte {
 	id, ok := RelatedTaskID(params)
-	start := rawjson.SkipSpace(result, 0)
-	if !ok || start >= len(result) || result[start] != '{' {
+	if !ok {
 		return result
 	}
-	related := jsonrpc.AppendString([]byte(`"`+relatedTask+`":{"taskId":`), id)
-	related = append(related, '}')
-
-	// The result is copied member by member, so that an existing _meta keeps its other members.
-	b, empty := append([]byte(nil), '{'), 1
-	var meta json.RawMessage
-	m := rawjson.ObjectAt(result, start, 0)
-	for m.Next() {
-		value := m.Skip()
-		if string(m.Name) == "_meta" {
-			meta = value
-			continue
-		}
-		b = append(jsonrpc.AppendString(jsonrpc.AppendComma(b, empty), string(m.Name)), ':')
-		b = append(b, value...)
+	result = bytes.TrimSpace(result) // a program may have written it
+	meta := rawjson.Member(result, "_meta")
+	if !rawjson.IsObject(meta) {
+		meta = []byte("{}")
 	}
-	b = append(jsonrpc.AppendComma(b, empty), `"_meta":{`...)
-	inside := len(b)
-	if rawjson.IsObject(meta) {
-		m := rawjson.ObjectAt(meta, 0, 0)
-		for m.Next() {
-			value := m.Skip()
-			if string(m.Name) != relatedTask {
-				b = append(jsonrpc.AppendString(jsonrpc.AppendComma(b, inside), string(m.Name)), ':')
-				b = append(b, value...)
-			}
-		}
-	}
-	return append(append(jsonrpc.AppendComma(b, inside), related...), `}}`...)
+	related := append(rawjson.AppendText([]byte(`{"taskId":`), id), '}')
+	return rawjson.With(result, "_meta", rawjson.With(meta, relatedTask, related))
 }
