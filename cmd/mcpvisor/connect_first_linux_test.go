@@ -95,3 +95,39 @@ func TestTheStartOfTheDaemonCounts(t *testing.T) {
 		t.Errorf("down: %v: %s", err, out)
 	}
 }
+
+// An agent that starts the daemon with its first breath comes before the servers. It gets their tools as they were, and also their instructions,
+// which are told in the handshake alone: once it never had them.
+func TestTheFirstAgentGetsTheInstructions(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, "")
+	script, slow, ready := filepath.Join(p.home, "server.sh"), filepath.Join(p.home, "slow"), filepath.Join(p.home, "ready")
+	if err := os.WriteFile(script, []byte("#!/bin/sh\nwhile [ -e "+slow+" ] && [ ! -e "+ready+" ]; do sleep 0.02; done\nexec fixture mcp-fixture good\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	p.userServers(`{"mcpServers": {"page": {"command": "` + script + `"}}}`)
+	a := p.agent()
+	a.awaits("tools/list", `{}`, `"page__echo"`)
+	a.ends()
+	if out, err := p.command("down").CombinedOutput(); err != nil {
+		t.Fatalf("down: %v: %s", err, out)
+	}
+	if err := os.WriteFile(slow, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b := p.agent()
+	if got := b.ask("tools/list", `{}`); !strings.Contains(got, "page__echo") {
+		t.Errorf("the tools are %s", got)
+	}
+	if want := "# page\\nA fixture of mcpvisor's tests."; !strings.Contains(b.opening, want) {
+		t.Errorf("the handshake is %s", b.opening)
+	}
+	if err := os.WriteFile(ready, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.awaits("tools/call", `{"name":"page__echo","arguments":{"text":"hello"}}`, `"hello"`)
+	b.ends()
+	if out, err := p.command("down").CombinedOutput(); err != nil {
+		t.Errorf("down: %v: %s", err, out)
+	}
+}

@@ -24,6 +24,8 @@ type agentProcess struct {
 	lines  chan map[string]any
 	stderr bytes.Buffer
 	next   int
+	// opening is the answer to its handshake.
+	opening string
 }
 
 // agent starts a mcpvisor connect and shakes hands with it.
@@ -77,7 +79,7 @@ func (p *place) agentWith(capabilities string, words ...string) *agentProcess {
 			a.lines <- m
 		}
 	}()
-	a.ask("initialize", `{"protocolVersion":"2025-11-25","capabilities":`+capabilities+`,"clientInfo":{"name":"test","version":"1"}}`)
+	a.opening = a.ask("initialize", `{"protocolVersion":"2025-11-25","capabilities":`+capabilities+`,"clientInfo":{"name":"test","version":"1"}}`)
 	a.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 	return a
 }

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"crypto/cipher"
 	"strings"
@@ -264,15 +265,20 @@ func (g *Gateway) capabilities(v *view, s *serve.Session) []byte {
 // maxInstructions bounds the instructions of all servers together: an agent puts them into every conversation.
 const maxInstructions = 16 << 10
 
-// instructions returns those of the servers of a view, each below its name where there are several.
+// instructions returns those of the servers of a view, each below its name where there are several; of a server on its way those of an earlier
+// run.
 func (g *Gateway) instructions(v *view) string {
 	var b strings.Builder
+	remembered := g.memory.Load()
 	for _, name := range v.servers() {
 		s, err := g.all.Of(name).ServerStatus(name)
-		if err != nil || s.Instructions == "" {
+		text := s.Instructions
+		if remembered != nil && remembered.entries[name] != nil {
+			text = cmp.Or(text, remembered.instructions[name])
+		}
+		if err != nil || text == "" {
 			continue
 		}
-		text := s.Instructions
 		if v.server == "" {
 			text = "# " + messages.Line(name, 60) + "\n" + text + "\n"
 		}

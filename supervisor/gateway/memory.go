@@ -14,6 +14,8 @@ import (
 // server, like each call of a server on its way.
 type memory struct {
 	entries map[string][]*catalog.Entry
+	// instructions are those of the servers of entries; they are told once only, when an agent comes.
+	instructions map[string]string
 }
 
 const (
@@ -25,15 +27,16 @@ const (
 
 // recallTools returns what is remembered of the servers on their way; nil if there is nothing.
 func (g *Gateway) recallTools() *memory {
-	entries, size := map[string][]*catalog.Entry{}, 0
+	entries, instructions, size := map[string][]*catalog.Entry{}, map[string]string{}, 0
 	for _, name := range g.all.Servers() {
-		tools := g.all.Of(name).RememberedTools(name)
+		tools, said := g.all.Of(name).RememberedTools(name)
 		for i := range tools {
 			size += len(tools[i].Raw)
 		}
 		if len(tools) == 0 || size > maxMemory {
 			continue
 		}
+		instructions[name] = said
 		for i := range tools {
 			tool := tools[i]
 			if tool.Server = name; tool.Raw == nil {
@@ -45,7 +48,7 @@ func (g *Gateway) recallTools() *memory {
 	if len(entries) == 0 {
 		return nil
 	}
-	return &memory{entries}
+	return &memory{entries, instructions}
 }
 
 // forgetTools drops what is remembered of servers that have connected, failed or gone. A server that has connected has its tools in the
@@ -55,7 +58,7 @@ func (g *Gateway) forgetTools(ctx context.Context, late bool) {
 	if old == nil {
 		return
 	}
-	now, catalogs := &memory{entries: map[string][]*catalog.Entry{}}, g.all.Catalogs()
+	now, catalogs := &memory{map[string][]*catalog.Entry{}, old.instructions}, g.all.Catalogs()
 	for name, entries := range old.entries {
 		s, err := g.all.Of(name).ServerStatus(name)
 		connected := err == nil && s.Status == messages.Connected

@@ -20,6 +20,8 @@ type ToolList struct {
 	Changed []messages.ChangedTool
 	// Public is true if the server lets the list be shared between users, as Listing.Public.
 	Public bool
+	// Instructions are what the server said in the handshake of how it is used.
+	Instructions string
 	// Hash is equal for two lists with the same definitions in any order, so that a new listing without changes is
 	// recognised.
 	Hash [sha256.Size]byte
@@ -85,6 +87,7 @@ func (s *Session) ListTools(ctx context.Context) (ToolList, error) {
 		s.storeTaskSupport(l.Entries)
 	}
 	list := before.nextList(l)
+	list.Instructions = info.Instructions
 	s.toolList.Store(list)
 	s.memory.KeepList(l.MemoryTaken, list.Size())
 	return *list, nil

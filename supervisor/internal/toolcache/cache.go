@@ -36,7 +36,7 @@ import (
 
 // cachedForm is the form of cachedTools. It rises with every change of a member, and is a part of what a file is found by: a program
 // never reads the lists of one that writes another form, and leaves them in their place.
-const cachedForm = 2
+const cachedForm = 3
 
 // cachedTools is the content of such a file. Quarantined tools are kept too, so that the status can name them before a connection.
 type cachedTools struct {
@@ -44,7 +44,12 @@ type cachedTools struct {
 	// Raw are the definitions of Tools byte for byte as the server wrote them, which a gateway passes on.
 	Raw         []string                   `json:"raw"`
 	Quarantined []messages.QuarantinedTool `json:"quarantined,omitempty"`
+	// Instructions are empty if they are longer than maxInstructions.
+	Instructions string `json:"instructions,omitempty"`
 }
+
+// maxInstructions is that of a gateway, which has room for no more.
+const maxInstructions = 16 << 10
 
 // listAudience says who could read a list: the spec as it is resolved, with every value of its headers, environment and auth,
 // and the account behind them. Its JSON is hashed under a key and never written.
@@ -145,7 +150,7 @@ func (c *Cache) LoadToolList(name string, spec *messages.Spec) *session.ToolList
 		for i := range cached.Tools {
 			cached.Tools[i].Server, cached.Tools[i].Raw = name, ownDefinition(cached.Raw[i], cached.Tools[i].Name)
 		}
-		return &session.ToolList{Tools: cached.Tools, Quarantined: cached.Quarantined, Public: public}
+		return &session.ToolList{Tools: cached.Tools, Quarantined: cached.Quarantined, Instructions: cached.Instructions, Public: public}
 	}
 	return nil
 }
@@ -171,7 +176,11 @@ func (c *Cache) SaveToolList(name string, spec *messages.Spec, list *session.Too
 	for i := range list.Tools {
 		raw[i] = string(list.Tools[i].Raw)
 	}
-	data, err := json.Marshal(cachedTools{Tools: list.Tools, Raw: raw, Quarantined: list.Quarantined})
+	kept := cachedTools{Tools: list.Tools, Raw: raw, Quarantined: list.Quarantined}
+	if len(list.Instructions) <= maxInstructions {
+		kept.Instructions = list.Instructions
+	}
+	data, err := json.Marshal(kept)
 	if err != nil {
 		return
 	}

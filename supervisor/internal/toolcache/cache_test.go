@@ -15,10 +15,10 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
-// TestTheFormOfAList holds a list of form 2. If this test fails, another program would take what is kept for something else: raise
+// TestTheFormOfAList holds a list of form 3. If this test fails, another program would take what is kept for something else: raise
 // cachedForm. The lists are then asked for again, and nothing is lost.
 func TestTheFormOfAList(t *testing.T) {
-	golden, err := os.ReadFile(filepath.Join("testdata", "tools2.json"))
+	golden, err := os.ReadFile(filepath.Join("testdata", "tools3.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
