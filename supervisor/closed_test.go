@@ -75,6 +75,7 @@ func TestWhatASpecLacksIsSaid(t *testing.T) {
 			`the era "late" is unknown`:                               {Command: "x", Era: "late"},
 			`the pin "tight" is unknown`:                              {Command: "x", Pin: "tight"},
 			`the log level "loud" is unknown`:                         {Command: "x", LogLevel: "loud"},
+			"connectTimeout is negative":                              {Command: "x", ConnectTimeout: -1},
 		} {
 			err := m.Connect(t.Context(), "b", spec)
 			if messages.ClassOf(err) != messages.ClassConfig && messages.ClassOf(err) != messages.ClassInvalid || !strings.Contains(err.Error(), text) {
@@ -83,6 +84,9 @@ func TestWhatASpecLacksIsSaid(t *testing.T) {
 		}
 		if err := m.Connect(t.Context(), "", supervisor.Spec{Command: "x"}); err == nil || !strings.Contains(err.Error(), "a server needs a name") {
 			t.Errorf("%v", err)
+		}
+		if err := m.Connect(t.Context(), "a", supervisor.Spec{}); err == nil || !strings.Contains(err.Error(), `is of type "sdk"`) {
+			t.Errorf("a spec of no type for a server of Config.InProcess: %v", err)
 		}
 		if got := m.Servers(); len(got) != 1 {
 			t.Errorf("the servers are %q", got)

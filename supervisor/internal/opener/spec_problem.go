@@ -59,7 +59,11 @@ func (o *Opener) specProblem(name string, s messages.Spec, hooked bool) string {
 		}
 	// A spec of no kind may be one that only the program's Transport knows.
 	case "":
-		if !hooked {
+		switch {
+		case hooked:
+		case o.InProcess[name] != nil:
+			return `it has neither a command nor a url; a server of Config.InProcess is of type "sdk"`
+		default:
 			return "it has neither a command nor a url"
 		}
 	// A kind that is not known may be the program's own; only its Transport can tell.
@@ -118,6 +122,9 @@ func checkWords(s messages.Spec) string {
 	if s.LogLevel != "" && !slices.Contains(messages.LogLevels, s.LogLevel) {
 		return fmt.Sprintf("the log level %q is unknown; known are %s", messages.Line(s.LogLevel, 40),
 			strings.Join(messages.LogLevels, ", "))
+	}
+	if s.ConnectTimeout < 0 {
+		return "connectTimeout is negative; 0 leaves it to the manager"
 	}
 	return ""
 }
