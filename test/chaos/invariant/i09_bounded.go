@@ -71,8 +71,12 @@ func (c *checker) allowedPolls(sent *history.Event) int {
 	return int((end-sent.T)/taskPollInterval) + 5
 }
 
+// lostTaskTime is how long the gateway looks for the task of a connection that is gone: ten times, each three seconds after the last.
+const lostTaskTime = 30 * time.Second
+
 // allowedFurtherPolls returns how often the manager may ask on a connection for a task that began on another one, counted from the first time
-// that it does: a server that keeps its tasks is asked on, as long as the call has not ended for its caller.
+// that it does: a server that keeps its tasks is asked on, as long as the call has not ended for its caller. For an agent that may come back to its
+// task the gateway asks for a while after the call has ended with its connection.
 func (c *checker) allowedFurtherPolls(first *history.Event) int {
 	tasks := c.statusesOf(first.Server).tasks
 	for _, call := range c.x.Calls() {
@@ -83,6 +87,9 @@ func (c *checker) allowedFurtherPolls(first *history.Event) int {
 			end := c.endTime()
 			if len(call.Ends) > 0 {
 				end = max(c.endOfWork(call), c.x.Event(call.Ends[0]).T)
+				if c.x.Event(call.Ends[0]).Name == history.Unseen {
+					end += lostTaskTime
+				}
 			}
 			if first.T <= end+c.instantBound() {
 				return int((end-first.T)/taskPollInterval) + 5

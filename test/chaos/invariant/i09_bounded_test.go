@@ -260,6 +260,16 @@ func TestWorkPerEvent(t *testing.T) {
 		{name: "a task is asked for on the next connection, and its call has ended", plan: useTasks, want: invariant.Violated, why: "asked 1 times", story: first + movedTask + `
 			6s     s1 end call=c1 outcome=unknown
 		`},
+		// Seed 20702266: the gateway keeps looking for the task of an agent that it cannot reach now.
+		{name: "a task is asked for on the next connection, and its agent may come back", plan: useTasks, want: invariant.Holds, story: first + movedTask + `
+			5s     s1 told method=call-ended tool=put outcome=unknown took=3s
+			4s     s1 end call=c1 tool=put outcome=unknown name=unseen
+		`},
+		{name: "a task is asked for when its agent has been away for long", plan: useTasks, want: invariant.Violated, why: "asked 1 times",
+			story: first + strings.ReplaceAll(movedTask, "8s", "37s") + `
+			5s     s1 told method=call-ended tool=put outcome=unknown took=3s
+			4s     s1 end call=c1 tool=put outcome=unknown name=unseen
+		`},
 		{name: "pings without an end", servers: []string{"s1 kind=http"}, want: invariant.Violated, why: "feeds on itself",
 			story: first + pings.String()},
 		{name: "a livelock that the harness saw", want: invariant.Violated, why: "talks without an end", story: first + `
