@@ -28,9 +28,14 @@ var lateSendCheck = newCheck("I4", "nothing is sent for a caller who has left",
 			}
 			c.judged++
 			end := c.x.Event(call.Ends[0])
+			// The call of an agent that may come back goes on without it.
+			over := end.T
+			if end.Name == history.Unseen {
+				over = max(over, c.endOfWork(call))
+			}
 			for n, i := range call.Received {
 				e := c.x.Event(i)
-				if e.T <= end.T+c.serverDelay() || c.real && c.underFault(call.Server, end.T, e.T, slowReadFaults...) {
+				if e.T <= over+c.serverDelay() || c.real && c.underFault(call.Server, over, e.T, slowReadFaults...) {
 					continue
 				}
 				what := "was first sent to its server"
@@ -38,7 +43,7 @@ var lateSendCheck = newCheck("I4", "nothing is sent for a caller who has left",
 					what = "was sent again"
 				}
 				c.reportViolation(call.Server, i, []int{call.Begin, call.Ends[0]}, "Call %s of tool %s ended at %s with %s, and %s at %s.", call.ID,
-					end.Tool, timeText(end.T), end.Outcome, what, timeText(e.T))
+					end.Tool, timeText(over), end.Outcome, what, timeText(e.T))
 			}
 			if end.Outcome == messages.OutcomeUnknown && end.Name != history.Unseen && (end.Class == messages.ClassTimeout || end.Class == messages.ClassCanceled) {
 				givenUp[call.Server] = append(givenUp[call.Server], call)

@@ -127,5 +127,21 @@ func TestNothingIsSentForACallerWhoHasLeft(t *testing.T) {
 			3s     s1 end call=c1 tool=read outcome=unknown class=exited
 			5s     s1 received conn=2 method=tools/call call=c1 id=3
 		`},
+		// Seed 20702964: a task goes on without its agent, also after the end of a connection.
+		{name: "a repetition of a call whose agent may come back", want: invariant.Holds, story: taskOfTheAbsent + `
+			9s     s1 told method=call-ended tool=read outcome=result took=8s
+		`},
+		{name: "a repetition after the end of a call whose agent may come back", want: invariant.Violated, why: "was sent again at 5s", story: taskOfTheAbsent + `
+			4s     s1 told method=call-ended tool=read outcome=unknown took=3s
+		`},
 	})
 }
+
+// taskOfTheAbsent is a call that became a task, whose agent asks no more, and that was sent twice.
+const taskOfTheAbsent = `
+			1s     s1 call call=c1 tool=read agent=agent-1 by=anna
+			1s     s1 received conn=1 method=tools/call call=c1 id=3
+			1.1s   - tasked agent=agent-1 by=anna about=c1 deadline=1h
+			2s     s1 end call=c1 tool=read outcome=unknown class=canceled agent=agent-1 by=anna name=unseen
+			5s     s1 received conn=2 method=tools/call call=c1 id=3
+`
