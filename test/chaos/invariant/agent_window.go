@@ -25,9 +25,10 @@ const (
 // agentWindow follows the calls that share a window, in time.
 type agentWindow struct {
 	most int
-	// waiting are those that are kept back, the oldest first; places what is expected of the others.
+	// waiting are those that are kept back, the oldest first; places what is expected of the others, and taken its sum.
 	waiting []*history.CallRecord
 	places  map[*history.CallRecord]int
+	taken   int
 	// quietSince is since when no answer has come while calls wait, and doublings how often the window has doubled since.
 	quietSince time.Duration
 	doublings  int
@@ -118,6 +119,7 @@ func (w *agentWindow) endCall(t time.Duration, call *history.CallRecord, exits m
 		exits[call] = t
 		return
 	}
+	w.taken -= w.places[call]
 	delete(w.places, call)
 	w.quietSince, w.doublings = t, 0
 }
@@ -126,14 +128,11 @@ func (w *agentWindow) endCall(t time.Duration, call *history.CallRecord, exits m
 func (w *agentWindow) passOn(t time.Duration, expected func(*history.CallRecord) int, exits map[*history.CallRecord]time.Duration) {
 	now := t
 	for len(w.waiting) > 0 {
-		sum := 0
-		for _, size := range w.places {
-			sum += size
-		}
 		first := w.waiting[0]
-		if size := expected(first); len(w.places) == 0 || sum+size <= w.most<<w.doublings {
+		if size := expected(first); len(w.places) == 0 || w.taken+size <= w.most<<w.doublings {
 			w.waiting = w.waiting[1:]
 			w.places[first], exits[first] = size, now
+			w.taken += size
 			continue
 		}
 		if now = w.quietSince + windowQuiet; now > t {
@@ -146,7 +145,11 @@ func (w *agentWindow) passOn(t time.Duration, expected func(*history.CallRecord)
 
 // windowKeys returns for the calls of agents which of them share a window: those of one session, or of one principal.
 func (c *checker) windowKeys() map[string]string {
+	if c.windowKeyCache != nil {
+		return c.windowKeyCache
+	}
 	keys := map[string]string{}
+	c.windowKeyCache = keys
 	for _, i := range c.x.Order() {
 		e := c.x.Event(i)
 		if e.Kind != history.Asked || e.Method != "tools/call" || keys[e.About] != "" {

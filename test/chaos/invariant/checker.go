@@ -50,6 +50,8 @@ type checker struct {
 	taskEnds map[*history.CallRecord]*history.Event
 	// exitCache has the calls of agents that the gateway passes on, by server.
 	exitCache map[string]map[*history.CallRecord]time.Duration
+	// windowKeyCache tells which calls share a window of the gateway, by the id of the call.
+	windowKeyCache map[string]string
 	// taskCache has the tasks of the servers.
 	taskCache map[string]taskStatuses
 	// watchCache has the times at which a server's resource was asked to be watched, or to be watched no longer.

@@ -74,12 +74,15 @@ func (c *checker) endOfWork(call *history.CallRecord) time.Duration {
 // sent: what was told of such ones goes to the one that its server received in that moment, else to the one that its server answered then, else to the
 // first that it fits, in the order in which it was told, but for what another call had. One that no server received has the refusal with which it became a task.
 func (c *checker) findTaskEnds() map[*history.CallRecord]*history.Event {
-	found, taken := map[*history.CallRecord]*history.Event{}, map[*history.Event]bool{}
+	found, taken := map[*history.CallRecord]*history.Event{}, c.toldOfOthers()
 	others := map[callEnd]int{}
 	for _, call := range c.x.Calls() {
 		if !c.endsByItself(call) && len(call.Ends) > 0 {
 			others[c.endKey(c.x.Event(call.Ends[0]))]++
 		}
+	}
+	for e := range taken {
+		others[c.endKey(e)]--
 	}
 	take := func(fits func(call *history.CallRecord, e *history.Event) bool) {
 		for _, call := range c.x.Calls() {
@@ -123,6 +126,33 @@ func (c *checker) findTaskEnds() map[*history.CallRecord]*history.Event {
 		return e.Outcome == messages.OutcomeNotSent && e.T-e.Took >= c.x.Event(call.Begin).T && c.becameTaskAt(call, e.T) && !isOther(e)
 	})
 	return found
+}
+
+// toldOfOthers returns what was told of the ends of calls that began for those who watch when they began for their callers, and ended for both in one
+// moment, but for those which have become tasks.
+func (c *checker) toldOfOthers() map[*history.Event]bool {
+	type whole struct {
+		callEnd
+		began time.Duration
+	}
+	told := map[whole][]*history.Event{}
+	for _, i := range c.x.Order() {
+		if e := c.x.Event(i); e.Kind == history.CallReported && e.Method == string(messages.EventCallEnded) {
+			key := whole{c.endKey(e), e.T - e.Took}
+			told[key] = append(told[key], e)
+		}
+	}
+	taken := map[*history.Event]bool{}
+	for _, call := range c.x.Calls() {
+		if c.endsByItself(call) || len(call.Ends) == 0 || call.Begin < 0 {
+			continue
+		}
+		key := whole{c.endKey(c.x.Event(call.Ends[0])), c.x.Event(call.Begin).T}
+		if all := told[key]; len(all) > 0 {
+			taken[all[0]], told[key] = true, all[1:]
+		}
+	}
+	return taken
 }
 
 // becameTaskAt reports whether a call that no server received may have become a task at t: when its agent was told of the task, or before if its agent

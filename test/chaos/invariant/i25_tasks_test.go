@@ -129,6 +129,24 @@ func TestTasksOfAgents(t *testing.T) {
 		// Seed 20601026: the first of two like calls was given the end of the second.
 		{name: "two like tasks, sent in the other order, lose their connection", want: invariant.Holds, plan: withTasks, story: waited + `
 			6.001s s1 told method=call-ended tool=read outcome=unknown took=3.401s` + learnt},
+		// Seed 20703479: a task was given the end of a call that its agent had left.
+		{name: "a call ends in the time of a task that began with it", want: invariant.Holds, plan: withTasks, story: joinedAgents + opened + `
+			2s s1 call call=a1-1 tool=read agent=agent-1 by=anna
+			2s s1 received conn=1 method=tools/call id=5 call=a1-1
+			2s s1 told method=call-started tool=read
+			2s s1 call call=a1-2 tool=read agent=agent-1 by=anna
+			2s s1 received conn=1 method=tools/call id=6 call=a1-2
+			2s s1 told method=call-started tool=read
+			2.1s s1 answered conn=1 method=tools/call id=6 task=task-2 deadline=1h
+			2.1s - replied agent=agent-1 by=anna epoch=1 id=2 method=tools/call task=task
+			2.1s - tasked agent=agent-1 by=anna about=a1-2 deadline=1h
+			3s s1 left call=a1-1 tool=read agent=agent-1 by=anna
+			3s s1 told method=call-ended tool=read outcome=unknown took=1s
+			3s s1 end call=a1-1 tool=read outcome=unknown class=canceled agent=agent-1 by=anna
+			4s s1 told method=call-ended tool=read outcome=result took=2s
+			4s s1 end call=a1-2 tool=read outcome=result agent=agent-1 by=anna
+			20s - closing
+			20s - closed`},
 		{name: "watchers are told of one of two ends", want: invariant.Violated, why: "call of tool read began at 2.6s, and never that it ended", plan: withTasks, story: waited + learnt},
 		{name: "nobody came", want: invariant.Inconclusive, story: opened},
 	})
