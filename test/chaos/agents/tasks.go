@@ -19,8 +19,10 @@ import (
 // agentTask is a call that its agent has taken over as a task. The task outlives the session in which it was begun.
 type agentTask struct {
 	id, call, principal string
-	// number is that of the call's operation, by which its agent chooses what it does with the task.
-	number int
+	// number is that of the call's operation, by which its agent chooses what it does with the task. retimed says that the call may be sent again, as a
+	// task with another time to live, which an agent that asks no more does not learn.
+	number  int
+	retimed bool
 	// changed has room for the news that the task has changed.
 	changed chan struct{}
 
@@ -48,8 +50,8 @@ type allTasks struct {
 // noteTask notes a task that a call has become. Its id is never one that there was before.
 func (f *Fleet) noteTask(call, principal string, result []byte) {
 	s := readTask(result)
-	number := f.numberOf(call)
-	t := &agentTask{id: s.ID, call: call, principal: principal, number: number, changed: make(chan struct{}, 1)}
+	number, retimed := f.operationOf(call)
+	t := &agentTask{id: s.ID, call: call, principal: principal, number: number, retimed: retimed, changed: make(chan struct{}, 1)}
 	f.tasks.mu.Lock()
 	twice := f.tasks.byID[s.ID] != nil || s.ID == ""
 	if !twice {
@@ -67,17 +69,17 @@ func (f *Fleet) noteTask(call, principal string, result []byte) {
 	}
 }
 
-// numberOf returns the number of the operation that a call is, 0 for one that has ended.
-func (f *Fleet) numberOf(call string) int {
+// operationOf returns the number of the operation that a call is, 0 for one that has ended, and whether the manager may send the call again.
+func (f *Fleet) operationOf(call string) (number int, repeatable bool) {
 	for _, a := range f.agents {
 		a.mu.Lock()
 		c := a.calls[call]
 		a.mu.Unlock()
 		if c != nil {
-			return c.operation
+			return c.operation, c.event.Tool != "write" && slices.ContainsFunc(f.Plan.Servers, func(s scenario.Server) bool { return s.Name == c.event.Server && s.Trusted })
 		}
 	}
-	return 0
+	return 0, false
 }
 
 // findTask returns the task with an id, nil if there never was one.
@@ -87,13 +89,13 @@ func (f *Fleet) findTask(id string) *agentTask {
 	return f.tasks.byID[id]
 }
 
-// countTasks counts the tasks that the gateway may still have: their time to live has not passed.
+// countTasks counts the tasks that the gateway may still have: their time to live has not passed, or is not known.
 func (f *Fleet) countTasks() (n int) {
 	f.tasks.mu.Lock()
 	defer f.tasks.mu.Unlock()
 	for _, t := range f.tasks.byID {
 		t.mu.Lock()
-		if f.Now() <= t.expires+clockUnit {
+		if f.Now() <= t.expires+clockUnit || t.retimed {
 			n++
 		}
 		t.mu.Unlock()

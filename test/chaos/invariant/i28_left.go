@@ -186,6 +186,10 @@ func (c *checker) checkWatchedAgain(server string, sessions []*agentSession) {
 				if watchedAt < 0 || q.T < watchedAt || !c.stoodBetween(server, watchedAt, answered) {
 					continue
 				}
+				// What was asked before the owner took the server away is answered after that, and no more is asked of it.
+				if _, found := c.commandIn(c.ownerCommands(server), watchedAt-drainTime, answered); found {
+					continue
+				}
 				if a := c.plannedAgent(s); a != nil {
 					if p, same := a.PartDuring(server, watchedAt-viewBound, answered); p.Hidden || !same {
 						continue
