@@ -62,6 +62,7 @@ var fates = []struct {
 	{"cursor-loop on=tools/list", map[string]string{listed: `*"nextCursor":"chaos-once-more"}}`}},
 	{"empty-cursor on=tools/list", map[string]string{listed: `*"nextCursor":""}}`}},
 	{"empty-cursor on=tools/list what=second", nil},
+	{"list-error code=-32000", map[string]string{listed: `{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"chaos: the list cannot be read"}}`}},
 	{"quiet-change", map[string]string{
 		listed: `{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"echo","description":"e","inputSchema":{}, "x":1.0}]}}`}},
 	{"quiet-change which=echo", map[string]string{listed: `{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"add"}]}}`}},

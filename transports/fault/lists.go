@@ -26,6 +26,11 @@ func listKinds() []Kind {
 			},
 		},
 		{
+			Name: "list-error", Reports: []string{"R12"}, Where: everywhere, Servers: allServers, Eras: bothEras, On: toolListMethods,
+			Does:   "the server refuses to list its tools, with an error of the protocol, and goes on otherwise",
+			Params: []Param{newParam("code", "code", "32603", "code of the JSON-RPC error; its minus may be left out"), chanceParam("chance", "1", "of each list")},
+		},
+		{
 			Name: "list-changed", Reports: []string{"R6"}, Where: everywhere, Servers: allServers, Eras: bothEras, Instant: scenarios, On: toolListMethods,
 			Does:   "the tool list changes, and the server says so",
 			InRule: "a tool is gone from the list while the rule lasts, and that is announced",
@@ -117,6 +122,11 @@ func listEffects() map[string]effect {
 				return a.setNextCursor(loopCursor)
 			},
 		},
+		// What was listed before stays known, and the list is asked for again.
+		"list-error": {in: func(a *effectContext) string {
+			a.replaceAnswer("error", fmt.Appendf(nil, `{"code":%d,"message":"chaos: the list cannot be read"}`, -a.rule.values.Int("code")))
+			return "the answer is an error of the protocol"
+		}},
 		// The specification allows an empty cursor: a client must follow it, and must notice when it leads back to
 		// the first page.
 		"empty-cursor": {

@@ -17,7 +17,7 @@ var AtStart = []string{"hang-start", "slow-start", "missing-binary", "refuse", "
 // caller from outside cannot cause.
 var notForClients = []string{
 	"stuck-dial", "starved", "exhausted", "sleep", "ignore-eof", "ignore-term", "grandchild", "stderr-flood", "endless-line", "leak-canary",
-	"silent-delete",
+	"silent-delete", "list-error",
 }
 
 // ClientFaults returns the faults that a server of a kind and an era can have, and a client of it can meet in memory.

@@ -26,7 +26,7 @@ var costlyLimits = map[string]time.Duration{
 func (d *scenarioBuilder) drawFaults() {
 	var names []string
 	for _, k := range faults.Kinds() {
-		if k.Where.Has(faults.Sim) && (len(d.o.Only) == 0 && k.Name != "starved" || slices.Contains(d.o.Only, k.Name)) {
+		if k.Where.Has(faults.Sim) && (len(d.o.Only) == 0 && k.Name != "starved" && k.Name != "list-error" || slices.Contains(d.o.Only, k.Name)) {
 			names = append(names, k.Name)
 		}
 	}

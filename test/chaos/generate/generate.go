@@ -102,6 +102,7 @@ func Scenario(seed uint64, o Options) scenario.Scenario {
 	d.drawLogs(seed)
 	d.drawAgentTasks(seed)
 	d.drawGivenUp(seed)
+	d.drawRepeats(seed)
 	d.fitTimeouts()
 	d.spreadSteadyCalls()
 	// Two recipes may name one occasion.

@@ -258,7 +258,15 @@ func (c *checker) checkSilence(server string, u connectedSpan) {
 		}
 		last, at = e.T, i
 	}
-	checkGap(end, at)
+	if checkGap(end, at) || u.endEvent < 0 {
+		return
+	}
+	// Only pings that nothing follows for their whole time count, one after the other.
+	patience := time.Duration(max(c.plan.ProbeStrikes, 1)) * c.plan.ProbeTimeout
+	if e := c.x.Event(u.endEvent); e.Kind == history.Phase && e.Step == messages.Restarting && e.Class == messages.ClassTimeout && u.to-last < patience-c.slack {
+		c.reportViolation(server, u.endEvent, []int{at}, "Connection %d was given up at %s because the server was silent, and that was only since %s. It may be silent for %s.", conn.Conn,
+			timeText(u.to), timeText(last), timeText(patience))
+	}
 }
 
 // connOf returns the connection behind a connected span: the last one that was opened before. Within one instant a server can

@@ -21,6 +21,14 @@ var listFaults = map[string]hooks{
 			p.next = quoteJSON(fmt.Sprintf("%d-0-%d", p.rev, f.effectCount))
 		}
 	}},
+	"list-error": {onMessage: func(m *machine, f *fault, c *conn, q *message) bool {
+		if q.Method != "tools/list" || !f.drawChance(m) {
+			return false
+		}
+		f.recordFired(m, c.id)
+		m.answerError(c, q, -f.params.Int("code"), "the list cannot be read", "")
+		return true
+	}},
 	"empty-cursor": {editPage: func(m *machine, f *fault, c *conn, p *toolPage) {
 		if f.params.Text("what") == "second" {
 			if p.from == 0 && !p.last && !p.emptyCursor {
