@@ -1,7 +1,6 @@
 package generate
 
 import (
-	"strconv"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -60,7 +59,7 @@ func (d *scenarioBuilder) refuseLists() {
 	at := d.roundTime(d.drawBetween(10*time.Second, 30*time.Second))
 	for range 2 {
 		last := d.roundTime(d.drawBetween(time.Second, 8*time.Second))
-		d.addFault("list-error", g.Name, at, last, map[string]string{"code": strconv.Itoa(pick(d, 32603, 32000, 32602))})
+		d.addFault("list-error", g.Name, at, last, map[string]string{"code": pick(d, "32603", "32000", "32602"), "chance": pick(d, "1", "1", "0.5")})
 		d.addFault("list-changed", g.Name, at+d.drawBetween(time.Millisecond, last/2), 0, map[string]string{"what": pick(d, "swap", "add", "describe")})
 		at += last + d.roundTime(d.drawBetween(15*time.Second, 25*time.Second))
 		d.addFault("list-changed", g.Name, at, 0, map[string]string{"what": pick(d, "swap", "add", "describe")})

@@ -258,12 +258,31 @@ func (c *checker) checkSilence(server string, u connectedSpan) {
 		}
 		last, at = e.T, i
 	}
-	if checkGap(end, at) || u.endEvent < 0 {
+	if !checkGap(end, at) && u.endEvent >= 0 {
+		c.checkPatience(server, conn, u)
+	}
+}
+
+// checkPatience judges that the manager gives a remote server up for its silence after ProbeStrikes pings that found no answer, one after the other: only
+// pings that nothing follows for their whole time count.
+func (c *checker) checkPatience(server string, conn *history.ConnRecord, u connectedSpan) {
+	e := c.x.Event(u.endEvent)
+	if e.Kind != history.Phase || e.Step != messages.Restarting || e.Class != messages.ClassTimeout {
 		return
 	}
-	// Only pings that nothing follows for their whole time count, one after the other.
-	patience := time.Duration(max(c.plan.ProbeStrikes, 1)) * c.plan.ProbeTimeout
-	if e := c.x.Event(u.endEvent); e.Kind == history.Phase && e.Step == messages.Restarting && e.Class == messages.ClassTimeout && u.to-last < patience-c.slack {
+	// What comes in the moment of the end may come too late, and the silence may have begun while the server was disabled.
+	last, at := c.x.Event(conn.Events[0]).T, conn.Events[0]
+	for _, i := range conn.Events {
+		m := c.x.Event(i)
+		if m.T >= u.to-c.instantBound() {
+			break
+		}
+		if m.Kind == history.Answered || m.Kind == history.Notified || m.Kind == history.Listed || m.Kind == history.Received && m.Method == "" {
+			last, at = m.T, i
+		}
+	}
+	c.judged++
+	if patience := time.Duration(max(c.plan.ProbeStrikes, 1)) * c.plan.ProbeTimeout; u.to-last < patience-c.slack {
 		c.reportViolation(server, u.endEvent, []int{at}, "Connection %d was given up at %s because the server was silent, and that was only since %s. It may be silent for %s.", conn.Conn,
 			timeText(u.to), timeText(last), timeText(patience))
 	}

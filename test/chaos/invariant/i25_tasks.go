@@ -135,11 +135,11 @@ func (c *checker) toldOfOthers() map[*history.Event]bool {
 		callEnd
 		began time.Duration
 	}
-	told := map[whole][]*history.Event{}
+	ends := map[whole][]*history.Event{}
 	for _, i := range c.x.Order() {
 		if e := c.x.Event(i); e.Kind == history.CallReported && e.Method == string(messages.EventCallEnded) {
 			key := whole{c.endKey(e), e.T - e.Took}
-			told[key] = append(told[key], e)
+			ends[key] = append(ends[key], e)
 		}
 	}
 	taken := map[*history.Event]bool{}
@@ -148,8 +148,8 @@ func (c *checker) toldOfOthers() map[*history.Event]bool {
 			continue
 		}
 		key := whole{c.endKey(c.x.Event(call.Ends[0])), c.x.Event(call.Begin).T}
-		if all := told[key]; len(all) > 0 {
-			taken[all[0]], told[key] = true, all[1:]
+		if all := ends[key]; len(all) > 0 {
+			taken[all[0]], ends[key] = true, all[1:]
 		}
 	}
 	return taken

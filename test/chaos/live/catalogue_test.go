@@ -35,7 +35,7 @@ var openingFaults = []string{
 	"hang-start", "slow-start", "missing-binary", "exit-after-list", "refuse", "throttle",
 	"grandchild", "exhausted", "crash-loop", "era-flip", "wrong-version", "cursor-loop", "empty-cursor", "duplicate-names", "long-names", "bad-schema",
 	"change-during-list", "control-characters", "black-hole", "ignore-eof", "ignore-term", "silent-delete", "redirect",
-	"unauthorized", "forbidden", "server-error", "wrong-content-type", "slow-drip", "truncate", "modern-breach", "stale-session-400",
+	"list-error", "unauthorized", "forbidden", "server-error", "wrong-content-type", "slow-drip", "truncate", "modern-breach", "stale-session-400",
 }
 
 // firstFaults are the faults of the very first question to a server, which is not asked again.
