@@ -2,6 +2,7 @@ package agents
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -65,6 +66,10 @@ func (s *session) receiveAnswer(id string, got answer) {
 	case e.Method == "tools/call" || e.Method == "tasks/result":
 		read := readCall(got.result)
 		e.About, e.Outcome = read.call, read.outcome
+	case e.Method == "resources/read" || e.Method == "prompts/get":
+		if r != nil {
+			e.About, e.Rev = r.about, s.agent.stateIn(r, got.result)
+		}
 	case e.Method == "tools/list":
 		e.Entries = s.agent.entriesOf(got.result)
 	case e.Method == "resources/list":
@@ -248,6 +253,34 @@ func (a *agent) offersOf(result []byte, list, member string) (all []history.Entr
 		all[i].Count++
 	}
 	return all
+}
+
+// stateIn returns the number of the state in what was read: 0 if it states none, as an error or a request for input, history.Foreign if it is that
+// of another server, or no answer to a read at all.
+func (a *agent) stateIn(r *request, result []byte) (rev int) {
+	content := rawjson.ArrayAt(rawjson.Member(result, "contents"), 0, 0)
+	if r.method == "prompts/get" {
+		content = rawjson.ArrayAt(rawjson.Member(result, "messages"), 0, 0)
+	}
+	if !content.Next() {
+		if len(result) > 0 && !isInputRequired(result) {
+			return history.Foreign
+		}
+		return 0
+	}
+	first := content.Skip()
+	if r.method == "prompts/get" {
+		first = rawjson.Member(first, "content")
+	}
+	text, _ := rawjson.Text(rawjson.Member(first, "text"))
+	server := ""
+	if _, err := fmt.Sscanf(text, "state %d of %s", &rev, &server); err != nil {
+		return 0
+	}
+	if r.about != "chaos://"+server+"/one" && r.about != a.shownName(server, "greet") || a.plan.View != "" && a.plan.View != server {
+		return history.Foreign
+	}
+	return rev
 }
 
 // longName is the length from which a name may be a shortened one, of which nobody can tell the server's own; nor can anybody where a

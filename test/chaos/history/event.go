@@ -54,6 +54,7 @@ const (
 	Auth         Kind = "auth"    // a sign-in or a provided credential
 	CallReported Kind = "told"    // Method (call-started or call-ended), Tool, Outcome, Took: a watcher got the event of a call
 	Updated      Kind = "updated" // a watcher got the event of a changed resource
+	ListTold     Kind = "listing" // Method (resources or prompts): a watcher got the event of a changed list
 	Log          Kind = "log"     // Text: one line of the manager's log, level first; recorded only if it holds a canary or a control character
 
 	// World side. Conn numbers the openings of one server, from 1.
@@ -87,7 +88,7 @@ const (
 	Joined     Kind = "joined"      // Name (legacy or modern, lines or http), Text (its path): a session has begun
 	Parted     Kind = "parted"      // Text: a session has ended, and with it what was asked in it
 	Asked      Kind = "asked"       // ID, Method, About (the call, the URI, the prompt), Name (what is wrong with the request on purpose), Level
-	Replied    Kind = "replied"     // ID, Method, About, Code (of the error, or the status), Outcome (as the answer says), Entries (of a list of tools; without a Hash where a name is shortened), Name, Text
+	Replied    Kind = "replied"     // ID, Method, About, Code (of the error, or the status), Outcome (as the answer says), Entries (of a list of tools; without a Hash where a name is shortened), Rev (the state of a resource or prompt that was read), Name, Text
 	Noticed    Kind = "noticed"     // Method, About (the URI, the call of a progress token, the id of the subscription, the call of a log message), Level: a notification
 	Ended      Kind = "ended"       // ID, Method: the agent ends a request that stands
 	Tasked     Kind = "tasked"      // About (the call), Deadline (the end of its time to live): an agent has taken a call over as a task

@@ -20,6 +20,7 @@ import (
 //     server, or the protocol, allows.
 //   - The audit log has one record of each call, with the caller, the tool and the outcome that its caller got. The harness checks that.
 //   - The text and the parts of an answer to a call carry the bytes that its server sent. The harness checks that.
+//   - The manager publishes each change of a list of resources or prompts that a server announces (i20_lists_told.go).
 //   - The manager publishes each update of a resource that a caller has subscribed to, and asks each further connection to watch it.
 //   - The methods that only read (Status, ServerStatus, Servers, ConnectedServers, ToolsOf, History …) say the same at one
 //     moment; what was never added is unknown to each. The harness checks that. Settled returns when every server stays as it is
@@ -35,6 +36,7 @@ var readCheck = newCheck("I20", "what is promised beside calls",
 		c.checkSettled()
 		for _, server := range c.x.Servers() {
 			c.checkResubscribed(server)
+			c.checkListsTold(server)
 			// Reads overlap, so each end is paired with its begin by the call id.
 			states, reads := c.offerEvents(server), map[string]int{}
 			for _, i := range c.x.ServerEvents(server) {

@@ -25,7 +25,26 @@ func TestKept(t *testing.T) {
 	const received = up + `
 			20s    s1 notified conn=1 method=notifications/resources/updated
 		`
+	offers := func(p *scenario.Plan) { p.Servers[0].Offers = true }
+	const announced = up + `
+			20ms   s1 phase phase=connected epoch=1
+			20s    s1 notified conn=1 method=notifications/prompts/list_changed
+		`
 	runCases(t, "I20", []storyCase{
+		{name: "a changed list is told", want: invariant.Holds, plan: offers, story: announced + `
+			20.1s  s1 listing method=prompts
+			1m     - closing
+		`},
+		{name: "another list is told", want: invariant.Violated, why: "its list of prompts has changed, and who watches was not told by 21s", plan: offers, story: announced + `
+			20.1s  s1 listing method=resources
+			1m     - closing
+		`},
+		{name: "a changed list of a server that is lost", want: invariant.Holds, plan: offers, story: announced + `
+			20.1s  s1 phase phase=pending epoch=1
+			30s    s1 read call=c1 method=resource
+			31s    s1 read-end call=c1 method=resource rev=3
+			1m     - closing
+		`},
 		{name: "nothing was said", want: invariant.Inconclusive, why: "nothing was read", story: up},
 		{name: "all was said by message", want: invariant.Holds, plan: messages, story: up},
 		{name: "a message is answered otherwise than the facade", want: invariant.Violated, why: "sent twice", story: `

@@ -238,6 +238,58 @@ func TestAgentsAreAnswered(t *testing.T) {
 	})
 }
 
+// TestAgentsRead: an agent reads what the server has, and is refused nothing that the server, or the gateway, can give.
+func TestAgentsRead(t *testing.T) {
+	offers := func(p *scenario.Plan) { p.Servers[0].Kind, p.Servers[0].Offers = messages.Stdio, true }
+	bounded := func(p *scenario.Plan) {
+		offers(p)
+		p.Servers[0].MaxInFlight = 1
+	}
+	const asked = `
+		1s s1 open conn=1
+		1s s1 opened conn=1
+		1s s1 phase phase=connected epoch=1
+		1s s1 offered rev=1
+		2s s1 offered rev=2
+		1s - joined agent=agent-1 by=anna epoch=1
+		10s - asked agent=agent-1 by=anna epoch=1 id=1 method=resources/read about=chaos://s1/one
+		10s - asked agent=agent-1 by=anna epoch=1 id=2 method=prompts/list`
+	const refused = `
+		11s - replied agent=agent-1 by=anna epoch=1 id=1 method=resources/read code=-32603 text=it_is_away`
+	const over = `
+		30s - parted agent=agent-1 by=anna epoch=1
+		1m - closing`
+	runCases(t, "I25", []storyCase{
+		{name: "the newest state", want: invariant.Holds, plan: offers, story: asked + `
+			11s - replied agent=agent-1 by=anna epoch=1 id=1 method=resources/read about=chaos://s1/one rev=2` + over},
+		{name: "an older state", want: invariant.Violated, plan: offers, why: "was given its state 1, and it is in its state 2", story: asked + `
+			11s - replied agent=agent-1 by=anna epoch=1 id=1 method=resources/read about=chaos://s1/one rev=1` + over},
+		{name: "a state of another server", want: invariant.Violated, plan: offers, why: "what the server never had", story: asked + `
+			11s - replied agent=agent-1 by=anna epoch=1 id=1 method=resources/read about=chaos://s1/one rev=-1` + over},
+		{name: "refused without a cause", want: invariant.Violated, plan: offers, why: "nothing was in the way", story: asked + refused + over},
+		{name: "refused though the server answered", want: invariant.Violated, plan: offers, why: "nothing was in the way", story: asked + `
+			10s s1 received conn=1 id=5 method=resources/read
+			11s s1 answered conn=1 id=5 method=resources/read` + refused + over},
+		{name: "the server answers with an error", want: invariant.Holds, plan: offers, story: asked + `
+			10s s1 received conn=1 id=5 method=resources/read
+			11s s1 answered conn=1 id=5 method=resources/read code=-32002` + refused + over},
+		{name: "the server does not answer", want: invariant.Holds, plan: offers, story: asked + `
+			10s s1 received conn=1 id=5 method=resources/read` + refused + over},
+		{name: "the server is away", want: invariant.Holds, plan: offers, story: asked + `
+			11s s1 phase phase=pending epoch=1` + refused + over},
+		{name: "a server with a bound of calls", want: invariant.Holds, plan: bounded, story: asked + refused + over},
+		{name: "a view that hides the server", want: invariant.Holds, plan: func(p *scenario.Plan) {
+			offers(p)
+			heldBy(scenario.View{Deny: []string{"s1:" + scenario.WholeServer}})(p)
+		}, story: asked + refused + over},
+		{name: "a list that is refused", want: invariant.Violated, plan: offers, why: "asked prompts/list", story: asked + `
+			10s - replied agent=agent-1 by=anna epoch=1 id=2 method=prompts/list code=-32603` + over},
+		{name: "nobody came", want: invariant.Inconclusive, story: `1s s1 open conn=1`},
+		{name: "a list in a session that is forgotten", want: invariant.Holds, plan: offers, story: asked + `
+			10s - replied agent=agent-1 by=anna epoch=1 id=2 method=prompts/list code=-32001` + over},
+	})
+}
+
 func TestViewsOfAgents(t *testing.T) {
 	const shown = joinedAgents + `
 		500ms - snapshot generation=1 entries=s1:live:2:3:abc
@@ -416,6 +468,12 @@ func TestViewsHide(t *testing.T) {
 			1s s1 updated
 			6s s2 updated
 			6s - noticed agent=agent-1 by=anna epoch=1 method=notifications/resources/updated about=chaos://s1/one`},
+		{name: "an update from before, which was kept while there was no stream, as on seed 20710169", want: invariant.Holds, plan: later, story: list + `s1::0:3:abc
+			4s - stream-cut agent=agent-1 by=anna epoch=1
+			4.5s s1 updated
+			6s s1 updated
+			6s - stream-back agent=agent-1 by=anna epoch=1
+			6s - noticed agent=agent-1 by=anna epoch=1 method=notifications/resources/updated about=chaos://s1/one`},
 		{name: "an update of a server that has just been hidden", want: invariant.Holds, plan: later, story: list + `s1::0:3:abc
 			5.05s - noticed agent=agent-1 by=anna epoch=1 method=notifications/tools/list_changed
 			5.05s s1 updated
@@ -563,6 +621,15 @@ func TestNothingIsKeptOfAgents(t *testing.T) {
 			4s - replied agent=agent-1 by=anna epoch=1 id=2 method=resources/subscribe code=-32603
 			5s - parted agent=agent-1 by=anna epoch=1
 			5s s1 received conn=1 method=resources/unsubscribe id=2
+			1m - closing`},
+		{name: "who watches asks once more, and its time is over before its turn", plan: func(p *scenario.Plan) {
+			offers(p)
+			p.Servers[0].CallTimeout = time.Second
+		}, want: invariant.Holds, story: watched + `
+			4s - asked agent=agent-1 by=anna epoch=1 id=2 method=resources/subscribe about=chaos://s1/one
+			5s - replied agent=agent-1 by=anna epoch=1 id=2 method=resources/subscribe code=-32603
+			6s - parted agent=agent-1 by=anna epoch=1
+			6s s1 received conn=1 method=resources/unsubscribe id=2
 			1m - closing`},
 		{name: "nobody came", want: invariant.Inconclusive, story: `1s s1 open conn=1`},
 		{name: "something is kept", want: invariant.Violated, why: "keeps 1 sessions", story: watched + `

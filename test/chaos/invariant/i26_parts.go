@@ -99,7 +99,7 @@ func (c *checker) checkHidden(s *agentSession) {
 	for _, i := range s.events {
 		c.judged++
 		switch e := c.x.Event(i); {
-		case e.Kind == history.Noticed && e.Method == "notifications/resources/updated" && isHidden(serverOfURI(e.About), "", e.T, e.T) &&
+		case e.Kind == history.Noticed && e.Method == "notifications/resources/updated" && isHidden(serverOfURI(e.About), "", c.saidSince(s, e.T), e.T) &&
 			c.hasUpdated(serverOfURI(e.About), e.T):
 			c.reportViolation(serverOfURI(e.About), i, nil, "%s got an update of %s at %s, whose server its view hides.", s.agent, e.About, timeText(e.T))
 		case e.Kind == history.Asked && e.Method == "tools/call":

@@ -238,6 +238,17 @@ func (c *checker) noticeDue(at time.Duration, away []streamGap) (due time.Durati
 	return due, true
 }
 
+// saidSince returns the earliest time at which the gateway may have said what a session got at a time: what it said while the session had no stream
+// was kept for the next one.
+func (c *checker) saidSince(s *agentSession, at time.Duration) time.Duration {
+	for _, gap := range streamGaps(c, s) {
+		if gap.from < at && gap.to >= at-viewBound-c.slack {
+			return gap.from
+		}
+	}
+	return at
+}
+
 // streamText says in which stream of a session a change fell, after the first one; empty for that.
 func streamText(away []streamGap, at time.Duration) string {
 	for _, gap := range slices.Backward(away) {

@@ -183,7 +183,7 @@ func (c *checker) checkWatchedAgain(server string, sessions []*agentSession) {
 					}
 					continue
 				}
-				if watchedAt < 0 || q.T < watchedAt || !c.stoodBetween(server, watchedAt, answered) {
+				if watchedAt < 0 || q.T < watchedAt || !c.stoodBetween(server, watchedAt, answered) || c.mayHaveTimedOut(server, q.T, answered) {
 					continue
 				}
 				// What was asked before the owner took the server away is answered after that, and no more is asked of it.
@@ -200,6 +200,14 @@ func (c *checker) checkWatchedAgain(server string, sessions []*agentSession) {
 			}
 		}
 	}
+}
+
+// mayHaveTimedOut reports whether a request that lasted from one time to another may have ended because it took too long: it waits for its turn
+// behind others, and for its server.
+func (c *checker) mayHaveTimedOut(server string, from, to time.Duration) bool {
+	return slices.ContainsFunc(c.specVersionsIn(server, from, to), func(d specVersion) bool {
+		return d.CallTimeout > 0 && to-from >= d.CallTimeout-2*time.Millisecond-c.instantBound() // a simulation shortens each limit a little
+	})
 }
 
 // stoodBetween reports whether one connection of a server stood from one time to another, without a fault or a command.

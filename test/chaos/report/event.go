@@ -60,6 +60,8 @@ func describeEvent(e *history.Event) eventText {
 		}
 	case history.Updated:
 		t.what = "a watcher is told that a resource has changed"
+	case history.ListTold:
+		t.what = "a watcher is told that the list of " + oneLine(e.Method) + " has changed"
 	case history.Offered:
 		t.what, t.ref = "has other resources and prompts, revision", strconv.Itoa(e.Rev)
 	case history.Reading:

@@ -85,7 +85,7 @@ func rankOf(e *history.Event) int {
 			return 2
 		}
 	// The traffic of a healthy day is most of every history, and explains least.
-	case history.Received, history.Call, history.CallReported, history.Updated, history.Offered, history.Reading, history.ReadEnd:
+	case history.Received, history.Call, history.CallReported, history.Updated, history.ListTold, history.Offered, history.Reading, history.ReadEnd:
 	default:
 	}
 	return 4

@@ -104,6 +104,8 @@ func (w *managerWatch) recordEvent(e messages.Event) {
 		recorded.Kind, recorded.Method, recorded.Tool, recorded.Outcome, recorded.Took = history.CallReported, string(e.Kind), e.Tool, e.Outcome, time.Duration(e.Took)
 	case messages.EventResourceUpdated:
 		recorded.Kind = history.Updated
+	case messages.EventResources, messages.EventPrompts:
+		recorded.Kind, recorded.Method = history.ListTold, string(e.Kind)
 	case messages.EventGap:
 		w.world.failHarness("the watcher of the manager missed %d events", e.Missed)
 		return

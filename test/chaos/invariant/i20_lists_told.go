@@ -1,0 +1,38 @@
+package invariant
+
+import (
+	"slices"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+)
+
+// listNews maps the notification of a changed list to the event of the manager.
+var listNews = map[string]messages.EventKind{
+	"notifications/resources/list_changed": messages.EventResources, "notifications/prompts/list_changed": messages.EventPrompts,
+}
+
+// checkListsTold judges that the change of a list of resources or prompts which a server announces, over a connection that stands, is published
+// to watchers. Agents are told by the gateway, which compares what they were served: that is in no history.
+func (c *checker) checkListsTold(server string) {
+	if c.real || !c.serverSpec(server).Offers {
+		return
+	}
+	spans := connectedSpans(c.phaseSpans(server))
+	for _, i := range c.x.ServerEvents(server) {
+		e := c.x.Event(i)
+		kind, due := listNews[e.Method], e.T+updateBound
+		if e.Kind != history.Notified || kind == "" || c.isDisturbed(server, spans, e.T, due) {
+			continue
+		}
+		c.judged++
+		if !slices.ContainsFunc(c.x.ServerEvents(server), func(n int) bool {
+			o := c.x.Event(n)
+			return o.Kind == history.ListTold && o.Method == string(kind) && o.T >= e.T-c.instantBound() && o.T <= due
+		}) {
+			c.reportViolationAt(due, server, i, nil, "The server said at %s that its list of %s has changed, and who watches was not told by %s.",
+				timeText(e.T), kind, timeText(due))
+			return
+		}
+	}
+}

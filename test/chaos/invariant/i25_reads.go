@@ -1,0 +1,100 @@
+package invariant
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+)
+
+// ownRequests are the methods that the gateway answers itself, whatever its servers do.
+var ownRequests = []string{"tools/list", "resources/list", "prompts/list", "logging/setLevel", "initialize", "server/discover", "ping"}
+
+// offerRequests are the methods that the gateway passes on to the one server that they are about.
+var offerRequests = []string{"resources/read", "prompts/get", "completion/complete", "resources/subscribe", "resources/unsubscribe"}
+
+// checkAgentRead judges the answer to what an agent asks beside calls: what it reads is a state of the server from the time of the read, and
+// it is refused nothing that the gateway, or a server which is connected and answers without an error, can give.
+func (c *checker) checkAgentRead(s *agentSession, asked, replied int) {
+	q, r := c.x.Event(asked), c.x.Event(replied)
+	server := c.serverOfOffer(s, q)
+	if r.Rev != 0 && server != "" {
+		c.checkRead(server, c.offerEvents(server), asked, replied)
+	}
+	if q.Name != "" || r.Name != "" || r.Code == 0 || r.Code == sessionNotFound || c.real || r.T >= c.closeTime() {
+		return
+	}
+	// Of a view that is missing, or of a server that is not there, every request is refused alike.
+	if s.view != "" && c.mayBeAbsent(s.view, q.T, r.T) {
+		return
+	}
+	switch {
+	case slices.Contains(ownRequests, q.Method):
+		if a := c.plannedAgent(s); a != nil && s.view != "" && c.mayBeHidden(s, q.T, r.T) {
+			return
+		}
+	case slices.Contains(offerRequests, q.Method):
+		if server == "" || !c.serverSpec(server).Offers || !c.couldAnswer(s, server, q, r) {
+			return
+		}
+	default:
+		return
+	}
+	c.judged++
+	c.reportViolation(server, replied, []int{asked}, "%s asked %s (%s) at %s, and was refused at %s with the code %d (%s): nothing was in the way of an answer.", s.agent,
+		q.Method, q.About, timeText(q.T), timeText(r.T), r.Code, r.Text)
+}
+
+// couldAnswer reports whether nothing kept a server from answering a request of an agent: it was connected all the time, without a fault or a
+// command, the agent sees it, and it answered all that it got of the method, and nothing with an error. A request that it has not answered may
+// have run out of time, and of a server with a bound of calls there may be too many.
+func (c *checker) couldAnswer(s *agentSession, server string, q, r *history.Event) bool {
+	spec := c.serverSpec(server)
+	if spec.Connect == messages.Lazy || spec.MaxInFlight > 0 || c.plan.Denies(server) || c.isDisturbed(server, connectedSpans(c.phaseSpans(server)), q.T, r.T) {
+		return false
+	}
+	if a := c.plannedAgent(s); a != nil {
+		if p, same := a.PartDuring(server, q.T-viewBound, r.T); p.Hidden || !same {
+			return false
+		}
+	}
+	open := map[string]bool{} // what the server has of the method and has not answered
+	for _, i := range c.x.ServerEvents(server) {
+		e := c.x.Event(i)
+		if e.T < q.T-c.instantBound() || e.T > r.T {
+			continue
+		}
+		switch {
+		case e.Kind == history.Received && e.Method == q.Method:
+			open[e.ID] = true
+		case e.Kind == history.Answered && e.Code != 0:
+			return false
+		case e.Kind == history.Answered:
+			delete(open, e.ID)
+		}
+	}
+	return len(open) == 0
+}
+
+// serverOfOffer returns the server of the resource or prompt that a request is about, "" for any other request. The name of one server may
+// begin that of another.
+func (c *checker) serverOfOffer(s *agentSession, q *history.Event) (server string) {
+	if !slices.Contains(offerRequests, q.Method) {
+		return ""
+	}
+	if uri, ok := strings.CutPrefix(q.About, "chaos://"); ok {
+		server, _, _ = strings.Cut(uri, "/")
+		return server
+	}
+	for i := range c.plan.Servers {
+		if name := c.plan.Servers[i].Name; strings.HasPrefix(q.About, name+"__") && len(name) > len(server) {
+			server = name
+		}
+	}
+	if strings.ContainsAny(server, "_.") {
+		return "" // only a list tells how the prompts of such a server are called
+	}
+	return cmp.Or(server, s.view)
+}
