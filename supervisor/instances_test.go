@@ -119,6 +119,24 @@ func TestEachPrincipalHasAnInstance(t *testing.T) {
 	})
 }
 
+// TestListsMakeNoInstance: who only lists, or pings, is answered by the server's own connection.
+func TestListsMakeNoInstance(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, p := startPersonal(t, nil)
+		ctx := supervisor.WithCaller(t.Context(), "anna")
+		if _, err := m.Resources(ctx, "box"); err != nil {
+			t.Error(err)
+		}
+		_, _ = m.Prompts(ctx, "box") // it has none
+		if _, err := m.Ping(ctx, "box"); err != nil {
+			t.Error(err)
+		}
+		if n := p.dials.Load(); n != 1 {
+			t.Errorf("there were %d connections", n)
+		}
+	})
+}
+
 // TestManyCallsOfOnePrincipalMakeOneInstance, however many come before it is there.
 func TestManyCallsOfOnePrincipalMakeOneInstance(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

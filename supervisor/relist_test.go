@@ -60,6 +60,22 @@ func TestAnUnchangedListIsNotPublished(t *testing.T) {
 	})
 }
 
+// A list that was announced and has not changed doubles the time for which the next announcement waits, and no more.
+func TestOneFutileListSlowsTheNextALittle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake("one")
+		m := start(t, supervisor.Config{}, map[string]*fake{"a": f})
+		settled(t, m)
+		f.setTools("one") // says that it has changed, and has not
+		time.Sleep(200 * time.Millisecond)
+		f.setTools("one", "two")
+		time.Sleep(300 * time.Millisecond)
+		if n := m.Tools().Len(); n != 2 {
+			t.Errorf("0.3 s after a second announcement the catalog has %d tools: the first one was futile, which doubles 50 ms once", n)
+		}
+	})
+}
+
 // Who has refreshed a server reads its new list, also when the registry is slow.
 func TestARefreshedListIsPublishedWhenRefreshReturns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
