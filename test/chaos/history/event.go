@@ -61,7 +61,7 @@ const (
 	Open     Kind = "open"     // Conn: a dial has arrived
 	Opened   Kind = "opened"   // Conn: the dial succeeded; Text: a process id in the real tier
 	Refused  Kind = "refused"  // Conn, Class, RetryAfter: the dial failed; nothing is left of it
-	Received Kind = "received" // Conn, Method, ID (of a request), Call, Cursor, Task, About (the URI of a subscription, the ID of the request that is cancelled), Text (the whole message if the run is verbose)
+	Received Kind = "received" // Conn, Method, ID (of a request), Call, Cursor, Task, About (the URI of a subscription, the ID of the request that is cancelled), Level (that a client asks for), Text (the whole message if the run is verbose)
 	Answered Kind = "answered" // Conn, Method, ID, Call, Task, Deadline (the end of the time to live of the task that a call became); Code (a JSON-RPC error's code or an HTTP status, 0 for a result), RetryAfter
 	Executed Kind = "executed" // Conn, Tool, Call, Value: the tool ran; Value counts the executions of the tool at this server, over all connections
 	Listed   Kind = "listed"   // Conn, Rev: the last page of a tools/list of the true list Rev has been sent

@@ -82,6 +82,43 @@ func TestQuestionsTakenBack(t *testing.T) {
 	})
 }
 
+// TestLevelsAreAskedFor: a server of the legacy era is asked for what agents want, before their calls come to it, and for nothing finer.
+func TestLevelsAreAskedFor(t *testing.T) {
+	writes := func(p *scenario.Plan) { p.Servers[0].Logs, p.Servers[0].Era = true, messages.EraLegacy }
+	const wanted = `
+		1s - joined agent=agent-1 by=anna epoch=1 name=legacy_lines
+		2s - asked agent=agent-1 by=anna epoch=1 id=1 method=logging/setLevel level=debug
+		3s - replied agent=agent-1 by=anna epoch=1 id=1 method=logging/setLevel
+		4s - asked agent=agent-1 by=anna epoch=1 id=2 method=tools/call about=a1-1
+		4s s1 call call=a1-1 tool=write agent=agent-1 by=anna`
+	const called = `
+		4s s1 received conn=1 method=tools/call call=a1-1 id=7`
+	const modern = `
+		1s - joined agent=agent-1 by=anna epoch=1 name=modern_lines
+		4s - asked agent=agent-1 by=anna epoch=1 id=2 method=tools/call about=a1-1 level=debug
+		4s s1 call call=a1-1 tool=write agent=agent-1 by=anna`
+	asked := func(level string) string {
+		return `
+		2.5s s1 received conn=1 method=logging/setLevel id=5 level=` + level + `
+		2.6s s1 answered conn=1 method=logging/setLevel id=5`
+	}
+	runCases(t, "I24", []storyCase{
+		{name: "the level that is wanted", want: invariant.Holds, plan: writes, story: wanted + asked("debug") + called},
+		{name: "a coarser one", want: invariant.Violated, why: "wants log messages of the level debug", plan: writes, story: wanted + asked("warning") + called},
+		{name: "none", want: invariant.Violated, why: "the server was asked for \"\" there", plan: writes, story: wanted + called},
+		{name: "it is being asked", want: invariant.Holds, plan: writes, story: wanted + `
+			3.9s s1 received conn=1 method=logging/setLevel id=6 level=warning` + called},
+		{name: "who has set no level", want: invariant.Holds, plan: writes, story: strings.NewReplacer("2s - asked", "5s - asked", "3s - replied", "6s - replied").Replace(wanted) + called},
+		{name: "a request that wants a level, and is not asked for", want: invariant.Violated, why: "wants log messages of the level debug", plan: writes, story: modern + called},
+		{name: "a request that wants a level", want: invariant.Holds, plan: writes, story: modern + `
+			4s s1 received conn=1 method=logging/setLevel id=6 level=debug
+			4s s1 answered conn=1 method=logging/setLevel id=6` + called},
+		{name: "a finer one than anybody wants", want: invariant.Violated, why: "no agent that may use it has wanted any as fine", plan: writes,
+			story: strings.ReplaceAll(wanted, "level=debug", "level=error") + asked("debug") + called},
+		{name: "nobody came", want: invariant.Inconclusive, story: `1s s1 open conn=1`},
+	})
+}
+
 // Of the servers of the plan s1 is one of stdio, which does not say about which call it asks, and s2 one over HTTP, which does.
 func TestQuestionsThatNameNoCall(t *testing.T) {
 	plan := func(p *scenario.Plan) {

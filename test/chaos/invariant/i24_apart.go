@@ -18,6 +18,8 @@ import (
 //   - A question that its server takes back is taken back from the agent, and one about a call that has ended is as well (the agent looks).
 //   - A log message is about a call of the agent that gets it, and of a level that the session, or the request of the modern era, wants. Over
 //     HTTP an agent gets all of these, before the answer.
+//   - A server of the legacy era is asked for the level that an agent wants before the agent's call comes to it, and for none that is finer than all
+//     which agents have ever wanted (i24_levels.go).
 //   - Who comes without a token, with a wrong one, from a foreign page, with the session or with the state of another principal, is refused.
 //   - The credentials of agents reach no server (the harness looks at what servers get).
 var apartCheck = newCheck("I24", "agents apart",
@@ -38,7 +40,9 @@ var apartCheck = newCheck("I24", "agents apart",
 				c.checkApart(s, i, callers)
 			}
 			c.checkLogs(s, callers)
+			c.checkLevelAsked(s)
 		}
+		c.checkLevelsWanted(sessions)
 	})
 
 // checkApart judges one thing that an agent saw.

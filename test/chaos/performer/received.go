@@ -24,6 +24,7 @@ type envelope struct {
 		} `json:"arguments"`
 		Cursor    *string         `json:"cursor"`
 		URI       string          `json:"uri"`
+		Level     string          `json:"level"`
 		Cancelled json.RawMessage `json:"requestId"`
 	} `json:"params"`
 }
@@ -75,6 +76,9 @@ func (s *Server) receiveMessage(conn int, body []byte, header map[string]string)
 		Cursor: m.Method == "tools/list" && m.Params.Cursor != nil}
 	if m.Method == "resources/subscribe" || m.Method == "resources/unsubscribe" {
 		e.About = m.Params.URI
+	}
+	if m.Method == "logging/setLevel" {
+		e.Level = m.Params.Level
 	}
 	if m.Method == "notifications/cancelled" {
 		e.About = string(m.Params.Cancelled)

@@ -420,6 +420,9 @@ func timeToLiveOf(answer []byte) time.Duration {
 // uriOf returns the URI that a request is about.
 func uriOf(body []byte) string { return textAfter(body, `"uri":"`, '"') }
 
+// levelOf returns the level of log messages that a request asks for.
+func levelOf(body []byte) string { return textAfter(body, `"level":"`, '"') }
+
 // cancelledOf returns the id of the request that a notification cancels, as the client wrote it.
 func cancelledOf(body []byte) string {
 	return string(rawjson.Member(rawjson.Member(body, "params"), "requestId"))

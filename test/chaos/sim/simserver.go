@@ -164,6 +164,9 @@ func (h *simServer) receiveMessage(l *simConn, x *exchange) {
 	if x.method == "resources/subscribe" || x.method == "resources/unsubscribe" {
 		e.About = uriOf(x.body)
 	}
+	if x.method == "logging/setLevel" {
+		e.Level = levelOf(x.body)
+	}
 	if x.method == "notifications/cancelled" {
 		e.About = l.requestIDs[cancelledOf(x.body)]
 	}
