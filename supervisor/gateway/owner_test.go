@@ -142,3 +142,65 @@ func TestTheShortenedNameOfAPrompt(t *testing.T) {
 		}
 	})
 }
+
+// A resource that moves from one connected server to another is read from the one that lists it now: what was known of its owner counts only while
+// that server is away. A server without resources says so by the protocol's code.
+func TestAResourceThatMovesIsReadFromItsNewServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var holder atomic.Pointer[string]
+		alpha, beta := "alpha", "beta"
+		holder.Store(&alpha)
+		var peers [2]atomic.Pointer[inprocess.Peer]
+		holding := func(name string, n int) func(context.Context, inprocess.Peer) error {
+			return func(ctx context.Context, peer inprocess.Peer) error {
+				peers[n].Store(&peer)
+				return serveRequests(ctx, peer, func(r heardRequest) string {
+					switch r.method {
+					case "initialize":
+						return `{"protocolVersion":"2025-11-25","serverInfo":{"name":"s","version":"1"},"capabilities":{"tools":{},"resources":{"listChanged":true}}}`
+					case "tools/list":
+						return `{"tools":[]}`
+					case "resources/list":
+						if *holder.Load() == name {
+							return `{"resources":[{"uri":"moving://x","name":"x"}]}`
+						}
+						return `{"resources":[{"uri":"` + name + `://own","name":"own"}]}`
+					case "resources/templates/list":
+						return `{"resourceTemplates":[]}`
+					case "resources/read":
+						return `{"contents":[{"uri":"moving://x","text":"it is at ` + name + `"}]}`
+					}
+					return ""
+				})
+			}
+		}
+		cfg := supervisor.Config{Servers: map[string]supervisor.Spec{"alpha": {Type: messages.SDK}, "beta": {Type: messages.SDK}, "none": {Type: messages.SDK}},
+			InProcess: map[string]func(context.Context, inprocess.Peer) error{"alpha": holding("alpha", 0), "beta": holding("beta", 1),
+				"none": func(ctx context.Context, peer inprocess.Peer) error {
+					return serveRequests(ctx, peer, func(r heardRequest) string {
+						switch r.method {
+						case "initialize":
+							return `{"protocolVersion":"2025-11-25","serverInfo":{"name":"s","version":"1"},"capabilities":{"tools":{}}}`
+						case "tools/list":
+							return `{"tools":[]}`
+						}
+						return ""
+					})
+				}}}
+		e, _ := startEndpoint(t, cfg, nil, map[string]serve.Principal{"a": {Name: "a"}})
+		a := e.agent("a", "/mcp", "{}")
+		read := func() string { return a.ask("resources/read", `{"uri":"moving://x"}`) }
+		contains(t, "the first read", read(), "it is at alpha")
+		holder.Store(&beta)
+		for n := range peers {
+			if err := (*peers[n].Load()).Write(t.Context(), []byte(`{"jsonrpc":"2.0","method":"notifications/resources/list_changed"}`)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(5 * time.Second)
+		contains(t, "the read after it has moved", read(), "it is at beta")
+
+		one := e.agent("a", "/mcp/s/none", "{}")
+		contains(t, "a read of a server without resources", one.ask("resources/read", `{"uri":"moving://x"}`), `"code":-32602`)
+	})
+}
