@@ -56,6 +56,17 @@ func (a *agent) shownName(server, tool string) string {
 	return server + "__" + tool
 }
 
+// longNote is the length of a long argument: a line with it does not fit into the buffer of a reader.
+const longNote = 70 << 10
+
+// noteIn returns the further argument of a call: now and then a long one.
+func noteIn(op operation) string {
+	if op.number%48 != 9 {
+		return ""
+	}
+	return `,"note":"` + strings.Repeat("n", longNote) + `"`
+}
+
 // makeCall calls a tool. After a time above 0 the agent gives the call up.
 func (a *agent) makeCall(s *session, op operation, after time.Duration) {
 	a.mu.Lock()
@@ -68,7 +79,7 @@ func (a *agent) makeCall(s *session, op operation, after time.Duration) {
 	a.fleet.recordEvent(begin)
 	ctx, cancel := context.WithCancel(s.lifetime)
 	defer cancel()
-	params := `{"name":` + string(rawjson.AppendText(nil, a.shownName(op.server, op.tool))) + `,"arguments":{"call":"` + id + `","size":0},"_meta":{"progressToken":"` + id + `"` + a.wantedLevel(op) + `}}`
+	params := `{"name":` + string(rawjson.AppendText(nil, a.shownName(op.server, op.tool))) + `,"arguments":{"call":"` + id + `","size":0` + noteIn(op) + `},"_meta":{"progressToken":"` + id + `"` + a.wantedLevel(op) + `}}`
 	extra := ""
 	if wishesTask(a.fleet.Plan, op) {
 		after = 0 // it is the task that is cancelled

@@ -312,6 +312,8 @@ func TestAgentsRead(t *testing.T) {
 			11s s1 answered conn=1 id=5 method=resources/read code=-32002` + refused + over},
 		{name: "the server does not answer", want: invariant.Holds, plan: offers, story: asked + `
 			10s s1 received conn=1 id=5 method=resources/read` + refused + over},
+		{name: "the server does not say what it has, as on seed 20740003", want: invariant.Holds, plan: offers, story: asked + `
+			10s s1 received conn=1 id=5 method=resources/list` + refused + over},
 		{name: "the server is away", want: invariant.Holds, plan: offers, story: asked + `
 			11s s1 phase phase=pending epoch=1` + refused + over},
 		{name: "a server with a bound of calls", want: invariant.Holds, plan: bounded, story: asked + refused + over},

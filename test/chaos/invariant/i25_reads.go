@@ -36,7 +36,9 @@ func (c *checker) checkAgentRead(s *agentSession, asked, replied int) {
 			return
 		}
 	case slices.Contains(offerRequests, q.Method):
-		if server == "" || !c.serverSpec(server).Offers || !c.couldAnswer(s, server, q, r) {
+		// Whose a resource or a prompt is depends, in the view of all servers, on what each of them lists.
+		isUnknown := s.view == "" && (r.Code == -32002 || r.Code == -32602)
+		if server == "" || isUnknown || !c.serverSpec(server).Offers || !c.couldAnswer(s, server, q, r) {
 			return
 		}
 	default:
@@ -60,14 +62,14 @@ func (c *checker) couldAnswer(s *agentSession, server string, q, r *history.Even
 			return false
 		}
 	}
-	open := map[string]bool{} // what the server has of the method and has not answered
+	open := map[string]bool{} // what the server has not answered: the method, and lists, by which the gateway finds out whose a resource is
 	for _, i := range c.x.ServerEvents(server) {
 		e := c.x.Event(i)
 		if e.T < q.T-c.instantBound() || e.T > r.T {
 			continue
 		}
 		switch {
-		case e.Kind == history.Received && e.Method == q.Method:
+		case e.Kind == history.Received && (e.Method == q.Method || strings.HasSuffix(e.Method, "/list")):
 			open[e.ID] = true
 		case e.Kind == history.Answered && e.Code != 0:
 			return false
