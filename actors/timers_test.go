@@ -83,3 +83,14 @@ func TestAWatcherIsWokenAtOnce(t *testing.T) {
 		}
 	})
 }
+
+// A look at an attempt that ends while its processes are observed arms no timer: nothing would stop it.
+func TestALookAfterTheEndArmsNoTimer(t *testing.T) {
+	a := newAttempt("a", &messages.Spec{}, 1, opening.Limits{Silence: time.Hour}, func(any) {}, func(uint64) {})
+	a.endBound()
+	a.checkProgress()
+	if a.checkTimer != nil {
+		a.checkTimer.Stop()
+		t.Error("the attempt has ended, and is looked at again")
+	}
+}

@@ -53,6 +53,14 @@ func TestPatienceBeginsAnewWithAConnection(t *testing.T) {
 		if second := attempt(true); second > first+time.Second {
 			t.Errorf("an attempt took %v at first, and %v after a connection", first, second)
 		}
+		// A list of a connected server that takes too long says nothing about attempts.
+		attempt(false)
+		f.set(func(f *fake) { f.mute = true })
+		f.setTools("work", "more")
+		time.Sleep(5 * time.Minute)
+		if second := attempt(true); second > first+time.Second {
+			t.Errorf("an attempt took %v at first, and %v after lists that took too long", first, second)
+		}
 	})
 }
 

@@ -127,6 +127,18 @@ func peer(t *testing.T, era messages.Era, server *sdk.Server, tr transports.Tran
 		t.Errorf("completion: %+v, %v", c, err)
 	}
 
+	// What names nothing is refused before it is sent.
+	for what, ask := range map[string]func() error{
+		"resource":     func() error { _, err := s.ReadResource(ctx, "", nil); return err },
+		"prompt":       func() error { _, err := s.GetPrompt(ctx, "", nil, nil); return err },
+		"completion":   func() error { _, err := s.Complete(ctx, messages.CompleteRequest{Argument: "x"}); return err },
+		"subscription": func() error { return s.Subscribe(ctx, "") },
+	} {
+		if err := ask(); messages.OutcomeOf(err) != messages.OutcomeNotSent || messages.ClassOf(err) != messages.ClassInvalid || !strings.Contains(err.Error(), "is empty") {
+			t.Errorf("an empty name of a %s: %v", what, err)
+		}
+	}
+
 	for _, uri := range []string{"mem:a", "mem:b"} {
 		if err := s.Subscribe(ctx, uri); err != nil {
 			t.Fatal(err)
