@@ -138,38 +138,46 @@ const (
 var wrongExchanges = []struct {
 	name   string
 	status int
-	// legacy is set for what only an agent of the legacy era can get wrong.
-	legacy bool
-	change func(r *http.Request)
+	// legacy is set for what only an agent of the legacy era can get wrong, and modern for what only one of the modern era can.
+	legacy, modern bool
+	change         func(r *http.Request)
 }{
-	{"unknown-session", http.StatusNotFound, true, func(r *http.Request) { r.Header.Set("Mcp-Session-Id", "nobody") }},
-	{"unknown-session", http.StatusNotFound, true, func(r *http.Request) { r.Method = http.MethodDelete; r.Header.Set("Mcp-Session-Id", "nobody") }},
-	{"unknown-session", http.StatusNotFound, true, func(r *http.Request) { r.Method = http.MethodGet; r.Header.Set("Mcp-Session-Id", "nobody") }},
-	{"no-session", http.StatusBadRequest, true, func(r *http.Request) { r.Header.Del("Mcp-Session-Id") }},
-	{"unknown-version", http.StatusBadRequest, true, func(r *http.Request) { r.Header.Set("Mcp-Protocol-Version", "1999-01-01") }},
-	{"no-stream", http.StatusNotAcceptable, false, func(r *http.Request) { r.Header.Set("Accept", "application/json") }},
-	{"no-json", http.StatusUnsupportedMediaType, false, func(r *http.Request) { r.Header.Set("Content-Type", "text/plain") }},
-	{"other-method", http.StatusMethodNotAllowed, false, func(r *http.Request) { r.Method = http.MethodPut }},
-	{"other-path", http.StatusNotFound, false, func(r *http.Request) { r.URL.Path = "/mcp/none" }},
-	{"broken-json", http.StatusBadRequest, false, func(r *http.Request) { r.Body = io.NopCloser(strings.NewReader(`{"jsonrpc":`)) }},
-	{"batch", http.StatusBadRequest, false, func(r *http.Request) { r.Body = io.NopCloser(strings.NewReader("[{}]")) }},
-	{"bad-id", http.StatusBadRequest, false, func(r *http.Request) {
+	{"unknown-session", http.StatusNotFound, true, false, func(r *http.Request) { r.Header.Set("Mcp-Session-Id", "nobody") }},
+	{"unknown-session", http.StatusNotFound, true, false, func(r *http.Request) { r.Method = http.MethodDelete; r.Header.Set("Mcp-Session-Id", "nobody") }},
+	{"unknown-session", http.StatusNotFound, true, false, func(r *http.Request) { r.Method = http.MethodGet; r.Header.Set("Mcp-Session-Id", "nobody") }},
+	{"no-session", http.StatusBadRequest, true, false, func(r *http.Request) { r.Header.Del("Mcp-Session-Id") }},
+	{"unknown-version", http.StatusBadRequest, true, false, func(r *http.Request) { r.Header.Set("Mcp-Protocol-Version", "1999-01-01") }},
+	{"no-stream", http.StatusNotAcceptable, false, false, func(r *http.Request) { r.Header.Set("Accept", "application/json") }},
+	{"no-json", http.StatusUnsupportedMediaType, false, false, func(r *http.Request) { r.Header.Set("Content-Type", "text/plain") }},
+	{"other-method", http.StatusMethodNotAllowed, false, false, func(r *http.Request) { r.Method = http.MethodPut }},
+	{"other-path", http.StatusNotFound, false, false, func(r *http.Request) { r.URL.Path = "/mcp/none" }},
+	{"broken-json", http.StatusBadRequest, false, false, func(r *http.Request) { r.Body = io.NopCloser(strings.NewReader(`{"jsonrpc":`)) }},
+	{"batch", http.StatusBadRequest, false, false, func(r *http.Request) { r.Body = io.NopCloser(strings.NewReader("[{}]")) }},
+	{"bad-id", http.StatusBadRequest, false, false, func(r *http.Request) {
 		r.Body = io.NopCloser(strings.NewReader(`{"jsonrpc":"2.0","id":{},"method":"tools/list"}`))
 	}},
-	{"other-headers", http.StatusBadRequest, false, func(r *http.Request) {
+	{"other-headers", http.StatusBadRequest, false, false, func(r *http.Request) {
 		r.Header.Set("Mcp-Method", "tools/call")
 		r.Header.Set("Mcp-Protocol-Version", "1999-01-01")
 	}},
+	{"other-method-header", http.StatusBadRequest, false, true, func(r *http.Request) { r.Header.Set("Mcp-Method", "tools/call") }},
+	{"no-method-header", http.StatusBadRequest, false, true, func(r *http.Request) { r.Header.Del("Mcp-Method") }},
+	{"other-version-header", http.StatusBadRequest, false, true, func(r *http.Request) { r.Header.Set("Mcp-Protocol-Version", "1999-01-01") }},
 }
 
 // sendWrongExchange sends a request over HTTP that is wrong in itself.
 func (l *httpLink) sendWrongExchange(number int) {
 	a := l.session.agent
 	w := &wrongExchanges[number%len(wrongExchanges)]
-	if w.legacy && (a.modern() || l.sessionID() == "") {
-		w = &wrongExchanges[len(wrongExchanges)-1-number%8]
+	for w.legacy && (a.modern() || l.sessionID() == "") || w.modern && !a.modern() {
+		number++
+		w = &wrongExchanges[number%len(wrongExchanges)]
 	}
-	r := l.newRequest(a.fleet.lifetime, http.MethodPost, l.session.encodeMessage(`"w"`, "tools/list", ""))
+	body := l.session.encodeMessage(`"w"`, "tools/list", "")
+	if a.modern() {
+		body = l.session.encodeRequest(`"w"`, "tools/list", "", a.capabilities())
+	}
+	r := l.newRequest(a.fleet.lifetime, http.MethodPost, body)
 	if a.modern() {
 		r.Header.Set("Mcp-Protocol-Version", "2026-07-28")
 		r.Header.Set("Mcp-Method", "tools/list")

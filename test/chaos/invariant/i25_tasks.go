@@ -72,7 +72,7 @@ func (c *checker) endOfWork(call *history.CallRecord) time.Duration {
 
 // findTaskEnds finds for each call that became an agent's task what was told of its end. A call that waited for its server began, for who watches, when it was
 // sent: what was told of such ones goes to the one that its server received in that moment, else to the one that its server answered then, else to the
-// first that it fits, in the order in which it was told, but for what another call had. One that no server received has the refusal with which it became a task.
+// last that it fits before its agent knew the end, but for what another call had. One that no server received has the refusal with which it became a task.
 func (c *checker) findTaskEnds() map[*history.CallRecord]*history.Event {
 	found, taken := map[*history.CallRecord]*history.Event{}, c.toldOfOthers()
 	others := map[callEnd]int{}
@@ -89,9 +89,13 @@ func (c *checker) findTaskEnds() map[*history.CallRecord]*history.Event {
 			if !c.endsByItself(call) || call.Begin < 0 || len(call.Ends) == 0 || found[call] != nil {
 				continue
 			}
-			for _, i := range c.x.ServerEvents(call.Server) {
-				e := c.x.Event(i)
-				end := c.x.Event(call.Ends[0])
+			// The agent of a task learns of its end soon after it, so the last of several that fit is it.
+			end, events := c.x.Event(call.Ends[0]), c.x.ServerEvents(call.Server)
+			for n := range events {
+				e := c.x.Event(events[n])
+				if end.Name != history.Unseen {
+					e = c.x.Event(events[len(events)-1-n])
+				}
 				if e.Kind != history.CallReported || e.Method != string(messages.EventCallEnded) || taken[e] || e.Tool != end.Tool ||
 					end.Name != history.Unseen && e.T > end.T+c.instantBound() || !fits(call, e) {
 					continue

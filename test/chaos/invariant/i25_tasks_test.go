@@ -147,6 +147,24 @@ func TestTasksOfAgents(t *testing.T) {
 			4s s1 end call=a1-2 tool=read outcome=result agent=agent-1 by=anna
 			20s - closing
 			20s - closed`},
+		// Seed 20750037: a task was given the end of a call that was sent in the same moment.
+		{name: "a task and a call, sent in one moment", want: invariant.Holds, plan: withTasks, story: joinedAgents + opened + `
+			2s s1 call call=a1-1 tool=read agent=agent-1 by=anna
+			2.5s s1 call call=a2-1 tool=read agent=agent-2 by=ben
+			2.6s s1 received conn=1 method=tools/call id=5 call=a2-1
+			2.6s s1 received conn=1 method=tools/call id=6 call=a1-1
+			2.6s s1 told method=call-started tool=read
+			2.6s s1 told method=call-started tool=read
+			2.7s s1 answered conn=1 method=tools/call id=5 call=a2-1
+			2.7s s1 told method=call-ended tool=read outcome=result took=100ms
+			2.7s s1 end call=a2-1 tool=read outcome=result agent=agent-2 by=ben
+			3s s1 answered conn=1 method=tools/call id=6 task=task-1 deadline=1h
+			3s - replied agent=agent-1 by=anna epoch=1 id=1 method=tools/call task=task
+			3s - tasked agent=agent-1 by=anna about=a1-1 deadline=1h
+			6s s1 told method=call-ended tool=read outcome=result took=3.4s
+			6.5s s1 end call=a1-1 tool=read outcome=result agent=agent-1 by=anna
+			20s - closing
+			20s - closed`},
 		{name: "watchers are told of one of two ends", want: invariant.Violated, why: "call of tool read began at 2.6s, and never that it ended", plan: withTasks, story: waited + learnt},
 		{name: "nobody came", want: invariant.Inconclusive, story: opened},
 	})

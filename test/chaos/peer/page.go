@@ -89,8 +89,14 @@ func (m *machine) findPage(c *conn, params json.RawMessage, tools int) (p *toolP
 	return &toolPage{rev: rev, from: min(from, tools)}, true
 }
 
-// encodeCursor encodes the revision of the list and the index of the page's first tool.
-func encodeCursor(rev, from int) string { return quoteJSON(fmt.Sprintf("%d-%d", rev, from)) }
+// encodeCursor encodes the revision of the list and the index of the page's first tool. The end of it says nothing: a client must give it back as it
+// is, also what JSON escapes.
+func encodeCursor(rev, from int) string {
+	return quoteJSON(fmt.Sprintf("%d-%d-%s", rev, from, escaped))
+}
+
+// escaped ends each cursor.
+const escaped = "\"\\é"
 
 // parseCursor reads what encodeCursor wrote. It ignores a third part, by which cursor-loop makes cursors differ that mean the
 // same page.

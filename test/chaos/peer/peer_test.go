@@ -30,7 +30,7 @@ func TestALegacyServerInItsOrder(t *testing.T) {
 	d.advanceTime(time.Second)
 	all := strings.Join(d.sent(), "\n")
 	for _, want := range []string{
-		`"protocolVersion":"2025-11-25"`, `"nextCursor":"1-3"`, `"id":"four"`, `\"value\":1,\"pad\":\"xxx\"`,
+		`"protocolVersion":"2025-11-25"`, `"nextCursor":"1-3-`, `"id":"four"`, `\"value\":1,\"pad\":\"xxx\"`,
 	} {
 		if !strings.Contains(all, want) {
 			t.Errorf("no %s in\n%s", want, all)

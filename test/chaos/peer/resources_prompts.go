@@ -138,14 +138,14 @@ func (m *machine) stateText() string {
 func (m *machine) answerListPage(c *conn, q *message, member string, all []string, cursor, cacheFields string) {
 	from, rev := 0, m.offers.rev
 	if cursor != "" {
-		if n, err := fmt.Sscanf(cursor, "%d of %d", &from, &rev); n != 2 || err != nil || rev != m.offers.rev || from > len(all) {
+		if n, err := fmt.Sscanf(cursor, "%d of %d", &from, &rev); n != 2 || err != nil || !strings.HasSuffix(cursor, " "+escaped) || rev != m.offers.rev || from > len(all) {
 			m.answerError(c, q, codeInvalidParams, "Invalid cursor", "")
 			return
 		}
 	}
 	to, next := min(from+pageLength, len(all)), ""
 	if to < len(all) {
-		next = `,"nextCursor":` + quoteJSON(fmt.Sprintf("%d of %d", to, rev))
+		next = `,"nextCursor":` + quoteJSON(fmt.Sprintf("%d of %d %s", to, rev, escaped))
 	}
 	m.answerResult(c, q, `{`+quoteJSON(member)+`:[`+strings.Join(all[from:to], ",")+`]`+next+cacheFields+`}`)
 }
