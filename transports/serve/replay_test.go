@@ -153,17 +153,18 @@ func TestStreamOfACancelledRequestEndsWithoutAnswer(t *testing.T) {
 func TestSilentStreamsArePrimed(t *testing.T) {
 	for version, want := range map[string]bool{"2025-11-25": true, "2025-06-18": false} {
 		synctest.Test(t, func(t *testing.T) {
-			w := httptest.NewRecorder()
-			s := newEventStream(w, 15*time.Second)
-			s.keepEvents(&Session{Version: version}, true)
-			time.Sleep(2 * time.Second)
-			synctest.Wait()
-			if got := w.Body.String(); got != map[bool]string{true: "id: 2-0\ndata:\n\n"}[want] {
+			after := func(d time.Duration) string {
+				w := httptest.NewRecorder()
+				s := newEventStream(w, 15*time.Second)
+				s.keepEvents(&Session{Version: version}, true)
+				time.Sleep(d)
+				s.stopWriting() // nothing writes any more, so that the body can be read
+				return w.Body.String()
+			}
+			if got := after(2 * time.Second); got != map[bool]string{true: "id: 2-0\ndata:\n\n"}[want] {
 				t.Errorf("%s: the stream begins with %q", version, got)
 			}
-			time.Sleep(20 * time.Second)
-			s.stopWriting()
-			if got := w.Body.String(); !strings.HasSuffix(got, ":\n\n") {
+			if got := after(22 * time.Second); !strings.HasSuffix(got, ":\n\n") {
 				t.Errorf("%s: the stream is %q", version, got)
 			}
 		})
