@@ -119,7 +119,7 @@ func TestEachPrincipalHasAnInstance(t *testing.T) {
 	})
 }
 
-// TestListsMakeNoInstance: who only lists, or pings, is answered by the server's own connection.
+// TestListsMakeNoInstance lists and pings as a caller who makes no call: the server's own connection answers.
 func TestListsMakeNoInstance(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, p := startPersonal(t, nil)

@@ -43,7 +43,7 @@ import (
 // One that does not return holds its caller at most 0.1 s beyond the end of ctx, or of the manager. The request ends not sent if next was
 // not called, with the error of next if that has returned with one, and otherwise unknown; a next that is called afterwards sends
 // nothing, and returns an error. The goroutine is left behind and ends with the interceptor. The log names it if it has not ended a
-// second later. While 256 are left for a server, what comes for that server is not sent (messages.ClassExhausted).
+// second later. While 256 are left for a server, requests to that server are not sent (messages.ClassExhausted).
 // Those that run then are let run, so that a burst of calls may leave as many more as it has.
 //
 // With Config.InlineInterceptors it runs in the caller's goroutine instead. A call is cheaper then by the two times that the goroutines

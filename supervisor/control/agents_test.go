@@ -55,8 +55,8 @@ func TestListenAgentsLeavesTheSocketOfAnotherProgram(t *testing.T) {
 	}
 }
 
-// A socket for agents whose file is deleted while it is served, with its lock or without, is found again, and connections stay: once nobody
-// could connect any more until serve was started anew. What another program has put there meanwhile stays, also a file that is no socket.
+// TestASocketForAgentsIsOpenedAnew deletes the file of a socket that is served, with its lock and without: agents find it again, and their
+// connections stay. Before, no agent could connect until serve was started anew. A file or socket of another program in its place is left alone.
 func TestASocketForAgentsIsOpenedAnew(t *testing.T) {
 	t.Parallel()
 	dir, err := os.MkdirTemp("", "a") // that of a test may be too long for a socket

@@ -18,8 +18,8 @@ import (
 type Options struct {
 	// Dir is the directory to start from; the working directory if empty.
 	Dir string
-	// MayBeGone accepts a Dir that is not there, which then has no files; those of a repository around it count. The error is for one
-	// who has just named it, while an agent may outlive the directory in which it works.
+	// MayBeGone accepts a Dir that is not there, which then has no files; those of a repository around it count. Without it
+	// the person who has just named the directory gets an error; an agent may outlive the one in which it works.
 	MayBeGone bool
 	// Files holds the paths named with --config; "-" is standard input.
 	Files []string

@@ -20,7 +20,7 @@ type ToolList struct {
 	Changed []messages.ChangedTool
 	// Public is true if the server lets the list be shared between users, as Listing.Public.
 	Public bool
-	// Instructions are what the server said in the handshake of how it is used.
+	// Instructions say how the server is used; it sent them in the handshake.
 	Instructions string
 	// Hash is equal for two lists with the same definitions in any order, so that a new listing without changes is
 	// recognised.

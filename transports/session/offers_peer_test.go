@@ -127,7 +127,7 @@ func peer(t *testing.T, era messages.Era, server *sdk.Server, tr transports.Tran
 		t.Errorf("completion: %+v, %v", c, err)
 	}
 
-	// What names nothing is refused before it is sent.
+	// A request that names nothing is refused before it is sent.
 	for what, ask := range map[string]func() error{
 		"resource":     func() error { _, err := s.ReadResource(ctx, "", nil); return err },
 		"prompt":       func() error { _, err := s.GetPrompt(ctx, "", nil, nil); return err },

@@ -31,8 +31,8 @@ func TestRequestOfAnotherClient(t *testing.T) {
 	}
 }
 
-// What another client has declared is announced as far as a handler passes questions on to it. Once a gateway without handlers announced it all,
-// and refused what the server asked then. One who takes the questions himself (PassInput) is announced as he is.
+// A session announces the abilities of the client behind it as far as a handler passes questions on to that client. Before, a gateway without
+// handlers announced all of them, and refused the questions that came then. With PassInput the client takes the questions itself, and all are announced.
 func TestOnlyWhatCanBeAnsweredIsAnnounced(t *testing.T) {
 	elicit := func(context.Context, messages.ElicitRequest) (messages.ElicitResult, error) {
 		return messages.ElicitResult{}, nil

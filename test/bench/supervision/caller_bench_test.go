@@ -29,7 +29,7 @@ func (callerKeys) Refused(context.Context, int, *messages.Challenge, http.Header
 }
 
 // BenchmarkCaller measures a call over stdio with a caller, credentials by caller and three interceptors against one without them, in
-// turns of all, and reports the ratios of their fastest turns, since what else the machine does makes a turn slower and none faster: as it is
+// turns of all, and reports the ratios of their fastest turns, because other work of the machine makes a turn slower and never faster: as it is
 // by default, and with Config.InlineInterceptors.
 func BenchmarkCaller(b *testing.B) {
 	pass := func(ctx context.Context, r *supervisor.Request, next supervisor.Invoker) (*supervisor.Response, error) {

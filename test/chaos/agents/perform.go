@@ -296,7 +296,7 @@ func (a *agent) endCall(call string, got answer) {
 		if read.call != "" && read.call != call {
 			e.Text = "it got the answer of the call " + read.call
 		}
-		// A server says in each result which call it is of; what has no text is some other answer.
+		// A server says in each result which call it is of; a result without that text belongs to another one.
 		if read.outcome == messages.OutcomeResult && read.call == "" {
 			a.fleet.reportFinding("I27", e.Server, "call "+call+" of "+a.plan.Name+" ended with a result that says nothing of the call: "+messages.Line(string(got.result), 200))
 		}

@@ -11,8 +11,8 @@ import (
 // refused.
 const silencesShare, refusedListsShare = 0.06, 0.08
 
-// drawRepeats lets a server of its own have one trouble several times on a connection that goes on: what the manager counts of one such time
-// must not weigh on the next. It has a source of chance of its own.
+// drawRepeats lets a server of its own have one trouble several times on a connection that goes on: the manager's count of one such time must not
+// weigh on the next. It has a source of chance of its own.
 func (d *scenarioBuilder) drawRepeats(seed uint64) {
 	if len(d.o.Only) > 0 || d.length < 4*time.Minute {
 		return

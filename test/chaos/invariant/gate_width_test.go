@@ -78,7 +78,7 @@ func TestTheWidthOfTheGate(t *testing.T) {
 			servers: severalServers(7), plan: fourSlots, story: strings.ReplaceAll(starvedStarts, "3s     s4", "1.9s   s4") + starts(5, 7, "4s")},
 		{name: "an answer that the manager makes nothing of may add one", want: invariant.Holds, servers: severalServers(8), plan: fourSlots,
 			story: starvedStarts + strings.ReplaceAll(quick, "received", "notified") + starts(6, 8, "5s")},
-		// Seed 20701263: who has written a line is not measured, and keeps its slot no longer.
+		// Seed 20701263: a process that has written a line is not measured, and keeps its slot no longer.
 		{name: "who waits for a processor has written a line", want: invariant.Holds, servers: severalServers(2), plan: func(p *scenario.Plan) { p.Limits.Processes = 1 }, story: `
 			0s     s1 open conn=1
 			1s     s1 fired conn=1 fault=1 name=noise

@@ -646,7 +646,7 @@ func TestNothingIsKeptOfAgents(t *testing.T) {
 			5s - parted agent=agent-1 by=anna epoch=1
 			5s s1 received conn=1 method=resources/unsubscribe id=2
 			1m - closing`},
-		// Seed 20703602: what was asked before the owner's command is answered after it.
+		// Seed 20703602: a request from before the owner's command is answered after it.
 		{name: "who watches since the owner's command asks once more, and is refused", plan: offers, want: invariant.Holds, story: watched + `
 			1.5s s1 command command=1 method=remove
 			4s - asked agent=agent-1 by=anna epoch=1 id=2 method=resources/subscribe about=chaos://s1/one

@@ -28,7 +28,7 @@ var wrongRequests = map[string]int{
 //   - Not none, unless the session ended before, or the agent took the request back: within the time that its server has, and for calls of tools as I2 says.
 //   - A wrong request gets the protocol's own error: methods, params, cursors, tasks and ids; over HTTP the status (the agent looks). The id of a request that
 //     was taken back is free.
-//   - What an agent reads is a state of the server from the time of the read, and it is refused nothing that the gateway or the server can give
+//   - An agent reads a state of the server from the time of its request, and is refused nothing that the gateway or the server can give
 //     (i25_reads.go).
 //   - A call that its agent has taken over as a task is found as long as it lives, its agent has the result soon after its end, which is the end of the call,
 //     and the server of one that was cancelled is told so. A task has one result, whoever asks for it, and ends once (the agent looks).

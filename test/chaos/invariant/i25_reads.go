@@ -15,8 +15,8 @@ var ownRequests = []string{"tools/list", "resources/list", "prompts/list", "logg
 // offerRequests are the methods that the gateway passes on to the one server that they are about.
 var offerRequests = []string{"resources/read", "prompts/get", "completion/complete", "resources/subscribe", "resources/unsubscribe"}
 
-// checkAgentRead judges the answer to what an agent asks beside calls: what it reads is a state of the server from the time of the read, and
-// it is refused nothing that the gateway, or a server which is connected and answers without an error, can give.
+// checkAgentRead judges the answer to a request of an agent that is no call: the agent reads a state of the server from the time of the request, and
+// is refused nothing that the gateway, or a server which is connected and answers without an error, can give.
 func (c *checker) checkAgentRead(s *agentSession, asked, replied int) {
 	q, r := c.x.Event(asked), c.x.Event(replied)
 	server := c.serverOfOffer(s, q)

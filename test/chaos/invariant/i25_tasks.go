@@ -132,8 +132,8 @@ func (c *checker) findTaskEnds() map[*history.CallRecord]*history.Event {
 	return found
 }
 
-// toldOfOthers returns what was told of the ends of calls that began for those who watch when they began for their callers, and ended for both in one
-// moment, but for those which have become tasks.
+// toldOfOthers returns the events by which watchers learnt of the ends of calls that have not become tasks, as far as begin and end of the event are those
+// of the call.
 func (c *checker) toldOfOthers() map[*history.Event]bool {
 	type whole struct {
 		callEnd

@@ -186,7 +186,7 @@ func (c *checker) checkWatchedAgain(server string, sessions []*agentSession) {
 				if watchedAt < 0 || q.T < watchedAt || !c.stoodBetween(server, watchedAt, answered) || c.mayHaveTimedOut(server, q.T, answered) {
 					continue
 				}
-				// What was asked before the owner took the server away is answered after that, and no more is asked of it.
+				// A request from before the owner took the server away is answered after that, and the server gets no more.
 				if _, found := c.commandIn(c.ownerCommands(server), watchedAt-drainTime, answered); found {
 					continue
 				}
