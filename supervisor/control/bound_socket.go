@@ -54,7 +54,7 @@ func bindSocket(b *boundSocket) (*boundSocket, error) {
 	return b, nil
 }
 
-// openUnix opens the socket of a place where nobody but this program puts one.
+// openUnix opens the socket in a directory of this program alone: a file in its place was left by a process that is dead, and is replaced.
 func (b *boundSocket) openUnix(path string) (net.Listener, error) {
 	listener, err := listenUnix(path)
 	if err != nil {

@@ -119,8 +119,8 @@ func TestRootsAskedDuringACallAreThoseOfAllAgents(t *testing.T) {
 	}
 }
 
-// A server that wants a question answered as a task, which nobody has announced, gets its answer at once: the agent, which may take questions as
-// tasks of other programs, is not told of the wish. It would answer with a task that the server cannot ask for.
+// TestAQuestionIsNoTask has a server wish for a task in its question, although the gateway announces no such tasks. The gateway leaves the wish out:
+// an agent that knows tasks would answer with one for which the server cannot ask. So the server gets its answer at once.
 func TestAQuestionIsNoTask(t *testing.T) {
 	e := start(t, gateway.PrefixAlways, supervisortest.NewServer("one", supervisortest.Tool{Name: "ask",
 		Handle: func(ctx context.Context, c supervisortest.Call) (string, error) {

@@ -268,11 +268,12 @@ func (a *agent) stateIn(r *request, result []byte) (rev int) {
 		}
 		return 0
 	}
-	first := content.Skip()
+	// Of several parts the first one states it.
+	part := content.Skip()
 	if r.method == "prompts/get" {
-		first = rawjson.Member(first, "content")
+		part = rawjson.Member(part, "content")
 	}
-	text, _ := rawjson.Text(rawjson.Member(first, "text"))
+	text, _ := rawjson.Text(rawjson.Member(part, "text"))
 	server := ""
 	if _, err := fmt.Sscanf(text, "state %d of %s", &rev, &server); err != nil {
 		return 0

@@ -2,6 +2,7 @@ package connect
 
 import (
 	"bytes"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -186,6 +187,22 @@ func TestWhatIsAnsweredWithoutItsIDIsNotAwaited(t *testing.T) {
 		b.beginDaemon()
 		if out := b.fromAgent([]byte(line)); len(out.toDaemon) != 1 || len(b.open) > 0 {
 			t.Errorf("%s: %d lines for the daemon, which says what is wrong, and %d requests are open", name, len(out.toDaemon), len(b.open))
+		}
+	}
+}
+
+// TestARefusedSecondHandshake passes the error to an agent that sends initialize twice as it is: the bridge once completed the capabilities of a result
+// that an error has not, and wrote broken JSON.
+func TestARefusedSecondHandshake(t *testing.T) {
+	b := &bridge{answered: true, handshake: []byte(`{"method":"initialize","params":{"capabilities":{"roots":{}}}}`)}
+	b.roots.follow = true
+	for line, changes := range map[string]bool{
+		`{"jsonrpc":"2.0","id":2,"error":{"code":-32600,"message":"twice"}}`:                                   false,
+		`{"jsonrpc":"2.0","id":2,"result":{"protocolVersion":"2025-11-25","capabilities":{"completions":{}}}}`: true,
+	} {
+		got := string(b.withAllCapabilities([]byte(line)))
+		if !json.Valid([]byte(got)) || (got != line) != changes {
+			t.Errorf("%s became %s", line, got)
 		}
 	}
 }

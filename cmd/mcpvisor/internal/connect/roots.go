@@ -140,10 +140,10 @@ const (
 // withAllCapabilities returns the answer to the handshake of an agent whose roots choose the directory. Of servers that have not started
 // the gateway says the same.
 func (b *bridge) withAllCapabilities(line []byte) []byte {
-	if !b.answered || !b.hasRoots() {
+	result := rawjson.Member(line, "result")
+	if !b.answered || !b.hasRoots() || !rawjson.IsObject(result) {
 		return line
 	}
-	result := rawjson.Member(line, "result")
 	b.capabilities = []byte("{" + allCapabilities)
 	if version, _ := rawjson.Text(rawjson.Member(result, "protocolVersion")); version >= tasksSince {
 		tasks := rawjson.Member(rawjson.Member(result, "capabilities"), "tasks")
