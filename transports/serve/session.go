@@ -3,6 +3,8 @@ package serve
 import (
 	"container/list"
 	"context"
+	"maps"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -244,9 +246,7 @@ func (s *Session) closeSession() bool {
 		return false
 	}
 	s.closed = true
-	for _, r := range s.requests {
-		r.cancel()
-	}
+	s.cancelRequests()
 	s.refuseQuestions()
 	s.kept = nil
 	s.replay.closeLog()
@@ -261,8 +261,13 @@ func (s *Session) cutRequests() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.cut = true
-	for _, r := range s.requests {
-		r.cancel()
+	s.cancelRequests()
+}
+
+// cancelRequests cancels all requests by their ids, in the same order each time, because servers are told in it. The caller holds mu.
+func (s *Session) cancelRequests() {
+	for _, id := range slices.Sorted(maps.Keys(s.requests)) {
+		s.requests[id].cancel()
 	}
 }
 

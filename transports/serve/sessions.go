@@ -155,10 +155,22 @@ func (t *sessions) endIdle() {
 	}
 }
 
+// inOrder returns all sessions, by principal, the one that was used least recently first: the order in which they end is the same each time.
+// The caller holds mu.
+func (t *sessions) inOrder() []*Session {
+	all := make([]*Session, 0, len(t.byID))
+	for _, principal := range slices.Sorted(maps.Keys(t.orders)) {
+		for e := t.orders[principal].Back(); e != nil; e = e.Prev() {
+			all = append(all, e.Value.(*Session))
+		}
+	}
+	return all
+}
+
 // cutRequests cancels the requests of all sessions; no more are begun.
 func (t *sessions) cutRequests() {
 	t.mu.Lock()
-	all := slices.Collect(maps.Values(t.byID))
+	all := t.inOrder()
 	t.mu.Unlock()
 	for _, s := range all {
 		s.cutRequests()
@@ -168,7 +180,7 @@ func (t *sessions) cutRequests() {
 // closeAll ends all sessions; no more are opened.
 func (t *sessions) closeAll() {
 	t.mu.Lock()
-	all := t.byID
+	all := t.inOrder()
 	t.byID, t.orders, t.closed = nil, nil, true
 	if t.sweep != nil {
 		t.sweep.Stop()

@@ -33,8 +33,8 @@ func Stdio(ctx context.Context, o Options, p Principal, path Path, in io.Reader,
 	c.session = &Session{Principal: p, Path: path, Began: o.Began, agent: newAgent()}
 	c.session.stream = c.out
 	defer func() {
-		cancel()
 		c.session.closeSession()
+		cancel()
 		c.running.Wait()
 		p.credential.forget()
 		c.out.closeStream()

@@ -1,8 +1,11 @@
 package agents
 
 import (
+	"cmp"
 	"context"
+	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -76,10 +79,13 @@ type session struct {
 
 // request is one request without an answer. done has room for the answer.
 type request struct {
+	number                  int
 	id, method, about, name string
 	done                    chan answer
 	// takenBack is true once the agent has told the endpoint that it wants no answer; guarded by the mu of the session.
 	takenBack bool
+	// cut ends the exchange, if it has begun; guarded by the mu of the session.
+	cut context.CancelFunc
 }
 
 // answer is what comes back: a result, or an error, or over HTTP a status alone.
@@ -252,8 +258,22 @@ func (s *session) endSession(why string, polite bool) {
 			}
 		})
 	}
-	s.cut()
+	s.cutRequests()
 	s.overOnce.Do(func() { close(s.over) })
+}
+
+// cutRequests ends the exchanges of all requests, in the order in which they were asked: the end of their common context would end them in another
+// one each time.
+func (s *session) cutRequests() {
+	s.mu.Lock()
+	asked := slices.SortedFunc(maps.Values(s.asked), func(a, b *request) int { return cmp.Compare(a.number, b.number) })
+	for _, r := range asked {
+		if r.cut != nil {
+			r.cut()
+		}
+	}
+	s.mu.Unlock()
+	s.cut()
 }
 
 // lastBytes is the time in which what an agent sent before it went comes to the endpoint.
@@ -302,7 +322,7 @@ func (s *session) newRequest(method, params, about, name string) (*request, []by
 	if s.lastID%2 == 0 {
 		id = `"` + id + `"`
 	}
-	r := &request{id: id, method: method, about: about, name: name, done: make(chan answer, 1)}
+	r := &request{number: s.lastID, id: id, method: method, about: about, name: name, done: make(chan answer, 1)}
 	s.asked[id] = r
 	s.mu.Unlock()
 	s.agent.recordEvent(history.Event{Kind: history.Asked, Epoch: s.epoch, ID: id, Method: method, About: about, Name: name, Level: levelIn(method, params)})
@@ -311,6 +331,11 @@ func (s *session) newRequest(method, params, about, name string) (*request, []by
 
 // sendRequest sends a request and waits for its answer.
 func (s *session) sendRequest(ctx context.Context, r *request, body []byte) (answer, bool) {
+	ctx, cut := context.WithCancel(ctx)
+	defer cut()
+	s.mu.Lock()
+	r.cut = cut
+	s.mu.Unlock()
 	s.link.send(ctx, outgoing{id: r.id, method: r.method, name: nameIn(r.method, body), body: body})
 	select {
 	case got := <-r.done:

@@ -175,6 +175,8 @@ func (f *Fleet) Close() {
 	f.checkHeld()
 	for _, a := range f.agents {
 		a.endAgent()
+		// The endpoint ends a session before the next agent goes, and before all are cut off: chance would choose the order otherwise.
+		time.Sleep(time.Microsecond)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()

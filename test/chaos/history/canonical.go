@@ -86,12 +86,17 @@ func eventRank(e *Event) int {
 	case Agent:
 		return 55
 	case Manager:
+		switch e.Kind {
 		// Chance decides which of several callers in one instant is reported first, so these are sorted by content after the
 		// others.
-		if e.Kind == CallReported {
+		case CallReported:
 			return 45
+		// The goroutine that reads from the server publishes updates of resources beside all else.
+		case Updated:
+			return 46
+		default:
+			return 40
 		}
-		return 40
 	case Harness:
 		switch e.Kind {
 		case FaultOn, FaultOff, Heal, Closing:
@@ -125,7 +130,7 @@ func compareEvents(a, b *Event) int {
 	}
 	switch a.Side {
 	case Manager:
-		if a.Kind != CallReported {
+		if a.Kind != CallReported && a.Kind != Updated {
 			return cmp.Compare(a.Order, b.Order)
 		}
 	case Owner:
@@ -169,7 +174,7 @@ func compareContent(a, b *Event) int {
 		cmp.Compare(a.Value, b.Value), cmp.Compare(a.Rev, b.Rev), cmp.Compare(a.Hash, b.Hash), cmp.Compare(a.Code, b.Code),
 		cmp.Compare(a.Class, b.Class), cmp.Compare(a.Outcome, b.Outcome), cmp.Compare(a.RetryAfter, b.RetryAfter),
 		cmp.Compare(a.Deadline, b.Deadline), cmp.Compare(a.Took, b.Took), cmp.Compare(a.Size, b.Size),
-		cmp.Compare(a.Text, b.Text), slices.Compare(a.Names, b.Names),
+		cmp.Compare(a.Text, b.Text), cmp.Compare(a.About, b.About), slices.Compare(a.Names, b.Names),
 	)
 }
 

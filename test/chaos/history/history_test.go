@@ -150,6 +150,21 @@ func TestWhatTheManagerSaysKeepsItsOrder(t *testing.T) {
 	}
 }
 
+// Whoever watches a server is told of updated resources by another goroutine than of all else, so that chance would order the two in one instant.
+func TestUpdatesOfResourcesHaveOnePlace(t *testing.T) {
+	listing := history.Event{Side: history.Manager, Kind: history.ListTold, Server: "s", Method: "prompts"}
+	updated := history.Event{Side: history.Manager, Kind: history.Updated, Server: "s", About: "chaos://s/one"}
+	for _, events := range [][]history.Event{{listing, updated}, {updated, listing}} {
+		for i := range events {
+			events[i].Order = i + 1
+		}
+		h := &history.History{Events: events}
+		if got := h.Canonical(); got[0].Kind != history.ListTold || got[1].Kind != history.Updated {
+			t.Errorf("%+v", got)
+		}
+	}
+}
+
 func TestCausesStandBeforeEffects(t *testing.T) {
 	want := []history.Kind{
 		history.Command, history.FaultOn, history.Call, history.Open, history.Received, history.Executed, history.Answered,
