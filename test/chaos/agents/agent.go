@@ -242,7 +242,11 @@ func (s *session) endSession(why string, polite bool) {
 		}
 	}
 	s.mu.Unlock()
-	a.recordEvent(history.Event{Kind: history.Parted, Epoch: s.epoch, Text: why})
+	parted := history.Event{Kind: history.Parted, Epoch: s.epoch, Text: why}
+	if _, overHTTP := s.link.(*httpLink); overHTTP && !polite && !a.modern() {
+		parted.Name = history.Abandoned
+	}
+	a.recordEvent(parted)
 	for _, call := range calls {
 		if s.link.cancels(polite) {
 			a.giveUp(call)

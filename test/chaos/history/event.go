@@ -123,6 +123,9 @@ const (
 	TakenBack = "taken-back"
 )
 
+// Abandoned is the Name of a Parted of which the endpoint was not told: the session over HTTP stands until it was idle for long enough.
+const Abandoned = "abandoned"
+
 // Untaken is the Name of the End of a call that never came to the manager, because the session of its agent had ended: the harness ends it,
 // some time later; or because the view of the agent hides its tool.
 const Untaken = "untaken"

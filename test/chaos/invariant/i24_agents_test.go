@@ -612,6 +612,10 @@ func TestNothingIsKeptOfAgents(t *testing.T) {
 		{name: "nobody ends it", plan: offers, want: invariant.Violated, why: "was not asked by 15s to end the subscription", story: watched + `
 			5s - parted agent=agent-1 by=anna epoch=1
 			1m - closing`},
+		// Seed 20800193: the endpoint has the session, and with it the watch, for some time after its agent was killed.
+		{name: "the last one is killed, and its session stands", plan: offers, want: invariant.Holds, story: watched + `
+			5s - parted agent=agent-1 by=anna epoch=1 name=abandoned
+			1m - closing`},
 		{name: "who was refused has not watched, as on seed 9741019", plan: offers, want: invariant.Holds, story: watched + `
 			5s - parted agent=agent-1 by=anna epoch=1
 			8s s1 command command=1 method=disable

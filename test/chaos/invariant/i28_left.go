@@ -237,7 +237,9 @@ func (c *checker) lastWatch(uri string, sessions []*agentSession) (last time.Dur
 			switch e := c.x.Event(i); {
 			case e.About != uri || e.Kind != history.Asked || c.wasRefused(s, e):
 			case e.Method == "resources/subscribe" || e.Method == "subscriptions/listen":
-				end = s.end(c)
+				if end = s.end(c); s.parted >= 0 && c.x.Event(s.parted).Name == history.Abandoned {
+					end = c.endTime() // what it watches stands as long as its session, and the record does not show how long that is
+				}
 			case e.Method == "resources/unsubscribe" && e.T < end:
 				end = e.T
 			}
