@@ -26,8 +26,8 @@ func (v *view) ownerOf(ctx context.Context, wanted offer) (to named, why string)
 		return named{v.server, wanted.name}, ""
 	}
 	known := v.knownOwner(wanted)
-	if known.server != "" && v.isAway(known.server) {
-		return known, ""
+	if known.holdsWhileAway(v) {
+		return known.named, ""
 	}
 	to, ok := v.listedOwner(ctx, wanted)
 	if !ok && v.g.awaitFirstAttempts(ctx) {
@@ -36,7 +36,7 @@ func (v *view) ownerOf(ctx context.Context, wanted offer) (to named, why string)
 	switch {
 	case ok:
 	case known.server != "":
-		return known, ""
+		return known.named, ""
 	default:
 		// What is in no list can only belong to the one server that has such offers at all.
 		candidates := v.haveList(wanted.kind)
@@ -48,8 +48,20 @@ func (v *view) ownerOf(ctx context.Context, wanted offer) (to named, why string)
 			to.name = strings.TrimPrefix(wanted.name, to.server+"__")
 		}
 	}
-	v.noteOwner(wanted, to)
+	v.noteOwner(wanted, ownership{named: to, guessed: !ok})
 	return to, ""
+}
+
+// ownership is where an offer leads, as agents know it. It is guessed if no list had the offer and only this server could have it: another one that
+// lists it afterwards is its owner.
+type ownership struct {
+	named
+	guessed bool
+}
+
+// holdsWhileAway reports whether an offer still leads to its server although that is not connected, whatever the lists of the others say.
+func (o ownership) holdsWhileAway(v *view) bool {
+	return o.server != "" && !o.guessed && v.isAway(o.server)
 }
 
 // listedOwner returns where an offer leads that is listed, or fits a template that is.
@@ -101,12 +113,12 @@ func (v *view) isAway(server string) bool {
 }
 
 // knownOwner returns where agents know an offer to lead; nowhere if it is not remembered, or its server not shown any more.
-func (v *view) knownOwner(known offer) named {
+func (v *view) knownOwner(known offer) ownership {
 	v.mu.Lock()
 	to := v.owners[known]
 	v.mu.Unlock()
 	if to.server == "" || !v.g.all.Has(to.server) || !v.scope.Load().showsServer(to.server) {
-		return named{}
+		return ownership{}
 	}
 	return to
 }
@@ -120,7 +132,7 @@ func (v *view) noteOwners(kind listKind, l *offerList) {
 		return
 	}
 	for _, name := range l.names {
-		v.noteOwner(offer{kind, name}, l.leads[name])
+		v.noteOwner(offer{kind, name}, ownership{named: l.leads[name]})
 	}
 	v.mu.Lock()
 	v.noted[kind] = l
@@ -128,19 +140,19 @@ func (v *view) noteOwners(kind listKind, l *offerList) {
 }
 
 // noteOwner remembers where an offer leads, unless the server of before is away.
-func (v *view) noteOwner(known offer, to named) {
-	if before := v.knownOwner(known); before == to || before.server != "" && v.isAway(before.server) {
+func (v *view) noteOwner(known offer, to ownership) {
+	if before := v.knownOwner(known); before == to || before.holdsWhileAway(v) {
 		return
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if _, there := v.owners[known]; !there {
 		if v.ownersSize += len(known.name); v.owners == nil || v.ownersSize > maxOwnersSize {
-			v.owners, v.noted, v.ownersSize = map[offer]named{}, [listKinds]*offerList{}, len(known.name)
+			v.owners, v.noted, v.ownersSize = map[offer]ownership{}, [listKinds]*offerList{}, len(known.name)
 		}
 	}
 	if v.ownersSize <= maxOwnersSize { // a URI that is larger than everything is not remembered
-		v.owners[offer{known.kind, strings.Clone(known.name)}] = named{to.server, strings.Clone(to.name)}
+		v.owners[offer{known.kind, strings.Clone(known.name)}] = ownership{named{to.server, strings.Clone(to.name)}, to.guessed}
 	}
 }
 

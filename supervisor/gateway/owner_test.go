@@ -93,6 +93,33 @@ func TestUnlistedResourceOfTheOnlyServerThatHasAny(t *testing.T) {
 	})
 }
 
+// A resource that was in no list and went to the only server that has resources belongs to the server that lists it afterwards, also while the other
+// one is away. An agent whose view got that server later was told once that the other one is not connected.
+func TestAGuessedOwnerGivesWayToTheServerThatListsTheResource(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var away atomic.Bool
+		crash := make(chan struct{})
+		cfg := supervisor.Config{Servers: map[string]supervisor.Spec{"alpha": {Type: messages.SDK}},
+			InProcess: map[string]func(context.Context, inprocess.Peer) error{
+				"alpha": crashAt(offerServer("alpha").serveConnection, &away, crash),
+				"beta":  offerServer("beta").serveConnection}}
+		e, _ := startEndpoint(t, cfg, nil, map[string]serve.Principal{"a": {Name: "a"}})
+		a := e.agent("a", "/mcp", "{}")
+		read := func() string { return a.ask("resources/read", `{"uri":"beta://x"}`) }
+		contains(t, "alone", read(), "the secret of alpha")
+		if err := e.m.Connect(t.Context(), "beta", supervisor.Spec{Type: messages.SDK}); err != nil {
+			t.Fatal(err)
+		}
+		if err := e.m.Ready(t.Context(), "beta"); err != nil {
+			t.Fatal(err)
+		}
+		away.Store(true)
+		crash <- struct{}{}
+		time.Sleep(time.Second)
+		contains(t, "beside the one that lists it", read(), "the secret of beta")
+	})
+}
+
 // A prompt that agents know by a bare name stays with its server while that is away, although the name leads to another server's prompt in a
 // list of that time. A name that nobody knows is refused, with the servers that might have it. It went to the only connected server once.
 func TestPromptsStayWithTheirServerWhileItIsAway(t *testing.T) {
