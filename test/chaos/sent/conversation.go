@@ -66,12 +66,14 @@ const (
 )
 
 // A request is one that the client sent. params is kept only where the server may ask for another round, onDemand is set by
-// tasks/get outside of the polling. takeBacks undo what the request has changed, if the server refuses it.
+// tasks/get outside of the polling. takeBacks undo what the request has changed, if the server refuses it, abandoned what an exchange has that ended
+// without an answer.
 type request struct {
 	method, token, task string
 	params              map[string]json.RawMessage
 	onDemand            bool
 	takeBacks           []func()
+	abandoned           func() // nil without anything to do
 	end                 ending
 	endedAt             time.Duration
 }
@@ -249,6 +251,9 @@ func (c *conversation) endRequest(now time.Duration, id string, how ending) *req
 	}
 	// The token may be used again from here on, and the task be asked for again.
 	r.end, r.endedAt = how, now
+	if how == abandoned && r.abandoned != nil {
+		r.abandoned()
+	}
 	if r.token != "" && c.tokens[r.token] == id {
 		delete(c.tokens, r.token)
 	}

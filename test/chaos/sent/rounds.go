@@ -51,10 +51,12 @@ func (c *conversation) receiveRound(m *message, r *request) {
 		c.reportProblem("%s came back with the state %s, and that is not what was to come back", r.method, messages.Line(string(state), 60))
 		return
 	}
-	// A round is answered once. If the server refuses the request, the round is open again: takeBacks brings it back.
+	// A round is answered once. If the server refuses the request, or the connection is lost before its answer, the round is open again.
 	o := c.rounds[at]
 	c.rounds = slices.Delete(c.rounds, at, at+1)
-	r.takeBacks = append(r.takeBacks, func() { c.rounds = append(c.rounds, o) })
+	reopen := func() { c.rounds = append(c.rounds, o) }
+	r.takeBacks = append(r.takeBacks, reopen)
+	r.abandoned = reopen
 	var given map[string]json.RawMessage
 	if responses != nil && json.Unmarshal(responses, &given) != nil {
 		c.reportProblem("the inputResponses of %s are no object: %s", r.method, messages.Line(string(responses), 120))

@@ -444,6 +444,18 @@ var (
 			> {"jsonrpc":"2.0","id":2,"method":"prompts/get","params":{"name":"p",META}}
 			< {"jsonrpc":"2.0","id":2,"result":{"resultType":"input_required","requestState":"s","inputRequests":{"it":{}}}}
 			> {"jsonrpc":"2.0","id":3,"method":"prompts/get","params":{"name":"p","requestState":"s","inputResponses":{"it":{}},META}}`, ""},
+		// Seed 20800074: who loses the answer may read once more, with the input that the server may have got.
+		{"a round whose answer was lost", webOffers, `
+			> Mcp-Protocol-Version=2026-07-28 Mcp-Method=prompts/get Mcp-Name=p {"jsonrpc":"2.0","id":2,"method":"prompts/get","params":{"name":"p",META}}
+			< {"jsonrpc":"2.0","id":2,"result":{"resultType":"input_required","requestState":"s","inputRequests":{"it":{}}}}
+			> Mcp-Protocol-Version=2026-07-28 Mcp-Method=prompts/get Mcp-Name=p {"jsonrpc":"2.0","id":3,"method":"prompts/get","params":{"name":"p","requestState":"s","inputResponses":{"it":{}},META}}
+			reset
+			> Mcp-Protocol-Version=2026-07-28 Mcp-Method=prompts/get Mcp-Name=p {"jsonrpc":"2.0","id":4,"method":"prompts/get","params":{"name":"p","requestState":"s","inputResponses":{"it":{}},META}}`, ""},
+		{"a round twice", offers, `
+			> {"jsonrpc":"2.0","id":2,"method":"prompts/get","params":{"name":"p",META}}
+			< {"jsonrpc":"2.0","id":2,"result":{"resultType":"input_required","requestState":"s","inputRequests":{"it":{}}}}
+			> {"jsonrpc":"2.0","id":3,"method":"prompts/get","params":{"name":"p","requestState":"s","inputResponses":{"it":{}},META}}
+			> {"jsonrpc":"2.0","id":4,"method":"prompts/get","params":{"name":"p","requestState":"s","inputResponses":{"it":{}},META}}`, "not what was to come back"},
 		{"a round without its state", offers, `
 			> {"jsonrpc":"2.0","id":2,"method":"prompts/get","params":{"name":"p",META}}
 			< {"jsonrpc":"2.0","id":2,"result":{"resultType":"input_required","requestState":"s","inputRequests":{"it":{}}}}
@@ -573,6 +585,8 @@ func playStoryWithin(t *testing.T, s story, crossTime time.Duration) (violations
 		case "next":
 			m.Killed(now, 1)
 			take(m.Open(now, 1))
+		case "reset":
+			m.Killed(now, 1)
 		case "close":
 			take(m.Closed(now, 1, false))
 		default:
