@@ -9,7 +9,7 @@ import (
 )
 
 // gatewayShare is the share of days on which agents come through a gateway.
-const gatewayShare = 0.2
+const gatewayShare = 0.4
 
 // drawGateway lets a few agents of one to three principals come through a gateway for a while, near to what happens already. It has a source
 // of chance of its own.
