@@ -127,3 +127,27 @@ func TestASharedGateGrantsWhatOneGateWould(t *testing.T) {
 		}
 	}
 }
+
+// TestAnOwnerThatHasGoneStandsInNoQueue: what an owner had asked for when it retired or left is granted to it no more, and holds no slot that
+// another owner's server waits for.
+func TestAnOwnerThatHasGoneStandsInNoQueue(t *testing.T) {
+	now := time.Unix(1_000_000, 0)
+	for what, gone := range map[string]func(*restart.Owner){"retired": (*restart.Owner).Retire, "left": (*restart.Owner).Leave} {
+		gate := restart.NewSharedGate(restart.Limits{Processes: 1, Hold: time.Hour})
+		a, b := gate.Join(func() {}), gate.Join(func() {})
+		b.Enqueue(now, restart.Request{Server: "first", Kind: messages.Stdio})
+		if got, _ := b.Next(now); len(got) != 1 {
+			t.Fatalf("%s: b got %v of an empty gate", what, got)
+		}
+		a.Enqueue(now, restart.Request{Server: "waits", Kind: messages.Stdio})
+		if got, _ := a.Next(now); len(got) != 0 {
+			t.Fatalf("%s: a got %v of a full gate", what, got)
+		}
+		gone(a)
+		b.Closed(now, "first")
+		b.Enqueue(now, restart.Request{Server: "second", Kind: messages.Stdio})
+		if got, _ := b.Next(now); !slices.Equal(got, []string{"second"}) {
+			t.Errorf("%s: b got %v of a gate that it has alone", what, got)
+		}
+	}
+}

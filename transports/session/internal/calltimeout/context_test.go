@@ -98,6 +98,20 @@ func TestPatienceWithoutListeners(t *testing.T) {
 	}
 }
 
+// TestTheCauseOfAnEndIsKnownBeforeAnyListensForIt: CauseOf finds the cause of the parent's end itself, and none before the end.
+func TestTheCauseOfAnEndIsKnownBeforeAnyListensForIt(t *testing.T) {
+	parent, leave := context.WithCancelCause(t.Context())
+	p := New(parent, time.Hour, time.Hour)
+	defer p.Stop()
+	if err := CauseOf(p); err != nil {
+		t.Errorf("before the end: %v", err)
+	}
+	cause := errors.New("because")
+	if leave(cause); !errors.Is(CauseOf(p), cause) {
+		t.Errorf("after the end: %v", CauseOf(p))
+	}
+}
+
 // BenchmarkPatience measures the cost of a Context for one call.
 func BenchmarkPatience(b *testing.B) {
 	ctx, leave := context.WithCancel(b.Context())
