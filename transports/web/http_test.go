@@ -165,6 +165,39 @@ func TestStatuses(t *testing.T) {
 	}
 }
 
+// TestAServerWithoutSessionsForgetsNone: what it refuses ends no connection, because there is no session to begin anew.
+func TestAServerWithoutSessionsForgetsNone(t *testing.T) {
+	for body, status := range map[string]int{"": 404, `{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"No valid session ID"}}`: 400} {
+		s := conntest.Serve(t, conntest.WithHandshake("", func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(status)
+			_, _ = io.WriteString(w, body)
+		}))
+		cn := conntest.Dial(t, web.NewHTTP(conntest.ConfigWithSecrets(t, s.URL)))
+		cn.Handshake()
+		for range 2 { // the second one is sent on the same connection
+			if _, d, err := cn.TrySend(t.Context(), "tools/call", `{}`); err == nil || err.Class == messages.ClassSession || err.Status != status ||
+				d == transports.NotWritten {
+				t.Errorf("%d: %v, %v", status, d, err)
+			}
+		}
+	}
+}
+
+// TestAnErrorDoesNotQuoteTheSession: the id of a session is as good as a password, also where the server writes it into its error.
+func TestAnErrorDoesNotQuoteTheSession(t *testing.T) {
+	const id = "sess-8c1d"
+	s := conntest.Serve(t, conntest.WithHandshake(id, func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusInternalServerError)
+		_, _ = io.WriteString(w, "it broke in "+id)
+	}))
+	cn := conntest.Dial(t, web.NewHTTP(conntest.ConfigWithSecrets(t, s.URL)))
+	cn.Handshake()
+	_, _, err := cn.TrySend(t.Context(), "tools/call", `{}`)
+	if err == nil || !strings.Contains(string(err.Body), "it broke in") || strings.Contains(err.Error()+string(err.Body), id) {
+		t.Errorf("%v, with %q", err, err.Body)
+	}
+}
+
 // TestForgottenSession is H1: the server has restarted.
 func TestForgottenSession(t *testing.T) {
 	for name, c := range map[string]struct {
