@@ -42,7 +42,7 @@ func (g *Gateway) recallTools() *memory {
 			if tool.Server = name; tool.Raw == nil {
 				continue // its definition is not known as the server wrote it
 			}
-			entries[name] = append(entries[name], &catalog.Entry{Name: messages.Naming{}.Tool(name, tool.Name), Tool: &tool, State: catalog.Cached})
+			entries[name] = append(entries[name], &catalog.Entry{Tool: &tool, State: catalog.Cached})
 		}
 	}
 	if len(entries) == 0 {

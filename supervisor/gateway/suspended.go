@@ -293,13 +293,10 @@ func (g *Gateway) awaitCall(ctx context.Context, r *serve.Request, c *modernCall
 		case <-c.tasked:
 			return g.handOver(r, c), nil
 		case <-c.wake:
-			gather := time.NewTimer(gatherTime)
 			select {
-			case <-gather.C:
+			case <-time.After(gatherTime):
 			case <-c.done:
-				gather.Stop()
 			case <-ctx.Done():
-				gather.Stop()
 			}
 			if ctx.Err() == nil {
 				if b := g.suspend(r, c); b != nil {

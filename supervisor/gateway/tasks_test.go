@@ -368,6 +368,39 @@ func TestATaskAsksAnAgentOfTheLegacyEra(t *testing.T) {
 	})
 }
 
+// What an agent of the legacy era says to a question about its task reaches the server as it is: a refusal as an error, and what is no answer
+// as one as well.
+func TestTheAnswerOfAnAgentReachesTheServerOfItsTask(t *testing.T) {
+	for answer, want := range map[string]string{
+		`"result":` + anna:                          "anna",
+		`"error":{"code":-32000,"message":"never"}`: `"message":"never"`,
+		`"result":5`:                                `"code":`,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			e, _, s := startTasks(t, false, nil)
+			a := e.agent("a", "/mcp", `{"elicitation":{}}`)
+			id, _ := taskOf(t, a.ask("tools/call", slowTask))
+			time.Sleep(time.Second)
+			s.change(func(t *scriptedTask) { t.status = "input_required" })
+			s.ask("q", "elicitation/create", `{"message":"who?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}}},`+
+				`"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"server-task-1"}}}`)
+			time.Sleep(time.Second)
+			post := func(body string) string {
+				return a.post(t.Context(), "/mcp", map[string]string{"Authorization": "Bearer a", "Mcp-Session-Id": a.id}, body).Body.String()
+			}
+			heard := make(chan string, 1)
+			go func() { heard <- post(`{"jsonrpc":"2.0","id":7,"method":"tasks/result","params":` + taskID(id) + `}`) }()
+			time.Sleep(time.Second)
+			post(`{"jsonrpc":"2.0","id":1,` + answer + `}`)
+			time.Sleep(time.Second)
+			contains(t, "what the server got for "+answer, s.gotAnswer(`"q"`), want)
+			s.change(func(t *scriptedTask) { t.status = "working" })
+			s.complete(taskResult)
+			contains(t, "the stream of the result", <-heard, "elicitation/create", "done é")
+		})
+	}
+}
+
 // Of two agents that wait for the result of a task one is asked; when that goes away, the other is, which has waited all the while.
 func TestAQuestionIsPassedOnToWhoWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -430,7 +463,9 @@ func TestModernAgentsTakeOverTasks(t *testing.T) {
 			}
 			contains(t, "an answer of no shape", about("tasks/update", id, `"inputResponses":{"question_1":5},`), `"code":-32602`)
 			contains(t, "the answer", about("tasks/update", id, `"inputResponses":{"question_9":{},"question_1":`+anna+`},`), `"resultType":"complete"`)
-			contains(t, "the answer again", about("tasks/update", id, `"inputResponses":{"question_1":`+anna+`},`), `"resultType":"complete"`)
+			for range 3 { // an answer to a question that has one is ignored, however often it comes
+				contains(t, "the answer again", about("tasks/update", id, `"inputResponses":{"question_1":`+anna+`},`), `"resultType":"complete"`)
+			}
 			s.change(func(t *scriptedTask) { t.status = "working" })
 			time.Sleep(time.Second)
 			got := s.gotAnswer(`"q"`) + s.gotAnswer("input")
