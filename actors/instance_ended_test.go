@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/mcpvisor/mcpvisor/actors/catalog"
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
@@ -31,5 +32,26 @@ func TestARequestForAnInstanceThatHasEndedIsRefused(t *testing.T) {
 	}
 	if r.LeaveInstance(); cell.Use.IdleFor() == 0 {
 		t.Error("the request counts as inside")
+	}
+}
+
+// An instance was removed, and the next call of its caller made another one, before the registry had forgotten the tools of the first: the call
+// took those for its own, and failed because they had no connection, where it should have waited for that of the new instance.
+func TestToolsOfAnInstanceThatWasRemovedAreNotThoseOfTheNext(t *testing.T) {
+	cell := NewCell(&View{Name: "s@anna", Spec: &messages.Spec{InstanceOf: "s", Principal: "anna"}})
+	cell.Use = NewUse("anna", 5)
+	c := &Calls{Catalog: NewCatalog(messages.Naming{}), Cell: func(string) *Cell { return cell }}
+	for _, found := range []struct {
+		epoch uint64
+		want  bool
+	}{{4, false}, {5, false}, {6, true}} {
+		next, _ := c.Catalog.Snapshot().Apply(catalog.Change{Kind: catalog.Announce, Server: "s@anna", Of: "s", Epoch: found.epoch, Rev: 1,
+			Tools: []messages.Tool{{Name: "t"}}})
+		c.Catalog.snapshot.Store(next)
+		for _, name := range [][2]string{{"t", ""}, {"", "mcp__s__t"}} {
+			if e := c.entryOfInstance("s@anna", name[0], name[1]); (e != nil) != found.want {
+				t.Errorf("%q of epoch %d: %+v", name, found.epoch, e)
+			}
+		}
 	}
 }

@@ -64,6 +64,9 @@ func (i *Instances) Drop(c *Cell) {
 // idleness has none and gets none. Safe for concurrent use.
 type Use struct {
 	principal string
+	// after is the newest epoch that was granted before the instance was made: what the catalog has of that epoch or an older one is of an
+	// instance that had the name before, and that the registry has not forgotten yet.
+	after uint64
 	// count has the requests, and useEnded once no further one is let in. last is the time of the last beginning or end, in
 	// nanoseconds since processStart.
 	count, last atomic.Int64
@@ -71,9 +74,9 @@ type Use struct {
 
 const useEnded = int64(1) << 40
 
-// NewUse makes the count of a new instance, which is as good as used now.
-func NewUse(principal string) *Use {
-	u := &Use{principal: principal}
+// NewUse makes the count of a new instance, which is as good as used now. after is the newest epoch that was granted before.
+func NewUse(principal string, after uint64) *Use {
+	u := &Use{principal: principal, after: after}
 	u.last.Store(int64(time.Since(processStart)))
 	return u
 }
@@ -235,15 +238,19 @@ func withTool(err error, tool string) error {
 }
 
 // entryOfInstance returns a tool of an instance, by its own name or, if that is not known, by the qualified one, which the
-// instance's entries share with the server's; nil if the instance does not list it now.
+// instance's entries share with the server's; nil if the instance does not list it now. The tools of an instance that had the name before,
+// and that was removed a moment ago, are not those of this one.
 func (c *Calls) entryOfInstance(instance, tool, qualified string) *catalog.Entry {
-	snapshot := c.Catalog.Snapshot()
+	cell, snapshot := c.Cell(instance), c.Catalog.Snapshot()
+	isOwn := func(e *catalog.Entry) bool { return cell == nil || cell.Use == nil || e.Epoch > cell.Use.after }
 	if tool != "" {
-		entry, _ := snapshot.LookupTool(instance, tool)
-		return entry
+		if entry, ok := snapshot.LookupTool(instance, tool); ok && isOwn(entry) {
+			return entry
+		}
+		return nil
 	}
 	for _, entry := range snapshot.Server(instance) {
-		if entry.Name == qualified {
+		if entry.Name == qualified && isOwn(entry) {
 			return entry
 		}
 	}

@@ -92,7 +92,7 @@ func TestWhenAnInstanceEnds(t *testing.T) {
 			{phase: messages.Failed, retry: messages.RetryNever, next: time.Hour, want: messages.DefaultInstanceIdle - unused},
 		} {
 			i := &managedServer{owner: &managedServer{spec: &messages.Spec{InstanceIdle: messages.Duration(idle)}}}
-			use := actors.NewUse("anna")
+			use := actors.NewUse("anna", 0)
 			time.Sleep(unused)
 			now := time.Now()
 			i.cell = actors.NewCell(&actors.View{State: lifecycle.State{Phase: c.phase, Retry: c.retry, NextAt: now.Add(c.next)}})

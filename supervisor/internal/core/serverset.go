@@ -92,7 +92,7 @@ func (s *supervisor) startServer(ctx actor.Context, r *managedServer) {
 	r.cell.Logs.Share = r.cell.Share
 	r.cell.GivenSecrets = func() []string { return s.Credentials.SecretsOf(r.name) }
 	if r.owner != nil {
-		r.cell.Use = actors.NewUse(r.principal)
+		r.cell.Use = actors.NewUse(r.principal, s.epoch)
 		r.owner.cell.Instances.Put(r.cell)
 		s.shared.instances.Store(r.name, r.cell)
 	} else {
