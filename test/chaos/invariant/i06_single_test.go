@@ -67,6 +67,30 @@ func TestOneConnectionAndTheGate(t *testing.T) {
 			1.5s   s1 answered conn=2 method=initialize
 			9s     - house house=0,0,0,120 text=after_close
 		`},
+		// A busy machine in TestEveryFault of package live: the server has seen the dial before the manager published the attempt.
+		{name: "a second opening in an attempt that is published late", plan: realTier, want: invariant.Holds, story: `
+			300ms  s1 open conn=1
+			305ms  s1 phase phase=pending step=dialing epoch=1
+			310ms  s1 received conn=1 method=server/discover
+			320ms  s1 down conn=1 class=exited
+			321ms  s1 released conn=1
+			330ms  s1 open conn=2
+			340ms  s1 answered conn=2 method=initialize
+			9s     - house house=0,0,0,120 text=after_close
+		`},
+		{name: "a third opening in an attempt that is published late", plan: realTier, want: invariant.Violated, why: "the manager had begun 1 attempts", story: `
+			300ms  s1 open conn=1
+			305ms  s1 phase phase=pending step=dialing epoch=1
+			310ms  s1 received conn=1 method=server/discover
+			320ms  s1 down conn=1 class=exited
+			321ms  s1 released conn=1
+			330ms  s1 open conn=2
+			340ms  s1 received conn=2 method=initialize
+			350ms  s1 down conn=2 class=exited
+			351ms  s1 released conn=2
+			360ms  s1 open conn=3
+			9s     - house house=0,0,0,120 text=after_close
+		`},
 		{name: "as many as there are slots", servers: eight, want: invariant.Holds, story: eightStory},
 		{name: "nothing was dialled", want: invariant.Inconclusive, why: "No server was dialled", story: `1s s1 call call=c1`},
 		{name: "a reconnect does not wait for the old process", want: invariant.Violated, why: "while connection 1 was still there", story: `
