@@ -64,7 +64,7 @@ func (d *Duration) UnmarshalJSON(b []byte) error {
 // other than those that say where the server is has a meaning and a default. The id of a server is not part of its
 // spec: it is the key under which the spec stands. A connection lives on when fields change that are marked reconnect:"no".
 type Spec struct {
-	// Type is the transport. Empty: Stdio if Command is set, HTTP with FallbackSSE if URL is.
+	// Type is the transport. Empty: Stdio if Command is set, HTTP with FallbackSSE if URL is; a spec with both needs it.
 	Type TransportKind `json:"type,omitempty"`
 
 	// Command, Args, Env and Cwd start a stdio server. Command is looked up in PATH. Cwd is the manager's own directory

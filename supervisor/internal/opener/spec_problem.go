@@ -33,6 +33,10 @@ func (o *Opener) specProblem(name string, s messages.Spec, hooked bool) string {
 	if text := checkWords(s); text != "" {
 		return text
 	}
+	// The program's Transport may know what both are for.
+	if s.Type == "" && s.Command != "" && s.URL != "" && !hooked {
+		return "it has both a command and a url; keep the one that reaches the server, or give it a type"
+	}
 	// A spec of no kind is reported below, with what it lacks, unless the program's Transport may know it.
 	kind := s.Kind()
 	if o.Allowed != nil && !slices.Contains(o.Allowed, kind) && (kind != "" || hooked) {
