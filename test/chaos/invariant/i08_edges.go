@@ -277,6 +277,9 @@ func (c *checker) checkPatience(server string, conn *history.ConnRecord, u conne
 		if m.T >= u.to-c.instantBound() {
 			break
 		}
+		if c.underFault(server, m.T, m.T, "black-hole", "partition", "half-open") {
+			continue // what the server says then does not arrive
+		}
 		if m.Kind == history.Answered || m.Kind == history.Notified || m.Kind == history.Listed || m.Kind == history.Received && m.Method == "" {
 			last, at = m.T, i
 		}

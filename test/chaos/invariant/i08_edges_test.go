@@ -272,6 +272,14 @@ func TestTheStateMachine(t *testing.T) {
 			45s    s1 phase phase=pending step=restarting epoch=2 class=timeout
 			99s    - closing
 		`},
+		// Seed 20801235: the server went on to tell of the progress of a call, and nothing of that arrived.
+		{name: "a remote server is given up whose words are lost", servers: []string{"s1 kind=http"}, want: invariant.Holds, story: up + `
+			5s     s1 fault-on fault=1 name=black-hole
+			20s    s1 notified conn=1 method=notifications/progress
+			45s    s1 phase phase=pending step=restarting epoch=2 class=timeout
+			60s    s1 fault-off fault=1 name=black-hole
+			99s    - closing
+		`},
 		{name: "a remote server is given up after three pings", servers: []string{"s1 kind=http"}, want: invariant.Holds, story: up + `
 			15s    s1 answered conn=1 method=ping id=7
 			45s    s1 phase phase=pending step=restarting epoch=2 class=timeout
