@@ -145,7 +145,7 @@ func (s *Session) answerInputRequests(ctx context.Context, b, inputRequests []by
 		}
 		result, refused := s.runHandlerDetached(ctx, handle, rawjson.Member(inputRequest, "params"))
 		if refused != nil {
-			return nil, "asks for " + method + ", which could not be given: " + refused.Text
+			return nil, "asks for " + method + ", which could not be given: " + refused.Reason()
 		}
 		b = append(jsonrpc.AppendString(jsonrpc.AppendComma(b, empty), key), ':')
 		b = jsonrpc.AppendOneLine(b, result)

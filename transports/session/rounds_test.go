@@ -46,6 +46,22 @@ func TestRoundsAreNotBegunAnew(t *testing.T) {
 	}
 }
 
+// TestTheReasonOfARefusedInputIsTold guards against a bug: of a call whose input another client refused in its own words the error said that it
+// could not be given, and not why.
+func TestTheReasonOfARefusedInputIsTold(t *testing.T) {
+	s := dialHeaderServer(t, elsewhere, session.Config{Handlers: session.Handlers{
+		Roots: func(context.Context) ([]messages.Root, error) {
+			return nil, &messages.Error{Op: "answer", Class: messages.ClassRejected, Reply: []byte(`{"code":-1,"message":"not from me"}`)}
+		},
+	}}, func() string { return good }, func(transports.Message) string { return asksForRoots })
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	_, err := s.Forward(ctx, "prompts/get", "greet", json.RawMessage(`"name":"greet"`), &session.Options{})
+	if err == nil || !strings.Contains(err.Error(), "asks for roots/list, which could not be given: not from me") {
+		t.Errorf("got %v", err)
+	}
+}
+
 // TestFurtherMembersComeBackWithEachRound guards against a bug: the members of params that a caller passes on from another client were
 // sent with the first round of a request and not with the next ones, so that a prompt lost its arguments when the server had asked
 // for input.

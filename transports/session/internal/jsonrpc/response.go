@@ -1,6 +1,11 @@
 package jsonrpc
 
-import "strconv"
+import (
+	"strconv"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/messages/rawjson"
+)
 
 // A ResponseError is the JSON-RPC error with which we answer a request of the server.
 type ResponseError struct {
@@ -8,6 +13,15 @@ type ResponseError struct {
 	Text string
 	// Raw is the whole object, which is sent in the place of Code and Text if it is set.
 	Raw []byte
+}
+
+// Reason returns what the error says to a person.
+func (e *ResponseError) Reason() string {
+	if e.Raw == nil {
+		return e.Text
+	}
+	text, _ := rawjson.Text(rawjson.Member(e.Raw, "message"))
+	return messages.Line(text, 200)
 }
 
 // AppendAnswer appends a response to a request of the server. The id is echoed byte for byte, because a server may
