@@ -133,12 +133,26 @@ func (a *agent) path() string {
 	return "/mcp"
 }
 
-// capabilities are what the agent can be asked: every third one nothing.
+// capabilities are what the agent can be asked: every third one nothing, and every third one can also send a person to an address.
 func (a *agent) capabilities() string {
-	if a.number%3 == 0 {
+	switch a.number % 3 {
+	case 0:
 		return "{}"
+	case 1:
+		return `{"elicitation":{},"sampling":{},"roots":{}}`
 	}
-	return `{"elicitation":{},"sampling":{},"roots":{}}`
+	return `{"elicitation":{"form":{},"url":{}},"sampling":{},"roots":{}}`
+}
+
+// askable names what the agent can be asked, as the history says it.
+func (a *agent) askable() []string {
+	switch a.number % 3 {
+	case 0:
+		return nil
+	case 1:
+		return []string{"elicitation/create", "sampling/createMessage", "roots/list"}
+	}
+	return []string{"elicitation/create", "elicitation/create url", "sampling/createMessage", "roots/list"}
 }
 
 // capabilitiesFor are those that the agent declares with a request about something: where it can take a task, that as well.
@@ -192,7 +206,7 @@ func (a *agent) openSession() *session {
 	} else {
 		s.link = newLineLink(s)
 	}
-	a.recordEvent(history.Event{Kind: history.Joined, Epoch: epoch, Name: string(a.plan.Era) + " " + a.plan.Over, Text: a.path(), About: a.plan.View})
+	a.recordEvent(history.Event{Kind: history.Joined, Epoch: epoch, Name: string(a.plan.Era) + " " + a.plan.Over, Text: a.path(), About: a.plan.View, Names: a.askable()})
 	if !a.modern() {
 		s.sendTooEarly()
 		got, ok := s.askEndpoint("initialize", `{"protocolVersion":"2025-11-25","capabilities":`+a.capabilities()+`,"clientInfo":{"name":"`+a.plan.Name+`","version":"1"}}`, "", "")

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -121,7 +122,7 @@ func (a *agent) makeCall(s *session, op operation, after time.Duration) {
 			a.endCall(id, got)
 			return
 		}
-		extra = a.inputFor(got.result, op.server, "tools/call", params)
+		extra = s.inputFor(got.result, op.server, "tools/call", params)
 	}
 	a.endCall(id, answer{problem: []byte(`{"code":0,"message":"it asked for input without end"}`)})
 }
@@ -184,7 +185,8 @@ func withExtra(params, extra string) string {
 }
 
 // inputFor returns the members with which a request comes back: the answers to what was asked, and the state.
-func (a *agent) inputFor(result []byte, server, method, params string) string {
+func (s *session) inputFor(result []byte, server, method, params string) string {
+	a := s.agent
 	var parts []string
 	if state := rawjson.Member(result, "requestState"); state != nil {
 		parts = append(parts, `"requestState":`+string(state))
@@ -194,12 +196,15 @@ func (a *agent) inputFor(result []byte, server, method, params string) string {
 		a.exposeState()
 	}
 	var asked map[string]struct {
-		Method string `json:"method"`
+		Method string          `json:"method"`
+		Params json.RawMessage `json:"params"`
 	}
 	if json.Unmarshal(rawjson.Member(result, "inputRequests"), &asked) == nil && len(asked) > 0 {
 		answers := make(map[string]json.RawMessage, len(asked))
-		for name, q := range asked {
-			answers[name] = json.RawMessage(a.answerTo(q.Method, server))
+		for _, name := range slices.Sorted(maps.Keys(asked)) {
+			q := asked[name]
+			call := s.recordConsulted(q.Method, q.Params)
+			answers[name] = s.recordAdvice(history.Event{Method: q.Method, About: call, Server: server}, a.answerTo(q.Method, server))
 		}
 		b, err := json.Marshal(answers)
 		if err == nil {
@@ -401,7 +406,7 @@ func (a *agent) askWithInput(s *session, method, params, about, server string) {
 		if !ok || !isInputRequired(got.result) {
 			return
 		}
-		extra = a.inputFor(got.result, server, method, params)
+		extra = s.inputFor(got.result, server, method, params)
 	}
 }
 

@@ -46,12 +46,14 @@ func (s *session) receiveQuestion(m *message, via string) {
 	_, twice := s.questions[id]
 	s.questions[id] = q
 	s.questioned++
+	number := s.questioned
 	wait := answerTime
 	if s.questioned%3 == 0 {
 		wait = slowAnswerTime
 	}
 	s.mu.Unlock()
 	a.recordEvent(e)
+	_ = s.recordConsulted(m.Method, m.Params)
 	if twice {
 		a.fleet.reportFinding("I25", e.Server, fmt.Sprintf("%s was asked something with the id %s, which the question has that it has not answered yet", a.plan.Name, id))
 	}
@@ -71,10 +73,42 @@ func (s *session) receiveQuestion(m *message, via string) {
 		if !open {
 			return
 		}
+		answer := s.adviceOn(m.Method, e.About, e.Server, number)
 		body := append([]byte(`{"jsonrpc":"2.0","id":`), m.ID...)
-		body = append(append(body, `,"result":`...), a.answerTo(m.Method, e.Server)...)
+		body = append(body, answer...)
 		s.link.send(a.fleet.lifetime, outgoing{body: append(body, '}')})
 	})
+}
+
+// recordConsulted records a question that an agent has before it, as its server asked it. It returns the call that the question is about.
+func (s *session) recordConsulted(method string, params []byte) (call string) {
+	e := history.Event{Kind: history.Consulted, Epoch: s.epoch, Method: method, Hash: history.HashContent(params)}
+	if found := questionText.FindSubmatch(params); found != nil {
+		e.About, e.Server = string(found[1]), string(found[2])
+	}
+	s.agent.recordEvent(e)
+	return e.About
+}
+
+// adviceOn returns the member with which an agent answers a question, and records it. Of the people behind agents every fifth refuses to
+// answer, and every seventh declines what a form asks.
+func (s *session) adviceOn(method, about, server string, number int) string {
+	e := history.Event{Server: server, Method: method, About: about}
+	switch {
+	case number%5 == 4:
+		e.Code = -1
+		return `,"error":` + string(s.recordAdvice(e, `{"code":-1,"message":"the user of `+s.agent.plan.Name+` rejected the question"}`))
+	case number%7 == 6 && method == "elicitation/create":
+		return `,"result":` + string(s.recordAdvice(e, `{"action":"decline","content":{"for":`+string(rawjson.AppendText(nil, server))+`}}`))
+	}
+	return `,"result":` + string(s.recordAdvice(e, s.agent.answerTo(method, server)))
+}
+
+// recordAdvice records the answer of an agent to a question, and returns it.
+func (s *session) recordAdvice(e history.Event, content string) json.RawMessage {
+	e.Kind, e.Epoch, e.Hash = history.Advised, s.epoch, history.HashContent([]byte(content))
+	s.agent.recordEvent(e)
+	return json.RawMessage(content)
 }
 
 // takeQuestionBack notes that the endpoint wants no answer to a question any more. It returns the call that the question was about.

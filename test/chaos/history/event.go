@@ -70,6 +70,8 @@ const (
 	Offered  Kind = "offered"  // Rev: the server's resources and prompts have changed (rev 1 is the first)
 	Down     Kind = "down"     // Conn, Class, RetryAfter, Text: the server's side ended (crash, kill, reset, 404 …)
 	Released Kind = "released" // Conn: nothing of the connection is left, neither process nor socket
+	Inquiry  Kind = "inquiry"  // Conn, Method, ID, Call, Name (url: it sends the person to an address), Hash (of what is asked): a server of the legacy era asks its client about a call
+	Inquired Kind = "inquired" // Conn, Method, ID, Call, Code (0 for a result), Hash: the answer to that has come
 	Measured Kind = "measured" // Conn, Ran, Waited: somebody read how long the processes ran, and waited for a processor, since they began
 
 	// Caller side.
@@ -85,7 +87,7 @@ const (
 	Done    Kind = "done"    // Command, Method, Class, Text (the error); in the simulation Tools and Hash (what the catalog showed of the server then)
 
 	// Agent side: Agent is the agent, By its principal; Epoch numbers its sessions, from 1.
-	Joined     Kind = "joined"      // Name (legacy or modern, lines or http), Text (its path): a session has begun
+	Joined     Kind = "joined"      // Name (legacy or modern, lines or http), Text (its path), Names (what it can be asked): a session has begun
 	Parted     Kind = "parted"      // Text: a session has ended, and with it what was asked in it
 	Asked      Kind = "asked"       // ID, Method, About (the call, the URI, the prompt), Name (what is wrong with the request on purpose), Level
 	Replied    Kind = "replied"     // ID, Method, About, Code (of the error, or the status), Outcome (as the answer says), Entries (of a list of tools; without a Hash where a name is shortened), Rev (the state of a resource or prompt that was read), Name, Text
@@ -95,6 +97,8 @@ const (
 	Retimed    Kind = "retimed"     // About (the call), Deadline: the gateway says another end of the time to live of a task; no Agent
 	StreamCut  Kind = "stream-cut"  // the connection breaks on which a session gets what belongs to no request; with ID, Method and About that of a request
 	StreamBack Kind = "stream-back" // ID, Method, About: there is another one
+	Consulted  Kind = "consulted"   // Method, About (the call that the question names), Hash (of what is asked): a question, in a request or in an answer that wants input
+	Advised    Kind = "advised"     // Method, About, Code (0 for a result), Hash: the agent's answer to it
 	Questioned Kind = "questioned"  // Method, About (the call that the question names), ID (the request in whose exchange it came, over HTTP): a server's question
 
 	// Harness.

@@ -31,6 +31,21 @@ func HashTools(tools []messages.Tool) string {
 	return hex.EncodeToString(sum.Sum(nil)[:8])
 }
 
+// HashContent hashes what is said in a message: a value of JSON without its _meta, however it is written.
+func HashContent(raw []byte) string {
+	var value any
+	if json.Unmarshal(raw, &value) == nil {
+		if members, ok := value.(map[string]any); ok {
+			delete(members, "_meta")
+		}
+		if text, err := json.Marshal(value); err == nil {
+			raw = text // members in the order of their names
+		}
+	}
+	sum := sha256.Sum256(raw)
+	return hex.EncodeToString(sum[:8])
+}
+
 // NamesOf returns the sorted names of tools, each once, separated by commas.
 func NamesOf(tools []messages.Tool) string {
 	names := make([]string, len(tools))

@@ -82,6 +82,56 @@ func TestQuestionsTakenBack(t *testing.T) {
 	})
 }
 
+// TestQuestionsReachWhoCanBeAsked: of two agents at a server over HTTP one can be asked for input by a form, and the other one nothing.
+func TestQuestionsReachWhoCanBeAsked(t *testing.T) {
+	plan := func(p *scenario.Plan) { p.Servers[0].Kind, p.Servers[0].Era = messages.HTTP, messages.EraLegacy }
+	const calls = `
+		1s - joined agent=agent-1 by=anna epoch=1 name=legacy_lines names=elicitation/create
+		1s - joined agent=agent-2 by=ben epoch=1 name=modern_http
+		2s - asked agent=agent-1 by=anna epoch=1 id=1 method=tools/call about=a1-1
+		2s s1 call call=a1-1 tool=write agent=agent-1 by=anna
+		2s - asked agent=agent-2 by=ben epoch=1 id=1 method=tools/call about=a2-1
+		2s s1 call call=a2-1 tool=write agent=agent-2 by=ben
+	`
+	const asked = calls + `
+		3s s1 inquiry conn=1 method=elicitation/create id=ask-3 call=a1-1 hash=q1
+	`
+	const later = `
+		9s - noticed agent=agent-1 by=anna epoch=1 method=notifications/progress about=a1-1`
+	consulted := func(agent, hash string) string {
+		return `
+		3.02s s1 consulted agent=` + agent + ` epoch=1 method=elicitation/create about=a1-1 hash=` + hash
+	}
+	const advised = `
+		4s s1 advised agent=agent-1 by=anna epoch=1 method=elicitation/create about=a1-1 hash=a1`
+	const stranger = calls + `
+		3s s1 inquiry conn=1 method=elicitation/create id=ask-3 call=a2-1 hash=q1
+	`
+	const refused = `
+		3.01s s1 inquired conn=1 method=elicitation/create id=ask-3 call=a2-1 code=-32603`
+	runCases(t, "I24", []storyCase{
+		{name: "the agent is asked, and its answer arrives", want: invariant.Holds, plan: plan, story: asked + consulted("agent-1", "q1") + advised + `
+			4.01s s1 inquired conn=1 method=elicitation/create id=ask-3 call=a1-1 hash=a1` + later},
+		{name: "nobody is asked", want: invariant.Violated, why: "it was not asked by 3.075s", plan: plan, story: asked + later},
+		{name: "another thing is asked", want: invariant.Violated, why: "is not what the server had asked", plan: plan, story: asked + consulted("agent-1", "q2") + later},
+		{name: "another kind of question", want: invariant.Violated, why: "elicitation/create url), whose agent agent-1 has not declared", plan: plan,
+			story: strings.ReplaceAll(asked, "hash=q1", "hash=q1 name=url") + consulted("agent-1", "q1") + later},
+		{name: "the answer does not arrive", want: invariant.Violated, why: "did not get the answer by 4.075s", plan: plan, story: asked + consulted("agent-1", "q1") + advised + later},
+		{name: "another answer arrives", want: invariant.Violated, why: "was given another answer at 4.01s", plan: plan, story: asked + consulted("agent-1", "q1") + advised + `
+			4.01s s1 inquired conn=1 method=elicitation/create id=ask-3 call=a1-1 hash=a2` + later},
+		{name: "who cannot be asked is not, and the server is refused", want: invariant.Holds, plan: plan, story: stranger + refused + later},
+		{name: "who cannot be asked is asked", want: invariant.Violated, why: "has not declared that it can be asked so", plan: plan,
+			story: stranger + strings.ReplaceAll(consulted("agent-2", "q1"), "a1-1", "a2-1") + refused + later},
+		{name: "the server waits for who cannot be asked", want: invariant.Violated, why: "it was not refused by 3.075s", plan: plan, story: stranger + later},
+		{name: "the agent has left", want: invariant.Holds, plan: plan, story: asked + `
+			3.01s - parted agent=agent-1 by=anna epoch=1
+			9s - replied agent=agent-2 by=ben epoch=1 id=1 method=tools/call about=a2-1`},
+		{name: "the call was given up", want: invariant.Holds, plan: plan, story: asked + `
+			3.01s s1 left call=a1-1 tool=write` + later},
+		{name: "nobody came", want: invariant.Inconclusive, story: `1s s1 open conn=1`},
+	})
+}
+
 // TestLevelsAreAskedFor: a server of the legacy era is asked for what agents want, before their calls come to it, and for nothing finer.
 func TestLevelsAreAskedFor(t *testing.T) {
 	writes := func(p *scenario.Plan) { p.Servers[0].Logs, p.Servers[0].Era = true, messages.EraLegacy }

@@ -15,6 +15,8 @@ import (
 //   - A question of a server is about a call of the agent that is asked, and about one that runs; over HTTP it comes in the exchange of
 //     that call. A server of the legacy era tells the manager about which call it asks only over HTTP. Any other may ask about a call that it
 //     still works on though its agent gave it up, and the question may come in the exchange of another request of that agent at that server.
+//   - A server that says about which call it asks reaches the agent whose call that is, if the agent can be asked so, and is refused otherwise;
+//     question and answer arrive as they were given (i24_inquiries.go).
 //   - A question that its server takes back is taken back from the agent, and one about a call that has ended is as well (the agent looks).
 //   - A log message is about a call of the agent that gets it, and of a level that the session, or the request of the modern era, wants. Over
 //     HTTP an agent gets all of these, before the answer.
@@ -43,6 +45,9 @@ var apartCheck = newCheck("I24", "agents apart",
 			c.checkLevelAsked(s)
 		}
 		c.checkLevelsWanted(sessions)
+		for i := range c.plan.Servers {
+			c.checkInquiries(c.plan.Servers[i].Name, sessions)
+		}
 	})
 
 // checkApart judges one thing that an agent saw.

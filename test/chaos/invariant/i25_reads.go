@@ -57,6 +57,13 @@ func (c *checker) couldAnswer(s *agentSession, server string, q, r *history.Even
 	if spec.Connect == messages.Lazy || spec.MaxInFlight > 0 || c.plan.Denies(server) || c.isDisturbed(server, connectedSpans(c.phaseSpans(server)), q.T, r.T) {
 		return false
 	}
+	// A read about which its agent refuses a question fails.
+	if slices.ContainsFunc(s.events, func(i int) bool {
+		e := c.x.Event(i)
+		return e.Kind == history.Advised && e.Code != 0 && e.T >= q.T && e.T <= r.T
+	}) {
+		return false
+	}
 	if a := c.plannedAgent(s); a != nil {
 		if p, same := a.PartDuring(server, q.T-viewBound, r.T); p.Hidden || !same {
 			return false

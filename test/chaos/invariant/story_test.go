@@ -32,7 +32,7 @@ var sides = map[history.Kind]history.Side{
 	history.Heal: history.Harness, history.Closing: history.Harness, history.Closed: history.Harness, history.Resources: history.Harness,
 	history.Violation: history.Harness, history.Canary: history.Harness, history.Status: history.Harness,
 	history.Joined: history.Agent, history.Parted: history.Agent, history.Asked: history.Agent, history.Replied: history.Agent,
-	history.Noticed: history.Agent, history.Questioned: history.Agent, history.Ended: history.Agent, history.Tasked: history.Agent, history.Retimed: history.Agent, history.StreamCut: history.Agent, history.StreamBack: history.Agent,
+	history.Noticed: history.Agent, history.Questioned: history.Agent, history.Consulted: history.Agent, history.Advised: history.Agent, history.Ended: history.Agent, history.Tasked: history.Agent, history.Retimed: history.Agent, history.StreamCut: history.Agent, history.StreamBack: history.Agent,
 }
 
 // parseEvents reads a story.

@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strconv"
@@ -32,6 +33,10 @@ var questionKinds = []questionKind{
 	{"roots", "roots/list", `{}`},
 }
 
+// callQuestions are those about a call: one more sends the person to an address.
+var callQuestions = append(slices.Clone(questionKinds),
+	questionKind{"elicitation url", "elicitation/create", `{"mode":"url","message":"Go on?","elicitationId":"e-1","url":"https://chaos.sim/visit"}`})
+
 // askBeforeCall asks the caller of every third call a question before the call runs, and reports whether it did; handleAnswer
 // then schedules the call. It asks nothing in the modern era, where a server may not send requests, and nothing of a call that
 // runs as a task.
@@ -42,26 +47,36 @@ func (m *machine) askBeforeCall(c *conn, k *call) bool {
 	if c.askCount++; c.askCount%3 != 0 {
 		return false
 	}
-	q := questionKinds[c.askCount/3%len(questionKinds)]
+	q := callQuestions[c.askCount/3%len(callQuestions)]
 	if !slices.Contains(c.capabilities, q.capability) {
 		return false
 	}
-	id := "ask-" + strconv.Itoa(c.askCount)
+	id, params := "ask-"+strconv.Itoa(c.askCount), q.paramsFor(k.id, m.cfg.Server.Name)
 	if c.openQuestions == nil {
 		c.openQuestions = map[string]pendingQuestion{}
 	}
 	c.openQuestions[id] = pendingQuestion{k, q}
+	m.sendOrHold(c, Note{q.eventOf(history.Inquiry, c.id, id, k.id, []byte(params))})
 	m.sendOrHold(c, Send{
 		Conn: c.id, Reply: string(k.q.ID), More: true,
-		Body: json.RawMessage(`{"jsonrpc":"2.0","id":` + quoteJSON(id) + `,"method":` + quoteJSON(q.method) + `,"params":` + q.paramsFor(k.id, m.cfg.Server.Name) + `}`),
+		Body: json.RawMessage(`{"jsonrpc":"2.0","id":` + quoteJSON(id) + `,"method":` + quoteJSON(q.method) + `,"params":` + params + `}`),
 	})
-	if c.askCount/3%4 == 2 {
+	if c.askCount/3%5 == 2 {
 		m.scheduleAfter(c, withdrawTime, func() { m.withdrawQuestion(c, id) })
 	}
 	return true
 }
 
-// withdrawTime is the time after which a server takes back every fourth of its questions: shorter than any person of the harness takes to
+// eventOf describes a question about a call, or the answer to it, with the hash of what it says.
+func (q questionKind) eventOf(kind history.Kind, conn int, id, call string, content []byte) history.Event {
+	e := history.Event{Side: history.World, Kind: kind, Conn: conn, Method: q.method, ID: id, Call: call, Hash: history.HashContent(content)}
+	if q.capability == "elicitation url" {
+		e.Name = "url"
+	}
+	return e
+}
+
+// withdrawTime is the time after which a server takes back every fifth of its questions: shorter than any person of the harness takes to
 // answer.
 const withdrawTime = 120 * time.Millisecond
 
@@ -111,6 +126,7 @@ func (m *machine) handleAnswer(c *conn, body []byte) {
 	var p struct {
 		ID     string          `json:"id"`
 		Result json.RawMessage `json:"result"`
+		Error  json.RawMessage `json:"error"`
 	}
 	// The ids of questions are strings; an id of another type matches none of them.
 	_ = json.Unmarshal(body, &p)
@@ -123,6 +139,11 @@ func (m *machine) handleAnswer(c *conn, body []byte) {
 			m.giveInput(c, t)
 			return
 		}
+		e := w.kind.eventOf(history.Inquired, c.id, p.ID, w.call.id, p.Result)
+		if p.Result == nil {
+			e.Code, e.Hash = codeOfError(p.Error), history.HashContent(p.Error)
+		}
+		m.recordEvent(e)
 		m.scheduleCall(c, w.call)
 	}
 }
@@ -133,10 +154,20 @@ func (m *machine) checkAnswer(kind questionKind, result json.RawMessage) {
 	if result == nil {
 		return
 	}
-	form := map[string]string{"elicitation": `"action":"accept"`, "sampling": `"role":"assistant"`, "roots": `"roots":[`}[kind.capability]
-	if text := string(result); !strings.Contains(text, form) || !strings.Contains(text, m.cfg.Server.Name) {
+	form := map[string]string{"elicitation": `"action":"`, "elicitation url": `"action":"`, "sampling": `"role":"assistant"`, "roots": `"roots":[`}[kind.capability]
+	isNamed := kind.capability == "elicitation url" || strings.Contains(string(result), m.cfg.Server.Name) // a visit has no content
+	if text := string(result); !strings.Contains(text, form) || !isNamed {
 		m.reportViolation("it asked for " + kind.method + " and was answered " + messages.Line(text, 200))
 	}
+}
+
+// codeOfError returns the code of an error, -1 if it has none.
+func codeOfError(problem json.RawMessage) int {
+	var e struct {
+		Code int `json:"code"`
+	}
+	_ = json.Unmarshal(problem, &e) // what is no error has no code
+	return cmp.Or(e.Code, -1)
 }
 
 // reportViolation records that the client did what no client may do.

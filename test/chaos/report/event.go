@@ -62,13 +62,17 @@ func describeEvent(e *history.Event) eventText {
 		t.what = "a watcher is told that a resource has changed"
 	case history.ListTold:
 		t.what = "a watcher is told that the list of " + oneLine(e.Method) + " has changed"
+	case history.Inquiry:
+		t.what, t.ref = "asks its client "+oneLine(e.Method), "("+oneLine(e.Call)+")"
+	case history.Inquired:
+		t.what, t.ref = "is answered "+oneLine(e.Method), "("+oneLine(e.Call)+")"
 	case history.Offered:
 		t.what, t.ref = "has other resources and prompts, revision", strconv.Itoa(e.Rev)
 	case history.Reading:
 		t.what = "reads " + oneLine(e.Method)
 	case history.ReadEnd:
 		t.what = "has read " + oneLine(e.Method) + classText(e)
-	case history.Joined, history.Parted, history.Asked, history.Replied, history.Noticed, history.Ended, history.Questioned, history.Tasked, history.Retimed, history.StreamCut, history.StreamBack:
+	case history.Joined, history.Parted, history.Asked, history.Replied, history.Noticed, history.Ended, history.Questioned, history.Consulted, history.Advised, history.Tasked, history.Retimed, history.StreamCut, history.StreamBack:
 		t.what, t.ref = agentWords(e), "("+oneLine(strings.TrimSpace(e.Agent+" "+e.About))+")"
 	case history.Removed:
 		t.what = "removed"
@@ -166,6 +170,10 @@ func agentWords(e *history.Event) string {
 		return "takes back " + method
 	case history.Questioned:
 		return "is asked " + method
+	case history.Consulted:
+		return "has a question before it, " + method
+	case history.Advised:
+		return "answers " + method
 	case history.Tasked:
 		return "has its call as a task"
 	case history.Retimed:
