@@ -133,26 +133,18 @@ func (a *agent) path() string {
 	return "/mcp"
 }
 
-// capabilities are what the agent can be asked: every third one nothing, and every third one can also send a person to an address.
+// capabilities are what the agent can be asked: every fourth one nothing, one by forms alone, and one everything, also to send a person to an
+// address.
 func (a *agent) capabilities() string {
-	switch a.number % 3 {
-	case 0:
-		return "{}"
-	case 1:
-		return `{"elicitation":{},"sampling":{},"roots":{}}`
-	}
-	return `{"elicitation":{"form":{},"url":{}},"sampling":{},"roots":{}}`
+	return []string{`{}`, `{"elicitation":{},"roots":{}}`, `{"elicitation":{"form":{},"url":{}},"sampling":{},"roots":{}}`, `{"sampling":{},"roots":{}}`}[a.number%4]
 }
 
 // askable names what the agent can be asked, as the history says it.
 func (a *agent) askable() []string {
-	switch a.number % 3 {
-	case 0:
-		return nil
-	case 1:
-		return []string{"elicitation/create", "sampling/createMessage", "roots/list"}
-	}
-	return []string{"elicitation/create", "elicitation/create url", "sampling/createMessage", "roots/list"}
+	return [][]string{
+		nil, {"elicitation/create", "roots/list"}, {"elicitation/create", "elicitation/create url", "sampling/createMessage", "roots/list"},
+		{"sampling/createMessage", "roots/list"},
+	}[a.number%4]
 }
 
 // capabilitiesFor are those that the agent declares with a request about something: where it can take a task, that as well.

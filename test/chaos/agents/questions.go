@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -90,16 +91,16 @@ func (s *session) recordConsulted(method string, params []byte) (call string) {
 	return e.About
 }
 
-// adviceOn returns the member with which an agent answers a question, and records it. Of the people behind agents every fifth refuses to
-// answer, and every seventh declines what a form asks.
+// adviceOn returns the member with which an agent answers a question, and records it. Of the people behind agents every third refuses to
+// answer, and every fourth declines what a form asks.
 func (s *session) adviceOn(method, about, server string, number int) string {
 	e := history.Event{Server: server, Method: method, About: about}
 	switch {
-	case number%5 == 4:
+	case number%3 == 2:
 		e.Code = -1
 		return `,"error":` + string(s.recordAdvice(e, `{"code":-1,"message":"the user of `+s.agent.plan.Name+` rejected the question"}`))
-	case number%7 == 6 && method == "elicitation/create":
-		return `,"result":` + string(s.recordAdvice(e, `{"action":"decline","content":{"for":`+string(rawjson.AppendText(nil, server))+`}}`))
+	case number%4 == 3 && method == "elicitation/create":
+		return `,"result":` + string(s.recordAdvice(e, strings.Replace(s.agent.answerTo(method, server), "accept", "decline", 1)))
 	}
 	return `,"result":` + string(s.recordAdvice(e, s.agent.answerTo(method, server)))
 }

@@ -103,6 +103,7 @@ func Scenario(seed uint64, o Options) scenario.Scenario {
 	d.drawAgentTasks(seed)
 	d.drawGivenUp(seed)
 	d.drawRepeats(seed)
+	d.drawAsked(seed)
 	d.fitTimeouts()
 	d.spreadSteadyCalls()
 	// Two recipes may name one occasion.
