@@ -115,13 +115,17 @@ func TestReason(t *testing.T) {
 		"restarting after exited, next attempt at 03:04:05": {Phase: messages.Pending, Step: messages.Restarting, NextAt: at, Cause: &lifecycle.Cause{Class: messages.ClassExited}},
 		"timeout, retry at 03:04:05":                        {Phase: messages.Failed, Retry: messages.RetryAt, NextAt: at, Cause: &lifecycle.Cause{Class: messages.ClassTimeout}},
 		"network, parked, probe at 03:04:05":                {Phase: messages.Failed, Retry: messages.RetryParked, NextAt: at, Cause: &lifecycle.Cause{Class: messages.ClassNetwork}},
-		"config, not retried":                               {Phase: messages.Failed, Retry: messages.RetryNever, Cause: &lifecycle.Cause{Class: messages.ClassConfig}},
-		"exited, next attempt not planned yet":              {Phase: messages.Failed, Conn: lifecycle.Closing, Cause: &lifecycle.Cause{Class: messages.ClassExited}},
-		"credentials needed for read write":                 {Phase: messages.NeedsAuth, Cause: &lifecycle.Cause{Challenge: &messages.Challenge{Scope: "read write"}}},
-		"credentials needed":                                {Phase: messages.NeedsAuth},
-		"cold":                                              {Phase: messages.Disabled},
-		"warm: its connection is kept":                      {Phase: messages.Disabled, Conn: lifecycle.Open},
-		"":                                                  {Phase: messages.Connected},
+		// Without a planned attempt there is no time to name.
+		"restarting after network":             {Phase: messages.Pending, Step: messages.Restarting, Cause: &lifecycle.Cause{Class: messages.ClassNetwork}},
+		"exited":                               {Phase: messages.Failed, Retry: messages.RetryAt, Cause: &lifecycle.Cause{Class: messages.ClassExited}},
+		"timeout, parked":                      {Phase: messages.Failed, Retry: messages.RetryParked, Cause: &lifecycle.Cause{Class: messages.ClassTimeout}},
+		"config, not retried":                  {Phase: messages.Failed, Retry: messages.RetryNever, Cause: &lifecycle.Cause{Class: messages.ClassConfig}},
+		"exited, next attempt not planned yet": {Phase: messages.Failed, Conn: lifecycle.Closing, Cause: &lifecycle.Cause{Class: messages.ClassExited}},
+		"credentials needed for read write":    {Phase: messages.NeedsAuth, Cause: &lifecycle.Cause{Challenge: &messages.Challenge{Scope: "read write"}}},
+		"credentials needed":                   {Phase: messages.NeedsAuth},
+		"cold":                                 {Phase: messages.Disabled},
+		"warm: its connection is kept":         {Phase: messages.Disabled, Conn: lifecycle.Open},
+		"":                                     {Phase: messages.Connected},
 	} {
 		if got := (&View{Spec: &messages.Spec{}, State: s}).Reason(); got != want {
 			t.Errorf("%+v: %q, want %q", s, got, want)

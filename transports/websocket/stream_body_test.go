@@ -1,0 +1,24 @@
+package websocket
+
+import (
+	"io"
+	"net"
+	"strings"
+	"testing"
+)
+
+// A response whose body cannot be written is no connection, whatever its status says.
+func TestABodyThatCannotBeWrittenIsNoConnection(t *testing.T) {
+	if s, ok := newStream(io.NopCloser(strings.NewReader("x"))); ok || s != nil {
+		t.Errorf("%v, %v", s, ok)
+	}
+	a, b := net.Pipe()
+	defer b.Close() //nolint:errcheck // of a pipe
+	s, ok := newStream(a)
+	if !ok || s == nil {
+		t.Fatal("a pipe is none")
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
