@@ -491,9 +491,6 @@ func (e *entryActor) addWatch(ctx actor.Context, m *messages.Watch) {
 
 // removeWatch ends the subscription of an actor; nothing happens if it has none.
 func (e *entryActor) removeWatch(pid *actor.PID) {
-	if pid == nil {
-		return
-	}
 	if w := e.watchers[pid.String()]; w != nil {
 		w.closeWatch()
 		delete(e.watchers, pid.String())

@@ -55,6 +55,30 @@ func TestAnActorThatWatchesTwiceIsToldOnce(t *testing.T) {
 	})
 }
 
+// A message to end a watch that names no sender ends none, and is no defect.
+func TestAnUnwatchOfNoActorEndsNoWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := startEcho(t, nil)
+		pid, send, got := newWatchingActor(m)
+		defer m.System().Root.Stop(pid)
+		send(&messages.Watch{})
+		synctest.Wait()
+		m.System().Root.Send(m.PID(), &messages.Unwatch{})
+		m.System().Root.Send(m.PID(), &messages.Watch{})
+		synctest.Wait()
+		for len(got) > 0 {
+			<-got
+		}
+		if err := m.Disconnect(t.Context(), "a"); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if len(got) == 0 {
+			t.Error("the actor that watches is told nothing more")
+		}
+	})
+}
+
 // The watch of an actor ends with the actor.
 func TestAnActorThatEndedIsNotToldOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -3,6 +3,7 @@ package web_test
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -18,6 +19,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/test/seeds"
 	"github.com/mcpvisor/mcpvisor/transports"
+	"github.com/mcpvisor/mcpvisor/transports/budget"
 	"github.com/mcpvisor/mcpvisor/transports/internal/conntest"
 	"github.com/mcpvisor/mcpvisor/transports/web"
 )
@@ -423,6 +425,62 @@ func TestAConflictDoesNotEndListening(t *testing.T) {
 	c.Negotiated("2025-11-25")
 	c.Notify("notifications/initialized")
 	c.WaitFor(1, "unasked")
+	c.CloseChecked()
+}
+
+// A network that is away for a moment ends no listening: the stream is asked for again, which loses notices otherwise for as long as the
+// connection lasts.
+func TestABrokenNetworkDoesNotEndListening(t *testing.T) {
+	var gets atomic.Int32
+	s := conntest.Serve(t, conntest.WithHandshake("s", func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Method != http.MethodGet:
+			if m := conntest.ReadRequest(r); m.ID != 0 {
+				conntest.Reply(w, m, `{}`)
+			}
+		case gets.Add(1) <= 2:
+			panic(http.ErrAbortHandler) // the connection ends before any answer
+		default:
+			begin(w)
+			emit(w, "data: {\"jsonrpc\":\"2.0\",\"method\":\"unasked\"}\n\n")
+			<-r.Context().Done()
+		}
+	}))
+	c := conntest.Dial(t, web.NewHTTP(conntest.ConfigWithSecrets(t, s.URL)))
+	c.Call("initialize", conntest.InitializeParams)
+	c.Negotiated("2025-11-25")
+	c.Notify("notifications/initialized")
+	c.WaitFor(1, "unasked")
+	if n := gets.Load(); n != 3 || len(c.Downs()) > 0 {
+		t.Errorf("%d attempts, down %v", n, c.Downs())
+	}
+	c.CloseChecked()
+}
+
+// What a server has sent of an answer when its stream breaks is held no longer, and the error keeps what broke it.
+func TestABrokenAnswerHoldsNoMemory(t *testing.T) {
+	s := conntest.Serve(t, conntest.WithHandshake("s", func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			w.WriteHeader(http.StatusMethodNotAllowed)
+			return
+		}
+		begin(w)
+		emit(w, "data: {\"text\":\"%s", strings.Repeat("x", 1<<20))
+		panic(http.ErrAbortHandler)
+	}))
+	cfg := conntest.ConfigWithSecrets(t, s.URL)
+	cfg.Share = budget.New(64 << 20).Open("s")
+	c := conntest.Dial(t, web.NewHTTP(cfg))
+	c.Handshake()
+	for range 3 {
+		_, d, err := c.TrySend(t.Context(), "tools/call", `{}`)
+		if d != transports.MaybeWritten || err == nil || err.Class != messages.ClassNetwork || !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Errorf("%v, %v", d, err)
+		}
+		if held := cfg.Share.Held(); held != 0 {
+			t.Errorf("%d bytes are held", held)
+		}
+	}
 	c.CloseChecked()
 }
 
