@@ -128,6 +128,29 @@ func TestAPanickedServerActorIsReplaced(t *testing.T) {
 	})
 }
 
+// A person who reconnects a server whose actor has died does not wait for the time of its successor.
+func TestAReconnectDoesNotWaitForTheSuccessorOfAPanic(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var trap atomic.Bool
+		m := startEcho(t, trapped(&trap, 0))
+		trap.Store(true)
+		m.sendCommand(core.ServerCommand{Name: "a", Event: lifecycle.Disable{}, Reply: func(error) {}})
+		synctest.Wait()
+		m.sendCommand(core.ServerCommand{Name: "a", Event: lifecycle.Enable{}, Reply: func(error) {}})
+		synctest.Wait()
+		if v := m.shared.CellOf("a").View(); v.State.Phase != messages.Failed || !v.State.NextAt.After(time.Now()) {
+			t.Fatalf("after the panic: %+v", v.State)
+		}
+		began := time.Now()
+		if err := m.Reconnect(t.Context(), "a"); err != nil || time.Since(began) != 0 {
+			t.Errorf("reconnected after %v: %v", time.Since(began), err)
+		}
+		if _, err := m.CallTool(t.Context(), "mcp__a__x", nil); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // TestAnActorThatPanicsAgainWaitsLonger: each further panic of a server that was not up for long counts as a failure more, so that a
 // defect which comes back with every start does not start it without a pause.
 func TestAnActorThatPanicsAgainWaitsLonger(t *testing.T) {

@@ -68,3 +68,39 @@ func TestAnInstallationHoldsNoSlot(t *testing.T) {
 		t.Errorf("granted %v beside an installation", granted)
 	}
 }
+
+// A server that installs is not silent: of those that are, the one that has been for longest makes room, whichever came first.
+func TestAnInstallationIsNotTheOldestSilence(t *testing.T) {
+	for first := range 2 {
+		g := restart.NewGate(restart.Limits{Processes: 2, UnansweredFactor: 2})
+		now := start
+		ask := func(name string) {
+			g.Enqueue(now, restart.Request{Server: name, Kind: messages.Stdio, Displaces: true})
+		}
+		for i := range 4 {
+			ask(fmt.Sprint("npx", i))
+		}
+		for range 2 {
+			if granted, _ := g.Next(now); len(granted) != 2 {
+				t.Fatalf("granted %v", granted)
+			}
+			now = now.Add(restart.DefaultLimits(1).Hold)
+		}
+		g.Installing(now, fmt.Sprint("npx", first))
+		ask("silent")
+		if granted, _ := g.Next(now); len(granted) != 1 {
+			t.Fatalf("granted %v in the place of an installation", granted)
+		}
+		now = now.Add(restart.DefaultLimits(1).Hold)
+		ask("healthy")
+		if granted, _ := g.Next(now); len(granted) != 0 {
+			t.Fatalf("granted %v beside four that are silent", granted)
+		}
+		if got := g.Displace(now); len(got) != 1 || got[0] != fmt.Sprint("npx", 1-first) {
+			t.Errorf("npx%d installs, and %v makes room", first, got)
+		}
+		if err := g.Check(); err != nil {
+			t.Error(err)
+		}
+	}
+}

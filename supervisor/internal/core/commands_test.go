@@ -8,6 +8,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/mcpvisor/mcpvisor/actors"
 	"github.com/mcpvisor/mcpvisor/actors/lifecycle"
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor/config"
@@ -149,5 +150,28 @@ func TestAConfigurationThatComesTooLateIsNotBegun(t *testing.T) {
 	s.configureOne(nil, "b", &messages.Spec{Command: "other"})
 	if len(s.servers) != 1 || a.configured != nil {
 		t.Errorf("it was begun: %+v", s.servers)
+	}
+}
+
+// A server is added while one of its name is being removed: SetServers has its answer at once, another command when it is done, and each has one.
+func TestAnAddThatWaitsForARemovalIsAnsweredOnce(t *testing.T) {
+	for _, early := range []bool{false, true} {
+		s, a, _ := directed(t)
+		a.runtime, a.removing = a.spec, true
+		a.cell = actors.NewCell(&actors.View{Name: "a", Spec: a.spec})
+		replies := 0
+		s.handleAdd(nil, AddServer{Name: "a", Spec: *a.spec, Early: early, Reply: func(err error) {
+			if replies++; err != nil {
+				t.Error(err)
+			}
+		}})
+		if replies == 1 != early || len(a.waitingCommands) != 1 {
+			t.Errorf("early %v: %d answers, %d commands wait", early, replies, len(a.waitingCommands))
+			continue
+		}
+		a.removing = false // the old one is gone, and its record stands here for the new one
+		if a.waitingCommands[0](nil); replies != 1 {
+			t.Errorf("early %v: %d answers", early, replies)
+		}
 	}
 }

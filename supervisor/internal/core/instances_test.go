@@ -103,3 +103,20 @@ func TestWhenAnInstanceEnds(t *testing.T) {
 		}
 	})
 }
+
+// The clock of the instances is set for the first of them that may end, whichever was looked at last.
+func TestTheClockIsSetForTheInstanceThatEndsFirst(t *testing.T) {
+	s, _, sent := directed(t)
+	now := time.Now()
+	for _, c := range []struct{ at, want time.Duration }{
+		{time.Hour, time.Hour}, {2 * time.Hour, time.Hour}, {time.Hour, time.Hour}, {time.Minute, time.Minute}, {time.Hour, time.Minute},
+	} {
+		if s.armInstances(now.Add(c.at)); !s.instancesAt.Equal(now.Add(c.want)) {
+			t.Errorf("armed for %v, it is set for %v, not %v", c.at, s.instancesAt.Sub(now), c.want)
+		}
+	}
+	s.armInstances(now.Add(-time.Second)) // is due
+	if _, ok := (<-sent).(instancesDue); !ok {
+		t.Error("what is due is not looked at")
+	}
+}
