@@ -341,6 +341,9 @@ func TestAgentsRead(t *testing.T) {
 		1s - joined agent=agent-1 by=anna epoch=1
 		10s - asked agent=agent-1 by=anna epoch=1 id=1 method=resources/read about=chaos://s1/one
 		10s - asked agent=agent-1 by=anna epoch=1 id=2 method=prompts/list`
+	watching := strings.Replace(asked, "method=resources/read", "method=resources/subscribe", 1)
+	const watchRefused = `
+		11s - replied agent=agent-1 by=anna epoch=1 id=1 method=resources/subscribe code=-32603 text=the_deadline_passed`
 	const refused = `
 		11s - replied agent=agent-1 by=anna epoch=1 id=1 method=resources/read code=-32603 text=it_is_away`
 	const over = `
@@ -364,6 +367,11 @@ func TestAgentsRead(t *testing.T) {
 			10s s1 received conn=1 id=5 method=resources/read` + refused + over},
 		{name: "the server does not say what it has, as on seed 20740003", want: invariant.Holds, plan: offers, story: asked + `
 			10s s1 received conn=1 id=5 method=resources/list` + refused + over},
+		{name: "the server does not acknowledge the subscription, as on seed 20820479", want: invariant.Holds, plan: offers, story: watching + `
+			10s s1 received conn=1 id=5 method=subscriptions/listen` + watchRefused + over},
+		{name: "the server has acknowledged the subscription", want: invariant.Violated, plan: offers, why: "nothing was in the way", story: watching + `
+			10s s1 received conn=1 id=5 method=subscriptions/listen
+			11s s1 notified conn=1 method=notifications/subscriptions/acknowledged` + watchRefused + over},
 		{name: "the server is away", want: invariant.Holds, plan: offers, story: asked + `
 			11s s1 phase phase=pending epoch=1` + refused + over},
 		{name: "a server with a bound of calls", want: invariant.Holds, plan: bounded, story: asked + refused + over},

@@ -70,6 +70,7 @@ func (c *checker) couldAnswer(s *agentSession, server string, q, r *history.Even
 		}
 	}
 	open := map[string]bool{} // what the server has not answered: the method, and lists, by which the gateway finds out whose a resource is
+	listens := 0              // the subscriptions of the modern era that it has not acknowledged
 	for _, i := range c.x.ServerEvents(server) {
 		e := c.x.Event(i)
 		if e.T < q.T-c.instantBound() || e.T > r.T {
@@ -78,13 +79,17 @@ func (c *checker) couldAnswer(s *agentSession, server string, q, r *history.Even
 		switch {
 		case e.Kind == history.Received && (e.Method == q.Method || strings.HasSuffix(e.Method, "/list")):
 			open[e.ID] = true
+		case e.Kind == history.Received && e.Method == "subscriptions/listen":
+			listens++
+		case e.Kind == history.Notified && e.Method == "notifications/subscriptions/acknowledged":
+			listens = max(listens-1, 0)
 		case e.Kind == history.Answered && e.Code != 0:
 			return false
 		case e.Kind == history.Answered:
 			delete(open, e.ID)
 		}
 	}
-	return len(open) == 0
+	return len(open) == 0 && (listens == 0 || q.Method != "resources/subscribe")
 }
 
 // serverOfOffer returns the server of the resource or prompt that a request is about, "" for any other request. The name of one server may
