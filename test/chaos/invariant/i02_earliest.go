@@ -83,10 +83,7 @@ func (c *checker) checkRefusalTime(call *history.CallRecord, begin, end *history
 	if len(call.Received) > 0 || c.wasFoundLater(call) || end.Outcome != messages.OutcomeNotSent || end.Class == messages.ClassTimeout || c.refusedAt(call) <= c.passedOnAt(call)+c.instantBound() {
 		return true
 	}
-	if c.plan.CallWait > 0 || slices.ContainsFunc(c.specVersionsIn(call.Server, begin.T, end.T), func(d specVersion) bool {
-		// The call may wait for a slot.
-		return d.Connect == messages.Lazy || d.MaxInFlight > 0
-	}) {
+	if c.plan.CallWait > 0 || c.isLazyOrBounded(call.Server, begin.T, end.T) {
 		return true
 	}
 	if lost, yes := c.sessionLostAt(call.Server, begin.T, end.T); yes && end.T <= lost+c.plan.WithdrawAfter+c.slack {

@@ -375,6 +375,12 @@ func TestAgentsRead(t *testing.T) {
 		{name: "the server is away", want: invariant.Holds, plan: offers, story: asked + `
 			11s s1 phase phase=pending epoch=1` + refused + over},
 		{name: "a server with a bound of calls", want: invariant.Holds, plan: bounded, story: asked + refused + over},
+		{name: "a server that was given a bound of calls, as on seed 20820600", want: invariant.Holds, plan: func(p *scenario.Plan) {
+			offers(p)
+			withAdjusts(adjustParams{"maxInFlight": "1", "maxQueued": "1"})(p)
+		}, story: asked + `
+			3s s1 command command=1 method=adjust
+			3s s1 done command=1 method=adjust` + refused + over},
 		{name: "a view that hides the server", want: invariant.Holds, plan: func(p *scenario.Plan) {
 			offers(p)
 			heldBy(scenario.View{Deny: []string{"s1:" + scenario.WholeServer}})(p)

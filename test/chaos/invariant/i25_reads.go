@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 )
 
@@ -53,8 +52,7 @@ func (c *checker) checkAgentRead(s *agentSession, asked, replied int) {
 // command, the agent sees it, and it answered all that it got of the method, and nothing with an error. A request that it has not answered may
 // have run out of time, and of a server with a bound of calls there may be too many.
 func (c *checker) couldAnswer(s *agentSession, server string, q, r *history.Event) bool {
-	spec := c.serverSpec(server)
-	if spec.Connect == messages.Lazy || spec.MaxInFlight > 0 || c.plan.Denies(server) || c.isDisturbed(server, connectedSpans(c.phaseSpans(server)), q.T, r.T) {
+	if c.isLazyOrBounded(server, q.T, r.T) || c.plan.Denies(server) || c.isDisturbed(server, connectedSpans(c.phaseSpans(server)), q.T, r.T) {
 		return false
 	}
 	// A read about which its agent refuses a question fails.

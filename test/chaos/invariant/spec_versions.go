@@ -72,6 +72,12 @@ func (c *checker) specVersionsIn(server string, from, to time.Duration) []specVe
 	return out
 }
 
+// isLazyOrBounded reports whether a request may have waited for the start of a server, or for a slot among its calls in flight, at any time of a
+// stretch.
+func (c *checker) isLazyOrBounded(server string, from, to time.Duration) bool {
+	return slices.ContainsFunc(c.specVersionsIn(server, from, to), func(d specVersion) bool { return d.Connect == messages.Lazy || d.MaxInFlight > 0 })
+}
+
 // isLazy reports whether a server may have been lazy at any time of a stretch.
 func (c *checker) isLazy(server string, from, to time.Duration) bool {
 	return slices.ContainsFunc(c.specVersionsIn(server, from, to), func(d specVersion) bool { return d.Connect == messages.Lazy })
