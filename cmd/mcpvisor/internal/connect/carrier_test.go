@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -559,6 +560,40 @@ func TestAMessageThatIsTooLargeIsAnswered(t *testing.T) {
 		}
 		if n := len(s.c.bridge.open); n > 0 {
 			t.Errorf("%d requests are open", n)
+		}
+		s.ends()
+	})
+}
+
+// TestAnAgentIsNotReadWhileItsDaemonTakesNothing: what an agent sends waits for a daemon that is busy up to a bound, and beyond it in the agent.
+// Nothing is lost.
+func TestAnAgentIsNotReadWhileItsDaemonTakesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := begin(t, t.TempDir())
+		s.says(`{"jsonrpc":"2.0","id":"busy","method":"wait"}`)
+		s.hears()
+		const size, lines = 1 << 20, 3 * maxWaiting >> 20
+		var written atomic.Int64
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			for i := range lines {
+				line := fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"x","params":{"x":"%s"}}`+"\n", i, strings.Repeat("y", size))
+				if _, err := io.WriteString(s.toBridge, line); err != nil {
+					return
+				}
+				written.Add(1)
+			}
+		}()
+		synctest.Wait()
+		if n := written.Load(); n < maxWaiting/size || n > maxWaiting/size+4 {
+			t.Errorf("%d MiB wait for a daemon that is busy", n)
+		}
+		<-ended
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if got := s.hears(); len(got) != lines+1 {
+			t.Errorf("%d answers to %d requests", len(got), lines+1)
 		}
 		s.ends()
 	})

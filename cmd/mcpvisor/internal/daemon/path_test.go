@@ -22,6 +22,7 @@ func TestThePathGrowsAtItsEnd(t *testing.T) {
 		{"/bin", "/p/node_modules/.bin:/p:/pp", "/p", "/bin:/pp"},
 		{"/bin", ".:bin:../x:/a/../bin:/new/", "/p", "/bin:/new"},
 		{"/bin:.", "/x", "/p", "/bin:.:/x"},
+		{"/bin", "/a\x00b:/c", "/p", "/bin:/c"}, // no system can look there
 	} {
 		if got := mergePath(c.have, c.more, c.project); got != c.want {
 			t.Errorf("%q and %q in %q: %q", c.have, c.more, c.project, got)
