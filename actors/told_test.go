@@ -193,6 +193,21 @@ type saying struct {
 
 func (s saying) Message() any { return s.message }
 
+// Each timer of a burst has a number of its own, by which one that was replaced is known.
+func TestEachTimerOfABurstHasItsNumber(t *testing.T) {
+	s := &Server{}
+	s.cfg.Common = &Common{}
+	s.cfg.Timing.Quiet, s.cfg.Timing.MaxWait = time.Hour, time.Hour
+	for round := 1; round <= 3; round++ {
+		before := s.relist
+		s.scheduleRelist(lifecycle.Coalesce{Epoch: 1})
+		if s.relistRound != round || before != nil && before.Stop() {
+			t.Errorf("timer %d has number %d, and the one before it still runs", round, s.relistRound)
+		}
+	}
+	s.relist.Stop()
+}
+
 // A timer that was replaced in the moment in which it rang is not one that has rung: the burst goes on.
 func TestATimerThatWasReplacedListsNothing(t *testing.T) {
 	began := time.Now()

@@ -123,6 +123,25 @@ func TestModernAgentIsAskedByALegacyServer(t *testing.T) {
 	})
 }
 
+// An agent that comes with the state alone, because it has no answer yet, is asked again, and its call goes on with the newer state.
+func TestASuspendedCallIsResumedWithoutAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		one := supervisortest.NewServer("one", questioner("ask", 1))
+		a := modernAgent{start(t, gateway.PrefixNever, one), "a", "/mcp", canAll}
+		_, first := asked(t, a.call("ask", ""))
+		answer := a.call("ask", `"requestState":"`+first+`",`)
+		questions, second := asked(t, answer)
+		if len(questions) != 1 || second == "" {
+			t.Fatalf("without answers the agent is asked %s", answer)
+		}
+		contains(t, "answers of no shape", a.call("ask", `"inputResponses":5,"requestState":"`+second+`",`), `"code":-32602`)
+		contains(t, "the end", a.call("ask", reply(second, "question_1", anna)), "anna")
+		if n := len(one.Calls()); n != 1 {
+			t.Errorf("the server got %d calls", n)
+		}
+	})
+}
+
 // A state is good for the one who got it, on the same path, for the same request: everybody else gets an error, and no call runs.
 func TestStateOfASuspendedCallIsBound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

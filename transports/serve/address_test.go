@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -102,3 +103,32 @@ func (w slowWriter) Write(b []byte) (int, error) {
 	<-w.release
 	return w.ResponseRecorder.Write(b)
 }
+
+// An answer whose agent has gone is given up with the first part that cannot be written: each further one might wait for its own time.
+func TestAnAnswerToAnAgentThatHasGoneIsGivenUp(t *testing.T) {
+	w := &goneWriter{ResponseRecorder: httptest.NewRecorder()}
+	writeJSON(w, http.StatusOK, make([]byte, 5*writePart))
+	if w.writes != 2 {
+		t.Errorf("%d parts were tried", w.writes)
+	}
+	whole := httptest.NewRecorder()
+	writeJSON(whole, http.StatusAccepted, make([]byte, 2*writePart+1))
+	if whole.Code != http.StatusAccepted || whole.Body.Len() != 2*writePart+1 {
+		t.Errorf("status %d, %d bytes", whole.Code, whole.Body.Len())
+	}
+}
+
+// goneWriter takes one part.
+type goneWriter struct {
+	*httptest.ResponseRecorder
+	writes int
+}
+
+func (w *goneWriter) Write(b []byte) (int, error) {
+	if w.writes++; w.writes > 1 {
+		return 0, errGone
+	}
+	return len(b), nil
+}
+
+var errGone = errors.New("the agent has gone")
