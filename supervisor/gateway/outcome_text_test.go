@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/transports/serve"
@@ -73,5 +74,47 @@ func TestTheErrorOfARead(t *testing.T) {
 		if e := failedRead(c.err, c.modern); e.Code != c.code || string(e.Raw) != c.raw {
 			t.Errorf("%s: %d %s", c.what, e.Code, e.Raw)
 		}
+	}
+}
+
+// The words for a model say whether calling again is safe, what a person can do, and when it can succeed.
+func TestTheWordsOfAFailedCall(t *testing.T) {
+	const safe, refused, unsure = ". Nothing was sent to the server, so calling again cannot run it twice", ". The server refused the request without running it",
+		". It may have run: look at what it would have changed before calling again"
+	for _, c := range []struct {
+		e    messages.Error
+		want []string
+	}{
+		{messages.Error{Outcome: messages.OutcomeNotSent, Class: messages.ClassNetwork, Server: "one", Text: "away"}, []string{"away", safe}},
+		{messages.Error{Outcome: messages.OutcomeRejected, Class: messages.ClassRejected, Server: "one", Text: "no"}, []string{"no", refused}},
+		{messages.Error{Outcome: messages.OutcomeUnknown, Class: messages.ClassNetwork, Server: "one", Text: "lost"}, []string{"lost", unsure}},
+		{messages.Error{Outcome: messages.OutcomeNotSent, Class: messages.ClassUnauthorized, Server: "one", Text: "closed"},
+			[]string{"; a person must sign in: mcpvisor login one", safe}},
+		{messages.Error{Outcome: messages.OutcomeNotSent, Class: messages.ClassUnauthorized, Server: "one", Text: "closed", Fix: "then reconnect it"},
+			[]string{": mcpvisor reconnect one", safe}},
+		{messages.Error{Outcome: messages.OutcomeNotSent, Class: messages.ClassNetwork, Server: "one", Text: "away", RetryAfter: 1234 * time.Millisecond},
+			[]string{safe, "begins in 1.2s"}},
+	} {
+		text := textFor(&c.e)
+		for _, part := range c.want {
+			if !strings.Contains(text, part) {
+				t.Errorf("there is no %q in %q", part, text)
+			}
+		}
+		if strings.Contains(text, "mcpvisor login") != (c.e.Class == messages.ClassUnauthorized && c.e.Fix == "") || strings.Contains(text, "begins in") != (c.e.RetryAfter > 0) {
+			t.Errorf("too much is said: %q", text)
+		}
+		result, e := failedCall(&c.e)
+		if e != nil || !strings.Contains(string(result), `"isError":true`) || outcomeText(result) != text {
+			t.Errorf("the result is %s, %v", result, e)
+		}
+	}
+	for _, cause := range []error{messages.ErrUnknownTool, messages.ErrUnknownServer} {
+		if result, e := failedCall(&messages.Error{Outcome: messages.OutcomeNotSent, Err: cause}); result != nil || e.Code != serve.CodeInvalidParams {
+			t.Errorf("%v: %s, %v", cause, result, e)
+		}
+	}
+	if result, e := failedCall(&messages.Error{Outcome: messages.OutcomeRejected, Reply: []byte(`{"code":7}`)}); result != nil || string(e.Raw) != `{"code":7}` {
+		t.Errorf("the server's own: %s, %v", result, e)
 	}
 }
