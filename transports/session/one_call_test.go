@@ -2,6 +2,7 @@ package session_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"testing"
@@ -69,10 +70,14 @@ func TestAnAnswerTooLongEndsTheOnlyCall(t *testing.T) {
 		for i := range 3 {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			began := time.Now()
-			time.AfterFunc(time.Second, func() { w.sink.Oversized([]byte(`{"result":{"content":[`), []byte(`]}}`), 1<<30) })
+			tell, class := w.sink.Oversized, messages.ClassProtocol
+			if i == 1 { // it had no room in the memory of the server
+				tell, class = w.sink.(transports.DiscardSink).Discarded, messages.ClassExhausted
+			}
+			time.AfterFunc(time.Second, func() { tell([]byte(`{"result":{"content":[`), []byte(`]}}`), 1<<30) })
 			_, err := gate.Call(ctx, "t", nil)
 			cancel()
-			if e := new(messages.Error); !errors.As(err, &e) || e.Class != messages.ClassProtocol || time.Since(began) != time.Second {
+			if e := new(messages.Error); !errors.As(err, &e) || e.Class != class || errors.Is(err, messages.ErrMemory) != (i == 1) || time.Since(began) != time.Second {
 				t.Errorf("call %d ended after %v: %v", i, time.Since(began), err)
 			}
 		}
@@ -109,5 +114,54 @@ func TestAPersonIsSentToAURLOnlyIfTheProgramSaidSo(t *testing.T) {
 				t.Errorf("sent to URLs %v: asked %d times", url, asked)
 			}
 		})
+	}
+}
+
+// TestLogsComeBeforeTheAnswer: what a server logs before it answers has reached the caller when its call, or its read, returns, however slow
+// the caller is to take it. A caller who goes away is not kept.
+func TestLogsComeBeforeTheAnswer(t *testing.T) {
+	for what, do := range map[string]func(ctx context.Context, s *session.Session) error{
+		"a call": func(ctx context.Context, s *session.Session) error {
+			_, err := s.OpenGate().Call(ctx, "t", nil)
+			return err
+		},
+		"what is passed on": func(ctx context.Context, s *session.Session) error {
+			_, err := s.Forward(ctx, "tools/call", "t", json.RawMessage(`"name":"t"`), nil)
+			return err
+		},
+	} {
+		for _, leaves := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				w := &wire{}
+				w.onSend = func(_ context.Context, m transports.Message) (transports.Delivery, error) {
+					switch m.Method {
+					case "initialize":
+						w.receive(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"logging":{}}}}`, m.ID))
+					case "tools/call":
+						w.receive(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"x"}}`)
+						w.receive(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"y"}}`)
+						w.receive(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{"content":[]}}`, m.ID))
+					}
+					return transports.Written, nil
+				}
+				s := connected(t, w, session.Config{})
+				logged := 0
+				ctx, leave := context.WithCancel(messages.WithAnswerer(t.Context(), &messages.Answerer{Log: func(context.Context, json.RawMessage) {
+					time.Sleep(time.Second)
+					logged++
+				}}))
+				defer leave()
+				want := 2 * time.Second
+				if leaves {
+					want = 500 * time.Millisecond
+					time.AfterFunc(want, leave)
+				}
+				began := time.Now()
+				if err := do(ctx, s); err != nil || time.Since(began) != want || !leaves && logged != 2 {
+					t.Errorf("%s that is left %v returned after %v with %d messages: %v", what, leaves, time.Since(began), logged, err)
+				}
+				time.Sleep(time.Minute)
+			})
+		}
 	}
 }
