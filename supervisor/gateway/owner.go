@@ -26,8 +26,8 @@ func (v *view) ownerOf(ctx context.Context, wanted offer) (to named, why string)
 		return named{v.server, wanted.name}, ""
 	}
 	known := v.knownOwner(wanted)
-	if known.holdsWhileAway(v) {
-		return known.named, ""
+	if known.server != "" && v.isAway(known.server) {
+		return known, ""
 	}
 	to, ok := v.listedOwner(ctx, wanted)
 	if !ok && v.g.awaitFirstAttempts(ctx) {
@@ -36,32 +36,22 @@ func (v *view) ownerOf(ctx context.Context, wanted offer) (to named, why string)
 	switch {
 	case ok:
 	case known.server != "":
-		return known.named, ""
+		return known, ""
 	default:
 		// What is in no list can only belong to the one server that has such offers at all.
 		candidates := v.haveList(wanted.kind)
 		if len(candidates) != 1 || v.isAway(candidates[0]) && !v.g.declaresList(candidates[0], wanted.kind) {
 			return named{}, whyNoOwner(v, candidates)
 		}
+		// It is not remembered: when there are more of them, another one may be its owner.
 		to = named{candidates[0], wanted.name}
 		if wanted.kind == promptList {
 			to.name = strings.TrimPrefix(wanted.name, to.server+"__")
 		}
+		return to, ""
 	}
-	v.noteOwner(wanted, ownership{named: to, guessed: !ok})
+	v.noteOwner(wanted, to)
 	return to, ""
-}
-
-// ownership is where an offer leads, as agents know it. It is guessed if no list had the offer and only this server could have it: another one that
-// lists it afterwards is its owner.
-type ownership struct {
-	named
-	guessed bool
-}
-
-// holdsWhileAway reports whether an offer still leads to its server although that is not connected, whatever the lists of the others say.
-func (o ownership) holdsWhileAway(v *view) bool {
-	return o.server != "" && !o.guessed && v.isAway(o.server)
 }
 
 // listedOwner returns where an offer leads that is listed, or fits a template that is.
@@ -113,12 +103,12 @@ func (v *view) isAway(server string) bool {
 }
 
 // knownOwner returns where agents know an offer to lead; nowhere if it is not remembered, or its server not shown any more.
-func (v *view) knownOwner(known offer) ownership {
+func (v *view) knownOwner(known offer) named {
 	v.mu.Lock()
 	to := v.owners[known]
 	v.mu.Unlock()
 	if to.server == "" || !v.g.all.Has(to.server) || !v.scope.Load().showsServer(to.server) {
-		return ownership{}
+		return named{}
 	}
 	return to
 }
@@ -132,7 +122,7 @@ func (v *view) noteOwners(kind listKind, l *offerList) {
 		return
 	}
 	for _, name := range l.names {
-		v.noteOwner(offer{kind, name}, ownership{named: l.leads[name]})
+		v.noteOwner(offer{kind, name}, l.leads[name])
 	}
 	v.mu.Lock()
 	v.noted[kind] = l
@@ -140,19 +130,19 @@ func (v *view) noteOwners(kind listKind, l *offerList) {
 }
 
 // noteOwner remembers where an offer leads, unless the server of before is away.
-func (v *view) noteOwner(known offer, to ownership) {
-	if before := v.knownOwner(known); before == to || before.holdsWhileAway(v) {
+func (v *view) noteOwner(known offer, to named) {
+	if before := v.knownOwner(known); before == to || before.server != "" && v.isAway(before.server) {
 		return
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if _, there := v.owners[known]; !there {
 		if v.ownersSize += len(known.name); v.owners == nil || v.ownersSize > maxOwnersSize {
-			v.owners, v.noted, v.ownersSize = map[offer]ownership{}, [listKinds]*offerList{}, len(known.name)
+			v.owners, v.noted, v.ownersSize = map[offer]named{}, [listKinds]*offerList{}, len(known.name)
 		}
 	}
 	if v.ownersSize <= maxOwnersSize { // a URI that is larger than everything is not remembered
-		v.owners[offer{known.kind, strings.Clone(known.name)}] = ownership{named{to.server, strings.Clone(to.name)}, to.guessed}
+		v.owners[offer{known.kind, strings.Clone(known.name)}] = named{to.server, strings.Clone(to.name)}
 	}
 }
 

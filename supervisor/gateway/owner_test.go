@@ -94,8 +94,9 @@ func TestUnlistedResourceOfTheOnlyServerThatHasAny(t *testing.T) {
 }
 
 // A resource that was in no list and went to the only server that has resources belongs to the server that lists it afterwards, also while the other
-// one is away. An agent whose view got that server later was told once that the other one is not connected.
-func TestAGuessedOwnerGivesWayToTheServerThatListsTheResource(t *testing.T) {
+// one is away, and one that is still in no list belongs to none of two. An agent whose view got another server later was told once that the first one
+// is not connected, and its subscription went to the first one.
+func TestAResourceIsNotKeptByTheOnlyServerThatMightHaveIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var away atomic.Bool
 		crash := make(chan struct{})
@@ -107,12 +108,15 @@ func TestAGuessedOwnerGivesWayToTheServerThatListsTheResource(t *testing.T) {
 		a := e.agent("a", "/mcp", "{}")
 		read := func() string { return a.ask("resources/read", `{"uri":"beta://x"}`) }
 		contains(t, "alone", read(), "the secret of alpha")
+		contains(t, "alone, unlisted", a.ask("resources/subscribe", `{"uri":"alpha://unlisted"}`), `"result":{}`)
 		if err := e.m.Connect(t.Context(), "beta", supervisor.Spec{Type: messages.SDK}); err != nil {
 			t.Fatal(err)
 		}
 		if err := e.m.Ready(t.Context(), "beta"); err != nil {
 			t.Fatal(err)
 		}
+		contains(t, "one of two, unlisted", a.ask("resources/subscribe", `{"uri":"alpha://unlisted"}`), `"code":-32002`)
+		contains(t, "the end of the watch", a.ask("resources/unsubscribe", `{"uri":"alpha://unlisted"}`), `"result":{}`)
 		away.Store(true)
 		crash <- struct{}{}
 		time.Sleep(time.Second)

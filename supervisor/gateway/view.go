@@ -44,7 +44,7 @@ type view struct {
 	gone map[string]named
 	// owners remembers where the prompts and resources lead that agents know; ownersSize is how many bytes that takes. noted are the
 	// lists that it has.
-	owners     map[offer]ownership
+	owners     map[offer]named
 	ownersSize int
 	noted      [listKinds]*offerList
 	// known are the lists as agents know them, and served as they were given last, so that a subscription which begins after a change
