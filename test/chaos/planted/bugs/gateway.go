@@ -119,7 +119,7 @@ var gatewayBugs = slices.Concat(
 			Finds: []string{"I21"}, Why: "a principal that opens many sessions keeps all others waiting at a server that bounds its calls"},
 		Bug{Name: "request-goes-with-its-connection", In: "Handler.serveLegacy", Old: "h.answerRequest(context.WithoutCancel(x.r.Context()), x, q)", New: "h.answerRequest(x.r.Context(), x, q)",
 			Finds: []string{"I2"}, Why: "a call is given up because a proxy has closed a connection"},
-		Bug{Name: "deleted-session-works-on", In: "Session.closeSession", Old: "for _, r := range s.requests { r.cancel() }",
+		Bug{Name: "deleted-session-works-on", In: "Session.closeSession", Old: "s.cancelRequests()",
 			Finds: []string{"I2"}, Why: "the calls of an agent that has left go on until their time is over"},
 		Bug{Name: "sessions-looked-at-once", In: "sessions.endIdle", Old: "if t.sweep = nil; len(t.byID) > 0 && !t.closed { t.sweep = time.AfterFunc(t.idle/4, t.endIdle) }",
 			Finds: []string{"I28"}, Why: "each session that an agent leaves without a word is kept for ever"},
