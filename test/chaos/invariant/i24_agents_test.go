@@ -363,6 +363,11 @@ func TestAgentsRead(t *testing.T) {
 		{name: "the server answers with an error", want: invariant.Holds, plan: offers, story: asked + `
 			10s s1 received conn=1 id=5 method=resources/read
 			11s s1 answered conn=1 id=5 method=resources/read code=-32002` + refused + over},
+		{name: "the server wants a visit in the round before, as on seed 20830173", want: invariant.Holds, plan: offers, story: asked + `
+			9s s1 answered conn=1 id=5 method=resources/read code=-32042
+			11s - replied agent=agent-1 by=anna epoch=1 id=1 method=resources/read code=-32042 text=this_needs_a_visit` + over},
+		{name: "no server wants a visit", want: invariant.Violated, plan: offers, why: "nothing was in the way", story: asked + `
+			11s - replied agent=agent-1 by=anna epoch=1 id=1 method=resources/read code=-32042 text=this_needs_a_visit` + over},
 		{name: "the server does not answer", want: invariant.Holds, plan: offers, story: asked + `
 			10s s1 received conn=1 id=5 method=resources/read` + refused + over},
 		{name: "the server does not say what it has, as on seed 20740003", want: invariant.Holds, plan: offers, story: asked + `

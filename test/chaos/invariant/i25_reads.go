@@ -14,6 +14,9 @@ var ownRequests = []string{"tools/list", "resources/list", "prompts/list", "logg
 // offerRequests are the methods that the gateway passes on to the one server that they are about.
 var offerRequests = []string{"resources/read", "prompts/get", "completion/complete", "resources/subscribe", "resources/unsubscribe"}
 
+// visitNeeded is the code with which a server refuses a request until a person has visited an address (2025-11-25, URL mode elicitation).
+const visitNeeded = -32042
+
 // checkAgentRead judges the answer to a request of an agent that is no call: the agent reads a state of the server from the time of the request, and
 // is refused nothing that the gateway, or a server which is connected and answers without an error, can give.
 func (c *checker) checkAgentRead(s *agentSession, asked, replied int) {
@@ -71,7 +74,8 @@ func (c *checker) couldAnswer(s *agentSession, server string, q, r *history.Even
 	listens := 0              // the subscriptions of the modern era that it has not acknowledged
 	for _, i := range c.x.ServerEvents(server) {
 		e := c.x.Event(i)
-		if e.T < q.T-c.instantBound() || e.T > r.T {
+		// The agent may have been asked to visit something meanwhile, and its request is then another round of the one that the server refused.
+		if e.T > r.T || e.T < q.T-c.instantBound() && (r.Code != visitNeeded || e.Code != visitNeeded) {
 			continue
 		}
 		switch {
