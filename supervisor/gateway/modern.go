@@ -83,7 +83,9 @@ type modernCall struct {
 	task              *task
 	tasked            chan struct{}
 	announced, handed bool
-	expiry            *time.Timer
+	// unplaced is true once there was no place for the task. Only the goroutine of the call uses it.
+	unplaced bool
+	expiry   *time.Timer
 	// unbind parts a call that has asked from the credential of its agent, with which it would end.
 	unbind func() bool
 }

@@ -125,9 +125,15 @@ func (g *Gateway) performTask(ctx context.Context, q *outgoing) ([]byte, *serve.
 // noteTask takes what the server says of the task that a call has become.
 func (c *modernCall) noteTask(p serve.Principal, s messages.TaskStatus) {
 	g := c.agents.g
+	if c.unplaced {
+		return
+	}
 	t := g.addTask(c, p, c.wish)
 	if t == nil {
-		return // the agent waits for the result, as for that of any call
+		// The agent waits for the result, as for that of any call, also if there is a place later: it would be told of a task that begins then, and its
+		// server's time has run since.
+		c.unplaced = true
+		return
 	}
 	c.mu.Lock()
 	changed := t.noteStatus(s, time.Now())

@@ -331,6 +331,34 @@ func TestTasksAreBounded(t *testing.T) {
 	})
 }
 
+// A call for whose task there was no place stays a call, also if there is one a moment later: its agent was told then of a task that began at that
+// time, while the server's had begun long before.
+func TestACallWithoutAPlaceForItsTaskStaysACall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, g, s := startTasks(t, true, nil)
+		a := modernAgent{e, "a", "/mcp", canTask}
+		for range 64 {
+			taskOf(t, a.call("slow", ""))
+		}
+		answer := make(chan string, 1)
+		go func() { answer <- a.call("slow", "") }()
+		time.Sleep(time.Second)
+		s.complete(taskResult)
+		time.Sleep(10 * time.Second)
+		select {
+		case got := <-answer:
+			t.Fatalf("the call was answered with %s", got)
+		default:
+		}
+		for range 64 {
+			s.complete(taskResult)
+		}
+		if got := <-answer; !strings.Contains(got, `"resultType":"complete"`) || g.Held().Tasks != 64 {
+			t.Errorf("%d tasks, and the call was answered with %s", g.Held().Tasks, got)
+		}
+	})
+}
+
 // What a server asks about a task reaches the agent that waits for its result; if that goes away, the next one is asked.
 func TestATaskAsksAnAgentOfTheLegacyEra(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
