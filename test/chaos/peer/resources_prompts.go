@@ -107,6 +107,11 @@ func (m *machine) answerOffer(c *conn, q *message) {
 			m.answerResult(c, q, "{}")
 			return
 		}
+		// The gateway asks the only server that may have a resource which no list has.
+		if !strings.HasPrefix(p.URI, base) {
+			m.answerError(c, q, -32002, "Resource not found", `{"uri":`+quoteJSON(p.URI)+`}`)
+			return
+		}
 		c.subscribed = q.Method == "resources/subscribe"
 		m.answerResult(c, q, "{}")
 	case "prompts/get":
