@@ -52,12 +52,26 @@ func (c *checker) agentSessions() (all []*agentSession) {
 	return all
 }
 
-// end returns when a session ended; the end of the history if it did not.
+// end returns when a session ended; the end of the history if it did not. The endpoint may have forgotten one that its agent did not use at any time
+// since the agent heard something of it.
 func (s *agentSession) end(c *checker) time.Duration {
-	if t, ok := c.x.Time(s.parted); ok {
-		return t
+	t, ok := c.x.Time(s.parted)
+	if !ok {
+		return c.endTime()
 	}
-	return c.endTime()
+	heard, forgotten := time.Duration(0), false
+	for _, i := range s.events {
+		switch e := c.x.Event(i); {
+		case e.Kind == history.Replied && e.Code == sessionNotFound && e.Name == "":
+			forgotten = true
+		case e.Kind == history.Replied || e.Kind == history.Noticed:
+			heard = e.T
+		}
+	}
+	if forgotten {
+		return min(heard, t)
+	}
+	return t
 }
 
 // isOpen reports whether a request about something was asked before an event of its session and has no answer before it. The methods are

@@ -66,6 +66,9 @@ func TestAgentsAreToldOfUpdates(t *testing.T) {
 			30s - parted agent=agent-1 by=anna epoch=1
 			30s s1 received conn=2 method=resources/unsubscribe id=9
 			1m - closing`},
+		{name: "a further connection is not asked, and the session was forgotten, as on seed 20830540", plan: offers, want: invariant.Holds, story: watched + reconnected + `
+			29s - asked agent=agent-1 by=anna epoch=1 id=9 method=tools/list
+			29s - replied agent=agent-1 by=anna epoch=1 id=9 method=tools/list code=-32001` + over},
 		{name: "a further connection is not asked", plan: offers, want: invariant.Violated, why: "had agreed to no subscription on connection 2", story: watched + reconnected + over},
 		{name: "nobody came", want: invariant.Inconclusive, story: `1s s1 open conn=1`},
 	})
