@@ -76,6 +76,23 @@ func TestEarliest(t *testing.T) {
 			1.01s  s1 answered conn=1 method=tools/call id=5 call=a1-1
 			1.02s  s1 end call=a1-1 tool=write outcome=not-sent name=untaken agent=agent-1
 		`},
+		// Seed 20830527: both calls had waited, were sent in one moment, and are like each other but for their answers.
+		{name: "two tasks that were sent together, and answered one after the other", want: invariant.Holds, story: connected + `
+			1s    s1 call call=a1-1 tool=write agent=agent-1 by=anna
+			1s    s1 call call=a1-2 tool=write agent=agent-1 by=anna
+			1.1s  s1 received conn=1 method=tools/call id=5 call=a1-1
+			1.1s  s1 received conn=1 method=tools/call id=6 call=a1-2
+			1.1s  s1 told method=call-started tool=write
+			1.1s  s1 told method=call-started tool=write
+			1.5s  s1 answered conn=1 method=tools/call id=5 call=a1-1
+			1.5s  s1 told method=call-ended tool=write outcome=result took=400ms
+			1.5s  - tasked agent=agent-1 by=anna about=a1-1 deadline=1h
+			1.6s  s1 answered conn=1 method=tools/call id=6 call=a1-2
+			1.6s  s1 told method=call-ended tool=write outcome=result took=500ms
+			1.6s  - tasked agent=agent-1 by=anna about=a1-2 deadline=1h
+			1.8s  s1 end call=a1-1 outcome=result tool=write agent=agent-1 by=anna
+			1.8s  s1 end call=a1-2 outcome=result tool=write agent=agent-1 by=anna
+			9s    - closing`},
 		{name: "told with another connection, when the answer found none", want: invariant.Holds, story: asked + answered + `
 			1.204s s1 end call=a1-1 tool=write outcome=result conn=1 value=1 agent=agent-1
 		`},

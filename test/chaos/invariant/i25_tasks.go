@@ -71,8 +71,9 @@ func (c *checker) endOfWork(call *history.CallRecord) time.Duration {
 }
 
 // findTaskEnds finds for each call that became an agent's task what was told of its end. A call that waited for its server began, for who watches, when it was
-// sent: what was told of such ones goes to the one that its server received in that moment, else to the one that its server answered then, else to the
-// last that it fits before its agent knew the end, but for what another call had. One that no server received has the refusal with which it became a task.
+// sent: what was told of such ones goes to the one that its server received in that moment, first to one that it answered at the end, else to the one that
+// its server answered then, else to the last that it fits before its agent knew the end, but for what another call had. One that no server received has the
+// refusal with which it became a task.
 func (c *checker) findTaskEnds() map[*history.CallRecord]*history.Event {
 	found, taken := map[*history.CallRecord]*history.Event{}, c.toldOfOthers()
 	others := map[callEnd]int{}
@@ -105,13 +106,21 @@ func (c *checker) findTaskEnds() map[*history.CallRecord]*history.Event {
 			}
 		}
 	}
+	answered := func(call *history.CallRecord, e *history.Event) bool {
+		return slices.ContainsFunc(call.Answered, func(i int) bool { return c.x.Event(i).T == e.T })
+	}
+	// Of a burst of calls that waited all are sent in one moment: the answer tells which of them an event is about.
+	take(func(call *history.CallRecord, e *history.Event) bool {
+		began := e.T - e.Took
+		return answered(call, e) && (began == c.x.Event(call.Begin).T || len(call.Received) > 0 && began == c.x.Event(call.Received[0]).T)
+	})
 	take(func(call *history.CallRecord, e *history.Event) bool { return e.T-e.Took == c.x.Event(call.Begin).T })
 	// A call that waited is sent in the moment in which watchers are told of its begin.
 	take(func(call *history.CallRecord, e *history.Event) bool {
 		return len(call.Received) > 0 && e.T-e.Took == c.x.Event(call.Received[0]).T
 	})
 	take(func(call *history.CallRecord, e *history.Event) bool {
-		return e.T-e.Took >= c.x.Event(call.Begin).T && slices.ContainsFunc(call.Answered, func(i int) bool { return c.x.Event(i).T == e.T })
+		return e.T-e.Took >= c.x.Event(call.Begin).T && answered(call, e)
 	})
 	// isOther takes an event for one of a call that ended for its agent in that moment and in that way.
 	isOther := func(e *history.Event) bool {
