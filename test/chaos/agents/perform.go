@@ -386,7 +386,7 @@ func (a *agent) readOffer(s *session, op operation) {
 	prompt := a.shownName(server, "greet")
 	switch op.number % 5 {
 	case 0:
-		s.askEndpoint("resources/list", "", "", "")
+		s.askEndpoint([]string{"resources/list", "resources/list", "resources/templates/list"}[op.number/5%3], "", "", "")
 	case 1:
 		s.askEndpoint("prompts/list", "", "", "")
 	case 2:
@@ -394,9 +394,17 @@ func (a *agent) readOffer(s *session, op operation) {
 	case 3:
 		a.askWithInput(s, "prompts/get", `{"name":"`+prompt+`","arguments":{"who":"`+a.plan.Name+`"}}`, prompt, server)
 	default:
-		s.askEndpoint("completion/complete", `{"ref":{"type":"ref/prompt","name":"`+prompt+`"},"argument":{"name":"who","value":"o"}}`, prompt, "")
+		ref, about := `{"type":"ref/prompt","name":"`+prompt+`"}`, prompt
+		if op.number/5%2 == 1 {
+			about = scenario.OfferURI(server, "{name}")
+			ref = `{"type":"ref/resource","uri":"` + about + `"}`
+		}
+		s.askEndpoint("completion/complete", `{"ref":`+ref+`,"argument":{"name":"who","value":"`+completedValue+`"},"context":{"arguments":{"to":"all"}}}`, about, "")
 	}
 }
+
+// completedValue is what agents have typed of an argument.
+const completedValue = "o"
 
 // askWithInput asks, and gives the input that is asked for.
 func (a *agent) askWithInput(s *session, method, params, about, server string) {

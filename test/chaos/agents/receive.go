@@ -9,6 +9,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
 // message is a message as an agent reads it.
@@ -70,6 +71,10 @@ func (s *session) receiveAnswer(id string, got answer) {
 		if r != nil {
 			e.About, e.Rev = r.about, s.agent.stateIn(r, got.result)
 		}
+	case e.Method == "completion/complete" && r != nil:
+		s.agent.checkCompletion(r, got.result)
+	case e.Method == "resources/templates/list":
+		s.agent.offersOf(got.result, "resourceTemplates", "uriTemplate")
 	case e.Method == "tools/list":
 		e.Entries = s.agent.entriesOf(got.result)
 	case e.Method == "resources/list":
@@ -239,7 +244,8 @@ func (a *agent) entriesOf(result []byte) (all []history.Entries) {
 // offersOf counts the resources or the prompts of each server in a list, by what names them.
 func (a *agent) offersOf(result []byte, list, member string) (all []history.Entries) {
 	for entries := rawjson.ArrayAt(rawjson.Member(result, list), 0, 0); entries.Next(); {
-		name, _ := rawjson.Text(rawjson.Member(entries.Skip(), member))
+		raw := entries.Skip()
+		name, _ := rawjson.Text(rawjson.Member(raw, member))
 		server := a.plan.View
 		if uri, ok := strings.CutPrefix(name, "chaos://"); ok {
 			server, _, _ = strings.Cut(uri, "/")
@@ -251,8 +257,50 @@ func (a *agent) offersOf(result []byte, list, member string) (all []history.Entr
 			i, all = len(all), append(all, history.Entries{Server: server})
 		}
 		all[i].Count++
+		a.checkDefinition(server, name, raw)
 	}
 	return all
+}
+
+// checkDefinition judges that a resource, a template or a prompt in a list is as its server defines it, but for the name of a prompt.
+func (a *agent) checkDefinition(server, shown string, raw []byte) {
+	want := ""
+	switch name, isOffer := strings.CutPrefix(shown, scenario.OfferURI(server, "")); {
+	case isOffer && name == "{name}":
+		want = scenario.TemplateOf(server)
+	case isOffer:
+		want = scenario.ResourceOf(server, name)
+	default:
+		_, name = a.fleet.serverOfTool(shown)
+		if a.plan.View != "" {
+			name = shown
+		}
+		if name != "greet" && !strings.HasPrefix(name, "greet-") {
+			return // a shortened name
+		}
+		want = scenario.PromptOf(name, shown)
+	}
+	if history.HashContent(raw) != history.HashContent([]byte(want)) {
+		a.fleet.reportFinding("I25", server, fmt.Sprintf("%s was given the definition %s in a list, and the server has %s", a.plan.Name, messages.Line(string(raw), 300), messages.Line(want, 300)))
+	}
+}
+
+// checkCompletion judges that proposals for an argument are those of the server.
+func (a *agent) checkCompletion(r *request, result []byte) {
+	about := r.about
+	// Without its server another one may have a prompt by the name that is shown.
+	names := []string{about}
+	if _, own := a.fleet.serverOfTool(about); a.plan.View == "" && !strings.HasPrefix(about, "chaos://") {
+		names = append(names, own)
+	}
+	want, isOwn := "", false
+	for _, name := range names {
+		want = scenario.EncodeCompletion(scenario.CompletionOf(name, "who", completedValue, "all"))
+		isOwn = isOwn || history.HashContent(rawjson.Member(result, "completion")) == history.HashContent(rawjson.Member([]byte(want), "completion"))
+	}
+	if r.name == "" && len(result) > 0 && !isOwn {
+		a.fleet.reportFinding("I25", "", fmt.Sprintf("%s asked for proposals for %s, and was given %s instead of %s", a.plan.Name, r.about, messages.Line(string(result), 300), want))
+	}
 }
 
 // stateIn returns the number of the state in what was read: 0 if it states none, as an error or a request for input, history.Foreign if it is that

@@ -20,7 +20,7 @@ func (d *scenarioBuilder) drawAdditions(seed uint64) {
 	d.Rand = scenario.Rand(seed, "generate further")
 	m := &d.s.Manager
 	m.Messages = d.drawChance(0.15)
-	if d.drawChance(0.12) {
+	if d.drawChance(0.3) {
 		d.drawOfferReads()
 	}
 }

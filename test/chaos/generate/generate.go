@@ -192,7 +192,7 @@ func (d *scenarioBuilder) drawManager() {
 	if d.drawChance(0.25) {
 		m.CallWait = ms(pick(d, 500*time.Millisecond, 5*time.Second))
 	}
-	m.Audit, m.Ask = d.drawChance(0.15), d.drawChance(0.12)
+	m.Audit, m.Ask = d.drawChance(0.35), d.drawChance(0.2)
 	if d.drawChance(0.3) {
 		m.ProbeEvery = ms(pick(d, 2*time.Second, 5*time.Second))
 	}

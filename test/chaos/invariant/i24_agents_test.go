@@ -377,6 +377,13 @@ func TestAgentsRead(t *testing.T) {
 		{name: "the server has acknowledged the subscription", want: invariant.Violated, plan: offers, why: "nothing was in the way", story: watching + `
 			10s s1 received conn=1 id=5 method=subscriptions/listen
 			11s s1 notified conn=1 method=notifications/subscriptions/acknowledged` + watchRefused + over},
+		{name: "its agent refuses a question about it", want: invariant.Holds, plan: offers, story: asked + `
+			10.5s s1 advised agent=agent-1 by=anna epoch=1 method=sampling/createMessage code=-1` + refused + over},
+		{name: "a list without a server that has something", want: invariant.Violated, plan: offers, why: "was given none of the server at 11s",
+			story: strings.ReplaceAll(asked, "resources/read about=chaos://s1/one", "resources/list") + `
+			11s - replied agent=agent-1 by=anna epoch=1 id=1 method=resources/list` + over},
+		{name: "a list with it", want: invariant.Holds, plan: offers, story: strings.ReplaceAll(asked, "resources/read about=chaos://s1/one", "resources/list") + `
+			11s - replied agent=agent-1 by=anna epoch=1 id=1 method=resources/list entries=s1:live:1:2:x` + over},
 		{name: "the server is away", want: invariant.Holds, plan: offers, story: asked + `
 			11s s1 phase phase=pending epoch=1` + refused + over},
 		{name: "a server with a bound of calls", want: invariant.Holds, plan: bounded, story: asked + refused + over},

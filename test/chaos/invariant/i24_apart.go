@@ -140,9 +140,11 @@ func (c *checker) serverAsked(s *agentSession, q *history.Event) string {
 			return call.Server
 		}
 	case "resources/read":
-		server, _, _ := strings.Cut(strings.TrimPrefix(q.About, "chaos://"), "/")
-		return server
+		return serverOfURI(q.About)
 	case "prompts/get", "completion/complete":
+		if strings.HasPrefix(q.About, "chaos://") {
+			return serverOfURI(q.About)
+		}
 		if server, _, shown := strings.Cut(q.About, "__"); shown {
 			return server
 		}

@@ -28,8 +28,8 @@ var wrongRequests = map[string]int{
 //   - Not none, unless the session ended before, or the agent took the request back: within the time that its server has, and for calls of tools as I2 says.
 //   - A wrong request gets the protocol's own error: methods, params, cursors, tasks and ids; over HTTP the status (the agent looks). The id of a request that
 //     was taken back is free.
-//   - An agent reads a state of the server from the time of its request, and is refused nothing that the gateway or the server can give
-//     (i25_reads.go).
+//   - An agent reads a state of the server from the time of its request, and is refused nothing that the gateway or the server can give; a list has
+//     something of each server that has something (i25_reads.go), and definitions and proposals are the server's own (the agent looks).
 //   - A call that its agent has taken over as a task is found as long as it lives, its agent has the result soon after its end, which is the end of the call,
 //     and the server of one that was cancelled is told so. A task has one result, whoever asks for it, and ends once (the agent looks).
 var answeredCheck = newCheck("I25", "one answer per request",

@@ -25,6 +25,9 @@ func (c *checker) checkAgentRead(s *agentSession, asked, replied int) {
 	if r.Rev != 0 && server != "" {
 		c.checkRead(server, c.offerEvents(server), asked, replied)
 	}
+	if q.Name == "" && r.Code == 0 && (q.Method == "resources/list" || q.Method == "prompts/list") && !c.real && r.T < c.closeTime() {
+		c.checkListed(s, asked, replied)
+	}
 	if q.Name != "" || r.Name != "" || r.Code == 0 || r.Code == sessionNotFound || c.real || r.T >= c.closeTime() {
 		return
 	}
@@ -49,6 +52,21 @@ func (c *checker) checkAgentRead(s *agentSession, asked, replied int) {
 	c.judged++
 	c.reportViolation(server, replied, []int{asked}, "%s asked %s (%s) at %s, and was refused at %s with the code %d (%s): nothing was in the way of an answer.", s.agent,
 		q.Method, q.About, timeText(q.T), timeText(r.T), r.Code, r.Text)
+}
+
+// checkListed judges that a list of resources or prompts has some of each server which has some, is seen by the agent, and could say so.
+func (c *checker) checkListed(s *agentSession, asked, replied int) {
+	q, r := c.x.Event(asked), c.x.Event(replied)
+	for i := range c.plan.Servers {
+		spec := &c.plan.Servers[i]
+		if !spec.Offers || s.view != "" && s.view != spec.Name || slices.ContainsFunc(r.Entries, func(e history.Entries) bool { return e.Server == spec.Name }) ||
+			strings.ContainsAny(spec.Name, "_.") || !c.couldAnswer(s, spec.Name, q, r) {
+			continue
+		}
+		c.judged++
+		c.reportViolation(spec.Name, replied, []int{asked}, "%s asked %s at %s, and was given none of the server at %s, which has some: nothing was in the way of an answer.", s.agent, q.Method, timeText(q.T),
+			timeText(r.T))
+	}
 }
 
 // couldAnswer reports whether nothing kept a server from answering a request of an agent: it was connected all the time, without a fault or a

@@ -2,12 +2,15 @@ package load
 
 import (
 	"context"
+	"encoding/json"
+	"reflect"
 	"strconv"
 	"strings"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
 // Read makes one read of a stream that says what is read. rev is the state of what the server has that it shows, 0 if it shows none.
@@ -17,12 +20,20 @@ func Read(ctx context.Context, m *supervisor.Manager, c Call) (rev int, err erro
 	switch c.Stream.Read {
 	case "resources":
 		all, err := m.Resources(ctx, server)
-		for _, r := range all {
-			rev = max(rev, ParseNumber(r.Name, "item-"))
+		for i := range all {
+			if rev = max(rev, ParseNumber(all[i].Name, "item-")); !isDefinition(all[i], all[i].Raw, server, scenario.ResourceOf(server, all[i].Name)) {
+				return history.Foreign, err
+			}
 		}
 		return rev, err
 	case "templates":
-		_, err = m.ResourceTemplates(ctx, server)
+		all, err := m.ResourceTemplates(ctx, server)
+		for i := range all {
+			if !isDefinition(all[i], all[i].Raw, server, scenario.TemplateOf(server)) {
+				return history.Foreign, err
+			}
+		}
+		return 0, err
 	case "resource":
 		var res *supervisor.ResourceResult
 		if c.isOdd() {
@@ -35,8 +46,10 @@ func Read(ctx context.Context, m *supervisor.Manager, c Call) (rev int, err erro
 		}
 	case "prompts":
 		all, err := m.Prompts(ctx, server)
-		for _, p := range all {
-			rev = max(rev, ParseNumber(p.Name, "greet-"))
+		for i := range all {
+			if rev = max(rev, ParseNumber(all[i].Name, "greet-")); all[i].Qualified != (messages.Naming{}).Prompt(server, all[i].Name) || !isPrompt(all[i], server) {
+				return history.Foreign, err
+			}
 		}
 		return rev, err
 	case "prompt":
@@ -53,7 +66,15 @@ func Read(ctx context.Context, m *supervisor.Manager, c Call) (rev int, err erro
 			}
 		}
 	case "complete":
-		_, err = m.Complete(ctx, server, messages.CompleteRequest{Prompt: "greet", Argument: "who", Value: "a"})
+		r := messages.CompleteRequest{Prompt: "greet", Argument: "who", Value: "a"}
+		if c.isOdd() {
+			r = messages.CompleteRequest{URITemplate: scenario.OfferURI(server, "{name}"), Argument: "name", Value: "\"b", Context: map[string]string{"to": "all"}}
+		}
+		got, err := m.Complete(ctx, server, r)
+		if want := scenario.CompletionOf(r.Prompt+r.URITemplate, r.Argument, r.Value, r.Context["to"]); err == nil && !reflect.DeepEqual(got, want) {
+			rev = history.Foreign
+		}
+		return rev, err
 	case "subscribe":
 		if c.isOdd() {
 			err = m.SubscribeResource(ctx, server, one)
@@ -72,6 +93,19 @@ func Read(ctx context.Context, m *supervisor.Manager, c Call) (rev int, err erro
 		_, err = m.Ping(ctx, server)
 	}
 	return rev, err
+}
+
+// isDefinition reports whether a definition was read as its server has written it, member by member, and is kept as it was written.
+func isDefinition(read any, raw []byte, server, written string) bool {
+	own, err := json.Marshal(read)
+	withServer := strings.Replace(written, "{", `{"server":`+strconv.Quote(server)+`,`, 1)
+	return err == nil && history.HashContent(own) == history.HashContent([]byte(withServer)) && history.HashContent(raw) == history.HashContent([]byte(written))
+}
+
+// isPrompt is isDefinition for a prompt, whose qualified name is the manager's.
+func isPrompt(p supervisor.Prompt, server string) bool {
+	p.Qualified = ""
+	return isDefinition(p, p.Raw, server, scenario.PromptOf(p.Name, p.Name))
 }
 
 // ParseState is the state that the first line of a text of a server tells.

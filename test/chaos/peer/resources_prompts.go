@@ -8,6 +8,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
 // offerState is the state of resources and prompts, over all connections. After every second read there is a new state: one
@@ -57,6 +58,17 @@ func (m *machine) answerOffer(c *conn, q *message) {
 		URI    string `json:"uri"`
 		Name   string `json:"name"`
 		Cursor string `json:"cursor"`
+		Ref    struct {
+			Name string `json:"name"`
+			URI  string `json:"uri"`
+		} `json:"ref"`
+		Argument struct {
+			Name  string `json:"name"`
+			Value string `json:"value"`
+		} `json:"argument"`
+		Context struct {
+			Arguments map[string]string `json:"arguments"`
+		} `json:"context"`
 	}
 	// Params without these members name nothing and get the first page, or an error below.
 	_ = json.Unmarshal(q.Params, &p)
@@ -72,21 +84,21 @@ func (m *machine) answerOffer(c *conn, q *message) {
 	}
 	switch q.Method {
 	case "resources/list":
-		all := []string{`{"uri":` + quoteJSON(base+"one") + `,"name":"one","mimeType":"text/plain","size":12,` +
-			`"annotations":{"audience":["user"],"priority":0.5},"icons":[{"src":"https://icons.sim/one.png","sizes":["48x48"]}]}`,
+		all := []string{
+			scenario.ResourceOf(m.cfg.Server.Name, "one"),
 			// The second entry lacks its uri: the client must leave it out and show the rest.
-			`{"name":"without an address"}`}
+			`{"name":"without an address"}`,
+		}
 		for _, name := range m.offers.itemNames("item-") {
-			all = append(all, `{"uri":`+quoteJSON(base+name)+`,"name":`+quoteJSON(name)+`,"title":"An item","description":"One more."}`)
+			all = append(all, scenario.ResourceOf(m.cfg.Server.Name, name))
 		}
 		m.answerListPage(c, q, "resources", all, p.Cursor, cacheFields)
 	case "resources/templates/list":
-		m.answerListPage(c, q, "resourceTemplates", []string{`{"uriTemplate":` + quoteJSON(base+"{name}") + `,"name":"any","mimeType":"text/plain",` +
-			`"annotations":{"lastModified":"2026-08-01T00:00:00Z"}}`}, p.Cursor, cacheFields)
+		m.answerListPage(c, q, "resourceTemplates", []string{scenario.TemplateOf(m.cfg.Server.Name)}, p.Cursor, cacheFields)
 	case "prompts/list":
-		all := []string{`{"name":"greet","title":"Greets","arguments":[{"name":"who","description":"Whom.","required":true}]}`}
+		all := []string{scenario.PromptOf("greet", "greet")}
 		for _, name := range m.offers.itemNames("greet-") {
-			all = append(all, `{"name":`+quoteJSON(name)+`}`)
+			all = append(all, scenario.PromptOf(name, name))
 		}
 		m.answerListPage(c, q, "prompts", all, p.Cursor, cacheFields)
 	case "resources/read":
@@ -123,7 +135,7 @@ func (m *machine) answerOffer(c *conn, q *message) {
 			return `{"description":"A greeting","messages":[{"role":"user","content":{"type":"text","text":` + quoteJSON(m.stateText()) + `}}]}`
 		})
 	case "completion/complete":
-		m.answerResult(c, q, `{"completion":{"values":["one"],"total":1,"hasMore":false}}`)
+		m.answerResult(c, q, scenario.EncodeCompletion(scenario.CompletionOf(p.Ref.Name+p.Ref.URI, p.Argument.Name, p.Argument.Value, p.Context.Arguments["to"])))
 	default:
 		m.answerError(c, q, codeMethodNotFound, "Method not found: "+q.Method, "")
 	}

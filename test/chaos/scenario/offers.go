@@ -1,0 +1,57 @@
+package scenario
+
+import (
+	"encoding/json"
+	"strconv"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+)
+
+// The servers of the harness have resources and prompts whose definitions follow from their names, so that whoever is given one can tell
+// whether it is the server's.
+
+// OfferURI is the URI of a resource of a server.
+func OfferURI(server, name string) string { return "chaos://" + server + "/" + name }
+
+// ResourceOf is the definition of a resource of a server: of the one that it always has, or of an item.
+func ResourceOf(server, name string) string {
+	uri := quoted(OfferURI(server, name))
+	if name == "one" {
+		return `{"uri":` + uri + `,"name":"one","mimeType":"text/plain","size":12,` +
+			`"annotations":{"audience":["user"],"priority":0.5},"icons":[{"src":"https://icons.sim/one.png","sizes":["48x48"]}]}`
+	}
+	return `{"uri":` + uri + `,"name":` + quoted(name) + `,"title":"An item","description":"One more."}`
+}
+
+// TemplateOf is the definition of the one template of a server.
+func TemplateOf(server string) string {
+	return `{"uriTemplate":` + quoted(OfferURI(server, "{name}")) + `,"name":"any","mimeType":"text/plain","annotations":{"lastModified":"2026-08-01T00:00:00Z"}}`
+}
+
+// PromptOf is the definition of a prompt, by the name under which it is shown.
+func PromptOf(name, shown string) string {
+	if name == "greet" {
+		return `{"name":` + quoted(shown) + `,"title":"Greets","arguments":[{"name":"who","description":"Whom.","required":true}]}`
+	}
+	return `{"name":` + quoted(shown) + `}`
+}
+
+// CompletionOf is what a server proposes for the value of an argument of a prompt or a template, where another argument has a value already.
+func CompletionOf(about, argument, value, other string) messages.Completion {
+	c := messages.Completion{Values: []string{value + " of " + argument + " in " + about}, Total: len(about), HasMore: len(about)%2 == 0}
+	if other != "" {
+		c.Values = append(c.Values, "beside "+other)
+	}
+	return c
+}
+
+// EncodeCompletion writes a completion as a server does.
+func EncodeCompletion(c messages.Completion) string {
+	values, _ := json.Marshal(c.Values) // texts can be written
+	return `{"completion":{"values":` + string(values) + `,"total":` + strconv.Itoa(c.Total) + `,"hasMore":` + strconv.FormatBool(c.HasMore) + `}}`
+}
+
+func quoted(text string) string {
+	b, _ := json.Marshal(text) // a text can be written
+	return string(b)
+}
