@@ -38,7 +38,7 @@ func PromptOf(name, shown string) string {
 
 // CompletionOf is what a server proposes for the value of an argument of a prompt or a template, where another argument has a value already.
 func CompletionOf(about, argument, value, other string) messages.Completion {
-	c := messages.Completion{Values: []string{value + " of " + argument + " in " + about}, Total: len(about), HasMore: len(about)%2 == 0}
+	c := messages.Completion{Values: []string{value + " of " + argument + " in " + about}, Total: len(about), HasMore: len(about)%2 == 1}
 	if other != "" {
 		c.Values = append(c.Values, "beside "+other)
 	}
