@@ -2,6 +2,7 @@ package invariant
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -13,7 +14,8 @@ import (
 //   - Restarts counts the connections after the first one, since the server was added.
 //   - Since is the begin of the phase.
 //   - A server that restarts comes back soon; one that is parked or not tried again is published as failed.
-//   - An error stays until the server is connected again, and then goes. A failed server has an error.
+//   - An error stays until the server is connected again, and then goes. A failed server has an error; that of an attempt which ran out of time says
+//     what had no answer.
 //   - Next is set while the supervisor waits for the next attempt, and lies ahead. The attempt does not come earlier, unless a
 //     command asks for it, and not later where the gate has a slot.
 //   - Status returns what watchers got last. A connected server has as many tools as the catalog shows of it.
@@ -107,12 +109,27 @@ func (c *checker) explained(server string, stays []phaseSpan) {
 		case (at == failed || at == needsAuth || at == restarting) && (s.Text == "" || s.Class == ""):
 			c.reportViolation(server, s.event, nil, "The server is %s at %s, and its status says no error.", describePhase(s.Event), timeText(s.T))
 			return
+		case at == failed && i > 0 && s.Class == messages.ClassTimeout && c.ranOutOfTime(server, &stays[i-1], s) && !strings.Contains(s.Text, unansweredWords[stays[i-1].Step]):
+			c.reportViolation(server, s.event, []int{stays[i-1].event}, "The server was %s from %s to %s, until its connect timeout, and its status says this error, which does not tell that there was %s: %s.",
+				stays[i-1].Step, timeText(stays[i-1].T), timeText(s.T), unansweredWords[stays[i-1].Step], s.Text)
+			return
 		case at == restarting && s.Retry != "" && s.Retry != messages.RetryAt:
 			c.reportViolation(server, s.event, nil, "The server is %s at %s, and its status says that it is not tried again soon (%s): that is failed.",
 				describePhase(s.Event), timeText(s.T), s.Retry)
 			return
 		}
 	}
+}
+
+// unansweredWords are the words for what had not happened when the time of an attempt had passed, by its step.
+var unansweredWords = map[messages.Step]string{
+	messages.Dialing: "the connection could not be opened", messages.Handshaking: "no answer to initialize", messages.Listing: "no answer to tools/list",
+}
+
+// ranOutOfTime reports whether an attempt was in one of its steps until it had lasted for the connect timeout of its server, or longer, and then failed.
+func (c *checker) ranOutOfTime(server string, step, after *phaseSpan) bool {
+	return unansweredWords[step.Step] != "" && step.Epoch == after.Epoch && step.endEvent == after.event && c.serverSpec(server).ConnectTimeout > 0 &&
+		after.T-step.Since >= c.serverSpec(server).ConnectTimeout-c.instantBound()
 }
 
 // scheduled judges the time of the next attempt: set only while failed or restarting, ahead of the phase, and kept within the

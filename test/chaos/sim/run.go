@@ -289,6 +289,7 @@ func (w *simulation) lookAround() {
 	}
 	for i := range statuses {
 		w.status(&statuses[i], "now and then")
+		w.checkReason(&statuses[i])
 		w.checkPins(&statuses[i])
 	}
 }
