@@ -7,6 +7,14 @@ var serverBugs = inPackage("actors",
 		Name: "lost-for-ever", In: "Registry.armWithdrawal", Old: "root.Send(self, withdrawDue{})", New: "_, _ = root, self",
 		Finds: []string{"I1"}, Why: "the tools of a dead server stay in the catalog",
 	},
+	Bug{
+		Name: "parked-said-as-given-up", In: "View.Reason", Old: "s.Retry == messages.RetryParked", New: "s.Retry == messages.RetryNever",
+		Finds: []string{"I20"}, Why: "a person reads that a parked server is tried again soon, and of one that is not retried when it is probed",
+	},
+	Bug{
+		Name: "time-out-unexplained", In: "attempt.explainTimeout", Old: `!errors.Is(context.Cause(bound), context.DeadlineExceeded)`, New: "step != \"dial\"",
+		Finds: []string{"I22"}, Why: "a person reads that a context ended, and not which answer did not come",
+	},
 	// A burst of change notifications leads to one list: after a quiet time, but not later than a bound after the first of
 	// them, and with growing pauses after failures.
 	Bug{
