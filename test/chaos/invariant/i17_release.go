@@ -276,6 +276,20 @@ func (c *checker) checkIdleTimeout(server string, commands []ownerCommand, calls
 	}
 }
 
+// lastUnsentCall returns when the last call of a stretch was refused that came to the connection of a server and could not be sent on it, as one whose
+// arguments fit in no header; 0 without one.
+func (c *checker) lastUnsentCall(server string, from, to time.Duration) (last time.Duration) {
+	for _, call := range c.x.Calls() {
+		if call.Server != server || len(call.Received) > 0 || len(call.Ends) == 0 {
+			continue
+		}
+		if e := c.x.Event(call.Ends[0]); e.Class == messages.ClassInvalid && e.T > from && e.T <= to {
+			last = max(last, e.T)
+		}
+	}
+	return last
+}
+
 // idle judges that a lazy server rested one idle timeout after its last use, within one span and one spec version.
 func (c *checker) idle(server string, u connectedSpan, spec specVersion, commands []ownerCommand, calls []*history.CallRecord) {
 	from, to := max(u.from, spec.from), min(u.to, spec.to)
@@ -317,7 +331,7 @@ func (c *checker) idle(server string, u connectedSpan, spec specVersion, command
 	}
 	// A supervisor that finds the server in use checks again after a tenth of the timeout at the earliest, and it waits for a
 	// tool list that is running.
-	due := max(used, ended, from, c.listedAt(server, u), c.lastUnknownPrompt(from, to)) + spec.IdleTimeout + spec.IdleTimeout/10 + c.slack + c.instantBound()
+	due := max(used, ended, from, c.listedAt(server, u), c.lastUnknownPrompt(from, to), c.lastUnsentCall(server, from, to)) + spec.IdleTimeout + spec.IdleTimeout/10 + c.slack + c.instantBound()
 	if to > due && due < c.closeTime() {
 		c.reportViolationAt(due, server, u.event, []int{last}, "The server was used last until %s and is to be let go when it was not used for %s, by "+
 			"%s at the latest, and it was connected until %s.", timeText(max(used, ended)), timeText(spec.IdleTimeout), timeText(due), timeText(to))

@@ -212,6 +212,13 @@ func TestLetGo(t *testing.T) {
 			42s    s1 phase phase=pending step=idle epoch=2
 			90s    - closing
 		`},
+		{name: "a call that its connection could not send used it, as on seed 20840337", servers: lazy, plan: idle, want: invariant.Holds,
+			story: used + `
+			15s    s1 call call=c9 tool=write
+			15s    s1 end call=c9 tool=write outcome=not-sent class=invalid
+			20s    s1 phase phase=pending step=idle epoch=2
+			90s    - closing
+		`},
 		{name: "a list that was answered keeps a lazy server no longer", servers: lazy, plan: idle, want: invariant.Violated,
 			why: "was used last until 11s", story: used + `
 			12s    s1 received conn=1 method=tools/list id=6
