@@ -113,3 +113,59 @@ func TestAnAttemptThatTimedOutSaysNothingOfTheEra(t *testing.T) {
 		})
 	}
 }
+
+// What was learned of a server is nothing that is known of the one which takes its place: it is asked first in the way of one that is new.
+func TestAServerInThePlaceOfAnotherIsAskedAfresh(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first := map[string]string{}
+		serve := func(name string, modern bool) func(context.Context, inprocess.Peer) error {
+			return func(ctx context.Context, peer inprocess.Peer) error {
+				delete(first, name)
+				for {
+					body, err := peer.Read(ctx)
+					if err != nil {
+						return nil //nolint:nilerr // the connection has ended
+					}
+					var r struct {
+						ID     json.RawMessage
+						Method string
+					}
+					_ = json.Unmarshal(body, &r)
+					if first[name] == "" {
+						first[name] = r.Method
+					}
+					answer := `"error":{"code":-32601,"message":"no"}`
+					switch {
+					case r.ID == nil:
+						continue
+					case r.Method == "server/discover" && modern:
+						answer = `"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{}}`
+					case r.Method == "initialize" && !modern:
+						answer = `"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"s","version":"1"}}`
+					}
+					if err := peer.Write(ctx, []byte(`{"jsonrpc":"2.0","id":`+string(r.ID)+`,`+answer+`}`)); err != nil {
+						return err
+					}
+				}
+			}
+		}
+		m, err := supervisor.Start(t.Context(), supervisor.Config{InProcess: map[string]func(context.Context, inprocess.Peer) error{
+			"old": serve("old", false), "new": serve("new", true), "other": serve("other", false)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { closeAll(t, m) })
+		for _, step := range []struct {
+			name string
+			era  messages.Era
+		}{{"old", messages.EraLegacy}, {"new", messages.EraModern}, {"other", messages.EraLegacy}, {"new", messages.EraModern}} {
+			if err := m.Connect(t.Context(), "a", supervisor.Spec{Type: messages.SDK, Name: step.name}); err != nil {
+				t.Fatalf("%s: %v", step.name, err)
+			}
+			st, err := m.ServerStatus("a")
+			if err != nil || st.Era != step.era || first[step.name] != "server/discover" {
+				t.Errorf("%s is asked %s first, and has the era %q: %v", step.name, first[step.name], st.Era, err)
+			}
+		}
+	})
+}

@@ -2,6 +2,7 @@ package session_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -97,6 +98,30 @@ func TestATaskThatIsNotWaitedForAnyMore(t *testing.T) {
 		if !errors.As(err, &e) || !errors.Is(err, context.DeadlineExceeded) || e.Task != "one" || e.Outcome != messages.OutcomeUnknown ||
 			!strings.Contains(e.Text, "before the task had ended") || time.Since(began) != 10*time.Second {
 			t.Errorf("after %v: %v", time.Since(began), err)
+		}
+	})
+}
+
+// TestAnUpdateIsNotLostBehindManyLogs: what a server logs faster than the program takes it is dropped beyond a bound; that a resource was updated
+// is told all the same, and so is what follows.
+func TestAnUpdateIsNotLostBehindManyLogs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, release := &wire{}, make(chan struct{})
+		var updated []string
+		connected(t, w, session.Config{
+			OnLog:             func(string, string, json.RawMessage) { <-release },
+			OnResourceUpdated: func(uri string) { updated = append(updated, uri) },
+		})
+		for range 1000 {
+			w.receive(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"x"}}`)
+		}
+		w.receive(`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"x:///1"}}`)
+		close(release)
+		synctest.Wait()
+		w.receive(`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"x:///2"}}`)
+		synctest.Wait()
+		if !slices.Equal(updated, []string{"x:///1", "x:///2"}) {
+			t.Errorf("told of %v", updated)
 		}
 	})
 }

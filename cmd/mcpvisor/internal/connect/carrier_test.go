@@ -598,3 +598,13 @@ func TestAnAgentIsNotReadWhileItsDaemonTakesNothing(t *testing.T) {
 		s.ends()
 	})
 }
+
+// A daemon that ends gets the word that nothing more comes, and the agent hears none of that.
+func TestTheWordOfADaemonThatEndsIsAnswered(t *testing.T) {
+	for _, word := range []string{client.DrainLine, client.StopLine} {
+		out := new(carrier).receiveFormer([]byte(word), true)
+		if len(out.toFormer) != 1 || string(out.toFormer[0]) != client.DrainedLine || len(out.toAgent) != 0 || len(out.toDaemon) != 0 {
+			t.Errorf("%s: %q to the daemon, %q to the agent", word, out.toFormer, out.toAgent)
+		}
+	}
+}
