@@ -151,3 +151,77 @@ func TestAnOwnerThatHasGoneStandsInNoQueue(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatOneOwnerSaysCountsForAll: an answer, an installation and a wait for a processor free, widen or keep slots that others wait for; and a
+// server that makes room for one of another owner is told to its own.
+func TestWhatOneOwnerSaysCountsForAll(t *testing.T) {
+	now := time.Unix(1_000_000, 0)
+	ask := func(o *restart.Owner, servers ...string) {
+		for _, s := range servers {
+			o.Enqueue(now, restart.Request{Server: s, Kind: messages.Stdio, Displaces: true})
+		}
+	}
+	for what, frees := range map[string]func(a *restart.Owner){
+		"an answer":       func(a *restart.Owner) { a.Answered(now, "x") },
+		"an installation": func(a *restart.Owner) { a.Installing(now, "x") },
+		"an end":          func(a *restart.Owner) { a.Closed(now, "x") },
+		"what is none":    nil,
+	} {
+		woken := 0
+		gate := restart.NewSharedGate(restart.Limits{Processes: 1, Hold: time.Hour})
+		a, b := gate.Join(func() {}), gate.Join(func() { woken++ })
+		ask(a, "x")
+		_, _ = a.Next(now)
+		ask(b, "x") // another server, of the same name
+		if got, _ := b.Next(now); len(got) != 0 {
+			t.Fatalf("b got %v of a full gate", got)
+		}
+		if frees != nil {
+			frees(a)
+		}
+		_, _ = a.Next(now)
+		if got, _ := b.Next(now); (len(got) == 1) != (frees != nil) || (woken == 1) != (frees != nil) {
+			t.Errorf("%s: b got %v and was woken %d times", what, got, woken)
+		}
+	}
+
+	// A process that waits for a processor is not silent: its slot is held for longer.
+	for _, waits := range []bool{false, true} {
+		gate := restart.NewSharedGate(restart.Limits{Processes: 1, Hold: time.Minute, UnansweredFactor: 2})
+		a, b := gate.Join(func() {}), gate.Join(func() {})
+		ask(a, "x")
+		_, _ = a.Next(now)
+		ask(b, "y")
+		later := now.Add(50 * time.Second)
+		if waits {
+			a.Waited(later, "x", time.Second, 40*time.Second)
+		}
+		if got, _ := b.Next(now.Add(70 * time.Second)); (len(got) == 0) != waits {
+			t.Errorf("the process waits %v: b got %v", waits, got)
+		}
+	}
+
+	told := 0
+	gate := restart.NewSharedGate(restart.Limits{Processes: 1, UnansweredFactor: 1})
+	a, b := gate.Join(func() { told++ }), gate.Join(func() {})
+	ask(a, "x")
+	_, _ = a.Next(now)
+	now = now.Add(time.Hour)
+	ask(b, "y")
+	if got, _ := b.Next(now); len(got) != 0 {
+		t.Fatalf("b got %v beside one that is silent", got)
+	}
+	if got := b.Displace(now); len(got) != 0 || told != 1 {
+		t.Errorf("b is to end %v, and a was woken %d times", got, told)
+	}
+	if got := a.Displace(now); !slices.Equal(got, []string{"x"}) {
+		t.Errorf("a is to end %v", got)
+	}
+	if got := a.Displace(now); len(got) != 0 {
+		t.Errorf("a is to end %v once more", got)
+	}
+	a.Closed(now, "x")
+	if got, _ := b.Next(now); !slices.Equal(got, []string{"y"}) {
+		t.Errorf("b got %v in the place of what has ended", got)
+	}
+}
