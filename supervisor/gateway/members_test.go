@@ -59,3 +59,17 @@ func TestWhatAnAgentCanBeAsked(t *testing.T) {
 		}
 	}
 }
+
+// The members of several parts make one list.
+func TestPartsAreJoinedByCommas(t *testing.T) {
+	for have, want := range map[string]string{"": "", `"a":1`: `"a":1,`} {
+		if got := string(appendComma([]byte(have))); got != want {
+			t.Errorf("%q: %q", have, got)
+		}
+	}
+	r := &serve.Request{Session: &serve.Session{Modern: true}}
+	o, e := new(Gateway).forwardOptions(&outgoing{r: r, input: input{others: []byte(`"a":1`), responses: []byte(`{"q":{}}`)}})
+	if e != nil || string(o.Input) != `"a":1,"inputResponses":{"q":{}}` || string(o.Capabilities) != "{}" {
+		t.Errorf("%+v, %v", o, e)
+	}
+}

@@ -125,3 +125,73 @@ func TestAnUpdateIsNotLostBehindManyLogs(t *testing.T) {
 		}
 	})
 }
+
+// TestAPromptThatCannotBeWrittenIsNotSent: arguments that are no UTF-8, and a _meta that is no object, are the caller's mistake, and reach no
+// server.
+func TestAPromptThatCannotBeWrittenIsNotSent(t *testing.T) {
+	w := &wire{}
+	w.onSend = func(_ context.Context, m transports.Message) (transports.Delivery, error) {
+		switch m.Method {
+		case "initialize":
+			w.receive(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{"protocolVersion":"2025-11-25","capabilities":{"prompts":{},"resources":{}}}}`, m.ID))
+		case "prompts/get", "resources/read":
+			w.receive(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{}}`, m.ID))
+		}
+		return transports.Written, nil
+	}
+	s := connected(t, w, session.Config{})
+	w.takeSent()
+	odd, fine := &session.Options{Meta: json.RawMessage(`[1]`)}, &session.Options{Meta: json.RawMessage(`{"k":1}`)}
+	for what, c := range map[string]struct {
+		args map[string]string
+		o    *session.Options
+		sent bool
+	}{
+		"nothing odd": {map[string]string{"a": "ä"}, fine, true}, "no arguments": {nil, nil, true},
+		"an argument": {map[string]string{"a": "\xff"}, nil, false}, "its name": {map[string]string{"\xff": "a"}, fine, false}, "_meta": {nil, odd, false},
+	} {
+		_, err := s.GetPrompt(t.Context(), "p", c.args, c.o)
+		if sent := len(w.takeSent()) == 1; sent != c.sent || (err == nil) != c.sent || err != nil && (messages.ClassOf(err) != messages.ClassInvalid || messages.OutcomeOf(err) != messages.OutcomeNotSent) {
+			t.Errorf("%s: sent %v, %v", what, sent, err)
+		}
+	}
+	for _, o := range []*session.Options{odd, fine, nil} {
+		_, err := s.ReadResource(t.Context(), "x:///1", o)
+		_, passed := s.Forward(t.Context(), "resources/read", "x:///1", json.RawMessage(`"uri":"x:///1"`), o)
+		if n := len(w.takeSent()); (n == 2) != (o != odd) || (err == nil) != (o != odd) || (passed == nil) != (o != odd) {
+			t.Errorf("%+v: %d sent, %v, %v", o, n, err, passed)
+		}
+	}
+}
+
+// TestAVersionThatIsRefusedWithoutAnother: a server of the modern era that refuses our version and names none, or the same again, ends the
+// handshake with its own error; one that names others is told of as one that has nothing in common.
+func TestAVersionThatIsRefusedWithoutAnother(t *testing.T) {
+	for supported, asked := range map[string]int{``: 1, `[]`: 1, `["2026-07-28"]`: 2, `["2099-01-01"]`: 1} {
+		synctest.Test(t, func(t *testing.T) {
+			w, n := &wire{}, 0
+			w.onSend = func(_ context.Context, m transports.Message) (transports.Delivery, error) {
+				if m.Method == "server/discover" {
+					n++
+					data := ""
+					if supported != "" {
+						data = `,"data":{"supported":` + supported + `}`
+					}
+					w.receive(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"error":{"code":-32022,"message":"another version"%s}}`, m.ID, data))
+				}
+				return transports.Written, nil
+			}
+			s, err := session.Dial(t.Context(), w, session.Config{Era: messages.EraModern})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = s.Handshake(t.Context())
+			named := strings.Contains(fmt.Sprint(err), "2099-01-01")
+			if err == nil || n != asked || named != (supported == `["2099-01-01"]`) || !named && !strings.Contains(err.Error(), "another version") {
+				t.Errorf("supported %s: asked %d times: %v", supported, n, err)
+			}
+			_ = s.Close(context.Background())
+			<-s.Released()
+		})
+	}
+}
