@@ -142,3 +142,16 @@ func TestRememberedCallsAgeByThemselves(t *testing.T) {
 		}
 	})
 }
+
+// Where an answer is not kept any more, its call is said to have ended, and with what; a failure has no answer, and stays as it is.
+func TestWhatIsSaidInThePlaceOfAnAnswer(t *testing.T) {
+	got := withoutAnswer(answerOf("c", 100))
+	if got.GetCallId() != "c" || len(got.GetResult()) != 0 || got.GetOutcome() != string(messages.OutcomeUnknown) ||
+		messages.Class(got.GetFailure().GetClass()) != messages.ClassExhausted || !strings.Contains(got.GetFailure().GetText(), "ended with result") {
+		t.Errorf("of an answer: %+v", got)
+	}
+	failed := callReply("c", "", nil, &messages.Error{Op: "call", Outcome: messages.OutcomeRejected, Class: messages.ClassDenied, Text: "no"})
+	if got := withoutAnswer(failed); got != failed {
+		t.Errorf("of a failure: %+v", got)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"reflect"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -38,4 +39,20 @@ func TestTheStateOfASignIn(t *testing.T) {
 	if want := (AuthStatus{State: AuthSignedIn, Who: "anna", Issuer: "i", Scopes: []string{"a"}, Wanted: []string{"b"}, Expiry: at, Renewable: true, Where: "here", Unsaved: true}); !reflect.DeepEqual(s, want) {
 		t.Errorf("%+v", s)
 	}
+}
+
+// A server that is removed while a person signs in to it is connected by nothing.
+func TestAServerThatIsRemovedDuringItsSignInStaysSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := startEcho(t, nil)
+		if err := m.reconnectIfDown(t.Context(), "removed"); err != nil || len(m.Servers()) != 2 {
+			t.Errorf("%v, %v", err, m.Servers())
+		}
+		if err := m.reconnectIfDown(t.Context(), "a"); err != nil {
+			t.Error(err)
+		}
+		if m.showsTools("removed") || !m.showsTools("a") {
+			t.Error("a server that is gone shows tools, or one that is there none")
+		}
+	})
 }
