@@ -201,9 +201,9 @@ func TestWhatOneOwnerSaysCountsForAll(t *testing.T) {
 		}
 	}
 
-	told := 0
+	wokenA := 0
 	gate := restart.NewSharedGate(restart.Limits{Processes: 1, UnansweredFactor: 1})
-	a, b := gate.Join(func() { told++ }), gate.Join(func() {})
+	a, b := gate.Join(func() { wokenA++ }), gate.Join(func() {})
 	ask(a, "x")
 	_, _ = a.Next(now)
 	now = now.Add(time.Hour)
@@ -211,8 +211,8 @@ func TestWhatOneOwnerSaysCountsForAll(t *testing.T) {
 	if got, _ := b.Next(now); len(got) != 0 {
 		t.Fatalf("b got %v beside one that is silent", got)
 	}
-	if got := b.Displace(now); len(got) != 0 || told != 1 {
-		t.Errorf("b is to end %v, and a was woken %d times", got, told)
+	if got := b.Displace(now); len(got) != 0 || wokenA != 1 {
+		t.Errorf("b is to end %v, and a was woken %d times", got, wokenA)
 	}
 	if got := a.Displace(now); !slices.Equal(got, []string{"x"}) {
 		t.Errorf("a is to end %v", got)
