@@ -493,6 +493,11 @@ func TestLogsOfAgents(t *testing.T) {
 		3s - asked agent=agent-2 by=ben epoch=1 id=6 method=tools/call about=a2-2
 		3s s2 call call=a2-2 tool=write agent=agent-2 by=ben
 		3.1s - noticed agent=agent-2 by=ben epoch=1 method=notifications/message about=`
+	const leftBehind = `
+		1s - joined agent=agent-3 by=ben epoch=1 name=modern_lines
+		3s - asked agent=agent-3 by=ben epoch=1 id=5 method=tools/call about=a3-1 level=warning
+		3s s1 call call=a3-1 tool=write agent=agent-3 by=ben
+	`
 	runCases(t, "I24", []storyCase{
 		{name: "what a session wants", want: invariant.Holds, plan: plan, story: call + noticed + "error" + answer},
 		{name: "less severe than a session wants", want: invariant.Violated, why: "got a log message of the level info at 3.1s (call a1-1), and wants error and above", plan: plan,
@@ -509,6 +514,11 @@ func TestLogsOfAgents(t *testing.T) {
 		{name: "less severe than a request wants", want: invariant.Violated, why: "and wants warning and above", plan: plan, story: modern + "a2-1 level=notice"},
 		{name: "to a request that wants none", want: invariant.Violated, why: "and wants none", plan: plan, story: modern + "a2-2 level=emergency"},
 		{name: "about the call of another", want: invariant.Violated, why: "which is none of its own", plan: plan, story: modern + "a1-1 level=emergency"},
+		// Seed 20850392: the server of a call that was given up writes about it while it works on one of another agent, and does not say which.
+		{name: "about the call of another of the principal that was given up", want: invariant.Holds, plan: plan, story: leftBehind + `
+			3.05s s1 left call=a3-1 tool=write agent=agent-3 by=ben` + modern + "a3-1 level=emergency"},
+		{name: "about the call of another of the principal", want: invariant.Violated, why: "which is none of its own", plan: plan,
+			story: leftBehind + modern + "a3-1 level=emergency"},
 		{name: "nobody came", want: invariant.Inconclusive, plan: plan, story: `1s s1 open conn=1`},
 	})
 }

@@ -64,7 +64,7 @@ func (c *checker) checkLogs(s *agentSession, callers map[string]string) {
 // checkLogNotice judges one message that an agent got.
 func (c *checker) checkLogNotice(s *agentSession, at int, callers map[string]string) {
 	e := c.x.Event(at)
-	if callers[e.About] != s.agent {
+	if callers[e.About] != s.agent && !c.mayComeInAnother(s, e) {
 		c.reportViolation("", at, nil, "%s got a log message about call %s at %s, which is none of its own.", s.agent, e.About, timeText(e.T))
 		return
 	}
@@ -81,6 +81,17 @@ func (c *checker) checkLogNotice(s *agentSession, at int, callers map[string]str
 		c.reportViolation(call.Server, at, []int{s.events[asked]}, "%s got a log message of the level %s at %s (call %s), and wants %s.", s.agent, e.Level, timeText(e.T), e.About,
 			levelText(low, wants))
 	}
+}
+
+// mayComeInAnother reports whether a log message may come to a session although it is about the call of another agent: that agent belongs to the
+// same principal and gave the call up, and its server does not say which of the principal's requests it writes about.
+func (c *checker) mayComeInAnother(s *agentSession, e *history.Event) bool {
+	call := c.x.Call(e.About)
+	if call == nil || call.Begin < 0 || !c.isModernSession(s) || c.tellsItsCall(call.Server) || c.x.Event(call.Begin).By != s.principal {
+		return false
+	}
+	left, ok := c.x.Time(call.GivenUp)
+	return ok && left <= e.T
 }
 
 // levelText returns the level that an agent has asked for, as a report names it.
