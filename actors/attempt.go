@@ -307,6 +307,9 @@ func (a *attempt) startListing(spec *messages.Spec, first bool, timeout time.Dur
 		}
 		// The list covers all pages; the session bounds their number and size.
 		list, err := a.currentSession().ListTools(ctx)
+		if !first {
+			err = explainListTimeout(ctx, timeout, err)
+		}
 		// Without tools the server is still of use. Otherwise the failure of the first list ends the attempt.
 		if first && a.isWorthKeeping(err) {
 			return listDone{epoch: a.epoch, listErr: a.explainTimeout(ctx, step, err)}, nil
@@ -316,6 +319,15 @@ func (a *attempt) startListing(spec *messages.Spec, first bool, timeout time.Dur
 		}
 		return listDone{epoch: a.epoch, list: list}, err
 	})
+}
+
+// explainListTimeout is explainTimeout for a list after the first one, which has a timeout of its own.
+func explainListTimeout(ctx context.Context, timeout time.Duration, err error) error {
+	if !errors.Is(context.Cause(ctx), context.DeadlineExceeded) || messages.ClassOf(err) != messages.ClassTimeout {
+		return err
+	}
+	return &messages.Error{Op: "list", Class: messages.ClassTimeout, Text: fmt.Sprintf("no answer to tools/list within %s", timeout),
+		Fix: "see whether it works", Err: err}
 }
 
 // isWorthKeeping reports whether a server whose first list failed is worth a connection without tools: the connection lives, the

@@ -64,3 +64,19 @@ func TestAServerWithoutItsToolListServesTheRest(t *testing.T) {
 		}
 	})
 }
+
+// A server that does not answer when its list is asked for once more is connected with the list of before, and its status says which question it has
+// not answered, and in which time. It said only that a deadline had passed.
+func TestASilentListIsNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake("echo")
+		m := start(t, supervisor.Config{}, map[string]*fake{"a": f})
+		settled(t, m)
+		f.set(func(f *fake) { f.mute = true })
+		go func() { _ = m.Refresh(t.Context(), "a") }()
+		time.Sleep(45 * time.Second)
+		if st, err := m.ServerStatus("a"); err != nil || st.Status != messages.Connected || !strings.Contains(st.ToolsError, "no answer to tools/list within 30s") {
+			t.Errorf("%s, %q, %v", st.Status, st.ToolsError, err)
+		}
+	})
+}
