@@ -1,6 +1,7 @@
 package invariant
 
 import (
+	"net/http"
 	"slices"
 	"time"
 
@@ -279,6 +280,9 @@ func (c *checker) checkPatience(server string, conn *history.ConnRecord, u conne
 		}
 		if c.underFault(server, m.T, m.T, "black-hole", "partition", "half-open") {
 			continue // what the server says then does not arrive
+		}
+		if m.Kind == history.Answered && m.Code >= http.StatusBadRequest {
+			continue // a status of HTTP is no word of the server, which may stand behind another that asks for credentials
 		}
 		if m.Kind == history.Answered || m.Kind == history.Notified || m.Kind == history.Listed || m.Kind == history.Received && m.Method == "" {
 			last, at = m.T, i

@@ -280,6 +280,13 @@ func TestTheStateMachine(t *testing.T) {
 			60s    s1 fault-off fault=1 name=black-hole
 			99s    - closing
 		`},
+		// Seed 20850429: the credentials of a call were asked for while three pings found no answer.
+		{name: "a remote server is given up that wants other credentials", servers: []string{"s1 kind=http"}, want: invariant.Holds, story: up + `
+			5s     s1 answered conn=1 method=ping id=6
+			20s    s1 answered conn=1 method=tools/call id=7 code=401
+			45s    s1 phase phase=pending step=restarting epoch=2 class=timeout
+			99s    - closing
+		`},
 		{name: "a remote server is given up after three pings", servers: []string{"s1 kind=http"}, want: invariant.Holds, story: up + `
 			15s    s1 answered conn=1 method=ping id=7
 			45s    s1 phase phase=pending step=restarting epoch=2 class=timeout
