@@ -156,6 +156,7 @@ func (w *simulation) runPlan() error {
 		}
 	})
 	w.runLoop()
+	w.checkClosing()
 	w.principals.checkClosed()
 	w.checkAudit()
 	w.watch.finishWatching()
@@ -201,6 +202,7 @@ func (w *simulation) buildServers() error {
 		}
 	}
 	w.timeline.planAction(w.plan.Heal, "", w.recordHeal)
+	w.planLastCalls()
 	w.timeline.planAction(w.plan.End, "", w.closeManager)
 	w.timeline.planAction(glanceEvery, "", w.glance)
 	return nil
@@ -320,7 +322,7 @@ func (w *simulation) closeManager() {
 	w.users.runAsUser(w.principals.closeManager)
 	w.users.runAsUser(func() {
 		w.closeAgents()
-		err := w.manager.Close(context.Background())
+		err := w.endManager()
 		e := history.Event{T: w.elapsedTime(), Side: history.Harness, Kind: history.Closed}
 		if err != nil {
 			e.Text = err.Error()

@@ -68,6 +68,7 @@ type simulation struct {
 	needsWait bool
 	// stopped ends the loop after the step under way.
 	stopped bool
+	closing closing
 	// hasClosed is set when Close has returned.
 	hasClosed bool
 	// stopWhen ends the loop when it returns true; nil never does. The loop asks it when every goroutine waits.
