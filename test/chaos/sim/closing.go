@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -83,10 +84,13 @@ func (w *simulation) endManager() error {
 // checkClosing judges the end of the manager: Close returns when its context ends, at the latest, and says so; calls that are in flight go on for
 // half of the time and no longer, and have their answers if these come by then.
 func (w *simulation) checkClosing() {
-	c := &w.closing
-	report := func(server, format string, args ...any) {
+	w.closing.judge(w.rec.History().Events, func(server, format string, args ...any) {
 		w.recordEvent(history.Event{Side: history.Harness, Kind: history.Violation, Name: "I17", Server: server, Text: fmt.Sprintf(format, args...)})
-	}
+	})
+}
+
+// judge is checkClosing for the events of a run.
+func (c *closing) judge(events []history.Event, report func(server, format string, args ...any)) {
 	took := c.returned - c.begun
 	switch {
 	case c.limit > 0 && took > c.limit+time.Millisecond || c.canceled && took > time.Millisecond:
@@ -96,17 +100,20 @@ func (w *simulation) checkClosing() {
 	case c.err != nil && !errors.Is(c.err, context.DeadlineExceeded) && !errors.Is(c.err, context.Canceled):
 		report("", "Close whose context ended returned another error: %v", c.err)
 	}
-	begun, answered := map[string]bool{}, map[string]time.Duration{}
-	h := w.rec.History()
-	for i := range h.Events {
-		switch e := &h.Events[i]; {
+	begun, received, answered := map[string]time.Duration{}, map[string]bool{}, map[string]time.Duration{} // begun holds the deadlines
+	for i := range events {
+		switch e := &events[i]; {
 		case e.Kind == history.Call && e.Agent == "" && e.T < c.begun:
-			begun[e.Call] = true
-		case e.Kind == history.Answered && e.Method == "tools/call" && e.Code == 0 && e.Task == "" && begun[e.Call]:
+			begun[e.Call] = cmp.Or(e.Deadline, c.begun+closeTimeout)
+		case e.Kind == history.Received && e.Method == "tools/call" && e.T < c.begun:
+			received[e.Call] = true
+		case e.Kind == history.Answered && e.Method == "tools/call" && e.Code == 0 && e.Task == "" && begun[e.Call] > 0:
 			answered[e.Call] = e.T
-		case e.Kind != history.End || !begun[e.Call] || e.T < c.begun:
+		case e.Kind != history.End || begun[e.Call] == 0 || e.T < c.begun:
 		case e.T > c.begun+c.drain()+drainSlack:
 			report(e.Server, "call %s was in flight when the manager was closed at %s, and ended only at %s: it had %s", e.Call, c.begun, e.T, c.drain())
+		case received[e.Call] && e.Outcome == messages.OutcomeUnknown && e.T < min(c.begun+c.drain(), begun[e.Call])-time.Millisecond:
+			report(e.Server, "call %s was with its server when the manager was closed at %s, and was cut off at %s: it had %s", e.Call, c.begun, e.T, c.drain())
 		case answered[e.Call] > c.begun && answered[e.Call] < c.begun+c.drain() && e.Outcome != messages.OutcomeResult && e.Outcome != messages.OutcomeToolError:
 			report(e.Server, "call %s was in flight when the manager was closed at %s, had %s, was answered at %s, and ended at %s with %s", e.Call, c.begun, c.drain(), answered[e.Call], e.T, e.Outcome)
 		}

@@ -206,6 +206,14 @@ var serversBugs = inPackage("supervisor/internal/core",
 
 // facadeBugs are in the facade's commands.
 var facadeBugs = inPackage("supervisor",
+	Bug{
+		Name: "close-gives-no-time", In: "Manager.Close", Old: "max(time.Until(deadline)/2, 0)", New: "max(-time.Until(deadline), 0)",
+		Finds: []string{"I17"}, Why: "whoever closes a manager with a deadline cuts off the calls that run, and nobody knows whether they ran",
+	},
+	Bug{
+		Name: "close-waits-on", In: "Manager.Close", Old: "m.closeInBackground(drain)", New: "m.closeInBackground(drain)\n\t<-m.closed",
+		Finds: []string{"I17"}, Why: "a program that must end soon waits until the last process has",
+	},
 	// The facade waits for the attempt with its own ticket, and for the catalog, before it returns.
 	Bug{
 		Name: "attempt-not-awaited", In: "Manager.awaitTicket", Old: "v.State.Answered >= ticket || v.State.Removing",
