@@ -634,3 +634,32 @@ func TestMessagesCarryTheirCaller(t *testing.T) {
 		}
 	}
 }
+
+// TestACommandForAServerIsOneForItsInstances: a person who reconnects a server wants its callers served anew as well, and one who disables it
+// wants none of its processes.
+func TestACommandForAServerIsOneForItsInstances(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, p := startPersonal(t, nil)
+		callAs(t, m, "anna")
+		callAs(t, m, "ben")
+		if err := m.Reconnect(t.Context(), "box"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		for _, caller := range []string{"anna", "ben"} {
+			if got := callAs(t, m, caller); !strings.HasPrefix(got, "call 1 of connection ") {
+				t.Errorf("%s is served by the connection of before: %s", caller, got)
+			}
+		}
+		if n := p.alive.Load(); n != 3 {
+			t.Errorf("%d connections", n)
+		}
+		if err := m.Toggle(t.Context(), "box", false); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if n := len(m.Instances("box")); n != 0 {
+			t.Errorf("%d instances of a server that is disabled", n)
+		}
+	})
+}
