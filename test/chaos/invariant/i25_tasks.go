@@ -244,7 +244,7 @@ func (c *checker) checkTaskKnown(s *agentSession, asked, replied int) {
 			deadline = e.Deadline
 		}
 	}
-	if !isTask || r.T >= deadline-c.instantBound() || c.tasksOf(s.principal, r.T) >= taskPrincipalBound ||
+	if !isTask || r.T >= deadline-c.instantBound() || c.tasksOf(s.principal, c.x.Event(call.Tasked).T, r.T) >= taskPrincipalBound ||
 		c.mayBeAbsent(call.Server, q.T, r.T) || c.mayHideServer(s, call.Server, c.x.Event(call.Begin).Tool, q.T, r.T) {
 		return
 	}
@@ -279,14 +279,14 @@ func (c *checker) checkTaskTime(call *history.CallRecord) {
 	}
 }
 
-// tasksOf counts the tasks that the agents of a principal may have had by a time: a call has its place before its agent is told of the task, and who gives
-// it up then has it all the same.
-func (c *checker) tasksOf(principal string, until time.Duration) (n int) {
+// tasksOf counts the tasks that the agents of a principal may have had at any time of a stretch: a call has its place before its agent is told of the
+// task, has it until it fails without one, and keeps it if its agent gives it up.
+func (c *checker) tasksOf(principal string, from, until time.Duration) (n int) {
 	for _, call := range c.x.Calls() {
 		if call.Begin < 0 || c.x.Event(call.Begin).By != principal || c.x.Event(call.Begin).T > until {
 			continue
 		}
-		if call.Tasked >= 0 || call.GivenUp >= 0 || len(call.Ends) == 0 || c.x.Event(call.Ends[0]).T >= until {
+		if call.Tasked >= 0 || call.GivenUp >= 0 || len(call.Ends) == 0 || c.x.Event(call.Ends[0]).T >= from {
 			n++
 		}
 	}

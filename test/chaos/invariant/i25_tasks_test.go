@@ -1,6 +1,8 @@
 package invariant_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/mcpvisor/mcpvisor/test/chaos/invariant"
@@ -31,6 +33,14 @@ func TestTasksOfAgents(t *testing.T) {
 		8s s1 answered conn=2 method=tools/call id=3 task=task-2 deadline=12s
 	`
 	withTasks := func(p *scenario.Plan) { p.Servers[0].Tasks = scenario.TasksOptional }
+	// 63 further calls of the principal, which fail.
+	failing := func(end string) string {
+		var b strings.Builder
+		for n := range 63 {
+			fmt.Fprintf(&b, "1.5s s1 call call=a1-%d tool=read agent=agent-1 by=anna\n%s s1 end call=a1-%d tool=read outcome=not-sent class=busy agent=agent-1 by=anna\n", n+100, end, n+100)
+		}
+		return b.String()
+	}
 	runCases(t, "I25", []storyCase{
 		{name: "the result is there soon", want: invariant.Holds, plan: withTasks, story: opened + began + `
 			5s s1 told method=call-ended tool=read outcome=result took=3s
@@ -67,6 +77,14 @@ func TestTasksOfAgents(t *testing.T) {
 			6.5s s1 notified conn=1 method=notifications/tasks/status task=task-1 name=failed
 			20s - closing`},
 		{name: "a task that lives is not known", want: invariant.Violated, why: "was told that there is none", plan: withTasks, story: opened + began + `
+			4s - asked agent=agent-1 by=anna epoch=1 id=2 method=tasks/get about=a1-1
+			4s - replied agent=agent-1 by=anna epoch=1 id=2 method=tasks/get code=-32602`},
+		// Seed 20850829: each of the calls had a place until it failed, and one of them took that of the task.
+		{name: "a task whose place was taken by a call that failed is not known", want: invariant.Holds, plan: withTasks, story: opened + began + failing("3.5s") + `
+			4s - asked agent=agent-1 by=anna epoch=1 id=2 method=tasks/get about=a1-1
+			4s - replied agent=agent-1 by=anna epoch=1 id=2 method=tasks/get code=-32602`},
+		{name: "a task is not known, and all other calls had failed before it began", want: invariant.Violated, why: "was told that there is none", plan: withTasks,
+			story: opened + failing("1.9s") + began + `
 			4s - asked agent=agent-1 by=anna epoch=1 id=2 method=tasks/get about=a1-1
 			4s - replied agent=agent-1 by=anna epoch=1 id=2 method=tasks/get code=-32602`},
 		{name: "a task whose time has passed is not known", want: invariant.Holds, plan: withTasks, story: opened + began + `
