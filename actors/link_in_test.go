@@ -11,8 +11,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// A request goes out on the connection of its tool's entry, or on the published one. What has neither is an error that says why, and reaches no
-// connection.
+// A request goes out on the connection of its tool's entry, or on the published one. A request that has neither reaches no connection and
+// ends with an error that says why.
 func TestOnWhichConnectionARequestGoesOut(t *testing.T) {
 	connected := lifecycle.State{Wanted: true, Phase: messages.Connected, Conn: lifecycle.Open, Epoch: 2}
 	published, ofEntry := &Link{Server: "s", Epoch: 2}, &Link{Server: "s", Epoch: 2}

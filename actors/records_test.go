@@ -13,7 +13,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
-// What is recorded of a server travels to other programs and back without a loss.
+// The entries of a server, its log and its history, travel to other programs and back without a loss.
 func TestRecordsTravelWhole(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 6000, time.Local)
 	entry := Entry{Time: at, Epoch: 7, Phase: messages.Failed, Step: messages.Restarting, Text: "lost", Stderr: "oops"}

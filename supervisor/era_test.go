@@ -114,7 +114,7 @@ func TestAnAttemptThatTimedOutSaysNothingOfTheEra(t *testing.T) {
 	}
 }
 
-// What was learned of a server is nothing that is known of the one which takes its place: it is asked first in the way of one that is new.
+// A server that takes the place of another is asked as a new one is: the manager forgets the era that it has learned of the other.
 func TestAServerInThePlaceOfAnotherIsAskedAfresh(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first := map[string]string{}

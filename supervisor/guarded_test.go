@@ -10,7 +10,7 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// A logger that did not return for a while is waited for again when it has: what a call has logged is in the log when the call returns.
+// A logger that did not return for a while is waited for again when it has: the messages of a call are in the log when the call returns.
 func TestALoggerThatHasRecoveredIsWaitedForAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex

@@ -14,8 +14,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
-// What an interceptor changes of a request counts where it may count: the arguments of a call, and whom and what a call, a read or a prompt
-// is for, with its _meta. Everything else goes on as the caller asked for it, and the caller's own request stays as it is.
+// The changes of an interceptor count for the arguments of a call, and for the server, the name and the _meta of a call, a read and a
+// prompt. Everything else goes on as the caller asked for it, and the caller's own request stays as it is.
 func TestWhatAnInterceptorMayChange(t *testing.T) {
 	for _, c := range []struct {
 		method           string
@@ -49,7 +49,7 @@ func TestWhatAnInterceptorMayChange(t *testing.T) {
 	}
 }
 
-// An interceptor that passes on nothing sends nothing, and its caller is told what it has left out.
+// An interceptor that passes on nothing sends nothing, and the error tells its caller what the interceptor has left out.
 func TestAnInterceptorThatPassesOnNothing(t *testing.T) {
 	c := &interception{request: &actors.Request{Method: actors.CallTool, Server: "s", Name: "n"}}
 	for missing, ctx := range map[string]context.Context{"context": nil, "request": t.Context()} {
@@ -61,7 +61,7 @@ func TestAnInterceptorThatPassesOnNothing(t *testing.T) {
 	}
 }
 
-// The error of a sign-in keeps what a program decides by, and of a program's own error one line.
+// The error of a sign-in keeps its class and its challenge, by which a program decides, and of a program's own error one line.
 func TestTheErrorOfASignIn(t *testing.T) {
 	cause := errors.New("cause")
 	challenge := &messages.Challenge{Scope: "read"}

@@ -6,7 +6,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/serve"
 )
 
-// What the gateway adds to a result or a notification of a server stands beside what the server wrote, which stays byte for byte.
+// The gateway adds its members to a result or a notification beside those of the server, which stay byte for byte.
 func TestWhatIsAddedToWhatAServerWrote(t *testing.T) {
 	const hint, related = `"ttlMs":0,"cacheScope":"private"`, `"io.modelcontextprotocol/related-task"`
 	for what, c := range map[string]struct{ got, want string }{
@@ -33,7 +33,7 @@ func TestWhatIsAddedToWhatAServerWrote(t *testing.T) {
 	}
 }
 
-// An agent is asked what it declares that it can be asked, with the parts that it declares.
+// The gateway asks an agent only such questions as it declares, with the parts that it declares.
 func TestWhatAnAgentCanBeAsked(t *testing.T) {
 	for _, c := range []struct {
 		declared, ability, params string

@@ -31,7 +31,7 @@ func TestOutcomeText(t *testing.T) {
 	}
 }
 
-// An agent is told what has happened in words that hide nothing but the names of others, and what happened is never called more certain
+// The gateway tells an agent of a failure in words that hide nothing but the names of others, and never calls an outcome more certain
 // than it is.
 func TestTheErrorThatAnAgentIsTold(t *testing.T) {
 	known := &messages.Error{Outcome: messages.OutcomeNotSent, Class: messages.ClassInvalid, Text: "no such tool", Nearest: "secret__tool", Fix: "did you mean secret__tool?"}

@@ -56,7 +56,7 @@ func TestRequestsThatCannotBeMeant(t *testing.T) {
 	}
 }
 
-// What a server asks in a call reaches the agent whose call it is, as the server wrote it, and the server gets the agent's own words.
+// The question of a server in a call reaches the agent whose call it is, as the server wrote it, and the server gets the agent's own words.
 func TestAllQuestionsReachTheAgent(t *testing.T) {
 	for method, c := range map[string]struct{ ability, params, answer, want string }{
 		"sampling/createMessage": {`"sampling":{}`, `{"messages":[],"maxTokens":7}`, `{"role":"assistant","content":{"type":"text","text":"hm"},"model":"m"}`, `"text":"hm"`},

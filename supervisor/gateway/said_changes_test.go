@@ -8,7 +8,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/config"
 )
 
-// What a server says to have changed concerns the views that show it, what an instance says those of its principal, and a gap all.
+// The change that a server announces concerns the views that show it, that of an instance the views of its principal, and a gap all views.
 func TestWhomAChangeConcerns(t *testing.T) {
 	everything := changes{toolsNotice: true, promptsNotice: true, resourcesNotice: true}
 	for _, c := range []struct {

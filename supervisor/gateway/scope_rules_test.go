@@ -46,7 +46,7 @@ func TestWhichServersAViewShows(t *testing.T) {
 	}
 }
 
-// A task leaves the table once, and by whoever is first: its time that is over, or the end of its agents.
+// A task leaves the table once, when its time is over or its agents have ended, whichever comes first.
 func TestATaskLeavesTheTableOnce(t *testing.T) {
 	unbound := 0
 	c := &modernCall{agents: &modernAgents{g: &Gateway{}, principal: "anna"}}

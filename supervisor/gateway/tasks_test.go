@@ -396,8 +396,8 @@ func TestATaskAsksAnAgentOfTheLegacyEra(t *testing.T) {
 	})
 }
 
-// What an agent of the legacy era says to a question about its task reaches the server as it is: a refusal as an error, and what is no answer
-// as one as well.
+// The answer of an agent of the legacy era to a question about its task reaches the server as it is: a refusal as an error, and a message without
+// an answer as one as well.
 func TestTheAnswerOfAnAgentReachesTheServerOfItsTask(t *testing.T) {
 	for answer, want := range map[string]string{
 		`"result":` + anna:                          "anna",

@@ -128,7 +128,7 @@ func TestASharedGateGrantsWhatOneGateWould(t *testing.T) {
 	}
 }
 
-// TestAnOwnerThatHasGoneStandsInNoQueue: what an owner had asked for when it retired or left is granted to it no more, and holds no slot that
+// TestAnOwnerThatHasGoneStandsInNoQueue: the gate grants an owner that retired or left nothing that it had asked for, and keeps for it no slot that
 // another owner's server waits for.
 func TestAnOwnerThatHasGoneStandsInNoQueue(t *testing.T) {
 	now := time.Unix(1_000_000, 0)

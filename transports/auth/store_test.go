@@ -280,7 +280,7 @@ func TestFilesRefuse(t *testing.T) {
 				_, err = s.Get(t.Context(), "server")
 			}
 			e := boundaryError(t, err)
-			// What a person forgot to give is asked for; everything else is wrong in the configuration or on the disk.
+			// The store asks for a passphrase that is missing; every other error is one of the configuration or of the disk.
 			class := messages.ClassConfig
 			if c.text == "there is no passphrase" {
 				class = messages.ClassUnauthorized

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A message is read as what it is, or refused with the code that JSON-RPC has for it, and with its id where that can be read.
+// The endpoint reads a request, a notification or an answer as one, or refuses the message with the code that JSON-RPC has for it, and with its id where that can be read.
 func TestWhatAMessageIsReadAs(t *testing.T) {
 	const parse, invalid, params = CodeParse, CodeInvalidRequest, CodeInvalidParams
 	for body, want := range map[string]struct {

@@ -31,8 +31,8 @@ func (v *endsInOrder) Handle(ctx context.Context, r *Request) ([]byte, *Error) {
 
 func (v *endsInOrder) Closed(s *Session) { v.noteEnd("session of " + s.Principal.Name) }
 
-// What ends together ends in the same order each time: servers are told of it in that order, and an end that has another one each time cannot be
-// played again.
+// Sessions and requests that end together end in the same order each time: servers hear of it in that order, and a run with another order each time
+// could not be played again.
 func TestEndsHaveOneOrder(t *testing.T) {
 	var want []string
 	for range 10 {

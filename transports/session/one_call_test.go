@@ -117,7 +117,7 @@ func TestAPersonIsSentToAURLOnlyIfTheProgramSaidSo(t *testing.T) {
 	}
 }
 
-// TestLogsComeBeforeTheAnswer: what a server logs before it answers has reached the caller when its call, or its read, returns, however slow
+// TestLogsComeBeforeTheAnswer: the messages that a server logs before it answers have reached the caller when its call, or its read, returns, however slow
 // the caller is to take it. A caller who goes away is not kept.
 func TestLogsComeBeforeTheAnswer(t *testing.T) {
 	for what, do := range map[string]func(ctx context.Context, s *session.Session) error{

@@ -72,7 +72,7 @@ func TestAHandshakeIsNotCancelled(t *testing.T) {
 }
 
 // TestATaskThatIsNotWaitedForAnyMore: a caller who leaves while the session asks for the state of its task is told that it left, and which task
-// goes on, whatever became of the question.
+// goes on, also if the question fails.
 func TestATaskThatIsNotWaitedForAnyMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, silent := &wire{}, false
@@ -102,8 +102,8 @@ func TestATaskThatIsNotWaitedForAnyMore(t *testing.T) {
 	})
 }
 
-// TestAnUpdateIsNotLostBehindManyLogs: what a server logs faster than the program takes it is dropped beyond a bound; that a resource was updated
-// is told all the same, and so is what follows.
+// TestAnUpdateIsNotLostBehindManyLogs: the session drops log messages that come faster than the program takes them, beyond a bound. It passes on the
+// update of a resource all the same, and the messages that follow.
 func TestAnUpdateIsNotLostBehindManyLogs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, release := &wire{}, make(chan struct{})

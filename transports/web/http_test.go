@@ -165,7 +165,7 @@ func TestStatuses(t *testing.T) {
 	}
 }
 
-// TestAServerWithoutSessionsForgetsNone: what it refuses ends no connection, because there is no session to begin anew.
+// TestAServerWithoutSessionsForgetsNone: a request that it refuses ends no connection, because there is no session to begin anew.
 func TestAServerWithoutSessionsForgetsNone(t *testing.T) {
 	for body, status := range map[string]int{"": 404, `{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"No valid session ID"}}`: 400} {
 		s := conntest.Serve(t, conntest.WithHandshake("", func(w http.ResponseWriter, r *http.Request) {

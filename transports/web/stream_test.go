@@ -457,7 +457,7 @@ func TestABrokenNetworkDoesNotEndListening(t *testing.T) {
 	c.CloseChecked()
 }
 
-// What a server has sent of an answer when its stream breaks is held no longer, and the error keeps what broke it.
+// The part of an answer that has come when its stream breaks is held no longer, and the error keeps its cause.
 func TestABrokenAnswerHoldsNoMemory(t *testing.T) {
 	s := conntest.Serve(t, conntest.WithHandshake("s", func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet {

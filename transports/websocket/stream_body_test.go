@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A response whose body cannot be written is no connection, whatever its status says.
+// A response whose body cannot be written is no connection, also with the status of one.
 func TestABodyThatCannotBeWrittenIsNoConnection(t *testing.T) {
 	if s, ok := newStream(io.NopCloser(strings.NewReader("x"))); ok || s != nil {
 		t.Errorf("%v, %v", s, ok)

@@ -11,8 +11,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// A caller who cannot have an instance is told why, by the class and the error that a program decides by; what may change soon is waited
-// for, and what has changed since the caller looked is no error: the caller looks again.
+// A caller who cannot have an instance gets an error whose class says why. The supervisor waits for a change that may come soon, and lets a caller
+// look again who has missed one.
 func TestWhyACallerHasNoInstance(t *testing.T) {
 	for what, c := range map[string]struct {
 		set     func(s *supervisor, a *managedServer)
@@ -70,7 +70,7 @@ func TestWhyACallerHasNoInstance(t *testing.T) {
 	}
 }
 
-// An instance ends when nobody has used it for its time of idleness. One that is not connected keeps, for ten minutes at least and until its
+// An instance ends when no request has used it for its time of idleness. One that is not connected keeps, for ten minutes at least and until its
 // next attempt, the delay that its failures have earned.
 func TestWhenAnInstanceEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

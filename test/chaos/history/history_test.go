@@ -150,7 +150,7 @@ func TestWhatTheManagerSaysKeepsItsOrder(t *testing.T) {
 	}
 }
 
-// Whoever watches a server is told of updated resources by another goroutine than of all else, so that chance would order the two in one instant.
+// Another goroutine publishes the updates of resources than all else of a server, so that chance would order the two in one instant.
 func TestUpdatesOfResourcesHaveOnePlace(t *testing.T) {
 	listing := history.Event{Side: history.Manager, Kind: history.ListTold, Server: "s", Method: "prompts"}
 	updated := history.Event{Side: history.Manager, Kind: history.Updated, Server: "s", About: "chaos://s/one"}

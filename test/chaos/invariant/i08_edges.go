@@ -279,7 +279,7 @@ func (c *checker) checkPatience(server string, conn *history.ConnRecord, u conne
 			break
 		}
 		if c.underFault(server, m.T, m.T, "black-hole", "partition", "half-open") {
-			continue // what the server says then does not arrive
+			continue // no word of the server arrives then
 		}
 		if m.Kind == history.Answered && m.Code >= http.StatusBadRequest {
 			continue // a status of HTTP is no word of the server, which may stand behind another that asks for credentials

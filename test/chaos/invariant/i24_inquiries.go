@@ -45,7 +45,7 @@ func (c *checker) checkInquiries(server string, sessions []*agentSession) {
 	}
 }
 
-// isUninterrupted reports whether nothing between an event and a later time ends what an agent and a server have to say to each other about a
+// isUninterrupted reports whether nothing between an event and a later time ends the exchange of an agent and a server about a
 // call: a fault, a command, the end of the call or of the question, or that the agent leaves, or loses a connection.
 func (c *checker) isUninterrupted(s *agentSession, at int, call *history.CallRecord, until time.Duration) bool {
 	e := c.x.Event(at)
@@ -67,7 +67,7 @@ func (c *checker) isUninterrupted(s *agentSession, at int, call *history.CallRec
 	return true
 }
 
-// checkConsulted judges who has a question before it.
+// checkConsulted judges which agent has a question before it.
 func (c *checker) checkConsulted(s *agentSession, at int, sessions []*agentSession) {
 	q := c.x.Event(at)
 	until := q.T + askedBound

@@ -71,7 +71,7 @@ func (c *checker) endOfWork(call *history.CallRecord) time.Duration {
 }
 
 // findTaskEnds finds for each call that became an agent's task what was told of its end. A call that waited for its server began, for who watches, when it was
-// sent: what was told of such ones goes to the one that its server received in that moment, first to one that it answered at the end, else to the one that
+// sent: the event of such a call goes to the one that its server received in that moment, first to one that it answered at the end, else to the one that
 // its server answered then, else to the last that it fits before its agent knew the end, but for what another call had. One that no server received has the
 // refusal with which it became a task.
 func (c *checker) findTaskEnds() map[*history.CallRecord]*history.Event {

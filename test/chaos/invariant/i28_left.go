@@ -238,7 +238,7 @@ func (c *checker) lastWatch(uri string, sessions []*agentSession) (last time.Dur
 			case e.About != uri || e.Kind != history.Asked || c.wasRefused(s, e):
 			case e.Method == "resources/subscribe" || e.Method == "subscriptions/listen":
 				if end = s.end(c); s.parted >= 0 && c.x.Event(s.parted).Name == history.Abandoned {
-					end = c.endTime() // what it watches stands as long as its session, and the record does not show how long that is
+					end = c.endTime() // its watches stand as long as its session, and the record does not show how long that is
 				}
 			case e.Method == "resources/unsubscribe" && e.T < end:
 				end = e.T

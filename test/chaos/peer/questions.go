@@ -166,7 +166,7 @@ func codeOfError(problem json.RawMessage) int {
 	var e struct {
 		Code int `json:"code"`
 	}
-	_ = json.Unmarshal(problem, &e) // what is no error has no code
+	_ = json.Unmarshal(problem, &e) // without an error the code stays 0
 	return cmp.Or(e.Code, -1)
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// The servers of the harness have resources and prompts whose definitions follow from their names, so that whoever is given one can tell
+// The servers of the harness have resources and prompts whose definitions follow from their names, so that an agent which is given one can tell
 // whether it is the server's.
 
 // OfferURI is the URI of a resource of a server.
@@ -36,7 +36,7 @@ func PromptOf(name, shown string) string {
 	return `{"name":` + quoted(shown) + `}`
 }
 
-// CompletionOf is what a server proposes for the value of an argument of a prompt or a template, where another argument has a value already.
+// CompletionOf returns the proposals of a server for the value of an argument of a prompt or a template, where another argument has a value already.
 func CompletionOf(about, argument, value, other string) messages.Completion {
 	c := messages.Completion{Values: []string{value + " of " + argument + " in " + about}, Total: len(about), HasMore: len(about)%2 == 1}
 	if other != "" {

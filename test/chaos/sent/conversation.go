@@ -66,8 +66,8 @@ const (
 )
 
 // A request is one that the client sent. params is kept only where the server may ask for another round, onDemand is set by
-// tasks/get outside of the polling. takeBacks undo what the request has changed, if the server refuses it, abandoned what an exchange has that ended
-// without an answer.
+// tasks/get outside of the polling. takeBacks undo the changes of the request if the server refuses it, and abandoned those that do not count if the
+// exchange ends without an answer.
 type request struct {
 	method, token, task string
 	params              map[string]json.RawMessage

@@ -444,7 +444,7 @@ var (
 			> {"jsonrpc":"2.0","id":2,"method":"prompts/get","params":{"name":"p",META}}
 			< {"jsonrpc":"2.0","id":2,"result":{"resultType":"input_required","requestState":"s","inputRequests":{"it":{}}}}
 			> {"jsonrpc":"2.0","id":3,"method":"prompts/get","params":{"name":"p","requestState":"s","inputResponses":{"it":{}},META}}`, ""},
-		// Seed 20800074: who loses the answer may read once more, with the input that the server may have got.
+		// Seed 20800074: a client that loses the answer may read once more, with the input that the server may have got.
 		{"a round whose answer was lost", webOffers, `
 			> Mcp-Protocol-Version=2026-07-28 Mcp-Method=prompts/get Mcp-Name=p {"jsonrpc":"2.0","id":2,"method":"prompts/get","params":{"name":"p",META}}
 			< {"jsonrpc":"2.0","id":2,"result":{"resultType":"input_required","requestState":"s","inputRequests":{"it":{}}}}

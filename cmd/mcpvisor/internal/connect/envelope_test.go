@@ -34,7 +34,7 @@ func TestWhatIsWaitedFor(t *testing.T) {
 	}
 }
 
-// What a message is: a request wants an answer, an answer has one of a result and an error.
+// The bridge tells a request, which wants an answer, from an answer, which has one of a result and an error.
 func TestWhatAMessageIs(t *testing.T) {
 	for line, want := range map[string]string{
 		`{"id":1,"method":"a"}`:             "request",

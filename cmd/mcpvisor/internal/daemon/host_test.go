@@ -10,7 +10,7 @@ import (
 var errNoStart = errors.New("it cannot start")
 
 // The servers of a directory end when no agent and no command has used them for the idle time, and with them those that no other directory
-// shares. What cannot start ends with its last user, and makes room for the next attempt at once.
+// shares. A directory that cannot start ends with its last user, and makes room for the next attempt at once.
 func TestServersEndWhenNoAgentHasUsedThem(t *testing.T) {
 	for what, c := range map[string]struct {
 		users  int
