@@ -46,6 +46,10 @@ var probeCheck = newCheck("I13", "parked servers are probed for ever",
 				c.judged++
 				if until > due+slack {
 					if at, free := c.poolFullness(poolOf(c.serverSpec(server).Kind)).firstFree(due, until, slack); free {
+						// The owner may have taken the server away before the slot was free.
+						if w, _ := wantedThroughout(wishes, e.t, at); w != wantConnected {
+							continue
+						}
 						evidence := []int{e.open, e.end}
 						if parkedPublished {
 							evidence = append(evidence, e.retryPhase.event)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/test/chaos/invariant"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
 func TestParkedServersAreProbed(t *testing.T) {
@@ -12,6 +13,7 @@ func TestParkedServersAreProbed(t *testing.T) {
 	fails := []time.Duration{500 * ms, 900 * ms, 3000 * ms, 300 * ms, 15000 * ms}
 	parked := crashLoop(0, fails...)
 	probed := crashLoop(0, append(fails, 300*time.Second, 290*time.Second)...)
+	oneSlot := func(p *scenario.Plan) { p.Limits.Processes, p.Limits.Hold = 1, time.Hour }
 	runCases(t, "I13", []storyCase{
 		{name: "probed for ever", want: invariant.Holds, story: probed + `
 			700s   - closing
@@ -31,6 +33,20 @@ func TestParkedServersAreProbed(t *testing.T) {
 			80s    - heal
 			330s   s1 phase phase=pending step=dialing epoch=7
 			330s   s1 open conn=7
+			2000s  - closing
+		`},
+		// Seed 20860557: the gate had no slot until the owner had taken the server away.
+		{name: "removed before there is a slot", servers: []string{"s1", "s2"}, plan: oneSlot, want: invariant.Holds, story: parked + `
+			300s   s2 open conn=1
+			900s   s1 command command=1 method=remove
+			900s   s1 done command=1 method=remove
+			1000s  s2 released conn=1
+			2000s  - closing
+		`},
+		{name: "not removed before there is a slot", servers: []string{"s1", "s2"}, plan: oneSlot, want: invariant.Violated,
+			why: "the manager has given it up", story: parked + `
+			300s   s2 open conn=1
+			1000s  s2 released conn=1
 			2000s  - closing
 		`},
 		{name: "disabled while it is parked", want: invariant.Inconclusive, story: parked + `

@@ -382,6 +382,11 @@ func TestAgentsRead(t *testing.T) {
 		{name: "a list without a server that has something", want: invariant.Violated, plan: offers, why: "was given none of the server at 11s",
 			story: strings.ReplaceAll(asked, "resources/read about=chaos://s1/one", "resources/list") + `
 			11s - replied agent=agent-1 by=anna epoch=1 id=1 method=resources/list` + over},
+		{name: "a list without a server that was as slow as its timeout, as on seed 20860022", want: invariant.Holds, plan: func(p *scenario.Plan) {
+			offers(p)
+			p.Servers[0].CallTimeout = time.Second
+		}, story: strings.ReplaceAll(asked, "resources/read about=chaos://s1/one", "resources/list") + `
+			11s - replied agent=agent-1 by=anna epoch=1 id=1 method=resources/list` + over},
 		{name: "a list with it", want: invariant.Holds, plan: offers, story: strings.ReplaceAll(asked, "resources/read about=chaos://s1/one", "resources/list") + `
 			11s - replied agent=agent-1 by=anna epoch=1 id=1 method=resources/list entries=s1:live:1:2:x` + over},
 		{name: "the server is away", want: invariant.Holds, plan: offers, story: asked + `

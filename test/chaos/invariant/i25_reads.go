@@ -67,7 +67,7 @@ func (c *checker) checkListed(s *agentSession, asked, replied int) {
 	for i := range c.plan.Servers {
 		spec := &c.plan.Servers[i]
 		if !spec.Offers || s.view != "" && s.view != spec.Name || slices.ContainsFunc(r.Entries, func(e history.Entries) bool { return e.Server == spec.Name }) ||
-			strings.ContainsAny(spec.Name, "_.") || !c.couldAnswer(s, spec.Name, q, r) {
+			strings.ContainsAny(spec.Name, "_.") || c.mayHaveTimedOut(spec.Name, q.T, r.T) || !c.couldAnswer(s, spec.Name, q, r) {
 			continue
 		}
 		c.judged++
