@@ -80,7 +80,7 @@ func TestTheErrorOfASignIn(t *testing.T) {
 		if !errors.As(authError("login", "s", c.err), &e) {
 			t.Fatalf("%s: it is none of ours", what)
 		}
-		if e.Op != "login" || e.Server != "s" || e.Class != c.want.Class || e.Text != c.want.Text || e.Fix != c.want.Fix || e.Err != c.want.Err || //nolint:errorlint // it is the same one
+		if e.Op != "login" || e.Server != "s" || e.Class != c.want.Class || e.Text != c.want.Text || e.Fix != c.want.Fix || e.Err != c.want.Err ||
 			e.Challenge != c.want.Challenge || e.RetryAfter != c.want.RetryAfter {
 			t.Errorf("%s: %+v", what, e)
 		}

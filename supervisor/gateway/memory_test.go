@@ -43,7 +43,7 @@ func TestAnAgentGetsTheToolsOfServersThatStart(t *testing.T) {
 			servers[s.Name()] = s
 			s.SetSilent(true)
 		})
-		defer m.Close(t.Context()) //nolint:errcheck // the silent server is cut
+		defer m.Close(t.Context())
 		e := serveAll(t, m, gateway.Config{Manager: m})
 		a := e.agent("a", "/mcp", "{}")
 		list := func(path string) []string { return tools(t, e.agent("a", path, "{}").ask("tools/list", "{}")) }

@@ -39,7 +39,7 @@ func TestACredentialKeepsNoSessionThatHasEnded(t *testing.T) {
 func TestNothingIsKeptOfAPrincipalWithoutSessions(t *testing.T) {
 	tokens := NewTokens(map[string]Principal{"one": {Name: "anna"}, "two": {Name: "bert"}})
 	h := NewHandler(Options{Service: newService(), Authenticate: tokens.Authenticate})
-	defer h.Close(t.Context()) //nolint:errcheck // it has no sessions
+	defer h.Close(t.Context())
 	end := func(id, token string) {
 		r := httptest.NewRequest(http.MethodDelete, "http://localhost/mcp", nil)
 		r.Header.Set("Mcp-Session-Id", id)

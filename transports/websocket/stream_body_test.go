@@ -13,7 +13,7 @@ func TestABodyThatCannotBeWrittenIsNoConnection(t *testing.T) {
 		t.Errorf("%v, %v", s, ok)
 	}
 	a, b := net.Pipe()
-	defer b.Close() //nolint:errcheck // of a pipe
+	defer b.Close()
 	s, ok := newStream(a)
 	if !ok || s == nil {
 		t.Fatal("a pipe is none")

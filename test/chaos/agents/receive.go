@@ -264,7 +264,7 @@ func (a *agent) offersOf(result []byte, list, member string) (all []history.Entr
 
 // checkDefinition judges that a resource, a template or a prompt in a list is as its server defines it, but for the name of a prompt.
 func (a *agent) checkDefinition(server, shown string, raw []byte) {
-	want := ""
+	var want string
 	switch name, isOffer := strings.CutPrefix(shown, scenario.OfferURI(server, "")); {
 	case isOffer && name == "{name}":
 		want = scenario.TemplateOf(server)

@@ -48,10 +48,11 @@ func reasonsOf(st *messages.Status) reasonWords {
 			return reasonWords{class + ", parked", at("probe")}
 		case messages.RetryNever:
 			return reasonWords{class, ", not retried"}
-		case "":
+		case messages.RetryAt:
+			return reasonWords{class, at("retry")}
+		default:
 			return reasonWords{class, ", next attempt not planned yet"}
 		}
-		return reasonWords{class, at("retry")}
 	case messages.NeedsAuth:
 		return reasonWords{"credentials needed", ""}
 	case messages.Disabled:

@@ -21,7 +21,7 @@ func TestWhichViewsThereAre(t *testing.T) {
 		want  []string // nil: it is there
 	}{
 		{"", nil, nil}, {"", &config.Gateway{Invalid: "x"}, nil}, {"work", views, nil},
-		{"wrok", views, []string{`no view "wrok"`, `did you mean "work"?`}},
+		{"worc", views, []string{`no view "worc"`, `did you mean "work"?`}},
 		{"completely else", views, []string{`no view "completely else" in the configuration`}},
 		{"work", nil, []string{"missing or broken"}},
 		{"work", &config.Gateway{Invalid: "x", Views: views.Views}, []string{"missing or broken"}},
