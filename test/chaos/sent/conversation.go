@@ -48,6 +48,8 @@ type conversation struct {
 	tasks map[string]*taskState
 	// knownTasks are the tasks of which the server has told on any connection.
 	knownTasks map[string]bool
+	// knownRounds are the conversations in which the server has given the states of its rounds, on any connection.
+	knownRounds map[string]*conversation
 	// looks are the times at which it was asked last for those of which it has not told on this one.
 	looks    map[string]time.Duration
 	lists    map[string]*listing // by method
@@ -85,10 +87,10 @@ const longestMessage = 16 << 20
 const keptRequests = 4096
 
 // newConversation returns the state of a connection on which no message was sent.
-func newConversation(s scenario.Server, crossTime time.Duration, knownTasks map[string]bool) *conversation {
+func newConversation(s scenario.Server, crossTime time.Duration, knownTasks map[string]bool, knownRounds map[string]*conversation) *conversation {
 	return &conversation{
 		server: s, crossTime: crossTime, requests: map[string]*request{}, tokens: map[string]string{}, asked: map[string]*question{}, tasks: map[string]*taskState{},
-		lists: map[string]*listing{}, knownTasks: knownTasks, looks: map[string]time.Duration{},
+		lists: map[string]*listing{}, knownTasks: knownTasks, knownRounds: knownRounds, looks: map[string]time.Duration{},
 	}
 }
 

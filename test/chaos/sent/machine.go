@@ -41,6 +41,8 @@ type machine struct {
 	noteCount     int
 	// knownTasks are the tasks of which the server has told, on whichever connection.
 	knownTasks map[string]bool
+	// knownRounds are the conversations in which it has given the states of its rounds.
+	knownRounds map[string]*conversation
 }
 
 // NewMachine returns a healthy server that judges its clients, in virtual time.
@@ -55,7 +57,7 @@ func NewRealMachine(c peer.Config) peer.Machine {
 
 // judgeClients wraps a server. The tests wrap scripted ones.
 func judgeClients(m peer.Machine, s scenario.Server, crossTime time.Duration) peer.Machine {
-	return &machine{Machine: m, server: s, crossTime: crossTime, conversations: map[int]*conversation{}, knownTasks: map[string]bool{}}
+	return &machine{Machine: m, server: s, crossTime: crossTime, conversations: map[int]*conversation{}, knownTasks: map[string]bool{}, knownRounds: map[string]*conversation{}}
 }
 
 // Begin implements peer.Machine.
@@ -70,7 +72,7 @@ func (m *machine) End(now time.Duration, f scenario.PlannedFault) []peer.Action 
 
 // Open implements peer.Machine.
 func (m *machine) Open(now time.Duration, conn int) []peer.Action {
-	m.conversations[conn] = newConversation(m.server, m.crossTime, m.knownTasks)
+	m.conversations[conn] = newConversation(m.server, m.crossTime, m.knownTasks, m.knownRounds)
 	return m.observeActions(now, m.Machine.Open(now, conn))
 }
 
@@ -91,7 +93,7 @@ func (m *machine) Receive(now time.Duration, conn int, body []byte, header map[s
 	}
 	// Over HTTP a message may come for a connection that the record has not seen opened.
 	if c == nil {
-		c = newConversation(m.server, m.crossTime, m.knownTasks)
+		c = newConversation(m.server, m.crossTime, m.knownTasks, m.knownRounds)
 		m.conversations[conn] = c
 	}
 	var notes []peer.Action

@@ -451,6 +451,17 @@ var (
 			> Mcp-Protocol-Version=2026-07-28 Mcp-Method=prompts/get Mcp-Name=p {"jsonrpc":"2.0","id":3,"method":"prompts/get","params":{"name":"p","requestState":"s","inputResponses":{"it":{}},META}}
 			reset
 			> Mcp-Protocol-Version=2026-07-28 Mcp-Method=prompts/get Mcp-Name=p {"jsonrpc":"2.0","id":4,"method":"prompts/get","params":{"name":"p","requestState":"s","inputResponses":{"it":{}},META}}`, ""},
+		// Seed 418: the process of a server crashed after it had asked for another round.
+		{"a round that comes to the next process", offers, `
+			> {"jsonrpc":"2.0","id":2,"method":"prompts/get","params":{"name":"p",META}}
+			< {"jsonrpc":"2.0","id":2,"result":{"resultType":"input_required","requestState":"s","inputRequests":{"it":{}}}}
+			next
+			> {"jsonrpc":"2.0","id":3,"method":"prompts/get","params":{"name":"p","requestState":"s","inputResponses":{"it":{}},META}}`, ""},
+		{"a round that the server before has not given", offers, `
+			> {"jsonrpc":"2.0","id":2,"method":"prompts/get","params":{"name":"p",META}}
+			< {"jsonrpc":"2.0","id":2,"result":{"resultType":"input_required","requestState":"s","inputRequests":{"it":{}}}}
+			next
+			> {"jsonrpc":"2.0","id":3,"method":"prompts/get","params":{"name":"p","requestState":"t","inputResponses":{"it":{}},META}}`, "not what was to come back"},
 		{"a round twice", offers, `
 			> {"jsonrpc":"2.0","id":2,"method":"prompts/get","params":{"name":"p",META}}
 			< {"jsonrpc":"2.0","id":2,"result":{"resultType":"input_required","requestState":"s","inputRequests":{"it":{}}}}
