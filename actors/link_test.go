@@ -139,10 +139,16 @@ func TestASlotOfTheInstantOfTheTimeoutIsNotTaken(t *testing.T) {
 // openGate is that of a session to which nothing is sent.
 func openGate(t *testing.T) *session.Gate {
 	t.Helper()
-	s, err := session.Dial(t.Context(), inprocess.New(func(ctx context.Context, _ inprocess.Peer) error {
+	return openGateTo(t, func(ctx context.Context, _ inprocess.Peer) error {
 		<-ctx.Done()
 		return nil
-	}), session.Config{})
+	})
+}
+
+// openGateTo returns the gate of a session with a server in this process.
+func openGateTo(t *testing.T, serve func(context.Context, inprocess.Peer) error) *session.Gate {
+	t.Helper()
+	s, err := session.Dial(t.Context(), inprocess.New(serve), session.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}

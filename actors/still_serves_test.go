@@ -8,14 +8,13 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/transports/inprocess"
-	"github.com/mcpvisor/mcpvisor/transports/session"
 )
 
 // Only a request that was sent and lost its connection asks the server whether it still serves: of every other failure the answer would
 // say nothing. The table has every class with every outcome.
 func TestOnlyALostRequestAsksWhetherTheServerServes(t *testing.T) {
 	pings := 0
-	s, err := session.Dial(t.Context(), inprocess.New(func(ctx context.Context, p inprocess.Peer) error {
+	l := &Link{gate: openGateTo(t, func(ctx context.Context, p inprocess.Peer) error {
 		for {
 			body, err := p.Read(ctx)
 			if err != nil {
@@ -28,17 +27,7 @@ func TestOnlyALostRequestAsksWhetherTheServerServes(t *testing.T) {
 			pings++
 			_ = p.Write(ctx, []byte(`{"jsonrpc":"2.0","id":`+string(request.ID)+`,"result":{}}`))
 		}
-	}), session.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-		<-s.Released()
-	})
-	l := &Link{gate: s.OpenGate()}
+	})}
 	for _, class := range messages.Classes {
 		for _, outcome := range []messages.Outcome{messages.OutcomeNotSent, messages.OutcomeUnknown, messages.OutcomeRejected} {
 			pings = 0

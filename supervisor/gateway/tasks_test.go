@@ -359,6 +359,14 @@ func TestACallWithoutAPlaceForItsTaskStaysACall(t *testing.T) {
 	})
 }
 
+// askAboutTask lets the server ask a person about its only task, and waits until the gateway has the question.
+func (s *taskServer) askAboutTask() {
+	s.change(func(t *scriptedTask) { t.status = "input_required" })
+	s.ask("q", "elicitation/create", `{"message":"who?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}}},`+
+		`"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"server-task-1"}}}`)
+	time.Sleep(time.Second)
+}
+
 // What a server asks about a task reaches the agent that waits for its result; if that goes away, the next one is asked.
 func TestATaskAsksAnAgentOfTheLegacyEra(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -366,10 +374,7 @@ func TestATaskAsksAnAgentOfTheLegacyEra(t *testing.T) {
 		a := e.agent("a", "/mcp", `{"elicitation":{}}`)
 		id, _ := taskOf(t, a.ask("tools/call", slowTask))
 		time.Sleep(time.Second)
-		s.change(func(t *scriptedTask) { t.status = "input_required" })
-		s.ask("q", "elicitation/create", `{"message":"who?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}}},`+
-			`"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"server-task-1"}}}`)
-		time.Sleep(time.Second)
+		s.askAboutTask()
 		contains(t, "its state", a.ask("tasks/get", taskID(id)), `"status":"input_required"`)
 		left := make(chan string, 1)
 		go func() { left <- a.ask("tasks/result", taskID(id)) }()
@@ -409,10 +414,7 @@ func TestTheAnswerOfAnAgentReachesTheServerOfItsTask(t *testing.T) {
 			a := e.agent("a", "/mcp", `{"elicitation":{}}`)
 			id, _ := taskOf(t, a.ask("tools/call", slowTask))
 			time.Sleep(time.Second)
-			s.change(func(t *scriptedTask) { t.status = "input_required" })
-			s.ask("q", "elicitation/create", `{"message":"who?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}}},`+
-				`"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"server-task-1"}}}`)
-			time.Sleep(time.Second)
+			s.askAboutTask()
 			post := func(body string) string {
 				return a.post(t.Context(), "/mcp", map[string]string{"Authorization": "Bearer a", "Mcp-Session-Id": a.id}, body).Body.String()
 			}

@@ -133,8 +133,8 @@ func (a *agent) path() string {
 	return "/mcp"
 }
 
-// capabilities are what the agent can be asked: every fourth one nothing, one by forms alone, and one everything, also to send a person to an
-// address.
+// capabilities returns the member of the agent's requests that declares its abilities. Of four agents one declares none, one forms and roots, one
+// all of them, with visits to an address, and one sampling and roots, so that a gateway has to choose its questions by the agent.
 func (a *agent) capabilities() string {
 	return []string{`{}`, `{"elicitation":{},"roots":{}}`, `{"elicitation":{"form":{},"url":{}},"sampling":{},"roots":{}}`, `{"sampling":{},"roots":{}}`}[a.number%4]
 }

@@ -403,7 +403,7 @@ func (a *agent) readOffer(s *session, op operation) {
 	}
 }
 
-// completedValue is what agents have typed of an argument.
+// completedValue is the beginning of an argument for which agents want proposals.
 const completedValue = "o"
 
 // askWithInput asks, and gives the input that is asked for.
