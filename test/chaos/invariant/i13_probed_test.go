@@ -49,6 +49,22 @@ func TestParkedServersAreProbed(t *testing.T) {
 			1000s  s2 released conn=1
 			2000s  - closing
 		`},
+		// Seed 20773429: a refused call parked the server until its owner had signed in; a millisecond later its connection ended,
+		// and the next failure came after the sign-in.
+		{name: "credentials are asked for before the connection ends", want: invariant.Holds, story: parked + `
+			320s   s1 phase phase=pending step=dialing epoch=20
+			320s   s1 open conn=20
+			320s   s1 opened conn=20
+			321s   s1 phase phase=needs-auth class=unauthorized epoch=20
+			321.1s s1 down conn=20 class=network
+			321.1s s1 released conn=20
+			900s   s1 phase phase=pending step=dialing epoch=21
+			900s   s1 open conn=21
+			900s   s1 down conn=21 class=network
+			900s   s1 released conn=21
+			900s   s1 phase phase=failed class=network retry=parked next=1200s epoch=21
+			910s   - closing
+		`},
 		{name: "disabled while it is parked", want: invariant.Inconclusive, story: parked + `
 			21s    s1 command command=1 method=disable
 			21s    s1 done command=1 method=disable

@@ -187,11 +187,12 @@ func (c *checker) checkUpdate(server string, updateEvent int) {
 }
 
 // isUnwanted reports whether the manager wanted no updates on a connection at a time, or was asking that they end: it has asked for that, also if
-// the server refused it, and for no subscription since; or it had given up each request for one that the server agreed to. Servers of the modern
-// era have no such requests.
+// the server refused it, and for no subscription since; or it had given up each request for one that the server agreed to. A server of the modern
+// era is asked for another set of resources by a new subscriptions/listen, and sends updates of the old set until it has agreed.
 func (c *checker) isUnwanted(conn *history.ConnRecord, t, due time.Duration) bool {
 	hasAsked, wanted := false, false
-	open := map[string]bool{} // the requests that are not answered, and not given up
+	listens := map[string]bool{} // the requests that the server has not agreed to
+	open := map[string]bool{}    // the requests that are not answered, and not given up
 	for _, i := range conn.Events {
 		e := c.x.Event(i)
 		if e.T > due {
@@ -202,16 +203,23 @@ func (c *checker) isUnwanted(conn *history.ConnRecord, t, due time.Duration) boo
 			hasAsked, wanted = true, false
 			clear(open) // what a server agrees to after that was asked for before
 		case e.T > t:
+		case e.Kind == history.Received && e.Method == "subscriptions/listen":
+			listens[e.ID] = true
+		case e.Kind == history.Notified && e.Method == "notifications/subscriptions/acknowledged":
+			delete(listens, e.About)
+		case e.Kind == history.Answered && e.Method == "subscriptions/listen":
+			delete(listens, e.ID)
 		case e.Kind == history.Received && e.Method == "resources/subscribe":
 			hasAsked, open[e.ID] = true, true
 		case e.Kind == history.Received && e.Method == "notifications/cancelled":
 			delete(open, e.About)
+			delete(listens, e.About)
 		case e.Kind == history.Answered && e.Method == "resources/subscribe" && open[e.ID]:
 			wanted = wanted || e.Code == 0
 			delete(open, e.ID)
 		}
 	}
-	return hasAsked && !wanted
+	return hasAsked && !wanted || len(listens) > 0
 }
 
 // subscribedMeanwhile reports whether the last subscription before t was under way while another caller ended one. The manager

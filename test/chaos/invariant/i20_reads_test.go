@@ -89,6 +89,19 @@ func TestKept(t *testing.T) {
 		{name: "an update is not told", want: invariant.Violated, why: "was not told by 20.15s", story: received + `
 			90s    - closing
 		`},
+		// Seed 20779073: the agent that watched had left, and the manager was asking for lists alone.
+		{name: "an update while another set of resources is asked for", want: invariant.Inconclusive, why: "nothing was read", story: up + `
+			20s    s1 received conn=1 id=75 method=subscriptions/listen
+			20s    s1 notified conn=1 method=notifications/resources/updated
+			20.002s s1 notified conn=1 about=75 method=notifications/subscriptions/acknowledged
+			90s    - closing
+		`},
+		{name: "an update after the server agreed to another set", want: invariant.Violated, why: "was not told by 20.15s", story: up + `
+			19s    s1 received conn=1 id=75 method=subscriptions/listen
+			19s    s1 notified conn=1 about=75 method=notifications/subscriptions/acknowledged
+			20s    s1 notified conn=1 method=notifications/resources/updated
+			90s    - closing
+		`},
 		{name: "an update is not told after a subscription that was ended while it began", want: invariant.Inconclusive, why: "nothing was read",
 			story: up + `
 			10s    s1 read call=c1 method=subscribe

@@ -226,7 +226,8 @@ func (c *checker) classOf(a *attempt, stays []phaseSpan, until time.Duration) me
 		// worked through its end.
 		if s.T >= c.x.Event(a.open).T && s.Class != "" && (s.Phase == messages.Failed || s.Phase == messages.NeedsAuth || s.Step == messages.Restarting) {
 			published = s.Class
-			if s.T >= end {
+			// A server that needs credentials when its connection ends is not dialled: each later phase is about another attempt.
+			if s.T >= end || s.Phase == messages.NeedsAuth && s.to > end {
 				break
 			}
 		}

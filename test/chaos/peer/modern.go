@@ -187,8 +187,9 @@ func (m *machine) openStream(c *conn, q *message) {
 		}
 	}
 	c.streams = append(c.streams, l)
-	m.sendNotification(c, "notifications/subscriptions/acknowledged",
-		`{`+subscriptionMeta(l.id)+`,"notifications":`+l.agreedFilter()+`}`, string(l.id))
+	acknowledged := notifiedEvent(c.id, "notifications/subscriptions/acknowledged")
+	acknowledged.About = string(l.id)
+	m.sendRecorded(c, acknowledged, `{`+subscriptionMeta(l.id)+`,"notifications":`+l.agreedFilter()+`}`, string(l.id))
 	for _, f := range slices.Clone(m.activeFaults) {
 		if f.hooks.afterListen != nil {
 			f.hooks.afterListen(m, f, c, l)
