@@ -36,10 +36,7 @@ func acquireLock(path string) (*lock, int, error) {
 		// The lock is on the file that the path names now, so no other process can hold another one.
 		if isSameFile(f, path) {
 			l := &lock{f}
-			if err := l.writePID(); err != nil {
-				l.release()
-				return nil, 0, err
-			}
+			l.writePID()
 			return l, 0, nil
 		}
 		f.Close()
@@ -56,13 +53,12 @@ func isSameFile(f *os.File, path string) bool {
 	return err == nil && os.SameFile(opened, onDisk)
 }
 
-// writePID writes this process's id into the file, for the error texts of other processes.
-func (l *lock) writePID() error {
-	if err := l.file.Truncate(0); err != nil {
-		return err
+// writePID writes this process's id into the file, for the error texts of other processes. On a full disk they do without it: the lock
+// counts, because the kernel holds it and not the file.
+func (l *lock) writePID() {
+	if l.file.Truncate(0) == nil {
+		_, _ = l.file.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
 	}
-	_, err := l.file.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
-	return err
 }
 
 // release gives the lock up and removes its file.
