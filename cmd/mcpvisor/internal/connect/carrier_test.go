@@ -112,7 +112,6 @@ type half struct {
 
 func (h half) Read(p []byte) (int, error)  { return h.r.Read(p) }
 func (h half) Write(p []byte) (int, error) { return h.w.Write(p) }
-func (h half) CloseWrite() error           { return h.w.Close() }
 func (h half) Close() error                { return errors.Join(h.w.Close(), h.r.Close()) }
 
 // halves returns both ends of a connection.
@@ -122,13 +121,17 @@ func halves() (near, far half) {
 	return half{r: r1, w: w2}, half{r: r2, w: w1}
 }
 
-// answerAll is a daemon: each request gets the name as its answer, and "wait" gets it after a minute. It ends when its peer ends its side.
+// answerAll is a daemon: each request gets the name as its answer, and "wait" gets it after a minute. It ends when its peer says that nothing
+// follows.
 func answerAll(conn half, name string) {
 	defer conn.Close()
 	r := bufio.NewReader(conn)
 	for {
 		line, err := r.ReadBytes('\n')
 		if err != nil {
+			return
+		}
+		if strings.TrimSpace(string(line)) == client.DrainedLine {
 			return
 		}
 		e := readEnvelope(line)

@@ -3,6 +3,8 @@ package connect
 import (
 	"net"
 	"sync"
+
+	"github.com/mcpvisor/mcpvisor/cmd/mcpvisor/internal/daemon/client"
 )
 
 // outbox writes lines to a daemon in a goroutine of its own: a daemon that waits for the agent to read must not keep the agent's
@@ -12,7 +14,7 @@ type outbox struct {
 	more  sync.Cond // the queue has grown, or the end has come
 	queue [][]byte
 	bytes int
-	// finished closes the writing side when the queue is empty, ended drops what is left.
+	// finished says that the last line is client.DrainedLine, when the queue is empty; ended drops what is left.
 	finished, ended bool
 	// emptied gets a value when the queue has become empty.
 	emptied chan struct{}
@@ -44,9 +46,7 @@ func (b *outbox) writeQueue(conn net.Conn) {
 			return
 		}
 		if len(batch) == 0 && last {
-			if half, ok := conn.(interface{ CloseWrite() error }); ok {
-				_ = half.CloseWrite() // the daemon answers what it has, and ends the connection
-			}
+			_, _ = conn.Write([]byte(client.DrainedLine + "\n")) // the daemon answers what it has, and ends the connection
 			return
 		}
 		var text []byte
@@ -96,7 +96,8 @@ func (b *outbox) whenEmpty() <-chan struct{} {
 	return b.emptied
 }
 
-// finishWriting closes the writing side once everything is written.
+// finishWriting tells the daemon, once everything is written, that nothing follows. The connection stays open on both sides: by its end the
+// daemon learns that the answers are not wanted any more.
 func (b *outbox) finishWriting() {
 	if b == nil {
 		return

@@ -96,9 +96,17 @@ func (d *daemon) serveBridge(ctx context.Context, b *bridgeConn, examine func(co
 	}
 	agent := &rootsWatch{Service: served.gateway, roots: &served.parts[0].roots, dir: filepath.Clean(h.Dir)}
 	defer agent.end()
-	// An agent that goes, in whatever way, is no failure of the daemon.
-	_ = serve.Stdio(ctx, serve.Options{Service: agent, Began: began, Unread: d.unread}, serve.Principal{Name: audit.User(), View: h.View}, serve.Path{}, &drainReader{r: r}, b)
+	serveAgent(ctx, serve.Options{Service: agent, Began: began, Unread: d.unread}, h.View, r, b)
 	return nil
+}
+
+// serveAgent answers an agent until it has ended its side and has its answers. What runs when its bridge goes before that is cancelled: nobody
+// gets the answers, and a server would work on, and hold its turns, for an agent that was closed.
+func serveAgent(ctx context.Context, o serve.Options, view string, r *bufio.Reader, b *bridgeConn) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	// An agent that goes, in whatever way, is no failure of the daemon.
+	_ = serve.Stdio(ctx, o, serve.Principal{Name: audit.User(), View: view}, serve.Path{}, &drainReader{r: r, gone: cancel}, b)
 }
 
 // checkView refuses a view that the configuration does not have now.

@@ -60,9 +60,11 @@ func (b *bridgeConn) announceEnd(line string, deadline time.Time) {
 	}
 }
 
-// drainReader ends where the bridge confirms that it sends nothing more.
+// drainReader ends where the bridge says that it sends nothing more.
 type drainReader struct {
-	r    *bufio.Reader
+	r *bufio.Reader
+	// gone is called when the bridge has gone, before or after that: its answers have no reader any more.
+	gone func()
 	rest []byte
 	// begun says that rest is in the middle of a line.
 	begun, ended bool
@@ -76,10 +78,15 @@ func (d *drainReader) Read(p []byte) (int, error) {
 		}
 		part, err := d.r.ReadSlice('\n')
 		if err != nil && !errors.Is(err, bufio.ErrBufferFull) && len(part) == 0 {
+			d.gone()
 			return 0, err
 		}
 		if !d.begun && isDrained(part) {
 			d.ended = true
+			go func() { // it ends with the connection
+				_, _ = io.Copy(io.Discard, d.r)
+				d.gone()
+			}()
 			return 0, io.EOF
 		}
 		d.begun = part[len(part)-1] != '\n'
