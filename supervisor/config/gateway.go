@@ -36,6 +36,8 @@ type Gateway struct {
 type View struct {
 	// Servers are the names of the servers; nil means all.
 	Servers []string
+	// serversAt is where they stand.
+	serversAt Pos
 	// Rules allow and deny tools, as permissions do. They restrict what the permissions leave.
 	Rules access.Set
 	// Prefix is as that of the Gateway; empty means that one.
@@ -186,6 +188,7 @@ func (r *gatewayReader) readView(v value) (view View) {
 	r.readKeys(v, `write {"servers": ["github"], "deny": ["mcp__github__delete_*"]}`, append(slices.Clone(viewKeys), "ask"), func(key string, m value) {
 		switch key {
 		case "servers":
+			view.serversAt = r.posOf(m.Value)
 			r.readToolNames(m, &view.Servers)
 			if view.Servers == nil {
 				view.Servers = []string{} // a list that could not be read shows nothing

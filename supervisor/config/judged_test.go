@@ -197,3 +197,23 @@ func TestARuleAboutAServerThatIsNotThere(t *testing.T) {
 		t.Errorf("%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
+
+// A view with a misspelt server showed nothing of it, and config check found no fault.
+func TestAViewOfAServerThatIsNotThere(t *testing.T) {
+	set := config.Merge([]config.Parsed{config.Parse(config.File{Path: "user", Scope: messages.ScopeUser, Data: []byte(`{
+		"mcpServers": {"github": {"command": "x"}},
+		"gateway": {"views": {"v": {
+			"servers": ["github", "githb", "sentry"],
+			"allow": ["mcp__GitHub__x", "mcp__sentry__x", "mcp__github"]}}}}`)})}, config.Context{})
+	var got []string
+	for _, p := range set.Problems {
+		got = append(got, p.Error())
+	}
+	want := []string{
+		`user:4:15: warning: gateway.views.v.servers: the list names a server "githb", and none is configured so; did you mean "github"?`,
+		`user:5:14: warning: gateway.views.v.allow: the rule mcp__GitHub__x names a server "GitHub", and none is configured so; did you mean "github"?`,
+	}
+	if strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}

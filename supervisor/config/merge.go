@@ -188,7 +188,7 @@ func Merge(files []Parsed, ctx Context) Set {
 			}
 		}
 	}
-	set.Problems = append(set.Problems, unknownServerRules(set.Permissions, slices.Sorted(maps.Keys(set.Specs)))...)
+	set.Problems = append(set.Problems, unknownServerWarnings(set.Permissions, set.Gateway, slices.Sorted(maps.Keys(set.Specs)))...)
 	sortProblems(set.Problems)
 	slices.SortStableFunc(set.Shadowed, func(a, b Shadow) int { return strings.Compare(a.Server, b.Server) })
 	return set

@@ -3,6 +3,7 @@ package config
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/tailscale/hujson"
@@ -17,23 +18,39 @@ const permissionsKey = "permissions"
 // foreignKeys holds the keys that stand under permissions in the settings of Claude Code and do not concern tools.
 var foreignKeys = []string{"defaultMode", "additionalDirectories", "disableBypassPermissionsMode", "disableAutoMode"}
 
-// unknownServerRules warns about rules that name no configured server and whose name is close to that of one. A rule about a
-// server with an entirely different name gets no warning, because that server may be configured in another project.
-func unknownServerRules(rules access.Rules, names []string) (problems []Problem) {
+// unknownServerWarnings warns about rules, and about servers of views, that name no configured server and whose name is close to that of
+// one. An entirely different name gets no warning, because that server may be configured in another project.
+func unknownServerWarnings(rules access.Rules, gateway *Gateway, names []string) (problems []Problem) {
 	strange := 0
-	for _, rule := range slices.Concat(rules.Managed.Rules, rules.Own.Rules) {
-		server, ok := rule.Server()
-		if !ok || slices.ContainsFunc(names, rule.Concerns) {
-			continue
-		}
+	warn := func(server string, at Problem) {
 		if strange++; strange > maxComparedRules {
-			break
+			return
 		}
 		if near := nearestKey(server, names); near != "" {
-			problems = append(problems, Problem{File: rule.Source.File, Line: rule.Source.Line, Col: rule.Source.Col,
-				Key: permissionsKey + "." + string(rule.Verdict), Text: "the rule " + messages.Line(rule.Text, 80) + " names a server " +
-					quoteShort(messages.Line(server, 60)) + ", and none is configured so", Fix: "did you mean " + quoteShort(messages.Line(near, 60)) + "?",
-				Warning: true})
+			at.Text += " names a server " + quoteShort(messages.Line(server, 60)) + ", and none is configured so"
+			at.Fix, at.Warning = "did you mean "+quoteShort(messages.Line(near, 60))+"?", true
+			problems = append(problems, at)
+		}
+	}
+	warnRules := func(rules []access.Rule, key string) {
+		for _, rule := range rules {
+			if server, ok := rule.Server(); ok && !slices.ContainsFunc(names, rule.Concerns) {
+				warn(server, Problem{File: rule.Source.File, Line: rule.Source.Line, Col: rule.Source.Col, Key: key + "." + string(rule.Verdict),
+					Text: "the rule " + messages.Line(rule.Text, 80)})
+			}
+		}
+	}
+	warnRules(slices.Concat(rules.Managed.Rules, rules.Own.Rules), permissionsKey)
+	if gateway == nil {
+		return problems
+	}
+	for _, name := range slices.Sorted(maps.Keys(gateway.Views)) {
+		view, key := gateway.Views[name], gatewayKey+".views."+name
+		warnRules(view.Rules.Rules, key)
+		for _, server := range view.Servers {
+			if !slices.Contains(names, server) {
+				warn(server, Problem{File: gateway.Source, Line: view.serversAt.Line, Col: view.serversAt.Col, Key: key + ".servers", Text: "the list"})
+			}
 		}
 	}
 	return problems
