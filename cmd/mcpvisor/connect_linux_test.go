@@ -430,7 +430,7 @@ func TestUpWithoutATerminal(t *testing.T) {
 	view := p.start("up")
 	view.says("good: connected: 13 tools")
 	view.signal(syscall.SIGINT)
-	if code := view.ends(); code != 0 || !strings.Contains(strings.Join(view.said, "\n"), "the daemon keeps 1 server, until mcpvisor down") {
+	if code := view.ends(); code != 0 || !strings.Contains(strings.Join(view.said, "\n"), "the daemon keeps 1 server; mcpvisor down ends the daemon") {
 		t.Errorf("up: %d: %q", code, view.said)
 	}
 	if out, err := p.command("up", "--json", "--duration", "1s").Output(); err != nil || !strings.Contains(string(out), `"kind":"phase"`) {

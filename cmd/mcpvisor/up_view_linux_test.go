@@ -49,7 +49,7 @@ func TestUpIsAViewOfTheDaemon(t *testing.T) {
 	a := p.agent()
 	a.awaits("tools/list", `{}`, `"good__echo"`)
 	first.signal(syscall.SIGINT)
-	if code := first.ends(); code != 0 || !strings.Contains(strings.Join(first.said, "\n"), "interrupted; the daemon keeps 1 server, until mcpvisor down") {
+	if code := first.ends(); code != 0 || !strings.Contains(strings.Join(first.said, "\n"), "interrupted; the daemon keeps 1 server; mcpvisor down ends the daemon") {
 		t.Errorf("with an agent: %d: %q", code, first.said)
 	}
 	a.awaits("tools/call", `{"name":"good__echo","arguments":{"text":"hello"}}`, `"hello"`)

@@ -336,7 +336,7 @@ func (r *upRun) endText(servers int) string {
 	case r.foreign:
 		return fmt.Sprintf("process %d keeps %s", r.attached, terminal.CountOf(servers, "server"))
 	case r.attached != 0 && !r.endsDaemon:
-		return "the daemon keeps " + terminal.CountOf(servers, "server") + ", until mcpvisor down"
+		return "the daemon keeps " + terminal.CountOf(servers, "server") + "; mcpvisor down ends the daemon"
 	}
 	return "ending " + terminal.CountOf(servers, "server")
 }
