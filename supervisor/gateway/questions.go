@@ -137,8 +137,7 @@ func (g *Gateway) sessionsOf(principal string) (all []*session) {
 }
 
 // errNobody is the error of a question of which it is not known whose it is: a guess would show it to a stranger.
-var errNobody = &messages.Error{Op: "answer", Class: messages.ClassDenied, Err: messages.ErrNotShown,
-	Text: "it is not known to which agent the question belongs: agents share the server, and several have requests at it"}
+var errNobody = notAsked("agents share the server, and it does not say to whose request the question belongs")
 
 // asker answers the questions of servers about the requests of one session of the legacy era, by asking its agent.
 type asker struct {
@@ -183,9 +182,11 @@ func (a *asker) askAgent(ctx context.Context, server, ability, method string, pa
 	return result, nil
 }
 
-// notAsked is the error of a question that no agent could be asked.
+// notAsked is the error of a question that no agent could be asked. The server gets the reason, which the gateway's own words give: it often
+// passes it on to the model, and nothing else would tell a person what to change.
 func notAsked(why string) error {
-	return &messages.Error{Op: "answer", Class: messages.ClassDenied, Text: why, Err: messages.ErrNotShown}
+	reply := rawjson.AppendText([]byte(`{"code":-32603,"message":`), "nobody could be asked: "+why)
+	return &messages.Error{Op: "answer", Class: messages.ClassDenied, Text: why, Err: messages.ErrNotShown, Reply: append(reply, '}')}
 }
 
 func (a *asker) answerElicit(ctx context.Context, q messages.ElicitRequest) (res messages.ElicitResult, err error) {

@@ -83,6 +83,29 @@ func TestAQuestionComesOnTheStreamOfItsServer(t *testing.T) {
 	<-otherEnded
 }
 
+// A server was told that nobody could be asked, and not why, so that neither the model nor its person could know what to change.
+func TestTheServerLearnsWhyNobodyCouldBeAsked(t *testing.T) {
+	begun, mayAsk, release := make(chan struct{}, 10), make(chan struct{}), make(chan struct{})
+	close(mayAsk)
+	e := start(t, gateway.PrefixAlways, waitsAndAsks("one", begun, mayAsk, release))
+	a, b, mute := e.agent("a", "/mcp", `{"elicitation":{}}`), e.agent("b", "/mcp", `{"elicitation":{}}`), e.agent("b", "/mcp", `{}`)
+	heard, ended := e.call(mute, "one__ask")
+	<-ended
+	if got := heard(); !strings.Contains(got, "nobody could be asked: the agent has not declared elicitation") {
+		t.Errorf("of an agent that cannot answer: %s", got)
+	}
+	_, waitEnded := e.call(a, "one__wait")
+	<-begun
+	<-begun
+	heard, ended = e.call(b, "one__ask")
+	<-ended
+	if got := heard(); !strings.Contains(got, "nobody could be asked: agents share the server, and it does not say to whose request the question belongs") {
+		t.Errorf("beside the call of another agent: %s", got)
+	}
+	close(release)
+	<-waitEnded
+}
+
 // A server of the legacy era that asks for the roots while a call runs, because it is told that they have changed, gets those of the call's agent
 // and then those of the other agents that share it. Once it got the agent's alone, and worked in no directory of the others any more.
 func TestRootsAskedDuringACallAreThoseOfAllAgents(t *testing.T) {
