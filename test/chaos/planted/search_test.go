@@ -1,7 +1,10 @@
 package planted_test
 
 import (
+	"context"
+	"os"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -11,27 +14,23 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
-// quickBugs holds one bug each in the policy, in the catalog and on the path of a call. The test plants no other, because the
-// compiler needs minutes for all of them; TestEveryBugCanBePlanted checks the types of all, and make planted searches for them.
+// quickBugs holds one bug each in the policy, in the catalog and on the path of a call, which days find, and testedBug one that the tests of
+// its package find. The tests plant no other, because the compiler needs minutes for all of them; TestEveryBugCanBePlanted checks the types
+// of all, and make planted searches for them.
 var quickBugs = []string{"no-floor", "generation-stands", "untrusted-replayed"}
+
+const testedBug = "one-too-many"
 
 func TestRandomDaysFindBugs(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it builds the harness anew")
 	}
-	root, err := arch.Root()
+	programs, err := quickPrograms()
 	if err != nil {
 		t.Fatal(err)
 	}
-	quick := slices.DeleteFunc(slices.Clone(bugs.All), func(b bugs.Bug) bool { return !slices.Contains(quickBugs, b.Name) })
-	if len(quick) != len(quickBugs) {
-		t.Fatalf("of %v the table has %d", quickBugs, len(quick))
-	}
-	programs, err := planted.NewSource(root).Build(t.Context(), quick, t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, b := range quick {
+	for _, name := range quickBugs {
+		b := bugNamed(t, name)
 		t.Run(b.Name, func(t *testing.T) {
 			f, err := programs.Search(t.Context(), b,
 				planted.Bounds{Seeds: 300, Limit: 5 * time.Minute, Seed: time.Minute, Shrink: 3 * time.Second})
@@ -54,17 +53,50 @@ func TestUnitTestsFindBugs(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it builds the tests of a package anew")
 	}
+	programs, err := quickPrograms()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := bugNamed(t, testedBug)
+	tested, err := programs.Test(t.Context(), b, time.Minute)
+	if err != nil || tested.Failed == "" {
+		t.Errorf("the tests of %s say %+v, %v", b.Package, tested, err)
+	}
+}
+
+// quickPrograms builds the programs with these bugs, once for all tests.
+var quickPrograms = sync.OnceValues(func() (*planted.Programs, error) {
 	root, err := arch.Root()
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
-	i := slices.IndexFunc(bugs.All, func(b bugs.Bug) bool { return b.Name == "one-too-many" })
-	programs, err := planted.NewSource(root).Build(t.Context(), bugs.All, t.TempDir())
+	dir, err := os.MkdirTemp("", "planted")
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
-	tested, err := programs.Test(t.Context(), bugs.All[i], time.Minute)
-	if err != nil || tested.Failed == "" {
-		t.Errorf("the tests of %s say %+v, %v", bugs.All[i].Package, tested, err)
+	tempDir = dir
+	return planted.NewSource(root).Build(context.Background(), slices.DeleteFunc(slices.Clone(bugs.All), func(b bugs.Bug) bool {
+		return !slices.Contains(quickBugs, b.Name) && b.Name != testedBug
+	}), dir)
+})
+
+// tempDir holds the programs until all tests have run.
+var tempDir string
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if tempDir != "" {
+		_ = os.RemoveAll(tempDir)
 	}
+	os.Exit(code)
+}
+
+// bugNamed returns a bug of the table.
+func bugNamed(t *testing.T, name string) bugs.Bug {
+	t.Helper()
+	i := slices.IndexFunc(bugs.All, func(b bugs.Bug) bool { return b.Name == name })
+	if i < 0 {
+		t.Fatalf("the table has no bug %s", name)
+	}
+	return bugs.All[i]
 }
