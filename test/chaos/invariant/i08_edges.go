@@ -264,6 +264,9 @@ func (c *checker) checkSilence(server string, u connectedSpan) {
 	}
 }
 
+// unreadableFaults are the faults under which an answer over HTTP is no message of the server.
+var unreadableFaults = []string{"wrong-content-type", "redirect", "server-error", "truncate", "huge-line"}
+
 // checkPatience judges that the manager gives a remote server up for its silence after ProbeStrikes pings that found no answer, one after the other: only
 // pings that nothing follows for their whole time count.
 func (c *checker) checkPatience(server string, conn *history.ConnRecord, u connectedSpan) {
@@ -284,7 +287,10 @@ func (c *checker) checkPatience(server string, conn *history.ConnRecord, u conne
 		if m.Kind == history.Answered && m.Code >= http.StatusBadRequest {
 			continue // a status of HTTP is no word of the server, which may stand behind another that asks for credentials
 		}
-		if m.Kind == history.Answered || m.Kind == history.Notified || m.Kind == history.Listed || m.Kind == history.Received && m.Method == "" {
+		if m.Kind == history.Answered && c.underFault(server, m.T, m.T, unreadableFaults...) {
+			continue // a body that the client cannot read is none either
+		}
+		if m.Kind == history.Answered || m.Kind == history.Notified || m.Kind == history.Received && m.Method == "" {
 			last, at = m.T, i
 		}
 	}

@@ -287,6 +287,17 @@ func TestTheStateMachine(t *testing.T) {
 			45s    s1 phase phase=pending step=restarting epoch=2 class=timeout
 			99s    - closing
 		`},
+		// Seed 20870390: one answer came, as another type than JSON.
+		{name: "a remote server is given up whose answer cannot be read", servers: []string{"s1 kind=http"}, want: invariant.Holds, story: up + `
+			5s     s1 answered conn=1 method=ping id=6
+			19s    s1 fault-on fault=1 name=wrong-content-type
+			20s    s1 answered conn=1 method=tools/list id=7
+			20s    s1 listed conn=1
+			20s    s1 fired conn=1 fault=1 name=wrong-content-type
+			21s    s1 fault-off fault=1 name=wrong-content-type
+			45s    s1 phase phase=pending step=restarting epoch=2 class=timeout
+			99s    - closing
+		`},
 		{name: "a remote server is given up after three pings", servers: []string{"s1 kind=http"}, want: invariant.Holds, story: up + `
 			15s    s1 answered conn=1 method=ping id=7
 			45s    s1 phase phase=pending step=restarting epoch=2 class=timeout

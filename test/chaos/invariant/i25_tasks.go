@@ -244,6 +244,12 @@ func (c *checker) checkTaskKnown(s *agentSession, asked, replied int) {
 			deadline = e.Deadline
 		}
 	}
+	// A call that was sent again is another task, which may live shorter, and of which its agent may not have asked since.
+	if len(call.Received) > 1 {
+		if received, expires := c.taskExpiry(call, r.T); received >= 0 {
+			deadline = min(deadline, expires)
+		}
+	}
 	if !isTask || r.T >= deadline-c.instantBound() || c.tasksOf(s.principal, c.x.Event(call.Tasked).T, r.T) >= taskPrincipalBound ||
 		c.mayBeAbsent(call.Server, q.T, r.T) || c.mayHideServer(s, call.Server, c.x.Event(call.Begin).Tool, q.T, r.T) {
 		return
@@ -265,18 +271,26 @@ func (c *checker) retimedTasks(call *history.CallRecord) (out []*history.Event) 
 // from when its task began, which may be another one than before.
 func (c *checker) checkTaskTime(call *history.CallRecord) {
 	for _, e := range append(c.retimedTasks(call), c.x.Event(call.Tasked)) {
-		received, expires := -1, time.Duration(0)
-		for _, i := range call.Received {
-			seen, r := c.statusesOf(call.Server), taskRequest{c.x.Event(i).Conn, c.x.Event(i).ID}
-			if seen.tasks[r] != "" && seen.began[r] <= e.T {
-				received, expires = i, seen.expires[r]
-			}
-		}
+		received, expires := c.taskExpiry(call, e.T)
 		if received >= 0 && !isWithin(e.Deadline, expires, toldPrecision+c.instantBound()) {
 			c.reportViolationAt(e.T, call.Server, received, []int{call.Begin, call.Tasked}, "The server of call %s keeps its task until %s, and its agent was told at %s that the "+
 				"task lives until %s.", call.ID, timeText(expires), timeText(e.T), timeText(e.Deadline))
 		}
 	}
+}
+
+// taskExpiry returns until when the server keeps the task that a call has at a time, and the event with which the server received that call, -1
+// if it has none.
+func (c *checker) taskExpiry(call *history.CallRecord, t time.Duration) (received int, expires time.Duration) {
+	received = -1
+	seen := c.statusesOf(call.Server)
+	for _, i := range call.Received {
+		r := taskRequest{c.x.Event(i).Conn, c.x.Event(i).ID}
+		if seen.tasks[r] != "" && seen.began[r] <= t {
+			received, expires = i, seen.expires[r]
+		}
+	}
+	return received, expires
 }
 
 // tasksOf counts the tasks that the agents of a principal may have had at any time of a stretch: a call has its place before its agent is told of the

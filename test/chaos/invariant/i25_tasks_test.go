@@ -95,6 +95,10 @@ func TestTasksOfAgents(t *testing.T) {
 			9s - retimed by=anna about=a1-1 deadline=12s
 			13s - asked agent=agent-1 by=anna epoch=1 id=2 method=tasks/get about=a1-1
 			13s - replied agent=agent-1 by=anna epoch=1 id=2 method=tasks/get code=-32602`},
+		// Seed 20870234: the same, and no agent had asked for the task before that time had passed.
+		{name: "a task whose time has become another one is not known, and no agent heard of that", want: invariant.Holds, plan: withTasks, story: opened + began + sentAgain + `
+			13s - asked agent=agent-1 by=anna epoch=1 id=2 method=tasks/get about=a1-1
+			13s - replied agent=agent-1 by=anna epoch=1 id=2 method=tasks/get code=-32602`},
 		{name: "a task is not known before its other time has passed", want: invariant.Violated, why: "was told that there is none", plan: withTasks, story: opened + began + sentAgain + `
 			9s - retimed by=anna about=a1-1 deadline=12s
 			11s - asked agent=agent-1 by=anna epoch=1 id=2 method=tasks/get about=a1-1

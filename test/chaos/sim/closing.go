@@ -101,10 +101,13 @@ func (c *closing) judge(events []history.Event, report func(server, format strin
 		report("", "Close whose context ended returned another error: %v", c.err)
 	}
 	begun, received, answered := map[string]time.Duration{}, map[string]bool{}, map[string]time.Duration{} // begun holds the deadlines
+	left := map[string]bool{}                                                                              // calls that their callers gave up
 	for i := range events {
 		switch e := &events[i]; {
 		case e.Kind == history.Call && e.Agent == "" && e.T < c.begun:
 			begun[e.Call] = cmp.Or(e.Deadline, c.begun+closeTimeout)
+		case e.Kind == history.GivenUp:
+			left[e.Call] = true
 		case e.Kind == history.Received && e.Method == "tools/call" && e.T < c.begun:
 			received[e.Call] = true
 		case e.Kind == history.Answered && e.Method == "tools/call" && e.Code == 0 && e.Task == "" && begun[e.Call] > 0:
@@ -112,7 +115,7 @@ func (c *closing) judge(events []history.Event, report func(server, format strin
 		case e.Kind != history.End || begun[e.Call] == 0 || e.T < c.begun:
 		case e.T > c.begun+c.drain()+drainSlack:
 			report(e.Server, "call %s was in flight when the manager was closed at %s, and ended only at %s: it had %s", e.Call, c.begun, e.T, c.drain())
-		case received[e.Call] && e.Outcome == messages.OutcomeUnknown && e.T < min(c.begun+c.drain(), begun[e.Call])-time.Millisecond:
+		case received[e.Call] && !left[e.Call] && e.Outcome == messages.OutcomeUnknown && e.T < min(c.begun+c.drain(), begun[e.Call])-time.Millisecond:
 			report(e.Server, "call %s was with its server when the manager was closed at %s, and was cut off at %s: it had %s", e.Call, c.begun, e.T, c.drain())
 		case answered[e.Call] > c.begun && answered[e.Call] < c.begun+c.drain() && e.Outcome != messages.OutcomeResult && e.Outcome != messages.OutcomeToolError:
 			report(e.Server, "call %s was in flight when the manager was closed at %s, had %s, was answered at %s, and ended at %s with %s", e.Call, c.begun, c.drain(), answered[e.Call], e.T, e.Outcome)

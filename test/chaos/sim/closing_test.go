@@ -34,6 +34,9 @@ func TestClosingsAreJudged(t *testing.T) {
 		{"it is answered in time", "", second / 2, nil, append(called, answers(10*second+second/2), ends(10*second+second/2, messages.OutcomeResult))},
 		{"its time passes", "", 2 * second, context.DeadlineExceeded, append(called, ends(11*second, messages.OutcomeUnknown))},
 		{"it is cut off", "was cut off at 10.1s: it had 1s", 2 * second, nil, append(called, ends(10*second+second/10, messages.OutcomeUnknown))},
+		// Seed 20870231.
+		{"its caller gives it up", "", 2 * second, nil, append(called, history.Event{T: 10*second + second/10, Kind: history.GivenUp, Server: "s1", Call: "c1"},
+			ends(10*second+second/10, messages.OutcomeUnknown))},
 		{"it goes on", "ended only at 12s", 2 * second, nil, append(called, ends(12*second, messages.OutcomeUnknown))},
 		{"its answer is lost", "was answered at 10.5s, and ended at 11s with not-sent", 2 * second, nil, append(called, answers(10*second+second/2), ends(11*second, messages.OutcomeNotSent))},
 		{"Close goes on", "Close returned after 3s", 3 * second, nil, nil},
