@@ -62,7 +62,7 @@ type AuthStatus struct {
 // store and sends nothing. The error is about a name; what could not be read stands in AuthStatus.Problem.
 func (m *Manager) AuthStatus(ctx context.Context, servers ...string) ([]AuthStatus, error) {
 	if ctx == nil {
-		return nil, refusal.NilContextError("auth status")
+		return nil, refusal.NilContextError("auth status", "", "")
 	}
 	named := len(servers) > 0
 	if !named {

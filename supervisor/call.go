@@ -174,7 +174,7 @@ func (m *Manager) CallServerTool(
 // callByName runs a tool by its server and its own name, or, if server is empty, by its qualified name.
 func (m *Manager) callByName(ctx context.Context, server, tool string, args any, opts []CallOption) (*Result, error) {
 	if ctx == nil {
-		return nil, refusal.NilContextError("call")
+		return nil, refusal.NilContextError("call", server, tool)
 	}
 	r := actors.NewToolCall(server, tool)
 	reports := m.setOptions(ctx, r, opts)

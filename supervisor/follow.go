@@ -69,7 +69,7 @@ type ReloadResult struct {
 // at a time: a second Follow fails until the first Follower is closed.
 func Follow(ctx context.Context, m *Manager, o FollowOptions) (*Follower, error) {
 	if ctx == nil {
-		return nil, refusal.NilContextError("follow")
+		return nil, refusal.NilContextError("follow", "", "")
 	}
 	var reading discover.Snapshot
 	if o.Reading != nil {
@@ -129,7 +129,7 @@ func (f *Follower) callOnReload(onReload func(ReloadResult), result ReloadResult
 // not wait for the attempts of new servers.
 func (f *Follower) Reload(ctx context.Context) (ReloadResult, error) {
 	if ctx == nil {
-		return ReloadResult{}, refusal.NilContextError("reload")
+		return ReloadResult{}, refusal.NilContextError("reload", "", "")
 	}
 	select {
 	case <-f.ready:

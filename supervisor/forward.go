@@ -35,7 +35,7 @@ func (m *Manager) Forward(
 // with the decision.
 func (m *Manager) RefuseCall(ctx context.Context, server, tool string, args json.RawMessage, d access.Decision) error {
 	if ctx == nil {
-		return refusal.NilContextError("call")
+		return refusal.NilContextError("call", server, tool)
 	}
 	refused := &Error{Op: "call", Outcome: OutcomeNotSent, Class: messages.ClassDenied, Server: server, Tool: tool,
 		Text: "the call is not allowed: " + d.Why, Err: messages.ErrDenied}

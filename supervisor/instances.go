@@ -110,7 +110,7 @@ func (m *Manager) InstanceOf(name string) (server, principal string, ok bool) {
 
 // startInstance implements actors.Calls.StartInstance.
 func (m *Manager) startInstance(ctx context.Context, server, principal string) error {
-	err, askErr := askSupervisor(ctx, m, "call", func(reply func(error)) any {
+	err, askErr := askSupervisor(ctx, m, "call", server, func(reply func(error)) any {
 		return core.StartInstance{Server: server, Principal: principal, Reply: reply}
 	})
 	if askErr == nil {

@@ -29,7 +29,7 @@ func gatherLists[T any](
 ) []listPart[T] {
 	switch {
 	case ctx == nil:
-		return []listPart[T]{{err: refusal.NilContextError("read")}}
+		return []listPart[T]{{err: refusal.NilContextError("read", "", "")}}
 	case m.closing.Load():
 		return []listPart[T]{{err: refusal.ClosedError("read")}}
 	}
@@ -99,7 +99,7 @@ func (m *Manager) ReadLists(ctx context.Context, method, server string, f func(c
 // readServer sends a request about what a server offers beside tools.
 func (m *Manager) readServer(ctx context.Context, method, server string, f func(context.Context, *session.Session) error) error {
 	if ctx == nil {
-		return refusal.NilContextError(actors.OperationOf(method))
+		return refusal.NilContextError(actors.OperationOf(method), server, "")
 	}
 	awake, _ := ctx.Value(awakeOnly{}).(bool)
 	return m.calls.Handle(ctx, &actors.Request{Method: method, Server: server, Repeatable: true, AwakeOnly: awake, Send: withoutResult(f)})
@@ -112,7 +112,7 @@ type awakeOnly struct{}
 // status of a task, or about the connection itself. Behind a full queue it could not help.
 func (m *Manager) sendUnqueued(ctx context.Context, method, server string, f func(context.Context, *session.Session) error) error {
 	if ctx == nil {
-		return refusal.NilContextError(actors.OperationOf(method))
+		return refusal.NilContextError(actors.OperationOf(method), server, "")
 	}
 	return m.calls.Handle(ctx, &actors.Request{Method: method, Server: server, Repeatable: true, SkipsQueue: true, SkipsRules: true, Send: withoutResult(f)})
 }

@@ -35,7 +35,7 @@ type LoginOptions struct {
 func (m *Manager) Login(ctx context.Context, server string, opts LoginOptions) error {
 	const op = "login"
 	if ctx == nil {
-		return refusal.NilContextError(op)
+		return refusal.NilContextError(op, server, "")
 	}
 	in, v, err := m.signInOf(op, server)
 	if err != nil {
@@ -155,7 +155,7 @@ func (m *Manager) endSignIn(ctx context.Context, server string, leave func(crede
 	revoked bool, err error) {
 	const op = "logout"
 	if ctx == nil {
-		return false, refusal.NilContextError(op)
+		return false, refusal.NilContextError(op, server, "")
 	}
 	in, _, err := m.signInOf(op, server)
 	if err != nil {
@@ -185,7 +185,7 @@ func (m *Manager) endSignIn(ctx context.Context, server string, leave func(crede
 // it; actors send messages.ProvideCredentials.
 func (m *Manager) ProvideCredentials(ctx context.Context, server, token string) error {
 	if ctx == nil {
-		return refusal.NilContextError("authorize")
+		return refusal.NilContextError("authorize", server, "")
 	}
 	if err := m.provideToken(auditor.CallerFromContext(ctx), server, token); err != nil {
 		return err

@@ -89,7 +89,7 @@ var instances atomic.Uint64
 // class of ctx's error. The caller must Close the manager.
 func Start(ctx context.Context, cfg Config) (*Manager, error) {
 	if ctx == nil {
-		return nil, refusal.NilContextError("start")
+		return nil, refusal.NilContextError("start", "", "")
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, &Error{Op: "start", Class: messages.ClassOf(err), Text: "the context had ended before the start", Err: err}
@@ -173,13 +173,13 @@ func (m *Manager) System() *actor.ActorSystem { return m.system }
 
 func (m *Manager) sendCommand(command any) { m.system.Root.Send(m.pid, command) }
 
-// askSupervisor sends the command that the function builds around its reply, and waits for the reply. The channel has room for
+// askSupervisor sends the command that the function builds around its reply, and waits for the reply. server is the one that it is about, or empty. The channel has room for
 // the reply, so that the supervisor's turn never blocks on a caller that has gone. An error says that the manager closed or that
 // ctx ended; the command may take effect all the same.
-func askSupervisor[T any](ctx context.Context, m *Manager, op string, command func(reply func(T)) any) (T, error) {
+func askSupervisor[T any](ctx context.Context, m *Manager, op, server string, command func(reply func(T)) any) (T, error) {
 	var zero T
 	if ctx == nil {
-		return zero, refusal.NilContextError(op)
+		return zero, refusal.NilContextError(op, server, "")
 	}
 	if m.closing.Load() {
 		return zero, refusal.ClosedError(op)
@@ -193,7 +193,7 @@ func askSupervisor[T any](ctx context.Context, m *Manager, op string, command fu
 	case <-m.stopped:
 		return zero, refusal.ClosedError(op)
 	case <-ctx.Done():
-		return zero, &Error{Op: op, Class: messages.ClassOf(ctx.Err()), Text: "the context ended first", Err: ctx.Err()}
+		return zero, &Error{Op: op, Server: server, Class: messages.ClassOf(ctx.Err()), Text: "the context ended first", Err: ctx.Err()}
 	}
 }
 
@@ -202,14 +202,14 @@ func askSupervisor[T any](ctx context.Context, m *Manager, op string, command fu
 // policy; a spec that cannot work, or that a policy refuses, is not added. ctx bounds only the waiting.
 func (m *Manager) Connect(ctx context.Context, name string, spec Spec) error {
 	if ctx == nil {
-		return refusal.NilContextError("connect")
+		return refusal.NilContextError("connect", name, "")
 	}
 	// A caller cannot pass a spec off as one from a file.
 	spec.Scope, spec.Source = messages.ScopeRuntime, ""
 	m.loadAccounts(ctx, map[string]Spec{name: spec})
 	// The ticket is drawn before the command is sent, so the attempt that answers it is at least as new.
 	ticket := m.shared.NextTicket()
-	err, askErr := askSupervisor(ctx, m, "connect", func(reply func(error)) any {
+	err, askErr := askSupervisor(ctx, m, "connect", name, func(reply func(error)) any {
 		reply = m.audit.RecordingReply(auditor.CallerFromContext(ctx), auditor.AddedRecord(name, spec), reply)
 		return core.AddServer{Name: name, Spec: spec, Ticket: ticket, Reply: reply}
 	})
@@ -315,7 +315,7 @@ func (m *Manager) awaitCatalog(ctx context.Context, op string) error {
 // runCommand sends a command to one server and waits until its effect is visible, or the attempt that it began has ended.
 func (m *Manager) runCommand(ctx context.Context, op, name string, event func(ticket uint64) lifecycle.Event) error {
 	ticket := m.shared.NextTicket()
-	err, askErr := askSupervisor(ctx, m, op, func(reply func(error)) any {
+	err, askErr := askSupervisor(ctx, m, op, name, func(reply func(error)) any {
 		e := event(ticket)
 		return core.ServerCommand{Name: name, Event: e, Reply: m.audit.RecordingReply(auditor.CallerFromContext(ctx), auditor.CommandRecord(name, e), reply)}
 	})
@@ -376,7 +376,7 @@ func (m *Manager) Remove(ctx context.Context, name string) error {
 	// The cell is taken before the command: after the removal the name may lead to none, or to another server.
 	cell := m.shared.CellOf(name)
 	removal := core.RemoveServer{Name: name, Ticket: new(uint64)}
-	err, askErr := askSupervisor(ctx, m, "remove", func(reply func(error)) any {
+	err, askErr := askSupervisor(ctx, m, "remove", name, func(reply func(error)) any {
 		removal.Reply = m.audit.RecordingReply(auditor.CallerFromContext(ctx), audit.Record{Change: "remove", Server: name}, reply)
 		return removal
 	})
@@ -424,7 +424,7 @@ func (m *Manager) Configure(ctx context.Context, specs map[string]Spec) (SetServ
 // configureServers sends the command, which Configure and the Follower share. The audit record is written before the reply, in
 // the supervisor's turn, so that records stand in the order of the changes.
 func (m *Manager) configureServers(ctx context.Context, command core.ConfigureServers) (config.Changes, error) {
-	return askSupervisor(ctx, m, "configure", func(reply func(config.Changes)) any {
+	return askSupervisor(ctx, m, "configure", "", func(reply func(config.Changes)) any {
 		command.Reply = func(c config.Changes) {
 			m.audit.RecordConfigured(auditor.CallerFromContext(ctx), "configure", command.SetResult(c))
 			reply(c)
@@ -439,7 +439,7 @@ func (m *Manager) replaceAll(ctx context.Context, op string, command func(func(S
 		res SetServersResult
 		err error
 	}
-	r, err := askSupervisor(ctx, m, op, func(reply func(result)) any {
+	r, err := askSupervisor(ctx, m, op, "", func(reply func(result)) any {
 		return command(func(res SetServersResult, err error) { reply(result{res, err}) })
 	})
 	if err != nil {
@@ -482,7 +482,7 @@ func (j joinedErrors) Unwrap() []error { return j }
 // error, if any, holds one *Error per server that failed.
 func (m *Manager) ConnectAll(ctx context.Context) error {
 	if ctx == nil {
-		return refusal.NilContextError("connect")
+		return refusal.NilContextError("connect", "", "")
 	}
 	if m.closing.Load() {
 		return refusal.ClosedError("connect")
@@ -512,7 +512,7 @@ func (m *Manager) ConnectAll(ctx context.Context) error {
 // DisconnectAll disconnects every server; they stay configured, disabled.
 func (m *Manager) DisconnectAll(ctx context.Context) error {
 	if ctx == nil {
-		return refusal.NilContextError("disconnect")
+		return refusal.NilContextError("disconnect", "", "")
 	}
 	if m.closing.Load() {
 		return refusal.ClosedError("disconnect")
@@ -538,7 +538,7 @@ const closeDrain = 5 * time.Second
 // background, within the bounds of the stop ladder.
 func (m *Manager) Close(ctx context.Context) error {
 	if ctx == nil {
-		return refusal.NilContextError("close")
+		return refusal.NilContextError("close", "", "")
 	}
 	// Half of the caller's time is for the calls, so that the other half is left for the processes.
 	drain := closeDrain

@@ -11,7 +11,7 @@ import (
 )
 
 // TestANilContextIsRefused gives a nil context to every exported method that takes one. Each returns an error that is ErrInvalid, has sent
-// nothing, and leaves nothing locked: the same methods work afterwards, and so does the manager's end.
+// nothing, and leaves nothing locked: the same methods work afterwards, and so does the manager's end. A method of one server names it.
 func TestANilContextIsRefused(t *testing.T) {
 	s := supervisortest.NewServer("s", supervisortest.Echo("x"))
 	m := supervisortest.Start(t, s)
@@ -25,6 +25,7 @@ func TestANilContextIsRefused(t *testing.T) {
 	without := map[string]bool{"ToolsOf": true, "AgentTools": true, "Admit": true, "Reload": true}
 	for _, owner := range []any{m, m.Server("s"), follower} {
 		v := reflect.ValueOf(owner)
+		_, ofServer := owner.(*supervisor.Server)
 		for i := range v.NumMethod() {
 			name, method := v.Type().Method(i).Name, v.Method(i)
 			if method.Type().NumIn() == 0 || method.Type().In(0) != reflect.TypeFor[context.Context]() {
@@ -35,6 +36,10 @@ func TestANilContextIsRefused(t *testing.T) {
 			case !hasError || without[name]:
 			case !errors.Is(err, supervisor.ErrInvalid):
 				t.Errorf("%T.%s: %v", owner, name, err)
+			case ofServer:
+				if e := new(supervisor.Error); !errors.As(err, &e) || e.Server != "s" {
+					t.Errorf("%T.%s does not name its server: %v", owner, name, err)
+				}
 			}
 		}
 	}

@@ -16,7 +16,7 @@ type Progress = messages.Progress
 // handleWith sends a request with the wishes of its caller.
 func (m *Manager) handleWith(ctx context.Context, r *actors.Request, opts []CallOption) error {
 	if ctx == nil {
-		return refusal.NilContextError(r.Operation())
+		return refusal.NilContextError(r.Operation(), r.Server, "")
 	}
 	reports := m.setOptions(ctx, r, opts)
 	err := m.calls.Handle(ctx, r)

@@ -264,7 +264,7 @@ func TemplateFits(template, uri string) (ok bool) {
 // connected again.
 func (m *Manager) SubscribeResource(ctx context.Context, server, uri string) error {
 	if ctx == nil {
-		return refusal.NilContextError("read")
+		return refusal.NilContextError("read", server, "")
 	}
 	return m.calls.Subscribe(ctx, server, uri)
 }
@@ -272,7 +272,7 @@ func (m *Manager) SubscribeResource(ctx context.Context, server, uri string) err
 // UnsubscribeResource ends the subscription of SubscribeResource, for all callers. A server that is not connected need not agree.
 func (m *Manager) UnsubscribeResource(ctx context.Context, server, uri string) error {
 	if ctx == nil {
-		return refusal.NilContextError("read")
+		return refusal.NilContextError("read", server, "")
 	}
 	if m.closing.Load() {
 		return refusal.ClosedError("read")

@@ -25,7 +25,7 @@ func (m *Manager) Permissions() access.Rules { return m.rules.CurrentRules() }
 // catalog was still changing; the rules are in force all the same.
 func (m *Manager) SetPermissions(ctx context.Context, r access.Rules) error {
 	if ctx == nil {
-		return refusal.NilContextError("configure")
+		return refusal.NilContextError("configure", "", "")
 	}
 	if m.closing.Load() {
 		return refusal.ClosedError("configure")
@@ -110,7 +110,7 @@ func (m *Manager) PinChanges(server string) []pins.Change {
 // tools. unseen are the tools that have changed again meanwhile: the person has not seen those definitions, so they still wait.
 func (m *Manager) ApprovePins(ctx context.Context, server string, changes []pins.Change) (unseen []string, err error) {
 	if ctx == nil {
-		return nil, refusal.NilContextError("approve")
+		return nil, refusal.NilContextError("approve", server, "")
 	}
 	cell := m.shared.CellOf(server)
 	if cell == nil || m.cfg.Pins == nil {

@@ -50,7 +50,11 @@ func (m *Manager) Settled(ctx context.Context, servers ...string) error {
 // ErrNeedsAuth, ErrDisabled, ErrUnknownServer; if ctx ended first, errors.Is finds ctx's error, too.
 func (m *Manager) Ready(ctx context.Context, servers ...string) error {
 	if ctx == nil {
-		return refusal.NilContextError(opWait)
+		server := ""
+		if len(servers) == 1 {
+			server = servers[0]
+		}
+		return refusal.NilContextError(opWait, server, "")
 	}
 	all := len(servers) == 0
 	bounded, stop := context.WithCancel(ctx)
@@ -139,5 +143,5 @@ func (m *Manager) awaitServers(ctx context.Context, servers []string, await func
 // awaitHandled returns when the supervisor has handled every command that was sent before it. The servers' actors get a barrier
 // then, and have handled theirs when their View.Seen reaches the ticket that is returned.
 func (m *Manager) awaitHandled(ctx context.Context, op string) (ticket uint64, err error) {
-	return askSupervisor(ctx, m, op, func(reply func(uint64)) any { return core.Barrier{Reply: reply} })
+	return askSupervisor(ctx, m, op, "", func(reply func(uint64)) any { return core.Barrier{Reply: reply} })
 }

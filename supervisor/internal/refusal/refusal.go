@@ -24,9 +24,9 @@ func ClosedError(op string) error {
 }
 
 // NilContextError returns the error of a method that was given a nil context: nothing was done, so that it cannot panic half-way, with a
-// slot or a lock that others need.
-func NilContextError(op string) error {
-	return &messages.Error{Op: op, Outcome: messages.OutcomeNotSent, Class: messages.ClassInvalid, Text: "the context is nil",
+// slot or a lock that others need. server and tool are those that the caller named, or empty.
+func NilContextError(op, server, tool string) error {
+	return &messages.Error{Op: op, Server: server, Tool: tool, Outcome: messages.OutcomeNotSent, Class: messages.ClassInvalid, Text: "the context is nil",
 		Fix: "pass the caller's context, or context.Background()"}
 }
 
