@@ -51,7 +51,7 @@ func PassQuestions(cfg *supervisor.Config) *Questions {
 			if a, ctx := q.askerFor(ctx, r.Server, "elicitation"); a != nil {
 				return a.answerElicit(ctx, r)
 			}
-			return res, errNobody
+			return res, nobodyError(ctx)
 		}
 	}
 	if cfg.Sample == nil {
@@ -59,7 +59,7 @@ func PassQuestions(cfg *supervisor.Config) *Questions {
 			if a, ctx := q.askerFor(ctx, r.Server, "sampling"); a != nil {
 				return a.answerSample(ctx, r)
 			}
-			return nil, errNobody
+			return nil, nobodyError(ctx)
 		}
 	}
 	if cfg.Roots == nil {
@@ -137,7 +137,16 @@ func (g *Gateway) sessionsOf(principal string) (all []*session) {
 }
 
 // errNobody is the error of a question of which it is not known whose it is: a guess would show it to a stranger.
-var errNobody = notAsked("agents share the server, and it does not say to whose request the question belongs")
+var errNobody = notAsked("agents share the server, and it does not say to whose request the question belongs; with share: principal in its entry " +
+	"the agent with the newest request there would be asked")
+
+// nobodyError returns the error of a question for which askerFor has found nobody.
+func nobodyError(ctx context.Context) error {
+	if supervisor.CallerOf(ctx) != "" {
+		return notAsked("no agent that can be asked so has a request at the server")
+	}
+	return errNobody
+}
 
 // asker answers the questions of servers about the requests of one session of the legacy era, by asking its agent.
 type asker struct {

@@ -106,6 +106,25 @@ func TestTheServerLearnsWhyNobodyCouldBeAsked(t *testing.T) {
 	<-waitEnded
 }
 
+// The advice to share a server by principal is none for the instance of one, whose agents lack what is asked for, or have no request there.
+func TestWhyNobodyIsAskedOfAnInstance(t *testing.T) {
+	cfg := supervisor.Config{}
+	gateway.PassQuestions(&cfg)
+	for caller, want := range map[string]string{"": "with share: principal", "ann": "no agent that can be asked so"} {
+		ctx := t.Context()
+		if caller != "" {
+			ctx = supervisor.WithCaller(ctx, caller)
+		}
+		_, elicit := cfg.Elicit(ctx, supervisor.ElicitRequest{Server: "one"})
+		_, sample := cfg.Sample(ctx, supervisor.SampleRequest{Server: "one"})
+		for _, err := range []error{elicit, sample} {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("asked for %q: %v", caller, err)
+			}
+		}
+	}
+}
+
 // A server of the legacy era that asks for the roots while a call runs, because it is told that they have changed, gets those of the call's agent
 // and then those of the other agents that share it. Once it got the agent's alone, and worked in no directory of the others any more.
 func TestRootsAskedDuringACallAreThoseOfAllAgents(t *testing.T) {
