@@ -282,7 +282,7 @@ func (c *carrier) receiveLine(line []byte, ok bool) lines {
 		c.former, c.link = c.link, nil
 		c.began = time.Now()
 		c.delayNext()
-		return c.bridge.leaveDaemon([]byte(client.DrainedLine))
+		return c.bridge.leaveDaemon([]byte(client.DrainedLine), !stopped)
 	case drains:
 		return c.bridge.stopSending([]byte(client.DrainedLine))
 	}

@@ -32,10 +32,16 @@ func (b *bridge) mayLeave() bool {
 }
 
 // leaveDaemon is called when the daemon wants nothing more: it is told where the end is, and stays as the former one until what it has got is
-// answered. What comes waits for the next one.
-func (b *bridge) leaveDaemon(confirm []byte) (out lines) {
+// answered. What comes waits for the next one. follows says that there is one without a request of the agent: it gets what the agent listens
+// to, and the agent does not learn that this one has ended its subscriptions.
+func (b *bridge) leaveDaemon(confirm []byte, follows bool) (out lines) {
 	b.former = &formerConn{epoch: b.epoch, asked: b.asked}
 	b.phase, b.asked = disconnected, nil
+	for i, r := range b.open {
+		if follows && r.epoch == b.epoch && r.method == "subscriptions/listen" {
+			b.open[i].epoch = 0
+		}
+	}
 	out.toFormer = append(out.toFormer, confirm)
 	return out
 }
