@@ -104,6 +104,8 @@ func Scenario(seed uint64, o Options) scenario.Scenario {
 	d.drawGivenUp(seed)
 	d.drawRepeats(seed)
 	d.drawAsked(seed)
+	d.drawTroubled(seed)
+	d.drawConfigured(seed)
 	d.fitTimeouts()
 	d.spreadSteadyCalls()
 	// Two recipes may name one occasion.

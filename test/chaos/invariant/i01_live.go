@@ -181,8 +181,9 @@ func (c *checker) checkWithdrawal(server string, s, next catalogSpan, lostSince 
 			return
 		}
 		returned := p.T >= s.to-c.skew && (permitted || c.plan.HoldsBack(server) && c.listsAnotherRevision(server, lostSince, s.to))
-		if p.Phase == messages.Connected && p.to > s.to+c.skew && (s.state == "live" && c.plan.Hides(server) || returned) {
-			// The tools are not lost: the server is connected, and all that it lists now is denied, or held back.
+		if p.Phase == messages.Connected && (p.to > s.to+c.skew && s.state == "live" && c.plan.Hides(server) || p.to >= s.to && returned) {
+			// The tools are not lost: the server is connected, and all that it lists now is denied, or held back. One that returned may be lost
+			// again at once.
 			return
 		}
 	}

@@ -20,7 +20,8 @@ import (
 //     to be reconnected.
 //   - An answer is true: nil when the server is connected, rests or is not wanted, and an error when it failed.
 //   - A server that is wanted is published, and not as disabled.
-//   - With the answer the catalog shows what was done: see checkShownWithAnswer.
+//   - With the answer the catalog shows what was done: see checkShownWithAnswer. A refusal of the list answers a refresh: see
+//     checkRefreshRefused.
 var ownerCheck = newCheck("I16", "the owner's commands",
 	"Each command is answered within its bound and refused only for a documented reason; what is wanted follows from their order.",
 	"The owner asked for nothing.",
@@ -57,6 +58,7 @@ var ownerCheck = newCheck("I16", "the owner's commands",
 				} else {
 					c.reportLate(late)
 				}
+				c.checkRefreshRefused(server, stays, a)
 				// In a real run two commands within the skew have no known order, and an owner who gave up says nothing about
 				// the manager.
 				if a.answered && a.end < c.closeTime() && !a.impliedBySet && !c.isOrderUnknown(own, i) && !c.ownerGaveUp(a) {

@@ -56,7 +56,7 @@ func (c *checker) commandsExcept(server string, ignored func(do string) bool) []
 	commandIndex := map[int]int{}
 	sets, wholes := map[int]bool{}, map[int]bool{}
 	for _, o := range c.plan.Commands {
-		sets[o.ID] = o.Do == "configure" || o.BySet()
+		sets[o.ID] = o.Do == "configure" || o.BySet() || c.plan.Scenario.Manager.Configured && o.ChangesSet()
 		wholes[o.ID] = o.Do == scenario.ConnectAll || o.Do == scenario.DisconnectAll
 	}
 	addEvent := func(i int) {
@@ -151,6 +151,10 @@ func (c *checker) intentsBefore(server string, commands []ownerCommand) []ownerI
 	spec, with := *c.serverSpec(server), c.settingsByCommand(server)
 	for i, a := range commands {
 		out[i+1] = out[i].afterCommand(a.action, fresh)
+		// What a person has enabled or disabled stays so when its configuration says something else of it, but of that.
+		if a.impliedBySet && out[i].exists && out[i+1].exists && c.plan.Scenario.Manager.Configured {
+			out[i+1] = out[i]
+		}
 		if a.action != "adjust" {
 			continue
 		}

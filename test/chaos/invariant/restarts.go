@@ -86,7 +86,7 @@ func (c *checker) attemptEnds(server string) []attemptEnd {
 		open := c.x.Event(a.open).T
 		if i > 0 { // what happened before it may have cleared the count
 			from := c.x.Event(attempts[i-1].open).T
-			if cleared, sure := c.clearsFailures(commands, from, open); cleared {
+			if cleared, sure := c.clearsFailures(commands, ups, from, open); cleared {
 				low, unsure = 0, exhausted > 0
 				if sure {
 					high, exhausted, unsure, ever, listed = 0, 0, false, false, false
@@ -152,7 +152,7 @@ func (c *checker) attemptEnds(server string) []attemptEnd {
 			e.parked, e.mayPark = false, false // connected since it was parked, and no failure since
 		}
 		c.setDelayBounds(&e, kind)
-		c.noteExcuse(&e, commands, auth, until)
+		c.noteExcuse(&e, commands, ups, auth, until)
 		out = append(out, e)
 	}
 	return out
@@ -294,7 +294,7 @@ func scaleDuration(d time.Duration, factor float64) time.Duration {
 
 // noteExcuse looks for a cause other than the policy that can have started the next attempt or held it up: a command, new
 // credentials, or the sleep of the machine.
-func (c *checker) noteExcuse(e *attemptEnd, commands []ownerCommand, auth []time.Duration, until time.Duration) {
+func (c *checker) noteExcuse(e *attemptEnd, commands []ownerCommand, ups []connectedSpan, auth []time.Duration, until time.Duration) {
 	open := c.x.Event(e.open).T
 	for _, a := range commands {
 		if a.begin > until+c.skew {
@@ -302,6 +302,9 @@ func (c *checker) noteExcuse(e *attemptEnd, commands []ownerCommand, auth []time
 		}
 		if a.action == "refresh" || a.action == "configure" || a.begin < open-c.skew && !(waitsForRemoval(commands, a) && a.end >= open) {
 			continue // what was asked for before the dial has had its effect with it
+		}
+		if c.leavesConnection(ups, a) {
+			continue
 		}
 		if a.action == "wake" {
 			e.machineWoke, e.wokeAt = true, a.begin
@@ -345,14 +348,15 @@ func waitsForRemoval(commands []ownerCommand, a ownerCommand) bool {
 }
 
 // clearsFailures reports whether a command between two times may have cleared the failure count, and whether it did so for
-// sure. A reconnect of a server that is already being dialled changes nothing, so that the count may stand.
-func (c *checker) clearsFailures(commands []ownerCommand, from, to time.Duration) (cleared, sure bool) {
+// sure. A reconnect of a server that is already being dialled changes nothing, so that the count may stand, and so does an adjust of a
+// connected one.
+func (c *checker) clearsFailures(commands []ownerCommand, ups []connectedSpan, from, to time.Duration) (cleared, sure bool) {
 	for _, a := range commands {
 		if a.begin > to+c.skew {
 			break
 		}
-		if a.begin < from-c.skew {
-			continue // it had its effect with the dial
+		if a.begin < from-c.skew || c.leavesConnection(ups, a) {
+			continue // it had its effect with the dial, or has none on the failures
 		}
 		switch a.action {
 		case "reconnect", "enable", "add", "adjust", "disable", "disconnect":
@@ -362,6 +366,14 @@ func (c *checker) clearsFailures(commands []ownerCommand, from, to time.Duration
 		}
 	}
 	return cleared, sure
+}
+
+// leavesConnection reports whether a command is an adjust that was given and answered while the server was connected: no connection depends on
+// what it changes, so that the policy goes on with the failures that it has counted.
+func (c *checker) leavesConnection(ups []connectedSpan, a ownerCommand) bool {
+	return a.action == "adjust" && a.answered && slices.ContainsFunc(ups, func(u connectedSpan) bool {
+		return u.from <= a.begin-c.skew && (u.endEvent < 0 || u.to > a.end+c.skew)
+	})
 }
 
 // signInTimes returns when a server's credentials changed: by a sign-in, or by a fault that takes or gives them.

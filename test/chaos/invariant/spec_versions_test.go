@@ -280,6 +280,11 @@ func TestAllIsDenied(t *testing.T) {
 		{name: "rules of the time in which it was away deny all, as on seed 4001666", plan: withPermits("*"), want: invariant.Holds, story: deniedAway + `
 			11s    s1 phase phase=connected epoch=3
 			60s    -  closing`},
+		// Seed 20882125: the connection came back for 20 ms.
+		{name: "rules of that time deny all, and it is lost again at once", plan: withPermits("*"), want: invariant.Holds, story: deniedAway + `
+			11s    s1 phase phase=connected epoch=3
+			11.02s s1 phase phase=pending step=restarting epoch=3 class=exited text=gone
+			60s    -  closing`},
 		{name: "rules of that time deny some", plan: withPermits("write"), want: invariant.Violated, why: "makes the tools flap", story: deniedAway + `
 			11s    s1 phase phase=connected epoch=3
 			60s    -  closing`},
@@ -355,5 +360,44 @@ func TestAdjustedBounds(t *testing.T) {
 			17s    s1 end call=c2 tool=write outcome=result
 			60s    -  closing`},
 		{name: "nothing is called", want: invariant.Inconclusive, story: "1s s1 open conn=1"},
+	})
+}
+
+// An adjust of a connected server leaves what the policy has counted: the connection that ends next is the second failure in a row.
+func TestAnAdjustLeavesTheFailures(t *testing.T) {
+	story := func(attempts string) string {
+		return `
+			0s     s1 phase phase=pending step=dialing epoch=1
+			0s     s1 open conn=1
+			0s     s1 answered conn=1 method=initialize
+			0s     s1 answered conn=1 method=tools/list
+			0s     s1 listed conn=1
+			0s     s1 phase phase=connected epoch=1
+			2s     s1 down conn=1 class=exited
+			2s     s1 released conn=1
+			2s     s1 phase phase=pending step=restarting retry=retry class=exited attempts=1 epoch=1 next=2.8s
+			2.8s   s1 phase phase=pending step=dialing epoch=2
+			2.8s   s1 open conn=2
+			2.8s   s1 answered conn=2 method=initialize
+			2.8s   s1 answered conn=2 method=tools/list
+			2.8s   s1 listed conn=2
+			2.8s   s1 phase phase=connected epoch=2
+			4s     s1 command command=1 method=adjust
+			4s     s1 done command=1 method=adjust
+			5s     s1 down conn=2 class=exited
+			5s     s1 released conn=2
+			5s     s1 phase phase=pending step=restarting retry=retry class=exited attempts=` + attempts + ` epoch=2 next=5.9s
+			5.9s   s1 open conn=3
+			5.9s   s1 phase phase=pending step=dialing epoch=3
+			10s    -  closing
+		`
+	}
+	plan := withAdjusts(adjustParams{"callTimeout": "2s"})
+	runCases(t, "I7", []storyCase{
+		{name: "the second failure in a row", plan: plan, want: invariant.Holds, story: story("2")},
+		{name: "forgotten with the adjust", plan: plan, want: invariant.Violated, why: "counts 1 failures in a row", story: story("1")},
+		// A reconnect is a person's wish, with which the count begins anew.
+		{name: "forgotten with a reconnect", plan: plan, want: invariant.Holds, story: strings.ReplaceAll(story("1"), "method=adjust", "method=reconnect")},
+		{name: "nothing ended", plan: plan, want: invariant.Inconclusive, story: adjustedUp + "60s - closing"},
 	})
 }

@@ -18,6 +18,7 @@ type Arrivals struct {
 	stream scenario.PlannedLoad
 	rnd    *rand.Rand
 	at     float64 // ns since the start of the run
+	more   int     // so many calls more begin in this instant
 }
 
 // NewArrivals draws from the seed of a run for the stream at this place of Plan.Load.
@@ -36,11 +37,17 @@ func (a *Arrivals) Next() (time.Duration, bool) {
 	if !(a.stream.Rate > 0) {
 		return 0, false
 	}
-	a.at += a.rnd.ExpFloat64() / a.stream.Rate * float64(time.Second)
+	if a.more > 0 {
+		a.more--
+		return time.Duration(a.at), true
+	}
+	together := max(a.stream.Together, 1)
+	a.at += a.rnd.ExpFloat64() / a.stream.Rate * float64(together) * float64(time.Second)
 	if a.at >= float64(a.stream.End) {
 		a.at = float64(a.stream.End) // stays at the end, however often it is asked
 		return 0, false
 	}
+	a.more = together - 1
 	return time.Duration(a.at), true
 }
 

@@ -277,3 +277,22 @@ func TestMerge(t *testing.T) {
 		t.Errorf("no cell has %+v", got)
 	}
 }
+
+// Calls that are made together begin in one instant, and there are as many of them as the rate says.
+func TestCallsTogetherBeginInOneInstant(t *testing.T) {
+	stream := scenario.PlannedLoad{Server: "s1", Tool: scenario.ReadTool, Rate: 5, Together: 4, End: 1000 * time.Second}
+	a, at := load.NewArrivals(1, 0, stream), map[time.Duration]int{}
+	calls := 0
+	for t, ok := a.Next(); ok; t, ok = a.Next() {
+		at[t]++
+		calls++
+	}
+	for when, n := range at {
+		if n != 4 {
+			t.Errorf("%d calls begin at %s, want 4", n, when)
+		}
+	}
+	if calls < 4500 || calls > 5500 {
+		t.Errorf("%d calls in 1000 s, want about 5000", calls)
+	}
+}

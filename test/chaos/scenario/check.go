@@ -246,6 +246,9 @@ func (f *findings) checkLoad(path string, l Load) {
 	if l.Callers < 0 {
 		f.addProblem(path+".callers", "leave it out for one", "%d callers cannot be", l.Callers)
 	}
+	if l.Together < 0 {
+		f.addProblem(path+".together", "leave it out for one at a time", "%d calls cannot be made in one instant", l.Together)
+	}
 	// Written so that NaN, which YAML can hold, is refused as well.
 	if !(l.Cancel >= 0 && l.Cancel <= 1) {
 		f.addProblem(path+".cancel", "write 0.5 for every other one", "a share of %v of the calls cannot be given up", l.Cancel)

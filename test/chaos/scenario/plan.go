@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"slices"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -97,6 +98,11 @@ type PlannedCommand struct {
 	Only []string `json:"only,omitempty"`
 }
 
+// ChangesSet reports whether a command adds, changes or removes a server. With Manager.Configured it goes to the manager as a set of servers.
+func (o PlannedCommand) ChangesSet() bool {
+	return slices.Contains([]string{"add", "remove", "respec", "adjust"}, o.Do)
+}
+
 // BySet reports whether a command goes to the manager as a set of servers instead of a command about one: every second
 // adjust, so that both ways are tried.
 func (o PlannedCommand) BySet() bool { return o.Do == "adjust" && o.ID%2 == 0 }
@@ -115,6 +121,8 @@ type PlannedLoad struct {
 	Cancel  float64       `json:"cancel,omitempty"`
 	Begin   time.Duration `json:"begin"`
 	End     time.Duration `json:"end"`
+	// Together is how many of the calls begin in one instant, 0 for one.
+	Together int `json:"together,omitempty"`
 }
 
 // PlannedAgent is one agent of a gateway. The runner draws what it does from the seed and its name.

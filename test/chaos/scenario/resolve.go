@@ -213,7 +213,7 @@ func (r *resolver) resolveLoad() {
 			calls += rate * (end - begin).Seconds()
 			r.p.Load = append(r.p.Load, PlannedLoad{
 				Server: server, Tool: tool, Read: l.Read, Rate: rate, Timeout: time.Duration(l.Timeout), Size: l.Size, Callers: l.Callers,
-				Task: l.Task, Cancel: l.Cancel, Begin: begin, End: end,
+				Task: l.Task, Cancel: l.Cancel, Begin: begin, End: end, Together: l.Together,
 			})
 		}
 	}

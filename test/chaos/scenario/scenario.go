@@ -182,6 +182,8 @@ type Load struct {
 	Read string `json:"read,omitempty" yaml:"read,omitempty"`
 	// Rate is calls per second and server; 1. Arrivals are Poisson by the seed.
 	Rate float64 `json:"rate,omitempty" yaml:"rate,omitempty"`
+	// Together is how many of the calls are made in one instant, as an agent makes the calls of one turn; 1.
+	Together int `json:"together,omitempty" yaml:"together,omitempty"`
 	// Timeout bounds a call beside the server's own call timeout; 0: none.
 	Timeout messages.Duration `json:"timeout,omitempty" yaml:"timeout,omitempty"`
 	// Size is the length of the answer's padding in bytes.
@@ -243,6 +245,9 @@ type Manager struct {
 	// Messages: another actor of the manager's system gives the commands, makes the calls and the reads, watches, and answers
 	// what servers ask, all by message and not by the facade. Only the simulation does so.
 	Messages bool `json:"messages,omitempty" yaml:"messages,omitempty"`
+	// Configured: the servers are those of its configuration. A command that adds, changes or removes one gives the whole set anew
+	// (Configure), as a reload of files does, and a person's enable and disable outlast it. Only the simulation does so.
+	Configured bool `json:"configured,omitempty" yaml:"configured,omitempty"`
 	// Principals: the program has a second manager, whose two servers have an instance for each of several callers. It is used, commanded
 	// and broken beside the first one, by the seed. Only the simulation does so.
 	Principals bool `json:"principals,omitempty" yaml:"principals,omitempty"`

@@ -109,7 +109,7 @@ func resolvedScenario(s scenario.Scenario, plan scenario.Plan) scenario.Scenario
 	for _, l := range plan.Load {
 		load := scenario.Load{
 			On: selectorOf(l.Server), Tool: l.Tool, Rate: l.Rate, Timeout: messages.Duration(l.Timeout), Size: l.Size, Read: l.Read, Callers: l.Callers,
-			Task: l.Task, Cancel: l.Cancel, From: messages.Duration(l.Begin),
+			Task: l.Task, Cancel: l.Cancel, From: messages.Duration(l.Begin), Together: l.Together,
 		}
 		if l.End < plan.End {
 			load.For = messages.Duration(l.End - l.Begin)

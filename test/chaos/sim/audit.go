@@ -136,7 +136,11 @@ func (w *simulation) changeOf(done *history.Event) string {
 	if i < 0 {
 		return ""
 	}
-	switch o := w.plan.Commands[i]; o.Do {
+	o := w.plan.Commands[i]
+	if w.plan.Scenario.Manager.Configured && o.ChangesSet() {
+		return "" // it tells of the whole set
+	}
+	switch o.Do {
 	case "enable", "disable", "reconnect", "remove":
 		return o.Do
 	case "add", "respec":

@@ -119,6 +119,17 @@ func (p *principals) checkEnd(id string, c principalCall, target string, raw []b
 	}
 }
 
+// checkFull judges that a caller is refused an instance for the sake of the others only if there are as many as may be. most is how many there
+// were, at the beginning of the call or at its end.
+func (p *principals) checkFull(id, server string, most int, err error) {
+	p.mu.Lock()
+	bound := p.specs[server].MaxInstances
+	p.mu.Unlock()
+	if errors.Is(err, supervisor.ErrTooManyInstances) && most < bound {
+		p.reportViolation("I21", server, fmt.Sprintf("the call %s was refused because there are as many instances as may be, and there are %d of %d", id, most, bound))
+	}
+}
+
 // glance judges what the manager says of its instances while nothing moves, and plans the next glance.
 func (p *principals) glance() {
 	if next := p.world.virtualNow + glanceEvery/3; next < p.world.plan.End-time.Minute {

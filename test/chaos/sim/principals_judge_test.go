@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
@@ -60,6 +61,22 @@ func TestACommandEndsTheConnectionsOfInstances(t *testing.T) {
 		}
 		if n := rec.Len(); (n > 0) != tt.violated {
 			t.Errorf("%+v: %d violations", tt, n)
+		}
+	}
+}
+
+// A caller is refused for the sake of others only if there are as many instances as may be: places that nobody has are given.
+func TestACallerIsRefusedOnlyWhenAllInstancesAreTaken(t *testing.T) {
+	for _, tt := range []struct {
+		most     int
+		err      error
+		violated bool
+	}{{2, supervisor.ErrTooManyInstances, false}, {1, supervisor.ErrTooManyInstances, true}, {1, nil, false}} {
+		rec := history.NewRecorder(scenario.Plan{}, nil)
+		p := &principals{world: &simulation{rec: rec, start: time.Now()}, specs: map[string]messages.Spec{"mail": {MaxInstances: 2}}}
+		p.checkFull("p-1", "mail", tt.most, tt.err)
+		if n := rec.Len(); (n > 0) != tt.violated {
+			t.Errorf("%d of 2, ended with %v: %d violations", tt.most, tt.err, n)
 		}
 	}
 }

@@ -70,6 +70,7 @@ func (p *principals) startCall(server, target, caller string) {
 		defer cancel()
 		var raw []byte
 		var err error
+		before := len(m.Instances(server))
 		if byMessage {
 			var reply any
 			reply, err = m.System().Root.RequestFuture(m.PID(), &messages.CallTool{Server: target, Tool: c.tool, Arguments: args, Caller: caller,
@@ -85,6 +86,7 @@ func (p *principals) startCall(server, target, caller string) {
 		}
 		end()
 		p.checkEnd(id, c, target, raw, err)
+		p.checkFull(id, server, max(before, len(m.Instances(server))), err)
 	})
 }
 

@@ -289,6 +289,9 @@ func (p *embeddingProgram) useClosed() {
 // configureNothing gives the manager an empty configuration, of which no server is: that changes nothing. Every second time it configures
 // a server that cannot work before, which goes then.
 func (p *embeddingProgram) configureNothing(_ string, round int) {
+	if p.world.plan.Scenario.Manager.Configured {
+		return // it would take away the servers of the plan
+	}
 	if round%2 == 0 {
 		p.configureImpossible(p.world.users.ctx, p.impossibleSpec(round/2))
 	}

@@ -319,7 +319,7 @@ func (p *managerUsers) startCommand(o scenario.PlannedCommand) {
 			}
 			w.rec.Add(e)
 		}
-		if o.Do == "remove" && all == nil {
+		if o.Do == "remove" && all == nil && !w.plan.Scenario.Manager.Configured {
 			w.recordStatus(o.Server, "after its removal")
 		}
 	})
@@ -336,7 +336,7 @@ func hashEntries(entries []*supervisor.Entry) string {
 
 // commandEvents splits a configure command with a set of servers into the removals and additions that it amounts to, and a
 // command to all servers into what it does to each, because the invariants judge each server by its own commands. It updates
-// removed for them. Any other command is one event.
+// removed for them. A command that would leave a configured set as it was is one that gives the whole set. Any other command is one event.
 func (p *managerUsers) commandEvents(o scenario.PlannedCommand) []history.Event {
 	e := history.Event{Side: history.Owner, Kind: history.Command, Server: o.Server, Command: o.ID, Method: o.Do}
 	var all []history.Event
@@ -351,6 +351,9 @@ func (p *managerUsers) commandEvents(o scenario.PlannedCommand) []history.Event 
 			}
 		}
 		return all
+	}
+	if h := p.world.servers[o.Server]; h != nil && p.world.plan.Scenario.Manager.Configured && (o.Do == "remove" && h.removed || o.Do == "add" && !h.removed) {
+		e.Server, e.Method = "", "configure" // the set is as it was
 	}
 	if o.Only == nil {
 		return []history.Event{e}
@@ -380,6 +383,10 @@ func (p *managerUsers) commandFunc(o scenario.PlannedCommand) func() error {
 		return func() error { return errors.New("the plan's command is about a server that the plan does not have") }
 	}
 	var spec messages.Spec
+	set, asSet := &p.world.ownerSet, p.world.plan.Scenario.Manager.Configured && o.ChangesSet()
+	if asSet {
+		set = &ownerSet{} // setServersFunc notes the whole set
+	}
 	switch o.Do {
 	case "approve":
 		return p.world.approveFunc(ctx, o.Server)
@@ -388,28 +395,31 @@ func (p *managerUsers) commandFunc(o scenario.PlannedCommand) func() error {
 		return p.world.permitFunc(ctx, h)
 	case "remove":
 		h.removed = true
-		p.world.ownerSet.removeServer(o.Server)
+		set.removeServer(o.Server)
 	case "respec":
 		h.revision++
 		h.spec = reviseSpec(specOf(h.server, h.canary), h.revision)
 		h.removed = false
 		spec = h.spec
-		p.world.ownerSet.addServer(o.Server, spec)
+		set.addServer(o.Server, spec)
 	case "adjust":
 		h.server = h.server.Adjusted(o.With)
 		if h.spec = specOf(h.server, h.canary); h.revision > 0 {
 			h.spec = reviseSpec(h.spec, h.revision)
 		}
 		h.removed = false
-		if spec = h.spec; o.BySet() {
+		if spec = h.spec; o.BySet() && !asSet {
 			h.commandCount.Add(1)
 			return p.setServersFunc()
 		}
-		p.world.ownerSet.addServer(o.Server, spec)
+		set.addServer(o.Server, spec)
 	case "add":
 		h.removed = false
 		spec = h.spec
-		p.world.ownerSet.addServer(o.Server, spec)
+		set.addServer(o.Server, spec)
+	}
+	if asSet {
+		return p.setServersFunc()
 	}
 	if program := p.world.messageActor; program != nil {
 		if send := program.commandFunc(ctx, o, spec); send != nil {
@@ -447,18 +457,21 @@ func (p *managerUsers) commandFunc(o scenario.PlannedCommand) func() error {
 func (p *managerUsers) setServersFunc() func() error {
 	specs := p.world.wantedSpecs()
 	check := p.world.ownerSet.replaceAll(specs)
-	// One set in three holds a server that cannot work.
-	if p.sets++; p.sets%3 == 0 {
+	// One set in three holds a server that cannot work, which a configuration may hold.
+	if p.sets++; p.sets%3 == 0 && !p.world.plan.Scenario.Manager.Configured {
 		specs, check = withMisfit(specs, impossibleSpecs[p.sets%len(impossibleSpecs)], check)
 	}
 	return func() error { return p.world.setServers(p.ctx, specs, check) }
 }
 
-// setServers gives the manager the whole set of servers, by message or by the facade, and checks what it says that it did.
+// setServers gives the manager the whole set of servers, by message or by the facade, or as its configuration, and checks what it says that it did.
 func (w *simulation) setServers(ctx context.Context, specs map[string]messages.Spec, check func(messages.SetServersResult) string) error {
 	give := w.manager.SetServers
 	if w.messageActor != nil {
 		give = w.messageActor.setServers
+	}
+	if w.plan.Scenario.Manager.Configured {
+		give = w.manager.Configure
 	}
 	res, err := give(ctx, specs)
 	if err != nil {
