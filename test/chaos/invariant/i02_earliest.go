@@ -34,14 +34,16 @@ func (c *checker) checkEarliest(call *history.CallRecord) {
 }
 
 // endKnown returns the earliest time at which the end of a call may have been on its way to its caller: that of the end, but for an agent that
-// is told with the new connection after one that was lost, as soon as the loss, and for one that asks for a task the end of the task's call.
+// is told with the new connection after one that was lost, or has none until it ends, as soon as the loss, and for one that asks for a task the end of
+// the task's call.
 func (c *checker) endKnown(call *history.CallRecord) time.Duration {
 	end := c.x.Event(call.Ends[0]).T
 	if reported := c.reportedEnd(call); reported != nil {
 		return reported.T
 	}
 	cut, lost := c.x.Time(call.Cut)
-	if back, ok := c.x.Time(call.Back); lost && ok && end >= back && end <= back+c.instantBound() {
+	back, isBack := c.x.Time(call.Back)
+	if lost && (!isBack || end >= back && end <= back+c.instantBound()) {
 		return cut
 	}
 	return end

@@ -99,6 +99,13 @@ func TestEarliest(t *testing.T) {
 		{name: "told long after another connection, when the answer found none", want: invariant.Violated, why: "told only at 1.3s", story: asked + answered + `
 			1.3s   s1 end call=a1-1 tool=write outcome=result conn=1 value=1 agent=agent-1
 		`},
+		// Seed 20871220: the agent was killed before it had another one.
+		{name: "no other connection came", want: invariant.Holds, story: asked + `
+			1.184s -  stream-cut method=tools/call id=1 about=a1-1 agent=agent-1
+			1.185s s1 executed conn=1 tool=write call=a1-1 value=1
+			1.185s s1 answered conn=1 method=tools/call id=5 call=a1-1
+			1.204s s1 end call=a1-1 tool=write outcome=result conn=1 value=1 agent=agent-1
+		`},
 		{name: "told with another connection, when the answer had a connection", want: invariant.Violated, why: "told only at 1.204s", story: asked + `
 			1.1s   s1 executed conn=1 tool=write call=a1-1 value=1
 			1.1s   s1 answered conn=1 method=tools/call id=5 call=a1-1
