@@ -2,6 +2,7 @@ package invariant
 
 import (
 	"slices"
+	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
@@ -22,8 +23,9 @@ func (c *checker) checkLevelAsked(s *agentSession) {
 		}
 		received := c.x.Event(call.Received[0])
 		spec := c.serverSpec(received.Server)
-		if !spec.Logs || spec.Era == messages.EraModern || received.T < q.T || c.underFault(received.Server, 0, received.T) ||
-			c.wasCommanded(received.Server, 0, received.T) {
+		from := c.levelsSettle(received)
+		if !spec.Logs || spec.Era == messages.EraModern || received.T < q.T || c.underFault(received.Server, from, received.T) ||
+			c.wasCommanded(received.Server, from, received.T) {
 			continue
 		}
 		_, most, wants := c.wantedLevels(s, i, q.T, received.T)
@@ -38,6 +40,20 @@ func (c *checker) checkLevelAsked(s *agentSession) {
 			return
 		}
 	}
+}
+
+// levelDelay is the time in which a server that is connected is asked for the level that is wanted: a request of before may take 5 s.
+const levelDelay = 6 * time.Second
+
+// levelsSettle returns since when faults and commands matter for the level that a server was asked for before a call came to it: since it is
+// connected, if that is long enough ago for the gateway to have asked anew, and else since the beginning.
+func (c *checker) levelsSettle(received *history.Event) time.Duration {
+	for _, u := range connectedSpans(c.phaseSpans(received.Server)) {
+		if u.from <= received.T-levelDelay && (u.to > received.T || u.endEvent < 0) {
+			return u.from
+		}
+	}
+	return 0
 }
 
 // hasSetLevel reports whether a session of the legacy era had set a level before it asked something.
