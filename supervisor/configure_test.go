@@ -294,6 +294,27 @@ func TestASetEndsWhatWaitsToComeBack(t *testing.T) {
 	})
 }
 
+// A command for a configured server that comes back waits for it: it is the one of the new configuration, and not unknown.
+func TestACommandWaitsForAConfiguredServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := start(t, supervisor.Config{}, map[string]*fake{"f": tardy(newFake("x"), 4*time.Second)})
+		one, none := map[string]supervisor.Spec{"a": sdk("f")}, map[string]supervisor.Spec{}
+		configured(t, m, one)
+		settled(t, m)
+		inFlight := call(t, m, "a", "x")
+		configured(t, m, none)
+		configured(t, m, one)
+		if err := m.Toggle(t.Context(), "a", false); err != nil {
+			t.Errorf("it comes back, and the command for it ended with %v", err)
+		}
+		<-inFlight
+		time.Sleep(10 * time.Second)
+		if st, err := m.ServerStatus("a"); err != nil || st.Status != messages.Disabled {
+			t.Errorf("it was to be disabled, and is %s: %v", st.Status, err)
+		}
+	})
+}
+
 // SetServers makes the same difference as files do.
 func TestSetServersAdjusts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -172,3 +172,29 @@ func TestANewSpecBeginsAnew(t *testing.T) {
 		t.Errorf("%v, %+v", err, st)
 	}
 }
+
+// What is changed of a connected server, and needs no other connection, leaves the failures that were counted: it would never be parked otherwise
+// while somebody tries settings.
+func TestAnAdjustedSpecKeepsTheCountOfFailures(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake("x")
+		m := start(t, supervisor.Config{}, map[string]*fake{"f": f})
+		spec := sdk("f")
+		connect := func() {
+			t.Helper()
+			if err := m.Connect(t.Context(), "a", spec); err != nil {
+				t.Fatal(err)
+			}
+		}
+		connect()
+		for n := 1; n <= 3; n++ {
+			f.kill()
+			time.Sleep(15 * time.Second) // it is back, and not stable
+			if st, _ := m.ServerStatus("a"); st.Attempts != n || st.Status != messages.Connected {
+				t.Errorf("after %d failures in a row %d are counted, and it is %s", n, st.Attempts, st.Status)
+			}
+			spec.CallTimeout = messages.Duration(time.Duration(n) * time.Second)
+			connect()
+		}
+	})
+}

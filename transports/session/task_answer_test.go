@@ -93,3 +93,35 @@ func TestAHintFromBeforeAPollHastensNoOther(t *testing.T) {
 		}
 	})
 }
+
+// TestATaskThatAsksAgainIsFetchedAgain: a task of the legacy era asks on the stream of tasks/result. One whose server has refused that request,
+// goes on, and asks anew gets another one: it would wait for its answer for ever.
+func TestATaskThatAsksAgainIsFetchedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		states := []string{"input_required", "working", "working", "input_required", "completed"}
+		polls := 0
+		var fetched []int // after how many polls tasks/result came
+		w := &wire{}
+		w.onSend = func(_ context.Context, m transports.Message) (transports.Delivery, error) {
+			switch m.Method {
+			case "initialize":
+				w.receive(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"tasks":{}},`+
+					`"serverInfo":{"name":"s","version":"1"}}}`, m.ID))
+			case "tasks/get":
+				w.receive(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{"taskId":"one","status":%q,"pollInterval":400}}`, m.ID, states[min(polls, len(states)-1)]))
+				polls++
+			case "tasks/result":
+				if fetched = append(fetched, polls); len(fetched) == 1 {
+					w.receive(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"error":{"code":-32603,"message":"not now"}}`, m.ID))
+					break
+				}
+				time.AfterFunc(time.Second, func() { w.receive(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{"content":[]}}`, m.ID)) })
+			}
+			return transports.Written, nil
+		}
+		s := connected(t, w, session.Config{Rand: func() float64 { return 0 }})
+		if _, err := s.TaskResult(t.Context(), "one", nil); err != nil || !slices.Equal(fetched, []int{1, 4}) {
+			t.Errorf("the result was asked for after %v polls, and should have been after the first and the fourth, at each of which the task asks: %v", fetched, err)
+		}
+	})
+}
