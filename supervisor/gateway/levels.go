@@ -241,9 +241,14 @@ func (g *Gateway) finestLevel(server, configured string) string {
 func (g *Gateway) askForLevels(ctx context.Context, v *view) {
 	ctx, cancel := context.WithTimeout(ctx, levelTimeout)
 	defer cancel()
+	g.askServers(ctx, v.servers(), v.principal)
+}
+
+// askServers has servers asked, and the instances of a principal, in parallel.
+func (g *Gateway) askServers(ctx context.Context, servers []string, principal string) {
 	var all sync.WaitGroup
-	for _, server := range v.servers() {
-		all.Go(func() { g.askServer(ctx, levelAsker{server, v.principal}, func() {}) })
+	for _, server := range servers {
+		all.Go(func() { g.askServer(ctx, levelAsker{server, principal}, func() {}) })
 	}
 	all.Wait()
 }

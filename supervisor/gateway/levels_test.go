@@ -147,6 +147,25 @@ func TestTheLevelIsTheFinestThatIsWanted(t *testing.T) {
 	})
 }
 
+// A server is asked for the level of an agent that sees it since the views were replaced, and for that of the others when it does so no more.
+func TestAServerThatIsShownLaterIsAskedForTheLevel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hidden, shown := map[string]config.View{"other": {Servers: []string{"two"}}}, map[string]config.View{"other": {Servers: []string{"one"}}}
+		e, g, s := startLogging(t, supervisor.Spec{}, hidden)
+		e.agent("blind", "/mcp", "{}").setLevel("debug")
+		for _, step := range []struct {
+			views map[string]config.View
+			want  []string
+		}{{hidden, nil}, {shown, []string{"debug"}}, {shown, nil}, {hidden, []string{"info"}}} {
+			g.SetViews(step.views)
+			synctest.Wait()
+			if asked := s.askedSince(); !slices.Equal(asked, step.want) {
+				t.Errorf("the server was asked for %v, not %v", asked, step.want)
+			}
+		}
+	})
+}
+
 // What the configuration wants is not taken from the person by an agent that wants less, and is put back behind one that wants more.
 func TestTheLevelOfTheConfiguration(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -1,7 +1,9 @@
 package gateway
 
 import (
+	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 
 	"github.com/mcpvisor/mcpvisor/supervisor/access"
@@ -65,11 +67,21 @@ func (g *Gateway) SetViews(views map[string]config.View) {
 	}
 	g.mu.Lock()
 	g.filters, g.scopes = filters, map[[2]string]*scope{}
+	principals := map[string]bool{} // those whose agents want a level
 	for key, v := range g.views {
 		v.scope.Store(g.scopeOf(key))
+		v.mu.Lock()
+		if v.finestRank() != noLevel {
+			principals[key.principal] = true
+		}
+		v.mu.Unlock()
 	}
 	g.mu.Unlock()
 	g.noteChange(func(*saidChanges) {})
+	// A server that is shown now is to send what its new agents want, and one that is hidden no more than the others want.
+	for _, principal := range slices.Sorted(maps.Keys(principals)) {
+		g.askBehind(func(ctx context.Context) { g.askServers(ctx, g.all.Servers(), principal) })
+	}
 }
 
 // showsServer reports whether anything of a server is shown.
