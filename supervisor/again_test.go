@@ -139,6 +139,28 @@ func TestALongCallIsNoIdleness(t *testing.T) {
 	})
 }
 
+// A call that a program holds up until its server rests finds the gate closed, and wakes it: it does not wait for a server that nothing else wakes.
+func TestACallHeldUpUntilItsServerRestsWakesIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		held := 5 * time.Second
+		m := start(t, supervisor.Config{
+			CallWait: time.Minute,
+			Servers:  map[string]supervisor.Spec{"a": {Type: messages.SDK, Connect: messages.Lazy, IdleTimeout: messages.Duration(time.Second)}},
+			Allow:    func(context.Context, *supervisor.Tool, json.RawMessage) error { time.Sleep(held); return nil },
+		}, map[string]*fake{"a": newFake("work")})
+		settled(t, m)
+		began := time.Now()
+		_, err := m.CallServerTool(t.Context(), "a", "work", nil) // it connects the server
+		for i := 0; i < 3 && err == nil; i++ {
+			began = time.Now()
+			_, err = m.CallServerTool(t.Context(), "a", "work", nil)
+		}
+		if took := time.Since(began); err != nil || took > held+time.Second {
+			t.Errorf("the call took %s: %v", took, err)
+		}
+	})
+}
+
 // Questions without an answer count in a row: an answer in between makes the next one the first.
 func TestStrikesCountInARow(t *testing.T) {
 	remotely(t, func(t *testing.T, m *supervisor.Manager, f *fake) {

@@ -61,6 +61,46 @@ func TestATaskAndTheRequestForItsResultAreOneCall(t *testing.T) {
 	})
 }
 
+// TestAQuestionAboutATaskEndsWithIt: a question that names a task is withdrawn when the task has its result, so that no person is asked about what
+// is over.
+func TestAQuestionAboutATaskEndsWithIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &wire{}
+		w.onSend = func(_ context.Context, m transports.Message) (transports.Delivery, error) {
+			switch m.Method {
+			case "initialize":
+				w.receive(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"tasks":{}},`+
+					`"serverInfo":{"name":"s","version":"1"}}}`, m.ID))
+			case "tasks/get":
+				w.receive(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{"taskId":"one","status":"input_required","pollInterval":60000}}`, m.ID))
+			case "tasks/result":
+				time.AfterFunc(10*time.Second, func() { w.receive(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{"content":[]}}`, m.ID)) })
+			}
+			return transports.Written, nil
+		}
+		asked, withdrawn := false, false
+		s := connected(t, w, session.Config{Rand: func() float64 { return 0 }, Handlers: session.Handlers{
+			Elicit: func(ctx context.Context, _ messages.ElicitRequest) (messages.ElicitResult, error) {
+				asked = true
+				<-ctx.Done()
+				withdrawn = true
+				return messages.ElicitResult{}, ctx.Err()
+			},
+		}})
+		time.AfterFunc(5*time.Second, func() {
+			w.receive(`{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"?","requestedSchema":{"type":"object"},` +
+				`"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"one"}}}}`)
+		})
+		if _, err := s.TaskResult(t.Context(), "one", nil); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if !asked || !withdrawn {
+			t.Errorf("its question was asked: %v, and withdrawn with its end: %v", asked, withdrawn)
+		}
+	})
+}
+
 // TestAnAnswerTooLongEndsTheOnlyCall: an answer of which nothing shows whose it is can only be that of the one request that waits, each
 // time. A request that has ended is none that waits.
 func TestAnAnswerTooLongEndsTheOnlyCall(t *testing.T) {

@@ -58,6 +58,9 @@ func TestQuestionsOverTheBoundAreTold(t *testing.T) {
 			if len(received) != 2 || received[1].Missed != 7 {
 				t.Errorf("%s: a minute later watchers are told %+v", name, received)
 			}
+			if n := heard[kind.burst+1]; n != 0 {
+				t.Errorf("%s: whoever answers is told of %d that were not heard, of which it was told before", name, n)
+			}
 		}
 	})
 }

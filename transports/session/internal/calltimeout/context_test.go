@@ -37,6 +37,14 @@ func TestPatienceIsAContext(t *testing.T) {
 			time.Sleep(time.Second)
 			p.ResumeIdle()
 		}, after: 2 * time.Second, err: context.DeadlineExceeded, cause: context.DeadlineExceeded},
+		"progress in a pause": {soft: time.Second, most: time.Minute, act: func(p *Context, _ context.CancelCauseFunc) {
+			time.Sleep(900 * time.Millisecond)
+			p.PauseIdle()
+			time.Sleep(time.Second)
+			p.RestartIdle()
+			time.Sleep(time.Second)
+			p.ResumeIdle()
+		}, after: 3900 * time.Millisecond, err: context.DeadlineExceeded, cause: context.DeadlineExceeded},
 		"a pause beyond the second clock": {soft: time.Second, most: 2 * time.Second, act: func(p *Context, _ context.CancelCauseFunc) {
 			p.PauseIdle()
 		}, after: 2 * time.Second, err: context.DeadlineExceeded, cause: context.DeadlineExceeded},
