@@ -8,10 +8,10 @@ import (
 )
 
 // The shares of the days with each of the additions of drawTroubled.
-const togetherShare, refusedRefreshShare, unsteadyShare, leftOutShare = 0.12, 0.08, 0.1, 0.08
+const togetherShare, refusedRefreshShare, unsteadyShare, leftOutShare, permitAtRestShare = 0.12, 0.08, 0.1, 0.08, 0.06
 
 // drawTroubled lets calls and commands meet a server in trouble: calls that were made in one instant, and end in one, and commands of the owner
-// while its lists are refused, between two of its failures, or while it ends and is to come back. It has a source of chance of its own.
+// while its lists are refused, between two of its failures, while it ends and is to come back, or while it rests. It has a source of chance of its own.
 func (d *scenarioBuilder) drawTroubled(seed uint64) {
 	if len(d.o.Only) > 0 {
 		return
@@ -30,6 +30,9 @@ func (d *scenarioBuilder) drawTroubled(seed uint64) {
 	}
 	if d.drawChance(leftOutShare) {
 		d.leaveOutReturning()
+	}
+	if d.drawChance(permitAtRestShare) {
+		d.permitAtRest()
 	}
 }
 
@@ -116,5 +119,21 @@ func (d *scenarioBuilder) leaveOutReturning() {
 	d.s.Commands[len(d.s.Commands)-1].On = rest
 	if d.drawChance(0.4) {
 		d.addCommand("add", name, at+pick(d, 2*time.Second, 20*time.Second))
+	}
+}
+
+// permitAtRest lets a lazy server rest after its first calls, and gives other rules for its tools meanwhile: those of its last connection are
+// offered, without the ones that are denied.
+func (d *scenarioBuilder) permitAtRest() {
+	g := d.ownServer(messages.Stdio, messages.HTTP, messages.WebSocket)
+	if g == nil {
+		return
+	}
+	g.Connect, g.IdleTimeout = messages.Lazy, messages.Duration(pick(d, 500*time.Millisecond, 2*time.Second))
+	at := d.roundTime(d.drawBetween(10*time.Second, d.length-60*time.Second))
+	d.addBurst(g.Name, pick(d, scenario.ReadTool, scenario.WriteTool), 1, at, 3*time.Second)
+	for _, refused := range []string{pick(d, "read", "write", "read,write"), pick(d, "", "put", scenario.WholeServer), ""} {
+		at += d.roundTime(d.drawBetween(8*time.Second, 15*time.Second))
+		d.addPermit(g.Name, at, refused)
 	}
 }

@@ -34,6 +34,7 @@ var listCheck = newCheck("I14", "the servers' true lists",
 			}
 			c.checkReopened(server)
 			c.checkFilterShown(server, l, shows[server])
+			c.checkFilterShownAtRest(server, l, shows[server])
 			c.checkDeniedCalls(server)
 			stays := c.phaseSpans(server)
 			for _, u := range connectedSpans(stays) {

@@ -25,7 +25,7 @@ func (c *checker) checkLevelAsked(s *agentSession) {
 		spec := c.serverSpec(received.Server)
 		from := c.levelsSettle(received)
 		if !spec.Logs || spec.Era == messages.EraModern || received.T < q.T || c.underFault(received.Server, from, received.T) ||
-			c.wasCommanded(received.Server, from, received.T) {
+			c.wasCommanded(received.Server, from, received.T) || c.mayHideServer(s, received.Server, received.Tool, received.T-time.Second, received.T) {
 			continue
 		}
 		_, most, wants := c.wantedLevels(s, i, q.T, received.T)

@@ -272,11 +272,21 @@ func (c *checker) retimedTasks(call *history.CallRecord) (out []*history.Event) 
 func (c *checker) checkTaskTime(call *history.CallRecord) {
 	for _, e := range append(c.retimedTasks(call), c.x.Event(call.Tasked)) {
 		received, expires := c.taskExpiry(call, e.T)
-		if received >= 0 && !isWithin(e.Deadline, expires, toldPrecision+c.instantBound()) {
+		if received >= 0 && !c.wasUnreadable(call, e.T) && !isWithin(e.Deadline, expires, toldPrecision+c.instantBound()) {
 			c.reportViolationAt(e.T, call.Server, received, []int{call.Begin, call.Tasked}, "The server of call %s keeps its task until %s, and its agent was told at %s that the "+
 				"task lives until %s.", call.ID, timeText(expires), timeText(e.T), timeText(e.Deadline))
 		}
 	}
+}
+
+// wasUnreadable reports whether a call had failed by a time because the answer of its server could not be read: what it said of a task is not known
+// then.
+func (c *checker) wasUnreadable(call *history.CallRecord, t time.Duration) bool {
+	if len(call.Ends) == 0 {
+		return false
+	}
+	end := c.x.Event(call.Ends[0])
+	return end.Class == messages.ClassProtocol && end.T <= t+c.instantBound()
 }
 
 // taskExpiry returns until when the server keeps the task that a call has at a time, and the event with which the server received that call, -1

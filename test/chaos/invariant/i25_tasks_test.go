@@ -107,6 +107,11 @@ func TestTasksOfAgents(t *testing.T) {
 			story: opened + began + sentAgain + `
 			9s - retimed by=anna about=a1-1 deadline=7s
 			20s s1 end call=a1-1 tool=read outcome=unknown class=canceled agent=agent-1 by=anna name=unseen`},
+		// Seed 20882996: half of the answer came.
+		{name: "the time of a task that nobody could read of", want: invariant.Holds, plan: withTasks,
+			story: opened + began + sentAgain + `
+			9s s1 end call=a1-1 tool=read outcome=unknown class=protocol agent=agent-1 by=anna
+			9s - retimed by=anna about=a1-1 deadline=7s`},
 		{name: "the task of another principal", want: invariant.Violated, why: "had to be refused with the code -32602", plan: withTasks, story: opened + began + `
 			4s - asked agent=agent-2 by=ben epoch=1 id=2 method=tasks/get name=foreign-task
 			4s - replied agent=agent-2 by=ben epoch=1 id=2 method=tasks/get`},

@@ -116,7 +116,8 @@ func isPartOf(some, all string) bool {
 // settings needs another connection.
 //
 //   - The connection stays, and the server stays connected in its epoch: I17.
-//   - The catalog shows the tools that the new description allows as soon as the command is answered: I14.
+//   - The catalog shows the tools that the new description allows as soon as the command is answered: I14, and checkFilterShownAtRest for a
+//     server that rests.
 func (c *checker) eachAdjustment(server string, judge func(a ownerCommand, previous, current specVersion, u connectedSpan)) {
 	all := c.specVersions(server)
 	if len(all) == 1 {
@@ -206,6 +207,38 @@ func (c *checker) checkFilterShown(server string, l listChanges, all []catalogSp
 		c.reportViolationAt(t, server, now.event, []int{a.event}, "The owner denied the tools %q of the server at %s, and the catalog showed at %s those that are "+
 			"not offered then, or not all that are: %s.", strings.Join(slices.Concat(current.Denied, current.Refused), ", "), timeText(a.begin), timeText(t), now.tools)
 	})
+}
+
+// checkFilterShownAtRest judges for I14 that another filter shows also of a lazy server that rests: nobody connects it for that, and the tools of
+// its last connection are offered all the while.
+func (c *checker) checkFilterShownAtRest(server string, l listChanges, all []catalogSpan) {
+	if c.real || !c.plan.Denies(server) {
+		return
+	}
+	commands, stays, describing := c.ownerCommands(server), c.phaseSpans(server), c.describingCommands(server)
+	for i, current := range c.specVersions(server) {
+		if i == 0 {
+			continue
+		}
+		a, t := describing[i-1], current.from
+		rests := slices.ContainsFunc(stays, func(s phaseSpan) bool {
+			return s.Step == messages.Idle && s.T < a.begin-c.skew && (s.to > t+c.skew || s.endEvent < 0)
+		})
+		if !rests || current.to <= t || t >= c.closeTime() || c.isOvertaken(commands, a, t) || c.registryBroke(a.begin-registryPause-c.skew, t) {
+			continue
+		}
+		n, _ := slices.BinarySearchFunc(all, t+1, func(s catalogSpan, t time.Duration) int { return int(s.from - t) })
+		if n == 0 || all[n-1].state != "cached" {
+			continue
+		}
+		now := all[n-1]
+		c.judged++
+		if slices.ContainsFunc(l.changes, func(i int) bool { return c.x.Event(i).T <= t && c.leavesOf(server, c.x.Event(i), &current, now.tools) }) {
+			continue
+		}
+		c.reportViolationAt(t, server, now.event, []int{a.event}, "The owner denied the tools %q of the server at %s, while it rested, and the catalog showed at %s those that "+
+			"are not offered then, or not all that are: %s.", strings.Join(slices.Concat(current.Denied, current.Refused), ", "), timeText(a.begin), timeText(t), now.tools)
+	}
 }
 
 // registryPause is how long after its third panic the successor of the registry comes.

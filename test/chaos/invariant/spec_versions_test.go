@@ -401,3 +401,42 @@ func TestAnAdjustLeavesTheFailures(t *testing.T) {
 		{name: "nothing ended", plan: plan, want: invariant.Inconclusive, story: adjustedUp + "60s - closing"},
 	})
 }
+
+// What rules deny of a lazy server goes from the catalog while it rests, and what they allow again comes back.
+func TestPermittedAtRest(t *testing.T) {
+	const resting = `
+		0s     s1 open conn=1
+		1ms    s1 opened conn=1
+		0s     s1 changed rev=1 hash=aa names=read,put,write
+		10ms   s1 answered conn=1 method=initialize
+		20ms   s1 answered conn=1 method=tools/list
+		20ms   s1 listed conn=1 rev=1
+		30ms   -  snapshot generation=1 entries=s1:live:2:3:aa:put+read+write
+		30ms   s1 phase phase=connected epoch=2
+		5s     s1 released conn=1
+		5s     -  snapshot generation=2 entries=s1:cached:2:3:aa:put+read+write
+		5s     s1 phase phase=pending step=idle epoch=2
+		10s    s1 command command=1 method=permit
+	`
+	const answered = `
+		10s    s1 done command=1 method=permit
+	`
+	lazy := []string{"s1 connect=lazy"}
+	runCases(t, "I14", []storyCase{
+		{name: "what is denied goes", servers: lazy, plan: withPermits("write"), want: invariant.Holds, story: resting + `
+			10s    -  snapshot generation=3 entries=s1:cached:2:2:bb:put+read
+		` + answered + "60s - closing"},
+		{name: "what is denied stays", servers: lazy, plan: withPermits("write"), want: invariant.Violated, why: "while it rested", story: resting + answered + "60s - closing"},
+		{name: "what is allowed again stays away", servers: lazy, plan: withPermits("write", ""), want: invariant.Violated, why: "while it rested", story: resting + `
+			10s    -  snapshot generation=3 entries=s1:cached:2:2:bb:put+read
+		` + answered + `
+			20s    s1 command command=3 method=permit
+			20s    s1 done command=3 method=permit
+			60s    - closing`},
+		{name: "a call wakes it meanwhile", servers: lazy, plan: withPermits("write"), want: invariant.Holds, story: resting + answered + `
+			10.01s s1 phase phase=pending step=dialing epoch=3
+			11s    s1 open conn=2
+			60s    - closing`},
+		{name: "nothing is listed", want: invariant.Inconclusive, story: "1s s1 open conn=1"},
+	})
+}
