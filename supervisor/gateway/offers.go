@@ -52,7 +52,8 @@ func (l *offerList) isOf(prefix Prefix, parts []listPart) bool {
 }
 
 // offersOf returns a list of a view as its servers have it now: of those that are connected, because no list waits for another one. What
-// cannot be listed is left out. A server that has said nothing new costs a look at what its session keeps.
+// cannot be listed is left out, and so is a lazy server that rests: its lists end with its session. A server that has said nothing new
+// costs a look at what its session keeps.
 func (v *view) offersOf(ctx context.Context, kind listKind) *offerList {
 	prefix := v.prefixWithin(v.scope.Load())
 	parts := v.gatherParts(ctx, kind)
