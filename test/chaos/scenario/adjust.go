@@ -44,7 +44,10 @@ func (s Server) Adjusted(with map[string]string) Server {
 	s.Connect = messages.Connect(cmp.Or(with["connect"], string(s.Connect)))
 	tools := func(key string, to *[]string) {
 		if list, said := with[key]; said {
-			*to = slices.DeleteFunc(strings.Split(list, ","), func(tool string) bool { return tool == "" })
+			// None is nil, as in a description that says nothing of tools: the two are one.
+			if *to = slices.DeleteFunc(strings.Split(list, ","), func(tool string) bool { return tool == "" }); len(*to) == 0 {
+				*to = nil
+			}
 		}
 	}
 	tools("deny", &s.Denied)
