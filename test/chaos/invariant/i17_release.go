@@ -216,11 +216,13 @@ func (c *checker) hasOpenReads(server string, t time.Duration) bool {
 }
 
 // isOfEarlierLife reports whether a connection belongs to a server that was removed before a command was given: the command is then
-// for the server that was added in its place, and the connection goes as the removal said.
+// for the server that was added in its place, and the connection goes as the removal said. A set that describes the server anew does the same.
 func (c *checker) isOfEarlierLife(commands []ownerCommand, conn *history.ConnRecord, a ownerCommand) bool {
 	opened := c.x.Event(conn.Opened).T
 	return slices.ContainsFunc(commands, func(r ownerCommand) bool {
-		return r.action == "remove" && !r.refused && r.event != a.event && r.begin <= a.begin && r.begin >= opened
+		// Another spec that came with a whole set was answered before the connection of the one before had ended.
+		ends := r.action == "remove" || r.action == "respec" && r.impliedBySet
+		return ends && !r.refused && r.event != a.event && r.begin <= a.begin && r.begin >= opened
 	})
 }
 
