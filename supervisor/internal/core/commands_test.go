@@ -114,7 +114,7 @@ func TestCommandsForAServerThatComesBackWait(t *testing.T) {
 	} {
 		s, a, sent := directed(t)
 		a.removing, a.liveEpoch = true, 3
-		a.waitingCommands = append(a.waitingCommands, func(actor.Context) {})
+		a.waitingCommands = append(a.waitingCommands, waitingCommand{run: func(actor.Context) {}})
 		replied := 0
 		give(s, func(error) { replied++ })
 		if replied != 0 || len(a.waitingCommands) != 2 || len(sent) != 0 {
@@ -170,8 +170,38 @@ func TestAnAddThatWaitsForARemovalIsAnsweredOnce(t *testing.T) {
 			continue
 		}
 		a.removing = false // the old one is gone, and its record stands here for the new one
-		if a.waitingCommands[0](nil); replies != 1 {
+		if a.waitingCommands[0].run(nil); replies != 1 {
 			t.Errorf("early %v: %d answers", early, replies)
 		}
+	}
+}
+
+// Seed 20877532 of the simulation: while a server was being removed the configuration brought it back, its owner disabled it, the configuration took
+// it away and brought it back once more; and that last server was disabled when the removal had ended. An add that waits brings the server back
+// itself: what comes after it is for that server, and waits.
+func TestACommandForAServerThatDoesNotComeBackIsRefused(t *testing.T) {
+	s, a, _ := directed(t)
+	a.removing, a.liveEpoch, a.runtime, a.configured = true, 3, nil, nil
+	configure := func(specs map[string]messages.Spec) { s.replaceConfigured(nil, ConfigureServers{Specs: specs}) }
+	both, none := map[string]messages.Spec{"a": {Command: "a"}}, map[string]messages.Spec{}
+	var first, second []error
+	disable := func(replies *[]error) {
+		s.handleCommand(nil, ServerCommand{Name: "a", Event: lifecycle.Disable{}, Reply: func(err error) { *replies = append(*replies, err) }})
+	}
+	configure(both)
+	disable(&first)
+	if len(first) != 0 {
+		t.Fatalf("it did not wait: %v", first)
+	}
+	configure(none)
+	if len(first) != 1 || !errors.Is(first[0], messages.ErrUnknownServer) || a.comesBack() {
+		t.Errorf("the server does not come back, and the command is answered with %v", first)
+	}
+	s.handleAdd(nil, AddServer{Name: "a", Spec: messages.Spec{Command: "a"}, Reply: func(error) {}})
+	disable(&second)
+	configure(both)
+	configure(none)
+	if len(second) != 0 || len(a.waitingCommands) != 2 {
+		t.Errorf("the command for the server that an add brings back is answered with %v, and %d commands wait", second, len(a.waitingCommands))
 	}
 }

@@ -40,7 +40,7 @@ func (s *supervisor) replaceConfigured(ctx actor.Context, m ConfigureServers) co
 	changes := config.Compare(before, specs)
 	for _, name := range changes.Removed {
 		r := s.servers[name]
-		r.configured, r.waitingSpec = nil, nil
+		r.withdrawConfigured()
 		if r.runtime == nil && !r.removing {
 			s.dropSource(ctx, r, 0)
 		}

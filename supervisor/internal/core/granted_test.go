@@ -93,7 +93,7 @@ func TestAWishForAServerThatComesBackWaits(t *testing.T) {
 		s, a, sent := directed(t)
 		a.liveEpoch, a.removing = live, true
 		added := false
-		a.waitingCommands = append(a.waitingCommands, func(actor.Context) { added = true })
+		a.waitingCommands = append(a.waitingCommands, waitingCommand{run: func(actor.Context) { added = true }})
 		refused := make(chan error, 1)
 		s.handleCommand(nil, ServerCommand{Name: "a", Event: lifecycle.Disable{}, Reply: func(err error) { refused <- err }})
 		if len(refused) != 0 {
@@ -105,7 +105,7 @@ func TestAWishForAServerThatComesBackWaits(t *testing.T) {
 		// Its removal has ended, and it was not added: only now is there no server that could be disabled.
 		delete(s.servers, "a")
 		for _, command := range a.waitingCommands {
-			command(nil)
+			command.run(nil)
 		}
 		if err := <-refused; !added || messages.ClassOf(err) != messages.ClassInvalid {
 			t.Errorf("with epoch %d: %v", live, err)

@@ -40,15 +40,19 @@ func sortedInstances(r *managedServer) []*managedServer {
 // handleStartInstance makes an instance, or refuses it. A refusal keeps nothing of the principal, however many there are.
 func (s *supervisor) handleStartInstance(ctx actor.Context, m StartInstance) {
 	r := s.servers[m.Server]
+	start := func(ctx actor.Context) { s.handleStartInstance(ctx, m) }
+	refuse := func() {
+		m.Reply(instanceError(m.Server, messages.ClassInvalid, "no such server is configured", "", messages.ErrUnknownServer))
+	}
 	switch {
 	case s.closing != nil:
 		m.Reply(refusal.ClosedError("call"))
 		return
 	case r != nil && r.comesBack():
-		r.waitingCommands = append(r.waitingCommands, func(ctx actor.Context) { s.handleStartInstance(ctx, m) })
+		r.waitingCommands = append(r.waitingCommands, waitingCommand{start, refuse})
 		return
 	case r == nil || r.removing:
-		m.Reply(instanceError(m.Server, messages.ClassInvalid, "no such server is configured", "", messages.ErrUnknownServer))
+		refuse()
 		return
 	// Its spec has changed since the caller looked, who looks again.
 	case r.spec.Share != messages.SharePrincipal || r.owner != nil:
@@ -67,7 +71,7 @@ func (s *supervisor) handleStartInstance(ctx actor.Context, m StartInstance) {
 	case i == nil:
 	// The old one's process is still there: two would be one too many.
 	case i.owner != nil && i.owner.name == m.Server && i.removing:
-		i.waitingCommands = append(i.waitingCommands, func(ctx actor.Context) { s.handleStartInstance(ctx, m) })
+		i.waitingCommands = append(i.waitingCommands, waitingCommand{start, refuse})
 		return
 	case i.owner == r:
 		m.Reply(nil)

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"slices"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -50,7 +51,33 @@ type managedServer struct {
 	removing bool
 	// waitingSpec is the configured spec with which the server begins again when the removal has ended; nil if there is none.
 	waitingSpec     *messages.Spec
-	waitingCommands []func(actor.Context) // run when the removal has ended, an add first
+	waitingCommands []waitingCommand // run when the removal has ended, an add first
+}
+
+// A waitingCommand came for a server that is being removed.
+type waitingCommand struct {
+	run func(actor.Context)
+	// refuse answers a command whose server does not come back after all. It is nil for an add, which brings the server back itself.
+	refuse func()
+}
+
+// withdrawConfigured takes the configured spec away, also one with which the server would come back. The commands that wait for that server are
+// refused: the next server of its name, which an add makes, is another one. The caller removes a server that has no spec left.
+func (r *managedServer) withdrawConfigured() {
+	cameBack := r.waitingSpec != nil
+	r.configured, r.waitingSpec = nil, nil
+	if !cameBack {
+		return
+	}
+	n := slices.IndexFunc(r.waitingCommands, func(w waitingCommand) bool { return w.refuse == nil })
+	if n < 0 {
+		n = len(r.waitingCommands)
+	}
+	refused := r.waitingCommands[:n]
+	r.waitingCommands = r.waitingCommands[n:]
+	for _, w := range refused {
+		w.refuse()
+	}
 }
 
 // comesBack reports whether a server that is being removed comes back.

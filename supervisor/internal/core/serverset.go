@@ -47,7 +47,7 @@ func (s *supervisor) handleAdd(ctx actor.Context, m AddServer) {
 			m.Reply(nil)
 			m.Reply = func(error) {}
 		}
-		r.waitingCommands = append(r.waitingCommands, func(ctx actor.Context) { s.handleAdd(ctx, m) })
+		r.waitingCommands = append(r.waitingCommands, waitingCommand{run: func(ctx actor.Context) { s.handleAdd(ctx, m) }})
 		return
 	// This arm stands for a command from before that waited as well and has added the same spec: nothing is left to do.
 	case m.set && r.runtime != nil && r.runtime.Equal(spec):
@@ -124,16 +124,17 @@ func (s *supervisor) applySpec(ctx actor.Context, r *managedServer, wanted bool,
 // one that stands only there is refused, because the next reload would bring it back.
 func (s *supervisor) handleRemove(ctx actor.Context, m RemoveServer) {
 	r := s.servers[m.Name]
+	refuse := func() { m.Reply(refusal.UnknownServerError("remove", m.Name, s.shared.Names()...)) }
 	switch {
 	case s.closing != nil:
 		m.Reply(refusal.ClosedError("remove"))
 		return
 	// The removal that runs was of the old server; this command is for the one that comes back.
 	case r != nil && r.comesBack():
-		r.waitingCommands = append(r.waitingCommands, func(ctx actor.Context) { s.handleRemove(ctx, m) })
+		r.waitingCommands = append(r.waitingCommands, waitingCommand{func(ctx actor.Context) { s.handleRemove(ctx, m) }, refuse})
 		return
 	case r == nil || r.removing:
-		m.Reply(refusal.UnknownServerError("remove", m.Name, s.shared.Names()...))
+		refuse()
 		return
 	// The next call of its principal makes another one.
 	case r.owner != nil:
@@ -202,15 +203,16 @@ func (s *supervisor) endServer(ctx actor.Context, r *managedServer, drain time.D
 // runs and that comes back waits, so that it reaches the new one.
 func (s *supervisor) handleCommand(ctx actor.Context, m ServerCommand) {
 	r := s.servers[m.Name]
+	refuse := func() { m.Reply(refusal.UnknownServerError("change", m.Name, s.shared.Names()...)) }
 	switch {
 	case s.closing != nil:
 		m.Reply(refusal.ClosedError("change"))
 		return
 	case r != nil && r.comesBack():
-		r.waitingCommands = append(r.waitingCommands, func(ctx actor.Context) { s.handleCommand(ctx, m) })
+		r.waitingCommands = append(r.waitingCommands, waitingCommand{func(ctx actor.Context) { s.handleCommand(ctx, m) }, refuse})
 		return
 	case r == nil || r.removing:
-		m.Reply(refusal.UnknownServerError("change", m.Name, s.shared.Names()...))
+		refuse()
 		return
 	}
 	switch m.Event.(type) {

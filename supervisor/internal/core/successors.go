@@ -225,8 +225,8 @@ func (s *supervisor) finishRemoval(ctx actor.Context, r *managedServer) {
 	if r.waitingSpec != nil {
 		s.configureOne(ctx, r.name, r.waitingSpec)
 	}
-	for _, add := range r.waitingCommands {
-		add(ctx)
+	for _, w := range r.waitingCommands {
+		w.run(ctx)
 	}
 	s.finishClose(ctx)
 }

@@ -34,13 +34,17 @@ var thirdSlipBugs = slices.Concat(
 		},
 		Bug{
 			Name: "commands-before-spec", In: "supervisor.finishRemoval",
-			Old:   "if r.waitingSpec != nil { s.configureOne(ctx, r.name, r.waitingSpec) }\nfor _, add := range r.waitingCommands { add(ctx) }",
-			New:   "for _, add := range r.waitingCommands { add(ctx) }\nif r.waitingSpec != nil { s.configureOne(ctx, r.name, r.waitingSpec) }",
+			Old:   "if r.waitingSpec != nil { s.configureOne(ctx, r.name, r.waitingSpec) }\nfor _, w := range r.waitingCommands { w.run(ctx) }",
+			New:   "for _, w := range r.waitingCommands { w.run(ctx) }\nif r.waitingSpec != nil { s.configureOne(ctx, r.name, r.waitingSpec) }",
 			Finds: []string{"I16"}, Why: "a command for a configured server that comes back is refused as if there were none",
 		},
 		Bug{
-			Name: "reload-keeps-waiting-spec", In: "supervisor.replaceConfigured", Old: "r.configured, r.waitingSpec = nil, nil", New: "r.configured = nil",
+			Name: "reload-keeps-waiting-spec", In: "managedServer.withdrawConfigured", Old: "r.configured, r.waitingSpec = nil, nil", New: "r.configured = nil",
 			Finds: []string{"I16", "I1"}, Why: "a server that is taken out of the file twice in a moment comes back",
+		},
+		Bug{
+			Name: "command-outlives-its-server", In: "managedServer.withdrawConfigured", Old: "if !cameBack { return }", New: "if cameBack || !cameBack { return }",
+			Finds: []string{"I16"}, Why: "what was wished of a server that a reload took away is done to the one that the next reload brings",
 		},
 	),
 )

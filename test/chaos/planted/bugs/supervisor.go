@@ -123,14 +123,14 @@ var serversBugs = inPackage("supervisor/internal/core",
 	// A command to a server that is being removed waits until the removal is done, and then is carried out.
 	Bug{
 		Name: "waits-in-vain", In: "supervisor.handleCommand",
-		Old:   "r.waitingCommands = append(r.waitingCommands, func(ctx actor.Context) { s.handleCommand(ctx, m) })\nreturn",
+		Old:   "r.waitingCommands = append(r.waitingCommands, waitingCommand{func(ctx actor.Context) { s.handleCommand(ctx, m) }, refuse})\nreturn",
 		New:   "return",
 		Finds: []string{"I16", "I2"}, Why: "a command to a server that is being replaced hangs until its context ends",
 	},
 	Bug{
 		Name: "add-during-removal-lost", In: "supervisor.handleAdd",
-		Old:   "r.waitingCommands = append(r.waitingCommands, func(ctx actor.Context) { s.handleAdd(ctx, m) })\nreturn",
-		New:   "if len(r.waitingCommands) == 0 { r.waitingCommands = append(r.waitingCommands, func(ctx actor.Context) { s.handleAdd(ctx, m) }) }\nreturn",
+		Old:   "r.waitingCommands = append(r.waitingCommands, waitingCommand{run: func(ctx actor.Context) { s.handleAdd(ctx, m) }})\nreturn",
+		New:   "if len(r.waitingCommands) == 0 { r.waitingCommands = append(r.waitingCommands, waitingCommand{run: func(ctx actor.Context) { s.handleAdd(ctx, m) }}) }\nreturn",
 		Finds: []string{"I16", "I11"}, Why: "of two who add a server while it is being removed, one waits until its context ends",
 	},
 	Bug{
@@ -180,7 +180,7 @@ var serversBugs = inPackage("supervisor/internal/core",
 		Finds: []string{"I16", "I2"}, Why: "who waits for a server that is removed waits for ever",
 	},
 	Bug{
-		Name: "again-forgotten", In: "supervisor.finishRemoval", Old: "add(ctx)", New: "_ = add",
+		Name: "again-forgotten", In: "supervisor.finishRemoval", Old: "w.run(ctx)", New: "_ = w",
 		Finds: []string{"I16", "I11"}, Why: "a server that is removed and added again at once never comes, and the command hangs",
 	},
 	// A new set removes every server that is not in it, in whatever phase it is.
