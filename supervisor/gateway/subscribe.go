@@ -412,6 +412,9 @@ func (g *Gateway) serveListen(ctx context.Context, v *view, r *serve.Request) ([
 		}
 		honoured = append(append(append(appendComma(honoured), `"resourceSubscriptions":[`...), uris...), ']')
 	}
+	if ctx.Err() != nil { // the agent has gone while its resources were subscribed to
+		return nil, errListenEnded()
+	}
 	l.notifyListener("notifications/subscriptions/acknowledged", append(append([]byte(`"notifications":{`), honoured...), '}'))
 	v.addListening(l)
 	defer v.removeListening(l)
@@ -419,10 +422,14 @@ func (g *Gateway) serveListen(ctx context.Context, v *view, r *serve.Request) ([
 	g.tellEndedTasks(l)
 	select {
 	case <-ctx.Done():
-		return nil, &serve.Error{Code: serve.CodeInternal, Message: "the subscription was ended"}
+		return nil, errListenEnded()
 	case <-r.Closing():
 		return append(append([]byte(`{"resultType":"complete",`), l.meta...), '}'), nil
 	}
+}
+
+func errListenEnded() *serve.Error {
+	return &serve.Error{Code: serve.CodeInternal, Message: "the subscription was ended"}
 }
 
 func appendComma(b []byte) []byte {
