@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -99,10 +100,13 @@ func TestAHintFromBeforeAPollHastensNoOther(t *testing.T) {
 func TestATaskThatAsksAgainIsFetchedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		states := []string{"input_required", "working", "working", "input_required", "completed"}
+		var mu sync.Mutex // guards what follows: the session sends both requests from goroutines of their own
 		polls := 0
 		var fetched []int // after how many polls tasks/result came
 		w := &wire{}
 		w.onSend = func(_ context.Context, m transports.Message) (transports.Delivery, error) {
+			mu.Lock()
+			defer mu.Unlock()
 			switch m.Method {
 			case "initialize":
 				w.receive(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"tasks":{}},`+
@@ -120,7 +124,10 @@ func TestATaskThatAsksAgainIsFetchedAgain(t *testing.T) {
 			return transports.Written, nil
 		}
 		s := connected(t, w, session.Config{Rand: func() float64 { return 0 }})
-		if _, err := s.TaskResult(t.Context(), "one", nil); err != nil || !slices.Equal(fetched, []int{1, 4}) {
+		_, err := s.TaskResult(t.Context(), "one", nil)
+		mu.Lock()
+		defer mu.Unlock()
+		if err != nil || !slices.Equal(fetched, []int{1, 4}) {
 			t.Errorf("the result was asked for after %v polls, and should have been after the first and the fourth, at each of which the task asks: %v", fetched, err)
 		}
 	})
