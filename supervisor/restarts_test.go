@@ -173,8 +173,8 @@ func TestANewSpecBeginsAnew(t *testing.T) {
 	}
 }
 
-// What is changed of a connected server, and needs no other connection, leaves the failures that were counted: it would never be parked otherwise
-// while somebody tries settings.
+// The owner changes settings of a connected server that need no other connection: the policy goes on with the failures that it has counted, since
+// the server would never be parked otherwise while a person tries settings.
 func TestAnAdjustedSpecKeepsTheCountOfFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake("x")

@@ -140,7 +140,7 @@ func (g *Gateway) sessionsOf(principal string) (all []*session) {
 var errNobody = notAsked("agents share the server, and it does not say to whose request the question belongs; with share: principal in its entry " +
 	"the agent with the newest request there would be asked")
 
-// nobodyError returns the error of a question for which askerFor has found nobody.
+// nobodyError returns the error of a question for which askerFor has found no agent.
 func nobodyError(ctx context.Context) error {
 	if supervisor.CallerOf(ctx) != "" {
 		return notAsked("no agent that can be asked so has a request at the server")

@@ -83,7 +83,7 @@ func TestAQuestionComesOnTheStreamOfItsServer(t *testing.T) {
 	<-otherEnded
 }
 
-// A server was told that nobody could be asked, and not why, so that neither the model nor its person could know what to change.
+// A server learned that no agent could be asked, and not why, so that neither the model nor its person could know what to change.
 func TestTheServerLearnsWhyNobodyCouldBeAsked(t *testing.T) {
 	begun, mayAsk, release := make(chan struct{}, 10), make(chan struct{}), make(chan struct{})
 	close(mayAsk)

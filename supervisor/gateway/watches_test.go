@@ -146,7 +146,7 @@ func TestTheEndOfAWatchDoesNotEndTheNextOne(t *testing.T) {
 		close(s.answer)
 		both.Wait()
 		synctest.Wait()
-		// What is updated between an end and a new begin would be told to nobody.
+		// An update between an end and a new begin would reach no agent.
 		if heard := s.heard(); slices.Contains(heard, "unsubscribe") || g.Held().Watches != 1 {
 			t.Errorf("one watches, and the server was asked %s", heard)
 		}

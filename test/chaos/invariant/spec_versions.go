@@ -209,8 +209,8 @@ func (c *checker) checkFilterShown(server string, l listChanges, all []catalogSp
 	})
 }
 
-// checkFilterShownAtRest judges for I14 that another filter shows also of a lazy server that rests: nobody connects it for that, and the tools of
-// its last connection are offered all the while.
+// checkFilterShownAtRest judges for I14 that another filter shows also of a lazy server that rests: the manager does not connect it for that, and
+// offers the tools of its last connection all the while.
 func (c *checker) checkFilterShownAtRest(server string, l listChanges, all []catalogSpan) {
 	if c.real || !c.plan.Denies(server) {
 		return

@@ -65,7 +65,7 @@ func TestACommandEndsTheConnectionsOfInstances(t *testing.T) {
 	}
 }
 
-// A caller is refused for the sake of others only if there are as many instances as may be: places that nobody has are given.
+// A caller is refused for the sake of others only if there are as many instances as may be: free places are given.
 func TestACallerIsRefusedOnlyWhenAllInstancesAreTaken(t *testing.T) {
 	for _, tt := range []struct {
 		most     int

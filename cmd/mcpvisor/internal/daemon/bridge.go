@@ -100,8 +100,8 @@ func (d *daemon) serveBridge(ctx context.Context, b *bridgeConn, examine func(co
 	return nil
 }
 
-// serveAgent answers an agent until it has ended its side and has its answers. What runs when its bridge goes before that is cancelled: nobody
-// gets the answers, and a server would work on, and hold its turns, for an agent that was closed.
+// serveAgent answers an agent until it has ended its side and has its answers. If its bridge goes before that, its requests
+// are cancelled: their answers have no reader, and a server would work on, and hold its turns, for an agent that was closed.
 func serveAgent(ctx context.Context, o serve.Options, view string, r *bufio.Reader, b *bridgeConn) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
