@@ -23,8 +23,7 @@ func TestATaskAndTheRequestForItsResultAreOneCall(t *testing.T) {
 		w.onSend = func(_ context.Context, m transports.Message) (transports.Delivery, error) {
 			switch m.Method {
 			case "initialize":
-				w.receive(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"tasks":{}},`+
-					`"serverInfo":{"name":"s","version":"1"}}}`, m.ID))
+				w.declareTasks(m.ID)
 			case "tasks/get":
 				w.receive(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{"taskId":"one","status":"input_required","pollInterval":60000}}`, m.ID))
 			case "tasks/result":
@@ -69,8 +68,7 @@ func TestAQuestionAboutATaskEndsWithIt(t *testing.T) {
 		w.onSend = func(_ context.Context, m transports.Message) (transports.Delivery, error) {
 			switch m.Method {
 			case "initialize":
-				w.receive(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"tasks":{}},`+
-					`"serverInfo":{"name":"s","version":"1"}}}`, m.ID))
+				w.declareTasks(m.ID)
 			case "tasks/get":
 				w.receive(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{"taskId":"one","status":"input_required","pollInterval":60000}}`, m.ID))
 			case "tasks/result":

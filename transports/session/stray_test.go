@@ -79,8 +79,7 @@ func TestATaskThatIsNotWaitedForAnyMore(t *testing.T) {
 		w.onSend = func(_ context.Context, m transports.Message) (transports.Delivery, error) {
 			switch m.Method {
 			case "initialize":
-				w.receive(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"tasks":{}},`+
-					`"serverInfo":{"name":"s","version":"1"}}}`, m.ID))
+				w.declareTasks(m.ID)
 			case "tasks/get":
 				if !silent {
 					w.receive(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{"taskId":"one","status":"working","pollInterval":1000}}`, m.ID))

@@ -24,8 +24,7 @@ func TestAnAnswerAboutAnotherTaskIsNone(t *testing.T) {
 	w.onSend = func(_ context.Context, m transports.Message) (transports.Delivery, error) {
 		switch m.Method {
 		case "initialize":
-			w.receive(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"tasks":{}},`+
-				`"serverInfo":{"name":"s","version":"1"}}}`, m.ID))
+			w.declareTasks(m.ID)
 		case "tasks/get":
 			w.receive(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{"taskId":%q,"status":"working"}}`, m.ID, taskID))
 		}
@@ -62,8 +61,7 @@ func TestAHintFromBeforeAPollHastensNoOther(t *testing.T) {
 		w.onSend = func(_ context.Context, m transports.Message) (transports.Delivery, error) {
 			switch m.Method {
 			case "initialize":
-				w.receive(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"tasks":{}},`+
-					`"serverInfo":{"name":"s","version":"1"}}}`, m.ID))
+				w.declareTasks(m.ID)
 			case "tasks/get":
 				polls = append(polls, time.Since(begin))
 				state := "working"
@@ -109,8 +107,7 @@ func TestATaskThatAsksAgainIsFetchedAgain(t *testing.T) {
 			defer mu.Unlock()
 			switch m.Method {
 			case "initialize":
-				w.receive(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"tasks":{}},`+
-					`"serverInfo":{"name":"s","version":"1"}}}`, m.ID))
+				w.declareTasks(m.ID)
 			case "tasks/get":
 				w.receive(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{"taskId":"one","status":%q,"pollInterval":400}}`, m.ID, states[min(polls, len(states)-1)]))
 				polls++

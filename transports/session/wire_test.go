@@ -2,6 +2,7 @@ package session_test
 
 import (
 	"context"
+	"fmt"
 	"sync"
 
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -95,6 +96,12 @@ func (w *wire) Info() transports.Info { return transports.Info{PID: 42} }
 
 // receive hands a message to the session; the session owns the bytes.
 func (w *wire) receive(text string) { w.sink.Message([]byte(text)) }
+
+// declareTasks answers initialize as a server of the legacy era that runs tasks.
+func (w *wire) declareTasks(id int64) {
+	w.receive(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"tasks":{}},`+
+		`"serverInfo":{"name":"s","version":"1"}}}`, id))
+}
 
 // takeSent returns what was sent since the last call.
 func (w *wire) takeSent() []transports.Message {
