@@ -173,9 +173,9 @@ func (m *Manager) System() *actor.ActorSystem { return m.system }
 
 func (m *Manager) sendCommand(command any) { m.system.Root.Send(m.pid, command) }
 
-// askSupervisor sends the command that the function builds around its reply, and waits for the reply. server is the one that it is about, or empty. The channel has room for
-// the reply, so that the supervisor's turn never blocks on a caller that has gone. An error says that the manager closed or that
-// ctx ended; the command may take effect all the same.
+// askSupervisor sends the command that the function builds around its reply, and waits for the reply. server is the one that it is about,
+// or empty. The channel has room for the reply, so that the supervisor's turn never blocks on a caller that has gone. An error says that
+// the manager closed or that ctx ended; the command may take effect all the same.
 func askSupervisor[T any](ctx context.Context, m *Manager, op, server string, command func(reply func(T)) any) (T, error) {
 	var zero T
 	if ctx == nil {

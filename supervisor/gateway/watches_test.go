@@ -75,6 +75,33 @@ func (a *agent) leave() {
 
 const watchX = `{"uri":"x://1"}`
 
+// An agent that stops to listen while its resource is being subscribed to gets no acknowledgement: it named the resource or not, by chance, so that
+// the day of seed 49 had seven histories.
+func TestAnAgentThatHasGoneGetsNoAcknowledgement(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, g, s := startWatched(t)
+		a := lineAgentOf(t, g)
+		defer a.leave()
+		const modern = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
+		a.say(`{"jsonrpc":"2.0","id":8,"method":"subscriptions/listen","params":{"notifications":{"resourceSubscriptions":["x://1"]},` + modern + `}}`)
+		synctest.Wait()
+		if heard := s.heard(); len(heard) != 1 {
+			t.Fatalf("the server was asked for %v", heard)
+		}
+		a.say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":8}}`)
+		synctest.Wait()
+		a.say(`{"jsonrpc":"2.0","id":9,"method":"server/discover","params":{` + modern + `}}`)
+		for got := a.read(); !strings.Contains(got, `"id":9`); got = a.read() {
+			t.Errorf("the agent was told: %s", got)
+		}
+		s.answer <- struct{}{}
+		time.Sleep(time.Minute)
+		if n := g.Held().Watches; n != 0 {
+			t.Errorf("%d resources are watched", n)
+		}
+	})
+}
+
 // An agent that goes away while the server is silent about the end of an earlier watch waits for nobody; a watch that begins in that
 // time has its subscription afterwards.
 func TestWatchAfterTheEndOfAnother(t *testing.T) {

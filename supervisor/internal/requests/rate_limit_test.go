@@ -59,7 +59,7 @@ func TestQuestionsOverTheBoundAreTold(t *testing.T) {
 				t.Errorf("%s: a minute later watchers are told %+v", name, received)
 			}
 			if n := heard[kind.burst+1]; n != 0 {
-				t.Errorf("%s: whoever answers is told of %d that were not heard, of which it was told before", name, n)
+				t.Errorf("%s: the answerer hears once more of %d that were not heard", name, n)
 			}
 		}
 	})

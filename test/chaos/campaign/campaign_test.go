@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -88,26 +87,6 @@ const (
 	repeatsOfDoubt = 10
 	strayRuns      = 2
 )
-
-// On the day of seed 49 an agent stops to listen while its resource is being subscribed to: the acknowledgement that it got then named the resource,
-// or not, by chance.
-func TestAnAgentThatStopsListeningHasOneHistory(t *testing.T) {
-	dir, all := t.TempDir(), map[string]bool{}
-	for n := range 6 {
-		file := filepath.Join(dir, strconv.Itoa(n))
-		sum := campaign.Run(t.Context(), newPool(t, "worker", 1), func(yield func(campaign.Task) bool) {
-			yield(campaign.Task{Seed: 49, History: file})
-		}, nil)
-		text, err := os.ReadFile(file)
-		if err != nil || len(sum.Errors) > 0 {
-			t.Fatal(err, sum.Errors)
-		}
-		all[string(text)] = true
-	}
-	if len(all) > 1+strayRuns {
-		t.Errorf("%d histories in 6 runs", len(all))
-	}
-}
 
 // TestSameSeedSameHistory is the promise of the simulation: the history of a seed is the same each time, byte for byte, in
 // whichever process.

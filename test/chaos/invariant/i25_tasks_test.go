@@ -108,7 +108,7 @@ func TestTasksOfAgents(t *testing.T) {
 			9s - retimed by=anna about=a1-1 deadline=7s
 			20s s1 end call=a1-1 tool=read outcome=unknown class=canceled agent=agent-1 by=anna name=unseen`},
 		// Seed 20882996: half of the answer came.
-		{name: "the time of a task that nobody could read of", want: invariant.Holds, plan: withTasks,
+		{name: "the time of a task of which no answer could be read", want: invariant.Holds, plan: withTasks,
 			story: opened + began + sentAgain + `
 			9s s1 end call=a1-1 tool=read outcome=unknown class=protocol agent=agent-1 by=anna
 			9s - retimed by=anna about=a1-1 deadline=7s`},

@@ -19,7 +19,8 @@ var update = flag.Bool("update", false, "write what the bridge answers into test
 
 // TestBridgeTranscripts plays the stories of testdata. In "said" each line is a step: "agent", "daemon" and "former" bring a message;
 // With connect the bridge gets a daemon, with disconnect it loses it, and with refuse it answers what waits for one by an error. With drain
-// the daemon announces its end, and with leave the bridge leaves such a daemon, with leave-stopped one that a person has ended. With move it gets a connection for another directory, and with
+// the daemon announces its end, and with leave the bridge leaves such a daemon,
+// with leave-stopped one that a person has ended. With move it gets a connection for another directory, and with
 // former-lost the one before ends. With project the directory was given by hand, and after pause the bridge may ask for the roots again. In
 // "heard" stand the same steps with the lines that the bridge writes after each, "> agent", "> daemon" and "> former", and the directories that
 // it has learnt.
