@@ -179,6 +179,7 @@ func TestAnAdjustedSpecKeepsTheCountOfFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake("x")
 		m := start(t, supervisor.Config{}, map[string]*fake{"f": f})
+		settled(t, m) // the last connection, which kill ends, is that of a
 		spec := sdk("f")
 		connect := func() {
 			t.Helper()
