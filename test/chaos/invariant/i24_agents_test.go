@@ -407,6 +407,13 @@ func TestViewsHide(t *testing.T) {
 			story: catalog + `
 			6s - asked agent=agent-1 by=anna epoch=1 id=3 method=resources/read about=chaos://s1/one
 			6s - replied agent=agent-1 by=anna epoch=1 id=3 method=resources/read`},
+		// Seed 20896260: s1__x is another server, which the view shows.
+		{name: "a prompt of a server whose name begins with that of a hidden one", servers: []string{"s1", "s1__x"}, want: invariant.Holds, plan: nothing, story: catalog + `
+			6s - asked agent=agent-1 by=anna epoch=1 id=3 method=prompts/get about=s1__x__greet
+			6s - replied agent=agent-1 by=anna epoch=1 id=3 method=prompts/get`},
+		{name: "a prompt of a hidden server", want: invariant.Violated, why: "asked prompts/get (s1__greet) at 6s about what its view hides", plan: nothing, story: catalog + `
+			6s - asked agent=agent-1 by=anna epoch=1 id=3 method=prompts/get about=s1__greet
+			6s - replied agent=agent-1 by=anna epoch=1 id=3 method=prompts/get`},
 		{name: "prompts of a hidden server are listed", want: invariant.Violated, why: "was given 2 entries of s1", plan: nothing, story: catalog + `
 			6s - asked agent=agent-1 by=anna epoch=1 id=3 method=prompts/list
 			6s - replied agent=agent-1 by=anna epoch=1 id=3 method=prompts/list entries=s1::0:2`},

@@ -145,10 +145,7 @@ func (c *checker) serverAsked(s *agentSession, q *history.Event) string {
 		if strings.HasPrefix(q.About, "chaos://") {
 			return serverOfURI(q.About)
 		}
-		if server, _, shown := strings.Cut(q.About, "__"); shown {
-			return server
-		}
-		return s.view
+		return c.serverOfPrompt(s, q.About)
 	}
 	return ""
 }

@@ -119,8 +119,7 @@ func (c *checker) couldAnswer(s *agentSession, server string, q, r *history.Even
 	return len(open) == 0 && (listens == 0 || q.Method != "resources/subscribe")
 }
 
-// serverOfOffer returns the server of the resource or prompt that a request is about, "" for any other request. The name of one server may
-// begin that of another.
+// serverOfOffer returns the server of the resource or prompt that a request is about, "" for any other request.
 func (c *checker) serverOfOffer(s *agentSession, q *history.Event) (server string) {
 	if !slices.Contains(offerRequests, q.Method) {
 		return ""
@@ -129,13 +128,19 @@ func (c *checker) serverOfOffer(s *agentSession, q *history.Event) (server strin
 		server, _, _ = strings.Cut(uri, "/")
 		return server
 	}
+	return c.serverOfPrompt(s, q.About)
+}
+
+// serverOfPrompt returns the server of a prompt by the name that an agent has for it, "" if that does not say which it is: only a list tells how the
+// prompts of a server are called whose own name has a line or a dot. The name of one server may begin that of another.
+func (c *checker) serverOfPrompt(s *agentSession, shown string) (server string) {
 	for i := range c.plan.Servers {
-		if name := c.plan.Servers[i].Name; strings.HasPrefix(q.About, name+"__") && len(name) > len(server) {
+		if name := c.plan.Servers[i].Name; strings.HasPrefix(shown, name+"__") && len(name) > len(server) {
 			server = name
 		}
 	}
 	if strings.ContainsAny(server, "_.") {
-		return "" // only a list tells how the prompts of such a server are called
+		return ""
 	}
 	return cmp.Or(server, s.view)
 }
