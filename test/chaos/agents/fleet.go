@@ -64,7 +64,7 @@ func Start(o Options) (*Fleet, error) {
 	tokens[tokenOf(crowdName)] = serve.Principal{Name: crowdName, MaxSessions: crowdSessions}
 	f.serve = serve.Options{Service: f.service, Authenticate: serve.NewTokens(tokens).Authenticate, SessionIdle: sessionIdle(o)}
 	f.handler = serve.NewHandler(f.serve)
-	f.client, f.address, f.hangUp = &memoryTransport{handler: f.handler, fleet: f}, "http://localhost", func() {}
+	f.client, f.address, f.hangUp = f.memoryTransport(f.handler), "http://localhost", func() {}
 	if o.Dial != nil {
 		var err error
 		if f.client, f.address, f.hangUp, err = o.Dial(f.handler); err != nil {
@@ -77,6 +77,11 @@ func Start(o Options) (*Fleet, error) {
 		f.agents = append(f.agents, newAgent(f, p, i+1))
 	}
 	return f, nil
+}
+
+// memoryTransport carries requests to a handler in memory.
+func (f *Fleet) memoryTransport(h http.Handler) *MemoryTransport {
+	return &MemoryTransport{Handler: h, Running: &f.running, Report: func(text string) { f.reportFinding("I28", "", text) }}
 }
 
 // shortIdle is the time after which the endpoint forgets a session that nobody uses, on the days on which that happens at all: a day is over

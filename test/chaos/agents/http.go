@@ -40,7 +40,7 @@ func (l *httpLink) sessionID() string {
 
 // readsCancelled reports whether an answer can be read of a request that was taken back: only where no socket is between.
 func (l *httpLink) readsCancelled() bool {
-	_, memory := l.session.agent.fleet.client.(*memoryTransport)
+	_, memory := l.session.agent.fleet.client.(*MemoryTransport)
 	return memory
 }
 

@@ -8,24 +8,27 @@ import (
 	"sync/atomic"
 )
 
-// memoryTransport is an http.RoundTripper that gives requests to a handler without a socket: in virtual time a socket would wait for the
-// operating system, and time with it.
-type memoryTransport struct {
-	handler http.Handler
-	fleet   *Fleet
+// MemoryTransport is an http.RoundTripper that gives requests to a handler without a socket: in virtual time a socket would wait for the
+// operating system, and time with it. All of its fields must be set.
+type MemoryTransport struct {
+	Handler http.Handler
+	// Running counts the exchanges whose handler has not returned.
+	Running *sync.WaitGroup
+	// Report takes what the handler has done and may not do.
+	Report func(text string)
 }
 
 // RoundTrip implements http.RoundTripper. The body of a request that was taken back can be read on.
-func (t *memoryTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+func (t *MemoryTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	body, toAgent := io.Pipe()
-	w := &memoryWriter{fleet: t.fleet, header: http.Header{}, out: toAgent, began: make(chan struct{})}
+	w := &memoryWriter{report: t.Report, header: http.Header{}, out: toAgent, began: make(chan struct{})}
 	served := r.Clone(r.Context())
 	served.Host = "localhost"
 	if r.Body == nil {
 		served.Body = http.NoBody
 	}
-	t.fleet.running.Go(func() {
-		t.handler.ServeHTTP(w, served)
+	t.Running.Go(func() {
+		t.Handler.ServeHTTP(w, served)
 		w.ended.Store(true)
 		w.WriteHeader(http.StatusOK)
 		_ = toAgent.Close()
@@ -36,7 +39,7 @@ func (t *memoryTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // memoryWriter is the http.ResponseWriter of one exchange.
 type memoryWriter struct {
-	fleet  *Fleet
+	report func(text string)
 	header http.Header
 	out    *io.PipeWriter
 	// ended is true once the handler has returned: nothing may be written any more.
@@ -59,7 +62,7 @@ func (w *memoryWriter) WriteHeader(status int) {
 
 func (w *memoryWriter) Write(b []byte) (int, error) {
 	if w.ended.Load() {
-		w.fleet.reportFinding("I28", "", "something was written to an agent after its exchange was over")
+		w.report("something was written to an agent after its exchange was over")
 	}
 	w.WriteHeader(http.StatusOK)
 	return w.out.Write(bytes.Clone(b))

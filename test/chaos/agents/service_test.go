@@ -70,9 +70,9 @@ func TestWhatAnotherPrincipalIsToldIsNoAnswer(t *testing.T) {
 func TestARefusedStreamIsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &Fleet{lifetime: t.Context()}
-		f.client = &memoryTransport{fleet: f, handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		f.client = f.memoryTransport(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			http.Error(w, "the session is not known", http.StatusNotFound)
-		})}
+		}))
 		l := newHTTPLink(&session{agent: newAgent(f, scenario.PlannedAgent{Name: "agent-1"}, 1)})
 		if _, more := l.readStream(t.Context(), 0, ""); more {
 			t.Error("the agent opens another stream of a session that has ended")

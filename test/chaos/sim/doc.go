@@ -22,7 +22,7 @@
 // possible at one moment occur in some run.
 //
 // A scenario may want a second manager, whose servers have an instance for each caller (principals.go): its servers stand on the
-// same loop, and their judges in this package.
+// same loop, and their judges in this package. Agents of the callers come to it through a gateway (agents_of_callers.go).
 //
 // # Guarantees
 //

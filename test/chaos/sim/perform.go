@@ -80,10 +80,13 @@ func delayOf(a peer.Action) time.Duration {
 func (h *simServer) performAction(a peer.Action) {
 	switch a := a.(type) {
 	case peer.Note:
+		e := a.Event
 		if h.record != nil {
+			if e.Kind == history.Notified { // of the rest its judges know enough by what the server has received
+				h.record(e)
+			}
 			return
 		}
-		e := a.Event
 		e.Server = h.server.Name
 		if e.Side == "" {
 			e.Side = history.World

@@ -36,6 +36,8 @@ type principals struct {
 	// started holds the manager once it has started, which takes turns of its actors.
 	started chan *supervisor.Manager
 	manager *supervisor.Manager
+	// agents come to the manager through a gateway, from its start on.
+	agents *principalAgents
 	// off and removed are the servers that the owner has disabled or removed, since when.
 	off, removed map[string]time.Duration
 	// commanded says when the owner gave the last command about each server.

@@ -49,7 +49,7 @@ func (p *principals) recordHost(name, principal string, e history.Event) {
 	h, u := p.hosts[name], p.useOf(name)
 	c, known := p.calls[e.Call]
 	p.mu.Unlock()
-	p.expectUpdate(name, e)
+	p.expectUpdate(name, principal, e)
 	switch e.Kind {
 	case history.Received:
 		p.checkCaller(name, principal, e.By, cmp.Or(e.Method, "answer"))

@@ -23,6 +23,7 @@ func (p *principals) takeStep() {
 		select {
 		case p.manager = <-p.started:
 			p.startWatcher(p.manager)
+			p.startAgents()
 		default:
 		}
 	}
@@ -39,6 +40,8 @@ func (p *principals) takeStep() {
 	server := []string{"mail", rulesServer}[p.rng.IntN(2)]
 	caller := principalNames[p.rng.IntN(len(principalNames))]
 	switch n := p.rng.IntN(100); {
+	case n < 30 && caller != "":
+		p.agents.takeStep(server, caller)
 	case n < 60:
 		for range 1 + p.rng.IntN(3) {
 			p.startCall(server, server, caller)
@@ -277,6 +280,7 @@ func (p *principals) closeManager() {
 			return // it has reported why it is none
 		}
 	}
+	p.agents.close()
 	if err := p.manager.Close(context.Background()); err != nil {
 		p.reportViolation("I20", "", "Close of the manager of instances ended as "+err.Error())
 	}

@@ -98,11 +98,12 @@ func (p *principals) readUpdates() {
 func resourceOf(instance string) string { return "chaos://" + instance + "/one" }
 
 // expectUpdate plans the look after an update that the server's end of an instance has told of.
-func (p *principals) expectUpdate(name string, e history.Event) {
+func (p *principals) expectUpdate(name, principal string, e history.Event) {
 	if e.Kind != history.Notified || e.Method != "notifications/resources/updated" {
 		return
 	}
 	p.readUpdates()
+	p.agents.expectTold(name, principal, e)
 	at := p.world.virtualNow
 	p.world.timeline.planAction(at+updateBound, "", func() {
 		p.readUpdates()
