@@ -22,6 +22,7 @@ type agentWatch struct {
 // agentWatches returns the watches of one resource of a server, in the order of their sessions.
 func (c *checker) agentWatches(server string, sessions []*agentSession) (all []agentWatch) {
 	uri := "chaos://" + server + "/one"
+	spans := connectedSpans(c.phaseSpans(server))
 	for _, s := range sessions {
 		open := -1 // the index of the watch of the legacy era that stands
 		begin := func(asked int, from time.Duration) {
@@ -30,6 +31,10 @@ func (c *checker) agentWatches(server string, sessions []*agentSession) (all []a
 				if p, same := a.PartDuring(server, c.x.Event(asked).T-viewBound, from); p.Hidden || !same {
 					return
 				}
+			}
+			// While the server is not connected, the URI leads to another one that is the only one with resources.
+			if !slices.ContainsFunc(spans, func(u connectedSpan) bool { return u.from <= c.x.Event(asked).T && u.to >= from }) {
+				return
 			}
 			all = append(all, agentWatch{s, asked, from, s.end(c)})
 		}

@@ -51,6 +51,13 @@ func TestAgentsAreToldOfUpdates(t *testing.T) {
 			9s - asked agent=agent-1 by=anna epoch=1 id=2 method=resources/unsubscribe about=chaos://s1/one` + update + `
 			11s - replied agent=agent-1 by=anna epoch=1 id=2 method=resources/unsubscribe` + over},
 		{name: "its view hides the server", plan: hidden, want: invariant.Holds, story: watched + update + over},
+		{name: "its server was disabled when it asked, as on seed 20900454", plan: offers, want: invariant.Holds, story: `
+			1s - joined agent=agent-1 by=anna epoch=1
+			2s - asked agent=agent-1 by=anna epoch=1 id=1 method=resources/subscribe about=chaos://s1/one
+			3s - replied agent=agent-1 by=anna epoch=1 id=1 method=resources/subscribe
+			5s s1 open conn=1
+			5s s1 opened conn=1
+			5s s1 phase phase=connected epoch=1` + update + over},
 		{name: "a command is given", plan: offers, want: invariant.Holds, story: watched + `
 			10s s1 command command=1 method=reconnect` + update + over},
 		{name: "it listens, and is told", plan: offers, want: invariant.Holds, story: listened + update + `
