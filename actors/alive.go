@@ -138,8 +138,8 @@ func (s *Server) armIdle(epoch uint64, after time.Duration) {
 	s.idle = time.AfterFunc(after, func() { root.Send(self, idleDue{epoch}) })
 }
 
-// idleDue disconnects a lazy server if no call began within the idle timeout, none runs and none waits. Otherwise it looks again
-// when the timeout could have passed.
+// idleDue disconnects a lazy server if no call began within the idle timeout, none runs and none waits, and no resource of it is watched: who
+// watches would not be told of updates any more. Otherwise it looks again when the timeout could have passed.
 func (s *Server) idleDue(epoch uint64) {
 	if !s.isCurrent(epoch) || s.state.Phase != messages.Connected {
 		return
@@ -148,7 +148,7 @@ func (s *Server) idleDue(epoch uint64) {
 	limit := time.Duration(s.spec.IdleTimeout)
 	quiet := time.Since(processStart) - time.Duration(s.lastUse.Load())
 	// Waiting calls count too: they need the connection.
-	if s.att.inFlight() > 0 || s.cfg.Cell.callQueue.waitingCalls() > 0 || quiet < limit {
+	if s.att.inFlight() > 0 || s.cfg.Cell.callQueue.waitingCalls() > 0 || s.cfg.Cell.Subscriptions.Any() || quiet < limit {
 		s.armIdle(epoch, max(limit-quiet, limit/10))
 		return
 	}

@@ -156,6 +156,9 @@ func hideInJSON(raw json.RawMessage, hide func(string) string) json.RawMessage {
 // person and the waiting: it bounds the server's work alone, and both attempts together.
 func (c *Calls) Repeat(next Handler) Handler {
 	return func(ctx context.Context, r *Request) error {
+		if r.Recall != nil {
+			return r.Recall()
+		}
 		if r.Entry == nil && !r.AwakeOnly {
 			r.wait, r.mayWake = c.Wait, true
 		}
@@ -206,7 +209,10 @@ func (c *Calls) LeaveSlot(_ context.Context, r *Request, err error) error {
 func (c *Calls) Send(ctx context.Context, r *Request) (err error) {
 	l := r.link
 	// The gate may be closed by now; its error then says that nothing was sent.
-	before := l.noteUse()
+	before := l.lastHeard()
+	if !r.AwakeOnly {
+		l.noteUse()
+	}
 	if r.Entry != nil {
 		r.Answer, err = l.gate.CallWith(ctx, r.Name, r.Args, r.Options)
 	} else {

@@ -42,16 +42,15 @@ var processStart = time.Now()
 // maxSilent is the number of calls in a row that time out without any message of the server before the actor probes it.
 const maxSilent = 2
 
-// noteUse notes that the connection is used, and returns when the server's last message came.
-func (l *Link) noteUse() (heard time.Time) {
+// noteUse notes that the connection is used.
+func (l *Link) noteUse() {
 	if l.lastUse != nil {
 		l.lastUse.Store(int64(time.Since(processStart)))
 	}
-	return l.lastHeard() // not time.Now, which costs more
 }
 
-// noteResult reports what the end of a use says about the connection. before is noteUse's answer: a message that came since then
-// shows that the server is alive, however slow.
+// noteResult reports what the end of a use says about the connection. before is when the server's last message had come: one that came
+// since then shows that the server is alive, however slow.
 func (l *Link) noteResult(err error, before time.Time) {
 	switch messages.ClassOf(err) {
 	// Refused credentials, or a request that could not be sent, concern every later call: the actor decides. Credentials of one
@@ -105,8 +104,6 @@ func isAnswer(err error) bool {
 // enterQueue waits for a slot. in says that the caller must release it. The wait counts as a use, so that the server is not
 // disconnected as idle meanwhile.
 func (l *Link) enterQueue(ctx context.Context) (in bool, err error) {
-	if l.lastUse != nil {
-		l.lastUse.Store(int64(time.Since(processStart)))
-	}
+	l.noteUse()
 	return l.callQueue.acquireSlot(ctx, l.gate)
 }

@@ -40,8 +40,11 @@ type Request struct {
 	// SkipsQueue is for requests about other requests, or about the connection itself: they take no slot and wait for none, where
 	// the server has a bound. SkipsRules is for those among them that read nothing of what the server offers.
 	SkipsQueue, SkipsRules bool
-	// AwakeOnly is for a request that no caller has made: it connects no server that rests, and waits for none.
+	// AwakeOnly is for a request that no caller has made: it connects no server that rests, waits for none, and is no use of one that would
+	// rest.
 	AwakeOnly bool
+	// Recall, if not nil, answers the request in the place of the server, which rests: all that judges a request has let it through by then.
+	Recall func() error
 	// Send sends a request that is no tool call, and keeps its result object, if it has one, in Answer. It gets the request that is
 	// sent, which may be a copy of the one that it was made for; ctx is bounded as the server's spec says. It may be called twice.
 	Send func(ctx context.Context, s *session.Session, r *Request) error

@@ -102,10 +102,11 @@ func (m *Manager) readServer(ctx context.Context, method, server string, f func(
 		return refusal.NilContextError(actors.OperationOf(method), server, "")
 	}
 	awake, _ := ctx.Value(awakeOnly{}).(bool)
-	return m.calls.Handle(ctx, &actors.Request{Method: method, Server: server, Repeatable: true, AwakeOnly: awake, Send: withoutResult(f)})
+	return m.calls.Handle(ctx, &actors.Request{Method: method, Server: server, Repeatable: true, AwakeOnly: awake, SkipsQueue: awake, Send: withoutResult(f)})
 }
 
-// awakeOnly is the key of a context in which lists are asked only of servers that are connected.
+// awakeOnly is the key of a context in which lists are asked only of servers that are connected: on the account of the program, so that they
+// take no slot of a caller.
 type awakeOnly struct{}
 
 // sendUnqueued sends a request that takes no slot and that no rule is about: it is about requests that already run, such as the

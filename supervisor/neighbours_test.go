@@ -314,6 +314,14 @@ func byName() map[string]method {
 		"ReadLists": func(ctx context.Context, m *supervisor.Manager) error {
 			return m.ReadLists(ctx, "prompts/list", good, func(context.Context, *session.Session) error { return nil })
 		},
+		"ReadOrRecall": func(ctx context.Context, m *supervisor.Manager) error {
+			_, err := m.ReadOrRecall(ctx, "prompts/list", good, func(context.Context, *session.Session) (supervisor.KeptList, error) { return nil, nil })
+			return err
+		},
+		"Rests": func(_ context.Context, m *supervisor.Manager) error {
+			m.Rests(good)
+			return nil
+		},
 		"Forward": func(ctx context.Context, m *supervisor.Manager) error {
 			_, err := m.Forward(ctx, good, "resources/read", "x:///1", json.RawMessage(`"uri":"x:///1"`))
 			return err

@@ -260,8 +260,8 @@ func TemplateFits(template, uri string) (ok bool) {
 // SubscribeResource subscribes to a resource of a server: an event of kind EventResourceUpdated follows each update (Watch),
 // until UnsubscribeResource or the server's removal. Each new connection subscribes again.
 // Updates of one resource within 100 ms become one event. It returns when the server has agreed. At most 1,024
-// resources of a server can be subscribed to. A lazy server that was disconnected for idleness sends no updates until it is
-// connected again.
+// resources of a server can be subscribed to. A lazy server is connected first, and is not disconnected for idleness while
+// there is a subscription.
 func (m *Manager) SubscribeResource(ctx context.Context, server, uri string) error {
 	if ctx == nil {
 		return refusal.NilContextError("read", server, "")

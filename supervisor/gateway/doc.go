@@ -16,6 +16,8 @@
 //     unknown, is a result with isError, whose text says whether calling again is safe and whose _meta has mcpvisor/outcome.
 //   - A list of a view (tools, prompts, resources, templates) is rendered once for what its servers have, and shared by all sessions, and
 //     by all principals that see the same: an answer is a copy of bytes. Agents are notified of a change only if those have changed.
+//   - The prompts, resources and templates of a lazy server stand in the lists while it rests, as it listed them last. It is asked for them
+//     whenever it has connected, or has announced a change.
 //   - A prompt or a resource that agents know stays with its server while that is away. What no server lists is asked of the only server
 //     that can have it, else it is refused, with the servers that are not connected.
 //   - A question of a server reaches the agent whose request it belongs to, where the protocol says who that is, or where

@@ -114,6 +114,9 @@ func New(cfg Config) *Gateway {
 	}
 	g.memory.Store(g.recallTools())
 	g.startWatching(ctx)
+	for _, name := range g.all.Servers() {
+		g.readLazily(name)
+	}
 	for _, q := range cfg.Questions {
 		q.addGateway(g)
 	}

@@ -54,11 +54,11 @@ var lists = [listKinds]struct {
 }{
 	toolList: {method: "tools/list", member: "tools", notice: toolsNotice},
 	promptList: {"prompts/list", "prompts", promptsNotice, func(c *wire.Capabilities) bool { return c.Prompts },
-		readPart((*wire.Session).Prompts, func(p *messages.Prompt) (string, []byte) { return p.Name, p.Raw })},
+		partReader((*wire.Session).Prompts, func(p *messages.Prompt) (string, []byte) { return p.Name, p.Raw })},
 	resourceList: {"resources/list", "resources", resourcesNotice, func(c *wire.Capabilities) bool { return c.Resources },
-		readPart((*wire.Session).Resources, func(r *messages.Resource) (string, []byte) { return r.URI, r.Raw })},
+		partReader((*wire.Session).Resources, func(r *messages.Resource) (string, []byte) { return r.URI, r.Raw })},
 	templateList: {"resources/templates/list", "resourceTemplates", resourcesNotice, func(c *wire.Capabilities) bool { return c.Resources },
-		readPart((*wire.Session).ResourceTemplates, func(t *messages.ResourceTemplate) (string, []byte) { return t.URITemplate, t.Raw })},
+		partReader((*wire.Session).ResourceTemplates, func(t *messages.ResourceTemplate) (string, []byte) { return t.URITemplate, t.Raw })},
 }
 
 // listSum is the sum of a list's definitions: two lists with one sum are the same list.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
+	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/transports/serve"
 	wire "github.com/mcpvisor/mcpvisor/transports/session"
 )
@@ -22,8 +23,23 @@ type listPart struct {
 	entry func(i int) (name string, definition []byte)
 }
 
-// readPart returns a function that takes the part from the session of a server.
-func readPart[T any](list func(*wire.Session, context.Context) (wire.Listing[T], error), entry func(*T) (string, []byte)) func(context.Context, *wire.Session) (listPart, error) {
+// IsSame implements supervisor.KeptList.
+func (p listPart) IsSame(other supervisor.KeptList) bool {
+	o, ok := other.(listPart)
+	return ok && p.server == o.server && p.first == o.first && p.n == o.n
+}
+
+// Size implements supervisor.KeptList.
+func (p listPart) Size() (n int) {
+	for i := range p.n {
+		name, definition := p.entry(i)
+		n += len(name) + len(definition)
+	}
+	return n
+}
+
+// partReader returns a function that takes the part from the session of a server.
+func partReader[T any](list func(*wire.Session, context.Context) (wire.Listing[T], error), entry func(*T) (string, []byte)) func(context.Context, *wire.Session) (listPart, error) {
 	return func(ctx context.Context, s *wire.Session) (p listPart, err error) {
 		l, err := list(s, ctx)
 		if err != nil || len(l.Items) == 0 {
@@ -47,13 +63,13 @@ type offerList struct {
 // isOf reports whether a list was made of these parts, with this rule for names.
 func (l *offerList) isOf(prefix Prefix, parts []listPart) bool {
 	return l != nil && l.prefix == prefix && slices.EqualFunc(l.parts, parts, func(a, b listPart) bool {
-		return a.server == b.server && a.first == b.first && a.n == b.n
+		return a.IsSame(b)
 	})
 }
 
-// offersOf returns a list of a view as its servers have it now: of those that are connected, because no list waits for another one. What
-// cannot be listed is left out, and so is a lazy server that rests: its lists end with its session. A server that has said nothing new
-// costs a look at what its session keeps.
+// offersOf returns a list of a view as its servers have it now: of those that are connected, because no list waits for another one, and of
+// lazy ones that rest, as they listed it last. What cannot be listed is left out. A server that has said nothing new costs a look at what
+// its session keeps.
 func (v *view) offersOf(ctx context.Context, kind listKind) *offerList {
 	prefix := v.prefixWithin(v.scope.Load())
 	parts := v.gatherParts(ctx, kind)
@@ -69,10 +85,10 @@ func (v *view) offersOf(ctx context.Context, kind listKind) *offerList {
 	return v.renderOffers(kind, prefix, parts)
 }
 
-// connectedWith returns the servers that have a list, of those that are connected.
-func (v *view) connectedWith(kind listKind) (servers []string) {
+// listedBy returns the servers that have a list, of those that are connected or rest.
+func (v *view) listedBy(kind listKind) (servers []string) {
 	for _, name := range v.servers() {
-		if c := v.g.capabilitiesOf(name); c != nil && lists[kind].has(c) {
+		if c := v.g.capabilitiesOf(name); c != nil && lists[kind].has(c) || c == nil && v.g.all.Of(name).Rests(name) {
 			servers = append(servers, name)
 		}
 	}
@@ -81,29 +97,47 @@ func (v *view) connectedWith(kind listKind) (servers []string) {
 
 // gatherParts asks the servers of a view for their parts of a list, at the same time.
 func (v *view) gatherParts(ctx context.Context, kind listKind) []listPart {
-	servers := v.connectedWith(kind)
+	servers := v.listedBy(kind)
 	parts := make([]listPart, len(servers))
-	read := func(i int) {
-		m, ctx := v.g.all.Owner(ctx, servers[i])
-		var part listPart
-		// A part whose server does not answer stays empty.
-		_ = m.ReadLists(ctx, lists[kind].method, servers[i], func(ctx context.Context, s *wire.Session) (err error) {
-			part, err = lists[kind].read(ctx, s)
-			return err
-		})
-		part.server = servers[i]
-		parts[i] = part
-	}
 	if len(servers) == 1 {
-		read(0)
+		parts[0] = v.g.readPart(ctx, kind, servers[0])
 		return parts
 	}
 	var all sync.WaitGroup
 	for i := range servers {
-		all.Go(func() { read(i) })
+		all.Go(func() { parts[i] = v.g.readPart(ctx, kind, servers[i]) })
 	}
 	all.Wait()
 	return parts
+}
+
+// readPart returns the part of one server; that of one that does not answer is empty.
+func (g *Gateway) readPart(ctx context.Context, kind listKind, server string) listPart {
+	m, ctx := g.all.Owner(ctx, server)
+	kept, _ := m.ReadOrRecall(ctx, lists[kind].method, server, func(ctx context.Context, s *wire.Session) (supervisor.KeptList, error) {
+		part, err := lists[kind].read(ctx, s)
+		part.server = server
+		return part, err
+	})
+	part, _ := kept.(listPart)
+	part.server = server
+	return part
+}
+
+// readLazily has the prompts, resources and templates of a lazy server read, so that they are remembered when it rests: an agent may come no
+// sooner than then.
+func (g *Gateway) readLazily(server string) {
+	s, err := g.all.Of(server).ServerStatus(server)
+	if err != nil || s.Status != messages.Connected || s.Config == nil || s.Config.Connect != messages.Lazy || s.Config.Share == messages.SharePrincipal || s.InstanceOf != "" {
+		return
+	}
+	g.askBehind(func(ctx context.Context) {
+		for kind := range listKinds {
+			if c := g.capabilitiesOf(server); c != nil && kind != toolList && lists[kind].has(c) {
+				g.readPart(ctx, kind, server)
+			}
+		}
+	})
 }
 
 // renderOffers returns the list of these parts: the one that the view has, if it is of them, else a new one.

@@ -71,12 +71,15 @@ func (g *Gateway) takeEvent(ctx context.Context, i int, e messages.Event) {
 	case messages.EventPhase:
 		if e.Status != nil && e.Status.Status == messages.Connected {
 			g.askBehind(func(ctx context.Context) { g.askForLevel(ctx, e.Server, func() {}) })
+			g.readLazily(e.Server)
 		}
 	case messages.EventRemoved:
 		g.levels.forgetServer(e.Server)
 	case messages.EventGap:
 		g.watches.tellMissed(isShown)
-	case messages.EventTools, messages.EventPrompts, messages.EventResources:
+	case messages.EventPrompts, messages.EventResources:
+		g.readLazily(e.Server)
+	case messages.EventTools:
 	default:
 		return
 	}

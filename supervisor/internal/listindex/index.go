@@ -1,5 +1,6 @@
-// Package listindex remembers what servers listed: which server has a prompt whose qualified name does not tell it, and which servers
-// listed a resource. Package supervisor asks it for servers that are not connected; a connected server is asked itself.
+// Package listindex remembers what servers listed: which server has a prompt whose qualified name does not tell it, which servers
+// listed a resource, and the lists of lazy servers. Package supervisor asks it for servers that are not connected; a connected server is
+// asked itself.
 //
 //	var index listindex.Index
 //	index.SetResources("files", owner, resources, nil)
@@ -31,6 +32,7 @@ type Index struct {
 	mu        sync.Mutex
 	prompts   map[string]map[string]string // server → qualified name → the server's own name
 	resources map[string]listedURIs        // by server
+	kept      map[string]*keptLists        // by server
 }
 
 // listedURIs are the URIs that a server listed, and for which account it did.
@@ -89,6 +91,7 @@ func (x *Index) ForgetServer(server string) {
 	defer x.mu.Unlock()
 	delete(x.prompts, server)
 	delete(x.resources, server)
+	delete(x.kept, server)
 }
 
 // SetResources replaces what is remembered of a server's resources, for the owner that context names. After an error the old list

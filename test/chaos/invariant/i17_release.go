@@ -3,6 +3,7 @@ package invariant
 import (
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -356,27 +357,26 @@ func (c *checker) lastUnknownPrompt(from, to time.Duration) (last time.Duration)
 	return last
 }
 
-// listedAt returns when the last tool list of a connected span was done: the time of its answer or, if the server never
-// answered, the list timeout after the request. Before that time the supervisor lets no lazy server go.
+// listedAt returns when the last list of a connected span was done: the time of its answer or, if the server never answered, the list timeout
+// after the request. Before that time the supervisor lets no lazy server go. A gateway lists prompts and resources, too.
 func (c *checker) listedAt(server string, u connectedSpan) (at time.Duration) {
-	pendingSince, pendingID := time.Duration(-1), "" // when the unanswered list was requested; -1 without one
+	pending := map[string]time.Duration{} // when the unanswered lists were requested
 	for _, i := range c.x.ServerEvents(server) {
 		e := c.x.Event(i)
-		if e.Method != "tools/list" || e.T < u.from || e.T > u.to {
+		if !strings.HasSuffix(e.Method, "/list") || e.T < u.from || e.T > u.to {
 			continue
 		}
 		switch {
 		case e.Kind == history.Received:
-			at, pendingSince, pendingID = e.T, e.T, e.ID
+			at, pending[e.ID] = e.T, e.T
 		case e.Kind == history.Answered:
 			// The request for the next page may come in the instant of the answer, and before it in the record.
-			if at = e.T; e.ID == pendingID {
-				pendingSince = -1
-			}
+			at = e.T
+			delete(pending, e.ID)
 		}
 	}
-	if pendingSince >= 0 {
-		at = pendingSince + listTimeout
+	for _, since := range pending {
+		at = max(at, since+listTimeout)
 	}
 	return at
 }

@@ -64,8 +64,8 @@ var serverBugs = inPackage("actors",
 	},
 	// A lazy server is let go only when no call is in flight or waiting, and the timer is set again otherwise.
 	Bug{
-		Name: "idle-ends-calls", In: "Server.idleDue", Old: "s.att.inFlight() > 0 || s.cfg.Cell.callQueue.waitingCalls() > 0 || quiet < limit",
-		New:   "quiet < limit",
+		Name: "idle-ends-calls", In: "Server.idleDue", Old: "s.att.inFlight() > 0 || s.cfg.Cell.callQueue.waitingCalls() > 0 || s.cfg.Cell.Subscriptions.Any()",
+		New:   "s.cfg.Cell.Subscriptions.Any()",
 		Finds: []string{"I8", "I2"}, Why: "a long call of a lazy server is cut off by its idle timeout",
 	},
 	Bug{

@@ -21,7 +21,7 @@ var laterSlipsInActors = inPackage("actors",
 		Finds: []string{"I17", "I8"}, Why: "a lazy server that was woken rests again at once",
 	},
 	Bug{
-		Name: "waiting-is-no-use", In: "Link.enterQueue", Old: "if l.lastUse != nil { l.lastUse.Store(int64(time.Since(processStart))) }", New: "{}",
+		Name: "waiting-is-no-use", In: "Link.enterQueue", Old: "l.noteUse()", New: "{}",
 		Finds: []string{"I17", "I8"}, Why: "a server is disconnected as idle while calls wait for their turn",
 	},
 	Bug{

@@ -1,0 +1,74 @@
+package supervisor
+
+import (
+	"context"
+
+	"github.com/mcpvisor/mcpvisor/actors"
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor/internal/listindex"
+	"github.com/mcpvisor/mcpvisor/transports/session"
+)
+
+// This file has the prompts, resources and templates of a lazy server that rests. A program that lists while it rests gets what the server
+// listed last, as it gets the tools: it would not learn of the offers otherwise, and nothing else of them wakes the server.
+
+// KeptList is what a program makes of one list of a server, to be remembered. It must not change.
+type KeptList = listindex.List
+
+// Rests reports whether a lazy server has no connection because nobody needs it, or is on its way from there: requests connect it, and what it
+// listed last stands. A server whose callers have instances of their own is not among them, because each may have other lists.
+func (m *Manager) Rests(server string) bool {
+	cell := m.shared.CellOf(server)
+	if cell == nil {
+		return false
+	}
+	v := cell.View()
+	return mayRest(v.Spec) && v.State.Phase == messages.Pending && v.State.EverConnected && v.State.Cause == nil
+}
+
+// mayRest reports whether the lists of a server are remembered for its rest.
+func mayRest(spec *messages.Spec) bool {
+	return spec.Connect == messages.Lazy && spec.Share != messages.SharePrincipal && spec.InstanceOf == ""
+}
+
+// ReadOrRecall lets read make something of a list that the session of a server keeps, as ReadLists does, and remembers it if the server is lazy.
+// A lazy server is not connected for it, and not kept from its rest: while it rests, its caller gets what is remembered, nil if there is nothing, judged as if it was asked.
+// Remembered is only what was listed under the same spec and for the same account.
+func (m *Manager) ReadOrRecall(
+	ctx context.Context, method, server string, read func(context.Context, *session.Session) (KeptList, error),
+) (list KeptList, err error) {
+	if m.Rests(server) {
+		return m.recallList(ctx, method, server)
+	}
+	// The owner is read before the list: if the account changes meanwhile, the list counts for the old one and is dropped.
+	owner, known := m.listOwnerOf(server)
+	isLazy := known && mayRest(owner.Spec)
+	if isLazy {
+		ctx = context.WithValue(ctx, awakeOnly{}, true)
+	}
+	err = m.ReadLists(ctx, method, server, func(ctx context.Context, s *session.Session) (err error) {
+		list, err = read(ctx, s)
+		return err
+	})
+	switch {
+	case err == nil && isLazy && list != nil:
+		m.index.KeepList(server, method, owner, list)
+		if !m.isConfigured(server) { // it was removed meanwhile, and forgotten before
+			m.index.ForgetServer(server)
+		}
+	case err != nil && m.Rests(server): // it was let go at this very moment
+		return m.recallList(ctx, method, server)
+	}
+	return list, err
+}
+
+// recallList returns the list of a server that rests, from what is remembered.
+func (m *Manager) recallList(ctx context.Context, method, server string) (list KeptList, err error) {
+	err = m.calls.Handle(ctx, &actors.Request{Method: method, Server: server, Repeatable: true, AwakeOnly: true, Recall: func() error {
+		if owner, known := m.listOwnerOf(server); known {
+			list = m.index.KeptList(server, method, owner)
+		}
+		return nil
+	}})
+	return list, err
+}
