@@ -89,7 +89,7 @@ func (m *Manager) AuthStatus(ctx context.Context, servers ...string) ([]AuthStat
 func (m *Manager) authStatus(ctx context.Context, name string, v *actors.View) AuthStatus {
 	s := AuthStatus{Server: name, Kind: v.Spec.AuthKind(), NeedsAuth: v.State.Phase == messages.NeedsAuth}
 	// A server that may not be started has no credential to describe; its problem is the reason.
-	c, _, err := m.remoteCredential("auth status", name)
+	c, _, err := m.remoteCredential(ctx, "auth status", name)
 	if err != nil {
 		s.State = AuthUnknown
 		// Only the text of an *Error is shown: others may hold anything.

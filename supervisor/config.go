@@ -81,7 +81,7 @@ type Config struct {
 	// the spec is in force. Login can sign in with one that has the methods of *oauth.Authorizer. A child process and a transport
 	// without headers (package stream) have credentials of their own, and ask no Authorizer. A method of an Authorizer that does not return
 	// holds its own request, until the context of that ends; at most 256 are left for a server, as of Allow. The attempt of an AuthProvider
-	// that does not return fails after the connect timeout, 30 s at most.
+	// that does not return fails after the connect timeout, 30 s at most, and ends with its server or the manager.
 	AuthProvider func(server string, spec Spec) (transports.Authorizer, error)
 	// AuthStore keeps sign-ins; nil opens the one of DefaultAuthOptions when a server needs it. A program that must not
 	// touch the person's keyring says auth.NewMemory(). AuthLocks belong to it and must be those of every other process

@@ -84,7 +84,7 @@ func (m messageFacade) Reload(ctx context.Context) *messages.ReloadReply {
 
 // ProvideToken makes the next requests of a server carry a token: see Manager.ProvideCredentials.
 func (m messageFacade) ProvideToken(caller auditor.Caller, server, token string) error {
-	return m.provideToken(caller, server, token)
+	return m.provideToken(context.Background(), caller, server, token) // nothing but the time of an AuthProvider ends it
 }
 
 // AwaitCatalog returns when the catalog shows every change that the servers have sent so far.

@@ -37,7 +37,7 @@ func (m *Manager) Login(ctx context.Context, server string, opts LoginOptions) e
 	if ctx == nil {
 		return refusal.NilContextError(op, server, "")
 	}
-	in, v, err := m.signInOf(op, server)
+	in, v, err := m.signInOf(ctx, op, server)
 	if err != nil {
 		return err
 	}
@@ -157,7 +157,7 @@ func (m *Manager) endSignIn(ctx context.Context, server string, leave func(crede
 	if ctx == nil {
 		return false, refusal.NilContextError(op, server, "")
 	}
-	in, _, err := m.signInOf(op, server)
+	in, _, err := m.signInOf(ctx, op, server)
 	if err != nil {
 		return false, err
 	}
@@ -187,7 +187,7 @@ func (m *Manager) ProvideCredentials(ctx context.Context, server, token string) 
 	if ctx == nil {
 		return refusal.NilContextError("authorize", server, "")
 	}
-	if err := m.provideToken(auditor.CallerFromContext(ctx), server, token); err != nil {
+	if err := m.provideToken(ctx, auditor.CallerFromContext(ctx), server, token); err != nil {
 		return err
 	}
 	return m.reconnectIfDown(ctx, server)
@@ -195,7 +195,7 @@ func (m *Manager) ProvideCredentials(ctx context.Context, server, token string) 
 
 // provideToken checks a token and makes the next requests of the server carry it. A running connection uses it too. The
 // audit log records the attempt, never the token.
-func (m *Manager) provideToken(b auditor.Caller, server, token string) (err error) {
+func (m *Manager) provideToken(ctx context.Context, b auditor.Caller, server, token string) (err error) {
 	const op = "authorize"
 	defer func() { m.audit.RecordChange(b, audit.Record{Change: "credentials", Server: server}, err) }()
 	invalid := func(text, fix string) error {
@@ -206,7 +206,7 @@ func (m *Manager) provideToken(b auditor.Caller, server, token string) (err erro
 	if token == "" || !httpguts.ValidHeaderFieldValue(token) {
 		return invalid("the token is empty or holds what HTTP does not allow", "")
 	}
-	c, v, err := m.remoteCredential(op, server)
+	c, v, err := m.remoteCredential(ctx, op, server)
 	switch {
 	case err != nil:
 		return err
@@ -221,7 +221,7 @@ func (m *Manager) provideToken(b auditor.Caller, server, token string) (err erro
 
 // remoteCredential returns the credential of a remote server and the view that it belongs to. It refuses servers that may not be
 // started: a policy that forbids the server must also keep the person from sending it a secret.
-func (m *Manager) remoteCredential(op, server string) (*credentials.Credential, *actors.View, error) {
+func (m *Manager) remoteCredential(ctx context.Context, op, server string) (*credentials.Credential, *actors.View, error) {
 	if m.closing.Load() {
 		return nil, nil, refusal.ClosedError(op)
 	}
@@ -249,7 +249,7 @@ func (m *Manager) remoteCredential(op, server string) (*credentials.Credential, 
 	if text := m.opener.SpecProblem(server, *v.Spec); text != "" {
 		return refuse(messages.ClassConfig, text)
 	}
-	c, err := m.credentials.CredentialFor(server, v.Spec)
+	c, err := m.credentials.CredentialFor(ctx, server, v.Spec)
 	if err != nil {
 		return nil, nil, authError(op, server, err)
 	}
@@ -257,8 +257,8 @@ func (m *Manager) remoteCredential(op, server string) (*credentials.Credential, 
 }
 
 // signInOf returns the sign-in of a server. The error says what to change in its spec, or that the program has the credentials.
-func (m *Manager) signInOf(op, server string) (credentials.SignIn, *actors.View, error) {
-	c, v, err := m.remoteCredential(op, server)
+func (m *Manager) signInOf(ctx context.Context, op, server string) (credentials.SignIn, *actors.View, error) {
+	c, v, err := m.remoteCredential(ctx, op, server)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -3,7 +3,7 @@
 // the user share.
 //
 //	set := credentials.New(credentials.Options{Log: log})
-//	c, err := set.CredentialFor("files", &spec)
+//	c, err := set.CredentialFor(ctx, "files", &spec)
 //	config.Auth = c.ForConnection()                    // a transports.Authorizer, nil where requests carry nothing
 //
 // Guarantees: a credential lives until the parts of the spec that it was made of change; a connection that began under one
@@ -91,18 +91,18 @@ type SignIn interface {
 }
 
 // CredentialFor returns the credential of a server, ready for use: the present one if the spec's relevant part is the same, else a
-// new one. The error says why it cannot be made; the next call tries again.
-func (k *Set) CredentialFor(name string, spec *messages.Spec) (*Credential, error) {
+// new one. The error says why it cannot be made, or that ctx has ended before; the next call tries again.
+func (k *Set) CredentialFor(ctx context.Context, name string, spec *messages.Spec) (*Credential, error) {
 	// The map is locked for the lookup only; making the credential may block.
 	from := k.relevantSpec(spec)
 	k.mu.Lock()
 	c := k.byServer[name]
 	if c == nil || !c.madeFrom.Equal(from) {
-		c = &Credential{owner: k, name: name, madeFrom: from}
+		c = &Credential{owner: k, name: name, madeFrom: from, making: make(chan struct{}, 1)}
 		k.byServer[name] = c
 	}
 	k.mu.Unlock()
-	return c, c.makeInner(spec)
+	return c, c.makeInner(ctx, spec)
 }
 
 // relevantSpec returns the part of a spec that a credential depends on. Other changes of the spec keep the sign-in state. An
@@ -152,8 +152,9 @@ type Credential struct {
 	// madeFrom is the relevantSpec that the credential belongs to.
 	madeFrom messages.Spec
 
-	// making guards isMade, and is held while inner is made: the attempts of a server wait for one another there.
-	making sync.Mutex
+	// making guards isMade, and holds a value while inner is made: the attempts of a server wait for one another there, each until its
+	// context ends.
+	making chan struct{}
 	isMade bool
 	inner  atomic.Pointer[inner]
 	// providedToken is the token of ProvideCredentials, nil if there is none. It comes before inner.
@@ -181,16 +182,20 @@ func (c *Credential) innerAuthorizer() transports.Authorizer {
 }
 
 // makeInner makes the Authorizer, once. After an error the next attempt tries again, because a store may be unlocked by then.
-func (c *Credential) makeInner(spec *messages.Spec) error {
-	c.making.Lock()
-	defer c.making.Unlock()
+func (c *Credential) makeInner(ctx context.Context, spec *messages.Spec) error {
+	select {
+	case c.making <- struct{}{}:
+	case <-ctx.Done():
+		return &transports.Error{Class: messages.ClassOf(ctx.Err()), Text: "its credentials were not made in time", Err: ctx.Err()}
+	}
+	defer func() { <-c.making }()
 	if c.isMade {
 		return nil
 	}
 	// The program's provider comes first; where it returns nil the spec counts.
 	i := &inner{}
 	if c.owner.Provider != nil {
-		a, err := c.askProvider(spec)
+		a, err := c.askProvider(ctx, spec)
 		if err != nil {
 			return err
 		}
@@ -363,7 +368,7 @@ func (c *Credential) awaitChange(ctx context.Context) error {
 
 // AwaitCredentials implements actors.Common.AwaitCredentials: it returns nil when a server in needs-auth is worth another attempt.
 func (k *Set) AwaitCredentials(ctx context.Context, name string, spec *messages.Spec) error {
-	c, err := k.CredentialFor(name, spec)
+	c, err := k.CredentialFor(ctx, name, spec)
 	if err != nil {
 		// There is no credential to wait for; a command or a changed spec ends ctx.
 		<-ctx.Done()

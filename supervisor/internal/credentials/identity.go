@@ -140,7 +140,7 @@ func (k *Set) LoadAccounts(ctx context.Context, specs map[string]messages.Spec) 
 				// The first attempt to connect meets the same panic, and reports it.
 				_ = recover()
 			}()
-			if c, err := k.CredentialFor(name, &spec); err == nil && c.mayBeSent() {
+			if c, err := k.CredentialFor(context.WithoutCancel(ctx), name, &spec); err == nil && c.mayBeSent() {
 				c.loadAccount()
 			}
 		}()

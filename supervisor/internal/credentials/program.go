@@ -13,12 +13,12 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/auth"
 )
 
-// providerTime bounds how long an attempt waits for the program's provider, and then for the lock that it holds; attempts of a spec with
-// a shorter connect timeout wait no longer than that.
+// providerTime bounds how long an attempt waits for the program's provider; attempts of a spec with a shorter connect timeout, and those that
+// end before, as with the manager, wait no longer than that.
 const providerTime = 30 * time.Second
 
 // askProvider asks the program's provider for the Authorizer of a server. The next attempt asks again where it has not returned.
-func (c *Credential) askProvider(spec *messages.Spec) (transports.Authorizer, error) {
+func (c *Credential) askProvider(ctx context.Context, spec *messages.Spec) (transports.Authorizer, error) {
 	server := cmp.Or(spec.InstanceOf, c.name)
 	if c.owner.AskProgram == nil {
 		return c.owner.Provider(server, *spec)
@@ -27,7 +27,7 @@ func (c *Credential) askProvider(spec *messages.Spec) (transports.Authorizer, er
 	if own := time.Duration(spec.ConnectTimeout); own > 0 {
 		limit = min(limit, own)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	given := make(chan transports.Authorizer, 1) // it has room: a provider that is late can still return
 	if err := c.owner.AskProgram(ctx, "Config.AuthProvider", "Config.AuthProvider", c.name, func() error {

@@ -110,7 +110,7 @@ func (o *Opener) newTransport(ctx context.Context, name string, spec *messages.S
 	}
 	if spec.Kind().Remote() {
 		var err error
-		if with.Client, with.Auth, err = o.clientAndCredential(name, spec); err != nil {
+		if with.Client, with.Auth, err = o.clientAndCredential(ctx, name, spec); err != nil {
 			return nil, openError(err)
 		}
 	}
@@ -123,14 +123,14 @@ func (o *Opener) newTransport(ctx context.Context, name string, spec *messages.S
 
 // clientAndCredential returns what the requests to a server behind a URL are sent with. It reads the files of the spec's TLS anew for
 // each attempt, so that renewed certificates count.
-func (o *Opener) clientAndCredential(name string, spec *messages.Spec) (*http.Client, transports.Authorizer, error) {
+func (o *Opener) clientAndCredential(ctx context.Context, name string, spec *messages.Spec) (*http.Client, transports.Authorizer, error) {
 	// The client is shared with other servers unless the spec has a TLS configuration of its own.
 	client, err := o.clients.clientFor(spec.TLS, addresses.OriginOf(spec.URL))
 	if err != nil {
 		return nil, nil, err
 	}
 	// The credential outlives this attempt: a refresh that runs is shared.
-	credential, err := o.Credentials.CredentialFor(name, spec)
+	credential, err := o.Credentials.CredentialFor(ctx, name, spec)
 	if err != nil {
 		return nil, nil, err
 	}
