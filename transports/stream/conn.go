@@ -107,11 +107,20 @@ func (c *connection) Info() transports.Info { return transports.Info{Noise: c.no
 // although the stream is closed, does not hold up the end of the connection.
 func (c *connection) readLoop() {
 	defer close(c.readEnded)
+	returned := false
 	defer func() {
 		if v := recover(); v != nil {
 			c.lifetime.End(panicError("its Read", v))
+		} else if !returned {
+			c.lifetime.End(goexitError("its Read"))
 		}
 	}()
+	c.readLines()
+	returned = true
+}
+
+// readLines reads until the stream or the connection has ended.
+func (c *connection) readLines() {
 	buf := make([]byte, readSize)
 	for empty := 0; ; {
 		n, err := c.stream.Read(buf)
@@ -172,13 +181,18 @@ func panicError(function string, v any) *transports.Error {
 	return e
 }
 
+// goexitError is the error of a function of the program's stream that ended its goroutine, as t.Fatal in a test does.
+func goexitError(function string) *transports.Error {
+	return &transports.Error{Class: messages.ClassPanic, Text: "the program's stream: " + function + " ended its goroutine (runtime.Goexit)"}
+}
+
 // writeLine writes one message and its newline. The stream's Write runs in a goroutine of its own, with bytes of its own: one that
 // does not return although the stream was closed is left behind.
 func (c *connection) writeLine(body []byte) (begun bool, err error) {
 	line := append(append(make([]byte, 0, len(body)+1), body...), '\n')
 	done := make(chan error, 1)
 	go func() {
-		var err error
+		var err error = goexitError("its Write") // it stays where Write does not return
 		defer func() {
 			if v := recover(); v != nil {
 				err = panicError("its Write", v)

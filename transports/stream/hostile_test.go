@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -72,6 +73,17 @@ func TestStreamsThatBehaveBadly(t *testing.T) {
 			make: func(<-chan struct{}) half {
 				return half{func([]byte) (int, error) { panic("ouch") }, taken, func() error { return nil }}
 			}, down: "its Read: panic: ouch", class: messages.ClassPanic, delivery: transports.NotWritten,
+		},
+		"a read that ends its goroutine": {
+			make: func(<-chan struct{}) half {
+				return half{func([]byte) (int, error) { runtime.Goexit(); return 0, nil }, taken, func() error { return nil }}
+			}, down: "its Read ended its goroutine", class: messages.ClassPanic, delivery: transports.NotWritten,
+		},
+		"a write that ends its goroutine": {
+			make: func(stuck <-chan struct{}) half {
+				return half{func([]byte) (int, error) { <-stuck; return 0, io.EOF }, func([]byte) (int, error) { runtime.Goexit(); return 0, nil },
+					func() error { return nil }}
+			}, down: "its Write ended its goroutine", class: messages.ClassPanic, delivery: transports.MaybeWritten,
 		},
 		"an error with a secret": {
 			make: func(<-chan struct{}) half {
@@ -169,4 +181,19 @@ func TestADialThatIsCanceled(t *testing.T) {
 func isCanceled(err error) bool {
 	var e *transports.Error
 	return errors.As(err, &e) && e.Class == messages.ClassCanceled
+}
+
+// TestADialThatGivesNoStream: whatever it does in the place of returning a stream, the attempt ends with an error that says so.
+func TestADialThatGivesNoStream(t *testing.T) {
+	for want, dial := range map[string]func(context.Context) (io.ReadWriteCloser, error){
+		"returned neither a stream nor an error": func(context.Context) (io.ReadWriteCloser, error) { return nil, nil },
+		"the stream: panic: ouch":                func(context.Context) (io.ReadWriteCloser, error) { panic("ouch") },
+		"the stream ended its goroutine":         func(context.Context) (io.ReadWriteCloser, error) { runtime.Goexit(); return nil, nil },
+	} {
+		_, err := stream.New(dial).Dial(t.Context(), &transporttest.Recorder{})
+		var e *transports.Error
+		if !errors.As(err, &e) || !strings.Contains(e.Text, want) {
+			t.Errorf("%q: %v", want, err)
+		}
+	}
 }

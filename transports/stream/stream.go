@@ -19,7 +19,7 @@
 //
 //   - Messages are written whole and in the order of Send; their bytes come as they were sent, in both directions.
 //   - A message over MaxMessage costs itself and not the connection; a line that is no message is noise.
-//   - The end of the stream, an error of it, or a panic in its methods ends this connection and nothing else.
+//   - The end of the stream, an error of it, or a panic or a runtime.Goexit in its methods ends this connection and nothing else.
 //   - A stream whose Read, Write, Close, or whose dial, does not return holds up Close for at most Grace each: its goroutine is left
 //     behind then, and ends when the method returns.
 //
@@ -109,10 +109,11 @@ func (c *connection) openStream(ctx context.Context, dial func(context.Context) 
 	}
 	result := make(chan opened, 1)
 	go func() {
-		var o opened
+		const function = "the function that opens the stream"
+		o := opened{err: goexitError(function)} // it stays where dial does not return
 		defer func() {
 			if v := recover(); v != nil {
-				o = opened{err: panicError("the function that opens the stream", v)}
+				o = opened{err: panicError(function, v)}
 			}
 			result <- o
 		}()
