@@ -24,6 +24,9 @@ func Parse(f config.File, ctx Context) config.Parsed {
 	if f.Err != "" {
 		return config.Parse(f)
 	}
+	if ctx.Format != Own && holdsNothing(f.Data, ctx.Format.Syntax()) {
+		return config.Parsed{Path: f.Path, Scope: f.Scope, Dir: f.Dir, Program: ctx.Format.Title(), Servers: map[string]config.Entry{}}
+	}
 	tree, syntax, bad := readTree(f)
 	format := ctx.Format
 	// The caller did not name the program.

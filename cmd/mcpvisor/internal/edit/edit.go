@@ -51,9 +51,9 @@ var (
 // maxDepth bounds the nesting of a text, in brackets, because the parser is recursive and a deep text would exhaust the stack.
 const maxDepth = 1000
 
-// Put sets the member at a path of keys to value, which must be valid JSON. It makes missing objects on the way, and the whole
-// text if it is empty. The value of an existing member is replaced where it stands. Errors wrap [ErrNotJSON], [ErrNotObject] or
-// [ErrTwice].
+// Put sets the member at a path of keys to value, which must be valid JSON. It makes missing objects on the way, also in the place of a null,
+// and the whole text if that is empty, or holds comments only: they stay, and the object follows. The value of an existing member is
+// replaced where it stands. Errors wrap [ErrNotJSON], [ErrNotObject] or [ErrTwice].
 func Put(text []byte, path []string, value json.RawMessage) ([]byte, error) {
 	if !json.Valid(value) || !utf8.Valid(value) {
 		return nil, fmt.Errorf("the new value: %w", ErrNotJSON)
@@ -63,26 +63,27 @@ func Put(text []byte, path []string, value json.RawMessage) ([]byte, error) {
 			return nil, fmt.Errorf("a key that is not UTF-8: %w", ErrNotJSON)
 		}
 	}
-	if len(bytes.TrimSpace(bytes.TrimPrefix(text, bom))) == 0 {
-		// An empty text keeps its byte order mark.
-		text = append(bytes.Clone(text[:len(text)-len(bytes.TrimPrefix(text, bom))]), "{}\n"...)
-	}
-	d, err := parseDocument(text)
+	d, err := parseDocument(withObject(text))
 	if err != nil {
 		return nil, err
+	}
+	if isNull(d.root) {
+		if d, err = parseDocument(d.splice(d.root.StartOffset, d.root.EndOffset, "{}")); err != nil {
+			return nil, err
+		}
 	}
 	at, err := d.findTarget(path)
 	if err != nil {
 		return nil, err
 	}
+	// Keys that are missing below the innermost object become one nested value, which is inserted at once.
+	for _, key := range reversePath(path[at.depth+1:]) {
+		value = nestValue(key, value)
+	}
 	var out []byte
 	if at.member >= 0 {
 		out = d.replaceMember(at.parent, at.object.Members[at.member], value)
 	} else {
-		// Keys that are missing below the innermost object become one nested value, which is inserted at once.
-		for _, key := range reversePath(path[at.depth+1:]) {
-			value = nestValue(key, value)
-		}
 		out = d.insertMember(at.parent, at.object, path[at.depth], value)
 	}
 	if bracketDepth(out) > maxDepth { // the result could not be edited again
@@ -101,14 +102,36 @@ func Remove(text []byte, path []string) ([]byte, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case at.member < 0:
+	case at.member < 0, at.depth < len(path)-1:
 		return nil, fmt.Errorf("%s: %w", pathText(path[:at.depth+1]), ErrMissing)
 	}
 	return d.removeMember(at.parent, at.object, at.member), nil
 }
 
-// pathTarget is the result of following a path: the innermost object that exists, and the index of the path's last member in
-// it, or -1 if the key path[depth] is missing there.
+// withObject returns a text with an empty object behind its comments, if it holds nothing else; any other text as it is.
+func withObject(text []byte) []byte {
+	body := bytes.TrimPrefix(text, bom)
+	if bracketDepth(body) > maxDepth { // the parser recurses
+		return text
+	}
+	if _, err := hujson.Parse(append(body[:len(body):len(body)], "\n{}\n"...)); err != nil { // there is a value, or a broken one
+		return text
+	}
+	t := splitText(text)
+	if len(bytes.TrimSpace(body)) == 0 {
+		body = nil
+	}
+	return t.joinText(append(t.endLine(body), "{}"+t.newline...))
+}
+
+// isNull reports whether a value is null, which programs write and read for what is not there.
+func isNull(v hujson.Value) bool {
+	l, ok := v.Value.(hujson.Literal)
+	return ok && string(l) == "null"
+}
+
+// pathTarget is the result of following a path: the innermost object that exists, and the index of the member of the key path[depth] in
+// it, or -1 if that is missing there. The member is null if it is not that of the last key.
 type pathTarget struct {
 	parent hujson.Value
 	object *hujson.Object
@@ -125,7 +148,7 @@ func (d document) findTarget(path []string) (pathTarget, error) {
 			return at, err
 		}
 		at.depth = i
-		if at.member, err = findMember(at.object, key, path[:i+1]); err != nil || at.member < 0 || i == len(path)-1 {
+		if at.member, err = findMember(at.object, key, path[:i+1]); err != nil || at.member < 0 || i == len(path)-1 || isNull(at.object.Members[at.member].Value) {
 			return at, err
 		}
 		at.parent = at.object.Members[at.member].Value

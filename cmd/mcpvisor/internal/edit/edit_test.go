@@ -48,6 +48,11 @@ func TestPut(t *testing.T) {
 	for _, row := range []struct{ what, text, path, value, want string }{
 		{"nothing", "", "s.a", `1`, "{\n  \"s\": {\n    \"a\": 1\n  }\n}\n"},
 		{"a byte order mark", "\ufeff", "a", `1`, "\ufeff{\n  \"a\": 1\n}\n"},
+		{"comments", "// one\r\n/* two */", "a", `1`, "// one\r\n/* two */\r\n{\r\n  \"a\": 1\r\n}\r\n"},
+		{"null", "// one\nnull // two\n", "a", `1`, "// one\n{\n  \"a\": 1\n} // two\n"},
+		{"null in the place of an object", "{\n  \"s\": null, // none\n  \"t\": 2\n}\n", "s.a", `1`,
+			"{\n  \"s\": {\n    \"a\": 1\n  }, // none\n  \"t\": 2\n}\n"},
+		{"null in the place of two objects", "{\n  \"r\": null\n}\n", "r.s.a", `1`, "{\n  \"r\": {\n    \"s\": {\n      \"a\": 1\n    }\n  }\n}\n"},
 		{"an empty object", "{}", "a", `1`, "{\n  \"a\": 1\n}"},
 		{"an empty object over two lines", "{\n}\n", "a", `1`, "{\n  \"a\": 1\n}\n"},
 		{"a comment in an empty object", "{\n  // none\n}\n", "a", `1`, "{\n  // none\n  \"a\": 1\n}\n"},
@@ -117,6 +122,9 @@ func TestRefused(t *testing.T) {
 		}
 	}
 	if _, err := edit.Remove([]byte("{}"), []string{"a"}); !errors.Is(err, edit.ErrMissing) {
+		t.Error(err)
+	}
+	if _, err := edit.Remove([]byte(`{"a": null}`), []string{"a", "b"}); !errors.Is(err, edit.ErrMissing) {
 		t.Error(err)
 	}
 	if _, err := edit.Put([]byte("{}"), []string{"a"}, json.RawMessage("{")); !errors.Is(err, edit.ErrNotJSON) {

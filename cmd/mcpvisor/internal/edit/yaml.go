@@ -37,6 +37,9 @@ func PutYAML(text []byte, section, key string, value json.RawMessage) ([]byte, e
 			return nil, err
 		}
 	}
+	if len(before) == 0 {
+		body = withoutNothing(body)
+	}
 	body = t.endLine(body)
 	s, found := findSection(body, section)
 	if !found {
@@ -53,6 +56,21 @@ func PutYAML(text []byte, section, key string, value json.RawMessage) ([]byte, e
 		return nil, err
 	}
 	return t.joinText(out), nil
+}
+
+// nothing matches a line that says that a document is empty.
+var nothing = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?m)^(?:(---)[ ]+|[ ]*)(?:\{[ ]*\}|null|~)([ ]*(?:[ ]#.*)?\r?)$`)
+})
+
+// withoutNothing takes the empty value out of a text that has no other, so that a section can follow: null, or {}.
+func withoutNothing(body []byte) []byte {
+	m := nothing().FindSubmatchIndex(body)
+	if m == nil {
+		return body
+	}
+	kept := append(bytes.Clone(body[:m[0]]), body[m[0]:max(m[3], m[0])]...)
+	return append(kept, body[m[4]:]...)
 }
 
 // RemoveYAML deletes the entry under a key of a section. A section that is empty then is written as {}. It returns an error that
