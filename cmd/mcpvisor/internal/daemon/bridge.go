@@ -105,8 +105,11 @@ func (d *daemon) serveBridge(ctx context.Context, b *bridgeConn, examine func(co
 func serveAgent(ctx context.Context, o serve.Options, view string, r *bufio.Reader, b *bridgeConn) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	d := &drainReader{r: r, gone: cancel}
 	// An agent that goes, in whatever way, is no failure of the daemon.
-	_ = serve.Stdio(ctx, o, serve.Principal{Name: audit.User(), View: view}, serve.Path{}, &drainReader{r: r, gone: cancel}, b)
+	_ = serve.Stdio(ctx, o, serve.Principal{Name: audit.User(), View: view}, serve.Path{}, d, b)
+	_ = b.SetReadDeadline(time.Unix(1, 0)) // nothing that comes now is read
+	d.watching.Wait()
 }
 
 // checkView refuses a view that the configuration does not have now.

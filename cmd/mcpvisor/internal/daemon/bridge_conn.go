@@ -65,7 +65,9 @@ type drainReader struct {
 	r *bufio.Reader
 	// gone is called when the bridge has gone, before or after that: its answers have no reader any more.
 	gone func()
-	rest []byte
+	// watching has the goroutine that waits for the bridge to go, once it has said that it sends nothing more. It ends with the reading.
+	watching sync.WaitGroup
+	rest     []byte
 	// begun says that rest is in the middle of a line.
 	begun, ended bool
 }
@@ -83,10 +85,7 @@ func (d *drainReader) Read(p []byte) (int, error) {
 		}
 		if !d.begun && isDrained(part) {
 			d.ended = true
-			go func() { // it ends with the connection
-				_, _ = io.Copy(io.Discard, d.r)
-				d.gone()
-			}()
+			d.watching.Go(d.awaitGone)
 			return 0, io.EOF
 		}
 		d.begun = part[len(part)-1] != '\n'
@@ -95,6 +94,15 @@ func (d *drainReader) Read(p []byte) (int, error) {
 	n := copy(p, d.rest)
 	d.rest = d.rest[n:]
 	return n, nil
+}
+
+// awaitGone reads until the bridge has gone. A defect in reading counts as that: it costs this agent its answers, and not the daemon.
+func (d *drainReader) awaitGone() {
+	defer func() {
+		_ = recover()
+		d.gone()
+	}()
+	_, _ = io.Copy(io.Discard, d.r)
 }
 
 // isDrained reports whether a line is client.DrainedLine.

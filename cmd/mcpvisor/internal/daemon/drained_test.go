@@ -96,6 +96,37 @@ func TestWhatRunsIsAnsweredAfterTheWordOfTheBridge(t *testing.T) {
 	})
 }
 
+// An agent that is served no more leaves nothing that waits for its bridge, although the connection is still open. In a bubble a goroutine that is
+// left fails the test.
+func TestNothingWaitsForTheBridgeOfAnAgentThatIsServedNoMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		agent, conn := net.Pipe()
+		go fmt.Fprintln(agent, client.DrainedLine)
+		serveAgent(t.Context(), serve.Options{Service: waiting{}}, "", bufio.NewReader(conn), &bridgeConn{Conn: conn})
+	})
+}
+
+// brokenReader panics once what it has is read.
+type brokenReader struct{ text *strings.Reader }
+
+func (b brokenReader) Read(p []byte) (int, error) {
+	if b.text.Len() == 0 {
+		panic("a defect")
+	}
+	return b.text.Read(p)
+}
+
+// A defect while the daemon waits for a bridge to go costs that bridge its agent, and not the daemon with all agents.
+func TestADefectBehindTheWordOfABridgeIsItsEnd(t *testing.T) {
+	gone := make(chan struct{})
+	d := &drainReader{r: bufio.NewReader(brokenReader{strings.NewReader(client.DrainedLine + "\n")}), gone: func() { close(gone) }}
+	if all, err := io.ReadAll(d); len(all) > 0 || err != nil {
+		t.Errorf("%s, %v", all, err)
+	}
+	<-gone
+	d.watching.Wait()
+}
+
 // waiting is a service whose calls last until they are cancelled, or, with takes, as long as that.
 type waiting struct {
 	serve.Service
