@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/transports/inprocess"
 )
 
@@ -44,6 +45,7 @@ type envelope struct {
 		Name      string          `json:"name"`
 		Arguments json.RawMessage `json:"arguments"`
 		RequestID json.RawMessage `json:"requestId"`
+		Meta      json.RawMessage `json:"_meta"`
 	} `json:"params"`
 	answer
 }
@@ -51,7 +53,7 @@ type envelope struct {
 // readLoop answers the client until the connection ends, and returns why it did.
 func (c *connection) readLoop() error {
 	for {
-		msg, err := c.peer.Read(c.ctx)
+		msg, caller, err := c.readMessage()
 		if err != nil {
 			if cause := context.Cause(c.ctx); cause != nil {
 				return cause
@@ -68,13 +70,24 @@ func (c *connection) readLoop() error {
 		case e.Method == "":
 			c.deliverAnswer(e)
 		case e.ID != nil:
-			c.handleRequest(e)
+			c.handleRequest(e, caller)
 		}
 	}
 }
 
-// handleRequest answers a request.
-func (c *connection) handleRequest(e envelope) {
+// readMessage returns the next message, and for which caller it is.
+func (c *connection) readMessage() (body []byte, caller string, err error) {
+	direct, ok := c.peer.(inprocess.DirectPeer)
+	if !ok {
+		body, err = c.peer.Read(c.ctx)
+		return body, "", err
+	}
+	m, err := direct.ReadMessage(c.ctx)
+	return m.Body, m.Caller, err
+}
+
+// handleRequest answers a request of a caller.
+func (c *connection) handleRequest(e envelope, caller string) {
 	switch e.Method {
 	case "initialize":
 		c.sendResult(e.ID, map[string]any{"protocolVersion": protocolVersion, "capabilities": map[string]any{
@@ -84,21 +97,21 @@ func (c *connection) handleRequest(e envelope) {
 	case "tools/list":
 		c.sendResult(e.ID, map[string]any{"tools": c.server.listTools()})
 	case "tools/call":
-		c.startCall(e)
+		c.startCall(e, caller)
 	default:
 		c.sendError(e.ID, -32601, "method not found")
 	}
 }
 
 // startCall runs the tool in a goroutine of its own.
-func (c *connection) startCall(e envelope) {
-	call := Call{Tool: e.Params.Name, Arguments: e.Params.Arguments, Ask: c.askClient}
+func (c *connection) startCall(e envelope, caller string) {
+	call := Call{Tool: e.Params.Name, Arguments: e.Params.Arguments, Meta: e.Params.Meta, Caller: caller, Ask: c.askClient}
 	tool, gate, found := c.server.beginCall(call)
 	if !found {
 		c.sendError(e.ID, -32602, "there is no tool "+call.Tool)
 		return
 	}
-	ctx, cancel := context.WithCancel(c.ctx)
+	ctx, cancel := context.WithCancel(messages.WithCaller(c.ctx, caller))
 	c.mu.Lock()
 	c.running[string(e.ID)] = cancel
 	c.mu.Unlock()

@@ -42,6 +42,11 @@ func Echo(name string) Tool {
 type Call struct {
 	Tool      string
 	Arguments json.RawMessage
+	// Meta is the _meta of the request: what supervisor.WithMeta or an interceptor sent, beside what the protocol puts there. Empty if
+	// there is none.
+	Meta json.RawMessage
+	// Caller is who calls, as supervisor.WithCaller named it; supervisor.CallerOf finds it in the context of the tool's function, too.
+	Caller string
 	// Ask asks the client a question about this call, over its connection: see [Server.Ask].
 	Ask func(ctx context.Context, method string, params any) (json.RawMessage, error)
 }

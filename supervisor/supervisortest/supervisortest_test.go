@@ -32,6 +32,30 @@ func TestToolsAnswer(t *testing.T) {
 	}
 }
 
+// TestACallShowsWhoseItIs: the caller reaches the call and the context of the tool's function, and so does the _meta that an interceptor sends.
+func TestACallShowsWhoseItIs(t *testing.T) {
+	files := supervisortest.NewServer("files", supervisortest.Func("read", func(ctx context.Context, c supervisortest.Call) (string, error) {
+		return supervisor.CallerOf(ctx) + " " + c.Caller, nil
+	}))
+	m := supervisortest.StartConfig(t, supervisor.Config{Interceptors: []supervisor.Interceptor{
+		func(ctx context.Context, r *supervisor.Request, next supervisor.Invoker) (*supervisor.Response, error) {
+			r.Meta = json.RawMessage(`{"traceparent":"00-1-2-01"}`)
+			return next(ctx, r)
+		},
+	}}, files)
+	for _, caller := range []string{"anna", "bert", ""} {
+		out, err := m.CallServerTool(supervisor.WithCaller(t.Context(), caller), "files", "read", nil)
+		if want := caller + " " + caller; err != nil || out.Text() != want {
+			t.Errorf("%q, %v", out.Text(), err)
+		}
+	}
+	for i, want := range []string{"anna", "bert", ""} {
+		if c := files.Calls()[i]; c.Caller != want || !strings.Contains(string(c.Meta), `"traceparent":"00-1-2-01"`) {
+			t.Errorf("%q, %s", c.Caller, c.Meta)
+		}
+	}
+}
+
 // TestServersDoWhatTheyAreTold goes through every way to misbehave, in virtual time.
 func TestServersDoWhatTheyAreTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
