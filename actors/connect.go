@@ -167,8 +167,11 @@ func (c *Calls) notConnectedError(server, tool string, cause error) *messages.Er
 		e.Retry = messages.RetryNever
 		if s.Cause != nil {
 			e.Challenge = s.Cause.Challenge
-			if e.Challenge == nil && v.Spec.Auth != nil && v.Spec.Auth.Command != "" { // the server was not asked: the command gave nothing
-				e.Text, e.Fix = "it needs credentials: "+s.Cause.Text, "then reconnect it"
+			if e.Challenge == nil { // the server demanded nothing: its credentials could not be made, or it gave no reason
+				e.Text += ": " + s.Cause.Text
+				if v.Spec.Auth != nil && v.Spec.Auth.Command != "" { // the cause says what to do about its command
+					e.Fix = "then reconnect it"
+				}
 			}
 		}
 	case messages.Failed:

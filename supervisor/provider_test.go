@@ -1,6 +1,7 @@
 package supervisor_test
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -58,5 +59,33 @@ func TestAProgramGivesServersTheirCredentials(t *testing.T) {
 		if (st.Status == messages.Connected) != (want == "") || !strings.Contains(st.Error, want) {
 			t.Errorf("%s is %s: %q", name, st.Status, st.Error)
 		}
+	}
+}
+
+// sealed is an Authorizer that has no credentials, and says why.
+type sealed struct{}
+
+func (sealed) Authorize(context.Context, http.Header) error { return errors.New("the vault is sealed") }
+
+func (sealed) Refused(context.Context, int, *messages.Challenge, http.Header) (bool, error) {
+	return false, nil
+}
+
+// TestACallSaysWhyThereAreNoCredentials: the error of a call that is not sent has the reason of the program's own Authorizer, and not the
+// status alone.
+func TestACallSaysWhyThereAreNoCredentials(t *testing.T) {
+	m, err := supervisor.Start(t.Context(), supervisor.Config{
+		Servers:      map[string]supervisor.Spec{"kept": {URL: "http://127.0.0.1:1/mcp"}}, // nothing is sent
+		AuthProvider: func(string, supervisor.Spec) (transports.Authorizer, error) { return sealed{}, nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeAll(t, m)
+	settled(t, m)
+	_, err = m.CallServerTool(t.Context(), "kept", "x", nil)
+	var e *supervisor.Error
+	if !errors.As(err, &e) || e.Class != messages.ClassUnauthorized || !strings.Contains(e.Text, "the vault is sealed") || e.Fix == "" {
+		t.Errorf("%v", err)
 	}
 }
