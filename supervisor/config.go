@@ -3,6 +3,7 @@ package supervisor
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"runtime"
 	"slices"
@@ -162,7 +163,8 @@ type Config struct {
 	Ask func(ctx context.Context, r AskRequest) (AskAnswer, error)
 	// Pins remembers the definitions of tools; with nil none are remembered, and Pin has no effect. Pin says what is done about a
 	// changed definition where a spec says nothing: messages.PinWarn if empty. LeastPin is the least that is done, whatever a spec
-	// and Pin say; empty asks for nothing. A store may be shared with other processes: their approvals are noticed within 0.25 s.
+	// and Pin say; empty asks for nothing. Another word makes Start fail. A store may be shared with other processes: their approvals are
+	// noticed within 0.25 s.
 	Pins          *pins.Store
 	Pin, LeastPin string
 	// Allow refuses a call before it is sent, by returning an error; nil allows every tool that is offered. It is called
@@ -248,6 +250,13 @@ func (c Config) withDefaults() (Config, error) {
 	if err := c.Restart.Validate(); err != nil {
 		return c, &Error{Op: "configure", Class: messages.ClassInvalid, Text: "the restart policy cannot be used: " + strings.ReplaceAll(err.Error(), "\n", "; "),
 			Fix: "begin with restart.DefaultPolicy() and change what shall differ", Err: err}
+	}
+	// A misspelt word would count as the default, and hold no changed tool back.
+	for option, word := range map[string]string{"Pin": c.Pin, "LeastPin": c.LeastPin} {
+		if !slices.Contains([]string{"", messages.PinOff, messages.PinWarn, messages.PinHold}, word) {
+			return c, &Error{Op: "configure", Class: messages.ClassInvalid, Text: fmt.Sprintf("Config.%s is %q", option, word),
+				Fix: "use messages.PinOff, PinWarn or PinHold, or leave it empty"}
+		}
 	}
 	if c.Gate == (restart.Limits{}) {
 		c.Gate = restart.DefaultLimits(runtime.GOMAXPROCS(0))
