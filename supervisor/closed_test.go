@@ -75,6 +75,10 @@ func TestWhatASpecLacksIsSaid(t *testing.T) {
 			`the era "late" is unknown`:                               {Command: "x", Era: "late"},
 			`the pin "tight" is unknown`:                              {Command: "x", Pin: "tight"},
 			`the log level "loud" is unknown`:                         {Command: "x", LogLevel: "loud"},
+			`the share "principals" is unknown`:                       {Command: "x", Share: "principals"},
+			`the connect "lasy" is unknown`:                           {Command: "x", Connect: "lasy"},
+			"maxInstances is negative":                                {Command: "x", Share: supervisor.SharePrincipal, MaxInstances: -1},
+			"instanceIdle is negative":                                {Command: "x", Share: supervisor.SharePrincipal, InstanceIdle: -1},
 			"connectTimeout is negative":                              {Command: "x", ConnectTimeout: -1},
 		} {
 			err := m.Connect(t.Context(), "b", spec)

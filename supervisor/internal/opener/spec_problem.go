@@ -123,12 +123,25 @@ func checkWords(s messages.Spec) string {
 	if !slices.Contains([]string{"", messages.PinOff, messages.PinWarn, messages.PinHold}, s.Pin) {
 		return fmt.Sprintf("the pin %q is unknown; known are off, warn and hold", messages.Line(s.Pin, 40))
 	}
+	// Misspelt, it would let all callers share what each was to have alone.
+	if !slices.Contains([]messages.Share{"", messages.ShareAll, messages.SharePrincipal}, s.Share) {
+		return fmt.Sprintf("the share %q is unknown; known are all and principal", messages.Line(string(s.Share), 40))
+	}
+	if !slices.Contains([]messages.Connect{"", messages.Eager, messages.Lazy}, s.Connect) {
+		return fmt.Sprintf("the connect %q is unknown; known are eager and lazy", messages.Line(string(s.Connect), 40))
+	}
 	if s.LogLevel != "" && !slices.Contains(messages.LogLevels, s.LogLevel) {
 		return fmt.Sprintf("the log level %q is unknown; known are %s", messages.Line(s.LogLevel, 40),
 			strings.Join(messages.LogLevels, ", "))
 	}
 	if s.ConnectTimeout < 0 {
 		return "connectTimeout is negative; 0 leaves it to the manager"
+	}
+	if s.MaxInstances < 0 {
+		return "maxInstances is negative, so that no principal could have an instance; 0 leaves it to the manager"
+	}
+	if s.InstanceIdle < 0 {
+		return "instanceIdle is negative; 0 leaves it to the manager"
 	}
 	return ""
 }
