@@ -125,6 +125,13 @@ func (m *Manager) forgetServer(server string) {
 	m.index.ForgetServer(server)
 }
 
+// forgetIfRemoved drops what was just remembered of a server, if it was removed while it was asked: nothing would forget it any more.
+func (m *Manager) forgetIfRemoved(server string) {
+	if !m.isConfigured(server) {
+		m.index.ForgetServer(server)
+	}
+}
+
 // newCalls makes the callers' side: the links of a request, composed to the one function that every request passes.
 func (m *Manager) newCalls() *actors.Calls {
 	calls := &actors.Calls{

@@ -1,7 +1,12 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -43,6 +48,82 @@ func TestARemovedServerIsForgotten(t *testing.T) {
 		}
 		if servers := m.index.ServersListing("file:///r", everyOwner); len(servers) > 0 {
 			t.Errorf("its resource is remembered: %v", servers)
+		}
+	})
+}
+
+// TestWhatIsListedDuringARemovalIsForgotten: a search asks two servers, and one of them is removed while the other one takes its time. What the
+// first had listed was remembered for ever (seeds 20900646 and 20900775).
+func TestWhatIsListedDuringARemovalIsForgotten(t *testing.T) {
+	for what, search := range map[string]func(*Manager){
+		"resources": func(m *Manager) { _, _ = m.ReadResource(context.Background(), "file:///r") },
+		"prompts":   func(m *Manager) { _, _ = m.Prompts(context.Background()) },
+	} {
+		t.Run(what, func(t *testing.T) { searchDuringRemoval(t, search) })
+	}
+}
+
+func searchDuringRemoval(t *testing.T, search func(*Manager)) {
+	synctest.Test(t, func(t *testing.T) {
+		listing := func(takes time.Duration) func(context.Context, inprocess.Peer) error {
+			return func(ctx context.Context, peer inprocess.Peer) error {
+				for {
+					msg, err := peer.Read(ctx)
+					if err != nil {
+						return err
+					}
+					var req struct {
+						ID     json.RawMessage `json:"id"`
+						Method string          `json:"method"`
+					}
+					if json.Unmarshal(msg, &req) != nil || req.ID == nil {
+						continue
+					}
+					if req.Method == "resources/list" || req.Method == "prompts/list" {
+						time.Sleep(takes)
+					}
+					result := map[string]string{
+						"initialize":     `{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"resources":{},"prompts":{}},"serverInfo":{"name":"n","version":"1"}}`,
+						"tools/list":     `{"tools":[]}`,
+						"resources/list": `{"resources":[{"uri":"file:///r","name":"r"}]}`,
+						"prompts/list":   `{"prompts":[{"name":"` + strings.Repeat("p", 100) + `"}]}`,
+					}[req.Method]
+					if err := peer.Write(ctx, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":%s}`, req.ID, cmp.Or(result, "{}"))); err != nil {
+						return err
+					}
+				}
+			}
+		}
+		m, err := Start(t.Context(), Config{InProcess: map[string]func(context.Context, inprocess.Peer) error{"a": listing(0), "b": listing(10 * time.Second)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			_ = m.Close(context.Background())
+			time.Sleep(time.Millisecond) // see CloseAll
+		}()
+		for _, server := range []string{"a", "b"} {
+			if err := m.Connect(t.Context(), server, Spec{Type: messages.SDK}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		go search(m)
+		time.Sleep(time.Second)
+		if err := m.Remove(t.Context(), "a"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		owner := func(string) (listindex.Owner, bool) { return listindex.Owner{Spec: &Spec{Type: messages.SDK}}, true }
+		if servers := m.index.ServersListing("file:///r", owner); slices.Contains(servers, "a") {
+			t.Errorf("the servers whose resource is remembered are %v", servers)
+		}
+		prompt := func(server string) string { return m.cfg.Naming.Prompt(server, strings.Repeat("p", 100)) }
+		if _, _, found := m.index.FindPrompt(prompt("a")); found {
+			t.Error("the prompt of the removed server is remembered")
+		}
+		_, _, found := m.index.FindPrompt(prompt("b"))
+		if len(m.index.ServersListing("file:///r", owner)) == 0 && !found {
+			t.Error("nothing of the other server is remembered")
 		}
 	})
 }

@@ -167,6 +167,7 @@ func (m *Manager) promptParts(ctx context.Context, servers []string, seen func(*
 	})
 	for _, p := range parts {
 		m.index.AddPrompts(p.items, m.cfg.Naming)
+		m.forgetIfRemoved(p.server)
 	}
 	return parts
 }

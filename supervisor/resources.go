@@ -121,6 +121,7 @@ func (m *Manager) findOffering(ctx context.Context, uri string) (string, error) 
 	listed := m.resourceParts(ctx, nil)
 	for i := range listed {
 		m.index.SetResources(listed[i].server, before[listed[i].server], listed[i].items, listed[i].err)
+		m.forgetIfRemoved(listed[i].server)
 	}
 	// The exact list decides before any template.
 	owners := serversWith(listed, func(r *messages.Resource) bool { return r.URI == uri })

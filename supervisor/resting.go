@@ -53,9 +53,7 @@ func (m *Manager) ReadOrRecall(
 	switch {
 	case err == nil && isLazy && list != nil:
 		m.index.KeepList(server, method, owner, list)
-		if !m.isConfigured(server) { // it was removed meanwhile, and forgotten before
-			m.index.ForgetServer(server)
-		}
+		m.forgetIfRemoved(server)
 	case err != nil && m.Rests(server): // it was let go at this very moment
 		return m.recallList(ctx, method, server)
 	}
