@@ -18,6 +18,8 @@
 //     by all principals that see the same: an answer is a copy of bytes. Agents are notified of a change only if those have changed.
 //   - The prompts, resources and templates of a lazy server stand in the lists while it rests, as it listed them last. It is asked for them
 //     whenever it has connected, or has announced a change.
+//   - A server that leaves a list unanswered keeps no agent from what the others list for longer than five seconds, and from what agents know
+//     of the others not at all. It stays in the list with what it listed last; agents are notified when it has answered something else.
 //   - A prompt or a resource that agents know stays with its server while that is away. What no server lists is asked of the only server
 //     that can have it, else it is refused, with the servers that are not connected.
 //   - A question of a server reaches the agent whose request it belongs to, where the protocol says who that is, or where

@@ -151,13 +151,14 @@ func (v *view) answerList(ctx context.Context, kind listKind, r *serve.Request) 
 		v.g.awaitFirstList(ctx, began)
 	}
 	var p *pages
+	due := time.Now().Add(partWait)
 	if kind == toolList {
 		p = v.currentTools().pages
 	} else {
-		l := v.offersOf(ctx, kind)
+		l := v.offersOf(ctx, kind, due)
 		v.noteOwners(kind, l)
 		p = l.pages
 	}
-	v.noteListed(ctx, kind, &p.sum)
+	v.noteListed(ctx, kind, &p.sum, due)
 	return p.answerPage(r)
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
-	"sync"
+	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
@@ -69,10 +69,10 @@ func (l *offerList) isOf(prefix Prefix, parts []listPart) bool {
 
 // offersOf returns a list of a view as its servers have it now: of those that are connected, because no list waits for another one, and of
 // lazy ones that rest, as they listed it last. What cannot be listed is left out. A server that has said nothing new costs a look at what
-// its session keeps.
-func (v *view) offersOf(ctx context.Context, kind listKind) *offerList {
+// its session keeps; one that is silent is waited for until due.
+func (v *view) offersOf(ctx context.Context, kind listKind, due time.Time) *offerList {
 	prefix := v.prefixWithin(v.scope.Load())
-	parts := v.gatherParts(ctx, kind)
+	parts := v.gatherParts(ctx, kind, due)
 	if l := v.offered[kind].Load(); l.isOf(prefix, parts) {
 		return l
 	}
@@ -95,35 +95,6 @@ func (v *view) listedBy(kind listKind) (servers []string) {
 	return servers
 }
 
-// gatherParts asks the servers of a view for their parts of a list, at the same time.
-func (v *view) gatherParts(ctx context.Context, kind listKind) []listPart {
-	servers := v.listedBy(kind)
-	parts := make([]listPart, len(servers))
-	if len(servers) == 1 {
-		parts[0] = v.g.readPart(ctx, kind, servers[0])
-		return parts
-	}
-	var all sync.WaitGroup
-	for i := range servers {
-		all.Go(func() { parts[i] = v.g.readPart(ctx, kind, servers[i]) })
-	}
-	all.Wait()
-	return parts
-}
-
-// readPart returns the part of one server; that of one that does not answer is empty.
-func (g *Gateway) readPart(ctx context.Context, kind listKind, server string) listPart {
-	m, ctx := g.all.Owner(ctx, server)
-	kept, _ := m.ReadOrRecall(ctx, lists[kind].method, server, func(ctx context.Context, s *wire.Session) (supervisor.KeptList, error) {
-		part, err := lists[kind].read(ctx, s)
-		part.server = server
-		return part, err
-	})
-	part, _ := kept.(listPart)
-	part.server = server
-	return part
-}
-
 // readLazily has the prompts, resources and templates of a lazy server read, so that they are remembered when it rests: an agent may come no
 // sooner than then.
 func (g *Gateway) readLazily(server string) {
@@ -134,7 +105,7 @@ func (g *Gateway) readLazily(server string) {
 	g.askBehind(func(ctx context.Context) {
 		for kind := range listKinds {
 			if c := g.capabilitiesOf(server); c != nil && kind != toolList && lists[kind].has(c) {
-				g.readPart(ctx, kind, server)
+				_, _ = g.readPart(ctx, kind, server)
 			}
 		}
 	})

@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"strings"
+	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
@@ -27,6 +28,9 @@ func (v *view) ownerOf(ctx context.Context, wanted offer) (to named, why string)
 	}
 	known := v.knownOwner(wanted)
 	if known.server != "" && v.isAway(known.server) {
+		return known, ""
+	}
+	if known.server != "" && v.listsStill(ctx, wanted, known) {
 		return known, ""
 	}
 	to, ok := v.listedOwner(ctx, wanted)
@@ -54,14 +58,38 @@ func (v *view) ownerOf(ctx context.Context, wanted offer) (to named, why string)
 	return to, ""
 }
 
+// listsStill reports whether the server of an offer that agents know lists it, or a template that it fits. No other server is asked, which may
+// be silent.
+func (v *view) listsStill(ctx context.Context, wanted offer, known named) bool {
+	ctx, cancel := context.WithTimeout(ctx, partWait)
+	defer cancel()
+	has := func(kind listKind, isIt func(name string) bool) bool {
+		part := v.awaitPart(ctx, kind, known.server)
+		for i := range part.n {
+			if name, _ := part.entry(i); isIt(name) {
+				return true
+			}
+		}
+		return false
+	}
+	return has(wanted.kind, func(name string) bool { return name == known.name }) ||
+		wanted.kind == resourceList && has(templateList, func(template string) bool { return fits(template, wanted.name) })
+}
+
+// fits reports whether a URI fits a template, which it may also be itself.
+func fits(template, uri string) bool {
+	return template == uri || supervisor.TemplateFits(template, uri)
+}
+
 // listedOwner returns where an offer leads that is listed, or fits a template that is.
 func (v *view) listedOwner(ctx context.Context, wanted offer) (to named, ok bool) {
-	if to, ok = v.offersOf(ctx, wanted.kind).leads[wanted.name]; ok || wanted.kind != resourceList {
+	due := time.Now().Add(partWait)
+	if to, ok = v.offersOf(ctx, wanted.kind, due).leads[wanted.name]; ok || wanted.kind != resourceList {
 		return to, ok
 	}
-	templates := v.offersOf(ctx, templateList)
+	templates := v.offersOf(ctx, templateList, due)
 	for _, template := range templates.names {
-		if template == wanted.name || supervisor.TemplateFits(template, wanted.name) {
+		if fits(template, wanted.name) {
 			return named{templates.leads[template].server, wanted.name}, true
 		}
 	}

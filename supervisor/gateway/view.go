@@ -30,9 +30,10 @@ type view struct {
 	// scope is replaced when configured views are.
 	scope atomic.Pointer[scope]
 
-	// rendered is the tools, offered what there is beside them; render is held while one of them is made.
+	// rendered is the tools, offered what there is beside them, and late what came too late for that; render is held while one of them is made.
 	rendered atomic.Pointer[rendering]
 	offered  [listKinds]atomic.Pointer[offerList]
+	late     lateParts
 	render   sync.Mutex
 
 	mu       sync.Mutex

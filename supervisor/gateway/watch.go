@@ -173,10 +173,10 @@ func waitFor(ctx context.Context, d time.Duration) bool {
 // noteListed remembers that an agent was given a list. The first one that is known stays until the next comparison, which then notifies
 // those that were given something else meanwhile, too. The resources and their templates have one notification, so that who knows one
 // knows both.
-func (v *view) noteListed(ctx context.Context, kind listKind, sum *listSum) {
+func (v *view) noteListed(ctx context.Context, kind listKind, sum *listSum, due time.Time) {
 	for other := range listKinds {
 		if other != kind && lists[other].notice == lists[kind].notice && !v.knows(other) {
-			v.noteKnown(other, &v.offersOf(ctx, other).sum)
+			v.noteKnown(other, &v.offersOf(ctx, other, due).sum)
 		}
 	}
 	v.noteKnown(kind, sum)
@@ -265,7 +265,7 @@ func (v *view) tellOffers(ctx context.Context, said changes) {
 		known, changed := false, false
 		for kind := range listKinds {
 			if lists[kind].notice == n && v.knows(kind) {
-				known, changed = true, v.replaceKnown(kind, &v.offersOf(ctx, kind).sum) || changed
+				known, changed = true, v.replaceKnown(kind, &v.offersOf(ctx, kind, time.Now().Add(partWait)).sum) || changed
 			}
 		}
 		if changed || !known && said[n] {
