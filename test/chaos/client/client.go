@@ -114,6 +114,9 @@ func (r *redialer) currentClient(ctx context.Context) (Client, error) {
 		r.client = nil
 	}
 	c, ended, err := r.connect(ctx)
+	if err == nil && c == nil {
+		err = errNoClient
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -123,23 +123,31 @@ func (d *day) planSteps(group *performer.Group) (all []step) {
 	return all
 }
 
-// Panicked is the name of the violation of a client that panics in one of its methods.
+// Panicked is the name of the violation of a client that panics in one of its methods, or ends its goroutine there.
 const Panicked = "panic"
 
-// goClient calls f, which uses the client, in a goroutine. A panic becomes part of the record.
+// goClient calls f, which uses the client, in a goroutine. A panic, and an end of the goroutine, become part of the record.
 func (d *day) goClient(f func()) {
 	d.work.Go(func() {
+		returned := false
 		defer func() {
-			if v := recover(); v != nil {
-				// What stands below the line of panic is where it happened.
-				_, below, _ := strings.Cut(string(debug.Stack()), "\npanic(")
-				_, below, _ = strings.Cut(below, "\n\t")
-				_, below, _ = strings.Cut(below, "\n")
-				d.rec.Add(history.Event{Side: history.Harness, Kind: history.Violation, Name: Panicked,
-					Text: "the client panicked: " + messages.Line(fmt.Sprint(v), 300) + ", in " + firstFrame(below)})
+			text, cause := "", "\npanic("
+			switch v := recover(); {
+			case v != nil:
+				text = "the client panicked: " + messages.Line(fmt.Sprint(v), 300)
+			case !returned:
+				text, cause = "the client ended its goroutine (runtime.Goexit), as t.Fatal does: let the method return an error", "\nruntime.Goexit("
+			default:
+				return
 			}
+			// What stands below the line of the cause is where it happened.
+			_, below, _ := strings.Cut(string(debug.Stack()), cause)
+			_, below, _ = strings.Cut(below, "\n\t")
+			_, below, _ = strings.Cut(below, "\n")
+			d.rec.Add(history.Event{Side: history.Harness, Kind: history.Violation, Name: Panicked, Text: text + ", in " + firstFrame(below)})
 		}()
 		f()
+		returned = true
 	})
 }
 
@@ -149,13 +157,11 @@ func (d *day) closeClients() {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		var closing sync.WaitGroup
 		for _, t := range d.targets {
 			if c := t.currentClient(); c != nil {
-				closing.Go(func() { _ = c.Close() }) // what it says is the client's affair; what is left shows
+				d.goClient(func() { _ = c.Close() }) // what it says is the client's affair; what is left shows
 			}
 		}
-		closing.Wait()
 		d.work.Wait()
 	}()
 	e := history.Event{Side: history.Harness, Kind: history.Closed}

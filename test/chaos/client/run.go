@@ -132,7 +132,7 @@ func firstFrame(stack string) string {
 	for line := range strings.Lines(stack) {
 		line = strings.TrimSpace(line)
 		if strings.Contains(line, "(") && !strings.HasPrefix(line, "goroutine ") && !strings.HasPrefix(line, "/") &&
-			!strings.HasPrefix(line, "internal/") && !strings.HasPrefix(line, "sync.") && !strings.HasPrefix(line, "runtime.") {
+			!strings.HasPrefix(line, "internal/") && !strings.HasPrefix(line, "sync.") && !strings.HasPrefix(line, "runtime.") && !strings.HasPrefix(line, "testing.") {
 			return messages.Line(line[:strings.LastIndex(line, "(")], 120)
 		}
 	}

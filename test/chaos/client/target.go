@@ -86,12 +86,18 @@ func (t *target) openStream(ctx context.Context) (io.ReadWriteCloser, error) {
 	return t.wire.watchStream(stream), nil
 }
 
+// errNoClient is the error of a dial that returned nothing.
+var errNoClient = errors.New("the dial returned neither a client nor an error")
+
 // dialClient dials until a dial has succeeded or the day has ended.
 func (t *target) dialClient() {
 	for t.day.elapsedTime() < t.day.plan.End {
 		ctx, cancel := context.WithTimeout(context.Background(), dialTime)
 		c, err := t.day.dial(ctx, t.reach)
 		cancel()
+		if err == nil && c == nil {
+			err = errNoClient
+		}
 		if err == nil {
 			t.mu.Lock()
 			t.client = c
@@ -174,7 +180,7 @@ func (t *target) describeNoDial() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.dialError == "" {
-		return "no dial has succeeded yet"
+		return "no dial has returned yet"
 	}
 	return "no dial has succeeded yet; the last one: " + t.dialError
 }
