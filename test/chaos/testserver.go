@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -25,6 +26,8 @@ import (
 type ServerTarget struct {
 	spec    messages.Spec
 	handler http.Handler
+	// ended is how the function of InProcess ended first by itself; nil for other targets.
+	ended *functionEnd
 	// problem is why nothing can be tested; empty for none.
 	problem string
 }
@@ -57,7 +60,8 @@ func InProcess(serve func(ctx context.Context, peer inprocess.Peer) error) Serve
 	if serve == nil {
 		return ServerTarget{problem: "chaos.InProcess: the function is nil"}
 	}
-	return ServerTarget{handler: frameServer{serve}, spec: messages.Spec{Type: messages.WebSocket}}
+	ended := &functionEnd{}
+	return ServerTarget{handler: frameServer{serve, ended}, ended: ended, spec: messages.Spec{Type: messages.WebSocket}}
 }
 
 // TestServer finds out how resilient a server is: it starts or dials it several times, does to it what goes wrong in practice, and
@@ -126,6 +130,9 @@ func (s *settings) judgeFinding(t *testing.T, target ServerTarget, f check.Findi
 	// Findings speak of the command's flag, and here is none.
 	text = strings.ReplaceAll(text, check.CallFlag("server"), "chaos.Calls(`TOOL {json}`)")
 	text = target.hideAddress(text)
+	if f.ID == startID && f.Verdict == check.Fail {
+		text += target.ended.describe()
+	}
 	if f.Verdict == check.Warn {
 		text = "warning: " + text
 	}
@@ -186,9 +193,37 @@ func serveHandler(t *testing.T, target ServerTarget) string {
 	return scheme + "://" + l.Addr().String() + "/mcp"
 }
 
+// functionEnd is how the function of InProcess ended first by itself.
+type functionEnd struct {
+	mu   sync.Mutex
+	text string
+}
+
+func (e *functionEnd) note(text string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.text == "" {
+		e.text = text
+	}
+}
+
+// describe is for the end of a finding; empty where there is nothing to say.
+func (e *functionEnd) describe() string {
+	if e == nil {
+		return ""
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.text == "" {
+		return ""
+	}
+	return "; the function " + e.text
+}
+
 // frameServer gives each connection over WebSocket to a server of this process: one message per frame.
 type frameServer struct {
 	serve func(ctx context.Context, peer inprocess.Peer) error
+	ended *functionEnd
 }
 
 // ServeHTTP implements http.Handler. It returns when the server or the client has ended.
@@ -200,11 +235,24 @@ func (s frameServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.SetReadLimit(64 << 20)
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	if err := s.serve(ctx, framePeer{c}); err != nil {
-		_ = c.Close(websocket.StatusInternalError, "")
-		return
+	status := websocket.StatusNormalClosure
+	if err := s.serveOnce(ctx, framePeer{c}); err != nil {
+		status = websocket.StatusInternalError
 	}
-	_ = c.Close(websocket.StatusNormalClosure, "")
+	_ = c.Close(status, "")
+}
+
+// serveOnce runs the function for one connection. Its panic ends the connection and not the test, as in a manager.
+func (s frameServer) serveOnce(ctx context.Context, peer inprocess.Peer) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("panicked: %s", messages.Line(fmt.Sprint(v), 200))
+			s.ended.note(err.Error())
+		} else if err != nil && ctx.Err() == nil {
+			s.ended.note("returned: " + messages.Line(err.Error(), 200))
+		}
+	}()
+	return s.serve(ctx, peer)
 }
 
 // framePeer implements inprocess.Peer over a WebSocket.

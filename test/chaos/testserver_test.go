@@ -64,12 +64,15 @@ func TestServerThatLogsToItsOutput(t *testing.T) {
 	chaos.TestServer(t, chaos.Spec(messages.Spec{Command: command, Args: args}))
 }
 
-// TestAServerOfThisProcessHasNoAddress: the loopback address under which TestServer serves it says nothing to its owner. The test starts
-// itself once more, as a child whose two servers refuse, and reads what the child prints.
+// TestAServerOfThisProcessHasNoAddress: the loopback address under which TestServer serves it says nothing to its owner; why a function
+// ended does. The test starts itself once more, as a child whose three servers refuse, and reads what the child prints.
 func TestAServerOfThisProcessHasNoAddress(t *testing.T) {
 	if os.Getenv("CHAOS_TEST_SERVER") == "refuses" {
 		t.Run("function", func(t *testing.T) {
-			chaos.TestServer(t, chaos.InProcess(func(context.Context, inprocess.Peer) error { return errors.New("no") }), chaos.Only("^start$"))
+			chaos.TestServer(t, chaos.InProcess(func(context.Context, inprocess.Peer) error { return errors.New("no database") }), chaos.Only("^start$"))
+		})
+		t.Run("panic", func(t *testing.T) {
+			chaos.TestServer(t, chaos.InProcess(func(context.Context, inprocess.Peer) error { panic("ouch") }), chaos.Only("^start$"))
 		})
 		t.Run("handler", func(t *testing.T) {
 			chaos.TestServer(t, chaos.Handler(http.NotFoundHandler()), chaos.Only("^start$"))
@@ -81,7 +84,8 @@ func TestAServerOfThisProcessHasNoAddress(t *testing.T) {
 	child := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestAServerOfThisProcessHasNoAddress$", "-test.v")
 	child.Env = append(os.Environ(), "CHAOS_TEST_SERVER=refuses")
 	out, err := child.CombinedOutput()
-	if err == nil || strings.Contains(string(out), "127.0.0.1") || strings.Count(string(out), "the server of this test") < 1 {
+	if err == nil || strings.Contains(string(out), "127.0.0.1") || strings.Count(string(out), "the server of this test") < 1 ||
+		!strings.Contains(string(out), "; the function returned: no database") || !strings.Contains(string(out), "; the function panicked: ouch") {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
