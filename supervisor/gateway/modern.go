@@ -55,6 +55,8 @@ const keptBytes = 256 << 20
 type modernCall struct {
 	agents *modernAgents
 	to     named
+	// number says in which order the requests of agents began.
+	number int64
 	// arguments identify the request beside its names; they belong to the call, until it has ended at its server. kept is the number of
 	// bytes that its principal's share counts of them, and afterwards of a result that waits for the agent; mu guards it.
 	arguments []byte
@@ -316,6 +318,7 @@ func (c *modernCall) giveBack() {
 }
 
 func (a *modernAgents) begin(c *modernCall) {
+	c.number = a.g.requests.Add(1)
 	a.mu.Lock()
 	a.running[c] = struct{}{}
 	a.mu.Unlock()
@@ -334,17 +337,18 @@ func (c *modernCall) contextOf(ctx context.Context) context.Context {
 
 // callOf returns the call to which a question of a server belongs. Where the server does not say it, everything that it has not
 // answered is this principal's, for else nobody would be asked here; and if then all of its calls but one wait for an answer to what
-// was asked already, it is that one. Otherwise there is none.
-func (a *modernAgents) callOf(ctx context.Context, server string) *modernCall {
+// was asked already, it is that one. Of several, it is the newest at the principal's own instance, which asks nobody else; at a server that
+// is shared there is none. The error says why there is none.
+func (a *modernAgents) callOf(ctx context.Context, server string) (found *modernCall, why error) {
 	if c, ok := ctx.Value(callKey{}).(*modernCall); ok {
-		return c
+		return c, nil
 	}
 	if owner, _, ok := a.g.all.Of(server).InstanceOf(server); ok {
 		server = owner
 	}
+	isOwn := a.hasInstance(server)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	var found *modernCall
 	for c := range a.running {
 		if c.to.server != server {
 			continue
@@ -355,19 +359,36 @@ func (a *modernAgents) callOf(ctx context.Context, server string) *modernCall {
 		if waits {
 			continue
 		}
-		if found != nil {
-			return nil
+		switch {
+		case found == nil, isOwn && c.number > found.number:
+			found = c
+		case !isOwn:
+			return nil, errSeveral
 		}
-		found = c
 	}
-	return found
+	if found == nil {
+		return nil, errAllWait
+	}
+	return found, nil
+}
+
+var (
+	errSeveral = notAsked("the server does not say to which of this agent's requests the question belongs; with one request at a time, or with " +
+		"share: principal in its entry and a principal of the agent, it would be asked")
+	errAllWait = notAsked("each of this agent's requests at the server waits for an answer already")
+)
+
+// hasInstance reports whether the principal has an instance of a server for itself.
+func (a *modernAgents) hasInstance(server string) bool {
+	s, err := a.g.all.Of(server).ServerStatus(server)
+	return a.principal != "" && err == nil && s.Config != nil && s.Config.Share == messages.SharePrincipal
 }
 
 // askAgent puts a question into the answer to the request that waits for the call, and waits for the agent's next request.
 func (a *modernAgents) askAgent(ctx context.Context, server, ability, method string, params []byte) ([]byte, error) {
-	c := a.callOf(ctx, server)
-	if c == nil {
-		return nil, errNobody
+	c, err := a.callOf(ctx, server)
+	if err != nil {
+		return nil, err
 	}
 	c.mu.Lock()
 	can := canBeAsked(c.capabilities, ability, params)

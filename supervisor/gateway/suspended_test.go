@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -355,12 +356,38 @@ func TestWhoseQuestionItIs(t *testing.T) {
 		waits := make(chan struct{})
 		go func() { defer close(waits); a.call("wait", "") }()
 		synctest.Wait()
-		contains(t, "two that work", a.call("ask", ""), "refused")
+		contains(t, "two that work", a.call("ask", ""), "refused", "to which of this agent's requests the question belongs")
 		release()
 		<-waits
 		if questions, _ := asked(t, b.call("ask", "")); len(questions) != 1 {
 			t.Error("alone at the server, the agent is not asked")
 		}
+	})
+}
+
+// At the principal's own instance the question is that of its newest request, also in the modern era, whose agents of one principal cannot be told
+// apart. It was refused, with the advice to have the instances that were there.
+func TestAnInstanceAsksAboutTheNewestModernRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		one := supervisortest.NewServer("one", questioner("ask", 1), text("wait"))
+		one.Spec.Share = messages.SharePrincipal
+		e := start(t, gateway.PrefixNever, one)
+		a, b := modernAgent{e, "a", "/mcp", canAll}, modernAgent{e, "b", "/mcp", canAll}
+		contains(t, "the instance begins", a.call("wait", "")+b.call("wait", ""), "it is wait")
+		release := one.Hang("wait")
+		var waits sync.WaitGroup
+		for _, agent := range []modernAgent{a, b} {
+			waits.Go(func() { contains(t, "what waits", agent.call("wait", ""), "it is wait") })
+		}
+		synctest.Wait()
+		questions, state := asked(t, a.call("ask", ""))
+		if len(questions) != 1 {
+			t.Error("the newest request is not asked")
+		}
+		contains(t, "the answer of another principal", b.call("ask", reply(state, "question_1", anna)), `"code":-32602`)
+		contains(t, "the answer", a.call("ask", reply(state, "question_1", anna)), `\"name\":\"anna\"`)
+		release()
+		waits.Wait()
 	})
 }
 
