@@ -25,6 +25,9 @@ import (
 var program string
 
 func TestMain(m *testing.M) {
+	if which := os.Getenv(ownServer); which != "" {
+		os.Exit(serveOwn(which))
+	}
 	dir, err := os.MkdirTemp("", "agents")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -84,19 +87,30 @@ func newPlace(t *testing.T, config string) *place {
 	return p
 }
 
-// run runs the command in the place and returns what it prints.
-func (p *place) run(args ...string) (string, error) {
+// command returns the command with these arguments, as it is started in the place.
+func (p *place) command(args ...string) *exec.Cmd {
 	cmd := exec.Command(command(p.t), args...)
 	cmd.Dir, cmd.Env = p.dir, p.env
-	out, err := cmd.CombinedOutput()
+	return cmd
+}
+
+// run runs the command in the place and returns what it prints.
+func (p *place) run(args ...string) (string, error) {
+	out, err := p.command(args...).CombinedOutput()
 	return string(out), err
 }
 
-// serve starts the gateway over HTTP and returns its address. It ends with the test.
+// serve starts the gateway over HTTP, for everybody, and returns its address. It ends with the test.
 func (p *place) serve(args ...string) string {
 	p.t.Helper()
-	cmd := exec.Command(command(p.t), append([]string{"serve", "-c", "c.json", "--listen", "127.0.0.1:0", "--no-token", "--json"}, args...)...)
-	cmd.Dir, cmd.Env, cmd.Stderr = p.dir, p.env, p.t.Output()
+	return p.serveWith(append([]string{"--no-token"}, args...)...)
+}
+
+// serveWith is serve with these arguments.
+func (p *place) serveWith(args ...string) string {
+	p.t.Helper()
+	cmd := p.command(append([]string{"serve", "-c", "c.json", "--listen", "127.0.0.1:0", "--json"}, args...)...)
+	cmd.Stderr = p.t.Output()
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		p.t.Fatal(err)

@@ -2,7 +2,6 @@ package agents
 
 import (
 	"context"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -19,13 +18,8 @@ func TestTheGoClientsUseTheCommand(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t, written(t, map[string]any{"mcpServers": map[string]any{"go": map[string]any{"command": peers.Go(t)}}}))
 	url := p.serve()
-	lines := func() *exec.Cmd {
-		cmd := exec.Command(command(t), "serve", "--stdio", "-c", "c.json")
-		cmd.Dir, cmd.Env = p.dir, p.env
-		return cmd
-	}
 	for way, transport := range map[string]mcp.Transport{
-		"over HTTP": &mcp.StreamableClientTransport{Endpoint: url}, "on lines": &mcp.CommandTransport{Command: lines()},
+		"over HTTP": &mcp.StreamableClientTransport{Endpoint: url}, "on lines": &mcp.CommandTransport{Command: p.command("serve", "--stdio", "-c", "c.json")},
 	} {
 		t.Run("go-sdk "+way, func(t *testing.T) {
 			progress := make(chan float64, 100)
