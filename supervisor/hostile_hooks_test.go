@@ -395,6 +395,10 @@ func TestHooksThatBehaveBadly(t *testing.T) {
 		"an interceptor that sends no request": {interceptsBad(func(ctx context.Context, _ *supervisor.Request, next supervisor.Invoker) (*supervisor.Response, error) {
 			return next(ctx, nil)
 		}), supervisor.ErrNotSent, 0},
+		"an interceptor that sends a request without a name": {interceptsBad(func(ctx context.Context, r *supervisor.Request, next supervisor.Invoker) (*supervisor.Response, error) {
+			r.Server, r.Name = "", ""
+			return next(ctx, r)
+		}), supervisor.ErrNotSent, 0},
 		"an interceptor that returns before next": {interceptsBad(func(ctx context.Context, r *supervisor.Request, next supervisor.Invoker) (*supervisor.Response, error) {
 			r.Name = "slow"
 			go func() { _, _ = next(ctx, r) }()

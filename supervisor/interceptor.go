@@ -246,8 +246,13 @@ func (c *interception) describe() {
 // invoker returns what the interceptor before number i calls.
 func (c *interception) invoker(i int) Invoker {
 	return func(ctx context.Context, q *Request) (*Response, error) {
-		if ctx == nil || q == nil {
-			return &Response{}, c.incompleteNext(ctx)
+		switch {
+		case ctx == nil:
+			return &Response{}, c.incompleteNext("context")
+		case q == nil:
+			return &Response{}, c.incompleteNext("request")
+		case q.Name == "" && c.request.Name != "":
+			return &Response{}, c.incompleteNext("name in its request")
 		}
 		interceptors := c.manager.cfg.Interceptors
 		if i == len(interceptors) {
@@ -261,12 +266,8 @@ func (c *interception) invoker(i int) Invoker {
 	}
 }
 
-// incompleteNext is the error of an interceptor's next that got nil in the place of a context, or of a request: nothing was sent.
-func (c *interception) incompleteNext(ctx context.Context) error {
-	missing := "request"
-	if ctx == nil {
-		missing = "context"
-	}
+// incompleteNext is the error of an interceptor's next that got no context, no request or one without its name: nothing was sent.
+func (c *interception) incompleteNext(missing string) error {
 	return &Error{Op: c.request.Operation(), Outcome: messages.OutcomeNotSent, Class: messages.ClassInvalid,
 		Text: "an interceptor called next without a " + missing, Fix: "pass next what the interceptor was given, or a change of it"}
 }

@@ -52,9 +52,12 @@ func TestWhatAnInterceptorMayChange(t *testing.T) {
 // An interceptor that passes on nothing sends nothing, and the error tells its caller what the interceptor has left out.
 func TestAnInterceptorThatPassesOnNothing(t *testing.T) {
 	c := &interception{request: &actors.Request{Method: actors.CallTool, Server: "s", Name: "n"}}
-	for missing, ctx := range map[string]context.Context{"context": nil, "request": t.Context()} {
+	for missing, next := range map[string]struct {
+		ctx     context.Context
+		request *Request
+	}{"context": {nil, &Request{Name: "n"}}, "request": {t.Context(), nil}, "name": {t.Context(), &Request{Server: "s"}}} {
 		var e *Error
-		if err := c.incompleteNext(ctx); !errors.As(err, &e) || e.Class != messages.ClassInvalid || e.Outcome != messages.OutcomeNotSent || e.Op != "call" ||
+		if _, err := c.invoker(0)(next.ctx, next.request); !errors.As(err, &e) || e.Class != messages.ClassInvalid || e.Outcome != messages.OutcomeNotSent || e.Op != "call" ||
 			!strings.Contains(e.Text, "without a "+missing) || e.Fix == "" {
 			t.Errorf("%s: %v", missing, err)
 		}
