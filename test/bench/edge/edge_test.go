@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpvisor/mcpvisor/supervisor/gateway"
 	"github.com/mcpvisor/mcpvisor/test/servers"
 	"github.com/mcpvisor/mcpvisor/transports/serve"
 )
@@ -42,18 +43,23 @@ func TestSessionsAreSmall(t *testing.T) {
 
 // Sessions that agents open and leave are bounded while they last, and leave nothing.
 func TestAbandonedSessionsLeaveNothing(t *testing.T) {
-	service, end, err := startService(t.Context())
+	service, end, err := startLists(t.Context(), 3) // its server remembers no call
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer end()
-	abandon(t.Context(), service, 1000) // what is made once
-	begin := time.Now()
-	most, left, bytes := abandon(t.Context(), service, *abandoned)
-	if most > 16_384 || left > 0 || bytes > 1<<20 {
-		t.Errorf("of %d sessions there were %d at most, %d are left, and %d bytes", *abandoned, most, left, bytes)
+	if _, err := abandon(t.Context(), service, 1000); err != nil { // what is made once
+		t.Fatal(err)
 	}
-	t.Logf("%d sessions in %s: %d at most, %d bytes left", *abandoned, time.Since(begin).Round(time.Millisecond), most, bytes)
+	begin := time.Now()
+	l, err := abandon(t.Context(), service, *abandoned)
+	if err != nil || l.most > 16_384 || l.sessions > 0 || l.after-l.before > 1<<20 {
+		t.Errorf("of %d sessions there were %d at most, %d are left, and %d bytes, %v", *abandoned, l.most, l.sessions, l.after-l.before, err)
+	}
+	if held := service.(*gateway.Gateway).Held(); held != (gateway.Held{}) {
+		t.Errorf("the gateway keeps %+v", held)
+	}
+	t.Logf("%d sessions in %s: %d at most; %d bytes before, %d after", *abandoned, time.Since(begin).Round(time.Millisecond), l.most, l.before, l.after)
 }
 
 // Every session is told that the tools of a killed server are gone, and that they are back.

@@ -118,18 +118,54 @@ func streamBytes(ctx context.Context, service serve.Service, n int) (int64, erro
 	return (heldBytes() - before) / int64(n), nil
 }
 
-// abandon opens sessions that nobody ends, as agents that are killed do, and returns what is left when their time is over: sessions, and
-// bytes more than before.
-func abandon(ctx context.Context, service serve.Service, n int) (most, sessions int, bytes int64) {
+// usedEvery says how many of the abandoned sessions there are for one that its agent has used before it went.
+const usedEvery = 10
+
+// useSilently has an agent do in its session what most do first: list, set a level of log messages, call.
+func useSilently(ctx context.Context, h http.Handler, id string) error {
+	for _, request := range []string{
+		`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, `{"jsonrpc":"2.0","id":1,"method":"prompts/list"}`,
+		`{"jsonrpc":"2.0","id":2,"method":"logging/setLevel","params":{"level":"debug"}}`,
+		`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"one__tool_1","arguments":{}}}`,
+	} {
+		w := httptest.NewRecorder()
+		r := httptest.NewRequestWithContext(ctx, http.MethodPost, "http://localhost/mcp", strings.NewReader(request))
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Mcp-Session-Id", id)
+		if h.ServeHTTP(w, r); !strings.Contains(w.Body.String(), `"result"`) {
+			return fmt.Errorf("%s is answered with %d %.200s", request, w.Code, w.Body)
+		}
+	}
+	return nil
+}
+
+// leftover is what abandoned sessions have left when their time is over.
+type leftover struct {
+	// most is how many there were at once, sessions how many are left.
+	most, sessions int
+	// before and after are the bytes that the process held.
+	before, after int64
+}
+
+// abandon opens sessions that nobody ends, as agents that are killed do, some of which have been used, and returns what is left of them.
+func abandon(ctx context.Context, service serve.Service, n int) (l leftover, err error) {
 	h := serve.NewHandler(serve.Options{Service: service, SessionIdle: time.Second})
-	openSilently(ctx, h)
-	before := heldBytes()
-	for range n {
-		openSilently(ctx, h)
-		most = max(most, h.Sessions())
+	if err := useSilently(ctx, h, openSilently(ctx, h)); err != nil { // what is made once
+		return l, err
+	}
+	l.before = heldBytes()
+	for i := range n {
+		id := openSilently(ctx, h)
+		if i%usedEvery == 0 {
+			if err := useSilently(ctx, h, id); err != nil {
+				return l, err
+			}
+		}
+		l.most = max(l.most, h.Sessions())
 	}
 	for deadline := time.Now().Add(time.Minute); h.Sessions() > 0 && time.Now().Before(deadline); {
 		time.Sleep(50 * time.Millisecond)
 	}
-	return most, h.Sessions(), heldBytes() - before
+	l.sessions, l.after = h.Sessions(), heldBytes()
+	return l, nil
 }
