@@ -9,8 +9,8 @@
 //	}
 //
 // A [Server] does what it is told: [Server.Crash], [Server.Refuse], [Server.Hang], [Server.SetSilent], [Server.SetTools],
-// [Server.Ask]; it counts its connections and keeps the calls that it got. A tool is one line, with a function of the test or
-// without one.
+// [Server.Ask]; it counts its connections and keeps the calls that it got, with caller and _meta. A tool is one line, with a
+// function of the test or without one.
 //
 // # Virtual time
 //
