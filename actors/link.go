@@ -69,8 +69,9 @@ func (l *Link) noteResult(err error, before time.Time) {
 			l.reportError(err)
 		}
 	default:
-		// Every caller reads silent; writing it only when it changes keeps it in their processors' caches.
-		if err == nil && l.silent.Load() != 0 {
+		// Every caller reads silent; writing it only when it changes keeps it in their processors' caches. What was answered from a cache
+		// has asked nothing, and says nothing of the server.
+		if err == nil && l.silent.Load() != 0 && l.lastHeard().After(before) {
 			l.silent.Store(0)
 		}
 	}

@@ -124,7 +124,7 @@ var callBugs = inPackage("actors",
 		Finds: []string{"I8"}, Why: "every call fails with 401 and the status is green",
 	},
 	Bug{
-		Name: "silence-starts-anew", In: "Link.noteResult", Old: "l.lastHeard().After(before)", New: "!l.lastHeard().Before(before)",
+		Name: "silence-starts-anew", In: "Link.noteResult", Old: "case l.lastHeard().After(before): l.silent.Store(0)", New: "case !l.lastHeard().Before(before): l.silent.Store(0)",
 		Finds: []string{"I8"}, Why: "that calls time out in silence is never a reason to look whether the server lives",
 	},
 )

@@ -57,7 +57,7 @@ var slipsInCalls = inPackage("actors",
 		Finds: []string{"I2"}, Why: "a call that waits for its turn at a server that died waits until its deadline",
 	},
 	Bug{
-		Name: "answered-calls-count-as-silent", In: "Link.noteResult", Old: "if err == nil && l.silent.Load() != 0 { l.silent.Store(0) }", New: "{}",
+		Name: "answered-calls-count-as-silent", In: "Link.noteResult", Old: "if err == nil && l.silent.Load() != 0 && l.lastHeard().After(before) { l.silent.Store(0) }", New: "{}",
 		Finds: []string{"I8"}, Why: "two timeouts with a thousand answers between them count as silence",
 	},
 )
