@@ -66,6 +66,7 @@ var outcomeCheck = newCheck("I2", "one outcome per call",
 		c.checkReleasedCalls()
 		c.checkWoken()
 		c.checkRepeated()
+		c.checkLostCalls()
 		c.checkTaskTimeouts()
 	})
 

@@ -42,6 +42,52 @@ func (c *checker) checkRepeated() {
 	}
 }
 
+// checkLostCalls is I2 for a call that was lost with its connection, at a trusted server, of a tool that may run twice. It waits for the next
+// connection, to be made once more, while its server is on its way back: as long as CallWait says, and at least until the tools are withdrawn.
+func (c *checker) checkLostCalls() {
+	wait := max(c.plan.CallWait, c.plan.WithdrawAfter)
+	for _, call := range c.x.Calls() {
+		if call.Begin < 0 || len(call.Ends) == 0 || len(call.Received) != 1 || c.real || c.spec[call.Server] == nil || !c.spec[call.Server].Trusted {
+			continue
+		}
+		begin, received, end := c.x.Event(call.Begin), c.x.Event(call.Received[0]), c.x.Event(call.Ends[0])
+		if begin.Tool != scenario.ReadTool && begin.Tool != scenario.PutTool || end.Outcome != messages.OutcomeUnknown ||
+			!slices.Contains([]messages.Class{messages.ClassNetwork, messages.ClassExited}, end.Class) || c.spec[call.Server].Tasks != "" { // what has become a task goes on without its connection
+			continue
+		}
+		if c.wasGivenUp(call, end.T) || begin.Deadline > 0 && end.T >= begin.Deadline-c.slack || end.T >= c.closeTime()-c.slack || c.underFault("", begin.T, end.T) {
+			continue
+		}
+		if bound, _ := c.callBound(begin); bound > 0 && end.T >= bound-c.slack {
+			continue // its own time has passed, and the loss says more than that
+		}
+		if _, found := c.commandIn(c.ownerCommands(call.Server), received.T, end.T); found {
+			continue
+		}
+		conn := c.connNumbered(call.Server, received.Conn)
+		if conn == nil || c.answeredQuestion(conn, received, end) {
+			continue
+		}
+		stays := c.phaseSpans(call.Server)
+		k := slices.IndexFunc(stays, func(s phaseSpan) bool {
+			return s.Phase == messages.Connected && s.T <= received.T && s.to >= received.T && s.to <= end.T
+		})
+		if k < 0 {
+			continue
+		}
+		// A connection that ended before may have failed it already: a call is made twice at most.
+		if k > 0 && slices.ContainsFunc(stays[:k], func(s phaseSpan) bool { return s.Phase == messages.Connected && s.to >= begin.T-c.skew }) {
+			continue
+		}
+		lost := stays[k].to
+		c.judged++
+		if end.T < lost+wait-c.slack && c.isComingBack(stays, lost+1, max(end.T+c.skew, lost+2)) {
+			c.reportViolation(call.Server, call.Ends[0], []int{call.Begin, call.Received[0]}, "Call %s of tool %s was lost with its connection at %s, and its tool may run twice. "+
+				"The server was on its way back, and the caller was told at %s that the outcome is unknown. It may wait for %s.", call.ID, begin.Tool, timeText(lost), timeText(end.T), timeText(wait))
+		}
+	}
+}
+
 // answeredQuestion reports whether the server got an answer over a connection between two events. A call about which a person may have
 // been asked is not made again, because the person would be asked twice.
 func (c *checker) answeredQuestion(conn *history.ConnRecord, from, to *history.Event) bool {

@@ -218,3 +218,62 @@ func TestALostAnswerIsAskedForAgain(t *testing.T) {
 		` + lost + answered + unknown + over},
 	})
 }
+
+// A call that was lost with its connection waits for the next one, to be made once more.
+func TestALostCallWaitsForTheNextConnection(t *testing.T) {
+	const received = `
+		0s     s1 phase phase=pending step=dialing epoch=2
+		0s     s1 open conn=1
+		20ms   s1 phase phase=connected epoch=2
+		10s    s1 call call=c1 tool=read
+		10s    s1 received conn=1 method=tools/call id=5 call=c1
+	`
+	const lost = received + `
+		10.5s  s1 down conn=1 class=network
+	`
+	const returning = `
+		10.5s  s1 phase phase=pending step=restarting epoch=2 retry=at next=40s class=network text=gone
+	`
+	const over = `
+		60s    - closing
+	`
+	trusted := func(p *scenario.Plan) {
+		p.Servers[0].Trusted, p.CallWait, p.WithdrawAfter = true, 5*time.Second, time.Second
+	}
+	http := []string{"s1 kind=http"}
+	end := func(at string) string { return at + " s1 end call=c1 tool=read outcome=unknown class=network" }
+	runCases(t, "I2", []storyCase{
+		{name: "nobody calls", want: invariant.Inconclusive, why: "No tool was called", story: `0s s2 open conn=1`},
+		{name: "it waits in vain", servers: http, plan: trusted, want: invariant.Holds, story: lost + returning + end("15.5s") + over},
+		{name: "it does not wait", servers: http, plan: trusted, want: invariant.Violated, why: "The server was on its way back", story: lost + returning + end("10.5s") + over},
+		{name: "it does not wait as long as it may", servers: http, plan: trusted, want: invariant.Violated, why: "The server was on its way back", story: lost + returning + end("12s") + over},
+		{name: "it had failed on the connection before, as on seed 20901674", servers: http, plan: trusted, want: invariant.Holds, story: `
+		0s     s1 open conn=1
+		20ms   s1 phase phase=connected epoch=2
+		9s     s1 call call=c1 tool=read
+		9s     s1 down conn=1 class=network
+		9s     s1 phase phase=pending step=restarting epoch=2 retry=at next=10s class=network text=gone
+		10s    s1 open conn=2
+		10s    s1 phase phase=connected epoch=3
+		10s    s1 received conn=2 method=tools/call id=5 call=c1
+		10.5s  s1 down conn=2 class=network
+		10.5s  s1 phase phase=pending step=restarting epoch=3 retry=at next=40s class=network text=gone
+		` + end("10.5s") + over},
+		{name: "the server is parked", servers: http, plan: trusted, want: invariant.Holds, story: lost + `
+		10.5s  s1 phase phase=failed epoch=2 retry=parked next=5m class=network text=gone
+		` + end("12s") + over},
+		{name: "its owner has disabled the server", servers: http, plan: trusted, want: invariant.Holds, story: lost + returning + `
+		11s    s1 command command=1 method=disable
+		11s    s1 done command=1 method=disable
+		` + end("12s") + over},
+		{name: "it may have become a task, as on seed 20901788", servers: http, plan: func(p *scenario.Plan) {
+			trusted(p)
+			p.Servers[0].Tasks = "optional"
+		}, want: invariant.Holds, story: lost + returning + end("10.5s") + over},
+		{name: "the server is not trusted", servers: http, want: invariant.Holds, story: lost + returning + end("10.5s") + over},
+		{name: "a person was asked about it", servers: http, plan: trusted, want: invariant.Holds, story: received + `
+		10.2s  s1 received conn=1
+		10.5s  s1 down conn=1 class=network
+		` + returning + end("12s") + over},
+	})
+}
