@@ -223,19 +223,20 @@ func (g *principalAgents) startListen(caller string) {
 		g.mu.Lock()
 		delete(g.listens, caller)
 		g.mu.Unlock()
+		ended := p.world.elapsedTime()
 		_ = waitUntil(g.lifetime, time.Minute)
 		if endWatch(true); g.lifetime.Err() == nil {
-			g.noteUnwatched(name)
+			g.noteUnwatched(name, ended)
 		}
 	})
 }
 
 // noteUnwatched notes that nobody watches the resource of an instance: the endpoint has ended the watch, also that of others at the instance, and
-// none has begun meanwhile. So the instance ends for idleness.
-func (g *principalAgents) noteUnwatched(name string) {
+// none has begun since the agent had gone. So the instance ends for idleness.
+func (g *principalAgents) noteUnwatched(name string, ended time.Duration) {
 	g.p.mu.Lock()
 	defer g.p.mu.Unlock()
-	if w := g.p.watchOf(name); w.since < 0 && w.asking == 0 && w.ending == 0 {
+	if w := g.p.watchOf(name); w.askedAt < ended && w.asking == 0 && w.ending == 0 {
 		u := g.p.useOf(name)
 		u.subscribed, u.last = false, g.p.world.elapsedTime()
 	}

@@ -18,6 +18,8 @@ type instanceWatch struct {
 	// since is when the newest request that began the watch was answered, -1 while it does not stand. asked is set once any caller has asked for it.
 	since time.Duration
 	asked bool
+	// askedAt is when the newest request that begins it was made.
+	askedAt time.Duration
 	// asking are the requests under way that begin it, and ending those that end it.
 	asking, ending int
 	// updated is when the manager last told of an update.
@@ -49,6 +51,8 @@ func (p *principals) beginWatch(name string, ends bool) (end func(ok bool)) {
 	count := &w.asking
 	if ends {
 		count, w.since = &w.ending, -1
+	} else {
+		w.askedAt = p.world.elapsedTime()
 	}
 	*count++
 	return func(ok bool) {

@@ -12,6 +12,14 @@ var thirdSlipBugs = slices.Concat(
 			Finds: []string{"I21", "I2"}, Why: "a call that ends in the instant in which it gets a slot keeps the slot for ever",
 		},
 		Bug{
+			Name: "repetition-waits-for-nothing", In: "Calls.repeat", Old: "wait := max(c.Wait, c.RetryWait)", New: "wait := c.Wait",
+			Finds: []string{"I2"}, Why: "a call that was lost with its connection is told as unknown at once, although its server comes back and it may run twice",
+		},
+		Bug{
+			Name: "cache-counts-as-life", In: "Link.noteResult", Old: "err == nil && l.silent.Load() != 0 && l.lastHeard().After(before)", New: "err == nil && l.silent.Load() != 0",
+			Finds: []string{"I8"}, Why: "a list that is answered from a cache ends the row of calls in silence",
+		},
+		Bug{
 			Name: "leaving-watcher-takes-calls", In: "Hub.dropWatcher", Old: "if !w.withoutCalls { h.watchingCalls.Add(-1) }", New: "h.watchingCalls.Add(-1)",
 			Finds: []string{"I19"}, Why: "when a watcher leaves that needed no calls, the others are told of none any more",
 		},
@@ -21,6 +29,20 @@ var thirdSlipBugs = slices.Concat(
 			Name: "refresh-outlives-refusal", In: "machine.handleListFailed", Old: "m.Listing, m.RelistAfter, m.Refreshing = false, false, false",
 			New:   "m.Listing, m.RelistAfter = false, false",
 			Finds: []string{"I16"}, Why: "who asks for a list that the server refuses waits until it refuses it no more",
+		},
+	),
+	inPackage("supervisor/gateway",
+		Bug{
+			Name: "watch-of-everybody", In: "view.keyOf", Old: "key.principal = v.principal", New: "_ = key",
+			Finds: []string{"I12", "I24", "I3"}, Why: "the resource that an agent watches is not that of its own instance",
+		},
+		Bug{
+			Name: "watch-ended-for-nobody", In: "watches.removeWatch", Old: "supervisor.WithCaller(context.Background(), to.principal)", New: "context.Background()",
+			Finds: []string{"I12"}, Why: "an instance is watched on after its agent has gone, and never ends",
+		},
+		Bug{
+			Name: "update-of-an-unknown-server", In: "watches.tellUpdated", Old: "server, principal = owner, caller", New: "_, principal = owner, caller",
+			Finds: []string{"I24"}, Why: "agents hear nothing of the resources of their own instances",
 		},
 	),
 	inPackage("supervisor/internal/core",
