@@ -58,14 +58,15 @@ func (c *checker) checkLostCalls() {
 		if c.wasGivenUp(call, end.T) || begin.Deadline > 0 && end.T >= begin.Deadline-c.slack || end.T >= c.closeTime()-c.slack || c.underFault("", begin.T, end.T) {
 			continue
 		}
-		if bound, _ := c.callBound(begin); bound > 0 && end.T >= bound-c.slack {
+		if c.mayHaveTimedOut(call.Server, begin.T, end.T) {
 			continue // its own time has passed, and the loss says more than that
 		}
 		if _, found := c.commandIn(c.ownerCommands(call.Server), received.T, end.T); found {
 			continue
 		}
+		// What was asked on a connection of the legacy era names no call: each that runs counts as asked about.
 		conn := c.connNumbered(call.Server, received.Conn)
-		if conn == nil || c.answeredQuestion(conn, received, end) {
+		if conn == nil || slices.ContainsFunc(conn.Events, func(i int) bool { return c.x.Event(i).Kind == history.Inquiry }) || c.answeredQuestion(conn, received, end) {
 			continue
 		}
 		stays := c.phaseSpans(call.Server)

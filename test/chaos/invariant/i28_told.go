@@ -145,7 +145,7 @@ func (c *checker) checkWatchedAnew(server string, spans []connectedSpan, watches
 			continue
 		}
 		for _, w := range watches {
-			if w.from >= began-updateBound || w.to <= u.from+due || c.wasForgotten(server, w.from, u.from+due) {
+			if w.from >= began-updateBound || w.to <= u.from+due || c.wasForgotten(server, w.from, u.from+due) || c.mayBeIdle(w.session, u.from) {
 				continue
 			}
 			c.judged++
@@ -159,6 +159,14 @@ func (c *checker) checkWatchedAnew(server string, spans []connectedSpan, watches
 			}
 		}
 	}
+}
+
+// sessionIdle is the shortest time after which the endpoint may forget a session that nobody uses, with its watches.
+const sessionIdle = 15 * time.Second
+
+// mayBeIdle reports whether a session may have been forgotten before a time, because it had no stream for so long.
+func (c *checker) mayBeIdle(s *agentSession, before time.Duration) bool {
+	return slices.ContainsFunc(streamGaps(c, s), func(g streamGap) bool { return min(g.to, before)-g.from >= sessionIdle })
 }
 
 // streamGaps are the times in which a session had no stream for what belongs to no request.

@@ -76,6 +76,15 @@ func TestAgentsAreToldOfUpdates(t *testing.T) {
 		{name: "a further connection is not asked, and the session was forgotten, as on seed 20830540", plan: offers, want: invariant.Holds, story: watched + reconnected + `
 			29s - asked agent=agent-1 by=anna epoch=1 id=9 method=tools/list
 			29s - replied agent=agent-1 by=anna epoch=1 id=9 method=tools/list code=-32001` + over},
+		{name: "a further connection is not asked, and the session had no stream for long, as on seed 20904876", plan: offers, want: invariant.Holds, story: watched + `
+			4s - stream-cut agent=agent-1 by=anna epoch=1
+			25s s1 phase phase=pending epoch=1
+			25s s1 released conn=1
+			26s s1 open conn=2
+			26s s1 opened conn=2
+			26s s1 phase phase=connected epoch=2
+			50s - parted agent=agent-1 by=anna epoch=1
+			1m - closing`},
 		{name: "a further connection is not asked", plan: offers, want: invariant.Violated, why: "had agreed to no subscription on connection 2", story: watched + reconnected + over},
 		{name: "nobody came", want: invariant.Inconclusive, story: `1s s1 open conn=1`},
 	})

@@ -270,6 +270,14 @@ func TestALostCallWaitsForTheNextConnection(t *testing.T) {
 			trusted(p)
 			p.Servers[0].Tasks = "optional"
 		}, want: invariant.Holds, story: lost + returning + end("10.5s") + over},
+		{name: "a question was asked that nobody has answered, as on seed 20904684", servers: http, plan: trusted, want: invariant.Holds, story: received + `
+		10.2s  s1 inquiry conn=1 method=sampling/createMessage id=ask-1 call=c2
+		10.5s  s1 down conn=1 class=network
+		` + returning + end("10.5s") + over},
+		{name: "its time had passed, as on seed 20904767", servers: http, plan: func(p *scenario.Plan) {
+			trusted(p)
+			p.Servers[0].CallTimeout = time.Second
+		}, want: invariant.Holds, story: lost + returning + end("11s") + over},
 		{name: "the server is not trusted", servers: http, want: invariant.Holds, story: lost + returning + end("10.5s") + over},
 		{name: "a person was asked about it", servers: http, plan: trusted, want: invariant.Holds, story: received + `
 		10.2s  s1 received conn=1

@@ -349,6 +349,9 @@ func (c *conversation) observeResult(at time.Duration, r *request, result map[st
 		return
 	case "tools/list", "resources/list", "resources/templates/list", "prompts/list":
 		c.observeList(r.method, result["nextCursor"])
+		if r.method == "tools/list" {
+			c.observeTools(result["tools"])
+		}
 	case "tasks/list":
 		c.observeTaskList(result["tasks"])
 	case "tools/call", "tasks/get", "tasks/result", "tasks/cancel":

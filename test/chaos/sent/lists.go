@@ -10,6 +10,10 @@ import (
 type listing struct {
 	// given holds the cursors that the server gave, and asked those that the client has sent since its list began.
 	given, asked map[string]bool
+	// names are those of the tools in the newest list that the server gave, nil before the first; begins is set until the first page of the next
+	// one comes.
+	names  map[string]bool
+	begins bool
 }
 
 // listOf returns the cursors of a method, none at first.
@@ -30,6 +34,21 @@ func (c *conversation) observeList(method string, cursor json.RawMessage) {
 	}
 }
 
+// observeTools remembers the names of a page of tools.
+func (c *conversation) observeTools(tools json.RawMessage) {
+	l := c.listOf("tools/list")
+	if l.begins || l.names == nil {
+		l.names, l.begins = map[string]bool{}, false
+	}
+	var page []struct{ Name string }
+	_ = json.Unmarshal(tools, &page) // what is no list of tools has none
+	for _, t := range page {
+		if len(l.names) < keptRequests {
+			l.names[t.Name] = true
+		}
+	}
+}
+
 // receiveListRequest judges the cursor of a request. A request without one begins a new list.
 //
 // 2025-11-25: "Clients MUST treat cursors as opaque tokens: Don't make assumptions about cursor format; Don't attempt to parse
@@ -38,6 +57,7 @@ func (c *conversation) receiveListRequest(m *message, r *request) {
 	l, cursor := c.listOf(*m.Method), m.params["cursor"]
 	if cursor == nil {
 		clear(l.asked)
+		l.begins = true
 		return
 	}
 	text := textOf(cursor)

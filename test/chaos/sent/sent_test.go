@@ -439,6 +439,16 @@ var (
 			> {"jsonrpc":"2.0","id":9,"method":"tasks/update","params":{"taskId":"k",META}}`, "without any input"},
 		{"a task that nobody has", tasks, begun + `> {"jsonrpc":"2.0","id":3,"method":"tasks/get","params":{"taskId":"k"}}`, "never told of one"},
 		{"no task where there must be one", tasks, begun + `> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"t"}}`, "was not called as a task"},
+		{"no task for a tool that is listed", tasks, begun + `
+			> {"jsonrpc":"2.0","id":2,"method":"tools/list"}
+			< {"jsonrpc":"2.0","id":2,"result":{"tools":[{"name":"t"}]}}
+			> {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"t"}}`, "was not called as a task"},
+		{"no task for a tool that was withdrawn while its call waited, as on seed 20903036", tasks, begun + `
+			> {"jsonrpc":"2.0","id":2,"method":"tools/list"}
+			< {"jsonrpc":"2.0","id":2,"result":{"tools":[{"name":"t"}]}}
+			> {"jsonrpc":"2.0","id":3,"method":"tools/list"}
+			< {"jsonrpc":"2.0","id":3,"result":{"tools":[{"name":"u"}]}}
+			> {"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"t"}}`, ""},
 		{"a task where there is none", stdio, begun + `> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"t","task":{}}}`, "this server has none"},
 		{"a round", offers, `
 			> {"jsonrpc":"2.0","id":2,"method":"prompts/get","params":{"name":"p",META}}

@@ -292,6 +292,12 @@ func (c *conversation) receiveTaskRequest(now time.Duration, m *message, r *requ
 	}
 }
 
+// mayHave reports whether a tool may stand in the newest list. Of one that the server has withdrawn nobody knows any more how it is called: a
+// call may have waited for its turn meanwhile.
+func (l *listing) mayHave(tool string) bool {
+	return l == nil || l.names == nil || l.names[tool] || len(l.names) >= keptRequests
+}
+
 // checkCall judges that a call is made as a task where the server requires it, and only where the server supports it.
 //
 // 2025-11-25, Tool-Level Negotiation: "If execution.taskSupport is "required", clients MUST invoke the tool as a task", and
@@ -304,7 +310,7 @@ func (c *conversation) checkCall(m *message) {
 	switch asTask := m.params["task"] != nil; {
 	case asTask && c.server.Tasks == "":
 		c.reportProblem("the tool %s was called as a task, and this server has none", messages.Line(textOf(m.params["name"]), 60))
-	case !asTask && c.server.Tasks == scenario.TasksRequired && c.version == "2025-11-25":
+	case !asTask && c.server.Tasks == scenario.TasksRequired && c.version == "2025-11-25" && c.lists["tools/list"].mayHave(textOf(m.params["name"])):
 		c.reportProblem("the tool %s was not called as a task, and cannot be called otherwise", messages.Line(textOf(m.params["name"]), 60))
 	}
 }

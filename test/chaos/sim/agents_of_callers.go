@@ -225,7 +225,7 @@ func (g *principalAgents) startListen(caller string) {
 		g.mu.Unlock()
 		ended := p.world.elapsedTime()
 		_ = waitUntil(g.lifetime, time.Minute)
-		if endWatch(true); g.lifetime.Err() == nil {
+		if endWatch(true); l.since >= 0 && g.lifetime.Err() == nil {
 			g.noteUnwatched(name, ended)
 		}
 	})
