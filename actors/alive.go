@@ -138,8 +138,8 @@ func (s *Server) armIdle(epoch uint64, after time.Duration) {
 	s.idle = time.AfterFunc(after, func() { root.Send(self, idleDue{epoch}) })
 }
 
-// idleDue disconnects a lazy server if no call began within the idle timeout, none runs and none waits, and no resource of it is watched: who
-// watches would not be told of updates any more. Otherwise it looks again when the timeout could have passed.
+// idleDue disconnects a lazy server if no call began within the idle timeout, none runs and none waits, and no caller watches a resource of
+// it, who would hear of no update any more. Otherwise it looks again when the timeout could have passed.
 func (s *Server) idleDue(epoch uint64) {
 	if !s.isCurrent(epoch) || s.state.Phase != messages.Connected {
 		return

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/transports/session"
@@ -36,6 +38,20 @@ func TestWhatIsSentAgain(t *testing.T) {
 	if mayRepeat(&messages.Error{Outcome: messages.OutcomeNotSent, Class: messages.ClassThrottled, Err: messages.ErrQueueFull}, true, true) {
 		t.Error("the next connection has the same queue")
 	}
+}
+
+// A spec that gives calls more time than maxCallTimeout has by default gives it to each call.
+func TestALongCallTimeoutIsNotCutShort(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		request := newCallTimeout(t.Context(), &messages.Spec{CallTimeout: messages.Duration(2 * DefaultMaxCallTimeout)})
+		defer request.Stop()
+		if time.Sleep(2*DefaultMaxCallTimeout - time.Second); request.HasExpired() {
+			t.Errorf("it has ended before %s", 2*DefaultMaxCallTimeout)
+		}
+		if time.Sleep(2 * time.Second); !request.HasExpired() {
+			t.Errorf("it has not ended after %s", 2*DefaultMaxCallTimeout)
+		}
+	})
 }
 
 // TestAnAnswerIsNoted: the request that a person has answered something for knows it, whatever was made from its context.

@@ -2,8 +2,10 @@ package session
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -134,4 +136,34 @@ func TestAnOlderProgressFollowsNoNewerOne(t *testing.T) {
 	if p.finish(t.Context()); !slices.Equal(seen, []float64{1, 3}) {
 		t.Errorf("the reports %v were delivered, want those that found room, in their order", seen)
 	}
+}
+
+// Progress that a request has not asked for prolongs nothing: a server could keep its caller waiting by it as long as it liked.
+func TestUnwantedProgressProlongsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		wanted, unwanted := NewCallTimeout(t.Context(), time.Second, time.Hour), NewCallTimeout(t.Context(), time.Second, time.Hour)
+		defer wanted.Stop()
+		defer unwanted.Stop()
+		s, err := Dial(t.Context(), &silentTransport{}, Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = s.Close(context.Background()) }()
+		first, e := s.registerRequest(wanted, newProgressReporter(&Options{Progress: func(messages.Progress) {}}), false)
+		second, e2 := s.registerRequest(unwanted, nil, false)
+		if e != nil || e2 != nil {
+			t.Fatal(e, e2)
+		}
+		time.Sleep(600 * time.Millisecond)
+		for _, f := range []*pendingRequest{first, second} {
+			s.handleProgress(fmt.Appendf(nil, `{"progressToken":%d,"progress":1}`, f.id))
+		}
+		time.Sleep(600 * time.Millisecond)
+		if wanted.HasExpired() {
+			t.Error("progress that its caller wanted did not prolong a request")
+		}
+		if !unwanted.HasExpired() {
+			t.Error("progress that nobody wanted prolonged a request")
+		}
+	})
 }

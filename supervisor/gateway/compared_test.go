@@ -1,0 +1,57 @@
+package gateway_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/transports/inprocess"
+	"github.com/mcpvisor/mcpvisor/transports/serve"
+)
+
+// What a server says while the lists are being compared for something else is compared afterwards: its agents hear of it, although nothing else
+// is said any more.
+func TestAChangeDuringAComparisonIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		changed := make(chan string)
+		cfg := supervisor.Config{Servers: map[string]supervisor.Spec{"slow": {Type: messages.SDK}},
+			InProcess: map[string]func(context.Context, inprocess.Peer) error{"slow": func(ctx context.Context, peer inprocess.Peer) error {
+				go func() {
+					for {
+						select {
+						case what := <-changed:
+							_ = peer.Write(ctx, []byte(`{"jsonrpc":"2.0","method":"notifications/`+what+`/list_changed"}`))
+						case <-ctx.Done():
+							return
+						}
+					}
+				}()
+				return serveRequests(ctx, peer, func(r heardRequest) string {
+					switch r.method {
+					case "initialize":
+						return `{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"resources":{"listChanged":true},"prompts":{"listChanged":true}},"serverInfo":{"name":"n","version":"1"}}`
+					case "tools/list":
+						return `{"tools":[]}`
+					case "resources/list", "resources/templates/list":
+						time.Sleep(2 * time.Second)
+					}
+					return ""
+				})
+			}}}
+		e, _ := startEndpoint(t, cfg, nil, map[string]serve.Principal{"a": {Name: "a"}})
+		a := e.agent("a", "/mcp", "{}")
+		heard := a.readStream()
+		a.ask("resources/list", "{}") // it is known, so that a change of it is compared
+		changed <- "resources"
+		time.Sleep(time.Second) // the lists are being compared
+		changed <- "prompts"    // nobody has listed them
+		time.Sleep(time.Minute)
+		if got := heard(); !strings.Contains(got, "notifications/prompts/list_changed") {
+			t.Errorf("the agent did not hear of what changed during a comparison: %s", got)
+		}
+	})
+}
