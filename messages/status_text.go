@@ -24,7 +24,7 @@ func (s *Status) phaseText() string {
 	return text
 }
 
-// String is the event in one line for a person: what happened, and what is known of it. It has no time and is no format to parse.
+// String is the event in one line for a person: its kind, and the members that are set. It has no time and is no format to parse.
 func (e Event) String() string {
 	var parts []string
 	add := func(what, text string) {

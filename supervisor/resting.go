@@ -32,7 +32,7 @@ func mayRest(spec *messages.Spec) bool {
 }
 
 // ReadOrRecall lets read make something of a list that the session of a server keeps, as ReadLists does, and remembers it if the server is lazy.
-// A lazy server is not connected for it, and not kept from its rest: while it rests, its caller gets what is remembered, nil if there is nothing, judged as if it was asked.
+// A lazy server is not connected for it, and not kept from its rest: while it rests, its caller gets the remembered list, nil if there is none, judged as if the server was asked.
 // Remembered is only what was listed under the same spec and for the same account.
 func (m *Manager) ReadOrRecall(
 	ctx context.Context, method, server string, read func(context.Context, *session.Session) (KeptList, error),
@@ -60,7 +60,7 @@ func (m *Manager) ReadOrRecall(
 	return list, err
 }
 
-// recallList returns the list of a server that rests, from what is remembered.
+// recallList returns the remembered list of a server that rests.
 func (m *Manager) recallList(ctx context.Context, method, server string) (list KeptList, err error) {
 	err = m.calls.Handle(ctx, &actors.Request{Method: method, Server: server, Repeatable: true, AwakeOnly: true, Recall: func() error {
 		if owner, known := m.listOwnerOf(server); known {

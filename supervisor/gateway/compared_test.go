@@ -13,8 +13,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/serve"
 )
 
-// What a server says while the lists are being compared for something else is compared afterwards: its agents hear of it, although nothing else
-// is said any more.
+// A server announces a change while the gateway compares the lists because of another one. The gateway compares them again afterwards, and agents
+// hear of the second change.
 func TestAChangeDuringAComparisonIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		changed := make(chan string)
@@ -48,7 +48,7 @@ func TestAChangeDuringAComparisonIsTold(t *testing.T) {
 		a.ask("resources/list", "{}") // it is known, so that a change of it is compared
 		changed <- "resources"
 		time.Sleep(time.Second) // the lists are being compared
-		changed <- "prompts"    // nobody has listed them
+		changed <- "prompts"    // which no agent has listed
 		time.Sleep(time.Minute)
 		if got := heard(); !strings.Contains(got, "notifications/prompts/list_changed") {
 			t.Errorf("the agent did not hear of what changed during a comparison: %s", got)

@@ -337,7 +337,7 @@ func (c *modernCall) contextOf(ctx context.Context) context.Context {
 
 // callOf returns the call to which a question of a server belongs. Where the server does not say it, everything that it has not
 // answered is this principal's, for else nobody would be asked here; and if then all of its calls but one wait for an answer to what
-// was asked already, it is that one. Of several, it is the newest at the principal's own instance, which asks nobody else; at a server that
+// was asked already, it is that one. Of several, it is the newest at the principal's own instance, which asks no other principal; at a server that
 // is shared there is none. The error says why there is none.
 func (a *modernAgents) callOf(ctx context.Context, server string) (found *modernCall, why error) {
 	if c, ok := ctx.Value(callKey{}).(*modernCall); ok {

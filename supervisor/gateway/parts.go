@@ -140,8 +140,8 @@ func (v *view) awaitPart(ctx context.Context, kind listKind, server string) list
 	return last
 }
 
-// lastPart returns what the view knows of a server: its newest answer if that came too late, else what is in its newest list, empty if there is
-// none.
+// lastPart returns what the view knows of a server: its newest answer if that came too late, else the part in its newest list, empty if there
+// is none.
 func (v *view) lastPart(key partKey) listPart {
 	if part, ok := v.late.lateAnswer(key); ok {
 		return part

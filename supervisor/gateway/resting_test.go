@@ -94,7 +94,7 @@ func TestOffersStayWhileTheirServerRests(t *testing.T) {
 	}
 }
 
-// Rest and return are no change of the lists: agents are told of none.
+// Rest and return are no change of the lists, and agents are notified of none.
 func TestRestIsNoChangeOfOffers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, _ := startLazy(t, nil)
@@ -108,7 +108,7 @@ func TestRestIsNoChangeOfOffers(t *testing.T) {
 	})
 }
 
-// What is remembered of a server goes with its spec, with its removal, and while it is disabled.
+// The gateway forgets the lists of a server with its spec and with its removal, and hides them while it is disabled.
 func TestRememberedOffersGoWithTheirServer(t *testing.T) {
 	only := func(ctx context.Context, m *supervisor.Manager, specs map[string]supervisor.Spec) error {
 		specs["beta"] = supervisor.Spec{Type: messages.SDK}
@@ -142,7 +142,7 @@ func TestRememberedOffersGoWithTheirServer(t *testing.T) {
 	}
 }
 
-// A view that hides a server, and a program that refuses its lists to a principal, hide what is remembered of it, too.
+// A view that hides a server, and a program that refuses its lists to a principal, hide its remembered lists, too.
 func TestRememberedOffersAreJudged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, _ := startLazy(t, map[string]config.View{"narrow": {Servers: []string{"beta"}}},

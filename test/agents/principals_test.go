@@ -35,7 +35,7 @@ type agent interface {
 	Close() error
 }
 
-// ears collect what an agent is told.
+// ears collect the notifications that an agent gets.
 type ears struct {
 	mu  sync.Mutex
 	all []string

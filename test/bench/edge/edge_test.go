@@ -48,7 +48,7 @@ func TestAbandonedSessionsLeaveNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer end()
-	if _, err := abandon(t.Context(), service, 1000); err != nil { // what is made once
+	if _, err := abandon(t.Context(), service, 1000); err != nil { // it makes everything that is made once
 		t.Fatal(err)
 	}
 	begin := time.Now()

@@ -147,10 +147,10 @@ type leftover struct {
 	before, after int64
 }
 
-// abandon opens sessions that nobody ends, as agents that are killed do, some of which have been used, and returns what is left of them.
+// abandon opens sessions and leaves them, as agents that are killed do, some of which have used theirs, and returns how many are left.
 func abandon(ctx context.Context, service serve.Service, n int) (l leftover, err error) {
 	h := serve.NewHandler(serve.Options{Service: service, SessionIdle: time.Second})
-	if err := useSilently(ctx, h, openSilently(ctx, h)); err != nil { // what is made once
+	if err := useSilently(ctx, h, openSilently(ctx, h)); err != nil { // it makes everything that is made once
 		return l, err
 	}
 	l.before = heldBytes()

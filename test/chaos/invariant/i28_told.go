@@ -161,7 +161,7 @@ func (c *checker) checkWatchedAnew(server string, spans []connectedSpan, watches
 	}
 }
 
-// sessionIdle is the shortest time after which the endpoint may forget a session that nobody uses, with its watches.
+// sessionIdle is the shortest time after which the endpoint may forget an unused session, with its watches.
 const sessionIdle = 15 * time.Second
 
 // mayBeIdle reports whether a session may have been forgotten before a time, because it had no stream for so long.

@@ -41,7 +41,7 @@ func (c *conversation) observeTools(tools json.RawMessage) {
 		l.names, l.begins = map[string]bool{}, false
 	}
 	var page []struct{ Name string }
-	_ = json.Unmarshal(tools, &page) // what is no list of tools has none
+	_ = json.Unmarshal(tools, &page) // a result of another form has none
 	for _, t := range page {
 		if len(l.names) < keptRequests {
 			l.names[t.Name] = true

@@ -292,8 +292,8 @@ func (c *conversation) receiveTaskRequest(now time.Duration, m *message, r *requ
 	}
 }
 
-// mayHave reports whether a tool may stand in the newest list. Of one that the server has withdrawn nobody knows any more how it is called: a
-// call may have waited for its turn meanwhile.
+// mayHave reports whether a tool may stand in the newest list. Of one that the server has withdrawn a client knows no more that it must be
+// called as a task: a call may have waited for its turn meanwhile.
 func (l *listing) mayHave(tool string) bool {
 	return l == nil || l.names == nil || l.names[tool] || len(l.names) >= keptRequests
 }

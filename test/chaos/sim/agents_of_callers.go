@@ -21,8 +21,8 @@ import (
 )
 
 // principalAgents is a gateway before the manager of the callers' instances. Each caller with a name has an agent of the modern era, that
-// comes over HTTP in memory and does by the endpoint what the caller does by the facade: what is judged of the caller's calls, questions
-// and watches counts for both. Only the loop starts what agents do.
+// comes over HTTP in memory and does by the endpoint what the caller does by the facade: the judges of the caller's calls, questions
+// and watches judge both. Only the loop starts what agents do.
 type principalAgents struct {
 	p        *principals
 	gateway  *gateway.Gateway
@@ -97,7 +97,7 @@ func (g *principalAgents) startCall(server, caller string) {
 	})
 }
 
-// startRead has an agent read the resource of a caller's instance, its own or another one's: what it gets is of its own.
+// startRead has an agent read the resource of a caller's instance, its own or another one's, and judges that it gets only its own.
 func (g *principalAgents) startRead(caller, whose string) {
 	p := g.p
 	end, uri := p.beginUse("mail", caller), resourceOf(nameFor("mail", whose))
@@ -231,7 +231,7 @@ func (g *principalAgents) startListen(caller string) {
 	})
 }
 
-// noteUnwatched notes that nobody watches the resource of an instance: the endpoint has ended the watch, also that of others at the instance, and
+// noteUnwatched notes that the resource of an instance is not watched any more: the endpoint has ended the watch, also that of others at the instance, and
 // none has begun since the agent had gone. So the instance ends for idleness.
 func (g *principalAgents) noteUnwatched(name string, ended time.Duration) {
 	g.p.mu.Lock()
@@ -268,7 +268,7 @@ func waitUntil(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// close ends the agents, their endpoint and the gateway, before the manager. It records what is left.
+// close ends the agents, their endpoint and the gateway, before the manager. It records a violation if the gateway keeps anything.
 func (g *principalAgents) close() {
 	if g == nil {
 		return
@@ -284,7 +284,7 @@ func (g *principalAgents) close() {
 	}
 }
 
-// expectTold plans the look after an update that the server's end of an instance has told of: the agent that watches it is told.
+// expectTold judges, a while after the server's end of an instance has sent an update, that the agent which watches it has heard of it.
 func (g *principalAgents) expectTold(name, caller string, e history.Event) {
 	if g == nil {
 		return

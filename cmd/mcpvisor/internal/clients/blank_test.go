@@ -67,7 +67,7 @@ func TestFilesWithoutAnEntry(t *testing.T) {
 	}
 }
 
-// What is broken, and what holds something else than keys, is refused as before.
+// A broken file, and one that holds another value than keys, are refused as before.
 func TestBrokenFilesAreNotBlank(t *testing.T) {
 	dir := t.TempDir()
 	for format, texts := range map[foreign.Format][]string{

@@ -106,7 +106,7 @@ func TestNothingWaitsForTheBridgeOfAnAgentThatIsServedNoMore(t *testing.T) {
 	})
 }
 
-// brokenReader panics once what it has is read.
+// brokenReader panics when its text has been read.
 type brokenReader struct{ text *strings.Reader }
 
 func (b brokenReader) Read(p []byte) (int, error) {

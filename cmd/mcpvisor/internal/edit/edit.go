@@ -124,7 +124,7 @@ func withObject(text []byte) []byte {
 	return t.joinText(append(t.endLine(body), "{}"+t.newline...))
 }
 
-// isNull reports whether a value is null, which programs write and read for what is not there.
+// isNull reports whether a value is null, by which programs say that there is no value.
 func isNull(v hujson.Value) bool {
 	l, ok := v.Value.(hujson.Literal)
 	return ok && string(l) == "null"
