@@ -21,6 +21,7 @@ func holdsNothing(data []byte, s string) bool {
 			}
 		}
 		return true
+	case inTOML:
 	}
 	return false
 }

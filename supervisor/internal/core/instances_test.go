@@ -38,8 +38,7 @@ func TestWhyACallerHasNoInstance(t *testing.T) {
 		"a server has the name": {set: func(s *supervisor, _ *managedServer) {
 			s.servers["a@anna"] = &managedServer{name: "a@anna"}
 		}, class: messages.ClassInvalid},
-		"there may be none": {set: func(_ *supervisor, a *managedServer) { a.spec.MaxInstances = -1 }, class: messages.ClassThrottled,
-			wantErr: messages.ErrTooManyInstances},
+		"a negative bound": {set: func(_ *supervisor, a *managedServer) { a.spec.MaxInstances = -1 }, class: messages.ClassConfig},
 	} {
 		s, a, _ := directed(t)
 		a.spec.Share = messages.SharePrincipal

@@ -131,7 +131,8 @@ func (d *day) goClient(f func()) {
 	d.work.Go(func() {
 		returned := false
 		defer func() {
-			text, cause := "", "\npanic("
+			var text string
+			cause := "\npanic("
 			switch v := recover(); {
 			case v != nil:
 				text = "the client panicked: " + messages.Line(fmt.Sprint(v), 300)

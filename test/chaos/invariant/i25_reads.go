@@ -56,7 +56,7 @@ func (c *checker) checkAgentRead(s *agentSession, asked, replied int) {
 }
 
 // listTime is less than the time that the gateway gives a server to list what it has.
-const listTime = 30 * time.Second
+const listTime = 4800 * time.Millisecond
 
 // checkListed judges that a list of resources or prompts has some of each server which has some, is seen by the agent, and could say so.
 func (c *checker) checkListed(s *agentSession, asked, replied int) {
