@@ -1,10 +1,7 @@
 package supervisor
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -67,31 +64,21 @@ func searchDuringRemoval(t *testing.T, search func(*Manager)) {
 	synctest.Test(t, func(t *testing.T) {
 		listing := func(takes time.Duration) func(context.Context, inprocess.Peer) error {
 			return func(ctx context.Context, peer inprocess.Peer) error {
-				for {
-					msg, err := peer.Read(ctx)
-					if err != nil {
-						return err
-					}
-					var req struct {
-						ID     json.RawMessage `json:"id"`
-						Method string          `json:"method"`
-					}
-					if json.Unmarshal(msg, &req) != nil || req.ID == nil {
-						continue
-					}
-					if req.Method == "resources/list" || req.Method == "prompts/list" {
+				return answerRequests(ctx, peer, func(method string) string {
+					switch method {
+					case "initialize":
+						return `{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"resources":{},"prompts":{}},"serverInfo":{"name":"n","version":"1"}}`
+					case "tools/list":
+						return `{"tools":[]}`
+					case "resources/list":
 						time.Sleep(takes)
+						return `{"resources":[{"uri":"file:///r","name":"r"}]}`
+					case "prompts/list":
+						time.Sleep(takes)
+						return `{"prompts":[{"name":"` + strings.Repeat("p", 100) + `"}]}`
 					}
-					result := map[string]string{
-						"initialize":     `{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"resources":{},"prompts":{}},"serverInfo":{"name":"n","version":"1"}}`,
-						"tools/list":     `{"tools":[]}`,
-						"resources/list": `{"resources":[{"uri":"file:///r","name":"r"}]}`,
-						"prompts/list":   `{"prompts":[{"name":"` + strings.Repeat("p", 100) + `"}]}`,
-					}[req.Method]
-					if err := peer.Write(ctx, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":%s}`, req.ID, cmp.Or(result, "{}"))); err != nil {
-						return err
-					}
-				}
+					return "{}"
+				})
 			}
 		}
 		m, err := Start(t.Context(), Config{InProcess: map[string]func(context.Context, inprocess.Peer) error{"a": listing(0), "b": listing(10 * time.Second)}})

@@ -22,6 +22,19 @@ import (
 
 // echoServer answers the handshake, one tool "x" and every call.
 func echoServer(ctx context.Context, peer inprocess.Peer) error {
+	return answerRequests(ctx, peer, func(method string) string {
+		switch method {
+		case "initialize":
+			return `{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"echo","version":"1"}}`
+		case "tools/list":
+			return `{"tools":[{"name":"x","inputSchema":{"type":"object"}}]}`
+		}
+		return `{"content":[]}`
+	})
+}
+
+// answerRequests serves a connection: it answers each request with the result for its method.
+func answerRequests(ctx context.Context, peer inprocess.Peer, resultOf func(method string) string) error {
 	for {
 		msg, err := peer.Read(ctx)
 		if err != nil {
@@ -34,14 +47,7 @@ func echoServer(ctx context.Context, peer inprocess.Peer) error {
 		if json.Unmarshal(msg, &req) != nil || req.ID == nil {
 			continue
 		}
-		result := `{"content":[]}`
-		switch req.Method {
-		case "initialize":
-			result = `{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"echo","version":"1"}}`
-		case "tools/list":
-			result = `{"tools":[{"name":"x","inputSchema":{"type":"object"}}]}`
-		}
-		if err := peer.Write(ctx, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":%s}`, req.ID, result)); err != nil {
+		if err := peer.Write(ctx, fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":%s}`, req.ID, resultOf(req.Method))); err != nil {
 			return err
 		}
 	}

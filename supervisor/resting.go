@@ -12,11 +12,13 @@ import (
 // This file has the prompts, resources and templates of a lazy server that rests. A program that lists while it rests gets what the server
 // listed last, as it gets the tools: it would not learn of the offers otherwise, and nothing else of them wakes the server.
 
-// KeptList is what a program makes of one list of a server, to be remembered. It must not change.
+// KeptList is one list of a server in the form in which the reader of ReadOrRecall keeps it. The manager remembers it, so that it must not
+// change.
 type KeptList = listindex.List
 
-// Rests reports whether a lazy server has no connection because nobody needs it, or is on its way from there: requests connect it, and what it
-// listed last stands. A server whose callers have instances of their own is not among them, because each may have other lists.
+// Rests reports whether a lazy server has no connection because no caller has needed it for a while, or is being connected again by a request.
+// Its lists are then those that it gave last. A server with an instance for each caller never rests in this sense: each instance may have
+// other lists.
 func (m *Manager) Rests(server string) bool {
 	cell := m.shared.CellOf(server)
 	if cell == nil {

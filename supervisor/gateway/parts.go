@@ -118,17 +118,17 @@ func (v *view) gatherParts(ctx context.Context, kind listKind, due time.Time) []
 }
 
 // awaitPart returns the part of one server; that of one which refuses it is empty. Where ctx ends before there is an answer, the part is the
-// last one that the view has. The session goes on with its request, and if the answer is another part, the views are compared again, so that
-// agents are notified.
+// last one that the view has. If it has ended because the server is late, the session goes on with its request, and if the answer is another
+// part, the views are compared again, so that agents are notified.
 func (v *view) awaitPart(ctx context.Context, kind listKind, server string) listPart {
 	g, key := v.g, partKey{server, kind}
 	part, err := g.readPart(ctx, kind, server)
-	if err == nil || !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+	if err == nil || ctx.Err() == nil {
 		v.late.noteInTime(key)
 		return part
 	}
 	last := v.lastPart(key)
-	if g.lifetime.Err() == nil && v.late.awaitLate(key) {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) && g.lifetime.Err() == nil && v.late.awaitLate(key) {
 		g.work.Go(func() {
 			part, err := g.readPart(supervisor.WithCaller(g.lifetime, v.principal), kind, server)
 			v.late.endAwait(key, part, err)

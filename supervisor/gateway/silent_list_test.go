@@ -100,6 +100,10 @@ func TestASilentServerStaysListed(t *testing.T) {
 		contains(t, "what fits a template", a.ask("resources/read", `{"uri":"alpha://t/1"}`), "the secret of alpha")
 		beta.takes.Store(int64(5 * time.Minute))
 		time.Sleep(10 * time.Second) // a list of a server that announces no changes is fresh for five seconds
+		ctx, leave := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, leave) // an agent that does not wait for its list takes nothing from that of the others
+		e.post(ctx, "/mcp", map[string]string{"Authorization": "Bearer a", "Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "resources/list"},
+			`{"jsonrpc":"2.0","id":1,"method":"resources/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`)
 		began := time.Now()
 		for range 3 {
 			contains(t, "the list", a.ask("resources/list", "{}"), "alpha://x", "beta://x")

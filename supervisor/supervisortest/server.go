@@ -45,7 +45,8 @@ type Call struct {
 	// Meta is the _meta of the request: what supervisor.WithMeta or an interceptor sent, beside what the protocol puts there. Empty if
 	// there is none.
 	Meta json.RawMessage
-	// Caller is who calls, as supervisor.WithCaller named it; supervisor.CallerOf finds it in the context of the tool's function, too.
+	// Caller is the name that the test gave to supervisor.WithCaller, empty if it gave none. The tool's function gets it, too, by
+	// supervisor.CallerOf of its context.
 	Caller string
 	// Ask asks the client a question about this call, over its connection: see [Server.Ask].
 	Ask func(ctx context.Context, method string, params any) (json.RawMessage, error)

@@ -1,6 +1,6 @@
 package listindex
 
-// A List is what a program has made of one list of a server.
+// A List is one list of a server in the form in which its reader keeps it: the gateway keeps its part of a list of agents.
 type List interface {
 	// IsSame reports whether another one was made of the same list.
 	IsSame(other List) bool
