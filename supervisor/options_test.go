@@ -131,7 +131,8 @@ func TestSuccessorsInOrder(t *testing.T) {
 		for _, name := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} {
 			fakes[name] = newFake("t")
 		}
-		armed := true
+		var armed atomic.Bool
+		armed.Store(true)
 		m := start(t, supervisor.Config{
 			Rand: func() float64 { return 0.5 },
 			ActorOptions: func(name string) []actor.PropsOption {
@@ -140,8 +141,8 @@ func TestSuccessorsInOrder(t *testing.T) {
 				made = append(made, name)
 				return []actor.PropsOption{actor.WithReceiverMiddleware(func(next actor.ReceiverFunc) actor.ReceiverFunc {
 					return func(c actor.ReceiverContext, envelope *actor.MessageEnvelope) {
-						if _, look := envelope.Message.(actors.Barrier); look && armed {
-							panic("told to")
+						if _, look := envelope.Message.(actors.Barrier); look && armed.Load() {
+							panic("the test ends this actor")
 						}
 						next(c, envelope)
 					}
@@ -155,7 +156,7 @@ func TestSuccessorsInOrder(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		_ = m.Settled(ctx) // it asks every actor
 		cancel()
-		armed = false
+		armed.Store(false)
 		time.Sleep(time.Minute)
 		settled(t, m)
 		mu.Lock()
