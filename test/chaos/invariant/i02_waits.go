@@ -90,7 +90,10 @@ func (c *checker) waitsLongEnough(call *history.CallRecord, end *history.Event, 
 	if !mine {
 		return true
 	}
-	// The connection ended under the call, which then waits from that time on.
+	// The connection ended under the call, which then waits from that time on, but no longer than a call of its server may take.
+	if c.mayHaveTimedOut(call.Server, begin.T, end.T) {
+		return true
+	}
 	for _, u := range connectedSpans(stays) {
 		if u.from > begin.T-c.skew || u.to < begin.T || u.to > end.T+c.skew || u.endEvent < 0 {
 			continue

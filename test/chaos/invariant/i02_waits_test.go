@@ -10,6 +10,7 @@ import (
 
 func TestCallsWaitForTheirServer(t *testing.T) {
 	waits := func(p *scenario.Plan) { p.CallWait = 8 * time.Second }
+	brief := func(p *scenario.Plan) { waits(p); p.Servers[0].CallTimeout = time.Second }
 	gone := `
 		0s     s1 open conn=1
 		1s     s1 phase phase=connected epoch=2
@@ -61,6 +62,10 @@ func TestCallsWaitForTheirServer(t *testing.T) {
 			36s    s1 end call=c1 tool=write outcome=not-sent class=network
 			60s    -  closing`},
 		{name: "the connection ends under it and it is refused", plan: waits, want: invariant.Violated, why: "was not sent when its connection ended at 10s", story: gone + `
+			9s     s1 call call=c1 tool=write
+			10s    s1 end call=c1 tool=write outcome=not-sent class=network
+			60s    -  closing`},
+		{name: "the connection ends under it and its own time passes then", plan: brief, want: invariant.Holds, story: gone + `
 			9s     s1 call call=c1 tool=write
 			10s    s1 end call=c1 tool=write outcome=not-sent class=network
 			60s    -  closing`},
