@@ -153,7 +153,7 @@ func (s *Server) idleDue(epoch uint64) {
 		return
 	}
 	s.applyEvent(lifecycle.IdleOut{Epoch: epoch})
-	if s.state.Phase == messages.Connected { // a list runs: try again later
+	if s.state.Phase == messages.Connected { // a list runs or is due: try again later
 		s.armIdle(epoch, limit)
 	}
 }

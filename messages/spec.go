@@ -111,7 +111,8 @@ type Spec struct {
 	Disabled bool `json:"disabled,omitempty" reconnect:"no"`
 	// Connect is Eager if empty.
 	Connect Connect `json:"connect,omitempty" reconnect:"no"`
-	// IdleTimeout lets a lazy server's connection go when no call used it for so long, and no caller watches a resource of it; 0 means never.
+	// IdleTimeout lets a lazy server's connection go when no call used it for so long, no caller watches a resource of
+	// it, and its tools are as it listed them last; 0 means never.
 	IdleTimeout Duration `json:"idleTimeout,omitempty" reconnect:"no"`
 	// Share is ShareAll if empty. MaxInstances bounds the instances that a server with SharePrincipal has at once; a call of a further
 	// principal is not sent and wraps ErrTooManyInstances; 0 means DefaultMaxInstances. InstanceIdle ends an instance that no call,

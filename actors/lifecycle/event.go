@@ -88,8 +88,8 @@ type (
 	ToolsChanged struct{ Epoch uint64 }
 	// RelistDue: the coalescing period has ended.
 	RelistDue struct{ Epoch uint64 }
-	// IdleOut: no call used the connection for the idle timeout. While a list is being fetched it changes nothing: the actor must
-	// send it again later, if the server is still connected.
+	// IdleOut: no call used the connection for the idle timeout. While a list is being fetched, or is due, it changes nothing: the
+	// actor must send it again later, if the server is still connected.
 	IdleOut struct{ Epoch uint64 }
 )
 

@@ -321,7 +321,7 @@ func why(s State, e Event) (reason string, may bool) {
 			!s.Dirty, "nothing has changed"), false
 	case IdleOut:
 		return first(s.Phase != messages.Connected, "it is not connected", s.Listing, "a list is in flight",
-			!s.Lazy, "it is not lazy"), false
+			!s.Lazy, "it is not lazy", s.Dirty, "the next list is due already"), false
 	}
 	return "", false
 }

@@ -137,7 +137,8 @@ func (m *machine) handleEvent(e Event) {
 			m.listTools()
 		}
 	case IdleOut:
-		if m.Phase == messages.Connected && m.isOpen(e.Epoch) && m.Lazy && !m.Listing {
+		// A list that is due is fetched first: what rests shows the tools that it listed last, and where it listed none no call can wake it.
+		if m.Phase == messages.Connected && m.isOpen(e.Epoch) && m.Lazy && !m.Listing && !m.Dirty {
 			// A call may have been admitted a moment before the gate closed, so the connection is drained.
 			m.becomeIdle()
 			m.shutConnection(true)
