@@ -106,6 +106,7 @@ func Scenario(seed uint64, o Options) scenario.Scenario {
 	d.drawAsked(seed)
 	d.drawTroubled(seed)
 	d.drawConfigured(seed)
+	d.drawEventful(seed)
 	d.fitTimeouts()
 	d.spreadSteadyCalls()
 	// Two recipes may name one occasion.
