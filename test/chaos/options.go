@@ -35,10 +35,11 @@ type settings struct {
 	// given are the names of the options.
 	given []string
 
-	// mu guards cases, which are collected for JUnit.
-	mu    sync.Mutex
-	cases []report.JUnitCase
-	bad   error
+	// mu guards cases, which are collected for JUnit, and failed, for the list of their causes.
+	mu     sync.Mutex
+	cases  []report.JUnitCase
+	failed []failedCase
+	bad    error
 }
 
 // newOption returns an option with its name. What set returns fails the test.

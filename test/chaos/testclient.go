@@ -64,7 +64,8 @@ func RedialHTTP(dial func(ctx context.Context, url string, c *http.Client) (Clie
 //		chaos.TestClient(t, func(ctx context.Context, s *chaos.ClientServer) (chaos.Client, error) { return newOurClient(s) })
 //	}
 //
-// A failure shows the day with its timeline; a random day is made as small as possible before. The same seed plays the same day. What
+// A failure shows the day with its timeline; a random day is made as small as possible before. When three cases or more fail, the last
+// lines count what was violated in all of them: one defect mostly fails many. The same seed plays the same day. What
 // is known and accepted is said with [Known]. A client that holds a mutex while it waits for the server stops the virtual time; that
 // day is then played in real time, beside the others, and takes minutes.
 //
@@ -73,6 +74,7 @@ func RedialHTTP(dial func(ctx context.Context, url string, c *http.Client) (Clie
 func TestClient(t *testing.T, dial Dial, options ...Option) {
 	t.Helper()
 	s := newSettings(t, "TestClient", options)
+	t.Cleanup(func() { s.logCauses(t) })
 	if dial == nil {
 		s.refuse(t, "chaos.TestClient: the dial is nil: give a function that connects a client to a server")
 	}
@@ -306,6 +308,7 @@ func (s *settings) playDay(t *testing.T, dial Dial, day scenario.Scenario, oneFa
 	}
 	c.Failure = text.String()
 	s.note(c)
+	s.noteFailure(t.Name(), run.Verdicts)
 	t.Errorf("the client, on %s, seed %d:\n%s", day.Name, day.Seed, text.String())
 }
 

@@ -147,7 +147,7 @@ func TestClientThatRepeats(t *testing.T) {
 	chaos.TestClient(t, func(ctx context.Context, s *chaos.ClientServer) (chaos.Client, error) {
 		c, err := gosdk.Dial(newSDKClient)(ctx, s)
 		return repeatingClient{c}, err
-	}, chaos.Eras(messages.EraLegacy), chaos.Over(messages.Stdio), chaos.Only("^(die-mid-call|seed-.*)$"), chaos.Days(3), chaos.JUnit(dir))
+	}, chaos.Eras(messages.EraLegacy), chaos.Over(messages.Stdio), chaos.Only("^(die-mid-call|answer-and-die|crash|half-line|truncate|seed-.*)$"), chaos.Days(3), chaos.JUnit(dir))
 }
 
 // TestAFailureOfAClientCanBeRead: a client with a bug fails in the case that is about it and on random days, with the reason, the
@@ -165,6 +165,7 @@ func TestAFailureOfAClientCanBeRead(t *testing.T) {
 	for _, want := range []string{
 		"--- FAIL: TestClientThatRepeats/stdio/legacy/die-mid-call", "was made once and sent twice", "made smaller from seed-", "What to do: After an error repeat a call only if", "client -> server  tools/call",
 		"go test -run '^TestClientThatRepeats/stdio/legacy/die-mid-call$'",
+		"3 cases failed. What was violated in them, the most frequent first", "C3, nothing is sent twice that may have run: in 3, such as TestClientThatRepeats/stdio/legacy/answer-and-die: ",
 	} {
 		if !strings.Contains(string(out), want) {
 			t.Errorf("%q is not in\n%s", want, out)

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -141,8 +142,10 @@ func (t *target) currentClient() Client {
 // makeCall makes one call and records how it ends.
 func (t *target) makeCall(planned load.Call) {
 	d, c := t.day, t.currentClient()
+	// A scenario that bounds no call, as one that was made smaller, leaves it to the server's own timeout.
+	timeout := cmp.Or(planned.Stream.Timeout, t.plan.CallTimeout)
 	begin := history.Event{Side: history.Caller, Kind: history.Call, Server: t.plan.Name, Call: planned.ID, Tool: planned.Stream.Tool,
-		Deadline: d.elapsedTime() + planned.Stream.Timeout}
+		Deadline: d.elapsedTime() + timeout}
 	d.rec.Add(begin)
 	end := begin
 	end.Kind, end.Deadline = history.End, 0
@@ -151,7 +154,7 @@ func (t *target) makeCall(planned load.Call) {
 		d.rec.Add(end)
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), planned.Stream.Timeout)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	defer d.watch.begin(d, t, planned, cancel)()
 	began := time.Now()
