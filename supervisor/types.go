@@ -38,6 +38,11 @@ type (
 	// ended (Outcome: not sent, rejected, unknown) and what it means (Class). Its method MayRetry says whether the same call may be
 	// made again, and when. errors.As finds it in every error of a method, errors.Is compares it with the Err… values. See
 	// [messages.Error], [messages.Outcome] and [messages.Class].
+	//
+	//	Error() string
+	//	Is(target error) bool
+	//	MayRetry() (at time.Time, ok bool)
+	//	Unwrap() error
 	Error = messages.Error
 	// Resource, ResourceTemplate and Prompt are offered by servers beside tools; CompleteRequest and Completion propose
 	// values for their arguments.
@@ -49,13 +54,27 @@ type (
 	// SetServersResult lists what SetServers changed: see [messages.SetServersResult].
 	SetServersResult = messages.SetServersResult
 	// Snapshot is the set of tools at one moment, immutable and without a lock: All, Len, Lookup by qualified name, Server for those of
-	// one server, and Generation, which rises with each change. Manager.Tools returns the newest. See [catalog.Snapshot].
+	// one server, and Generation, which rises with each change. Manager.Tools returns the newest. Some of its methods; the others are with
+	// [catalog.Snapshot]:
+	//
+	//	All() iter.Seq[*Entry]
+	//	Len() int
+	//	Lookup(qualified string) (*Entry, bool)
+	//	LookupTool(server, tool string) (*Entry, bool)
+	//	Server(server string) []*Entry
+	//	Servers() []string
+	//	Generation() uint64
 	Snapshot = catalog.Snapshot
 	// Entry is one tool of a Snapshot: its qualified Name, which a model sees and CallTool takes, the Tool itself, and its State: live,
 	// cached (its server rests), or lost (its server is on the way back). See [catalog.Entry].
 	Entry = catalog.Entry
 	// Watcher receives events in order: Next waits for one, Events ranges over them, Close ends both. A slow one is told by
 	// [messages.EventGap] how many it lost. Manager.Watch makes it; one goroutine reads it. See [actors.Watcher].
+	//
+	//	Next(ctx context.Context) (Event, error)
+	//	Events(ctx context.Context) iter.Seq[Event]
+	//	WithoutCalls() *Watcher
+	//	Close()
 	Watcher = actors.Watcher
 	// HistoryEntry is one sentence about a server's past: see [actors.Entry].
 	HistoryEntry = actors.Entry

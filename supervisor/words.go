@@ -76,6 +76,9 @@ const (
 // OutcomeOf returns how the call ended that returned err; OutcomeResult for nil.
 func OutcomeOf(err error) Outcome { return messages.OutcomeOf(err) }
 
-// SharePrincipal is the Share of a Spec that gives each caller with a name (WithCaller) an instance of the server of its own: a process
-// or a session. Without it all callers share one. See [messages.SharePrincipal].
-const SharePrincipal = messages.SharePrincipal
+// The values of Spec.Share. With SharePrincipal each caller with a name (WithCaller) has an instance of the server of its own: a process
+// or a session. With ShareAll, the default, all callers share one. See [messages.SharePrincipal].
+const (
+	ShareAll       = messages.ShareAll
+	SharePrincipal = messages.SharePrincipal
+)

@@ -43,7 +43,7 @@ const NoPromise = "what it exports may change without notice"
 // caller of a request, the refusal of its credentials, and instances of servers.
 // Nineteen are the words in which package fault writes a rule. Forty-three are the words of package messages under the import of supervisor,
 // so that a program that embeds the manager needs no other.
-const MaxPromised = 681
+const MaxPromised = 682
 
 // Surface says what is wrong with the public packages: one that is neither promised nor says that it is not, or both.
 // comments are the package comments by folder, exported the numbers of their exported names.
