@@ -41,7 +41,7 @@ const NoPromise = "what it exports may change without notice"
 // MaxPromised bounds how many names the library promises: constants, variables, types and functions, without methods and fields. One of
 // them, messages.SetRequestID, is for actors that pass commands on, as package remote does; eleven are the
 // caller of a request, the refusal of its credentials, and instances of servers.
-// Nineteen are the words in which package fault writes a rule. Forty-three are the words of package messages under the import of supervisor,
+// Nineteen are the words in which package fault writes a rule. Forty-four are the words of package messages under the import of supervisor,
 // so that a program that embeds the manager needs no other.
 const MaxPromised = 682
 
