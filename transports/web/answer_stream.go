@@ -49,7 +49,7 @@ func (x *exchange) readAnswerStream(resp *http.Response) (transports.Delivery, *
 			x.noteEmptyEnd(broken)
 			return transports.MaybeWritten, x.brokenStreamError(broken)
 		}
-		if !pause.For(x.ctx, streamDelay(fruitless, x.retry, resumeMinDelay, resumeMaxDelay)) {
+		if !pause.For(x.ctx, streamDelay(x.c.rand, fruitless, x.retry, resumeMinDelay, resumeMaxDelay)) {
 			return transports.MaybeWritten, x.exchangeError(x.ctx.Err())
 		}
 		next, err := x.resumeStream() //nolint:bodyclose // the next round reads it to its end and closes it

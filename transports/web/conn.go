@@ -19,6 +19,7 @@ type httpConn struct {
 	origin   *origin.Origin
 	lifetime *lifetime.Lifetime
 	grace    time.Duration
+	rand     func() float64 // Config.Rand
 
 	// sseFallback is set once, when the server turned out to speak HTTP+SSE: every later message goes there.
 	sseFallback atomic.Pointer[sseConn]

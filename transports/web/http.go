@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"math/rand/v2"
 	"net/http"
 	"time"
 
@@ -38,6 +39,9 @@ type Config struct {
 	// exchanges would cut streams, cookies belong to browsers, and this package follows redirects by its own rules. The Transport
 	// must not change the request that it is given, and must end when the request's context does.
 	Client *http.Client
+	// Rand draws a number in [0,1) for the pauses before a broken stream is opened again; nil draws at random. A program that must do
+	// the same thing twice gives its own.
+	Rand func() float64
 	// Grace bounds the DELETE that ends the session when a connection is closed; 0 means 1 s.
 	Grace time.Duration
 }
@@ -113,6 +117,10 @@ func (t *HTTP) Dial(ctx context.Context, sink transports.Sink) (transports.Conn,
 		return nil, errs.ContextError(ctx, "connecting to "+t.origin.Label)
 	}
 	c := &httpConn{origin: t.origin.ForConnection(ctx), lifetime: lifetime.NewForRequests(sink), canFallBack: t.cfg.FallbackSSE, grace: t.cfg.Grace}
+	c.rand = t.cfg.Rand
+	if c.rand == nil {
+		c.rand = rand.Float64
+	}
 	c.reopenSink, _ = sink.(transports.StreamReopenSink)
 	c.requestSink, _ = sink.(transports.RequestStreamSink)
 	if c.grace <= 0 {

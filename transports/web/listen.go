@@ -3,7 +3,6 @@ package web
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"net/http"
 	"time"
 
@@ -100,7 +99,7 @@ func (c *httpConn) keepListening() {
 		if heard || time.Since(opened) >= listenWorkedTime {
 			failures = 0
 		}
-		if !pause.For(c.lifetime.Ctx, streamDelay(failures, l.wait, listenMinDelay, listenMaxDelay)) {
+		if !pause.For(c.lifetime.Ctx, streamDelay(c.rand, failures, l.wait, listenMinDelay, listenMaxDelay)) {
 			return
 		}
 	}
@@ -203,7 +202,7 @@ func (l *streamListener) deliverEvents(resp *http.Response) (heard bool) {
 //
 // 2025-11-25: "If a server sends a retry field, the client MUST respect it, waiting the given number of milliseconds before
 // attempting to reconnect."
-func streamDelay(failures int, serverDelay, first, maxDelay time.Duration) time.Duration {
+func streamDelay(random func() float64, failures int, serverDelay, first, maxDelay time.Duration) time.Duration {
 	if failures == 0 && serverDelay > 0 {
 		return max(serverDelay, minStreamDelay)
 	}
@@ -211,7 +210,7 @@ func streamDelay(failures int, serverDelay, first, maxDelay time.Duration) time.
 	if failures < 20 {
 		d = min(first<<failures, maxDelay)
 	}
-	d -= rand.N(d/2 + 1)
+	d -= time.Duration(random() * float64(d/2+1))
 	return max(d, serverDelay)
 }
 

@@ -3,6 +3,7 @@ package web
 import (
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -70,22 +71,34 @@ func TestStreamDelay(t *testing.T) {
 	const first, most = time.Second, 30 * time.Second
 	for failures := range 100 {
 		for range 20 {
-			d := streamDelay(failures, 0, first, most)
+			d := streamDelay(rand.Float64, failures, 0, first, most)
 			full := min(first<<min(failures, 10), most)
 			if d < full/2 || d > full {
 				t.Fatalf("after %d failures: %v, want %v to %v", failures, d, full/2, full)
 			}
-			if d := streamDelay(failures, time.Minute, first, most); d != time.Minute {
+			if d := streamDelay(rand.Float64, failures, time.Minute, first, most); d != time.Minute {
 				t.Fatalf("the server asked for 1m and gets %v", d)
 			}
-			d = streamDelay(failures, 300*time.Millisecond, first, most)
+			d = streamDelay(rand.Float64, failures, 300*time.Millisecond, first, most)
 			if failures == 0 && d != 300*time.Millisecond || failures > 0 && d < 500*time.Millisecond {
 				t.Fatalf("the server asked for 300ms, and after %d failures gets %v", failures, d)
 			}
 		}
 	}
-	if d := streamDelay(0, 1, first, most); d != minStreamDelay {
+	if d := streamDelay(rand.Float64, 0, 1, first, most); d != minStreamDelay {
 		t.Errorf("the server asked for 1ns and gets %v", d)
+	}
+}
+
+// A program that gives Config.Rand decides how long the pauses are, so that it can do the same thing twice.
+func TestRandOfTheConfiguration(t *testing.T) {
+	draws := 0
+	conn, err := NewHTTP(Config{URL: "https://example.com/mcp", Rand: func() float64 { draws++; return 0.5 }}).Dial(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := streamDelay(conn.(*httpConn).rand, 1, 0, time.Second, time.Minute); draws != 1 || d < 1500*time.Millisecond || d > 1500*time.Millisecond+time.Nanosecond {
+		t.Errorf("%d draws, and the pause is %s", draws, d)
 	}
 }
 

@@ -107,6 +107,7 @@ func Scenario(seed uint64, o Options) scenario.Scenario {
 	d.drawTroubled(seed)
 	d.drawConfigured(seed)
 	d.drawEventful(seed)
+	d.drawWeb(seed)
 	d.fitTimeouts()
 	d.spreadSteadyCalls()
 	// Two recipes may name one occasion.

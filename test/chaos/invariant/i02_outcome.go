@@ -21,6 +21,9 @@ const (
 	// under way ends.
 	connDeathBound  = 1500 * time.Millisecond
 	outputDrainTime = 20 * time.Millisecond
+	// resumptionTime is how long the manager's HTTP client tries to go on with a stream whose server numbers its events: five times, after the
+	// pause that the server asks for (300 ms at most) and after ones of up to 200, 400, 800 and 1,600 ms.
+	resumptionTime = 3500 * time.Millisecond
 )
 
 // knownOutcomes are all outcomes.
@@ -207,6 +210,9 @@ func (c *checker) checkConnDeath(call *history.CallRecord) {
 	if !c.real {
 		// No grandchild holds the output of a simulated process open.
 		bound = outputDrainTime + c.instantBound()
+		if s.Web == scenario.WebNumbered {
+			bound += resumptionTime // a stream with an answer that has begun may be gone on with
+		}
 	}
 	if c.endKnown(call) > down.T+bound {
 		c.reportViolation(call.Server, call.Ends[0], []int{call.Begin, call.Received[0], conn.Down}, "Call %s of tool %s was on connection %d, "+

@@ -115,6 +115,20 @@ func TestOneOutcomePerCall(t *testing.T) {
 			2s     s1 down conn=1 class=exited
 			5s     s1 end call=c1 tool=write outcome=unknown class=exited
 		`},
+		{name: "a stream whose events are numbered is gone on with in vain for a while", servers: []string{"s1 kind=http"}, want: invariant.Holds,
+			plan: func(p *scenario.Plan) { p.Servers[0].Web = scenario.WebNumbered }, story: connected + `
+			1s     s1 call call=c1 tool=write
+			1s     s1 received conn=1 method=tools/call call=c1 tool=write
+			2s     s1 down conn=1 class=network
+			5s     s1 end call=c1 tool=write outcome=unknown class=network
+		`},
+		{name: "a stream whose events are numbered is gone on with for too long", servers: []string{"s1 kind=http"}, want: invariant.Violated, why: "which died at 2s",
+			plan: func(p *scenario.Plan) { p.Servers[0].Web = scenario.WebNumbered }, story: connected + `
+			1s     s1 call call=c1 tool=write
+			1s     s1 received conn=1 method=tools/call call=c1 tool=write
+			2s     s1 down conn=1 class=network
+			6s     s1 end call=c1 tool=write outcome=unknown class=network
+		`},
 		{name: "the answer that was delivered beats the death", want: invariant.Holds, story: connected + `
 			1s     s1 call call=c1 tool=write
 			1s     s1 received conn=1 method=tools/call call=c1 tool=write

@@ -6,6 +6,7 @@ import "strings"
 var Packages = []string{
 	"actors", "actors/catalog", "actors/lifecycle", "actors/opening", "actors/internal/queue", "transports/session/...", "supervisor",
 	"supervisor/internal/...", "supervisor/restart", "supervisor/gateway", "transports/serve",
+	"transports/web", "transports/internal/origin", "transports/internal/eventstream", "transports/internal/lifetime",
 }
 
 // fileReason says why the days do not run what stands in some files.
@@ -33,6 +34,9 @@ var unreachableFiles = []fileReason{
 	{"supervisor/internal/credentials/lazy_sign_in.go", "the sign-in of a server whose spec asks for none, by the real transports: as supervisor/login.go"},
 	{"supervisor/restart/stats.go", "reads the load of the machine, whose clock is not that of a day"},
 	{"supervisor/restart/installing.go", "processes that fetch what they run: nothing of a day is a process"},
+	{"transports/web/sse.go", "servers of the older HTTP+SSE have a transport in memory: transports/web/sse_test.go"},
+	{"transports/web/fallback.go", "as transports/web/sse.go"},
+	{"transports/web/claudeai.go", "no server of a day stands behind the proxy of an account"},
 	{"actors/coalesce.go", "as supervisor/restart/installing.go"},
 	{"actors/lifecycle/check.go", "checks a state, for tests"},
 	{"actors/catalog/check.go", "checks the data structure, for tests"},

@@ -170,6 +170,12 @@ func (f *findings) checkGroup(path string, g Group) {
 	if g.Pin != "" && !slices.Contains(pinWords, g.Pin) {
 		f.addProblem(path+".pin", suggestWord(g.Pin, pinWords), "there is no way %s to treat changed tools", quoteWord(g.Pin))
 	}
+	if g.Web != "" && !slices.Contains(webWords, g.Web) {
+		f.addProblem(path+".web", suggestWord(g.Web, webWords), "there is no way %s to speak HTTP", quoteWord(g.Web))
+	}
+	if g.Web != "" && g.Kind != messages.HTTP {
+		f.addProblem(path+".web", "say kind: http as well", "only a server over http is reached with the HTTP client")
+	}
 	if g.Tasks != "" && !slices.Contains(taskWords, g.Tasks) {
 		f.addProblem(path+".tasks", suggestWord(g.Tasks, taskWords), "there is no way %s to run calls as tasks", quoteWord(g.Tasks))
 	}

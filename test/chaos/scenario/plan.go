@@ -67,6 +67,7 @@ type Server struct {
 	Headers        bool          `json:"headers,omitempty"`
 	Logs           bool          `json:"logs,omitempty"`
 	OneHost        bool          `json:"oneHost,omitempty"`
+	Web            string        `json:"web,omitempty"`
 	Pin            string        `json:"pin,omitempty"`
 	// Denied holds the tools that are not offered since the last adjust.
 	Denied []string `json:"denied,omitempty"`

@@ -95,6 +95,10 @@ type Group struct {
 	// OneHost: the servers of the group have one host, of which the manager dials only so many at a time. It counts in simulations, over the
 	// network.
 	OneHost bool `json:"oneHost,omitempty" yaml:"oneHost,omitempty"`
+	// Web is plain or numbered: the manager reaches it with its own HTTP client (package transports/web), where other servers over http
+	// have a model of it. One that is numbered numbers the events of its streams, so that a stream which breaks is resumed: it sends again
+	// what was missed, says when to come back, and refuses a resumption now and then. It counts in simulations, over http.
+	Web string `json:"web,omitempty" yaml:"web,omitempty"`
 	// NoConnectTimeout: its spec names no connectTimeout, so that the manager's own applies: 30 s without a message of the server,
 	// and twice as long after each attempt in a row that took too long, up to 5 min. ConnectTimeout then counts for nothing.
 	NoConnectTimeout bool `json:"noConnectTimeout,omitempty" yaml:"noConnectTimeout,omitempty"`

@@ -64,6 +64,7 @@ var (
 	Tiers = []Tier{Sim, Real}
 
 	connectWords = []messages.Connect{messages.Eager, messages.Lazy}
+	webWords     = []string{WebPlain, WebNumbered}
 	taskWords    = []string{TasksOptional, TasksRequired}
 	pinWords     = []string{messages.PinOff, messages.PinWarn, messages.PinHold}
 )
@@ -81,6 +82,12 @@ var Reads = []string{"resources", "templates", "resource", "prompts", "prompt", 
 const (
 	TasksOptional = "optional"
 	TasksRequired = "required"
+)
+
+// The words of Group.Web.
+const (
+	WebPlain    = "plain"
+	WebNumbered = "numbered"
 )
 
 // The tools that every server has. Further ones are tool-4, tool-5, … up to the number in Group.Tools.

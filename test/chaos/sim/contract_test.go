@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 	"github.com/mcpvisor/mcpvisor/transports"
 	"github.com/mcpvisor/mcpvisor/transports/procinfo"
 	"github.com/mcpvisor/mcpvisor/transports/transporttest"
@@ -34,11 +35,20 @@ func TestHTTPContract(t *testing.T) {
 	contract(t, messages.HTTP, transporttest.Features{SendWaits: true, CancelClosesStream: true})
 }
 
+// The program's own HTTP client keeps them, too, with the server's end that days have for it: with numbered events and without.
+func TestOwnWebContract(t *testing.T) {
+	for _, word := range []string{scenario.WebPlain, scenario.WebNumbered} {
+		t.Run(word, func(t *testing.T) {
+			contract(t, messages.HTTP, transporttest.Features{SendWaits: true, CancelClosesStream: true}, word)
+		})
+	}
+}
+
 func TestSSEContract(t *testing.T) {
 	contract(t, messages.SSE, transporttest.Features{DeathIsDown: true, Push: true})
 }
 
-func contract(t *testing.T, kind messages.TransportKind, features transporttest.Features) {
+func contract(t *testing.T, kind messages.TransportKind, features transporttest.Features, web ...string) {
 	transporttest.Run(t, transporttest.Harness{Features: features, New: func(t *testing.T, o transporttest.Options) transports.Transport {
 		spec := messages.Spec{Type: kind, MaxMessage: o.MaxMessage, Env: map[string]string{"TOKEN": o.Secret},
 			Headers: map[string]string{"X-Key": o.Secret}}
@@ -62,7 +72,11 @@ func contract(t *testing.T, kind messages.TransportKind, features transporttest.
 			close(s.quit)
 			running.Wait()
 		})
-		return newTransport(kind, "scripted.sim:443", spec, s)
+		tr := newTransport(kind, "scripted.sim:443", spec, s)
+		if len(web) > 0 {
+			tr.web, tr.url = web[0], "https://scripted.sim/mcp"
+		}
+		return tr
 	}})
 }
 
@@ -86,9 +100,9 @@ func (s *scripted) post(f func()) {
 func (s *scripted) onDialed(c conn) {
 	s.post(func() {
 		if c.acceptOpening("session") && c.base().kind == messages.HTTP {
-			c.(*webConn).mu.Lock()
-			c.(*webConn).session = "" // the script knows no farewell
-			c.(*webConn).mu.Unlock()
+			c.base().mu.Lock()
+			c.base().session = "" // the script knows no farewell
+			c.base().mu.Unlock()
 		}
 	})
 }
@@ -137,6 +151,10 @@ func (s *scripted) onClosing(c conn, _ bool) {
 	s.post(func() {
 		c.endRemote(ending{err: &transports.Error{Class: messages.ClassExited, Text: "it ended"}, text: "exit status 0"})
 	})
+}
+
+func (s *scripted) onStreamWanted(c conn, x *exchange) {
+	s.post(func() { c.(*ownWebConn).openStream(x) })
 }
 
 func (s *scripted) onReleased(conn) {}

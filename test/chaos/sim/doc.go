@@ -40,6 +40,9 @@
 //   - Run finds an actor that blocks while it handles a message, actors that send each other messages without end, and
 //     goroutines that are left after Close, and records them in the history.
 //
+// Some servers over HTTP (web, in a scenario) are reached with the program's own client, package transports/web, whose requests the servers
+// answer in memory (own_web.go, own_streams.go): the days try that package, too. All other connections are of a transport in memory (wire.go).
+//
 // # Not promised
 //
 // The simulated transport does not fail in every way in which a real one can: bytes, sockets and processes belong to package

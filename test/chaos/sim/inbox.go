@@ -44,6 +44,7 @@ const (
 	itemTerminating
 	itemMeasured
 	itemReleased
+	itemStreamWanted
 )
 
 // addItem adds an item, to which it gives its number, and wakes the loop. Any goroutine may call it.

@@ -101,6 +101,7 @@ type quiet struct{ got []string }
 
 func (q *quiet) onDialed(c conn)                 { c.acceptOpening("") }
 func (q *quiet) onSent(_ conn, x *exchange)      { q.got = append(q.got, string(x.body[:1])) }
+func (*quiet) onStreamWanted(conn, *exchange)    {}
 func (q *quiet) onAbandoned(conn, *exchange)     {}
 func (q *quiet) onClosing(conn, bool)            {}
 func (q *quiet) onReleased(conn)                 {}

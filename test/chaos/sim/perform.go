@@ -179,6 +179,9 @@ func (h *simServer) rejectConn(l *simConn, a peer.Reject) {
 		return
 	}
 	err, delivery := h.rejectionError(a)
+	if own, ok := ownWebOf(l); ok && a.Code != 0 {
+		own.prepareRefusal(a.Code, a.RetryAfter, a.Header, []byte(a.Text))
+	}
 	l.refused = true
 	h.w.needsWait = true
 	h.recordEvent(history.Event{Kind: history.Refused, Conn: l.number, Class: err.Class, RetryAfter: err.RetryAfter})
@@ -227,6 +230,9 @@ func (h *simServer) sendMessage(l *simConn, a peer.Send) {
 		leave := h.leaverAtAnswer(l, a.Reply)
 		h.recordAnswer(l, a.Reply, 0, 0)
 		leave()
+		if own, ok := ownWebOf(l); ok {
+			own.prepareRefusal(http.StatusOK, 0, map[string]string{"Content-Type": a.Type}, a.Body)
+		}
 		l.denyExchange(a.Reply, transports.Written, &transports.Error{Class: messages.ClassProtocol, Status: http.StatusOK,
 			Text: h.serverLabel() + " answered with " + messages.Line(a.Type, 60) + " instead of JSON or an event stream",
 			Fix:  "check that the URL is an MCP endpoint"})
@@ -265,6 +271,9 @@ func (h *simServer) recordTaskBegun(l *simConn, id string, answer []byte) {
 
 // sendTruncated delivers a part of a message and ends what carries it: the response over HTTP, elsewhere the connection.
 func (h *simServer) sendTruncated(l *simConn, a peer.Send) {
+	if own, ok := ownWebOf(l); ok && own.tearAnswer(a.Reply, a.Body, a.Cut) {
+		return
+	}
 	if h.server.Kind == messages.HTTP {
 		h.cutStream(l, a.Reply)
 		return
@@ -274,6 +283,21 @@ func (h *simServer) sendTruncated(l *simConn, a peer.Send) {
 	}
 	h.endServerSide(l, ending{err: h.brokenError()}, 0)
 	h.machine.Killed(h.w.currentTime(), l.number)
+}
+
+// openStream gives the program's own client the stream that it asks for. With the rest of a stream that broke it may have an answer.
+func (h *simServer) openStream(l *simConn, x *exchange) {
+	own, ok := ownWebOf(l)
+	if !ok {
+		return
+	}
+	h.w.needsWait = true
+	if reply, answer := own.openStream(x); answer != nil {
+		leave := h.leaverAtAnswer(l, reply)
+		if h.recordBody(l, reply, answer) {
+			leave()
+		}
+	}
 }
 
 // cutStream ends the response to a request, or with an empty reply the stream for messages that belong to no request.
@@ -311,6 +335,9 @@ func (h *simServer) sendStatus(l *simConn, a peer.Status) {
 	session := l.base().sessionID() != ""
 	err := h.refusalError(a.Code, a.RetryAfter, a.Header, a.Body, session)
 	leave := h.leaverAtAnswer(l, a.Reply)
+	if own, ok := ownWebOf(l); ok {
+		own.prepareRefusal(a.Code, a.RetryAfter, a.Header, a.Body)
+	}
 	if l.denyExchange(a.Reply, transports.Written, err) {
 		h.recordAnswer(l, a.Reply, a.Code, err.RetryAfter)
 		leave()

@@ -379,6 +379,7 @@ func (w *simulation) managerConfig() supervisor.Config {
 			if t.Emulated == messages.HTTP || t.Emulated == messages.SSE {
 				t.token = &h.token
 			}
+			t.web, t.url, t.random = h.server.Web, spec.URL, h.webRandom.drawNumber
 			return t, nil
 		},
 	}

@@ -27,6 +27,8 @@ type simServer struct {
 	spec messages.Spec
 	// rng draws the additions to times, see nextJitter.
 	rng *rand.Rand
+	// webRandom draws for the pauses of the program's own HTTP client.
+	webRandom lockedRandom
 
 	// canary is the secret in the server's spec, which must come out nowhere.
 	canary string
@@ -76,7 +78,8 @@ type request struct {
 func newSimServer(w *simulation, s scenario.Server, machine peer.Machine, canary string) *simServer {
 	return &simServer{
 		w: w, server: s, machine: machine, spec: specOf(s, canary), canary: canary, token: bearerToken{server: s.Name}, conns: map[int]*simConn{},
-		rng: rand.New(rand.NewPCG(w.plan.Seed, seedOf("jitter", s.Name))),
+		rng:       rand.New(rand.NewPCG(w.plan.Seed, seedOf("jitter", s.Name))),
+		webRandom: lockedRandom{rng: rand.New(rand.NewPCG(w.plan.Seed, seedOf("web", s.Name)))},
 	}
 }
 
@@ -95,6 +98,9 @@ func seedOf(words ...string) uint64 {
 func (h *simServer) onDialed(c conn) { h.w.inbox.addItem(item{host: h, conn: c, kind: itemDialed}) }
 func (h *simServer) onSent(c conn, x *exchange) {
 	h.w.inbox.addItem(item{host: h, conn: c, kind: itemSent, x: x})
+}
+func (h *simServer) onStreamWanted(c conn, x *exchange) {
+	h.w.inbox.addItem(item{host: h, conn: c, kind: itemStreamWanted, x: x})
 }
 func (h *simServer) onAbandoned(c conn, x *exchange) {
 	h.w.inbox.addItem(item{host: h, conn: c, kind: itemAbandoned, x: x})
@@ -143,6 +149,8 @@ func (h *simServer) handleItem(it item) {
 		h.recordEvent(history.Event{Kind: history.Measured, Conn: l.number, Ran: it.used.CPU, Waited: it.used.CPUWait})
 	case itemReleased:
 		h.releaseConn(l)
+	case itemStreamWanted:
+		h.openStream(l, it.x)
 	case itemDialed:
 	}
 }

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"sync"
@@ -34,6 +35,21 @@ func (t *bearerToken) renewToken(used string) {
 	if used == fmt.Sprintf("Bearer %s-token-%d", t.server, t.number) {
 		t.number++
 	}
+}
+
+// Authorize implements transports.Authorizer, for the program's own client.
+func (t *bearerToken) Authorize(_ context.Context, h http.Header) error {
+	h.Set("Authorization", t.authorizationHeader())
+	return nil
+}
+
+// Refused implements transports.Authorizer.
+func (t *bearerToken) Refused(_ context.Context, status int, _ *messages.Challenge, used http.Header) (retry bool, err error) {
+	if status != http.StatusUnauthorized {
+		return false, nil
+	}
+	t.renewToken(used.Get("Authorization"))
+	return true, nil
 }
 
 // resendRenewed sends an exchange that was refused for its token again, once, with a new token. It returns false if the refusal

@@ -24,6 +24,9 @@ type Transport struct {
 
 	remote remoteEnd
 	token  *bearerToken
+	// web is that of the scenario's server: with it the program's own HTTP client connects to url, and draws with random.
+	web, url string
+	random   func() float64
 	// onDial, if not nil, is called with the context of each dial.
 	onDial func(context.Context)
 }
@@ -63,6 +66,9 @@ func (t *Transport) Dial(ctx context.Context, sink transports.Sink) (transports.
 	}
 	if t.onDial != nil {
 		t.onDial(ctx)
+	}
+	if t.web != "" {
+		return t.dialOwnWeb(ctx, sink)
 	}
 	var c conn
 	switch t.Emulated {

@@ -24,6 +24,8 @@ type remoteEnd interface {
 	onSent(c conn, x *exchange)
 	// onAbandoned reports that the client waits no longer, for the opening (x is nil) or for the answer to x.
 	onAbandoned(c conn, x *exchange)
+	// onStreamWanted reports that the program's own client asks for a stream of events.
+	onStreamWanted(c conn, x *exchange)
 	// onClosing reports that the client has closed its side, or with signal that it sends the process SIGTERM. endRemote
 	// follows later, or nothing.
 	onClosing(c conn, signal bool)
@@ -85,6 +87,8 @@ type exchange struct {
 	resent, resendPending bool
 	delivery              transports.Delivery
 	err                   error
+	// own is the response of the program's own client; nil for the model of it.
+	own *ownResponse
 	// done is closed when the exchange is completed.
 	done chan struct{}
 }

@@ -1,0 +1,56 @@
+package generate
+
+import (
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+)
+
+// The shares of the days on which servers over http are reached with the manager's own HTTP client, and of those with a server whose streams
+// break while they carry answers.
+const webShare, brokenStreamsShare = 0.5, 0.1
+
+// drawWeb lets the manager reach servers over http with its own HTTP client, and breaks streams with answers, which are resumed where they are
+// numbered. It has a source of chance of its own, as drawAdditions has.
+func (d *scenarioBuilder) drawWeb(seed uint64) {
+	before := d.Rand
+	defer func() { d.Rand = before }()
+	d.Rand = scenario.Rand(seed, "generate web")
+	if len(d.o.Only) == 0 && d.drawChance(brokenStreamsShare) {
+		d.breakStreams()
+	}
+	if !d.drawChance(webShare) {
+		return
+	}
+	for i := range d.s.Servers {
+		if g := &d.s.Servers[i]; g.Kind == messages.HTTP && g.Web == "" && d.drawChance(0.7) {
+			g.Web = pick(d, scenario.WebPlain, scenario.WebNumbered)
+		}
+	}
+}
+
+// breakStreams adds a server that takes its time over calls, and cuts its streams meanwhile: in the middle of calls, and of answers.
+func (d *scenarioBuilder) breakStreams() {
+	g := d.ownServer(messages.HTTP)
+	if g == nil {
+		return
+	}
+	g.Era, g.Web, g.Tasks = "", pick(d, scenario.WebPlain, scenario.WebNumbered, scenario.WebNumbered, scenario.WebNumbered), ""
+	g.Latency, g.Offers = messages.Duration(pick(d, 100*time.Millisecond, 400*time.Millisecond, time.Second)), d.drawChance(0.5)
+	g.CallTimeout, g.MaxCallTimeout = messages.Duration(10*time.Second), 0
+	at := d.roundTime(d.drawBetween(10*time.Second, d.length-60*time.Second))
+	d.addFault("cut-stream", g.Name, at, 15*time.Second, map[string]string{"every": pick(d, "300ms", "1100ms", "4s")})
+	if d.drawChance(0.6) {
+		d.addFault("truncate", g.Name, at+5*time.Second, 8*time.Second, map[string]string{"chance": "0.4"})
+	}
+	if d.drawChance(0.25) {
+		d.addFault(pick(d, "reset", "lose-session", "server-error", "unauthorized"), g.Name, at+d.drawBetween(2*time.Second, 14*time.Second), time.Second, nil)
+	}
+	for range 2 {
+		l := d.addBurst(g.Name, pick(d, scenario.ReadTool, scenario.WriteTool, scenario.PutTool), pick(d, 1.0, 3), at, 18*time.Second)
+		if d.drawChance(0.25) {
+			l.Cancel = 0.3
+		}
+	}
+}

@@ -1,0 +1,382 @@
+package sim
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/mcpvisor/mcpvisor/transports"
+)
+
+// eventStream is a stream of events that the program's own client reads, over as many responses as it takes. The lock of its connection
+// guards it.
+type eventStream struct {
+	// body is the response that carries it now; nil before the first one, and while it is broken.
+	body *streamBody
+	// name begins the ids of its events, empty for a stream without ids. events are all that were said since it began, complete says that the
+	// last of them is the answer.
+	name     string
+	events   [][]byte
+	complete bool
+	// broken is set while it waits to be resumed.
+	broken bool
+}
+
+// keptEvents bounds what a stream keeps to say it again.
+const keptEvents = 1000
+
+// numberEvents begins the ids of a stream.
+func (s *eventStream) numberEvents(name string) { s.name = name }
+
+// writeEvent says a message; false if it is lost, or nobody hears it now.
+func (s *eventStream) writeEvent(message []byte) bool {
+	if s.name != "" {
+		s.events = append(s.events, message)
+	}
+	if s.body == nil {
+		return false
+	}
+	s.body.writeBytes(s.encodeEvent(message, len(s.events)))
+	return true
+}
+
+// encodeEvent writes a message as an event, with the id of its place if the stream is numbered. Every second event says its type, and every
+// fifth has its data on two lines, which a reader joins.
+func (s *eventStream) encodeEvent(message []byte, place int) []byte {
+	var b bytes.Buffer
+	if s.name != "" {
+		b.WriteString("id: " + s.name + "/" + strconv.Itoa(place) + "\n")
+	}
+	if place%2 == 1 {
+		b.WriteString("event: message\r\n")
+	}
+	if first, rest, found := bytes.Cut(message, []byte(`,"method":`)); found && place%5 == 4 {
+		b.WriteString("data: " + string(first) + "\ndata:,\"method\":" + string(rest) + "\n\n")
+		return b.Bytes()
+	}
+	b.WriteString("data: " + string(message) + "\n\n")
+	return b.Bytes()
+}
+
+// breakOff ends the response that carries the stream, as a network does. A numbered stream may be resumed then.
+func (s *eventStream) breakOff(err error) {
+	if s.body != nil {
+		s.body.endBody(err)
+		s.body, s.broken = nil, s.name != ""
+	}
+}
+
+// streamBody is the body of a response that goes on. The loop writes and ends it, the client reads and closes it.
+type streamBody struct {
+	ctx     context.Context //nolint:containedctx // that of the request, which ends the response
+	onClose func()
+	wake    chan struct{}
+
+	mu      sync.Mutex
+	unread  []byte
+	endedBy error
+	closed  bool
+}
+
+func newStreamBody(ctx context.Context, onClose func()) *streamBody {
+	return &streamBody{ctx: ctx, onClose: onClose, wake: make(chan struct{}, 1)}
+}
+
+func (b *streamBody) writeBytes(p []byte) {
+	b.mu.Lock()
+	b.unread = append(b.unread, p...)
+	b.mu.Unlock()
+	b.wakeReader()
+}
+
+// endBody ends the body: what was written is read before.
+func (b *streamBody) endBody(err error) {
+	b.mu.Lock()
+	b.endedBy = err
+	b.mu.Unlock()
+	b.wakeReader()
+}
+
+func (b *streamBody) wakeReader() {
+	select {
+	case b.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Read implements io.Reader.
+func (b *streamBody) Read(p []byte) (int, error) {
+	for {
+		if err := b.ctx.Err(); err != nil {
+			return 0, err
+		}
+		b.mu.Lock()
+		n := copy(p, b.unread)
+		b.unread = b.unread[n:]
+		err := b.endedBy
+		b.mu.Unlock()
+		switch {
+		case n > 0:
+			return n, nil
+		case err != nil:
+			return 0, err
+		}
+		select {
+		case <-b.wake:
+		case <-b.ctx.Done():
+		}
+	}
+}
+
+// Close implements io.Closer.
+func (b *streamBody) Close() error {
+	b.mu.Lock()
+	first := !b.closed && b.endedBy == nil
+	b.closed = true
+	b.mu.Unlock()
+	if first {
+		b.onClose()
+	}
+	return nil
+}
+
+// eventStreamHeader returns the headers of a stream.
+func eventStreamHeader() http.Header {
+	return http.Header{"Content-Type": {"text/event-stream; charset=utf-8"}, "Cache-Control": {"no-cache"}}
+}
+
+// deliverMessage implements conn. An answer comes as one document, or as the last event of a stream; a numbered server always says the answers
+// to calls in streams.
+func (c *ownWebConn) deliverMessage(body []byte, reply string, more bool) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if reply == "" {
+		return c.listening.writeEvent(body) || c.listening.broken
+	}
+	xs := c.requests[reply]
+	if len(xs) == 0 {
+		return false // the client has closed the response
+	}
+	x := xs[0]
+	s := &x.own.stream
+	if s.body == nil && !s.broken {
+		number, _ := strconv.Atoi(x.id) // the client's own ids are numbers
+		if !more && !c.isResumable(x) && number%2 == 0 {
+			c.answerPlainly(x, body, number)
+			return true
+		}
+		c.beginStream(x)
+	}
+	s.complete = !more
+	heard := s.writeEvent(body)
+	if !more && heard {
+		c.endStream(x)
+	}
+	return heard
+}
+
+// answerPlainly answers a request with one document. The caller holds mu.
+func (c *ownWebConn) answerPlainly(x *exchange, body []byte, number int) {
+	h := http.Header{"Content-Type": {"application/json"}}
+	c.addSession(x, h)
+	length := int64(len(body))
+	if number%4 == 0 {
+		length = -1
+	}
+	x.beginResponse(http.StatusOK, h, io.NopCloser(bytes.NewReader(bytes.Clone(body))), length)
+	c.forgetExchange(x)
+}
+
+// addSession names the session in the answer to initialize. The caller holds mu.
+func (c *ownWebConn) addSession(x *exchange, h http.Header) {
+	if x.method == "initialize" && c.session != "" {
+		h.Set("Mcp-Session-Id", c.session)
+	}
+}
+
+// isResumable reports whether the stream with the answer to a request can be gone on with when it breaks: those of calls, of servers of the legacy
+// era that number their events.
+func (c *ownWebConn) isResumable(x *exchange) bool {
+	return c.numbered && x.method == "tools/call" && x.header["Mcp-Method"] == ""
+}
+
+// beginStream begins the response to a request as a stream. The caller holds mu.
+func (c *ownWebConn) beginStream(x *exchange) {
+	s := &x.own.stream
+	s.body = newStreamBody(x.own.request.Context(), func() { c.closeStream(x) })
+	h := eventStreamHeader()
+	c.addSession(x, h)
+	if c.isResumable(x) {
+		c.streamCount++
+		s.numberEvents(x.id)
+		// 2025-11-25: "The server SHOULD immediately send an SSE event consisting of an event ID and an empty data field in order to prime the
+		// client to reconnect".
+		s.body.writeBytes([]byte(c.retryField() + "id: " + s.name + "/0\ndata:\n\n"))
+	}
+	x.beginResponse(http.StatusOK, h, s.body, -1)
+}
+
+// retryField says when to come back to a stream that breaks: for two of three streams. The caller holds mu.
+func (c *ownWebConn) retryField() string {
+	return []string{"retry: 40\n", "retry: 300\n", ""}[c.streamCount%3]
+}
+
+// endStream ends a stream that has brought the answer. The caller holds mu.
+func (c *ownWebConn) endStream(x *exchange) {
+	x.own.stream.body.endBody(io.EOF)
+	c.forgetExchange(x)
+}
+
+// closeStream notes that the client has closed a response before its end.
+func (c *ownWebConn) closeStream(x *exchange) {
+	c.mu.Lock()
+	ended := x.completed
+	if !ended {
+		c.forgetExchange(x)
+	}
+	c.mu.Unlock()
+	if !ended {
+		c.remote.onAbandoned(c, x)
+	}
+}
+
+// cutStream implements conn: it cuts the stream for messages that belong to no request, and of a numbered server those with the answers to
+// calls as well, as a gateway does that cuts whatever lasts.
+func (c *ownWebConn) cutStream() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.listening.breakOff(io.ErrUnexpectedEOF)
+	for _, x := range c.allExchanges() {
+		if !c.isResumable(x) || x.own.stream.broken {
+			continue
+		}
+		if x.own.stream.body == nil {
+			c.beginStream(x)
+		}
+		x.own.stream.breakOff(io.EOF)
+	}
+}
+
+// tearAnswer breaks the stream in the middle of the answer to a request, if it can be resumed.
+func (c *ownWebConn) tearAnswer(reply string, body []byte, at int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	xs := c.requests[reply]
+	if len(xs) == 0 || !c.isResumable(xs[0]) {
+		return false
+	}
+	x := xs[0]
+	s := &x.own.stream
+	if s.body == nil && !s.broken {
+		c.beginStream(x)
+	}
+	s.complete = true
+	s.events = append(s.events, body)
+	if s.body != nil {
+		whole := s.encodeEvent(body, len(s.events))
+		s.body.writeBytes(whole[:min(at, len(whole)/2)])
+		s.breakOff(io.ErrUnexpectedEOF)
+	}
+	return true
+}
+
+// openStream answers a GET: with the stream for messages that belong to no request, or with the rest of one that broke. It returns the id of the
+// request whose answer the client has with it, and that answer. Every fourth resumption is put off, and every seventh refused.
+func (c *ownWebConn) openStream(x *exchange) (reply string, answer []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if x.own.request.Context().Err() != nil {
+		return "", nil
+	}
+	refuse := func(code int, text string) {
+		x.beginResponse(code, http.Header{"Content-Type": {"text/plain"}}, io.NopCloser(strings.NewReader(text)), int64(len(text)))
+	}
+	last := x.header["Last-Event-Id"]
+	if last != "" {
+		c.resumptions++
+	}
+	switch {
+	case c.dead || !c.opened:
+		x.own.err = syscall.ECONNREFUSED
+		close(x.own.began)
+	case last == "":
+		c.listening = eventStream{body: newStreamBody(x.own.request.Context(), c.closeListening)}
+		c.streamCount++
+		if c.numbered {
+			c.listening.numberEvents("all-" + strconv.Itoa(c.streamCount))
+			c.listening.body.writeBytes([]byte(c.retryField() + "id: " + c.listening.name + "/0\ndata:\n\n"))
+		}
+		x.beginResponse(http.StatusOK, eventStreamHeader(), c.listening.body, -1)
+	case c.resumptions%4 == 0:
+		refuse(http.StatusBadGateway, "not now")
+	case c.resumptions%7 == 0:
+		refuse(http.StatusBadRequest, "that event is unknown")
+	default:
+		name, place, _ := strings.Cut(last, "/")
+		from, err := strconv.Atoi(place)
+		asked := c.requestOfStream(name)
+		s := &c.listening
+		if asked != nil {
+			s = &asked.own.stream
+		}
+		if err != nil || s.name != name || from > len(s.events) {
+			refuse(http.StatusBadRequest, "that event is unknown")
+			return "", nil
+		}
+		return c.resumeStream(x, asked, s, from)
+	}
+	return "", nil
+}
+
+// requestOfStream returns the request whose answer a stream brings, nil if there is none. The caller holds mu.
+func (c *ownWebConn) requestOfStream(name string) *exchange {
+	for _, x := range c.requests[name] {
+		if x.own.stream.name == name {
+			return x
+		}
+	}
+	return nil
+}
+
+// resumeStream goes on with a stream after an event, in the response to x. The caller holds mu.
+func (c *ownWebConn) resumeStream(x, asked *exchange, s *eventStream, from int) (reply string, answer []byte) {
+	onClose := c.closeListening
+	if asked != nil {
+		onClose = func() { c.closeStream(asked) }
+	}
+	s.broken = false
+	if s.body != nil {
+		s.body.endBody(io.EOF) // the client has noticed the end of the response before, and this server has not
+	}
+	s.body = newStreamBody(x.own.request.Context(), onClose)
+	x.beginResponse(http.StatusOK, eventStreamHeader(), s.body, -1)
+	for i := from; i < len(s.events); i++ {
+		s.body.writeBytes(s.encodeEvent(s.events[i], i+1))
+	}
+	if asked == nil || !s.complete {
+		return "", nil
+	}
+	answer = s.events[len(s.events)-1]
+	c.endStream(asked)
+	return asked.id, answer
+}
+
+// closeListening notes that the client has closed the stream for messages that belong to no request.
+func (c *ownWebConn) closeListening() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.listening.body = nil
+}
+
+// ownWebOf returns a connection as one of the program's own client, if it is one.
+func ownWebOf(l *simConn) (*ownWebConn, bool) {
+	c, own := l.conn.(*ownWebConn)
+	return c, own
+}
+
+var _ transports.Conn = (*ownWebConn)(nil)
