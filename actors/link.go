@@ -80,14 +80,31 @@ func (l *Link) noteResult(err error, before time.Time) {
 // Open reports whether the connection admits calls. The gate closes before a call that ends with the connection returns.
 func (l *Link) Open() bool { return l.gate.Open() }
 
+// pingAgainAfter is the pause before a ping that was lost itself is sent again; it doubles.
+const pingAgainAfter = 100 * time.Millisecond
+
 // stillServes reports whether the connection on which a request was lost serves other requests all the same, because a stream of
-// HTTP may break alone. It pings the server over the connection, for at most wait.
+// HTTP may break alone. It pings the server over the connection, for at most wait. What broke the request may break its ping as well, which
+// says nothing of the connection while that stands: the ping is sent again then.
 func (l *Link) stillServes(ctx context.Context, lost error, wait time.Duration) bool {
 	if messages.ClassOf(lost) != messages.ClassNetwork || messages.OutcomeOf(lost) != messages.OutcomeUnknown {
 		return false
 	}
 	return l.pings.ask(ctx, messages.CallerOf(ctx), wait, func(bounded context.Context) bool {
-		return isAnswer(l.gate.Do(func(s *session.Session) error { return s.Ping(bounded) }))
+		for pause := pingAgainAfter; ; pause *= 2 {
+			err := l.gate.Do(func(s *session.Session) error { return s.Ping(bounded) })
+			if isAnswer(err) {
+				return true
+			}
+			if messages.ClassOf(err) != messages.ClassNetwork || !l.Open() {
+				return false
+			}
+			select {
+			case <-bounded.Done():
+				return false
+			case <-time.After(pause):
+			}
+		}
 	})
 }
 

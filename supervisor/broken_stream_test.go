@@ -15,7 +15,7 @@ import (
 )
 
 // breaking is a server of the legacy era over HTTP. It breaks the stream of the first answer to each of the methods, and only that.
-// With "ping" among them it answers each ping with 429.
+// With "throttled" among them it answers each ping with 429.
 func breaking(w http.ResponseWriter, r *http.Request, calls map[string]*atomic.Int64) {
 	var req struct {
 		ID     json.RawMessage `json:"id"`
@@ -25,7 +25,7 @@ func breaking(w http.ResponseWriter, r *http.Request, calls map[string]*atomic.I
 		w.WriteHeader(http.StatusMethodNotAllowed)
 		return
 	}
-	if req.Method == "ping" && calls["ping"] != nil {
+	if req.Method == "ping" && calls["throttled"] != nil {
 		w.Header().Set("Retry-After", "60")
 		w.WriteHeader(http.StatusTooManyRequests)
 		return
@@ -50,13 +50,17 @@ func breaking(w http.ResponseWriter, r *http.Request, calls map[string]*atomic.I
 }
 
 // The connection of an HTTP server lives on when the stream of one answer breaks: what may be asked again is asked again over
-// it, and no caller waits for another connection. Where the server refuses the ping that finds this out, it lives as well.
+// it, and no caller waits for another connection. Where the server refuses the ping that finds this out, it lives as well, and where the
+// stream of the first ping breaks like that of the request, another one finds it out.
 func TestAReadIsRepeatedOverAConnectionThatLives(t *testing.T) {
-	for _, c := range []struct{ trusted, throttles bool }{{true, false}, {false, false}, {true, true}} {
+	for _, c := range []struct {
+		trusted bool
+		beside  string
+	}{{true, ""}, {false, ""}, {true, "throttled"}, {true, "ping"}} {
 		trusted := c.trusted
 		calls := map[string]*atomic.Int64{"tools/call": {}, "resources/read": {}}
-		if c.throttles {
-			calls["ping"] = &atomic.Int64{}
+		if c.beside != "" {
+			calls[c.beside] = &atomic.Int64{}
 		}
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { breaking(w, r, calls) }))
 		defer s.Close()
@@ -71,7 +75,7 @@ func TestAReadIsRepeatedOverAConnectionThatLives(t *testing.T) {
 		defer cancel()
 		res, err := m.CallServerTool(ctx, "b", "look", nil)
 		if n := calls["tools/call"].Load(); trusted && (err != nil || res.Text() != "ok" || n != 2) || !trusted && (err == nil || n != 1) {
-			t.Errorf("trusted %v: %v after %d calls", trusted, err, n)
+			t.Errorf("trusted %v, %q: %v after %d calls", trusted, c.beside, err, n)
 		}
 		_, err = m.ReadServerResource(ctx, "b", "x:///1")
 		if n := calls["resources/read"].Load(); err != nil || n != 2 {

@@ -53,6 +53,14 @@ func TestTheStateMachine(t *testing.T) {
 			5s     s1 released conn=1
 			9s     s1 end call=c1 tool=read outcome=unknown
 		`},
+		{name: "a lazy server rests while a call whose answer was lost waits for what comes after it", plan: lazy, want: invariant.Holds, story: used + `
+			2s     s1 fault-on fault=1 name=die-mid-call
+			2s     s1 fired conn=1 fault=1 name=die-mid-call
+			4s     s1 fault-off fault=1 name=die-mid-call
+			5s     s1 phase phase=pending step=idle epoch=2
+			5s     s1 released conn=1
+			9s     s1 end call=c1 tool=read outcome=unknown class=network
+		`},
 		{name: "a day", want: invariant.Holds, story: off + `
 			2s     s1 command command=2 method=enable
 			2s     s1 phase phase=connected epoch=2

@@ -1,5 +1,7 @@
 package invariant
 
+import "github.com/mcpvisor/mcpvisor/messages"
+
 // checkRestInUse judges for I8 that a lazy server goes to rest only while no call that it has received is in flight.
 func (c *checker) checkRestInUse(server string, stays []phaseSpan, commands []ownerCommand) {
 	if !c.isLazy(server, 0, c.endTime()) {
@@ -24,6 +26,10 @@ func (c *checker) checkRestInUse(server string, stays []phaseSpan, commands []ow
 				continue
 			}
 			received, end := c.x.Event(call.Received[len(call.Received)-1]), c.x.Event(call.Ends[0])
+			// One that has lost its answer to a fault is in use of nothing: it waits for what comes after this connection.
+			if end.Class == messages.ClassNetwork && end.Outcome == messages.OutcomeUnknown && c.underFault(server, received.T, s.T) {
+				continue
+			}
 			// A call that overlaps the edge by more than the delay of a record was in use for sure.
 			if received.T >= stays[i-1].T && received.T < s.T-c.serverDelay() && end.T > s.T+c.serverDelay() {
 				c.reportViolation(server, s.event, []int{call.Begin, call.Received[0], call.Ends[0]}, "The server was let go at %s because nobody used "+

@@ -35,8 +35,8 @@ var slipsInCalls = inPackage("actors",
 	},
 	// A ping over the same gate tells whether a connection still serves after one of its streams broke.
 	Bug{
-		Name: "dead-stream-lives", In: "Link.stillServes", Old: "isAnswer(l.gate.Do(func(s *session.Session) error { return s.Ping(bounded) }))",
-		New:   "!isAnswer(l.gate.Do(func(s *session.Session) error { return s.Ping(bounded) }))",
+		Name: "dead-stream-lives", In: "Link.stillServes", Old: "isAnswer(err)",
+		New:   "!isAnswer(err)",
 		Finds: []string{"I3", "I2"}, Why: "a read that was lost is repeated where nobody answers, and not where somebody does",
 	},
 	Bug{
