@@ -182,6 +182,23 @@ func TestStrikesCountInARow(t *testing.T) {
 	})
 }
 
+// A message that comes while the third question has no answer is a sign of life: the two before it count no more.
+func TestALateMessageClearsTheStrikes(t *testing.T) {
+	remotely(t, func(t *testing.T, m *supervisor.Manager, f *fake) {
+		f.set(func(f *fake) { f.deaf = true })
+		for range 3 {
+			for until := f.pings.Load() + 3; f.pings.Load() < until; {
+				time.Sleep(100 * time.Millisecond)
+			}
+			time.Sleep(time.Second)
+			f.say("notifications/message", `{"level":"info","data":"busy"}`)
+		}
+		if n := f.dials.Load(); n != 1 || !isConnected(t, m) {
+			t.Errorf("given up %d times although it notifies now and then", n-1)
+		}
+	})
+}
+
 // A question that was under way when a connection was ended is not one of the next connection, which is asked as well.
 func TestTheNextConnectionIsAskedAsWell(t *testing.T) {
 	remotely(t, func(t *testing.T, m *supervisor.Manager, f *fake) {
