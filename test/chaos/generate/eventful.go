@@ -38,6 +38,10 @@ func (d *scenarioBuilder) drawEventful(seed uint64) {
 	if d.drawChance(0.3) {
 		g.CallTimeout = messages.Duration(pick(d, time.Second, 3*time.Second))
 	}
+	// Calls wait for their server for longer than its tools are shown.
+	if m := &d.s.Manager; d.drawChance(0.4) {
+		m.CallWait, m.WithdrawAfter = messages.Duration(pick(d, 3*time.Second, 10*time.Second)), messages.Duration(pick(d, 300*time.Millisecond, time.Second))
+	}
 	name := g.Name
 	for at := d.roundTime(d.drawBetween(5*time.Second, 15*time.Second)); at < d.length-40*time.Second; {
 		at = d.drawEpisode(name, at)
