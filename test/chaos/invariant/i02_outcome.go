@@ -22,8 +22,9 @@ const (
 	connDeathBound  = 1500 * time.Millisecond
 	outputDrainTime = 20 * time.Millisecond
 	// resumptionTime is how long the manager's HTTP client tries to go on with a stream whose server numbers its events: five times, after the
-	// pause that the server asks for (300 ms at most) and after ones of up to 200, 400, 800 and 1,600 ms.
-	resumptionTime = 3500 * time.Millisecond
+	// pause that the server asks for (300 ms at most) and after ones of up to 200, 400, 800 and 1,600 ms; and five times more when one of these
+	// brought an event.
+	resumptionTime = 7 * time.Second
 )
 
 // knownOutcomes are all outcomes.

@@ -127,7 +127,7 @@ func TestOneOutcomePerCall(t *testing.T) {
 			1s     s1 call call=c1 tool=write
 			1s     s1 received conn=1 method=tools/call call=c1 tool=write
 			2s     s1 down conn=1 class=network
-			6s     s1 end call=c1 tool=write outcome=unknown class=network
+			10s    s1 end call=c1 tool=write outcome=unknown class=network
 		`},
 		{name: "the answer that was delivered beats the death", want: invariant.Holds, story: connected + `
 			1s     s1 call call=c1 tool=write

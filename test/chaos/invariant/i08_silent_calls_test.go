@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/mcpvisor/mcpvisor/test/chaos/invariant"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
 // Two calls in a row that time out in silence have the manager ask for a sign of life. The planted bugs silence-counted-once-more and
@@ -50,5 +51,37 @@ func TestCallsThatTimeOutInSilence(t *testing.T) {
 		14.5s  s1 done command=1 method=adjust
 		`},
 		{name: "a child's end would show", want: invariant.Holds, story: twice + over},
+	})
+}
+
+// A server is given up for its silence only after three questions that found no answer. What answers a question of the server says when it was
+// silent last, unless an agent was asked, which may take its time.
+func TestPatienceWithSilence(t *testing.T) {
+	const up = `
+		0s     s1 open conn=1
+		0s     s1 phase phase=pending step=handshaking epoch=2
+		10ms   s1 answered conn=1 method=initialize
+		20ms   s1 answered conn=1 method=tools/list
+		20ms   s1 phase phase=pending step=listing epoch=2
+		20ms   s1 phase phase=connected epoch=2
+	`
+	const asked = up + `
+		20s    s1 received conn=1
+	`
+	const lost = `
+		45s    s1 phase phase=pending step=restarting epoch=2 class=timeout text=silent
+		45s    s1 released conn=1
+		60s    -  closing
+	`
+	agents := func(p *scenario.Plan) { p.Agents = []scenario.PlannedAgent{{}} }
+	servers := []string{"s1 kind=http"}
+	runCases(t, "I8", []storyCase{
+		{name: "for as long as it may", servers: servers, want: invariant.Holds, story: up + lost},
+		{name: "too early", servers: servers, want: invariant.Violated, why: "that was only since 20s", story: up + `
+			20s    s1 answered conn=1 method=ping
+		` + lost},
+		{name: "too early after a question of the server", servers: servers, want: invariant.Violated, why: "that was only since 20s", story: asked + lost},
+		{name: "after the late answer of an agent", servers: servers, plan: agents, want: invariant.Holds, story: asked + lost},
+		{name: "nothing happens", want: invariant.Inconclusive, story: "1s - closing"},
 	})
 }
