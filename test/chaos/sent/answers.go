@@ -36,6 +36,8 @@ func (c *conversation) observeOther(at time.Duration, body []byte) {
 	_ = json.Unmarshal(m.Params, &p) // a notification without a task id is about no task
 	if t := c.tasks[p.TaskID]; t != nil {
 		t.hinted = true
+		t.hints++
+		t.hintedAt = at
 	}
 }
 

@@ -297,6 +297,25 @@ var (
 			> {"jsonrpc":"2.0","id":3,"method":"tasks/get","params":{"taskId":"k"}}
 			< {"jsonrpc":"2.0","id":3,"result":{"taskId":"k","status":"completed"}}
 			> {"jsonrpc":"2.0","id":4,"method":"tasks/cancel","params":{"taskId":"k"}}`, "the task k was cancelled after its end"},
+		{"of two hints in the instant of a poll the second may have come after it", tasks, begun + `
+			> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"t","task":{}}}
+			< {"jsonrpc":"2.0","id":2,"result":{"task":{"taskId":"k","status":"working","pollInterval":400}}}
+			< {"jsonrpc":"2.0","method":"notifications/tasks/status","params":{"taskId":"k","status":"input_required"}}
+			< {"jsonrpc":"2.0","method":"notifications/tasks/status","params":{"taskId":"k","status":"working"}}
+			> {"jsonrpc":"2.0","id":3,"method":"tasks/get","params":{"taskId":"k"}}
+			< {"jsonrpc":"2.0","id":3,"result":{"taskId":"k","status":"working","pollInterval":400}}
+			wait 100ms
+			> {"jsonrpc":"2.0","id":4,"method":"tasks/get","params":{"taskId":"k"}}`, ""},
+		{"two hints from before a poll are no leave to hurry after it", tasks, begun + `
+			> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"t","task":{}}}
+			< {"jsonrpc":"2.0","id":2,"result":{"task":{"taskId":"k","status":"working","pollInterval":400}}}
+			< {"jsonrpc":"2.0","method":"notifications/tasks/status","params":{"taskId":"k","status":"input_required"}}
+			< {"jsonrpc":"2.0","method":"notifications/tasks/status","params":{"taskId":"k","status":"working"}}
+			wait 100ms
+			> {"jsonrpc":"2.0","id":3,"method":"tasks/get","params":{"taskId":"k"}}
+			< {"jsonrpc":"2.0","id":3,"result":{"taskId":"k","status":"working","pollInterval":400}}
+			wait 100ms
+			> {"jsonrpc":"2.0","id":4,"method":"tasks/get","params":{"taskId":"k"}}`, "wants to be asked every 400ms"},
 		{"a hint from before a poll is no leave to hurry after it", tasks, begun + `
 			> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"t","task":{}}}
 			< {"jsonrpc":"2.0","id":2,"result":{"task":{"taskId":"k","status":"working","pollInterval":400}}}

@@ -19,6 +19,9 @@ type taskState struct {
 	// sends the result.
 	hinted, ended, cancelled, fetched bool
 	endedAt                           time.Duration
+	// hints counts the notifications since the last tasks/get, and hintedAt is the time of the newest.
+	hints    int
+	hintedAt time.Duration
 	// listed counts the lists of tasks with this one. Each may be followed by a tasks/get that a program of its own asks for,
 	// beside the polling. listedResults counts the same for tasks/result.
 	listed, listedResults int
@@ -266,7 +269,9 @@ func (c *conversation) receiveTaskRequest(now time.Duration, m *message, r *requ
 		// A hint that comes while this request is under way may be of later than its answer, and allows another one. A request that the
 		// server refuses for its credentials has not used the hint up: it comes again at once.
 		if t.hinted {
-			t.hinted = false
+			// Of several hints in the instant of this request the last may have come after it was sent.
+			t.hinted = t.hints > 1 && t.hintedAt == now
+			t.hints = 0
 			r.takeBacks = append(r.takeBacks, func() { t.hinted = true })
 		}
 	case "tasks/update":
