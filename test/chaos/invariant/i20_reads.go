@@ -169,7 +169,7 @@ func (c *checker) checkUpdate(server string, updateEvent int) {
 	ends := map[string]bool{}
 	for _, i := range c.x.ServerEvents(server) {
 		switch o := c.x.Event(i); {
-		case o.Kind == history.Updated && o.T >= e.T-c.skew && o.T <= due:
+		case o.Kind == history.Updated && o.About == e.About && o.T >= e.T-c.skew && o.T <= due:
 			c.judged++
 			return
 		case o.Kind == history.Reading && o.Method == "unsubscribe" && o.T <= due:

@@ -25,6 +25,9 @@ func TestKept(t *testing.T) {
 	const received = up + `
 			20s    s1 notified conn=1 method=notifications/resources/updated
 		`
+	const partReceived = up + `
+			20s    s1 notified conn=1 method=notifications/resources/updated about=chaos://s1/one/part
+		`
 	offers := func(p *scenario.Plan) { p.Servers[0].Offers = true }
 	const announced = up + `
 			20ms   s1 phase phase=connected epoch=1
@@ -87,6 +90,14 @@ func TestKept(t *testing.T) {
 			90s    - closing
 		`},
 		{name: "an update is not told", want: invariant.Violated, why: "was not told by 20.15s", story: received + `
+			90s    - closing
+		`},
+		{name: "the update of a part is told as one of the whole", want: invariant.Violated, why: "was not told by 20.15s", story: partReceived + `
+			20.05s s1 updated about=chaos://s1/one
+			90s    - closing
+		`},
+		{name: "the update of a part is told", want: invariant.Holds, story: partReceived + `
+			20.05s s1 updated about=chaos://s1/one/part
 			90s    - closing
 		`},
 		// Seed 20779073: the agent that watched had left, and the manager was asking for lists alone.

@@ -45,6 +45,9 @@ func TestAgentsApart(t *testing.T) {
 		{name: "an update of what another watches", want: invariant.Violated, why: "which it does not watch", story: joinedAgents + `
 			3s - asked agent=agent-2 by=ben epoch=1 id=2 method=resources/subscribe about=chaos://s1/one
 			4s - noticed agent=agent-1 by=anna epoch=1 method=notifications/resources/updated about=chaos://s1/one`},
+		{name: "an update of a part of what it watches", want: invariant.Holds, story: joinedAgents + `
+			3s - asked agent=agent-1 by=anna epoch=1 id=2 method=resources/subscribe about=chaos://s1/one
+			4s - noticed agent=agent-1 by=anna epoch=1 method=notifications/resources/updated about=chaos://s1/one/part`},
 		{name: "a subscription of another", want: invariant.Violated, why: "which is none of its own", story: joinedAgents + `
 			3s - asked agent=agent-2 by=ben epoch=1 id=7 method=subscriptions/listen
 			4s - noticed agent=agent-1 by=anna epoch=1 id=7 method=notifications/tools/list_changed`},

@@ -6,6 +6,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
 // I24: agents of a gateway are kept apart.
@@ -160,7 +161,7 @@ func (c *checker) checkNotice(s *agentSession, at int, whose func(string) string
 		c.reportViolation("", at, nil, "%s got the state of the task of call %s at %s for the subscription %s, which is to another task.", s.agent, e.About, timeText(e.T), e.ID)
 	case e.Method == "notifications/progress" && !s.isOpen(c, at, e.About, "tools/call") && !c.isOwnTask(s, at, e.About):
 		c.reportViolation("", at, nil, "%s got the progress of %s at %s%s: it has no such call under way.", s.agent, e.About, timeText(e.T), whose(e.About))
-	case e.Method == "notifications/resources/updated" && !s.hasAskedAbout(c, e.About):
+	case e.Method == "notifications/resources/updated" && !s.hasAskedAbout(c, e.About) && !s.hasAskedAbout(c, scenario.WholeURI(e.About)):
 		c.reportViolation("", at, nil, "%s got an update of %s at %s, which it does not watch.", s.agent, e.About, timeText(e.T))
 	}
 }

@@ -1,11 +1,13 @@
 package invariant
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
 // updateBound is the time in which an agent is told of the update of a resource that it watches: the manager gathers several within 100 ms.
@@ -118,12 +120,12 @@ func (c *checker) checkUpdateTold(server string, at int, w agentWatch) {
 		}
 	}
 	c.judged++
-	uri := "chaos://" + server + "/one"
+	uri := cmp.Or(e.About, scenario.OfferURI(server, "one")) // a part of what is watched, or the whole
 	if !slices.ContainsFunc(s.events, func(i int) bool {
 		n := c.x.Event(i)
 		return n.Kind == history.Noticed && n.Method == "notifications/resources/updated" && n.About == uri && n.T >= e.T-c.instantBound() && n.T <= due
 	}) {
-		c.reportViolationAt(due, server, at, []int{w.asked}, "%s watches %s since %s, the server sent an update of it at %s, and the agent was not told by %s.", s.agent, uri,
+		c.reportViolationAt(due, server, at, []int{w.asked}, "%s watches %s, or what it is a part of, since %s, the server sent an update of it at %s, and the agent was not told by %s.", s.agent, uri,
 			timeText(w.from), timeText(e.T), timeText(due))
 	}
 }

@@ -185,10 +185,21 @@ func (m *machine) answerRead(c *conn, q *message, text func() string) {
 }
 
 // notifyOffersChanged notifies a client of a new state, as far as it listens. Only the resource "one" exists in every state, so
-// only it is watched.
+// only it is watched. Every third update tells of a part of it.
+//
+// 2025-11-25: the URI of an update "might be a sub-resource of the one that the client actually subscribed to".
 func (m *machine) notifyOffersChanged(c *conn) {
 	const resources, prompts, updated = "notifications/resources/list_changed", "notifications/prompts/list_changed", "notifications/resources/updated"
 	one := "chaos://" + m.cfg.Server.Name + "/one"
+	changed := one
+	if m.offers.rev%3 == 0 {
+		changed = scenario.PartURI(one)
+	}
+	notifyUpdated := func(params, reply string) {
+		e := notifiedEvent(c.id, updated)
+		e.About = changed
+		m.runOrHold(c, func() { m.sendRecorded(c, e, params, reply) })
+	}
 	notify := func(method, params, reply string) {
 		m.runOrHold(c, func() { m.sendNotification(c, method, params, reply) })
 	}
@@ -201,7 +212,7 @@ func (m *machine) notifyOffersChanged(c *conn) {
 			notify(prompts, "", "")
 		}
 		if c.subscribed {
-			notify(updated, `{"uri":`+quoteJSON(one)+`}`, "")
+			notifyUpdated(`{"uri":`+quoteJSON(changed)+`}`, "")
 		}
 		return
 	}
@@ -214,7 +225,7 @@ func (m *machine) notifyOffersChanged(c *conn) {
 		}
 		for _, uri := range l.uris {
 			if uri == one {
-				notify(updated, `{"uri":`+quoteJSON(one)+`,`+subscriptionMeta(l.id)+`}`, string(l.id))
+				notifyUpdated(`{"uri":`+quoteJSON(changed)+`,`+subscriptionMeta(l.id)+`}`, string(l.id))
 			}
 		}
 	}

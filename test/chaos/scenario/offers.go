@@ -3,6 +3,7 @@ package scenario
 import (
 	"encoding/json"
 	"strconv"
+	"strings"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 )
@@ -12,6 +13,15 @@ import (
 
 // OfferURI is the URI of a resource of a server.
 func OfferURI(server, name string) string { return "chaos://" + server + "/" + name }
+
+// partSuffix ends the URI of the part of a resource of which servers tell at times in the place of the whole.
+const partSuffix = "/part"
+
+// PartURI is the URI of the part of a resource.
+func PartURI(whole string) string { return whole + partSuffix }
+
+// WholeURI is the URI of the resource that an update is about: of a part that of the whole, which is what was subscribed to.
+func WholeURI(uri string) string { return strings.TrimSuffix(uri, partSuffix) }
 
 // ResourceOf is the definition of a resource of a server: of the one that it always has, or of an item.
 func ResourceOf(server, name string) string {

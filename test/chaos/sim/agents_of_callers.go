@@ -17,6 +17,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor/gateway"
 	"github.com/mcpvisor/mcpvisor/test/chaos/agents"
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 	"github.com/mcpvisor/mcpvisor/transports/serve"
 )
 
@@ -208,7 +209,7 @@ func (g *principalAgents) startListen(caller string) {
 						p.reportViolation("I24", name, fmt.Sprintf("the agent of %q had read %s, and may not watch it", caller, uri))
 					}
 				case method != "notifications/resources/updated":
-				case named != uri:
+				case scenario.WholeURI(named) != uri:
 					p.reportViolation("I3", name, fmt.Sprintf("the agent of %q was told of an update of %s, and watches %s", caller, named, uri))
 				default:
 					g.mu.Lock()

@@ -7,6 +7,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
 // This file judges the resources that callers watch at their own instances: a caller that watches is told of each update, of its own instance, and an instance that
@@ -92,7 +93,7 @@ func (p *principals) readUpdates() {
 		w.updated = e.Time.Sub(p.world.start)
 		asked := w.asked
 		p.mu.Unlock()
-		if want := resourceOf(e.Server); !asked || e.URI != want {
+		if want := resourceOf(e.Server); !asked || scenario.WholeURI(e.URI) != want {
 			p.reportViolation("I3", e.Server, fmt.Sprintf("the manager told of an update of %s at %s, and its caller has never asked to watch that", e.URI, e.Server))
 		}
 	}

@@ -103,7 +103,7 @@ func (w *managerWatch) recordEvent(e messages.Event) {
 	case messages.EventCallStarted, messages.EventCallEnded:
 		recorded.Kind, recorded.Method, recorded.Tool, recorded.Outcome, recorded.Took = history.CallReported, string(e.Kind), e.Tool, e.Outcome, time.Duration(e.Took)
 	case messages.EventResourceUpdated:
-		recorded.Kind = history.Updated
+		recorded.Kind, recorded.About = history.Updated, e.URI
 	case messages.EventResources, messages.EventPrompts:
 		recorded.Kind, recorded.Method = history.ListTold, string(e.Kind)
 	case messages.EventGap:
