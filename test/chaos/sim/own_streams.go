@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/mcpvisor/mcpvisor/transports"
 )
@@ -23,8 +24,12 @@ type eventStream struct {
 	name     string
 	events   [][]byte
 	complete bool
-	// broken is set while it waits to be resumed.
-	broken bool
+	// broken is set while it waits to be resumed, since brokenAt.
+	broken   bool
+	brokenAt time.Time
+	// retry is when its server asks to be asked for the rest of it, 0 if it does not say. asked counts the requests to go on with it.
+	retry time.Duration
+	asked int
 }
 
 // keptEvents bounds what a stream keeps to say it again.
@@ -67,7 +72,7 @@ func (s *eventStream) encodeEvent(message []byte, place int) []byte {
 func (s *eventStream) breakOff(err error) {
 	if s.body != nil {
 		s.body.endBody(err)
-		s.body, s.broken = nil, s.name != ""
+		s.body, s.broken, s.brokenAt = nil, s.name != "", time.Now()
 	}
 }
 
@@ -216,14 +221,17 @@ func (c *ownWebConn) beginStream(x *exchange) {
 		s.numberEvents(x.id)
 		// 2025-11-25: "The server SHOULD immediately send an SSE event consisting of an event ID and an empty data field in order to prime the
 		// client to reconnect".
-		s.body.writeBytes([]byte(c.retryField() + "id: " + s.name + "/0\ndata:\n\n"))
+		s.body.writeBytes([]byte(c.retryField(s) + "id: " + s.name + "/0\ndata:\n\n"))
 	}
 	x.beginResponse(http.StatusOK, h, s.body, -1)
 }
 
 // retryField says when to come back to a stream that breaks: for two of three streams. The caller holds mu.
-func (c *ownWebConn) retryField() string {
-	return []string{"retry: 40\n", "retry: 300\n", ""}[c.streamCount%3]
+func (c *ownWebConn) retryField(s *eventStream) string {
+	if s.retry = []time.Duration{40 * time.Millisecond, 300 * time.Millisecond, 0}[c.streamCount%3]; s.retry == 0 {
+		return ""
+	}
+	return "retry: " + strconv.Itoa(int(s.retry.Milliseconds())) + "\n"
 }
 
 // endStream ends a stream that has brought the answer. The caller holds mu.
@@ -250,7 +258,10 @@ func (c *ownWebConn) closeStream(x *exchange) {
 func (c *ownWebConn) cutStream() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.listening.breakOff(io.ErrUnexpectedEOF)
+	if c.listening.body != nil {
+		c.listening.breakOff(io.ErrUnexpectedEOF)
+		c.noteBroken(&c.listening, nil)
+	}
 	for _, x := range c.allExchanges() {
 		if !c.isResumable(x) || x.own.stream.broken {
 			continue
@@ -259,6 +270,7 @@ func (c *ownWebConn) cutStream() {
 			c.beginStream(x)
 		}
 		x.own.stream.breakOff(io.EOF)
+		c.noteBroken(&x.own.stream, x)
 	}
 }
 
@@ -281,56 +293,89 @@ func (c *ownWebConn) tearAnswer(reply string, body []byte, at int) bool {
 		whole := s.encodeEvent(body, len(s.events))
 		s.body.writeBytes(whole[:min(at, len(whole)/2)])
 		s.breakOff(io.ErrUnexpectedEOF)
+		c.noteBroken(s, x)
 	}
 	return true
 }
 
 // openStream answers a GET: with the stream for messages that belong to no request, or with the rest of one that broke. It returns the id of the
-// request whose answer the client has with it, and that answer. Every fourth resumption is put off, and every seventh refused.
+// request whose answer the client has with it, and that answer. Every fourth resumption is put off, and every seventh refused for good.
 func (c *ownWebConn) openStream(x *exchange) (reply string, answer []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if x.own.request.Context().Err() != nil {
 		return "", nil
 	}
-	refuse := func(code int, text string) {
-		x.beginResponse(code, http.Header{"Content-Type": {"text/plain"}}, io.NopCloser(strings.NewReader(text)), int64(len(text)))
-	}
 	last := x.header["Last-Event-Id"]
-	if last != "" {
-		c.resumptions++
-	}
 	switch {
 	case c.dead || !c.opened:
 		x.own.err = syscall.ECONNREFUSED
 		close(x.own.began)
 	case last == "":
-		c.listening = eventStream{body: newStreamBody(x.own.request.Context(), c.closeListening)}
-		c.streamCount++
-		if c.numbered {
-			c.listening.numberEvents("all-" + strconv.Itoa(c.streamCount))
-			c.listening.body.writeBytes([]byte(c.retryField() + "id: " + c.listening.name + "/0\ndata:\n\n"))
-		}
-		x.beginResponse(http.StatusOK, eventStreamHeader(), c.listening.body, -1)
-	case c.resumptions%4 == 0:
-		refuse(http.StatusBadGateway, "not now")
-	case c.resumptions%7 == 0:
-		refuse(http.StatusBadRequest, "that event is unknown")
+		c.beginListening(x)
 	default:
-		name, place, _ := strings.Cut(last, "/")
-		from, err := strconv.Atoi(place)
-		asked := c.requestOfStream(name)
-		s := &c.listening
-		if asked != nil {
-			s = &asked.own.stream
-		}
-		if err != nil || s.name != name || from > len(s.events) {
-			refuse(http.StatusBadRequest, "that event is unknown")
-			return "", nil
-		}
-		return c.resumeStream(x, asked, s, from)
+		return c.goOn(x, last)
 	}
 	return "", nil
+}
+
+// beginListening answers x with the stream for messages that belong to no request. The caller holds mu.
+func (c *ownWebConn) beginListening(x *exchange) {
+	if c.listening.body != nil {
+		c.noteBreach("it was asked for another stream of messages that belong to no request, and that before is open")
+	}
+	c.listening = eventStream{body: newStreamBody(x.own.request.Context(), c.closeListening), asked: c.listening.asked + 1}
+	c.streamCount++
+	if c.numbered {
+		c.listening.numberEvents("all-" + strconv.Itoa(c.streamCount))
+		c.listening.body.writeBytes([]byte(c.retryField(&c.listening) + "id: " + c.listening.name + "/0\ndata:\n\n"))
+	}
+	x.beginResponse(http.StatusOK, eventStreamHeader(), c.listening.body, -1)
+}
+
+// goOn answers x with the rest of a stream after an event, or refuses it. The caller holds mu.
+func (c *ownWebConn) goOn(x *exchange, last string) (reply string, answer []byte) {
+	refuse := func(code int, text string) {
+		x.beginResponse(code, http.Header{"Content-Type": {"text/plain"}}, io.NopCloser(strings.NewReader(text)), int64(len(text)))
+	}
+	name, place, _ := strings.Cut(last, "/")
+	from, err := strconv.Atoi(place)
+	asked, s := c.requestOfStream(name), &c.listening
+	if asked != nil {
+		s = &asked.own.stream
+	}
+	if err != nil || s.name != name || from > len(s.events) {
+		if c.refused[name] {
+			c.noteBreach("it was asked again to go on with a stream after the event " + last + ", which it had said it does not know")
+		}
+		refuse(http.StatusBadRequest, "that event is unknown")
+		return "", nil
+	}
+	s.asked++
+	if early := s.brokenAt.Add(s.retry).Sub(time.Now()); s.broken && early > 0 {
+		c.noteBreach("it was asked to go on with a stream " + early.String() + " before the time that it had asked for, " + s.retry.String())
+	}
+	switch c.resumptions++; {
+	case c.resumptions%4 == 0:
+		refuse(http.StatusBadGateway, "not now")
+		s.brokenAt = time.Now()
+		c.noteBroken(s, asked)
+		return "", nil
+	case c.resumptions%7 == 0:
+		if c.refused == nil {
+			c.refused = map[string]bool{}
+		}
+		c.refused[name] = true
+		s.name, s.broken = "", false
+		refuse(http.StatusBadRequest, "that event is unknown")
+		if asked == nil {
+			c.noteBroken(s, nil)
+		} else {
+			c.forgetExchange(asked) // its client is told that there is no more of it
+		}
+		return "", nil
+	}
+	return c.resumeStream(x, asked, s, from)
 }
 
 // requestOfStream returns the request whose answer a stream brings, nil if there is none. The caller holds mu.

@@ -46,6 +46,11 @@ type ownWebConn struct {
 	listening eventStream
 	// streamCount counts the streams that were numbered, resumptions the requests to go on with one.
 	streamCount, resumptions int
+	// refused are the names of the streams that the server does not know any more, because it said so.
+	refused map[string]bool
+	// broken and breaches are for the judges: the streams that broke, and what the client did wrong, since they looked last.
+	broken   []brokenStream
+	breaches []string
 }
 
 var _ http.RoundTripper = (*ownWebConn)(nil)
@@ -64,8 +69,9 @@ type ownResponse struct {
 	began chan struct{}
 	head  *http.Response
 	err   error
-	// stream carries the answer if it comes as events.
+	// stream carries the answer if it comes as events. leftAt is when nobody waited for it any more, as far as the judges asked.
 	stream eventStream
+	leftAt time.Time
 }
 
 // dialOwnWeb makes a connection of the program's own client to a server, which is its RoundTripper.

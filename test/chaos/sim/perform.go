@@ -272,6 +272,7 @@ func (h *simServer) recordTaskBegun(l *simConn, id string, answer []byte) {
 // sendTruncated delivers a part of a message and ends what carries it: the response over HTTP, elsewhere the connection.
 func (h *simServer) sendTruncated(l *simConn, a peer.Send) {
 	if own, ok := ownWebOf(l); ok && own.tearAnswer(a.Reply, a.Body, a.Cut) {
+		h.judgeStreams(l, own)
 		return
 	}
 	if h.server.Kind == messages.HTTP {
@@ -292,7 +293,9 @@ func (h *simServer) openStream(l *simConn, x *exchange) {
 		return
 	}
 	h.w.needsWait = true
-	if reply, answer := own.openStream(x); answer != nil {
+	reply, answer := own.openStream(x)
+	h.judgeStreams(l, own)
+	if answer != nil {
 		leave := h.leaverAtAnswer(l, reply)
 		if h.recordBody(l, reply, answer) {
 			leave()
@@ -305,6 +308,9 @@ func (h *simServer) cutStream(l *simConn, reply string) {
 	h.w.needsWait = true
 	if reply == "" {
 		l.cutStream()
+		if own, ok := ownWebOf(l); ok {
+			h.judgeStreams(l, own)
+		}
 		return
 	}
 	delete(l.openRequests, reply)

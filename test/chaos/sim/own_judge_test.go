@@ -1,0 +1,128 @@
+package sim
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+)
+
+// ownStory plays the program's own client at a server that numbers its events: what the server's judges say of it.
+type ownStory struct {
+	t *testing.T
+	c *ownWebConn
+}
+
+func newOwnStory(t *testing.T) *ownStory {
+	tr := newTransport(messages.HTTP, "s.sim:443", messages.Spec{}, &quiet{})
+	tr.web = scenario.WebNumbered
+	c := &ownWebConn{baseConn: newBaseConn(tr, nil), numbered: true, requests: map[string][]*exchange{}}
+	c.opened = true
+	return &ownStory{t, c}
+}
+
+// get asks for a stream, after an event if last is not empty, and returns the status.
+func (o *ownStory) get(last string) int {
+	req, err := http.NewRequestWithContext(o.t.Context(), http.MethodGet, "https://s.sim/mcp", nil)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	x := &exchange{method: "GET", header: map[string]string{"Last-Event-Id": last}, done: make(chan struct{}), own: newOwnResponse(req)}
+	o.c.openStream(x)
+	return x.own.head.StatusCode
+}
+
+// call makes a call that has no answer yet; leave is what ends its client's wait.
+func (o *ownStory) call() (x *exchange, leave func()) {
+	ctx, leave := context.WithCancel(o.t.Context())
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://s.sim/mcp", nil)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	x = &exchange{id: "7", method: "tools/call", header: map[string]string{}, done: make(chan struct{}), own: newOwnResponse(req)}
+	o.c.requests["7"] = []*exchange{x}
+	return x, leave
+}
+
+// want judges that the server noted a breach with this text, none for an empty one.
+func (o *ownStory) want(text string) {
+	o.t.Helper()
+	if got := strings.Join(o.c.breaches, "; "); text == "" && got != "" || !strings.Contains(got, text) {
+		o.t.Errorf("the judges say %q, want %q", got, text)
+	}
+}
+
+func TestStreamsAreJudged(t *testing.T) {
+	for name, story := range map[string]func(o *ownStory){
+		"the stream breaks, and is gone on with when the server wants": func(o *ownStory) {
+			o.get("")
+			o.c.cutStream()
+			time.Sleep(o.c.listening.retry)
+			o.get("all-1/0")
+			o.want("")
+		},
+		"it is gone on with too early": func(o *ownStory) {
+			o.get("")
+			o.c.cutStream()
+			time.Sleep(o.c.listening.retry - time.Millisecond)
+			o.get("all-1/0")
+			o.want("1ms before the time that it had asked for")
+		},
+		"another stream is opened beside the one that is open": func(o *ownStory) {
+			o.get("")
+			o.get("")
+			o.want("that before is open")
+		},
+		"an event that is unknown is named again": func(o *ownStory) {
+			o.c.resumptions = 6
+			o.get("")
+			o.c.cutStream()
+			time.Sleep(time.Second)
+			if status := o.get("all-1/0"); status != http.StatusBadRequest {
+				o.t.Fatalf("the seventh resumption is answered with %d", status)
+			}
+			o.want("")
+			o.get("all-1/0")
+			o.want("which it had said it does not know")
+		},
+	} {
+		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { story(newOwnStory(t)) })
+		})
+	}
+}
+
+func TestBrokenStreamsAreAskedForAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		after func(o *ownStory, leave func())
+		want  string
+	}{
+		"it is asked for":                {func(o *ownStory, _ func()) { time.Sleep(time.Second); o.get("7/0") }, ""},
+		"nobody asks for it":             {func(o *ownStory, _ func()) { time.Sleep(time.Second) }, "it was not asked for the rest of it"},
+		"the call is given up with it":   {func(_ *ownStory, leave func()) { leave() }, "it was not asked for the rest of it"},
+		"who waited has left since then": {func(_ *ownStory, leave func()) { time.Sleep(time.Second); leave() }, ""},
+		"the server has gone":            {func(o *ownStory, _ func()) { o.c.endRemote(ending{}) }, ""},
+	} {
+		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := newOwnStory(t)
+				_, leave := o.call()
+				defer leave()
+				o.c.cutStream()
+				if len(o.c.broken) != 1 {
+					t.Fatalf("%d streams broke", len(o.c.broken))
+				}
+				c.after(o, leave)
+				synctest.Wait()
+				if got := o.c.problemOf(o.c.broken[0]); c.want == "" && got != "" || !strings.Contains(got, c.want) {
+					t.Errorf("the judges say %q, want %q", got, c.want)
+				}
+			})
+		})
+	}
+}
