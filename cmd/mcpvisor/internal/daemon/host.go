@@ -38,7 +38,7 @@ type host struct {
 // useHost returns the host of a directory, which it starts if it does not run, and what the person should know. The caller
 // releases it.
 func (d *daemon) useHost(found discover.Configuration, want wanted, a asking, hold bool) (*host, []string, error) {
-	parts, err := d.partsFor(found, want, a)
+	parts, waiting, err := d.partsFor(found, want, a)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -86,25 +86,25 @@ func (d *daemon) useHost(found discover.Configuration, want wanted, a asking, ho
 	}
 	h.control.open(d) // another process, or another host, may have had the socket at its start
 	notes := project.UnreadableFiles(found)
-	for _, name := range discover.AwaitingApproval(h.parts[0].setup.Set) {
+	for _, name := range waiting {
 		notes = append(notes, fmt.Sprintf("the server %q waits for your approval and is not started: mcpvisor --dir %s approve %s",
 			messages.Line(name, 60), messages.Line(h.dir, 0), messages.Line(name, 60)))
 	}
 	return h, notes, nil
 }
 
-// partsFor returns the parts of a directory, the project's own first. The caller is counted as a host of each. Only those that are shared
-// have been started.
-func (d *daemon) partsFor(found discover.Configuration, want wanted, a asking) ([]*part, error) {
+// partsFor returns the parts of a directory, the project's own first, and the servers that wait for an approval by what the files say now: a part
+// that runs already knows what they said when it began. The caller is counted as a host of each part. Only those that are shared have been started.
+func (d *daemon) partsFor(found discover.Configuration, want wanted, a asking) (parts []*part, waiting []string, err error) {
 	user, err := d.userPart(want.users, a)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	shared := []*part{user}
 	variant, err := d.variantPart(user, found, want, a)
 	if err != nil {
 		d.leavePart(user)
-		return nil, err
+		return nil, nil, err
 	}
 	if variant != nil {
 		shared = []*part{variant, user}
@@ -114,12 +114,12 @@ func (d *daemon) partsFor(found discover.Configuration, want wanted, a asking) (
 	setup, err := project.LoadSetupOf(d.options, load)
 	if err != nil {
 		d.leaveParts(shared)
-		return nil, err
+		return nil, nil, err
 	}
 	own := d.partFor(found.ProjectDir+"\x00"+instanceOf(setup.Specs, want, a), func() *part {
 		return &part{load: load, vars: v, ownPath: a.ownPath, setup: setup}
 	})
-	return append([]*part{own}, shared...), nil
+	return append([]*part{own}, shared...), discover.AwaitingApproval(setup.Set), nil
 }
 
 // leaveParts is called once for each partsFor.
