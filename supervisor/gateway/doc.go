@@ -42,8 +42,9 @@
 //
 // Not promised: that a question finds its agent at a server which several share. Such a server does not say about which request it
 // asks, unless it speaks HTTP: the question is refused as long as requests of two agents are there (share "principal" helps). The
-// agents of the modern era of one principal cannot be told apart: there the question is taken for that of the only request that does
-// not wait for an answer, and of several, at the principal's own instance, for that of the newest. 64 calls of a principal, and 1,024 in all, wait for answers; the question of one more is refused, and of one whose
+// agents of the modern era of one principal cannot be told apart over HTTP: there the question is taken for that of the only request that does
+// not wait for an answer. Of several it is that of the newest where one agent on lines has made all of them, or at the principal's own instance.
+// 64 calls of a principal, and 1,024 in all, wait for answers; the question of one more is refused, and of one whose
 // arguments are too large beside what is kept already: for all principals 256 MiB, with the arguments of tasks and the results of calls that
 // have ended while their agent was asked. Such a result that is too large is dropped, and its agent is told that the call has run. Tasks end with
 // the gateway, and with the longest time that a call may take. An agent of the legacy era gets no task from a server of the modern one,

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -55,6 +56,8 @@ const keptBytes = 256 << 20
 type modernCall struct {
 	agents *modernAgents
 	to     named
+	// agent is the one that asks, on lines; nil over HTTP, where nothing tells the agents of a principal apart.
+	agent *serve.Agent
 	// number says in which order the requests of agents began.
 	number int64
 	// arguments identify the request beside its names; they belong to the call, until it has ended at its server. kept is the number of
@@ -92,7 +95,7 @@ type modernCall struct {
 	unbind func() bool
 }
 
-// agentAnswer is an agent's answer to a question: a result, or the error that its server gets.
+// agentAnswer is an agent's answer to a question: a result, or the error that its server gets, or errCannotAsk.
 type agentAnswer struct {
 	result []byte
 	err    error
@@ -106,14 +109,28 @@ func (c *modernCall) becameTask() {
 	}
 }
 
+// newCall returns the call of a request.
+func (g *Gateway) newCall(q *outgoing) *modernCall {
+	c := &modernCall{agents: g.agentsOf(q.r.Session.Principal.Name), to: q.to, wish: q.wish}
+	if q.r.Header == nil {
+		c.agent = q.r.Session.Agent()
+	}
+	c.setRequest(q.r)
+	return c
+}
+
 // setRequest makes a request the one that waits. The caller holds mu, or nobody else knows the call.
 func (c *modernCall) setRequest(r *serve.Request) {
 	c.request, c.token = r, progressToken(r.Meta)
 }
 
-// closeCall records how the call has ended, and gives back what a result took that waited for the agent. The caller holds mu.
+// closeCall records how the call has ended, and gives back what a result took that waited for the agent. A task goes on, and is asked about by its
+// id; of every other call the questions without an answer find another one. The caller holds mu.
 func (c *modernCall) closeCall(how string) {
 	c.how, c.request = how, nil
+	if !c.handed {
+		c.refuseQuestions(errCannotAsk)
+	}
 	if c.finished {
 		c.giveBack()
 	}
@@ -204,8 +221,7 @@ func (g *Gateway) performModern(ctx context.Context, q *outgoing) ([]byte, *serv
 	if e != nil {
 		return nil, e
 	}
-	c := &modernCall{agents: g.agentsOf(r.Session.Principal.Name), to: q.to, wish: q.wish}
-	c.setRequest(r)
+	c := g.newCall(q)
 	if c.token != nil {
 		wishes.ProgressParams = c.passProgress
 	}
@@ -336,9 +352,9 @@ func (c *modernCall) contextOf(ctx context.Context) context.Context {
 }
 
 // callOf returns the call to which a question of a server belongs. Where the server does not say it, everything that it has not
-// answered is this principal's, for else nobody would be asked here; and if then all of its calls but one wait for an answer to what
-// was asked already, it is that one. Of several, it is the newest at the principal's own instance, which asks no other principal; at a server that
-// is shared there is none. The error says why there is none.
+// answered is this principal's, for else nobody would be asked here. Then it is one that does not wait for an answer to what was asked already, if
+// there is one; and of several the newest, at the principal's own instance, which asks no other principal, and if one agent on lines has made all of
+// them. Of several agents that share a server, or cannot be told apart, there is none. The error says why.
 func (a *modernAgents) callOf(ctx context.Context, server string) (found *modernCall, why error) {
 	if c, ok := ctx.Value(callKey{}).(*modernCall); ok {
 		return c, nil
@@ -349,33 +365,46 @@ func (a *modernAgents) callOf(ctx context.Context, server string) (found *modern
 	isOwn := a.hasInstance(server)
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	var free, waiting []*modernCall
 	for c := range a.running {
 		if c.to.server != server {
 			continue
 		}
 		c.mu.Lock()
-		waits := c.stage != working || c.handed && len(c.open) > 0
-		c.mu.Unlock()
-		if waits {
-			continue
-		}
 		switch {
-		case found == nil, isOwn && c.number > found.number:
+		case c.stage == asked || c.handed && len(c.open) > 0:
+			waiting = append(waiting, c)
+		case c.stage == working:
+			free = append(free, c)
+		default: // its agent has left
+		}
+		c.mu.Unlock()
+	}
+	if len(free) == 0 {
+		free = waiting
+	}
+	for _, c := range free {
+		switch {
+		case found == nil:
 			found = c
-		case !isOwn:
+		case !isOwn && (c.agent == nil || c.agent != found.agent):
 			return nil, errSeveral
+		case c.number > found.number:
+			found = c
 		}
 	}
 	if found == nil {
-		return nil, errAllWait
+		return nil, errNoRequest
 	}
 	return found, nil
 }
 
 var (
-	errSeveral = notAsked("the server does not say to which of this agent's requests the question belongs; with one request at a time, or with " +
-		"share: principal in its entry and a principal of the agent, it would be asked")
-	errAllWait = notAsked("each of this agent's requests at the server waits for an answer already")
+	errSeveral = notAsked("the server does not say to which of the requests that it has not answered the question belongs; with one request at a time, or " +
+		"with share: principal in its entry and a principal of the agent, it would be asked")
+	errNoRequest = notAsked("no agent waits for a request at the server any more")
+	// errCannotAsk is the answer of a call that has ended, or whose agent has left.
+	errCannotAsk = errors.New("the call cannot bring the answer any more")
 )
 
 // hasInstance reports whether the principal has an instance of a server for itself.
@@ -384,23 +413,9 @@ func (a *modernAgents) hasInstance(server string) bool {
 	return a.principal != "" && err == nil && s.Config != nil && s.Config.Share == messages.SharePrincipal
 }
 
-// askAgent puts a question into the answer to the request that waits for the call, and waits for the agent's next request.
+// askAgent puts a question into the answer to the request that waits for the call, and waits for the agent's next request. If it was not known to
+// which call the question belongs, and that one ends without an answer, another one asks: its server has not taken the question back.
 func (a *modernAgents) askAgent(ctx context.Context, server, ability, method string, params []byte) ([]byte, error) {
-	c, err := a.callOf(ctx, server)
-	if err != nil {
-		return nil, err
-	}
-	c.mu.Lock()
-	can := canBeAsked(c.capabilities, ability, params)
-	// The questions about a task need no place among the suspended calls: it has one of its own.
-	isTask := c.handed || c.wish != nil && c.wish.agent != nil
-	c.mu.Unlock()
-	switch {
-	case !can:
-		return nil, notAsked("the agent has not declared " + ability + ", or its request may not be answered with a question")
-	case !isTask && !a.g.suspended.reserve(c):
-		return nil, notAsked(fmt.Sprintf("%d calls of this agent, or %d of all agents, wait for answers already, or large ones", maxSuspendedOf, maxSuspended))
-	}
 	if params == nil {
 		params = []byte("{}")
 	}
@@ -408,40 +423,91 @@ func (a *modernAgents) askAgent(ctx context.Context, server, ability, method str
 		return nil, notAsked("too many bytes of questions to this agent are open")
 	}
 	defer a.share.Give(int64(len(params)))
+	params = bytes.Clone(params)
+	_, known := ctx.Value(callKey{}).(*modernCall)
+	for {
+		c, err := a.callOf(ctx, server)
+		if err != nil {
+			return nil, err
+		}
+		raw, err := c.askAbout(ctx, known, ability, method, params)
+		switch {
+		case err != errCannotAsk:
+			return raw, err
+		case known || ctx.Err() != nil:
+			return nil, &messages.Error{Op: "answer", Class: messages.ClassCanceled, Text: "the question was taken back"}
+		}
+	}
+}
+
+// askAbout asks about a call. If it is known that the question is about it, its end takes the question back; else an agent that has the question
+// already brings the answer also afterwards.
+func (c *modernCall) askAbout(ctx context.Context, known bool, ability, method string, params []byte) ([]byte, error) {
+	c.mu.Lock()
+	can := canBeAsked(c.capabilities, ability, params)
+	// The questions about a task need no place among the suspended calls: it has one of its own.
+	isTask := c.handed || c.wish != nil && c.wish.agent != nil
+	c.mu.Unlock()
+	if !can {
+		return nil, notAsked("the agent has not declared " + ability + ", or its request may not be answered with a question")
+	}
+	hasPlace := isTask || c.agents.g.suspended.reserve(c)
 	answer := make(chan agentAnswer, 1) // capacity 1: who brings the answer does not wait
 	c.mu.Lock()
-	id := c.addQuestion(method, bytes.Clone(params))
-	if id != "" {
-		c.answers[id] = answer
+	isOver, id := c.finished || c.stage == over, ""
+	if hasPlace {
+		if id = c.addQuestion(method, params); id != "" {
+			c.answers[id] = answer
+		}
 	}
 	c.mu.Unlock()
-	if id == "" {
+	switch {
+	case isOver:
+		return nil, errCannotAsk
+	case !hasPlace:
+		return nil, notAsked(fmt.Sprintf("%d calls of this agent, or %d of all agents, wait for answers already, or large ones", maxSuspendedOf, maxSuspended))
+	case id == "":
 		return nil, notAsked("too many questions about one call are open")
 	}
 	c.wakeUp()
 	if isTask {
 		c.noteAsked()
 	}
-	select {
-	case given, ok := <-answer:
-		if !ok {
-			return nil, notAsked("the agent has ended its input, and cannot answer any more")
+	for done := c.done; ; done = nil {
+		select {
+		case given := <-answer:
+			return given.result, given.err
+		case <-done:
+			if !known && c.hasAsked(id) {
+				continue
+			}
+		case <-ctx.Done():
 		}
-		return given.result, given.err
-	case <-c.done:
-	case <-ctx.Done():
+		break
 	}
 	c.mu.Lock()
+	_, isOpen := c.answers[id]
 	c.dropQuestion(id)
 	delete(c.answers, id)
 	if stop := c.asking[id]; stop != nil {
 		stop()
 	}
 	c.mu.Unlock()
+	if !isOpen { // the answer has come meanwhile
+		given := <-answer
+		return given.result, given.err
+	}
 	if isTask {
 		c.noteAsked()
 	}
-	return nil, &messages.Error{Op: "answer", Class: messages.ClassCanceled, Text: "the question was taken back"}
+	return nil, errCannotAsk
+}
+
+// hasAsked reports whether the agent has a question of a call that has ended meanwhile.
+func (c *modernCall) hasAsked(id string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.stage == ended && c.answers[id] != nil
 }
 
 // canBeAsked reports whether an agent has declared what a question needs: the ability, and that of its kind.

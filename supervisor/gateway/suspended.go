@@ -31,6 +31,7 @@ var (
 	errNotAnswered = errors.New("the agent did not answer the questions of the server in time")
 	errAgentLeft   = errors.New("the agent has closed its request, or has left")
 	errForbidden   = errors.New("the agent may not call this any more")
+	errInputEnded  = notAsked("the agent has ended its input, and cannot answer any more")
 )
 
 // suspendedCalls are the calls of a gateway that have asked their agents. mu guards everything; it is taken before that of a call.
@@ -122,7 +123,7 @@ func (g *Gateway) suspend(r *serve.Request, c *modernCall) []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if hasClosed(r) {
-		c.refuseQuestions()
+		c.refuseQuestions(errInputEnded)
 		return nil
 	}
 	questions := c.askAgent()
@@ -175,10 +176,10 @@ func hasClosed(r *serve.Request) bool {
 	}
 }
 
-// refuseQuestions refuses all open questions. The caller holds mu.
-func (c *modernCall) refuseQuestions() {
+// refuseQuestions gives all open questions an error. The caller holds mu.
+func (c *modernCall) refuseQuestions(err error) {
 	for id, answer := range c.answers {
-		close(answer)
+		answer <- agentAnswer{err: err}
 		delete(c.answers, id)
 	}
 	c.open = nil

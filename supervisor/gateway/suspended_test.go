@@ -356,7 +356,7 @@ func TestWhoseQuestionItIs(t *testing.T) {
 		waits := make(chan struct{})
 		go func() { defer close(waits); a.call("wait", "") }()
 		synctest.Wait()
-		contains(t, "two that work", a.call("ask", ""), "refused", "to which of this agent's requests the question belongs")
+		contains(t, "two that work", a.call("ask", ""), "refused", "to which of the requests that it has not answered the question belongs")
 		release()
 		<-waits
 		if questions, _ := asked(t, b.call("ask", "")); len(questions) != 1 {

@@ -96,9 +96,6 @@ func (s *suspension) takeAnswers(round uint64, has func(id string) bool) (answer
 		return nil, used
 	}
 	s.stage = working
-	if s.finished {
-		return nil, resumed
-	}
 	s.open = slices.DeleteFunc(s.open, func(q question) bool {
 		if !has(q.id) {
 			return false
@@ -106,15 +103,21 @@ func (s *suspension) takeAnswers(round uint64, has func(id string) bool) (answer
 		answered = append(answered, q)
 		return true
 	})
+	if s.finished {
+		s.open = nil
+	}
 	return answered, resumed
 }
 
-// end records that the call has ended at the server.
+// end records that the call has ended at the server. What the agent is being asked stays open until it comes back: it may be about another call,
+// where the server did not say about which.
 func (s *suspension) end() {
-	s.finished, s.open = true, nil
+	s.finished = true
 	if s.stage == asked {
 		s.stage = ended
+		return
 	}
+	s.open = nil
 }
 
 // takeResult reports whether the waiting request gets the result now. It does so once.

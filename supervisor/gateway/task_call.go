@@ -88,8 +88,7 @@ func (g *Gateway) performTask(ctx context.Context, q *outgoing) ([]byte, *serve.
 	if e != nil {
 		return nil, e
 	}
-	c := &modernCall{agents: g.agentsOf(r.Session.Principal.Name), to: q.to, wish: q.wish}
-	c.setRequest(r)
+	c := g.newCall(q)
 	own := c.detach(ctx, q)
 	// A task without a place must not begin: its result could not be given.
 	if g.addTask(c, r.Session.Principal, q.wish) == nil {
