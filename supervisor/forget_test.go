@@ -81,7 +81,7 @@ func searchDuringRemoval(t *testing.T, search func(*Manager)) {
 				})
 			}
 		}
-		m, err := Start(t.Context(), Config{InProcess: map[string]func(context.Context, inprocess.Peer) error{"a": listing(0), "b": listing(10 * time.Second)}})
+		m, err := Start(t.Context(), Config{InProcess: map[string]func(context.Context, inprocess.Peer) error{"a": listing(0), "b": listing(4 * time.Second)}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -127,26 +127,35 @@ func withoutResult(f func(context.Context, *session.Session) error) func(context
 // connected server if none is named. Lists are kept as long as the servers say that they are valid, so frequent calls
 // cost little. The error joins one *Error per server that failed; the resources of the others are returned all the same.
 func (m *Manager) Resources(ctx context.Context, servers ...string) ([]messages.Resource, error) {
-	return joinParts(m.resourceParts(ctx, servers))
+	return joinParts(m.resourceParts(ctx, servers, nil))
 }
 
-// resourceParts keeps the servers apart, for a caller that must know which one failed.
-func (m *Manager) resourceParts(ctx context.Context, servers []string) []listPart[messages.Resource] {
+// resourceParts keeps the servers apart, for a caller that must know which one failed. It calls seen, unless that is nil, with each list as soon as
+// it is there, from several goroutines.
+func (m *Manager) resourceParts(ctx context.Context, servers []string, seen func([]messages.Resource)) []listPart[messages.Resource] {
 	return gatherLists(ctx, m, "resources/list", servers, func(ctx context.Context, s *session.Session) (session.Listing[messages.Resource], error) {
-		return s.Resources(ctx)
+		got, err := s.Resources(ctx)
+		if seen != nil {
+			seen(got.Items)
+		}
+		return got, err
 	}, func(r *messages.Resource, server string) { r.Server = server })
 }
 
 // ResourceTemplates returns the families of resources that servers let be read, under the rules of Resources.
 func (m *Manager) ResourceTemplates(ctx context.Context, servers ...string) ([]messages.ResourceTemplate, error) {
-	return joinParts(m.templateParts(ctx, servers))
+	return joinParts(m.templateParts(ctx, servers, nil))
 }
 
 // templateParts is like resourceParts, for templates.
-func (m *Manager) templateParts(ctx context.Context, servers []string) []listPart[messages.ResourceTemplate] {
+func (m *Manager) templateParts(ctx context.Context, servers []string, seen func([]messages.ResourceTemplate)) []listPart[messages.ResourceTemplate] {
 	return gatherLists(ctx, m, "resources/templates/list", servers,
 		func(ctx context.Context, s *session.Session) (session.Listing[messages.ResourceTemplate], error) {
-			return s.ResourceTemplates(ctx)
+			got, err := s.ResourceTemplates(ctx)
+			if seen != nil {
+				seen(got.Items)
+			}
+			return got, err
 		}, func(t *messages.ResourceTemplate, server string) { t.Server = server })
 }
 

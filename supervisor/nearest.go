@@ -172,7 +172,7 @@ func (m *Manager) nearestResource(ctx context.Context, r *actors.Request) string
 		}
 	}
 	uris := []string{}
-	for _, part := range m.resourceParts(ctx, servers) {
+	for _, part := range m.resourceParts(ctx, servers, nil) {
 		for i := range part.items {
 			uris = append(uris, part.items[i].URI)
 		}

@@ -107,8 +107,8 @@ func (m *Manager) ReadResource(ctx context.Context, uri string, opts ...CallOpti
 	return m.readResource(ctx, "", uri, opts)
 }
 
-// findOffering returns the one server that offers a resource. It asks the connected servers for their lists, then the index for
-// those that are not connected, then the templates: a list names the resource exactly, a template only fits it.
+// findOffering returns the one server that offers a resource. It looks into the lists of the connected servers, then into the index for
+// those that are not connected, then at the templates: a list names the resource exactly, a template only fits it.
 func (m *Manager) findOffering(ctx context.Context, uri string) (string, error) {
 	if uri == "" {
 		return "", &Error{Op: "read", Outcome: messages.OutcomeNotSent, Class: messages.ClassInvalid, Text: "the URI is empty"}
@@ -118,7 +118,7 @@ func (m *Manager) findOffering(ctx context.Context, uri string) (string, error) 
 	for _, server := range m.Servers() {
 		before[server], _ = m.listOwnerOf(server)
 	}
-	listed := m.resourceParts(ctx, nil)
+	listed, templates := m.searchOffers(ctx, uri)
 	for i := range listed {
 		m.index.SetResources(listed[i].server, before[listed[i].server], listed[i].items, listed[i].err)
 		m.forgetIfRemoved(listed[i].server)
@@ -131,9 +131,7 @@ func (m *Manager) findOffering(ctx context.Context, uri string) (string, error) 
 	}
 	// A server that failed may be the one that has the resource: the error names it.
 	failed := failedServers(listed)
-	// No list names the URI, so the templates are compared; that costs more.
 	if len(owners) == 0 {
-		templates := m.templateParts(ctx, nil)
 		failed = append(failed, failedServers(templates)...)
 		// The list of a hostile server may have very many templates, and each comparison costs time.
 		for i := range templates {

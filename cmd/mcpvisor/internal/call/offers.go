@@ -46,7 +46,7 @@ connected, or cannot list them; if none was named, none can. 2: a configuration 
 	}
 	cmd.Flags().BoolVarP(&f.json, "json", "j", false, "print a JSON array")
 	cmd.Flags().BoolVar(&f.templates, "templates", false, "list the families of resources, not single ones")
-	cmd.Flags().DurationVar(&f.wait, "wait", 30*time.Second, "how long servers may take to connect")
+	cmd.Flags().DurationVar(&f.wait, "wait", 30*time.Second, "how long servers may take to connect, and after that to list")
 	return cmd
 }
 
@@ -85,7 +85,7 @@ connected, or cannot list them; if none was named, none can. 2: a configuration 
 		},
 	}
 	cmd.Flags().BoolVarP(&f.json, "json", "j", false, "print a JSON array")
-	cmd.Flags().DurationVar(&f.wait, "wait", 30*time.Second, "how long servers may take to connect")
+	cmd.Flags().DurationVar(&f.wait, "wait", 30*time.Second, "how long servers may take to connect, and after that to list")
 	return cmd
 }
 

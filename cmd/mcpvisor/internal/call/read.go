@@ -39,7 +39,8 @@ func NewRead(o *cli.Options) *cobra.Command {
 		Short: "Read a resource of a server",
 		Long: `Reads a resource and prints its text; several parts come one after the other, each under its URI. The
 server that offers the URI is found, and said on standard error; --server names it, and must if several offer it. When
-one is found, servers that are still connecting have five seconds to offer it too, and are named if they have not.
+one is found, servers that are still connecting, or do not list what they offer, have ten seconds at most to offer it too.
+Those that are still connecting are named.
 
 What acts on a terminal is neutralised in text. --output writes the bytes exactly as they are, to a file or, with -,
 to standard output. A resource that is no text goes to a file or into a pipe, not to a terminal.
@@ -162,6 +163,9 @@ func awaitServer(ctx context.Context, p *project.Project, server string, wait ti
 	return err
 }
 
+// suggestTime bounds the search for a URI to suggest. A server that answers nothing must not delay the error.
+const suggestTime = time.Second
+
 // suggestURI adds the nearest URI that servers offer to the error about an unknown resource, and the servers that were not
 // connected in time, since the resource may be theirs. Other errors pass unchanged.
 func suggestURI(ctx context.Context, p *project.Project, err error, uri, server string, silent ...string) error {
@@ -173,7 +177,9 @@ func suggestURI(ctx context.Context, p *project.Project, err error, uri, server 
 	if server != "" {
 		only = []string{server}
 	}
-	all, _ := p.Resources(ctx, only...) // a failure means nothing to suggest
+	bounded, cancel := context.WithTimeout(ctx, suggestTime)
+	defer cancel()
+	all, _ := p.Resources(bounded, only...) // a failure means nothing to suggest
 	uris := make([]string, len(all))
 	for i := range all {
 		uris[i] = all[i].URI

@@ -16,12 +16,12 @@ import (
 // servers offer is refused, and the faster start of one of them must not decide which is asked.
 const listTime = 5 * time.Second
 
-// offerAnswer is the answer of some servers about a URI.
+// offerAnswer is the answer of a server about a URI.
 type offerAnswer struct {
-	servers []string
-	// known says that they are connected or have failed: what they offer is known, or cannot be.
+	server string
+	// known says that it is connected or has failed: what it offers is known, or cannot be.
 	known bool
-	// offers says that one of them lists the URI, or has a template that it fits.
+	// offers says that it lists the URI, or has a template that it fits.
 	offers bool
 }
 
@@ -49,18 +49,12 @@ func awaitOffer(ctx context.Context, p *project.Project, uri string, wait time.D
 	began := time.Now()
 	within, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	answers := make(chan offerAnswer, len(silent)+1)
-	// Connected servers are asked together, since they answer fast; each pending one by itself, so that none waits for another.
-	asked := [][]string{}
-	if len(ready) > 0 {
-		asked = append(asked, ready)
-	}
-	for _, server := range silent {
-		asked = append(asked, []string{server})
-	}
-	for _, servers := range asked {
+	answers := make(chan offerAnswer, len(ready)+len(silent))
+	// Each is asked by itself, so that none waits for another: one that is connected may be silent, too.
+	asked := slices.Concat(ready, silent)
+	for _, server := range asked {
 		go func() { // it ends with within at the latest; answers has room for it
-			t := offerAnswer{servers: servers}
+			t := offerAnswer{server: server}
 			defer func() {
 				_ = recover() // a panic leaves the answer unknown
 				answers <- t
@@ -74,7 +68,7 @@ func awaitOffer(ctx context.Context, p *project.Project, uri string, wait time.D
 		select {
 		case t := <-answers:
 			if t.known {
-				silent = slices.DeleteFunc(silent, func(server string) bool { return slices.Contains(t.servers, server) })
+				silent = slices.DeleteFunc(silent, func(server string) bool { return server == t.server })
 			}
 			if t.offers && enough == nil {
 				enough = time.After(listTime)
@@ -90,25 +84,20 @@ func awaitOffer(ctx context.Context, p *project.Project, uri string, wait time.D
 	return silent, err
 }
 
-// askOffer waits for the servers and asks those that are connected then. It fills t, which the caller's goroutine owns.
+// askOffer waits for the server and asks it if it is connected then. It fills t, which the caller's goroutine owns.
 func askOffer(ctx context.Context, p *project.Project, uri string, wait time.Duration, t *offerAnswer) {
-	all, err := p.Status(ctx, control.StatusQuery{Servers: t.servers, Wait: wait})
-	if err != nil {
+	all, err := p.Status(ctx, control.StatusQuery{Servers: []string{t.server}, Wait: wait})
+	if err != nil || len(all) == 0 {
 		return
 	}
-	t.known = !slices.ContainsFunc(all, func(st messages.Status) bool { return st.Status == messages.Pending })
-	all = slices.DeleteFunc(all, func(st messages.Status) bool { return st.Status != messages.Connected })
-	if len(all) == 0 {
+	t.known = all[0].Status != messages.Pending
+	if all[0].Status != messages.Connected {
 		return
 	}
-	names := make([]string, len(all))
-	for i, st := range all {
-		names[i] = st.Name
-	}
-	listed, _ := p.Resources(ctx, names...) // a server that cannot list offers nothing
+	listed, _ := p.Resources(ctx, t.server) // a server that cannot list offers nothing
 	t.offers = slices.ContainsFunc(listed, func(r messages.Resource) bool { return r.URI == uri })
 	if !t.offers {
-		templates, _ := p.Templates(ctx, names...)
+		templates, _ := p.Templates(ctx, t.server)
 		t.offers = slices.ContainsFunc(templates, func(r messages.ResourceTemplate) bool { return supervisor.TemplateFits(r.URITemplate, uri) })
 	}
 }
