@@ -60,10 +60,10 @@ func readYAML(file string, data []byte) (tree config.Tree, bad *config.Problem) 
 		}
 		return tree, fault(line, col, text, "check the indentation and the quotes")
 	}
-	// A comment before the first key is a document of its own to the parser.
+	// A comment before the first key is a document of its own to the parser, and so is a directive, such as %YAML 1.2.
 	var bodies []ast.Node
 	for _, doc := range f.Docs {
-		if doc.Body != nil && doc.Body.Type() != ast.CommentType {
+		if doc.Body != nil && doc.Body.Type() != ast.CommentType && doc.Body.Type() != ast.DirectiveType {
 			bodies = append(bodies, doc.Body)
 		}
 	}
