@@ -119,8 +119,11 @@ func startDaemon(ctx context.Context, location control.DaemonLocation) (conn net
 		return nil, false, location.DirectoryError(err)
 	}
 	lock := flock.New(location.Starting, flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o600))
-	if ok, err := lock.TryLockContext(ctx, 10*time.Millisecond); err != nil || !ok {
-		return nil, false, startError(location, errors.Join(errors.New("another process has been starting it for too long"), err))
+	switch _, err := lock.TryLockContext(ctx, 10*time.Millisecond); {
+	case err != nil && ctx.Err() != nil:
+		return nil, false, startError(location, fmt.Errorf("another process has been starting it for too long: %w", err))
+	case err != nil: // the disk is full, or nothing can be written there
+		return nil, false, location.DirectoryError(err)
 	}
 	defer func() { _ = lock.Unlock() }()
 	// The one who had the lock before has started it.

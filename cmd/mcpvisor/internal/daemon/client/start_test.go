@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -97,5 +98,19 @@ func TestDaemonsThatEndWhileTheyGreetAreNoStorm(t *testing.T) {
 	}
 	if n := greeted.Load(); n < 2 || n > 12 { // 7 pauses fit into the time
 		t.Errorf("%d greetings in two seconds", n)
+	}
+}
+
+// TestALockThatCannotBeOpenedIsSaid has a directory in the place of the lock under which a daemon is started; a full disk ends in the same way. It was
+// said that another process had been starting the daemon for too long.
+func TestALockThatCannotBeOpenedIsSaid(t *testing.T) {
+	l := listenAsDaemon(t)
+	_ = l.Close()
+	if err := os.Mkdir(filepath.Join(os.Getenv("XDG_RUNTIME_DIR"), "mcpvisor", "starting.lock"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	_, _, _, err := (&dialer{dir: "/", lookup: os.LookupEnv, mayStart: true}).dial(t.Context())
+	if err == nil || strings.Contains(err.Error(), "another process") || !strings.Contains(err.Error(), "for the socket of the daemon cannot be used") {
+		t.Errorf("the error is %v", err)
 	}
 }
