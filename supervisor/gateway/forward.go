@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
@@ -200,9 +201,12 @@ func (g *Gateway) sendRequest(ctx context.Context, q *outgoing, wishes *wire.Opt
 func (g *Gateway) sessionContext(ctx context.Context, r *serve.Request, server string) (_ context.Context, done func()) {
 	ctx = context.WithValue(ctx, requestKey{}, r)
 	st := stateOf(r.Session)
-	st.beginRequest(runningRequest{r, server, g.requests.Add(1)})
+	st.beginRequest(runningRequest{r, server, lastRequest.Add(1)})
 	return messages.WithAnswerer(ctx, &st.answerer), func() { st.endRequest(r) }
 }
+
+// lastRequest numbers the requests of all gateways: several may have agents at one server.
+var lastRequest atomic.Int64
 
 // runningRequest is a request of a session that its server has not answered; of two the later one has the larger number.
 type runningRequest struct {

@@ -60,7 +60,6 @@ type Gateway struct {
 	windows   atomic.Int64 // those in use
 	shared    int64        // the size of those that the agents of a principal share
 	signIns   signIns
-	requests  atomic.Int64  // numbers those of sessions
 	arrivals  atomic.Uint64 // numbers sessions and subscriptions as they begin
 	// agents are those of the modern era, by their principals.
 	agents sync.Map // string to *modernAgents

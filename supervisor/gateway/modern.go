@@ -334,7 +334,7 @@ func (c *modernCall) giveBack() {
 }
 
 func (a *modernAgents) begin(c *modernCall) {
-	c.number = a.g.requests.Add(1)
+	c.number = lastRequest.Add(1)
 	a.mu.Lock()
 	a.running[c] = struct{}{}
 	a.mu.Unlock()
@@ -406,6 +406,20 @@ var (
 	// errCannotAsk is the answer of a call that has ended, or whose agent has left.
 	errCannotAsk = errors.New("the call cannot bring the answer any more")
 )
+
+// newestThatCan returns the number of the newest request at a server whose agent waits for it and has declared an ability; 0 if there is none.
+func (a *modernAgents) newestThatCan(server, ability string) (newest int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for c := range a.running {
+		c.mu.Lock()
+		if c.to.server == server && c.stage != over && !rawjson.IsNull(rawjson.Member(c.capabilities, ability)) {
+			newest = max(newest, c.number)
+		}
+		c.mu.Unlock()
+	}
+	return newest
+}
 
 // hasInstance reports whether the principal has an instance of a server for itself.
 func (a *modernAgents) hasInstance(server string) bool {

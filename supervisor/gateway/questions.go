@@ -86,10 +86,17 @@ func (q *Questions) removeGateway(g *Gateway) {
 	delete(q.gateways, g)
 }
 
+// answerer is who answers the questions about requests of an agent: its session in the legacy era, its principal in the modern one.
+type answerer interface {
+	answerElicit(ctx context.Context, q messages.ElicitRequest) (messages.ElicitResult, error)
+	answerSample(ctx context.Context, q messages.SampleRequest) (json.RawMessage, error)
+	answerRoots(ctx context.Context, server string) ([]messages.Root, error)
+}
+
 // askerFor returns who answers a question of a server that names no request: of an instance, whose questions are asked in the name of its
-// principal, the session of that principal that has the newest request at the server and has declared the ability. The context leads to
-// that request. nil: nobody.
-func (q *Questions) askerFor(ctx context.Context, server, ability string) (*asker, context.Context) {
+// principal, the agent of that principal, of either era, that has the newest request at the server and has declared the ability. The context leads
+// to that request. nil: nobody.
+func (q *Questions) askerFor(ctx context.Context, server, ability string) (answerer, context.Context) {
 	principal := supervisor.CallerOf(ctx)
 	if principal == "" {
 		return nil, ctx
@@ -99,6 +106,7 @@ func (q *Questions) askerFor(ctx context.Context, server, ability string) (*aske
 	q.mu.Unlock()
 	var found *session
 	var newest runningRequest
+	var modern *modernAgents
 	for _, g := range gateways {
 		for _, st := range g.sessionsOf(principal) {
 			if st.abilityOf(ability) == nil {
@@ -113,10 +121,20 @@ func (q *Questions) askerFor(ctx context.Context, server, ability string) (*aske
 			st.mu.Unlock()
 		}
 	}
-	if found == nil {
-		return nil, ctx
+	for _, g := range gateways {
+		if a, ok := g.agents.Load(principal); ok {
+			if n := a.(*modernAgents).newestThatCan(server, ability); n > newest.number {
+				modern, newest.number = a.(*modernAgents), n
+			}
+		}
 	}
-	return &found.asker, context.WithValue(ctx, requestKey{}, newest.Request)
+	switch {
+	case modern != nil:
+		return modern, ctx
+	case found != nil:
+		return &found.asker, context.WithValue(ctx, requestKey{}, newest.Request)
+	}
+	return nil, ctx
 }
 
 // sessionsOf returns the sessions of a principal.

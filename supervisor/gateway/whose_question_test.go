@@ -175,3 +175,66 @@ func TestOneAgentOnLinesIsAskedByItsNewestCall(t *testing.T) {
 		})
 	}
 }
+
+// A principal has agents of both eras at its instance: the question goes to the one with the newest request, whichever era it is of. It went to the
+// agent of the legacy era always, which may have left without a word: then the other one got no answer.
+func TestTheNewestRequestOfEitherEraIsAsked(t *testing.T) {
+	for _, modernIsNewest := range []bool{true, false} {
+		begun, mayAsk, release := make(chan struct{}, 10), make(chan struct{}), make(chan struct{})
+		one := waitsAndAsks("one", begun, mayAsk, release)
+		one.Spec.Share = messages.SharePrincipal
+		e, _ := startEndpoint(t, supervisor.Config{}, nil, map[string]serve.Principal{"a": {Name: "ann"}}, one)
+		legacy, modern := e.agent("a", "/mcp", `{"elicitation":{}}`), modernAgent{e, "a", "/mcp", canAll}
+		answer := make(chan string, 1)
+		callModern := func(tool string) {
+			go func() { answer <- modern.call(tool, "") }()
+			<-begun
+		}
+		var heard func() string
+		var ended chan struct{}
+		if modernIsNewest {
+			heard, ended = e.call(legacy, "one__wait")
+			<-begun
+			callModern("one__ask")
+		} else {
+			callModern("one__wait")
+			heard, ended = e.call(legacy, "one__ask")
+			<-begun
+		}
+		close(mayAsk)
+		if modernIsNewest {
+			got := ""
+			for got == "" {
+				select {
+				case got = <-answer:
+				case <-time.After(time.Millisecond):
+					if strings.Contains(heard(), "elicitation/create") {
+						t.Fatal("the agent of the legacy era is asked")
+					}
+				}
+			}
+			questions, state := asked(t, got)
+			if len(questions) != 1 {
+				t.Fatalf("the agent of the modern era is not asked: %s", got)
+			}
+			contains(t, "the answer", modern.call("one__ask", reply(state, "question_1", anna)), `\"name\":\"anna\"`)
+		} else {
+			for !strings.Contains(heard(), "elicitation/create") {
+				select {
+				case <-ended:
+					t.Fatalf("the agent of the legacy era is not asked: %s", heard())
+				case got := <-answer:
+					t.Fatalf("the agent of the modern era is asked: %s", got)
+				case <-time.After(time.Millisecond):
+				}
+			}
+			legacy.post(t.Context(), "/mcp", map[string]string{"Authorization": "Bearer a", "Mcp-Session-Id": legacy.id}, `{"jsonrpc":"2.0","id":1,"result":`+anna+`}`)
+		}
+		close(release)
+		<-ended
+		if !modernIsNewest {
+			contains(t, "the answer", heard(), `\"name\":\"anna\"`)
+			contains(t, "the older call", <-answer, "waited")
+		}
+	}
+}
