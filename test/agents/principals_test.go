@@ -425,6 +425,7 @@ func TestTwoPrincipalsAtOnce(t *testing.T) {
 
 // TestTheGoSDKOnLines has clients of the Go SDK do the same through the commands that an agent starts.
 func TestTheGoSDKOnLines(t *testing.T) {
+	command(t) // it is built before the time of the clients begins
 	for _, command := range []string{"serve --stdio", "connect"} {
 		for _, version := range []string{"2025-11-25", ""} {
 			t.Run(command+" "+version, func(t *testing.T) {
@@ -455,9 +456,9 @@ func TestTheGoSDKOnLines(t *testing.T) {
 					progresses(ctx, t, a)
 					cancels(ctx, t, a)
 				}
-				for _, tool := range []string{"own__ask", "own__sample"} { // both agents may be one principal's, and serve --stdio has none
-					asks(ctx, t, map[string]agent{"ann": ann}, tool)
-					asks(ctx, t, map[string]agent{"bob": bob}, tool)
+				for _, server := range []string{"own", "shared"} { // one agent after the other: both may be one principal's, and serve --stdio has none
+					asks(ctx, t, map[string]agent{"ann": ann}, server+"__ask", server+"__sample")
+					asks(ctx, t, map[string]agent{"bob": bob}, server+"__ask", server+"__sample")
 				}
 				tells(ctx, t, ann, bob)
 			})
