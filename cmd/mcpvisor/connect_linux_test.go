@@ -300,6 +300,41 @@ func TestAProjectsServerWaitsForItsApproval(t *testing.T) {
 	}
 }
 
+// An agent that comes while the daemon has the servers of its project reads what the files and the approvals say by then.
+func TestAnAgentReadsWhichServersWaitByNow(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t, "")
+	file := filepath.Join(p.dir, ".mcp.json")
+	if err := os.WriteFile(file, []byte(goodServer), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	said := func(then func(*agentProcess)) string {
+		a := p.agent()
+		then(a)
+		a.ends()
+		return a.stderr.String()
+	}
+	listed := func(a *agentProcess) { a.awaits("tools/list", `{}`, `"good__echo"`) }
+	if got := said(func(a *agentProcess) { a.ask("tools/list", `{}`) }); !strings.Contains(got, `"good" waits for your approval`) {
+		t.Errorf("before the approval: %s", got)
+	}
+	if out, err := p.command("approve", "good", "--yes").CombinedOutput(); err != nil {
+		t.Fatalf("approve: %v: %s", err, out)
+	}
+	if got := said(listed); got != "" {
+		t.Errorf("after the approval: %s", got)
+	}
+	if err := os.WriteFile(file, []byte(strings.Replace(goodServer, `{"good"`, `{"late": {"command": "late"}, "good"`, 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := said(listed); !strings.Contains(got, `"late" waits for your approval`) || strings.Contains(got, `"good"`) {
+		t.Errorf("after another server was added: %s", got)
+	}
+	if out, err := p.command("down").CombinedOutput(); err != nil {
+		t.Errorf("down: %v: %s", err, out)
+	}
+}
+
 // Every command that looks for the servers of a project names the project's file that cannot be read, also when the daemon serves the
 // directory already.
 func TestAnUnreadableProjectFileIsTold(t *testing.T) {
