@@ -267,8 +267,13 @@ func (c *conversation) endRequest(now time.Duration, id string, how ending) *req
 func (c *conversation) observeMessage(at time.Duration, s peer.Send) {
 	// A message that is cut, mistyped or longer than the client reads is no answer, but it ends its request.
 	if s.Cut > 0 || s.Type != "" || len(s.Body) > longestMessage {
-		if s.Reply != "" {
-			c.endRequest(at, s.Reply, abandoned)
+		if s.Reply == "" {
+			return
+		}
+		r := c.endRequest(at, s.Reply, abandoned)
+		// Where the events of a stream are numbered, the client may go on with it, and then learns of the task in the answer.
+		if result := membersOf(membersOf(s.Body)["result"]); s.Cut > 0 && c.server.Web == scenario.WebNumbered && r != nil && result != nil {
+			c.observeResult(at, r, result, true)
 		}
 		return
 	}

@@ -30,7 +30,7 @@ func (s *scripted) Closed(time.Duration, int, bool) []peer.Action { return nil }
 func (s *scripted) Killed(time.Duration, int) { s.says = nil }
 
 // The words of the stories: "> " is what the client sends, over HTTP with its headers ("name=value") before it; "< " what the
-// server sends, and "slow 5s" before it what arrives only then; "refuse 3 401" answers the request 3 with a status and a body behind it, "refuse" a notification, "wait 2s" lets
+// server sends, "slow 5s" before it what arrives only then, and "cut" what breaks off; "refuse 3 401" answers the request 3 with a status and a body behind it, "refuse" a notification, "wait 2s" lets
 // time pass, "deaf" and "stop" keep the server from reading until "reads" and "runs", "close" closes the client's side, "next" is the next connection. A word in capitals stands for a message that every story needs.
 var words = strings.NewReplacer(
 	"> INIT", `> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`,
@@ -54,6 +54,15 @@ const taskUnderWay = begun + `
 			< {"jsonrpc":"2.0","id":2,"result":{"task":{"taskId":"k","status":"working","pollInterval":400}}}
 			wait 1s
 			> {"jsonrpc":"2.0","id":3,"method":"tasks/get","params":{"taskId":"k"}}`
+
+// beganAsCut is a task that is asked for, and its name stood in an answer that broke off.
+const beganAsCut = `> INIT
+			< INIT
+			> WEB
+			> Mcp-Protocol-Version=2025-11-25 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"t","task":{}}}
+			cut {"jsonrpc":"2.0","id":2,"result":{"task":{"taskId":"k","status":"working","pollInterval":400}}}
+			wait 1s
+			> Mcp-Protocol-Version=2025-11-25 {"jsonrpc":"2.0","id":3,"method":"tasks/get","params":{"taskId":"k"}}`
 
 // twoFailedPolls are polls that the client gave up, each after the interval.
 const twoFailedPolls = taskUnderWay + `
@@ -83,10 +92,11 @@ type story struct {
 }
 
 var (
-	stdio    = scenario.Server{Name: "s", Kind: messages.Stdio}
-	web      = scenario.Server{Name: "s", Kind: messages.HTTP}
-	tasks    = scenario.Server{Name: "s", Kind: messages.Stdio, Tasks: scenario.TasksRequired}
-	webTasks = scenario.Server{Name: "s", Kind: messages.HTTP, Tasks: scenario.TasksRequired}
+	stdio         = scenario.Server{Name: "s", Kind: messages.Stdio}
+	web           = scenario.Server{Name: "s", Kind: messages.HTTP}
+	tasks         = scenario.Server{Name: "s", Kind: messages.Stdio, Tasks: scenario.TasksRequired}
+	numberedTasks = scenario.Server{Name: "s", Kind: messages.HTTP, Tasks: scenario.TasksRequired, Web: scenario.WebNumbered}
+	webTasks      = scenario.Server{Name: "s", Kind: messages.HTTP, Tasks: scenario.TasksRequired}
 	// A question may only be asked by a server with offers.
 	modernTasks = scenario.Server{Name: "s", Kind: messages.Stdio, Era: messages.EraModern, Tasks: scenario.TasksRequired, Offers: true}
 	modernWeb   = scenario.Server{Name: "s", Kind: messages.HTTP, Era: messages.EraModern, Tasks: scenario.TasksRequired}
@@ -335,6 +345,8 @@ var (
 			> Mcp-Protocol-Version=2026-07-28 Mcp-Method=server/discover {"jsonrpc":"2.0","id":4,"method":"server/discover","params":{META}}
 			< {"jsonrpc":"2.0","id":4,"result":{"resultType":"complete","supportedVersions":["2026-07-28"]}}
 			> Mcp-Protocol-Version=2026-07-28 Mcp-Method=tasks/get Mcp-Name=k {"jsonrpc":"2.0","id":5,"method":"tasks/get","params":{"taskId":"k",META}}`, ""},
+		{"a task whose name came on a stream that broke and was gone on with, as on seed 20940458", numberedTasks, beganAsCut, ""},
+		{"a task whose name came on a stream that broke for good", webTasks, beganAsCut, "never told of one"},
 		{"a poll upon a hint that is refused for its credentials comes again", webTasks, `> INIT
 			< INIT
 			> WEB
@@ -580,7 +592,7 @@ func playStoryWithin(t *testing.T, s story, crossTime time.Duration) (violations
 				header[name] = value
 			}
 			take(m.Receive(now, 1, []byte(rest), header))
-		case "<", "slow":
+		case "<", "slow", "cut":
 			var said struct {
 				ID     json.RawMessage
 				Method string
@@ -600,6 +612,9 @@ func playStoryWithin(t *testing.T, s story, crossTime time.Duration) (violations
 			a := peer.Send{Conn: 1, Body: []byte(rest), After: after}
 			if said.Method == "" {
 				a.Reply = string(said.ID)
+			}
+			if first == "cut" {
+				a.Cut = len(rest) / 2
 			}
 			say(a)
 		case "refuse":
