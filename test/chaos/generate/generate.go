@@ -108,6 +108,7 @@ func Scenario(seed uint64, o Options) scenario.Scenario {
 	d.drawConfigured(seed)
 	d.drawEventful(seed)
 	d.drawWeb(seed)
+	d.drawRenewals(seed)
 	d.fitTimeouts()
 	d.spreadSteadyCalls()
 	// Two recipes may name one occasion.

@@ -54,3 +54,39 @@ func (d *scenarioBuilder) breakStreams() {
 		}
 	}
 }
+
+// renewShare is the share of the days with servers whose credentials are renewed by themselves.
+const renewShare = 0.12
+
+// drawRenewals adds a server that refuses its credentials for a while, once or a few times, and whose owner does nothing about it: others appear by
+// themselves. It has a source of chance of its own, as drawAdditions has.
+func (d *scenarioBuilder) drawRenewals(seed uint64) {
+	if len(d.o.Only) > 0 {
+		return
+	}
+	before := d.Rand
+	defer func() { d.Rand = before }()
+	d.Rand = scenario.Rand(seed, "generate renewals")
+	if !d.drawChance(renewShare) {
+		return
+	}
+	g := d.ownServer(messages.HTTP, messages.HTTP, messages.SSE)
+	if g == nil {
+		return
+	}
+	if g.Renews = true; g.Kind == messages.HTTP && d.drawChance(0.5) {
+		g.Web = pick(d, scenario.WebPlain, scenario.WebNumbered)
+	}
+	at := d.roundTime(d.drawBetween(5*time.Second, d.length-60*time.Second))
+	for range 1 + d.IntN(3) {
+		last := d.roundTime(d.drawBetween(2*time.Second, 12*time.Second))
+		d.addFault("unauthorized", g.Name, at, last, nil)
+		if d.drawChance(0.7) {
+			d.addFault("reset", g.Name, at+time.Millisecond, 0, nil)
+		}
+		d.addBurst(g.Name, pick(d, scenario.ReadTool, scenario.WriteTool), pick(d, 1.0, 3), at-2*time.Second, last+10*time.Second)
+		if at += last + d.drawBetween(10*time.Second, 30*time.Second); at > d.length-30*time.Second {
+			return
+		}
+	}
+}

@@ -68,6 +68,7 @@ type Server struct {
 	Logs           bool          `json:"logs,omitempty"`
 	OneHost        bool          `json:"oneHost,omitempty"`
 	Web            string        `json:"web,omitempty"`
+	Renews         bool          `json:"renews,omitempty"`
 	Pin            string        `json:"pin,omitempty"`
 	// Denied holds the tools that are not offered since the last adjust.
 	Denied []string `json:"denied,omitempty"`

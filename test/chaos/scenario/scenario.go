@@ -99,6 +99,9 @@ type Group struct {
 	// have a model of it. One that is numbered numbers the events of its streams, so that a stream which breaks is resumed: it sends again
 	// what was missed, says when to come back, and refuses a resumption now and then. It counts in simulations, over http.
 	Web string `json:"web,omitempty" yaml:"web,omitempty"`
+	// Renews: after it has refused its credentials (the fault unauthorized), others appear by themselves, some seconds after the fault, as a sign-in
+	// by another process brings them. It counts in simulations, over http and sse.
+	Renews bool `json:"renews,omitempty" yaml:"renews,omitempty"`
 	// NoConnectTimeout: its spec names no connectTimeout, so that the manager's own applies: 30 s without a message of the server,
 	// and twice as long after each attempt in a row that took too long, up to 5 min. ConnectTimeout then counts for nothing.
 	NoConnectTimeout bool `json:"noConnectTimeout,omitempty" yaml:"noConnectTimeout,omitempty"`

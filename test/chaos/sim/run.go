@@ -200,6 +200,9 @@ func (w *simulation) buildServers() error {
 		if f.End > f.Begin {
 			w.timeline.planAction(min(f.End, w.plan.Heal), f.Server, func() { w.switchFault(f, false) })
 		}
+		if h := w.servers[f.Server]; h != nil {
+			h.planRenewal(f)
+		}
 	}
 	w.timeline.planAction(w.plan.Heal, "", w.recordHeal)
 	w.planLastCalls()
@@ -385,6 +388,7 @@ func (w *simulation) managerConfig() supervisor.Config {
 	}
 	w.configureAnswers(&cfg)
 	w.configureAudit(&cfg)
+	w.configureRenewals(&cfg)
 	if len(p.Agents) > 0 && !p.Scenario.Manager.Messages {
 		gateway.PassQuestions(&cfg)
 	}

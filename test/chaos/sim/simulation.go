@@ -66,6 +66,8 @@ type simulation struct {
 	items []item
 	// needsWait is set when a goroutine of the manager may have become runnable since the loop last waited for all of them.
 	needsWait bool
+	// renewals counts the credentials that have appeared by themselves.
+	renewals int
 	// stopped ends the loop after the step under way.
 	stopped bool
 	closing closing

@@ -17,8 +17,9 @@ type bearerToken struct {
 	server string
 
 	// mu guards number, the number of the token that the next request carries; the manager's goroutines and the loop use it.
-	mu     sync.Mutex
-	number int
+	mu      sync.Mutex
+	number  int
+	renewal renewal
 }
 
 // authorizationHeader returns the current value of the header Authorization.
