@@ -46,6 +46,8 @@ type ownWebConn struct {
 	listening eventStream
 	// streamCount counts the streams that were numbered, resumptions the requests to go on with one.
 	streamCount, resumptions int
+	// answerCount counts the responses with answers.
+	answerCount int
 	// refused are the names of the streams that the server does not know any more, because it said so.
 	refused map[string]bool
 	// broken and breaches are for the judges: the streams that broke, and what the client did wrong, since they looked last.
