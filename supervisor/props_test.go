@@ -206,11 +206,20 @@ func TestAManagerThatCannotStartAnswersEachCommand(t *testing.T) {
 		family := system.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
 			switch m := ctx.Message().(type) {
 			case *actor.Started:
-				pid := ctx.Spawn(supervisor.Props(supervisor.Config{Restart: restart.Policy{Factor: -1}}, nil))
+				// A manager that has ended before a command is sent answers nothing: this one begins when all are sent.
+				sent := make(chan struct{})
+				props := supervisor.Props(supervisor.Config{Restart: restart.Policy{Factor: -1}}, nil)
+				pid := ctx.Spawn(props.Configure(actor.WithReceiverMiddleware(func(next actor.ReceiverFunc) actor.ReceiverFunc {
+					return func(c actor.ReceiverContext, envelope *actor.MessageEnvelope) {
+						<-sent
+						next(c, envelope)
+					}
+				})))
 				for _, command := range []any{&messages.AddServer{Name: "x", RequestId: "one"}, &messages.CallTool{CallId: "two", Tool: "mcp__x__y"},
 					&messages.GetStatus{RequestId: "three"}, &messages.ListPrompts{RequestId: "four"}, "no command", &messages.Failure{}} {
 					ctx.Request(pid, command)
 				}
+				close(sent)
 			case *actor.Stopping, *actor.Stopped:
 			default:
 				replies <- m
