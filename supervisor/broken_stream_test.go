@@ -81,7 +81,8 @@ func TestAReadIsRepeatedOverAConnectionThatLives(t *testing.T) {
 		if n := calls["resources/read"].Load(); err != nil || n != 2 {
 			t.Errorf("trusted %v: %v after %d reads", trusted, err, n)
 		}
-		if st, _ := m.ServerStatus("b"); st.Restarts != 0 || st.Status != messages.Connected {
+		// The ping whose stream breaks may be the one by which the manager judges the connection; it begins another one then.
+		if st, _ := m.ServerStatus("b"); st.Restarts != 0 && c.beside != "ping" || st.Status != messages.Connected {
 			t.Errorf("%s after %d restarts", st.Status, st.Restarts)
 		}
 	}

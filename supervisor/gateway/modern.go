@@ -446,7 +446,7 @@ func (a *modernAgents) askAgent(ctx context.Context, server, ability, method str
 		}
 		raw, err := c.askAbout(ctx, known, ability, method, params)
 		switch {
-		case err != errCannotAsk:
+		case !errors.Is(err, errCannotAsk):
 			return raw, err
 		case known || ctx.Err() != nil:
 			return nil, &messages.Error{Op: "answer", Class: messages.ClassCanceled, Text: "the question was taken back"}

@@ -32,9 +32,6 @@ type eventStream struct {
 	asked int
 }
 
-// keptEvents bounds what a stream keeps to say it again.
-const keptEvents = 1000
-
 // numberEvents begins the ids of a stream.
 func (s *eventStream) numberEvents(name string) { s.name = name }
 
@@ -202,6 +199,7 @@ func (c *ownWebConn) answerPlainly(x *exchange, body []byte, number int) {
 func (c *ownWebConn) addSession(x *exchange, h http.Header) {
 	if x.method == "initialize" && c.session != "" {
 		h.Set("Mcp-Session-Id", c.session)
+		c.sessionGiven = true
 	}
 }
 
@@ -353,7 +351,7 @@ func (c *ownWebConn) goOn(x *exchange, last string) (reply string, answer []byte
 		return "", nil
 	}
 	s.asked++
-	if early := s.brokenAt.Add(s.retry).Sub(time.Now()); s.broken && early > 0 {
+	if early := time.Until(s.brokenAt.Add(s.retry)); s.broken && early > 0 {
 		c.noteBreach("it was asked to go on with a stream " + early.String() + " before the time that it had asked for, " + s.retry.String())
 	}
 	switch c.resumptions++; {
