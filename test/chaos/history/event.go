@@ -239,3 +239,7 @@ type History struct {
 	// index is made by the first call of Index.
 	index atomic.Pointer[Index]
 }
+
+// Renewal is added to the number of a Command that no owner gives: a reconnect because other credentials have appeared by themselves. Nobody waits
+// for its answer, so its Done is when the harness has seen the end of it.
+const Renewal = 1 << 20

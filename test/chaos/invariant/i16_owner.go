@@ -147,6 +147,9 @@ func (c *checker) findLatePrompt(server string, a ownerCommand, from time.Durati
 // findLateAnswer returns the proof that a command was not answered as soon as its server stayed in one phase, and at the latest
 // when the slowest attempt ends; nil if it was.
 func (c *checker) findLateAnswer(server string, stays []phaseSpan, all []ownerCommand, a ownerCommand) *lateAnswer {
+	if c.x.Event(a.event).Command > history.Renewal {
+		return nil
+	}
 	// A server that is added again starts only when the connection before it is gone.
 	from := c.waitsUntil(server, all, a)
 	if isImmediate(a) {

@@ -132,6 +132,20 @@ func TestTheOwner(t *testing.T) {
 			2s     s1 done command=2 method=enable class=invalid text=no_such_server_is_configured
 			2s     s1 done command=3 method=remove
 		` + over},
+		{name: "reconnect is answered late", want: invariant.Violated, why: "had to be answered by", story: up + `
+			3s     s1 command command=3 method=reconnect
+			3s     s1 phase phase=pending step=dialing epoch=3
+			4s     s1 phase phase=failed class=network text=refused epoch=3
+			9s     s1 done command=3 method=reconnect class=network text=refused
+			20s    - closing
+		`},
+		{name: "the end of a renewal is seen late", want: invariant.Holds, story: up + `
+			3s     s1 command command=1048577 method=reconnect
+			3s     s1 phase phase=pending step=dialing epoch=3
+			4s     s1 phase phase=failed class=network text=refused epoch=3
+			9s     s1 done command=1048577 method=reconnect class=network text=refused
+			20s    - closing
+		`},
 		{name: "reconnect is answered before the attempt has ended", want: invariant.Violated, why: "neither connected nor at rest", story: up + `
 			3s     s1 command command=3 method=reconnect
 			3s     s1 phase phase=pending step=closing epoch=2

@@ -2,12 +2,16 @@ package sim
 
 import (
 	"context"
+	"errors"
+	"net/http"
 	"time"
 
+	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// This file judges what the program's own HTTP client does about streams that break. Its breaches are of I23: nothing but the requests for the
+// This file judges what the program's own HTTP client does about its session, and about streams that break. Its breaches are of I23: nothing but the requests for the
 // streams themselves shows them, and the history has none of those.
 
 // A brokenStream is a stream that broke while its client needs it: asked is the request whose answer it was to bring, nil for messages that belong
@@ -39,6 +43,24 @@ func (c *ownWebConn) noteBroken(s *eventStream, request *exchange) {
 
 // noteBreach notes what the client did and may not. The caller holds the lock of the connection.
 func (c *ownWebConn) noteBreach(text string) { c.breaches = append(c.breaches, text) }
+
+// judgeSession notes a request that does not name the session whose id its client was given. Requests of the modern era, by which a client may
+// still ask for the era, have none. The caller holds the lock of the connection.
+func (c *ownWebConn) judgeSession(req *http.Request) {
+	if c.sessionGiven && req.Header.Get("Mcp-Method") == "" && req.Header.Get("Mcp-Session-Id") != c.session {
+		c.noteBreach("the client sent a " + req.Method + " without the id of its session")
+	}
+}
+
+// judgeGoodbye notes that a connection was closed whose client has not ended its session at the server. ended is what the client says of its
+// connection: only one that was closed owes the goodbye, and not one that broke, nor one whose credentials were refused. The caller holds the lock
+// of the connection.
+func (c *ownWebConn) judgeGoodbye(ended error) {
+	var e *transports.Error
+	if c.sessionGiven && !c.closing && !c.denied && errors.As(ended, &e) && e.Class == messages.ClassCanceled {
+		c.noteBreach("the client closed its connection and did not end its session")
+	}
+}
 
 // The times in which a client asks for a stream again: for the rest of an answer it tries five times with pauses of up to 1.6 s; for messages
 // that belong to no request for ever, with pauses of up to 30 s.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+	"github.com/mcpvisor/mcpvisor/transports"
 )
 
 // ownStory plays the program's own client at a server that numbers its events: what the server's judges say of it.
@@ -123,6 +124,42 @@ func TestBrokenStreamsAreAskedForAgain(t *testing.T) {
 					t.Errorf("the judges say %q, want %q", got, c.want)
 				}
 			})
+		})
+	}
+}
+
+func TestSessionsAreJudged(t *testing.T) {
+	closed := &transports.Error{Class: messages.ClassCanceled}
+	for name, c := range map[string]struct {
+		given bool
+		named string
+		bye   bool
+		// denied says that the server refused the credentials.
+		denied bool
+		ended  error
+		want   string
+	}{
+		"each request names it, and it is ended": {given: true, named: "a", bye: true, ended: closed},
+		"a request does not name it":             {given: true, bye: true, ended: closed, want: "without the id of its session"},
+		"a request names another":                {given: true, named: "b", bye: true, ended: closed, want: "without the id of its session"},
+		"no session was given":                   {ended: closed},
+		"it is not ended":                        {given: true, named: "a", ended: closed, want: "did not end its session"},
+		"its credentials were refused":           {given: true, named: "a", denied: true, ended: closed},
+		"the connection broke":                   {given: true, named: "a", ended: &transports.Error{Class: messages.ClassNetwork}},
+	} {
+		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
+			o := newOwnStory(t)
+			o.c.session, o.c.sessionGiven, o.c.closing, o.c.denied = "a", c.given, c.bye, c.denied
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://s.sim/mcp", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.named != "" {
+				req.Header.Set("Mcp-Session-Id", c.named)
+			}
+			o.c.judgeSession(req)
+			o.c.judgeGoodbye(c.ended)
+			o.want(c.want)
 		})
 	}
 }

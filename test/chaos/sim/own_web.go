@@ -40,8 +40,9 @@ type ownWebConn struct {
 	refuseAll func(x *exchange)
 	// raw is the refusal that denyExchange or refuseOpening gives next, as it goes over the wire; nil for a broken connection.
 	raw *rawRefusal
-	// dead is set once the server has ended its side, closing once the client has said goodbye.
-	dead, closing bool
+	// dead is set once the server has ended its side, closing once the client has said goodbye, sessionGiven once the client was given the id of
+	// its session, denied once its credentials were refused.
+	dead, closing, sessionGiven, denied bool
 	// listening is the stream for messages that belong to no request.
 	listening eventStream
 	// streamCount counts the streams that were numbered, resumptions the requests to go on with one.
@@ -93,8 +94,10 @@ func (t *Transport) dialOwnWeb(ctx context.Context, sink transports.Sink) (trans
 	t.remote.onDialed(c)
 	go func() { // ends with the connection
 		<-client.Released()
+		_, ended := client.Send(context.Background(), transports.Message{Method: "ping", ID: 1, Body: []byte("{}")})
 		c.mu.Lock()
 		saidGoodbye := c.closing
+		c.judgeGoodbye(ended)
 		c.mu.Unlock()
 		if !saidGoodbye {
 			c.remote.onClosing(c, false)
@@ -109,6 +112,9 @@ func (c *ownWebConn) RoundTrip(req *http.Request) (*http.Response, error) {
 	if trace := httptrace.ContextClientTrace(req.Context()); trace != nil && trace.GetConn != nil {
 		trace.GetConn(req.URL.Host)
 	}
+	c.mu.Lock()
+	c.judgeSession(req)
+	c.mu.Unlock()
 	switch req.Method {
 	case http.MethodGet:
 		x := &exchange{method: "GET", header: headersOf(req), done: make(chan struct{}), own: newOwnResponse(req)}
@@ -257,6 +263,7 @@ func (c *ownWebConn) failExchange(x *exchange, err error) {
 
 // refuseRaw answers an exchange with a status. The caller holds mu.
 func (c *ownWebConn) refuseRaw(x *exchange, r *rawRefusal) {
+	c.denied = c.denied || r.code == http.StatusUnauthorized || r.code == http.StatusForbidden
 	select {
 	case <-x.own.began: // the status has gone out, and only the connection can break
 		x.own.stream.breakOff(syscall.ECONNRESET)

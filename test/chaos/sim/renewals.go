@@ -95,7 +95,7 @@ func (h *simServer) renewCredentials() {
 		return
 	}
 	h.w.renewals++
-	e := history.Event{Side: history.Owner, Kind: history.Command, Server: h.server.Name, Command: renewedCommand + h.w.renewals, Method: "reconnect"}
+	e := history.Event{Side: history.Owner, Kind: history.Command, Server: h.server.Name, Command: history.Renewal + h.w.renewals, Method: "reconnect"}
 	h.w.recordEvent(e)
 	h.w.needsWait = true
 	h.w.users.runAsUser(func() {
@@ -117,6 +117,3 @@ func (h *simServer) renewCredentials() {
 
 // noticeTime is the time in which the manager notices that other credentials have appeared. Until then it says that the server is at rest.
 const noticeTime = time.Millisecond
-
-// renewedCommand is added to the numbers of renewals, so that no command of a plan has them.
-const renewedCommand = 1 << 20

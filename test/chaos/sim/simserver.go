@@ -138,6 +138,9 @@ func (h *simServer) handleItem(it item) {
 	if l == nil {
 		return
 	}
+	if own, ok := ownWebOf(l); ok {
+		h.judgeStreams(l, own)
+	}
 	switch it.kind {
 	case itemSent:
 		h.receiveMessage(l, it.x)

@@ -46,7 +46,11 @@ var webBugs = inPackage("transports/web",
 	},
 	Bug{
 		Name: "goodbye-unsaid", In: "httpConn.deleteSession", Old: "cause.Class != messages.ClassCanceled", New: "cause.Class == messages.ClassCanceled",
-		Finds: []string{"I6", "I12"}, Why: "the sessions of connections that were closed stay open at their servers",
+		Finds: []string{"I23"}, Why: "the sessions of connections that were closed stay open at their servers",
+	},
+	Bug{
+		Name: "session-unnamed", In: "httpConn.captureSession", Old: "c.session, c.postHeaders = id, nil", New: "c.session = id",
+		Finds: []string{"I23"}, Why: "requests are sent with the headers of before the session, and name none",
 	},
 	Bug{
 		Name: "exchange-never-left", In: "exchange.endExchange", Old: "x.lifetime.Leave()",
