@@ -27,6 +27,7 @@ func (m *Manager) searchOffers(ctx context.Context, uri string) (listed []listPa
 	lists := make(chan struct{})
 	go func() { // it ends with ctx at the latest
 		defer close(lists)
+		defer func() { _ = recover() }() // a defect counts as no list
 		listed = m.resourceParts(ctx, nil, func(all []messages.Resource) {
 			if slices.ContainsFunc(all, func(r messages.Resource) bool { return r.URI == uri }) {
 				found()
