@@ -48,9 +48,9 @@ func offering(uri, template, quiet string) func(context.Context, inprocess.Peer)
 	}
 }
 
-// A read that names no server looks for it in the lists of all. A connected server that leaves them unanswered delays what another one offers by
-// five seconds, and by five more what only a template fits; that nobody offers a URI is known when its call has timed out. Each of the three
-// waited for its whole call timeout, the last one twice.
+// A read that names no server searches the lists of all servers. Beside a connected server that leaves its lists unanswered, a read of a listed
+// URI takes five seconds, and a read of a URI that only a template fits takes ten. A URI that no server offers is refused when the list of the
+// silent server has timed out. Before, the first two took one call timeout, and the third took two.
 func TestASilentServerDelaysAReadByFiveSeconds(t *testing.T) {
 	const patience = time.Minute // the call timeout
 	for uri, want := range map[string]time.Duration{"good:one": 5 * time.Second, "good:all/3": 10 * time.Second, "good:two": patience + 6*time.Second} {

@@ -351,10 +351,10 @@ func (c *modernCall) contextOf(ctx context.Context) context.Context {
 	return messages.WithAnswerer(context.WithValue(ctx, callKey{}, c), &c.agents.answerer)
 }
 
-// callOf returns the call to which a question of a server belongs. Where the server does not say it, everything that it has not
-// answered is this principal's, for else nobody would be asked here. Then it is one that does not wait for an answer to what was asked already, if
-// there is one; and of several the newest, at the principal's own instance, which asks no other principal, and if one agent on lines has made all of
-// them. Of several agents that share a server, or cannot be told apart, there is none. The error says why.
+// callOf returns the call to which a question of a server belongs. Where the server names none, callOf chooses among this principal's calls there:
+// the caller has made sure that the server has no request of another principal. A call whose agent has no question yet goes before one whose agent
+// has. Of several such calls the newest is chosen at the principal's own instance, and where one agent on lines has made all of them. Elsewhere
+// several agents may have made them: callOf then returns no call, and an error that says why.
 func (a *modernAgents) callOf(ctx context.Context, server string) (found *modernCall, why error) {
 	if c, ok := ctx.Value(callKey{}).(*modernCall); ok {
 		return c, nil

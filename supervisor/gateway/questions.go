@@ -86,16 +86,17 @@ func (q *Questions) removeGateway(g *Gateway) {
 	delete(q.gateways, g)
 }
 
-// answerer is who answers the questions about requests of an agent: its session in the legacy era, its principal in the modern one.
+// An answerer puts the questions of a server to an agent, and returns what the agent answers: a session of the legacy era, or all agents of a
+// principal in the modern one.
 type answerer interface {
 	answerElicit(ctx context.Context, q messages.ElicitRequest) (messages.ElicitResult, error)
 	answerSample(ctx context.Context, q messages.SampleRequest) (json.RawMessage, error)
 	answerRoots(ctx context.Context, server string) ([]messages.Root, error)
 }
 
-// askerFor returns who answers a question of a server that names no request: of an instance, whose questions are asked in the name of its
-// principal, the agent of that principal, of either era, that has the newest request at the server and has declared the ability. The context leads
-// to that request. nil: nobody.
+// askerFor chooses the agent for a question of a server that names no request. An instance asks in the name of its principal: of that principal's
+// agents, of either era, askerFor takes the one with the newest request at the server among those that have declared the ability. The context
+// leads to that request. It returns nil for a server that is no instance, and if no agent of the principal can be asked.
 func (q *Questions) askerFor(ctx context.Context, server, ability string) (answerer, context.Context) {
 	principal := supervisor.CallerOf(ctx)
 	if principal == "" {

@@ -240,6 +240,6 @@ type History struct {
 	index atomic.Pointer[Index]
 }
 
-// Renewal is added to the number of a Command that no owner gives: a reconnect because other credentials have appeared by themselves. Nobody waits
-// for its answer, so its Done is when the harness has seen the end of it.
+// Renewal is added to the number of a Command that no owner gives: the manager connects a server again because other credentials have appeared. Such
+// a command has no caller who waits for an answer: the harness records its Done when it sees that the server has settled, which may be later.
 const Renewal = 1 << 20

@@ -64,7 +64,7 @@ func (m *machine) taskQuestions(c *conn, k *call) (all []taskQuestion) {
 	return all
 }
 
-// requireInput makes a task wait for the input that it asks for next. In the legacy era the question goes to whoever waits for the task's result.
+// requireInput makes a task wait for the input that it asks for next. In the legacy era the question goes to the client that waits for the task's result.
 func (m *machine) requireInput(c *conn, t *task) {
 	i := t.input
 	i.from, i.askedAt = i.to, m.now

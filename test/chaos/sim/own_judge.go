@@ -28,7 +28,7 @@ func (c *ownWebConn) noteBroken(s *eventStream, request *exchange) {
 	if request != nil {
 		ctx := request.own.request.Context()
 		if ctx.Err() != nil {
-			return // nobody waits for the answer any more
+			return // the client has given the request up
 		}
 		if request.own.leftAt.IsZero() {
 			context.AfterFunc(ctx, func() {

@@ -35,7 +35,7 @@ type eventStream struct {
 // numberEvents begins the ids of a stream.
 func (s *eventStream) numberEvents(name string) { s.name = name }
 
-// writeEvent says a message; false if it is lost, or nobody hears it now.
+// writeEvent sends a message to the client. It returns false if the stream is not open, so that the message is lost or waits to be sent again.
 func (s *eventStream) writeEvent(message []byte) bool {
 	if s.name != "" {
 		s.events = append(s.events, message)
@@ -370,7 +370,7 @@ func (c *ownWebConn) goOn(x *exchange, last string) (reply string, answer []byte
 		if asked == nil {
 			c.noteBroken(s, nil)
 		} else {
-			c.forgetExchange(asked) // its client is told that there is no more of it
+			c.forgetExchange(asked) // the refusal tells its client that no answer comes
 		}
 		return "", nil
 	}

@@ -72,7 +72,7 @@ type ownResponse struct {
 	began chan struct{}
 	head  *http.Response
 	err   error
-	// stream carries the answer if it comes as events. leftAt is when nobody waited for it any more, as far as the judges asked.
+	// stream carries the answer if it comes as events. leftAt is when the client gave the request up; it is noted only for the judges of streams.
 	stream eventStream
 	leftAt time.Time
 }

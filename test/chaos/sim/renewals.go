@@ -16,9 +16,9 @@ import (
 // This file lets credentials appear by themselves (renews, in a scenario): the manager waits for them while a server has refused those that it has,
 // and then connects the server without a command.
 
-// renewal is what a manager that waits for other credentials of a server waits for. The token has it.
+// renewal lets the manager wait for other credentials of a server. The token has it.
 type renewal struct {
-	// appeared is closed when others appear, and made anew for the next wait. waiting counts those who wait.
+	// appeared is closed when others appear, and made anew for the next wait. waiting counts the waits.
 	appeared chan struct{}
 	waiting  int
 }
@@ -75,7 +75,7 @@ func (w *simulation) configureRenewals(cfg *supervisor.Config) {
 const renewAfter = 4 * time.Second
 
 // planRenewal lets other credentials appear some time after a server has refused those that it was shown. In the record that is a reconnect
-// which somebody has asked for, because it does the same. A few times they appear while the server refuses all, too.
+// of an owner, because it does the same. A few times they appear while the server refuses all, too.
 func (h *simServer) planRenewal(f scenario.PlannedFault) {
 	if !h.server.Renews || f.Fault != "unauthorized" {
 		return
@@ -103,7 +103,7 @@ func (h *simServer) renewCredentials() {
 		defer cancel()
 		time.Sleep(noticeTime)
 		_ = h.w.manager.Settled(ctx, h.server.Name) // its error tells of servers that cannot be connected, which the phases do as well
-		// Who asks for a reconnect is told why there is no connection.
+		// The answer to a reconnect says why there is no connection.
 		if st, err := h.w.manager.ServerStatus(h.server.Name); err == nil && st.Status != messages.Connected {
 			e.Class, e.Text = st.Class, st.Error
 		}
