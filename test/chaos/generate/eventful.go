@@ -90,7 +90,7 @@ func (d *scenarioBuilder) drawEvent(name string, at time.Duration) {
 	g := d.groupOf(name)
 	// A fault that this kind of server cannot have is drawn again.
 	for range 8 {
-		k := faultKind(pick(d, "list-changed", "list-changed", "list-changed", "crash", "crash", "reset", "lose-session", "list-error", "hang-call",
+		k := faultKind(pick(d, "list-changed", "list-changed", "list-changed", "crash", "crash", "reset", "lose-session", "stale-session-400", "list-error", "hang-call",
 			"truncate", "die-mid-call", "change-during-list", "quiet-change", "unauthorized", "hang-start", "slow-start", "refuse", "black-hole"))
 		if !k.Applies(g.Kind, g.Era) {
 			continue

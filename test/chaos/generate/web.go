@@ -8,8 +8,8 @@ import (
 )
 
 // The shares of the days on which servers over http are reached with the manager's own HTTP client, and of those with a server whose streams
-// break while they carry answers.
-const webShare, brokenStreamsShare = 0.5, 0.1
+// break while they carry answers, and of those with one whose list changes while its stream is cut.
+const webShare, brokenStreamsShare, unheardShare = 0.5, 0.1, 0.12
 
 // drawWeb lets the manager reach servers over http with its own HTTP client, and breaks streams with answers, which are resumed where they are
 // numbered. It has a source of chance of its own, as drawAdditions has.
@@ -19,6 +19,9 @@ func (d *scenarioBuilder) drawWeb(seed uint64) {
 	d.Rand = scenario.Rand(seed, "generate web")
 	if len(d.o.Only) == 0 && d.drawChance(brokenStreamsShare) {
 		d.breakStreams()
+	}
+	if len(d.o.Only) == 0 && d.drawChance(unheardShare) {
+		d.changeUnheard()
 	}
 	if !d.drawChance(webShare) {
 		return
@@ -45,13 +48,28 @@ func (d *scenarioBuilder) breakStreams() {
 		d.addFault("truncate", g.Name, at+5*time.Second, 8*time.Second, map[string]string{"chance": "0.4"})
 	}
 	if d.drawChance(0.25) {
-		d.addFault(pick(d, "reset", "lose-session", "server-error", "unauthorized"), g.Name, at+d.drawBetween(2*time.Second, 14*time.Second), time.Second, nil)
+		d.addFault(pick(d, "reset", "lose-session", "stale-session-400", "server-error", "unauthorized"), g.Name, at+d.drawBetween(2*time.Second, 14*time.Second), time.Second, nil)
 	}
 	for range 2 {
 		l := d.addBurst(g.Name, pick(d, scenario.ReadTool, scenario.WriteTool, scenario.PutTool), pick(d, 1.0, 3), at, 18*time.Second)
 		if d.drawChance(0.25) {
 			l.Cancel = 0.3
 		}
+	}
+}
+
+// changeUnheard adds a server whose list changes while its stream for messages that belong to no request is cut: the notice of it gets lost, or
+// comes when the stream is gone on with. A long calm follows, in which nothing else has the list asked for.
+func (d *scenarioBuilder) changeUnheard() {
+	g := d.ownServer(messages.HTTP)
+	if g == nil {
+		return
+	}
+	g.Era, g.Web = "", pick(d, "", scenario.WebPlain, scenario.WebPlain, scenario.WebNumbered)
+	for at := d.roundTime(d.drawBetween(10*time.Second, 30*time.Second)); at < d.length-60*time.Second; at += 70 * time.Second {
+		d.addFault("cut-stream", g.Name, at, 150*time.Millisecond, map[string]string{"every": "100ms"})
+		d.addFault("list-changed", g.Name, at+pick(d, 110*time.Millisecond, 200*time.Millisecond, 400*time.Millisecond), 0,
+			map[string]string{"what": pick(d, "swap", "add", "describe")})
 	}
 }
 

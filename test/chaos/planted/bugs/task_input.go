@@ -8,10 +8,6 @@ var taskInputBugs = []Bug{
 		New: "if len(p.answeredInputs) > 0 { continue }", Finds: []string{"I20", "I2"}, Why: "a task that asks for input twice waits for the second answer for ever",
 	},
 	{
-		Name: "one-question-a-round", Package: sessionParts + "tasks", In: "Poller.newInputRequests", Old: "n++", New: "n++\nbreak",
-		Finds: []string{"I20", "I2"}, Why: "a task that asks for two things at once is given one",
-	},
-	{
 		Name: "working-is-not-asked-again", Package: sessionParts + "tasks", In: "Poller.provideInput", Old: "if !p.detailed { return nil }",
 		New: "if !p.detailed || p.rounds > 0 { return nil }", Finds: []string{"I20", "I2"}, Why: "only the first round of a task's questions is answered",
 	},

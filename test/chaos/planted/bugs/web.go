@@ -41,10 +41,6 @@ var webBugs = inPackage("transports/web",
 		Finds: []string{"I14", "I23"}, Why: "after two cuts in a row nothing that the server says is heard any more",
 	},
 	Bug{
-		Name: "stale-session-lives", In: "httpConn.endIfSessionLost", Old: "e.Class == messages.ClassSession", New: "e.Class == messages.ClassSession && e.Status == http.StatusNotFound",
-		Finds: []string{"I11", "I8"}, Why: "a server that says in other words that it does not know the session keeps refusing every call",
-	},
-	Bug{
 		Name: "goodbye-unsaid", In: "httpConn.deleteSession", Old: "cause.Class != messages.ClassCanceled", New: "cause.Class == messages.ClassCanceled",
 		Finds: []string{"I23"}, Why: "the sessions of connections that were closed stay open at their servers",
 	},
