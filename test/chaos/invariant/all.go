@@ -7,12 +7,12 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 )
 
-// All returns every check: I1 to I28 in their order, then the occasions that a scenario can require.
+// All returns every check: I1 to I29 in their order, then the occasions that a scenario can require.
 func All() []Check {
 	return append([]Check{
 		liveCheck, outcomeCheck, onceCheck, lateSendCheck, generationCheck, singleConnCheck, retryDelayCheck, edgeCheck, boundedWorkCheck, canaryCheck, healCheck, cleanupCheck, probeCheck, listCheck, fairnessCheck,
 		ownerCheck, releaseCheck, promptnessCheck, watcherCheck, readCheck, callQueueCheck, statusSays, sentCheck,
-		apartCheck, answeredCheck, viewCheck, wireCheck, leftCheck,
+		apartCheck, answeredCheck, viewCheck, wireCheck, leftCheck, bookkeepingCheck,
 	}, occasionChecks...)
 }
 

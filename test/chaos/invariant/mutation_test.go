@@ -253,6 +253,9 @@ func allMutations() []mutation {
 		{"I28", "something is kept", ofKind(history.Closing), doubleEvent(func(e *history.Event) {
 			e.Side, e.Kind, e.Name, e.Text = history.Harness, history.Violation, "I28", "the gateway keeps a session"
 		})},
+		{"I29", "a counter is wrong", ofKind(history.Closing), doubleEvent(func(e *history.Event) {
+			e.Side, e.Kind, e.Name, e.Text = history.Harness, history.Violation, "I29", "a restart.Gate contradicts itself"
+		})},
 	}
 }
 

@@ -53,7 +53,7 @@ var Occasions = map[string]string{
 // Invariants holds the words of Scenario.Invariants, in their order.
 var Invariants = []string{
 	"I1", "I2", "I3", "I4", "I5", "I6", "I7", "I8", "I9", "I10", "I11", "I12", "I13", "I14", "I15",
-	"I16", "I17", "I18", "I19", "I20", "I21", "I22", "I23", "I24", "I25", "I26", "I27", "I28",
+	"I16", "I17", "I18", "I19", "I20", "I21", "I22", "I23", "I24", "I25", "I26", "I27", "I28", "I29",
 }
 
 // Kinds and Eras hold the words of Group.Kind and Group.Era, Tiers those of Scenario.Tiers. claudeai-proxy is left out

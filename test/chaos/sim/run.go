@@ -268,6 +268,7 @@ func (w *simulation) status(st *messages.Status, when string) {
 // glance records every status and plans the next glance, until the end of the plan.
 func (w *simulation) glance() {
 	w.lookAround()
+	w.bookkeeping.askCatalog(w.manager.Tools())
 	w.leavingWatcher.lookAround()
 	w.program.lookAround()
 	if next := w.virtualNow + glanceEvery; next < w.plan.End {

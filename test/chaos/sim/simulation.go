@@ -83,6 +83,7 @@ type simulation struct {
 	collector    collector
 	leftTimers   leftTimers
 	leftEntries  leftEntries
+	bookkeeping  bookkeeping
 	// brokenCount counts the glances at which an actor was to be broken, panicCount the panics that came of it.
 	brokenCount int
 	panicCount  atomic.Int64
@@ -100,6 +101,8 @@ func newSimulation(plan scenario.Plan, o Options, rec *history.Recorder, beat *p
 		w.noteEnd(pid)
 		w.leftEntries.noteEnded(a)
 	}
+	w.bookkeeping.report, w.bookkeeping.rarely = w.reportContradiction, len(plan.Servers) > bookkeepingMost
+	w.turns.handled = w.bookkeeping.noteHandled
 	w.turns.received, w.turns.panicked = w.leftEntries.noteReleased, w.noteBroken
 	w.watch.world, w.users.world, w.program.world, w.leavingWatcher.world = w, w, w, w
 	w.secrets.canaries = make(map[string]bool, len(plan.Servers))

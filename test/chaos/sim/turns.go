@@ -25,10 +25,11 @@ type turnScheduler struct {
 	rng    *rand.Rand
 	// wake wakes the loop when an actor waits for a turn. Any goroutine calls it.
 	wake func()
-	// ended is told of each actor that has ended, received of each message that an actor is about to handle, and panicked of each actor
-	// that breakActor broke. Any goroutine calls them.
+	// ended is told of each actor that has ended, received of each message that an actor is about to handle, handled of each actor that has
+	// handled one, and panicked of each actor that breakActor broke. Any goroutine calls them.
 	ended    func(*actor.PID, actor.Actor)
 	received func(actor.Actor, any)
+	handled  func(actor.Actor)
 	panicked func(actorName string)
 
 	// goroutines empty the mailboxes.
@@ -120,6 +121,7 @@ func (m *mailbox) receive(next actor.ReceiverFunc) actor.ReceiverFunc {
 			panic(brokenActor)
 		}
 		next(c, envelope)
+		m.turns.handled(c.Actor())
 		if _, stopped := envelope.Message.(*actor.Stopped); stopped {
 			m.turns.ended(c.Self(), c.Actor())
 		}

@@ -334,6 +334,10 @@ var slipsInGate = inPackage("supervisor/restart",
 		Finds: []string{"I7", "I18", "I11"}, Why: "a server that gave its place once waits behind all others whatever it does",
 	},
 	Bug{
+		Name: "displacing-counts-on", In: "pool.dropRequest", Old: "p.eager--",
+		Finds: []string{"I29"}, Why: "the gate counts requests that have gone, and silent servers give their places to nobody",
+	},
+	Bug{
 		Name: "machine-trouble-displaces", In: "Record.Displaces", Old: "r.EverConnected || r.Attempts == 0 && r.Exhausted == 0", New: "r.EverConnected || r.Attempts == 0",
 		Finds: []string{"I6", "I11"}, Why: "servers that this machine could not start displace each other for ever",
 	},

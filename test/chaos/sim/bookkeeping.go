@@ -1,0 +1,137 @@
+package sim
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpvisor/mcpvisor/actors/catalog"
+	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+)
+
+// bookkeeping has the manager's parts check themselves: the state of a server, the queue of its calls, the gate of the starts, and whatever else has
+// a method Check. The parts of an actor are asked after each message that it has handled, and the catalog at each glance. The violations are of I29.
+//
+// A counter that was not counted down, or a mark that stays, shows at once that way. What it does to a caller may need a coincidence that no day brings.
+type bookkeeping struct {
+	// report is called once, with what the first part says that contradicts itself.
+	report func(text string)
+	// mu guards the fields below: turns follow each other, unless an actor of a broken manager blocks in one.
+	mu sync.Mutex
+	// reaches says of each type whether a value of it leads to a part that checks itself.
+	reaches map[reflect.Type]bool
+	// reported is set once a contradiction was found: it rarely comes alone.
+	reported bool
+	// rarely is set for runs with so many servers that the gate is not looked through after each message. handled counts the messages.
+	rarely  bool
+	handled int
+}
+
+// A selfChecker is a part that can say what is wrong with it.
+type selfChecker interface{ Check() error }
+
+// bookkeepingMost is the most servers with which parts are asked after each message. With more it is after one of bookkeepingMost.
+const bookkeepingMost = 64
+
+// seldomAsked are the parts whose check visits every tool of every server.
+var seldomAsked = []reflect.Type{reflect.TypeFor[catalog.Snapshot]()}
+
+var selfCheckerType = reflect.TypeFor[selfChecker]()
+
+// noteHandled asks the parts of an actor that has handled a message. The scheduler calls it within the actor's turn, so that nothing of it is at work.
+func (b *bookkeeping) noteHandled(a actor.Actor) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.handled++; b.reported || b.rarely && b.handled%bookkeepingMost != 0 {
+		return
+	}
+	if v := reflect.ValueOf(a); v.Kind() == reflect.Pointer {
+		b.askParts(v.Elem(), 0)
+	}
+}
+
+// bookkeepingDepth bounds the pointers and interfaces from an actor to its parts: a part further away has another owner.
+const bookkeepingDepth = 3
+
+// askParts asks an addressable value that is so many pointers and interfaces away from its actor, and what it leads to.
+func (b *bookkeeping) askParts(v reflect.Value, depth int) {
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		if v.IsNil() || depth == bookkeepingDepth {
+			return
+		}
+		if v = v.Elem(); v.Kind() == reflect.Pointer {
+			v = v.Elem()
+		}
+		if v.IsValid() && v.CanAddr() && b.leadsToCheck(v.Type()) {
+			b.askParts(v, depth+1)
+		}
+	case reflect.Struct:
+		if part := reflect.NewAt(v.Type(), v.Addr().UnsafePointer()); part.Type().Implements(selfCheckerType) {
+			b.askPart(v.Type(), part.Interface().(selfChecker)) //nolint:forcetypeassert // it implements it
+			return
+		}
+		for i := range v.NumField() {
+			if f := v.Field(i); b.leadsToCheck(f.Type()) {
+				b.askParts(f, depth)
+			}
+		}
+	default:
+	}
+}
+
+// leadsToCheck reports whether values of a type may lead to a part that checks itself: over fields, pointers and interfaces of the manager's own
+// types, and not over lists and maps.
+func (b *bookkeeping) leadsToCheck(t reflect.Type) bool {
+	reaches, known := b.reaches[t]
+	if known {
+		return reaches
+	}
+	if b.reaches == nil {
+		b.reaches = map[reflect.Type]bool{}
+	}
+	b.reaches[t] = false // for types that lead to themselves
+	switch t.Kind() {
+	case reflect.Pointer:
+		reaches = b.leadsToCheck(t.Elem())
+	case reflect.Interface:
+		reaches = isOurs(t)
+	case reflect.Struct:
+		if !isOurs(t) || slices.Contains(seldomAsked, t) {
+			break
+		}
+		reaches = reflect.PointerTo(t).Implements(selfCheckerType)
+		for i := 0; !reaches && i < t.NumField(); i++ {
+			reaches = b.leadsToCheck(t.Field(i).Type)
+		}
+	default:
+	}
+	b.reaches[t] = reaches
+	return reaches
+}
+
+// askPart asks one part, and reports the first contradiction of a run.
+func (b *bookkeeping) askPart(t reflect.Type, part selfChecker) {
+	if b.reported {
+		return
+	}
+	if err := part.Check(); err != nil {
+		b.reported = true
+		b.report("a " + strings.SplitN(t.String(), "[", 2)[0] + " contradicts itself: " + err.Error())
+	}
+}
+
+// askCatalog asks the catalog.
+func (b *bookkeeping) askCatalog(s *catalog.Snapshot) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.askPart(seldomAsked[0], s)
+}
+
+// reportContradiction records what a part of the manager says. Any goroutine may call it.
+func (w *simulation) reportContradiction(text string) {
+	w.rec.Add(history.Event{T: w.elapsedTime(), Side: history.Harness, Kind: history.Violation, Name: "I29", Text: text})
+}

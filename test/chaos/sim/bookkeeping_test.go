@@ -1,0 +1,90 @@
+package sim
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpvisor/mcpvisor/actors"
+	"github.com/mcpvisor/mcpvisor/actors/catalog"
+	"github.com/mcpvisor/mcpvisor/actors/lifecycle"
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+)
+
+// The actors of these tests have a part at each distance. loopedActor leads to itself as well, as the manager's parts do.
+type (
+	ownActor struct {
+		actor.Actor
+		state lifecycle.State
+	}
+	viewActor struct {
+		actor.Actor
+		view *actors.View
+	}
+	loopedActor struct {
+		actor.Actor
+		checker selfChecker
+		self    *loopedActor
+		view    *actors.View
+	}
+)
+
+// TestPartsAreAskedAfterEachMessage has the parts that an actor leads to, and what is reported of those that contradict themselves.
+func TestPartsAreAskedAfterEachMessage(t *testing.T) {
+	bad := lifecycle.State{Phase: messages.Connected} // nothing wants it
+	looped := &loopedActor{view: &actors.View{State: bad}}
+	looped.self = looped
+	for what, c := range map[string]struct {
+		actor actor.Actor
+		found bool
+	}{
+		"its own":                        {&ownActor{state: bad}, true},
+		"one behind a pointer":           {&viewActor{view: &actors.View{State: bad}}, true},
+		"one of an actor that has loops": {looped, true},
+		"one that is right":              {&ownActor{}, false},
+		"none":                           {&viewActor{}, false},
+		"an actor that is a value":       {struct{ actor.Actor }{}, false},
+	} {
+		rec := history.NewRecorder(scenario.Plan{}, nil)
+		w := newSimulation(scenario.Plan{}, Options{}, rec, &pulse{})
+		for range 2 { // what is found first is reported, once
+			w.turns.handled(c.actor)
+		}
+		var got, want []string
+		for _, e := range rec.History().Events {
+			got = append(got, e.Name+": "+e.Text)
+		}
+		if c.found {
+			want = []string{"I29: a lifecycle.State contradicts itself: " + bad.Check().Error()}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", what, got, want)
+		}
+	}
+}
+
+// TestLargeRunsAskSeldom has a run with many servers, whose parts are asked after one of 64 messages.
+func TestLargeRunsAskSeldom(t *testing.T) {
+	rec := history.NewRecorder(scenario.Plan{}, nil)
+	w := newSimulation(scenario.Plan{Servers: make([]scenario.Server, bookkeepingMost+1)}, Options{}, rec, &pulse{})
+	a := &ownActor{state: lifecycle.State{Phase: messages.Connected}}
+	for n := range bookkeepingMost {
+		if len(rec.History().Events) != 0 {
+			t.Fatalf("it was asked after the message %d", n)
+		}
+		w.turns.handled(a)
+	}
+	if n := len(rec.History().Events); n != 1 {
+		t.Errorf("%d contradictions were recorded", n)
+	}
+}
+
+// TestTheCatalogIsAsked has a catalog without contradictions, which is asked at the glances.
+func TestTheCatalogIsAsked(t *testing.T) {
+	var b bookkeeping
+	b.report = func(text string) { t.Error(text) }
+	b.askCatalog(catalog.Empty(messages.Naming{}))
+}
