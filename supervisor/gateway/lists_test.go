@@ -30,6 +30,8 @@ type listServer struct {
 	numbered bool
 	peers    []inprocess.Peer
 	asked    int // requests for lists beside that of the tools
+	// oneTemplate has it list one template that never changes.
+	oneTemplate bool
 }
 
 // setWord changes each definition, if the word is a new one, and says that the lists have changed.
@@ -81,6 +83,9 @@ func (s *listServer) resultOf(method string, number int, name string) string {
 	case "resources/list":
 		return list("resources", `{"uri":"x://%d","name":%q}`)
 	case "resources/templates/list":
+		if s.oneTemplate {
+			return `{"resourceTemplates":[{"uriTemplate":"x://{x}","name":"x"}]}`
+		}
 		return list("resourceTemplates", `{"uriTemplate":"x://%d/{x}","name":%q}`)
 	case "prompts/get":
 		return `{"messages":[{"role":"user","content":{"type":"text","text":"` + name + `"}}]}`
@@ -309,4 +314,28 @@ func TestASubscriptionIsToldOfWhatChangedBefore(t *testing.T) {
 			})
 		})
 	}
+}
+
+// An agent has read the list of templates alone, and listens since. It is told when the resources change, which have the same notice, although no
+// agent of its view has read these: the templates are the same as before.
+func TestASubscriptionIsToldOfTheResourcesBesideTheTemplates(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		one := &listServer{many: 2, word: "a", oneTemplate: true}
+		e, g := startLists(t, nil, map[string]serve.Principal{"a": {Name: "ann"}}, "", map[string]*listServer{"one": one})
+		askGateway(t, g, serve.Principal{Name: "ann"}, serve.Path{}, "resources/templates/list", "{}")
+		one.setWord(t, "b", 2) // nobody listens: what agents know is forgotten
+		time.Sleep(5 * time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		go func() {
+			time.Sleep(5 * time.Second)
+			one.setWord(t, "c", 2)
+		}()
+		w := e.post(ctx, "/mcp", map[string]string{"Authorization": "Bearer a", "Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "subscriptions/listen"},
+			`{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{"resourcesListChanged":true},`+
+				`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`)
+		if got := strings.Count(w.Body.String(), "notifications/resources/list_changed"); got != 1 {
+			t.Errorf("%d notices of the resources: %s", got, w.Body)
+		}
+	})
 }

@@ -262,13 +262,17 @@ func (v *view) tellOffers(ctx context.Context, said changes) {
 	ctx, cancel := context.WithTimeout(supervisor.WithCaller(ctx, v.principal), workTimeout)
 	defer cancel()
 	for n := promptsNotice; n < noticeKinds; n++ {
-		known, changed := false, false
+		changed := false
 		for kind := range listKinds {
-			if lists[kind].notice == n && v.knows(kind) {
-				known, changed = true, v.replaceKnown(kind, &v.offersOf(ctx, kind, time.Now().Add(partWait)).sum) || changed
+			switch {
+			case lists[kind].notice != n:
+			case v.knows(kind):
+				changed = v.replaceKnown(kind, &v.offersOf(ctx, kind, time.Now().Add(partWait)).sum) || changed
+			default: // what changed may be in this list: who has read one of two may listen for both
+				changed = said[n] || changed
 			}
 		}
-		if changed || !known && said[n] {
+		if changed {
 			v.notifyAgents(n)
 		}
 	}
