@@ -19,6 +19,7 @@ const viewBound = 100*time.Millisecond + 2*publishGap
 //   - A list of tools has, of each server of the view, what the catalog showed while the agent was answered, byte for byte but for the
 //     names, and nothing of other servers.
 //   - An agent that has listed is told of a change within viewBound, if the change is still there then.
+//   - One that has listed prompts or resources, or listens, is told of each change that a server announces (i26_offers.go).
 //   - It is told of no change where nothing has changed since it was told last, or listed.
 //   - What its view hides is answered as what does not exist, comes to no server, and stands in no list.
 var viewCheck = newCheck("I26", "views of the catalog",
@@ -38,6 +39,7 @@ var viewCheck = newCheck("I26", "views of the catalog",
 			}
 			c.checkTold(s, spans)
 			c.checkHidden(s)
+			c.checkOffersTold(s)
 		}
 	})
 
