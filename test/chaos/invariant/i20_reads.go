@@ -109,6 +109,7 @@ func (c *checker) checkRead(server string, states []int, begin, end int) {
 		}
 	}
 	least, _ := c.stateAt(states, since)
+	announced := c.announcedState(server, states, e.Method, b.T)
 	most, shown := c.stateAt(states, e.T)
 	switch {
 	case e.Rev == history.Foreign:
@@ -116,10 +117,35 @@ func (c *checker) checkRead(server string, states []int, begin, end int) {
 	case e.Rev < least:
 		c.reportViolation(server, end, []int{begin, shown}, "Who read %s of the server from %s to %s was given its state %d, and it is in its state %d at least "+
 			"since %s.", e.Method, timeText(b.T), timeText(e.T), e.Rev, least, timeText(since))
+	case e.Rev < announced:
+		c.reportViolation(server, end, []int{begin, shown}, "Who read %s of the server from %s to %s was given its state %d, and it had announced its state %d before.", e.Method, timeText(b.T),
+			timeText(e.T), e.Rev, announced)
 	case e.Rev > most:
 		c.reportViolation(server, end, []int{begin, shown}, "Who read %s of the server from %s to %s was given its state %d, and the newest one is %d.",
 			e.Method, timeText(b.T), timeText(e.T), e.Rev, most)
 	}
+}
+
+// newsAge is the time by which the stream is open again on which a server over HTTP announces changes, after a fault that may have broken it.
+const newsAge = 3 * time.Minute
+
+// announcedState returns the newest state of a list that a server had announced some time before a read began, over a connection that stood: from then
+// on no older list is given, whatever happens to the server later. It is 0 for what is no list.
+func (c *checker) announcedState(server string, states []int, read string, begin time.Duration) (rev int) {
+	spans := connectedSpans(c.phaseSpans(server))
+	for _, i := range c.x.ServerEvents(server) {
+		e := c.x.Event(i)
+		if e.T+updateBound >= begin {
+			return rev
+		}
+		if kind := listNews[e.Method]; e.Kind != history.Notified || kind == "" || string(kind) != read || c.isDisturbed(server, spans, e.T, e.T+updateBound) {
+			continue
+		}
+		if c.serverSpec(server).Kind != messages.HTTP || !c.underFault(server, e.T-newsAge, e.T) {
+			rev, _ = c.stateAt(states, e.T)
+		}
+	}
+	return rev
 }
 
 // checkReadDenied judges that nothing is read of a server that a rule denies as a whole.

@@ -33,6 +33,9 @@ func TestKept(t *testing.T) {
 			20ms   s1 phase phase=connected epoch=1
 			20s    s1 notified conn=1 method=notifications/prompts/list_changed
 		`
+	const announcedAndTold = announced + `
+			20.1s  s1 listing method=prompts
+		`
 	runCases(t, "I20", []storyCase{
 		{name: "a changed list is told", want: invariant.Holds, plan: offers, story: announced + `
 			20.1s  s1 listing method=prompts
@@ -84,6 +87,37 @@ func TestKept(t *testing.T) {
 		{name: "over HTTP it may be kept for a minute", want: invariant.Holds, servers: []string{"s1 kind=http"}, story: up + `
 			60s    s1 read call=c1 method=resources
 			60s    s1 read-end call=c1 method=resources rev=2
+		`},
+		{name: "a list that it had announced is not given as it was before, whatever the owner did since", want: invariant.Violated, why: "it had announced its state 3 before", plan: offers,
+			story: announcedAndTold + `
+			30s    s1 command command=1 method=reconnect
+			30s    - done command=1 method=reconnect
+			40s    s1 read call=c1 method=prompts
+			40s    s1 read-end call=c1 method=prompts rev=2
+			2m     - closing
+		`},
+		{name: "a list that it had announced over HTTP is not kept for a minute", want: invariant.Violated, why: "it had announced its state 3 before", plan: offers, servers: []string{"s1 kind=http"},
+			story: announcedAndTold + `
+			40s    s1 read call=c1 method=prompts
+			40s    s1 read-end call=c1 method=prompts rev=2
+			2m     - closing
+		`},
+		{name: "a list of another kind is kept over HTTP", want: invariant.Holds, plan: offers, servers: []string{"s1 kind=http"}, story: announcedAndTold + `
+			40s    s1 read call=c1 method=resources
+			40s    s1 read-end call=c1 method=resources rev=2
+			2m     - closing
+		`},
+		{name: "a list that was announced just when it was read", want: invariant.Holds, plan: offers, servers: []string{"s1 kind=http"}, story: announcedAndTold + `
+			20.5s  s1 read call=c1 method=prompts
+			20.5s  s1 read-end call=c1 method=prompts rev=2
+			2m     - closing
+		`},
+		{name: "a list whose announcement a command met", want: invariant.Holds, plan: offers, servers: []string{"s1 kind=http"}, story: `
+			20s    s1 command command=1 method=reconnect
+			20s    - done command=1 method=reconnect` + announcedAndTold + `
+			40s    s1 read call=c1 method=prompts
+			40s    s1 read-end call=c1 method=prompts rev=2
+			2m     - closing
 		`},
 		{name: "an update is told", want: invariant.Holds, story: received + `
 			20.05s s1 updated
