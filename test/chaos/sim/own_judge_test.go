@@ -50,6 +50,17 @@ func (o *ownStory) call() (x *exchange, leave func()) {
 	return x, leave
 }
 
+// breakPlainly opens and breaks so many streams without ids.
+func (o *ownStory) breakPlainly(times int) {
+	o.c.numbered = false
+	for range times {
+		if status := o.get(""); status != http.StatusOK {
+			o.t.Fatalf("a stream is refused with %d", status)
+		}
+		o.c.cutStream()
+	}
+}
+
 // want judges that the server noted a breach with this text, none for an empty one.
 func (o *ownStory) want(text string) {
 	o.t.Helper()
@@ -78,6 +89,32 @@ func TestStreamsAreJudged(t *testing.T) {
 			o.get("")
 			o.get("")
 			o.want("that before is open")
+		},
+		"every third request for another stream is put off, and is made again": func(o *ownStory) {
+			o.breakPlainly(3)
+			if status := o.get(""); status != http.StatusServiceUnavailable {
+				o.t.Fatalf("the third request for another stream is answered with %d", status)
+			}
+			time.Sleep(2 * time.Second)
+			o.get("")
+			o.want("")
+			if problem := o.c.problemOf(o.c.broken[len(o.c.broken)-1]); problem != "" {
+				o.t.Error(problem)
+			}
+		},
+		"what was put off is asked for too early": func(o *ownStory) {
+			o.breakPlainly(3)
+			o.get("")
+			time.Sleep(1900 * time.Millisecond)
+			o.get("")
+			o.want("100ms before the time that it had asked for")
+		},
+		"what was put off is not asked for": func(o *ownStory) {
+			o.breakPlainly(3)
+			o.get("")
+			if problem := o.c.problemOf(o.c.broken[len(o.c.broken)-1]); problem == "" {
+				o.t.Error("the judges say nothing")
+			}
 		},
 		"an event that is unknown is named again": func(o *ownStory) {
 			o.c.resumptions = 6

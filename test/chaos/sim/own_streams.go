@@ -298,7 +298,8 @@ func (c *ownWebConn) tearAnswer(reply string, body []byte, at int) bool {
 }
 
 // openStream answers a GET: with the stream for messages that belong to no request, or with the rest of one that broke. It returns the id of the
-// request whose answer the client has with it, and that answer. Every fourth resumption is put off, and every seventh refused for good.
+// request whose answer the client has with it, and that answer. Every fourth resumption is put off, and every seventh refused for good; of the
+// requests for another stream for messages every third is put off.
 func (c *ownWebConn) openStream(x *exchange) (reply string, answer []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -310,12 +311,44 @@ func (c *ownWebConn) openStream(x *exchange) (reply string, answer []byte) {
 	case c.dead || !c.opened:
 		x.own.err = syscall.ECONNREFUSED
 		close(x.own.began)
+	case last == "" && c.putsOff(x):
 	case last == "":
 		c.beginListening(x)
 	default:
 		return c.goOn(x, last)
 	}
 	return "", nil
+}
+
+// A putOff is how a server refuses a stream that it will have later, and after how many seconds it says so, 0 if it does not say.
+type putOff struct{ status, after int }
+
+// putOffs are those that servers take in turn: one has not noticed the end of the stream before, another has no room for a while, or restarts.
+var putOffs = []putOff{{http.StatusConflict, 0}, {http.StatusServiceUnavailable, 2}, {http.StatusConflict, 0}, {http.StatusTooManyRequests, 3}, {http.StatusBadGateway, 0}}
+
+// putsOff refuses x, which asks for another stream for messages that belong to no request, every third time. The client asks once more, and not
+// before the time that it was told. The caller holds mu.
+func (c *ownWebConn) putsOff(x *exchange) bool {
+	if early := time.Until(c.listenAgainAt); early > 0 {
+		c.noteBreach("it was asked for another stream of messages that belong to no request " + early.String() + " before the time that it had asked for")
+	}
+	if c.listening.asked == 0 || c.listening.body != nil {
+		return false
+	}
+	if c.reopenings++; c.reopenings%3 != 0 {
+		return false
+	}
+	p := putOffs[c.reopenings/3%len(putOffs)]
+	h := http.Header{"Content-Type": {"text/plain"}}
+	if p.after > 0 {
+		h.Set("Retry-After", strconv.Itoa(p.after))
+		c.listenAgainAt = time.Now().Add(time.Duration(p.after) * time.Second)
+	}
+	c.listening.asked++
+	c.noteBroken(&c.listening, nil)
+	const text = "not now"
+	x.beginResponse(p.status, h, io.NopCloser(strings.NewReader(text)), int64(len(text)))
+	return true
 }
 
 // beginListening answers x with the stream for messages that belong to no request. The caller holds mu.

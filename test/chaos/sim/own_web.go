@@ -45,8 +45,10 @@ type ownWebConn struct {
 	dead, closing, sessionGiven, denied bool
 	// listening is the stream for messages that belong to no request.
 	listening eventStream
-	// streamCount counts the streams that were numbered, resumptions the requests to go on with one.
-	streamCount, resumptions int
+	// streamCount counts the streams that were numbered, resumptions the requests to go on with one, reopenings those for another stream for
+	// messages that belong to no request. Such a request may not come before listenAgainAt.
+	streamCount, resumptions, reopenings int
+	listenAgainAt                        time.Time
 	// answerCount counts the responses with answers.
 	answerCount int
 	// refused are the names of the streams that the server does not know any more, because it said so.
