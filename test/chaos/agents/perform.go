@@ -118,6 +118,10 @@ func (a *agent) makeCall(s *session, op operation, after time.Duration) {
 			a.followTask(id, got.result)
 			return
 		}
+		if extra != "" && op.number%3 != 0 {
+			repeated := strings.Replace(params, `"progressToken":"`+id+`"`, `"`+againKey+`":true`, 1)
+			s.askEndpoint("tools/call", withExtra(repeated, extra), "", usedState)
+		}
 		if !isInputRequired(got.result) {
 			a.endCall(id, got)
 			return
@@ -169,6 +173,13 @@ func (s *session) hangUpAfter(ctx context.Context, r *request, hangUp func(), af
 		hangUp()
 	}
 }
+
+// usedState is the name of a request that comes back a second time with the state and the answers of a round that is over: the call has ended since, or
+// has asked something else.
+const usedState = "used-state"
+
+// againKey stands in the _meta of such a request, so that what is answered to it is not taken for the end of the call that it names.
+const againKey = "chaos.sim/again"
 
 // maxRounds bounds the times that one request asks for input.
 const maxRounds = 10

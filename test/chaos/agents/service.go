@@ -23,7 +23,7 @@ type observedService struct {
 	// begun are the calls that are being served.
 	begun map[string]bool
 	// callers are the principals of all calls that agents have made. Who tries the state of another principal names its call, too: what is
-	// answered to that says nothing of the call.
+	// answered to that says nothing of the call; nor does what is answered to who sends its own answers once more.
 	callers map[string]string
 	// handled counts the requests that are being served, and parked holds when calls came back to their agents for input.
 	handled int
@@ -139,7 +139,7 @@ func (s *observedService) Handle(ctx context.Context, r *serve.Request) ([]byte,
 		call = string([]byte(call)) // the bytes of the request are valid until Handle returns
 	}
 	s.mu.Lock()
-	isForeign := call != "" && s.callers[call] != r.Session.Principal.Name
+	isForeign := call != "" && (s.callers[call] != r.Session.Principal.Name || rawjson.Member(rawjson.Member(r.Params, "_meta"), againKey) != nil)
 	if !isForeign {
 		s.begun[call] = true
 	}

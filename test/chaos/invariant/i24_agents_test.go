@@ -119,6 +119,11 @@ func TestQuestionsReachWhoCanBeAsked(t *testing.T) {
 		{name: "another thing is asked", want: invariant.Violated, why: "is not what the server had asked", plan: plan, story: asked + consulted("agent-1", "q2") + later},
 		{name: "another kind of question", want: invariant.Violated, why: "elicitation/create url), whose agent agent-1 has not declared", plan: plan,
 			story: strings.ReplaceAll(asked, "hash=q1", "hash=q1 name=url") + consulted("agent-1", "q1") + later},
+		{name: "its server asks a second time, for a visit, in the moment of the answer", want: invariant.Holds, plan: plan, story: asked + advised + `
+			4s s1 consulted agent=agent-1 epoch=1 method=elicitation/create about=a1-1 hash=q1
+			4s s1 inquired conn=1 method=elicitation/create id=ask-3 call=a1-1 hash=a1
+			4s s1 inquiry conn=1 method=elicitation/create id=ask-3-more call=a1-1 hash=q2 name=url
+			4s s1 inquired conn=1 method=elicitation/create id=ask-3-more call=a1-1 code=-32603` + strings.ReplaceAll(later, "9s", "10s") + consulted("agent-1", "q1")},
 		{name: "the answer does not arrive", want: invariant.Violated, why: "did not get the answer by 4.075s", plan: plan, story: asked + consulted("agent-1", "q1") + advised + later},
 		{name: "another answer arrives", want: invariant.Violated, why: "was given another answer at 4.01s", plan: plan, story: asked + consulted("agent-1", "q1") + advised + `
 			4.01s s1 inquired conn=1 method=elicitation/create id=ask-3 call=a1-1 hash=a2` + later},

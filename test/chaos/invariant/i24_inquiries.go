@@ -78,6 +78,9 @@ func (c *checker) checkConsulted(s *agentSession, at int, sessions []*agentSessi
 			if e.Kind != history.Consulted || e.Method != q.Method || e.T < q.T || e.T > until {
 				continue
 			}
+			if e.Hash != q.Hash && c.isOtherInquiry(q, e) {
+				continue
+			}
 			// The question for roots says nothing.
 			if isMine := e.About == "" && other == s && isAskable; e.About != q.Call && !isMine {
 				continue
@@ -105,6 +108,15 @@ func (c *checker) checkConsulted(s *agentSession, at int, sessions []*agentSessi
 		c.reportViolationAt(until, q.Server, at, nil, "The server asked at %s about call %s (%s%s), whose agent %s cannot be asked so: it was not refused by %s.", timeText(q.T), q.Call, q.Method,
 			suffixOf(q.Name), s.agent, timeText(until))
 	}
+}
+
+// isOtherInquiry reports whether what an agent had before it is another question of the same server about the same call: it may ask twice, the second
+// time in the moment in which it has the first answer.
+func (c *checker) isOtherInquiry(q, consulted *history.Event) bool {
+	return slices.ContainsFunc(c.x.ServerEvents(q.Server), func(i int) bool {
+		o := c.x.Event(i)
+		return o.Kind == history.Inquiry && o.Call == q.Call && o.ID != q.ID && o.Hash == consulted.Hash
+	})
 }
 
 // checkAdvice judges that the answer of an agent reaches the server as it is.

@@ -88,6 +88,12 @@ func TestAgentsAreAnswered(t *testing.T) {
 			"with the code -32602, and was answered at 3s with a result", story: joinedAgents + `
 			3s - asked agent=agent-1 by=anna epoch=1 id=2 method=tools/list name=bad-cursor
 			3s - replied agent=agent-1 by=anna epoch=1 id=2 method=tools/list`},
+		{name: "a round that is over is answered once more", want: invariant.Violated, why: "(used-state): it had to be refused with the code -32602", story: joinedAgents + `
+			3s - asked agent=agent-1 by=anna epoch=1 id=2 method=tools/call name=used-state
+			3s - replied agent=agent-1 by=anna epoch=1 id=2 method=tools/call`},
+		{name: "a round that is over is refused", want: invariant.Holds, story: joinedAgents + `
+			3s - asked agent=agent-1 by=anna epoch=1 id=2 method=tools/call name=used-state
+			3s - replied agent=agent-1 by=anna epoch=1 id=2 method=tools/call code=-32602`},
 		{name: "another error than the protocol has", want: invariant.Violated, why: "had to be refused with the code -32601, and was answered at ", story: joinedAgents + `
 			3s - asked agent=agent-1 by=anna epoch=1 id=2 method=no/such name=unknown-method
 			3s - replied agent=agent-1 by=anna epoch=1 id=2 method=no/such name=unknown-method code=-32603`},

@@ -19,7 +19,7 @@ const sessionNotFound = -32001
 // wrongRequests are the codes of the errors for what is wrong on purpose.
 var wrongRequests = map[string]int{
 	"unknown-method": -32601, "unknown-tool": -32602, "bad-cursor": -32602, "bad-params": -32602, "unknown-task": -32602, "foreign-task": -32602,
-	"before-initialize": -32600, "initialized-twice": -32600, "id-in-use": -32600,
+	"used-state": -32602, "before-initialize": -32600, "initialized-twice": -32600, "id-in-use": -32600,
 }
 
 // I25: every request of an agent has one answer, or none once the agent has taken it back.

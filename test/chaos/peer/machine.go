@@ -32,8 +32,10 @@ type machine struct {
 	// inputRounds maps each requestState that the server has given out to the question it went with, so that a state that comes
 	// back can be checked (modern era). runCounts counts how often each tool ran, over all connections; a call's result carries
 	// the count.
-	inputRounds map[string]inputRound
-	runCounts   map[string]int
+	inputRounds map[string]*inputRound
+	// lostRounds counts the requests in a row that were to come back after a pause, and have not.
+	lostRounds int
+	runCounts  map[string]int
 
 	// activeFaults are the faults that have begun and not ended, in the order of their begins; instant faults never enter. End
 	// replaces the slice instead of changing it, because a hook may run while it is iterated.

@@ -38,7 +38,7 @@ var callQuestions = append(slices.Clone(questionKinds),
 	questionKind{"elicitation url", "elicitation/create", `{"mode":"url","message":"Go on?","elicitationId":"e-1","url":"https://chaos.sim/visit"}`})
 
 // askBeforeCall asks the caller of every third call a question before the call runs, and reports whether it did; handleAnswer
-// then schedules the call. It asks nothing in the modern era, where a server may not send requests, and nothing of a call that
+// then asks once more, or schedules the call. It asks nothing in the modern era, where a server may not send requests, and nothing of a call that
 // runs as a task.
 func (m *machine) askBeforeCall(c *conn, k *call) bool {
 	if !m.cfg.Server.Offers || c.era == messages.EraModern || k.q.task != nil {
@@ -51,7 +51,17 @@ func (m *machine) askBeforeCall(c *conn, k *call) bool {
 	if !slices.Contains(c.capabilities, q.capability) {
 		return false
 	}
-	id, params := "ask-"+strconv.Itoa(c.askCount), q.paramsFor(k.id, m.cfg.Server.Name)
+	id := "ask-" + strconv.Itoa(c.askCount)
+	m.askAbout(c, k, q, id)
+	if c.askCount/3%5 == 2 {
+		m.scheduleAfter(c, withdrawTime, func() { m.withdrawQuestion(c, id) })
+	}
+	return true
+}
+
+// askAbout asks the caller of a call a question before the call runs.
+func (m *machine) askAbout(c *conn, k *call, q questionKind, id string) {
+	params := q.paramsFor(k.id, m.cfg.Server.Name)
 	if c.openQuestions == nil {
 		c.openQuestions = map[string]pendingQuestion{}
 	}
@@ -61,9 +71,19 @@ func (m *machine) askBeforeCall(c *conn, k *call) bool {
 		Conn: c.id, Reply: string(k.q.ID), More: true,
 		Body: json.RawMessage(`{"jsonrpc":"2.0","id":` + quoteJSON(id) + `,"method":` + quoteJSON(q.method) + `,"params":` + params + `}`),
 	})
-	if c.askCount/3%5 == 2 {
-		m.scheduleAfter(c, withdrawTime, func() { m.withdrawQuestion(c, id) })
+}
+
+// askAgain asks a second question about every second of the calls that have asked, when the first one is answered, and reports whether it did.
+func (m *machine) askAgain(c *conn, k *call, answered string) bool {
+	number, err := strconv.Atoi(strings.TrimPrefix(answered, "ask-"))
+	if err != nil || number/3%2 == 0 || k.finished || k.scheduled {
+		return false // that was the second one, which has another id
 	}
+	q := callQuestions[(number/3+1)%len(callQuestions)]
+	if !slices.Contains(c.capabilities, q.capability) {
+		return false
+	}
+	m.askAbout(c, k, q, answered+"-more")
 	return true
 }
 
@@ -144,7 +164,9 @@ func (m *machine) handleAnswer(c *conn, body []byte) {
 			e.Code, e.Hash = codeOfError(p.Error), history.HashContent(p.Error)
 		}
 		m.recordEvent(e)
-		m.scheduleCall(c, w.call)
+		if !m.askAgain(c, w.call, p.ID) {
+			m.scheduleCall(c, w.call)
+		}
 	}
 }
 
@@ -175,7 +197,7 @@ func (m *machine) reportViolation(text string) {
 	m.recordEvent(history.Event{Side: history.Harness, Kind: history.Violation, Name: "I20", Text: text})
 }
 
-// askBeforeRead asks for input before every third read, and reports whether it did. In the modern era the request itself is
+// askBeforeRead asks for input, or for a retry alone, before every third read, and reports whether it did. In the modern era the request itself is
 // answered with input_required and comes back with the input; in the legacy era the server sends the person to a URL.
 func (m *machine) askBeforeRead(c *conn, q *message) bool {
 	if c.era != messages.EraModern {
@@ -188,11 +210,12 @@ func (m *machine) askBeforeRead(c *conn, q *message) bool {
 	// Params without these members are a first request.
 	_ = json.Unmarshal(q.Params, &p)
 	if p.State != nil {
-		kind, known := m.inputRounds[*p.State]
-		if !known {
+		kind := m.inputRounds[*p.State]
+		if kind == nil {
 			m.reportViolation("a request came back with the state " + quoteJSON(messages.Line(*p.State, 60)) + ", which it has given nobody")
 			return false
 		}
+		kind.cameBack = true
 		if now := askedFor(q); now != kind.asked {
 			m.reportViolation("it asked for input to " + q.Method + " of " + messages.Line(kind.asked, 200) + ", and the request came back with the input and with " +
 				messages.Line(now, 200))
@@ -214,11 +237,11 @@ func (m *machine) askBeforeRead(c *conn, q *message) bool {
 	kind, inputMember := questionKinds[c.askCount/3%len(questionKinds)], ""
 	state := "round " + strconv.Itoa(c.id) + "-" + strconv.Itoa(c.askCount)
 	// A server over HTTP that was started again has the same connections, and has forgotten what it counted for them.
-	for _, given := m.inputRounds[state]; given; _, given = m.inputRounds[state] {
+	for m.inputRounds[state] != nil {
 		state += "+"
 	}
-	// Every fourth question asks for no input at all; the client must still bring the state back.
-	if c.askCount%12 == 0 {
+	// Every second question asks for no input at all; the client must still bring the state back.
+	if c.askCount%6 == 0 {
 		kind = questionKind{}
 	} else if !strings.Contains(string(q.Params), quoteJSON(kind.capability)) {
 		return false
@@ -226,17 +249,13 @@ func (m *machine) askBeforeRead(c *conn, q *message) bool {
 		inputMember = `,"inputRequests":{"it":{"method":` + quoteJSON(kind.method) + `,"params":` + kind.paramsFor("a-read", m.cfg.Server.Name) + `}}`
 	}
 	if m.inputRounds == nil {
-		m.inputRounds = map[string]inputRound{}
+		m.inputRounds = map[string]*inputRound{}
 	}
-	m.inputRounds[state] = inputRound{kind, askedFor(q)}
+	round := &inputRound{questionKind: kind, asked: askedFor(q)}
+	m.inputRounds[state] = round
+	m.awaitRound(c, round)
 	m.sendAnswer(c, &answer{q: q, result: []byte(`{"requestState":` + quoteJSON(state) + inputMember + `}`), resultType: "input_required"})
 	return true
-}
-
-// inputRound is a request that the server wants to have back: with which input, and what it was about (askedFor).
-type inputRound struct {
-	questionKind
-	asked string
 }
 
 // askedFor returns what a request is about, which is the same in each of its rounds: the members of its params but for those of the round

@@ -1,0 +1,37 @@
+package peer
+
+import "time"
+
+// inputRound is a request that the server wants to have back: with which input, and what it was about (askedFor).
+type inputRound struct {
+	questionKind
+	asked string
+	// cameBack is set once it has come back with its state.
+	cameBack bool
+}
+
+// retryBound is the time in which a client sends a request again for which the server wanted only time, beside the time that the server itself takes:
+// it pauses for 50 ms.
+const retryBound = time.Second
+
+// awaitRound judges that a request comes back for which the server wanted no input. A caller who gives up in the meantime is not seen here, so that
+// only two in a row that do not come back tell of the client: one is then asked anew, without its state.
+func (m *machine) awaitRound(c *conn, round *inputRound) {
+	bound := retryBound + 4*m.cfg.Server.Latency
+	if round.capability != "" || m.cfg.Server.CallTimeout > 0 && m.cfg.Server.CallTimeout < 2*bound {
+		return
+	}
+	asked := m.now
+	m.scheduleAfter(c, bound, func() {
+		switch {
+		case round.cameBack:
+			m.lostRounds = 0
+		case m.isEnded(c), !c.isUnblocked(), len(m.activeFaults) > 0, m.lastFaultAt >= asked:
+		default:
+			if m.lostRounds++; m.lostRounds >= 2 {
+				m.reportViolation("it wanted " + round.asked + " to come back with its state after a pause, at " + asked.String() +
+					", and that has not happened; nor has it before")
+			}
+		}
+	})
+}

@@ -1,0 +1,62 @@
+package peer_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+	"github.com/mcpvisor/mcpvisor/test/chaos/peer"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
+)
+
+// TestRetriesWithState: of the requests that a server wants to have back with a state after a pause, two in a row that do not come back tell of the client.
+func TestRetriesWithState(t *testing.T) {
+	// A client brings back the state of each round (b), asks anew without it (n), or goes on with something else while a fault acts (f).
+	for rounds, why := range map[string]string{"bb": "", "nb": "", "nbn": "", "nn": "has not happened; nor has it before", "nf": "", "bnn": "has not happened; nor has it before"} {
+		t.Run(rounds, func(t *testing.T) {
+			server := usualServer(messages.Stdio, messages.EraModern)
+			server.Offers = true
+			d := newDriver(t, peer.Config{Server: server, Seed: 1})
+			d.open(1)
+			d.shakeHands(1)
+			uri := `"uri":` + quoteJSON(scenario.OfferURI(server.Name, "one"))
+			fault := scenario.PlannedFault{ID: 1, Fault: "late-response", Begin: 0, End: time.Hour}
+			for left := rounds; left != ""; {
+				id := d.request(1, messages.EraModern, "resources/read", uri)
+				d.advanceTime(time.Second)
+				state := stateIn(d, id)
+				if state == "" {
+					continue
+				}
+				switch left[0] {
+				case 'b':
+					d.request(1, messages.EraModern, "resources/read", uri+`,"requestState":`+quoteJSON(state))
+				case 'f':
+					d.begin(fault)
+				}
+				d.advanceTime(5 * time.Second)
+				left = left[1:]
+			}
+			violations := d.notes(history.Violation)
+			if (why != "") != (len(violations) == 1) || len(violations) == 1 && !strings.Contains(violations[0].Text, why) {
+				t.Errorf("%+v", violations)
+			}
+		})
+	}
+}
+
+// stateIn is the state in the answer to a request, empty for an answer without one.
+func stateIn(d *driver, id string) string {
+	var r struct {
+		State string `json:"requestState"`
+	}
+	for _, a := range d.answers(1, id) {
+		if err := json.Unmarshal(a.Result, &r); err != nil {
+			d.t.Fatal(err)
+		}
+	}
+	return r.State
+}
