@@ -109,6 +109,7 @@ func Scenario(seed uint64, o Options) scenario.Scenario {
 	d.drawEventful(seed)
 	d.drawWeb(seed)
 	d.drawRenewals(seed)
+	d.drawLosses(seed)
 	d.fitTimeouts()
 	d.spreadSteadyCalls()
 	// Two recipes may name one occasion.

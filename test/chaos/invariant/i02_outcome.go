@@ -72,6 +72,7 @@ var outcomeCheck = newCheck("I2", "one outcome per call",
 		c.checkRepeated()
 		c.checkLostCalls()
 		c.checkTaskTimeouts()
+		c.checkTaskPolls()
 	})
 
 // checkUnended judges a call without an end: that is right as long as its time has not passed and the manager has not closed.
