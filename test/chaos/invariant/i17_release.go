@@ -17,7 +17,8 @@ import (
 //     or changes it (actors.Timing.Drain), or when the server refuses the credentials of something else. Only disconnect, the call's own timeout and Close cut it earlier.
 //   - The connection ends when these 5 s and a stop ladder have passed, and as soon as no call is in flight.
 //   - A spec that differs only in settings that no connection depends on is applied around the present connection, which stays.
-//   - A lazy server rests when it was not used for its idle timeout, counted from the last use: not sooner, and not much later.
+//   - A lazy server rests when it was not used for its idle timeout, counted from the last use: not sooner, and not much later,
+//     and never while a caller watches one of its resources.
 var releaseCheck = newCheck("I17", "connections are let go in time",
 	"A call that was admitted may go on for 5 s when its server is reconnected, removed or changed; a lazy server rests when its idle "+
 		"timeout has passed since its last use.",
@@ -32,6 +33,7 @@ var releaseCheck = newCheck("I17", "connections are let go in time",
 			c.checkDrained(server, commands, calls)
 			c.checkReleased(server, commands, calls)
 			c.checkIdleTimeout(server, commands, calls)
+			c.checkWatchedRest(server)
 			c.checkConnKept(server)
 			c.checkDrainedBeside(server, commands)
 		}
@@ -275,6 +277,27 @@ func (c *checker) checkIdleTimeout(server string, commands []ownerCommand, calls
 			if d.Connect == messages.Lazy && d.IdleTimeout > 0 && d.from <= u.to && d.to > u.from {
 				c.idle(server, u, d, commands, calls)
 			}
+		}
+	}
+}
+
+// checkWatchedRest judges that a server does not rest while a caller watches its resource: nothing would bring the updates.
+func (c *checker) checkWatchedRest(server string) {
+	if s := c.serverSpec(server); !s.Offers || len(c.plan.Agents) > 0 { // what agents watch they end without a mark in the record
+		return
+	}
+	for _, u := range connectedSpans(c.phaseSpans(server)) {
+		if u.endEvent < 0 {
+			continue
+		}
+		since, watched := c.subscribedSince(server, u.to, u.to)
+		if !watched || c.wasForgotten(server, since, u.to) {
+			continue
+		}
+		c.judged++
+		if c.x.Event(u.endEvent).Step == messages.Idle {
+			c.reportViolation(server, u.endEvent, []int{u.event}, "The server was let go at %s because it was not used, and a caller watches a resource of it since %s: "+
+				"no update comes any more.", timeText(u.to), timeText(since))
 		}
 	}
 }

@@ -29,6 +29,11 @@ func TestLetGo(t *testing.T) {
 			11.8s  s1 answered conn=1 method=tasks/result id=7 task=task-1
 		`
 	idle := func(p *scenario.Plan) { p.Servers[0].IdleTimeout = 5 * time.Second }
+	offering := func(p *scenario.Plan) {
+		idle(p)
+		p.Servers[0].Offers = true
+		p.Load = append(p.Load, scenario.PlannedLoad{Server: "s1", Read: "subscribe"}) // its reads count as uses
+	}
 	read := func(p *scenario.Plan) {
 		idle(p)
 		p.Load = append(p.Load, scenario.PlannedLoad{Server: "s1", Read: "prompt"})
@@ -46,6 +51,10 @@ func TestLetGo(t *testing.T) {
 			13s    s2 read-end call=c2 method=prompt class=invalid
 		`
 	lazy := []string{"s1 connect=lazy"}
+	const watched = up + `
+			10s    s1 read call=w1 method=subscribe
+			10.2s  s1 read-end call=w1 method=subscribe
+		`
 	const used = up + `
 			10s    s1 call call=c1 tool=write
 			10s    s1 received conn=1 method=tools/call id=5 call=c1
@@ -183,6 +192,27 @@ func TestLetGo(t *testing.T) {
 		`},
 		{name: "the time does not begin anew with a use", servers: lazy, plan: idle, want: invariant.Violated, why: "it was used at 10s", story: used + `
 			13s    s1 phase phase=pending step=idle epoch=2
+			90s    - closing
+		`},
+		{name: "a watched server rests", servers: lazy, plan: offering, want: invariant.Violated, why: "a caller watches a resource of it since 10.2s", story: watched + `
+			17s    s1 phase phase=pending step=idle epoch=2
+			90s    - closing
+		`},
+		{name: "a server rests whose last watch was ended", servers: lazy, plan: offering, want: invariant.Inconclusive, why: "No connection was let go", story: watched + `
+			12s    s1 read call=w2 method=unsubscribe
+			12.2s  s1 read-end call=w2 method=unsubscribe
+			19s    s1 phase phase=pending step=idle epoch=2
+			90s    - closing
+		`},
+		{name: "a server that was watched before its owner gave a command rests", servers: lazy, plan: offering, want: invariant.Inconclusive, why: "No connection was let go",
+			story: watched + `
+			11s    s1 command command=1 method=enable
+			11.1s  s1 done command=1 method=enable
+			17s    s1 phase phase=pending step=idle epoch=2
+			90s    - closing
+		`},
+		{name: "a watched server stays", servers: lazy, plan: offering, want: invariant.Holds, story: watched + `
+			40s    s1 phase phase=pending step=restarting epoch=2
 			90s    - closing
 		`},
 		{name: "a lazy server never rests", servers: lazy, plan: idle, want: invariant.Violated, why: "was used last until 11s", story: used + `
