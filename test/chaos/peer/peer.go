@@ -91,6 +91,9 @@ type Config struct {
 	// Canaries are planted secrets. The fault leak-canary writes them into logs, errors and results, and the run then looks for
 	// them in everything that mcpvisor shows.
 	Canaries []string
+	// Client holds the capabilities that its clients have to declare; nil if they may declare what they want. A Machine of package sent
+	// judges it.
+	Client []string
 }
 
 // Action is something that the performer does. After counts from the call that returned the action; the performer does actions

@@ -17,6 +17,8 @@ import (
 // call after the other, so it has no lock.
 type conversation struct {
 	server scenario.Server
+	// declared are the capabilities that the client has to declare, nil if it may declare what it wants.
+	declared []string
 	// crossTime is virtualCrossTime or realCrossTime.
 	crossTime time.Duration
 	sessions  []string // the ids of HTTP sessions that the server has given
@@ -87,9 +89,9 @@ const longestMessage = 16 << 20
 const keptRequests = 4096
 
 // newConversation returns the state of a connection on which no message was sent.
-func newConversation(s scenario.Server, crossTime time.Duration, knownTasks map[string]bool, knownRounds map[string]*conversation) *conversation {
+func newConversation(s scenario.Server, declared []string, crossTime time.Duration, knownTasks map[string]bool, knownRounds map[string]*conversation) *conversation {
 	return &conversation{
-		server: s, crossTime: crossTime, requests: map[string]*request{}, tokens: map[string]string{}, asked: map[string]*question{}, tasks: map[string]*taskState{},
+		server: s, declared: declared, crossTime: crossTime, requests: map[string]*request{}, tokens: map[string]string{}, asked: map[string]*question{}, tasks: map[string]*taskState{},
 		lists: map[string]*listing{}, knownTasks: knownTasks, knownRounds: knownRounds, looks: map[string]time.Duration{},
 	}
 }

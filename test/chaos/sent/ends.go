@@ -83,7 +83,7 @@ func (c *conversation) beginAnother(m *message) {
 	if !c.ended || !isHandshake(*m.Method) {
 		return
 	}
-	next := newConversation(c.server, c.crossTime, c.knownTasks, c.knownRounds)
+	next := newConversation(c.server, c.declared, c.crossTime, c.knownTasks, c.knownRounds)
 	next.sessions, next.misled, next.problems, next.refusedNotices = c.sessions, c.misled, c.problems, c.refusedNotices
 	next.closed, next.closedAt, next.pause = c.closed, c.closedAt, c.pause
 	for _, id := range c.order {

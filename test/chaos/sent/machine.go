@@ -35,7 +35,9 @@ const maxNotes = 5
 // A machine is a server that judges its clients. It is called by one goroutine at a time, as every peer.Machine.
 type machine struct {
 	peer.Machine
-	server        scenario.Server
+	server scenario.Server
+	// declared are the capabilities that its clients have to declare, nil if they may declare what they want.
+	declared      []string
 	crossTime     time.Duration
 	conversations map[int]*conversation // by connection; nil for one that has ended
 	noteCount     int
@@ -47,17 +49,17 @@ type machine struct {
 
 // NewMachine returns a healthy server that judges its clients, in virtual time.
 func NewMachine(c peer.Config) peer.Machine {
-	return judgeClients(peer.New(c), c.Server, virtualCrossTime)
+	return judgeClients(peer.New(c), c, virtualCrossTime)
 }
 
 // NewRealMachine returns one for real processes and the time of a machine that may be busy.
 func NewRealMachine(c peer.Config) peer.Machine {
-	return judgeClients(peer.New(c), c.Server, realCrossTime)
+	return judgeClients(peer.New(c), c, realCrossTime)
 }
 
 // judgeClients wraps a server. The tests wrap scripted ones.
-func judgeClients(m peer.Machine, s scenario.Server, crossTime time.Duration) peer.Machine {
-	return &machine{Machine: m, server: s, crossTime: crossTime, conversations: map[int]*conversation{}, knownTasks: map[string]bool{}, knownRounds: map[string]*conversation{}}
+func judgeClients(m peer.Machine, c peer.Config, crossTime time.Duration) peer.Machine {
+	return &machine{Machine: m, server: c.Server, declared: c.Client, crossTime: crossTime, conversations: map[int]*conversation{}, knownTasks: map[string]bool{}, knownRounds: map[string]*conversation{}}
 }
 
 // Begin implements peer.Machine.
@@ -72,7 +74,7 @@ func (m *machine) End(now time.Duration, f scenario.PlannedFault) []peer.Action 
 
 // Open implements peer.Machine.
 func (m *machine) Open(now time.Duration, conn int) []peer.Action {
-	m.conversations[conn] = newConversation(m.server, m.crossTime, m.knownTasks, m.knownRounds)
+	m.conversations[conn] = newConversation(m.server, m.declared, m.crossTime, m.knownTasks, m.knownRounds)
 	return m.observeActions(now, m.Machine.Open(now, conn))
 }
 
@@ -93,7 +95,7 @@ func (m *machine) Receive(now time.Duration, conn int, body []byte, header map[s
 	}
 	// Over HTTP a message may come for a connection that the record has not seen opened.
 	if c == nil {
-		c = newConversation(m.server, m.crossTime, m.knownTasks, m.knownRounds)
+		c = newConversation(m.server, m.declared, m.crossTime, m.knownTasks, m.knownRounds)
 		m.conversations[conn] = c
 	}
 	var notes []peer.Action

@@ -2,6 +2,7 @@ package sent
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"slices"
 	"strings"
 
@@ -78,11 +79,29 @@ func (c *conversation) checkMethod(m *message) {
 	if arguments := m.params["arguments"]; arguments != nil && !isObject(arguments) {
 		c.reportProblem("the arguments of %s are no object: %s", method, messages.Line(string(arguments), 120))
 	}
+	// The caller of any other request of the modern era may answer for itself, and can do something else then.
+	switch method {
+	case "initialize":
+		c.checkDeclared(method, m.params["capabilities"])
+	case "server/discover":
+		c.checkDeclared(method, m.meta[metaPrefix+"clientCapabilities"])
+	}
 	// 2025-11-25: "Both parties MUST … only use capabilities that were successfully negotiated."
 	// A server of the harness announces all of an extension or nothing, so that a prefix decides.
 	offered := strings.HasPrefix(method, "resources/") || strings.HasPrefix(method, "prompts/") || method == "completion/complete"
 	if offered && !c.server.Offers || strings.HasPrefix(method, "tasks/") && c.server.Tasks == "" {
 		c.reportProblem("it was sent %s, and never said that it can do that", method)
+	}
+}
+
+// checkDeclared judges that a client declares what its program can do: of one that does not the server asks nothing.
+func (c *conversation) checkDeclared(method string, capabilities json.RawMessage) {
+	var said map[string]json.RawMessage
+	_ = json.Unmarshal(capabilities, &said) // what is no JSON object has its own rule
+	for _, name := range c.declared {
+		if said[name] == nil {
+			c.reportProblem("%s does not declare that its client can do %s", method, name)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package sent
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -538,6 +539,33 @@ func TestStories(t *testing.T) {
 	}
 }
 
+// TestWhatTheProgramCanDoIsDeclared has handshakes of both eras, in which a capability is missing or not.
+func TestWhatTheProgramCanDoIsDeclared(t *testing.T) {
+	initialize := func(capabilities string) string {
+		return `> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":` + capabilities + `,"clientInfo":{"name":"c","version":"1"}}}`
+	}
+	discover := func(capabilities string) string {
+		return `> {"jsonrpc":"2.0","id":7,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
+			`"io.modelcontextprotocol/clientCapabilities":` + capabilities + `}}}`
+	}
+	both := []string{"sampling", "roots"}
+	for _, c := range []struct {
+		text     string
+		declared []string
+		want     []string
+	}{
+		{initialize(`{"sampling":{},"roots":{}}`), both, nil},
+		{initialize(`{"roots":{}}`), both, []string{"initialize does not declare that its client can do sampling"}},
+		{initialize(`{}`), nil, nil},
+		{discover(`{"sampling":{},"roots":{}}`), both, nil},
+		{discover(`{"sampling":{}}`), both, []string{"server/discover does not declare that its client can do roots"}},
+	} {
+		if got := playStoryWithin(t, story{server: stdio, text: c.text}, virtualCrossTime, c.declared...); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q, want %q", c.text, got, c.want)
+		}
+	}
+}
+
 // An answer may have 17 MiB: its members are parts of it (seed 970312 took 10 s to copy them).
 func TestAnswersAreReadWithoutACopy(t *testing.T) {
 	body := []byte(`{"jsonrpc":"2.0","id":7,"result":{"content":[{"text":"` + strings.Repeat("x", 1<<10) + `"}],"task":{}}}`)
@@ -558,11 +586,12 @@ func playStory(t *testing.T, s story) (violations []string) {
 	return playStoryWithin(t, s, virtualCrossTime)
 }
 
-// playStoryWithin returns the violations of a story whose messages may cross each other for some time.
-func playStoryWithin(t *testing.T, s story, crossTime time.Duration) (violations []string) {
+// playStoryWithin returns the violations of a story whose messages may cross each other for some time, and whose client has to declare
+// capabilities.
+func playStoryWithin(t *testing.T, s story, crossTime time.Duration, declared ...string) (violations []string) {
 	t.Helper()
 	server := &scripted{}
-	m, now := judgeClients(server, s.server, crossTime), time.Duration(0)
+	m, now := judgeClients(server, peer.Config{Server: s.server, Client: declared}, crossTime), time.Duration(0)
 	m.Open(now, 1)
 	take := func(actions []peer.Action) {
 		for _, a := range actions {

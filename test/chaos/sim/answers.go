@@ -3,28 +3,32 @@ package sim
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/supervisor/access"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
 // answerTime is the virtual time that the simulated person and model take for an answer.
 const answerTime = 300 * time.Millisecond
 
+// declaredCapabilities are those of the embedding program, which answers once any server asks questions; nil if a messageActor answers instead, which
+// may say so at any time.
+func (w *simulation) declaredCapabilities() []string {
+	if w.plan.Scenario.Manager.Messages || !slices.ContainsFunc(w.plan.Servers, func(s scenario.Server) bool { return s.Offers }) {
+		return nil
+	}
+	return []string{"elicitation", "sampling", "roots"}
+}
+
 // configureAnswers makes the embedding program answer the servers' questions, and the manager's questions about calls, as the
 // scenario wants it. It does so once any server asks questions.
 func (w *simulation) configureAnswers(cfg *supervisor.Config) {
-	for _, s := range w.plan.Servers {
-		if !s.Offers {
-			continue
-		}
-		if w.plan.Scenario.Manager.Messages {
-			// The messageActor answers instead.
-			break
-		}
+	if w.declaredCapabilities() != nil {
 		cfg.ElicitURL = true
 		cfg.Elicit = func(ctx context.Context, r supervisor.ElicitRequest) (supervisor.ElicitResult, error) {
 			if r.Mode == messages.ElicitURL {

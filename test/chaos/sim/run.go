@@ -189,7 +189,8 @@ func (w *simulation) buildServers() error {
 		canary := canaryOf(w.plan.Seed, s.Name)
 		// An in-process server (SDK) gets no secret, so its canary is no leak.
 		w.secrets.canaries[canary] = s.Kind != messages.SDK
-		m := w.options.Machine(peer.Config{Server: s, Seed: seedOf(fmt.Sprint(w.plan.Seed), "peer", s.Name), Canaries: []string{canary}})
+		m := w.options.Machine(peer.Config{Server: s, Seed: seedOf(fmt.Sprint(w.plan.Seed), "peer", s.Name), Canaries: []string{canary},
+			Client: w.declaredCapabilities()})
 		w.servers[s.Name] = newSimServer(w, s, m, canary)
 	}
 	for _, f := range w.plan.Faults {
