@@ -9,7 +9,7 @@ import (
 
 // The shares of the days with each of the additions of drawSeldom.
 const (
-	crowdShare, relistShare, calmShare, againShare, watchedRestShare = 0.02, 0.12, 0.1, 0.12, 0.08
+	crowdShare, relistShare, calmShare, againShare, watchedRestShare, answeredShare = 0.02, 0.12, 0.1, 0.12, 0.08, 0.1
 )
 
 // crowdOfOneHost is how many servers of one group a crowd has: more than the start gate lets dial one host at a time, which is 16.
@@ -37,6 +37,9 @@ func (d *scenarioBuilder) drawSeldom(seed uint64) {
 	}
 	if d.drawChance(watchedRestShare) {
 		d.watchAtRest()
+	}
+	if d.drawChance(answeredShare) {
+		d.loseAnswered()
 	}
 }
 
@@ -109,6 +112,29 @@ func (d *scenarioBuilder) watchAtRest() {
 	for at := d.roundTime(d.drawBetween(5*time.Second, 30*time.Second)); at < d.length-40*time.Second; at += d.roundTime(d.drawBetween(20*time.Second, 60*time.Second)) {
 		d.addBurst(g.Name, scenario.ReadTool, 1, at, time.Second)
 		d.addBurst(g.Name, "", pick(d, 1.0, 2), at+d.drawBetween(0, time.Second), d.drawBetween(500*time.Millisecond, 4*time.Second)).Read = "subscribe"
+	}
+}
+
+// loseAnswered adds a server that asks about some of its calls, takes its time over them after the answer, and loses its connection meanwhile. Its tools may
+// run twice, so that nothing but the answer keeps such a call from being sent again.
+func (d *scenarioBuilder) loseAnswered() {
+	g := d.ownServer(messages.Stdio, messages.HTTP, messages.HTTP, messages.SSE, messages.WebSocket)
+	if g == nil {
+		return
+	}
+	g.Era, g.Offers, g.Trusted, g.Latency = messages.EraLegacy, true, true, messages.Duration(pick(d, 300*time.Millisecond, 900*time.Millisecond))
+	if g.Kind == messages.HTTP && d.drawChance(0.5) {
+		g.Web = scenario.WebPlain
+	}
+	at := d.roundTime(d.drawBetween(10*time.Second, d.length-60*time.Second))
+	d.addBurst(g.Name, pick(d, scenario.ReadTool, scenario.PutTool), pick(d, 2.0, 4), at, 24*time.Second)
+	for range 5 {
+		at += pick(d, 3*time.Second, 4*time.Second, 5*time.Second) + d.drawBetween(0, time.Second)
+		loss := pick(d, "reset", "crash")
+		if g.Kind == messages.Stdio {
+			loss = "crash" // a pipe is not reset
+		}
+		d.addFault(loss, g.Name, at, 0, nil)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 //
 //   - It is executed at most once; twice only if the server is trusted and marks the tool read-only or idempotent.
 //   - It is sent a second time only in that case, or if the server refused the first one before running it.
+//   - It is not sent a second time once a question about it was answered (see checkAskedTwice).
 //   - A call that did not run does not end with an unknown outcome (see checkRefusedCall).
 //   - Not sent and rejected mean that it did not run; a result comes from the execution and the connection that it names.
 //   - All results of a server together are those of one counter that was used one call after the other, over connections that
@@ -36,6 +37,7 @@ var onceCheck = newCheck("I3", "calls and their executions",
 			if c.checkExecutions(call) {
 				c.checkSends(call)
 			}
+			c.checkAskedTwice(call)
 			c.checkAdmission(call)
 			c.checkOutcome(call)
 			c.checkRefusedCall(call)

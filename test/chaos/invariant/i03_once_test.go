@@ -28,6 +28,9 @@ func TestCallsAndTheirExecutions(t *testing.T) {
 		1.61s  s1 end call=c1 tool=TOOL outcome=result conn=2 value=2
 	`
 	tool := func(name string) string { return strings.ReplaceAll(second, "TOOL", name) }
+	answered := func(method string, code int) string {
+		return strings.Replace(tool("read"), "1.01s  s1 executed", fmt.Sprintf("1.005s s1 inquired conn=1 method=%s call=c1 id=q1 code=%d\n1.01s  s1 executed", method, code), 1)
+	}
 	const lateTask = connected + `
 			1s     s1 call call=c1 tool=put
 			1s     s1 received conn=1 method=tools/call call=c1 id=3
@@ -81,6 +84,10 @@ func TestCallsAndTheirExecutions(t *testing.T) {
 		{name: "a trusted server's write is repeated", servers: []string{"s1 trusted=true"}, want: invariant.Violated,
 			why: "neither read-only nor idempotent", story: tool("write")},
 		{name: "the read of a server that nobody trusts is repeated", want: invariant.Violated, why: "A caller made call c1 of tool read of s1 once, at 1s, and it ran 2 times: on connection 1 at 1.01s and on connection 2 at 1.61s. It may run once, because the server is not trusted. Connection 1 had ended at", story: tool("read")},
+		{name: "a read is repeated about which a person has answered", servers: []string{"s1 trusted=true"}, want: invariant.Violated,
+			why: "The server s1 asked about call c1 of tool read (elicitation/create), and had the answer at 1.005s. The call was sent again at 1.6s", story: answered("elicitation/create", 0)},
+		{name: "a read is repeated whose question was refused", servers: []string{"s1 trusted=true"}, want: invariant.Holds, story: answered("elicitation/create", -1)},
+		{name: "a read is repeated whose server has asked for the roots", servers: []string{"s1 trusted=true"}, want: invariant.Holds, story: answered("roots/list", 0)},
 		{name: "no call reached anything", want: invariant.Inconclusive, why: "No call reached", story: connected},
 		{name: "sent again after a death, and the first one never ran", want: invariant.Violated, why: "was sent 2 times", story: connected + `
 			1s     s1 call call=c1 tool=write
