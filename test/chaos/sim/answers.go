@@ -44,17 +44,11 @@ func (w *simulation) configureAnswers(cfg *supervisor.Config) {
 		}
 	}
 	m := w.plan.Scenario.Manager
-	// Three tools get three kinds of consent, so that each is used in every run.
 	if m.Ask {
+		w.consents = &consents{report: w.reportBrokenPromise, granted: map[consent]bool{}, allowed: map[string]string{}}
 		cfg.Access = access.Rules{Own: access.Set{Default: access.Ask}}
 		cfg.Ask = func(_ context.Context, r supervisor.AskRequest) (supervisor.AskAnswer, error) {
-			switch r.Tool {
-			case "read":
-				return supervisor.AskSession, nil
-			case "put":
-				return supervisor.AskOnce, nil
-			}
-			return supervisor.AskAll, nil
+			return w.consents.answerAsk("", r), nil
 		}
 	}
 }

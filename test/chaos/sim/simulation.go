@@ -84,6 +84,8 @@ type simulation struct {
 	leftTimers   leftTimers
 	leftEntries  leftEntries
 	bookkeeping  bookkeeping
+	// consents is nil if the manager asks about no call.
+	consents *consents
 	// brokenCount counts the glances at which an actor was to be broken, panicCount the panics that came of it.
 	brokenCount int
 	panicCount  atomic.Int64

@@ -135,8 +135,12 @@ func (p *managerUsers) startCall(c load.Call) {
 	p.runAsUser(func() {
 		ctx := callCtx
 		defer finish()
+		person := ""
 		if e.By != "" {
 			ctx = supervisor.WithCaller(ctx, e.By)
+			if w.consents != nil && w.messageActor == nil { // a message cannot bring its own person
+				ctx, person = w.consents.scopeTo(ctx, e.By), e.By
+			}
 		}
 		if timeout > 0 {
 			var cancel context.CancelFunc
@@ -170,6 +174,9 @@ func (p *managerUsers) startCall(c load.Call) {
 		w.rec.Add(end)
 		w.secrets.checkError(w, s.Server, "the error of a call", err)
 		w.secrets.checkText(w, s.Server, "the end of a call", end.Text)
+		if err == nil && w.consents != nil {
+			w.consents.checkCall(c, person, w.servers[s.Server].server.Trusted)
+		}
 		// Long results are mostly padding; decoding them would cost more than the run.
 		if err == nil && len(res.Raw) < 4096 {
 			if problem := resultProblem(res); problem != "" {

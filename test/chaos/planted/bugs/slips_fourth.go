@@ -3,7 +3,8 @@ package bugs
 import "slices"
 
 // fourthSlipBugs were written as slipBugs were, or drawn by lot among the statements that days run, and no day found them then: lazy servers were never
-// watched in silence, no call was lost after a question about it was answered, and nothing judged what a handshake declares.
+// watched in silence, no call was lost after a question about it was answered, callers had no persons of their own, and nothing judged what a handshake
+// declares.
 var fourthSlipBugs = slices.Concat(
 	inPackage("actors",
 		Bug{
@@ -13,6 +14,17 @@ var fourthSlipBugs = slices.Concat(
 		Bug{
 			Name: "answered-and-repeated", In: "Calls.Repeat", Old: "r.isRepeatable(link.Spec) && !bounded.Answered()", New: "r.isRepeatable(link.Spec)",
 			Finds: []string{"I3"}, Why: "a person who has answered a question about a call is asked again when the connection of the call is lost",
+		},
+	),
+	inPackage("supervisor/internal/asker",
+		Bug{
+			Name: "allowed-to-all", In: "Asker.putQuestion", Old: "a.granted[grant{key.caller, r.Server, r.Tool}] = true", New: `a.granted[grant{"", r.Server, r.Tool}] = true`,
+			Finds: []string{"I20"}, Why: "what the person of one caller allows until the end is allowed to every caller",
+		},
+		Bug{
+			Name: "allowed-and-asked-again", In: "Asker.joinQuestion", Old: `a.granted[grant{"", r.Server, r.Tool}] || a.granted[grant{caller, r.Server, r.Tool}]`,
+			New:   `a.granted[grant{"", r.Server, r.Tool}] && caller == ""`,
+			Finds: []string{"I20"}, Why: "a person is asked about each call of a tool that they have allowed until the end",
 		},
 	),
 	inPackage("supervisor/internal/requests",
