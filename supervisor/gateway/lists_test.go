@@ -316,26 +316,38 @@ func TestASubscriptionIsToldOfWhatChangedBefore(t *testing.T) {
 	}
 }
 
-// An agent has read the list of templates alone, and listens since. It is told when the resources change, which have the same notice, although no
-// agent of its view has read these: the templates are the same as before.
+// An agent that listens is told when the resources change and their templates, which have the same notice, are as before: also one that has read the
+// list of templates alone, where no agent of its view has read the resources.
 func TestASubscriptionIsToldOfTheResourcesBesideTheTemplates(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		one := &listServer{many: 2, word: "a", oneTemplate: true}
-		e, g := startLists(t, nil, map[string]serve.Principal{"a": {Name: "ann"}}, "", map[string]*listServer{"one": one})
-		askGateway(t, g, serve.Principal{Name: "ann"}, serve.Path{}, "resources/templates/list", "{}")
-		one.setWord(t, "b", 2) // nobody listens: what agents know is forgotten
-		time.Sleep(5 * time.Second)
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-		defer cancel()
-		go func() {
-			time.Sleep(5 * time.Second)
-			one.setWord(t, "c", 2)
-		}()
-		w := e.post(ctx, "/mcp", map[string]string{"Authorization": "Bearer a", "Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "subscriptions/listen"},
-			`{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{"resourcesListChanged":true},`+
-				`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`)
-		if got := strings.Count(w.Body.String(), "notifications/resources/list_changed"); got != 1 {
-			t.Errorf("%d notices of the resources: %s", got, w.Body)
-		}
-	})
+	const templates, resources = "resources/templates/list", "resources/list"
+	for name, c := range map[string]struct{ before, after []string }{
+		"templates alone": {before: []string{templates}}, "both": {before: []string{templates, resources}, after: []string{templates, resources}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				one := &listServer{many: 2, word: "a", oneTemplate: true}
+				e, g := startLists(t, nil, map[string]serve.Principal{"a": {Name: "ann"}}, "", map[string]*listServer{"one": one})
+				for _, method := range c.before {
+					askGateway(t, g, serve.Principal{Name: "ann"}, serve.Path{}, method, "{}")
+				}
+				one.setWord(t, "b", 2) // nobody listens: what agents know is forgotten
+				time.Sleep(5 * time.Second)
+				for _, method := range c.after {
+					askGateway(t, g, serve.Principal{Name: "ann"}, serve.Path{}, method, "{}")
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+				defer cancel()
+				go func() {
+					time.Sleep(5 * time.Second)
+					one.setWord(t, "c", 2)
+				}()
+				w := e.post(ctx, "/mcp", map[string]string{"Authorization": "Bearer a", "Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "subscriptions/listen"},
+					`{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{"resourcesListChanged":true},`+
+						`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`)
+				if got := strings.Count(w.Body.String(), "notifications/resources/list_changed"); got != 1 {
+					t.Errorf("%d notices of the resources: %s", got, w.Body)
+				}
+			})
+		})
+	}
 }
