@@ -17,6 +17,7 @@ const relistBackoff = 64 * time.Second
 //
 //   - A list that was true before a connection asked for its first list is shown as soon as the server is connected.
 //   - A change that was announced before a server was enabled is shown as soon as it is connected again.
+//   - A change of before is shown as well after a server has agreed to send its news once more, over a stream that was opened again.
 //   - An announced change is shown within the coalescing (MaxWait and Quiet) and two lists: one that may be under way, and its
 //     own. The last change of a storm is not lost.
 //   - An unannounced change may be shown or not.
@@ -51,15 +52,24 @@ type listChanges struct {
 	announcements []int
 }
 
-// listChangesOf returns the changes and announcements of a server.
+// listChangesOf returns the changes and announcements of a server. Where a server agrees once more to a subscription, which in the modern era stands for
+// the stream that carries its news, what it changed before counts as announced: the client knows that it may have missed something. A server with
+// resources agrees to subscriptions about these, too, so that its agreements say nothing of tools.
 func (c *checker) listChangesOf(server string) listChanges {
 	var l listChanges
+	agreed := map[int]bool{}
 	for _, i := range c.x.ServerEvents(server) {
 		switch e := c.x.Event(i); {
 		case e.Kind == history.Changed:
 			l.changes = append(l.changes, i)
-		case e.Kind == history.Notified && e.Method == "notifications/tools/list_changed":
+		case e.Kind != history.Notified:
+		case e.Method == "notifications/tools/list_changed":
 			l.announcements = append(l.announcements, i)
+		case e.Method == "notifications/subscriptions/acknowledged" && !c.serverSpec(server).Offers:
+			if agreed[e.Conn] {
+				l.announcements = append(l.announcements, i)
+			}
+			agreed[e.Conn] = true
 		}
 	}
 	return l

@@ -20,6 +20,11 @@ func TestTheServersTrueLists(t *testing.T) {
 		10s    s1 changed rev=2 hash=b names=read
 		10s    s1 notified conn=1 method=notifications/tools/list_changed
 	`
+	const reopened = up + `
+		1s     s1 notified conn=1 method=notifications/subscriptions/acknowledged
+		10s    s1 changed rev=2 hash=b names=read
+		12s    s1 notified conn=1 method=notifications/subscriptions/acknowledged
+	`
 	const disabled = up + `
 		10s    s1 command command=1 method=disable
 		10s    - snapshot generation=2 entries=s1
@@ -54,6 +59,16 @@ func TestTheServersTrueLists(t *testing.T) {
 			20.2s  - snapshot generation=3 entries=s1:live:2:2:a
 			20.2s  s1 phase phase=connected epoch=2
 			20.4s  - snapshot generation=4 entries=s1:live:2:1:b
+			60s    - closing
+		`},
+		{name: "what changed before the server agreed once more to send news is shown", want: invariant.Holds, story: reopened + `
+			12.06s - snapshot generation=2 entries=s1:live:2:1:b
+			60s    - closing
+		`},
+		{name: "what changed before the server agreed once more to send news is not shown", want: invariant.Violated, why: "it was announced at 12s", story: reopened + `
+			60s    - closing
+		`},
+		{name: "what it agrees to may be resources", want: invariant.Inconclusive, plan: offers, story: reopened + `
 			60s    - closing
 		`},
 		{name: "what nobody announced may be old", want: invariant.Holds, story: up + `
