@@ -8,7 +8,7 @@ import (
 )
 
 // The shares of the days with each of the additions of drawLosses.
-const lostNewsShare, refusedPollsShare = 0.12, 0.08
+const lostNewsShare, refusedPollsShare = 0.15, 0.15
 
 // drawLosses lets single messages be lost beside calls, on a connection that stands: news of a server while no stream is open for them, and requests
 // about a task. It has a source of chance of its own, as drawAdditions has.
