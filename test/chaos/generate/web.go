@@ -8,8 +8,9 @@ import (
 )
 
 // The shares of the days on which servers over http are reached with the manager's own HTTP client, and of those with a server whose streams
-// break while they carry answers, and of those with one whose list changes while its stream is cut.
-const webShare, brokenStreamsShare, unheardShare = 0.5, 0.1, 0.12
+// break while they carry answers, and of those with one whose list changes while its stream is cut, and of those with one
+// that refuses the credentials of one of its callers.
+const webShare, brokenStreamsShare, unheardShare, personalShare = 0.5, 0.1, 0.12, 0.08
 
 // drawWeb lets the manager reach servers over http with its own HTTP client, and breaks streams with answers, which are resumed where they are
 // numbered. It has a source of chance of its own, as drawAdditions has.
@@ -22,6 +23,9 @@ func (d *scenarioBuilder) drawWeb(seed uint64) {
 	}
 	if len(d.o.Only) == 0 && d.drawChance(unheardShare) {
 		d.changeUnheard()
+	}
+	if len(d.o.Only) == 0 && d.drawChance(personalShare) {
+		d.refuseOneCaller()
 	}
 	if !d.drawChance(webShare) {
 		return
@@ -70,6 +74,20 @@ func (d *scenarioBuilder) changeUnheard() {
 		d.addFault("cut-stream", g.Name, at, 150*time.Millisecond, map[string]string{"every": "100ms"})
 		d.addFault("list-changed", g.Name, at+pick(d, 110*time.Millisecond, 200*time.Millisecond, 400*time.Millisecond), 0,
 			map[string]string{"what": pick(d, "swap", "add", "describe")})
+	}
+}
+
+// refuseOneCaller adds a server to which several callers come, each with credentials of its own, of which it refuses those of one. The others, and the
+// connection itself, are not concerned.
+func (d *scenarioBuilder) refuseOneCaller() {
+	g := d.ownServer(messages.HTTP)
+	if g == nil {
+		return
+	}
+	g.Web, g.Personal = pick(d, scenario.WebPlain, scenario.WebNumbered), true
+	for range 2 {
+		l := d.addBurst(g.Name, pick(d, scenario.ReadTool, scenario.WriteTool, scenario.PutTool), pick(d, 1.0, 3), d.drawBetween(5*time.Second, d.length-40*time.Second), 15*time.Second)
+		l.Callers = 2 + d.IntN(3)
 	}
 }
 

@@ -33,7 +33,7 @@ var fairnessCheck = newCheck("I15", "healthy servers are served as before",
 		healthy := map[string]bool{}
 		for _, s := range c.plan.Servers {
 			// The start of a lazy server and the wait for a slot are no latency of the server.
-			healthy[s.Name] = !s.Disabled && s.MaxInFlight == 0 && s.Tasks == "" && !s.Offers && s.Connect != messages.Lazy && len(c.faultWindows(s.Name)) == 0 &&
+			healthy[s.Name] = !s.Disabled && s.MaxInFlight == 0 && s.Tasks == "" && !s.Offers && !s.Personal && s.Connect != messages.Lazy && len(c.faultWindows(s.Name)) == 0 &&
 				!c.plan.Hides(s.Name) && !slices.ContainsFunc(c.ownerCommands(s.Name),
 				func(a ownerCommand) bool { return a.action != "configure" })
 		}

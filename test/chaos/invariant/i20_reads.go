@@ -37,6 +37,7 @@ var readCheck = newCheck("I20", "what is promised beside calls",
 		for _, server := range c.x.Servers() {
 			c.checkResubscribed(server)
 			c.checkListsTold(server)
+			c.checkPersonal(server)
 			// Reads overlap, so each end is paired with its begin by the call id.
 			states, reads := c.offerEvents(server), map[string]int{}
 			for _, i := range c.x.ServerEvents(server) {

@@ -179,6 +179,9 @@ func (f *findings) checkGroup(path string, g Group) {
 	if g.Renews && g.Kind != messages.HTTP && g.Kind != messages.SSE {
 		f.addProblem(path+".renews", "say kind: http or sse as well", "only a server over http has credentials that a simulation can renew")
 	}
+	if g.Personal && g.Web == "" {
+		f.addProblem(path+".personal", "say web: plain as well", "only the HTTP client sends the credentials of callers")
+	}
 	if g.Tasks != "" && !slices.Contains(taskWords, g.Tasks) {
 		f.addProblem(path+".tasks", suggestWord(g.Tasks, taskWords), "there is no way %s to run calls as tasks", quoteWord(g.Tasks))
 	}

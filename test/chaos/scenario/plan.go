@@ -69,6 +69,7 @@ type Server struct {
 	OneHost        bool          `json:"oneHost,omitempty"`
 	Web            string        `json:"web,omitempty"`
 	Renews         bool          `json:"renews,omitempty"`
+	Personal       bool          `json:"personal,omitempty"`
 	Pin            string        `json:"pin,omitempty"`
 	// Denied holds the tools that are not offered since the last adjust.
 	Denied []string `json:"denied,omitempty"`

@@ -102,6 +102,9 @@ type Group struct {
 	// Renews: after it has refused its credentials (the fault unauthorized), others appear by themselves, some seconds after the fault, as a sign-in
 	// by another process brings them. It counts in simulations, over http and sse.
 	Renews bool `json:"renews,omitempty" yaml:"renews,omitempty"`
+	// Personal: callers with a name (of loads with callers) have credentials of their own, and the server refuses those of the second one of each
+	// load. It needs web.
+	Personal bool `json:"personal,omitempty" yaml:"personal,omitempty"`
 	// NoConnectTimeout: its spec names no connectTimeout, so that the manager's own applies: 30 s without a message of the server,
 	// and twice as long after each attempt in a row that took too long, up to 5 min. ConnectTimeout then counts for nothing.
 	NoConnectTimeout bool `json:"noConnectTimeout,omitempty" yaml:"noConnectTimeout,omitempty"`

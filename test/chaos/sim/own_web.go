@@ -117,6 +117,10 @@ func (c *ownWebConn) RoundTrip(req *http.Request) (*http.Response, error) {
 	c.mu.Lock()
 	c.judgeSession(req)
 	c.mu.Unlock()
+	if isRefusedCaller(req.Header) {
+		return &http.Response{StatusCode: http.StatusUnauthorized, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: req, Body: http.NoBody,
+			Header: http.Header{"Www-Authenticate": {`Bearer error="invalid_token"`}}}, nil
+	}
 	switch req.Method {
 	case http.MethodGet:
 		x := &exchange{method: "GET", header: headersOf(req), done: make(chan struct{}), own: newOwnResponse(req)}

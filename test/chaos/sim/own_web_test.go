@@ -1,6 +1,7 @@
 package sim_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -44,5 +45,35 @@ func TestBrokenStreamsAreResumed(t *testing.T) {
 	}
 	if results[scenario.WebPlain] > 0 {
 		t.Errorf("%d calls have a result whose stream broke and cannot be resumed", results[scenario.WebPlain])
+	}
+}
+
+// A server that refuses the credentials of one caller is well for the others, and stays connected: the refused one alone is told so.
+func TestOneCallerIsRefused(t *testing.T) {
+	h := run(t, planScenario(t, 1, scenario.Scenario{
+		Name: "personal", Duration: messages.Duration(30 * time.Second), Settle: messages.Duration(time.Minute),
+		Servers: []scenario.Group{{Name: "s", Kind: messages.HTTP, Web: scenario.WebPlain, Personal: true}},
+		Load:    []scenario.Load{{Rate: 2, Callers: 3, From: messages.Duration(5 * time.Second), For: messages.Duration(10 * time.Second)}},
+	}), sim.Options{})
+	caller, ends := map[string]string{}, map[bool]map[messages.Class]int{false: {}, true: {}}
+	for _, e := range h.Events {
+		switch e.Kind {
+		case history.Call:
+			caller[e.Call] = e.By
+		case history.End:
+			ends[strings.HasSuffix(caller[e.Call], "-2")][e.Class]++
+		case history.Received:
+			if strings.HasSuffix(caller[e.Call], "-2") {
+				t.Errorf("the server got the call %s of %s", e.Call, caller[e.Call])
+			}
+		case history.Phase:
+			if e.Phase == messages.NeedsAuth {
+				t.Errorf("the server needs other credentials at %s", e.T)
+			}
+		default:
+		}
+	}
+	if refused, others := ends[true], ends[false]; len(refused) != 1 || refused[messages.ClassUnauthorized] < 5 || len(others) != 1 || others[messages.ClassNone] < 10 {
+		t.Errorf("the calls of the refused caller ended with %v, those of the others with %v", refused, others)
 	}
 }

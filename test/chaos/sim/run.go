@@ -383,6 +383,7 @@ func (w *simulation) managerConfig() supervisor.Config {
 			t := newTransport(h.server.Kind, h.serverLabel(), spec, h)
 			if t.Emulated == messages.HTTP || t.Emulated == messages.SSE {
 				t.token = &h.token
+				t.token.personal = h.server.Personal
 			}
 			t.web, t.url, t.random = h.server.Web, spec.URL, h.webRandom.drawNumber
 			return t, nil

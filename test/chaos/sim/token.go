@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -20,6 +21,18 @@ type bearerToken struct {
 	mu      sync.Mutex
 	number  int
 	renewal renewal
+	// personal is set before the start if callers with a name have credentials of their own.
+	personal bool
+}
+
+// callerMark stands in a token before the name of the caller whose it is.
+const callerMark = "-of-"
+
+// isRefusedCaller reports whether the credentials in a header are those of a caller whom a server with personal credentials refuses: the second one of
+// each load.
+func isRefusedCaller(h http.Header) bool {
+	_, caller, personal := strings.Cut(h.Get("Authorization"), callerMark)
+	return personal && strings.HasSuffix(caller, "-2")
 }
 
 // authorizationHeader returns the current value of the header Authorization.
@@ -39,17 +52,22 @@ func (t *bearerToken) renewToken(used string) {
 }
 
 // Authorize implements transports.Authorizer, for the program's own client.
-func (t *bearerToken) Authorize(_ context.Context, h http.Header) error {
-	h.Set("Authorization", t.authorizationHeader())
+func (t *bearerToken) Authorize(ctx context.Context, h http.Header) error {
+	show := t.authorizationHeader()
+	if caller := messages.CallerOf(ctx); t.personal && caller != "" {
+		show += callerMark + caller
+	}
+	h.Set("Authorization", show)
 	return nil
 }
 
 // Refused implements transports.Authorizer.
 func (t *bearerToken) Refused(_ context.Context, status int, _ *messages.Challenge, used http.Header) (retry bool, err error) {
-	if status != http.StatusUnauthorized {
+	if status != http.StatusUnauthorized || isRefusedCaller(used) {
 		return false, nil
 	}
-	t.renewToken(used.Get("Authorization"))
+	show, _, _ := strings.Cut(used.Get("Authorization"), callerMark)
+	t.renewToken(show)
 	return true, nil
 }
 

@@ -15,6 +15,10 @@ var fourthSlipBugs = slices.Concat(
 			Name: "answered-and-repeated", In: "Calls.Repeat", Old: "r.isRepeatable(link.Spec) && !bounded.Answered()", New: "r.isRepeatable(link.Spec)",
 			Finds: []string{"I3"}, Why: "a person who has answered a question about a call is asked again when the connection of the call is lost",
 		},
+		Bug{
+			Name: "one-refused-all-refused", In: "Link.noteResult", Old: "!errors.Is(err, messages.ErrCallerRefused)", New: "!errors.Is(err, messages.ErrCallerRefused) || err != nil",
+			Finds: []string{"I20", "I8"}, Why: "a server that refuses the credentials of one caller counts as one that needs other credentials, for all",
+		},
 	),
 	inPackage("supervisor/internal/asker",
 		Bug{
