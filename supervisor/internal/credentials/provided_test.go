@@ -24,11 +24,11 @@ func TestRefusedTokenOfTheProgramIsDropped(t *testing.T) {
 	}
 	refuse := func(status int, used http.Header) bool {
 		t.Helper()
-		again, err := c.Refused(t.Context(), status, nil, used)
+		retry, err := c.Refused(t.Context(), status, nil, used)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return again
+		return retry
 	}
 	c.ProvideToken("old")
 	old := send()

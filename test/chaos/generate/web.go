@@ -8,9 +8,8 @@ import (
 )
 
 // The shares of the days on which servers over http are reached with the manager's own HTTP client, and of those with a server whose streams
-// break while they carry answers, and of those with one whose list changes while its stream is cut, and of those with one
-// that refuses the credentials of one of its callers.
-const webShare, brokenStreamsShare, unheardShare, personalShare = 0.5, 0.1, 0.12, 0.08
+// break while they carry answers, and of those with one that refuses the credentials of one of its callers.
+const webShare, brokenStreamsShare, personalShare = 0.5, 0.1, 0.08
 
 // drawWeb lets the manager reach servers over http with its own HTTP client, and breaks streams with answers, which are resumed where they are
 // numbered. It has a source of chance of its own, as drawAdditions has.
@@ -20,9 +19,6 @@ func (d *scenarioBuilder) drawWeb(seed uint64) {
 	d.Rand = scenario.Rand(seed, "generate web")
 	if len(d.o.Only) == 0 && d.drawChance(brokenStreamsShare) {
 		d.breakStreams()
-	}
-	if len(d.o.Only) == 0 && d.drawChance(unheardShare) {
-		d.changeUnheard()
 	}
 	if len(d.o.Only) == 0 && d.drawChance(personalShare) {
 		d.refuseOneCaller()
@@ -59,21 +55,6 @@ func (d *scenarioBuilder) breakStreams() {
 		if d.drawChance(0.25) {
 			l.Cancel = 0.3
 		}
-	}
-}
-
-// changeUnheard adds a server whose list changes while its stream for messages that belong to no request is cut: the notice of it gets lost, or
-// comes when the stream is gone on with. A long calm follows, in which nothing else has the list asked for.
-func (d *scenarioBuilder) changeUnheard() {
-	g := d.ownServer(messages.HTTP)
-	if g == nil {
-		return
-	}
-	g.Era, g.Web = "", pick(d, "", scenario.WebPlain, scenario.WebPlain, scenario.WebNumbered)
-	for at := d.roundTime(d.drawBetween(10*time.Second, 30*time.Second)); at < d.length-60*time.Second; at += 70 * time.Second {
-		d.addFault("cut-stream", g.Name, at, 150*time.Millisecond, map[string]string{"every": "100ms"})
-		d.addFault("list-changed", g.Name, at+pick(d, 110*time.Millisecond, 200*time.Millisecond, 400*time.Millisecond), 0,
-			map[string]string{"what": pick(d, "swap", "add", "describe")})
 	}
 }
 
