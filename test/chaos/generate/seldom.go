@@ -9,7 +9,7 @@ import (
 
 // The shares of the days with each of the additions of drawSeldom.
 const (
-	crowdShare, relistShare, calmShare, againShare, watchedRestShare, answeredShare = 0.02, 0.12, 0.1, 0.12, 0.08, 0.1
+	crowdShare, relistShare, calmShare, againShare, watchedRestShare, answeredShare = 0.02, 0.12, 0.1, 0.12, 0.1, 0.1
 )
 
 // crowdOfOneHost is how many servers of one group a crowd has: more than the start gate lets dial one host at a time, which is 16.
@@ -102,7 +102,8 @@ func (d *scenarioBuilder) watchOverConnections() {
 	}
 }
 
-// watchAtRest adds a lazy server of which a caller watches a resource and uses nothing else for longer than its idle timeout.
+// watchAtRest adds a lazy server of which a caller watches a resource and uses nothing else for longer than its idle timeout, or reads what it offers while
+// it rests.
 func (d *scenarioBuilder) watchAtRest() {
 	g := d.ownServer(messages.Stdio, messages.HTTP, messages.SSE, messages.WebSocket, messages.SDK)
 	if g == nil {
@@ -110,6 +111,10 @@ func (d *scenarioBuilder) watchAtRest() {
 	}
 	g.Offers, g.Connect, g.IdleTimeout = true, messages.Lazy, messages.Duration(pick(d, time.Second, 3*time.Second, 8*time.Second))
 	for at := d.roundTime(d.drawBetween(5*time.Second, 30*time.Second)); at < d.length-40*time.Second; at += d.roundTime(d.drawBetween(20*time.Second, 60*time.Second)) {
+		if d.drawChance(0.4) {
+			d.addBurst(g.Name, "", 1, at, 2*time.Second).Read = pick(d, "prompt", "complete")
+			continue
+		}
 		d.addBurst(g.Name, scenario.ReadTool, 1, at, time.Second)
 		d.addBurst(g.Name, "", pick(d, 1.0, 2), at+d.drawBetween(0, time.Second), d.drawBetween(500*time.Millisecond, 4*time.Second)).Read = "subscribe"
 	}

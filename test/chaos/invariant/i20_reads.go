@@ -52,6 +52,7 @@ var readCheck = newCheck("I20", "what is promised beside calls",
 					}
 					if known {
 						c.checkBesideQueue(server, begin, i)
+						c.checkReadWakes(server, begin, i)
 					}
 					if known && c.plan.Denies(server) {
 						c.checkReadDenied(server, begin, i)

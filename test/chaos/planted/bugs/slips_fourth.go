@@ -16,6 +16,10 @@ var fourthSlipBugs = slices.Concat(
 			Finds: []string{"I3"}, Why: "a person who has answered a question about a call is asked again when the connection of the call is lost",
 		},
 		Bug{
+			Name: "reads-wake-nothing", In: "Calls.Repeat", Old: "r.Entry == nil && !r.AwakeOnly", New: "r.Entry == nil && r.AwakeOnly",
+			Finds: []string{"I20"}, Why: "a prompt of a lazy server that rests cannot be read until a call has woken it",
+		},
+		Bug{
 			Name: "one-refused-all-refused", In: "Link.noteResult", Old: "!errors.Is(err, messages.ErrCallerRefused)", New: "!errors.Is(err, messages.ErrCallerRefused) || err != nil",
 			Finds: []string{"I20", "I8"}, Why: "a server that refuses the credentials of one caller counts as one that needs other credentials, for all",
 		},
