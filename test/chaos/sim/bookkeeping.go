@@ -131,6 +131,21 @@ func (b *bookkeeping) askCatalog(s *catalog.Snapshot) {
 	b.askPart(seldomAsked[0], s)
 }
 
+// checkRemembered judges that the catalog keeps nothing of servers that were removed. One is known to have been if the manager does not have it at two
+// glances in a row: the registry hears of a removal a moment later than the owner.
+func (w *simulation) checkRemembered(remembered, servers []string) {
+	missing := map[string]bool{}
+	for _, name := range remembered {
+		if slices.Contains(servers, name) {
+			continue
+		}
+		if missing[name] = true; w.missing[name] {
+			w.recordEvent(history.Event{Side: history.Harness, Kind: history.Violation, Name: "I12", Server: name, Text: "the catalog still keeps a server that was removed"})
+		}
+	}
+	w.missing = missing
+}
+
 // reportContradiction records what a part of the manager says. Any goroutine may call it.
 func (w *simulation) reportContradiction(text string) {
 	w.rec.Add(history.Event{T: w.elapsedTime(), Side: history.Harness, Kind: history.Violation, Name: "I29", Text: text})

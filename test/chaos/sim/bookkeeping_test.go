@@ -88,3 +88,28 @@ func TestTheCatalogIsAsked(t *testing.T) {
 	b.report = func(text string) { t.Error(text) }
 	b.askCatalog(catalog.Empty(messages.Naming{}))
 }
+
+// TestRemovedServersAreForgotten has glances at what the catalog remembers and the manager has.
+func TestRemovedServersAreForgotten(t *testing.T) {
+	type glance struct{ remembered, servers []string }
+	a, ab := []string{"a"}, []string{"a", "b"}
+	for what, c := range map[string]struct {
+		glances []glance
+		want    int
+	}{
+		"it is there":                        {[]glance{{ab, ab}, {ab, ab}}, 0},
+		"it was removed a moment ago":        {[]glance{{ab, ab}, {ab, a}, {a, a}}, 0},
+		"it was removed and is kept":         {[]glance{{ab, ab}, {ab, a}, {ab, a}}, 1},
+		"it was removed, and another time":   {[]glance{{ab, a}, {ab, ab}, {ab, a}}, 0},
+		"it is kept for longer than a while": {[]glance{{ab, a}, {ab, a}, {ab, a}}, 2},
+	} {
+		rec := history.NewRecorder(scenario.Plan{}, nil)
+		w := newSimulation(scenario.Plan{}, Options{}, rec, &pulse{})
+		for _, g := range c.glances {
+			w.checkRemembered(g.remembered, g.servers)
+		}
+		if n := len(rec.History().Events); n != c.want {
+			t.Errorf("%s: %d findings, want %d", what, n, c.want)
+		}
+	}
+}

@@ -270,6 +270,7 @@ func (w *simulation) status(st *messages.Status, when string) {
 func (w *simulation) glance() {
 	w.lookAround()
 	w.bookkeeping.askCatalog(w.manager.Tools())
+	w.checkRemembered(w.manager.Tools().Remembered(), w.manager.Servers())
 	w.leavingWatcher.lookAround()
 	w.program.lookAround()
 	if next := w.virtualNow + glanceEvery; next < w.plan.End {

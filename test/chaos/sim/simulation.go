@@ -84,6 +84,8 @@ type simulation struct {
 	leftTimers   leftTimers
 	leftEntries  leftEntries
 	bookkeeping  bookkeeping
+	// missing are the servers that the catalog remembered at the last glance, and the manager did not have.
+	missing map[string]bool
 	// consents is nil if the manager asks about no call.
 	consents *consents
 	// brokenCount counts the glances at which an actor was to be broken, panicCount the panics that came of it.
