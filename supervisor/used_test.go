@@ -111,6 +111,33 @@ func TestIdleCountsFromTheLastCall(t *testing.T) {
 	})
 }
 
+// A caller that watches a resource would hear of no update from a server that was let go: it rests only when nothing is watched any more.
+func TestAWatchedServerDoesNotRest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const idle = 10 * time.Second
+		f := newFake("work")
+		f.bare, f.offers = true, `,"resources":{"subscribe":true}`
+		m := start(t, supervisor.Config{Servers: map[string]supervisor.Spec{
+			"a": {Type: messages.SDK, Connect: messages.Lazy, IdleTimeout: messages.Duration(idle)},
+		}}, map[string]*fake{"a": f})
+		settled(t, m)
+		if err := m.SubscribeResource(t.Context(), "a", "x:///1"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * idle)
+		if phase(t, m, "a") != messages.Connected {
+			t.Fatal("let go although a caller watches its resource")
+		}
+		if err := m.UnsubscribeResource(t.Context(), "a", "x:///1"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * idle)
+		if phase(t, m, "a") == messages.Connected {
+			t.Error("nothing is watched any more, and it does not rest")
+		}
+	})
+}
+
 // A call that waited for its turn since before its server became lazy uses the server when it is sent.
 func TestIdleCountsACallThatWaitedForItsTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
