@@ -65,7 +65,7 @@ func (d *scenarioBuilder) endTasks() {
 	g.Tasks = pick(d, scenario.TasksOptional, scenario.TasksRequired, scenario.TasksRequired)
 	at := d.roundTime(d.drawBetween(20*time.Second, d.length-60*time.Second))
 	for range 1 + d.IntN(2) {
-		l := d.addBurst(g.Name, pick(d, scenario.ReadTool, scenario.WriteTool), pick(d, 0.8, 2), at, 5*time.Second)
+		l := d.addBurst(g.Name, pick(d, scenario.ReadTool, scenario.PutTool, scenario.WriteTool), pick(d, 0.8, 2), at, 5*time.Second)
 		l.Task = true
 		switch pick(d, "leave", "leave", "end", "end", "long") {
 		case "leave":

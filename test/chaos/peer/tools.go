@@ -8,6 +8,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
 // tool is one entry of the list as the server sends it. hint is the member of its annotations that is true, empty for none.
@@ -86,7 +87,9 @@ func (l *toolList) fillTools(count int, tasks string) {
 	}
 	l.tools = l.tools[:min(count, len(l.tools))]
 	for i, t := range l.tools {
-		l.tools[i] = t.withTaskSupport(tasks)
+		if !scenario.ForbidsTasks(tasks, t.name) {
+			l.tools[i] = t.withTaskSupport(tasks)
+		}
 	}
 }
 

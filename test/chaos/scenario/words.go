@@ -108,3 +108,7 @@ func toStrings[T ~string](list []T) []string {
 
 // sortedKeys returns the words of a table, sorted, so that problems list them in the same order each time.
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+// ForbidsTasks reports whether a tool of a server whose calls may run as tasks says nothing of them, so that no client of the legacy era may call it as
+// one: the one that puts. tasks is Server.Tasks.
+func ForbidsTasks(tasks, tool string) bool { return tasks == TasksOptional && tool == PutTool }

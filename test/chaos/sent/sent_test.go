@@ -96,6 +96,7 @@ var (
 	stdio         = scenario.Server{Name: "s", Kind: messages.Stdio}
 	web           = scenario.Server{Name: "s", Kind: messages.HTTP}
 	tasks         = scenario.Server{Name: "s", Kind: messages.Stdio, Tasks: scenario.TasksRequired}
+	optional      = scenario.Server{Name: "s", Kind: messages.Stdio, Tasks: scenario.TasksOptional}
 	numberedTasks = scenario.Server{Name: "s", Kind: messages.HTTP, Tasks: scenario.TasksRequired, Web: scenario.WebNumbered}
 	webTasks      = scenario.Server{Name: "s", Kind: messages.HTTP, Tasks: scenario.TasksRequired}
 	// A question may only be asked by a server with offers.
@@ -261,6 +262,10 @@ var (
 			> {"jsonrpc":"2.0","id":3,"method":"tasks/get","params":{"taskId":"k"}}
 			< {"jsonrpc":"2.0","id":3,"result":{"taskId":"k","status":"completed","pollInterval":400}}
 			> {"jsonrpc":"2.0","id":4,"method":"tasks/result","params":{"taskId":"k"}}`, ""},
+		{"a tool that may run as a task does", optional, begun + `
+			> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"read","task":{}}}`, ""},
+		{"a tool that says nothing of tasks runs as one", optional, begun + `
+			> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"put","task":{}}}`, "the tool put was called as a task, and says that it cannot be"},
 		{"a task that is asked for too soon", tasks, begun + `
 			> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"t","task":{}}}
 			< {"jsonrpc":"2.0","id":2,"result":{"task":{"taskId":"k","status":"working","pollInterval":400}}}

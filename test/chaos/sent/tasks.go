@@ -313,6 +313,8 @@ func (c *conversation) checkCall(m *message) {
 		return
 	}
 	switch asTask := m.params["task"] != nil; {
+	case asTask && scenario.ForbidsTasks(c.server.Tasks, textOf(m.params["name"])):
+		c.reportProblem("the tool %s was called as a task, and says that it cannot be", messages.Line(textOf(m.params["name"]), 60))
 	case asTask && c.server.Tasks == "":
 		c.reportProblem("the tool %s was called as a task, and this server has none", messages.Line(textOf(m.params["name"]), 60))
 	case !asTask && c.server.Tasks == scenario.TasksRequired && c.version == "2025-11-25" && c.lists["tools/list"].mayHave(textOf(m.params["name"])):

@@ -24,6 +24,12 @@ var fourthSlipBugs = slices.Concat(
 			Finds: []string{"I20", "I8"}, Why: "a server that refuses the credentials of one caller counts as one that needs other credentials, for all",
 		},
 	),
+	inPackage("transports/session",
+		Bug{
+			Name: "task-of-any-tool", In: "Session.augmentWithTask", Old: "(word != taskOptional || !wanted.Want)", New: "!wanted.Want",
+			Finds: []string{"I23"}, Why: "a tool that does not run as a task is called as one, because its caller wanted that",
+		},
+	),
 	inPackage("supervisor/internal/asker",
 		Bug{
 			Name: "allowed-to-all", In: "Asker.putQuestion", Old: "a.granted[grant{key.caller, r.Server, r.Tool}] = true", New: `a.granted[grant{"", r.Server, r.Tool}] = true`,
