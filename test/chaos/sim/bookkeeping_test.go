@@ -26,9 +26,8 @@ type (
 	}
 	loopedActor struct {
 		actor.Actor
-		checker selfChecker
-		self    *loopedActor
-		view    *actors.View
+		self *loopedActor
+		view *actors.View
 	}
 )
 
