@@ -330,7 +330,7 @@ func TestASubscriptionIsToldOfTheResourcesBesideTheTemplates(t *testing.T) {
 				for _, method := range c.before {
 					askGateway(t, g, serve.Principal{Name: "ann"}, serve.Path{}, method, "{}")
 				}
-				one.setWord(t, "b", 2) // nobody listens: what agents know is forgotten
+				one.setWord(t, "b", 2) // no agent listens, so that the gateway forgets what they know
 				time.Sleep(5 * time.Second)
 				for _, method := range c.after {
 					askGateway(t, g, serve.Principal{Name: "ann"}, serve.Path{}, method, "{}")

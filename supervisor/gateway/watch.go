@@ -268,7 +268,7 @@ func (v *view) tellOffers(ctx context.Context, said changes) {
 			case lists[kind].notice != n:
 			case v.knows(kind):
 				changed = v.replaceKnown(kind, &v.offersOf(ctx, kind, time.Now().Add(partWait)).sum) || changed
-			default: // what changed may be in this list: who has read one of two may listen for both
+			default: // the change may be in this list: an agent that has read one of the two may listen for both
 				changed = said[n] || changed
 			}
 		}

@@ -22,8 +22,8 @@ type observedService struct {
 	done    map[string]served
 	// begun are the calls that are being served.
 	begun map[string]bool
-	// callers are the principals of all calls that agents have made. Who tries the state of another principal names its call, too: what is
-	// answered to that says nothing of the call; nor does what is answered to who sends its own answers once more.
+	// callers are the principals of all calls that agents have made. An agent that tries the state of another principal names its call, too,
+	// and one that sends its own answers once more names its own: the answers to both say nothing of the call.
 	callers map[string]string
 	// handled counts the requests that are being served, and parked holds when calls came back to their agents for input.
 	handled int

@@ -34,7 +34,7 @@ func TestATaskIsAskedForUntilRequestsFailInARow(t *testing.T) {
 		return fmt.Sprintf("%d.1s s1 end call=c1 tool=write outcome=unknown class=network\n", at)
 	}
 	runCases(t, "I2", []storyCase{
-		{name: "nobody calls", plan: task, want: invariant.Inconclusive, story: `0s s1 open conn=1`},
+		{name: "no tool is called", plan: task, want: invariant.Inconclusive, story: `0s s1 open conn=1`},
 		{name: "five in a row are refused", plan: task, want: invariant.Holds, story: polls("grrrrr") + gaveUp(7) + over},
 		{name: "four in a row are refused", plan: task, want: invariant.Violated, why: "of the last ones 4 had failed in a row", story: polls("rgrrrr") + gaveUp(7) + over},
 		{name: "five are refused in all", plan: task, want: invariant.Violated, why: "of the last ones 1 had failed in a row", story: polls("rgrgrrgr") + gaveUp(9) + over},

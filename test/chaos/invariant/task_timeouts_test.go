@@ -56,7 +56,7 @@ func TestTheTimeoutOfATask(t *testing.T) {
 		patientPolls += fmt.Sprintf("%ds s1 received conn=1 method=tasks/get id=%d task=task-1\n%d.1s s1 answered conn=1 method=tasks/get id=%d task=task-1\n", at, at+4, at, at+4)
 	}
 	runCases(t, "I2", []storyCase{
-		{name: "nobody calls", plan: task, want: invariant.Inconclusive, story: `0s s1 open conn=1`},
+		{name: "no tool is called", plan: task, want: invariant.Inconclusive, story: `0s s1 open conn=1`},
 		{name: "it is given up two seconds after its last status", plan: task, want: invariant.Holds, story: statuses + gaveUp("5.1s")},
 		{name: "it is given up after the timeout of a call", plan: task, want: invariant.Violated, why: "at 3.1s that the task is at work", story: statuses + gaveUp("4s")},
 		{name: "as its caller has no more time", plan: impatient, want: invariant.Holds, story: statuses + gaveUp("4s")},

@@ -97,7 +97,7 @@ func (c *conversation) checkMethod(m *message) {
 // checkDeclared judges that a client declares what its program can do: of one that does not the server asks nothing.
 func (c *conversation) checkDeclared(method string, capabilities json.RawMessage) {
 	var said map[string]json.RawMessage
-	_ = json.Unmarshal(capabilities, &said) // what is no JSON object has its own rule
+	_ = json.Unmarshal(capabilities, &said) // another rule judges values that are no object
 	for _, name := range c.declared {
 		if said[name] == nil {
 			c.reportProblem("%s does not declare that its client can do %s", method, name)

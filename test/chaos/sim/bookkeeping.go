@@ -30,7 +30,7 @@ type bookkeeping struct {
 	handled int
 }
 
-// A selfChecker is a part that can say what is wrong with it.
+// A selfChecker is a part of the manager that looks for contradictions in itself.
 type selfChecker interface{ Check() error }
 
 // bookkeepingMost is the most servers with which parts are asked after each message. With more it is after one of bookkeepingMost.

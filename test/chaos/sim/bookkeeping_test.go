@@ -31,7 +31,7 @@ type (
 	}
 )
 
-// TestPartsAreAskedAfterEachMessage has the parts that an actor leads to, and what is reported of those that contradict themselves.
+// TestPartsAreAskedAfterEachMessage has actors with parts at each distance, and the reports of those that contradict themselves.
 func TestPartsAreAskedAfterEachMessage(t *testing.T) {
 	bad := lifecycle.State{Phase: messages.Connected} // nothing wants it
 	looped := &loopedActor{view: &actors.View{State: bad}}
@@ -49,7 +49,7 @@ func TestPartsAreAskedAfterEachMessage(t *testing.T) {
 	} {
 		rec := history.NewRecorder(scenario.Plan{}, nil)
 		w := newSimulation(scenario.Plan{}, Options{}, rec, &pulse{})
-		for range 2 { // what is found first is reported, once
+		for range 2 { // the first contradiction is reported, once
 			w.turns.handled(c.actor)
 		}
 		var got, want []string

@@ -73,5 +73,5 @@ func (c *consents) checkCall(call load.Call, caller string, trusted bool) {
 	if allower, asked := c.allowed[call.ID]; asked && allower == caller || c.granted[consent{"", s.Server, s.Tool}] || c.granted[consent{caller, s.Server, s.Tool}] {
 		return
 	}
-	c.report(s.Server, fmt.Sprintf("the call %s of the tool %s got a result, and the person of %q, who is to be asked about it, was not", call.ID, s.Tool, caller))
+	c.report(s.Server, fmt.Sprintf("the call %s of the tool %s got a result, and the person of %q, whose consent it needs, was not asked", call.ID, s.Tool, caller))
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
-// TestConsentsOfPersons has questions and results of calls, and what the persons find wrong with them.
+// TestConsentsOfPersons has questions and results of calls, and the reports about them.
 func TestConsentsOfPersons(t *testing.T) {
 	type step struct {
 		ask          bool // or else a result
@@ -29,10 +29,10 @@ func TestConsentsOfPersons(t *testing.T) {
 		"a tool is allowed until the end":        {[]step{asked("a", "read", "c1"), result("a", "read", "c1"), result("a", "read", "c2")}, nil},
 		"the person of all allows it to all":     {[]step{asked("", "read", "c1"), result("a", "read", "c2")}, nil},
 		"a trusted server says that it reads":    {[]step{{tool: "read", call: "c1", trusted: true}}, nil},
-		"a trusted server's tool does not read":  {[]step{{tool: "put", call: "c1", trusted: true}}, []string{`the call c1 of the tool put got a result, and the person of "", who is to be asked about it, was not`}},
-		"one call was asked about and not both":  {[]step{asked("", "put", "c1"), result("", "put", "c2")}, []string{`the call c2 of the tool put got a result, and the person of "", who is to be asked about it, was not`}},
-		"another caller's person has allowed it": {[]step{asked("a", "read", "c1"), result("b", "read", "c2")}, []string{`the call c2 of the tool read got a result, and the person of "b", who is to be asked about it, was not`}},
-		"another caller's person was asked":      {[]step{asked("a", "put", "c1"), result("b", "put", "c1")}, []string{`the call c1 of the tool put got a result, and the person of "b", who is to be asked about it, was not`}},
+		"a trusted server's tool does not read":  {[]step{{tool: "put", call: "c1", trusted: true}}, []string{`the call c1 of the tool put got a result, and the person of "", whose consent it needs, was not asked`}},
+		"one call was asked about and not both":  {[]step{asked("", "put", "c1"), result("", "put", "c2")}, []string{`the call c2 of the tool put got a result, and the person of "", whose consent it needs, was not asked`}},
+		"another caller's person has allowed it": {[]step{asked("a", "read", "c1"), result("b", "read", "c2")}, []string{`the call c2 of the tool read got a result, and the person of "b", whose consent it needs, was not asked`}},
+		"another caller's person was asked":      {[]step{asked("a", "put", "c1"), result("b", "put", "c1")}, []string{`the call c1 of the tool put got a result, and the person of "b", whose consent it needs, was not asked`}},
 		"a person is asked in spite of that":     {[]step{asked("a", "read", "c1"), asked("a", "read", "c2")}, []string{`the person of "a" was asked about the tool read, and had allowed it until the manager ends`}},
 		"two persons are asked about one tool":   {[]step{asked("a", "read", "c1"), asked("b", "read", "c2")}, nil},
 	} {

@@ -335,7 +335,7 @@ var slipsInGate = inPackage("supervisor/restart",
 	},
 	Bug{
 		Name: "displacing-counts-on", In: "pool.dropRequest", Old: "p.eager--",
-		Finds: []string{"I29"}, Why: "the gate counts requests that have gone, and silent servers give their places to nobody",
+		Finds: []string{"I29"}, Why: "the gate counts requests that have gone, and silent servers give up their places for none",
 	},
 	Bug{
 		Name: "machine-trouble-displaces", In: "Record.Displaces", Old: "r.EverConnected || r.Attempts == 0 && r.Exhausted == 0", New: "r.EverConnected || r.Attempts == 0",
