@@ -25,16 +25,18 @@ type bookkeeping struct {
 	reaches map[reflect.Type]bool
 	// reported is set once a contradiction was found: it rarely comes alone.
 	reported bool
-	// rarely is set for runs with so many servers that the gate is not looked through after each message. handled counts the messages.
-	rarely  bool
-	handled int
+	// every is after how many messages the parts are asked once; 0 means after each. handled counts the messages.
+	every, handled int
+	// glances counts those of a run with many servers, whose catalog is asked at one of bookkeepingMost.
+	glances int
 }
 
 // A selfChecker is a part of the manager that looks for contradictions in itself.
 type selfChecker interface{ Check() error }
 
-// bookkeepingMost is the most servers with which parts are asked after each message. With more it is after one of bookkeepingMost.
-const bookkeepingMost = 64
+// bookkeepingMost is the most servers with which parts are asked after each message. With more it is after one of bookkeepingPause messages for each
+// server, because the gate counts all servers each time: a day of a thousand would take twice as long.
+const bookkeepingMost, bookkeepingPause = 64, 8
 
 // seldomAsked are the parts whose check visits every tool of every server.
 var seldomAsked = []reflect.Type{reflect.TypeFor[catalog.Snapshot]()}
@@ -45,7 +47,7 @@ var selfCheckerType = reflect.TypeFor[selfChecker]()
 func (b *bookkeeping) noteHandled(a actor.Actor) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.handled++; b.reported || b.rarely && b.handled%bookkeepingMost != 0 {
+	if b.handled++; b.reported || b.every > 0 && b.handled%b.every != 0 {
 		return
 	}
 	if v := reflect.ValueOf(a); v.Kind() == reflect.Pointer {
@@ -124,6 +126,12 @@ func (b *bookkeeping) askPart(t reflect.Type, part selfChecker) {
 	}
 }
 
+// isGlanceDue reports whether the catalog is to be asked at this glance. Only the loop calls it.
+func (b *bookkeeping) isGlanceDue() bool {
+	b.glances++
+	return b.every == 0 || b.glances%bookkeepingMost == 0
+}
+
 // askCatalog asks the catalog.
 func (b *bookkeeping) askCatalog(s *catalog.Snapshot) {
 	b.mu.Lock()
@@ -131,12 +139,12 @@ func (b *bookkeeping) askCatalog(s *catalog.Snapshot) {
 	b.askPart(seldomAsked[0], s)
 }
 
-// checkRemembered judges that the catalog keeps nothing of servers that were removed. One is known to have been if the manager does not have it at two
+// checkRemembered judges that the catalog keeps nothing of servers that were removed; both lists are sorted. One is known to have been if the manager does not have it at two
 // glances in a row: the registry hears of a removal a moment later than the owner.
 func (w *simulation) checkRemembered(remembered, servers []string) {
 	missing := map[string]bool{}
 	for _, name := range remembered {
-		if slices.Contains(servers, name) {
+		if _, has := slices.BinarySearch(servers, name); has {
 			continue
 		}
 		if missing[name] = true; w.missing[name] {

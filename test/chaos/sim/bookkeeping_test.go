@@ -65,12 +65,12 @@ func TestPartsAreAskedAfterEachMessage(t *testing.T) {
 	}
 }
 
-// TestLargeRunsAskSeldom has a run with many servers, whose parts are asked after one of 64 messages.
+// TestLargeRunsAskSeldom has a run with many servers, whose parts are asked once in so many messages.
 func TestLargeRunsAskSeldom(t *testing.T) {
 	rec := history.NewRecorder(scenario.Plan{}, nil)
 	w := newSimulation(scenario.Plan{Servers: make([]scenario.Server, bookkeepingMost+1)}, Options{}, rec, &pulse{})
 	a := &ownActor{state: lifecycle.State{Phase: messages.Connected}}
-	for n := range bookkeepingMost {
+	for n := range (bookkeepingMost + 1) * bookkeepingPause {
 		if len(rec.History().Events) != 0 {
 			t.Fatalf("it was asked after the message %d", n)
 		}
@@ -78,6 +78,15 @@ func TestLargeRunsAskSeldom(t *testing.T) {
 	}
 	if n := len(rec.History().Events); n != 1 {
 		t.Errorf("%d contradictions were recorded", n)
+	}
+	due := 0
+	for range 3 * bookkeepingMost {
+		if w.bookkeeping.isGlanceDue() {
+			due++
+		}
+	}
+	if due != 3 || !(&bookkeeping{}).isGlanceDue() {
+		t.Errorf("the catalog was asked at %d of %d glances", due, 3*bookkeepingMost)
 	}
 }
 

@@ -269,8 +269,10 @@ func (w *simulation) status(st *messages.Status, when string) {
 // glance records every status and plans the next glance, until the end of the plan.
 func (w *simulation) glance() {
 	w.lookAround()
-	w.bookkeeping.askCatalog(w.manager.Tools())
-	w.checkRemembered(w.manager.Tools().Remembered(), w.manager.Servers())
+	if w.bookkeeping.isGlanceDue() {
+		w.bookkeeping.askCatalog(w.manager.Tools())
+		w.checkRemembered(w.manager.Tools().Remembered(), w.manager.Servers())
+	}
 	w.leavingWatcher.lookAround()
 	w.program.lookAround()
 	if next := w.virtualNow + glanceEvery; next < w.plan.End {

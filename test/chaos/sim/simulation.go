@@ -105,7 +105,10 @@ func newSimulation(plan scenario.Plan, o Options, rec *history.Recorder, beat *p
 		w.noteEnd(pid)
 		w.leftEntries.noteEnded(a)
 	}
-	w.bookkeeping.report, w.bookkeeping.rarely = w.reportContradiction, len(plan.Servers) > bookkeepingMost
+	w.bookkeeping.report = w.reportContradiction
+	if n := len(plan.Servers); n > bookkeepingMost {
+		w.bookkeeping.every = n * bookkeepingPause
+	}
 	w.turns.handled = w.bookkeeping.noteHandled
 	w.turns.received, w.turns.panicked = w.leftEntries.noteReleased, w.noteBroken
 	w.watch.world, w.users.world, w.program.world, w.leavingWatcher.world = w, w, w, w
