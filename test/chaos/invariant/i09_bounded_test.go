@@ -102,6 +102,19 @@ func TestWorkPerEvent(t *testing.T) {
 			12s    s1 listed conn=1 rev=2
 			60s    - closing
 		`},
+		{name: "a later list comes whose answer is not in the record, as on seed 788", want: invariant.Holds, story: first + `
+			1s     s1 notified conn=1 method=notifications/tools/list_changed
+			1.05s  s1 received conn=1 method=tools/list id=2
+			1.15s  s1 notified conn=1 method=notifications/tools/list_changed
+			1.25s  s1 answered conn=1 method=tools/list id=2
+			1.3s   s1 received conn=1 method=tools/list id=3
+			1.4s   s1 answered conn=1 method=tools/list id=3
+			1.4s   s1 listed conn=1 rev=2
+			14s    s1 notified conn=1 method=notifications/tools/list_changed
+			14.05s s1 received conn=1 method=tools/list id=4
+			14.15s s1 listed conn=1 rev=3
+			60s    - closing
+		`},
 		{name: "the agreement to a subscription for a resource announces no list", want: invariant.Holds, story: first + `
 			1s     s1 notified conn=1 method=notifications/subscriptions/acknowledged
 			1.04s  s1 notified conn=1 method=notifications/subscriptions/acknowledged
