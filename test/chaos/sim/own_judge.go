@@ -52,9 +52,9 @@ func (c *ownWebConn) judgeSession(req *http.Request) {
 	}
 }
 
-// judgeGoodbye notes that a connection was closed whose client has not ended its session at the server. ended is what the client says of its
-// connection: only one that was closed owes the goodbye, and not one that broke, nor one whose credentials were refused. The caller holds the lock
-// of the connection.
+// judgeGoodbye notes that the client closed its connection and left its session open at the server, which then keeps it for nothing. The client
+// gives ended as the reason why its connection is over. It owes a goodbye only if it closed the connection itself: not after a break, nor after the
+// server refused its credentials. The caller holds the lock of the connection.
 func (c *ownWebConn) judgeGoodbye(ended error) {
 	var e *transports.Error
 	if c.sessionGiven && !c.closing && !c.denied && errors.As(ended, &e) && e.Class == messages.ClassCanceled {
