@@ -1,10 +1,9 @@
 package invariant
 
 import (
-	"strings"
-
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
 // checkPersonal is I20 for the calls of a server whose callers have credentials of their own, of which it refuses those of some (package sim). A caller whose
@@ -18,7 +17,7 @@ func (c *checker) checkPersonal(server string) {
 			continue
 		}
 		begin, end := c.x.Event(call.Begin), c.x.Event(call.Ends[0])
-		refused := strings.HasSuffix(begin.By, refusedSuffix)
+		refused := scenario.RefusesCaller(begin.By)
 		c.judged++
 		switch {
 		case refused && len(call.Received) > 0:
@@ -32,9 +31,6 @@ func (c *checker) checkPersonal(server string) {
 		}
 	}
 }
-
-// refusedSuffix ends the names of the callers whose credentials a server with personal credentials refuses.
-const refusedSuffix = "-2"
 
 // callerName names the caller of a call.
 func callerName(begin *history.Event) string {

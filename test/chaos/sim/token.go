@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
@@ -28,11 +29,10 @@ type bearerToken struct {
 // callerMark stands in a token before the name of the caller whose it is.
 const callerMark = "-of-"
 
-// isRefusedCaller reports whether the credentials in a header are those of a caller whom a server with personal credentials refuses: the second one of
-// each load.
+// isRefusedCaller reports whether the credentials in a header are those of a caller whom a server with personal credentials refuses.
 func isRefusedCaller(h http.Header) bool {
 	_, caller, personal := strings.Cut(h.Get("Authorization"), callerMark)
-	return personal && strings.HasSuffix(caller, "-2")
+	return personal && scenario.RefusesCaller(caller)
 }
 
 // authorizationHeader returns the current value of the header Authorization.
