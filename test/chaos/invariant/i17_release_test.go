@@ -432,6 +432,7 @@ func TestWatchers(t *testing.T) {
 			1.9s   - stream-cut method=tools/call id=1 about=c1 agent=agent-1
 			2s     - stream-back method=tools/call id=1 about=c1 agent=agent-1
 		`
+	waitedGap := strings.NewReplacer("1s     s1 received", "1.5s   s1 received", "1s     s1 told", "1.5s   s1 told").Replace(gap)
 	const refused = joinedAgents + call + `
 			2s     s1 told method=call-ended tool=write outcome=result took=1s
 			2s     s1 call call=a1-1 tool=write agent=agent-1 by=anna
@@ -480,6 +481,14 @@ func TestWatchers(t *testing.T) {
 		`},
 		{name: "told while its agent had no connection", want: invariant.Holds, story: gap + `
 			1.95s  s1 told method=call-ended tool=write outcome=result took=950ms
+			9s     - closed
+		`},
+		{name: "told in the gap of a call that had waited to be sent, as on seed 20966698", want: invariant.Holds, story: waitedGap + `
+			1.95s  s1 told method=call-ended tool=write outcome=result took=450ms
+			9s     - closed
+		`},
+		{name: "told in the gap with another beginning", want: invariant.Violated, why: "never that it ended", story: waitedGap + `
+			1.95s  s1 told method=call-ended tool=write outcome=result took=350ms
 			9s     - closed
 		`},
 		{name: "told before its agent had lost its connection", want: invariant.Violated, why: "was not told so", story: gap + `

@@ -92,6 +92,10 @@ func (c *checker) beginKey(e *history.Event, t time.Duration) callBegin {
 // beginning of what was told, and its outcome, are those of the call; a task may have an outcome after its connection was lost.
 func (c *checker) toldInGap(call *history.CallRecord) (callEnd, bool) {
 	begin, end, known := c.x.Event(call.Begin), c.x.Event(call.Ends[0]), c.endKnown(call)
+	admitted := begin.T // or when its server received it: a call that waits begins for watchers when it is sent
+	if len(call.Received) > 0 {
+		admitted = c.x.Event(call.Received[0]).T
+	}
 	if reported := c.reportedEnd(call); reported != nil && (reported.Outcome == end.Outcome || reported.Outcome == messages.OutcomeUnknown || call.GivenUp >= 0 || c.hasWaited(call)) {
 		return c.endKey(reported), true
 	}
@@ -100,8 +104,8 @@ func (c *checker) toldInGap(call *history.CallRecord) (callEnd, bool) {
 	}
 	for _, i := range c.x.ServerEvents(call.Server) {
 		e := c.x.Event(i)
-		if e.Kind == history.CallReported && e.Method == string(messages.EventCallEnded) && e.T >= known && e.T <= end.T && e.T-e.Took == begin.T &&
-			e.Tool == end.Tool && e.Outcome == end.Outcome {
+		if e.Kind == history.CallReported && e.Method == string(messages.EventCallEnded) && e.T >= known && e.T <= end.T &&
+			(e.T-e.Took == begin.T || e.T-e.Took == admitted) && e.Tool == end.Tool && e.Outcome == end.Outcome {
 			return c.endKey(e), true
 		}
 	}
