@@ -60,7 +60,7 @@ func (c *checker) checkOfferTold(s *agentSession, server string, spans []connect
 		}
 	}
 	asked := c.newsAskedFor(s, e, due)
-	if !known || asked < 0 || due >= s.end(c) || c.isDisturbed(server, spans, e.T, due) {
+	if !known || asked < 0 || due >= s.end(c) || c.isDisturbed(server, spans, e.T, due) || c.hindersLists(server, e.T, due) {
 		return
 	}
 	u := spans[slices.IndexFunc(spans, func(u connectedSpan) bool { return u.from < e.T && u.to > due })] // it is not disturbed, so that there is one
@@ -80,6 +80,15 @@ func (c *checker) checkOfferTold(s *agentSession, server string, spans []connect
 		c.reportViolationAt(due, server, at, []int{asked}, "The server said at %s that its list has changed (%s), and %s, which %s at %s, was not told by %s.", timeText(e.T), e.Method, s.agent,
 			map[bool]string{true: "listens for that since it asked", false: "had asked for it"}[c.isModernSession(s)], timeText(c.x.Event(asked).T), timeText(due))
 	}
+}
+
+// hindersLists reports whether a server may have made a list wait for a slot among its requests in flight, or have answered it later than its call
+// timeout allows, at any time of a stretch. A list that cannot be read is left out, and its change is no change for agents.
+func (c *checker) hindersLists(server string, from, to time.Duration) bool {
+	const pages = 3
+	return slices.ContainsFunc(c.specVersionsIn(server, from, to), func(d specVersion) bool {
+		return d.MaxInFlight > 0 || d.CallTimeout > 0 && d.CallTimeout < pages*d.Latency*3/2
+	})
 }
 
 // newsAskedFor returns the request because of which a session is owed the news of a server at a time, -1 if there is none: in the legacy era a list

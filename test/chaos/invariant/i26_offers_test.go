@@ -12,6 +12,11 @@ import (
 // TestAgentsAreToldOfOfferedLists: an agent that has listed prompts or resources, or listens, is told of each change that a server announces.
 func TestAgentsAreToldOfOfferedLists(t *testing.T) {
 	offers := func(p *scenario.Plan) { p.Servers[0].Kind, p.Servers[0].Offers = messages.Stdio, true }
+	bounded := func(p *scenario.Plan) { offers(p); p.Servers[0].MaxInFlight = 1 }
+	hasty := func(p *scenario.Plan) {
+		offers(p)
+		p.Servers[0].Latency, p.Servers[0].CallTimeout = 200*time.Millisecond, 800*time.Millisecond
+	}
 	denied := func(p *scenario.Plan) {
 		offers(p)
 		p.Commands = append(p.Commands, scenario.PlannedCommand{Server: "s1", Do: "permit", At: time.Minute, With: map[string]string{"refuse": "*"}})
@@ -43,6 +48,8 @@ func TestAgentsAreToldOfOfferedLists(t *testing.T) {
 	runCases(t, "I26", []storyCase{
 		{name: "it is told", plan: offers, want: invariant.Holds, story: listed + changed + hears + over},
 		{name: "it is not told", plan: offers, want: invariant.Violated, why: "agent-1, which had asked for it at 3s, was not told by 11", story: listed + changed + over},
+		{name: "the list waits for a slot among the server's requests, as on seed 20966843", plan: bounded, want: invariant.Inconclusive, story: listed + changed + over},
+		{name: "the list takes longer than the server's call timeout, as on seed 20980239", plan: hasty, want: invariant.Inconclusive, story: listed + changed + over},
 		{name: "it was told of the change before", plan: offers, want: invariant.Violated, why: "was not told by 11", story: listed + `
 			9s - noticed agent=agent-1 by=anna epoch=1 method=notifications/resources/list_changed` + changed + over},
 		{name: "it is told of another list", plan: offers, want: invariant.Violated, why: "was not told by 11", story: listed + changed + `
