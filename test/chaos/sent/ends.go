@@ -69,6 +69,16 @@ func (c *conversation) receiveStatus(at time.Duration, reply string, code int, b
 	}
 }
 
+// loseAnswer takes back an answer that was on its way when the process of its server ended: the client never got it, and may ask for the task again.
+func (c *conversation) loseAnswer(now time.Duration, r *request) {
+	if t := c.tasks[r.task]; t != nil && r.method == "tasks/get" {
+		t.ended = t.ended && t.endedAt <= now
+		t.toldAt = min(t.toldAt, now)
+	}
+	r.end, r.endedAt = abandoned, now
+	c.noteLostTaskRequest(r, abandoned)
+}
+
 // hasSession reports whether the server has given a session on this connection.
 func (c *conversation) hasSession() bool {
 	return c.server.Kind == messages.HTTP && len(c.sessions) > 0 && c.sessions[len(c.sessions)-1] != ""

@@ -140,7 +140,10 @@ func (m *machine) endConversation(now time.Duration, conn int) {
 		return
 	}
 	if c := m.conversations[conn]; c != nil {
-		for id := range c.requests {
+		for id, r := range c.requests {
+			if r.end == answered && r.endedAt > now {
+				c.loseAnswer(now, r)
+			}
 			c.endRequest(now, id, abandoned)
 		}
 	}

@@ -65,6 +65,16 @@ const beganAsCut = `> INIT
 			wait 1s
 			> Mcp-Protocol-Version=2025-11-25 {"jsonrpc":"2.0","id":3,"method":"tasks/get","params":{"taskId":"k"}}`
 
+// endUnderWay is a task over HTTP whose end its server tells within a second.
+const endUnderWay = `> INIT
+			< INIT
+			> WEB
+			> Mcp-Protocol-Version=2025-11-25 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"t","task":{}}}
+			< {"jsonrpc":"2.0","id":2,"result":{"task":{"taskId":"k","status":"working","pollInterval":400}}}
+			wait 500ms
+			> Mcp-Protocol-Version=2025-11-25 {"jsonrpc":"2.0","id":3,"method":"tasks/get","params":{"taskId":"k"}}
+			slow 1s < {"jsonrpc":"2.0","id":3,"result":{"taskId":"k","status":"completed","pollInterval":400}}`
+
 // twoFailedPolls are polls that the client gave up, each after the interval.
 const twoFailedPolls = taskUnderWay + `
 			wait 10s
@@ -386,6 +396,23 @@ var (
 			> {"jsonrpc":"2.0","id":6,"method":"tasks/get","params":{"taskId":"k"}}
 			< {"jsonrpc":"2.0","id":6,"result":{"taskId":"k","status":"working","pollInterval":400}}
 			> {"jsonrpc":"2.0","id":7,"method":"tasks/get","params":{"taskId":"k"}}`, "wants to be asked every 400ms"},
+		{"the end of a task is on its way as its server crashes, as on seed 20966896", webTasks, endUnderWay + `
+			wait 500ms
+			reset
+			wait 400ms
+			> Mcp-Protocol-Version=2025-11-25 {"jsonrpc":"2.0","id":4,"method":"tasks/get","params":{"taskId":"k"}}
+			< {"jsonrpc":"2.0","id":4,"result":{"taskId":"k","status":"completed","pollInterval":400}}`, ""},
+		{"the end of a task has come as its server crashes", webTasks, endUnderWay + `
+			wait 1s
+			reset
+			wait 400ms
+			> Mcp-Protocol-Version=2025-11-25 {"jsonrpc":"2.0","id":4,"method":"tasks/get","params":{"taskId":"k"}}
+			> Mcp-Protocol-Version=2025-11-25 {"jsonrpc":"2.0","id":5,"method":"tasks/get","params":{"taskId":"k"}}`, "after it had told of its end"},
+		{"a task is asked for soon after its server crashed with its end", webTasks, endUnderWay + `
+			wait 500ms
+			reset
+			wait 100ms
+			> Mcp-Protocol-Version=2025-11-25 {"jsonrpc":"2.0","id":4,"method":"tasks/get","params":{"taskId":"k"}}`, "100ms after it had left that unanswered"},
 		{"a task that was lost is looked for", tasks, taskUnderWay + lostTask + `
 			> {"jsonrpc":"2.0","id":2,"method":"tasks/get","params":{"taskId":"k"}}
 			wait 3s

@@ -140,10 +140,15 @@ func (c *conversation) endTaskRequest(r *request, how ending) {
 		}
 	}
 	if how != answered {
-		c.allowEarlyPoll(r)
-		c.allowAnotherLook(r)
-		c.noteFailedPoll(r, how)
+		c.noteLostTaskRequest(r, how)
 	}
+}
+
+// noteLostTaskRequest follows a request about a task that got no result.
+func (c *conversation) noteLostTaskRequest(r *request, how ending) {
+	c.allowEarlyPoll(r)
+	c.allowAnotherLook(r)
+	c.noteFailedPoll(r, how)
 }
 
 // allowEarlyPoll follows a request that got no result. The client may ask for the task at once after tasks/update or tasks/result: the
