@@ -29,7 +29,7 @@ func (c *checker) checkDrainedBeside(server string, commands []ownerCommand) {
 			if received.T < stays[i-1].T || received.T >= s.T-c.skew || end.T < s.T || end.T >= until-c.instantBound() || len(call.Received) > 1 {
 				continue
 			}
-			if c.wasGivenUp(call, end.T) || len(c.refusalEvents(call, end.T)) > 0 || c.pollsRefused(call, received.Conn, end) || c.serverEnded(server, received.Conn, s.T) || c.underOtherFault(server, received.T, end.T, credentialFaults) {
+			if c.wasGivenUp(call, end.T) || len(c.refusalEvents(call, end.T)) > 0 || c.pollsRefused(call, received.Conn, end, s.T) || c.serverEnded(server, received.Conn, s.T) || c.underOtherFault(server, received.T, end.T, credentialFaults) {
 				continue
 			}
 			c.judged++
@@ -43,9 +43,10 @@ func (c *checker) checkDrainedBeside(server string, commands []ownerCommand) {
 	}
 }
 
-// pollsRefused reports whether a call that had become a task ended when its server refused to be asked after it. The record does not say
-// which task a request asks after, so there must be a refusal of that instant for each such call that ended then.
-func (c *checker) pollsRefused(call *history.CallRecord, conn int, end *history.Event) bool {
+// pollsRefused reports whether a call that had become a task ended because nothing could ask after it: its server refused that, or had refused these
+// credentials before (at the time before), so that they are not sent again. The record does not say which task a request asks after, so there must be a
+// refusal of that instant for each such call that ended then.
+func (c *checker) pollsRefused(call *history.CallRecord, conn int, end *history.Event, before time.Duration) bool {
 	created := map[string]bool{} // the ids of the requests that were answered by a task, or by the result
 	refused := 0
 	for _, i := range c.x.ServerEvents(call.Server) {
@@ -68,7 +69,7 @@ func (c *checker) pollsRefused(call *history.CallRecord, conn int, end *history.
 			tasks++
 		}
 	}
-	return isEndedTask(call) && refused >= tasks
+	return isEndedTask(call) && (refused >= tasks || end.T > before+c.instantBound())
 }
 
 // credentialFaults are the faults under which a server goes on to serve what it has accepted.

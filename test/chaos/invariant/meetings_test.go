@@ -51,6 +51,16 @@ func TestCallsBesideRefusedCredentials(t *testing.T) {
 		13s    s1 end call=c2 tool=write outcome=result value=2 conn=1
 		17s    s1 released conn=1
 		` + over},
+		{name: "it is a task, and is due to be asked after when its credentials are refused already, as on seed 20980166", servers: http, want: invariant.Holds, story: task + `
+		12.1s  s1 end call=c1 tool=write outcome=unknown class=unauthorized
+		13s    s1 answered conn=1 method=tasks/result id=8
+		13s    s1 end call=c2 tool=write outcome=result value=2 conn=1
+		17s    s1 released conn=1
+		` + over},
+		{name: "a call that is no task ends a little later", servers: http, want: invariant.Violated, why: "refused other credentials at 12s", story: refused + `
+		12.1s  s1 end call=c1 tool=write outcome=unknown class=unauthorized
+		12.1s  s1 released conn=1
+		` + over},
 		{name: "a task is cut as another one is refused", servers: http, want: invariant.Violated, why: "refused other credentials at 12s", story: task + `
 		11.9s  s1 received conn=1 method=tasks/get id=7
 		12s    s1 answered conn=1 method=tasks/get id=7 code=401
