@@ -339,6 +339,10 @@ func TestLogsOfAgents(t *testing.T) {
 		{name: "what a session wants comes after the answer", want: invariant.Violated, why: "had not got it when the call was answered", plan: plan,
 			story: call + answer + `
 			3.3s - noticed agent=agent-1 by=anna epoch=1 method=notifications/message about=a1-1 level=error`},
+		{name: "a level that was refused is not wanted, as on seed 20980474", want: invariant.Holds, plan: plan, story: strings.Replace(call, "id=1 method=logging/setLevel\n", `id=1 method=logging/setLevel
+		2.5s - asked agent=agent-1 by=anna epoch=1 id=8 method=logging/setLevel level=debug
+		2.5s - replied agent=agent-1 by=anna epoch=1 id=8 method=logging/setLevel code=-32602
+		`, 1) + noticed + "error" + answer},
 		{name: "a level that is set in the same moment", want: invariant.Holds, plan: plan, story: call + `
 			3.1s - asked agent=agent-1 by=anna epoch=1 id=3 method=logging/setLevel level=emergency
 			3.1s - replied agent=agent-1 by=anna epoch=1 id=3 method=logging/setLevel` + answer},

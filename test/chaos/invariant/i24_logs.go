@@ -22,7 +22,7 @@ func (c *checker) wantedLevels(s *agentSession, request int, from, to time.Durat
 	high = low
 	for _, i := range s.events {
 		e := c.x.Event(i)
-		if e.Kind != history.Asked || e.Method != "logging/setLevel" || e.Name != "" || e.T > to {
+		if e.Kind != history.Asked || e.Method != "logging/setLevel" || e.Name != "" || e.T > to || c.wasRefused(s, e) {
 			continue
 		}
 		rank, answered := slices.Index(messages.LogLevels, e.Level), c.answeredAt(s, i)

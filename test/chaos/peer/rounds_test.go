@@ -12,10 +12,10 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
-// TestRetriesWithState: of the requests that a server wants to have back with a state after a pause, two in a row that do not come back tell of the client.
+// TestRetriesWithState: of the requests that a server wants to have back with a state after a pause, three in a row that do not come back tell of the client.
 func TestRetriesWithState(t *testing.T) {
 	// A client brings back the state of each round (b), asks anew without it (n), or goes on with something else while a fault acts (f).
-	for rounds, why := range map[string]string{"bb": "", "nb": "", "nbn": "", "nn": "has not happened; nor has it before", "nf": "", "bnn": "has not happened; nor has it before"} {
+	for rounds, why := range map[string]string{"bb": "", "nb": "", "nn": "", "nnbnn": "", "nnn": "has not happened; nor have the two before it", "nnf": "", "bnnn": "has not happened; nor have the two before it"} {
 		t.Run(rounds, func(t *testing.T) {
 			server := usualServer(messages.Stdio, messages.EraModern)
 			server.Offers = true
