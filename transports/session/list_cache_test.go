@@ -147,6 +147,54 @@ func TestAListOutlivesItsCaller(t *testing.T) {
 	})
 }
 
+// TestAListChangesBetweenItsPages: a server refuses the cursor of a page from before the change, and the caller gets the new list. One that goes on to
+// change is not asked for ever.
+func TestAListChangesBetweenItsPages(t *testing.T) {
+	for name, c := range map[string]struct {
+		changes     int64
+		isAnnounced bool
+		wantFetches int64
+		wantList    bool
+	}{
+		"once": {1, true, 2, true}, "four times": {4, true, 5, true}, "for ever": {1000, true, 6, false}, "without a word": {1, false, 1, false},
+	} {
+		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
+			v := &versioned{}
+			s := v.dial(t, session.Config{})
+			v.wire.onSend = func(_ context.Context, m transports.Message) (transports.Delivery, error) {
+				now := v.changes.Load()
+				switch cursor := fmt.Sprintf(`"cursor":"of %d"`, now); {
+				case m.Method != "resources/list":
+				case !strings.Contains(string(m.Body), `"cursor"`):
+					v.fetches.Add(1)
+					v.wire.receive(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{"resources":[{"uri":"v:%d"}],"nextCursor":"of %d"}}`, m.ID, now, now))
+					if now < c.changes && c.isAnnounced {
+						v.change()
+					} else if now < c.changes {
+						v.changes.Add(1)
+					}
+				case strings.Contains(string(m.Body), cursor):
+					v.wire.receive(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{"resources":[{"uri":"w:%d"}]}}`, m.ID, now))
+				default:
+					v.wire.receive(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"error":{"code":-32602,"message":"Invalid cursor"}}`, m.ID))
+				}
+				return transports.Written, nil
+			}
+			list, err := s.Resources(t.Context())
+			if c.wantList != (err == nil) || v.fetches.Load() != c.wantFetches {
+				t.Errorf("%d fetches, %v, want %d", v.fetches.Load(), err, c.wantFetches)
+			}
+			if want := fmt.Sprintf("v:%d", c.changes); c.wantList && (len(list.Items) != 2 || list.Items[0].URI != want) {
+				t.Errorf("%+v, want %s and one more", list.Items, want)
+			}
+			if err := s.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+			<-s.Released()
+		})
+	}
+}
+
 // TestUpdateStorm: a storm of updates is bounded and leads to one call for each resource; the last update is never
 // lost.
 func TestUpdateStorm(t *testing.T) {

@@ -6,11 +6,17 @@ import (
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/transports/session/internal/jsonrpc"
 	"github.com/mcpvisor/mcpvisor/transports/session/internal/outcome"
 )
 
-// listFetchTimeout bounds one fetch of a list, whichever callers wait for it.
-const listFetchTimeout = 2 * time.Minute
+const (
+	// listFetchTimeout bounds one fetch of a list, whichever callers wait for it.
+	listFetchTimeout = 2 * time.Minute
+	// maxStaleFetches is how often a caller begins anew because the list has changed between its pages. A server may go on to change faster than it
+	// can be asked.
+	maxStaleFetches = 5
+)
 
 // A Conversation is what a cache needs of the session.
 type Conversation interface {
@@ -70,7 +76,7 @@ func (h *Cache[T]) Get(ctx context.Context) (Listing[T], error) {
 	}
 	// A fetch that began before a change is waited for as well, and its list is dropped: the next round begins or
 	// finds a newer one.
-	for {
+	for stale := 0; ; {
 		cached, f, current := h.findOrFetch()
 		if cached != nil {
 			return *cached, nil
@@ -87,6 +93,8 @@ func (h *Cache[T]) Get(ctx context.Context) (Listing[T], error) {
 		}
 		switch {
 		case !current: // the fetch began before the newest change, so its list may be the old one: once more
+		case stale < maxStaleFetches && h.isStale(f):
+			stale++
 		case f.err != nil:
 			e := *f.err // the fetch is shared, and a caller may complete its error
 			return Listing[T]{}, &e
@@ -94,6 +102,13 @@ func (h *Cache[T]) Get(ctx context.Context) (Listing[T], error) {
 			return f.list, nil
 		}
 	}
+}
+
+// isStale reports whether the server has refused a cursor of a fetch that is over, because its list has changed since the page that gave it.
+func (h *Cache[T]) isStale(f *fetch[T]) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return f.err != nil && f.err.Code == jsonrpc.CodeInvalidParams && f.changes != h.changes
 }
 
 // findOrFetch returns the cached list if it is valid, else the fetch that is under way, which it begins if there is
