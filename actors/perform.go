@@ -309,12 +309,16 @@ func (s *Server) publishView(before lifecycle.State) {
 // visible in the view only.
 func (s *Server) publishChange(v *View, before lifecycle.State) {
 	now := s.state
-	// Only differences that people follow make an entry, an audit record or an event.
+	// Only differences that people follow make an entry, an audit record or an event. An error that is taken back because of another spec makes an
+	// event only: that there is another spec has its entry.
 	if now.Phase == before.Phase && now.Step == before.Step && now.Retry == before.Retry && now.NextAt.Equal(before.NextAt) &&
 		now.Warm() == before.Warm() {
-		return
+		if now.Cause != nil || before.Cause == nil {
+			return
+		}
+	} else {
+		s.recordChange(before)
 	}
-	s.recordChange(before)
 	if s.cfg.PhaseChanged != nil && now.Phase != before.Phase {
 		s.cfg.PhaseChanged(v, before.Phase)
 	}
