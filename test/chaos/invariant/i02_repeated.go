@@ -2,6 +2,7 @@ package invariant
 
 import (
 	"slices"
+	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
@@ -84,12 +85,26 @@ func (c *checker) checkLostCalls() {
 		if down, known := c.x.Time(conn.Down); known { // the call may know of the end before the manager publishes it, as on seed 20960921
 			since = min(since, down)
 		}
+		if failed := c.failedAlone(conn, call.ID); failed >= 0 {
+			since = min(since, failed)
+		}
 		c.judged++
 		if end.T < since+wait-c.slack && c.isComingBack(stays, lost+1, max(end.T+c.skew, lost+2)) {
 			c.reportViolation(call.Server, call.Ends[0], []int{call.Begin, call.Received[0]}, "Call %s of tool %s was lost with its connection at %s, and its tool may run twice. "+
 				"The server was on its way back, and the caller was told at %s that the outcome is unknown. It may wait for %s.", call.ID, begin.Tool, timeText(lost), timeText(end.T), timeText(wait))
 		}
 	}
+}
+
+// failedAlone returns when a connection over HTTP answered a call with a status that says nothing of the call, -1 if it did not: the call is lost from then
+// on, while the connection may last (seed 20991195).
+func (c *checker) failedAlone(conn *history.ConnRecord, call string) time.Duration {
+	for _, i := range conn.Events {
+		if e := c.x.Event(i); e.Kind == history.Answered && e.Call == call && e.Code > 0 {
+			return e.T
+		}
+	}
+	return -1
 }
 
 // answeredQuestion reports whether the server got an answer over a connection between two events. A call about which a person may have

@@ -238,9 +238,13 @@ func TestALostCallWaitsForTheNextConnection(t *testing.T) {
 		10s    s1 call call=c1 tool=read
 		10s    s1 received conn=1 method=tools/call id=5 call=c1
 	`
-	const lost = received + `
+	const failedAlone = `
+		10.2s  s1 answered conn=1 method=tools/call id=5 call=c1 code=503
+	`
+	const down = `
 		10.5s  s1 down conn=1 class=network
 	`
+	const lost = received + down
 	const returning = `
 		10.5s  s1 phase phase=pending step=restarting epoch=2 retry=at next=40s class=network text=gone
 	`
@@ -258,6 +262,12 @@ func TestALostCallWaitsForTheNextConnection(t *testing.T) {
 		{name: "it does not wait", servers: http, plan: trusted, want: invariant.Violated, why: "The server was on its way back", story: lost + returning + end("10.5s") + over},
 		{name: "the manager publishes the end of the connection later, as on seed 20960921", servers: http, plan: trusted, want: invariant.Holds,
 			story: lost + strings.Replace(returning, "10.5s", "10.7s", 1) + end("15.5s") + over},
+		{name: "it was answered by a failure before the connection ended, as on seed 20991195", servers: http, plan: trusted, want: invariant.Holds,
+			story: received + failedAlone + down + returning + end("15.2s") + over},
+		{name: "it was answered by a failure and does not wait as long as it may", servers: http, plan: trusted, want: invariant.Violated, why: "The server was on its way back",
+			story: received + failedAlone + down + returning + end("15s") + over},
+		{name: "another call was answered by a failure", servers: http, plan: trusted, want: invariant.Violated, why: "The server was on its way back",
+			story: received + strings.Replace(failedAlone, "c1", "c2", 1) + down + returning + end("15.2s") + over},
 		{name: "it does not wait as long as it may", servers: http, plan: trusted, want: invariant.Violated, why: "The server was on its way back", story: lost + returning + end("12s") + over},
 		{name: "it had failed on the connection before, as on seed 20901674", servers: http, plan: trusted, want: invariant.Holds, story: `
 		0s     s1 open conn=1
