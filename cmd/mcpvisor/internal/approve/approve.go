@@ -113,6 +113,9 @@ func approveServers(o *cli.Options, cmd *cobra.Command, names []string, f approv
 	if f.hash != "" && len(names) != 1 {
 		return exit.UsageError(cmd, "--hash is for one server: mcpvisor approve NAME --hash HASH")
 	}
+	if f.yes && !f.all && len(names) == 0 {
+		return exit.UsageError(cmd, "--yes is for servers that are named: mcpvisor approve NAME… --yes, or mcpvisor approve --all --yes")
+	}
 	// A stale server is one whose approval no longer fits its entry or files; it is treated like one that was never approved.
 	held := slices.Concat(discover.AwaitingApproval(s.Set), discover.Stale(s.Set))
 	slices.Sort(held)
