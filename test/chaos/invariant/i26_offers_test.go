@@ -54,6 +54,12 @@ func TestAgentsAreToldOfOfferedLists(t *testing.T) {
 			9s - noticed agent=agent-1 by=anna epoch=1 method=notifications/resources/list_changed` + changed + over},
 		{name: "it is told of another list", plan: offers, want: invariant.Violated, why: "was not told by 11", story: listed + changed + `
 			10s - noticed agent=agent-1 by=anna epoch=1 method=notifications/prompts/list_changed` + over},
+		{name: "it lists it again by itself, as on seed 20981033", plan: offers, want: invariant.Holds, story: listed + changed + `
+			10s - asked agent=agent-1 by=anna epoch=1 id=2 method=resources/list
+			10s - replied agent=agent-1 by=anna epoch=1 id=2 method=resources/list` + over},
+		{name: "it lists another list by itself", plan: offers, want: invariant.Violated, why: "was not told by 11", story: listed + changed + `
+			10s - asked agent=agent-1 by=anna epoch=1 id=2 method=prompts/list
+			10s - replied agent=agent-1 by=anna epoch=1 id=2 method=prompts/list` + over},
 		{name: "it has listed the templates", plan: offers, want: invariant.Violated, why: "was not told by 11", story: joined + `
 			3s - asked agent=agent-1 by=anna epoch=1 id=1 method=resources/templates/list
 			3s - replied agent=agent-1 by=anna epoch=1 id=1 method=resources/templates/list` + changed + over},
