@@ -183,6 +183,16 @@ func TestRefusedIsNotUnknown(t *testing.T) {
 			1.01s  s1 answered conn=1 method=tools/call id=5 call=c1 code=-32602
 			1.01s  s1 end call=c1 tool=write outcome=unknown class=rejected
 		`},
+		{name: "given up in the moment in which the server refused it, as on seed 20981605", want: invariant.Holds, story: sent + `
+			1.01s  s1 left call=c1 tool=write
+			1.01s  s1 answered conn=1 method=tools/call id=5 call=c1 code=-32602
+			1.01s  s1 end call=c1 tool=write outcome=unknown class=canceled
+		`},
+		{name: "given up after the server had refused it", want: invariant.Violated, why: "had refused it", story: sent + `
+			1.01s  s1 answered conn=1 method=tools/call id=5 call=c1 code=-32602
+			1.02s  s1 left call=c1 tool=write
+			1.02s  s1 end call=c1 tool=write outcome=unknown class=canceled
+		`},
 		{name: "a server that broke may have run it", want: invariant.Holds, story: sent + `
 			1.01s  s1 answered conn=1 method=tools/call id=5 call=c1 code=500
 			1.01s  s1 end call=c1 tool=write outcome=unknown class=network

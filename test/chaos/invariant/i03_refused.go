@@ -14,7 +14,7 @@ import (
 // refused the call.
 //
 //   - A call that reached no server is not sent.
-//   - A call that its server refused each time that it was sent is rejected or not sent.
+//   - A call that its server refused each time that it was sent is rejected or not sent, unless its caller had given it up by then.
 //   - A rejected call was refused by its server.
 func (c *checker) checkRefusedCall(call *history.CallRecord) {
 	if len(call.Ends) == 0 || len(call.Executed) > 0 {
@@ -33,7 +33,8 @@ func (c *checker) checkRefusedCall(call *history.CallRecord) {
 				"it was not sent, and may be called again.", call.ID, begin.Tool, timeText(end.T))
 		}
 	case end.Outcome == messages.OutcomeUnknown:
-		if at := c.refusalEvents(call, end.T); len(at) >= len(call.Received) && !c.underFault(call.Server, begin.T, end.T, answerDelayFaults...) {
+		at := c.refusalEvents(call, end.T)
+		if len(at) >= len(call.Received) && !c.wasGivenUp(call, c.x.Event(at[len(at)-1]).T) && !c.underFault(call.Server, begin.T, end.T, answerDelayFaults...) {
 			c.reportViolation(call.Server, call.Ends[0], append([]int{call.Begin}, at...), "Call %s of tool %s ended with unknown at %s, and its server "+
 				"had refused it before it ran (%d): who is told so may call again.", call.ID, begin.Tool, timeText(end.T), c.x.Event(at[0]).Code)
 		}
