@@ -180,10 +180,11 @@ func (c *checker) checkWithdrawal(server string, s, next catalogSpan, lostSince 
 		if p.Phase == messages.NeedsAuth || p.Phase == messages.Disabled || p.Class == messages.ClassUnauthorized {
 			return
 		}
+		changed := c.plan.HoldsBack(server) && c.listsAnotherRevision(server, max(p.T, s.from), s.to)
 		returned := p.T >= s.to-c.skew && (permitted || c.plan.HoldsBack(server) && c.listsAnotherRevision(server, lostSince, s.to))
-		if p.Phase == messages.Connected && (p.to > s.to+c.skew && s.state == "live" && c.plan.Hides(server) || p.to >= s.to && returned) {
-			// The tools are not lost: the server is connected, and all that it lists now is denied, or held back. One that returned may be lost
-			// again at once.
+		if p.Phase == messages.Connected && (p.to > s.to+c.skew && s.state == "live" && c.plan.Hides(server) || p.to >= s.to && (returned || changed && s.state == "live")) {
+			// The tools are not lost: the server is connected, and all that it lists now is denied, or held back. One that returned, or has just
+			// listed something else, may be lost again, or rest, at once.
 			return
 		}
 	}

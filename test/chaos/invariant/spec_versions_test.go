@@ -295,6 +295,17 @@ func TestAllIsDenied(t *testing.T) {
 			11s    -  snapshot generation=3 entries=s1
 			11s    s1 phase phase=connected epoch=3
 			60s    -  closing`},
+		{name: "all is held back as the server begins to rest, as on seed 20981298", plan: holdsBack(withAdjusts()), want: invariant.Holds, story: adjustedUp + `
+			20s    s1 changed rev=2 hash=bb names=read,put,write
+			20s    s1 listed conn=1 rev=2
+			20s    -  snapshot generation=2 entries=s1
+			20s    s1 phase phase=pending step=idle epoch=2
+			60s    -  closing`},
+		{name: "what has not changed goes as the server begins to rest", plan: holdsBack(withAdjusts()), want: invariant.Violated, why: "makes the tools flap", story: adjustedUp + `
+			20s    s1 listed conn=1 rev=1
+			20s    -  snapshot generation=2 entries=s1
+			20s    s1 phase phase=pending step=idle epoch=2
+			60s    -  closing`},
 		{name: "what has not changed is held back at its return", plan: holdsBack(withAdjusts()), want: invariant.Violated, why: "makes the tools flap", story: lost + `
 			11s    s1 listed conn=2 rev=1
 			11s    -  snapshot generation=3 entries=s1
