@@ -71,3 +71,26 @@ func TestYAMLIsReadBack(t *testing.T) {
 		}
 	}
 }
+
+// A list and a map stand on the line of their key, because a scenario that was made small is read from top to bottom; a word that would end
+// such a line is quoted.
+func TestYAMLHasListsOnOneLine(t *testing.T) {
+	s := scenario.Scenario{Name: "short", Tiers: []scenario.Tier{scenario.Sim}, Servers: []scenario.Group{{Name: "a"}, {Name: "b"}},
+		Commands: []scenario.Command{{Do: "adjust", On: scenario.Selector{"a", "[ab]", "any:1"}, With: map[string]string{"deny": "read,write"}}}}
+	want := `name: short
+tiers: [sim]
+servers:
+  - name: a
+  - name: b
+commands:
+  - do: adjust
+    on: [a, "[ab]", "any:1"]
+    with: {deny: "read,write"}
+`
+	if got := string(s.YAML()); got != want {
+		t.Errorf("written:\n%s\nwant:\n%s", got, want)
+	}
+	if same, err := scenario.Parse("short.yaml", []byte(want)); err != nil || !reflect.DeepEqual(same, s) {
+		t.Errorf("read back: %+v, %v", same, err)
+	}
+}

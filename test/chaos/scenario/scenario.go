@@ -45,7 +45,7 @@ type Scenario struct {
 	// Seed is used unless the run is given another one; 1.
 	Seed uint64 `json:"seed,omitempty" yaml:"seed,omitempty"`
 	// Tiers names the worlds in which it can run; empty: both.
-	Tiers []Tier `json:"tiers,omitempty" yaml:"tiers,omitempty"`
+	Tiers []Tier `json:"tiers,omitempty" yaml:"tiers,omitempty,flow"`
 	// Duration bounds the time in which things break; then every fault ends and the servers are healed. 10 min in Sim, 20 s in Real.
 	Duration messages.Duration `json:"duration,omitempty" yaml:"duration,omitempty"`
 	// Settle bounds the time in which the healed world has to be well again; 0: what I11 allows.
@@ -59,10 +59,10 @@ type Scenario struct {
 	Manager  Manager   `json:"manager,omitzero" yaml:"manager,omitempty"`
 
 	// Invariants are those that are judged ("I1" …); empty: all.
-	Invariants []string `json:"invariants,omitempty" yaml:"invariants,omitempty"`
+	Invariants []string `json:"invariants,omitempty" yaml:"invariants,omitempty,flow"`
 	// Sometimes names what must have happened at least once, beside every fault: "park", "probe-success",
 	// "disabled-while-connecting", "retry-after", "withdrawn", "replayed", "stable-reset".
-	Sometimes []string `json:"sometimes,omitempty" yaml:"sometimes,omitempty"`
+	Sometimes []string `json:"sometimes,omitempty" yaml:"sometimes,omitempty,flow"`
 }
 
 // Group is some servers that are alike.
@@ -133,8 +133,8 @@ type Selector []string
 type Fault struct {
 	// Fault is a name of the catalogue of transports/fault; With its parameters.
 	Fault string            `json:"fault" yaml:"fault"`
-	With  map[string]string `json:"with,omitempty" yaml:"with,omitempty"`
-	On    Selector          `json:"on,omitempty" yaml:"on,omitempty"`
+	With  map[string]string `json:"with,omitempty" yaml:"with,omitempty,flow"`
+	On    Selector          `json:"on,omitempty" yaml:"on,omitempty,flow"`
 	// At is the time of its begin, counted from the run's start; For is its length, 0: to the end of Duration. A fault that is
 	// an instant (crash) ignores For. Every repeats it, at most Times times (0: until the end of Duration). Spread lets the begin on
 	// each server vary over so long, by the seed; 0 is all at once.
@@ -151,11 +151,11 @@ type Command struct {
 	// connectAll, disconnectAll or wake. See Commands.
 	// On are the servers that it is about; of configure those that are the whole set from then on.
 	Do string   `json:"do" yaml:"do"`
-	On Selector `json:"on,omitempty" yaml:"on,omitempty"`
+	On Selector `json:"on,omitempty" yaml:"on,omitempty,flow"`
 	// With holds the keys of the spec that adjust changes: callTimeout, maxCallTimeout, connect, idleTimeout, maxInFlight, maxQueued,
 	// or deny (tools that are not offered, with commas between). For permit it holds refuse: the tools that a rule denies from then
 	// on, * for the whole server.
-	With map[string]string `json:"with,omitempty" yaml:"with,omitempty"`
+	With map[string]string `json:"with,omitempty" yaml:"with,omitempty,flow"`
 	// At, Every, Times and Spread are those of Fault.
 	At     messages.Duration `json:"at,omitempty" yaml:"at,omitempty"`
 	Every  messages.Duration `json:"every,omitempty" yaml:"every,omitempty"`
@@ -184,7 +184,7 @@ var Commands = map[string]string{
 
 // Load is calls that go on meanwhile, open loop: the time of each call is planned, and a slow answer postpones none.
 type Load struct {
-	On Selector `json:"on,omitempty" yaml:"on,omitempty"`
+	On Selector `json:"on,omitempty" yaml:"on,omitempty,flow"`
 	// Tool is read (marked read-only), put (marked idempotent) or write (neither); write.
 	Tool string `json:"tool,omitempty" yaml:"tool,omitempty"`
 	// Read makes reads of the calls: resources, templates, resource, prompts, prompt, complete, subscribe, tasks or ping. What they

@@ -15,10 +15,10 @@ import (
 type View struct {
 	At messages.Duration `json:"at,omitempty" yaml:"at,omitempty"`
 	// Servers are those that it has; empty: all.
-	Servers []string `json:"servers,omitempty" yaml:"servers,omitempty"`
+	Servers []string `json:"servers,omitempty" yaml:"servers,omitempty,flow"`
 	// Deny are tools that it hides, each as SERVER:TOOL, or SERVER:* for all of a server. Only, if not empty, are those that it leaves.
-	Deny []string `json:"deny,omitempty" yaml:"deny,omitempty"`
-	Only []string `json:"only,omitempty" yaml:"only,omitempty"`
+	Deny []string `json:"deny,omitempty" yaml:"deny,omitempty,flow"`
+	Only []string `json:"only,omitempty" yaml:"only,omitempty,flow"`
 }
 
 // The words of Agents.Through.

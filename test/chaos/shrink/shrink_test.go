@@ -337,7 +337,6 @@ load: [{tool: read}]
 	//   - name: db
 	// faults:
 	//   - fault: stop
-	//     on:
-	//       - db
+	//     on: [db]
 	//     for: 1ms
 }
