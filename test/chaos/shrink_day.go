@@ -30,12 +30,11 @@ type playFunc func(context.Context, scenario.Scenario) (*history.History, []inva
 // A client need not do the same in two runs of one day. So what has been seen once counts: run is that of the day itself, which is not
 // played again, and the run that is returned is the one in which the smaller day was seen to fail.
 func shrinkDay(ctx context.Context, day scenario.Scenario, run report.Run, play playFunc) report.Run {
-	first := ""
-	for _, v := range run.Verdicts {
-		if v.Answer == invariant.Violated && first == "" {
-			first = v.ID
-		}
+	bad := slices.DeleteFunc(slices.Clone(run.Verdicts), func(v invariant.Verdict) bool { return v.Answer != invariant.Violated })
+	if len(bad) == 0 {
+		return run
 	}
+	first := slices.MinFunc(bad, invariant.CompareLeads).ID
 	if first == history.Hung {
 		return run
 	}
@@ -78,6 +77,6 @@ func shrinkDay(ctx context.Context, day scenario.Scenario, run report.Run, play 
 		}
 		seen, i = []failedRun{{small, h, verdicts}}, 0
 	}
-	return report.Run{History: seen[i].history, Verdicts: seen[i].verdicts, Started: run.Started, Took: run.Took, Command: run.Command,
+	return report.Run{History: seen[i].history, Verdicts: seen[i].verdicts, Started: run.Started, Took: run.Took, Command: run.Command, Lead: first,
 		Found: &report.Found{Scenario: day, Command: run.Command}}
 }

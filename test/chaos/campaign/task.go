@@ -58,17 +58,17 @@ type Result struct {
 // Crash is the ID of the verdict on a run whose process died.
 const Crash = "crash"
 
-// Violated returns the earliest violation, false if there is none: what comes later often follows from it. A hang, or a crash, is told
-// before all others.
+// Violated returns the violation that says most about the cause (invariant.CompareLeads), false if there is none. A hang, or a crash, is
+// told before all others.
 func (r Result) Violated() (first invariant.Verdict, found bool) {
 	for _, v := range r.Verdicts {
 		if v.Answer != invariant.Violated {
 			continue
 		}
-		if v.ID == invariant.Hung || v.ID == Crash {
+		if v.ID == Crash {
 			return v, true
 		}
-		if !found || v.At < first.At {
+		if !found || invariant.CompareLeads(v, first) < 0 {
 			first, found = v, true
 		}
 	}

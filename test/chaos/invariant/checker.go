@@ -129,7 +129,11 @@ func (c *checker) addHarnessFindings(id string) {
 		for _, i := range c.x.ServerEvents(server) {
 			if e := c.x.Event(i); e.Kind == history.Violation && e.Name == id {
 				c.judged++
-				c.reportViolation(server, i, nil, "%s (seen at %s).", sentenceOf(e.Text), timeText(e.T))
+				seen := " (seen at " + timeText(e.T) + ")"
+				if strings.Contains(e.Text, timeText(e.T)) {
+					seen = ""
+				}
+				c.reportViolation(server, i, nil, "%s%s.", sentenceOf(e.Text), seen)
 			}
 		}
 	}
@@ -215,15 +219,18 @@ func timeText(t time.Duration) string { return t.Round(time.Millisecond).String(
 
 // subjectPattern matches the beginning of a reason that does not name its server.
 var subjectPattern = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^(The server|Connection \d+|(A caller made call|Call) \S+ of tool [^ ,]+)`)
+	return regexp.MustCompile(`^(The server|Connection \d+|The owner asked for [a-zA-Z]+|(A caller made call|Call) \S+ of tool [^ ,]+)`)
 })
 
 // nameServer inserts the server's name into such a reason.
 func nameServer(why, server string) string {
 	at := subjectPattern().FindString(why)
 	switch {
-	case at == "":
+	case at == "" && strings.Contains(why, server):
 		return why
+	case at == "":
+		// The server may be named first in the middle of the sentence.
+		return strings.Replace(why, " the server ", " the server "+server+" ", 1)
 	case at == "The server":
 		return at + " " + server + why[len(at):]
 	}

@@ -50,10 +50,10 @@ func TestTheWidthOfTheGate(t *testing.T) {
 	runCases(t, "I6", []storyCase{
 		{name: "nothing was dialled", want: invariant.Inconclusive, story: `1s s1 call call=c1`},
 		{name: "half as many as have not answered", want: invariant.Holds, servers: severalServers(6), plan: fourSlots, story: starvedStarts + starts(5, 6, "4s")},
-		{name: "one too many", want: invariant.Violated, why: "3 starts of the processes held a slot of the gate at 4s, and it had 2",
+		{name: "one too many", want: invariant.Violated, why: "3 starts of the processes held a slot of the start gate at 4s, and it had 2",
 			servers: severalServers(7), plan: fourSlots, story: starvedStarts + starts(5, 7, "4s")},
 		{name: "a quick start adds one", want: invariant.Holds, servers: severalServers(8), plan: fourSlots, story: starvedStarts + quick + starts(6, 8, "5s")},
-		{name: "a quick start adds no more", want: invariant.Violated, why: "4 starts of the processes held a slot of the gate at 5s, and it had 3",
+		{name: "a quick start adds no more", want: invariant.Violated, why: "4 starts of the processes held a slot of the start gate at 5s, and it had 3",
 			servers: severalServers(9), plan: fourSlots, story: starvedStarts + quick + starts(6, 9, "5s")},
 		{name: "one start widens and another narrows", want: invariant.Holds, servers: severalServers(7), plan: fourSlots, story: starvedStarts +
 			starts(5, 6, "4s") + `
@@ -61,20 +61,20 @@ func TestTheWidthOfTheGate(t *testing.T) {
 			5.5s   s6 measured conn=1 ran=1s waited=400ms
 			5.5s   s7 open conn=1
 		`},
-		{name: "a start adds one and not two", want: invariant.Violated, why: "4 starts of the processes held a slot of the gate at 6s, and it had 3",
+		{name: "a start adds one and not two", want: invariant.Violated, why: "4 starts of the processes held a slot of the start gate at 6s, and it had 3",
 			servers: severalServers(9), plan: fourSlots, story: starvedStarts + `
 			4s     s5 open conn=1
 			5.5s   s5 measured conn=1 ran=1500ms
 			5.8s   s5 answered conn=1 method=initialize
 			5.8s   s5 received conn=1 method=tools/list
 		` + starts(6, 9, "6s")},
-		{name: "a slow start adds none", want: invariant.Violated, why: "3 starts of the processes held a slot of the gate at 8s, and it had 2",
+		{name: "a slow start adds none", want: invariant.Violated, why: "3 starts of the processes held a slot of the start gate at 8s, and it had 2",
 			servers: severalServers(8), plan: fourSlots, story: starvedStarts + `
 			4s     s5 open conn=1
 			7s     s5 answered conn=1 method=initialize
 			7s     s5 received conn=1 method=tools/list
 		` + starts(6, 8, "8s")},
-		{name: "a start from before adds none", want: invariant.Violated, why: "3 starts of the processes held a slot of the gate at 4s, and it had 2",
+		{name: "a start from before adds none", want: invariant.Violated, why: "3 starts of the processes held a slot of the start gate at 4s, and it had 2",
 			servers: severalServers(7), plan: fourSlots, story: strings.ReplaceAll(starvedStarts, "3s     s4", "1.9s   s4") + starts(5, 7, "4s")},
 		{name: "an answer that the manager makes nothing of may add one", want: invariant.Holds, servers: severalServers(8), plan: fourSlots,
 			story: starvedStarts + strings.ReplaceAll(quick, "received", "notified") + starts(6, 8, "5s")},
@@ -85,7 +85,7 @@ func TestTheWidthOfTheGate(t *testing.T) {
 			1.5s   s1 measured conn=1 ran=500ms waited=1s
 			2.5s   s2 open conn=1
 		`},
-		{name: "who waits for a processor keeps its slot", want: invariant.Violated, why: "2 starts of the processes held a slot of the gate at 2.5s, and it had 1",
+		{name: "who waits for a processor keeps its slot", want: invariant.Violated, why: "2 starts of the processes held a slot of the start gate at 2.5s, and it had 1",
 			servers: severalServers(2), plan: func(p *scenario.Plan) { p.Limits.Processes = 1 }, story: `
 			0s     s1 open conn=1
 			1.5s   s1 measured conn=1 ran=500ms waited=1s
@@ -144,9 +144,9 @@ func TestWhoWaitsForANarrowGate(t *testing.T) {
 			7s     s7 phase phase=pending step=dialing epoch=1
 			7s     s7 open conn=1
 		` + end},
-		{name: "one slot of two is held", want: invariant.Violated, why: "the gate had a slot since 3s", servers: severalServers(7), plan: fourSlots,
+		{name: "one slot of two is held", want: invariant.Violated, why: "a slot of the gate has been free since 3s", servers: severalServers(7), plan: fourSlots,
 			story: starvedStarts + eachServer(5, 5, next) + waits + late + end},
-		{name: "no slot is held for ever", want: invariant.Violated, why: "the gate had a slot since 20s", servers: severalServers(7),
+		{name: "no slot is held for ever", want: invariant.Violated, why: "a slot of the gate has been free since 20s", servers: severalServers(7),
 			plan: func(p *scenario.Plan) { p.Limits.Processes = 1 }, story: `
 			0s     s1 open conn=1
 			1.5s   s1 measured conn=1 waited=1500ms

@@ -80,7 +80,7 @@ func TestLiveLostAndCachedTools(t *testing.T) {
 			20s    - snapshot generation=2 entries=s1:lost:2:3:a
 			21s    - closing
 		`},
-		{name: "tools stay live after disable", want: invariant.Violated, why: "while the server is disabled (warm)", story: up + `
+		{name: "tools stay live after disable", want: invariant.Violated, why: "while the server s1 is disabled (warm)", story: up + `
 			10s    s1 phase phase=disabled warm=true epoch=2
 			60s    - closing
 		`},
@@ -128,7 +128,7 @@ func TestLiveLostAndCachedTools(t *testing.T) {
 			10s    - snapshot generation=2 entries=s1::0:0
 			60s    - closing
 		`},
-		{name: "a server that is not lazy is cached", want: invariant.Violated, why: "the server is not lazy", story: up + `
+		{name: "a server that is not lazy is cached", want: invariant.Violated, why: "the server s1 is not lazy", story: up + `
 			10s    s1 phase phase=pending step=queued epoch=2
 			10s    - snapshot generation=2 entries=s1:cached:2:3:a
 			60s    - closing

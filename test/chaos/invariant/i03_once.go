@@ -193,8 +193,8 @@ func (c *checker) checkOutcome(call *history.CallRecord) {
 	case messages.OutcomeNotSent, messages.OutcomeRejected:
 		if len(call.Executed) > 0 {
 			run := c.x.Event(call.Executed[0])
-			c.reportViolation(call.Server, at, evidence, "Call %s of tool %s ended with %s, and the server executed it at %s on connection %d: who "+
-				"calls again runs it twice.", call.ID, end.Tool, end.Outcome, timeText(run.T), run.Conn)
+			c.reportViolation(call.Server, at, evidence, "Call %s of tool %s ended with %s, and the server executed it at %s on connection %d: a "+
+				"caller who believes that calls again, and it runs twice.", call.ID, end.Tool, end.Outcome, timeText(run.T), run.Conn)
 			return
 		}
 		if end.Outcome == messages.OutcomeNotSent {

@@ -1,7 +1,9 @@
 package invariant
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -38,7 +40,7 @@ var singleConnCheck = newCheck("I6", "one connection per server, and the gate",
 					return gate.widthAt(t).most
 				}
 				return pool.limit
-			}, "%d starts of the %s held a slot of the gate at %s, and it had %d.", pool.name)
+			}, "%d starts of the %s held a slot of the start gate at %s, and it had %d.", pool.name)
 		}
 		var unanswered []change
 		for _, s := range c.gateOf(processes).starts {
@@ -89,10 +91,14 @@ func (c *checker) checkLimit(changes []change, limitAt func(time.Duration) int, 
 		return a.delta - b.delta
 	})
 	count := 0
+	// held are the dials of those that exist, in the order in which they began.
+	var held []int
 	for _, ch := range changes {
 		if count += ch.delta; ch.delta <= 0 {
+			held = slices.DeleteFunc(held, func(event int) bool { return event == ch.event })
 			continue
 		}
+		held = append(held, ch.event)
 		limit := limitAt(ch.t)
 		slack := 0
 		if c.real {
@@ -102,10 +108,25 @@ func (c *checker) checkLimit(changes []change, limitAt func(time.Duration) int, 
 		// Only the first excess is reported: the same starts would be counted again with each further one.
 		if limit > 0 && count > limit+slack {
 			e := c.x.Event(ch.event)
-			c.reportViolation(e.Server, ch.event, nil, format, count, pool, timeText(e.T), limit)
+			c.reportViolation(e.Server, ch.event, held[:len(held)-1], format+" They are those of %s.", count, pool, timeText(e.T), limit, c.serversText(held))
 			return
 		}
 	}
+}
+
+// serversText names the servers of events: "s1, s2 and 3 more".
+func (c *checker) serversText(events []int) string {
+	const most = 6
+	var names []string
+	for _, i := range events {
+		if name := c.x.Event(i).Server; !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	if len(names) > most {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+	}
+	return strings.Join(names, ", ")
 }
 
 // handshakeEnd returns when an attempt had answered its handshake or had ended; the end of the history if neither happened.

@@ -3,6 +3,7 @@ package invariant
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -143,6 +144,9 @@ func (c *checker) describeSpan(s *phaseSpan) string {
 	text := fmt.Sprintf("%s since %s", describePhase(s.Event), timeText(s.T))
 	if s.Attempts > 0 {
 		text += fmt.Sprintf(", after %d failed attempts", s.Attempts)
+		if s.Attempts == 1 {
+			text = strings.TrimSuffix(text, "s")
+		}
 	}
 	if s.Text != "" {
 		text += fmt.Sprintf(" (%s)", messages.Line(s.Text, 120))

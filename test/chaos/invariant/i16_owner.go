@@ -86,7 +86,7 @@ func (c *checker) checkFirstSet() {
 // checkAccepted judges that the manager does not refuse a command for the whole manager (configure, wake).
 func (c *checker) checkAccepted(a ownerCommand) {
 	if a.answered && a.failed && a.end < c.closeTime() {
-		c.reportViolation("", a.doneEvent, []int{a.event}, "%s was asked for at %s and refused at %s, and nothing stood against it: %s.", a.action, timeText(a.begin),
+		c.reportViolation("", a.doneEvent, []int{a.event}, "The owner asked for %s at %s, and that was refused at %s, and nothing stood against it: %s.", a.action, timeText(a.begin),
 			timeText(a.end), c.x.Event(a.doneEvent).Text)
 	}
 }
@@ -140,7 +140,7 @@ func (c *checker) findLatePrompt(server string, a ownerCommand, from time.Durati
 	if a.answered {
 		until = "was answered at " + timeText(a.end)
 	}
-	return &lateAnswer{bound, server, a.event, -1, fmt.Sprintf("%s was asked for at %s and %s: it waits for no server, and was to be answered by %s.",
+	return &lateAnswer{bound, server, a.event, -1, fmt.Sprintf("The owner asked for %s at %s, and that %s: it waits for no server, and was to be answered by %s.",
 		a.action, timeText(a.begin), until, timeText(bound))}
 }
 
@@ -189,7 +189,7 @@ func (c *checker) findLateAnswer(server string, stays []phaseSpan, all []ownerCo
 		if since.phase != nil {
 			stateText, shows = "the server is "+describePhase(since.phase.Event), since.phase.event
 		}
-		return &lateAnswer{since.from + slack, server, a.event, shows, fmt.Sprintf("%s was asked for at %s and %s, and %s from %s on: it had to be answered by %s.",
+		return &lateAnswer{since.from + slack, server, a.event, shows, fmt.Sprintf("The owner asked for %s at %s, and that %s, and %s from %s on: it had to be answered by %s.",
 			a.action, timeText(a.begin), answerText(a), stateText, timeText(since.from), timeText(since.from+slack))}
 	}
 	// A server that never settles is bounded by the time of one attempt; a stuck dial delays it.
@@ -200,7 +200,7 @@ func (c *checker) findLateAnswer(server string, stays []phaseSpan, all []ownerCo
 	if end <= bound {
 		return nil
 	}
-	return &lateAnswer{bound, server, a.event, -1, fmt.Sprintf("%s was asked for at %s and %s: whatever becomes of an attempt, it ends by %s.", a.action,
+	return &lateAnswer{bound, server, a.event, -1, fmt.Sprintf("The owner asked for %s at %s, and that %s: whatever becomes of an attempt, it ends by %s.", a.action,
 		timeText(a.begin), answerText(a), timeText(bound))}
 }
 
@@ -266,17 +266,20 @@ func (c *checker) checkCommandRefusal(server string, all []ownerCommand, i int, 
 	case !intent.exists:
 		why = "there is no such server"
 	case a.action == "reconnect" && !intent.wanted:
-		why = "it is disabled"
+		why = "the server is disabled"
+		if i > 0 {
+			why += fmt.Sprintf(" (the last one was %s at %s)", all[i-1].action, timeText(all[i-1].begin))
+		}
 	}
 	// A removal that came before the answer may have been carried out first.
 	overtaken := slices.ContainsFunc(all[i+1:], func(b ownerCommand) bool { return b.action == "remove" && b.begin <= a.end+c.skew })
 	switch {
 	case a.refused && why == "" && !overtaken:
-		c.reportViolation(server, a.doneEvent, []int{a.event}, "%s was asked for at %s and refused at %s, and by the commands before it nothing stands against "+
-			"it: %s.", a.action, timeText(a.begin), timeText(a.end), c.x.Event(a.doneEvent).Text)
+		c.reportViolation(server, a.doneEvent, []int{a.event}, "The owner asked for %s at %s, and that was refused at %s, though by the commands before it nothing stands "+
+			"against it: %s.", a.action, timeText(a.begin), timeText(a.end), c.x.Event(a.doneEvent).Text)
 	case !a.refused && why != "":
-		c.reportViolation(server, a.doneEvent, []int{a.event}, "%s was asked for at %s and was to be refused, because by the commands before it %s. It was "+
-			"answered at %s as if it could be done.", a.action, timeText(a.begin), why, timeText(a.end))
+		c.reportViolation(server, a.doneEvent, []int{a.event}, "The owner asked for %s at %s, and that had to be refused, because by the commands before it %s. It "+
+			"was answered at %s as if it could be done.", a.action, timeText(a.begin), why, timeText(a.end))
 	}
 }
 
@@ -306,12 +309,12 @@ func (c *checker) checkCommandAnswer(server string, stays []phaseSpan, all []own
 	case a.action == "refresh" && !a.failed:
 	case a.failed && isImmediate(a):
 		if !overtaken {
-			c.reportViolation(server, a.doneEvent, []int{a.event}, "%s was asked for at %s and failed at %s: it can always be done. %s.", a.action, timeText(a.begin),
+			c.reportViolation(server, a.doneEvent, []int{a.event}, "The owner asked for %s at %s, and that failed at %s: it can always be done. %s.", a.action, timeText(a.begin),
 				timeText(a.end), c.x.Event(a.doneEvent).Text)
 		}
 	case a.failed:
 		if !wasPublished(a.begin-c.skew, failed) {
-			c.reportViolation(server, a.doneEvent, []int{a.event}, "%s was asked for at %s and was answered at %s that it failed, and the server is published as "+
+			c.reportViolation(server, a.doneEvent, []int{a.event}, "The owner asked for %s at %s, and that was answered at %s that it failed, and the server is published as "+
 				"failed at no time in between: %s.", a.action, timeText(a.begin), timeText(a.end), c.x.Event(a.doneEvent).Text)
 		}
 	case !isImmediate(a) && !overtaken:
@@ -323,7 +326,7 @@ func (c *checker) checkCommandAnswer(server string, stays []phaseSpan, all []own
 			from = a.begin // another server may have taken longer
 		}
 		if !wasPublished(from, isAtRest) {
-			c.reportViolation(server, a.doneEvent, []int{a.event}, "%s was asked for at %s and was answered at %s as done, and the server is neither connected nor "+
+			c.reportViolation(server, a.doneEvent, []int{a.event}, "The owner asked for %s at %s, and that was answered at %s as done, and the server is neither connected nor "+
 				"at rest then.", a.action, timeText(a.begin), timeText(a.end))
 		}
 	}

@@ -61,7 +61,7 @@ func TestTheOwner(t *testing.T) {
 		{name: "add is never answered and nothing happens", want: invariant.Violated, why: "the manager says nothing of it", story: removed + `
 			2s     s1 command command=2 method=add
 		` + over},
-		{name: "add is never answered and the server is connected", want: invariant.Violated, why: "add was asked for at 2s and has no answer, and the server is connected",
+		{name: "add is never answered and the server is connected", want: invariant.Violated, why: "The owner asked for add of s1 at 2s, and that has no answer, and the server is connected",
 			story: removed + `
 			2s     s1 command command=2 method=add
 			2s     s1 phase phase=pending step=queued epoch=3
@@ -84,11 +84,11 @@ func TestTheOwner(t *testing.T) {
 			1s     s1 phase phase=disabled warm=true epoch=2
 			4s     s1 done command=1 method=disable
 		` + over},
-		{name: "disable is never answered", want: invariant.Violated, why: "disable was asked for at 1s and has no answer", story: up + `
+		{name: "disable is never answered", want: invariant.Violated, why: "The owner asked for disable of s1 at 1s, and that has no answer", story: up + `
 			1s     s1 command command=1 method=disable
 			1s     s1 phase phase=disabled warm=true epoch=2
 		` + over},
-		{name: "the set is never answered", want: invariant.Violated, why: "configure was asked for at 1s and has no answer", story: up + `
+		{name: "the set is never answered", want: invariant.Violated, why: "The owner asked for configure at 1s, and that has no answer", story: up + `
 			1s     - command command=1 method=configure
 		` + over},
 		{name: "the set is refused", want: invariant.Violated, why: "nothing stood against it", story: up + `
@@ -108,7 +108,7 @@ func TestTheOwner(t *testing.T) {
 			5s     s1 phase phase=pending step=queued epoch=3
 			6s     s1 phase phase=failed epoch=3 class=network
 		` + over},
-		{name: "a reason that is none", want: invariant.Violated, why: "by the commands before it nothing stands against it", story: up + `
+		{name: "a reason that is none", want: invariant.Violated, why: "though by the commands before it nothing stands against it", story: up + `
 			1s     s1 command command=1 method=reconnect
 			1s     s1 done command=1 method=reconnect class=invalid text=it_is_disabled
 		` + over},
@@ -116,7 +116,7 @@ func TestTheOwner(t *testing.T) {
 			2s     s1 command command=2 method=reconnect
 			2s     s1 done command=2 method=reconnect class=invalid text=it_is_disabled
 		` + over},
-		{name: "reconnect of what is disabled is not refused", want: invariant.Violated, why: "was to be refused", story: off + `
+		{name: "reconnect of what is disabled is not refused", want: invariant.Violated, why: "had to be refused", story: off + `
 			2s     s1 command command=2 method=reconnect
 			2s     s1 done command=2 method=reconnect
 		` + over},

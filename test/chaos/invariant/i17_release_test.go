@@ -335,7 +335,7 @@ func TestPrompt(t *testing.T) {
 			90s    s1 status phase=connected text=end
 			90s    s2 status phase=connected text=end
 		`},
-		{name: "who waits for the gate waits on", want: invariant.Violated, why: "the gate had a slot since 2s", servers: []string{"s1", "s2"}, plan: oneSlot, story: waits + `
+		{name: "who waits for the gate waits on", want: invariant.Violated, why: "a slot of the gate has been free since 2s", servers: []string{"s1", "s2"}, plan: oneSlot, story: waits + `
 			30s    s2 phase phase=pending step=dialing epoch=2
 			30s    s2 open conn=1
 			90s    - closing
@@ -471,11 +471,11 @@ func TestWatchers(t *testing.T) {
 		{name: "a call that its agent has left alone is not told", want: invariant.Violated, why: "never that it ended", story: alone + `
 			9s     - closed
 		`},
-		{name: "a call that its agent has given up is told later", want: invariant.Violated, why: "was not told so", story: strings.ReplaceAll(alone, " name=unseen", "") + `
+		{name: "a call that its agent has given up is told later", want: invariant.Violated, why: "no watcher was told of that end", story: strings.ReplaceAll(alone, " name=unseen", "") + `
 			4s     s1 told method=call-ended tool=write outcome=unknown took=3s
 			9s     - closed
 		`},
-		{name: "another outcome is told", want: invariant.Violated, why: "was not told so", story: call + `
+		{name: "another outcome is told", want: invariant.Violated, why: "no watcher was told of that end", story: call + `
 			2s     s1 told method=call-ended tool=write outcome=tool-error took=1s
 			9s     - closed
 		`},
@@ -491,11 +491,11 @@ func TestWatchers(t *testing.T) {
 			1.95s  s1 told method=call-ended tool=write outcome=result took=350ms
 			9s     - closed
 		`},
-		{name: "told before its agent had lost its connection", want: invariant.Violated, why: "was not told so", story: gap + `
+		{name: "told before its agent had lost its connection", want: invariant.Violated, why: "no watcher was told of that end", story: gap + `
 			1.5s   s1 told method=call-ended tool=write outcome=result took=500ms
 			9s     - closed
 		`},
-		{name: "another outcome is told while its agent had no connection", want: invariant.Violated, why: "was not told so", story: gap + `
+		{name: "another outcome is told while its agent had no connection", want: invariant.Violated, why: "no watcher was told of that end", story: gap + `
 			1.95s  s1 told method=call-ended tool=write outcome=tool-error took=950ms
 			9s     - closed
 		`},

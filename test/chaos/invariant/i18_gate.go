@@ -29,8 +29,8 @@ func (c *checker) checkQueued(server string) {
 		c.judged++
 		at, free := c.poolFullness(poolOf(c.serverSpec(server).Kind)).firstFree(due, until, slack)
 		if free {
-			c.reportViolationAt(at+slack, server, s.event, nil, "The server waits for the start gate since %s, and still did at %s: the gate had a slot since %s.",
-				timeText(s.T), timeText(at+slack), timeText(at))
+			c.reportViolationAt(at+slack, server, s.event, nil, "The server has waited for the start gate since %s, and still did at %s, although a slot of the gate has been free since %s: it "+
+				"was not let through, or a slot was not given back.", timeText(s.T), timeText(at+slack), timeText(at))
 			return
 		}
 	}

@@ -130,7 +130,7 @@ func (c *checker) checkReportedEnds(ends map[callEnd]int) {
 		}
 		c.judged++
 		if ends[key] == 0 {
-			c.reportViolation(e.Server, call.Ends[0], []int{call.Begin}, "Call %s of tool %s ended at %s with %s, and who watches was not told so.",
+			c.reportViolation(e.Server, call.Ends[0], []int{call.Begin}, "Call %s of tool %s ended at %s with %s, and no watcher was told of that end.",
 				call.ID, e.Tool, timeText(e.T), e.Outcome)
 			return
 		}
@@ -142,7 +142,7 @@ func (c *checker) checkReportedEnds(ends map[callEnd]int) {
 			continue
 		}
 		if key := c.endKey(e); ends[key] > all[key] {
-			c.reportViolation(e.Server, i, nil, "Who watches was told at %s that a call of tool %s ended with %s, and no caller got that then.",
+			c.reportViolation(e.Server, i, nil, "The watchers were told at %s that a call of tool %s ended with %s, and no caller got that end then.",
 				timeText(e.T), e.Tool, e.Outcome)
 			return
 		}

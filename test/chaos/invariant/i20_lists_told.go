@@ -30,7 +30,7 @@ func (c *checker) checkListsTold(server string) {
 			o := c.x.Event(n)
 			return o.Kind == history.ListTold && o.Method == string(kind) && o.T >= e.T-c.instantBound() && o.T <= due
 		}) {
-			c.reportViolationAt(due, server, i, nil, "The server said at %s that its list of %s has changed, and who watches was not told by %s.",
+			c.reportViolationAt(due, server, i, nil, "The server said at %s that its list of %s has changed, and no watcher was told of it by %s.",
 				timeText(e.T), kind, timeText(due))
 			return
 		}

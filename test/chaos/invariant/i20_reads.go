@@ -1,6 +1,7 @@
 package invariant
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -115,7 +116,7 @@ func (c *checker) checkRead(server string, states []int, begin, end int) {
 	most, shown := c.stateAt(states, e.T)
 	switch {
 	case e.Rev == history.Foreign:
-		c.reportViolation(server, end, []int{begin}, "Of %s was read at %s what the server never had.", e.Method, timeText(e.T))
+		c.reportViolation(server, end, []int{begin}, "A caller read a %s of the server at %s and was given what the server never had.", e.Method, timeText(e.T))
 	case e.Rev < least:
 		c.reportViolation(server, end, []int{begin, shown}, "Who read %s of the server from %s to %s was given its state %d, and it is in its state %d at least "+
 			"since %s.", e.Method, timeText(b.T), timeText(e.T), e.Rev, least, timeText(since))
@@ -210,8 +211,8 @@ func (c *checker) checkUpdate(server string, updateEvent int) {
 		return
 	}
 	c.judged++
-	c.reportViolationAt(due, server, updateEvent, nil, "The server said at %s that the resource has changed to which somebody has subscribed, and who watches was "+
-		"not told by %s.", timeText(e.T), timeText(due))
+	c.reportViolationAt(due, server, updateEvent, nil, "The server said at %s that %s has changed, to which a caller has subscribed, and no watcher was told of "+
+		"it by %s.", timeText(e.T), cmp.Or(e.About, "a resource"), timeText(due))
 }
 
 // isUnwanted reports whether the manager wanted no updates on a connection at a time, or was asking that they end: it has asked for that, also if

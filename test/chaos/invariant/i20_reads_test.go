@@ -41,7 +41,7 @@ func TestKept(t *testing.T) {
 			20.1s  s1 listing method=prompts
 			1m     - closing
 		`},
-		{name: "another list is told", want: invariant.Violated, why: "its list of prompts has changed, and who watches was not told by 21s", plan: offers, story: announced + `
+		{name: "another list is told", want: invariant.Violated, why: "its list of prompts has changed, and no watcher was told of it by 21s", plan: offers, story: announced + `
 			20.1s  s1 listing method=resources
 			1m     - closing
 		`},
@@ -123,10 +123,10 @@ func TestKept(t *testing.T) {
 			20.05s s1 updated
 			90s    - closing
 		`},
-		{name: "an update is not told", want: invariant.Violated, why: "was not told by 20.15s", story: received + `
+		{name: "an update is not told", want: invariant.Violated, why: "no watcher was told of it by 20.15s", story: received + `
 			90s    - closing
 		`},
-		{name: "the update of a part is told as one of the whole", want: invariant.Violated, why: "was not told by 20.15s", story: partReceived + `
+		{name: "the update of a part is told as one of the whole", want: invariant.Violated, why: "no watcher was told of it by 20.15s", story: partReceived + `
 			20.05s s1 updated about=chaos://s1/one
 			90s    - closing
 		`},
@@ -141,7 +141,7 @@ func TestKept(t *testing.T) {
 			20.002s s1 notified conn=1 about=75 method=notifications/subscriptions/acknowledged
 			90s    - closing
 		`},
-		{name: "an update after the server agreed to another set", want: invariant.Violated, why: "was not told by 20.15s", story: up + `
+		{name: "an update after the server agreed to another set", want: invariant.Violated, why: "no watcher was told of it by 20.15s", story: up + `
 			19s    s1 received conn=1 id=75 method=subscriptions/listen
 			19s    s1 notified conn=1 about=75 method=notifications/subscriptions/acknowledged
 			20s    s1 notified conn=1 method=notifications/resources/updated
@@ -171,7 +171,7 @@ func TestKept(t *testing.T) {
 			20s    s1 notified conn=1 method=notifications/resources/updated
 			90s    - closing
 		`},
-		{name: "a server goes on to send updates that were given up while it was disabled", want: invariant.Violated, why: "was not told by 20.15s",
+		{name: "a server goes on to send updates that were given up while it was disabled", want: invariant.Violated, why: "no watcher was told of it by 20.15s",
 			story: given + `
 			12s    s1 read call=c2 method=unsubscribe
 			12s    s1 read-end call=c2 method=unsubscribe
@@ -179,7 +179,7 @@ func TestKept(t *testing.T) {
 			20s    s1 notified conn=1 method=notifications/resources/updated
 			90s    - closing
 		`},
-		{name: "an update is not told to a caller while the server is disabled", want: invariant.Violated, why: "was not told by 20.15s",
+		{name: "an update is not told to a caller while the server is disabled", want: invariant.Violated, why: "no watcher was told of it by 20.15s",
 			story: given + `
 			20s    s1 notified conn=1 method=notifications/resources/updated
 			90s    - closing
@@ -189,13 +189,13 @@ func TestKept(t *testing.T) {
 			20s    s1 notified conn=1 method=notifications/resources/updated
 			90s    - closing
 		`},
-		{name: "an agent watched what is disabled for a while", want: invariant.Violated, why: "was not told by 20.15s", plan: withAgent,
+		{name: "an agent watched what is disabled for a while", want: invariant.Violated, why: "no watcher was told of it by 20.15s", plan: withAgent,
 			story: given + `
 			13s    s1 phase phase=connected epoch=1
 			20s    s1 notified conn=1 method=notifications/resources/updated
 			90s    - closing
 		`},
-		{name: "an update is not told though the server was connected when a caller ended his subscription", want: invariant.Violated, why: "was not told by 20.15s",
+		{name: "an update is not told though the server was connected when a caller ended his subscription", want: invariant.Violated, why: "no watcher was told of it by 20.15s",
 			story: up + `
 			9s     s1 phase phase=connected epoch=1
 			10s    s1 read call=c1 method=subscribe
@@ -205,7 +205,7 @@ func TestKept(t *testing.T) {
 			20s    s1 notified conn=1 method=notifications/resources/updated
 			90s    - closing
 		`},
-		{name: "an update is not told to who has subscribed again since", want: invariant.Violated, why: "was not told by 20.15s",
+		{name: "an update is not told to who has subscribed again since", want: invariant.Violated, why: "no watcher was told of it by 20.15s",
 			story: up + `
 			11s    s1 phase phase=disabled epoch=1 warm=true
 			12s    s1 read call=c2 method=unsubscribe
@@ -225,7 +225,7 @@ func TestKept(t *testing.T) {
 			20.02s s1 answered conn=1 method=resources/unsubscribe id=5
 			90s    - closing
 		`},
-		{name: "an update is not told of the subscription after the one that has ended", want: invariant.Violated, why: "was not told by 20.15s",
+		{name: "an update is not told of the subscription after the one that has ended", want: invariant.Violated, why: "no watcher was told of it by 20.15s",
 			story: up + `
 			10s    s1 received conn=1 method=resources/unsubscribe id=4
 			10s    s1 answered conn=1 method=resources/unsubscribe id=4
@@ -244,7 +244,7 @@ func TestKept(t *testing.T) {
 			20s    s1 notified conn=1 method=notifications/resources/updated
 			90s    - closing
 		`},
-		{name: "an update is not told to who has subscribed once more after that", want: invariant.Violated, why: "was not told by 20.15s",
+		{name: "an update is not told to who has subscribed once more after that", want: invariant.Violated, why: "no watcher was told of it by 20.15s",
 			story: up + `
 			2s     s1 received conn=1 method=resources/unsubscribe id=5
 			2s     s1 answered conn=1 method=resources/unsubscribe id=5 code=307
@@ -271,7 +271,7 @@ func TestKept(t *testing.T) {
 			20s    s1 notified conn=1 method=notifications/resources/updated
 			90s    - closing
 		`},
-		{name: "an update is not told, and another subscription was given up", want: invariant.Violated, why: "was not told by 20.15s",
+		{name: "an update is not told, and another subscription was given up", want: invariant.Violated, why: "no watcher was told of it by 20.15s",
 			story: up + `
 			1s     s1 received conn=1 method=resources/subscribe id=3
 			1s     s1 answered conn=1 method=resources/subscribe id=3

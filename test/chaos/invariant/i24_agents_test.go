@@ -460,7 +460,7 @@ func TestOutcomesOnTheWire(t *testing.T) {
 			2s s1 received conn=1 method=tools/call call=a1-1
 			2s s1 executed conn=1 tool=write call=a1-1 value=1
 			2s s1 end call=a1-1 tool=write outcome=result conn=1 value=1 agent=agent-1`},
-		{name: "what ran is told as not sent", want: invariant.Violated, why: "who calls again runs it twice", story: call + `
+		{name: "what ran is told as not sent", want: invariant.Violated, why: "calls again, and it runs twice", story: call + `
 			2s s1 received conn=1 method=tools/call call=a1-1
 			2s s1 executed conn=1 tool=write call=a1-1 value=1
 			2s s1 end call=a1-1 tool=write outcome=not-sent agent=agent-1`},

@@ -166,7 +166,7 @@ func TestAgentsRead(t *testing.T) {
 			11s s1 notified conn=1 method=notifications/subscriptions/acknowledged` + watchRefused + over},
 		{name: "its agent refuses a question about it", want: invariant.Holds, plan: offers, story: asked + `
 			10.5s s1 advised agent=agent-1 by=anna epoch=1 method=sampling/createMessage code=-1` + refused + over},
-		{name: "a list without a server that has something", want: invariant.Violated, plan: offers, why: "was given none of the server at 11s",
+		{name: "a list without a server that has something", want: invariant.Violated, plan: offers, why: "was given none of the server s1 at 11s",
 			story: strings.ReplaceAll(asked, "resources/read about=chaos://s1/one", "resources/list") + `
 			11s - replied agent=agent-1 by=anna epoch=1 id=1 method=resources/list` + over},
 		{name: "a list without a server that was as slow as its timeout, as on seed 20860022", want: invariant.Holds, plan: func(p *scenario.Plan) {

@@ -87,7 +87,7 @@ func TestNothingIsKeptOfAgents(t *testing.T) {
 			50s - parted agent=agent-1 by=anna epoch=1
 			1m - closing`},
 		{name: "it is given up while the server is disabled, and the server is not asked", plan: offers, want: invariant.Violated,
-			why: "the server was connected again since 8s", story: watched + givenUp + `
+			why: "the server s1 was connected again since 8s", story: watched + givenUp + `
 			50s - parted agent=agent-1 by=anna epoch=1
 			1m - closing`},
 		{name: "a second agent is a second subscription", plan: offers, want: invariant.Violated, why: "to watch what it had been asked to watch", story: watched + `

@@ -26,10 +26,18 @@ func (c *checker) precedingText(server string, until time.Duration, at int) stri
 		from = i
 	}
 	closing := c.closeTime()
+	// The time of faults may end in the instant in which a fault that has no duration breaks something: that is no end before it.
+	brokenAt := time.Duration(-1)
 	var causes []string
 	for _, i := range slices.Backward(order[:from]) {
 		e := c.x.Event(i)
 		if e.Server != server && e.Server != "" && server != "" {
+			continue
+		}
+		if e.Kind == history.FaultOn {
+			brokenAt = e.T
+		}
+		if e.Kind == history.Heal && e.T == brokenAt {
 			continue
 		}
 		kind, text := c.causeText(e, e.Server != server)

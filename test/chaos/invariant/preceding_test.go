@@ -55,3 +55,28 @@ func TestCloseIsNoCause(t *testing.T) {
 		t.Errorf("%s: %s\n%s\nwant %s", v.Answer, v.Why, v.Before, want)
 	}
 }
+
+// A fault without a duration may break something in the instant in which the time of faults ends: that end came not before it, and is no
+// part of what happened.
+func TestTheLastFaultIsNoEndOfFaults(t *testing.T) {
+	h := &history.History{Plan: simPlan(t, "s1"), Events: parseEvents(t, `
+		0s     s1 phase phase=pending step=dialing epoch=2
+		0s     s1 open conn=1
+		0s     s1 phase phase=pending step=handshaking epoch=2
+		10ms   s1 answered conn=1 method=initialize
+		10ms   s1 phase phase=pending step=listing epoch=2
+		20ms   s1 answered conn=1 method=tools/list
+		20ms   s1 phase phase=connected epoch=2
+		5s     -  heal
+		5s     s1 fault-on name=crash fault=1
+		5s     s1 down conn=1 class=exited text=the_process_ended
+		5s     s1 phase phase=disabled epoch=2
+		6s     s1 open conn=2
+	`)}
+	check, _ := invariant.Find("I8")
+	v := check.Judge(h)
+	want := "What came before it, on s1: at 20ms the manager said that it is connected; at 5s the fault crash began; at 5s connection 1 ended (the process ended)."
+	if v.Answer != invariant.Violated || v.Before != want {
+		t.Errorf("%s: %s\n%s\nwant %s", v.Answer, v.Why, v.Before, want)
+	}
+}

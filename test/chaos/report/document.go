@@ -136,7 +136,7 @@ func (f *facts) newDocument() Document {
 	d := Document{
 		Version: Version, Tool: supervisor.Version(), Scenario: oneLine(h.Plan.Scenario.Name),
 		About: oneLine(h.Plan.Scenario.About), Seed: h.Plan.Seed, Tier: h.Plan.Tier, Replay: replayCommand(r),
-		Answer: Overall(r.Verdicts), Summary: summaryText(r.Verdicts), Took: r.Took, Lasted: runLength(h),
+		Answer: Overall(r.Verdicts), Summary: summaryText(&r), Took: r.Took, Lasted: runLength(h),
 		Broken: f.bounds.Broken, Healed: f.bounds.Healed, Events: len(h.Events),
 		Verdicts: []VerdictReport{}, Coverage: f.faultCoverage(), Latencies: []Latency{}, Gate: []PoolUse{}, Servers: []ServerFacts{},
 	}

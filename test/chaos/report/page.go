@@ -1,6 +1,7 @@
 package report
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"embed"
@@ -51,7 +52,12 @@ type page struct {
 	// in one.
 	Columns []Attempts
 	Most    int
+	// Day is the text of the scenario of a run that violates something, if a reader takes it in at one look.
+	Day string
 }
+
+// maxDayLines bounds the lines of a scenario that the page shows; a longer one is read in its file.
+const maxDayLines = 60
 
 // pageRow is a verdict with its index, by which the script refers to it.
 type pageRow struct {
@@ -126,6 +132,9 @@ func (f *facts) newPage(d Document) (*page, error) {
 		Data: template.JS(data),
 		Word: Word(f.run.Verdicts), Mark: answerMarks[d.Answer], Facts: f.headFacts(d),
 	}
+	if text := f.run.History.Plan.Scenario.YAML(); d.Answer == invariant.Violated && bytes.Count(text, []byte("\n")) <= maxDayLines {
+		p.Day = string(text)
+	}
 	p.Policy = fmt.Sprintf("default-src 'none'; style-src '%s'; script-src '%s'; base-uri 'none'; form-action 'none'",
 		cspHash(string(p.Style)), cspHash(string(p.Script)))
 	for i, v := range d.Verdicts {
@@ -142,7 +151,9 @@ func (f *facts) newPage(d Document) (*page, error) {
 			p.Held = append(p.Held, row)
 		}
 	}
-	slices.SortStableFunc(p.Violated, func(a, b pageRow) int { return compareViolations(a.ID, b.ID, a.At, b.At) })
+	slices.SortStableFunc(p.Violated, func(a, b pageRow) int {
+		return f.run.compareViolations(f.run.Verdicts[a.Place], f.run.Verdicts[b.Place])
+	})
 	p.fillLatencies()
 	p.fillAttempts()
 	return p, nil

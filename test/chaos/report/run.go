@@ -27,6 +27,9 @@ type Run struct {
 	// Found is the larger day in which the violation was found, if this is the run of the smallest one that fails in
 	// the same way; nil otherwise.
 	Found *Found
+	// Lead is the ID of the check of whose violation the report tells first: that for which the day was made smaller. Empty: that which says
+	// most about the cause.
+	Lead string
 	// Dir is the folder of the report, for Terminal; empty if none was written.
 	Dir string
 	// Replace lets Write replace the report of another run.
@@ -84,46 +87,48 @@ func withAnswer(verdicts []invariant.Verdict, a invariant.Answer) []invariant.Ve
 	return out
 }
 
-// violationsOf returns the violated verdicts, the earliest first, because a later one often follows from it. A hang comes before all
-// others.
-func violationsOf(verdicts []invariant.Verdict) []invariant.Verdict {
-	bad := withAnswer(verdicts, invariant.Violated)
-	slices.SortStableFunc(bad, func(a, b invariant.Verdict) int { return compareViolations(a.ID, b.ID, a.At, b.At) })
+// violations returns the violated verdicts: that of which the report tells first, then those that say most about the cause.
+func (r *Run) violations() []invariant.Verdict {
+	bad := withAnswer(r.Verdicts, invariant.Violated)
+	slices.SortStableFunc(bad, r.compareViolations)
 	return bad
 }
 
-// compareViolations compares two violations by their times, after the IDs if one of them is a hang.
-func compareViolations(a, b string, atA, atB time.Duration) int {
-	switch {
-	case a == b:
-		return 0
-	case a == invariant.Hung:
-		return -1
-	case b == invariant.Hung:
-		return 1
+// compareViolations is the order of violations. A hang comes before all others, also before the one that leads.
+func (r *Run) compareViolations(a, b invariant.Verdict) int {
+	leads := func(v invariant.Verdict) int {
+		switch v.ID {
+		case invariant.Hung:
+			return 0
+		case r.Lead:
+			return 1
+		}
+		return 2
 	}
-	return cmp.Compare(atA, atB)
+	return cmp.Or(cmp.Compare(leads(a), leads(b)), invariant.CompareLeads(a, b))
 }
 
-// summaryText returns the verdict of the run as a sentence: of violations the earliest, with what was expected and what happened.
-func summaryText(verdicts []invariant.Verdict) string {
-	bad, open := violationsOf(verdicts), withAnswer(verdicts, invariant.Inconclusive)
+// summaryText returns the verdict of the run as a sentence: of the first violation what was expected and what happened, and the names of the
+// others.
+func summaryText(r *Run) string {
+	bad, open := r.violations(), withAnswer(r.Verdicts, invariant.Inconclusive)
 	switch {
-	case len(verdicts) == 0:
+	case len(r.Verdicts) == 0:
 		return "Nothing was judged."
 	// A hang is told first and in words of its own: the other checks have judged a run that is not complete.
 	case len(bad) == 1 && bad[0].ID == invariant.Hung:
 		return fmt.Sprintf("The run hangs%s: it does not come to its end.", locationText(bad[0]))
-	case len(bad) == 1:
-		return fmt.Sprintf("%s is violated%s. %s", oneLine(bad[0].ID), locationText(bad[0]), oneLine(bad[0].Why))
-	case len(bad) > 1:
-		return fmt.Sprintf("%d of %d checks are violated, first %s%s. %s", len(bad), len(verdicts), oneLine(bad[0].ID),
-			locationText(bad[0]), oneLine(bad[0].Why))
+	case len(bad) > 0:
+		text := fmt.Sprintf("%s is violated%s. %s", oneLine(bad[0].ID), locationText(bad[0]), messages.Line(bad[0].Why, 600))
+		if len(bad) > 1 {
+			text += fmt.Sprintf(" Violated as well: %s.", joinIDs(bad[1:]))
+		}
+		return text
 	case len(open) > 0:
 		return fmt.Sprintf("Nothing is violated; %s of %d could not be judged, because what they are about did not happen.",
-			countOf(len(open), "check"), len(verdicts))
+			countOf(len(open), "check"), len(r.Verdicts))
 	}
-	return fmt.Sprintf("All %d checks hold.", len(verdicts))
+	return fmt.Sprintf("All %d checks hold.", len(r.Verdicts))
 }
 
 // locationText returns " on web-003 at 4m12.345s", as far as known.

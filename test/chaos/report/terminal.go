@@ -44,7 +44,7 @@ func Word(verdicts []invariant.Verdict) string {
 func Terminal(w io.Writer, r Run, color bool) {
 	h := r.History
 	answer := Overall(r.Verdicts)
-	bad, open := violationsOf(r.Verdicts), withAnswer(r.Verdicts, invariant.Inconclusive)
+	bad, open := r.violations(), withAnswer(r.Verdicts, invariant.Inconclusive)
 	head := &terminalLines{color: color}
 	head.addLine("%s  %s, seed %d", head.paintText(Word(r.Verdicts), answerColours[answer]), messages.Line(h.Plan.Scenario.Name, 40),
 		h.Plan.Seed)
@@ -52,7 +52,7 @@ func Terminal(w io.Writer, r Run, color bool) {
 	if len(bad) > 0 {
 		head.addLine("%s", answerCounts(r.Verdicts))
 	} else {
-		head.addWrapped("", summaryText(r.Verdicts), 2)
+		head.addWrapped("", summaryText(&r), 2)
 	}
 	head.addWrapped("", fmt.Sprintf("%s, %s, %s, %s.", countOf(len(h.Plan.Servers), "server"),
 		countOf(len(h.Plan.Faults), "fault"), countOf(len(h.Events), "event"), lengthText(r)), 2)

@@ -34,7 +34,7 @@ func TestTheHeadTellsTheEarliestViolation(t *testing.T) {
 	if err := json.Unmarshal(content(t, dir, "report.json"), &d); err != nil {
 		t.Fatal(err)
 	}
-	if want := "2 of 3 checks are violated, first I25 at 2s. It had to be refused."; d.Summary != want {
+	if want := "I25 is violated at 2s. It had to be refused. Violated as well: I11."; d.Summary != want {
 		t.Errorf("%q, want %q", d.Summary, want)
 	}
 	for i, want := range []string{
@@ -50,5 +50,35 @@ func TestTheHeadTellsTheEarliestViolation(t *testing.T) {
 	}
 	if folded := strings.Index(page, "1 inconclusive</span></summary>"); folded < 0 || strings.Index(page, "Nobody called.") < folded {
 		t.Error("what is inconclusive is not folded away")
+	}
+}
+
+// A report tells first of the violation for which its day was made smaller, with what is left of the day beside it: the same words as on the
+// terminal, where an earlier violation of the small day would tell of another time.
+func TestTheReportLeadsWithWhatTheDayWasMadeSmallerFor(t *testing.T) {
+	small := scenario.Scenario{Name: "day", Servers: []scenario.Group{{Name: "s1"}}, Faults: []scenario.Fault{{Fault: "crash-loop", On: scenario.Selector{"s1"}}}}
+	h := &history.History{Plan: scenario.Plan{Tier: scenario.Sim, Scenario: small}}
+	dir := filepath.Join(t.TempDir(), "report")
+	run := report.Run{History: h, Lead: "I13", Found: &report.Found{Scenario: small, Command: "mcpvisor chaos sim --seed 1"}, Verdicts: []invariant.Verdict{
+		{ID: "I13", Title: "probes", Answer: invariant.Violated, Why: "No probe came.", Server: "s1", At: time.Minute},
+		{ID: "I22", Title: "status", Answer: invariant.Violated, Why: "It said so still.", Server: "s1", At: time.Second},
+	}}
+	if err := report.Write(dir, run); err != nil {
+		t.Fatal(err)
+	}
+	page := string(content(t, dir, "report.html"))
+	if first, second := strings.LastIndex(page, "No probe came."), strings.Index(page, "It said so still."); first < 0 || first > second {
+		t.Errorf("the violation that leads does not come first: %d, %d", first, second)
+	}
+	if !strings.Contains(page, "I13 is violated on s1 at 1m0s. No probe came. Violated as well: I22.") {
+		t.Error("the head does not tell of the violation that leads")
+	}
+	if !strings.Contains(page, "  - fault: crash-loop\n    on: [s1]\n") {
+		t.Error("the page does not show what is left of the day")
+	}
+	var text strings.Builder
+	report.Terminal(&text, run, false)
+	if first, second := strings.Index(text.String(), "No probe came."), strings.Index(text.String(), "It said so still."); first < 0 || first > second {
+		t.Errorf("the terminal has another order:\n%s", &text)
 	}
 }

@@ -94,9 +94,9 @@ func (c *closing) judge(events []history.Event, report func(server, format strin
 	took := c.returned - c.begun
 	switch {
 	case c.limit > 0 && took > c.limit+time.Millisecond || c.canceled && took > time.Millisecond:
-		report("", "Close returned after %s, and its context had ended after %s", took, c.limit)
+		report("", "Close returned after %s, and its context had ended after %s", shortTime(took), c.limit)
 	case c.err != nil && !c.canceled && took < c.limit-time.Millisecond:
-		report("", "Close gave up after %s, and its context ended after %s: %v", took, c.limit, c.err)
+		report("", "Close gave up after %s, and its context ended after %s: %v", shortTime(took), c.limit, c.err)
 	case c.err != nil && !errors.Is(c.err, context.DeadlineExceeded) && !errors.Is(c.err, context.Canceled):
 		report("", "Close whose context ended returned another error: %v", c.err)
 	}
@@ -114,14 +114,17 @@ func (c *closing) judge(events []history.Event, report func(server, format strin
 			answered[e.Call] = e.T
 		case e.Kind != history.End || begun[e.Call] == 0 || e.T < c.begun:
 		case e.T > c.begun+c.drain()+drainSlack:
-			report(e.Server, "call %s was in flight when the manager was closed at %s, and ended only at %s: it had %s", e.Call, c.begun, e.T, c.drain())
+			report(e.Server, "call %s was in flight when the manager was closed at %s, and ended only at %s: it had %s to go on", e.Call, shortTime(c.begun), shortTime(e.T), c.drain())
 		case received[e.Call] && !left[e.Call] && e.Outcome == messages.OutcomeUnknown && e.T < min(c.begun+c.drain(), begun[e.Call])-time.Millisecond:
-			report(e.Server, "call %s was with its server when the manager was closed at %s, and was cut off at %s: it had %s", e.Call, c.begun, e.T, c.drain())
+			report(e.Server, "call %s was with its server when the manager was closed at %s, and was cut off at %s, after %s: it had %s to go on", e.Call, shortTime(c.begun), shortTime(e.T), shortTime(e.T-c.begun), c.drain())
 		case answered[e.Call] > c.begun && answered[e.Call] < c.begun+c.drain() && e.Outcome != messages.OutcomeResult && e.Outcome != messages.OutcomeToolError:
-			report(e.Server, "call %s was in flight when the manager was closed at %s, had %s, was answered at %s, and ended at %s with %s", e.Call, c.begun, c.drain(), answered[e.Call], e.T, e.Outcome)
+			report(e.Server, "call %s was in flight when the manager was closed at %s, had %s, was answered at %s, and ended at %s with %s", e.Call, shortTime(c.begun), c.drain(), shortTime(answered[e.Call]), shortTime(e.T), e.Outcome)
 		}
 	}
 }
 
 // drainSlack is the time in which a call ends whose time is over: a server that is stopped may write what it has.
 const drainSlack = 100 * time.Millisecond
+
+// shortTime formats a time as the verdicts do, to the millisecond.
+func shortTime(d time.Duration) string { return d.Round(time.Millisecond).String() }

@@ -33,7 +33,7 @@ func TestClosingsAreJudged(t *testing.T) {
 	}{
 		{"it is answered in time", "", second / 2, nil, append(called, answers(10*second+second/2), ends(10*second+second/2, messages.OutcomeResult))},
 		{"its time passes", "", 2 * second, context.DeadlineExceeded, append(called, ends(11*second, messages.OutcomeUnknown))},
-		{"it is cut off", "was cut off at 10.1s: it had 1s", 2 * second, nil, append(called, ends(10*second+second/10, messages.OutcomeUnknown))},
+		{"it is cut off", "was cut off at 10.1s, after 100ms: it had 1s", 2 * second, nil, append(called, ends(10*second+second/10, messages.OutcomeUnknown))},
 		// Seed 20870231.
 		{"its caller gives it up", "", 2 * second, nil, append(called, history.Event{T: 10*second + second/10, Kind: history.GivenUp, Server: "s1", Call: "c1"},
 			ends(10*second+second/10, messages.OutcomeUnknown))},

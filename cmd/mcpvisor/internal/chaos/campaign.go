@@ -57,6 +57,8 @@ type failedRun struct {
 	// Verdict is that of the run in the report, which may be a smaller one than the run that failed first; or that of the run that
 	// failed if NotShown is set.
 	Verdict invariant.Verdict `json:"verdict"`
+	// Smaller describes the day of the report if it was made smaller; empty if it is the one of the seed.
+	Smaller string `json:"smaller,omitempty"`
 	// NotShown says that the invariant held in each further run of the seed, the last of which is in the report.
 	NotShown bool `json:"notShown,omitempty"`
 }
@@ -185,16 +187,21 @@ func (s *simulation) reportFailure(ctx context.Context, r campaign.Result, v inv
 		}
 	}
 	one.Folder = s.reportFolder(run.History.Plan)
-	run.Dir, run.Replace = one.Folder, true
+	run.Dir, run.Replace, run.Lead = one.Folder, true, v.ID
 	if small != nil {
 		one.Replay = "mcpvisor chaos sim " + terminal.ShellWord(filepath.Join(one.Folder, "scenario.yaml"))
-		run.Command = one.Replay
+		run.Command, one.Smaller = one.Replay, smallerText(run.History.Plan)
 	}
 	one.Verdict, one.NotShown = reportedVerdict(v, run.Verdicts)
 	if err := report.Write(one.Folder, run); err != nil {
 		return one, exit.With(exit.Usage, messages.Line(err.Error(), 300))
 	}
 	return one, nil
+}
+
+// smallerText describes the day of a report that was made smaller, so that its reader knows which day the words and the times are about.
+func smallerText(p scenario.Plan) string {
+	return fmt.Sprintf("%d servers, %d faults and commands, %s", len(p.Servers), len(p.Faults)+len(p.Commands), p.Heal.Round(100*time.Millisecond))
 }
 
 // reportedVerdict returns the verdict that stands beside a report: that of the run in the report, whose time and server may differ from
@@ -407,6 +414,9 @@ func (s *simulation) printSummary(sum campaign.Summary, answer invariant.Answer,
 		remark := ""
 		if r.NotShown {
 			remark = fmt.Sprintf(" (the seed was run %d more times, and %s held)", maxReruns, r.ID)
+		}
+		if r.Smaller != "" {
+			fmt.Fprintf(s.options.Out, "  seed %d, made smaller (the words above are about this day): %s\n", r.Seed, r.Smaller)
 		}
 		fmt.Fprintf(s.options.Out, "report: %s%s\n", messages.Line(filepath.Join(r.Folder, r.File), 0), remark)
 	}

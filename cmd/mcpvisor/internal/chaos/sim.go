@@ -217,7 +217,7 @@ func (s *simulation) runOnce(ctx context.Context) error {
 			return err
 		case small != nil:
 			r.Verdicts = small.Verdicts
-			small.Dir, small.Replace = full.Dir, true
+			small.Dir, small.Replace, small.Lead = full.Dir, true, v.ID
 			small.Command = "mcpvisor chaos sim " + terminal.ShellWord(filepath.Join(full.Dir, "scenario.yaml"))
 			full = *small
 		}
