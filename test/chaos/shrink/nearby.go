@@ -13,7 +13,13 @@ import (
 // tries after this are short.
 func (x *search) cutDistant() {
 	if x.o.At > 0 {
-		x.tryChange(func(s *scenario.Scenario) { endAt(s, x.o.At.Truncate(time.Second)+time.Second) })
+		// A failure that is seen at once needs no more than a second; one of what agents do may need what they do next. The longer time is
+		// tried too, because all other tries of a long day take long.
+		for _, after := range []time.Duration{time.Second, 15 * time.Second, time.Minute} {
+			if x.tryChange(func(s *scenario.Scenario) { endAt(s, x.o.At.Truncate(time.Second)+after) }) {
+				break
+			}
+		}
 	}
 	if x.o.Server != "" {
 		x.tryChange(func(s *scenario.Scenario) {
