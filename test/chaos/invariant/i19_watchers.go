@@ -52,7 +52,7 @@ var watcherCheck = newCheck("I19", "watchers are told everything",
 			if n := began[c.beginKey(e, e.T)]; n > 0 {
 				// One violation per key is enough.
 				began[c.beginKey(e, e.T)] = 0
-				c.reportViolation(e.Server, i, nil, "Who watches was told that a call of tool %s began at %s, and never that it ended.", e.Tool, timeText(e.T))
+				c.reportViolation(e.Server, i, nil, "The watchers were told that a call of tool %s began at %s, and never that it ended.", e.Tool, timeText(e.T))
 			}
 		}
 	})
