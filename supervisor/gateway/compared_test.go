@@ -55,3 +55,41 @@ func TestAChangeDuringAComparisonIsTold(t *testing.T) {
 		}
 	})
 }
+
+// A server announces a change of prompts, which no agent has listed, and an agent lists them before the gateway compares: the other agent hears of the
+// change all the same (seed 20982172).
+func TestAChangeThatAnotherAgentHasListedIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		change := make(chan struct{})
+		cfg := supervisor.Config{Servers: map[string]supervisor.Spec{"one": {Type: messages.SDK}},
+			InProcess: map[string]func(context.Context, inprocess.Peer) error{"one": func(ctx context.Context, peer inprocess.Peer) error {
+				go func() {
+					select {
+					case <-change:
+						_ = peer.Write(ctx, []byte(`{"jsonrpc":"2.0","method":"notifications/prompts/list_changed"}`))
+					case <-ctx.Done():
+					}
+				}()
+				return serveRequests(ctx, peer, func(r heardRequest) string {
+					switch r.method {
+					case "initialize":
+						return `{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"prompts":{"listChanged":true}},"serverInfo":{"name":"n","version":"1"}}`
+					case "tools/list":
+						return `{"tools":[]}`
+					}
+					return ""
+				})
+			}}}
+		e, _ := startEndpoint(t, cfg, nil, map[string]serve.Principal{"a": {Name: "a"}})
+		listener, reader := e.agent("a", "/mcp", "{}"), e.agent("a", "/mcp", "{}")
+		heard := listener.readStream()
+		time.Sleep(time.Second)
+		close(change)
+		time.Sleep(20 * time.Millisecond) // the change waits for others, and the lists are not compared yet
+		reader.ask("prompts/list", "{}")
+		time.Sleep(time.Minute)
+		if got := heard(); strings.Count(got, "notifications/prompts/list_changed") != 1 {
+			t.Errorf("the agent that had listed nothing heard %s", got)
+		}
+	})
+}

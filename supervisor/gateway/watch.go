@@ -197,16 +197,17 @@ func (v *view) noteKnown(kind listKind, sum *listSum) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.known[kind] == nil {
-		v.known[kind] = sum
+		v.known[kind], v.firstKnown[kind] = sum, true
 	}
 }
 
-// replaceKnown makes a list the one that agents know, and reports whether they knew another one.
-func (v *view) replaceKnown(kind listKind, sum *listSum) (changed bool) {
+// replaceKnown makes a list the one that agents know, and reports whether they knew another one. Where they know one only since the last
+// comparison, that may have been read after the change: then it has changed for the others if a server said so (said).
+func (v *view) replaceKnown(kind listKind, sum *listSum, said bool) (changed bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	changed = v.known[kind] != nil && *v.known[kind] != *sum
-	v.known[kind] = sum
+	changed = v.known[kind] != nil && (*v.known[kind] != *sum || v.firstKnown[kind] && said)
+	v.known[kind], v.firstKnown[kind] = sum, false
 	return changed
 }
 
@@ -222,7 +223,7 @@ func (v *view) tellAgents(ctx context.Context, said changes) {
 		return
 	}
 	v.mu.Unlock()
-	if v.replaceKnown(toolList, &v.currentTools().sum) {
+	if v.replaceKnown(toolList, &v.currentTools().sum, false) {
 		v.notifyAgents(toolsNotice)
 	}
 	v.mu.Lock()
@@ -267,7 +268,7 @@ func (v *view) tellOffers(ctx context.Context, said changes) {
 			switch {
 			case lists[kind].notice != n:
 			case v.knows(kind):
-				changed = v.replaceKnown(kind, &v.offersOf(ctx, kind, time.Now().Add(partWait)).sum) || changed
+				changed = v.replaceKnown(kind, &v.offersOf(ctx, kind, time.Now().Add(partWait)).sum, said[n]) || changed
 			default: // the change may be in this list: an agent that has read one of the two may listen for both
 				changed = said[n] || changed
 			}
