@@ -111,6 +111,7 @@ func (c *checker) checkTraffic(server string, conn *history.ConnRecord) {
 	requests, calls, listens, pages, polls, maxPolls := 0, 0, 0, 0, 0, 0
 	open := c.x.Event(conn.Events[0]).T
 	known := map[string]bool{} // the tasks that were asked for
+	maxPolls += 2 * c.takeoversBefore(server, conn.Conn, open)
 	for _, i := range conn.Events {
 		e := c.x.Event(i)
 		if e.Kind == history.Received && e.Method == "tasks/list" {
@@ -173,6 +174,18 @@ func (c *checker) checkTraffic(server string, conn *history.ConnRecord) {
 			"of lists, %d changes of what is watched and the looks for life account for %d at most: something feeds on itself.", conn.Conn, requests,
 			timeText(open), timeText(end), calls, pages, watches, most)
 	}
+}
+
+// takeoversBefore counts the lists of tasks that a server got on other connections shortly before this one: what their callers ask about a task
+// is a read, and is sent again where it was lost.
+func (c *checker) takeoversBefore(server string, conn int, open time.Duration) (n int) {
+	const readsWait = 30 * time.Second
+	for _, i := range c.x.ServerEvents(server) {
+		if e := c.x.Event(i); e.Kind == history.Received && e.Method == "tasks/list" && e.Conn != conn && e.T <= open && e.T > open-readsWait {
+			n++
+		}
+	}
+	return n
 }
 
 // readsUnderWay counts the reads of a server that had begun before a time and had not ended by then.

@@ -273,6 +273,10 @@ func TestWorkPerEvent(t *testing.T) {
 		{name: "a task is asked for on the next connection, and its call has ended", plan: useTasks, want: invariant.Violated, why: "asked 1 times", story: first + movedTask + `
 			6s     s1 end call=c1 outcome=unknown
 		`},
+		{name: "a program that has listed the tasks asks for it on the next connection, as on seed 20982401", plan: useTasks, want: invariant.Holds, story: first + `
+			3s     s1 received conn=1 method=tasks/list id=20` + movedTask + `
+			6s     s1 end call=c1 outcome=unknown
+		`},
 		// Seed 20702266: the gateway keeps looking for the task of an agent that it cannot reach now.
 		{name: "a task is asked for on the next connection, and its agent may come back", plan: useTasks, want: invariant.Holds, story: first + movedTask + `
 			5s     s1 told method=call-ended tool=put outcome=unknown took=3s
