@@ -285,6 +285,32 @@ func TestNoticesOfEachList(t *testing.T) {
 	})
 }
 
+// One agent reads the lists in the moment in which their server has said that they have changed. The other, which has read none, is notified all the same.
+func TestAListThatIsReadAsItChangesIsNews(t *testing.T) {
+	for name, after := range map[string]time.Duration{"at once": 20 * time.Millisecond, "when one of them was told": 60 * time.Millisecond} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				one := &listServer{many: 2, word: "a"}
+				e, g := startLists(t, nil, map[string]serve.Principal{"a": {Name: "ann"}}, "", map[string]*listServer{"one": one})
+				heard := e.agent("a", "/mcp", "{}").readStream()
+				time.Sleep(5 * time.Second)
+				one.setWord(t, "b", 2)
+				time.Sleep(after)
+				for method := range listMethods {
+					askGateway(t, g, serve.Principal{Name: "ann"}, serve.Path{}, method, "{}")
+				}
+				time.Sleep(5 * time.Second)
+				synctest.Wait()
+				for _, list := range []string{"prompts", "resources"} {
+					if !strings.Contains(heard(), "notifications/"+list+"/list_changed") {
+						t.Errorf("no notice of the %s", list)
+					}
+				}
+			})
+		})
+	}
+}
+
 // What has changed between a list and the subscription that follows it is told to the subscription, of each list.
 func TestASubscriptionIsToldOfWhatChangedBefore(t *testing.T) {
 	for name, others := range map[string]bool{"alone": false, "beside another agent": true} {

@@ -51,8 +51,9 @@ type view struct {
 	// known are the lists as agents know them, and served as they were given last, so that a subscription which begins after a change
 	// tells of it; nil is one that nobody knows.
 	known, served [listKinds]*listSum
-	// firstKnown says of which lists no agent knew anything until the last comparison.
+	// firstKnown says of which lists no agent knew anything until the last comparison, and knownSince when the first one was read.
 	firstKnown [listKinds]bool
+	knownSince [listKinds]time.Time
 	// uncompared is what servers have said since the last comparison of prompts and resources; comparing is true while a goroutine
 	// compares them, and compareAgain if it must do so once more.
 	uncompared              changes

@@ -16,6 +16,8 @@ const (
 	// servers are gathered, 50 and 100 ms, are no multiples of it: an event that came in the instant of a comparison would be in it or not
 	// by chance, and no random day could be repeated.
 	settle = 45 * time.Millisecond
+	// gathered is a little longer than what a server says can be on its way here: the longer of those times, and settle.
+	gathered = 190 * time.Millisecond
 	// workTimeout bounds what the gateway asks servers on its own account.
 	workTimeout = 10 * time.Second
 )
@@ -197,7 +199,17 @@ func (v *view) noteKnown(kind listKind, sum *listSum) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.known[kind] == nil {
-		v.known[kind], v.firstKnown[kind] = sum, true
+		v.known[kind], v.firstKnown[kind], v.knownSince[kind] = sum, true, time.Now()
+	}
+}
+
+// distrustKnown has the first lists count as read after the changes of which servers have told, where they were read so short a time ago that these
+// changes may have been on their way: a comparison because of another list may have come between. The caller holds mu.
+func (v *view) distrustKnown(said changes) {
+	for kind := range listKinds {
+		if kind != toolList && said[lists[kind].notice] && time.Since(v.knownSince[kind]) < gathered {
+			v.firstKnown[kind] = true
+		}
 	}
 }
 
@@ -228,6 +240,7 @@ func (v *view) tellAgents(ctx context.Context, said changes) {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	v.distrustKnown(said)
 	v.uncompared.add(said)
 	v.compareAgain = true
 	if !v.comparing {
