@@ -43,7 +43,8 @@ var seldomAsked = []reflect.Type{reflect.TypeFor[catalog.Snapshot]()}
 
 var selfCheckerType = reflect.TypeFor[selfChecker]()
 
-// noteHandled asks the parts of an actor that has handled a message. The scheduler calls it within the actor's turn, so that nothing of it is at work.
+// noteHandled asks the parts of an actor that has handled a message. The scheduler calls it within the actor's turn, so that nothing of it is at work but
+// what has a lock (seed 20992902).
 func (b *bookkeeping) noteHandled(a actor.Actor) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -76,13 +77,45 @@ func (b *bookkeeping) askParts(v reflect.Value, depth int) {
 			b.askPart(v.Type(), part.Interface().(selfChecker)) //nolint:forcetypeassert // it implements it
 			return
 		}
+		unlock, free := lockFields(v)
+		defer unlock()
 		for i := range v.NumField() {
-			if f := v.Field(i); b.leadsToCheck(f.Type()) {
+			if f := v.Field(i); free && b.leadsToCheck(f.Type()) {
 				b.askParts(f, depth)
 			}
 		}
 	default:
 	}
+}
+
+// lockFields takes the locks of an addressable struct: what they guard may be at work for a call, while its actor is not. free is false if one of them
+// is taken, in which case the parts are asked after another message.
+func lockFields(v reflect.Value) (unlock func(), free bool) {
+	var taken []sync.Locker
+	unlock = func() {
+		for _, l := range taken {
+			l.Unlock()
+		}
+	}
+	for i := range v.NumField() {
+		var lock interface {
+			sync.Locker
+			TryLock() bool
+		}
+		switch at := v.Field(i).Addr().UnsafePointer(); v.Field(i).Type() {
+		case reflect.TypeFor[sync.Mutex]():
+			lock = (*sync.Mutex)(at)
+		case reflect.TypeFor[sync.RWMutex]():
+			lock = (*sync.RWMutex)(at)
+		default:
+			continue
+		}
+		if !lock.TryLock() {
+			return unlock, false
+		}
+		taken = append(taken, lock)
+	}
+	return unlock, true
 }
 
 // leadsToCheck reports whether values of a type may lead to a part that checks itself: over fields, pointers and interfaces of the manager's own

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -29,6 +30,11 @@ type (
 		self *loopedActor
 		view *actors.View
 	}
+	lockedActor struct {
+		actor.Actor
+		mu    sync.Mutex
+		state lifecycle.State
+	}
 )
 
 // TestPartsAreAskedAfterEachMessage has actors with parts at each distance, and the reports of those that contradict themselves.
@@ -36,10 +42,15 @@ func TestPartsAreAskedAfterEachMessage(t *testing.T) {
 	bad := lifecycle.State{Phase: messages.Connected} // nothing wants it
 	looped := &loopedActor{view: &actors.View{State: bad}}
 	looped.self = looped
+	taken := &lockedActor{state: bad}
+	taken.mu.Lock()
+	defer taken.mu.Unlock()
 	for what, c := range map[string]struct {
 		actor actor.Actor
 		found bool
 	}{
+		"one behind a lock":              {&lockedActor{state: bad}, true},
+		"one that a call is at work on":  {taken, false},
 		"its own":                        {&ownActor{state: bad}, true},
 		"one behind a pointer":           {&viewActor{view: &actors.View{State: bad}}, true},
 		"one of an actor that has loops": {looped, true},
