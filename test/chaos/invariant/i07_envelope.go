@@ -98,7 +98,7 @@ func (c *checker) checkTooLate(e *attemptEnd, wishes []wantedSince) {
 		due = min(due, e.retryPhase.Next)
 	}
 	if e.machineWoke {
-		due = max(due, e.wokeAt+c.plan.Policy.WakeSpread)
+		due = max(due, e.wokeLast+c.plan.Policy.WakeSpread)
 	}
 	slack := c.slack + time.Second
 	if c.real {

@@ -218,6 +218,18 @@ func TestTheGapsBetweenAttempts(t *testing.T) {
 			60s    - done command=1 method=wake
 			64s    s1 open conn=7
 		`},
+		{name: "the machine wakes up twice, as on seed 20993077", want: invariant.Holds, story: crashLoop(0, 500*ms, 900*ms, 3*s, 300*ms, 15*s) + `
+			60s    - command command=1 method=wake
+			60s    - done command=1 method=wake
+			60.008s s1 open conn=7
+			60.02s - command command=2 method=wake
+			60.02s - done command=2 method=wake
+		`},
+		{name: "it wakes up a moment after the dial", want: invariant.Violated, why: "parked", story: crashLoop(0, 500*ms, 900*ms, 3*s, 300*ms, 15*s) + `
+			60.008s s1 open conn=7
+			60.02s - command command=2 method=wake
+			60.02s - done command=2 method=wake
+		`},
 		{name: "a machine that is exhausted parks nobody", want: invariant.Holds, story: strings.ReplaceAll(crashLoop(0, 500*ms, s, 2*s, 4*s, 8*s, 16*s, 20*s),
 			"class=exited", "class=exhausted")},
 		{name: "a server that rested in the instant of its dial", plan: lazy, want: invariant.Holds, story: `

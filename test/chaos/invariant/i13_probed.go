@@ -29,7 +29,7 @@ var probeCheck = newCheck("I13", "parked servers are probed for ever",
 					due = max(due, e.t+e.latest)
 				}
 				if e.machineWoke {
-					due = max(due, e.wokeAt+c.plan.Policy.WakeSpread)
+					due = max(due, e.wokeLast+c.plan.Policy.WakeSpread)
 				}
 				slack := c.slack + time.Second
 				until := closing

@@ -41,9 +41,10 @@ type attemptEnd struct {
 	// command names the command or the change of credentials that came between this end and the next attempt; then the policy
 	// bounds nothing.
 	command string
-	// machineWoke is set when the machine woke up: the manager retries waiting servers within Policy.WakeSpread of wokeAt.
-	machineWoke bool
-	wokeAt      time.Duration
+	// machineWoke is set when the machine woke up, first at wokeAt and last at wokeLast: the manager retries waiting servers within
+	// Policy.WakeSpread of each time.
+	machineWoke      bool
+	wokeAt, wokeLast time.Duration
 	// earliest and latest bound the delay of the next attempt, counted from t.
 	earliest, latest time.Duration
 }
@@ -307,7 +308,7 @@ func (c *checker) noteExcuse(e *attemptEnd, commands []ownerCommand, ups []conne
 			continue
 		}
 		if a.action == "wake" {
-			e.machineWoke, e.wokeAt = true, a.begin
+			e.noteWake(a.begin)
 			continue
 		}
 		e.command = a.action
@@ -321,9 +322,17 @@ func (c *checker) noteExcuse(e *attemptEnd, commands []ownerCommand, ups []conne
 	}
 	for _, w := range c.faultWindows(e.server) {
 		if w.fault == "sleep" && w.from <= until && w.to >= open {
-			e.machineWoke, e.wokeAt = true, w.from
+			e.noteWake(w.from)
 		}
 	}
+}
+
+// noteWake takes down that the machine woke up at a time.
+func (e *attemptEnd) noteWake(at time.Duration) {
+	if !e.machineWoke {
+		e.machineWoke, e.wokeAt, e.wokeLast = true, at, at
+	}
+	e.wokeAt, e.wokeLast = min(e.wokeAt, at), max(e.wokeLast, at)
 }
 
 // wentIdle reports whether a lazy server rested between its dial and another time; then its next use dials it, not the policy.
