@@ -53,6 +53,15 @@ func TestMain(m *testing.M) {
 			fmt.Printf(`{"seed":%d,"verdicts":[{"id":"I1","title":"t","answer":"holds","looked":1}]}`+"\n", t.Seed)
 		}
 		os.Exit(0)
+	case "one-check": // violates I5 if nothing else is judged
+		for tasks := bufio.NewScanner(os.Stdin); tasks.Scan(); {
+			var t campaign.Task
+			if err := json.Unmarshal(tasks.Bytes(), &t); err != nil {
+				os.Exit(1)
+			}
+			fmt.Printf(`{"seed":%d,"verdicts":[{"id":%q,"title":"t","answer":"violated","looked":1}]}`+"\n", t.Seed, t.Only)
+		}
+		os.Exit(0)
 	case "babbles":
 		fmt.Println("this is no result")
 		time.Sleep(time.Hour)
@@ -282,6 +291,20 @@ func TestSmaller(t *testing.T) {
 		shrink.Options{Tries: 12})
 	if !stats.Failed || stats.Kept == 0 || len(small.Servers) != 1 || small.Seed != 3 {
 		t.Errorf("%+v %+v", stats, small)
+	}
+}
+
+// A day is made smaller with the one check that it violates: all of them together take longer than most runs.
+func TestASmallerDayIsJudgedByOneCheck(t *testing.T) {
+	day := scenario.Scenario{Name: "a-day", Seed: 3, Servers: []scenario.Group{{Name: "a"}, {Name: "b"}}}
+	small, stats := campaign.ShrinkTask(t.Context(), newPool(t, "one-check", 1), campaign.Task{Seed: 3, Scenario: &day}, invariant.Verdict{ID: "I5"},
+		shrink.Options{Tries: 12})
+	if !stats.Failed || len(small.Servers) != 1 {
+		t.Errorf("%+v %+v", stats, small)
+	}
+	r := campaign.Do(t.Context(), campaign.Task{Seed: 3, Scenario: &small, Only: "I5"}, nil)
+	if len(r.Verdicts) != 1 || r.Verdicts[0].ID != "I5" || r.Verdicts[0].Answer == invariant.Violated {
+		t.Errorf("judged by one check: %+v %s", r.Verdicts, r.Error)
 	}
 }
 

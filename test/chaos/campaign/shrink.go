@@ -17,7 +17,11 @@ func ShrinkTask(ctx context.Context, pool *Pool, t Task, v invariant.Verdict, o 
 		s.About, s.Sometimes = "", nil
 	}
 	o.Server, o.At = v.Server, v.At
+	only := v.ID
+	if only == Crash {
+		only = "" // a check may be what crashes
+	}
 	return shrink.Shrink(ctx, s, func(ctx context.Context, s scenario.Scenario) bool {
-		return pool.Do(ctx, Task{Seed: s.Seed, Scenario: &s}).Violates(v.ID)
+		return pool.Do(ctx, Task{Seed: s.Seed, Scenario: &s, Only: only}).Violates(v.ID)
 	}, o)
 }

@@ -25,6 +25,8 @@ type Task struct {
 	Scenario *scenario.Scenario `json:"scenario,omitempty"`
 	Servers  int                `json:"servers,omitempty"`
 	Duration time.Duration      `json:"duration,omitempty"`
+	// Only is the ID of the one check that judges the run; empty: all of them do.
+	Only string `json:"only,omitempty"`
 	// History is the file to which the history is written; empty keeps none.
 	History string `json:"history,omitempty"`
 }
@@ -117,12 +119,20 @@ func Do(ctx context.Context, t Task, slow func(string)) Result {
 		}
 	}
 	var verdicts []invariant.Verdict
-	if hung := sim.RunBounded("The history is judged", len(h.Events), slow, func(step func(string)) { verdicts = invariant.JudgeInSteps(h, step) }); hung != nil {
+	if hung := sim.RunBounded("The history is judged", len(h.Events), slow, func(step func(string)) { verdicts = t.judge(h, step) }); hung != nil {
 		return r.hangResult(hung)
 	}
 	r.Verdicts = verdicts
 	r.Took = time.Since(began)
 	return r
+}
+
+// judge judges the run of the task.
+func (t Task) judge(h *history.History, step func(string)) []invariant.Verdict {
+	if t.Only != "" {
+		return invariant.JudgeOnly(h, t.Only, step)
+	}
+	return invariant.JudgeInSteps(h, step)
 }
 
 // hangResult is the result of a task whose goroutine goes on in this process and will not end.

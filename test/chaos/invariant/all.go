@@ -37,12 +37,26 @@ func Judge(h *history.History) []Verdict { return JudgeInSteps(h, func(string) {
 
 // JudgeInSteps is Judge, and calls begin with the ID of each check before it runs.
 func JudgeInSteps(h *history.History, begin func(id string)) []Verdict {
+	return judgeBy(h, func(string) bool { return true }, begin)
+}
+
+// JudgeOnly is JudgeInSteps for one check alone. Whoever makes a run smaller asks many times about the same check, and all of them together
+// take longer than the run itself. For a run that hangs there is only the verdict Hung.
+func JudgeOnly(h *history.History, id string, begin func(id string)) []Verdict {
+	return judgeBy(h, func(other string) bool { return other == id }, begin)
+}
+
+// judgeBy runs the checks whose IDs are chosen.
+func judgeBy(h *history.History, chosen func(id string) bool, begin func(id string)) []Verdict {
 	if v, hangs := hangVerdict(h); hangs {
 		return []Verdict{v}
 	}
 	var out []Verdict
 	sc := &h.Plan.Scenario
 	for _, c := range All() {
+		if !chosen(c.ID) {
+			continue
+		}
 		occasion, sometimes := strings.CutPrefix(c.ID, "sometimes ")
 		if sometimes && slices.Contains(sc.Sometimes, occasion) || !sometimes && (len(sc.Invariants) == 0 || slices.Contains(sc.Invariants, c.ID)) {
 			if sc.Manager.BrokenActors && !sometimes && !slices.Contains(judgeBroken, c.ID) {
@@ -55,6 +69,9 @@ func JudgeInSteps(h *history.History, begin func(id string)) []Verdict {
 		}
 	}
 	for _, c := range faultChecks(h) {
+		if !chosen(c.ID) {
+			continue
+		}
 		begin(c.ID)
 		out = append(out, c.Judge(h))
 	}
