@@ -127,6 +127,9 @@ func TestThePageInABrowser(t *testing.T) {
 			if got := str(b, "return document.querySelector('h1').textContent"); got != "a-bad-day" {
 				t.Errorf("the title is %q", got)
 			}
+			// The page begins with the moment of the violation, and the rest looks at all of the day.
+			b.Run(nil, "document.getElementById('reset').click()")
+			settle(b)
 			byMouse(t, b, r)
 			byKeyboard(t, b, r)
 			byFilters(t, b, r)
@@ -375,6 +378,31 @@ func TestThePageOfASimulation(t *testing.T) {
 	}
 	picture(t, b, "simulation")
 	quiet(t, b)
+}
+
+// A day that was made smaller breaks within seconds and settles for minutes: the page begins with the moment of the violation, and with what
+// led to it. A run that violates nothing is shown as a whole.
+func TestThePageBeginsWithTheMoment(t *testing.T) {
+	b := chromium.Start(t, what)
+	b.Resize(1400, 1000)
+	h := &history.History{Plan: scenario.Plan{Tier: scenario.Sim, Scenario: scenario.Scenario{Name: "day"}}, Events: []history.Event{
+		{T: time.Second, Server: "s1", Side: history.Caller, Kind: history.Call, Call: "c1"},
+		{T: 3 * time.Second, Server: "s1", Side: history.World, Kind: history.Executed, Call: "c1", Conn: 1},
+		{T: 6 * time.Minute, Server: "s1", Side: history.World, Kind: history.Released, Conn: 1},
+	}}
+	v := invariant.Verdict{ID: "I3", Title: "calls", Answer: invariant.Violated, Why: "It ran.", Server: "s1", At: 3 * time.Second, Evidence: []int{0, 1}}
+	const moment = `const left = parseFloat(document.getElementById('pin').style.left), names = document.querySelector('#bands').getBoundingClientRect();
+		const from = names.left - document.getElementById('charts').getBoundingClientRect().left;
+		return document.getElementById('pin').hidden ? -1 : (left - from) / names.width`
+	look(t, b, report.Run{History: h, Verdicts: []invariant.Verdict{v}})
+	if place := num(b, moment); place < 0.25 || place > 0.9 {
+		t.Errorf("the violation stands at %.3f of the timeline", place)
+	}
+	v.Answer = invariant.Holds
+	look(t, b, report.Run{History: h, Verdicts: []invariant.Verdict{v}})
+	if place := num(b, moment); place >= 0 {
+		t.Errorf("nothing is violated, and the timeline points at %.3f", place)
+	}
 }
 
 // TestThePageOnPaper prints it, as a browser does to a PDF.

@@ -94,6 +94,8 @@ type pageBuilder struct {
 func (f *facts) newPageData() pageData {
 	m := &pageBuilder{f: f, whats: map[[2]string]int64{}, words: map[string]int64{}, serverIndex: map[string]int{},
 		evidence: map[int]bool{}, shown: map[int][2]int{}}
+	// The script counts on lists: a day without faults has an empty one.
+	m.out.Faults, m.out.Verdicts, m.out.Gate, m.out.Whats = []pageFault{}, []pageVerdict{}, []pagePool{}, [][2]any{}
 	// The empty word gets the number 0, which the script takes for no text.
 	m.internWord("")
 	m.out.End, m.out.Broken, m.out.Healed = f.end.Microseconds(), f.bounds.Broken.Microseconds(), f.bounds.Healed.Microseconds()

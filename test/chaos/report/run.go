@@ -52,7 +52,12 @@ func foundText(r Run) string {
 	for _, g := range r.Found.Scenario.Servers {
 		servers += max(g.Count, 1)
 	}
-	return fmt.Sprintf("made smaller from %s, seed %d, with %s and %s", oneLine(r.Found.Scenario.Name), r.Found.Scenario.Seed,
+	day := fmt.Sprintf("seed-%d", r.Found.Scenario.Seed)
+	// A random day is called after its seed.
+	if name := oneLine(r.Found.Scenario.Name); name != day {
+		day = fmt.Sprintf("%s, seed %d", name, r.Found.Scenario.Seed)
+	}
+	return fmt.Sprintf("made smaller from %s, with %s and %s", day,
 		countOf(servers, "server"), countOf(len(r.Found.Scenario.Faults), "fault"))
 }
 

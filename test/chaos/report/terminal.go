@@ -73,7 +73,7 @@ func Terminal(w io.Writer, r Run, color bool) {
 		tail.addWrapped("found    ", foundText(r)+":", 1)
 		tail.addLine("         %s", oneLine(r.Found.Command))
 	}
-	tail.addLine("%s", map[bool]string{true: "again:", false: "replay:"}[answer == invariant.Holds])
+	tail.addLine("%s", map[bool]string{true: "replay:", false: "again:"}[answer == invariant.Violated])
 	tail.addLine("%s", replayCommand(r))
 
 	// The violations get the lines that head and tail leave.

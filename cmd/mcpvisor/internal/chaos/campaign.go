@@ -201,7 +201,8 @@ func (s *simulation) reportFailure(ctx context.Context, r campaign.Result, v inv
 
 // smallerText describes the day of a report that was made smaller, so that its reader knows which day the words and the times are about.
 func smallerText(p scenario.Plan) string {
-	return fmt.Sprintf("%d servers, %d faults and commands, %s", len(p.Servers), len(p.Faults)+len(p.Commands), p.Heal.Round(100*time.Millisecond))
+	return fmt.Sprintf("%s, %s, %s, %s", terminal.CountOf(len(p.Servers), "server"), terminal.CountOf(len(p.Faults), "fault"),
+		terminal.CountOf(len(p.Commands), "command"), p.Heal.Round(100*time.Millisecond))
 }
 
 // reportedVerdict returns the verdict that stands beside a report: that of the run in the report, whose time and server may differ from
@@ -393,7 +394,7 @@ func (s *simulation) printSummary(sum campaign.Summary, answer invariant.Answer,
 		}
 	}
 	if answer == invariant.Inconclusive {
-		fmt.Fprintln(s.options.Out, "Inconclusive is what did not come up in any of these runs; more seeds (-n) try more.")
+		fmt.Fprintln(s.options.Out, "Nothing is violated. Inconclusive is what did not come up in any of these runs; more seeds (-n) try more.")
 	}
 	if len(sum.Errors) > 0 {
 		fmt.Fprintf(s.options.Out, "not run:      %d seeds, first %d: %s\n", len(sum.Errors), sum.Errors[0].Seed, messages.Line(sum.Errors[0].Error, 160))
@@ -420,6 +421,6 @@ func (s *simulation) printSummary(sum campaign.Summary, answer invariant.Answer,
 		}
 		fmt.Fprintf(s.options.Out, "report: %s%s\n", messages.Line(filepath.Join(r.Folder, r.File), 0), remark)
 	}
-	fmt.Fprintln(s.options.Out, map[bool]string{true: "again:", false: "replay:"}[answer == invariant.Holds])
+	fmt.Fprintln(s.options.Out, map[bool]string{true: "replay:", false: "again:"}[answer == invariant.Violated])
 	fmt.Fprintln(s.options.Out, replay)
 }

@@ -174,5 +174,6 @@ function start() {
   new ResizeObserver(() => { measure(); redraw(); }).observe($("charts"));
   addEventListener("resize", () => { measure(); redraw(); });
   list();
+  showMoment();
 }
 start();

@@ -150,6 +150,19 @@ function drawPin() {
   if (!hide) $("pin").style.left = gutter() + (pinned - view.from) / (view.to - view.from) * plotWidth() + "px";
 }
 
+// showMoment begins with the moment of the violation that leads and with what led to it, if they are a small part of the run: a day that was
+// made smaller breaks within seconds, and settles for minutes.
+function showMoment() {
+  const first = document.querySelector("[data-verdict]");
+  if (!first) return;
+  const v = data.verdicts[first.dataset.verdict];
+  const times = v.events.map(([server, event]) => eventsOf(data.servers[server])[event]?.at).filter((t) => t !== undefined);
+  const from = Math.min(v.at, ...times), to = Math.max(v.at, ...times);
+  const margin = Math.max((to - from) / 2, second);
+  if (to - from + 2 * margin < data.end / 2) show(from - margin, to + margin);
+  pin(v.at, true);
+}
+
 // jump goes to what a verdict is about.
 function jump(v) {
   const half = Math.max(data.end / 40, Math.min(5 * second, data.end / 8));
