@@ -67,9 +67,9 @@ func (s *taskStatus) problemAfter(before *taskStatus) string {
 	case !s.Created.Equal(before.Created):
 		return "it was created at another time than it was before"
 	case s.Updated.Before(before.Updated):
-		return "it was updated last before it was updated last"
+		return "its last update is before that of the status before"
 	case before.hasEnded() && (!s.hasEnded() || (s.State == messages.TaskCancelled) != (before.State == messages.TaskCancelled)):
-		return "it was " + string(before.State) + ", which is the end of it, and is " + string(s.State)
+		return "it was " + string(before.State) + ", which is the end of it, and was told later to be " + string(s.State)
 	}
 	return ""
 }

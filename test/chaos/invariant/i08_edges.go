@@ -298,7 +298,7 @@ func (c *checker) checkPatience(server string, conn *history.ConnRecord, u conne
 	}
 	c.judged++
 	if patience := time.Duration(max(c.plan.ProbeStrikes, 1)) * c.plan.ProbeTimeout; u.to-last < patience-c.slack {
-		c.reportViolation(server, u.endEvent, []int{at}, "Connection %d was given up at %s because the server was silent, and that was only since %s. It may be silent for %s.", conn.Conn,
+		c.reportViolation(server, u.endEvent, []int{at}, "Connection %d was given up at %s because the server was silent, and it was that only since %s. It may be silent for %s.", conn.Conn,
 			timeText(u.to), timeText(last), timeText(patience))
 	}
 }

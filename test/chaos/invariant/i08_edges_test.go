@@ -275,7 +275,7 @@ func TestTheStateMachine(t *testing.T) {
 			99s    - closing
 		`},
 		{name: "a remote server is given up too early", servers: []string{"s1 kind=http"}, want: invariant.Violated,
-			why: "given up at 45s because the server was silent, and that was only since 20s. It may be silent for 30s", story: up + `
+			why: "given up at 45s because the server was silent, and it was that only since 20s. It may be silent for 30s", story: up + `
 			20s    s1 answered conn=1 method=ping id=7
 			45s    s1 phase phase=pending step=restarting epoch=2 class=timeout
 			99s    - closing

@@ -77,10 +77,10 @@ func TestPatienceWithSilence(t *testing.T) {
 	servers := []string{"s1 kind=http"}
 	runCases(t, "I8", []storyCase{
 		{name: "for as long as it may", servers: servers, want: invariant.Holds, story: up + lost},
-		{name: "too early", servers: servers, want: invariant.Violated, why: "that was only since 20s", story: up + `
+		{name: "too early", servers: servers, want: invariant.Violated, why: "it was that only since 20s", story: up + `
 			20s    s1 answered conn=1 method=ping
 		` + lost},
-		{name: "too early after a question of the server", servers: servers, want: invariant.Violated, why: "that was only since 20s", story: asked + lost},
+		{name: "too early after a question of the server", servers: servers, want: invariant.Violated, why: "it was that only since 20s", story: asked + lost},
 		{name: "after the late answer of an agent", servers: servers, plan: agents, want: invariant.Holds, story: asked + lost},
 		{name: "nothing happens", want: invariant.Inconclusive, story: "1s - closing"},
 	})

@@ -269,7 +269,7 @@ func (c *checker) checkCoalescing(server string, lists []listRequest, announced,
 			continue
 		}
 		if first < 0 {
-			c.reportViolation(server, l.firstEvent, evidence, "The list was asked for at %s, and the server had announced no change since it was asked for at "+
+			c.reportViolation(server, l.firstEvent, evidence, "The tools were listed at %s, and the server had announced no change since they were listed at "+
 				"%s.", timeText(l.from), timeText(before.from))
 			continue
 		}
@@ -283,8 +283,9 @@ func (c *checker) checkCoalescing(server string, lists []listRequest, announced,
 		waited := min(l.from-max(last, before.to), l.from-last)
 		if since := l.from - max(first, min(before.to, l.from)); waited < c.plan.Quiet-c.timePrecision()-c.skew/5 && since < c.plan.MaxWait-c.timePrecision()-c.skew/5 &&
 			l.from-first < c.plan.MaxWait-c.timePrecision() {
-			c.reportViolation(server, l.firstEvent, evidence, "The list was asked for at %s, %s after its last and %s after its first announcement: a burst is "+
-				"waited for until %s of silence, or %s.", timeText(l.from), l.from-last, l.from-first, c.plan.Quiet, c.plan.MaxWait)
+			c.reportViolation(server, l.firstEvent, evidence, "The tools of the server were listed at %s, %s after it had last announced a change and %s after "+
+				"the first announcement: a burst of them is waited for until %s of silence, or %s.", timeText(l.from), (l.from - last).Round(time.Microsecond),
+				(l.from - first).Round(time.Microsecond), c.plan.Quiet, c.plan.MaxWait)
 		}
 	}
 }

@@ -123,7 +123,7 @@ func TestWorkPerEvent(t *testing.T) {
 			1.1s   s1 listed conn=1
 			60s    - closing
 		`},
-		{name: "a change that was announced meanwhile is waited for", want: invariant.Violated, why: "a burst is waited for", story: first + `
+		{name: "a change that was announced meanwhile is waited for", want: invariant.Violated, why: "a burst of them is waited for", story: first + `
 			1s     s1 notified conn=1 method=notifications/subscriptions/acknowledged
 			1.04s  s1 notified conn=1 method=notifications/tools/list_changed
 			1.05s  s1 received conn=1 method=tools/list id=2
@@ -218,18 +218,18 @@ func TestWorkPerEvent(t *testing.T) {
 			2s     s1 fault-off fault=1 name=cursor-loop
 		`},
 		{name: "nothing was asked", want: invariant.Inconclusive, why: "No server was asked", story: `0s s1 open conn=1`},
-		{name: "every announcement is listed at once", want: invariant.Violated, why: "a burst is waited for", story: first + `
+		{name: "every announcement is listed at once", want: invariant.Violated, why: "a burst of them is waited for", story: first + `
 			1s     s1 notified conn=1 method=notifications/tools/list_changed
 			1s     s1 received conn=1 method=tools/list id=2
 		`},
-		{name: "a storm is not coalesced", want: invariant.Violated, why: "20ms after its last", story: first + listStorm(time.Second, 2*time.Second) + `
+		{name: "a storm is not coalesced", want: invariant.Violated, why: "20ms after it had last announced", story: first + listStorm(time.Second, 2*time.Second) + `
 			1.2s   s1 received conn=1 method=tools/list id=2
 		`},
 		// Seed 30190350: a stream was opened again, and what had changed before it agreed began the burst.
 		{name: "a storm after a further agreement is listed a second after that", want: invariant.Holds, story: first + reopened + `
 			1.5s   s1 received conn=1 method=tools/list id=3
 		`},
-		{name: "a storm after a further agreement is not coalesced", want: invariant.Violated, why: "900ms after its first announcement", story: first + reopened + `
+		{name: "a storm after a further agreement is not coalesced", want: invariant.Violated, why: "900ms after the first announcement", story: first + reopened + `
 			1.4s   s1 received conn=1 method=tools/list id=3
 		`},
 		{name: "lists without a reason", want: invariant.Violated, why: "had announced no change", story: first + `

@@ -180,7 +180,7 @@ func (c *checker) checkRoom(q *callQueue, u connectedSpan) {
 			return
 		}
 		c.reportViolationAt(from+c.instantBound(), q.server, w.call.Begin, nil, "Call %s of tool %s began at %s and waited for its turn at %s, while %d calls "+
-			"were in flight and maxInFlight lets %d be.", w.call.ID, c.toolOf(w.call), timeText(c.x.Event(w.call.Begin).T), timeText(from+c.instantBound()), inFlight, most)
+			"were in flight, and maxInFlight allows %d: it had to be sent, or the place of a call that has ended was not given back.", w.call.ID, c.toolOf(w.call), timeText(c.x.Event(w.call.Begin).T), timeText(from+c.instantBound()), inFlight, most)
 		return
 	}
 }
@@ -216,7 +216,7 @@ func (c *checker) checkInFlight(q *callQueue) {
 		}
 		c.judged++
 		if inFlight >= most && !c.underFault(q.server, first, w.sent) { // a connection that dies gives the places of its calls back
-			c.reportViolation(q.server, w.call.Received[0], []int{w.call.Begin}, "Call %s of tool %s was sent at %s, while %d others were in flight: maxInFlight lets %d be.",
+			c.reportViolation(q.server, w.call.Received[0], []int{w.call.Begin}, "Call %s of tool %s was sent at %s, while %d others were in flight: maxInFlight allows %d.",
 				w.call.ID, c.toolOf(w.call), timeText(w.sent), inFlight, most)
 			return
 		}

@@ -81,7 +81,7 @@ func (c *checker) checkSubscriptions(server string, sessions []*agentSession) {
 				c.judged++
 				if stands && !c.underFault(server, c.x.Event(last).T, e.T) {
 					c.reportViolation(server, i, []int{last}, "The server was asked at %s to watch what it had been asked to watch at %s on the same connection, "+
-						"and not to end that.", timeText(e.T), timeText(c.x.Event(last).T))
+						"and not in between to end that.", timeText(e.T), timeText(c.x.Event(last).T))
 				}
 				asked[e.ID] = true
 			case "resources/unsubscribe":

@@ -357,12 +357,12 @@ func TestAdjustedBounds(t *testing.T) {
 			17s    s1 end call=c1 tool=write outcome=result
 			17s    s1 end call=c2 tool=write outcome=result
 			60s    -  closing`},
-		{name: "who waits waits on", plan: withAdjusts(one, more), want: invariant.Violated, why: "1 calls were in flight and maxInFlight lets 3 be", story: adjustedUp + calls + `
+		{name: "who waits waits on", plan: withAdjusts(one, more), want: invariant.Violated, why: "1 calls were in flight, and maxInFlight allows 3", story: adjustedUp + calls + `
 			17s    s1 end call=c1 tool=write outcome=result
 			17s    s1 received conn=1 call=c2 method=tools/call id=8
 			18s    s1 end call=c2 tool=write outcome=result
 			60s    -  closing`},
-		{name: "the new bound is not kept", plan: withAdjusts(one), want: invariant.Violated, why: "1 others were in flight: maxInFlight lets 1 be", story: adjustedUp + `
+		{name: "the new bound is not kept", plan: withAdjusts(one), want: invariant.Violated, why: "1 others were in flight: maxInFlight allows 1", story: adjustedUp + `
 			15s    s1 call call=c1 tool=write
 			15s    s1 received conn=1 call=c1 method=tools/call id=7
 			15.5s  s1 call call=c2 tool=write

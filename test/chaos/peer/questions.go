@@ -178,8 +178,12 @@ func (m *machine) checkAnswer(kind questionKind, result json.RawMessage) {
 	}
 	form := map[string]string{"elicitation": `"action":"`, "elicitation url": `"action":"`, "sampling": `"role":"assistant"`, "roots": `"roots":[`}[kind.capability]
 	isNamed := kind.capability == "elicitation url" || strings.Contains(string(result), m.cfg.Server.Name) // a visit has no content
-	if text := string(result); !strings.Contains(text, form) || !isNamed {
-		m.reportViolation("it asked for " + kind.method + " and was answered " + messages.Line(text, 200))
+	answered := "it asked for " + kind.method + " and was given another answer than the program gave, "
+	switch text := string(result); {
+	case !strings.Contains(text, form):
+		m.reportViolation(answered + "without " + form + ": " + messages.Line(text, 200))
+	case !isNamed:
+		m.reportViolation(answered + "without the name of the server, which the program had put in: " + messages.Line(text, 200))
 	}
 }
 

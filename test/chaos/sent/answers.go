@@ -116,7 +116,7 @@ func (c *conversation) receiveNotification(now time.Duration, m *message) {
 	case r == nil:
 		// 2025-11-25: cancellations "MUST only reference requests that: Were previously issued in the same direction; Are
 		// believed to still be in-progress".
-		c.reportProblem("the request %s was cancelled, and never sent", messages.Line(id, 60))
+		c.reportProblem("the manager cancelled the request %s, which it had never sent", messages.Line(id, 60))
 	case r.method == "initialize":
 		c.reportProblem("initialize was cancelled: 2025-11-25, \"The initialize request MUST NOT be cancelled by clients\"")
 	case r.end == cancelled:
