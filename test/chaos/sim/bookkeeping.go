@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -17,8 +18,10 @@ import (
 //
 // A counter that was not counted down, or a mark that stays, shows at once that way. What it does to a caller may need a coincidence that no day brings.
 type bookkeeping struct {
-	// report is called once, with what the first part says that contradicts itself.
-	report func(text string)
+	// report is called once, with what the first part says that contradicts itself, and the server whose part it is, if it belongs to one.
+	report func(server, text string)
+	// last is the message after which parts are asked; nil for a glance at the catalog.
+	last *handledMessage
 	// mu guards the fields below: turns follow each other, unless an actor of a broken manager blocks in one.
 	mu sync.Mutex
 	// reaches says of each type whether a value of it leads to a part that checks itself.
@@ -45,12 +48,14 @@ var selfCheckerType = reflect.TypeFor[selfChecker]()
 
 // noteHandled asks the parts of an actor that has handled a message. The scheduler calls it within the actor's turn, so that nothing of it is at work but
 // what has a lock (seed 20992902).
-func (b *bookkeeping) noteHandled(a actor.Actor) {
+func (b *bookkeeping) noteHandled(a actor.Actor, last *handledMessage) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.handled++; b.reported || b.every > 0 && b.handled%b.every != 0 {
 		return
 	}
+	b.last = last
+	defer func() { b.last = nil }()
 	if v := reflect.ValueOf(a); v.Kind() == reflect.Pointer {
 		b.askParts(v.Elem(), 0)
 	}
@@ -155,7 +160,11 @@ func (b *bookkeeping) askPart(t reflect.Type, part selfChecker) {
 	}
 	if err := part.Check(); err != nil {
 		b.reported = true
-		b.report("a " + strings.SplitN(t.String(), "[", 2)[0] + " contradicts itself: " + err.Error())
+		server, after := "", ""
+		if b.last != nil {
+			server, after = serverOf(b.last.actor), fmt.Sprintf(", after the actor %s has handled %s", b.last.actor, b.last)
+		}
+		b.report(server, "a "+strings.SplitN(t.String(), "[", 2)[0]+" contradicts itself"+after+": "+err.Error())
 	}
 }
 
@@ -188,6 +197,6 @@ func (w *simulation) checkRemembered(remembered, servers []string) {
 }
 
 // reportContradiction records what a part of the manager says. Any goroutine may call it.
-func (w *simulation) reportContradiction(text string) {
-	w.rec.Add(history.Event{T: w.elapsedTime(), Side: history.Harness, Kind: history.Violation, Name: "I29", Text: text})
+func (w *simulation) reportContradiction(server, text string) {
+	w.rec.Add(history.Event{T: w.elapsedTime(), Server: server, Side: history.Harness, Kind: history.Violation, Name: "I29", Text: text})
 }

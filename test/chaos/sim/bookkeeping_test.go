@@ -61,14 +61,14 @@ func TestPartsAreAskedAfterEachMessage(t *testing.T) {
 		rec := history.NewRecorder(scenario.Plan{}, nil)
 		w := newSimulation(scenario.Plan{}, Options{}, rec, &pulse{})
 		for range 2 { // the first contradiction is reported, once
-			w.turns.handled(c.actor)
+			w.turns.handled(c.actor, &handledMessage{actor: "server/s1", message: &actor.Started{}})
 		}
 		var got, want []string
 		for _, e := range rec.History().Events {
 			got = append(got, e.Name+": "+e.Text)
 		}
 		if c.found {
-			want = []string{"I29: a lifecycle.State contradicts itself: " + bad.Check().Error()}
+			want = []string{"I29: a lifecycle.State contradicts itself, after the actor server/s1 has handled *actor.Started: " + bad.Check().Error()}
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("%s: %q, want %q", what, got, want)
@@ -85,7 +85,7 @@ func TestLargeRunsAskSeldom(t *testing.T) {
 		if len(rec.History().Events) != 0 {
 			t.Fatalf("it was asked after the message %d", n)
 		}
-		w.turns.handled(a)
+		w.turns.handled(a, nil)
 	}
 	if n := len(rec.History().Events); n != 1 {
 		t.Errorf("%d contradictions were recorded", n)
@@ -104,7 +104,7 @@ func TestLargeRunsAskSeldom(t *testing.T) {
 // TestTheCatalogIsAsked has a catalog without contradictions, which is asked at the glances.
 func TestTheCatalogIsAsked(t *testing.T) {
 	var b bookkeeping
-	b.report = func(text string) { t.Error(text) }
+	b.report = func(_, text string) { t.Error(text) }
 	b.askCatalog(catalog.Empty(messages.Naming{}))
 }
 

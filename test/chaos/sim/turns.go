@@ -29,7 +29,7 @@ type turnScheduler struct {
 	// handled one, and panicked of each actor that breakActor broke. Any goroutine calls them.
 	ended    func(*actor.PID, actor.Actor)
 	received func(actor.Actor, any)
-	handled  func(actor.Actor)
+	handled  func(actor.Actor, *handledMessage)
 	panicked func(actorName string)
 
 	// goroutines empty the mailboxes.
@@ -121,7 +121,7 @@ func (m *mailbox) receive(next actor.ReceiverFunc) actor.ReceiverFunc {
 			panic(brokenActor)
 		}
 		next(c, envelope)
-		m.turns.handled(c.Actor())
+		m.turns.handled(c.Actor(), m.lastHandled)
 		if _, stopped := envelope.Message.(*actor.Stopped); stopped {
 			m.turns.ended(c.Self(), c.Actor())
 		}
