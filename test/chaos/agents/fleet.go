@@ -204,12 +204,29 @@ func (f *Fleet) Close() {
 		h.Suspended, h.Kept = 0, 0 // an agent that has gone without an answer may come back for some minutes: checkHeld judges them
 	}
 	if h != (gateway.Held{}) {
-		f.reportFinding("I28", "", fmt.Sprintf("all agents have gone, and the gateway keeps %d sessions, %d subscriptions, %d watched resources, %d requests, %d tasks, %d windows and %d bytes of calls, and %d of its counters differ from what they count",
-			h.Sessions, h.Listens, h.Watches, h.Requests, h.Tasks, h.Windows, h.Kept, h.Miscounted))
+		f.reportFinding("I28", "", "all agents have gone, and the gateway keeps "+heldText(h))
 	}
 	if n := f.handler.Sessions(); n > 0 {
 		f.reportFinding("I28", "", "the endpoint has been closed, and still has sessions")
 	}
+}
+
+// heldText names what a gateway keeps, and nothing of which it keeps none.
+func heldText(h gateway.Held) string {
+	var parts []string
+	for _, part := range []struct {
+		n    int64
+		what string
+	}{
+		{int64(h.Sessions), "sessions"}, {int64(h.Listens), "subscriptions"}, {int64(h.Watches), "watched resources"}, {int64(h.Requests), "requests"},
+		{int64(h.Tasks), "tasks"}, {int64(h.Windows), "windows"}, {int64(h.Suspended), "suspended calls"}, {int64(h.Kept), "bytes of calls"},
+		{int64(h.Miscounted), "counters that differ from what they count"},
+	} {
+		if part.n != 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.what))
+		}
+	}
+	return strings.Join(parts, ", ")
 }
 
 // keptBound is the time in which what a closed gateway has kept of its calls is given back.
