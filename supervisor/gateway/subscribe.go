@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/mcpvisor/mcpvisor/actors"
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -67,8 +68,13 @@ type watcher struct {
 	asking int // requests under way
 }
 
-// maxWatched bounds what one agent watches.
-const maxWatched = 256
+const (
+	// maxWatched bounds what one agent watches.
+	maxWatched = 256
+	// turnWait is how long an agent waits for its turn at a server that answers nobody else about the same resource: each turn may take the server's
+	// call timeout, and the last agent would wait for the sum. It is no multiple of a second, see settle.
+	turnWait = 59900 * time.Millisecond
+)
 
 // addWatch lets an agent (who) watch a resource, in a place of holder; tell is called with each update. The error is the server's, or that there
 // is no place: the agent does not watch then, unless it did before.
@@ -93,7 +99,10 @@ func (w *watches) addWatch(ctx context.Context, to watchKey, who, holder any, te
 	one.asking++
 	w.mu.Unlock()
 	m, ctx := w.g.all.Owner(supervisor.WithCaller(ctx, to.principal), to.server)
-	err := w.askInTurn(ctx, one, func() error { return m.SubscribeResource(ctx, to.server, to.uri) })
+	waiting, stop := context.WithTimeoutCause(ctx, turnWait, &messages.Error{Op: "read", Outcome: messages.OutcomeNotSent, Class: messages.ClassTimeout, Server: to.server,
+		Text: "it has not answered those who asked for the same resource before", Fix: "call again later"})
+	defer stop()
+	err := w.askInTurn(waiting, one, func() error { return m.SubscribeResource(ctx, to.server, to.uri) })
 	w.leaveTurn(to, one)
 	w.mu.Lock()
 	agent.asking--
@@ -141,7 +150,7 @@ func (w *watches) askInTurn(ctx context.Context, one *watchedOne, ask func() err
 	select {
 	case <-one.turn:
 	case <-ctx.Done():
-		return ctx.Err()
+		return context.Cause(ctx)
 	}
 	defer func() { one.turn <- struct{}{} }()
 	return ask()

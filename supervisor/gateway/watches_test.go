@@ -150,6 +150,35 @@ func TestWatchAfterTheEndOfAnother(t *testing.T) {
 	})
 }
 
+// A server is silent about a resource that several agents ask to watch, and none waits for more than the time of one other and its own. Before, each
+// waited for the call timeouts of all that had asked before it (seed 20993967).
+func TestNoAgentWaitsForTheTimeoutsOfOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, g, _ := startWatched(t)
+		var all sync.WaitGroup
+		for n := range 4 {
+			agent := e.agent("a", "/mcp", "{}")
+			all.Go(func() {
+				time.Sleep(time.Duration(n) * time.Second)
+				begin := time.Now()
+				answer, want := agent.ask("resources/subscribe", watchX), "not sent"
+				if n < 2 {
+					want = "outcome unknown" // it has had its turn
+				}
+				contains(t, fmt.Sprintf("the answer to the agent %d", n), answer, `"error"`, want)
+				if took := time.Since(begin); took > 2*time.Minute {
+					t.Errorf("the agent %d has waited for %v", n, took)
+				}
+			})
+		}
+		all.Wait()
+		time.Sleep(2 * time.Minute)
+		if n := g.Held().Watches; n != 0 {
+			t.Errorf("%d resources are watched", n)
+		}
+	})
+}
+
 // A watch whose session ends before the server has answered is ended after the answer, and does not end the one that began meanwhile.
 func TestTheEndOfAWatchDoesNotEndTheNextOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
