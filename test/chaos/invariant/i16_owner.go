@@ -200,8 +200,12 @@ func (c *checker) findLateAnswer(server string, stays []phaseSpan, all []ownerCo
 	if end <= bound {
 		return nil
 	}
-	return &lateAnswer{bound, server, a.event, -1, fmt.Sprintf("The owner asked for %s at %s, and that %s: whatever becomes of an attempt, it ends by %s.", a.action,
-		timeText(a.begin), answerText(a), timeText(bound))}
+	was, shows := "", -1
+	if at := slices.IndexFunc(stays, func(s phaseSpan) bool { return s.T <= bound && bound < s.to }); at >= 0 {
+		was, shows = fmt.Sprintf(" At %s the server was %s.", timeText(bound), c.describeSpan(&stays[at])), stays[at].event
+	}
+	return &lateAnswer{bound, server, a.event, shows, fmt.Sprintf("The owner asked for %s at %s, and that %s: whatever becomes of an attempt, it ends by %s.%s", a.action,
+		timeText(a.begin), answerText(a), timeText(bound), was)}
 }
 
 // wholeAnswers collects, by the number of a command to all servers, by when each server was done with it.

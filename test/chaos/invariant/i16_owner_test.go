@@ -165,7 +165,7 @@ func TestTheOwner(t *testing.T) {
 			1s     s1 phase phase=disabled warm=true epoch=2
 			1s     s1 done command=1 method=disable class=network text=broken
 		` + over},
-		{name: "an attempt has no end", want: invariant.Violated, why: "whatever becomes of an attempt", story: up + `
+		{name: "an attempt has no end", want: invariant.Violated, why: "the server was pending (", story: up + `
 			1s     s1 command command=1 method=reconnect
 			1s     s1 phase phase=pending step=queued epoch=2
 		` + over},

@@ -28,7 +28,7 @@ func (c *checker) checkRefreshRefused(server string, stays []phaseSpan, a ownerC
 	}
 	c.judged++
 	if !a.answered || a.end > due {
-		c.reportViolationAt(due, server, a.event, []int{refusal}, "refresh was asked for at %s and %s. The server refused its list at %s, and that was the answer: it was "+
+		c.reportViolationAt(due, server, a.event, []int{refusal}, "The owner asked for refresh at %s, and that %s. The server refused its list at %s, and that was the answer: it was "+
 			"due by %s.", timeText(a.begin), answerText(a), timeText(t), timeText(due))
 	}
 }

@@ -24,7 +24,7 @@ func (c *checker) checkShownWithAnswer(server string, stays []phaseSpan, all []o
 	case "disable", "disconnect", "remove":
 		c.judged++
 		if done.Tools > 0 {
-			c.reportViolation(server, a.doneEvent, []int{a.event}, "%s was asked for at %s and answered at %s, and the catalog still showed %d tools of the server then.",
+			c.reportViolation(server, a.doneEvent, []int{a.event}, "The owner asked for %s at %s, was answered at %s, and the catalog still showed %d tools of the server then.",
 				a.action, timeText(a.begin), timeText(a.end), done.Tools)
 		}
 	case "enable", "reconnect", "add", "respec":
@@ -53,7 +53,7 @@ func (c *checker) checkToolsShown(server string, stays []phaseSpan, a ownerComma
 	}
 	c.judged++
 	if c.x.Event(a.doneEvent).Tools == 0 {
-		c.reportViolation(server, a.doneEvent, []int{a.event}, "%s was asked for at %s and answered at %s as done, and the catalog showed no tool of the server then.",
+		c.reportViolation(server, a.doneEvent, []int{a.event}, "The owner asked for %s at %s, was answered at %s as done, and the catalog showed no tool of the server then.",
 			a.action, timeText(a.begin), timeText(a.end))
 	}
 }
@@ -95,6 +95,6 @@ func (c *checker) checkRefreshShown(server string, stays []phaseSpan, a ownerCom
 	if slices.ContainsFunc(l.changes[first:], young) {
 		return
 	}
-	c.reportViolation(server, a.doneEvent, []int{l.changes[known], a.event}, "refresh was asked for at %s and answered at %s, and the catalog then showed %d tools that "+
+	c.reportViolation(server, a.doneEvent, []int{l.changes[known], a.event}, "The owner asked for refresh at %s, was answered at %s, and the catalog then showed %d tools that "+
 		"are not the list of the server since %s.", timeText(a.begin), timeText(a.end), done.Tools, timeText(c.x.Event(l.changes[known]).T))
 }

@@ -65,7 +65,7 @@ func TestShownWithTheAnswer(t *testing.T) {
 			2.5s   s1 changed rev=3 hash=three names=a
 			3s     s1 done command=1 method=refresh tools=1 hash=three
 		` + over},
-		{name: "refreshed and the old list", want: invariant.Violated, why: "are not the list of the server s1 since 1", story: changed + `
+		{name: "refreshed and the old list", want: invariant.Violated, why: "are not the list of the server since 1", story: changed + `
 			2s     s1 command command=1 method=refresh
 			2s     s1 done command=1 method=refresh tools=2 hash=one
 		` + over},

@@ -195,7 +195,7 @@ func (c *checker) checkRelisted(server string, u connectedSpan) {
 			continue
 		}
 		c.judged++
-		c.reportViolation(server, l.firstEvent, []int{u.event}, "The list that was asked for at %s failed, and was not asked for again until %s: what changed "+
+		c.reportViolation(server, l.firstEvent, []int{u.event}, "The list of the tools that was asked for at %s failed, and was not asked for again until %s: what changed "+
 			"is forgotten.", timeText(l.from), timeText(due))
 	}
 }
