@@ -56,9 +56,10 @@ func newChaosSim(o *cli.Options) *cobra.Command {
 day takes a second. Without SCENARIO each seed is another random bad day; with one, a file or a name of mcpvisor chaos
 scenarios, that day is run once, or with --seeds several times with other dice.
 
-Everything comes from the seed: the same seed gives the same history, byte for byte. A run that violates an invariant is
-made as small as it can be, and the report into --out (.chaos if not given) tells of the small one, with its scenario; the
-day in which it was found lies beside it.
+Everything comes from the seed: the same seed gives the same history, byte for byte. (Where other programs keep the processors
+busy, two events of one instant may change places, in about one day of ten.) A run that violates an invariant is made as small
+as it can be, and the report into --out (.chaos if not given) tells of the small one, with its scenario; the day in which it
+was found lies beside it.
 
 Runs are judged in processes of their own, one for each processor. What was not tried in any of them (a fault that never
 fired, a park that never happened) is inconclusive.
