@@ -154,7 +154,7 @@ func (c *checker) checkReleased(server string, commands []ownerCommand, calls []
 		}
 		// A real process, a read that waits for a person and a fault may delay the end; then the full drain and stop ladder are allowed.
 		due := last + promptEndTime + c.slack
-		if c.real || c.hasOpenReads(server, a.begin) || c.underFault(server, c.x.Event(conn.Opened).T, due) {
+		if c.real || c.hasOpenReads(server, a.begin) || c.waitsForAgent(conn, a.begin) || c.underFault(server, c.x.Event(conn.Opened).T, due) {
 			due, why = max(last, a.begin+drain)+stopLadder+c.slack, "nothing kept it"
 		}
 		if due >= c.closeTime() || c.underFault(server, a.begin, due) || c.isOvertaken(commands, a, due) {
@@ -191,6 +191,19 @@ func (c *checker) lastReadOf(conn *history.ConnRecord, from time.Duration) time.
 		last = max(last, until)
 	}
 	return last
+}
+
+// suspendedReadTime is how long a read that wants a person to visit an address waits for its agent of the modern era, which comes back to it, or has
+// gone, without any request under way: gateway.answerTime, and once more for a second visit.
+const suspendedReadTime = 10 * time.Minute
+
+// waitsForAgent reports whether such a read may wait at a time.
+func (c *checker) waitsForAgent(conn *history.ConnRecord, t time.Duration) bool {
+	return slices.ContainsFunc(c.plan.Agents, func(a scenario.PlannedAgent) bool { return a.Era == messages.EraModern }) &&
+		slices.ContainsFunc(conn.Events, func(i int) bool {
+			e := c.x.Event(i)
+			return e.Kind == history.Answered && e.Code == visitNeeded && e.T <= t && e.T > t-suspendedReadTime
+		})
 }
 
 // hasOpenReads reports whether a caller or an agent had a read under way at a time that may be one of this server: it may wait between its requests,

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/test/chaos/invariant"
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
@@ -28,6 +29,14 @@ func TestLetGo(t *testing.T) {
 			11.2s  s1 received conn=1 method=tasks/result id=7 task=task-1
 			11.8s  s1 answered conn=1 method=tasks/result id=7 task=task-1
 		`
+	const suspendedRead = `
+			5s     s1 received conn=1 method=resources/read id=6
+			5.1s   s1 answered conn=1 method=resources/read id=6 code=-32042
+			11s    s1 command command=1 method=reconnect
+		`
+	modernAgent := func(p *scenario.Plan) {
+		p.Agents = []scenario.PlannedAgent{{Name: "agent-1", As: "anna", Era: messages.EraModern, Over: scenario.OverHTTP}}
+	}
 	idle := func(p *scenario.Plan) { p.Servers[0].IdleTimeout = 5 * time.Second }
 	offering := func(p *scenario.Plan) {
 		idle(p)
@@ -160,6 +169,18 @@ func TestLetGo(t *testing.T) {
 			12.1s  s1 answered conn=1 method=resources/read id=7
 			12.1s  s1 read-end call=c1 method=resource
 			12.1s  s1 released conn=1
+			90s    - closing
+		`},
+		{name: "a read waits for an agent of the modern era that has gone, as on seed 20983542", plan: modernAgent, want: invariant.Holds, story: up + suspendedRead + `
+			16s    s1 released conn=1
+			90s    - closing
+		`},
+		{name: "a read has waited for an agent and its server stays longer", plan: modernAgent, want: invariant.Violated, why: "was still there", story: up + suspendedRead + `
+			30s    s1 released conn=1
+			90s    - closing
+		`},
+		{name: "no agent is of the modern era", want: invariant.Violated, why: "was still there at 11.125s", story: up + suspendedRead + `
+			16s    s1 released conn=1
 			90s    - closing
 		`},
 		{name: "a connection stays after a read that had waited for a person", want: invariant.Violated, why: "nothing kept it", story: up + `
