@@ -16,6 +16,7 @@ import (
 //     and drops is parked like one that never connects.
 //   - Classes that only a person can mend are not retried.
 //   - An attempt is given up when connectTimeout has passed, and not before: see checkAttemptLengths.
+//   - Servers that are tried again because the machine woke up are so over Policy.WakeSpread, and not in one instant.
 //   - The jitter is random: the delays of many servers fill their envelopes evenly, and servers that end together do not return
 //     together.
 var retryDelayCheck = newCheck("I7", "the gaps between attempts",
@@ -44,6 +45,7 @@ var retryDelayCheck = newCheck("I7", "the gaps between attempts",
 				}
 				c.checkTooEarly(e)
 				c.checkTooLate(e, wishes)
+				c.checkSpread(e)
 				c.checkPublished(e, &drawn)
 			}
 		}
@@ -143,6 +145,27 @@ func (c *checker) checkTooLate(e *attemptEnd, wishes []wantedSince) {
 	}
 	c.reportViolation(e.server, e.next.open, evidence, "The server ended at %s and was due at %s at the latest. It was dialled at %s, though the gate "+
 		"had a slot at %s.", timeText(e.t), timeText(due), timeText(until), timeText(at))
+}
+
+// wakeInstant is so short a time that no draw from Policy.WakeSpread falls into it by chance.
+const wakeInstant = time.Microsecond
+
+// checkSpread judges that a server which waits is not dialled in the very instant in which the machine wakes up: all that wait would be dialled
+// together.
+func (c *checker) checkSpread(e *attemptEnd) {
+	if c.real || e.next == nil || e.retryPhase == nil || c.plan.Policy.WakeSpread < time.Second {
+		return
+	}
+	open := c.x.Event(e.next.open).T
+	if e.retryPhase.T >= open || e.retryPhase.Next <= open+c.timePrecision() {
+		return // it was due
+	}
+	for _, w := range e.wakes {
+		if open >= w.begin && open < w.begin+wakeInstant {
+			c.reportViolation(e.server, e.next.open, []int{e.retryPhase.event, w.event}, "The next attempt was due at %s. The machine woke up at %s, and the manager dialled the server in that "+
+				"instant: servers that wait are to be tried again spread over %s.", timeText(e.retryPhase.Next), timeText(w.begin), c.plan.Policy.WakeSpread)
+		}
+	}
 }
 
 // delaySample is one delay, as a fraction of its envelope.

@@ -49,6 +49,9 @@ func TestTheGapsBetweenAttempts(t *testing.T) {
 	alike, alikeStory := manyRestarts(40, func(int) time.Duration { return 600 * ms })
 	latest, latestStory := manyRestarts(40, func(i int) time.Duration { return s - time.Duration(i)*ms })
 	lazy := func(p *scenario.Plan) { p.Servers[0].Connect = "lazy" }
+	parked := crashLoop(0, 500*ms, 900*ms, 3*s, 300*ms, 15*s) + `
+			19.76s s1 phase phase=failed retry=parked class=exited attempts=6 epoch=6 next=310s
+	`
 	one := func(next string) string {
 		return `
 			0s     s1 phase phase=pending step=dialing epoch=1
@@ -218,6 +221,21 @@ func TestTheGapsBetweenAttempts(t *testing.T) {
 			60s    - done command=1 method=wake
 			64s    s1 open conn=7
 		`},
+		{name: "the machine wakes up, and a server that waits is dialled in that instant", want: invariant.Violated, why: "are to be tried again spread over 5s", story: parked + `
+			60s    - command command=1 method=wake
+			60s    - done command=1 method=wake
+			60s    s1 open conn=7
+		`},
+		{name: "it is dialled a little later", want: invariant.Holds, story: parked + `
+			60s    - command command=1 method=wake
+			60s    - done command=1 method=wake
+			60.001s s1 open conn=7
+		`},
+		{name: "the machine wakes up in the instant in which a server is due", want: invariant.Holds, story: one(`
+			1.5s   - command command=1 method=wake
+			1.5s   - done command=1 method=wake
+			1.5s   s1 open conn=2
+		`)},
 		{name: "the machine wakes up twice, as on seed 20993077", want: invariant.Holds, story: crashLoop(0, 500*ms, 900*ms, 3*s, 300*ms, 15*s) + `
 			60s    - command command=1 method=wake
 			60s    - done command=1 method=wake

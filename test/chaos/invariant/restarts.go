@@ -45,6 +45,8 @@ type attemptEnd struct {
 	// Policy.WakeSpread of each time.
 	machineWoke      bool
 	wokeAt, wokeLast time.Duration
+	// wakes are when the owner's program said that the machine or the network is back.
+	wakes []ownerCommand
 	// earliest and latest bound the delay of the next attempt, counted from t.
 	earliest, latest time.Duration
 }
@@ -309,6 +311,7 @@ func (c *checker) noteExcuse(e *attemptEnd, commands []ownerCommand, ups []conne
 		}
 		if a.action == "wake" {
 			e.noteWake(a.begin)
+			e.wakes = append(e.wakes, a)
 			continue
 		}
 		e.command = a.action
