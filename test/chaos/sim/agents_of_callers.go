@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcpvisor/mcpvisor/actors/catalog"
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/messages/rawjson"
 	"github.com/mcpvisor/mcpvisor/supervisor"
@@ -149,19 +150,28 @@ func (g *principalAgents) startList(caller string) {
 		}
 		var list struct{ Tools []struct{ Name string } }
 		_ = json.Unmarshal(result, &list)
-		var shown, want []string
+		var shown []string
 		for _, t := range list.Tools {
 			shown = append(shown, t.Name)
 		}
-		for _, e := range offered {
-			want = append(want, e.Tool.Server+"__"+e.Tool.Name)
-		}
 		slices.Sort(shown)
-		slices.Sort(want)
+		want := namesForAgents(offered)
 		if !slices.Equal(shown, want) {
 			p.reportViolation("I24", "", fmt.Sprintf("the agent of %q is shown the tools %q, and its caller is offered %q for %s", caller, shown, want, viewTime))
 		}
 	})
+}
+
+// namesForAgents returns the names of the tools that the agent of a caller is shown, sorted: what the caller is offered, without the tools of a
+// connection that was lost. A program can wait for these, and an agent would call them.
+func namesForAgents(offered []*supervisor.Entry) (names []string) {
+	for _, e := range offered {
+		if e.State != catalog.Lost {
+			names = append(names, e.Tool.Server+"__"+e.Tool.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // viewTime is the time in which a list that agents get follows what their callers are offered.

@@ -1,9 +1,11 @@
 package sim
 
 import (
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/mcpvisor/mcpvisor/actors/catalog"
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
@@ -78,5 +80,16 @@ func TestACallerIsRefusedOnlyWhenAllInstancesAreTaken(t *testing.T) {
 		if n := rec.Len(); (n > 0) != tt.violated {
 			t.Errorf("%d of 2, ended with %v: %d violations", tt.most, tt.err, n)
 		}
+	}
+}
+
+// An agent is shown what its caller is offered, without the tools of a connection that was lost (seed 20995072).
+func TestAgentsAreShownNoLostTools(t *testing.T) {
+	offered := func(server, tool string, state catalog.State) *supervisor.Entry {
+		return &supervisor.Entry{Tool: &messages.Tool{Server: server, Name: tool}, State: state}
+	}
+	got := namesForAgents([]*supervisor.Entry{offered("notes", "put", catalog.Lost), offered("mail", "write", catalog.Live), offered("mail", "put", catalog.Cached)})
+	if want := []string{"mail__put", "mail__write"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
