@@ -28,8 +28,11 @@ const (
 	maxReports = 3
 	// maxFailedShown bounds how many failing runs are listed on the terminal.
 	maxFailedShown = 6
-	// shrinkTime bounds the search for one smaller scenario.
-	shrinkTime = 30 * time.Second
+	// shrinkTime bounds the search for one smaller scenario, or the time of shrinkRuns runs of the day if the machine is so busy that these take
+	// longer, but no longer than shrinkLongest.
+	shrinkTime    = 30 * time.Second
+	shrinkRuns    = 15
+	shrinkLongest = time.Minute
 	// maxReruns bounds how often a failing seed is run again for its report until it fails once more.
 	maxReruns = 4
 )
@@ -179,7 +182,7 @@ func (s *simulation) reportFailure(ctx context.Context, r campaign.Result, v inv
 				return one, err
 			}
 			if h == nil {
-				return one, s.writeCrash(&one, t, r, s.smallerScenario(ctx, t, v))
+				return one, s.writeCrash(&one, t, r, s.smallerScenario(ctx, t, r, v))
 			}
 			if run.History, run.Verdicts, run.Started, run.Took = h, rerun.Verdicts, began, rerun.Took; n+1 == maxReruns || rerun.Violates(v.ID) {
 				break
@@ -223,7 +226,7 @@ func (s *simulation) shrinkRun(ctx context.Context, t campaign.Task, r campaign.
 	if r.Violates(campaign.Crash) || r.Beside {
 		return nil, nil
 	}
-	small := s.smallerScenario(ctx, t, v)
+	small := s.smallerScenario(ctx, t, r, v)
 	if small == nil {
 		return nil, nil
 	}
@@ -322,15 +325,20 @@ func folderName(p scenario.Plan) string {
 	return name
 }
 
-// smallerScenario searches, for at most shrinkTime, the smallest scenario that violates what the run violates. It returns nil
+// shrinkBound returns the bound of the search for a scenario that is smaller than one whose run took so long.
+func shrinkBound(took time.Duration) time.Duration {
+	return min(max(shrinkTime, shrinkRuns*took), shrinkLongest)
+}
+
+// smallerScenario searches, for at most shrinkBound, the smallest scenario that violates what the run r violates. It returns nil
 // if none is smaller or --no-shrink is given.
-func (s *simulation) smallerScenario(ctx context.Context, t campaign.Task, v invariant.Verdict) *scenario.Scenario {
+func (s *simulation) smallerScenario(ctx context.Context, t campaign.Task, r campaign.Result, v invariant.Verdict) *scenario.Scenario {
 	if s.flags.noShrink {
 		return nil
 	}
 	bar := newProgressLine(s.options)
 	defer bar.clear()
-	ctx, cancel := context.WithTimeout(ctx, shrinkTime)
+	ctx, cancel := context.WithTimeout(ctx, shrinkBound(r.Took))
 	defer cancel()
 	small, stats := campaign.ShrinkTask(ctx, s.pool, t, v, shrink.Options{Progress: func(tries int, smallest shrink.Size) {
 		bar.draw(fmt.Sprintf("making seed %d smaller: try %d; %d servers, %d faults and commands, %s", t.Seed, tries, smallest.Servers,

@@ -155,3 +155,14 @@ func TestARunWithoutAHistoryIsReported(t *testing.T) {
 		})
 	}
 }
+
+// TestShrinkBound: on a machine that has time a search ends after 30 s, and on a busy one, where a run takes several seconds, it gets more.
+func TestShrinkBound(t *testing.T) {
+	for took, want := range map[time.Duration]time.Duration{
+		0: 30 * time.Second, 500 * time.Millisecond: 30 * time.Second, 3 * time.Second: 45 * time.Second, time.Minute: time.Minute,
+	} {
+		if got := shrinkBound(took); got != want {
+			t.Errorf("a run of %s may be made smaller for %s, want %s", took, got, want)
+		}
+	}
+}
