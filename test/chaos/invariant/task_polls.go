@@ -2,6 +2,7 @@ package invariant
 
 import (
 	"slices"
+	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
@@ -42,13 +43,15 @@ func (c *checker) checkTaskPolls() {
 	}
 }
 
-// failedPolls counts the requests about a task that had failed in a row when its call ended, and returns the answer before them, if there is one.
+// failedPolls counts the requests about a task that had failed in a row when its call ended, and returns the answer before them, if there is one. What
+// a program was told that had listed the tasks tells the call nothing.
 func (c *checker) failedPolls(conn *history.ConnRecord, task string, end *history.Event) (failed int, before []int) {
 	for _, i := range slices.Backward(conn.Events) {
 		e := c.x.Event(i)
 		isPoll := e.Method == "tasks/get" || e.Method == "tasks/result" || e.Method == "tasks/update"
 		switch {
 		case e.Kind != history.Answered || e.Task != task || !isPoll || e.T > end.T:
+		case e.Code == 0 && c.isOfProgram(conn, e):
 		case e.Code == 0:
 			return failed, []int{i}
 		default:
@@ -56,4 +59,20 @@ func (c *checker) failedPolls(conn *history.ConnRecord, task string, end *histor
 		}
 	}
 	return failed, nil
+}
+
+// isOfProgram reports whether a request about a task may be one of a program that has just listed the tasks, by its answer.
+func (c *checker) isOfProgram(conn *history.ConnRecord, answer *history.Event) bool {
+	const soon = time.Second
+	asked := time.Duration(-1)
+	for _, i := range conn.Events {
+		switch e := c.x.Event(i); {
+		case e.Kind != history.Received || e.T > answer.T:
+		case e.Method == "tasks/list":
+			asked = e.T
+		case e.ID == answer.ID:
+			return asked >= 0 && e.T <= asked+soon
+		}
+	}
+	return false
 }

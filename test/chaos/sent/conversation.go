@@ -76,6 +76,7 @@ type request struct {
 	method, token, task string
 	params              map[string]json.RawMessage
 	onDemand            bool
+	mayBeProgram        bool // a tasks/get after a list of tasks, of which nothing tells whether it is one of the polling
 	takeBacks           []func()
 	abandoned           func() // nil without anything to do
 	end                 ending

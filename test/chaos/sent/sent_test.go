@@ -65,6 +65,16 @@ const beganAsCut = `> INIT
 			wait 1s
 			> Mcp-Protocol-Version=2025-11-25 {"jsonrpc":"2.0","id":3,"method":"tasks/get","params":{"taskId":"k"}}`
 
+// listedThenEnded is a task of which a program, which has listed the tasks, or the polling of its call is told that it has ended.
+const listedThenEnded = begun + `
+			> {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"t","task":{}}}
+			< {"jsonrpc":"2.0","id":2,"result":{"task":{"taskId":"k","status":"working","pollInterval":400}}}
+			> {"jsonrpc":"2.0","id":3,"method":"tasks/list"}
+			< {"jsonrpc":"2.0","id":3,"result":{"tasks":[{"taskId":"k","status":"working","pollInterval":400}]}}
+			wait 1s
+			> {"jsonrpc":"2.0","id":4,"method":"tasks/get","params":{"taskId":"k"}}
+			< {"jsonrpc":"2.0","id":4,"result":{"taskId":"k","status":"completed","pollInterval":400}}`
+
 // endUnderWay is a task over HTTP whose end its server tells within a second.
 const endUnderWay = `> INIT
 			< INIT
@@ -396,6 +406,11 @@ var (
 			> {"jsonrpc":"2.0","id":6,"method":"tasks/get","params":{"taskId":"k"}}
 			< {"jsonrpc":"2.0","id":6,"result":{"taskId":"k","status":"working","pollInterval":400}}
 			> {"jsonrpc":"2.0","id":7,"method":"tasks/get","params":{"taskId":"k"}}`, "wants to be asked every 400ms"},
+		{"a program is told of the end of a task that its call goes on to ask for, as on seed 20984876", tasks, listedThenEnded + `
+			> {"jsonrpc":"2.0","id":5,"method":"tasks/cancel","params":{"taskId":"k"}}`, ""},
+		{"a task is cancelled after its end", tasks, taskUnderWay + `
+			< {"jsonrpc":"2.0","id":3,"result":{"taskId":"k","status":"completed","pollInterval":400}}
+			> {"jsonrpc":"2.0","id":5,"method":"tasks/cancel","params":{"taskId":"k"}}`, "was cancelled after its end"},
 		{"the end of a task is on its way as its server crashes, as on seed 20966896", webTasks, endUnderWay + `
 			wait 500ms
 			reset

@@ -19,6 +19,8 @@ type taskState struct {
 	// sends the result.
 	hinted, ended, cancelled, fetched bool
 	endedAt                           time.Duration
+	// programsEnd is set if a program of its own may be what the server has told of the end, so that the polling goes on.
+	programsEnd bool
 	// hints counts the notifications since the last tasks/get, and hintedAt is the time of the newest.
 	hints    int
 	hintedAt time.Duration
@@ -86,7 +88,7 @@ func (c *conversation) observeTask(at time.Duration, r *request, result map[stri
 	switch s.Status {
 	case "completed", "failed", "cancelled":
 		if !t.ended && r.method == "tasks/get" {
-			t.ended, t.endedAt = true, at
+			t.ended, t.endedAt, t.programsEnd = true, at, r.mayBeProgram
 		}
 	}
 }
@@ -239,6 +241,7 @@ func (c *conversation) receiveTaskRequest(now time.Duration, m *message, r *requ
 	switch r.method {
 	case "tasks/get":
 		t.open++
+		r.mayBeProgram = t.listed > 0
 		isEarly := !t.hinted && now < t.toldAt+t.interval
 		isHasty := !t.hinted && t.failed && now < t.failedAt+t.interval
 		t.failed = false
@@ -294,7 +297,7 @@ func (c *conversation) receiveTaskRequest(now time.Duration, m *message, r *requ
 		}
 	case "tasks/cancel":
 		// 2025-11-25: "Receivers MUST reject cancellation requests for tasks already in a terminal status".
-		if t.hasEnded(now) || t.cancelled {
+		if t.hasEnded(now) && !t.programsEnd || t.cancelled {
 			c.reportProblem("the task %s was cancelled after its end, or twice", r.task)
 		}
 		t.cancelled = true
