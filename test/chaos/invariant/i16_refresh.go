@@ -1,19 +1,22 @@
 package invariant
 
 import (
+	"net/http"
+
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 )
 
 // checkRefreshRefused is I16 for a refresh whose list the server refuses: the refusal is the answer, and the owner does not wait until a later
 // list comes through. It is judged only in virtual time, of a connection that stands, and without a fault that delays what a server says.
 func (c *checker) checkRefreshRefused(server string, stays []phaseSpan, a ownerCommand) {
+	// Credentials that are refused once are renewed, and the list is asked for again with the new ones; refused twice, the server is connected no more.
 	// A tool that a call found changed is listed again by the session alone, of which no owner hears.
 	if c.real || a.ofAll || a.action != "refresh" || c.serverSpec(server).Headers {
 		return
 	}
 	refusal := -1
 	for _, i := range c.x.ServerEvents(server) {
-		if e := c.x.Event(i); e.Kind == history.Answered && e.Method == "tools/list" && e.Code != 0 && e.T > a.begin+c.skew {
+		if e := c.x.Event(i); e.Kind == history.Answered && e.Method == "tools/list" && e.Code != 0 && e.Code != http.StatusUnauthorized && e.T > a.begin+c.skew {
 			refusal = i
 			break
 		}

@@ -38,6 +38,8 @@ func TestARefusedRefresh(t *testing.T) {
 		{name: "the refusal came late through the network", want: invariant.Holds, story: strings.Replace(refused, "5s     s1 command", "4s s1 fault-on fault=1 name=slow-drip\n7s s1 fault-off fault=1 name=slow-drip\n5s s1 command", 1) + later},
 		{name: "the list is read again because a call was refused for its headers", want: invariant.Holds, story: refused + later,
 			plan: func(p *scenario.Plan) { p.Servers[0].Headers = true }},
+		{name: "the credentials are refused and renewed, as on seed 20995641", want: invariant.Holds, story: strings.Replace(refused, "-32603", "401", 1) + later},
+		{name: "the list is refused with another status", want: invariant.Violated, why: "that was the answer", story: strings.Replace(refused, "-32603", "403", 1) + later},
 		{name: "the connection ended", want: invariant.Holds, story: refused + `
 			5.21s  s1 phase phase=pending step=restarting epoch=2 class=exited
 			6s     s1 phase phase=connected epoch=3
