@@ -52,6 +52,11 @@ func (c *checker) callsOf(server string) (out []*history.CallRecord) {
 // drainByCommand holds the commands that end a connection, each with the time that admitted calls may go on.
 var drainByCommand = map[string]time.Duration{"reconnect": drainTime, "remove": drainTime, "respec": drainTime, "add": drainTime, "disconnect": 0}
 
+// askedInVain reports whether a call ended because the task that it had become asked for input that nobody gave: no command is the reason.
+func askedInVain(end *history.Event) bool {
+	return end.Class == messages.ClassProtocol && strings.Contains(end.Text, "which could not be given")
+}
+
 // checkDrained judges the calls that were in flight while the owner gave a command that ends their connection, or one that must
 // not cut them.
 func (c *checker) checkDrained(server string, commands []ownerCommand, calls []*history.CallRecord) {
@@ -68,9 +73,9 @@ func (c *checker) checkDrained(server string, commands []ownerCommand, calls []*
 		if end.Class == messages.ClassCanceled { // the manager closed the connection; the server's end follows from that and excuses nothing
 			died = c.x.Event(commandEvent).T - c.instantBound()
 		}
-		// Excused are calls that their caller gave up, those cut after their time, and those whose server or a fault ended the
-		// connection.
-		if !cut || c.wasGivenUp(call, end.T) || end.T >= min(until, c.closeTime())-c.instantBound() || c.serverEnded(server, received.Conn, died) ||
+		// Excused are calls that their caller gave up, those cut after their time, those whose server or a fault ended the connection, and tasks that
+		// asked for what nobody gave them.
+		if !cut || askedInVain(end) || c.wasGivenUp(call, end.T) || end.T >= min(until, c.closeTime())-c.instantBound() || c.serverEnded(server, received.Conn, died) ||
 			len(c.refusalEvents(call, end.T)) > 0 || c.underFault(server, c.x.Event(call.Begin).T, end.T) {
 			continue
 		}

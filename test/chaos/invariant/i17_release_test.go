@@ -83,6 +83,16 @@ func TestLetGo(t *testing.T) {
 			11s    s1 released conn=1
 			90s    - closing
 		`},
+		{name: "a task asks for what nobody gives, as on seed 20995697", want: invariant.Holds, story: under + `
+			11s    s1 end call=c1 tool=write outcome=unknown class=protocol text=the_task_asks_for_elicitation/create,_which_could_not_be_given:_nobody_could_be_asked
+			11s    s1 released conn=1
+			90s    - closing
+		`},
+		{name: "a call is cut with another error of the protocol", want: invariant.Violated, why: "it may go on for 5s", story: under + `
+			11s    s1 end call=c1 tool=write outcome=unknown class=protocol text=the_connection_was_closed
+			11s    s1 released conn=1
+			90s    - closing
+		`},
 		{name: "a call is cut, and its server ends because of that", want: invariant.Violated, why: "it may go on for 5s", story: under + `
 			11s    s1 down conn=1 class=exited
 			11s    s1 end call=c1 tool=write outcome=unknown class=canceled
