@@ -219,7 +219,7 @@ func heldText(h gateway.Held) string {
 		what string
 	}{
 		{int64(h.Sessions), "sessions"}, {int64(h.Listens), "subscriptions"}, {int64(h.Watches), "watched resources"}, {int64(h.Requests), "requests"},
-		{int64(h.Tasks), "tasks"}, {int64(h.Windows), "windows"}, {int64(h.Suspended), "suspended calls"}, {int64(h.Kept), "bytes of calls"},
+		{int64(h.Tasks), "tasks"}, {int64(h.Windows), "windows"}, {int64(h.Suspended), "suspended calls"}, {h.Kept, "bytes of calls"},
 		{int64(h.Miscounted), "counters that differ from what they count"},
 	} {
 		if part.n != 0 {

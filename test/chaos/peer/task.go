@@ -116,6 +116,9 @@ func (m *machine) handleTaskRequest(c *conn, q *message) {
 	case at < 0:
 		m.answerError(c, q, codeInvalidParams, "Failed to retrieve task: Task not found", "")
 	case q.Method == "tasks/get":
+		if t := c.runningTasks[at]; t.state == taskWaits {
+			t.input.tellings++
+		}
 		m.answerResult(c, q, c.runningTasks[at].encodeStatus(m.now, c.era, true))
 	case q.Method == "tasks/cancel":
 		m.cancelTask(c, q, c.runningTasks[at])

@@ -16,8 +16,9 @@ type taskInput struct {
 	questions []taskQuestion
 	// from and to are the places of those that are asked now.
 	from, to int
-	// askedAt is when they were asked.
-	askedAt time.Duration
+	// askedAt is when they were asked, and tellings counts the requests for the status of the task since.
+	askedAt  time.Duration
+	tellings int
 }
 
 // A taskQuestion is one question of a task. sent is set once it has left the server, given once the answer has come. In the modern era it stands
@@ -67,7 +68,7 @@ func (m *machine) taskQuestions(c *conn, k *call) (all []taskQuestion) {
 // requireInput makes a task wait for the input that it asks for next. In the legacy era the question goes to the client that waits for the task's result.
 func (m *machine) requireInput(c *conn, t *task) {
 	i := t.input
-	i.from, i.askedAt = i.to, m.now
+	i.from, i.askedAt, i.tellings = i.to, m.now, 0
 	i.to++
 	if c.era == messages.EraModern && len(i.questions)-i.from > 1 && m.taskCount%2 == 0 {
 		i.to++
@@ -89,6 +90,9 @@ const inputBound = 20 * time.Second
 func (m *machine) checkInputGiven(c *conn, t *task, from int) {
 	if !strings.HasPrefix(t.call.id, "c") {
 		return
+	}
+	if c.era == messages.EraModern && t.input.tellings < 2 {
+		return // over HTTP nothing tells that a client has gone: it went before it knew of the question (seed 20996067)
 	}
 	if t.state != taskWaits || t.input.from != from || t.call.finished || m.isEnded(c) || !c.isUnblocked() || len(m.activeFaults) > 0 || m.lastFaultAt > t.input.askedAt {
 		return
