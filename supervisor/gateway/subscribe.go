@@ -71,7 +71,7 @@ type watcher struct {
 const (
 	// maxWatched bounds what one agent watches.
 	maxWatched = 256
-	// turnWait is how long an agent waits for its turn at a server that answers nobody else about the same resource: each turn may take the server's
+	// turnWait is how long an agent waits for its turn at a server that is silent about a resource to the agents before it: each turn may take the server's
 	// call timeout, and the last agent would wait for the sum. It is no multiple of a second, see settle.
 	turnWait = 59900 * time.Millisecond
 )

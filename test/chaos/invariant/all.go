@@ -40,7 +40,7 @@ func JudgeInSteps(h *history.History, begin func(id string)) []Verdict {
 	return judgeBy(h, func(string) bool { return true }, begin)
 }
 
-// JudgeOnly is JudgeInSteps for one check alone. Whoever makes a run smaller asks many times about the same check, and all of them together
+// JudgeOnly is JudgeInSteps for one check alone. The search for a smaller run asks many times about the same check, and all of them together
 // take longer than the run itself. For a run that hangs there is only the verdict Hung.
 func JudgeOnly(h *history.History, id string, begin func(id string)) []Verdict {
 	return judgeBy(h, func(other string) bool { return other == id }, begin)
