@@ -91,8 +91,10 @@ func (m *machine) checkInputGiven(c *conn, t *task, from int) {
 	if !strings.HasPrefix(t.call.id, "c") {
 		return
 	}
-	if c.era == messages.EraModern && t.input.tellings < 2 {
-		return // over HTTP nothing tells that a client has gone: it went before it knew of the question (seed 20996067)
+	if t.input.tellings < 2 && (t.input.from != from || !t.input.questions[from].sent) {
+		// It was gone before it knew of the question, which over HTTP nothing tells (seed 20996067); or it had given the task up, and a fault
+		// kept the server from heeding that (seed 20985188).
+		return
 	}
 	if t.state != taskWaits || t.input.from != from || t.call.finished || m.isEnded(c) || !c.isUnblocked() || len(m.activeFaults) > 0 || m.lastFaultAt > t.input.askedAt {
 		return
