@@ -69,7 +69,15 @@ func (c *conversation) receiveStatus(at time.Duration, reply string, code int, b
 	}
 }
 
-// loseAnswer takes back an answer that was on its way when the process of its server ended: the client never got it, and may ask for the task again.
+// loseRequest ends a request whose exchange broke, with its process or its stream, and takes back an answer that was on its way then.
+func (c *conversation) loseRequest(now time.Duration, id string, r *request) {
+	if r.end == answered && r.endedAt > now {
+		c.loseAnswer(now, r)
+	}
+	c.endRequest(now, id, abandoned)
+}
+
+// loseAnswer takes back an answer that was on its way: the client never got it, and may ask for the task again, or cancel the request.
 func (c *conversation) loseAnswer(now time.Duration, r *request) {
 	if t := c.tasks[r.task]; t != nil && r.method == "tasks/get" {
 		t.ended = t.ended && t.endedAt <= now

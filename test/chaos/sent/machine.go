@@ -141,10 +141,7 @@ func (m *machine) endConversation(now time.Duration, conn int) {
 	}
 	if c := m.conversations[conn]; c != nil {
 		for id, r := range c.requests {
-			if r.end == answered && r.endedAt > now {
-				c.loseAnswer(now, r)
-			}
-			c.endRequest(now, id, abandoned)
+			c.loseRequest(now, id, r)
 		}
 	}
 }
@@ -163,7 +160,9 @@ func (m *machine) observeActions(now time.Duration, actions []peer.Action) []pee
 			}
 		case peer.Cut:
 			if c := m.conversations[a.Conn]; c != nil {
-				c.endRequest(now, a.Reply, abandoned)
+				if r := c.requests[a.Reply]; r != nil {
+					c.loseRequest(now, a.Reply, r)
+				}
 			}
 		case peer.Stop:
 			if c := m.conversations[a.Conn]; c != nil {

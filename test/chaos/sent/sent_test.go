@@ -32,7 +32,7 @@ func (s *scripted) Killed(time.Duration, int) { s.says = nil }
 
 // The words of the stories: "> " is what the client sends, over HTTP with its headers ("name=value") before it; "< " what the
 // server sends, "slow 5s" before it what arrives only then, and "cut" what breaks off; "refuse 3 401" answers the request 3 with a status and a body behind it, "refuse" a notification, "wait 2s" lets
-// time pass, "deaf" and "stop" keep the server from reading until "reads" and "runs", "close" closes the client's side, "next" is the next connection. A word in capitals stands for a message that every story needs.
+// time pass, "breaks 3" breaks the stream of the request 3, "deaf" and "stop" keep the server from reading until "reads" and "runs", "close" closes the client's side, "next" is the next connection. A word in capitals stands for a message that every story needs.
 var words = strings.NewReplacer(
 	"> INIT", `> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`,
 	"< INIT", `< {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25"}}`,
@@ -74,6 +74,13 @@ const listedThenEnded = begun + `
 			wait 1s
 			> {"jsonrpc":"2.0","id":4,"method":"tasks/get","params":{"taskId":"k"}}
 			< {"jsonrpc":"2.0","id":4,"result":{"taskId":"k","status":"completed","pollInterval":400}}`
+
+// answerUnderWay is a call over HTTP that its server answers within a second.
+const answerUnderWay = `> INIT
+			< INIT
+			> WEB
+			> Mcp-Protocol-Version=2025-11-25 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"t"}}
+			slow 1s < {"jsonrpc":"2.0","id":2,"result":{}}`
 
 // endUnderWay is a task over HTTP whose end its server tells within a second.
 const endUnderWay = `> INIT
@@ -117,6 +124,7 @@ var (
 	web           = scenario.Server{Name: "s", Kind: messages.HTTP}
 	tasks         = scenario.Server{Name: "s", Kind: messages.Stdio, Tasks: scenario.TasksRequired}
 	optional      = scenario.Server{Name: "s", Kind: messages.Stdio, Tasks: scenario.TasksOptional}
+	numbered      = scenario.Server{Name: "s", Kind: messages.HTTP, Web: scenario.WebNumbered}
 	numberedTasks = scenario.Server{Name: "s", Kind: messages.HTTP, Tasks: scenario.TasksRequired, Web: scenario.WebNumbered}
 	webTasks      = scenario.Server{Name: "s", Kind: messages.HTTP, Tasks: scenario.TasksRequired}
 	// A question may only be asked by a server with offers.
@@ -406,6 +414,16 @@ var (
 			> {"jsonrpc":"2.0","id":6,"method":"tasks/get","params":{"taskId":"k"}}
 			< {"jsonrpc":"2.0","id":6,"result":{"taskId":"k","status":"working","pollInterval":400}}
 			> {"jsonrpc":"2.0","id":7,"method":"tasks/get","params":{"taskId":"k"}}`, "wants to be asked every 400ms"},
+		{"the stream of a call breaks with its answer on the way, and its caller gives up, as on seed 20985584", numbered, answerUnderWay + `
+			wait 500ms
+			breaks 2
+			wait 2s
+			> Mcp-Protocol-Version=2025-11-25 {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`, ""},
+		{"the stream of a call breaks after its answer, and its caller gives up", numbered, answerUnderWay + `
+			wait 1s
+			breaks 2
+			wait 2s
+			> Mcp-Protocol-Version=2025-11-25 {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`, "was cancelled 2s after its answer"},
 		{"a program is told of the end of a task that its call goes on to ask for, as on seed 20984876", tasks, listedThenEnded + `
 			> {"jsonrpc":"2.0","id":5,"method":"tasks/cancel","params":{"taskId":"k"}}`, ""},
 		{"a task is cancelled after its end", tasks, taskUnderWay + `
@@ -716,6 +734,8 @@ func playStoryWithin(t *testing.T, s story, crossTime time.Duration, declared ..
 		case "next":
 			m.Killed(now, 1)
 			take(m.Open(now, 1))
+		case "breaks":
+			say(peer.Cut{Conn: 1, Reply: rest})
 		case "reset":
 			m.Killed(now, 1)
 		case "close":
