@@ -85,7 +85,7 @@ func (c *checker) checkLostCalls() {
 		if down, known := c.x.Time(conn.Down); known { // the call may know of the end before the manager publishes it, as on seed 20960921
 			since = min(since, down)
 		}
-		if failed := c.failedAlone(conn, call.ID); failed >= 0 {
+		if failed := c.failedAlone(conn, call); failed >= 0 {
 			since = min(since, failed)
 		}
 		c.judged++
@@ -96,11 +96,14 @@ func (c *checker) checkLostCalls() {
 	}
 }
 
-// failedAlone returns when a connection over HTTP answered a call with a status that says nothing of the call, -1 if it did not: the call is lost from then
-// on, while the connection may last (seed 20991195).
-func (c *checker) failedAlone(conn *history.ConnRecord, call string) time.Duration {
-	for _, i := range conn.Events {
-		if e := c.x.Event(i); e.Kind == history.Answered && e.Call == call && e.Code > 0 {
+// failedAlone returns when a connection over HTTP answered a call with a status that says nothing of the call (seed 20991195), or a fault broke off a stream
+// that may have been its own (seeds 20986893, 20987231), -1 if neither: the call is lost from then on, while the connection may last.
+func (c *checker) failedAlone(conn *history.ConnRecord, call *history.CallRecord) time.Duration {
+	for _, i := range c.x.ServerEvents(call.Server) {
+		e := c.x.Event(i)
+		switch {
+		case e.Conn != conn.Conn || e.T < c.x.Event(call.Received[0]).T:
+		case e.Kind == history.Answered && e.Call == call.ID && e.Code > 0, e.Kind == history.Fired && e.Name == "truncate":
 			return e.T
 		}
 	}

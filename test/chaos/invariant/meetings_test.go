@@ -238,6 +238,9 @@ func TestALostCallWaitsForTheNextConnection(t *testing.T) {
 		10s    s1 call call=c1 tool=read
 		10s    s1 received conn=1 method=tools/call id=5 call=c1
 	`
+	const brokenOff = `
+		10.2s  s1 fired conn=1 fault=1 name=truncate
+	`
 	const failedAlone = `
 		10.2s  s1 answered conn=1 method=tools/call id=5 call=c1 code=503
 	`
@@ -266,6 +269,10 @@ func TestALostCallWaitsForTheNextConnection(t *testing.T) {
 			story: received + failedAlone + down + returning + end("15.2s") + over},
 		{name: "it was answered by a failure and does not wait as long as it may", servers: http, plan: trusted, want: invariant.Violated, why: "The server was on its way back",
 			story: received + failedAlone + down + returning + end("15s") + over},
+		{name: "its stream was broken off before the connection ended, as on seed 20986893", servers: http, plan: trusted, want: invariant.Holds,
+			story: received + brokenOff + down + returning + end("15.2s") + over},
+		{name: "a stream was broken off on another connection", servers: http, plan: trusted, want: invariant.Violated, why: "The server was on its way back",
+			story: received + strings.Replace(brokenOff, "conn=1", "conn=2", 1) + down + returning + end("15.2s") + over},
 		{name: "another call was answered by a failure", servers: http, plan: trusted, want: invariant.Violated, why: "The server was on its way back",
 			story: received + strings.Replace(failedAlone, "c1", "c2", 1) + down + returning + end("15.2s") + over},
 		{name: "it does not wait as long as it may", servers: http, plan: trusted, want: invariant.Violated, why: "The server was on its way back", story: lost + returning + end("12s") + over},
