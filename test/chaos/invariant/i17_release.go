@@ -52,7 +52,8 @@ func (c *checker) callsOf(server string) (out []*history.CallRecord) {
 // drainByCommand holds the commands that end a connection, each with the time that admitted calls may go on.
 var drainByCommand = map[string]time.Duration{"reconnect": drainTime, "remove": drainTime, "respec": drainTime, "add": drainTime, "disconnect": 0}
 
-// askedInVain reports whether a call ended because the task that it had become asked for input that nobody gave: no command is the reason.
+// askedInVain reports whether a call ended because its task asked for input and the program could not give it. Such a call ends by itself, so the
+// command of the owner is not what cut it.
 func askedInVain(end *history.Event) bool {
 	return end.Class == messages.ClassProtocol && strings.Contains(end.Text, "which could not be given")
 }
@@ -74,7 +75,7 @@ func (c *checker) checkDrained(server string, commands []ownerCommand, calls []*
 			died = c.x.Event(commandEvent).T - c.instantBound()
 		}
 		// Excused are calls that their caller gave up, those cut after their time, those whose server or a fault ended the connection, and tasks that
-		// asked for what nobody gave them.
+		// ended for want of input, which the program could not give.
 		if !cut || askedInVain(end) || c.wasGivenUp(call, end.T) || end.T >= min(until, c.closeTime())-c.instantBound() || c.serverEnded(server, received.Conn, died) ||
 			len(c.refusalEvents(call, end.T)) > 0 || c.underFault(server, c.x.Event(call.Begin).T, end.T) {
 			continue
