@@ -26,6 +26,8 @@ type bookkeeping struct {
 	mu sync.Mutex
 	// reaches says of each type whether a value of it leads to a part that checks itself.
 	reaches map[reflect.Type]bool
+	// layouts has what is known of the structs that were visited: to find it out takes longer than the checks do.
+	layouts map[reflect.Type]*structLayout
 	// reported is set once a contradiction was found: it rarely comes alone.
 	reported bool
 	// every is after how many messages the parts are asked once; 0 means after each. handled counts the messages.
@@ -78,42 +80,67 @@ func (b *bookkeeping) askParts(v reflect.Value, depth int) {
 			b.askParts(v, depth+1)
 		}
 	case reflect.Struct:
-		if part := reflect.NewAt(v.Type(), v.Addr().UnsafePointer()); part.Type().Implements(selfCheckerType) {
-			b.askPart(v.Type(), part.Interface().(selfChecker)) //nolint:forcetypeassert // it implements it
+		l := b.layoutOf(v.Type())
+		if l.checksItself {
+			b.askPart(v.Type(), reflect.NewAt(v.Type(), v.Addr().UnsafePointer()).Interface().(selfChecker)) //nolint:forcetypeassert // it implements it
 			return
 		}
-		unlock, free := lockFields(v)
+		unlock, free := l.lock(v)
 		defer unlock()
-		for i := range v.NumField() {
-			if f := v.Field(i); free && b.leadsToCheck(f.Type()) {
-				b.askParts(f, depth)
+		for _, i := range l.parts {
+			if free {
+				b.askParts(v.Field(i), depth)
 			}
 		}
 	default:
 	}
 }
 
-// lockFields takes the locks of an addressable struct: what they guard may be at work for a call, while its actor is not. free is false if one of them
+// A structLayout says of a struct type whether its pointer checks itself, and otherwise which of its fields are locks and which may lead to a part
+// that does.
+type structLayout struct {
+	checksItself bool
+	locks, parts []int
+}
+
+// layoutOf returns the layout of a struct type.
+func (b *bookkeeping) layoutOf(t reflect.Type) *structLayout {
+	if l := b.layouts[t]; l != nil {
+		return l
+	}
+	l := &structLayout{checksItself: reflect.PointerTo(t).Implements(selfCheckerType)}
+	for i := range t.NumField() {
+		switch f := t.Field(i).Type; {
+		case f == reflect.TypeFor[sync.Mutex](), f == reflect.TypeFor[sync.RWMutex]():
+			l.locks = append(l.locks, i)
+		case b.leadsToCheck(f):
+			l.parts = append(l.parts, i)
+		}
+	}
+	if b.layouts == nil {
+		b.layouts = map[reflect.Type]*structLayout{}
+	}
+	b.layouts[t] = l
+	return l
+}
+
+// lock takes the locks of an addressable struct: what they guard may be at work for a call, while its actor is not. free is false if one of them
 // is taken, in which case the parts are asked after another message.
-func lockFields(v reflect.Value) (unlock func(), free bool) {
+func (l *structLayout) lock(v reflect.Value) (unlock func(), free bool) {
 	var taken []sync.Locker
 	unlock = func() {
 		for _, l := range taken {
 			l.Unlock()
 		}
 	}
-	for i := range v.NumField() {
+	for _, i := range l.locks {
 		var lock interface {
 			sync.Locker
 			TryLock() bool
 		}
-		switch at := v.Field(i).Addr().UnsafePointer(); v.Field(i).Type() {
-		case reflect.TypeFor[sync.Mutex]():
-			lock = (*sync.Mutex)(at)
-		case reflect.TypeFor[sync.RWMutex]():
+		at := v.Field(i).Addr().UnsafePointer()
+		if lock = (*sync.Mutex)(at); v.Field(i).Type() == reflect.TypeFor[sync.RWMutex]() {
 			lock = (*sync.RWMutex)(at)
-		default:
-			continue
 		}
 		if !lock.TryLock() {
 			return unlock, false
