@@ -1,46 +1,34 @@
 package invariant
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
-	"time"
-
-	"github.com/anishathalye/porcupine"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
 )
 
-const (
-	// serialTime bounds the search for an order, over all servers of a history. It is real time, also in a run with virtual
-	// time.
-	serialTime = 5 * time.Second
-	// serialPart is the number of operations after which the search may cut, at the next place where the state is known.
-	serialPart = 400
-)
-
-// checkSerialOrder searches for an order of the calls of each tool, one after the other, that explains what every caller got: a
-// linearizability check, with porcupine. It uses what callers and connections show and not what the servers report as executed,
-// so that it is a second opinion on the rest of I3.
+// checkSerialOrder looks for an order of the runs of each tool, one after the other, that explains what every caller got: a
+// linearizability check. It uses what callers and connections show and not what the servers report as executed, so that it is a
+// second opinion on the rest of I3.
 //
-// The object is a tool of a server: the open connection, 0 for none, and how often the tool ran. Operations are
+// The object is a tool of a server: how often it ran.
 //
-//   - open: there was no connection, now there is this one; close: there is none any more. Both happen at one moment, the dial
-//     and the release.
-//   - a call with a result: its connection is open, the tool runs, and its count is the value of the result. It happens at some
-//     moment between the call and its end.
-//   - a call whose outcome is not known, or one that was sent again (over an HTTP connection that outlives one broken stream,
+//   - A call with a result: the tool ran at some moment between the call and its end, while the connection of the result was open,
+//     and its count was then the value of the result.
+//   - A call whose outcome is not known, or one that was sent again (over an HTTP connection that outlives one broken stream,
 //     or over another connection): it ran or did not, at some moment between the call and the release of the connection that
 //     received it. At a server with tasks it may be a task, which may run after that too, and a server over HTTP does not end
 //     with the connection: it may run what it received at any later time.
 //
-// The search is bounded. A case that it could not decide is reported as undecided, not as a violation.
+// findRunMisfit decides every case, in a time that grows with n log n, so that a verdict does not depend on the speed of a machine.
 func (c *checker) checkSerialOrder() {
-	// place is the position of each event in the order, which serves as the clock of the operations.
+	// place is the position of each event in the order, which serves as the clock of the runs.
 	place := make([]int64, len(c.h.Events))
 	for n, i := range c.x.Order() {
 		place[i] = int64(n)
 	}
-	deadline := time.Now().Add(serialTime)
 	byTool := map[execution][]*history.CallRecord{}
 	var tools []execution
 	for _, call := range c.x.Calls() {
@@ -54,172 +42,86 @@ func (c *checker) checkSerialOrder() {
 		byTool[t] = append(byTool[t], call)
 	}
 	for _, t := range tools {
-		ops := c.toolOperations(t.server, byTool[t], place)
-		for _, part := range splitOperations(ops, serialPart) {
-			remaining := time.Until(deadline)
-			if remaining <= 0 {
-				c.reportUndecided("The calls of %s were too many to be put into one order within %s.", t.server, serialTime)
-				return
-			}
-			switch porcupine.CheckOperationsTimeout(toolModel, part, remaining) {
-			case porcupine.Illegal:
-				c.reportNoOrder(t, part)
-			case porcupine.Unknown:
-				c.reportUndecided("The calls of tool %s of %s could not be put into one order within %s.", t.tool, t.server, serialTime)
-			case porcupine.Ok:
-			}
+		runs := c.toolRuns(t.server, byTool[t], place)
+		if misfit := findRunMisfit(runs); misfit.why != runsFit {
+			c.reportMisfit(t, runs, misfit)
 		}
 	}
 }
 
-// A toolOperation is the input of an operation. event is the event that the violation shows as evidence.
-type toolOperation struct {
-	kind  string // open, close, result, maybe, task, begin
-	conn  int
-	value int
-	event int
+// reportMisfit reports calls of a tool that no order explains.
+func (c *checker) reportMisfit(t execution, runs []toolRun, m runMisfit) {
+	e, other := c.x.Event(runs[m.run].event), c.x.Event(runs[m.other].event)
+	why, related := "", []int{runs[m.other].event}
+	switch m.why {
+	case runImpossible:
+		why, related = fmt.Sprintf("connection %d was not open during the call.", e.Conn), nil
+	case valueTwice:
+		why = fmt.Sprintf("call %s, which ended at %s, has the same value.", other.Call, timeText(other.T))
+	case valueMissing:
+		why, related = fmt.Sprintf("no call that reached the server can be the one with value %d.", m.value), nil
+	default:
+		why = fmt.Sprintf("call %s, which can only have run later, has value %d.", other.Call, runs[m.other].value)
+	}
+	c.reportViolation(t.server, runs[m.run].event, related, "No order of the calls of tool %s, one after the other, explains what the callers got: call %s "+
+		"ended at %s with value %d on connection %d, and %s", t.tool, e.Call, timeText(e.T), runs[m.run].value, e.Conn, why)
 }
 
-// A toolState is the state of the object: the open connection and how often the tool ran.
-type toolState struct{ conn, value int }
-
-// toolModel is the object for porcupine. It is nondeterministic: a call without a known outcome leaves two possible states.
-var toolModel = (&porcupine.NondeterministicModel{
-	Init: func() []any { return []any{toolState{}} },
-	Step: func(state, input, _ any) []any {
-		s, in := state.(toolState), input.(toolOperation)
-		switch in.kind {
-		case "begin": // the first operation of a part: the state that the part before has left
-			return []any{toolState{in.conn, in.value}}
-		case "open":
-			if s.conn == 0 {
-				return []any{toolState{in.conn, s.value}}
-			}
-		case "close":
-			if s.conn == in.conn {
-				return []any{toolState{0, s.value}}
-			}
-		case "result":
-			if s.conn == in.conn && s.value+1 == in.value {
-				return []any{toolState{in.conn, in.value}}
-			}
-		// The call ran only if its connection was the open one, and perhaps not even then.
-		case "maybe":
-			if s.conn == in.conn {
-				return []any{s, toolState{s.conn, s.value + 1}}
-			}
-			return []any{s}
-		// A task may run over no connection at all.
-		case "task":
-			return []any{s, toolState{s.conn, s.value + 1}}
-		}
-		return nil
-	},
-	Equal: func(a, b any) bool { return a == b },
-}).ToModel()
-
-// toolOperations returns the connections of a server and the calls of one of its tools as operations, sorted by their begin.
-func (c *checker) toolOperations(server string, calls []*history.CallRecord, place []int64) []porcupine.Operation {
-	var ops []porcupine.Operation
-	add := func(in toolOperation, from, to int64) {
-		ops = append(ops, porcupine.Operation{Input: in, Call: from, Return: max(to, from)})
-	}
-	// far lies after every event: the return of an operation that may still run.
-	far := int64(len(place)) * 2
-	released := map[int]int64{}
-	for _, conn := range c.x.Conns(server) {
-		if conn.Open < 0 || conn.Opened < 0 {
-			continue // no call was ever sent there
-		}
-		add(toolOperation{"open", conn.Conn, 0, conn.Open}, place[conn.Open], place[conn.Open])
-		released[conn.Conn] = far
+// openPlaces returns between which places each connection of a server was open. One that was never open is missing.
+func (c *checker) openPlaces(server string, place []int64) map[int][2]int64 {
+	opens := map[int][2]int64{}
+	conns := slices.DeleteFunc(slices.Clone(c.x.Conns(server)), func(r *history.ConnRecord) bool { return r.Open < 0 || r.Opened < 0 })
+	slices.SortFunc(conns, func(a, b *history.ConnRecord) int { return cmp.Compare(place[a.Open], place[b.Open]) })
+	for i, conn := range conns {
+		to := farPlace(place)
 		if conn.Released >= 0 {
-			released[conn.Conn] = place[conn.Released]
-			from := place[conn.Released]
-			if c.real {
-				// A server sees the end of a socket after the client, which may have dialled again by then.
-				from = place[conn.Opened]
-			}
-			add(toolOperation{"close", conn.Conn, 0, conn.Released}, from, place[conn.Released])
+			to = place[conn.Released]
 		}
+		// A server of a real run sees the end of a socket after the client, which may have dialled again by then.
+		if i+1 < len(conns) {
+			to = min(to, place[conns[i+1].Open]-1)
+		}
+		opens[conn.Conn] = [2]int64{place[conn.Open], to}
 	}
+	return opens
+}
+
+// farPlace lies after every event: the last place of a run that may still come.
+func farPlace(place []int64) int64 { return int64(len(place)) }
+
+// toolRuns returns what the calls of one tool of a server say about its runs.
+func (c *checker) toolRuns(server string, calls []*history.CallRecord, place []int64) []toolRun {
+	var runs []toolRun
+	opens := c.openPlaces(server, place)
+	mayRunLater := c.serverSpec(server).Tasks != "" || c.serverSpec(server).Kind == messages.HTTP
 	for _, call := range calls {
 		from, known := place[call.Begin], 0
 		if len(call.Ends) > 0 {
 			if end := c.x.Event(call.Ends[0]); end.Outcome == messages.OutcomeResult && end.Value > 0 && end.Conn > 0 {
 				known = end.Conn
-				add(toolOperation{"result", end.Conn, end.Value, call.Ends[0]}, from, place[call.Ends[0]])
+				open, was := opens[end.Conn]
+				r := toolRun{from: max(from, open[0]), to: min(place[call.Ends[0]], open[1]), value: end.Value, event: call.Ends[0]}
+				if !was {
+					r.to = r.from - 1
+				}
+				runs = append(runs, r)
 			} else if end.Outcome == messages.OutcomeRejected || end.Outcome == messages.OutcomeNotSent {
 				continue // by its outcome the tool did not run
 			}
 		}
 		for n := len(call.Received) - 1; n >= 0; n-- {
 			e := c.x.Event(call.Received[n])
-			if e.Conn == known {
+			open, was := opens[e.Conn]
+			switch {
+			case e.Conn == known:
 				known = 0 // this receipt was answered; an earlier one over the same connection may have run as well
-			} else if released[e.Conn] > 0 && (c.serverSpec(server).Tasks != "" || c.serverSpec(server).Kind == messages.HTTP) {
-				add(toolOperation{"task", e.Conn, 0, call.Received[n]}, from, far)
-			} else if released[e.Conn] > 0 {
-				add(toolOperation{"maybe", e.Conn, 0, call.Received[n]}, from, released[e.Conn])
+			case !was:
+			case mayRunLater:
+				runs = append(runs, toolRun{from: from, to: farPlace(place), event: call.Received[n]})
+			default:
+				runs = append(runs, toolRun{from: max(from, open[0]), to: open[1], event: call.Received[n]})
 			}
 		}
 	}
-	slices.SortStableFunc(ops, func(a, b porcupine.Operation) int { return int(a.Call - b.Call) })
-	return ops
-}
-
-// splitOperations divides operations after one with a result that overlaps no other: the state there is known, and no earlier
-// operation can matter later. A part is longer than size if there is no such place.
-func splitOperations(ops []porcupine.Operation, size int) [][]porcupine.Operation {
-	var out [][]porcupine.Operation
-	var part []porcupine.Operation
-	latest := int64(-1) // the latest return of the operations so far
-	for i, op := range ops {
-		in := op.Input.(toolOperation)
-		alone := op.Call > latest && (i+1 == len(ops) || ops[i+1].Call > op.Return)
-		latest = max(latest, op.Return)
-		part = append(part, op)
-		if alone && in.kind == "result" && len(part) >= size {
-			out = append(out, part)
-			part = []porcupine.Operation{
-				{Input: toolOperation{"begin", in.conn, in.value, in.event}, Call: op.Return, Return: op.Return},
-			}
-		}
-	}
-	return append(out, part)
-}
-
-// reportNoOrder reports calls that no order explains. Of the operations that the longest order found leaves out it names the
-// one that ends first.
-func (c *checker) reportNoOrder(t execution, ops []porcupine.Operation) {
-	// The verbose check repeats the search for one more second and keeps the orders it tried.
-	_, info := porcupine.CheckOperationsVerbose(toolModel, ops, time.Second)
-	var longest []porcupine.Operation
-	for _, partition := range info.PartialLinearizationsOperations() {
-		for _, found := range partition {
-			if len(found) > len(longest) {
-				longest = found
-			}
-		}
-	}
-	placed := map[toolOperation]bool{}
-	for _, op := range longest {
-		placed[op.Input.(toolOperation)] = true
-	}
-	misfit := ops[len(ops)-1]
-	for _, op := range ops {
-		if !placed[op.Input.(toolOperation)] && (placed[misfit.Input.(toolOperation)] || op.Return < misfit.Return) {
-			misfit = op
-		}
-	}
-	in := misfit.Input.(toolOperation)
-	e := c.x.Event(in.event)
-	switch in.kind {
-	case "open", "close":
-		c.reportViolation(t.server, in.event, nil, "No order of the calls of tool %s and of the connections explains what the callers got: the %s of "+
-			"connection %d at %s does not fit.", t.tool, in.kind, in.conn, timeText(e.T))
-	default:
-		c.reportViolation(t.server, in.event, nil, "No order of the calls of tool %s, one after the other, explains what the callers got: call %s, "+
-			"which ended at %s with value %d on connection %d, does not fit.", t.tool, e.Call, timeText(e.T), in.value, in.conn)
-	}
+	return runs
 }
