@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -181,6 +182,38 @@ func TestPromptsOfAllServersAreListedAndFilled(t *testing.T) {
 		}
 		if took, err := m.Ping(t.Context(), "a"); err != nil || took <= 0 {
 			t.Errorf("%v, %v", took, err)
+		}
+	})
+}
+
+// TestPromptOfALazyServer: a name with a hash, of a prompt that no list has shown yet, connects a lazy server that it fits, and no other (seed
+// 20987699).
+func TestPromptOfALazyServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := supervisor.Config{InProcess: map[string]func(context.Context, inprocess.Peer) error{}, Servers: map[string]supervisor.Spec{}}
+		for _, name := range []string{"a", "b", "c"} {
+			_, cfg.InProcess[name] = library(name)
+			cfg.Servers[name] = supervisor.Spec{Type: messages.SDK, Connect: messages.Lazy, IdleTimeout: messages.Duration(time.Minute)}
+		}
+		m, err := supervisor.Start(t.Context(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { closeAll(t, m) })
+		time.Sleep(5 * time.Minute) // their tools were listed, and they were let go
+		if got := m.ConnectedServers(); len(got) != 0 {
+			t.Fatalf("connected: %q", got)
+		}
+		hashed := messages.Naming{}.Prompt("b", "a name with spaces")
+		res, err := m.GetPrompt(t.Context(), hashed, nil)
+		if err != nil || res.Server != "b" || res.Name != "a name with spaces" {
+			t.Errorf("%s: %+v, %v", hashed, res, err)
+		}
+		if got := m.ConnectedServers(); !slices.Equal(got, []string{"b"}) {
+			t.Errorf("connected: %q", got)
+		}
+		if _, err := m.GetPrompt(t.Context(), messages.Naming{}.Prompt("a", "another with spaces"), nil); !errors.Is(err, supervisor.ErrUnknownPrompt) {
+			t.Errorf("%v", err)
 		}
 	})
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/mcpvisor/mcpvisor/actors"
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -82,8 +81,9 @@ func (m *Manager) getPrompt(ctx context.Context, server, name string, args map[s
 	return res, nil
 }
 
-// GetPrompt fills a prompt by its qualified name, mcp__{server}__{prompt}. The error is ErrUnknownPrompt if no server is
-// known to have it; a server that is not connected may have it all the same.
+// GetPrompt fills a prompt by its qualified name, mcp__{server}__{prompt}. A lazy server is connected first; if the name has a hash and no
+// connected server lists it, each lazy server whose name fits is. The error is ErrUnknownPrompt if no server is
+// known to have it; a server that is not lazy and not connected may have it all the same.
 func (m *Manager) GetPrompt(
 	ctx context.Context, qualified string, args map[string]string, opts ...CallOption,
 ) (*PromptResult, error) {
@@ -102,8 +102,8 @@ func (m *Manager) findPrompt(ctx context.Context, qualified string) (server, nam
 }
 
 // resolvePrompt returns the server and the own name of a prompt. A plain qualified name contains both; one with a hash is looked up
-// in the index, and then in the lists of those connected servers whose names fit it. The search ends as soon as one has it,
-// so that a slow server delays it only if no other has the prompt.
+// in the index, then in the lists of those connected servers whose names fit it, and then in those of lazy servers that must be
+// connected for it, as a plain name has them connected.
 func (m *Manager) resolvePrompt(ctx context.Context, qualified string) (server, name string, ok bool) {
 	if server, name, ok = m.cfg.Naming.Split(qualified); ok {
 		return server, name, m.isConfigured(server)
@@ -111,15 +111,36 @@ func (m *Manager) resolvePrompt(ctx context.Context, qualified string) (server, 
 	if server, name, ok = m.index.FindPrompt(qualified); ok && m.isConfigured(server) {
 		return server, name, true
 	}
-	may := slices.DeleteFunc(m.readableServers(ctx), func(server string) bool { return !m.cfg.Naming.MayBeOf(qualified, server) })
-	if len(may) == 0 {
+	var connected, lazy []string
+	for _, name := range m.Servers() {
+		cell := m.shared.CellOf(name)
+		if cell == nil || !m.cfg.Naming.MayBeOf(qualified, name) || isHidden(ctx, name) || !m.MayRead(name) {
+			continue
+		}
+		switch v := cell.View(); {
+		case v.State.Phase == messages.Connected:
+			connected = append(connected, name)
+		case v.Spec.Connect == messages.Lazy:
+			lazy = append(lazy, name)
+		}
+	}
+	if server, name, ok = m.searchPrompt(ctx, qualified, connected); ok {
+		return server, name, true
+	}
+	return m.searchPrompt(ctx, qualified, lazy)
+}
+
+// searchPrompt looks for a prompt in the lists of servers. It ends as soon as one has it, so that a slow server delays it only if no other
+// has the prompt.
+func (m *Manager) searchPrompt(ctx context.Context, qualified string, servers []string) (server, name string, ok bool) {
+	if len(servers) == 0 {
 		return "", "", false
 	}
 	// found ends the requests to the other servers as soon as one has listed the prompt.
 	search, found := context.WithCancel(ctx)
 	defer found()
 	// The parts and their errors are of no use here: what was listed stands in the index.
-	m.promptParts(search, may, func(p *messages.Prompt) {
+	m.promptParts(search, servers, func(p *messages.Prompt) {
 		if p.Qualified == qualified {
 			found()
 		}
