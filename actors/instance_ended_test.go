@@ -3,6 +3,8 @@ package actors
 import (
 	"errors"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/mcpvisor/mcpvisor/actors/catalog"
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -54,4 +56,23 @@ func TestToolsOfAnInstanceThatWasRemovedAreNotThoseOfTheNext(t *testing.T) {
 			}
 		}
 	}
+}
+
+// An instance is used until its last request has ended, however long that took: its time of idleness begins then.
+func TestIdlenessBeginsWithTheEndOfARequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := NewUse("anna", 0)
+		if !u.enter() {
+			t.Fatal("a new instance admits nobody")
+		}
+		time.Sleep(time.Hour)
+		if idle := u.IdleFor(); idle != 0 {
+			t.Errorf("idle for %s during a request", idle)
+		}
+		u.leave()
+		time.Sleep(time.Minute)
+		if idle := u.IdleFor(); idle != time.Minute {
+			t.Errorf("idle for %s a minute after the end of a request", idle)
+		}
+	})
 }

@@ -80,3 +80,20 @@ func TestASilentListIsNamed(t *testing.T) {
 		}
 	})
 }
+
+// A connected server that leaves requests for its list unanswered is no server that is slow to connect: the next attempt waits for it as long as the
+// first one did.
+func TestSilentListsLengthenNoAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake("echo")
+		m := start(t, supervisor.Config{}, map[string]*fake{"a": f})
+		settled(t, m)
+		f.set(func(f *fake) { f.mute = true })
+		for range 3 {
+			_ = m.Refresh(t.Context(), "a") // it ends when the list has had its time
+		}
+		if err := m.Reconnect(t.Context(), "a"); err == nil || !strings.Contains(err.Error(), "no answer to initialize within 30s") {
+			t.Errorf("the attempt after that ended with %v", err)
+		}
+	})
+}
