@@ -71,7 +71,7 @@ const (
 
 // A request is one that the client sent. params is kept only where the server may ask for another round, onDemand is set by
 // tasks/get outside of the polling. takeBacks undo the changes of the request if the server refuses it, and abandoned those that do not count if the
-// exchange ends without an answer.
+// exchange ends without an answer. torn is set once the stream broke that is to bring the answer, which the client then gets at a time that nothing shows.
 type request struct {
 	method, token, task string
 	params              map[string]json.RawMessage
@@ -79,6 +79,7 @@ type request struct {
 	mayBeProgram        bool // a tasks/get after a list of tasks, of which nothing tells whether it is one of the polling
 	takeBacks           []func()
 	abandoned           func() // nil without anything to do
+	torn                bool
 	end                 ending
 	endedAt             time.Duration
 }
@@ -268,14 +269,16 @@ func (c *conversation) endRequest(now time.Duration, id string, how ending) *req
 
 // observeMessage follows a message of the server. at is when its last byte has arrived.
 func (c *conversation) observeMessage(at time.Duration, s peer.Send) {
+	r := c.requests[s.Reply]
+	torn := s.Cut > 0 || r != nil && r.torn && !s.More
 	// A message that is cut, mistyped or longer than the client reads is no answer, but it ends its request.
-	if s.Cut > 0 || s.Type != "" || len(s.Body) > longestMessage {
+	if torn || s.Type != "" || len(s.Body) > longestMessage {
 		if s.Reply == "" {
 			return
 		}
 		r := c.endRequest(at, s.Reply, abandoned)
 		// Where the events of a stream are numbered, the client may go on with it, and then learns of the task in the answer.
-		if result := membersOf(membersOf(s.Body)["result"]); s.Cut > 0 && c.server.Web == scenario.WebNumbered && r != nil && result != nil {
+		if result := membersOf(membersOf(s.Body)["result"]); torn && c.server.Web == scenario.WebNumbered && r != nil && result != nil {
 			c.observeResult(at, r, result, true)
 		}
 		return
@@ -285,7 +288,6 @@ func (c *conversation) observeMessage(at time.Duration, s peer.Send) {
 		c.observeOther(at, s.Body)
 		return
 	}
-	r := c.requests[s.Reply]
 	if r == nil || r.end == answered {
 		return
 	}

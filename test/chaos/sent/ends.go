@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
 // This file holds what the refusal of a message means, and what ends a conversation. Every other rule judges the messages of one
@@ -75,6 +76,22 @@ func (c *conversation) loseRequest(now time.Duration, id string, r *request) {
 		c.loseAnswer(now, r)
 	}
 	c.endRequest(now, id, abandoned)
+}
+
+// tearStreams notes that the streams of all requests broke, as they do where a gateway cuts whatever lasts. Where their events are numbered, the client may
+// go on with each, and gets the answers by that.
+func (c *conversation) tearStreams(now time.Duration) {
+	if c.server.Web != scenario.WebNumbered {
+		return
+	}
+	for _, r := range c.requests {
+		switch {
+		case r.end == "":
+			r.torn = true
+		case r.end == answered && r.endedAt > now:
+			c.loseAnswer(now, r)
+		}
+	}
 }
 
 // loseAnswer takes back an answer that was on its way: the client never got it, and may ask for the task again, or cancel the request.

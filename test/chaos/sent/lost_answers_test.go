@@ -7,11 +7,14 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
-// answerUnderWay is a call over HTTP that its server answers within a second.
-const answerUnderWay = `> INIT
+// callUnderWay is a call over HTTP.
+const callUnderWay = `> INIT
 			< INIT
 			> WEB
-			> Mcp-Protocol-Version=2025-11-25 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"t"}}
+			> Mcp-Protocol-Version=2025-11-25 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"t"}}`
+
+// answerUnderWay is a call over HTTP that its server answers within a second.
+const answerUnderWay = callUnderWay + `
 			slow 1s < {"jsonrpc":"2.0","id":2,"result":{}}`
 
 // endUnderWay is a task over HTTP whose end its server tells within a second.
@@ -37,6 +40,21 @@ func TestLostAnswers(t *testing.T) {
 		{"the stream of a call breaks after its answer, and its caller gives up", numbered, answerUnderWay + `
 			wait 1s
 			breaks 2
+			wait 2s
+			> Mcp-Protocol-Version=2025-11-25 {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`, "was cancelled 2s after its answer"},
+		{"the streams of all calls break before the answer, as on seed 30300517", numbered, callUnderWay + `
+			breaks
+			< {"jsonrpc":"2.0","id":2,"result":{}}
+			wait 2s
+			> Mcp-Protocol-Version=2025-11-25 {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`, ""},
+		{"the streams of all calls break with the answer on the way", numbered, answerUnderWay + `
+			wait 500ms
+			breaks
+			wait 2s
+			> Mcp-Protocol-Version=2025-11-25 {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`, ""},
+		{"a stream breaks whose server has no numbers for events", web, callUnderWay + `
+			breaks
+			< {"jsonrpc":"2.0","id":2,"result":{}}
 			wait 2s
 			> Mcp-Protocol-Version=2025-11-25 {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`, "was cancelled 2s after its answer"},
 		{"the end of a task is on its way as its server crashes, as on seed 20966896", webTasks, endUnderWay + `

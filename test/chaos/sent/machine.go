@@ -162,6 +162,8 @@ func (m *machine) observeActions(now time.Duration, actions []peer.Action) []pee
 			if c := m.conversations[a.Conn]; c != nil {
 				if r := c.requests[a.Reply]; r != nil {
 					c.loseRequest(now, a.Reply, r)
+				} else if a.Reply == "" {
+					c.tearStreams(now)
 				}
 			}
 		case peer.Stop:

@@ -32,7 +32,7 @@ func (s *scripted) Killed(time.Duration, int) { s.says = nil }
 
 // The words of the stories: "> " is what the client sends, over HTTP with its headers ("name=value") before it; "< " what the
 // server sends, "slow 5s" before it what arrives only then, and "cut" what breaks off; "refuse 3 401" answers the request 3 with a status and a body behind it, "refuse" a notification, "wait 2s" lets
-// time pass, "breaks 3" breaks the stream of the request 3, "deaf" and "stop" keep the server from reading until "reads" and "runs", "close" closes the client's side, "next" is the next connection. A word in capitals stands for a message that every story needs.
+// time pass, "breaks 3" breaks the stream of the request 3 and "breaks" those of all, "deaf" and "stop" keep the server from reading until "reads" and "runs", "close" closes the client's side, "next" is the next connection. A word in capitals stands for a message that every story needs.
 var words = strings.NewReplacer(
 	"> INIT", `> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`,
 	"< INIT", `< {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25"}}`,
