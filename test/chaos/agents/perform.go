@@ -195,7 +195,11 @@ func withExtra(params, extra string) string {
 	return "{" + extra + "," + params[1:]
 }
 
-// inputFor returns the members with which a request comes back: the answers to what was asked, and the state.
+// busyPause is the time that an agent leaves to a server that wants a request back and no input.
+const busyPause = 50 * time.Millisecond
+
+// inputFor returns the members with which a request comes back: the answers to what was asked, and the state. Where nothing was asked it
+// waits first, because the server wants time.
 func (s *session) inputFor(result []byte, server, method, params string) string {
 	a := s.agent
 	var parts []string
@@ -221,6 +225,8 @@ func (s *session) inputFor(result []byte, server, method, params string) string 
 		if err == nil {
 			parts = append(parts, `"inputResponses":`+string(b))
 		}
+	} else {
+		time.Sleep(busyPause)
 	}
 	return strings.Join(parts, ",")
 }

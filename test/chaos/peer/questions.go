@@ -219,7 +219,7 @@ func (m *machine) askBeforeRead(c *conn, q *message) bool {
 			m.reportViolation("a request came back with the state " + quoteJSON(messages.Line(*p.State, 60)) + ", which it has given nobody")
 			return false
 		}
-		kind.cameBack = true
+		m.receiveRound(kind)
 		if now := askedFor(q); now != kind.asked {
 			m.reportViolation("it asked for input to " + q.Method + " of " + messages.Line(kind.asked, 200) + ", and the request came back with the input and with " +
 				messages.Line(now, 200))
@@ -255,7 +255,7 @@ func (m *machine) askBeforeRead(c *conn, q *message) bool {
 	if m.inputRounds == nil {
 		m.inputRounds = map[string]*inputRound{}
 	}
-	round := &inputRound{questionKind: kind, asked: askedFor(q)}
+	round := &inputRound{questionKind: kind, asked: askedFor(q), at: m.now}
 	m.inputRounds[state] = round
 	m.awaitRound(c, round)
 	m.sendAnswer(c, &answer{q: q, result: []byte(`{"requestState":` + quoteJSON(state) + inputMember + `}`), resultType: "input_required"})

@@ -2,10 +2,11 @@ package peer
 
 import "time"
 
-// inputRound is a request that the server wants to have back: with which input, and what it was about (askedFor).
+// inputRound is a request that the server wants to have back: with which input, what it was about (askedFor), and when the server wanted it.
 type inputRound struct {
 	questionKind
 	asked string
+	at    time.Duration
 	// cameBack is set once it has come back with its state.
 	cameBack bool
 }
@@ -13,6 +14,20 @@ type inputRound struct {
 // retryBound is the time in which a client sends a request again for which the server wanted only time, beside the time that the server itself takes:
 // it pauses for 50 ms.
 const retryBound = time.Second
+
+// retryPause is the time before which no client sends a request again for which the server wanted only time: half of the
+// product's pause. What the server sends may wait on its way, which makes the pause longer and never shorter.
+const retryPause = 25 * time.Millisecond
+
+// receiveRound judges that a request for which the server wanted only time comes back after a pause. A client that makes none asks
+// the busy server as fast as it answers, and gives the request up after 32 rounds, which are over before the server has had any time.
+func (m *machine) receiveRound(round *inputRound) {
+	round.cameBack = true
+	if waited := m.now - round.at; round.capability == "" && waited < retryPause {
+		m.reportViolation("it wanted time for " + round.asked + " and no input, and the request came back after " + waited.String() +
+			": a client pauses for 50ms and longer before it asks such a server again")
+	}
+}
 
 // awaitRound judges that a request comes back for which the server wanted no input. A caller who gives up in the meantime is not seen here, so that
 // only three in a row that do not come back tell of the client: an agent that ends may have given up two (seed 20980716).

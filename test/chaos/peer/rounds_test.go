@@ -12,10 +12,11 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
-// TestRetriesWithState: of the requests that a server wants to have back with a state after a pause, three in a row that do not come back tell of the client.
+// TestRetriesWithState: of the requests that a server wants to have back with a state after a pause, three in a row that do not come back tell of the client,
+// and so does one that comes back without a pause.
 func TestRetriesWithState(t *testing.T) {
-	// A client brings back the state of each round (b), asks anew without it (n), or goes on with something else while a fault acts (f).
-	for rounds, why := range map[string]string{"bb": "", "nb": "", "nn": "", "nnbnn": "", "nnn": "has not happened; nor have the two before it", "nnf": "", "bnnn": "has not happened; nor have the two before it"} {
+	// A client brings back the state of each round (b), or at once (i), asks anew without it (n), or goes on with something else while a fault acts (f).
+	for rounds, why := range map[string]string{"bb": "", "nb": "", "nn": "", "nnbnn": "", "nnn": "has not happened; nor have the two before it", "nnf": "", "i": "a client pauses for 50ms", "bi": "a client pauses for 50ms", "bnnn": "has not happened; nor have the two before it"} {
 		t.Run(rounds, func(t *testing.T) {
 			server := usualServer(messages.Stdio, messages.EraModern)
 			server.Offers = true
@@ -26,13 +27,13 @@ func TestRetriesWithState(t *testing.T) {
 			fault := scenario.PlannedFault{ID: 1, Fault: "late-response", Begin: 0, End: time.Hour}
 			for left := rounds; left != ""; {
 				id := d.request(1, messages.EraModern, "resources/read", uri)
-				d.advanceTime(time.Second)
+				d.advanceTime(map[bool]time.Duration{true: 10 * time.Millisecond, false: time.Second}[left[0] == 'i'])
 				state := stateIn(d, id)
 				if state == "" {
 					continue
 				}
 				switch left[0] {
-				case 'b':
+				case 'b', 'i':
 					d.request(1, messages.EraModern, "resources/read", uri+`,"requestState":`+quoteJSON(state))
 				case 'f':
 					d.begin(fault)

@@ -451,7 +451,7 @@ var slipsInSession = inPackage("transports/session",
 	},
 	Bug{
 		Name: "asked-again-at-once", In: "Session.provideInput", Old: "min(roundPause<<min(round, 10), roundPauseMost)", New: "roundPause >> min(round+20, 40)",
-		Finds: []string{"I9"}, Why: "a server that wants time is asked without a pause, and its request is given up within a second",
+		Finds: []string{"I20"}, Why: "a server that wants time is asked without a pause, and its request is given up within a second",
 	},
 	Bug{
 		Name: "state-not-returned", In: "Session.nextRoundParams", Old: "if !rawjson.IsNull(state) { extra = append(jsonrpc.AppendComma(extra, 0), `\"requestState\":`...)\nextra = append(extra, state...) }", New: "_ = state",
