@@ -19,6 +19,8 @@ type SearchResult struct {
 	// Tried counts the seeds that were run. Seed is the first one that violated an invariant, 0 if none did.
 	Tried int    `json:"tried"`
 	Seed  uint64 `json:"seed,omitempty"`
+	// Cut is set if the time was over before all seeds were run, and none of those that were run violated anything.
+	Cut bool `json:"cut,omitempty"`
 	// Violated names the invariants that the seed violated. Why is the text of one of them, of one that explains the bug if
 	// there is one.
 	Violated []string `json:"violated,omitempty"`
@@ -42,7 +44,8 @@ type Bounds struct {
 	// Seeds is the number of seeds to try, from First on.
 	Seeds int
 	First uint64
-	// Limit bounds the time of the search, or of the unit tests; Seed that of one seed; Shrink that of shrinking within Limit.
+	// Limit bounds the processor time of the search, or the time of the unit tests; Seed the processor time of one seed. Shrink bounds
+	// the time of shrinking after the search.
 	Limit, Seed, Shrink time.Duration
 }
 
@@ -95,11 +98,14 @@ func (p *Programs) Alarms() []string { return p.alarms }
 // searchDays starts the search program with one bug and waits for its result. A crash and an overrun of the limit are results,
 // not errors.
 func (p *Programs) searchDays(ctx context.Context, b bugs.Bug, most Bounds, seed uint64) (SearchResult, error) {
-	ctx, cancel := context.WithTimeout(ctx, most.Limit)
+	// The search ends by itself once the limit is over, and its watchdog ends a day that hangs. It is killed where neither helps, after ten
+	// times as long on the clock.
+	end := 10*(most.Limit+most.Seed+most.Shrink) + 10*time.Second
+	ctx, cancel := context.WithTimeout(ctx, end)
 	defer cancel()
 	run := exec.CommandContext(ctx, p.searchPath(), "-seed", strconv.FormatUint(seed, 10), "-seeds", strconv.Itoa(most.Seeds),
 		"-skip", strings.Join(p.alarms, ","), "-want", strings.Join(b.Finds, ","),
-		"-shrink", most.Shrink.String(), "-hang", most.Seed.String())
+		"-limit", most.Limit.String(), "-shrink", most.Shrink.String(), "-hang", most.Seed.String())
 	// A child of the search may hold the output open; WaitDelay bounds the wait for it.
 	run.WaitDelay = 5 * time.Second
 	run.Env = append(os.Environ(), bugVariable+"="+b.Name)
@@ -110,7 +116,7 @@ func (p *Programs) searchDays(ctx context.Context, b bugs.Bug, most Bounds, seed
 	var exit *exec.ExitError
 	switch {
 	case ctx.Err() != nil:
-		f.Hang = fmt.Sprintf("it had not ended after %v", most.Limit)
+		f.Hang = fmt.Sprintf("it had not ended after %v", end)
 	case errors.As(err, &exit):
 		f.Crash = cutText(stderr.String(), 600)
 	case err != nil:

@@ -46,6 +46,11 @@ func TestRandomDaysFindBugs(t *testing.T) {
 			}
 		})
 	}
+	// A search whose time is over before its days says how many it has tried, and does not count as one that hangs.
+	f, err := programs.Search(t.Context(), bugs.Bug{}, planted.Bounds{Seeds: 100_000, Limit: time.Second, Seed: time.Minute})
+	if err != nil || !f.Cut || f.Tried == 0 || f.Hang != "" || f.Detected() {
+		t.Errorf("100,000 days in a second: %+v, %v", f, err)
+	}
 }
 
 // The test covers the path of a package's own tests: build, run without a bug, run with it.

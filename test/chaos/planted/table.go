@@ -25,8 +25,8 @@ func (r Result) Detected() bool {
 	return r.Days != nil && r.Days.Detected() || r.Tests != nil && r.Tests.Detected()
 }
 
-// daysText returns the result of the random days in a few words: a dash for not found, and in brackets the invariants that
-// would have explained the bug if others found it.
+// daysText returns the result of the random days in a few words: a dash for not found, with a remark if not all days were tried, and
+// in brackets the invariants that would have explained the bug if others found it.
 func (r Result) daysText(b bugs.Bug) string {
 	switch f := r.Days; {
 	case f == nil:
@@ -35,6 +35,8 @@ func (r Result) daysText(b bugs.Bug) string {
 		return "crash: " + cutText(strings.SplitN(f.Crash, "\n", 2)[0], 80)
 	case f.Hang != "":
 		return "hang: " + f.Hang
+	case f.Cut:
+		return "– (the time was over)"
 	case f.Seed == 0:
 		return "–"
 	// The invariant that was violated is one of those that the row names.

@@ -2,7 +2,8 @@
 // planted.SearchResult as one JSON object. Package planted builds it with all bugs and starts it with one chosen.
 //
 // The process runs on one processor, so that a seed gives the same day each time. A day that hangs cannot be canceled: the process
-// prints the seed and ends, and package planted takes that as the result.
+// prints the seed and ends, and package planted takes that as the result. The limits are of processor time, so that a busy machine
+// finds what an idle one does.
 package main
 
 import (
@@ -31,11 +32,12 @@ func main() {
 	seeds := flag.Int("seeds", 200, "how many seeds are tried")
 	skip := flag.String("skip", "", "seeds that are left out, separated by commas")
 	want := flag.String("want", "", "the invariants whose word is preferred, separated by commas")
-	hang := flag.Duration("hang", 30*time.Second, "how long one seed may take")
+	limit := flag.Duration("limit", 5*time.Minute, "how much processor time the days may take: no further one is begun then")
+	hang := flag.Duration("hang", 30*time.Second, "how much processor time one seed may take")
 	shrinking := flag.Duration("shrink", 20*time.Second, "how long the scenario that was found may be made smaller")
 	flag.Parse()
 	runtime.GOMAXPROCS(1) // one processor keeps the order of events of one instant, so that a seed gives the same run each time
-	found, err := searchDays(*first, *seeds, strings.Split(*skip, ","), strings.Split(*want, ","), *hang, *shrinking)
+	found, err := searchDays(*first, *seeds, strings.Split(*skip, ","), strings.Split(*want, ","), *limit, *hang, *shrinking)
 	if err == nil {
 		err = printResult(found)
 	}
@@ -48,10 +50,15 @@ func main() {
 // printResult prints the result for the parent process.
 func printResult(f planted.SearchResult) error { return json.NewEncoder(os.Stdout).Encode(f) }
 
-// searchDays runs the seeds from first on until one violates an invariant, and shrinks its scenario. It returns an error only
-// if a day cannot be run.
-func searchDays(first uint64, seeds int, skip, want []string, hang, shrinking time.Duration) (f planted.SearchResult, err error) {
+// searchDays runs the seeds from first on until one violates an invariant, or the limit is over, and shrinks the scenario that was found.
+// It returns an error only if a day cannot be run.
+func searchDays(first uint64, seeds int, skip, want []string, limit, hang, shrinking time.Duration) (f planted.SearchResult, err error) {
+	whole := startCounting()
 	for seed := first; seed < first+uint64(seeds); seed++ {
+		if whole.time() > limit {
+			f.Cut = true
+			return f, nil
+		}
 		f.Tried++
 		if slices.Contains(skip, strconv.FormatUint(seed, 10)) {
 			continue
@@ -59,14 +66,14 @@ func searchDays(first uint64, seeds int, skip, want []string, hang, shrinking ti
 		// The watchdog runs on another goroutine, so it gets a copy that no later seed changes.
 		hangResult := f
 		hangResult.Hang = fmt.Sprintf("seed %d had not ended after %v", seed, hang)
-		watchdog := time.AfterFunc(hang, func() { // a hung day cannot be canceled: the process ends
+		stopWatchdog := startCounting().after(hang, func() { // a hung day cannot be canceled: the process ends
 			if printResult(hangResult) == nil {
 				os.Exit(0)
 			}
 		})
 		s := generate.Scenario(seed, generate.Options{})
 		bad, err := runDay(context.Background(), s, seed)
-		watchdog.Stop()
+		stopWatchdog()
 		if err != nil {
 			return f, fmt.Errorf("seed %d: %w", seed, err)
 		}
@@ -84,7 +91,7 @@ func searchDays(first uint64, seeds int, skip, want []string, hang, shrinking ti
 			shown = bad[i]
 		}
 		f.Why = shown.ID + ": " + shown.Why
-		time.AfterFunc(shrinking+hang, func() { // the bug is found even if the shrinking hangs
+		startCounting().after(shrinking+hang, func() { // the bug is found even if the shrinking hangs
 			if printResult(f) == nil {
 				os.Exit(0)
 			}
