@@ -1,6 +1,7 @@
 package invariant_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/mcpvisor/mcpvisor/test/chaos/invariant"
@@ -43,6 +44,12 @@ func TestKept(t *testing.T) {
 		`},
 		{name: "another list is told", want: invariant.Violated, why: "its list of prompts has changed, and no watcher was told of it by 21s", plan: offers, story: announced + `
 			20.1s  s1 listing method=resources
+			1m     - closing
+		`},
+		{name: "a changed list is told once the stream is open again that was cut, as on seed 30301176", want: invariant.Holds, plan: offers, story: strings.Replace(announced,
+			"20s ", "17s - fault-on server=s1 fault=1 name=cut-stream\n18s - fault-off server=s1 fault=1 name=cut-stream\n20s ", 1) + `
+			30s    s1 read call=c1 method=resource
+			31s    s1 read-end call=c1 method=resource rev=3
 			1m     - closing
 		`},
 		{name: "a changed list of a server that is lost", want: invariant.Holds, plan: offers, story: announced + `

@@ -99,10 +99,14 @@ func (c *checker) checkUpdates(server string, sessions []*agentSession) {
 	c.checkWatchedAnew(server, spans, watches)
 }
 
+// longestReopening is the longest time in which the stream is open again on which a server over HTTP announces changes and updates, after
+// several cuts: the client's pause, and one that the server asks for.
+const longestReopening = 35 * time.Second
+
 // isDisturbed reports whether a server was not connected all the time from one time to another, or something happened to it that may have ended
-// its connection, or the manager's knowledge of it.
+// its connection, or the stream of its announcements, or the manager's knowledge of it.
 func (c *checker) isDisturbed(server string, spans []connectedSpan, from, to time.Duration) bool {
-	return c.underFault(server, from-updateBound, to) || c.wasCommanded(server, from-updateBound, to) || to >= c.closeTime() ||
+	return c.underFault(server, from-updateBound, to) || c.underFault(server, from-longestReopening, to, "cut-stream") || c.wasCommanded(server, from-updateBound, to) || to >= c.closeTime() ||
 		!slices.ContainsFunc(spans, func(u connectedSpan) bool { return u.from < from-c.instantBound() && u.to > to })
 }
 
