@@ -14,6 +14,8 @@ var listsOfNews = map[string][]string{
 }
 
 const (
+	// listPages is how many pages a list of resources or of prompts of a server has at most.
+	listPages = 3
 	// comparedRequests is how many requests a gateway makes at most of a server before an agent is told that its list has changed: a comparison may
 	// be under way, and each reads up to three pages of resources and of prompts, and the templates.
 	comparedRequests = 14
@@ -50,7 +52,7 @@ func (c *checker) checkOffersTold(s *agentSession) {
 // checkOfferTold judges that one session is told of one change.
 func (c *checker) checkOfferTold(s *agentSession, server string, spans []connectedSpan, at int, bound time.Duration) {
 	e := c.x.Event(at)
-	due, known := e.T+bound, true
+	due, known := c.lastOfRow(server, e)+bound, true
 	for _, gap := range streamGaps(c, s) {
 		switch {
 		case gap.from >= e.T && gap.from <= due:
@@ -88,12 +90,23 @@ func (c *checker) checkOfferTold(s *agentSession, server string, spans []connect
 	}
 }
 
+// lastOfRow returns the time of the last one of a row of announcements that begins with news, each of which comes before the pages of a list can have been read since
+// the one before: the gateway compares what it reads once the server leaves its list alone for long enough.
+func (c *checker) lastOfRow(server string, news *history.Event) time.Duration {
+	last, pause := news.T, listPages*c.serverSpec(server).Latency*3/2+c.instantBound()
+	for _, i := range c.x.ServerEvents(server) {
+		if e := c.x.Event(i); e.Kind == history.Notified && e.Method == news.Method && e.T > last && e.T <= last+pause {
+			last = e.T
+		}
+	}
+	return last
+}
+
 // hindersLists reports whether a server may have made a list wait for a slot among its requests in flight, or have answered it later than its call
 // timeout allows, at any time of a stretch. A list that cannot be read is left out, and its change is no change for agents.
 func (c *checker) hindersLists(server string, from, to time.Duration) bool {
-	const pages = 3
 	return slices.ContainsFunc(c.specVersionsIn(server, from, to), func(d specVersion) bool {
-		return d.MaxInFlight > 0 || d.CallTimeout > 0 && d.CallTimeout < pages*d.Latency*3/2
+		return d.MaxInFlight > 0 || d.CallTimeout > 0 && d.CallTimeout < listPages*d.Latency*3/2
 	})
 }
 

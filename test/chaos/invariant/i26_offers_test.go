@@ -17,6 +17,7 @@ func TestAgentsAreToldOfOfferedLists(t *testing.T) {
 		offers(p)
 		p.Servers[0].Latency, p.Servers[0].CallTimeout = 200*time.Millisecond, 800*time.Millisecond
 	}
+	slow := func(p *scenario.Plan) { offers(p); p.Servers[0].Latency = 100 * time.Millisecond }
 	denied := func(p *scenario.Plan) {
 		offers(p)
 		p.Commands = append(p.Commands, scenario.PlannedCommand{Server: "s1", Do: "permit", At: time.Minute, With: map[string]string{"refuse": "*"}})
@@ -36,6 +37,12 @@ func TestAgentsAreToldOfOfferedLists(t *testing.T) {
 			3s - replied agent=agent-1 by=anna epoch=1 id=1 method=resources/list`
 	const changed = `
 			10s s1 notified conn=1 method=notifications/resources/list_changed`
+	const row = changed + `
+			10400ms s1 notified conn=1 method=notifications/resources/list_changed
+			10800ms s1 notified conn=1 method=notifications/resources/list_changed
+			11200ms s1 notified conn=1 method=notifications/resources/list_changed
+			11600ms s1 notified conn=1 method=notifications/resources/list_changed
+			12s     s1 notified conn=1 method=notifications/resources/list_changed`
 	const hears = `
 			10s - noticed agent=agent-1 by=anna epoch=1 method=notifications/resources/list_changed`
 	const over = `
@@ -50,6 +57,13 @@ func TestAgentsAreToldOfOfferedLists(t *testing.T) {
 		{name: "it is not told", plan: offers, want: invariant.Violated, why: "agent-1, which had asked for it at 3s, was not told by 11", story: listed + changed + over},
 		{name: "the list waits for a slot among the server's requests, as on seed 20966843", plan: bounded, want: invariant.Inconclusive, story: listed + changed + over},
 		{name: "the list takes longer than the server's call timeout, as on seed 20980239", plan: hasty, want: invariant.Inconclusive, story: listed + changed + over},
+		{name: "the list changes faster than its pages can be read", plan: slow, want: invariant.Holds, story: listed + row + `
+			13500ms - noticed agent=agent-1 by=anna epoch=1 method=notifications/resources/list_changed` + over},
+		{name: "the list has changed faster than its pages can be read", plan: slow, want: invariant.Violated, why: "said at 10s that its list has changed (notifications/resources/list_changed), and agent-1, which had asked for it at 3s, was not told by 15.1",
+			story: listed + row + over},
+		{name: "the list changes slowly enough for its pages to be read", plan: slow, want: invariant.Violated, why: "was not told by 13.1", story: listed + changed + `
+			10500ms s1 notified conn=1 method=notifications/resources/list_changed
+			13500ms - noticed agent=agent-1 by=anna epoch=1 method=notifications/resources/list_changed` + over},
 		{name: "it was told of the change before", plan: offers, want: invariant.Violated, why: "was not told by 11", story: listed + `
 			9s - noticed agent=agent-1 by=anna epoch=1 method=notifications/resources/list_changed` + changed + over},
 		{name: "it is told of another list", plan: offers, want: invariant.Violated, why: "was not told by 11", story: listed + changed + `
