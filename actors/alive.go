@@ -158,7 +158,7 @@ func (s *Server) idleDue(epoch uint64) {
 	}
 }
 
-// stopTimers stops the timers that belong to the connection.
+// stopTimers stops the timers that belong to the connection, at its end and at that of the actor.
 func (s *Server) stopTimers() {
 	for _, t := range []*time.Timer{s.relist, s.idle, s.probe} {
 		if t != nil {

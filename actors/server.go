@@ -533,11 +533,7 @@ func (s *Server) rememberEra(era messages.Era) {
 func (s *Server) releaseAll() {
 	// A panic in Stopped would hang the parent for ever.
 	defer func() { _ = recover() }()
-	for _, t := range []*time.Timer{s.relist, s.idle, s.probe} {
-		if t != nil {
-			t.Stop()
-		}
-	}
+	s.stopTimers()
 	// The goroutine that waits for credentials would otherwise outlive the actor.
 	if s.cancelAwait != nil {
 		s.cancelAwait()
