@@ -60,7 +60,7 @@ func TestLostAnswers(t *testing.T) {
 		{"the end of a task is on its way as its server crashes, as on seed 20966896", webTasks, endUnderWay + `
 			wait 500ms
 			reset
-			wait 400ms
+			wait 800ms
 			> Mcp-Protocol-Version=2025-11-25 {"jsonrpc":"2.0","id":4,"method":"tasks/get","params":{"taskId":"k"}}
 			< {"jsonrpc":"2.0","id":4,"result":{"taskId":"k","status":"completed","pollInterval":400}}`, ""},
 		{"the end of a task has come as its server crashes", webTasks, endUnderWay + `

@@ -382,11 +382,16 @@ var (
 			< {"jsonrpc":"2.0","id":3,"result":{"taskId":"k","status":"working","pollInterval":400}}
 			> Mcp-Protocol-Version=2025-11-25 {"jsonrpc":"2.0","id":4,"method":"tasks/get","params":{"taskId":"k"}}
 			refuse 4 401`, "wants to be asked every 400ms"},
-		{"a poll that the client gave up is followed by another one after the interval", tasks, taskUnderWay + `
+		{"a poll that the client gave up is followed by another one after two intervals", tasks, taskUnderWay + `
+			wait 10s
+			> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}
+			wait 810ms
+			> {"jsonrpc":"2.0","id":4,"method":"tasks/get","params":{"taskId":"k"}}`, ""},
+		{"a poll that the client gave up is followed by another one after one interval", tasks, taskUnderWay + `
 			wait 10s
 			> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}
 			wait 500ms
-			> {"jsonrpc":"2.0","id":4,"method":"tasks/get","params":{"taskId":"k"}}`, ""},
+			> {"jsonrpc":"2.0","id":4,"method":"tasks/get","params":{"taskId":"k"}}`, "500ms after it had left that unanswered"},
 		{"a poll that the client gave up is followed by another one at once", tasks, taskUnderWay + `
 			wait 10s
 			> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}

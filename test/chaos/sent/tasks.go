@@ -168,7 +168,11 @@ func (c *conversation) allowAnotherLook(r *request) {
 	}
 }
 
-// noteFailedPoll follows a tasks/get that the client gave up: it waits for the interval before the next one. That is judged in virtual time only,
+// failedPollIntervals is how many intervals a client waits after a tasks/get that had no answer: the server may have too much to do. Each
+// further one in a row doubles that, which is not judged, because a refused one between them may count or not.
+const failedPollIntervals = 2
+
+// noteFailedPoll follows a tasks/get that the client gave up: it waits for two intervals before the next one. That is judged in virtual time only,
 // because a real server learns of it later than the client; and only if no program asked for the task as well, because its requests look alike.
 func (c *conversation) noteFailedPoll(r *request, how ending) {
 	if t := c.tasks[r.task]; t != nil && r.method == "tasks/get" && how != refused && !r.onDemand && t.listed+t.besides == 0 && c.crossTime == virtualCrossTime {
@@ -243,7 +247,7 @@ func (c *conversation) receiveTaskRequest(now time.Duration, m *message, r *requ
 		t.open++
 		r.mayBeProgram = t.listed > 0
 		isEarly := !t.hinted && now < t.toldAt+t.interval
-		isHasty := !t.hinted && t.failed && now < t.failedAt+t.interval
+		isHasty := !t.hinted && t.failed && now < t.failedAt+failedPollIntervals*t.interval
 		t.failed = false
 		switch {
 		// Which of two requests at once is that of the polling, nobody can tell.
@@ -257,8 +261,8 @@ func (c *conversation) receiveTaskRequest(now time.Duration, m *message, r *requ
 			r.takeBacks = append(r.takeBacks, func() { t.listed++ })
 			return
 		case isHasty:
-			c.reportProblem("it was asked for the task %s %s after it had left that unanswered, and wants to be asked every %s", r.task,
-				(now - t.failedAt).Round(time.Millisecond), t.interval)
+			c.reportProblem("it was asked for the task %s %s after it had left that unanswered, and wants to be asked every %s: a client "+
+				"leaves it twice that time then", r.task, (now - t.failedAt).Round(time.Millisecond), t.interval)
 		case t.mayLook && (t.hasEnded(now) || isEarly || t.open > 1):
 			t.mayLook = false
 			t.besides++
