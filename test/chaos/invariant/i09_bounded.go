@@ -23,7 +23,8 @@ const (
 // this check judges the requests that a server gets.
 //
 //   - After list_changed the manager lists when the server has been quiet for Quiet, or MaxWait after the first announcement:
-//     at most twice per burst, however much is announced.
+//     at most twice per burst, however much is announced. Each list in a row that brought nothing new doubles the quiet that it waits
+//     for, up to MaxWait (vain_lists.go).
 //   - A list has at most 1,000 pages, so that a cursor that leads back ends.
 //   - A connection sees no more requests than calls, lists, probes and the handshake explain: nothing feeds on itself.
 var boundedWorkCheck = newCheck("I9", "work per event",
@@ -50,8 +51,8 @@ type listRequest struct {
 	// failed is set if the list was refused or not answered.
 	failed bool
 	done   bool
-	// code is that of the last refusal.
-	code int
+	// code is that of the last refusal, rev the state of the server that was sent in whole; 0 for none.
+	code, rev int
 }
 
 // taskPollInterval is the poll interval that the servers of a scenario ask for.
@@ -242,8 +243,10 @@ func (c *checker) countWatchRequests(server string, from, to time.Duration) (cou
 // announced it.
 func (c *checker) checkCoalescing(server string, lists []listRequest, announced, further []time.Duration) {
 	commands := c.ownerCommands(server)
+	vain := 0
 	for n := 1; n < len(lists); n++ {
 		l, before := lists[n], lists[n-1]
+		vain = c.countVain(server, lists[:n], vain, commands)
 		if _, found := c.anyCommandIn(commands, before.from, l.from); found {
 			continue
 		}
@@ -281,11 +284,15 @@ func (c *checker) checkCoalescing(server string, lists []listRequest, announced,
 		}
 		// An announcement during a list counts from the end of that list.
 		waited := min(l.from-max(last, before.to), l.from-last)
-		if since := l.from - max(first, min(before.to, l.from)); waited < c.plan.Quiet-c.timePrecision()-c.skew/5 && since < c.plan.MaxWait-c.timePrecision()-c.skew/5 &&
+		quiet := c.quietAfter(vain)
+		if first > before.to+c.plan.MaxWait/2 {
+			quiet = c.plan.Quiet // after such a pause the product counts anew
+		}
+		if since := l.from - max(first, min(before.to, l.from)); waited < quiet-c.timePrecision()-c.skew/5 && since < c.plan.MaxWait-c.timePrecision()-c.skew/5 &&
 			l.from-first < c.plan.MaxWait-c.timePrecision() {
 			c.reportViolation(server, l.firstEvent, evidence, "The tools of the server were listed at %s, %s after it had last announced a change and %s after "+
-				"the first announcement: a burst of them is waited for until %s of silence, or %s.", timeText(l.from), (l.from - last).Round(time.Microsecond),
-				(l.from - first).Round(time.Microsecond), c.plan.Quiet, c.plan.MaxWait)
+				"the first announcement: a burst of them is waited for until %s of silence, or %s, after %d lists in a row that brought nothing new.", timeText(l.from),
+				(l.from - last).Round(time.Microsecond), (l.from - first).Round(time.Microsecond), quiet, c.plan.MaxWait, vain)
 		}
 	}
 }

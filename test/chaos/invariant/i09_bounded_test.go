@@ -56,6 +56,21 @@ func listenStorm(wished bool) string {
 	return b.String()
 }
 
+// announcedLists are lists of which each comes so long after an announcement. They send the same state of the server, or a new one each.
+func announcedLists(isNew bool, waits ...time.Duration) string {
+	b, at, rev := new(strings.Builder), time.Second, 1
+	for i, wait := range waits {
+		if isNew {
+			rev++
+		}
+		fmt.Fprintf(b, "%v s1 notified conn=1 method=notifications/tools/list_changed\n", at)
+		at += wait
+		fmt.Fprintf(b, "%[1]v s1 received conn=1 method=tools/list id=v%[2]d\n%[1]v s1 answered conn=1 method=tools/list id=v%[2]d\n%[1]v s1 listed conn=1 rev=%[3]d\n", at, i, rev)
+		at += 100 * time.Millisecond
+	}
+	return b.String()
+}
+
 func TestWorkPerEvent(t *testing.T) {
 	const first = `
 		0s     s1 open conn=1
@@ -142,6 +157,14 @@ func TestWorkPerEvent(t *testing.T) {
 			1.2s   s1 listed conn=1
 			60s    - closing
 		`},
+		{name: "the quiet grows with lists that bring nothing new", want: invariant.Holds,
+			story: first + announcedLists(false, 50*time.Millisecond, 100*time.Millisecond, 200*time.Millisecond, 400*time.Millisecond)},
+		{name: "the quiet stays as it is, and nothing is new", want: invariant.Violated, why: "after 1 lists in a row that brought nothing new",
+			story: first + announcedLists(false, 50*time.Millisecond, 50*time.Millisecond, 50*time.Millisecond)},
+		{name: "the quiet grows to half of what it should", want: invariant.Violated, why: "until 200ms of silence, or 1s, after 2 lists in a row",
+			story: first + announcedLists(false, 50*time.Millisecond, 100*time.Millisecond, 100*time.Millisecond, 100*time.Millisecond)},
+		{name: "each list brings something new", want: invariant.Holds,
+			story: first + announcedLists(true, 50*time.Millisecond, 50*time.Millisecond, 50*time.Millisecond)},
 		{name: "who watches comes and goes", want: invariant.Holds, story: first + listenStorm(true)},
 		{name: "nobody comes, and a subscription follows another", want: invariant.Violated, why: "something feeds on itself", story: first + listenStorm(false)},
 		{name: "who watches comes and goes, and something else is asked for", want: invariant.Violated, why: "0 changes of what is watched",

@@ -48,7 +48,7 @@ func (c *checker) listsOf(conn *history.ConnRecord) (lists []listRequest, announ
 		case e.Kind == history.Listed:
 			if n := r.openListAt(e.T); n >= 0 {
 				l := &r.lists[n]
-				l.to, l.done, l.failed = e.T, true, false
+				l.to, l.done, l.failed, l.rev = e.T, true, false, e.Rev
 			}
 		}
 	}
