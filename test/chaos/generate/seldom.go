@@ -9,7 +9,7 @@ import (
 
 // The shares of the days with each of the additions of drawSeldom.
 const (
-	crowdShare, relistShare, calmShare, againShare, watchedRestShare, answeredShare = 0.02, 0.12, 0.1, 0.12, 0.1, 0.1
+	crowdShare, relistShare, calmShare, againShare, watchedRestShare, answeredShare, vainShare, unreadShare = 0.02, 0.12, 0.1, 0.12, 0.1, 0.1, 0.06, 0.06
 )
 
 // crowdOfOneHost is how many servers of one group a crowd has: more than the start gate lets dial one host at a time, which is 16.
@@ -41,6 +41,35 @@ func (d *scenarioBuilder) drawSeldom(seed uint64) {
 	if d.drawChance(answeredShare) {
 		d.loseAnswered()
 	}
+	if d.drawChance(vainShare) {
+		d.announceInVain()
+	}
+	if d.drawChance(unreadShare) {
+		d.callUnread()
+	}
+}
+
+// announceInVain lets a server say again and again that its list has changed, seldom enough to be listed each time, and nothing has.
+func (d *scenarioBuilder) announceInVain() {
+	g, name := d.enabledServer(func(g scenario.Group) bool { return g.Name != wellGroup && g.Count < 2 && g.Connect != messages.Lazy })
+	if g == nil {
+		return
+	}
+	at := d.roundTime(d.drawBetween(10*time.Second, d.length-30*time.Second))
+	d.addFault("list-storm", name, at, 3*time.Second, map[string]string{"rate": pick(d, "3", "5", "8"), "change": "false"})
+}
+
+// callUnread adds a server that stops to read while it is called: the calls behind a long one wait for room in its buffer, and were not
+// sent when their time is over.
+func (d *scenarioBuilder) callUnread() {
+	g := d.ownServer(messages.Stdio, messages.Stdio, messages.WebSocket)
+	if g == nil {
+		return
+	}
+	g.CallTimeout = messages.Duration(pick(d, 2*time.Second, 5*time.Second))
+	at := d.roundTime(d.drawBetween(10*time.Second, d.length-60*time.Second))
+	d.addFault("deaf", g.Name, at, 15*time.Second, nil)
+	d.addBurst(g.Name, pick(d, scenario.ReadTool, scenario.PutTool), 4, at-time.Second, 16*time.Second).Callers = 3
 }
 
 // refreshWhileListed asks for a server's list while it is listed already, page by page, and has just changed without a word: the list

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -127,6 +128,10 @@ func (p *managerUsers) startCall(c load.Call) {
 	began := w.virtualNow
 	args := json.RawMessage(fmt.Sprintf(`{"call":%q,"size":%d}`, c.ID, s.Size))
 	given := callArguments(p.count, c.ID, s.Size)
+	if p.count%16 == 7 {
+		args = json.RawMessage(fmt.Sprintf(`{"note":%s,"call":%q,"size":%d}`, longNote, c.ID, s.Size))
+		given = args
+	}
 	if w.servers[s.Server].server.Headers && p.count%3 > 0 {
 		args = json.RawMessage(fmt.Sprintf(`{"at":{"deep":%t},"note":%s,"call":%q,"size":%d}`, p.count%3 == 1, headerNotes[p.count%len(headerNotes)], c.ID, s.Size))
 		given = args
@@ -185,6 +190,9 @@ func (p *managerUsers) startCall(c load.Call) {
 		}
 	})
 }
+
+// longNote is an argument that no buffer between the manager and a process holds: while the server does not read, the calls behind it wait.
+var longNote = `"` + strings.Repeat("n", 70<<10) + `"`
 
 // headerNotes are arguments that a header cannot hold as they are, and none.
 var headerNotes = []string{`null`, `"für alle: ☂"`, `" spaces "`, `"plain"`, `"line\nbreak"`, `""`}
