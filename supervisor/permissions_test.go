@@ -252,6 +252,45 @@ func TestEqualAsksAreOneQuestion(t *testing.T) {
 	})
 }
 
+// A call that no longer waits for the answer counts no more.
+func TestWhoLeavesAQuestionIsNotCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		counts := make(chan func() int, 1)
+		release := make(chan struct{})
+		m := start(t, supervisor.Config{Access: ownRules(t, "default ask"),
+			Ask: func(_ context.Context, r supervisor.AskRequest) (supervisor.AskAnswer, error) {
+				counts <- r.Count
+				<-release
+				return supervisor.AskAll, nil
+			}}, map[string]*fake{"a": newFake("get")})
+		settled(t, m)
+		var wg sync.WaitGroup
+		call := func(ctx context.Context, want error) {
+			wg.Go(func() {
+				if _, err := m.CallServerTool(ctx, "a", "get", nil); !errors.Is(err, want) {
+					t.Errorf("a call ended as %v, not %v", err, want)
+				}
+			})
+			synctest.Wait()
+		}
+		call(t.Context(), nil)
+		count := <-counts
+		leaving, leave := context.WithCancel(t.Context())
+		call(leaving, context.Canceled)
+		call(t.Context(), nil)
+		if n := count(); n != 3 {
+			t.Errorf("%d calls wait, not 3", n)
+		}
+		leave()
+		synctest.Wait()
+		if n := count(); n != 2 {
+			t.Errorf("%d calls wait after one left, not 2", n)
+		}
+		close(release)
+		wg.Wait()
+	})
+}
+
 // TestAPersonTakesNoneOfTheCallsTime: the server's callTimeout begins after the answer; the caller's own time does not
 // wait.
 func TestAPersonTakesNoneOfTheCallsTime(t *testing.T) {

@@ -9,9 +9,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
 	"github.com/mcpvisor/mcpvisor/supervisor/gateway"
 	"github.com/mcpvisor/mcpvisor/supervisor/supervisortest"
+	"github.com/mcpvisor/mcpvisor/transports/serve"
 )
 
 // call calls a tool without waiting for its end: heard is what has come on the stream of the call.
@@ -81,6 +83,66 @@ func TestAQuestionComesOnTheStreamOfItsServer(t *testing.T) {
 	close(release)
 	<-waitEnded
 	<-otherEnded
+}
+
+// Of several calls of the agent at the server that asks, the question comes on the stream of the newest.
+func TestAQuestionComesOnTheNewestStream(t *testing.T) {
+	begun, mayAsk, release := make(chan struct{}, 10), make(chan struct{}), make(chan struct{})
+	e := start(t, gateway.PrefixAlways, waitsAndAsks("one", begun, mayAsk, release))
+	a := e.agent("a", "/mcp", `{"elicitation":{}}`)
+	waitHeard, waitEnded := e.call(a, "one__wait")
+	<-begun
+	askHeard, askEnded := e.call(a, "one__ask")
+	<-begun
+	close(mayAsk)
+	awaitHeard(t, askEnded, func() string { return askHeard() + waitHeard() })
+	if got := waitHeard(); strings.Contains(got, "elicitation/create") {
+		t.Errorf("the question came on the stream of the older call: %s", got)
+	}
+	a.answer(`{"action":"accept","content":{"name":"anna"}}`)
+	<-askEnded
+	close(release)
+	<-waitEnded
+}
+
+// An instance asks one of its principal's agents that can answer, although another one has the newest request there.
+func TestAnInstanceAsksAnAgentThatCanAnswer(t *testing.T) {
+	begun, mayAsk, release := make(chan struct{}, 10), make(chan struct{}), make(chan struct{})
+	one := waitsAndAsks("one", begun, mayAsk, release)
+	one.Spec.Share = messages.SharePrincipal
+	e, _ := startEndpoint(t, supervisor.Config{}, nil, map[string]serve.Principal{"a": {Name: "ann"}}, one)
+	able, mute := e.agent("a", "/mcp", `{"elicitation":{}}`), e.agent("a", "/mcp", `{}`)
+	askHeard, askEnded := e.call(able, "one__ask")
+	<-begun
+	_, waitEnded := e.call(mute, "one__wait")
+	<-begun
+	close(mayAsk)
+	awaitHeard(t, askEnded, askHeard)
+	able.answer(`{"action":"accept","content":{"name":"anna"}}`)
+	<-askEnded
+	if got := askHeard(); !strings.Contains(got, `\"name\":\"anna\"`) {
+		t.Errorf("the answer did not come: %s", got)
+	}
+	close(release)
+	<-waitEnded
+}
+
+// awaitHeard returns when the agent has heard a question.
+func awaitHeard(t *testing.T, ended <-chan struct{}, heard func() string) {
+	t.Helper()
+	for !strings.Contains(heard(), "elicitation/create") {
+		select {
+		case <-ended:
+			t.Fatalf("nobody was asked: %s", heard())
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+// answer answers the agent's first question.
+func (a *agent) answer(result string) {
+	a.post(context.Background(), "/mcp", map[string]string{"Authorization": "Bearer " + a.token, "Mcp-Session-Id": a.id},
+		`{"jsonrpc":"2.0","id":1,"result":`+result+`}`)
 }
 
 // A server learned that no agent could be asked, and not why, so that neither the model nor its person could know what to change.
