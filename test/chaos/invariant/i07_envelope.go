@@ -16,7 +16,7 @@ import (
 //     and drops is parked like one that never connects.
 //   - Classes that only a person can mend are not retried.
 //   - An attempt is given up when connectTimeout has passed, and not before: see checkAttemptLengths.
-//   - Servers that are tried again because the machine woke up are so over Policy.WakeSpread, and not in one instant.
+//   - Servers that wait are tried again when the machine has woken up, over Policy.WakeSpread and not in one instant.
 //   - The jitter is random: the delays of many servers fill their envelopes evenly, and servers that end together do not return
 //     together.
 var retryDelayCheck = newCheck("I7", "the gaps between attempts",
@@ -46,6 +46,7 @@ var retryDelayCheck = newCheck("I7", "the gaps between attempts",
 				c.checkTooEarly(e)
 				c.checkTooLate(e, wishes)
 				c.checkSpread(e)
+				c.checkHastened(e, wishes)
 				c.checkPublished(e, &drawn)
 			}
 		}

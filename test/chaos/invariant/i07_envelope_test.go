@@ -231,6 +231,16 @@ func TestTheGapsBetweenAttempts(t *testing.T) {
 			60s    - done command=1 method=wake
 			60.001s s1 open conn=7
 		`},
+		{name: "the machine wakes up, and a server that waits is left to its timer", want: invariant.Violated, why: "it had to be brought forward to 1m5s", story: parked + `
+			60s    - command command=1 method=wake
+			60s    - done command=1 method=wake
+			90s    - closing
+		`},
+		{name: "the machine wakes up, and the run ends before a server that waits is due", want: invariant.Holds, story: parked + `
+			60s    - command command=1 method=wake
+			60s    - done command=1 method=wake
+			65s    - closing
+		`},
 		{name: "the machine wakes up in the instant in which a server is due", want: invariant.Holds, story: one(`
 			1.5s   - command command=1 method=wake
 			1.5s   - done command=1 method=wake
