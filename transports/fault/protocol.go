@@ -58,6 +58,7 @@ func trustKinds() []Kind {
 				chanceParam("errors", "0.2", "of each call, to be refused with a secret in the error's text"),
 				truthParam("stderr", "true", "into standard error, when it starts").only(scenarios),
 				truthParam("logs", "true", "into a log message with each call, if the client takes any").only(scenarios),
+				truthParam("handshakes", "false", "into the error with which it refuses each handshake").only(scenarios),
 				truthParam("descriptions", "false", "into the description of a tool, which belongs to whoever asks for the tools").only(scenarios),
 				truthParam("results", "false", "into results, which belong to whoever calls").only(scenarios),
 				textParam("secret", "canary-7f3a9c51d2e8", "what must not be seen anywhere").only(rules),

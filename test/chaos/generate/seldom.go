@@ -1,6 +1,7 @@
 package generate
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -9,7 +10,7 @@ import (
 
 // The shares of the days with each of the additions of drawSeldom.
 const (
-	crowdShare, relistShare, calmShare, againShare, watchedRestShare, answeredShare, vainShare, unreadShare = 0.02, 0.12, 0.1, 0.12, 0.1, 0.1, 0.06, 0.06
+	crowdShare, relistShare, calmShare, againShare, watchedRestShare, answeredShare, vainShare, unreadShare, turnsShare, leakShare = 0.02, 0.12, 0.1, 0.12, 0.1, 0.1, 0.06, 0.06, 0.05, 0.05
 )
 
 // crowdOfOneHost is how many servers of one group a crowd has: more than the start gate lets dial one host at a time, which is 16.
@@ -46,6 +47,43 @@ func (d *scenarioBuilder) drawSeldom(seed uint64) {
 	}
 	if d.drawChance(unreadShare) {
 		d.callUnread()
+	}
+	if d.drawChance(turnsShare) {
+		d.shareTurns()
+	}
+	if d.drawChance(leakShare) {
+		d.leakAtStart()
+	}
+}
+
+// leakAtStart has a server repeat its secrets in the error with which it refuses to start: the reason of the failure is shown, kept and logged.
+func (d *scenarioBuilder) leakAtStart() {
+	k := faultKind("leak-canary")
+	name := d.serverForFault(k, func(g scenario.Group) bool {
+		return !g.Disabled && g.Name != wellGroup && g.Count < 2 && g.Connect != messages.Lazy
+	})
+	if name == "" {
+		return
+	}
+	at := d.roundTime(d.drawBetween(10*time.Second, d.length-40*time.Second))
+	d.addFault(k.Name, name, at, d.roundTime(d.drawBetween(2*time.Second, 10*time.Second)), map[string]string{"handshakes": "true"})
+	d.addCommand("reconnect", name, at+100*time.Millisecond)
+}
+
+// shareTurns adds a server that works on one call at a time, and lets several sessions of one principal call it faster than it answers, and one of
+// another: the principals take turns, however many sessions each has.
+func (d *scenarioBuilder) shareTurns() {
+	g := d.ownServer(messages.Stdio, messages.WebSocket, messages.HTTP)
+	if g == nil {
+		return
+	}
+	g.MaxInFlight, g.Latency = 1, messages.Duration(pick(d, 200*time.Millisecond, 400*time.Millisecond))
+	at := messages.Duration(d.roundTime(d.drawBetween(10*time.Second, d.length-60*time.Second)))
+	for i, sessions := range []int{3, 1} {
+		d.s.Agents = append(d.s.Agents, scenario.Agents{
+			As: fmt.Sprintf("principal-%d", i+1), Count: sessions, Era: pick(d, messages.EraLegacy, messages.EraLegacy, messages.EraModern), Over: scenario.OverHTTP,
+			View: g.Name, Rate: 4, From: at, For: messages.Duration(12 * time.Second),
+		})
 	}
 }
 

@@ -34,7 +34,7 @@ var faultVariants = map[string][]map[string]string{
 	"missing-binary":     {{"what": "config"}},
 	"refuse":             {{"standing": "false"}},
 	"sleep":              {{"cut": "false"}},
-	"leak-canary":        {{"descriptions": "true", "results": "true", "errors": "1"}},
+	"leak-canary":        {{"descriptions": "true", "results": "true", "errors": "1"}, {"handshakes": "true"}},
 	"wrong-content-type": {{"when": "call"}},
 	"hang-call":          {{"tool": "write"}},
 	"rug-pull":           {{"tool": "read"}},

@@ -64,6 +64,14 @@ var trustFaults = map[string]hooks{
 				m.sendOrHold(c, Raw{Conn: c.id, Bytes: []byte("starting with token " + m.canaryLine() + "\n"), Stderr: true})
 			}
 		},
+		onMessage: func(m *machine, f *fault, c *conn, q *message) bool {
+			if q.ID == nil || partOf(q.Method) != partHandshake || !f.leaksTo(m, "handshakes") {
+				return false
+			}
+			f.recordFired(m, c.id)
+			m.answerError(c, q, codeInternal, "401 from upstream for token "+m.canaryLine(), quoteJSON(m.canaryLine()))
+			return true
+		},
 		editTools: func(f *fault, all []tool) []tool {
 			if !f.params.Bool("descriptions") || f.secret == "" {
 				return all
