@@ -266,8 +266,8 @@ func (a *agent) offersOf(result []byte, list, member string) (all []history.Entr
 func (a *agent) checkDefinition(server, shown string, raw []byte) {
 	var want string
 	switch name, isOffer := strings.CutPrefix(shown, scenario.OfferURI(server, "")); {
-	case isOffer && name == "{name}":
-		want = scenario.TemplateOf(server)
+	case isOffer && strings.HasPrefix(name, "{name}"):
+		want = scenario.TemplateOf(server, scenario.StateOfTemplate(name))
 	case isOffer:
 		want = scenario.ResourceOf(server, name)
 	default:

@@ -12,6 +12,11 @@ var listNews = map[string]messages.EventKind{
 	"notifications/resources/list_changed": messages.EventResources, "notifications/prompts/list_changed": messages.EventPrompts,
 }
 
+// readNews maps the read of a list to the event that tells of its change: the protocol has one notification for resources and their templates.
+var readNews = map[string]messages.EventKind{
+	"resources": messages.EventResources, "templates": messages.EventResources, "prompts": messages.EventPrompts,
+}
+
 // checkListsTold judges that the change of a list of resources or prompts which a server announces, over a connection that stands, is published
 // to watchers. Agents are told by the gateway, which compares what they were served: that is in no history.
 func (c *checker) checkListsTold(server string) {

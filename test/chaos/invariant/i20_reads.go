@@ -103,7 +103,7 @@ func (c *checker) checkRead(server string, states []int, begin, end int) {
 	since := b.T - c.skew
 	// Only lists are cached. With a fault or a command the age of the cached list is not known, so every older state is
 	// allowed.
-	if e.Method == "resources" || e.Method == "prompts" {
+	if readNews[e.Method] != "" {
 		since -= cacheTTL
 		if c.isHindered(server, 0, e.T) || len(c.ownerCommands(server)) > 0 {
 			since = 0
@@ -141,7 +141,7 @@ func (c *checker) announcedState(server string, states []int, read string, begin
 		if e.T+updateBound >= begin {
 			return rev
 		}
-		if kind := listNews[e.Method]; e.Kind != history.Notified || kind == "" || string(kind) != read || c.isDisturbed(server, spans, e.T, e.T+updateBound) {
+		if kind := listNews[e.Method]; e.Kind != history.Notified || kind == "" || kind != readNews[read] || c.isDisturbed(server, spans, e.T, e.T+updateBound) {
 			continue
 		}
 		if c.serverSpec(server).Kind != messages.HTTP || !c.underFault(server, e.T-newsAge, e.T) {

@@ -114,6 +114,17 @@ func TestKept(t *testing.T) {
 			40s    s1 read-end call=c1 method=resources rev=2
 			2m     - closing
 		`},
+		{name: "the templates are not given as they were before the resources were announced", want: invariant.Violated, why: "it had announced its state 3 before", plan: offers,
+			servers: []string{"s1 kind=http"}, story: strings.ReplaceAll(announcedAndTold, "prompts", "resources") + `
+			40s    s1 read call=c1 method=templates
+			40s    s1 read-end call=c1 method=templates rev=2
+			2m     - closing
+		`},
+		{name: "the templates are kept over HTTP when prompts were announced", want: invariant.Holds, plan: offers, servers: []string{"s1 kind=http"}, story: announcedAndTold + `
+			40s    s1 read call=c1 method=templates
+			40s    s1 read-end call=c1 method=templates rev=2
+			2m     - closing
+		`},
 		{name: "a list that was announced just when it was read", want: invariant.Holds, plan: offers, servers: []string{"s1 kind=http"}, story: announcedAndTold + `
 			20.5s  s1 read call=c1 method=prompts
 			20.5s  s1 read-end call=c1 method=prompts rev=2

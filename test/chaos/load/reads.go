@@ -29,11 +29,12 @@ func Read(ctx context.Context, m *supervisor.Manager, c Call) (rev int, err erro
 	case "templates":
 		all, err := m.ResourceTemplates(ctx, server)
 		for i := range all {
-			if !isDefinition(all[i], all[i].Raw, server, scenario.TemplateOf(server)) {
+			state := scenario.StateOfTemplate(all[i].URITemplate)
+			if rev = max(rev, state); !isDefinition(all[i], all[i].Raw, server, scenario.TemplateOf(server, state)) {
 				return history.Foreign, err
 			}
 		}
-		return 0, err
+		return rev, err
 	case "resource":
 		var res *supervisor.ResourceResult
 		if c.isOdd() {

@@ -12,7 +12,7 @@ import (
 )
 
 // offerState is the state of resources and prompts, over all connections. After every second read there is a new state: one
-// resource and one prompt more, up to maxItems of each, and a new text in those that exist.
+// resource and one prompt more, up to maxItems of each, another template, and a new text in those that exist.
 type offerState struct {
 	// rev counts the states from 1, reads the answered reads; announced is set once the first state is recorded.
 	rev, reads int
@@ -94,7 +94,7 @@ func (m *machine) answerOffer(c *conn, q *message) {
 		}
 		m.answerListPage(c, q, "resources", all, p.Cursor, cacheFields)
 	case "resources/templates/list":
-		m.answerListPage(c, q, "resourceTemplates", []string{scenario.TemplateOf(m.cfg.Server.Name)}, p.Cursor, cacheFields)
+		m.answerListPage(c, q, "resourceTemplates", []string{scenario.TemplateOf(m.cfg.Server.Name, 0), scenario.TemplateOf(m.cfg.Server.Name, m.offers.rev)}, p.Cursor, cacheFields)
 	case "prompts/list":
 		all := []string{scenario.PromptOf("greet", "greet")}
 		for _, name := range m.offers.itemNames("greet-") {

@@ -33,9 +33,25 @@ func ResourceOf(server, name string) string {
 	return `{"uri":` + uri + `,"name":` + quoted(name) + `,"title":"An item","description":"One more."}`
 }
 
-// TemplateOf is the definition of the one template of a server.
-func TemplateOf(server string) string {
-	return `{"uriTemplate":` + quoted(OfferURI(server, "{name}")) + `,"name":"any","mimeType":"text/plain","annotations":{"lastModified":"2026-08-01T00:00:00Z"}}`
+// TemplateOf is the definition of a template of a server: of the one that it has only in a state, or, for 0, of the one that it always has.
+func TemplateOf(server string, state int) string {
+	if state == 0 {
+		return `{"uriTemplate":` + quoted(OfferURI(server, "{name}")) + `,"name":"any","mimeType":"text/plain","annotations":{"lastModified":"2026-08-01T00:00:00Z"}}`
+	}
+	return `{"uriTemplate":` + quoted(OfferURI(server, "{name}"+templateState+strconv.Itoa(state))) + `,"name":` + quoted(TemplatePrefix+strconv.Itoa(state)) + `}`
+}
+
+// TemplatePrefix begins the name of the template that a server has only in a state; the number of the state follows.
+const TemplatePrefix = "state-"
+
+// templateState ends the URI of such a template, before the number of the state.
+const templateState = "/" + TemplatePrefix
+
+// StateOfTemplate is the state in which a server has a template, by the URI of the template; 0 for one that it always has.
+func StateOfTemplate(uri string) int {
+	_, number, _ := strings.Cut(uri, templateState)
+	state, _ := strconv.Atoi(number)
+	return state
 }
 
 // PromptOf is the definition of a prompt, by the name under which it is shown.

@@ -398,7 +398,10 @@ func (p *messageActor) readItem(ctx context.Context, m *supervisor.Manager, c lo
 		return rev, firstFailure(err, r.GetFailures())
 	case "templates":
 		r, err := requestReply[*messages.ResourceTemplatesReply](p, &messages.ListResourceTemplates{Servers: []string{server}, TimeoutMs: ms})
-		return 0, firstFailure(err, r.GetFailures())
+		for _, one := range r.GetTemplates() {
+			rev = max(rev, load.ParseNumber(one.GetName(), scenario.TemplatePrefix))
+		}
+		return rev, firstFailure(err, r.GetFailures())
 	case "complete":
 		r, err := requestReply[*messages.CompleteReply](p, &messages.Complete{RequestId: c.ID, Server: server, Prompt: "greet", Argument: "who", Value: "a",
 			TimeoutMs: ms, Caller: c.Caller()})

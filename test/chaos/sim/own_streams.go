@@ -48,9 +48,13 @@ func (s *eventStream) writeEvent(message []byte) bool {
 }
 
 // encodeEvent writes a message as an event, with the id of its place if the stream is numbered. Every second event says its type, and every
-// fifth has its data on two lines, which a reader joins.
+// fifth has its data on two lines, which a reader joins. Before every sixth stands an event of another type, as of a proxy on the way, which is
+// no message.
 func (s *eventStream) encodeEvent(message []byte, place int) []byte {
 	var b bytes.Buffer
+	if place%6 == 2 {
+		b.WriteString("event: heartbeat\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"ping\",\"id\":\"heartbeat\"}\n\n")
+	}
 	if s.name != "" {
 		b.WriteString("id: " + s.name + "/" + strconv.Itoa(place) + "\n")
 	}

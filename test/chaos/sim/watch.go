@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"slices"
 	"time"
 
@@ -34,6 +35,8 @@ type managerWatch struct {
 	hashSum      uint64
 	// refused holds the tools of each server that the last snapshot refused, by name and reason.
 	refused map[string][]messages.QuarantinedTool
+	// toolsNews has the servers of whose tools the events since the last snapshot tell; "" stands for an event of several.
+	toolsNews map[string]bool
 }
 
 // shownEntries is one server's part of a snapshot, with its hash.
@@ -56,7 +59,7 @@ func (w *managerWatch) startWatching(m *supervisor.Manager) {
 	w.watcher = m.Watch(1 << 20)
 	over, cancel := context.WithCancel(context.Background())
 	cancel()
-	w.canceledCtx, w.shownServers = over, map[string]shownEntries{}
+	w.canceledCtx, w.shownServers, w.toolsNews = over, map[string]shownEntries{}, map[string]bool{}
 }
 
 // recordNew records the new events, and the snapshot if it is another one.
@@ -98,6 +101,9 @@ func (w *managerWatch) recordEvent(e messages.Event) {
 		recorded.Kind = history.Removed
 		w.world.reads.notePhase(e.Server, e.Time, nil)
 		delete(w.world.ownerSet.leaving, e.Server)
+	case messages.EventTools:
+		w.toolsNews[e.Server] = true
+		return
 	case messages.EventAuth:
 		recorded.Kind = history.Auth
 	case messages.EventCallStarted, messages.EventCallEnded:
@@ -154,11 +160,27 @@ func fillFromStatus(e *history.Event, s *messages.Status, start time.Time) {
 // recordSnapshot records in what a snapshot differs from the one before, and a hash of the whole.
 func (w *managerWatch) recordSnapshot(s *supervisor.Snapshot) {
 	w.checkRefused(s)
+	before := w.snapshot
 	w.snapshot = s
 	e := history.Event{Side: history.Manager, Kind: history.Snapshot, Generation: s.Generation()}
 	w.world.eachServer(func(h *simServer) { w.recordServer(&e, s, h.server.Name) })
+	if before != nil { // what changed before the watch began was told to nobody
+		w.checkTold(e.Entries)
+	}
+	clear(w.toolsNews)
 	e.Hash = fmt.Sprintf("%016x", w.hashSum)
 	w.world.recordEvent(e)
+}
+
+// checkTold judges that the watcher was told of each server whose tools have changed: one that follows a single server reads the catalog only
+// when an event names that server, or none.
+func (w *managerWatch) checkTold(changed []history.Entries) {
+	for _, e := range changed {
+		if !w.toolsNews[e.Server] && !w.toolsNews[""] {
+			w.world.reportMisled(fmt.Sprintf("the tools of %s have changed, and it was told of those of %q alone", e.Server, slices.Sorted(maps.Keys(w.toolsNews))))
+			return
+		}
+	}
 }
 
 // checkRefused judges that a snapshot which refuses other tools than the one before has another generation: who reads again only

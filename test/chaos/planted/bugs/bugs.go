@@ -36,7 +36,7 @@ type Bug struct {
 
 // All holds all bugs, in the order of the table.
 var All = slices.Concat(lifecycleBugs, callBugs, serverBugs, catalogBugs, queueBugs, policyBugs, gateBugs, supervisorBugs, serversBugs, facadeBugs,
-	sessionBugs, messageBugs, hangBugs, slipBugs, laterSlipBugs, thirdSlipBugs, fourthSlipBugs, entryBugs, offerBugs, readBugs, programBugs, instanceBugs, gatewayBugs, agentTaskBugs, comparedBugs, wrongRequestBugs, agentBoundBugs,
+	sessionBugs, messageBugs, hangBugs, slipBugs, laterSlipBugs, thirdSlipBugs, fourthSlipBugs, fifthSlipBugs, entryBugs, offerBugs, readBugs, programBugs, instanceBugs, gatewayBugs, agentTaskBugs, comparedBugs, wrongRequestBugs, agentBoundBugs,
 	webBugs, taskInputBugs)
 
 // ExplainedBy reports whether one of the violated invariants explains the bug.

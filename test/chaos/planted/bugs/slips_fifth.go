@@ -1,0 +1,26 @@
+package bugs
+
+import "slices"
+
+// fifthSlipBugs were written as slipBugs were, and no day found them then: no event was compared with what had changed, the templates of a server
+// never changed, and its streams brought nothing but messages.
+var fifthSlipBugs = slices.Concat(
+	inPackage("actors",
+		Bug{
+			Name: "one-of-several-named", In: "Registry.publishEvent", Old: `e.Server = ""`, New: "e.Server = c.Server",
+			Finds: []string{"I19"}, Why: "who follows one server is not told that its tools have changed when those of another one change at once",
+		},
+	),
+	inPackage("transports/session",
+		Bug{
+			Name: "templates-of-before", In: "listCaches.invalidateLists", Old: "o.templates.MarkChanged()",
+			Finds: []string{"I20"}, Why: "the templates of a server stay as they were read first, whatever it announces",
+		},
+	),
+	inPackage("transports/internal/eventstream",
+		Bug{
+			Name: "name-of-the-event-before", In: "Reader.dispatchEvent", Old: `r.name, r.oversized, r.hasData = "", nil, false`, New: "r.oversized, r.hasData = nil, false",
+			Finds: []string{"I2"}, Why: "behind an event that is no message the next message is taken for none either",
+		},
+	),
+)
