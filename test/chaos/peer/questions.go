@@ -114,8 +114,9 @@ func (m *machine) withdrawQuestion(c *conn, id string) {
 	if c.withdrawn == nil {
 		c.withdrawn = map[string]time.Duration{}
 	}
-	if len(m.activeFaults) == 0 {
-		c.withdrawn[id] = m.now // what faults hold back comes late, and is answered late
+	// What faults hold back comes late, and is answered late; the stream of a call that one has cut is open again only later.
+	if asked := m.now - withdrawTime; len(m.activeFaults) == 0 && (m.lastFaultAt == 0 || m.lastFaultAt < asked) {
+		c.withdrawn[id] = m.now
 	}
 	e := notifiedEvent(c.id, "notifications/cancelled")
 	e.Call = w.call.id
