@@ -124,7 +124,8 @@ func (m *Manager) resolvePrompt(ctx context.Context, qualified string) (server, 
 			lazy = append(lazy, name)
 		}
 	}
-	if server, name, ok = m.searchPrompt(ctx, qualified, connected); ok {
+	// Most of them are asked in vain, which keeps none from its rest.
+	if server, name, ok = m.searchPrompt(context.WithValue(ctx, awakeOnly{}, true), qualified, connected); ok {
 		return server, name, true
 	}
 	return m.searchPrompt(ctx, qualified, lazy)
