@@ -321,14 +321,14 @@ func (c *checker) checkWatchedRest(server string) {
 	}
 }
 
-// lastUnsentCall returns when the last call of a stretch was refused that came to the connection of a server and could not be sent on it, as one whose
-// arguments fit in no header; 0 without one.
+// lastUnsentCall returns when the last call of a stretch ended that came to the connection of a server and could not be sent on it: one whose
+// arguments fit in no header, or one that has waited until its end for a server that does not read; 0 without one.
 func (c *checker) lastUnsentCall(server string, from, to time.Duration) (last time.Duration) {
 	for _, call := range c.x.Calls() {
 		if call.Server != server || len(call.Received) > 0 || len(call.Ends) == 0 {
 			continue
 		}
-		if e := c.x.Event(call.Ends[0]); e.Class == messages.ClassInvalid && e.T > from && e.T <= to {
+		if e := c.x.Event(call.Ends[0]); slices.Contains([]messages.Class{messages.ClassInvalid, messages.ClassTimeout, messages.ClassCanceled}, e.Class) && e.T > from && e.T <= to {
 			last = max(last, e.T)
 		}
 	}

@@ -280,6 +280,19 @@ func TestLetGo(t *testing.T) {
 			20s    s1 phase phase=pending step=idle epoch=2
 			90s    - closing
 		`},
+		{name: "a call that has waited for a server that does not read used it, as on seed 30100022", servers: lazy, plan: idle, want: invariant.Holds,
+			story: used + `
+			14s    s1 call call=c9 tool=write
+			15s    s1 end call=c9 tool=write outcome=not-sent class=timeout
+			20s    s1 phase phase=pending step=idle epoch=2
+			90s    - closing
+		`},
+		{name: "a call that was never tried did not use it", servers: lazy, plan: idle, want: invariant.Violated, why: "was used last until 11s", story: used + `
+			15s    s1 call call=c9 tool=write
+			15s    s1 end call=c9 tool=write outcome=not-sent class=throttled
+			20s    s1 phase phase=pending step=idle epoch=2
+			90s    - closing
+		`},
 		{name: "a list that was answered keeps a lazy server no longer", servers: lazy, plan: idle, want: invariant.Violated,
 			why: "was used last until 11s", story: used + `
 			12s    s1 received conn=1 method=tools/list id=6
