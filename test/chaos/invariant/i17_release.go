@@ -351,8 +351,13 @@ func (c *checker) idle(server string, u connectedSpan, spec specVersion, command
 			if received.T < u.from-c.skew || received.T > to {
 				continue
 			}
-			if received.T >= used {
-				used, last = received.T, i
+			// What was sent to a server that did not read comes later, and the manager has counted the use before.
+			at := received.T
+			if begin := c.x.Event(call.Begin).T; c.underFault(server, begin, at, "deaf", "stop") {
+				at = begin
+			}
+			if at >= used {
+				used, last = at, i
 			}
 			ended = max(ended, min(c.x.Event(call.Ends[0]).T, to))
 			break // a second receipt over this connection, with other credentials, is the same use

@@ -246,6 +246,15 @@ func TestLetGo(t *testing.T) {
 			40s    s1 phase phase=pending step=restarting epoch=2
 			90s    - closing
 		`},
+		{name: "a lazy server that was deaf gets a call late, as on seed 133", servers: lazy, plan: idle, want: invariant.Holds, story: up + `
+			10s    s1 fault-on fault=1 name=deaf
+			10.1s  s1 call call=c1 tool=write
+			18s    s1 fault-off fault=1 name=deaf
+			18s    s1 received conn=1 method=tools/call id=5 call=c1
+			18.1s  s1 end call=c1 tool=write outcome=result
+			18.2s  s1 phase phase=pending step=idle epoch=2
+			90s    - closing
+		`},
 		{name: "a lazy server never rests", servers: lazy, plan: idle, want: invariant.Violated, why: "was used last until 11s", story: used + `
 			90s    - closing
 		`},
