@@ -161,13 +161,30 @@ func (p *principals) giveCommand(server, caller string, kind int) {
 	switch kind {
 	case 0:
 		p.off[server] = now
-		do = func(ctx context.Context) error { return m.Toggle(ctx, server, false) }
+		set := func(enabled bool) func(context.Context) error {
+			return func(ctx context.Context) error { return m.Toggle(ctx, server, enabled) }
+		}
+		if backAt%2 == 0 { // by its spec, as when the file of the configuration has changed
+			set = func(enabled bool) func(context.Context) error {
+				p.mu.Lock()
+				defer p.mu.Unlock()
+				spec := p.specs[server]
+				spec.Disabled = !enabled
+				p.specs[server] = spec
+				return func(ctx context.Context) error {
+					_, err := m.SetServers(ctx, p.currentSpecs())
+					return err
+				}
+			}
+		}
+		do = set(false)
 		p.world.timeline.planAction(backAt, "", func() {
 			p.checkNoneLeft(server, "it is disabled", p.off[server])
 			delete(p.off, server)
 			p.commanded[server] = p.world.virtualNow
 			p.noteDisturbance(server)
-			p.world.users.runAsUser(func() { _ = m.Toggle(context.Background(), server, true) })
+			enable := set(true)
+			p.world.users.runAsUser(func() { _ = enable(context.Background()) })
 		})
 	case 1:
 		p.mu.Lock()

@@ -3,7 +3,7 @@ package bugs
 import "slices"
 
 // fifthSlipBugs were written as slipBugs were, and no day found them then: no event was compared with what had changed, the templates of a server
-// never changed, and its streams brought nothing but messages.
+// never changed, its streams brought nothing but messages, and no spec that disables was given to a server with instances.
 var fifthSlipBugs = slices.Concat(
 	inPackage("actors",
 		Bug{
@@ -21,6 +21,12 @@ var fifthSlipBugs = slices.Concat(
 		Bug{
 			Name: "name-of-the-event-before", In: "Reader.dispatchEvent", Old: `r.name, r.oversized, r.hasData = "", nil, false`, New: "r.oversized, r.hasData = nil, false",
 			Finds: []string{"I2"}, Why: "behind an event that is no message the next message is taken for none either",
+		},
+	),
+	inPackage("supervisor/internal/core",
+		Bug{
+			Name: "instances-of-a-disabled-spec", In: "supervisor.applyToInstances", Old: "!keep || !r.wanted || r.blocked != nil", New: "!keep || r.blocked != nil",
+			Finds: []string{"I16"}, Why: "the instances of a server that its spec disables can be called on",
 		},
 	),
 )
