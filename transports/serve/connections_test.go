@@ -299,6 +299,9 @@ func TestBytesAreBoundedByPrincipal(t *testing.T) {
 	if w := do(h, big("echo", "one")); w.Code != 429 {
 		t.Errorf("a second large message: %d", w.Code)
 	}
+	if n, bytes := h.InFlight(); n != 1 || bytes < 600<<10 || bytes > 1<<20 {
+		t.Errorf("in flight: %d exchanges, %d bytes", n, bytes)
+	}
 	if w := do(h, modern("echo", "", "Authorization", "Bearer one")); w.Code != 200 {
 		t.Errorf("a small message: %d", w.Code)
 	}
@@ -309,5 +312,8 @@ func TestBytesAreBoundedByPrincipal(t *testing.T) {
 	<-ended
 	if w := do(h, big("echo", "three")); w.Code != 200 || *h.loads["a"] != (load{}) {
 		t.Errorf("after the end of the first: %d, %+v held", w.Code, *h.loads["a"])
+	}
+	if n, bytes := h.InFlight(); n != 0 || bytes != 0 {
+		t.Errorf("in flight at the end: %d exchanges, %d bytes", n, bytes)
 	}
 }

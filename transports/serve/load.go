@@ -104,6 +104,21 @@ func (h *Handler) leaveLoad(x *exchange) {
 	}
 }
 
+// InFlight returns how many exchanges are counted against the bounds of the principals, and how many bytes they hold: nothing of either once the
+// endpoint has been closed and its agents have gone.
+func (h *Handler) InFlight() (exchanges int, bytes int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, l := range h.loads {
+		// A count below zero would hide another one.
+		for _, n := range l.inFlight {
+			exchanges += max(n, -n)
+		}
+		bytes += max(l.held, -l.held) + max(l.unread, -l.unread)
+	}
+	return exchanges, bytes
+}
+
 // holdBytes counts so many bytes of a message, or refuses them.
 func (h *Handler) holdBytes(x *exchange, size int64) bool {
 	h.mu.Lock()

@@ -209,6 +209,9 @@ func (f *Fleet) Close() {
 	if n := f.handler.Sessions(); n > 0 {
 		f.reportFinding("I28", "", "the endpoint has been closed, and still has sessions")
 	}
+	if n, bytes := f.handler.InFlight(); n != 0 || bytes != 0 {
+		f.reportFinding("I28", "", fmt.Sprintf("the endpoint has been closed, and still counts %d exchanges and %d bytes against the bounds of its principals", n, bytes))
+	}
 }
 
 // heldText names what a gateway keeps, and nothing of which it keeps none.

@@ -116,3 +116,15 @@ func ForbidsTasks(tasks, tool string) bool { return tasks == TasksOptional && to
 
 // RefusesCaller reports whether a server with personal credentials (Server.Personal) refuses those of a caller: of the second one of each load.
 func RefusesCaller(caller string) bool { return strings.HasSuffix(caller, "-2") }
+
+// callerMark stands in a token before the name of the caller whose it is.
+const callerMark = "-of-"
+
+// TokenOfCaller is the token of a caller at a server with personal credentials (Server.Personal), made of that of the connection.
+func TokenOfCaller(token, caller string) string { return token + callerMark + caller }
+
+// SplitToken returns the token of the connection of which a token is made, and the caller whose token it is, empty for that of the connection.
+func SplitToken(token string) (ofConnection, caller string) {
+	ofConnection, caller, _ = strings.Cut(token, callerMark)
+	return ofConnection, caller
+}

@@ -119,6 +119,8 @@ func (c *conversation) receiveNotification(now time.Duration, m *message) {
 		c.reportProblem("the manager cancelled the request %s, which it had never sent", messages.Line(id, 60))
 	case r.method == "initialize":
 		c.reportProblem("initialize was cancelled: 2025-11-25, \"The initialize request MUST NOT be cancelled by clients\"")
+	case m.caller() != r.caller:
+		c.reportProblem("the request %s (%s) with the credentials of %s was cancelled with those of %s", id, r.method, ownerOf(r.caller), ownerOf(m.caller()))
 	case r.end == cancelled:
 		if !c.isSentAgain() {
 			c.reportProblem("the request %s (%s) was cancelled twice", id, r.method)
@@ -128,4 +130,12 @@ func (c *conversation) receiveNotification(now time.Duration, m *message) {
 	default:
 		c.endRequest(now, id, cancelled)
 	}
+}
+
+// ownerOf names the owner of credentials.
+func ownerOf(caller string) string {
+	if caller == "" {
+		return "the connection"
+	}
+	return caller
 }

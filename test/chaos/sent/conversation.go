@@ -80,6 +80,7 @@ type request struct {
 	takeBacks           []func()
 	abandoned           func() // nil without anything to do
 	torn                bool
+	caller              string // whose credentials it had, over HTTP; empty for those of the connection
 	end                 ending
 	endedAt             time.Duration
 }
@@ -111,6 +112,12 @@ type message struct {
 	params map[string]json.RawMessage
 	meta   map[string]json.RawMessage
 	header map[string]string
+}
+
+// caller returns the caller whose credentials a message has, empty for those of the connection.
+func (m *message) caller() string {
+	_, caller := scenario.SplitToken(m.header["Authorization"])
+	return caller
 }
 
 // reportProblem adds a breach of a rule. The text speaks of the server as "it".
@@ -191,7 +198,7 @@ func (c *conversation) receiveRequest(now time.Duration, m *message) {
 		c.reportProblem("the id of %s is %s: 2025-11-25, \"Requests MUST include a string or integer ID\"", *m.Method, messages.Line(id, 60))
 		return
 	}
-	r := &request{method: *m.Method}
+	r := &request{method: *m.Method, caller: m.caller()}
 	// 2025-11-25: "The request ID MUST NOT have been previously used by the requestor within the same session."
 	if old := c.requests[id]; old != nil && (old.end != refused || old.method != r.method) {
 		c.reportProblem("the id %s of %s is that of %s, which was sent before it", id, r.method, old.method)

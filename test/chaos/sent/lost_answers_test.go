@@ -1,6 +1,7 @@
 package sent
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -16,6 +17,24 @@ const callUnderWay = `> INIT
 // answerUnderWay is a call over HTTP that its server answers within a second.
 const answerUnderWay = callUnderWay + `
 			slow 1s < {"jsonrpc":"2.0","id":2,"result":{}}`
+
+// TestCredentialsOfCancellations: a cancellation has the credentials of the caller whose request it cancels, over HTTP, where it is a request of its own.
+func TestCredentialsOfCancellations(t *testing.T) {
+	const call = `> INIT
+			< INIT
+			> WEB
+			> Mcp-Protocol-Version=2025-11-25 Authorization=t-of-anna {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"t"}}
+			wait 1s
+			> Mcp-Protocol-Version=2025-11-25 Authorization=OWNER {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}`
+	cancelledBy := func(owner string) string { return strings.Replace(call, "OWNER", owner, 1) }
+	personal := scenario.Server{Name: "s", Kind: messages.HTTP, Web: scenario.WebPlain, Personal: true}
+	checkStories(t, []story{
+		{"by its caller", personal, cancelledBy("t-of-anna"), ""},
+		{"by its caller, with another token", personal, cancelledBy("u-of-anna"), ""},
+		{"with the credentials of the connection", personal, cancelledBy("t"), "with the credentials of anna was cancelled with those of the connection"},
+		{"with the credentials of another", personal, cancelledBy("t-of-bert"), "was cancelled with those of bert"},
+	})
+}
 
 // endUnderWay is a task over HTTP whose end its server tells within a second.
 const endUnderWay = `> INIT

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"strings"
 	"sync"
 
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -26,13 +25,10 @@ type bearerToken struct {
 	personal bool
 }
 
-// callerMark stands in a token before the name of the caller whose it is.
-const callerMark = "-of-"
-
 // isRefusedCaller reports whether the credentials in a header are those of a caller whom a server with personal credentials refuses.
 func isRefusedCaller(h http.Header) bool {
-	_, caller, personal := strings.Cut(h.Get("Authorization"), callerMark)
-	return personal && scenario.RefusesCaller(caller)
+	_, caller := scenario.SplitToken(h.Get("Authorization"))
+	return caller != "" && scenario.RefusesCaller(caller)
 }
 
 // authorizationHeader returns the current value of the header Authorization.
@@ -55,7 +51,7 @@ func (t *bearerToken) renewToken(used string) {
 func (t *bearerToken) Authorize(ctx context.Context, h http.Header) error {
 	show := t.authorizationHeader()
 	if caller := messages.CallerOf(ctx); t.personal && caller != "" {
-		show += callerMark + caller
+		show = scenario.TokenOfCaller(show, caller)
 	}
 	h.Set("Authorization", show)
 	return nil
@@ -66,8 +62,8 @@ func (t *bearerToken) Refused(_ context.Context, status int, _ *messages.Challen
 	if status != http.StatusUnauthorized || isRefusedCaller(used) {
 		return false, nil
 	}
-	show, _, _ := strings.Cut(used.Get("Authorization"), callerMark)
-	t.renewToken(show)
+	token, _ := scenario.SplitToken(used.Get("Authorization"))
+	t.renewToken(token)
 	return true, nil
 }
 

@@ -3,7 +3,8 @@ package bugs
 import "slices"
 
 // fifthSlipBugs were written as slipBugs were, and no day found them then: no event was compared with what had changed, the templates of a server
-// never changed, its streams brought nothing but messages, and no spec that disables was given to a server with instances.
+// never changed, its streams brought nothing but messages, no spec that disables was given to a server with instances, nothing compared the credentials of a
+// cancellation with those of its request, and nothing looked at what an endpoint counts.
 var fifthSlipBugs = slices.Concat(
 	inPackage("actors",
 		Bug{
@@ -15,6 +16,16 @@ var fifthSlipBugs = slices.Concat(
 		Bug{
 			Name: "templates-of-before", In: "listCaches.invalidateLists", Old: "o.templates.MarkChanged()",
 			Finds: []string{"I20"}, Why: "the templates of a server stay as they were read first, whatever it announces",
+		},
+		Bug{
+			Name: "cancelled-as-the-connection", In: "Session.cancelRequest", Old: "messages.CallerOf(ctx)", New: `""`,
+			Finds: []string{"I23"}, Why: "a server that knows its callers by their credentials is told by another one to cancel a call",
+		},
+	),
+	inPackage("transports/serve",
+		Bug{
+			Name: "read-for-ever", In: "Handler.beginRequest", Old: "x.load.inFlight[readingKind]--",
+			Finds: []string{"I28"}, Why: "each request counts as one that is being read for as long as the endpoint lives, until all are refused as too many",
 		},
 	),
 	inPackage("transports/internal/eventstream",
