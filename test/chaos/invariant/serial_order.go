@@ -52,7 +52,8 @@ func (c *checker) checkSerialOrder() {
 // reportMisfit reports calls of a tool that no order explains.
 func (c *checker) reportMisfit(t execution, runs []toolRun, m runMisfit) {
 	e, other := c.x.Event(runs[m.run].event), c.x.Event(runs[m.other].event)
-	why, related := "", []int{runs[m.other].event}
+	var why string
+	related := []int{runs[m.other].event}
 	switch m.why {
 	case runImpossible:
 		why, related = fmt.Sprintf("connection %d was not open during the call.", e.Conn), nil
