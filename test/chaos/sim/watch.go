@@ -164,7 +164,7 @@ func (w *managerWatch) recordSnapshot(s *supervisor.Snapshot) {
 	w.snapshot = s
 	e := history.Event{Side: history.Manager, Kind: history.Snapshot, Generation: s.Generation()}
 	w.world.eachServer(func(h *simServer) { w.recordServer(&e, s, h.server.Name) })
-	if before != nil { // what changed before the watch began was told to nobody
+	if before != nil { // the first snapshot has what changed before the watch began
 		w.checkTold(e.Entries)
 	}
 	clear(w.toolsNews)
