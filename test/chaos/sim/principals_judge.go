@@ -130,34 +130,6 @@ func (p *principals) checkFull(id, server string, most int, err error) {
 	}
 }
 
-// waitReserve is by how much longer a caller may be told to wait for an instance than its idle time says.
-const waitReserve = 5 * time.Second
-
-// checkWait judges how long a caller is told to wait that is refused for the sake of the others: until the first instance may end that is not in use, not until
-// another one does. all are the servers and instances that there are.
-func (p *principals) checkWait(id, server string, all []messages.Status, err error) {
-	var e *supervisor.Error
-	if !errors.Is(err, supervisor.ErrTooManyInstances) || !errors.As(err, &e) {
-		return
-	}
-	now := p.world.elapsedTime()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	idle := time.Duration(p.specs[server].InstanceIdle)
-	for i := range all {
-		u := p.use[all[i].Name]
-		// Of one that something else has happened to, the time of its last use is not known.
-		if all[i].InstanceOf != server || all[i].Status != messages.Connected || u == nil || u.running > 0 || u.subscribed || now < u.disturbed+time.Minute {
-			continue
-		}
-		if free := max(u.last+idle-now, 0); e.RetryAfter > free+waitReserve {
-			p.reportWith("I21", server, fmt.Sprintf("the call %s was refused because all instances are taken, and was told to wait for %s: %s may end in %s", id, e.RetryAfter,
-				all[i].Name, free), slices.Clone(p.story[max(0, len(p.story)-6):]))
-			return
-		}
-	}
-}
-
 // glance judges what the manager says of its instances while nothing moves, and plans the next glance.
 func (p *principals) glance() {
 	if next := p.world.virtualNow + glanceEvery/3; next < p.world.plan.End-time.Minute {

@@ -83,39 +83,6 @@ func TestACallerIsRefusedOnlyWhenAllInstancesAreTaken(t *testing.T) {
 	}
 }
 
-// A caller that is refused for the sake of others is told to wait for the first of the instances that may end.
-func TestACallerWaitsForTheFirstInstanceThatMayEnd(t *testing.T) {
-	full := func(wait time.Duration) error {
-		return &supervisor.Error{Op: "call", Err: supervisor.ErrTooManyInstances, RetryAfter: wait}
-	}
-	for _, tt := range []struct {
-		name     string
-		use      instanceUse
-		status   messages.Phase
-		err      error
-		violated bool
-	}{
-		{"its idle time", instanceUse{last: -40 * time.Second}, messages.Connected, full(20 * time.Second), false},
-		{"the idle time of another", instanceUse{last: -40 * time.Second}, messages.Connected, full(time.Minute), true},
-		{"it is in use", instanceUse{last: -40 * time.Second, running: 1}, messages.Connected, full(time.Minute), false},
-		{"it is watched", instanceUse{last: -40 * time.Second, subscribed: true}, messages.Connected, full(time.Minute), false},
-		{"it was restarted", instanceUse{last: -40 * time.Second, disturbed: -time.Second}, messages.Connected, full(time.Minute), false},
-		{"it has no connection", instanceUse{last: -40 * time.Second}, messages.Failed, full(time.Minute), false},
-		{"another error", instanceUse{last: -40 * time.Second}, messages.Connected, supervisor.ErrNotConnected, false},
-	} {
-		rec := history.NewRecorder(scenario.Plan{}, nil)
-		if tt.use.disturbed == 0 {
-			tt.use.disturbed = -time.Hour
-		}
-		p := &principals{world: &simulation{rec: rec, start: time.Now()}, use: map[string]*instanceUse{"mail#anna": &tt.use},
-			specs: map[string]messages.Spec{"mail": {MaxInstances: 1, InstanceIdle: messages.Duration(time.Minute)}}}
-		p.checkWait("p-1", "mail", []messages.Status{{Name: "mail", Status: messages.Connected}, {Name: "mail#anna", InstanceOf: "mail", Status: tt.status}}, tt.err)
-		if n := rec.Len(); (n > 0) != tt.violated {
-			t.Errorf("%s: %d violations", tt.name, n)
-		}
-	}
-}
-
 // An agent is shown what its caller is offered, without the tools of a connection that was lost (seed 20995072).
 func TestAgentsAreShownNoLostTools(t *testing.T) {
 	offered := func(server, tool string, state catalog.State) *supervisor.Entry {

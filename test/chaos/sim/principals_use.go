@@ -90,7 +90,6 @@ func (p *principals) startCall(server, target, caller string) {
 		end()
 		p.checkEnd(id, c, target, raw, err)
 		p.checkFull(id, server, max(before, len(m.Instances(server))), err)
-		p.checkWait(id, server, m.Status(), err)
 	})
 }
 

@@ -4,7 +4,7 @@ import "slices"
 
 // fifthSlipBugs were written as slipBugs were, and no day found them then: no event was compared with what had changed, the templates of a server
 // never changed, its streams brought nothing but messages, no spec that disables was given to a server with instances, nothing compared the credentials of a
-// cancellation with those of its request, nothing looked at what an endpoint counts, and nothing at how long a refused caller is to wait.
+// cancellation with those of its request, and nothing looked at what an endpoint counts.
 var fifthSlipBugs = slices.Concat(
 	inPackage("actors",
 		Bug{
@@ -38,10 +38,6 @@ var fifthSlipBugs = slices.Concat(
 		Bug{
 			Name: "instances-of-a-disabled-spec", In: "supervisor.applyToInstances", Old: "!keep || !r.wanted || r.blocked != nil", New: "!keep || r.blocked != nil",
 			Finds: []string{"I16"}, Why: "the instances of a server that its spec disables can be called on",
-		},
-		Bug{
-			Name: "last-instance-waited-for", In: "supervisor.nextIdleEnd", Old: "d < wait", New: "d > wait",
-			Finds: []string{"I21"}, Why: "a caller that finds all instances taken is told to wait for the last one to end, not for the first",
 		},
 	),
 )
