@@ -340,9 +340,11 @@ func (c *checker) deadSince(server string, conn *history.ConnRecord) (t time.Dur
 	}
 	if endEvent >= 0 && kind == messages.HTTP {
 		// A restarted server over HTTP answers at the same address, if only with a refusal, and notifies its subscribers: then
-		// nothing has ended.
+		// nothing has ended. A handshake that it answers, however late, is with the restarted one.
 		for _, i := range conn.Events {
-			if e := c.x.Event(i); e.T > t && (e.Kind == history.Answered || e.Kind == history.Notified) && e.T-t < bound {
+			e := c.x.Event(i)
+			isHandshake := e.Kind == history.Answered && e.Code == 0 && (e.Method == "initialize" || e.Method == "server/discover")
+			if e.T > t && (isHandshake || (e.Kind == history.Answered || e.Kind == history.Notified) && e.T-t < bound) {
 				return 0, -1, 0
 			}
 		}

@@ -269,6 +269,19 @@ func TestTheStateMachine(t *testing.T) {
 			1s     s1 down conn=1 class=network
 			99s    - closing
 		`},
+		{name: "a remote server answers the handshake long after it was restarted, as on seed 30306432", servers: []string{"s1 kind=http"}, want: invariant.Holds, story: `
+			0s     s1 phase phase=pending step=queued epoch=1
+			0s     s1 phase phase=pending step=dialing epoch=2
+			0s     s1 open conn=1
+			0s     s1 phase phase=pending step=handshaking epoch=2
+			1s     s1 down conn=1 class=network
+			60s    s1 answered conn=1 method=initialize
+			60s    s1 phase phase=pending step=listing epoch=2
+			60s    s1 answered conn=1 method=tools/list
+			60s    s1 listed conn=1
+			60s    s1 phase phase=connected epoch=2
+			99s    - closing
+		`},
 		{name: "a remote server's silence is noticed", servers: []string{"s1 kind=http"}, want: invariant.Holds, story: up + `
 			1s     s1 down conn=1 class=network
 			45s    s1 phase phase=pending step=restarting epoch=2 class=timeout
