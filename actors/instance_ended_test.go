@@ -63,7 +63,7 @@ func TestIdlenessBeginsWithTheEndOfARequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := NewUse("anna", 0)
 		if !u.enter() {
-			t.Fatal("a new instance admits nobody")
+			t.Fatal("a new instance admits no caller")
 		}
 		time.Sleep(time.Hour)
 		if idle := u.IdleFor(); idle != 0 {

@@ -7,7 +7,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/messages"
 )
 
-// One event stands for the changes that are published together. It names their server only if it is the same for all: who follows one server looks
+// One event stands for the changes that are published together. It names their server only if it is the same for all: a watcher of one server looks
 // when an event names that server, or none.
 func TestAnEventOfSeveralServersNamesNone(t *testing.T) {
 	hub := NewHub()

@@ -67,7 +67,7 @@ func TestAQuestionComesOnTheStreamOfItsServer(t *testing.T) {
 	for !strings.Contains(askHeard()+waitHeard()+otherHeard(), "elicitation/create") {
 		select {
 		case <-askEnded:
-			t.Fatalf("nobody was asked: %s", askHeard())
+			t.Fatalf("no agent was asked: %s", askHeard())
 		case <-time.After(time.Millisecond):
 		}
 	}
@@ -133,7 +133,7 @@ func awaitHeard(t *testing.T, ended <-chan struct{}, heard func() string) {
 	for !strings.Contains(heard(), "elicitation/create") {
 		select {
 		case <-ended:
-			t.Fatalf("nobody was asked: %s", heard())
+			t.Fatalf("no agent was asked: %s", heard())
 		case <-time.After(time.Millisecond):
 		}
 	}

@@ -9,7 +9,7 @@ var fifthSlipBugs = slices.Concat(
 	inPackage("actors",
 		Bug{
 			Name: "one-of-several-named", In: "Registry.publishEvent", Old: `e.Server = ""`, New: "e.Server = c.Server",
-			Finds: []string{"I19"}, Why: "who follows one server is not told that its tools have changed when those of another one change at once",
+			Finds: []string{"I19"}, Why: "a watcher of one server is not told that its tools have changed when those of another one change at once",
 		},
 	),
 	inPackage("transports/session",
