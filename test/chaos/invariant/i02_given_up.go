@@ -79,6 +79,10 @@ func (c *checker) mayHaveEnded(call *history.CallRecord, begin, givenUp *history
 		if e.Kind == history.Released && c.mayRepeat(call.Server, begin.Tool) && c.wasReceivedOn(call, e.Conn) {
 			return true
 		}
+		// A call whose session was lost was not accepted, and waits for the next one, whatever it does.
+		if e.Kind == history.Phase && e.Step == messages.Restarting && e.Class == messages.ClassSession {
+			return true
+		}
 		// The manager says that it has lost the connection before it releases it.
 		if e.Kind == history.Phase && e.Step == messages.Restarting && e.Class != messages.ClassNone && c.mayRepeat(call.Server, begin.Tool) && c.wasReceivedBefore(call, e.T) {
 			return true

@@ -25,6 +25,13 @@ func TestLeft(t *testing.T) {
 			1.5s   s1 released conn=1
 			1.5s   s1 phase phase=pending step=restarting epoch=2 class=network
 		`
+	// A call that its server has not accepted.
+	const unaccepted = `
+		0s     s1 open conn=1
+		10ms   s1 opened conn=1
+		500ms  s1 phase phase=connected epoch=1
+		1s     s1 call call=c1 tool=write
+	`
 	trusted := []string{"s1 kind=http trusted=true"}
 	runCases(t, "I2", []storyCase{
 		{name: "no call", want: invariant.Inconclusive, why: "No tool", story: "0s s1 open conn=1"},
@@ -57,6 +64,18 @@ func TestLeft(t *testing.T) {
 		{name: "it may not be sent a second time", want: invariant.Violated, why: "nothing else had happened to it", story: half + `
 			2s     s1 left call=c1 tool=read
 			2s     s1 end call=c1 tool=read outcome=unknown class=network
+			9s     - closing
+		`},
+		{name: "it waits for another session, as on seed 30308019", want: invariant.Holds, story: unaccepted + `
+			1.5s   s1 phase phase=pending step=restarting epoch=2 class=session
+			2s     s1 left call=c1 tool=write
+			2s     s1 end call=c1 tool=write outcome=not-sent class=session
+			9s     - closing
+		`},
+		{name: "no session was lost", want: invariant.Violated, why: "nothing else had happened to it", story: unaccepted + `
+			1.5s   s1 phase phase=pending step=restarting epoch=2 class=network
+			2s     s1 left call=c1 tool=write
+			2s     s1 end call=c1 tool=write outcome=not-sent class=session
 			9s     - closing
 		`},
 		{name: "another connection was released", servers: trusted, want: invariant.Violated, why: "nothing else had happened to it", story: strings.ReplaceAll(
