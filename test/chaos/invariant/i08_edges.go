@@ -290,6 +290,9 @@ func (c *checker) checkPatience(server string, conn *history.ConnRecord, u conne
 		if m.Kind == history.Answered && c.underFault(server, m.T, m.T, unreadableFaults...) {
 			continue // a body that the client cannot read is none either
 		}
+		if call := c.x.Call(m.Call); call != nil && c.serverSpec(server).Kind == messages.HTTP && c.wasGivenUp(call, m.T) {
+			continue // the stream of a call that was given up is not read any more
+		}
 		// An agent that is asked may take its time: the answer says only that the server asked before.
 		question := m.Kind == history.Received && m.Method == "" && len(c.plan.Agents) == 0
 		if m.Kind == history.Answered || m.Kind == history.Notified || question {

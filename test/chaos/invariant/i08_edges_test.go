@@ -293,6 +293,14 @@ func TestTheStateMachine(t *testing.T) {
 			45s    s1 phase phase=pending step=restarting epoch=2 class=timeout
 			99s    - closing
 		`},
+		{name: "a remote server is given up whose answer came as its call was given up, as on seed 30308563", servers: []string{"s1 kind=http"}, want: invariant.Holds, story: up + `
+			10s    s1 call call=c1 tool=read
+			10s    s1 received conn=1 method=tools/call call=c1 id=7
+			20s    s1 left call=c1 tool=read
+			20s    s1 answered conn=1 method=tools/call call=c1 id=7
+			45s    s1 phase phase=pending step=restarting epoch=2 class=timeout
+			99s    - closing
+		`},
 		// Seed 20801235: the server went on to tell of the progress of a call, and nothing of that arrived.
 		{name: "a remote server is given up whose words are lost", servers: []string{"s1 kind=http"}, want: invariant.Holds, story: up + `
 			5s     s1 fault-on fault=1 name=black-hole
