@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// A toolRun is what is known of one run of a tool that counts its runs.
+// A toolRun says when a tool ran, or may have run, and what number it gave the run. The tools of the harness count their runs and answer with the count.
 type toolRun struct {
 	// from and to are the first and the last place in the order of events at which it can have run. If to is before from, it cannot have run.
 	from, to int64
