@@ -505,7 +505,7 @@ var Table = []Row{
 		Why:      "the record of a run, and scenarios made of others, know what a scenario is and nothing that runs one",
 	},
 	{
-		Packages: []string{"test/chaos/peer", "test/chaos/invariant", "test/chaos/load", "test/chaos/resources"},
+		Packages: []string{"test/chaos/peer", "test/chaos/invariant", "test/chaos/load", "test/chaos/resources", "test/chaos/drills"},
 		Height:   harness + 3,
 		Why:      "servers, judges and measurements are functions of the plan and the record; what performs them is above them",
 	},

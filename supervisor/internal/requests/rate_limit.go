@@ -27,8 +27,10 @@ type rateLimits struct {
 	burst int
 	every time.Duration
 
-	mu       sync.Mutex
-	byServer map[string]*rateLimit // a server that has its whole burst again is forgotten, so that the map stays small
+	mu sync.Mutex
+	// byServer forgets a server that has its whole burst again, so that the map stays small: unless the person has not been told yet
+	// how many of its requests were refused.
+	byServer map[string]*rateLimit
 }
 
 // rateLimit is a token bucket, and the requests that found it empty.
@@ -44,7 +46,7 @@ func (a *rateLimits) takeRequest(server string, now time.Time) (unheard int, ok 
 	defer a.mu.Unlock()
 	// A full bucket is like none, so it need not be kept. The walk is short: only servers that asked lately are in the map.
 	for name, l := range a.byServer {
-		if name != server && l.TokensAt(now) >= float64(a.burst) {
+		if name != server && l.unheard == 0 && l.TokensAt(now) >= float64(a.burst) {
 			delete(a.byServer, name)
 		}
 	}

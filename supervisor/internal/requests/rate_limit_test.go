@@ -64,3 +64,21 @@ func TestQuestionsOverTheBoundAreTold(t *testing.T) {
 		}
 	})
 }
+
+// A server that was refused and has its whole burst again is not forgotten while another one asks: its next question tells how many before it
+// were not heard.
+func TestAnotherServersQuestionKeepsTheNumberOfUnheardOnes(t *testing.T) {
+	limits, now := rateLimits{burst: 2, every: time.Second}, time.Unix(1_000_000, 0)
+	for range 5 {
+		limits.takeRequest("files", now)
+	}
+	now = now.Add(time.Minute)
+	limits.takeRequest("mail", now)
+	if unheard, heard := limits.takeRequest("files", now); unheard != 3 || !heard {
+		t.Errorf("its next question is heard: %t, with %d unheard before it, not 3", heard, unheard)
+	}
+	now = now.Add(time.Minute)
+	if limits.takeRequest("mail", now); len(limits.byServer) != 1 {
+		t.Errorf("%d servers are kept, and one has asked lately", len(limits.byServer))
+	}
+}

@@ -110,6 +110,7 @@ func Scenario(seed uint64, o Options) scenario.Scenario {
 	d.drawWeb(seed)
 	d.drawRenewals(seed)
 	d.drawLosses(seed)
+	d.drawDrills(seed)
 	d.fitTimeouts()
 	d.spreadSteadyCalls()
 	// Two recipes may name one occasion.

@@ -100,6 +100,7 @@ func Run(ctx context.Context, plan scenario.Plan, o Options) (*history.History, 
 		house.Left = describeWaits(parseDump(strings.Join(failed.Stacks, "\n\n")))
 	}
 	rec.Add(history.Event{T: last, Side: history.Harness, Kind: history.Resources, House: house, Text: "after close"})
+	playDrills(plan, o, last, rec)
 	return sortHistory(rec.History()), nil
 }
 

@@ -37,7 +37,7 @@ type Bug struct {
 // All holds all bugs, in the order of the table.
 var All = slices.Concat(lifecycleBugs, callBugs, serverBugs, catalogBugs, queueBugs, policyBugs, gateBugs, supervisorBugs, serversBugs, facadeBugs,
 	sessionBugs, messageBugs, hangBugs, slipBugs, laterSlipBugs, thirdSlipBugs, fourthSlipBugs, fifthSlipBugs, entryBugs, offerBugs, readBugs, programBugs, instanceBugs, gatewayBugs, agentTaskBugs, comparedBugs, wrongRequestBugs, agentBoundBugs,
-	webBugs, taskInputBugs)
+	webBugs, taskInputBugs, drillBugs)
 
 // ExplainedBy reports whether one of the violated invariants explains the bug.
 func (b Bug) ExplainedBy(violated []string) bool {

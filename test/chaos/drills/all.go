@@ -1,0 +1,12 @@
+package drills
+
+// all are the drills. A new one goes to the end.
+var all = []drill{
+	{"ask", playAsk},
+	{"allowances", playAllowances},
+	{"forms", playForms},
+	{"instances", playInstances},
+	{"views", playViews},
+	{"levels", playLevels},
+	{"watches", playWatches},
+}

@@ -1,0 +1,40 @@
+package bugs
+
+import "slices"
+
+// drillBugs are slips that no day can tell from what its faults do, or whose situation no day brings about: package drills finds them.
+var drillBugs = slices.Concat(
+	inPackage("supervisor/internal/asker",
+		Bug{
+			Name: "gone-and-still-waiting", In: "Asker.AskPermission", Old: "f.waiting--",
+			Finds: []string{"I20"}, Why: "a person who is asked about a call is told that callers wait for it who have given up",
+		},
+	),
+	inPackage("supervisor/internal/core",
+		Bug{
+			Name: "told-the-last-end", In: "supervisor.nextIdleEnd", Old: "wait == 0 || d < wait", New: "wait == 0 || d > wait",
+			Finds: []string{"I21"}, Why: "a caller who found no free instance is told to come back when the last one ends, and not the first",
+		},
+	),
+	inPackage("supervisor/internal/requests",
+		Bug{
+			Name: "bound-of-the-other-kind", In: "Handler.sampleFunc", Old: "takeUnlessRelayed(&d.sampleLimits, caller, server)",
+			New:   "takeUnlessRelayed(&d.elicitLimits, caller, server)",
+			Finds: []string{"I24"}, Why: "a server may ask for the model no more often than for the person",
+		},
+	),
+	inPackage("supervisor/gateway",
+		Bug{
+			Name: "prefix-of-before", In: "offerList.isOf", Old: "l.prefix == prefix", New: "true",
+			Finds: []string{"I26"}, Why: "prompts keep their names when another prefix is configured for a view",
+		},
+		Bug{
+			Name: "given-up-level-counts", In: "view.setLevel", Old: "v.wanted[st.level.Load()]--",
+			Finds: []string{"I24"}, Why: "a server goes on sending the finer log messages that an agent has given up",
+		},
+		Bug{
+			Name: "slash-hides-what-is-inside", In: "watches.tellUpdated", Old: `strings.TrimSuffix(to.uri, "/")+"/"`, New: `to.uri+"/"`,
+			Finds: []string{"I24"}, Why: "an agent that watches a directory by a URI with a slash at its end hears nothing of the files in it",
+		},
+	),
+)
