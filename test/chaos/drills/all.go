@@ -9,4 +9,5 @@ var all = []drill{
 	{"views", playViews},
 	{"levels", playLevels},
 	{"watches", playWatches},
+	{"commands", playCommands},
 }

@@ -26,6 +26,7 @@ type server struct {
 	refusal error
 	conns   []*conn // those that are open
 	opened  int
+	dials   int
 	// heard are the requests and notifications that have come, in order.
 	heard []heardMessage
 }
@@ -96,6 +97,13 @@ func (s *server) countOpened() int {
 	return s.opened
 }
 
+// countDials returns how many attempts to connect there were until now.
+func (s *server) countDials() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.dials
+}
+
 // heardOf returns the messages of a method that have come.
 func (s *server) heardOf(method string) (list []heardMessage) {
 	s.mu.Lock()
@@ -132,6 +140,7 @@ type refusing struct {
 func (t refusing) Dial(ctx context.Context, sink transports.Sink) (transports.Conn, error) {
 	t.server.mu.Lock()
 	err := t.server.refusal
+	t.server.dials++
 	t.server.mu.Unlock()
 	if err != nil {
 		return nil, err

@@ -10,7 +10,18 @@ var drillBugs = slices.Concat(
 			Finds: []string{"I20"}, Why: "a person who is asked about a call is told that callers wait for it who have given up",
 		},
 	),
+	inPackage("supervisor",
+		Bug{
+			Name: "ready-of-the-spec-before", In: "Manager.awaitReady", Old: "v.Seen >= ticket && isOver(v)", New: "isOver(v)",
+			Finds: []string{"I16"}, Why: "Ready right after SetServers or Configure returns the failure of the spec before",
+		},
+	),
 	inPackage("supervisor/internal/core",
+		Bug{
+			Name: "without-credentials-untried", In: "supervisor.handleAdd", Old: "v.State.Phase == messages.Failed || v.State.Phase == messages.NeedsAuth",
+			New:   "v.State.Phase == messages.Failed",
+			Finds: []string{"I16"}, Why: "Connect with the same spec does not try a server that needed credentials, although it may have some now",
+		},
 		Bug{
 			Name: "told-the-last-end", In: "supervisor.nextIdleEnd", Old: "wait == 0 || d < wait", New: "wait == 0 || d > wait",
 			Finds: []string{"I21"}, Why: "a caller who found no free instance is told to come back when the last one ends, and not the first",
