@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -14,9 +15,12 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/serve"
 )
 
-// agent is a program that comes to a gateway on lines in memory, in the legacy era. Its methods may be called from any goroutine.
+// agent is a program that comes to a gateway on lines in memory. Its methods may be called from any goroutine.
 type agent struct {
 	name string
+	// modern says that it speaks the modern era, with what it declares in each request.
+	modern       bool
+	capabilities any
 	// onAsk answers what it is asked; nil refuses. An answer of nil keeps the question open until it is taken back.
 	onAsk func(method string, params json.RawMessage) any
 	out   *io.PipeWriter
@@ -77,6 +81,10 @@ func (s *stage) tryToJoin(g *gateway.Gateway, p serve.Principal, path serve.Path
 		cancel()
 		_ = in.CloseWithError(io.ErrClosedPipe)
 	})
+	if a.capabilities = orEmpty(capabilities); s.modernAgents {
+		a.modern = true
+		return a, nil
+	}
 	_, err := a.callMethod(s.ctx, "initialize", map[string]any{"protocolVersion": "2025-11-25", "capabilities": orEmpty(capabilities),
 		"clientInfo": map[string]any{"name": "drill", "version": "1"}})
 	if err == nil {
@@ -155,6 +163,14 @@ func (a *agent) callMethod(ctx context.Context, method string, params any) (json
 		close(waiting)
 	}
 	a.mu.Unlock()
+	if a.modern {
+		members, _ := params.(map[string]any)
+		params = maps.Clone(members)
+		if members == nil {
+			params = map[string]any{}
+		}
+		params.(map[string]any)["_meta"] = map[string]any{"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": a.capabilities}
+	}
 	a.sendMessage(map[string]any{"id": json.RawMessage(id), "method": method, "params": orEmpty(params)})
 	select {
 	case m, ok := <-waiting:
@@ -169,6 +185,17 @@ func (a *agent) callMethod(ctx context.Context, method string, params any) (json
 		a.sendMessage(map[string]any{"method": "notifications/cancelled", "params": map[string]any{"requestId": json.RawMessage(id)}})
 		return nil, ctx.Err()
 	}
+}
+
+// listenFor has an agent of the modern era listen to what the filter names, until the function that it returns is called. Of the other era it does nothing.
+func (a *agent) listenFor(s *stage, filter map[string]any) (end func()) {
+	if !a.modern {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(s.ctx)
+	s.runBeside(func() { _, _ = a.callMethod(ctx, "subscriptions/listen", map[string]any{"notifications": filter}) })
+	s.settleAll()
+	return cancel
 }
 
 // notesOf returns the notifications of a method that have come.

@@ -10,4 +10,8 @@ var all = []drill{
 	{"levels", playLevels},
 	{"watches", playWatches},
 	{"commands", playCommands},
+	{"agent questions", playAgentQuestions},
+	{"task questions", playTaskQuestions},
+	{"offers", playOffers},
+	{"queue", playQueue},
 }

@@ -69,6 +69,8 @@ type stage struct {
 	manager *supervisor.Manager
 	servers map[string]*server
 	running sync.WaitGroup
+	// modernAgents has the agents that join from now on speak the modern era.
+	modernAgents bool
 	// ends are what endDrill does first, the last of them first.
 	ends []func()
 

@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -19,6 +21,10 @@ type server struct {
 	spec supervisor.Spec
 	// handle answers the calls of tools, in a goroutine of its own for each: nil answers with the arguments. read answers the reads of resources.
 	handle func(ctx context.Context, c *toolCall) (result any, err error)
+
+	// declared are further capabilities, and others answers what is asked by other methods; it reports false for one that it does not know.
+	declared map[string]any
+	others   func(c *conn, m message) bool
 
 	mu      sync.Mutex
 	tools   []map[string]any
@@ -243,6 +249,10 @@ func (c *conn) handleMessage(m message, caller string) {
 	case "resources/read":
 		var p struct{ URI string }
 		_ = json.Unmarshal(m.Params, &p)
+		if !s.hasResource(p.URI) {
+			c.sendMessage(map[string]any{"id": m.ID, "error": map[string]any{"code": -32002, "message": "Resource not found"}})
+			return
+		}
 		c.sendResult(m, map[string]any{"contents": []any{map[string]any{"uri": p.URI, "text": s.name}}})
 	case "prompts/get":
 		var p struct{ Name string }
@@ -253,10 +263,18 @@ func (c *conn) handleMessage(m message, caller string) {
 	case "tools/call":
 		c.startCall(m, caller)
 	default:
-		if len(m.ID) > 0 {
+		if len(m.ID) > 0 && (s.others == nil || !s.others(c, m)) {
 			c.sendMessage(map[string]any{"id": m.ID, "error": map[string]any{"code": -32601, "message": "method not found"}})
 		}
 	}
+}
+
+// hasResource reports whether the server has a resource: it lists it, or has a template that all URIs of another scheme fit.
+func (s *server) hasResource(uri string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(s.offers["resources"], func(r map[string]any) bool { return r["uri"] == uri }) ||
+		len(s.offers["resourceTemplates"]) > 0 && strings.HasPrefix(uri, "state://"+s.name+"/")
 }
 
 func orNone(items []map[string]any) []map[string]any {
@@ -277,6 +295,7 @@ func (s *server) capabilities() map[string]any {
 	if len(s.offers["prompts"]) > 0 {
 		all["prompts"] = map[string]any{"listChanged": true}
 	}
+	maps.Copy(all, s.declared)
 	return all
 }
 

@@ -148,12 +148,14 @@ func playViews(s *stage) {
 			v.held = append(v.held, path.View)
 		}
 		var err error
+		s.modernAgents = s.isOneIn(2)
 		v.agent, err = s.tryToJoin(g, p, path, nil)
-		if isHidden := v.isAtHidden(views); isHidden != (err != nil) {
+		if isHidden := v.isAtHidden(views); isHidden != (err != nil) && !s.modernAgents {
 			s.reportFinding("I26", v.server, "an agent held to %q came to the path of this server, which its view hides: %t, and was answered with %v", v.held, isHidden, err)
 			return
 		}
 		if err == nil {
+			v.listenFor(s, map[string]any{"toolsListChanged": true, "promptsListChanged": true, "resourcesListChanged": true})
 			viewers = append(viewers, v)
 		}
 	}

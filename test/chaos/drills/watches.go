@@ -26,7 +26,9 @@ func playWatches(s *stage) {
 	g := s.openGateway(gateway.Config{})
 	agents := make([]*agent, 1+s.rng.IntN(3))
 	watched := make([]map[string]bool, len(agents))
+	ends := make([]map[string]func(), len(agents)) // what agents of the modern era listen to
 	for i := range agents {
+		s.modernAgents, ends[i] = s.isOneIn(2), map[string]func(){}
 		agents[i], watched[i] = s.joinAgent(g, serve.Principal{Name: pickOne(s, "anna", "ben")}, serve.Path{}, nil), map[string]bool{}
 	}
 	for range 12 + s.rng.IntN(12) {
@@ -42,7 +44,17 @@ func playWatches(s *stage) {
 			if watched[i][uri] = n < 2; n == 2 {
 				method = "resources/unsubscribe"
 			}
-			s.addStory("agent %d: %s %s", i, method, uri)
+			s.addStory("agent %d (modern: %t): %s %s", i, agents[i].modern, method, uri)
+			if agents[i].modern {
+				if end := ends[i][uri]; end != nil {
+					end()
+					delete(ends[i], uri)
+				}
+				if watched[i][uri] {
+					ends[i][uri] = agents[i].listenFor(s, map[string]any{"resourceSubscriptions": []string{uri}})
+				}
+				break
+			}
 			if _, err := agents[i].callMethod(s.ctx, method, map[string]any{"uri": uri}); err != nil {
 				s.reportFinding("I24", "files", "%s of %s ended with %v", method, uri, err)
 				return

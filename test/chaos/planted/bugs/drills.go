@@ -47,5 +47,13 @@ var drillBugs = slices.Concat(
 			Name: "slash-hides-what-is-inside", In: "watches.tellUpdated", Old: `strings.TrimSuffix(to.uri, "/")+"/"`, New: `to.uri+"/"`,
 			Finds: []string{"I24"}, Why: "an agent that watches a directory by a URI with a slash at its end hears nothing of the files in it",
 		},
+		Bug{
+			Name: "task-asked-once", In: "modernCall.relayQuestion", Old: "delete(c.asking, q.id)",
+			Finds: []string{"I25"}, Why: "a question about a task is not asked again after the request that carried it went away",
+		},
+		Bug{
+			Name: "one-who-cannot-is-asked", In: "Questions.askerFor", Old: "st.abilityOf(ability) == nil", New: "false",
+			Finds: []string{"I24"}, Why: "a question of an instance goes to an agent that cannot answer while another one of the principal can",
+		},
 	),
 )
