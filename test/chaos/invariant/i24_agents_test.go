@@ -18,6 +18,15 @@ const joinedAgents = `
 	2s - asked agent=agent-2 by=ben epoch=1 id=1 method=tools/call about=a2-1
 `
 
+// endedTask is a call of agent-1 that went on as a task, and ended while the stream of the agent was broken.
+const endedTask = joinedAgents + `
+	2s s1 call call=a1-1 agent=agent-1 by=anna
+	3s - replied agent=agent-1 by=anna epoch=1 id=1 method=tools/call
+	3s - tasked agent=agent-1 by=anna epoch=1 about=a1-1 deadline=1h
+	4s - stream-cut agent=agent-1 by=anna epoch=1
+	5s s1 end call=a1-1 agent=agent-1 by=anna outcome=unknown
+`
+
 func TestAgentsApart(t *testing.T) {
 	runCases(t, "I24", []storyCase{
 		{name: "everybody gets their own", want: invariant.Holds, story: joinedAgents + `
@@ -42,6 +51,14 @@ func TestAgentsApart(t *testing.T) {
 		{name: "a progress after the answer", want: invariant.Violated, why: "it has no such call under way", story: joinedAgents + `
 			3s - replied agent=agent-1 by=anna epoch=1 id=1 method=tools/call about=a1-1
 			4s - noticed agent=agent-1 by=anna epoch=1 method=notifications/progress about=a1-1`},
+		{name: "a progress of a task after its end", want: invariant.Violated, why: "it has no such call under way", story: endedTask + `
+			7s - noticed agent=agent-1 by=anna epoch=1 method=notifications/progress about=a1-1`},
+		{name: "a progress of a task that came with the resumed stream", want: invariant.Holds, story: endedTask + `
+			7s - stream-back agent=agent-1 by=anna epoch=1
+			7s - noticed agent=agent-1 by=anna epoch=1 method=notifications/progress about=a1-1`},
+		{name: "a progress of a task after the resumption", want: invariant.Violated, why: "it has no such call under way", story: endedTask + `
+			7s - stream-back agent=agent-1 by=anna epoch=1
+			8s - noticed agent=agent-1 by=anna epoch=1 method=notifications/progress about=a1-1`},
 		{name: "an update of what another watches", want: invariant.Violated, why: "which it does not watch", story: joinedAgents + `
 			3s - asked agent=agent-2 by=ben epoch=1 id=2 method=resources/subscribe about=chaos://s1/one
 			4s - noticed agent=agent-1 by=anna epoch=1 method=notifications/resources/updated about=chaos://s1/one`},

@@ -169,7 +169,26 @@ func (c *checker) checkNotice(s *agentSession, at int, whose func(string) string
 // isOwnTask reports whether a call that a notification is about is one of the agent's, which it has taken over as a task that has not ended before.
 func (c *checker) isOwnTask(s *agentSession, at int, about string) bool {
 	call := c.x.Call(about)
-	return call != nil && call.Tasked >= 0 && c.x.Event(call.Tasked).Agent == s.agent && (len(call.Ends) == 0 || c.x.Event(call.Ends[0]).Order > c.x.Event(at).Order)
+	return call != nil && call.Tasked >= 0 && c.x.Event(call.Tasked).Agent == s.agent && (len(call.Ends) == 0 || c.x.Event(call.Ends[0]).Order > s.earliestSent(c, at))
+}
+
+// earliestSent returns the place in the order of the record from which on the gateway may have sent a notification: with a stream that is resumed
+// comes what the gateway has written since the stream broke.
+func (s *agentSession) earliestSent(c *checker, at int) int {
+	notice := c.x.Event(at)
+	resumed := false
+	for _, i := range slices.Backward(s.events) {
+		switch e := c.x.Event(i); {
+		case e.Order > notice.Order:
+		case e.Kind == history.StreamBack && e.T == notice.T:
+			resumed = true
+		case e.Kind == history.StreamCut && resumed:
+			return e.Order
+		case !resumed && e.T < notice.T:
+			return notice.Order
+		}
+	}
+	return notice.Order
 }
 
 // isTrespass reports whether a request must be refused for who sent it.
