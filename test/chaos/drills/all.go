@@ -14,4 +14,5 @@ var all = []drill{
 	{"task questions", playTaskQuestions},
 	{"offers", playOffers},
 	{"queue", playQueue},
+	{"timeouts", playTimeouts},
 }
