@@ -154,7 +154,7 @@ func drawWatcher(p scenario.Plan, a scenario.PlannedAgent) (all []operation) {
 func drawOffering(p scenario.Plan, a scenario.PlannedAgent, rnd *rand.Rand) (server string, number int) {
 	var offering, named []string
 	for _, s := range p.Servers {
-		if s.Offers && (a.View == "" || a.View == s.Name) {
+		if s.Offers && s.Lacks == "" && (a.View == "" || a.View == s.Name) {
 			offering = append(offering, s.Name)
 		}
 	}

@@ -62,7 +62,8 @@ func Start(o Options) (*Fleet, error) {
 		tokens[token] = principal
 	}
 	tokens[tokenOf(crowdName)] = serve.Principal{Name: crowdName, MaxSessions: crowdSessions}
-	f.serve = serve.Options{Service: f.service, Authenticate: serve.NewTokens(tokens).Authenticate, SessionIdle: sessionIdle(o)}
+	f.serve = serve.Options{Service: f.service, Authenticate: serve.NewTokens(tokens).Authenticate, SessionIdle: sessionIdle(o),
+		ExpectHost: func(host string) bool { return host == expectedHost }}
 	f.handler = serve.NewHandler(f.serve)
 	f.client, f.address, f.hangUp = f.memoryTransport(f.handler), "http://localhost", func() {}
 	if o.Dial != nil {
@@ -83,6 +84,9 @@ func Start(o Options) (*Fleet, error) {
 func (f *Fleet) memoryTransport(h http.Handler) *MemoryTransport {
 	return &MemoryTransport{Handler: h, Running: &f.running, Report: func(text string) { f.reportFinding("I28", "", text) }}
 }
+
+// expectedHost is a name of the endpoint beside those of the loopback, under which every third agent reaches it.
+const expectedHost = "gateway.sim"
 
 // shortIdle is the time after which the endpoint forgets a session that nobody uses, on the days on which that happens at all: a day is over
 // before the hour that it has otherwise.
@@ -263,7 +267,7 @@ func (f *Fleet) serverOfTool(shown string) (server, tool string) {
 // offers returns the plan's servers that have resources and prompts.
 func (f *Fleet) offers() (names []string) {
 	for _, s := range f.Plan.Servers {
-		if s.Offers {
+		if s.Offers && s.Lacks == "" {
 			names = append(names, s.Name)
 		}
 	}

@@ -54,6 +54,12 @@ func (l *httpLink) newRequest(ctx context.Context, method string, body []byte) *
 	token, _ := tokenFor(&a.plan)
 	r.Header.Set("Authorization", "Bearer "+token)
 	r.Header.Set("Accept", "application/json, text/event-stream")
+	if a.number%3 == 1 {
+		r.Host = expectedHost + ":8080"
+		if a.number%2 == 1 {
+			r.Header.Set("Origin", "https://"+expectedHost)
+		}
+	}
 	if body != nil {
 		r.Header.Set("Content-Type", "application/json")
 	}

@@ -23,7 +23,6 @@ func (t *MemoryTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	body, toAgent := io.Pipe()
 	w := &memoryWriter{report: t.Report, header: http.Header{}, out: toAgent, began: make(chan struct{})}
 	served := r.Clone(r.Context())
-	served.Host = "localhost"
 	if r.Body == nil {
 		served.Body = http.NoBody
 	}

@@ -77,7 +77,12 @@ func (s *session) receiveQuestion(m *message, via string) {
 		answer := s.adviceOn(m.Method, e.About, e.Server, number)
 		body := append([]byte(`{"jsonrpc":"2.0","id":`), m.ID...)
 		body = append(body, answer...)
-		s.link.send(a.fleet.lifetime, outgoing{body: append(body, '}')})
+		body = append(body, '}')
+		s.link.send(a.fleet.lifetime, outgoing{body: body})
+		// Some agents answer twice. The second answer is dropped, and nothing waits for its end.
+		if number%5 == 4 {
+			s.link.send(a.fleet.lifetime, outgoing{body: body})
+		}
 	})
 }
 

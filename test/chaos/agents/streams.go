@@ -3,7 +3,9 @@ package agents
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"sync"
@@ -27,9 +29,10 @@ type eventReader struct {
 // readEvents reads to the end of the stream.
 func (r *eventReader) readEvents() {
 	in := bufio.NewReaderSize(r.body, 64<<10)
-	id := ""
+	id, heard := "", r.link.session.agent.fleet.Now()
 	for {
 		line, err := in.ReadBytes('\n')
+		heard = r.checkAlive(heard)
 		if err != nil {
 			return
 		}
@@ -47,6 +50,24 @@ func (r *eventReader) readEvents() {
 		}
 	}
 }
+
+// aliveBound is how much longer a stream may be silent than the endpoint says.
+const aliveBound = 2 * time.Second
+
+// checkAlive judges that the endpoint has sent something in time since the agent heard of it last, and returns the time of now. What is silent for
+// longer is cut by a proxy on the way, and the agent takes it for dead.
+func (r *eventReader) checkAlive(heard time.Duration) (now time.Duration) {
+	s := r.link.session
+	f := s.agent.fleet
+	now = f.Now()
+	if every := cmp.Or(f.serve.KeepAlive, keepAlive); now-heard > every+aliveBound {
+		f.reportFinding("I28", "", fmt.Sprintf("%s heard nothing for %s on an open stream of the endpoint, which sends a line after %s without an event", s.agent.plan.Name, now-heard, every))
+	}
+	return now
+}
+
+// keepAlive is the time after which the endpoint sends a line that means nothing, unless it is told another one.
+const keepAlive = 15 * time.Second
 
 // noteID notes the id of an event, and returns false if the agent has another connection in the place of this one.
 func (r *eventReader) noteID(id string) bool {

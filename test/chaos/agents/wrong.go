@@ -141,28 +141,33 @@ var wrongExchanges = []struct {
 	// legacy is set for what only an agent of the legacy era can get wrong, and modern for what only one of the modern era can.
 	legacy, modern bool
 	change         func(r *http.Request)
+	// calls is what it calls, by a body that says so; empty for a list.
+	calls string
 }{
-	{"unknown-session", http.StatusNotFound, true, false, func(r *http.Request) { r.Header.Set("Mcp-Session-Id", "nobody") }},
-	{"unknown-session", http.StatusNotFound, true, false, func(r *http.Request) { r.Method = http.MethodDelete; r.Header.Set("Mcp-Session-Id", "nobody") }},
-	{"unknown-session", http.StatusNotFound, true, false, func(r *http.Request) { r.Method = http.MethodGet; r.Header.Set("Mcp-Session-Id", "nobody") }},
-	{"no-session", http.StatusBadRequest, true, false, func(r *http.Request) { r.Header.Del("Mcp-Session-Id") }},
-	{"unknown-version", http.StatusBadRequest, true, false, func(r *http.Request) { r.Header.Set("Mcp-Protocol-Version", "1999-01-01") }},
-	{"no-stream", http.StatusNotAcceptable, false, false, func(r *http.Request) { r.Header.Set("Accept", "application/json") }},
-	{"no-json", http.StatusUnsupportedMediaType, false, false, func(r *http.Request) { r.Header.Set("Content-Type", "text/plain") }},
-	{"other-method", http.StatusMethodNotAllowed, false, false, func(r *http.Request) { r.Method = http.MethodPut }},
-	{"other-path", http.StatusNotFound, false, false, func(r *http.Request) { r.URL.Path = "/mcp/none" }},
-	{"broken-json", http.StatusBadRequest, false, false, func(r *http.Request) { r.Body = io.NopCloser(strings.NewReader(`{"jsonrpc":`)) }},
-	{"batch", http.StatusBadRequest, false, false, func(r *http.Request) { r.Body = io.NopCloser(strings.NewReader("[{}]")) }},
+	{"unknown-session", http.StatusNotFound, true, false, func(r *http.Request) { r.Header.Set("Mcp-Session-Id", "nobody") }, ""},
+	{"unknown-session", http.StatusNotFound, true, false, func(r *http.Request) { r.Method = http.MethodDelete; r.Header.Set("Mcp-Session-Id", "nobody") }, ""},
+	{"unknown-session", http.StatusNotFound, true, false, func(r *http.Request) { r.Method = http.MethodGet; r.Header.Set("Mcp-Session-Id", "nobody") }, ""},
+	{"no-session", http.StatusBadRequest, true, false, func(r *http.Request) { r.Header.Del("Mcp-Session-Id") }, ""},
+	{"unknown-version", http.StatusBadRequest, true, false, func(r *http.Request) { r.Header.Set("Mcp-Protocol-Version", "1999-01-01") }, ""},
+	{"no-stream", http.StatusNotAcceptable, false, false, func(r *http.Request) { r.Header.Set("Accept", "application/json") }, ""},
+	{"no-json", http.StatusUnsupportedMediaType, false, false, func(r *http.Request) { r.Header.Set("Content-Type", "text/plain") }, ""},
+	{"other-method", http.StatusMethodNotAllowed, false, false, func(r *http.Request) { r.Method = http.MethodPut }, ""},
+	{"other-path", http.StatusNotFound, false, false, func(r *http.Request) { r.URL.Path = "/mcp/none" }, ""},
+	{"broken-json", http.StatusBadRequest, false, false, func(r *http.Request) { r.Body = io.NopCloser(strings.NewReader(`{"jsonrpc":`)) }, ""},
+	{"batch", http.StatusBadRequest, false, false, func(r *http.Request) { r.Body = io.NopCloser(strings.NewReader("[{}]")) }, ""},
 	{"bad-id", http.StatusBadRequest, false, false, func(r *http.Request) {
 		r.Body = io.NopCloser(strings.NewReader(`{"jsonrpc":"2.0","id":{},"method":"tools/list"}`))
-	}},
+	}, ""},
 	{"other-headers", http.StatusBadRequest, false, false, func(r *http.Request) {
 		r.Header.Set("Mcp-Method", "tools/call")
 		r.Header.Set("Mcp-Protocol-Version", "1999-01-01")
-	}},
-	{"other-method-header", http.StatusBadRequest, false, true, func(r *http.Request) { r.Header.Set("Mcp-Method", "tools/call") }},
-	{"no-method-header", http.StatusBadRequest, false, true, func(r *http.Request) { r.Header.Del("Mcp-Method") }},
-	{"other-version-header", http.StatusBadRequest, false, true, func(r *http.Request) { r.Header.Set("Mcp-Protocol-Version", "1999-01-01") }},
+	}, ""},
+	{"other-method-header", http.StatusBadRequest, false, true, func(r *http.Request) { r.Header.Set("Mcp-Method", "tools/call") }, ""},
+	{"no-method-header", http.StatusBadRequest, false, true, func(r *http.Request) { r.Header.Del("Mcp-Method") }, ""},
+	{"other-version-header", http.StatusBadRequest, false, true, func(r *http.Request) { r.Header.Set("Mcp-Protocol-Version", "1999-01-01") }, ""},
+	{"other-name-header", http.StatusBadRequest, false, true, func(r *http.Request) { r.Header.Set("Mcp-Name", "other__read") }, "nobody__read"},
+	{"no-name-header", http.StatusBadRequest, false, true, func(*http.Request) {}, "nobody__read"},
+	{"foreign-host", http.StatusForbidden, false, false, func(r *http.Request) { r.Host = "elsewhere.sim" }, ""},
 }
 
 // sendWrongExchange sends a request over HTTP that is wrong in itself.
@@ -173,14 +178,18 @@ func (l *httpLink) sendWrongExchange(number int) {
 		number++
 		w = &wrongExchanges[number%len(wrongExchanges)]
 	}
-	body := l.session.encodeMessage(`"w"`, "tools/list", "")
+	method, params := "tools/list", ""
+	if w.calls != "" {
+		method, params = "tools/call", `{"name":"`+w.calls+`","arguments":{}}`
+	}
+	body := l.session.encodeMessage(`"w"`, method, params)
 	if a.modern() {
-		body = l.session.encodeRequest(`"w"`, "tools/list", "", a.capabilities())
+		body = l.session.encodeRequest(`"w"`, method, params, a.capabilities())
 	}
 	r := l.newRequest(a.fleet.lifetime, http.MethodPost, body)
 	if a.modern() {
 		r.Header.Set("Mcp-Protocol-Version", "2026-07-28")
-		r.Header.Set("Mcp-Method", "tools/list")
+		r.Header.Set("Mcp-Method", method)
 	}
 	w.change(r)
 	if r.Method != http.MethodPost {

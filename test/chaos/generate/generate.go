@@ -111,6 +111,8 @@ func Scenario(seed uint64, o Options) scenario.Scenario {
 	d.drawRenewals(seed)
 	d.drawLosses(seed)
 	d.drawDrills(seed)
+	d.drawPartial(seed)
+	d.drawListsBetween(seed)
 	d.fitTimeouts()
 	d.spreadSteadyCalls()
 	// Two recipes may name one occasion.

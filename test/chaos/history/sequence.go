@@ -20,6 +20,12 @@ type Sequence struct {
 	calls   map[uint64]reportedCall
 }
 
+// SequenceAfter follows the events of a watcher that began to watch after the event last: its first event is the next one, or a gap. Calls that ran then
+// may end without a beginning.
+func SequenceAfter(last uint64) *Sequence {
+	return &Sequence{Last: last, Missed: 1, started: true}
+}
+
 // reportedCall is a call as the watcher knows it.
 type reportedCall struct{ server, tool string }
 

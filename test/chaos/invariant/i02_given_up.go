@@ -2,6 +2,7 @@ package invariant
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -12,6 +13,7 @@ import (
 // received it, otherwise with an unknown outcome (see I3). An answer, or another end, of the same instant may come first.
 func (c *checker) checkGivenUp(call *history.CallRecord) {
 	if call.GivenUp < 0 {
+		c.checkNotGivenUp(call)
 		return
 	}
 	begin, givenUp := c.x.Event(call.Begin), c.x.Event(call.GivenUp)
@@ -39,6 +41,19 @@ func (c *checker) checkGivenUp(call *history.CallRecord) {
 	c.reportViolation(call.Server, call.Ends[0], []int{call.Begin, call.GivenUp}, "The caller of call %s of tool %s gave it up at %s, and was told, at %s, "+
 		"that it ended with %s (%s): nothing else had happened to it.", call.ID, begin.Tool, timeText(givenUp.T), timeText(end.T), end.Outcome,
 		describeClass(end.Class))
+}
+
+// checkNotGivenUp is I2 for a call whose caller has not given it up: it is not said to have ended for that. A call of an
+// agent ends so with its session.
+func (c *checker) checkNotGivenUp(call *history.CallRecord) {
+	if len(call.Ends) == 0 || c.real {
+		return
+	}
+	begin, end := c.x.Event(call.Begin), c.x.Event(call.Ends[0])
+	if strings.Contains(end.Text, "the caller gave up") && begin.Agent == "" && end.T < c.closeTime()-c.skew {
+		c.reportViolation(call.Server, call.Ends[0], []int{call.Begin}, "The caller of call %s of tool %s waited for its end, and was told at %s that the caller had given it up: %s", call.ID,
+			begin.Tool, timeText(end.T), end.Text)
+	}
 }
 
 // wasGivenUp reports whether the caller of a call had given it up by a time, or was an agent whose session had ended.

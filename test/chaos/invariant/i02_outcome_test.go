@@ -171,6 +171,18 @@ func TestOneOutcomePerCall(t *testing.T) {
 			1.02s  s1 end call=c1 tool=write outcome=result conn=1 value=2
 			1.02s  s1 end call=c2 tool=write outcome=result conn=1 value=1
 		`},
+		{name: "a call is said to be given up whose caller waits", want: invariant.Violated, why: "was told at 11s that the caller had given it up", story: connected + `
+			1s     s1 call call=c1 tool=write
+			11s    s1 end call=c1 tool=write outcome=not-sent class=canceled text=the_caller_gave_up_while_it_waited
+			20s    - closing
+		`},
+		{name: "a call ends because its connection was closed", want: invariant.Holds, story: connected + `
+			1s     s1 call call=c1 tool=write
+			1s     s1 received conn=1 method=tools/call call=c1 tool=write
+			11s    s1 released conn=1
+			11s    s1 end call=c1 tool=write outcome=unknown class=canceled text=the_connection_was_closed
+			20s    - closing
+		`},
 		{name: "an outcome that is none", want: invariant.Violated, why: `the outcome ""`, story: connected + `
 			1s     s1 call call=c1 tool=write
 			1.01s  s1 end call=c1 tool=write

@@ -16,6 +16,7 @@ import (
 //   - Commands win: a disabled or removed server is not dialed, and is published as disabled when the command is answered.
 //   - Connected means that the handshake was answered and the first list was sent; and a server that has ended is not published
 //     as connected for longer than the probes need to notice it (L5), nor is a remote one that is silent.
+//   - A server that has resources or prompts is connected also if it refuses to list its tools (i08_kept.go).
 //   - Epochs rise.
 var edgeCheck = newCheck("I8", "the state machine",
 	"Only edges of the documented state machine; none out of disabled or needs-auth by itself.",
@@ -33,6 +34,7 @@ var edgeCheck = newCheck("I8", "the state machine",
 			c.checkNotDialed(server, stays, commands, auth)
 			c.checkRestInUse(server, stays, commands)
 			c.checkRestsOn(server, stays, commands)
+			c.checkKept(server, stays)
 			for _, u := range connectedSpans(stays) {
 				c.checkLiveness(server, u)
 				c.checkSilence(server, u)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/test/chaos/history"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
 // listNews maps the notification of a changed list to the event of the manager.
@@ -15,6 +16,11 @@ var listNews = map[string]messages.EventKind{
 // readNews maps the read of a list to the event that tells of its change: the protocol has one notification for resources and their templates.
 var readNews = map[string]messages.EventKind{
 	"resources": messages.EventResources, "templates": messages.EventResources, "prompts": messages.EventPrompts,
+}
+
+// listAnnouncements maps the read of a list to what a server has that announces its changes.
+var listAnnouncements = map[string]string{
+	"resources": scenario.HasResourceChanges, "templates": scenario.HasResourceChanges, "prompts": scenario.HasPromptChanges,
 }
 
 // checkListsTold judges that the change of a list of resources or prompts which a server announces, over a connection that stands, is published

@@ -92,6 +92,8 @@ const (
 	// listCacheTime bounds how long the manager caches a list of a legacy HTTP server, which may have no stream over which it
 	// could announce a change.
 	listCacheTime = time.Minute
+	// unannouncedTime bounds how long it caches a list of a legacy server that announces no changes of it.
+	unannouncedTime = 5 * time.Second
 	// cacheTTL is the time to live that the harness's servers declare in the modern era.
 	cacheTTL = time.Second
 )
@@ -105,9 +107,13 @@ func (c *checker) checkRead(server string, states []int, begin, end int) {
 	// allowed.
 	if readNews[e.Method] != "" {
 		since -= cacheTTL
-		if c.isHindered(server, 0, e.T) || len(c.ownerCommands(server)) > 0 {
+		switch spec := c.serverSpec(server); {
+		case c.isHindered(server, 0, e.T) || len(c.ownerCommands(server)) > 0:
 			since = 0
-		} else if spec := c.serverSpec(server); spec.Kind == messages.HTTP && spec.Era != messages.EraModern {
+		case spec.Era == messages.EraModern:
+		case spec.Lacks != "" && !spec.Has(listAnnouncements[e.Method]):
+			since -= unannouncedTime
+		case spec.Kind == messages.HTTP:
 			since -= listCacheTime
 		}
 	}

@@ -30,6 +30,7 @@ func TestKept(t *testing.T) {
 			20s    s1 notified conn=1 method=notifications/resources/updated about=chaos://s1/one/part
 		`
 	offers := func(p *scenario.Plan) { p.Servers[0].Offers = true }
+	unannounced := func(p *scenario.Plan) { p.Servers[0].Offers, p.Servers[0].Lacks = true, scenario.HasResourceChanges }
 	const announced = up + `
 			20ms   s1 phase phase=connected epoch=1
 			20s    s1 notified conn=1 method=notifications/prompts/list_changed
@@ -94,6 +95,14 @@ func TestKept(t *testing.T) {
 		{name: "over HTTP it may be kept for a minute", want: invariant.Holds, servers: []string{"s1 kind=http"}, story: up + `
 			60s    s1 read call=c1 method=resources
 			60s    s1 read-end call=c1 method=resources rev=2
+		`},
+		{name: "over HTTP it may not be kept for a minute if its changes are not announced", want: invariant.Violated, why: "was given its state 2", plan: unannounced, servers: []string{"s1 kind=http"}, story: up + `
+			27s    s1 read call=c1 method=resources
+			27s    s1 read-end call=c1 method=resources rev=2
+		`},
+		{name: "a list whose changes are not announced may be kept for 5 s", want: invariant.Holds, plan: unannounced, story: up + `
+			24s    s1 read call=c1 method=resources
+			24s    s1 read-end call=c1 method=resources rev=2
 		`},
 		{name: "a list that it had announced is not given as it was before, whatever the owner did since", want: invariant.Violated, why: "it had announced its state 3 before", plan: offers,
 			story: announcedAndTold + `

@@ -44,7 +44,7 @@ func (c *checker) checkAgentRead(s *agentSession, asked, replied int) {
 	case slices.Contains(offerRequests, q.Method):
 		// Whose a resource or a prompt is depends, in the view of all servers, on what each of them lists.
 		isUnknown := s.view == "" && (r.Code == -32002 || r.Code == -32602)
-		if server == "" || isUnknown || !c.serverSpec(server).Offers || !c.couldAnswer(s, server, q, r) {
+		if server == "" || isUnknown || !c.serverSpec(server).HasMethod(q.Method) || !c.couldAnswer(s, server, q, r) {
 			return
 		}
 	default:
@@ -66,7 +66,7 @@ func (c *checker) checkListed(s *agentSession, asked, replied int) {
 	}
 	for i := range c.plan.Servers {
 		spec := &c.plan.Servers[i]
-		if !spec.Offers || s.view != "" && s.view != spec.Name || slices.ContainsFunc(r.Entries, func(e history.Entries) bool { return e.Server == spec.Name }) ||
+		if !spec.HasMethod(q.Method) || s.view != "" && s.view != spec.Name || slices.ContainsFunc(r.Entries, func(e history.Entries) bool { return e.Server == spec.Name }) ||
 			strings.ContainsAny(spec.Name, "_.") || c.mayHaveTimedOut(spec.Name, q.T, r.T) || !c.couldAnswer(s, spec.Name, q, r) {
 			continue
 		}

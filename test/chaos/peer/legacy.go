@@ -34,7 +34,7 @@ func (m *machine) serveLegacy(c *conn, q *message) {
 		}
 		m.serveShared(c, q)
 	default:
-		if m.cfg.Server.Offers && c.version != "" && isOfferMethod(q.Method) && q.ID != nil {
+		if m.cfg.Server.HasMethod(q.Method) && c.version != "" && q.ID != nil {
 			m.scheduleAnswer(c, q, func() { m.answerOffer(c, q) })
 			return
 		}

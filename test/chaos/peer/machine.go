@@ -33,8 +33,9 @@ type machine struct {
 	// back can be checked (modern era). runCounts counts how often each tool ran, over all connections; a call's result carries
 	// the count.
 	inputRounds map[string]*inputRound
-	// lostRounds counts the requests in a row that were to come back after a pause, and have not.
+	// lostRounds counts the requests in a row that were to come back after a pause, and have not; lostUntil is when the newest of them was overdue.
 	lostRounds int
+	lostUntil  time.Duration
 	runCounts  map[string]int
 
 	// activeFaults are the faults that have begun and not ended, in the order of their begins; instant faults never enter. End

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
 const (
@@ -37,6 +38,7 @@ func (m *machine) serveModern(c *conn, q *message) {
 		return
 	}
 	c.version = modernVersion
+	m.noteRound(q)
 	switch q.Method {
 	case "server/discover":
 		m.scheduleAnswer(c, q, func() { m.answerResult(c, q, m.discoverResult(modernVersion)) })
@@ -45,7 +47,7 @@ func (m *machine) serveModern(c *conn, q *message) {
 	case "tools/list", "tools/call", "tasks/get", "tasks/cancel", "tasks/update":
 		m.serveShared(c, q)
 	default:
-		if m.cfg.Server.Offers && isOfferMethod(q.Method) {
+		if m.cfg.Server.HasMethod(q.Method) {
 			m.scheduleAnswer(c, q, func() { m.answerOffer(c, q) })
 			return
 		}
@@ -160,7 +162,7 @@ func (m *machine) extensionsMember() string {
 	return `,"extensions":{"` + taskExtension + `":{}}`
 }
 
-// openStream opens a subscription and acknowledges it. A server without Offers agrees only to changes of the tool list.
+// openStream opens a subscription and acknowledges it. It agrees to changes of the tool list, and to what it has beside tools.
 func (m *machine) openStream(c *conn, q *message) {
 	var p struct {
 		Notifications struct {
@@ -175,8 +177,10 @@ func (m *machine) openStream(c *conn, q *message) {
 		return
 	}
 	l := &subscriptionStream{id: q.ID, tools: p.Notifications.Tools}
-	if m.cfg.Server.Offers {
-		l.resources, l.prompts, l.uris = p.Notifications.Resources, p.Notifications.Prompts, p.Notifications.URIs
+	l.resources = p.Notifications.Resources && m.cfg.Server.Has(scenario.HasResourceChanges)
+	l.prompts = p.Notifications.Prompts && m.cfg.Server.Has(scenario.HasPromptChanges)
+	if m.cfg.Server.Has(scenario.HasSubscribe) {
+		l.uris = p.Notifications.URIs
 		if brief := "chaos://" + m.cfg.Server.Name + "/briefly"; !c.hasBrief() {
 			l.uris = slices.DeleteFunc(l.uris, func(uri string) bool { return uri == brief })
 		}

@@ -28,15 +28,27 @@ const (
 
 // offerCapability returns the capabilities of a server that has more than tools, as further JSON members.
 func (m *machine) offerCapability() string {
-	if !m.cfg.Server.Offers {
-		return ""
+	s, all := m.cfg.Server, ""
+	if s.Has(scenario.HasResources) {
+		var parts []string
+		if s.Has(scenario.HasSubscribe) {
+			parts = append(parts, `"subscribe":true`)
+		}
+		if s.Has(scenario.HasResourceChanges) {
+			parts = append(parts, `"listChanged":true`)
+		}
+		all += `,"resources":{` + strings.Join(parts, ",") + `}`
 	}
-	return `,"resources":{"subscribe":true,"listChanged":true},"prompts":{"listChanged":true},"completions":{}`
-}
-
-// isOfferMethod reports whether a method belongs to resources, prompts or completion.
-func isOfferMethod(method string) bool {
-	return strings.HasPrefix(method, "resources/") || strings.HasPrefix(method, "prompts/") || method == "completion/complete"
+	switch {
+	case s.Has(scenario.HasPromptChanges):
+		all += `,"prompts":{"listChanged":true}`
+	case s.Has(scenario.HasPrompts):
+		all += `,"prompts":{}`
+	}
+	if s.Has(scenario.HasCompletions) {
+		all += `,"completions":{}`
+	}
+	return all
 }
 
 // recordOffers records the current state of resources and prompts.
@@ -191,6 +203,7 @@ func (m *machine) answerRead(c *conn, q *message, text func() string) {
 func (m *machine) notifyOffersChanged(c *conn) {
 	const resources, prompts, updated = "notifications/resources/list_changed", "notifications/prompts/list_changed", "notifications/resources/updated"
 	one := "chaos://" + m.cfg.Server.Name + "/one"
+	hasResourceChanges, hasPromptChanges := m.cfg.Server.Has(scenario.HasResourceChanges), m.cfg.Server.Has(scenario.HasPromptChanges)
 	changed := one
 	if m.offers.rev%3 == 0 {
 		changed = scenario.PartURI(one)
@@ -207,8 +220,10 @@ func (m *machine) notifyOffersChanged(c *conn) {
 		return
 	}
 	if c.era != messages.EraModern {
-		if c.initialized {
+		if c.initialized && hasResourceChanges {
 			notify(resources, "", "")
+		}
+		if c.initialized && hasPromptChanges {
 			notify(prompts, "", "")
 		}
 		if c.subscribed {

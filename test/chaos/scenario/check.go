@@ -182,6 +182,12 @@ func (f *findings) checkGroup(path string, g Group) {
 	if g.Personal && g.Web == "" {
 		f.addProblem(path+".personal", "say web: plain as well", "only the HTTP client sends the credentials of callers")
 	}
+	if g.Lacks != "" {
+		checkWords(f, path+".lacks", strings.Split(g.Lacks, ","), Offers, "offer")
+		if !g.Offers {
+			f.addProblem(path+".lacks", "add offers: true, or leave it out", "a server that offers nothing lacks all of it")
+		}
+	}
 	if g.Tasks != "" && !slices.Contains(taskWords, g.Tasks) {
 		f.addProblem(path+".tasks", suggestWord(g.Tasks, taskWords), "there is no way %s to run calls as tasks", quoteWord(g.Tasks))
 	}

@@ -72,7 +72,7 @@ func (g Group) planServers() []Server {
 			Trusted: g.Trusted, Disabled: g.Disabled, Connect: cmp.Or(g.Connect, messages.Eager),
 			ConnectTimeout: g.connectTimeout(), NoConnectTimeout: g.NoConnectTimeout, CallTimeout: durationOr(g.CallTimeout, defaultCall),
 			MaxCallTimeout: time.Duration(g.MaxCallTimeout), IdleTimeout: time.Duration(g.IdleTimeout),
-			MaxInFlight: g.MaxInFlight, MaxQueued: g.MaxQueued, Tasks: g.Tasks, Offers: g.Offers, Headers: g.Headers, Logs: g.Logs, OneHost: g.OneHost, Web: g.Web, Renews: g.Renews, Personal: g.Personal, Pin: g.Pin,
+			MaxInFlight: g.MaxInFlight, MaxQueued: g.MaxQueued, Tasks: g.Tasks, Offers: g.Offers, Lacks: g.Lacks, Headers: g.Headers, Logs: g.Logs, OneHost: g.OneHost, Web: g.Web, Renews: g.Renews, Personal: g.Personal, Pin: g.Pin,
 		})
 	}
 	return out

@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -80,4 +81,50 @@ func EncodeCompletion(c messages.Completion) string {
 func quoted(text string) string {
 	b, _ := json.Marshal(text) // a text can be written
 	return string(b)
+}
+
+// What a server that offers has beside tools, unless it lacks it. Announcements and subscriptions need what they are about.
+const (
+	HasResources       = "resources"
+	HasPrompts         = "prompts"
+	HasCompletions     = "completions"
+	HasSubscribe       = "subscribe"
+	HasResourceChanges = "resourceChanges"
+	HasPromptChanges   = "promptChanges"
+)
+
+// Offers are the words of Group.Lacks.
+var Offers = []string{HasResources, HasPrompts, HasCompletions, HasSubscribe, HasResourceChanges, HasPromptChanges}
+
+// Has reports whether the server declares one of Offers.
+func (s Server) Has(what string) bool {
+	lacks := strings.Split(s.Lacks, ",")
+	if !s.Offers || slices.Contains(lacks, what) {
+		return false
+	}
+	switch what {
+	case HasSubscribe, HasResourceChanges:
+		return !slices.Contains(lacks, HasResources)
+	case HasPromptChanges:
+		return !slices.Contains(lacks, HasPrompts)
+	}
+	return true
+}
+
+// HasMethod reports whether the server answers a request about resources, prompts or completion, by its method; false for any other method.
+func (s Server) HasMethod(method string) bool {
+	switch {
+	case method == "resources/subscribe", method == "resources/unsubscribe":
+		return s.Has(HasSubscribe)
+	case strings.HasPrefix(method, "resources/"):
+		return s.Has(HasResources)
+	case strings.HasPrefix(method, "prompts/"):
+		return s.Has(HasPrompts)
+	}
+	return method == "completion/complete" && s.Has(HasCompletions)
+}
+
+// IsOfferMethod reports whether a method is about resources, prompts or completion.
+func IsOfferMethod(method string) bool {
+	return strings.HasPrefix(method, "resources/") || strings.HasPrefix(method, "prompts/") || method == "completion/complete"
 }

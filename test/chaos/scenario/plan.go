@@ -64,6 +64,7 @@ type Server struct {
 	MaxQueued      int           `json:"maxQueued,omitempty"`
 	Tasks          string        `json:"tasks,omitempty"`
 	Offers         bool          `json:"offers,omitempty"`
+	Lacks          string        `json:"lacks,omitempty"`
 	Headers        bool          `json:"headers,omitempty"`
 	Logs           bool          `json:"logs,omitempty"`
 	OneHost        bool          `json:"oneHost,omitempty"`

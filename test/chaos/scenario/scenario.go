@@ -87,6 +87,9 @@ type Group struct {
 	// Offers: it has resources, prompts and completion as well, and one of the legacy era asks its caller something in every third
 	// call: the person, the model, or where it may work.
 	Offers bool `json:"offers,omitempty" yaml:"offers,omitempty"`
+	// Lacks names what a server that offers does not declare and does not have, with commas between: resources, prompts, completions, subscribe,
+	// resourceChanges or promptChanges (the announcements of their changes).
+	Lacks string `json:"lacks,omitempty" yaml:"lacks,omitempty"`
 	// Headers: its tools want their arguments in headers as well (x-mcp-header), by other names whenever its list changes, and
 	// one of them as no server may. It counts over http in the modern era.
 	Headers bool `json:"headers,omitempty" yaml:"headers,omitempty"`

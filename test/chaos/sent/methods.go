@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/mcpvisor/mcpvisor/messages"
+	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
 // metaPrefix precedes the specification's own members of _meta.
@@ -87,9 +88,7 @@ func (c *conversation) checkMethod(m *message) {
 		c.checkDeclared(method, m.meta[metaPrefix+"clientCapabilities"])
 	}
 	// 2025-11-25: "Both parties MUST … only use capabilities that were successfully negotiated."
-	// A server of the harness announces all of an extension or nothing, so that a prefix decides.
-	offered := strings.HasPrefix(method, "resources/") || strings.HasPrefix(method, "prompts/") || method == "completion/complete"
-	if offered && !c.server.Offers || strings.HasPrefix(method, "tasks/") && c.server.Tasks == "" {
+	if scenario.IsOfferMethod(method) && !c.server.HasMethod(method) || strings.HasPrefix(method, "tasks/") && c.server.Tasks == "" {
 		c.reportProblem("it was sent %s, and never said that it can do that", method)
 	}
 }

@@ -34,12 +34,15 @@ func (l *leavingWatcher) lookAround() {
 		for range (l.turn % 2) * readBeforeClose {
 			l.readEvent(l.open, l.openEvents)
 		}
-		l.world.watch.recordNew() // it reads whatever has happened
-		l.open.Close()
-		l.closed, l.closedEvents, l.until = l.open, l.openEvents, l.world.watch.sequence.Last
 	}
-	// Calls that run now began before it: their ends come without a beginning, as after a gap.
-	l.open, l.openEvents = l.world.manager.Watch(slowBuffer), &history.Sequence{Missed: 1}
+	l.world.watch.recordNew() // it reads whatever has happened
+	newest := l.world.watch.sequence.Last
+	if l.open != nil {
+		l.open.Close()
+		l.closed, l.closedEvents, l.until = l.open, l.openEvents, newest
+	}
+	// What it has not read when it is closed may be more than it has room for: the first event that it reads then is a gap.
+	l.open, l.openEvents = l.world.manager.Watch(slowBuffer), history.SequenceAfter(newest)
 	// Every third one needs no events of calls. That takes them from no other watcher, neither while it watches nor when it leaves.
 	if l.turn%3 == 0 {
 		l.open.WithoutCalls()
@@ -53,7 +56,7 @@ func (l *leavingWatcher) readClosed() {
 	}
 	for l.readEvent(l.closed, l.closedEvents) {
 	}
-	if last := l.closedEvents.Last; last != 0 && last != l.until {
+	if last := l.closedEvents.Last; last != l.until {
 		l.world.reportMisled(fmt.Sprintf("one that was closed after the event %d was told events up to %d", l.until, last))
 	}
 	l.closed = nil

@@ -30,6 +30,8 @@ type principals struct {
 	rng   *rand.Rand
 	// servers are the two of the plan of this manager, by name.
 	servers map[string]scenario.Server
+	// longCalls is the one whose calls take longer than its instances may be idle, if any.
+	longCalls string
 	// limits are those of both managers together, on half of the days with the second one; nil otherwise. Its servers are then in the
 	// program, of which more may start at once than there are, so that no other server waits for them.
 	limits *supervisor.SharedLimits
@@ -67,7 +69,7 @@ type principalCall struct{ server, caller, tool string }
 type instanceUse struct {
 	running int
 	last    time.Duration
-	// reached is the last time at which a call of its caller came to the server: those that are refused before are no use.
+	// reached is the last time at which a call of its caller came to the server, or was answered by it: those that are refused before are no use.
 	reached    time.Duration
 	subscribed bool
 	// disturbed is the last time at which something else than idleness may have ended it: a fault, or a command of the owner.
@@ -103,19 +105,33 @@ func (p *principals) makeServers(w *simulation) error {
 	if err != nil {
 		return err
 	}
+	// A call that takes longer than an instance may be idle uses it until its end.
+	if w.program.drawOne("calls longer than idleness", 2) {
+		long := p.rng.IntN(len(plan.Servers))
+		plan.Servers[long].Latency, p.longCalls = time.Duration(4+p.rng.IntN(6))*time.Second, plan.Servers[long].Name
+	}
 	p.servers, p.specs = map[string]scenario.Server{}, map[string]messages.Spec{}
 	for _, s := range plan.Servers {
 		canary := canaryOf(w.plan.Seed, "principals "+s.Name)
 		w.secrets.canaries[canary] = s.Kind != messages.SDK
 		spec := specOf(s, canary)
 		spec.Share, spec.MaxInstances = messages.SharePrincipal, 2+p.rng.IntN(3)
-		spec.InstanceIdle = messages.Duration(20+p.rng.IntN(100)) * messages.Duration(time.Second)
+		spec.InstanceIdle = p.drawIdle(s.Name)
 		p.servers[s.Name], p.specs[s.Name] = s, spec
 	}
 	p.hosts, p.calls, p.use = map[string]*simServer{}, map[string]principalCall{}, map[string]*instanceUse{}
 	p.off, p.removed, p.started = map[string]time.Duration{}, map[string]time.Duration{}, make(chan *supervisor.Manager, 1)
 	p.commanded = map[string]time.Duration{}
 	return nil
+}
+
+// drawIdle draws the time after which an unused instance of a server ends.
+func (p *principals) drawIdle(server string) messages.Duration {
+	idle := 20 + p.rng.IntN(100)
+	if server == p.longCalls {
+		idle = 3 + idle%5
+	}
+	return messages.Duration(idle) * messages.Duration(time.Second)
 }
 
 // startManager starts the manager and plans the first step. Only the loop calls it.

@@ -68,6 +68,12 @@ func (p *principals) recordHost(name, principal string, e history.Event) {
 		case c.server == rulesServer && c.tool == deniedTool || c.caller == refusedCaller && c.tool == refusedPut:
 			p.reportViolation("I3", name, fmt.Sprintf("the call %s of %q reached the server, and its tool %s is refused", e.Call, c.caller, c.tool))
 		}
+	case history.Answered:
+		if e.Method == "tools/call" && known {
+			p.mu.Lock()
+			u.reached = p.world.virtualNow
+			p.mu.Unlock()
+		}
 	case history.Open:
 		p.tellStory("%s was dialled", name)
 		p.checkDialled(name)

@@ -93,3 +93,27 @@ func TestAgentsAreShownNoLostTools(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
+
+// A call that takes longer than its instance may be idle uses the instance until it is answered.
+func TestAnInstanceIsUsedUntilTheAnswer(t *testing.T) {
+	for _, tt := range []struct {
+		end      time.Duration
+		violated bool
+	}{{211 * time.Second, true}, {216 * time.Second, false}} {
+		rec := history.NewRecorder(scenario.Plan{}, nil)
+		w := &simulation{rec: rec, start: time.Now()}
+		p := &principals{world: w, hosts: map[string]*simServer{}, use: map[string]*instanceUse{}, calls: map[string]principalCall{"p-1": {"mail", "carl", "read"}},
+			specs: map[string]messages.Spec{"mail": {InstanceIdle: messages.Duration(5 * time.Second)}}}
+		for _, e := range []history.Event{
+			{T: 200 * time.Second, Kind: history.Received, Method: "tools/call", Call: "p-1", By: "carl"},
+			{T: 210 * time.Second, Kind: history.Answered, Method: "tools/call", Call: "p-1"},
+			{T: tt.end, Kind: history.Released},
+		} {
+			w.virtualNow, w.start = e.T, time.Now().Add(-e.T)
+			p.recordHost("mail@carl", "carl", e)
+		}
+		if n := rec.Len(); (n > 0) != tt.violated {
+			t.Errorf("ended at %s: %d violations", tt.end, n)
+		}
+	}
+}

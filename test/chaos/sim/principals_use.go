@@ -205,7 +205,7 @@ func (p *principals) giveCommand(server, caller string, kind int) {
 		p.mu.Lock()
 		spec := p.specs[server]
 		if kind == 2 {
-			spec.InstanceIdle = messages.Duration(20+p.rng.IntN(100)) * messages.Duration(time.Second)
+			spec.InstanceIdle = p.drawIdle(server)
 		} else {
 			spec = reviseSpec(spec, p.callCount)
 		}

@@ -4,12 +4,21 @@ import "slices"
 
 // fifthSlipBugs were written as slipBugs were, and no day found them then: no event was compared with what had changed, the templates of a server
 // never changed, its streams brought nothing but messages, no spec that disables was given to a server with instances, nothing compared the credentials of a
-// cancellation with those of its request, and nothing looked at what an endpoint counts.
+// cancellation with those of its request, nothing looked at what an endpoint counts, no server lacked a part of what it may have beside tools, nobody listened
+// to a stream on which nothing happens, and a watcher that read nothing before its end did not know where it had begun.
 var fifthSlipBugs = slices.Concat(
 	inPackage("actors",
 		Bug{
 			Name: "one-of-several-named", In: "Registry.publishEvent", Old: `e.Server = ""`, New: "e.Server = c.Server",
 			Finds: []string{"I19"}, Why: "a watcher of one server is not told that its tools have changed when those of another one change at once",
+		},
+		Bug{
+			Name: "gap-lost-at-close", In: "Hub.dropWatcher", Old: "w.missed += w.skipLost()", New: "w.skipLost()",
+			Finds: []string{"I19"}, Why: "a watcher that is closed when it has lost events is told of no gap",
+		},
+		Bug{
+			Name: "kept-with-both-only", In: "attempt.isWorthKeeping", Old: "!said.Capabilities.Resources && !said.Capabilities.Prompts",
+			New: "(!said.Capabilities.Resources || !said.Capabilities.Prompts)", Finds: []string{"I8"}, Why: "a server that has prompts and no resources is not connected when it cannot list its tools",
 		},
 	),
 	inPackage("transports/session",
@@ -23,6 +32,10 @@ var fifthSlipBugs = slices.Concat(
 		},
 	),
 	inPackage("transports/serve",
+		Bug{
+			Name: "alive-once", In: "eventStream.stayAlive", Old: "s.timer.Reset(s.keepAlive)",
+			Finds: []string{"I28"}, Why: "only one line keeps a silent stream open, and a proxy cuts it after the next minute",
+		},
 		Bug{
 			Name: "read-for-ever", In: "Handler.beginRequest", Old: "x.load.inFlight[readingKind]--",
 			Finds: []string{"I28"}, Why: "each request counts as one that is being read for as long as the endpoint lives, until all are refused as too many",
