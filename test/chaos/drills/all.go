@@ -15,4 +15,5 @@ var all = []drill{
 	{"offers", playOffers},
 	{"queue", playQueue},
 	{"timeouts", playTimeouts},
+	{"lists", playLists},
 }

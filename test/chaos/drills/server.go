@@ -25,6 +25,8 @@ type server struct {
 	// declared are further capabilities, and others answers what is asked by other methods; it reports false for one that it does not know.
 	declared map[string]any
 	others   func(c *conn, m message) bool
+	// instead answers a request in the place of the server, if it reports true.
+	instead func(c *conn, m message) bool
 
 	mu      sync.Mutex
 	tools   []map[string]any
@@ -219,6 +221,9 @@ func (c *conn) handleMessage(m message, caller string) {
 		s.mu.Lock()
 		s.heard = append(s.heard, heardMessage{m.Method, caller, m.Params})
 		s.mu.Unlock()
+	}
+	if s.instead != nil && s.instead(c, m) {
+		return
 	}
 	switch m.Method {
 	case "":

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -72,6 +73,32 @@ func (c *timedCall) foresee() (end time.Duration, bound string, progress int, as
 	return end, bound, progress, false
 }
 
+// String says in words what the tool does, and by what the call is bounded.
+func (c *timedCall) String() string {
+	var text []string
+	for _, step := range c.steps {
+		text = append(text, "the tool works for "+step.work.String())
+		if step.progress {
+			text = append(text, "tells of progress")
+		}
+		if step.thinking > 0 {
+			text = append(text, "asks a person, who thinks for "+step.thinking.String())
+		}
+		if step.meanwhile > 0 {
+			text = append(text, "tells of progress "+step.meanwhile.String()+" after it asked")
+		}
+	}
+	for _, bound := range []struct {
+		words string
+		after time.Duration
+	}{{"its call timeout is", c.timeout}, {"its longest time", c.longest}, {"its caller's deadline", c.deadline}, {"its caller leaves after", c.leaving}} {
+		if bound.after > 0 {
+			text = append(text, bound.words+" "+bound.after.String())
+		}
+	}
+	return strings.Join(text, ", ")
+}
+
 // drawTimedCall draws a call of which about half end by a bound.
 func (s *stage) drawTimedCall(timeout, longest time.Duration) *timedCall {
 	c := &timedCall{timeout: timeout, longest: longest}
@@ -120,7 +147,7 @@ func playTimeouts(s *stage) {
 		// Until then the server may ask again.
 		s.letPass(s.drawSpan(2*time.Minute, 3*time.Minute))
 		now.call = s.drawTimedCall(timeout, longest)
-		s.addStory("call %d: %+v", n, *now.call)
+		s.addStory("call %d: %s", n, now.call)
 		if !s.makeTimedCall(m, work, now) {
 			return
 		}

@@ -4,6 +4,16 @@ import "slices"
 
 // drillBugs are slips that no day can tell from what its faults do, or whose situation no day brings about: package drills finds them.
 var drillBugs = slices.Concat(
+	inPackage("transports/session",
+		Bug{
+			Name: "no-timer-after-a-question", In: "Session.resumeTimeout", Old: "s.armRequestTimer(p.NextDue())",
+			Finds: []string{"I2"}, Why: "a call about which a person was asked longer than its timeout is ended by its longest time only",
+		},
+		Bug{
+			Name: "progress-beside-a-question", Package: sessionParts + "calltimeout", In: "Context.RestartIdle", Old: "p.paused > 0", New: "false",
+			Finds: []string{"I2"}, Why: "a call that tells of progress while a person is asked about it does not time out afterwards",
+		},
+	),
 	inPackage("supervisor/internal/asker",
 		Bug{
 			Name: "gone-and-still-waiting", In: "Asker.AskPermission", Old: "f.waiting--",
