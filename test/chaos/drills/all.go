@@ -16,4 +16,6 @@ var all = []drill{
 	{"queue", playQueue},
 	{"timeouts", playTimeouts},
 	{"lists", playLists},
+	{"rules", playRules},
+	{"tasks", playTasks},
 }

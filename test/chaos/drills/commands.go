@@ -354,11 +354,13 @@ func giveSet(s *stage, m *supervisor.Manager, all []*commandedServer, isRuntime 
 		s.reportFinding("I16", "", "%s is answered with %+v and %v, and must be with %+v", what, got, err, want)
 		return false
 	}
+	// While a wait lets time pass, what has failed is tried again.
+	mayWait := !slices.ContainsFunc(all, func(c *commandedServer) bool { return c.phase == messages.Failed && c.refusal != messages.ClassNetwork })
 	for _, c := range changed {
 		if !c.isThere() {
 			continue
 		}
-		if !checkWaits(s, m, c, what) {
+		if !checkWaits(s, m, c, what, mayWait) {
 			return false
 		}
 	}
@@ -366,11 +368,18 @@ func giveSet(s *stage, m *supervisor.Manager, all []*commandedServer, isRuntime 
 }
 
 // checkWaits judges what Ready or Settled say of a server right after a command about it.
-func checkWaits(s *stage, m *supervisor.Manager, c *commandedServer, after string) bool {
+func checkWaits(s *stage, m *supervisor.Manager, c *commandedServer, after string, mayWait bool) bool {
 	ctx, cancel := context.WithTimeout(s.ctx, time.Second)
 	defer cancel()
-	if s.isOneIn(3) || c.phase == messages.Failed { // a server that is tried again is waited for by Ready
+	if s.isOneIn(3) || c.phase == messages.Failed && !mayWait {
 		return checkAnswer(s, c.name, "Settled after "+after, m.Settled(ctx, c.name), false, "")
+	}
+	if c.phase == messages.Failed { // it is tried again, which Ready waits for
+		if err := m.Ready(ctx, c.name); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, supervisor.ErrNotConnected) {
+			s.reportFinding("I16", c.name, "Ready right after %s of a server that is tried again ended before its context, with %v", after, err)
+			return false
+		}
+		return true
 	}
 	err := m.Ready(ctx, c.name)
 	want := map[messages.Phase]error{messages.Connected: nil, messages.Disabled: supervisor.ErrDisabled, messages.NeedsAuth: supervisor.ErrNeedsAuth}[c.phase]

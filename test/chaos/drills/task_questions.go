@@ -16,8 +16,10 @@ import (
 // taskServer answers each call that wants a task with one, asks about it, and completes it with the answer.
 type taskServer struct {
 	*server
-	mu    sync.Mutex
-	tasks map[string]*serverTask
+	// asksNothing completes each task after the number of seconds that its arguments say.
+	asksNothing bool
+	mu          sync.Mutex
+	tasks       map[string]*serverTask
 }
 
 type serverTask struct {
@@ -33,7 +35,7 @@ func (t *serverTask) describe() map[string]any {
 }
 
 // newTaskServer makes the server, with one tool that wants tasks.
-func newTaskServer(s *stage, name string) *taskServer {
+func newTaskServer(name string) *taskServer {
 	t := &taskServer{server: newServer(name), tasks: map[string]*serverTask{}}
 	t.tools = []map[string]any{{"name": "work", "inputSchema": map[string]any{"type": "object"}, "execution": map[string]any{"taskSupport": "optional"}}}
 	t.declared = map[string]any{"tasks": map[string]any{"list": struct{}{}, "cancel": struct{}{}, "requests": map[string]any{"tools": map[string]any{"call": struct{}{}}}}}
@@ -43,14 +45,22 @@ func newTaskServer(s *stage, name string) *taskServer {
 		defer t.mu.Unlock()
 		task := &serverTask{id: fmt.Sprintf("%s-%d", name, len(t.tasks)), state: "working", done: make(chan struct{})}
 		t.tasks[task.id] = task
-		c.conn.work.Go(func() { t.workOn(s, c.conn, task) })
+		var p struct{ Seconds int }
+		_ = json.Unmarshal(c.arguments, &p)
+		c.conn.work.Go(func() {
+			if t.asksNothing {
+				t.completeAfter(c.conn, task, time.Duration(p.Seconds)*time.Second)
+			} else {
+				t.workOn(c.conn, task)
+			}
+		})
 		return map[string]any{"task": task.describe()}, nil
 	}
 	return t
 }
 
 // workOn asks about a task and completes it with the answer.
-func (t *taskServer) workOn(s *stage, c *conn, task *serverTask) {
+func (t *taskServer) workOn(c *conn, task *serverTask) {
 	time.Sleep(2 * time.Second)
 	t.mu.Lock()
 	task.state = "input_required"
@@ -59,8 +69,27 @@ func (t *taskServer) workOn(s *stage, c *conn, task *serverTask) {
 		"properties": map[string]any{"go": map[string]any{"type": "boolean"}}}, "_meta": map[string]any{"io.modelcontextprotocol/related-task": map[string]any{"taskId": task.id}}})
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	task.state, task.result = "completed", textResult(fmt.Sprintf("answered %s %v", answer, err))
-	close(task.done)
+	task.endTask("completed", textResult(fmt.Sprintf("answered %s %v", answer, err)))
+}
+
+// endTask ends a task that has not ended. The caller holds mu.
+func (t *serverTask) endTask(state string, result any) {
+	if t.result == nil {
+		t.state, t.result = state, result
+		close(t.done)
+	}
+}
+
+// completeAfter completes a task after a time.
+func (t *taskServer) completeAfter(c *conn, task *serverTask, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-task.done:
+	case <-c.ctx.Done():
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	task.endTask("completed", textResult("done "+task.id))
 }
 
 // handleTask answers what the client asks about tasks.
@@ -71,12 +100,24 @@ func (t *taskServer) handleTask(c *conn, m message) bool {
 	_ = json.Unmarshal(m.Params, &p)
 	t.mu.Lock()
 	task := t.tasks[p.TaskID]
+	listed := []map[string]any{}
+	for n := range len(t.tasks) {
+		listed = append(listed, t.tasks[fmt.Sprintf("%s-%d", t.name, n)].describe())
+	}
 	t.mu.Unlock()
 	switch {
+	case m.Method == "tasks/list":
+		c.sendResult(m, map[string]any{"tasks": listed})
 	case task == nil:
 		return false
 	case m.Method == "tasks/get":
 		t.mu.Lock()
+		described := task.describe()
+		t.mu.Unlock()
+		c.sendResult(m, described)
+	case m.Method == "tasks/cancel":
+		t.mu.Lock()
+		task.endTask("cancelled", textResult("cancelled"))
 		described := task.describe()
 		t.mu.Unlock()
 		c.sendResult(m, described)
@@ -96,7 +137,7 @@ func (t *taskServer) handleTask(c *conn, m message) bool {
 
 // playTaskQuestions lets an agent ask for the result of a task about which its server asks, go away with the question open, and come again.
 func playTaskQuestions(s *stage) {
-	work := newTaskServer(s, "work")
+	work := newTaskServer("work")
 	cfg := supervisor.Config{}
 	gateway.PassQuestions(&cfg)
 	if s.connectServers(cfg, work.server) == nil {
