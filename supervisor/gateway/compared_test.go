@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
+	"github.com/mcpvisor/mcpvisor/supervisor/supervisortest"
 	"github.com/mcpvisor/mcpvisor/transports/inprocess"
 	"github.com/mcpvisor/mcpvisor/transports/serve"
 )
@@ -90,6 +91,27 @@ func TestAChangeThatAnotherAgentHasListedIsTold(t *testing.T) {
 		time.Sleep(time.Minute)
 		if got := heard(); strings.Count(got, "notifications/prompts/list_changed") != 1 {
 			t.Errorf("the agent that had listed nothing heard %s", got)
+		}
+	})
+}
+
+// A server is disabled and enabled again before the gateway compares the lists, and an agent has listed in between: it was given what is not there any
+// more, and hears of that, although the list is as it was at the comparison before.
+func TestAListThatIsAgainAsItWasIsToldToTheOneThatWasGivenAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, _ := startViews(t, nil, map[string]serve.Principal{"a": {Name: "a"}}, supervisortest.NewServer("one", supervisortest.Text("read", "")))
+		a := e.agent("a", "/mcp", "{}")
+		heard := a.readStream()
+		a.ask("tools/list", "{}")
+		time.Sleep(time.Second)
+		_ = e.m.Toggle(t.Context(), "one", false)
+		if list := a.ask("tools/list", "{}"); strings.Contains(list, "one__read") {
+			t.Fatalf("the tools of a disabled server are listed: %s", list)
+		}
+		_ = e.m.Toggle(t.Context(), "one", true)
+		time.Sleep(time.Minute)
+		if got := heard(); !strings.Contains(got, "notifications/tools/list_changed") {
+			t.Errorf("the agent that was given an empty list is not told that there are tools: %s", got)
 		}
 	})
 }

@@ -54,6 +54,8 @@ type view struct {
 	// firstKnown says of which lists no agent knew anything until the last comparison, and knownSince when the first one was read.
 	firstKnown [listKinds]bool
 	knownSince [listKinds]time.Time
+	// gaveOther says of which lists an agent was given another one than the one that is known, since the last comparison.
+	gaveOther [listKinds]bool
 	// uncompared is what servers have said since the last comparison of prompts and resources; comparing is true while a goroutine
 	// compares them, and compareAgain if it must do so once more.
 	uncompared              changes

@@ -183,8 +183,13 @@ func (v *view) noteListed(ctx context.Context, kind listKind, sum *listSum, due 
 	}
 	v.noteKnown(kind, sum)
 	v.mu.Lock()
-	defer v.mu.Unlock()
 	v.served[kind] = sum
+	isOther := v.known[kind] != nil && *v.known[kind] != *sum
+	v.gaveOther[kind] = v.gaveOther[kind] || isOther
+	v.mu.Unlock()
+	if isOther { // the comparison may have been made between the list and this note
+		v.g.noteChange(func(*saidChanges) {})
+	}
 }
 
 // knows reports whether an agent of the view knows a list.
@@ -214,12 +219,13 @@ func (v *view) distrustKnown(said changes) {
 }
 
 // replaceKnown makes a list the one that agents know, and reports whether they knew another one. Where they know one only since the last
-// comparison, that may have been read after the change: then it has changed for the others if a server said so (said).
+// comparison, that may have been read after the change: then it has changed for the others if a server said so (said). A list that is again as it
+// was has changed for an agent that was given another one in between.
 func (v *view) replaceKnown(kind listKind, sum *listSum, said bool) (changed bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	changed = v.known[kind] != nil && (*v.known[kind] != *sum || v.firstKnown[kind] && said)
-	v.known[kind], v.firstKnown[kind] = sum, false
+	changed = v.known[kind] != nil && (*v.known[kind] != *sum || v.gaveOther[kind] || v.firstKnown[kind] && said)
+	v.known[kind], v.firstKnown[kind], v.gaveOther[kind] = sum, false, false
 	return changed
 }
 
@@ -230,7 +236,7 @@ func (v *view) replaceKnown(kind listKind, sum *listSum, said bool) (changed boo
 func (v *view) tellAgents(ctx context.Context, said changes) {
 	v.mu.Lock()
 	if len(v.sessions) == 0 && len(v.listens) == 0 {
-		v.known = [listKinds]*listSum{} // the next agent reads the lists first
+		v.known, v.gaveOther = [listKinds]*listSum{}, [listKinds]bool{} // the next agent reads the lists first
 		v.mu.Unlock()
 		return
 	}
