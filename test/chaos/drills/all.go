@@ -18,4 +18,5 @@ var all = []drill{
 	{"lists", playLists},
 	{"rules", playRules},
 	{"tasks", playTasks},
+	{"followed", playFollowed},
 }

@@ -222,9 +222,14 @@ func (c *conn) handleMessage(m message, caller string) {
 		s.heard = append(s.heard, heardMessage{m.Method, caller, m.Params})
 		s.mu.Unlock()
 	}
-	if s.instead != nil && s.instead(c, m) {
-		return
+	if s.instead == nil || !s.instead(c, m) {
+		c.answerMessage(m, caller)
 	}
+}
+
+// answerMessage does what the server does about a message, where nothing is done instead.
+func (c *conn) answerMessage(m message, caller string) {
+	s := c.server
 	switch m.Method {
 	case "":
 		c.deliverReply(m)

@@ -58,6 +58,10 @@ var drillBugs = slices.Concat(
 			Finds: []string{"I24"}, Why: "an agent that watches a directory by a URI with a slash at its end hears nothing of the files in it",
 		},
 		Bug{
+			Name: "late-part-untold", In: "view.awaitPart", Old: "g.noteChange(func(*saidChanges) {})",
+			Finds: []string{"I26"}, Why: "an agent that listed while a server was slow is not told when the server has listed",
+		},
+		Bug{
 			Name: "task-asked-once", In: "modernCall.relayQuestion", Old: "delete(c.asking, q.id)",
 			Finds: []string{"I25"}, Why: "a question about a task is not asked again after the request that carried it went away",
 		},
