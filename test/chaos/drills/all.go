@@ -16,6 +16,7 @@ var all = []drill{
 	{"queue", playQueue},
 	{"timeouts", playTimeouts},
 	{"lists", playLists},
+	{"restarts", playRestarts},
 	{"rules", playRules},
 	{"tasks", playTasks},
 	{"followed", playFollowed},

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
 	"github.com/mcpvisor/mcpvisor/supervisor"
@@ -34,7 +35,7 @@ type server struct {
 	refusal error
 	conns   []*conn // those that are open
 	opened  int
-	dials   int
+	dials   []time.Time
 	// heard are the requests and notifications that have come, in order.
 	heard []heardMessage
 }
@@ -109,7 +110,14 @@ func (s *server) countOpened() int {
 func (s *server) countDials() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.dials
+	return len(s.dials)
+}
+
+// lastDial returns when the newest attempt to connect began.
+func (s *server) lastDial() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.dials[len(s.dials)-1]
 }
 
 // heardOf returns the messages of a method that have come.
@@ -148,7 +156,7 @@ type refusing struct {
 func (t refusing) Dial(ctx context.Context, sink transports.Sink) (transports.Conn, error) {
 	t.server.mu.Lock()
 	err := t.server.refusal
-	t.server.dials++
+	t.server.dials = append(t.server.dials, time.Now())
 	t.server.mu.Unlock()
 	if err != nil {
 		return nil, err
