@@ -20,4 +20,5 @@ var all = []drill{
 	{"rules", playRules},
 	{"tasks", playTasks},
 	{"followed", playFollowed},
+	{"record", playRecord},
 }

@@ -168,7 +168,9 @@ func playRules(s *stage) {
 					want = append(want, tool)
 				}
 			}
-			if !slices.Equal(shown, want) {
+			// Whether rules with conditions deny every call is not worked out: such a tool may be shown.
+			isUnsure := slices.ContainsFunc(slices.Concat(now.own, now.managed), func(r plannedRule) bool { return strings.Contains(r.subject, "(") })
+			if missing := slices.ContainsFunc(want, func(tool string) bool { return !slices.Contains(shown, tool) }); missing || !isUnsure && !slices.Equal(shown, want) {
 				s.reportFinding("I14", srv.name, "by the rules %+v its tools %q are shown, and must be %q", *now, shown, want)
 				return
 			}
