@@ -253,7 +253,8 @@ func (c *checker) checkSilence(server string, u connectedSpan) {
 		}
 		// The server answers a request with an empty method only to something that it had asked a moment ago.
 		question := e.Kind == history.Received && e.Method == ""
-		if e.Kind != history.Answered && e.Kind != history.Notified && e.Kind != history.Listed && !question || e.T < last {
+		isWord := question || e.Kind == history.Answered || e.Kind == history.Notified || e.Kind == history.Listed || e.Kind == history.Inquiry
+		if !isWord || e.T < last {
 			continue
 		}
 		if checkGap(e.T, i) {

@@ -343,6 +343,11 @@ func TestTheStateMachine(t *testing.T) {
 			70s    s1 notified conn=1 method=notifications/message
 			99s    - closing
 		`},
+		{name: "a remote server asks now and then", servers: []string{"s1 kind=websocket"}, want: invariant.Holds, story: up + `
+			30s    s1 inquiry conn=1 method=roots/list id=ask-1 call=one
+			70s    s1 inquiry conn=1 method=roots/list id=ask-2 call=one
+			99s    - closing
+		`},
 		{name: "a child may be silent for as long as it likes", want: invariant.Holds, story: up + `
 			999s   - closing
 		`},
