@@ -22,7 +22,8 @@ import (
 //   - The audit log has one record of each call, with the caller, the tool and the outcome that its caller got. The harness checks that.
 //   - The text and the parts of an answer to a call carry the bytes that its server sent. The harness checks that.
 //   - The manager publishes each change of a list of resources or prompts that a server announces (i20_lists_told.go).
-//   - The manager publishes each update of a resource that a caller has subscribed to, and asks each further connection to watch it.
+//   - The manager publishes each update of a resource that a caller has subscribed to, and asks each further connection to watch it. A
+//     connection that was kept while the server was disabled is asked to end what was given up meanwhile (i20_given_up.go).
 //   - The methods that only read (Status, ServerStatus, Servers, ConnectedServers, ToolsOf, History …) say the same at one
 //     moment; what was never added is unknown to each. The harness checks that. Settled returns when every server stays as it is
 //     (i20_settled.go).
@@ -37,6 +38,7 @@ var readCheck = newCheck("I20", "what is promised beside calls",
 		c.checkSettled()
 		for _, server := range c.x.Servers() {
 			c.checkResubscribed(server)
+			c.checkGivenUpAtRest(server)
 			c.checkListsTold(server)
 			c.checkPersonal(server)
 			// Reads overlap, so each end is paired with its begin by the call id.
