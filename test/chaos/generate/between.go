@@ -7,8 +7,9 @@ import (
 	"github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 )
 
-// The shares of the days on which a list changes while its server is disabled, or is listed when its server could rest.
-const disabledChangeShare, listedRestShare = 0.2, 0.12
+// The shares of the days on which a list changes while its server is disabled, is listed when its server could rest, or a watch is given up while its
+// server is disabled.
+const disabledChangeShare, listedRestShare, restGivenUpShare = 0.2, 0.12, 0.15
 
 // drawListsBetween adds lists that change, or are read, while something else is under way with their servers. It has a source of chance of its own.
 func (d *scenarioBuilder) drawListsBetween(seed uint64) {
@@ -23,6 +24,29 @@ func (d *scenarioBuilder) drawListsBetween(seed uint64) {
 	}
 	if d.drawChance(listedRestShare) {
 		d.listWhileResting()
+	}
+	if d.drawChance(restGivenUpShare) {
+		d.giveUpWhileDisabled()
+	}
+}
+
+// giveUpWhileDisabled adds a server whose resource callers watch and watch no more, while it is disabled as well, and that is enabled again.
+func (d *scenarioBuilder) giveUpWhileDisabled() {
+	g := d.ownServer(messages.Stdio, messages.HTTP, messages.SSE, messages.WebSocket, messages.SDK)
+	if g == nil {
+		return
+	}
+	g.Era, g.Offers = messages.EraLegacy, true
+	at := d.roundTime(d.drawBetween(10*time.Second, 20*time.Second))
+	for range 5 {
+		if at > d.length-40*time.Second {
+			return
+		}
+		d.addBurst(g.Name, "", 4, at-3*time.Second, 2*time.Second).Read = "subscribe"
+		d.addCommand("disable", g.Name, at)
+		d.addBurst(g.Name, "", 2, at+200*time.Millisecond, 1500*time.Millisecond).Read = "subscribe"
+		d.addCommand("enable", g.Name, at+3*time.Second)
+		at += d.roundTime(d.drawBetween(12*time.Second, 25*time.Second))
 	}
 }
 
