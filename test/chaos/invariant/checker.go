@@ -54,8 +54,8 @@ type checker struct {
 	windowKeyCache map[string]string
 	// taskCache has the tasks of the servers.
 	taskCache map[string]taskStatuses
-	// approvals are the times at which the owner approved changed definitions, of all servers; nil before they were looked for.
-	approvals []time.Duration
+	// offerings are the times at which the owner approved changed definitions, or set other rules; nil before they were looked for.
+	offerings []time.Duration
 	// watchCache has the times at which a server's resource was asked to be watched, or to be watched no longer.
 	watchCache map[string][]time.Duration
 }

@@ -21,25 +21,25 @@ func (c *checker) countVain(server string, lists []listRequest, vain int, comman
 	switch _, found := c.anyCommandIn(commands, before.from, newest.to); {
 	case found, newest.rev == 0, newest.rev != before.rev, !newest.done, newest.failed, before.failed:
 		return 0
-	case c.wasApproved(before.from, newest.to):
-		return 0 // every server is offered anew then, and its lists are counted anew (seed 30100120)
+	case c.wasOfferedAnew(before.from, newest.to):
+		return 0 // every server is offered anew then, and its lists are counted anew (seeds 30100120 and 30402237)
 	case newest.from > before.to+c.plan.MaxWait/2, c.isHindered(server, before.from, newest.to), c.calledForHeaders(server, before.from, newest.to):
 		return 0
 	}
 	return min(vain+1, 16)
 }
 
-// wasApproved reports whether the owner approved changed definitions between two times.
-func (c *checker) wasApproved(from, to time.Duration) bool {
-	if c.approvals == nil {
-		c.approvals = []time.Duration{}
+// wasOfferedAnew reports whether the owner approved changed definitions, or set other rules, between two times: both go to every server.
+func (c *checker) wasOfferedAnew(from, to time.Duration) bool {
+	if c.offerings == nil {
+		c.offerings = []time.Duration{}
 		for i := range c.h.Events {
-			if e := &c.h.Events[i]; e.Kind == history.Command && e.Method == "approve" {
-				c.approvals = append(c.approvals, e.T)
+			if e := &c.h.Events[i]; e.Kind == history.Command && (e.Method == "approve" || e.Method == "permit") {
+				c.offerings = append(c.offerings, e.T)
 			}
 		}
 	}
-	return slices.ContainsFunc(c.approvals, func(t time.Duration) bool { return t >= from-c.skew && t <= to+c.skew })
+	return slices.ContainsFunc(c.offerings, func(t time.Duration) bool { return t >= from-c.skew && t <= to+c.skew })
 }
 
 // quietAfter is the quiet that the client waits for after so many lists that brought nothing new.

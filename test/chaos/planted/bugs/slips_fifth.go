@@ -17,6 +17,14 @@ var fifthSlipBugs = slices.Concat(
 			Finds: []string{"I19"}, Why: "a watcher that is closed when it has lost events is told of no gap",
 		},
 		Bug{
+			Name: "watched-as-before", In: "attempt.matchSubscriptions", Old: "slices.Concat(watched.URIs(), sess.WatchedURIs())", New: "watched.URIs()",
+			Finds: []string{"I20"}, Why: "a server that was disabled and kept its connection goes on to watch what was given up meanwhile",
+		},
+		Bug{
+			Name: "idle-since-the-begin", In: "Use.leave", Old: "u.last.Store(int64(time.Since(processStart)))",
+			Finds: []string{"I12"}, Why: "an instance ends right after a call that took longer than it may be idle",
+		},
+		Bug{
 			Name: "kept-with-both-only", In: "attempt.isWorthKeeping", Old: "!said.Capabilities.Resources && !said.Capabilities.Prompts",
 			New: "(!said.Capabilities.Resources || !said.Capabilities.Prompts)", Finds: []string{"I8"}, Why: "a server that has prompts and no resources is not connected when it cannot list its tools",
 		},
