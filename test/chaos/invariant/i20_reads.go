@@ -23,7 +23,7 @@ import (
 //   - The text and the parts of an answer to a call carry the bytes that its server sent. The harness checks that.
 //   - The manager publishes each change of a list of resources or prompts that a server announces (i20_lists_told.go).
 //   - The manager publishes each update of a resource that a caller has subscribed to, and asks each further connection to watch it. A
-//     connection that was kept while the server was disabled is asked to end what was given up meanwhile (i20_given_up.go).
+//     connection that was kept while the server was disabled is asked to end what was given up meanwhile (given_up_watches.go).
 //   - The methods that only read (Status, ServerStatus, Servers, ConnectedServers, ToolsOf, History …) say the same at one
 //     moment; what was never added is unknown to each. The harness checks that. Settled returns when every server stays as it is
 //     (i20_settled.go).

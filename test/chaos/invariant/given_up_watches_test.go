@@ -22,7 +22,7 @@ func TestGivenUpAtRest(t *testing.T) {
 		6s     s1 read call=c2 method=unsubscribe
 		6s     s1 read-end call=c2 method=unsubscribe
 	`
-	const again = `
+	const enabled = `
 		8s     s1 phase phase=connected epoch=2
 	`
 	const ended = `
@@ -35,15 +35,15 @@ func TestGivenUpAtRest(t *testing.T) {
 	messages := func(p *scenario.Plan) { p.Scenario.Manager.Messages = true }
 	runCases(t, "I20", []storyCase{
 		{name: "nothing is read", want: invariant.Inconclusive, story: over},
-		{name: "it is asked to end the watch", plan: offers, want: invariant.Holds, story: watched + givenUp + again + ended + over},
-		{name: "it is not asked to end the watch", plan: offers, want: invariant.Violated, why: "was not asked to end the watch by 9.025s", story: watched + givenUp + again + over},
-		{name: "it is asked to end another watch", plan: offers, want: invariant.Violated, why: "gave up the watch of chaos://s1/one while", story: watched + givenUp + again + `
+		{name: "it is asked to end the watch", plan: offers, want: invariant.Holds, story: watched + givenUp + enabled + ended + over},
+		{name: "it is not asked to end the watch", plan: offers, want: invariant.Violated, why: "was not asked to end the watch by 9.025s", story: watched + givenUp + enabled + over},
+		{name: "it is asked to end another watch", plan: offers, want: invariant.Violated, why: "gave up the watch of chaos://s1/one while", story: watched + givenUp + enabled + `
 			8.01s  s1 received conn=1 method=resources/unsubscribe id=4 about=chaos://s1/briefly
 		` + over},
-		{name: "it is watched again", plan: offers, want: invariant.Holds, story: watched + givenUp + again + `
+		{name: "it is watched again", plan: offers, want: invariant.Holds, story: watched + givenUp + enabled + `
 			7s     s1 read call=c3 method=subscribe
 			7s     s1 read-end call=c3 method=subscribe class=canceled
 		` + over},
-		{name: "it was connected when the watch was given up", plan: messages, want: invariant.Holds, story: watched + again + over},
+		{name: "it was connected when the watch was given up", plan: messages, want: invariant.Holds, story: watched + enabled + over},
 	})
 }
