@@ -154,7 +154,7 @@ func playViews(s *stage) {
 			s.reportFinding("I26", v.server, "an agent held to %q came to the path of this server, which its view hides: %t, and was answered with %v", v.held, isHidden, err)
 			return
 		}
-		if err == nil {
+		if err == nil && !v.isAtHidden(views) { // one of the modern era would have nothing to listen to
 			v.listenFor(s, map[string]any{"toolsListChanged": true, "promptsListChanged": true, "resourcesListChanged": true})
 			viewers = append(viewers, v)
 		}
