@@ -25,6 +25,8 @@ type agent struct {
 	onAsk func(method string, params json.RawMessage) any
 	out   *io.PipeWriter
 	lines chan []byte
+	// hangUp ends the agent's connection at once.
+	hangUp context.CancelFunc
 
 	mu      sync.Mutex
 	lastID  int
@@ -57,6 +59,7 @@ func (s *stage) tryToJoin(g *gateway.Gateway, p serve.Principal, path serve.Path
 	in, toAgent := io.Pipe()
 	a := &agent{name: fmt.Sprintf("%s-%d", p.Name, s.rng.IntN(1000)), out: out, lines: make(chan []byte, 256), pending: map[string]chan message{}}
 	ctx, cancel := context.WithCancel(s.ctx)
+	a.hangUp = cancel
 	s.runBeside(func() {
 		err := serve.Stdio(ctx, serve.Options{Service: g}, p, path, fromAgent, toAgent)
 		_ = fromAgent.CloseWithError(io.ErrClosedPipe)

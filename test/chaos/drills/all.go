@@ -17,6 +17,7 @@ var all = []drill{
 	{"timeouts", playTimeouts},
 	{"lists", playLists},
 	{"restarts", playRestarts},
+	{"endings", playEndings},
 	{"rules", playRules},
 	{"tasks", playTasks},
 	{"followed", playFollowed},

@@ -4,6 +4,12 @@ import "slices"
 
 // drillBugs are slips that no day can tell from what its faults do, or whose situation no day brings about: package drills finds them.
 var drillBugs = slices.Concat(
+	inPackage("transports/serve",
+		Bug{
+			Name: "end-of-input-ends-calls", In: "Stdio", Old: "c.session.endInput()\nc.running.Wait()", New: "c.session.endInput()",
+			Finds: []string{"I25"}, Why: "an agent on lines that closes its input gets no results of the calls that still run",
+		},
+	),
 	inPackage("transports/session",
 		Bug{
 			Name: "no-timer-after-a-question", In: "Session.resumeTimeout", Old: "s.armRequestTimer(p.NextDue())",
