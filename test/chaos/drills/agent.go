@@ -21,16 +21,16 @@ type agent struct {
 	// modern says that it speaks the modern era, with what it declares in each request.
 	modern       bool
 	capabilities any
-	// onAsk answers what it is asked; nil refuses. An answer of nil keeps the question open until it is taken back.
-	onAsk func(method string, params json.RawMessage) any
-	out   *io.PipeWriter
-	lines chan []byte
+	out          *io.PipeWriter
+	lines        chan []byte
 	// hangUp ends the agent's connection at once.
 	hangUp context.CancelFunc
 
 	mu      sync.Mutex
 	lastID  int
 	pending map[string]chan message
+	// onAsk answers what it is asked; nil refuses. An answer of nil keeps the question open until it is taken back.
+	onAsk func(method string, params json.RawMessage) any
 	// notes and asked are the notifications and the questions that it has got, in order; over is set when nothing more comes.
 	notes, asked []message
 	over         bool
@@ -138,6 +138,13 @@ func (a *agent) readLines(in io.Reader) {
 			a.sendMessage(map[string]any{"id": m.ID, "result": result})
 		}
 	}
+}
+
+// answerWith sets what answers the questions that come from now on.
+func (a *agent) answerWith(onAsk func(method string, params json.RawMessage) any) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.onAsk = onAsk
 }
 
 func (a *agent) sendMessage(m map[string]any) {

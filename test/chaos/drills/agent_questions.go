@@ -69,14 +69,14 @@ func playAgentQuestions(s *stage) {
 			}
 		}
 		a.agent = s.joinAgent(g, serve.Principal{Name: a.principal}, serve.Path{}, declared)
-		a.onAsk = func(method string, _ json.RawMessage) any {
+		a.answerWith(func(method string, _ json.RawMessage) any {
 			for _, q := range serverQuestions {
 				if q.method == method {
 					return q.answer
 				}
 			}
 			return nil
-		}
+		})
 		agents = append(agents, a)
 	}
 	begun := 0

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcpvisor/mcpvisor/messages"
@@ -27,13 +28,12 @@ const quietTime = time.Minute
 func playFollowed(s *stage) {
 	items := []string{"one", "two", "three"}
 	var servers []*server
-	slowness := map[string]time.Duration{}
+	slowness := map[string]*atomic.Int64{} // nanoseconds
 	for _, name := range []string{"alpha", "beta"} {
 		srv := newServer(name, "one")
+		slowness[name] = &atomic.Int64{}
 		srv.instead = func(c *conn, m message) bool {
-			srv.mu.Lock()
-			takes := slowness[name]
-			srv.mu.Unlock()
+			takes := time.Duration(slowness[name].Load())
 			if takes == 0 || !strings.HasSuffix(m.Method, "/list") {
 				return false
 			}
@@ -72,10 +72,9 @@ func playFollowed(s *stage) {
 		srv := pickOne(s, servers...)
 		switch n := s.rng.IntN(6); {
 		case n == 0:
-			srv.mu.Lock()
-			slowness[srv.name] = pickOne(s, 0, s.drawSpan(0, 2*time.Second), s.drawSpan(2*time.Second, 15*time.Second))
-			s.addStory("the lists of %s take %s", srv.name, slowness[srv.name])
-			srv.mu.Unlock()
+			takes := pickOne(s, 0, s.drawSpan(0, 2*time.Second), s.drawSpan(2*time.Second, 15*time.Second))
+			slowness[srv.name].Store(int64(takes))
+			s.addStory("the lists of %s take %s", srv.name, takes)
 		case n == 1 && srv.spec.Connect != messages.Lazy:
 			disabled[srv.name] = !disabled[srv.name]
 			s.addStory("%s is disabled: %t", srv.name, disabled[srv.name])

@@ -152,9 +152,7 @@ func playTaskQuestions(s *stage) {
 		return
 	}
 	params := map[string]any{"taskId": made.Task.TaskID}
-	a.mu.Lock()
-	a.onAsk = func(string, json.RawMessage) any { return nil } // the question stays open
-	a.mu.Unlock()
+	a.answerWith(func(string, json.RawMessage) any { return nil }) // the question stays open
 	for visit := range 1 + s.rng.IntN(3) {
 		s.letPass(s.drawSpan(0, 5*time.Second))
 		asked := a.countAsked()
@@ -166,9 +164,7 @@ func playTaskQuestions(s *stage) {
 			return
 		}
 	}
-	a.mu.Lock()
-	a.onAsk = func(string, json.RawMessage) any { return serverQuestions["elicitation"].answer }
-	a.mu.Unlock()
+	a.answerWith(func(string, json.RawMessage) any { return serverQuestions["elicitation"].answer })
 	ctx, cancel := context.WithTimeout(s.ctx, time.Minute)
 	defer cancel()
 	if result, err = a.callMethod(ctx, "tasks/result", params); err != nil || !strings.Contains(string(result), "accept") {
