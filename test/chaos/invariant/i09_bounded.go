@@ -285,8 +285,8 @@ func (c *checker) checkCoalescing(server string, lists []listRequest, announced,
 		// An announcement during a list counts from the end of that list.
 		waited := min(l.from-max(last, before.to), l.from-last)
 		quiet := c.quietAfter(vain)
-		if first > before.to+c.plan.MaxWait/2 {
-			quiet = c.plan.Quiet // after such a pause the product counts anew
+		if first > before.to+c.plan.MaxWait/2 || c.wasOfferedAnew(before.to, l.from) {
+			quiet = c.plan.Quiet // after such a pause, or with other rules (seed 30320344), the product counts anew
 		}
 		if since := l.from - max(first, min(before.to, l.from)); waited < quiet-c.timePrecision()-c.skew/5 && since < c.plan.MaxWait-c.timePrecision()-c.skew/5 &&
 			l.from-first < c.plan.MaxWait-c.timePrecision() {

@@ -167,6 +167,8 @@ func TestWorkPerEvent(t *testing.T) {
 			announcedLists(false, 50*time.Millisecond, 100*time.Millisecond, 100*time.Millisecond, 100*time.Millisecond) + "1.2s s2 command command=1 method=approve"},
 		{name: "the owner sets other rules meanwhile", want: invariant.Holds, servers: []string{"s1", "s2"}, story: first +
 			announcedLists(false, 50*time.Millisecond, 100*time.Millisecond, 100*time.Millisecond, 100*time.Millisecond) + "1.2s - command command=1 method=permit"},
+		{name: "the owner sets other rules before the next list", want: invariant.Holds, servers: []string{"s1", "s2"}, story: first +
+			announcedLists(false, 50*time.Millisecond, 100*time.Millisecond, 50*time.Millisecond) + "1.3s - command command=1 method=permit"},
 		{name: "each list brings something new", want: invariant.Holds,
 			story: first + announcedLists(true, 50*time.Millisecond, 50*time.Millisecond, 50*time.Millisecond)},
 		{name: "who watches comes and goes", want: invariant.Holds, story: first + listenStorm(true)},

@@ -108,7 +108,7 @@ func (p *principals) makeServers(w *simulation) error {
 	// A call that takes longer than an instance may be idle uses it until its end.
 	if w.program.drawOne("calls longer than idleness", 2) {
 		long := p.rng.IntN(len(plan.Servers))
-		plan.Servers[long].Latency, p.longCalls = time.Duration(4+p.rng.IntN(6))*time.Second, plan.Servers[long].Name
+		plan.Servers[long].Latency, p.longCalls = 4*time.Second, plan.Servers[long].Name
 	}
 	p.servers, p.specs = map[string]scenario.Server{}, map[string]messages.Spec{}
 	for _, s := range plan.Servers {
@@ -129,7 +129,7 @@ func (p *principals) makeServers(w *simulation) error {
 func (p *principals) drawIdle(server string) messages.Duration {
 	idle := 20 + p.rng.IntN(100)
 	if server == p.longCalls {
-		idle = 3 + idle%5
+		idle = 1 + idle%3
 	}
 	return messages.Duration(idle) * messages.Duration(time.Second)
 }

@@ -117,3 +117,36 @@ func TestAnInstanceIsUsedUntilTheAnswer(t *testing.T) {
 		}
 	}
 }
+
+// A wish to watch that crossed one to end the watch says nothing: which of them came first to the server is not known (seed 30320502).
+func TestCrossingWishesAreNoWatch(t *testing.T) {
+	for _, tt := range []struct {
+		first, second, secondEnds, firstEnds time.Duration // a wish to watch, and one to end that
+		watched                              bool
+	}{
+		{first: 3, second: 1, secondEnds: 2, firstEnds: 4, watched: true},
+		{first: 1, second: 2, secondEnds: 3, firstEnds: 4},
+		{first: 2, second: 1, secondEnds: 3, firstEnds: 4},
+		{first: 1, second: 2, secondEnds: 4, firstEnds: 3},
+	} {
+		w := &simulation{}
+		p := &principals{world: w, watches: map[string]*instanceWatch{}, commanded: map[string]time.Duration{"mail": -time.Hour}}
+		var endWatch, endEnding func(bool)
+		for now := time.Duration(1); now <= 4; now++ {
+			w.start = time.Now().Add(-now * time.Minute)
+			switch now {
+			case tt.first:
+				endWatch = p.beginWatch("mail@carl", false)
+			case tt.second:
+				endEnding = p.beginWatch("mail@carl", true)
+			case tt.secondEnds:
+				endEnding(true)
+			case tt.firstEnds:
+				endWatch(true)
+			}
+		}
+		if got := p.isWatched("mail@carl", time.Hour); got != tt.watched {
+			t.Errorf("%+v: watched %t", tt, got)
+		}
+	}
+}

@@ -21,6 +21,8 @@ type instanceWatch struct {
 	asked bool
 	// askedAt is when the newest request that begins it was made.
 	askedAt time.Duration
+	// endedAt is when the newest request that ends it was answered, 0 if there was none.
+	endedAt time.Duration
 	// asking are the requests under way that begin it, and ending those that end it.
 	asking, ending int
 	// updated is when the manager last told of an update.
@@ -49,21 +51,25 @@ func (p *principals) beginWatch(name string, ends bool) (end func(ok bool)) {
 	defer p.mu.Unlock()
 	w := p.watchOf(name)
 	w.asked = true
-	count := &w.asking
+	count, began := &w.asking, p.world.elapsedTime()
 	if ends {
 		count, w.since = &w.ending, -1
 	} else {
-		w.askedAt = p.world.elapsedTime()
+		w.askedAt = began
 	}
 	*count++
 	return func(ok bool) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		*count--
-		if ends || w.ending > 0 {
+		switch now := p.world.elapsedTime(); {
+		case ends:
+			w.since, w.endedAt = -1, now
+		case w.ending > 0:
 			w.since = -1
-		} else if ok && w.since < 0 {
-			w.since = p.world.elapsedTime()
+		// Of a wish to watch and one to end that which cross each other, either may come first to a slow server (seed 30320502).
+		case ok && w.since < 0 && (w.endedAt == 0 || w.endedAt < began):
+			w.since = now
 		}
 	}
 }
