@@ -270,6 +270,30 @@ func TestTurns(t *testing.T) {
 			3s     s1 end call=c2 tool=write outcome=not-sent class=invalid
 			9s     - closing
 		`},
+		{name: "a call is answered while its agent's stream is broken", plan: one, want: invariant.Holds, story: up + `
+			1s     s1 call call=c1 tool=write agent=agent-1 by=anna
+			1s     s1 received conn=1 method=tools/call id=5 call=c1
+			1.1s   s1 call call=c2 tool=write
+			2s     - stream-cut method=tools/call id=1 about=c1 agent=agent-1 by=anna
+			3s     s1 answered conn=1 method=tools/call id=5 call=c1
+			3.02s  - stream-back method=tools/call id=1 about=c1 agent=agent-1 by=anna
+			3.02s  s1 end call=c1 tool=write outcome=result agent=agent-1 by=anna
+			3s     s1 received conn=1 method=tools/call id=6 call=c2
+			5s     s1 end call=c2 tool=write outcome=result
+			9s     - closing
+		`},
+		{name: "one waits on after the answer that its agent missed", plan: one, want: invariant.Violated, why: "while 0 calls were in flight", story: up + `
+			1s     s1 call call=c1 tool=write agent=agent-1 by=anna
+			1s     s1 received conn=1 method=tools/call id=5 call=c1
+			1.1s   s1 call call=c2 tool=write
+			2s     - stream-cut method=tools/call id=1 about=c1 agent=agent-1 by=anna
+			3s     s1 answered conn=1 method=tools/call id=5 call=c1
+			3.02s  - stream-back method=tools/call id=1 about=c1 agent=agent-1 by=anna
+			3.02s  s1 end call=c1 tool=write outcome=result agent=agent-1 by=anna
+			4s     s1 received conn=1 method=tools/call id=6 call=c2
+			5s     s1 end call=c2 tool=write outcome=result
+			9s     - closing
+		`},
 		{name: "nothing is bounded and one waits", want: invariant.Violated, why: "nothing kept it", story: up + `
 			1s     s1 call call=c1 tool=write
 			3s     s1 received conn=1 method=tools/call id=5 call=c1
