@@ -164,11 +164,9 @@ func playQuestions(s *stage, asked *person, calls []*askingCall, tool string) (l
 		s.settleAll()
 		waiting = len(waitingOf(calls))
 		checkAnswered(s, before, tool, last)
-		if want := 0; last == supervisor.AskOnce {
-			if want = len(before) - 1; waiting != want {
-				s.reportFinding("I20", "files", "one of %d calls was allowed, and %d wait on", len(before), waiting)
-				return ""
-			}
+		if last == supervisor.AskOnce && waiting != len(before)-1 {
+			s.reportFinding("I20", "files", "one of %d calls was allowed, and %d wait on", len(before), waiting)
+			return ""
 		}
 	}
 	return last

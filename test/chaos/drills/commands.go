@@ -200,7 +200,7 @@ func giveCommand(s *stage, m *supervisor.Manager, all []*commandedServer, c *com
 	var err error
 	var want messages.Class
 	isUnknown := !c.isThere()
-	what := ""
+	var what string
 	n := s.rng.IntN(16)
 	if n <= 2 && !slices.Contains(sources, true) {
 		n = 10
@@ -261,7 +261,7 @@ func giveCommand(s *stage, m *supervisor.Manager, all []*commandedServer, c *com
 		}
 	case 9:
 		what = "Remove of " + c.name
-		if isUnknown = c.isThere() == false; c.isThere() {
+		if isUnknown = !c.isThere(); c.isThere() {
 			if c.runtime == nil {
 				want = messages.ClassInvalid
 			} else {
@@ -269,8 +269,6 @@ func giveCommand(s *stage, m *supervisor.Manager, all []*commandedServer, c *com
 			}
 		}
 		err = m.Remove(ctx, c.name)
-	default:
-		return giveSet(s, m, all, pickOne(s, sources...))
 	case 12:
 		what, isUnknown = "the end of the connection of "+c.name, false
 		c.endConns()
@@ -284,6 +282,8 @@ func giveCommand(s *stage, m *supervisor.Manager, all []*commandedServer, c *com
 		}
 	case 13:
 		return giveToAll(s, m, all)
+	default:
+		return giveSet(s, m, all, pickOne(s, sources...))
 	}
 	s.addStory("%s", what)
 	return checkAnswer(s, c.name, what, err, isUnknown, want)

@@ -53,13 +53,13 @@ func playEndings(s *stage) {
 		calls.hold(ctx)
 		return textResult(string(c.arguments)), nil
 	}
-	var taken context.Context // it ends if the newest wish to watch the resource is taken back
+	var isTakenBack func() error // of the newest wish to watch the resource
 	files.instead = func(c *conn, m message) bool {
 		if m.Method != "resources/subscribe" {
 			return false
 		}
 		ctx, cancel := context.WithCancel(c.ctx)
-		taken = ctx
+		isTakenBack = ctx.Err
 		c.mu.Lock()
 		c.running[string(m.ID)] = cancel
 		c.mu.Unlock()
@@ -142,7 +142,7 @@ func playEndings(s *stage) {
 	}
 	// A wish that was taken back is none.
 	watched, given := len(files.heardOf("resources/subscribe")), len(files.heardOf("resources/unsubscribe"))
-	if taken != nil && taken.Err() == nil && watched != given {
+	if isTakenBack != nil && isTakenBack() == nil && watched != given {
 		s.reportFinding("I12", "files", "the only agent has gone; it was asked %d times to tell of a resource, and %d times not to any more", watched, given)
 	}
 }

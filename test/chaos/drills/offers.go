@@ -182,7 +182,8 @@ func checkMisspelt(s *stage, m *supervisor.Manager, srv *server) bool {
 		return name[:at] + name[at+1:]
 	}
 	var err error
-	what, want, meant := "", "", error(nil)
+	var what, want string
+	var meant error
 	entries := m.Tools().Server(srv.name)
 	switch n := s.rng.IntN(3); {
 	case n == 0 && len(entries) > 0:

@@ -100,7 +100,7 @@ func playAllowances(s *stage) {
 		}
 		if s.isOneIn(2) {
 			// No whole number of pauses: at the very moment a floating point decides.
-			s.letPass(s.drawSpan(0, 30*time.Second)/time.Second*time.Second + 300*time.Millisecond)
+			s.letPass(s.drawSpan(0, 30*time.Second).Truncate(time.Second) + 300*time.Millisecond)
 		}
 	}
 }
@@ -150,7 +150,7 @@ func playForms(s *stage) {
 			s.reportFinding("I24", "files", "%s: the person saw it: %t", c.what, seen)
 		case (err == nil) != c.ok:
 			s.reportFinding("I24", "files", "%s: the server got %s and the error %v", c.what, result, err)
-		case c.ok && !strings.Contains(string(result), `"`+string(c.answer.Action)+`"`):
+		case c.ok && !strings.Contains(string(result), `"`+c.answer.Action+`"`):
 			s.reportFinding("I24", "files", "%s: the server got %s", c.what, result)
 		}
 	}

@@ -121,7 +121,7 @@ func TestAnInstanceIsUsedUntilTheAnswer(t *testing.T) {
 // A wish to watch that crossed one to end the watch says nothing: which of them came first to the server is not known (seed 30320502).
 func TestCrossingWishesAreNoWatch(t *testing.T) {
 	for _, tt := range []struct {
-		first, second, secondEnds, firstEnds time.Duration // a wish to watch, and one to end that
+		first, second, secondEnds, firstEnds int // the steps: a wish to watch, and one to end that
 		watched                              bool
 	}{
 		{first: 3, second: 1, secondEnds: 2, firstEnds: 4, watched: true},
@@ -132,18 +132,15 @@ func TestCrossingWishesAreNoWatch(t *testing.T) {
 		w := &simulation{}
 		p := &principals{world: w, watches: map[string]*instanceWatch{}, commanded: map[string]time.Duration{"mail": -time.Hour}}
 		var endWatch, endEnding func(bool)
-		for now := time.Duration(1); now <= 4; now++ {
-			w.start = time.Now().Add(-now * time.Minute)
-			switch now {
-			case tt.first:
-				endWatch = p.beginWatch("mail@carl", false)
-			case tt.second:
-				endEnding = p.beginWatch("mail@carl", true)
-			case tt.secondEnds:
-				endEnding(true)
-			case tt.firstEnds:
-				endWatch(true)
-			}
+		steps := map[int]func(){
+			tt.first:      func() { endWatch = p.beginWatch("mail@carl", false) },
+			tt.second:     func() { endEnding = p.beginWatch("mail@carl", true) },
+			tt.secondEnds: func() { endEnding(true) },
+			tt.firstEnds:  func() { endWatch(true) },
+		}
+		for n := 1; n <= len(steps); n++ {
+			w.start = time.Now().Add(-time.Duration(n) * time.Minute)
+			steps[n]()
 		}
 		if got := p.isWatched("mail@carl", time.Hour); got != tt.watched {
 			t.Errorf("%+v: watched %t", tt, got)
