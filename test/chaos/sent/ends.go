@@ -62,7 +62,8 @@ func (c *conversation) receiveStatus(at time.Duration, reply string, code int, b
 	c.endRequest(at, reply, how)
 	switch {
 	case code == http.StatusNotFound && c.version != "" && c.hasSession():
-		if !c.lost {
+		// A server that has changed to the modern era says so that it does not know the method (seed 30321443).
+		if !c.lost && (how != answered || string(membersOf(membersOf(body)["error"])["code"]) != "-32601") {
 			c.ended, c.lost, c.lostAt = true, true, at
 		}
 	case isHandshake(r.method) && c.version == "" && !c.modern && !c.discovered:

@@ -177,6 +177,12 @@ var (
 			refuse 2 404
 			wait 2s
 			> Mcp-Protocol-Version=2025-11-25 Mcp-Session-Id=42 {"jsonrpc":"2.0","id":3,"method":"ping"}`, "404 to its session"},
+		{"the session goes on after a 404 that says that the method is unknown", web, "> INIT\nsession 42\n< INIT\n" + `
+			> Mcp-Protocol-Version=2025-11-25 Mcp-Session-Id=42 {"jsonrpc":"2.0","method":"notifications/initialized"}
+			> Mcp-Protocol-Version=2025-11-25 Mcp-Session-Id=42 {"jsonrpc":"2.0","id":2,"method":"tools/list"}
+			refuse 2 404 {"jsonrpc":"2.0","id":2,"error":{"code":-32601,"message":"method not found"}}
+			wait 2s
+			> Mcp-Protocol-Version=2025-11-25 Mcp-Session-Id=42 {"jsonrpc":"2.0","id":3,"method":"ping"}`, ""},
 		{"initialize again, though nothing was refused", web, "> INIT\n< INIT\n> WEB\nrefuse\n> WEB\n> INIT", "initialize again"},
 		{"an id that is null", stdio, begun + `> {"jsonrpc":"2.0","id":1.5,"method":"tools/list"}`, "the id of tools/list is 1.5"},
 		{"no version of JSON-RPC", stdio, `> {"id":1,"method":"ping"}`, "jsonrpc"},
