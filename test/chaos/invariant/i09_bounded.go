@@ -306,11 +306,21 @@ const reopenTime = time.Second
 func (c *checker) mayHaveReopened(server string, from, to time.Duration) bool {
 	for _, i := range c.x.ServerEvents(server) {
 		e := c.x.Event(i)
-		if e.Kind == history.Fired && e.Name == "cut-stream" && e.T <= to && e.T+reopenTime+c.slack >= from {
+		if e.Kind == history.Fired && e.Name == "cut-stream" && e.T <= to && c.reachableFrom(server, e.T)+reopenTime+c.slack >= from {
 			return true
 		}
 	}
 	return false
+}
+
+// reachableFrom returns from when on the network lets the server be reached, at this time or after it: within a partition no stream opens again.
+func (c *checker) reachableFrom(server string, at time.Duration) time.Duration {
+	for _, w := range c.faultWindows(server) {
+		if w.fault == "partition" && w.from <= at {
+			at = max(at, w.to)
+		}
+	}
+	return at
 }
 
 // calledForHeaders reports whether a call whose headers were refused explains the second of two lists: the manager lists then, because "the client

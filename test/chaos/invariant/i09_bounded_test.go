@@ -277,6 +277,17 @@ func TestWorkPerEvent(t *testing.T) {
 			5.35s  s1 listed conn=1
 			6.35s  s1 received conn=1 method=tools/list id=3
 		`},
+		{name: "a stream that was cut within a partition is open again after that", servers: []string{"s1 kind=http"}, want: invariant.Holds, story: first + `
+			2s     - fault-on server=s1 fault=2 name=partition
+			4s     - fault-on server=s1 fault=1 name=cut-stream
+			4.5s   s1 fired conn=1 fault=1 name=cut-stream
+			4.6s   - fault-off server=s1 fault=1 name=cut-stream
+			8s     - fault-off server=s1 fault=2 name=partition
+			8.1s   s1 received conn=1 method=tools/list id=2
+			8.2s   s1 answered conn=1 method=tools/list id=2
+			8.2s   s1 listed conn=1
+			8.95s  s1 received conn=1 method=tools/list id=3
+		`},
 		{name: "a list without a reason, long after a stream was cut", servers: []string{"s1 kind=http"}, want: invariant.Violated,
 			why: "had announced no change", story: first + `
 			4s     - fault-on server=s1 fault=1 name=cut-stream
