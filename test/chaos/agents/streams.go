@@ -66,7 +66,7 @@ func (r *eventReader) checkAlive(heard time.Duration) (now time.Duration) {
 	return now
 }
 
-// keepAlive is the time after which the endpoint sends a line that means nothing, unless it is told another one.
+// keepAlive is the time after which the endpoint sends a line that means nothing, unless its options name another one.
 const keepAlive = 15 * time.Second
 
 // noteID notes the id of an event, and returns false if the agent has another connection in the place of this one.

@@ -1,16 +1,16 @@
-// Package drills plays exact scenes with managers of their own: of each answer that the scene gets it is known beforehand what it must be,
-// because its servers do what they are told and nothing breaks unasked. A day of package sim ends with some of them (manager: drills), in
-// virtual time.
+// Package drills runs short exercises with managers of their own, in which each right answer is known beforehand: the servers follow a script,
+// and nothing breaks that the script does not break. Package sim ends each random day with some of them (manager: drills), in virtual time.
 //
 //	drills.Play(drills.Options{Seed: seed, Count: 4, Report: func(f drills.Finding) { … }})
 //
 // The days of the simulation are full of faults, so their judges must let pass what a fault may explain: which of several bounds refused a
-// call, how many callers a person was told of, how long a caller was told to wait. A drill has no fault to explain anything, and judges to
+// call, of how many callers a person heard, how long a caller was asked to wait. A drill has no fault to explain anything, and judges to
 // the nanosecond. What it draws is the situation: how many callers, in which order, which answers, which options.
 //
 // # Guarantees
 //
-// A seed draws the same scenes. A drill that gets what it should reports nothing, in whichever order the goroutines run.
+// A seed draws the same drills, with the same situations. A drill reports nothing if the manager and the gateway do what they should, in whichever
+// order the goroutines run.
 //
 // # Not promised
 //

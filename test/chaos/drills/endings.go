@@ -16,7 +16,7 @@ import (
 type heldRequests struct {
 	mu      sync.Mutex
 	release []chan struct{}
-	ended   []time.Time // when the server learned that nobody waits for a call any more; zero: it has not
+	ended   []time.Time // when the server learned that the caller of a call has gone; zero: it has not
 }
 
 // hold returns when the request is released, or its caller has gone.

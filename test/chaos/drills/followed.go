@@ -13,7 +13,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/serve"
 )
 
-// follower is an agent that lists again when it is told to, and what it was given last.
+// follower is an agent that lists again after each notification of a change, and what it was given last.
 type follower struct {
 	*agent
 	lists   map[string][]string

@@ -18,7 +18,7 @@ type ownInstance struct {
 	release []chan struct{}
 }
 
-// playInstances lets callers use instances of a server that has fewer than there are callers: the one that finds none is told when the first may end.
+// playInstances lets callers use instances of a server that has fewer than there are callers: the error of the one that finds none says when the first may end.
 func playInstances(s *stage) {
 	mail, held := newServer("mail", "read", "hold"), make(chan chan struct{}, 100)
 	mail.handle = func(ctx context.Context, c *toolCall) (any, error) {

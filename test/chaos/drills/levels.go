@@ -94,7 +94,7 @@ func checkAskedLevel(s *stage, srv *server, present []*leveledAgent, configured 
 		_ = json.Unmarshal(asked[len(asked)-1].params, &p)
 		got = p.Level
 	}
-	// Once a level was asked for, the one of a connection of which nobody wants any is asked for.
+	// When no agent wants a level any more, the gateway may ask for info.
 	if want == "" && got == "info" {
 		return true
 	}

@@ -157,7 +157,7 @@ func playTimeouts(s *stage) {
 // timedRun is how one call goes. Its fields are written while the drill waits for the call.
 type timedRun struct {
 	call *timedCall
-	// began is when the call was made; cancelled and closed are after which time the tool was told to end, and the question taken away.
+	// began is when the call was made; cancelled and closed are after which time the tool learned of the end, and the question was taken away.
 	began             time.Time
 	cancelled, closed time.Duration
 	sent              atomic.Int64
@@ -253,7 +253,7 @@ func (s *stage) makeTimedCall(m *supervisor.Manager, work *server, r *timedRun) 
 	case bound != "" && (!errors.As(err, &typed) || typed.Class != class || typed.Outcome != messages.OutcomeUnknown || typed.Server != "work"):
 		report("I2", "a call was ended%s, and its error is %#v", byBound(bound), err)
 	}
-	// What the server and the person are told.
+	// The server and the person learn of the end in that moment.
 	wanted := 0
 	if bound != "" {
 		wanted = 1
@@ -267,7 +267,7 @@ func (s *stage) makeTimedCall(m *supervisor.Manager, work *server, r *timedRun) 
 	if asking && r.closed != end {
 		report("I24", "a call was ended%s after %s while a person was asked about it, and the question was taken away after %s", byBound(bound), end, r.closed)
 	}
-	// What the caller is told.
+	// The caller gets the progress that came before the end, in order.
 	for i, value := range r.got {
 		if value != float64(i+1) || len(r.got) != progress {
 			report("I4", "the caller was told of the progress %v, and the server sent 1 to %d", r.got, progress)

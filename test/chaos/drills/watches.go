@@ -71,12 +71,12 @@ func playWatches(s *stage) {
 	}
 }
 
-// isWithin reports whether one who watches a resource is told of an update of another.
+// isWithin reports whether an agent that watches a resource gets the updates of another.
 func isWithin(uri, watched string) bool {
 	return uri == watched || strings.HasPrefix(uri, strings.TrimSuffix(watched, "/")+"/")
 }
 
-// checkTold has the server tell of an update, and judges who hears of it. A server of which nobody watches anything tells of nothing.
+// checkTold has the server announce an update, and judges which agents get it. An update that no agent watches reaches none.
 func checkTold(s *stage, files *server, uri string, agents []*agent, watched []map[string]bool) bool {
 	before := make([]int, len(agents))
 	for i, a := range agents {
@@ -104,7 +104,7 @@ func checkTold(s *stage, files *server, uri string, agents []*agent, watched []m
 			}
 			got++
 		}
-		// An agent that watches a directory and what is in it may be told once or twice.
+		// An agent that watches a directory and what is in it may get the update once or twice.
 		if want == 0 && got > 0 || want > 0 && (got == 0 || got > want) {
 			s.reportFinding("I24", "files", "it told of an update of %s, which agent %d watches in %d ways, and that was told %d times", uri, i, want, got)
 			return false
