@@ -282,7 +282,7 @@ func (f *findings) checkManager(m Manager) {
 	for _, n := range []struct {
 		key   string
 		value int
-	}{{"gate", m.Gate}, {"stdioPark", m.StdioPark}, {"networkPark", m.NetworkPark}} {
+	}{{"gate", m.Gate}, {"stdioPark", m.StdioPark}, {"networkPark", m.NetworkPark}, {"drills", m.Drills}} {
 		if n.value < 0 {
 			f.addProblem("manager."+n.key, "leave it out to have its default", "%d is negative", n.value)
 		}

@@ -264,8 +264,8 @@ type Manager struct {
 	// Principals: the program has a second manager, whose two servers have an instance for each of several callers. It is used, commanded
 	// and broken beside the first one, by the seed. Only the simulation does so.
 	Principals bool `json:"principals,omitempty" yaml:"principals,omitempty"`
-	// Drills is how many exact scenes are played after the day, each with a manager of its own whose servers do what they are told: see package
-	// drills. Only the simulation does so.
+	// Drills is how many short exercises follow the day, each with a manager of its own and servers without faults, so that each right answer is
+	// known beforehand: see package drills. Only the simulation does so.
 	Drills int `json:"drills,omitempty" yaml:"drills,omitempty"`
 	// BrokenActors: now and then, until the heal, one of its actors panics, as a defect of the manager's own code would have it. Only
 	// the simulation does so, and only the invariants judge that hold whatever the manager's own code does.
