@@ -41,6 +41,12 @@ var words = strings.NewReplacer(
 	"META", `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`,
 )
 
+// listsInSession is a request in the session 42.
+const listsInSession = "> INIT\nsession 42\n< INIT\n" + `
+			> Mcp-Protocol-Version=2025-11-25 Mcp-Session-Id=42 {"jsonrpc":"2.0","method":"notifications/initialized"}
+			> Mcp-Protocol-Version=2025-11-25 Mcp-Session-Id=42 {"jsonrpc":"2.0","id":2,"method":"tools/list"}
+`
+
 // askingTask is a task of the modern era that asks for the inputs a and b.
 const askingTask = `
 			> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t",META}}
@@ -163,23 +169,17 @@ var (
 			> {"jsonrpc":"2.0","id":2,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}
 			< {"jsonrpc":"2.0","id":2,"result":{"protocolVersion":"2025-11-25"}}
 			> {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`, ""},
-		{"another session after a 404", web, "> INIT\nsession 42\n< INIT\n" + `
-			> Mcp-Protocol-Version=2025-11-25 Mcp-Session-Id=42 {"jsonrpc":"2.0","method":"notifications/initialized"}
-			> Mcp-Protocol-Version=2025-11-25 Mcp-Session-Id=42 {"jsonrpc":"2.0","id":2,"method":"tools/list"}
+		{"another session after a 404", web, listsInSession + `
 			refuse 2 404
 			> Mcp-Protocol-Version=2025-11-25 Mcp-Session-Id=42 {"jsonrpc":"2.0","id":3,"method":"ping"}
 			wait 2s` + "\n> INIT\nsession 43\n< INIT\n" + `
 			> Mcp-Protocol-Version=2025-11-25 Mcp-Session-Id=43 {"jsonrpc":"2.0","method":"notifications/initialized"}
 			> Mcp-Protocol-Version=2025-11-25 Mcp-Session-Id=43 {"jsonrpc":"2.0","id":2,"method":"tools/list"}`, ""},
-		{"the old session after a 404", web, "> INIT\nsession 42\n< INIT\n" + `
-			> Mcp-Protocol-Version=2025-11-25 Mcp-Session-Id=42 {"jsonrpc":"2.0","method":"notifications/initialized"}
-			> Mcp-Protocol-Version=2025-11-25 Mcp-Session-Id=42 {"jsonrpc":"2.0","id":2,"method":"tools/list"}
+		{"the old session after a 404", web, listsInSession + `
 			refuse 2 404
 			wait 2s
 			> Mcp-Protocol-Version=2025-11-25 Mcp-Session-Id=42 {"jsonrpc":"2.0","id":3,"method":"ping"}`, "404 to its session"},
-		{"the session goes on after a 404 that says that the method is unknown", web, "> INIT\nsession 42\n< INIT\n" + `
-			> Mcp-Protocol-Version=2025-11-25 Mcp-Session-Id=42 {"jsonrpc":"2.0","method":"notifications/initialized"}
-			> Mcp-Protocol-Version=2025-11-25 Mcp-Session-Id=42 {"jsonrpc":"2.0","id":2,"method":"tools/list"}
+		{"the session goes on after a 404 that says that the method is unknown", web, listsInSession + `
 			refuse 2 404 {"jsonrpc":"2.0","id":2,"error":{"code":-32601,"message":"method not found"}}
 			wait 2s
 			> Mcp-Protocol-Version=2025-11-25 Mcp-Session-Id=42 {"jsonrpc":"2.0","id":3,"method":"ping"}`, ""},
