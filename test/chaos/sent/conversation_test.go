@@ -18,3 +18,9 @@ func TestAnswersAreReadWithoutACopy(t *testing.T) {
 		}
 	}
 }
+
+// listsInSession is a request in the session 42.
+const listsInSession = "> INIT\nsession 42\n< INIT\n" + `
+			> Mcp-Protocol-Version=2025-11-25 Mcp-Session-Id=42 {"jsonrpc":"2.0","method":"notifications/initialized"}
+			> Mcp-Protocol-Version=2025-11-25 Mcp-Session-Id=42 {"jsonrpc":"2.0","id":2,"method":"tools/list"}
+`

@@ -41,12 +41,6 @@ var words = strings.NewReplacer(
 	"META", `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`,
 )
 
-// listsInSession is a request in the session 42.
-const listsInSession = "> INIT\nsession 42\n< INIT\n" + `
-			> Mcp-Protocol-Version=2025-11-25 Mcp-Session-Id=42 {"jsonrpc":"2.0","method":"notifications/initialized"}
-			> Mcp-Protocol-Version=2025-11-25 Mcp-Session-Id=42 {"jsonrpc":"2.0","id":2,"method":"tools/list"}
-`
-
 // askingTask is a task of the modern era that asks for the inputs a and b.
 const askingTask = `
 			> {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t",META}}
