@@ -179,7 +179,11 @@ func (s *stage) reportFinding(invariant, server, format string, args ...any) {
 	s.mu.Lock()
 	story := strings.Join(s.story[max(0, len(s.story)-8):], "; ")
 	s.mu.Unlock()
-	text := "drill " + s.drill + ": " + fmt.Sprintf(format, args...)
+	text := "drill " + s.drill
+	if server != "" {
+		text += ", server " + server
+	}
+	text += ": " + fmt.Sprintf(format, args...)
 	if story != "" {
 		text += " (before it: " + story + ")"
 	}

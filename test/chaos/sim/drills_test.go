@@ -28,7 +28,7 @@ func TestADrillThatFindsSomethingOrDoesNotEndIsAViolation(t *testing.T) {
 			rec := history.NewRecorder(scenario.Plan{}, nil)
 			recordDrills(Options{}, time.Minute, rec, c.play)
 			events := rec.History().Events
-			if len(events) != 1 || events[0].Kind != history.Violation || events[0].Name != c.invariant || !strings.Contains(events[0].Text, c.text) || events[0].T != time.Minute {
+			if len(events) != 1 || events[0].Kind != history.Violation || events[0].Name != c.invariant || !strings.Contains(events[0].Text, c.text) || events[0].T != time.Minute || events[0].Server != "" {
 				t.Errorf("the record has %+v", events)
 			}
 		})
