@@ -141,7 +141,7 @@ var wrongExchanges = []struct {
 	// legacy is set for what only an agent of the legacy era can get wrong, and modern for what only one of the modern era can.
 	legacy, modern bool
 	change         func(r *http.Request)
-	// calls is what it calls, by a body that says so; empty for a list.
+	// calls is the tool that the request calls in its body; empty for a request of a list.
 	calls string
 }{
 	{"unknown-session", http.StatusNotFound, true, false, func(r *http.Request) { r.Header.Set("Mcp-Session-Id", "nobody") }, ""},

@@ -53,7 +53,8 @@ func (s *stage) joinAgent(g *gateway.Gateway, p serve.Principal, path serve.Path
 	return a
 }
 
-// tryToJoin is joinAgent, and returns why the agent cannot begin. capabilities are what it declares.
+// tryToJoin lets an agent come to a gateway, as joinAgent does, and returns the error with which the gateway refused its handshake. The agent
+// declares the capabilities.
 func (s *stage) tryToJoin(g *gateway.Gateway, p serve.Principal, path serve.Path, capabilities any) (*agent, error) {
 	fromAgent, out := io.Pipe()
 	in, toAgent := io.Pipe()

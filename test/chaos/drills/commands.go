@@ -14,7 +14,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// commandedServer is what the drill knows of a server that is commanded: its specs by their sources, what its owner wants, and where it is.
+// commandedServer records what the drill expects of one server after its commands: the spec in force, whether its owner wants it, and its phase.
 type commandedServer struct {
 	*server
 	configured, runtime *supervisor.Spec

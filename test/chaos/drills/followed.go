@@ -126,7 +126,8 @@ func (f *follower) listAnew(s *stage, kind struct{ method, list, member, changed
 	f.lists[kind.list] = f.listNames(s, kind.method, kind.list, kind.member)
 }
 
-// checkFollower judges, after a quiet time, that what an agent was given last is what there is, unless it was told since of a change.
+// checkFollower judges, after a quiet time, the newest lists of an agent: each is the list of now, or the gateway has notified the agent of a
+// change since it was read.
 func checkFollower(s *stage, f *follower, servers []*server, disabled map[string]bool) bool {
 	for _, kind := range listKinds {
 		want := []string{}

@@ -10,7 +10,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/supervisor"
 )
 
-// ownInstance is what the drill knows of a caller's instance.
+// ownInstance records how a caller uses its instance.
 type ownInstance struct {
 	// running counts its calls, used is when the last of them ended.
 	running int

@@ -10,7 +10,7 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports"
 )
 
-// restartModel is what the drill knows of the failures of a server: the rules of package restart, written anew so that another rule there is
+// restartModel counts the failures of a server by the rules of package restart, which are written anew here so that another rule there is
 // noticed.
 type restartModel struct {
 	policy              restart.Policy
