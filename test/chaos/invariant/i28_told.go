@@ -89,7 +89,7 @@ func (c *checker) checkUpdates(server string, sessions []*agentSession) {
 	spans := connectedSpans(c.phaseSpans(server))
 	for _, i := range c.x.ServerEvents(server) {
 		e := c.x.Event(i)
-		if e.Kind != history.Notified || e.Method != "notifications/resources/updated" || c.isDisturbed(server, spans, e.T, e.T+updateBound) {
+		if e.Kind != history.Notified || e.Method != "notifications/resources/updated" || c.hasEnded(server, e.Conn, e.T) || c.isDisturbed(server, spans, e.T, e.T+updateBound) {
 			continue
 		}
 		for _, w := range watches {
@@ -108,6 +108,11 @@ const longestReopening = 35 * time.Second
 func (c *checker) isDisturbed(server string, spans []connectedSpan, from, to time.Duration) bool {
 	return c.underFault(server, from-updateBound, to) || c.underFault(server, from-longestReopening, to, "cut-stream") || c.wasCommanded(server, from-updateBound, to) || to >= c.closeTime() ||
 		!slices.ContainsFunc(spans, func(u connectedSpan) bool { return u.from < from-c.instantBound() && u.to > to })
+}
+
+// hasEnded reports whether a connection had ended before a time. A server may not know it, and send over it what nothing brings any more.
+func (c *checker) hasEnded(server string, number int, at time.Duration) bool {
+	return slices.ContainsFunc(c.x.Conns(server), func(conn *history.ConnRecord) bool { return conn.Conn == number && c.endOfConn(conn) < at })
 }
 
 // checkUpdateTold judges that one agent is told of one update.

@@ -45,6 +45,8 @@ func TestAgentsAreToldOfUpdates(t *testing.T) {
 		{name: "it is told", plan: offers, want: invariant.Holds, story: watched + update + `
 			10s - noticed agent=agent-1 by=anna epoch=1 method=notifications/resources/updated about=chaos://s1/one` + over},
 		{name: "it is not told", plan: offers, want: invariant.Violated, why: "the agent was not told by 11s", story: watched + update + over},
+		{name: "the server sends it over a connection that was given up", plan: offers, want: invariant.Holds, story: watched + `
+			9s s1 released conn=1` + update + over},
 		{name: "it is told of the part that was updated", plan: offers, want: invariant.Holds, story: watched + update + ` about=chaos://s1/one/part
 			10s - noticed agent=agent-1 by=anna epoch=1 method=notifications/resources/updated about=chaos://s1/one/part` + over},
 		{name: "a part is updated, and it is told of nothing", plan: offers, want: invariant.Violated, why: "watches chaos://s1/one/part, or what it is a part of", story: watched + update +

@@ -41,6 +41,13 @@ func (c *ownWebConn) noteBroken(s *eventStream, request *exchange) {
 	c.broken = append(c.broken, brokenStream{s, request, time.Now(), s.asked})
 }
 
+// noteCancelled notes that the client cancels a request, of whose answer it needs nothing more. The caller holds the lock of the connection.
+func (c *ownWebConn) noteCancelled(id string) {
+	for _, x := range c.requests[id] {
+		x.own.cancelled = true
+	}
+}
+
 // noteBreach notes what the client did and may not. The caller holds the lock of the connection.
 func (c *ownWebConn) noteBreach(text string) { c.breaches = append(c.breaches, text) }
 
@@ -106,7 +113,7 @@ func (c *ownWebConn) problemOf(b brokenStream) string {
 	defer c.mu.Unlock()
 	what := "for messages that belong to no request"
 	if b.request != nil {
-		if left := b.request.own.leftAt; left.After(b.at) {
+		if b.request.own.cancelled || b.request.own.leftAt.After(b.at) {
 			return ""
 		}
 		what = "with the answer to the request " + b.request.id + " (" + b.request.method + ")"

@@ -140,11 +140,13 @@ func TestBrokenStreamsAreAskedForAgain(t *testing.T) {
 		after func(o *ownStory, leave func())
 		want  string
 	}{
-		"it is asked for":                {func(o *ownStory, _ func()) { time.Sleep(time.Second); o.get("7/0") }, ""},
-		"nobody asks for it":             {func(o *ownStory, _ func()) { time.Sleep(time.Second) }, "it was not asked for the rest of it"},
-		"the call is given up with it":   {func(_ *ownStory, leave func()) { leave() }, "it was not asked for the rest of it"},
-		"who waited has left since then": {func(_ *ownStory, leave func()) { time.Sleep(time.Second); leave() }, ""},
-		"the server has gone":            {func(o *ownStory, _ func()) { o.c.endRemote(ending{}) }, ""},
+		"it is asked for":                 {func(o *ownStory, _ func()) { time.Sleep(time.Second); o.get("7/0") }, ""},
+		"nobody asks for it":              {func(o *ownStory, _ func()) { time.Sleep(time.Second) }, "it was not asked for the rest of it"},
+		"the call is given up with it":    {func(_ *ownStory, leave func()) { leave() }, "it was not asked for the rest of it"},
+		"who waited has left since then":  {func(_ *ownStory, leave func()) { time.Sleep(time.Second); leave() }, ""},
+		"it is cancelled in that instant": {func(o *ownStory, leave func()) { o.c.noteCancelled("7"); leave() }, ""},
+		"another call is cancelled":       {func(o *ownStory, leave func()) { o.c.noteCancelled("8"); leave() }, "it was not asked for the rest of it"},
+		"the server has gone":             {func(o *ownStory, _ func()) { o.c.endRemote(ending{}) }, ""},
 	} {
 		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

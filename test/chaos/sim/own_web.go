@@ -74,9 +74,11 @@ type ownResponse struct {
 	began chan struct{}
 	head  *http.Response
 	err   error
-	// stream carries the answer if it comes as events. leftAt is when the client gave the request up; it is noted only for the judges of streams.
-	stream eventStream
-	leftAt time.Time
+	// stream carries the answer if it comes as events. leftAt is when the client gave the request up, cancelled says that it told the server so; they
+	// are noted only for the judges of streams.
+	stream    eventStream
+	leftAt    time.Time
+	cancelled bool
 }
 
 // dialOwnWeb makes a connection of the program's own client to a server, which is its RoundTripper.
@@ -170,6 +172,9 @@ func (c *ownWebConn) postMessage(req *http.Request, body []byte) (*http.Response
 		x.call = callOf(body)
 	}
 	c.mu.Lock()
+	if m.Method == "notifications/cancelled" {
+		c.noteCancelled(cancelledOf(body))
+	}
 	refuse := c.refuseAll
 	if x.id != "" {
 		c.requests[x.id] = append(c.requests[x.id], x)
