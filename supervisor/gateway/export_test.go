@@ -27,7 +27,7 @@ func (g *Gateway) MissEvents(ctx context.Context) {
 
 // AddWatch makes who a watcher of a resource. The gateway calls tell with each update.
 func (g *Gateway) AddWatch(ctx context.Context, server, uri string, who any, tell func(uri string)) error {
-	return g.watches.addWatch(ctx, watchKey{server: server, uri: uri}, who, who, tell)
+	return g.watches.addWatch(ctx, watchKey{server: server, uri: uri}, &watchWish{who: who, holder: who, tell: tell})
 }
 
 // NoteUpdate handles an update of a resource as if its server had sent it.

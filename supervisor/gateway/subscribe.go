@@ -25,6 +25,17 @@ type watches struct {
 	// taken counts what is watched at each server or instance: those with a watchKey that has no uri.
 	taken map[watchKey]*takenPlaces
 	begun uint64 // how many watches have begun
+	// sought are the wishes of agents for whose resources the gateway still looks for the server.
+	sought map[*watchWish]struct{}
+}
+
+// watchWish is the wish of an agent (who) to watch a resource, in a place of holder; tell is called with each update.
+type watchWish struct {
+	uri         string
+	who, holder any
+	tell        func(uri string)
+	// takenBack says that the agent has ended the watch before it began; watches.mu guards it.
+	takenBack bool
 }
 
 // takenPlaces counts the resources that are watched at one server, and those that each holder watches there, alone or beside others.
@@ -76,10 +87,31 @@ const (
 	turnWait = 59900 * time.Millisecond
 )
 
-// addWatch lets an agent (who) watch a resource, in a place of holder; tell is called with each update. The error is the server's, or that there
-// is no place: the agent does not watch then, unless it did before.
-func (w *watches) addWatch(ctx context.Context, to watchKey, who, holder any, tell func(uri string)) error {
+// seek notes a wish for whose resource the gateway looks for the server, so that its agent can take it back meanwhile. done forgets it.
+func (w *watches) seek(wish *watchWish) (done func()) {
 	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.sought == nil {
+		w.sought = map[*watchWish]struct{}{}
+	}
+	w.sought[wish] = struct{}{}
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		delete(w.sought, wish)
+	}
+}
+
+// addWatch lets an agent watch a resource, unless it has taken the wish back. The error is the server's, or that there is no place: the agent does not
+// watch then, unless it did before.
+func (w *watches) addWatch(ctx context.Context, to watchKey, wish *watchWish) error {
+	who, holder := wish.who, wish.holder
+	w.mu.Lock()
+	if wish.takenBack {
+		w.mu.Unlock()
+		return nil
+	}
+	delete(w.sought, wish) // what it ends from now on is a watch
 	one := w.placeFor(to, holder)
 	if one == nil {
 		w.mu.Unlock()
@@ -89,7 +121,7 @@ func (w *watches) addWatch(ctx context.Context, to watchKey, who, holder any, te
 	agent := one.tell[who]
 	if agent == nil {
 		w.begun++
-		agent = &watcher{tell: tell, holder: holder, number: w.begun}
+		agent = &watcher{tell: wish.tell, holder: holder, number: w.begun}
 		one.tell[who] = agent
 		if one.holders[holder]++; one.holders[holder] == 1 {
 			w.taken[to.ofServer()].byHolder[holder]++
@@ -225,9 +257,17 @@ func (w *watches) countWatches(who any) (n int) {
 // dropAll ends everything that who watches.
 func (w *watches) dropAll(who any) { w.dropWatches(who, func(watchKey) bool { return true }) }
 
-// removeWatchesOf ends the watch of one resource for who, whichever server it is at; false if there is none.
+// removeWatchesOf ends the watch of one resource for who, whichever server it is at, also one whose server is sought still; false if there is none.
 func (w *watches) removeWatchesOf(uri string, who any) bool {
-	return w.dropWatches(who, func(to watchKey) bool { return to.uri == uri })
+	w.mu.Lock()
+	takenBack := false
+	for wish := range w.sought {
+		if wish.uri == uri && wish.who == who {
+			wish.takenBack, takenBack = true, true
+		}
+	}
+	w.mu.Unlock()
+	return w.dropWatches(who, func(to watchKey) bool { return to.uri == uri }) || takenBack
 }
 
 // dropWatches ends those watches of who that which names, and reports whether there are any.
@@ -294,21 +334,24 @@ func (w *watches) noticesFor(which func(watchKey) bool) (all []updateNotice) {
 
 // subscribeAgent handles resources/subscribe.
 func (g *Gateway) subscribeAgent(ctx context.Context, v *view, r *serve.Request) ([]byte, *serve.Error) {
+	st, agent := stateOf(r.Session), r.Session
+	wish := &watchWish{who: st, holder: holderOf(r)}
+	wish.uri, _ = rawjson.Text(rawjson.Member(r.Params, "uri"))
+	defer g.watches.seek(wish)()
 	to, e := v.watchable(ctx, r)
 	if e != nil {
 		return nil, e
 	}
-	st := stateOf(r.Session)
 	if g.watches.countWatches(st) >= maxWatched {
 		return nil, &serve.Error{Code: serve.CodeBusy, Message: "too many resources are being watched"}
 	}
-	agent := r.Session
-	err := g.watches.addWatch(ctx, to, st, holderOf(r), func(uri string) {
+	wish.tell = func(uri string) {
 		if !v.scope.Load().showsServer(to.server) {
 			return
 		}
 		agent.Notify("updated "+uri, "notifications/resources/updated", append(rawjson.AppendText([]byte(`{"uri":`), uri), '}'))
-	})
+	}
+	err := g.watches.addWatch(ctx, to, wish)
 	if st.gone.Load() { // the request came through while its session ended: nobody would end the watch any more
 		g.watches.removeWatch(to, st)
 	}
@@ -410,12 +453,12 @@ func (g *Gateway) serveListen(ctx context.Context, v *view, r *serve.Request) ([
 			if !ok {
 				continue
 			}
-			if to, _ := v.ownerOf(ctx, offer{resourceList, uri}); to.server != "" && g.watches.addWatch(ctx, v.keyOf(to.server, uri), l, holderOf(r), func(uri string) {
+			if to, _ := v.ownerOf(ctx, offer{resourceList, uri}); to.server != "" && g.watches.addWatch(ctx, v.keyOf(to.server, uri), &watchWish{who: l, holder: holderOf(r), tell: func(uri string) {
 				if !v.scope.Load().showsServer(to.server) {
 					return
 				}
 				l.notifyListener("notifications/resources/updated", rawjson.AppendText([]byte(`"uri":`), uri))
-			}) == nil {
+			}}) == nil {
 				uris = rawjson.AppendText(appendComma(uris), uri)
 			}
 		}

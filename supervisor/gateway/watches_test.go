@@ -228,6 +228,46 @@ func TestNoWatchOutlivesItsSession(t *testing.T) {
 	})
 }
 
+// An agent that ends a watch while the gateway still looks for the server of the resource watches nothing afterwards: the end found no watch then, and
+// the watch began after it, for as long as the session lived (days, seed 30326535).
+func TestAWatchThatIsEndedWhileItsServerIsSoughtIsEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := func(ctx context.Context, peer inprocess.Peer) error {
+			return serveRequests(ctx, peer, func(r heardRequest) string {
+				if r.method == "resources/list" {
+					time.Sleep(time.Second)
+				}
+				return map[string]string{
+					"initialize":               `{"protocolVersion":"2025-11-25","capabilities":{"resources":{"subscribe":true}},"serverInfo":{"name":"n","version":"1"}}`,
+					"resources/list":           `{"resources":[{"uri":"x://1","name":"x"}]}`,
+					"resources/templates/list": `{"resourceTemplates":[]}`,
+					"resources/subscribe":      "{}", "resources/unsubscribe": "{}",
+				}[r.method]
+			})
+		}
+		_, g := startEndpoint(t, supervisor.Config{Servers: map[string]supervisor.Spec{"one": {Type: messages.SDK}},
+			InProcess: map[string]func(context.Context, inprocess.Peer) error{"one": slow}}, nil, map[string]serve.Principal{"a": {Name: "a"}})
+		agent := &serve.Session{Principal: serve.Principal{Name: "a"}}
+		if _, e := g.Describe(agent); e != nil {
+			t.Fatal(e)
+		}
+		var both sync.WaitGroup
+		for _, method := range []string{"resources/subscribe", "resources/unsubscribe"} {
+			both.Go(func() {
+				if result, e := g.Handle(t.Context(), &serve.Request{Session: agent, Method: method, Params: []byte(watchX)}); e != nil || string(result) != "{}" {
+					t.Error(method, string(result), e)
+				}
+			})
+			time.Sleep(100 * time.Millisecond)
+		}
+		both.Wait()
+		synctest.Wait()
+		if h := g.Held(); h.Watches != 0 {
+			t.Errorf("%d resources are watched after the end", h.Watches)
+		}
+	})
+}
+
 // Where notices of updates were lost, because more happened than the gateway could read, who watches a resource is told that it may have
 // changed. Before, an agent that missed the last update of a resource was told of none.
 func TestMissedUpdatesAreTold(t *testing.T) {

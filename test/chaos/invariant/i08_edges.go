@@ -290,6 +290,9 @@ func (c *checker) checkPatience(server string, conn *history.ConnRecord, u conne
 		if m.Kind == history.Answered && m.Code >= http.StatusBadRequest {
 			continue // a status of HTTP is no word of the server, which may stand behind another that asks for credentials
 		}
+		if m.Kind == history.Notified && c.underFault(server, m.T-longestReopening, m.T, "cut-stream") {
+			continue // the stream on which it belongs may not be open again yet
+		}
 		if m.Kind == history.Answered && c.underFault(server, m.T, m.T, unreadableFaults...) {
 			continue // a body that the client cannot read is none either
 		}

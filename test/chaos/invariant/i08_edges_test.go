@@ -309,6 +309,16 @@ func TestTheStateMachine(t *testing.T) {
 			60s    s1 fault-off fault=1 name=black-hole
 			99s    - closing
 		`},
+		// Seed 30326460: the server announced a change 50 ms after the stream for announcements had broken.
+		{name: "a remote server is given up whose stream was cut before its words", servers: []string{"s1 kind=http"}, want: invariant.Holds, story: up + `
+			5s     s1 answered conn=1 method=ping id=6
+			18s    s1 fault-on fault=1 name=cut-stream
+			19.9s  s1 fired conn=1 fault=1 name=cut-stream
+			20s    s1 notified conn=1 method=notifications/tools/list_changed
+			25s    s1 fault-off fault=1 name=cut-stream
+			45s    s1 phase phase=pending step=restarting epoch=2 class=timeout
+			99s    - closing
+		`},
 		// Seed 20850429: the credentials of a call were asked for while three pings found no answer.
 		{name: "a remote server is given up that wants other credentials", servers: []string{"s1 kind=http"}, want: invariant.Holds, story: up + `
 			5s     s1 answered conn=1 method=ping id=6
