@@ -31,6 +31,12 @@ func (c *Calls) connectionFor(ctx context.Context, r *Request, after uint64, wai
 		after = max(after, r.Entry.Epoch)
 	}
 	if r.mayWake && !connectedSince(v, after) {
+		if e := r.Entry; e != nil && e.State == catalog.Cached {
+			// The catalog shows a moment sooner than the view that the server rests.
+			if _, err := cell.Wait(ctx, func(v *View) bool { return v.State.Phase != messages.Connected || v.State.Epoch > e.Epoch }); err != nil {
+				return nil, c.notConnectedError(server, tool, err)
+			}
+		}
 		if err := c.wakeServer(ctx, server, tool); err != nil {
 			return nil, err
 		}
@@ -128,8 +134,17 @@ func (c *Calls) wakeServer(ctx context.Context, server, tool string) error {
 	if v.State.Step == messages.Idle {
 		c.Wake(server)
 	}
-	// Wake is a message, so the resting state may still be visible: it is no end of the wait.
-	v, err := cell.Wait(ctx, func(v *View) bool { return v.State.Phase != messages.Pending })
+	// Wake is a message, so the resting state may still be visible: it is no end of the wait. Nor is the connection of before, which the
+	// cell announces until the watchers have heard of the rest.
+	oldest := v.State.Epoch
+	switch v.State.Step {
+	case messages.Idle, messages.Closing, messages.Queued:
+		oldest++
+	}
+	isOver := func(v *View) bool {
+		return v.State.Phase != messages.Pending && (v.State.Phase != messages.Connected || v.State.Epoch >= oldest)
+	}
+	v, err := cell.Wait(ctx, isOver)
 	if err != nil || v.State.Phase != messages.Connected {
 		return c.notConnectedError(server, tool, err)
 	}

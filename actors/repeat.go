@@ -24,7 +24,7 @@ func (c *Calls) repeat(ctx context.Context, r *Request, err error, next Handler)
 	}
 	link, repeatErr := r.link, error(nil)
 	if until := time.Now().Add(wait); !link.stillServes(ctx, err, wait) {
-		r.mayWake = false
+		r.mayWake = closed && !r.AwakeOnly && c.hasGoneToRest(ctx, link)
 		link, repeatErr = c.connectionFor(ctx, r, link.Epoch, time.Until(until))
 	}
 	// There is no connection for a second attempt.
@@ -42,6 +42,18 @@ func (c *Calls) repeat(ctx context.Context, r *Request, err error, next Handler)
 		repeatErr = stillUnknown(repeatErr)
 	}
 	return repeatErr
+}
+
+// hasGoneToRest reports whether the gate of a connection was closed because its server, which is lazy, was let go in the very moment in which a
+// request had found it. The request then wakes the server, as one that comes a moment later does.
+func (c *Calls) hasGoneToRest(ctx context.Context, link *Link) bool {
+	cell := c.Cell(link.Server)
+	if cell == nil || cell.View().Spec.Connect != messages.Lazy {
+		return false
+	}
+	// The actor closes the gate before it publishes why, in the same step.
+	v, err := cell.Wait(ctx, func(v *View) bool { return v.Link != link })
+	return err == nil && v.State.Phase == messages.Pending && v.State.EverConnected && v.State.Cause == nil
 }
 
 // stillUnknown returns the error of a repetition whose first call may have run. If the second one was not sent, or was rejected,

@@ -138,6 +138,39 @@ func TestAWatchedServerDoesNotRest(t *testing.T) {
 	})
 }
 
+// A call that comes in the very instant in which its server is let go for idleness wakes it, also in a program that does not let calls wait
+// for servers that are away.
+func TestACallInTheInstantOfTheRestWakesTheServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const idle = 10 * time.Second
+		f := newFake("work")
+		m := start(t, supervisor.Config{Servers: map[string]supervisor.Spec{
+			"a": {Type: messages.SDK, Connect: messages.Lazy, IdleTimeout: messages.Duration(idle)},
+		}}, map[string]*fake{"a": f})
+		settled(t, m)
+		for range 300 {
+			if _, err := m.CallServerTool(t.Context(), "a", "work", nil); err != nil {
+				t.Fatal(err)
+			}
+			var ended []<-chan error
+			for range 4 {
+				end := make(chan error, 1)
+				go func() {
+					time.Sleep(idle)
+					_, err := m.CallServerTool(t.Context(), "a", "work", nil)
+					end <- err
+				}()
+				ended = append(ended, end)
+			}
+			for _, end := range ended {
+				if err := <-end; err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	})
+}
+
 // A call that waited for its turn since before its server became lazy uses the server when it is sent.
 func TestIdleCountsACallThatWaitedForItsTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -101,8 +101,7 @@ var callBugs = inPackage("actors",
 		Finds: []string{"I21"}, Why: "a caller who gave up is given a turn all the same, and keeps it for ever",
 	},
 	Bug{
-		Name: "start-keeps-who-left", In: "Calls.wakeServer", Old: "cell.Wait(ctx, func(v *View) bool { return v.State.Phase != messages.Pending })",
-		New:   "cell.Wait(context.WithoutCancel(ctx), func(v *View) bool { return v.State.Phase != messages.Pending })",
+		Name: "start-keeps-who-left", In: "Calls.wakeServer", Old: "cell.Wait(ctx, isOver)", New: "cell.Wait(context.WithoutCancel(ctx), isOver)",
 		Finds: []string{"I2"}, Why: "a caller who gives up while a lazy server starts is not let go",
 	},
 	Bug{
