@@ -22,4 +22,5 @@ var all = []drill{
 	{"tasks", playTasks},
 	{"followed", playFollowed},
 	{"record", playRecord},
+	{"resting", playResting},
 }

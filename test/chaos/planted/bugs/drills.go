@@ -76,4 +76,23 @@ var drillBugs = slices.Concat(
 			Finds: []string{"I24"}, Why: "a question of an instance goes to an agent that cannot answer while another one of the principal can",
 		},
 	),
+	inPackage("actors",
+		Bug{
+			Name: "read-is-no-use", In: "Calls.Send", Old: "!r.AwakeOnly", New: "r.Entry != nil",
+			Finds: []string{"I17"}, Why: "a lazy server that is only read rests although it is in use",
+		},
+		Bug{
+			Name: "asleep-with-a-list-due", Package: "actors/lifecycle", In: "machine.handleEvent",
+			Old: "m.Phase == messages.Connected && m.isOpen(e.Epoch) && m.Lazy && !m.Listing && !m.Dirty", New: "m.Phase == messages.Connected && m.isOpen(e.Epoch) && m.Lazy && !m.Listing",
+			Finds: []string{"I17"}, Why: "a lazy server rests before a change of its tools is listed that it has announced",
+		},
+		Bug{
+			Name: "met-its-rest", In: "Calls.repeat", Old: "closed && !r.AwakeOnly && c.hasGoneToRest(ctx, link)", New: "false",
+			Finds: []string{"I2"}, Why: "a call that meets the rest of its server in the same instant is refused, and no later one is",
+		},
+		Bug{
+			Name: "list-keeps-awake", Package: "supervisor", In: "Manager.ReadOrRecall", Old: "ctx = context.WithValue(ctx, awakeOnly{}, true)",
+			Finds: []string{"I17"}, Why: "agents that list prompts and resources keep a lazy server from its rest",
+		},
+	),
 )
