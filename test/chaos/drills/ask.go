@@ -59,6 +59,16 @@ func (p *person) openQuestions() (list []*openAsk) {
 	return list
 }
 
+// questionsAbout returns those that are open about calls with these arguments.
+func (p *person) questionsAbout(args string) (list []*openAsk) {
+	for _, q := range p.openQuestions() {
+		if string(q.request.Arguments) == args {
+			list = append(list, q)
+		}
+	}
+	return list
+}
+
 // askingCall is a call that waits for the answer of a person, or has ended.
 type askingCall struct {
 	number int
@@ -98,14 +108,9 @@ func playAsk(s *stage) {
 		args := fmt.Sprintf(`{"round":%d}`, round)
 		var calls []*askingCall
 		for n := range 1 + s.rng.IntN(4) {
-			callCtx, cancel := context.WithCancel(ctx)
-			c := &askingCall{number: n, cancel: cancel, done: make(chan struct{})}
+			c := startAsking(s, ctx, m, tool, args)
+			c.number = n
 			calls = append(calls, c)
-			s.runBeside(func() {
-				defer close(c.done)
-				_, c.err = m.CallServerTool(callCtx, "files", tool, []byte(args))
-			})
-			s.settleAll()
 		}
 		s.addStory("%d calls of %s for %q", len(calls), tool, caller)
 		if granted["/"+tool] || granted[caller+"/"+tool] {
@@ -117,20 +122,59 @@ func playAsk(s *stage) {
 			}
 			continue
 		}
-		if word := playQuestions(s, asked, calls, tool); word == supervisor.AskSession || word == supervisor.AskAlways {
+		var beside *askingCall
+		otherArgs := fmt.Sprintf(`{"round":%d,"beside":true}`, round)
+		if s.isOneIn(2) {
+			beside = startAsking(s, ctx, m, tool, otherArgs)
+		}
+		word := playQuestions(s, asked, calls, tool, args)
+		if word == supervisor.AskSession || word == supervisor.AskAlways {
 			granted[caller+"/"+tool] = true
 		}
 		if s.manager.IsClosed() {
 			return
 		}
+		if beside != nil {
+			refuseBeside(s, asked, beside, tool, otherArgs, word)
+		}
 	}
 }
 
+// startAsking begins a call.
+func startAsking(s *stage, ctx context.Context, m *supervisor.Manager, tool, args string) *askingCall {
+	ctx, cancel := context.WithCancel(ctx)
+	c := &askingCall{cancel: cancel, done: make(chan struct{})}
+	s.runBeside(func() {
+		defer close(c.done)
+		_, c.err = m.CallServerTool(ctx, "files", tool, []byte(args))
+	})
+	s.settleAll()
+	return c
+}
+
+// refuseBeside judges that a call with other arguments waits for a question of its own still, whatever was answered about the calls beside it, and
+// refuses it. word is the last of those answers: one that allows the tool may answer this question, too.
+func refuseBeside(s *stage, asked *person, call *askingCall, tool, args string, word supervisor.AskAnswer) {
+	open := asked.questionsAbout(args)
+	if isGrant := word == supervisor.AskSession || word == supervisor.AskAlways; isGrant && call.hasEnded() && call.err == nil {
+		return
+	}
+	if call.hasEnded() || len(open) != 1 || open[0].request.Equal() != 1 {
+		s.reportFinding("I20", "files", "the last answer about calls of %s was %q, and a call with other arguments had ended with %v (ended: %t); %d questions are open about it", tool, word,
+			call.err, call.hasEnded(), len(open))
+		return
+	}
+	s.addStory("the call with other arguments is refused")
+	open[0].answer <- askAnswer{word: supervisor.AskNo}
+	s.settleAll()
+	checkAnswered(s, []*askingCall{call}, tool, supervisor.AskNo)
+}
+
 // playQuestions answers the questions about equal calls until all calls have ended, and returns the last answer.
-func playQuestions(s *stage, asked *person, calls []*askingCall, tool string) (last supervisor.AskAnswer) {
+func playQuestions(s *stage, asked *person, calls []*askingCall, tool, args string) (last supervisor.AskAnswer) {
 	waiting := len(calls)
 	for waiting > 0 {
-		open := asked.openQuestions()
+		open := asked.questionsAbout(args)
 		if len(open) != 1 {
 			s.reportFinding("I20", "files", "%d calls of %s with equal arguments wait, and %d questions are open", waiting, tool, len(open))
 			return ""
