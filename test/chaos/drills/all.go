@@ -23,4 +23,5 @@ var all = []drill{
 	{"followed", playFollowed},
 	{"record", playRecord},
 	{"resting", playResting},
+	{"repeats", playRepeats},
 }

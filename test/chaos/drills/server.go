@@ -33,8 +33,8 @@ type server struct {
 	tools   []map[string]any
 	offers  map[string][]map[string]any // resources, resourceTemplates and prompts
 	refusal error
-	conns   []*conn // those that are open
-	opened  int
+	conns   []*conn     // those that are open
+	opened  []time.Time // when each connection was opened
 	dials   []time.Time
 	// heard are the requests and notifications that have come, in order.
 	heard []heardMessage
@@ -103,7 +103,14 @@ func (s *server) openConns() []*conn {
 func (s *server) countOpened() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.opened
+	return len(s.opened)
+}
+
+// openedAt returns when a connection was opened; the first has the number 0.
+func (s *server) openedAt(n int) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.opened[n]
 }
 
 // countDials returns how many attempts to connect there were until now.
@@ -200,7 +207,7 @@ func (s *server) serveConn(ctx context.Context, peer inprocess.Peer) error {
 	c := &conn{server: s, peer: peer, questions: map[int]chan reply{}, running: map[string]context.CancelFunc{}}
 	c.ctx, c.end = context.WithCancelCause(ctx)
 	s.mu.Lock()
-	s.opened++
+	s.opened = append(s.opened, time.Now())
 	s.conns = append(s.conns, c)
 	s.mu.Unlock()
 	defer func() {

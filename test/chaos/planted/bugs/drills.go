@@ -20,10 +20,21 @@ var drillBugs = slices.Concat(
 			Finds: []string{"I2"}, Why: "a call that tells of progress while a person is asked about it does not time out afterwards",
 		},
 	),
+	inPackage("actors",
+		Bug{
+			Name: "rejected-hides-the-first", In: "stillUnknown", Old: "case messages.OutcomeNotSent, messages.OutcomeRejected:\ndefault:\nreturn err",
+			New:   "case messages.OutcomeNotSent:\ndefault:\nreturn err",
+			Finds: []string{"I2"}, Why: "a call that may have run is reported as rejected when its repetition is rejected",
+		},
+	),
 	inPackage("supervisor/internal/asker",
 		Bug{
 			Name: "gone-and-still-waiting", In: "Asker.AskPermission", Old: "f.waiting--",
 			Finds: []string{"I20"}, Why: "a person who is asked about a call is told that callers wait for it who have given up",
+		},
+		Bug{
+			Name: "answer-for-any-arguments", In: "Asker.AskPermission", Old: "args: sha256.Sum256(r.Arguments)", New: "args: [sha256.Size]byte{}",
+			Finds: []string{"I20"}, Why: "what a person answers about a call counts for waiting calls of the tool with other arguments",
 		},
 	),
 	inPackage("supervisor",
