@@ -24,4 +24,5 @@ var all = []drill{
 	{"record", playRecord},
 	{"resting", playResting},
 	{"repeats", playRepeats},
+	{"slow watches", playSlowWatches},
 }

@@ -75,6 +75,14 @@ var drillBugs = slices.Concat(
 			Finds: []string{"I24"}, Why: "an agent that watches a directory by a URI with a slash at its end hears nothing of the files in it",
 		},
 		Bug{
+			Name: "ended-though-watched", In: "watches.removeWatch", Old: "watched := len(one.tell) > 0", New: "watched := false",
+			Finds: []string{"I24"}, Why: "a watch that begins while the one before is being ended is ended with it, and updates until it is asked for anew are lost",
+		},
+		Bug{
+			Name: "taken-back-and-begun", In: "watches.removeWatchesOf", Old: "wish.takenBack, takenBack = true, true", New: "takenBack = true",
+			Finds: []string{"I24"}, Why: "a watch that its agent ends while the gateway looks for the server begins all the same, and stays",
+		},
+		Bug{
 			Name: "late-part-untold", In: "view.awaitPart", Old: "g.noteChange(func(*saidChanges) {})",
 			Finds: []string{"I26"}, Why: "an agent that listed while a server was slow is not told when the server has listed",
 		},
