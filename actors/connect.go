@@ -176,6 +176,9 @@ func (c *Calls) notConnectedError(server, tool string, cause error) *messages.Er
 	case messages.Disabled:
 		e.Class, e.Text, e.Fix, e.Err = messages.ClassInvalid, "it is disabled", "enable it first", messages.ErrDisabled
 		e.Retry = ""
+		if s.Removing {
+			e.Text, e.Fix, e.Err = "it has just been removed", "", messages.ErrUnknownServer
+		}
 	case messages.NeedsAuth:
 		e.Class, e.Text, e.Fix = messages.ClassUnauthorized, "it needs credentials",
 			"sign in to it, or correct its headers or auth and reconnect it"

@@ -24,7 +24,7 @@ func (c *Calls) repeat(ctx context.Context, r *Request, err error, next Handler)
 	}
 	link, repeatErr := r.link, error(nil)
 	if until := time.Now().Add(wait); !link.stillServes(ctx, err, wait) {
-		r.mayWake = closed && !r.AwakeOnly && c.hasGoneToRest(ctx, link)
+		r.mayWake = closed && c.hasGoneToRest(ctx, link) && !r.AwakeOnly
 		link, repeatErr = c.connectionFor(ctx, r, link.Epoch, time.Until(until))
 	}
 	// There is no connection for a second attempt.
@@ -44,16 +44,21 @@ func (c *Calls) repeat(ctx context.Context, r *Request, err error, next Handler)
 	return repeatErr
 }
 
-// hasGoneToRest reports whether the gate of a connection was closed because its server, which is lazy, was let go in the very moment in which a
-// request had found it. The request then wakes the server, as one that comes a moment later does.
+// publishTime bounds the wait for what a server's actor publishes in the step in which it closes a gate.
+const publishTime = 100 * time.Millisecond
+
+// hasGoneToRest returns when the server's view shows why the gate of a connection was closed, and reports whether its server, which is lazy,
+// was let go in the very moment in which a request had found it. The request then wakes the server, as one that comes a moment later does.
 func (c *Calls) hasGoneToRest(ctx context.Context, link *Link) bool {
 	cell := c.Cell(link.Server)
-	if cell == nil || cell.View().Spec.Connect != messages.Lazy {
+	if cell == nil {
 		return false
 	}
-	// The actor closes the gate before it publishes why, in the same step.
-	v, err := cell.Wait(ctx, func(v *View) bool { return v.Link != link })
-	return err == nil && v.State.Phase == messages.Pending && v.State.EverConnected && v.State.Cause == nil
+	// The end of a session closes its gates before the actor hears of it, which may be busy.
+	bounded, cancel := context.WithTimeout(ctx, publishTime)
+	defer cancel()
+	v, err := cell.Wait(bounded, func(v *View) bool { return v.Link != link })
+	return err == nil && v.Spec.Connect == messages.Lazy && v.State.Phase == messages.Pending && v.State.EverConnected && v.State.Cause == nil
 }
 
 // stillUnknown returns the error of a repetition whose first call may have run. If the second one was not sent, or was rejected,

@@ -41,7 +41,7 @@ func (m *Manager) links(calls *actors.Calls) []chainLink {
 	}
 	return append(links,
 		// Before anything is looked for: a closed manager has no servers, and arguments that cannot be written need none.
-		chainLink{name: "admit", before: m.admit},
+		chainLink{name: "admit", before: m.admit, after: m.explainClosed},
 		// Every later link needs to know the server, and the tool. A call may wait here until its server has listed its tools.
 		// Of a server with share "principal", the request finds the instance of its caller, and uses it to the end.
 		chainLink{name: "find", before: m.find, after: m.leaveInstance},
@@ -68,6 +68,17 @@ func (m *Manager) admit(_ context.Context, r *actors.Request) error {
 		return refusal.ClosedError(r.Operation())
 	}
 	return nil
+}
+
+// explainClosed has an admitted request that was not sent, because Close has taken its server away meanwhile, end as one that comes later.
+func (m *Manager) explainClosed(_ context.Context, _ *actors.Request, err error) error {
+	var e *Error
+	if !m.closing.Load() || !errors.Is(err, messages.ErrUnknownServer) && !errors.Is(err, messages.ErrNotConnected) || !errors.As(err, &e) {
+		return err
+	}
+	closed := *e
+	closed.Class, closed.Text, closed.Fix, closed.Err = messages.ClassCanceled, "the manager is closed", "", messages.ErrClosed
+	return &closed
 }
 
 // find finds what the request names. A request that names its server, and no tool, needs no search.

@@ -1,6 +1,7 @@
 package supervisor_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -57,6 +58,48 @@ func TestAClosedManagerSaysSo(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A request that waits for its turn is not sent when its server is taken away, and neither is one that comes while the calls of the server end.
+// Its error is not that of a server which can be enabled.
+func TestWhoWaitsForAServerThatIsTakenAwayIsNotToldToEnableIt(t *testing.T) {
+	for what, end := range map[string]struct {
+		act func(context.Context, *supervisor.Manager) error
+		err error
+	}{
+		"SetServers": {func(ctx context.Context, m *supervisor.Manager) error {
+			_, err := m.Configure(ctx, map[string]supervisor.Spec{})
+			return err
+		}, supervisor.ErrUnknownServer},
+		"Close": {func(ctx context.Context, m *supervisor.Manager) error {
+			go func() { _ = m.Close(ctx) }()
+			return nil
+		}, supervisor.ErrClosed},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFake("work")
+			f.onCall = hang
+			m := start(t, supervisor.Config{Servers: map[string]supervisor.Spec{"a": {Type: messages.SDK, MaxInFlight: 1}}}, map[string]*fake{"a": f})
+			settled(t, m)
+			ctx, leave := context.WithCancel(t.Context())
+			runs := callBy(ctx, m, "")
+			synctest.Wait()
+			waits := callBy(ctx, m, "")
+			synctest.Wait()
+			if err := end.act(t.Context(), m); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			_, late := m.CallServerTool(t.Context(), "a", "work", nil)
+			for _, err := range []error{<-waits, late} {
+				if !errors.Is(err, end.err) || !errors.Is(err, supervisor.ErrNotSent) || errors.Is(err, supervisor.ErrDisabled) {
+					t.Errorf("%s: %v", what, err)
+				}
+			}
+			leave()
+			<-runs
+		})
+	}
 }
 
 // A spec that cannot work is refused with what is missing; nothing is dialed for it.

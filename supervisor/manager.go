@@ -329,7 +329,8 @@ func (m *Manager) runCommand(ctx context.Context, op, name string, event func(ti
 }
 
 // Disconnect ends the server's connection and keeps the server: it is disabled until Toggle or Connect. It returns when
-// no new call can reach it and its tools are out of the catalog; calls that run already end by themselves, within Timing.Drain.
+// no new call can reach it and its tools are out of the catalog; calls that run already end with the connection, as outcome unknown.
+// Toggle lets them go on.
 func (m *Manager) Disconnect(ctx context.Context, name string) error {
 	return m.disableServer(ctx, "disconnect", name, true)
 }
