@@ -25,4 +25,5 @@ var all = []drill{
 	{"resting", playResting},
 	{"repeats", playRepeats},
 	{"slow watches", playSlowWatches},
+	{"drains", playDrains},
 }

@@ -106,12 +106,31 @@ var drillBugs = slices.Concat(
 			Finds: []string{"I17"}, Why: "a lazy server rests before a change of its tools is listed that it has announced",
 		},
 		Bug{
-			Name: "met-its-rest", In: "Calls.repeat", Old: "closed && !r.AwakeOnly && c.hasGoneToRest(ctx, link)", New: "false",
+			Name: "met-its-rest", In: "Calls.repeat", Old: "closed && c.hasGoneToRest(ctx, link) && !r.AwakeOnly", New: "false",
 			Finds: []string{"I2"}, Why: "a call that meets the rest of its server in the same instant is refused, and no later one is",
 		},
 		Bug{
 			Name: "list-keeps-awake", Package: "supervisor", In: "Manager.ReadOrRecall", Old: "ctx = context.WithValue(ctx, awakeOnly{}, true)",
 			Finds: []string{"I17"}, Why: "agents that list prompts and resources keep a lazy server from its rest",
+		},
+	),
+	inPackage("supervisor",
+		Bug{
+			Name: "whole-time-for-calls", In: "Manager.Close", Old: "max(time.Until(deadline)/2, 0)", New: "max(time.Until(deadline), 0)",
+			Finds: []string{"I17"}, Why: "Close gives calls all of its time, and leaves none for the processes",
+		},
+		Bug{
+			Name: "drain-of-a-removal-at-close", Package: "supervisor/internal/core", In: "supervisor.closeServers",
+			Old: "s.endServer(ctx, r, m.Drain)", New: "s.endServer(ctx, r, s.Common.Timing.Drain)",
+			Finds: []string{"I17"}, Why: "calls of a manager that is closed go on for as long as those of a server that is removed, whatever time Close has",
+		},
+		Bug{
+			Name: "close-asks-on", In: "Manager.beginClose", Old: "close(m.closingBegun)",
+			Finds: []string{"I20"}, Why: "a person is asked on about a call although the manager is closed",
+		},
+		Bug{
+			Name: "enable-what-is-removed", Package: "actors", In: "Calls.notConnectedError", Old: "s.Removing", New: "false",
+			Finds: []string{"I2"}, Why: "a call that meets the removal of its server is told to enable it",
 		},
 	),
 )
