@@ -180,7 +180,10 @@ func (a *agent) callMethod(ctx context.Context, method string, params any) (json
 		if members == nil {
 			params = map[string]any{}
 		}
-		params.(map[string]any)["_meta"] = map[string]any{"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": a.capabilities}
+		meta := map[string]any{"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": a.capabilities}
+		own, _ := members["_meta"].(map[string]any)
+		maps.Copy(meta, own)
+		params.(map[string]any)["_meta"] = meta
 	}
 	a.sendMessage(map[string]any{"id": json.RawMessage(id), "method": method, "params": orEmpty(params)})
 	select {

@@ -26,4 +26,5 @@ var all = []drill{
 	{"repeats", playRepeats},
 	{"slow watches", playSlowWatches},
 	{"drains", playDrains},
+	{"rounds", playRounds},
 }

@@ -83,6 +83,14 @@ var drillBugs = slices.Concat(
 			Finds: []string{"I24"}, Why: "a watch that its agent ends while the gateway looks for the server begins all the same, and stays",
 		},
 		Bug{
+			Name: "rest-of-the-questions-forgotten", In: "Gateway.resumeCall", Old: "c.wakeUp()",
+			Finds: []string{"I25"}, Why: "an agent that answers some of the questions about its call is not asked the others again, and the call hangs",
+		},
+		Bug{
+			Name: "answers-taken-twice", In: "suspension.takeAnswers", Old: "s.stage == working || round != s.round", New: "round != s.round",
+			Finds: []string{"I25"}, Why: "an agent that gives the answers of a round a second time takes its call from the request that waits for it",
+		},
+		Bug{
 			Name: "late-part-untold", In: "view.awaitPart", Old: "g.noteChange(func(*saidChanges) {})",
 			Finds: []string{"I26"}, Why: "an agent that listed while a server was slow is not told when the server has listed",
 		},
