@@ -27,4 +27,6 @@ var all = []drill{
 	{"slow watches", playSlowWatches},
 	{"drains", playDrains},
 	{"rounds", playRounds},
+	{"streams", playStreams},
+	{"polls", playPolls},
 }

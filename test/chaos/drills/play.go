@@ -87,6 +87,9 @@ func (s *stage) startManager(cfg supervisor.Config, servers ...*server) *supervi
 		if spec.InstanceOf != "" {
 			name = spec.InstanceOf
 		}
+		if own := s.servers[name].transport; own != nil {
+			t = own()
+		}
 		return refusing{Transport: t, server: s.servers[name]}
 	}
 	if cfg.Rand == nil {

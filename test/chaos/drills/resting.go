@@ -17,12 +17,12 @@ import (
 // foreseenRest knows when a lazy server rests: the manager looks at it when its idle timeout may have passed since the last use, and a tenth of
 // it later if it is in use then.
 type foreseenRest struct {
-	limit               time.Duration
-	isUp                bool
-	used, look          time.Time
-	isHeld, isWatched   bool
-	changing            time.Time // until when a change of its tools that it has announced is not listed
-	opened, wakes, news int
+	limit             time.Duration
+	isUp              bool
+	used, look        time.Time
+	isHeld, isWatched bool
+	changing          time.Time // until when a change of its tools that it has announced is not listed
+	opened, news      int
 }
 
 // beginConnection notes a new connection, or a new spec for one.

@@ -24,7 +24,7 @@ type askingTool struct {
 	mu       sync.Mutex
 	call     *toolCall
 	progress int
-	wrong    []string // what was answered, and must not be
+	problems []string // what was answered, and must not be
 	ended    time.Time
 }
 
@@ -46,7 +46,7 @@ func (t *askingTool) handleCall(ctx context.Context, c *toolCall) (any, error) {
 			if ctx.Err() == nil && (err != nil || !strings.Contains(string(answer), fmt.Sprintf(`"n":%d`, n))) {
 				t.mu.Lock()
 				defer t.mu.Unlock()
-				t.wrong = append(t.wrong, fmt.Sprintf("%s was answered with %s (%v)", questionText(n), answer, err))
+				t.problems = append(t.problems, fmt.Sprintf("%s was answered with %s (%v)", questionText(n), answer, err))
 			}
 		})
 	}
@@ -112,8 +112,8 @@ func playRounds(s *stage) {
 		case r.ResultType != "input_required":
 			tool.mu.Lock()
 			defer tool.mu.Unlock()
-			if len(answered) < len(tool.delays) || textOf(result) != "all answered" || len(tool.wrong) > 0 {
-				s.reportFinding("I25", "box", "an agent has answered %d of %d questions about its call, and got %s %s", len(answered), len(tool.delays), result, tool.wrong)
+			if len(answered) < len(tool.delays) || textOf(result) != "all answered" || len(tool.problems) > 0 {
+				s.reportFinding("I25", "box", "an agent has answered %d of %d questions about its call, and got %s %s", len(answered), len(tool.delays), result, tool.problems)
 			}
 			return
 		}

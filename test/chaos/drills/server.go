@@ -28,6 +28,8 @@ type server struct {
 	others   func(c *conn, m message) bool
 	// instead answers a request in the place of the server, if it reports true.
 	instead func(c *conn, m message) bool
+	// transport is how the manager reaches the server; nil in the same process.
+	transport func() transports.Transport
 
 	mu      sync.Mutex
 	tools   []map[string]any

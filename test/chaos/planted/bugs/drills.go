@@ -10,6 +10,20 @@ var drillBugs = slices.Concat(
 			Finds: []string{"I25"}, Why: "an agent on lines that closes its input gets no results of the calls that still run",
 		},
 	),
+	inPackage("transports/web",
+		Bug{
+			Name: "gap-of-the-stream-unnoted", In: "streamListener.listenOnce", Old: "l.gap = true",
+			Finds: []string{"I14"}, Why: "what a server announces while its stream is broken, and does not number its events, is never noticed",
+		},
+		Bug{
+			Name: "one-stream-more", In: "exchange.readAnswerStream", Old: "fruitless == maxResumes", New: "fruitless > maxResumes",
+			Finds: []string{"I2"}, Why: "a call is given up after more streams that bring nothing than it should be",
+		},
+		Bug{
+			Name: "nothing-counts-as-something", In: "exchange.readResponse", Old: "x.hadEvents = false",
+			Finds: []string{"I2", "I23"}, Why: "a stream that brings nothing counts as one that brought something, because the one before did",
+		},
+	),
 	inPackage("transports/session",
 		Bug{
 			Name: "no-timer-after-a-question", In: "Session.resumeTimeout", Old: "s.armRequestTimer(p.NextDue())",
