@@ -29,4 +29,5 @@ var all = []drill{
 	{"rounds", playRounds},
 	{"streams", playStreams},
 	{"polls", playPolls},
+	{"interceptors", playInterceptors},
 }

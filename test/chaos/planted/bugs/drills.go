@@ -155,4 +155,22 @@ var drillBugs = slices.Concat(
 			Finds: []string{"I2"}, Why: "a call that meets the removal of its server is told to enable it",
 		},
 	),
+	inPackage("supervisor",
+		Bug{
+			Name: "first-send-forgotten", In: "interception.send", Old: "c.mayHaveRun || !hasReturned || err == nil", New: "!hasReturned || err == nil",
+			Finds: []string{"I20"}, Why: "a request that an interceptor sent twice, the second time in vain, ends as not sent although it may have run",
+		},
+		Bug{
+			Name: "no-response-with-an-error", In: "interception.invoker", Old: "res == nil && err != nil", New: "false",
+			Finds: []string{"I20"}, Why: "an interceptor that looks at the response of an inner one that refused panics",
+		},
+		Bug{
+			Name: "second-response-over-the-first", In: "interception.beginSend", Old: "c.calls > 0", New: "false",
+			Finds: []string{"I20"}, Why: "the second call of next changes the response of the first, which an interceptor keeps",
+		},
+		Bug{
+			Name: "own-change-unseen", In: "interception.invoker", Old: "interceptors[i](ctx, q, c.invoker(i+1))", New: "interceptors[i](ctx, &c.asked, c.invoker(i+1))",
+			Finds: []string{"I20"}, Why: "the second interceptor gets the request of the caller, and not what the first made of it",
+		},
+	),
 )
