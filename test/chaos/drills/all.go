@@ -30,4 +30,5 @@ var all = []drill{
 	{"streams", playStreams},
 	{"polls", playPolls},
 	{"interceptors", playInterceptors},
+	{"web agents", playWebAgents},
 }

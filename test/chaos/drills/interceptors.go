@@ -211,7 +211,7 @@ func (d *interceptorDrill) interceptor(i int) supervisor.Interceptor {
 				res = &supervisor.Response{Server: res.Server, Name: res.Name, Result: json.RawMessage(fmt.Sprintf(`{"content":[{"type":"text","text":"changed by %d"}],"isError":%t}`, i, !res.IsError)), IsError: !res.IsError}
 			}
 		case breakResult:
-			if err == nil {
+			if err == nil && res != nil {
 				res = &supervisor.Response{Result: json.RawMessage(`"text"`)}
 			}
 		}

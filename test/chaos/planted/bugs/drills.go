@@ -173,4 +173,22 @@ var drillBugs = slices.Concat(
 			Finds: []string{"I20"}, Why: "the second interceptor gets the request of the caller, and not what the first made of it",
 		},
 	),
+	inPackage("transports/serve",
+		Bug{
+			Name: "answered-and-open", In: "eventStream.writeAnswer", Old: "s.log.keepEvent(s.stream, s.number+1, body, true)", New: "s.log.keepEvent(s.stream, s.number+1, body, false)",
+			Finds: []string{"I25"}, Why: "an agent that comes back behind its answer waits on a stream on which nothing comes any more",
+		},
+		Bug{
+			Name: "session-of-any-path", In: "sessions.findSession", Old: "s.Path != path", New: "false",
+			Finds: []string{"I25"}, Why: "a session that began at one server's path is found at that of another",
+		},
+		Bug{
+			Name: "old-by-its-beginning", In: "sessions.findSession", Old: "s.lastUsed = time.Now()",
+			Finds: []string{"I25"}, Why: "a session ends as idle although its agent uses it",
+		},
+		Bug{
+			Name: "deleted-session-runs", In: "Session.closeSession", Old: "s.cancelRequests()",
+			Finds: []string{"I25"}, Why: "the calls of a session that its agent has ended go on at their servers",
+		},
+	),
 )
