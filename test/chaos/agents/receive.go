@@ -290,8 +290,13 @@ func (a *agent) checkCompletion(r *request, result []byte) {
 	about := r.about
 	// Without its server another one may have a prompt by the name that is shown.
 	names := []string{about}
-	if _, own := a.fleet.serverOfTool(about); a.plan.View == "" && !strings.HasPrefix(about, "chaos://") {
-		names = append(names, own)
+	if a.plan.View == "" && !strings.HasPrefix(about, "chaos://") {
+		// A name can be that of two servers of which one has the other's name before its own: read of sx__b, and b__read of sx.
+		for _, s := range a.fleet.Plan.Servers {
+			if own, ok := strings.CutPrefix(about, s.Name+"__"); ok {
+				names = append(names, own)
+			}
+		}
 	}
 	want, isOwn := "", false
 	for _, name := range names {

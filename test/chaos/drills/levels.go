@@ -45,7 +45,17 @@ func playLevels(s *stage) {
 	g := s.openGateway(gateway.Config{})
 	var present []*leveledAgent
 	for range 6 + s.rng.IntN(6) {
-		switch n := s.rng.IntN(6); {
+		switch n := s.rng.IntN(8); {
+		case n == 6:
+			srv := pickOne(s, servers...)
+			s.addStory("%s crashes", srv.name)
+			srv.forgetHeard()
+			srv.endConns()
+			s.letPass(time.Minute)
+		case n == 7:
+			if !configureLevel(s, pickOne(s, servers...), servers, configured) {
+				return
+			}
 		case n == 0 || len(present) == 0:
 			a := &leveledAgent{rank: -1, server: pickOne(s, "", "", "files")}
 			a.agent = s.joinAgent(g, serve.Principal{Name: pickOne(s, "anna", "ben")}, serve.Path{Server: a.server}, nil)
@@ -73,6 +83,26 @@ func playLevels(s *stage) {
 			}
 		}
 	}
+}
+
+// configureLevel gives a server a spec with another level.
+func configureLevel(s *stage, srv *server, servers []*server, configured map[string]string) bool {
+	level := pickOne(s, append([]string{""}, messages.LogLevels...)...)
+	s.addStory("%s is configured with the level %q", srv.name, level)
+	if level != srv.spec.LogLevel {
+		srv.forgetHeard() // it is connected anew
+	}
+	srv.spec.LogLevel, configured[srv.name] = level, level
+	specs := map[string]supervisor.Spec{}
+	for _, other := range servers {
+		specs[other.name] = other.spec
+	}
+	if res, err := s.manager.SetServers(s.ctx, specs); err != nil || len(res.Errors) > 0 {
+		s.reportFinding("I16", srv.name, "the level %q is refused: %v %v", level, res.Errors, err)
+		return false
+	}
+	s.letPass(time.Minute)
+	return true
 }
 
 // checkAskedLevel judges the level that a server was asked for last: the finest that an agent at it, or its configuration, wants.

@@ -141,6 +141,13 @@ func (s *server) heardOf(method string) (list []heardMessage) {
 	return list
 }
 
+// forgetHeard forgets the messages that have come.
+func (s *server) forgetHeard() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.heard = nil
+}
+
 // notifyClients sends a notification on each open connection.
 func (s *server) notifyClients(method string, params any) {
 	for _, c := range s.openConns() {

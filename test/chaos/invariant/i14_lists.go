@@ -62,7 +62,7 @@ func (c *checker) listChangesOf(server string) listChanges {
 		switch e := c.x.Event(i); {
 		case e.Kind == history.Changed:
 			l.changes = append(l.changes, i)
-		case e.Kind != history.Notified:
+		case e.Kind != history.Notified || c.hasEnded(server, e.Conn, e.T):
 		case e.Method == "notifications/tools/list_changed":
 			l.announcements = append(l.announcements, i)
 		case e.Method == "notifications/subscriptions/acknowledged" && !c.serverSpec(server).Offers:

@@ -33,7 +33,7 @@ func (c *checker) checkListsTold(server string) {
 	for _, i := range c.x.ServerEvents(server) {
 		e := c.x.Event(i)
 		kind, due := listNews[e.Method], e.T+updateBound
-		if e.Kind != history.Notified || kind == "" || c.isDisturbed(server, spans, e.T, due) {
+		if e.Kind != history.Notified || kind == "" || c.hasEnded(server, e.Conn, e.T) || c.isDisturbed(server, spans, e.T, due) {
 			continue
 		}
 		c.judged++

@@ -149,7 +149,7 @@ func (c *checker) announcedState(server string, states []int, read string, begin
 		if e.T+updateBound >= begin {
 			return rev
 		}
-		if kind := listNews[e.Method]; e.Kind != history.Notified || kind == "" || kind != readNews[read] || c.isDisturbed(server, spans, e.T, e.T+updateBound) {
+		if kind := listNews[e.Method]; e.Kind != history.Notified || kind == "" || kind != readNews[read] || c.hasEnded(server, e.Conn, e.T) || c.isDisturbed(server, spans, e.T, e.T+updateBound) {
 			continue
 		}
 		if c.serverSpec(server).Kind != messages.HTTP || !c.underFault(server, e.T-newsAge, e.T) {

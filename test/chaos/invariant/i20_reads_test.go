@@ -43,6 +43,13 @@ func TestKept(t *testing.T) {
 			20.1s  s1 listing method=prompts
 			1m     - closing
 		`},
+		// Seed 30329161: the manager's new connection waited for the agreement to its subscription still.
+		{name: "a change is announced over a connection that was given up", want: invariant.Inconclusive, plan: offers, story: up + `
+			20ms   s1 phase phase=connected epoch=1
+			10s    s1 released conn=1
+			20s    s1 notified conn=1 method=notifications/prompts/list_changed
+			1m     - closing
+		`},
 		{name: "another list is told", want: invariant.Violated, why: "its list of prompts has changed, and no watcher was told of it by 21s", plan: offers, story: announced + `
 			20.1s  s1 listing method=resources
 			1m     - closing

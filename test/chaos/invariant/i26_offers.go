@@ -42,7 +42,7 @@ func (c *checker) checkOffersTold(s *agentSession) {
 		}
 		spans := connectedSpans(c.phaseSpans(server))
 		for _, i := range c.x.ServerEvents(server) {
-			if e := c.x.Event(i); e.Kind == history.Notified && listsOfNews[e.Method] != nil {
+			if e := c.x.Event(i); e.Kind == history.Notified && listsOfNews[e.Method] != nil && !c.hasEnded(server, e.Conn, e.T) {
 				c.checkOfferTold(s, server, spans, i, bound)
 			}
 		}

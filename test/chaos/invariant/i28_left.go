@@ -127,7 +127,7 @@ func (c *checker) checkSubscribed(server string, sessions []*agentSession) {
 		for _, asked := range s.events {
 			q := c.x.Event(asked)
 			answered := c.answeredAt(s, asked)
-			if q.Kind != history.Asked || q.Method != "resources/subscribe" || q.About != uri || answered < 0 || c.wasRefused(s, q) {
+			if q.Kind != history.Asked || q.Method != "resources/subscribe" || q.About != uri || answered < 0 || c.wasRefused(s, q) || c.tookBack(s, asked, answered) {
 				continue
 			}
 			// What its view hides may have gone to another server of the view, as any URI does that no server lists.
@@ -156,6 +156,15 @@ func (c *checker) checkSubscribed(server string, sessions []*agentSession) {
 			}
 		}
 	}
+}
+
+// tookBack reports whether an agent asked to end the watch that it had asked for, before that was answered at a time: the answer then says
+// nothing of a watch.
+func (c *checker) tookBack(s *agentSession, asked int, answered time.Duration) bool {
+	return slices.ContainsFunc(s.events, func(i int) bool {
+		e := c.x.Event(i)
+		return i > asked && e.Kind == history.Asked && e.Method == "resources/unsubscribe" && e.About == c.x.Event(asked).About && e.T <= answered
+	})
 }
 
 // checkWatchedAgain judges that an agent which was told that it watches a resource, and has not ended that, is not refused when it asks once more,

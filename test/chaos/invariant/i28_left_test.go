@@ -1,6 +1,7 @@
 package invariant_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -48,6 +49,11 @@ func TestNothingIsKeptOfAgents(t *testing.T) {
 	}
 	runCases(t, "I28", []storyCase{
 		{name: "it is begun again, and the server is not asked", plan: offers, want: invariant.Violated, why: "was to end the subscription", story: resubscribed},
+		// Seed 30328559: the gateway still looked for the server when the agent took its wish back.
+		{name: "it is begun again and taken back before the answer", plan: offers, want: invariant.Holds, story: strings.Replace(resubscribed, `
+			4s - replied`, `
+			4s - asked agent=agent-1 by=anna epoch=1 id=4 method=resources/unsubscribe about=chaos://s1/one
+			5s - replied`, 1)},
 		{name: "it is begun again where its view hides the server by then", plan: hidden, want: invariant.Holds, story: resubscribed},
 		{name: "it is ended in the instant of the answer, and begun again", plan: offers, want: invariant.Holds, story: `
 			1s s1 open conn=1
