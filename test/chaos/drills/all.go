@@ -31,4 +31,5 @@ var all = []drill{
 	{"polls", playPolls},
 	{"interceptors", playInterceptors},
 	{"web agents", playWebAgents},
+	{"away", playAway},
 }

@@ -191,4 +191,23 @@ var drillBugs = slices.Concat(
 			Finds: []string{"I25"}, Why: "the calls of a session that its agent has ended go on at their servers",
 		},
 	),
+	inPackage("actors",
+		Bug{
+			Name: "next-attempt-counted-back", In: "Calls.notConnectedError", Old: "time.Until(s.NextAt)", New: "time.Since(s.NextAt)",
+			Finds: []string{"I16"}, Why: "a caller whose server is away is told to come back at once, although it is tried much later",
+		},
+		Bug{
+			Name: "deadline-not-named", In: "Calls.awaitTool", Old: "c.notConnectedError(server, tool, ctx.Err())", New: "c.notConnectedError(server, tool, nil)",
+			Finds: []string{"I16"}, Why: "a call whose deadline ends while its server is away does not say that it was the deadline",
+		},
+		Bug{
+			Name: "reads-do-not-wait", In: "Calls.Repeat", Old: "r.wait, r.mayWake = c.Wait, true", New: "r.mayWake = true",
+			Finds: []string{"I2"}, Why: "a read of a server that is away ends at once where a call waits for it",
+		},
+		Bug{
+			Name: "forgets-who-lists", Package: "supervisor", In: "Manager.findOffering",
+			Old:   "m.index.SetResources(listed[i].server, before[listed[i].server], listed[i].items, listed[i].err)",
+			Finds: []string{"I16", "I2"}, Why: "a read by a URI does not find the server that listed it and is away now",
+		},
+	),
 )
