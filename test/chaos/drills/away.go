@@ -212,7 +212,7 @@ func (d *awayDrill) sendAll(a absence) bool {
 			retryAfter = a.back.Sub(end)
 		}
 		isRight := errors.As(q.err, &typed) && errors.Is(q.err, a.refusal) && typed.Outcome == messages.OutcomeNotSent && typed.Server == "sea" && typed.RetryAfter == retryAfter
-		if !isRight || isOverdue != errors.Is(q.err, context.DeadlineExceeded) {
+		if !isRight || isOverdue != errors.Is(q.err, context.DeadlineExceeded) || isOverdue != (typed.Class == messages.ClassTimeout) {
 			d.reportFinding("I16", "sea", "%s: %s ended with %#v, and must as not sent (by its deadline: %t), to be sent again after %s", a.words, q.what, q.err, isOverdue, retryAfter)
 			return false
 		}
