@@ -62,7 +62,7 @@ func (s *stage) tryToJoin(g *gateway.Gateway, p serve.Principal, path serve.Path
 	ctx, cancel := context.WithCancel(s.ctx)
 	a.hangUp = cancel
 	s.runBeside(func() {
-		err := serve.Stdio(ctx, serve.Options{Service: g}, p, path, fromAgent, toAgent)
+		err := serve.Stdio(ctx, serve.Options{Service: g, MaxRequests: s.maxRequests}, p, path, fromAgent, toAgent)
 		_ = fromAgent.CloseWithError(io.ErrClosedPipe)
 		_ = toAgent.CloseWithError(err)
 	})
@@ -163,6 +163,23 @@ type rpcError struct {
 
 func (e *rpcError) Error() string { return fmt.Sprintf("%d %s", e.Code, e.Message) }
 
+// paramsOf returns the params of a request: in the modern era with what each declares.
+func (a *agent) paramsOf(params any) any {
+	if !a.modern {
+		return orEmpty(params)
+	}
+	members, _ := params.(map[string]any)
+	all := maps.Clone(members)
+	if all == nil {
+		all = map[string]any{}
+	}
+	meta := map[string]any{"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": a.capabilities}
+	own, _ := members["_meta"].(map[string]any)
+	maps.Copy(meta, own)
+	all["_meta"] = meta
+	return all
+}
+
 // callMethod sends a request and waits for its answer. When ctx ends, the agent takes the request back.
 func (a *agent) callMethod(ctx context.Context, method string, params any) (json.RawMessage, error) {
 	a.mu.Lock()
@@ -174,18 +191,7 @@ func (a *agent) callMethod(ctx context.Context, method string, params any) (json
 		close(waiting)
 	}
 	a.mu.Unlock()
-	if a.modern {
-		members, _ := params.(map[string]any)
-		params = maps.Clone(members)
-		if members == nil {
-			params = map[string]any{}
-		}
-		meta := map[string]any{"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": a.capabilities}
-		own, _ := members["_meta"].(map[string]any)
-		maps.Copy(meta, own)
-		params.(map[string]any)["_meta"] = meta
-	}
-	a.sendMessage(map[string]any{"id": json.RawMessage(id), "method": method, "params": orEmpty(params)})
+	a.sendMessage(map[string]any{"id": json.RawMessage(id), "method": method, "params": a.paramsOf(params)})
 	select {
 	case m, ok := <-waiting:
 		switch {

@@ -29,6 +29,7 @@ var all = []drill{
 	{"rounds", playRounds},
 	{"streams", playStreams},
 	{"polls", playPolls},
+	{"reused ids", playReusedIDs},
 	{"interceptors", playInterceptors},
 	{"web agents", playWebAgents},
 	{"away", playAway},

@@ -71,6 +71,8 @@ type stage struct {
 	running sync.WaitGroup
 	// modernAgents has the agents that join from now on speak the modern era.
 	modernAgents bool
+	// maxRequests bounds the requests of each agent that run at once; 0 for what the gateway has by default.
+	maxRequests int
 	// ends are what endDrill does first, the last of them first.
 	ends []func()
 

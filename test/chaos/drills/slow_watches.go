@@ -61,13 +61,20 @@ func playSlowWatches(s *stage) {
 	if s.isOneIn(2) {
 		listLatency = s.drawSpan(0, 3*time.Second)
 	}
+	mute := s.isOneIn(4) // the server does not answer who ends a watch, and the gateway gives up
 	uris := watchedURIs[:1+s.rng.IntN(2)]
+	if mute {
+		uris = uris[:1] // who ends several watches at once waits for the server with each, and the time for all is one
+	}
 	standing := &standingWatches{isExact: listLatency == 0 && len(uris) == 1}
 	files.instead = func(c *conn, m message) bool {
 		delay := time.Duration(0)
 		switch m.Method {
 		case "resources/unsubscribe":
 			checkUnwatched(s, m, standing)
+			if mute {
+				return true
+			}
 			delay = latency
 		case "resources/subscribe":
 			delay = latency
@@ -88,7 +95,7 @@ func playSlowWatches(s *stage) {
 	g := s.openGateway(gateway.Config{})
 	defer standing.forgetAgent(0, 1, 2) // the gateway ends the watches when it is closed
 	agents, watched := make([]*agent, 1+s.rng.IntN(3)), make([]map[string]bool, 3)
-	s.addStory("the server needs %s for each watch, and %s for its list", latency, listLatency)
+	s.addStory("the server needs %s for each watch, and %s for its list (never says that one has ended: %t)", latency, listLatency, mute)
 	for range 4 + s.rng.IntN(10) {
 		i, uri := s.rng.IntN(len(agents)), pickOne(s, uris...)
 		switch a := agents[i]; {
@@ -112,7 +119,11 @@ func playSlowWatches(s *stage) {
 				}
 			})
 		}
-		s.letPass(s.drawSpan(time.Millisecond, pickOne(s, 10*time.Millisecond, 2*time.Second)))
+		pause := s.drawSpan(time.Millisecond, pickOne(s, 10*time.Millisecond, 2*time.Second))
+		if mute {
+			pause += 12 * time.Second
+		}
+		s.letPass(pause)
 	}
 	s.letPass(time.Minute)
 	if !checkSubscribed(s, files, watched[:len(agents)]) {

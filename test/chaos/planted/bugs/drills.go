@@ -6,6 +6,11 @@ import "slices"
 var drillBugs = slices.Concat(
 	inPackage("transports/serve",
 		Bug{
+			Name: "turn-kept-by-a-refused-request", In: "lineConn.receiveLine", Old: "<-c.turns\ncancel()\nc.out.writeAnswer(m.id, appendError(nil, m.id, e), nil)",
+			New:   "cancel()\nc.out.writeAnswer(m.id, appendError(nil, m.id, e), nil)",
+			Finds: []string{"I25"}, Why: "each request by which an agent on lines uses the id of one that runs takes a place for ever",
+		},
+		Bug{
 			Name: "end-of-input-ends-calls", In: "Stdio", Old: "c.session.endInput()\nc.running.Wait()", New: "c.session.endInput()",
 			Finds: []string{"I25"}, Why: "an agent on lines that closes its input gets no results of the calls that still run",
 		},
@@ -25,6 +30,15 @@ var drillBugs = slices.Concat(
 		},
 	),
 	inPackage("transports/session",
+		Bug{
+			Name: "unanswered-end-counts-as-watching", In: "Session.requestSubscription", Old: "case !want && (e == nil || e.Outcome == messages.OutcomeUnknown):\ns.watches.Replace(uri, nil, nil)",
+			New:   "case !want && e == nil:\ns.watches.Replace(uri, nil, nil)",
+			Finds: []string{"I24"}, Why: "after a request to end a watch that the server did not answer, the next watch of the resource gets no updates",
+		},
+		Bug{
+			Name: "levels-in-whichever-order", In: "Session.startBackground", Old: "defer unlock()", New: "unlock()",
+			Finds: []string{"I24"}, Why: "the log level of the configuration may overtake the one that agents want, and counts",
+		},
 		Bug{
 			Name: "no-timer-after-a-question", In: "Session.resumeTimeout", Old: "s.armRequestTimer(p.NextDue())",
 			Finds: []string{"I2"}, Why: "a call about which a person was asked longer than its timeout is ended by its longest time only",
