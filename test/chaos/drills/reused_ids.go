@@ -31,9 +31,9 @@ func playReusedIDs(s *stage) {
 	}
 	for round := range 1 + s.rng.IntN(3) {
 		id := fmt.Sprintf("%q", fmt.Sprintf("held-%d", round))
-		again := s.rng.IntN(2*s.maxRequests + 1)
-		s.addStory("%d requests may run at once; one is held, and its id is used %d times more", s.maxRequests, again)
-		for range 1 + again {
+		copies := s.rng.IntN(2*s.maxRequests + 1)
+		s.addStory("%d requests may run at once; one is held, and its id is used %d times more", s.maxRequests, copies)
+		for range 1 + copies {
 			a.sendMessage(map[string]any{"id": json.RawMessage(id), "method": "tools/call", "params": a.paramsOf(map[string]any{"name": "files__hold", "arguments": struct{}{}})})
 			s.settleAll()
 		}

@@ -3,7 +3,7 @@ package generate
 import "github.com/mcpvisor/mcpvisor/test/chaos/scenario"
 
 // fewestDrills and mostDrills bound how many drills are played after a day.
-const fewestDrills, mostDrills = 6, 10
+const fewestDrills, mostDrills = 8, 12
 
 // drawDrills has each day followed by some drills. It has a source of chance of its own.
 func (d *scenarioBuilder) drawDrills(seed uint64) {
