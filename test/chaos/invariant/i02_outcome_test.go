@@ -63,6 +63,16 @@ func TestOneOutcomePerCall(t *testing.T) {
 			2.5s   s1 end call=c1 tool=read outcome=not-sent class=canceled agent=agent-1
 			8s     - closing
 		`},
+		// Seed 30330846: the connection ended in the moment after the refusal.
+		{name: "a call is refused for its caller's credentials just before its connection ends", plan: func(p *scenario.Plan) { p.CallWait = 20e9 }, want: invariant.Holds, story: connected + `
+			20ms   s1 phase phase=connected epoch=2
+			1s     s1 changed rev=1 hash=a names=read,write
+			2s     s1 call call=c1 tool=read
+			2s     s1 end call=c1 tool=read outcome=not-sent class=unauthorized
+			2.001s s1 phase phase=pending step=restarting epoch=2
+			2.001s - snapshot generation=2 entries=s1:lost:2:2:a
+			50s    - closing
+		`},
 		{name: "nothing was called", want: invariant.Inconclusive, why: "No tool was called", story: connected},
 		{name: "a waiting call is forgotten when its connection dies", want: invariant.Violated, why: "has no outcome", story: connected + `
 			1s     s1 call call=c1 tool=write

@@ -98,6 +98,9 @@ func (c *checker) waitsLongEnough(call *history.CallRecord, end *history.Event, 
 		if u.from > begin.T-c.skew || u.to < begin.T || u.to > end.T+c.skew || u.endEvent < 0 {
 			continue
 		}
+		if end.Class == messages.ClassUnauthorized && end.T < u.to {
+			continue // it was refused for the credentials of its caller, before the connection ended
+		}
 		if end.T < u.to+c.plan.CallWait-c.slack && c.isComingBack(stays, u.to+1, max(to, u.to+2)) {
 			c.reportViolation(call.Server, call.Ends[0], []int{call.Begin, u.endEvent}, "Call %s of tool %s began at %s and was not sent when its connection ended at %s. "+
 				"The server was on its way back, and the call was refused at %s. It may wait for %s.", call.ID, begin.Tool, timeText(begin.T), timeText(u.to),
