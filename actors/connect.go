@@ -140,6 +140,7 @@ func (c *Calls) wakeServer(ctx context.Context, server, tool string) error {
 	switch v.State.Step {
 	case messages.Idle, messages.Closing, messages.Queued:
 		oldest++
+	default:
 	}
 	isOver := func(v *View) bool {
 		return v.State.Phase != messages.Pending && (v.State.Phase != messages.Connected || v.State.Epoch >= oldest)

@@ -28,7 +28,6 @@ type drainedRequest struct {
 	ended      time.Time
 	err        error
 	text       string
-	release    context.CancelFunc
 }
 
 // drainDrill is a server with requests under way whose connection is ended.

@@ -52,9 +52,9 @@ type interceptedRequest struct{ method, server, name, arguments, meta string }
 
 // interceptedEnd is how a request ends: with an error of the interceptors, with one of the manager, or with a result.
 type interceptedEnd struct {
-	own, broken, lost error
-	text              string
-	isError           bool
+	own, lost error
+	text      string
+	isError   bool
 }
 
 // interceptorDrill is two servers, a chain of interceptors, and the one request that is under way.

@@ -22,7 +22,7 @@ type foreseenRest struct {
 	used, look        time.Time
 	isHeld, isWatched bool
 	changing          time.Time // until when a change of its tools that it has announced is not listed
-	opened, news      int
+	opened            int
 }
 
 // beginConnection notes a new connection, or a new spec for one.

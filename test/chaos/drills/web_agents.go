@@ -123,7 +123,7 @@ func playWebAgents(s *stage) {
 		if d.session == "" && !d.beginSession() {
 			return
 		}
-		ok := true
+		var ok bool
 		switch s.rng.IntN(8) {
 		case 0:
 			ok = d.checkRefusals()
