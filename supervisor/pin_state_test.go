@@ -72,6 +72,36 @@ func TestARugPullIsHeldBack(t *testing.T) {
 	})
 }
 
+// A tool that the person allows later is remembered as it is then, although the server's list is the same, and is held back when it changes.
+func TestAToolThatIsAllowedLaterIsPinned(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, err := pins.Open(filepath.Join(t.TempDir(), "pins.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := newFake("echo", "add")
+		spec := supervisor.Spec{Type: messages.SDK, AllowedTools: []string{"echo"}}
+		m := start(t, supervisor.Config{Pins: store, Pin: messages.PinHold, Servers: map[string]supervisor.Spec{"a": spec}}, map[string]*fake{"a": f})
+		settled(t, m)
+		spec.AllowedTools = []string{"echo", "add"}
+		if _, err := m.SetServers(t.Context(), map[string]supervisor.Spec{"a": spec}); err != nil {
+			t.Fatal(err)
+		}
+		offered := func(when, want string) {
+			t.Helper()
+			time.Sleep(5 * time.Second)
+			synctest.Wait()
+			if got := strings.Join(names(m), " "); got != want {
+				t.Errorf("%s are offered: %s", when, got)
+			}
+		}
+		offered("when both are allowed", "mcp__a__add mcp__a__echo")
+		f.set(func(f *fake) { f.words = map[string]string{"add": "evil"} })
+		f.setTools("echo", "add")
+		offered("after the change", "mcp__a__echo")
+	})
+}
+
 // TestAChangeIsToldOnce: watchers get one event for each change, the status names the tools for as long as they wait, whatever is
 // done about them, and nothing is told again at the next list. What goes back to what was approved is told as well.
 func TestAChangeIsToldOnce(t *testing.T) {
