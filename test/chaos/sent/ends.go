@@ -59,12 +59,13 @@ func (c *conversation) receiveStatus(at time.Duration, reply string, code int, b
 			takeBack()
 		}
 	}
+	isHeard := r.end == "" // the client reads nothing of what answers a request that it has given up
 	c.endRequest(at, reply, how)
 	switch {
 	case code == http.StatusNotFound && c.version != "" && c.hasSession():
 		// A server that has changed to the modern era says so that it does not know the method (seed 30321443).
 		if !c.lost && (how != answered || string(membersOf(membersOf(body)["error"])["code"]) != "-32601") {
-			c.ended, c.lost, c.lostAt = true, true, at
+			c.ended, c.lost, c.lostAt = true, isHeard, at
 		}
 	case isHandshake(r.method) && c.version == "" && !c.modern && !c.discovered:
 		c.ended = true

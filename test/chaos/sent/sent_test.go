@@ -173,6 +173,11 @@ var (
 			refuse 2 404
 			wait 2s
 			> Mcp-Protocol-Version=2025-11-25 Mcp-Session-Id=42 {"jsonrpc":"2.0","id":3,"method":"ping"}`, "404 to its session"},
+		{"the old session after a 404 to a request that was given up, as on seed 77016", web, listsInSession + `
+			> Mcp-Protocol-Version=2025-11-25 Mcp-Session-Id=42 {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}
+			refuse 2 404
+			wait 2s
+			> Mcp-Protocol-Version=2025-11-25 Mcp-Session-Id=42 {"jsonrpc":"2.0","id":3,"method":"ping"}`, ""},
 		{"the session goes on after a 404 that says that the method is unknown", web, listsInSession + `
 			refuse 2 404 {"jsonrpc":"2.0","id":2,"error":{"code":-32601,"message":"method not found"}}
 			wait 2s
