@@ -56,21 +56,10 @@ func (m *Manager) ReadOrRecall(
 	case err == nil && isLazy && list != nil:
 		m.index.KeepList(server, method, owner, list)
 		m.forgetIfRemoved(server)
-	case err != nil && isLazy && m.wasLetGo(ctx, server):
+	case err != nil && m.Rests(server): // it was let go at this very moment
 		return m.recallList(ctx, method, server)
 	}
 	return list, err
-}
-
-// wasLetGo reports whether a lazy server rests since this very moment. Its connection admits no request any more shortly before the actor publishes
-// why, so that the function waits for that.
-func (m *Manager) wasLetGo(ctx context.Context, server string) bool {
-	if cell := m.shared.CellOf(server); cell != nil {
-		_, _ = cell.Wait(ctx, func(v *actors.View) bool {
-			return v.State.Phase != messages.Connected || v.Link == nil || v.Link.Open()
-		})
-	}
-	return m.Rests(server)
 }
 
 // recallList returns the remembered list of a server that rests.
