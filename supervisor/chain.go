@@ -72,8 +72,11 @@ func (m *Manager) admit(_ context.Context, r *actors.Request) error {
 
 // explainClosed has an admitted request that was not sent, because Close has taken its server away meanwhile, end as one that comes later.
 func (m *Manager) explainClosed(_ context.Context, _ *actors.Request, err error) error {
-	var e *Error
-	if !m.closing.Load() || !errors.Is(err, messages.ErrUnknownServer) && !errors.Is(err, messages.ErrNotConnected) || !errors.As(err, &e) {
+	if err == nil || !m.closing.Load() {
+		return err
+	}
+	var e *Error // declared here, because it costs each call an allocation
+	if !errors.Is(err, messages.ErrUnknownServer) && !errors.Is(err, messages.ErrNotConnected) || !errors.As(err, &e) {
 		return err
 	}
 	closed := *e
