@@ -2,11 +2,9 @@ package session
 
 import (
 	"context"
-	"sync"
-	"time"
-
 	"github.com/mcpvisor/mcpvisor/transports/session/internal/jsonrpc"
 	"github.com/mcpvisor/mcpvisor/transports/session/internal/subscriptions"
+	"time"
 )
 
 // startBackground begins the work that is independent of callers' requests, once the handshake is done: the
@@ -17,14 +15,8 @@ func (s *Session) startBackground() {
 		s.listenToLists(c)
 		return
 	}
-	if level := s.cfg.LogLevel; level != "" && c.Logging && s.levelLock.Lock(s.lifetime) {
-		unlock := s.releaseLevel()
-		if !s.spawn(func() {
-			defer unlock()
-			s.setLogLevel(level)
-		}) {
-			unlock()
-		}
+	if level := s.cfg.LogLevel; level != "" && c.Logging {
+		s.spawn(func() { s.setLogLevel(level) })
 	}
 }
 
@@ -52,17 +44,4 @@ func (s *Session) setLogLevel(level string) {
 	ctx, stop := context.WithTimeout(s.lifetime, ownRequestTimeout)
 	defer stop()
 	_, _ = s.requestResult(ctx, "read", request{method: "logging/setLevel", fields: jsonrpc.AppendString([]byte(`"level":`), level)})
-}
-
-// levelTurn bounds how long a request for a level keeps the next one waiting for its answer. By then the server has it.
-const levelTurn = 3 * time.Second
-
-// releaseLevel returns what unlocks levelLock, which its caller holds: with the answer, or when levelTurn is over.
-func (s *Session) releaseLevel() func() {
-	unlock := sync.OnceFunc(s.levelLock.Unlock)
-	timer := time.AfterFunc(levelTurn, unlock)
-	return func() {
-		timer.Stop()
-		unlock()
-	}
 }

@@ -136,25 +136,15 @@ func (s *Session) declares(info *Info, method string) (capability string, declar
 
 // SetLogLevel asks a server of the legacy era for log messages of a level and above. In the modern era each request says it. posted, if it is
 // not nil, is called once, without waiting for the server: what is sent after it comes after the request, if the connection is one that takes
-// messages without waiting until they are written, as that of a child process. Levels are asked for one after the other, that of Config.LogLevel first.
+// messages without waiting until they are written, as that of a child process.
 func (s *Session) SetLogLevel(ctx context.Context, level string, posted func()) error {
-	if posted == nil {
-		posted = func() {}
+	if posted != nil {
+		posted = sync.OnceFunc(posted)
+		defer posted()
 	}
-	posted = sync.OnceFunc(posted)
-	defer posted()
 	if info := s.info.Load(); s.modern.Load() != nil || info == nil || !info.Capabilities.Logging {
 		return nil
 	}
-	if !s.levelLock.TryLock() {
-		posted() // what comes after it would wait for the server
-		if !s.levelLock.Lock(ctx) {
-			e := outcome.MarkNotSent(outcome.ContextError(ctx, "before the request was sent"))
-			e.Op = "read"
-			return e
-		}
-	}
-	defer s.releaseLevel()()
 	_, e := s.requestResult(ctx, "read", request{method: "logging/setLevel", fields: jsonrpc.AppendString([]byte(`"level":`), level), posted: posted})
 	if e != nil {
 		return e

@@ -94,10 +94,7 @@ type Session struct {
 	// watches are the resources that the session watches; streams are the standing requests of the modern era that carry the
 	// server's notifications. watchLock is held by the caller that changes the watches, while it waits for the server, so that
 	// two changes cannot overtake each other.
-	watchLock serial.Mutex
-	// levelLock is held by the request for a level of log messages, from before the handshake ends for that of Config.LogLevel, so that
-	// the one that is asked for last is the one that counts.
-	levelLock      serial.Mutex
+	watchLock      serial.Mutex
 	watches        subscriptions.Watches
 	streams        subscriptions.Streams
 	toolsRequested atomic.Bool                  // ListTools has begun to ask: changes matter from then on

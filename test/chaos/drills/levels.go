@@ -33,6 +33,16 @@ func playLevels(s *stage) {
 			time.Sleep(time.Second)
 			return textResult("done"), nil
 		}
+		srv.instead = func(c *conn, m message) bool {
+			// By the time for which its list takes, the session has asked for the configured level, before any agent can want another one.
+			if m.Method == "tools/list" {
+				c.work.Go(func() {
+					time.Sleep(time.Millisecond)
+					c.answerMessage(m, "")
+				})
+			}
+			return m.Method == "tools/list"
+		}
 		if s.isOneIn(3) {
 			srv.spec.LogLevel = pickOne(s, messages.LogLevels...)
 			configured[name] = srv.spec.LogLevel

@@ -36,10 +36,6 @@ var drillBugs = slices.Concat(
 			Finds: []string{"I24"}, Why: "after a request to end a watch that the server did not answer, the next watch of the resource gets no updates",
 		},
 		Bug{
-			Name: "levels-in-whichever-order", In: "Session.startBackground", Old: "defer unlock()", New: "unlock()",
-			Finds: []string{"I24"}, Why: "the log level of the configuration may overtake the one that agents want, and counts",
-		},
-		Bug{
 			Name: "no-timer-after-a-question", In: "Session.resumeTimeout", Old: "s.armRequestTimer(p.NextDue())",
 			Finds: []string{"I2"}, Why: "a call about which a person was asked longer than its timeout is ended by its longest time only",
 		},

@@ -23,16 +23,5 @@ func (t *Mutex) Lock(ctx context.Context) bool {
 	}
 }
 
-// TryLock reports whether it has got the mutex, without waiting. After true the caller must call Unlock.
-func (t *Mutex) TryLock() bool {
-	t.once.Do(func() { t.slot = make(chan struct{}, 1) })
-	select {
-	case t.slot <- struct{}{}:
-		return true
-	default:
-		return false
-	}
-}
-
 // Unlock releases the mutex, which the caller holds.
 func (t *Mutex) Unlock() { <-t.slot }
