@@ -183,6 +183,7 @@ func TestLevelsAreAskedFor(t *testing.T) {
 		{name: "none", want: invariant.Violated, why: "the server was asked for \"\" there", plan: writes, story: wanted + called},
 		{name: "it is being asked", want: invariant.Holds, plan: writes, story: wanted + `
 			3.9s s1 received conn=1 method=logging/setLevel id=6 level=warning` + called},
+		{name: "whose level was refused, as on seed 30340582", want: invariant.Holds, plan: writes, story: strings.Replace(wanted, "id=1 method=logging/setLevel\n", "id=1 method=logging/setLevel code=-32602\n", 1) + asked("warning") + called},
 		{name: "who has set no level", want: invariant.Holds, plan: writes, story: strings.NewReplacer("2s - asked", "5s - asked", "3s - replied", "6s - replied").Replace(wanted) + called},
 		{name: "a request that wants a level, and is not asked for", want: invariant.Violated, why: "wants log messages of the level debug", plan: writes, story: modern + called},
 		{name: "a request that wants a level", want: invariant.Holds, plan: writes, story: modern + `

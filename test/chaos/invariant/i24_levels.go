@@ -61,7 +61,7 @@ func (c *checker) hasSetLevel(s *agentSession, before *history.Event) bool {
 	return slices.ContainsFunc(s.events, func(i int) bool {
 		e := c.x.Event(i)
 		answered := c.answeredAt(s, i)
-		return e.Kind == history.Asked && e.Method == "logging/setLevel" && e.Name == "" && answered >= 0 && answered < before.T-c.instantBound()
+		return e.Kind == history.Asked && e.Method == "logging/setLevel" && e.Name == "" && answered >= 0 && answered < before.T-c.instantBound() && !c.wasRefused(s, e)
 	})
 }
 
