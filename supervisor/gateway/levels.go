@@ -310,7 +310,11 @@ func (g *Gateway) askForLevel(ctx context.Context, server string, posted func())
 	}
 	if level := g.finestLevel(server, configured); level != l.level {
 		l.level = level
-		m.PostLogLevel(ctx, server, cmp.Or(level, configured, unsetLevel), posted)
+		// An agent that goes now does not take the request back: others want the level, and ask for none that is noted.
+		asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), levelTimeout)
+		defer cancel()
+		defer context.AfterFunc(g.lifetime, cancel)()
+		m.PostLogLevel(asking, server, cmp.Or(level, configured, unsetLevel), posted)
 	}
 }
 

@@ -281,6 +281,38 @@ func TestABusyServerDelaysNoRequestForItsLevel(t *testing.T) {
 	})
 }
 
+// An agent that goes in the instant in which its wish for a level gets its turn leaves no level noted that the server was never asked for: the next agent
+// that wanted it was told yes, and got no message (days, seed 30340116).
+func TestALevelOfOneWhoHasGoneIsAskedForByTheNext(t *testing.T) {
+	for range 30 {
+		synctest.Test(t, func(t *testing.T) {
+			_, g, s := startLogging(t, supervisor.Spec{}, nil)
+			s.busy = time.Second
+			var all sync.WaitGroup
+			set := func(ctx context.Context, level string) {
+				session := &serve.Session{Principal: serve.Principal{Name: "a"}}
+				if _, e := g.Describe(session); e != nil {
+					t.Fatal(e)
+				}
+				all.Go(func() {
+					_, _ = g.Handle(ctx, &serve.Request{Session: session, Method: "logging/setLevel", Params: []byte(`{"level":"` + level + `"}`)})
+				})
+				synctest.Wait()
+			}
+			gone, cancel := context.WithTimeout(t.Context(), s.busy)
+			defer cancel()
+			set(t.Context(), "error")
+			set(gone, "warning")
+			set(t.Context(), "notice")
+			all.Wait()
+			time.Sleep(10 * time.Second)
+			if asked := s.askedSince(); len(asked) == 0 || asked[len(asked)-1] != "notice" {
+				t.Errorf("notice is wanted, and the server was asked for %v", asked)
+			}
+		})
+	}
+}
+
 // A lazy server rests when it was not called for its time, however often the level of its connection changes; and no level wakes it.
 func TestALevelIsNoUseOfALazyServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
