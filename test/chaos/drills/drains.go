@@ -20,7 +20,7 @@ type drainedRequest struct {
 	isRead, asks bool
 	// answer is when the server answers it, and heard when it tells of progress.
 	answer, heard time.Time
-	// sent counts how often it came to the server; cut is when the server learned that nobody waits for it any more.
+	// sent counts how often it came to the server; cut is when the server learned that its caller has gone.
 	sent int
 	cut  time.Time
 	// progressAt is when its caller heard of progress.
@@ -270,7 +270,7 @@ func (d *drainDrill) endOf(e ending, n int, at time.Time) (end time.Time, isAnsw
 	switch {
 	case n >= len(d.all)-d.waiting: // it waits, and its gate is closed
 		return at, false
-	case q.asks: // nobody answers its question
+	case q.asks: // its question has no answer
 		return most, false
 	case e.goesOn || q.answer.Before(most):
 		return q.answer, true

@@ -219,7 +219,7 @@ func (d *interceptorDrill) interceptor(i int) supervisor.Interceptor {
 	}
 }
 
-// isJudged reports whether the drill judges requests of a method: the gateway asks lists when it likes, in the name of its agent or in nobody's.
+// isJudged reports whether the drill judges requests of a method: the gateway asks lists when it likes, in the name of its agent or in its own.
 func isJudged(method, caller string) bool {
 	return strings.HasSuffix(method, "/list") && caller == "clara" || slices.Contains([]string{"tools/call", "resources/read", "prompts/get", "completion/complete", "ping", "changed"}, method)
 }

@@ -200,7 +200,7 @@ func (r *restDrill) takeStep() bool {
 	case 10:
 		return r.callUnknown() && r.expectNoNews(heard)
 	default:
-		r.addStory("nobody uses it")
+		r.addStory("it is not used")
 	}
 	return r.expectNoNews(heard)
 }

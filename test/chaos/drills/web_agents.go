@@ -99,7 +99,7 @@ type webDrill struct {
 	session string
 	version string
 	lastID  int
-	// telling and answer are the plan of the newest call, and cut when its server has learned that nobody waits.
+	// telling and answer are the plan of the newest call, and cut when its server has learned that the caller has gone.
 	telling []time.Time
 	answer  time.Time
 	cut     time.Time
