@@ -60,7 +60,7 @@ type ending struct {
 // drains, in which they tell of progress and are answered; those that wait, and those that come later, are not sent.
 func playDrains(s *stage) {
 	d := &drainDrill{stage: s, work: newServer("work", "hold", "guarded"), drain: s.drawSpan(time.Second, 20*time.Second)}
-	d.work.offers["resources"] = []map[string]any{{"name": "one", "uri": "drill://work/one"}}
+	d.work.offers["resources"] = []map[string]any{{"name": "one", "uri": "drill://jobs/one"}}
 	d.work.handle = func(ctx context.Context, c *toolCall) (any, error) {
 		var p struct{ N int }
 		_ = json.Unmarshal(c.arguments, &p)
@@ -155,7 +155,7 @@ func (d *drainDrill) sendRequest(n int, q *drainedRequest) {
 		q.progressAt = append(q.progressAt, time.Now())
 	})
 	if q.isRead {
-		res, err := d.m.ReadServerResource(d.ctx, "work", fmt.Sprint("drill://work/", n), onProgress)
+		res, err := d.m.ReadServerResource(d.ctx, "work", fmt.Sprint("drill://jobs/", n), onProgress)
 		if q.err = err; err == nil {
 			q.text = res.Text()
 		}
@@ -186,7 +186,7 @@ func (d *drainDrill) holdRead(c *conn, m message) bool {
 	}
 	_ = json.Unmarshal(m.Params, &p)
 	n := 0
-	_, _ = fmt.Sscanf(p.URI, "drill://work/%d", &n)
+	_, _ = fmt.Sscanf(p.URI, "drill://jobs/%d", &n)
 	ctx, cancel := context.WithCancel(c.ctx)
 	c.mu.Lock()
 	c.running[string(m.ID)] = cancel
@@ -253,7 +253,7 @@ func (d *drainDrill) checkLater(e ending, at time.Time) {
 		return
 	}
 	_, callErr := d.m.CallServerTool(d.ctx, "work", "hold", map[string]any{"n": 0})
-	_, readErr := d.m.ReadServerResource(d.ctx, "work", "drill://work/0")
+	_, readErr := d.m.ReadServerResource(d.ctx, "work", "drill://jobs/0")
 	for _, err := range []error{callErr, readErr} {
 		if !errors.Is(err, e.refusal) || messages.OutcomeOf(err) != messages.OutcomeNotSent {
 			d.reportFinding("I2", "work", "%s, and a request that came afterwards ended with %v, of class %s", e.words, err, messages.ClassOf(err))

@@ -47,7 +47,7 @@ var harmful = []string{refuseBefore, refuseAfter, misdirect, takeSecond, askInVa
 // errOfInterceptor is the error of an interceptor of its own.
 var errOfInterceptor = errors.New("not in this house")
 
-// interceptedRequest is what an interceptor, or a server, gets.
+// interceptedRequest is a request as the manager hands it to an interceptor, or sends it to a server.
 type interceptedRequest struct{ method, server, name, arguments, meta string }
 
 // interceptedEnd is how a request ends: with an error of the interceptors, with one of the manager, or with a result.

@@ -19,7 +19,8 @@ const (
 	secondLost     = "crashes again"
 )
 
-// repeatScript is what a server does with requests that are lost with its connection: it answers none that comes for the first time.
+// repeatScript counts the calls and reads that come to a server. The server leaves each unanswered the first time, so that it is lost with the
+// connection, and answers it the second time as the drill says.
 type repeatScript struct {
 	mu     sync.Mutex
 	second string

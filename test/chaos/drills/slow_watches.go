@@ -10,7 +10,8 @@ import (
 	"github.com/mcpvisor/mcpvisor/transports/serve"
 )
 
-// standingWatches are what agents want to watch now, as the server's goroutines may read it.
+// standingWatches holds which resources each agent wants to watch. The drill writes it, and the goroutines of the server read it when the gateway asks
+// to end a watch.
 type standingWatches struct {
 	mu sync.Mutex
 	// isExact says that the gateway knows of a wish in the instant in which the agent has it, and that no request about another resource is
